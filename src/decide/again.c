@@ -17,7 +17,7 @@ struct kl_again {
                             reason */
 };
 
-/* The row that is being read. */
+/* The row that is read at present. */
 typedef struct reading {
     kl_again *again;
     kl_reader bytes;
@@ -225,7 +225,7 @@ static void take_note(reading *r) {
         r->bytes.bad = true;
 }
 
-/* --- the answer --- */
+/* --- answers --- */
 
 static void answer_assignment(reading *r) {
     const kl_again *a = r->again;
@@ -235,7 +235,7 @@ static void answer_assignment(reading *r) {
         return;
     *r->answer = (kl_answer){
         .decision = assignment.decision, .meant = r->row->decision.count, .now_s = a->snapshot.now_s};
-    if (r->row->decision.forecast_s > 0) /* a run that grows has no forecast */
+    if (r->row->decision.forecast_s > 0) /* a run that grows during its course has no forecast */
         r->answer->decision.forecast_s = a->snapshot.now_s + assignment.end_s;
 }
 

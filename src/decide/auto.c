@@ -9,7 +9,7 @@ static const double OVERHEAD_UNKNOWN_S = 20e-6; /* seconds of overhead for a chu
 /* greatest chunk of a worker, as a part of the worker's share */
 static const double CAP_PART = 0.25;
 static const double LEAST_OVERHEADS = 4; /* least time of a chunk, as a multiple of its overhead */
-static const double FLOOR_SAFETY = 2;    /* number of times that the master could serve all requests */
+static const double FLOOR_SAFETY = 2;    /* multiple of the requests that the master could serve */
 static const double LEFT_OVER =
     0.5; /* a remainder below this part of a shortest chunk is added to the chunk */
 static const double TRUST =
@@ -30,7 +30,7 @@ static double floor_s(const kl_look *look) {
     return FLOOR_SAFETY * kl_model_min_chunk_s(kl_send_s(look->snapshot), look->workers);
 }
 
-/* Eq. (11): is the time to send one task to each of the other workers longer than a task? */
+/* Return whether the time to send one task to every other worker is longer than the task (equation 11). */
 static bool wire_bound(const kl_look *look, double task_s) {
     const kl_snapshot *s = look->snapshot;
     return kl_model_min_chunk_s(s->message.per_unit_s * s->task_bytes, look->workers) > task_s;

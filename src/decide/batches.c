@@ -66,7 +66,7 @@ static void cut(const kl_look *look, kl_course *course, uint64_t free_tasks, dou
     uint64_t n = look->workers;
     if (n == 0 || free_tasks < n) { /* with fewer tasks than workers, a chunk is a single task */
         prepare(course, free_tasks, 1);
-    } else if (chunk < lower_limit(look)) { /* the last N chunks, as equal as whole tasks allow */
+    } else if (chunk < lower_limit(look)) { /* the last N chunks are as equal as whole tasks allow */
         uint64_t smaller = free_tasks / n, larger = smaller + 1;
         prepare(course, free_tasks % n, (double)larger);
         prepare(course, n - free_tasks % n, (double)smaller);

@@ -26,7 +26,7 @@ typedef enum kl_decision_kind {
     KL_DECIDES_WORKERS,  /* the number of workers in a run [workers] */
     KL_DECIDES_TEAM,     /* the number of workers with which the next farm of this program begins [workers] */
     KL_DECIDES_GRAIN,    /* the number of tasks that a program should make [tasks] */
-    KL_DECIDES_PROGRAM,  /* what a program expects of its coming runs [runs] */
+    KL_DECIDES_PROGRAM,  /* the forecast of a program for its coming runs [runs] */
     KL_DECIDES_MOVE,     /* rows of a loop move to other ranks [iterations] */
     KL_DECIDES_STAY,     /* no better shares are known [0] */
     KL_DECIDES_WAIT,     /* moving to better shares does not pay yet [0] */
@@ -47,7 +47,7 @@ typedef struct kl_decision {
     double forecast_s; /* time at which the decision will have been carried out; 0: not known */
     double gain_s;     /* seconds that the decision saves; 0: not known */
     double cost_s;     /* seconds spent on carrying out the decision */
-    char reason[KL_REASON_BYTES]; /* one clause with the deciding numbers */
+    char reason[KL_REASON_BYTES]; /* the reason: one clause with the numbers that decided */
 } kl_decision;
 
 const char *kl_decision_name(kl_decision_kind kind); /* the name in the record: "deal", "withhold", … */
@@ -64,9 +64,9 @@ kl_time_text kl_say_s(double seconds);
 /* The answer to a worker that asks: tasks (deal), or no tasks now (withhold). A worker without tasks is
  * considered again after the next event. The gain is relative to an equal part of the remaining tasks. */
 typedef struct kl_plan {
-    kl_decision decision; /* count: at most snapshot.left */
+    kl_decision decision; /* count: number of tasks, at most snapshot.left */
     bool cut_short;       /* set by the caller: fewer than `meant` tasks, as only these are consecutive */
-    uint64_t meant;       /* the policy's count, before task weights and message sizes change it */
+    uint64_t meant; /* number of tasks that the policy chose, before weights and message sizes change it */
 } kl_plan;
 
 typedef struct kl_policy_settings {
@@ -75,7 +75,7 @@ typedef struct kl_policy_settings {
 } kl_policy_settings;
 
 typedef struct kl_policy kl_policy;
-typedef struct kl_dealer kl_dealer; /* the policy of one farm, with its state; lives through all runs */
+typedef struct kl_dealer kl_dealer; /* the policy of one farm, and its state through all runs */
 
 /* The registry, in order of registration. This order breaks ties between policies. */
 size_t kl_policy_count(void);
@@ -92,7 +92,7 @@ void kl_own_policies_free(kl_own_policies *own);
 /* Find a policy among the program's own, then in the registry. `own` may be NULL. NULL: no such policy. */
 const kl_policy *kl_own_policies_find(const kl_own_policies *own, const char *name);
 const char *kl_policy_name(const kl_policy *policy);
-const char *kl_policy_summary(const kl_policy *policy); /* one line */
+const char *kl_policy_summary(const kl_policy *policy); /* one line of description */
 bool kl_policy_has_factor(const kl_policy *policy);     /* FSC, DPF */
 
 kl_dealer *kl_dealer_new(const kl_policy *policy, const kl_policy_settings *settings); /* NULL: no memory */
@@ -106,11 +106,11 @@ void kl_dealer_set_factor(kl_dealer *dealer, double factor);
  * change of a worker's view, and has advanced the crew to snapshot.now_s. This also holds for the functions
  * below. */
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot);
-/* The run got `tasks` more tasks. Error: KILTER_ERR_MEMORY. */
+/* Note that the run got `tasks` more tasks. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks);
-/* A new worker joined at place `worker` of the snapshot. */
+/* Note that a new worker joined, at place `worker` of the snapshot. */
 void kl_dealer_joined(kl_dealer *dealer, uint32_t worker);
-/* Workers came or left. */
+/* Note that workers came or left. */
 void kl_dealer_changed(kl_dealer *dealer);
 /* Plan how many tasks `worker`, which asks for work, gets. Every task is dealt in the end, whatever the order
  * in which workers ask. When no worker holds tasks, at least one present worker gets some. */
@@ -120,11 +120,11 @@ kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, c
 
 /* --- the inputs of decisions, for the record --- */
 
-/* Stores everything that a dealer is given, so that kl_again can make its decisions again. NULL is allowed
- * here and below, and does nothing. */
+/* The stored inputs of a dealer, from which kl_again makes the dealer's decisions again. The functions for it
+ * accept NULL, and then do nothing. */
 typedef struct kl_grounds kl_grounds;
 
-kl_grounds *kl_grounds_new(void); /* NULL: no memory */
+kl_grounds *kl_grounds_new(void); /* NULL: memory ran out */
 void kl_grounds_free(kl_grounds *grounds);
 /* Note that the view of `worker` has changed. */
 void kl_grounds_changed(kl_grounds *grounds, uint32_t worker);
@@ -139,8 +139,8 @@ void kl_dealer_write(kl_dealer *dealer, kl_grounds *grounds);
 /* Makes the decisions of a recorded run again, row by row. */
 typedef struct kl_again kl_again;
 
-/* A row of the record: what kl_grounds_take() returned, and the decision. Its subject is a worker's number.
- */
+/* A row of the record: the bytes that kl_grounds_take() returned, and the decision. The decision's subject is
+ * a worker's number. */
 typedef struct kl_recorded {
     kilter_bytes grounds;
     kl_decision decision;
@@ -153,11 +153,12 @@ typedef struct kl_answer {
     double now_s;         /* the time at which decision.forecast_s was forecast */
 } kl_answer;
 
-/* instead: a policy that decides in place of the recorded one, with the chunks that were dealt then; NULL:
- * the recorded policy. Return NULL if memory runs out. */
+/* Begin to make the decisions of a run again. `instead` is a policy that decides in place of the recorded
+ * one, with the chunks that were dealt in the run; NULL: the recorded policy. Return NULL if memory runs out.
+ */
 kl_again *kl_again_new(const kl_policy *instead);
 void kl_again_free(kl_again *again);
-/* Call this for each row, in the order of the record. */
+/* Make the decision of a row again. Call this for each row, in the order of the record. */
 void kl_again_decide(kl_again *again, const kl_recorded *row, kl_answer *answer);
 
 /* --- whole shares --- */
@@ -189,7 +190,7 @@ bool kl_dealer_leaves_out(const kl_dealer *dealer, const kl_snapshot *snapshot, 
  * the policy deals step by step. */
 uint64_t kl_dealer_share(const kl_dealer *dealer, uint32_t worker);
 
-/* --- which tasks --- */
+/* --- the tasks of a worker --- */
 
 typedef struct kl_home { /* the home of one worker: the tasks in spans[first … end) wait for this worker */
     size_t first, end;
@@ -202,7 +203,7 @@ typedef struct kl_homes {
     uint64_t series, tasks;
     uint32_t *last; /* last[task]: the place of the worker that did the task last; UINT32_MAX: no worker */
     kl_span *spans; /* tasks of the present run that are not dealt yet, by home */
-    kl_home *home;  /* home[0 … places−1]: by worker; home[places]: tasks of no present worker */
+    kl_home *home; /* home[0 … places−1]: homes of workers; home[places]: tasks without a present worker */
     uint32_t places;
 } kl_homes;
 
@@ -236,8 +237,8 @@ typedef struct kl_rescue {
     uint32_t to;
 } kl_rescue;
 
-/* The caller's answers about the tasks that a worker holds and about waiting workers. Only a few workers are
- * asked about. */
+/* The caller's answers to questions about the tasks of a worker, and about waiting workers. Only a few
+ * workers are asked about. */
 typedef struct kl_board {
     const void *self;
     void (*held)(const void *self, uint32_t worker, kl_held *held);
@@ -267,16 +268,16 @@ double kl_rescue_pause_s(const kl_snapshot *snapshot, double waited_s, double to
 typedef struct kl_iteration {
     uint64_t run, tasks, chunks;
     kl_farm_model model;           /* its work_s [T_c] is at the mean speed of the workers that took part */
-    double task_mean_s, task_sd_s; /* seconds of a task at that speed [μ, σ] */
-    double answer_s;               /* master's seconds for one chunk; 0: not known, taken to be m_o */
+    double task_mean_s, task_sd_s; /* mean and standard deviation of a task's seconds at this speed [μ, σ] */
+    double answer_s;               /* seconds of the master for one chunk; 0: not known, and m_o is used */
     double way_s;     /* seconds of a message's way there and back that occupy nobody, beyond m_o */
     uint32_t workers; /* workers that took part [n] */
     double elapsed_s; /* measured seconds of the iteration, without the master's own time */
     double uneven_s;  /* seconds of elapsed_s by which the greatest busy time exceeds the mean one */
-    double quality;   /* measured [q]: 1 − mean busy time/elapsed_s */
+    double quality;   /* measured value of 1 − mean busy time/elapsed_s [q] */
     kl_speeds speeds; /* speeds of all `most` present workers; 1: mean of those that took part */
     uint32_t most;
-    kl_load load; /* zeroed: not known */
+    kl_load load; /* measured load; zeroed: not known */
 } kl_iteration;
 
 enum { KL_TEAM_PERSISTS = 3 }; /* iterations that must agree before a change, and before it is judged */
@@ -296,7 +297,7 @@ typedef enum kl_team_verdict {
     KL_TEAM_BACK, /* the last change did not pay and is undone */
 } kl_team_verdict;
 
-/* Cost of an iteration: the index n·T², per task and per second of work. Smaller is better. */
+/* The cost of an iteration: the index n·T² per task, and per second of work. A smaller cost is better. */
 typedef struct kl_team_cost {
     double by_task, by_work;
 } kl_team_cost;
@@ -348,12 +349,12 @@ typedef struct kl_glance {
 typedef struct kl_sight {
     double now_s, cpu_s; /* cpu_s: CPU seconds of the farm and all workers on its host in this run */
     uint32_t cores, workers;
-    uint64_t done; /* tasks done */
+    uint64_t done; /* number of tasks done */
     const kl_load *load;
 } kl_sight;
 
 typedef struct kl_glance_plan {
-    kl_decision decision; /* count: workers that should work */
+    kl_decision decision; /* count: number of workers that should work */
     bool changed;
 } kl_glance_plan;
 
@@ -389,7 +390,7 @@ typedef struct kl_grain_look {
     uint32_t lane_count;
     double work_units; /* units of work of a run, the same for any number of tasks */
     double lost_s;     /* seconds of the last run that the model does not explain */
-    uint64_t tasks;    /* tasks of the last run; 0: there was no run */
+    uint64_t tasks;    /* number of tasks in the last run; 0: there was no run */
     uint64_t least_seen,
         most_seen; /* least and greatest number of tasks for which model.master was measured */
 } kl_grain_look;
@@ -397,7 +398,7 @@ typedef struct kl_grain_look {
 typedef struct kl_grain_plan {
     kl_decision decision; /* count: tasks. gain_s: seconds saved in each run, against as many tasks as in the
                              last run, if all runs are counted */
-    uint32_t workers;     /* workers that get tasks */
+    uint32_t workers;     /* number of workers that get tasks */
     double master_s, workers_s, messages_s; /* forecast seconds of the parts of one iteration */
 } kl_grain_plan;
 

@@ -160,7 +160,7 @@ static void describe(kl_dealer *dealer, const field *f, double task_units, uint6
     a->end_s = kl_assignment_end_s(f->lanes, f->count, task_units, f->counts);
     a->decision.gain_s = equal_end_s(f, task_units, tasks) - a->end_s;
     if (benchmarks > 0)
-        snprintf(unknown, sizeof unknown, ", %llu not known yet get 1", kl_ull(benchmarks));
+        snprintf(unknown, sizeof unknown, ", %llu of unknown speed get 1", kl_ull(benchmarks));
     snprintf(a->decision.reason, sizeof a->decision.reason,
              "%llu tasks to %u workers, all done in %s; equal groups: %s%s; too slow to help: %u",
              kl_ull(tasks), (unsigned)a->decision.count, kl_say_s(a->end_s).text,
@@ -223,7 +223,8 @@ static void deal_share(const kl_look *look, uint64_t share, kl_plan *plan) {
     plan->decision.count =
         kl_whole_tasks((double)s->left * (double)share / (double)look->dealer->undealt, s->left);
     if (kl_worker_rate(look->self) > 0)
-        kl_reason(plan, "its share of %llu tasks: each goes to who ends it first, all end in %s",
+        kl_reason(plan,
+                  "its share of %llu tasks: each goes to the worker that ends it first, and all end in %s",
                   kl_ull(s->tasks), kl_say_s(look->dealer->assignment.end_s).text);
     else
         kl_reason(plan, "its benchmark: its pace is not known yet");

@@ -51,25 +51,27 @@ static void look_for_fewer(kl_glance *g, const kl_sight *s, double busy, kl_glan
     uint32_t more = found > g->found ? found : g->found;
     g->found = found;
     if (!again || g->gave_up) {
-        say(plan, found < s->workers ? "fewer would be as fast, seen once" : "no fewer would be as fast",
+        say(plan,
+            found < s->workers ? "fewer workers would be as fast, seen once"
+                               : "fewer workers would be slower",
             busy, plan->decision.reason);
         return;
     }
     plan->decision.count = more;
     plan->changed = true;
     g->from = s->workers;
-    say(plan, "more are no faster", busy, plan->decision.reason);
+    say(plan, "more workers are no faster", busy, plan->decision.reason);
 }
 
 static void look_at_trial(kl_glance *g, const kl_sight *s, double busy, kl_glance_plan *plan) {
     if (busy >= FREE || s->workers >= g->from) {
-        say(plan, "the others would bring nothing", busy, plan->decision.reason);
+        say(plan, "resting workers would not help", busy, plan->decision.reason);
         return;
     }
     plan->decision.count = g->from;
     plan->changed = g->gave_up = true;
     g->from = g->found = 0;
-    say(plan, "all again", busy, plan->decision.reason);
+    say(plan, "all workers are needed", busy, plan->decision.reason);
 }
 
 bool kl_glance_look(kl_glance *g, const kl_sight *s, kl_glance_plan *plan) {

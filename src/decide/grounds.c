@@ -176,13 +176,13 @@ void kl_grounds_get_changes(kl_reader *reader, const kl_members *members, void *
 static const size_t MOST_BYTES = (size_t)512 << 10;
 
 typedef struct noted {
-    kl_worker_view view; /* the view as it was written last */
+    kl_worker_view view; /* the worker's view as it was written last */
     bool changed;
 } noted;
 
 struct kl_grounds {
     kl_buffer out;
-    bool whole;           /* all changes since the run began have been written */
+    bool whole;           /* all changes since the run began were written */
     bool taken;           /* the caller has taken the bytes of `out`, so the next row begins there */
     uint32_t rows;        /* number of rows since the run began */
     kl_snapshot snapshot; /* the snapshot as it was written last, without `sizes` */

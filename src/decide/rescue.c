@@ -84,8 +84,8 @@ static bool recall(const kl_snapshot *s, const kl_board *board, uint32_t worker,
                      .decision.count = kept,
                      .decision.forecast_s = s->now_s + fmax(shared_s, others_s),
                      .decision.gain_s = gain_s};
-    say(r, "%llu tasks here would end in %s, shared in %s", kl_ull(held->tasks), kl_say_s(lane.free_s).text,
-        kl_say_s(fmax(shared_s, others_s)).text);
+    say(r, "%llu tasks here would end in %s; shared with other workers, in %s", kl_ull(held->tasks),
+        kl_say_s(lane.free_s).text, kl_say_s(fmax(shared_s, others_s)).text);
     return true;
 }
 
@@ -125,7 +125,7 @@ static bool copy_unanswered(const kl_snapshot *s, const kl_board *board, uint32_
                      .to = to,
                      .decision.count = (tasks + waiting - 1) / waiting,
                      .decision.forecast_s = s->now_s + end_s};
-    say(r, "asked back from worker %u %s ago, no answer", s->workers[worker].number,
+    say(r, "worker %u has not answered a recall for %s", s->workers[worker].number,
         kl_say_s(s->now_s - held->asked_s).text);
     return true;
 }
@@ -150,7 +150,7 @@ static bool copy_all(const kl_snapshot *s, const kl_board *board, uint32_t worke
                      .to = to,
                      .decision.count = (held->tasks + waiting - 1) / waiting,
                      .decision.forecast_s = s->now_s + end_s};
-    say(r, "worker %u is not heard of any more, since %s", s->workers[worker].number,
+    say(r, "worker %u has been silent for %s", s->workers[worker].number,
         kl_say_s(s->now_s - held->hand.heard_s).text);
     return true;
 }
@@ -258,9 +258,8 @@ static bool speculate(const kl_snapshot *s, const kl_board *board, uint32_t work
                      .decision.count = 1,
                      .decision.forecast_s = s->now_s + o.rest_s - o.gain_s,
                      .decision.gain_s = o.gain_s};
-    say(r, "at worker %u it would end in %s, a copy may end %s sooner%s", s->workers[worker].number,
-        kl_say_s(o.rest_s).text, kl_say_s(o.gain_s).text,
-        is_silent(s, held) ? ": not heard of any more" : "");
+    say(r, "at worker %u the task would end in %s, and a copy may end %s sooner%s", s->workers[worker].number,
+        kl_say_s(o.rest_s).text, kl_say_s(o.gain_s).text, is_silent(s, held) ? "; the worker is silent" : "");
     return true;
 }
 
@@ -277,7 +276,7 @@ void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r)
     *r = (kl_rescue){.decision.kind = KL_DECIDES_NOTHING};
     const kl_crew_sums *all = kl_crew_total(s->crew);
     if (s->left > 0 || all->known == 0) {
-        say(r, "%s", s->left > 0 ? "there is work for whoever waits" : "nothing is known of anybody");
+        say(r, "%s", s->left > 0 ? "there are tasks to deal" : "no worker's speed is known");
         return;
     }
     uint32_t late[KL_CREW_LATEST];
@@ -298,7 +297,7 @@ void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r)
             *r = copy;
     }
     if (r->decision.kind == KL_DECIDES_NOTHING)
-        say(r, "none of the %u that end last would be done sooner elsewhere", (unsigned)count);
+        say(r, "no task of the %u workers that end last would end sooner elsewhere", (unsigned)count);
 }
 
 double kl_rescue_pause_s(const kl_snapshot *s, double waited_s, double took_s) {

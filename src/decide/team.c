@@ -194,7 +194,7 @@ static void say_change(const kl_iteration *it, kl_team_plan *plan) {
         index_with(it, n), present_index(it), kl_say_s(forecast_s(it, n)).text, kl_say_s(it->elapsed_s).text);
     if (contended(it) && at > 0 && (size_t)at < sizeof plan->decision.reason)
         snprintf(plan->decision.reason + at, sizeof plan->decision.reason - (size_t)at,
-                 "; %.0f %% is lost to what is not known", 100 * contended_part(it));
+                 "; %.0f %% of the time is lost to unknown causes", 100 * contended_part(it));
 }
 
 static void refuse(const kl_iteration *it, kl_team_plan *plan, const char *why) {
@@ -239,11 +239,11 @@ static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl
     if (plan->way != KL_TEAM_FEWER && unexplained_part(it) > UNEXPLAINED) {
         plan->seen = 0;
         snprintf(why, WHY_BYTES, "but %.0f %% of the time is lost to %s", 100 * unexplained_part(it),
-                 lost ? "imbalance first" : "what is not known");
+                 lost ? "imbalance first" : "unknown causes");
         return true;
     }
     snprintf(why, WHY_BYTES, "seen in %u of %u iterations%s", (unsigned)plan->seen, (unsigned)wanted,
-             lost ? ", as much is lost to imbalance" : "");
+             lost ? ", as much time is lost to imbalance" : "");
     return plan->seen < wanted;
 }
 

@@ -297,7 +297,7 @@ static void what_is_refused_says_why(void **state) {
         {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, 0, KL_TEAM_REFUSED, "seen in 1 of 3 iterations"},
         {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, 0.1, KL_TEAM_REFUSED, "seen in 1 of 6 iterations, as much"},
         {16, 8, 10000, 10, 1e-5, 0.1, 0.5, 0.5, KL_TEAM_REFUSED, "lost to imbalance first"},
-        {16, 8, 10000, 10, 1e-5, 0.1, 0.5, 0, KL_TEAM_REFUSED, "lost to what is not known"},
+        {16, 8, 10000, 10, 1e-5, 0.1, 0.5, 0, KL_TEAM_REFUSED, "lost to unknown causes"},
         {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, 0.04, KL_TEAM_REFUSED, "seen in 1 of 3"},
         {16, 8, 20, 10, 1e-5, 0.1, 0, 0, KL_TEAM_REFUSED, "10 would have index"},
         {64, 8, 20, 10, 1e-5, 1.5, 0, 0, KL_TEAM_REFUSED, "no more than 2 can be kept busy"},

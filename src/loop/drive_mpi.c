@@ -7,7 +7,7 @@ static const double REST_MOST_S = 0.005, SIMULATED_REST_MOST_S = 1;
 
 typedef kilter_status (*operation)(kilter_loop *l, const kl_action *a, kilter_error *error);
 
-/* Return the requests of a set. NULL: no memory */
+/* Return the requests of a set. NULL: memory ran out */
 kl_requests *kl_loop_requests(kl_set *set) {
     if (!set->requests)
         set->requests = calloc(1, sizeof *set->requests);

@@ -47,7 +47,7 @@ kilter_status kl_loop_misused(kilter_loop *l, const char *call, const char *what
 /* drive_mpi.c: carries out the rank's actions */
 /* Carry out a call of the program up to the action that ends the call. *now_s: the time, which is updated. */
 kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, kilter_error *error);
-/* Return the requests of a set of messages. NULL: no memory */
+/* Return the requests of a set of messages. NULL: memory ran out */
 kl_requests *kl_loop_requests(kl_set *set);
 void kl_loop_forget(kl_set *set); /* free the requests of the set */
 

@@ -37,7 +37,7 @@ typedef struct kl_exchange {
     bool deepened;           /* `depth` has changed since the last exchange */
 } kl_exchange;
 
-bool kl_exchange_init(kl_exchange *x, kl_layout *layout, kl_meter *meter); /* false: no memory */
+bool kl_exchange_init(kl_exchange *x, kl_layout *layout, kl_meter *meter); /* false: memory ran out */
 void kl_exchange_free(kl_exchange *x);
 /* Set the layout's target, to which the next exchange moves the rows. */
 void kl_exchange_aim(kl_exchange *x, const uint64_t *target);

@@ -35,7 +35,7 @@ typedef struct kl_layout {
  * then. */
 bool kl_layout_init(kl_layout *layout, uint64_t iterations, uint32_t rank, uint32_t ranks);
 void kl_layout_free(kl_layout *layout);
-bool kl_layout_grow(kl_layout *layout); /* make a place for one more array; false: no memory */
+bool kl_layout_grow(kl_layout *layout); /* make a place for one more array; false: memory ran out */
 void kl_layout_add(kl_layout *layout, const kl_array *array);
 
 static inline kl_span kl_range_of(const uint64_t *bounds, uint32_t rank) {

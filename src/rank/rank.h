@@ -98,7 +98,7 @@ struct kl_rank {
  * kl_rank_free() even then. */
 bool kl_rank_init(kl_rank *rank, const kl_kind *kind, const kl_rank_options *options);
 void kl_rank_free(kl_rank *rank);
-/* Make room for one more array, which kl_layout_add() then adds. false: no memory */
+/* Make room for one more array, which kl_layout_add() then adds. false: memory ran out */
 bool kl_rank_grow(kl_rank *rank);
 void kl_rank_call(kl_rank *rank, kl_loop_call call);
 /* Return the next action. now_s: the time, not before the end of the last action */
@@ -130,7 +130,7 @@ kl_act kl_rank_do(kl_rank *rank, const kl_stage *stages);
 kl_act kl_rank_do_and_repeat(kl_rank *rank, const kl_stage *stages);
 kl_act kl_ranged_settle(kl_rank *rank); /* tell the steer if the last exchange could not move rows */
 /* scatter.c */
-bool kl_scatter_init(kl_rank *rank); /* false: no memory */
+bool kl_scatter_init(kl_rank *rank); /* false: memory ran out */
 void kl_scatter_free(struct kl_scatter *scatter);
 bool kl_scatter_own(const struct kl_scatter *scatter, size_t nth, kl_span *range);
 

@@ -44,8 +44,8 @@ typedef struct kl_messages {
 
 void kl_rounds_free(kl_loop_rounds *rounds);
 bool kl_rounds_wanted(const kl_rank *rank);                     /* is there anything to decide? */
-bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* false: no memory */
-/* Prepare rounds before the first sweep. false: no memory */
+bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* false: memory ran out */
+/* Prepare rounds before the first sweep. false: memory ran out */
 bool kl_rounds_open(kl_rank *rank, const kl_messages *messages);
 size_t kl_rounds_report_bytes(const kl_loop_rounds *rounds); /* bytes of a report in a message */
 /* Begin a sweep with `passes` passes. Delays that are counted in passes are rescaled to keep their duration.
@@ -62,7 +62,7 @@ kl_act kl_rounds_hook_at_end(kl_rank *rank);
 void kl_rounds_spread(void *all, size_t bytes, size_t apart, uint32_t ranks);
 /* Add the reports of all ranks, which begin at intervals of `apart` bytes, to rounds->all. */
 void kl_rounds_add(kl_loop_rounds *rounds, const kl_rank_report *first, size_t apart, uint32_t ranks);
-/* Let the steer make rounds->plan from rounds->all. false: no memory */
+/* Let the steer make rounds->plan from rounds->all. false: memory ran out */
 bool kl_rounds_decide(kl_rank *rank);
 void kl_rounds_note(kl_loop_rounds *rounds); /* note that the plan is in force */
 /* Note that a move was refused because a rank had no memory. */

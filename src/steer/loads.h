@@ -11,8 +11,8 @@ enum { KL_STATES = 4, KL_VISITS = 32 };
 
 typedef struct kl_state {
     double *speed;          /* speed of each rank relative to the mean, which is 1 */
-    double level;           /* work per second at speed 1 */
-    double lasts_s;         /* mean seconds that the state lasted; 0: it never ended */
+    double level;           /* iterations of mean cost per second at speed 1 */
+    double lasts_s;         /* mean seconds that the state lasted; 0: the state never ended */
     uint64_t ended, rounds; /* times that the state ended; rounds in the state */
     uint64_t seen;          /* last round in this state; 0: this entry is free */
 } kl_state;
@@ -37,8 +37,8 @@ typedef struct kl_loads {
     double dwell_s; /* mean duration, in seconds, of the states that ended last */
     uint64_t dwells;
     uint32_t unsettled;         /* rounds in which speeds have been changing to another state */
-    double departed_s;          /* time at which this change began */
-    double pending_s;           /* seconds of this change since the last movement */
+    double departed_s;          /* time at which the speeds began to change to another state */
+    double pending_s;           /* seconds that this change has lasted since the last movement */
     bool arrived;               /* another state began in this round */
     kl_visit visits[KL_VISITS]; /* states since the last movement, in order */
     uint32_t visit_count;

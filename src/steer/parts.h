@@ -39,11 +39,11 @@ typedef struct kl_outlook {
     double now_s, step_s; /* step_s: seconds since the last round */
     double round_s;       /* seconds from this round to the next */
     double sweeps;        /* sweeps in the last step */
-    double as_before;     /* number of these sweeps that were done before the last movement */
+    double as_before;     /* number of sweeps in the last step that were done before the last movement */
     bool moved;           /* rows moved since the last round */
     double refill;        /* part of a sweep that a pipeline needs to drain and fill again */
     double per_move_s;    /* seconds of moving, for each iteration that the busiest rank moves */
-    double movement_s;    /* mean seconds of the last movements */
+    double movement_s;    /* mean seconds of the latest movements */
     kl_costs costs;       /* costs of a ranged loop; empty until they are measured */
     kl_loads loads;
     kl_place *here, *previous, *equal, *spare;
@@ -105,15 +105,15 @@ bool kl_mean_fails(const kl_mean *m, const kl_outlook *o);
 typedef struct kl_outcome {
     kl_account account;
     kl_place *anchor;     /* where iterations lay when the balance last reached a limit */
-    double anchor_came_s; /* seconds saved since then, against the anchor */
-    double equal_came_s;  /* seconds saved since then, against equal shares */
-    double least_came_s;  /* the smaller of these two savings */
+    double anchor_came_s; /* seconds saved since that limit was reached, against the anchor */
+    double equal_came_s;  /* seconds saved since that limit was reached, against equal shares */
+    double least_came_s;  /* the smaller of anchor_came_s and equal_came_s */
     bool retreats;        /* shares become equal again for a rest */
     double lately_s,
         lately_equal;       /* recent seconds, and sweeps that equal shares would have done in this time */
     double unit_s;          /* expected seconds of a movement; set in each round */
-    double unpaid_s, due_s; /* seconds of movements that are not judged yet; seconds due now */
-    bool open;              /* a movement is not judged yet */
+    double unpaid_s, due_s; /* seconds of movements that are not judged yet; seconds of them due now */
+    bool open;              /* the last movement is not judged yet */
     double open_forecast_s, open_came_s, open_cost_s;
 } kl_outcome;
 
@@ -143,12 +143,12 @@ struct kl_steer {
     kl_trial trial;
     kl_place *candidates[KL_CANDIDATES];
     kl_place *proposed; /* a candidate or one of the places above; NULL: none */
-    double gain_s;      /* forecast gain of the proposal */
+    double gain_s;      /* forecast seconds that the proposal gains */
     kl_place *barred;   /* a proposal that was refused */
     bool is_barred;
-    kl_place *left; /* iterations left in a sweep */
+    kl_place *left; /* number of iterations left in a sweep, by rank */
     kl_transfer *transfers;
-    kl_place *places; /* memory of all places and of numbers for each rank */
+    kl_place *places; /* memory of all places, and of all numbers for each rank */
     double *numbers;
 };
 
@@ -162,8 +162,8 @@ void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports);
 /* Decide by trying shares, because speeds do not tell their effect. *tries: such a decision was made. */
 kilter_status kl_short_decide(kl_steer *s, double spent_s, kl_steer_plan *plan, bool *tries);
 /* trial.c */
-void kl_trial_begin(kl_steer *s, kl_steer_plan *plan); /* if a trial is due and nothing else moves */
-/* Is a trial or the rest after it under way? Then nothing else is decided. */
+void kl_trial_begin(kl_steer *s, kl_steer_plan *plan); /* begin a trial if one is due and nothing moves */
+/* Return whether a trial, or the rest after it, is under way. Then nothing else is decided. */
 bool kl_trial_keeps(kl_steer *s, kl_steer_plan *plan);
 
 #endif

@@ -5,16 +5,17 @@
 
 #include "steer/steer.h"
 
-typedef struct kl_proof {         /* zeroed: nothing is proved yet */
-    bool tries;                   /* a try is under way, with equal shares */
-    bool equal;                   /* shares were equal in the last round */
-    uint32_t rounds;              /* whole rounds since equal shares began or ended */
-    double executions, elapsed_s; /* sweeps and seconds in these rounds; old rounds count less and less */
-    double here_s;                /* seconds of a sweep before equal shares were tried */
-    double equal_s;               /* seconds of a sweep in the last try; 0: not known */
-    double since_s;               /* time at which the last try, or the rest after it, ended */
-    double round_s;               /* seconds of the last round */
-    uint32_t passed, won;         /* consecutive tries that equal shares lost, and won */
+typedef struct kl_proof { /* zeroed: nothing is proved yet */
+    bool tries;           /* a try is under way, with equal shares */
+    bool equal;           /* shares were equal in the last round */
+    uint32_t rounds;      /* whole rounds since equal shares began or ended */
+    double executions,
+        elapsed_s;        /* sweeps and seconds since equal shares began or ended; old rounds count less */
+    double here_s;        /* seconds of a sweep before equal shares were tried */
+    double equal_s;       /* seconds of a sweep in the last try; 0: not known */
+    double since_s;       /* time at which the last try, or the rest after it, ended */
+    double round_s;       /* seconds of the last round */
+    uint32_t passed, won; /* consecutive tries that equal shares lost, and won */
     double rest_s,
         rests_until_s; /* seconds of the last rest, and its end; rest_s 0: equal shares lost a try since */
     double rested_s;   /* seconds of a sweep at the beginning of the rest */

@@ -21,7 +21,7 @@ typedef struct kl_tried {
 } kl_tried;
 
 typedef struct kl_slices { /* zeroed: no choice is tried */
-    bool active, holds;    /* holds: all choices were tried, and the best one stays */
+    bool active, holds;    /* holds: all choices were tried, and the best choice stays */
     int choice;            /* present choice */
     uint32_t tries, rounds, hold;
     kl_tried tried[KL_CHOICES];

@@ -57,7 +57,7 @@ void kl_costs_learn(kl_costs *costs, kl_span range, const double *segments_s, do
 kilter_status kl_bounds(const kl_costs *costs, uint32_t ranks, const double *speeds, uint64_t least,
                         uint64_t *bounds);
 
-/* --- from old shares to new ones --- */
+/* --- moves from old shares to new ones --- */
 
 typedef struct kl_transfer {
     uint32_t from, to;
@@ -79,7 +79,7 @@ void kl_bounds_stage(uint32_t ranks, const uint64_t *before, const uint64_t *aft
 uint64_t kl_flow_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after);
 uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after);
 
-/* --- how rates are filtered --- */
+/* --- the filter of rates --- */
 
 /* A filtered rate: r' = (1 − h)·r + h·r'_old. The first change in a new direction is ignored (h = 1). If the
  * change persists, h is:
@@ -91,13 +91,13 @@ uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint
 typedef struct kl_trend {
     double rate;  /* the filtered rate r' */
     int8_t way;   /* direction of the last changes: −1 down, +1 up, 0 none */
-    uint8_t seen; /* number of changes in this direction */
+    uint8_t seen; /* number of consecutive changes in this direction */
 } kl_trend;
 
 double kl_trend_next(kl_trend *trend, double rate); /* return the new r' */
 bool kl_trend_moves(const kl_trend *trend);         /* does r' not fully follow a change yet? */
 
-/* --- how often --- */
+/* --- the time between decisions --- */
 
 typedef enum kl_bound_of_period {
     KL_PERIOD_INTERACT,
@@ -109,7 +109,7 @@ typedef struct kl_period {
     double interact_s; /* seconds of one interaction; interactions may take 5 % of the time */
     double movement_s; /* mean seconds of the last movements; the next decision waits until one has ended */
     double quantum_s;  /* seconds of the scheduler's quantum; a rate is averaged over ten quanta */
-    double target_s;   /* the largest of the three bounds */
+    double target_s;   /* seconds until the next decision: the largest of the three bounds */
     kl_bound_of_period bound;
 } kl_period;
 
@@ -123,7 +123,7 @@ uint64_t kl_report_hooks(double interact_s, double pass_s);
 
 /* --- grain --- */
 
-/* A loop that is pipelined over P ranks. */
+/* A loop whose work passes through P ranks as a pipeline. */
 typedef struct kl_pipeline {
     uint32_t ranks;
     uint64_t elements; /* elements in the pipelined direction [m], at least 1 */
@@ -187,7 +187,7 @@ typedef struct kl_prospect {
     double lasted_s;      /* seconds since the speeds last changed */
     double lasts_s;       /* mean seconds that such speeds lasted before; 0: they never ended */
     double lost_s;        /* seconds that the proposed shares would have saved since the last movement */
-    double move_s;        /* seconds of moving */
+    double move_s;        /* seconds that the move itself takes */
     double back_s; /* seconds that the move will cost at the next change of speeds; 0: none is expected */
 } kl_prospect;
 
@@ -211,12 +211,12 @@ typedef struct kl_judgement {
  * to last for as long again as the time beyond the usual. */
 void kl_whether(const kl_prospect *prospect, kl_judgement *judgement);
 
-/* --- what came of it --- */
+/* --- the outcome of moves --- */
 
 /* Gains and costs of all moves. Zeroed: no row was moved yet. All times are of the same clock. */
 typedef struct kl_account {
     uint64_t moves;
-    double forecast_s, came_s, cost_s; /* seconds of all moves: forecast gain, actual gain, moving */
+    double forecast_s, came_s, cost_s; /* seconds of all moves: forecast gain, actual gain, and cost */
     double balance_s;     /* recent gain minus cost, in seconds; at most KL_ACCOUNT_MEMORY movements */
     bool paid;            /* the balance has reached half of its upper limit since the last rest */
     double rests_until_s; /* end of the rest; 0: balancing does not rest */
@@ -286,14 +286,14 @@ typedef struct kl_rank_report {
     double executions; /* sweeps that ended, plus the part of the present sweep that is done */
     double
         busy_s; /* seconds in the loop's body, including time in which others had the core, without waits */
-    uint64_t iterations; /* iterations done in busy_s; 0: this rank measured nothing this time */
+    uint64_t iterations; /* iterations done in busy_s seconds; 0: this rank measured nothing this time */
     uint64_t lo, hi;     /* the range of the rank while it did these iterations; scattered: 0, 0 */
     double moving_s;     /* seconds spent on moving rows, without the part that overlapped with work */
     uint64_t moved;      /* iterations sent and received */
     double quantum_s;    /* seconds of the scheduler's quantum on the rank's host; 0: not measured yet */
     double share;        /* part of its core that the rank can get, 0 … 1; 0: not known, and 1 is assumed */
     double boundary_s;   /* seconds that the boundary of a block costs in a pipeline; 0: not known */
-    uint64_t segments;   /* 0: iterations cost the same, or were not measured */
+    uint64_t segments;   /* 1: costs of iterations differ; 0: they are equal, or were not measured */
     double
         segments_s[KL_SEGMENTS]; /* seconds per iteration along lo … hi; 0: not known; sent if segments > 0 */
 } kl_rank_report; /* ranks send the struct without conversion: a multiple of 8 bytes without padding */
@@ -310,13 +310,13 @@ typedef struct kl_steer_plan {
     double now_s, then_s;           /* seconds of a sweep now and after the move, measured or forecast */
     double body_now_s, body_then_s; /* forecast seconds of the slowest rank's body in these sweeps */
     kl_period period;               /* time until the next round */
-    uint64_t depth; /* sweeps whose ghost rows are exchanged at once from now on; at least 1 */
+    uint64_t depth; /* number of sweeps whose ghost rows are exchanged at once from now on, at least 1 */
     double lag_s;   /* buffers: no rank waits for the next answer before this many seconds; 0: at once */
     bool settled;   /* the last movement was judged; the next member has its forecast, gain and cost */
     double settled_forecast_s, settled_came_s, settled_cost_s;
 } kl_steer_plan;
 
-kl_steer *kl_steer_new(const kl_steer_options *options); /* begins with equal shares; NULL: no memory */
+kl_steer *kl_steer_new(const kl_steer_options *options); /* begins with equal shares; NULL: memory ran out */
 void kl_steer_free(kl_steer *steer);
 /* Set the part of a sweep that a pipeline loses when it drains before a move and fills again. With its
  * present blocks this is (P − 1)·b/m, the same on all ranks. The part is 0 until this is called. */
