@@ -257,7 +257,7 @@ static void static_deals_one_part_each_and_the_rest_to_who_asks(void **state) {
     w.workers[2].present = w.workers[3].present = false; /* the workers that waited have left */
     w.s.present = 2;
     assert_int_equal(deal(dealer, &w, 1), 25);
-    w.workers[3].present = true; /* one worker comes back, and the rest waits for it */
+    w.workers[3].present = true; /* one worker comes back, and the tasks left wait for it */
     w.s.present = 3;
     assert_int_equal(deal(dealer, &w, 1), 0);
     assert_int_equal(deal(dealer, &w, 3), 25);

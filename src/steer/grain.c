@@ -77,7 +77,7 @@ bool kl_blocks_try(const kl_blocks *b, uint64_t element, uint32_t *size, kl_span
     return true;
 }
 
-/* --- the best --- */
+/* --- the best block size --- */
 
 /* Return the seconds of an element in blocks of any size, interpolated between two tried sizes. */
 static double element_s(const kl_grain *g, uint64_t block) {

@@ -5,8 +5,8 @@
 #include "steer/parts.h"
 
 enum { BINS_MOST = 4096 };
-static const double TRUST = 0.5;  /* weight of new costs along the index */
-static const double MOVE_H = 0.5; /* weight of the old cost of movements */
+static const double TRUST = 0.5;  /* weight of new costs of iterations */
+static const double MOVE_H = 0.5; /* weight of earlier movements in the mean cost of a movement */
 
 uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
     for (uint32_t r = 0; r < ranks; r++)
@@ -121,7 +121,7 @@ kilter_status kl_learn_costs(kl_outlook *o, const kl_rank_report *reports) {
     return KILTER_OK;
 }
 
-/* Return the work per second in the body; 0: the rank measured nothing. */
+/* Return the work per second in the body of a rank; 0: the rank measured nothing. */
 static double rate_of(const kl_outlook *o, const kl_rank_report *report) {
     if (!(report->busy_s > 0) || report->iterations == 0)
         return 0;

@@ -11,8 +11,8 @@ enum {
     OTHERS = 8,    /* number of averaged durations of all states */
     SEVERAL = 3,   /* least number of durations whose mean is used */
 };
-static const double SAME = 1.15;   /* speeds with smaller ratios belong to one state */
-static const double NOISE_H = 0.9; /* weight of the old noise */
+static const double SAME = 1.15;   /* speeds whose ratio is below this factor belong to one state */
+static const double NOISE_H = 0.9; /* weight of earlier rounds in the mean noise */
 
 kilter_status kl_loads_init(kl_loads *l, uint32_t ranks) {
     *l = (kl_loads){.ranks = ranks};

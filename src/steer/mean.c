@@ -57,7 +57,7 @@ bool kl_mean_pays(kl_mean *m, const kl_outlook *o, kl_prospect *p) {
     p->move_s = kl_move_s(o, o->spare);
     p->now_s = follow_s(o, h, kl_larger(p->move_s, o->movement_s));
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        /* mean seconds of a sweep over both halves */
+        /* mean seconds of a sweep over both states */
         double stay_s = (h[0].lasts_s + h[1].lasts_s) / (h[0].lasts_s * rate_in(o, &h[0], places[i]) +
                                                          h[1].lasts_s * rate_in(o, &h[1], places[i]));
         p->now_s = kl_smaller(p->now_s, stay_s);

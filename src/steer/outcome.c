@@ -1,10 +1,10 @@
 /* Measure the gain and the cost of movements. */
 #include "steer/parts.h"
 
-static const double PACE_H = 0.97; /* weight of the past in the mean pace */
+static const double PACE_H = 0.97; /* weight of earlier steps in the mean pace */
 
-typedef struct step { /* times of the last step */
-    double took_s;    /* seconds of computing */
+typedef struct step { /* seconds of the last step */
+    double took_s;    /* seconds spent on computing */
     double spent_s;   /* seconds spent on moving */
 } step;
 
@@ -43,7 +43,7 @@ static double take_due_s(kl_outcome *c, double spent_s, double came_s) {
  */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason) {
     step last = {lags ? o->step_s : kl_computed_s(o) + spent_s, spent_s};
-    /* Update the recent time of a sweep with equal shares. */
+    /* Update the recent seconds of a sweep with equal shares. */
     double equal = last.took_s / kl_time_with(o, o->equal, o->loads.raw);
     c->lately_s = PACE_H * c->lately_s + last.took_s;
     c->lately_equal = PACE_H * c->lately_equal + equal;

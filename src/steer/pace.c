@@ -57,8 +57,8 @@ static double with_block_s(const kl_pipeline *p, uint64_t block) {
     return kl_pipeline_elapsed_s(p, (double)blocks);
 }
 
-/* Return the best block. M* and m/M* are not whole numbers. If there are few blocks, their number is rounded,
- * otherwise the size of a block. */
+/* Return the best block size. M* and m/M* are not whole numbers. If there are few blocks, their number is
+ * rounded, otherwise the size of a block. */
 uint64_t kl_pipeline_block(const kl_pipeline *p) {
     double blocks = floor(kl_pipeline_best_blocks(p));
     uint64_t candidates[4], best = p->elements;
@@ -91,8 +91,8 @@ static double throughput(const kl_swing *s, double speed, double speed_of_shares
     return 1 / (slow_s > others_s ? slow_s : others_s);
 }
 
-/* Return the work done in one half: with the shares of the other half, then no work while rows move, then
- * with its own shares. */
+/* Return the work done in one half of a cycle: first with the shares of the other half, then no work while
+ * rows move, then with the shares of this half. */
 static double half_work(const kl_swing *s, double half_s, double react_s, double speed, double other) {
     double reacting_s = react_s < half_s ? react_s : half_s;
     double moving_s = s->move_s < half_s - reacting_s ? s->move_s : half_s - reacting_s;

@@ -4,7 +4,7 @@
 
 #include "steer/steer.h"
 
-/* --- in proportion --- */
+/* --- shares in proportion to rates --- */
 
 typedef struct due {
     uint32_t rank;

@@ -1,4 +1,4 @@
-/* Compute the transfers from old shares to new ones. */
+/* Compute the transfers between old and new shares. */
 #include "steer/steer.h"
 
 static uint64_t above(uint64_t a, uint64_t b) {

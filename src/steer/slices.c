@@ -16,7 +16,7 @@ enum {
     LONGEST_HOLD = 1600 /* greatest number of such rounds */
 };
 static const double OWN_PART = 0.95; /* a rank that gets less than this part of its core shares the core */
-static const double SHORT = 1.5, LONG = 5; /* slices in a sweep below which trying begins, and goes on */
+static const double SHORT = 1.5, LONG = 5; /* sweeps of fewer slices are short; LONG: while trying */
 static const double ALIKE = 0.15;          /* if core shares differ by less, no choice is tried */
 static const double CLEAR = 1.15; /* a choice above this multiple of the best time needs no second try */
 static const double HOPELESS =
@@ -121,7 +121,7 @@ void kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
     bool over = s->holds && s->rounds >= s->hold;
     if (!s->active || over || (s->holds && changed)) {
         if (s->active && !over)
-            s->hold = 0; /* the core shares changed */
+            s->hold = 0; /* the core shares have changed */
         s->active = true;
         memset(s->tried, 0, sizeof s->tried);
         s->tries = 0;

@@ -1,14 +1,14 @@
-/* Balance one loop: make a plan from the reports of a round. How long the present speeds will last is
- * forecast from how long they lasted before. Losses of the present shares are counted over all speeds since
- * the last movement. So under a load that changes too fast to follow, iterations end up where the mean loss
- * is least. */
+/* Balance one loop: make a plan from the reports of a round. The duration of the present speeds is forecast
+ * from their earlier durations. Losses of the present shares are counted over all speeds since the last
+ * movement. So under a load that changes too fast to follow, iterations end up where the mean loss is least.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "steer/parts.h"
 
-static const double PERIOD_PART = 0.2; /* losses below this part of a period may be noise */
+static const double PERIOD_PART = 0.2; /* a loss below this part of a period may be noise */
 
 static void describe(kl_steer *s, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
@@ -44,7 +44,7 @@ static double learn_step(kl_steer *s, const kl_rank_report *reports) {
     bool rested = kl_proof_rests(proof, o->now_s);
     kl_proof_round(proof, o->now_s, o->sweeps, o->step_s - kl_smaller(spent_s, o->step_s),
                    kl_volume(o, o->equal) == 0);
-    if (rested && !kl_proof_rests(proof, o->now_s)) /* the load changed */
+    if (rested && !kl_proof_rests(proof, o->now_s)) /* the rest ended because the load changed */
         kl_account_wake(&s->outcome.account);
     kl_learn_quantum(o, reports);
     kl_short_learn(&s->trying, o->options.ranks, reports);
@@ -95,7 +95,7 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     return forgets ? kl_forget_loads(o) : KILTER_OK;
 }
 
-/* --- what is left of a sweep --- */
+/* --- the rest of a sweep --- */
 
 /* Return the seconds by which the plan delays the present sweep. Transfers first take rows that are not done.
  */
@@ -174,7 +174,7 @@ void kl_steer_commit(kl_steer *s) {
     kl_loads_moved(&o->loads);
     kl_account_move(&s->outcome.account, s->gain_s);
     if (!s->outcome.retreats)
-        kl_account_wake(&s->outcome.account); /* the reason for the move ends the rest */
+        kl_account_wake(&s->outcome.account); /* the move has a reason, which ends the rest */
     s->outcome.open = true;
     s->outcome.open_forecast_s = s->gain_s;
     s->outcome.open_came_s = s->outcome.open_cost_s = 0;

@@ -68,7 +68,7 @@ bool kl_trial_keeps(kl_steer *s, kl_steer_plan *plan) {
     }
     if (!s->trial.proof.tries)
         return false;
-    if (kl_volume(o, o->equal) > 0) { /* the move was refused */
+    if (kl_volume(o, o->equal) > 0) { /* the move to equal shares was refused */
         kl_proof_end(&s->trial.proof, o->now_s, KL_PROVED_NOTHING);
         return false;
     }
