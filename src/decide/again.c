@@ -13,8 +13,7 @@ struct kl_again {
     kl_worker_view *views;
     uint64_t room;       /* number of entries that `views` has room for */
     uint64_t rows;       /* number of rows read since the run began */
-    const char *missing; /* reason why no later decision of the run can be made again; NULL: there is no such
-                            reason */
+    const char *missing; /* reason why later decisions cannot be made again; NULL: they can */
 };
 
 /* The row that is read at present. */
@@ -162,8 +161,7 @@ static void worker_joins(reading *r) {
         kl_dealer_joined(r->again->dealer, (uint32_t)worker);
 }
 
-/* Commit the recorded decision instead of the new one, so that the next decision begins in its recorded
- * state. */
+/* Commit the recorded decision instead of the new one, so that the next decision has its recorded state. */
 static void follow(const reading *r, kl_plan *plan, bool cut_short) {
     kl_again *a = r->again;
     uint64_t dealt = r->row->decision.count;
@@ -261,8 +259,7 @@ static const char *why_not(const kl_again *a, kl_decision_kind kind) {
     return known ? LACKS : "Kilter cannot decide this kind again";
 }
 
-/* Return whether this row follows the last one. Rows may be missing, because a slow disk cannot store every
- * run. */
+/* Return whether this row follows the last one. On a slow disk some rows may be missing. */
 static bool row_is_next(reading *r) {
     kl_again *a = r->again;
     bool known = kl_get_u8(&r->bytes) == KL_GROUNDS_VERSION;

@@ -17,8 +17,7 @@ static const double TRUST =
 enum { PROBE_PARTS = 4 }; /* a probe is at most 1/(4P) of the tasks left */
 
 /* Return the seconds that dealing one chunk costs: the master's time, about the same time at the worker, and
- * the worker's wait. The worker asks during its last task, so it only waits if the answer takes longer than
- * this task. */
+ * the worker's wait. The worker asks during its last task, so it waits only if the answer takes longer. */
 static double overhead_s(const kl_snapshot *s, double task_s) {
     double cost_s = 2 * s->answer_s;
     return (cost_s > 0 ? cost_s : OVERHEAD_UNKNOWN_S) + fmax(0, s->round_trip_s - task_s);

@@ -35,7 +35,7 @@ static void hand_out(kl_course *course) {
     course->batches--;
 }
 
-/* Return the fewest tasks in a chunk with which one master can serve all workers (chunk managing capability).
+/* Return the fewest tasks in a chunk with which the master can serve all workers (managing capability).
  */
 static double lower_limit(const kl_look *look) {
     const kl_snapshot *s = look->snapshot;
@@ -131,8 +131,7 @@ static double relative(const kl_worker_view *worker, speed speed, double mean) {
     return own > 0 && mean > 0 ? own / mean : 1;
 }
 
-/* Return whether fixed weights may be computed again now. WF computes them once, from the measurements of the
- * first batch. */
+/* Return whether fixed weights may be computed again now. WF computes them once, after the first batch. */
 static bool weights_due(const kl_look *look, const kl_course *course) {
     if (look->dealer->policy->weighting == KL_PER_BATCH)
         return course->weighed != course->opened;
@@ -140,8 +139,7 @@ static bool weights_due(const kl_look *look, const kl_course *course) {
            mean_speed(look, PACE) > 0;
 }
 
-/* Return which measurements give the weights. Until this run has measurements, AWF uses those from before the
- * run. */
+/* Return which measurements give the weights. Until this run has some, AWF uses those of earlier runs. */
 static speed measured_by(const kl_look *look) {
     if (look->dealer->policy->weighting == KL_FIXED)
         return PACE;

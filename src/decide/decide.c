@@ -74,7 +74,7 @@ void kl_dealer_changed(kl_dealer *dealer) {
     dealer->undealt = 0;
 }
 
-/* The first two runs measure tasks, and the search for a factor begins with the third run, as in the paper.
+/* The first two runs measure tasks. The search for a factor begins with the third, as in the paper.
  */
 enum { FIRST_SEARCHED_RUN = 2 };
 
@@ -121,8 +121,7 @@ static kl_look look_at(const kl_dealer *dealer, const kl_snapshot *snapshot, uin
 }
 
 /* Forecast when the worker will have done the chunk, and the seconds lost if it had an equal part instead. On
- * a slow worker an equal part would end late; on a fast worker, others would do tasks that it could have
- * done. */
+ * a slow worker an equal part would end late; on a fast worker, others would do some of its tasks. */
 static void add_forecast(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     const kl_forecast *f = &look->forecast;

@@ -103,8 +103,7 @@ double kl_dealer_factor(const kl_dealer *dealer); /* return the present factor; 
 void kl_dealer_set_factor(kl_dealer *dealer, double factor);
 
 /* Begin a run, with all its tasks left. Error: KILTER_ERR_MEMORY. The caller has told snapshot.crew every
- * change of a worker's view, and has advanced the crew to snapshot.now_s. This also holds for the functions
- * below. */
+ * change of a worker's view, and has advanced the crew to snapshot.now_s. This holds below, too. */
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot);
 /* Note that the run got `tasks` more tasks. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks);
@@ -154,7 +153,7 @@ typedef struct kl_answer {
 } kl_answer;
 
 /* Begin to make the decisions of a run again. `instead` is a policy that decides in place of the recorded
- * one, with the chunks that were dealt in the run; NULL: the recorded policy. Return NULL if memory runs out.
+ * one, with the chunks that were dealt in the run; NULL: the recorded one. Return NULL if memory runs out.
  */
 kl_again *kl_again_new(const kl_policy *instead);
 void kl_again_free(kl_again *again);
@@ -376,8 +375,7 @@ void kl_team_commit(kl_team *team, const kl_iteration *iteration, const kl_team_
 
 /* --- the number of tasks --- */
 
-/* The question of a program that can cut its work into any number of tasks: which number takes the least
- * time? */
+/* The question of a program that can cut its work into any number of tasks: which number is fastest? */
 typedef struct kl_grain_question {
     uint64_t least, most; /* least and greatest number of tasks that the program can make; 1 ≤ least ≤ most */
     double (*runs)(uint64_t tasks, void *user); /* runs needed with `tasks` tasks; NULL: always the same */

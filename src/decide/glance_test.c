@@ -1,5 +1,5 @@
-/* Looks within a run: workers rest while the cores are busy without them, and work again when cores become
- * idle. */
+/* Looks within a run: workers rest while the cores are busy without them, and work again when cores are idle.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

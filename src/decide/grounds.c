@@ -1,4 +1,4 @@
-/* Write the inputs of a dealer's decisions: only those values that have changed since they were written last.
+/* Write the inputs of a dealer's decisions: only values that changed since the last time.
  */
 #include "decide/grounds.h"
 
@@ -190,8 +190,7 @@ struct kl_grounds {
     kl_buffer board;
     noted *views;
     uint64_t room;
-    uint32_t *changed, changed_count; /* places whose view has changed, and their number; the array has room
-                                         for all places */
+    uint32_t *changed, changed_count; /* places whose view has changed, and their number */
     uint64_t changed_room;
 };
 

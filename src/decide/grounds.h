@@ -24,8 +24,8 @@ typedef enum kl_note {
     KL_NOTE_RESCUES, /* a rescue: state, sizes of tasks, units in recalls under way, answers of the board */
 } kl_note;
 
-/* The members of a struct that are written. New members are added at the end of the list, so that old records
- * stay readable. */
+/* The members of a struct that are written. New members are added at the end of the list, so old records stay
+ * readable. */
 typedef enum kl_member_type {
     KL_MEMBER_U64,
     KL_MEMBER_U32,
@@ -60,8 +60,7 @@ void kl_grounds_grows(kl_grounds *grounds, const kl_snapshot *snapshot, uint64_t
 void kl_grounds_factor(kl_grounds *grounds, double factor);
 void kl_grounds_joined(kl_grounds *grounds, uint32_t worker);
 void kl_grounds_others(kl_grounds *grounds);
-/* Return the buffer for the board's answers, from which kl_grounds_rescues() takes them; NULL: nothing is
- * recorded. */
+/* Return the buffer for the board's answers, which kl_grounds_rescues() reads; NULL: nothing is recorded. */
 kl_buffer *kl_grounds_answers_of_board(kl_grounds *grounds);
 void kl_grounds_rescues(kl_grounds *grounds, const kl_snapshot *snapshot, double coming_units);
 void kl_grounds_get_sizes(kl_reader *reader, kl_sizes *sizes);

@@ -13,8 +13,7 @@ void kl_homes_free(kl_homes *homes) {
     *homes = (kl_homes){0};
 }
 
-/* Begin a run of a series. Keep the workers noted in the series' last run; without such a run, no task has a
- * worker. */
+/* Begin a run of a series. Keep the workers of the series' last run; without it, no task has a worker. */
 static kilter_status begin_series(kl_homes *h, uint64_t series, uint64_t tasks) {
     if (h->last && h->series == series && h->tasks == tasks)
         return KILTER_OK;
@@ -27,8 +26,7 @@ static kilter_status begin_series(kl_homes *h, uint64_t series, uint64_t tasks) 
     return KILTER_OK;
 }
 
-/* Return the task's home: the place of its worker if this worker is present, otherwise the home behind all
- * places. */
+/* Return the task's home: the place of its worker if present, otherwise the home behind all places. */
 static uint32_t home_of(const kl_homes *h, const kl_worker_view *views, uint64_t task) {
     uint32_t last = h->last[task];
     return last < h->places && views[last].present ? last : h->places;
@@ -95,7 +93,7 @@ bool kl_homes_has_own(const kl_homes *h, uint32_t worker) {
     return worker < h->places && h->home[worker].tasks > 0;
 }
 
-/* Return how many tasks of a home must go to other workers: all tasks beyond the share of the home's worker.
+/* Return how many tasks of a home must go to others: all tasks beyond the share of the home's worker.
  */
 static double beyond_share(const kl_homes *h, const kl_dealer *dealer, const kl_snapshot *s, uint32_t home) {
     double waiting = (double)h->home[home].tasks;

@@ -12,8 +12,7 @@ typedef struct kl_batch {
 
 enum { KL_BATCHES = 4 }; /* the rest of one batch, and the batches at the end of a run */
 
-/* The state of a policy within a run. Planning changes a copy of this state; committing changes the dealer's
- * own. */
+/* The state of a policy within a run. Planning changes a copy; committing changes the dealer's state. */
 typedef struct kl_course {
     kl_batch batch[KL_BATCHES];
     uint32_t batches; /* number of entries of `batch` in use, in the order in which they are handed out */
@@ -74,8 +73,7 @@ extern const kl_policy kl_policy_static, kl_policy_ss, kl_policy_fsc, kl_policy_
 /* Deal as policy AUTO does. */
 void kl_deal_auto(const kl_look *look, kl_plan *plan);
 
-/* Return the size of the next chunk, for any worker, of a policy that deals in batches, and advance the
- * course. */
+/* Return the next chunk's size in a policy that deals in batches, for any worker, and advance the course. */
 uint64_t kl_next_chunk(const kl_look *look, kl_course *course);
 
 /* Choose the factor with the shortest forecast for the run that begins. At least one worker is present, and

@@ -33,8 +33,7 @@ static void say(kl_rescue *rescue, const char *format, ...) {
     va_end(args);
 }
 
-/* Return the seconds that moving tasks costs. Recall, answer and chunk are three messages: one and a half
- * round trips. */
+/* Return the seconds that moving tasks costs. Recall, answer and chunk are one and a half round trips. */
 static double move_s(const kl_snapshot *s) {
     double cost_s = 1.5 * s->round_trip_s + 2 * s->answer_s;
     return cost_s > 0 ? cost_s : MOVE_UNKNOWN_S;
@@ -51,7 +50,7 @@ static bool is_told(const kl_snapshot *s, uint32_t worker, const kl_hand *h) {
     return h->elapsed_s > 0 && h->elapsed_s < h->heard_s - s->workers[worker].queued_at_s + AGREE_S;
 }
 
-/* Return whether the worker's silence is normal for its queue. It is not if the worker reports a long task.
+/* Return whether the worker's silence is normal for its queue, without reports of a long task.
  */
 static bool is_on_time(const kl_snapshot *s, uint32_t worker, const kl_held *held) {
     const kl_worker_view *v = &s->workers[worker];
@@ -134,8 +133,8 @@ static bool is_silent(const kl_snapshot *s, const kl_held *held) {
     return held->hand.heard_s > 0 && s->now_s - held->hand.heard_s > GONE_S;
 }
 
-/* Copy all tasks of a silent worker that has several. It will probably do none of them, not even those that
- * it should keep. */
+/* Copy all tasks of a silent worker that has several. It will probably do none, not even those that it should
+ * keep. */
 static bool copy_all(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
                      kl_rescue *r) {
     uint32_t to;
@@ -155,8 +154,7 @@ static bool copy_all(const kl_snapshot *s, const kl_board *board, uint32_t worke
     return true;
 }
 
-/* The expected outcome of a copy of a worker's last task: sums over the possible cases, weighted by their
- * chance. */
+/* The expected outcome of a copy of a worker's last task: sums over cases, weighted by their chance. */
 typedef struct outlook {
     double chance;
     double rest_s;   /* seconds until the present worker has done the task */

@@ -239,8 +239,8 @@ static void who_holds_nothing_alone_hides_nobody(void **state) {
     assert_true(r.decision.kind == KL_DECIDES_COPY && r.decision.subject == 0 && r.to == CROWD - 1);
 }
 
-/* A plan never exceeds the tasks that a worker holds. Nothing is planned if all workers are equal and report
- * in time. */
+/* A plan never exceeds the tasks that a worker holds. Nothing is planned if all workers are equal and on
+ * time. */
 static void plans_stay_within_what_is_there(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20000; seed++) {

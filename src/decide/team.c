@@ -38,8 +38,7 @@ uint32_t kl_team_balanceable(const kl_iteration *it) {
 }
 
 /* Return the seconds for which a worker with `chunks` chunks and work_s seconds of work waits for them. The
- * worker asks for a chunk when it begins the chunk before, and waits if the answer takes longer than that
- * chunk. */
+ * worker asks for a chunk when it begins the chunk before, and waits if the answer takes longer. */
 static double waits_s(const kl_iteration *it, double chunks, double work_s) {
     double late_s = fmax(0, it->way_s - work_s / fmax(1, chunks));
     return it->way_s + fmax(0, chunks - 1) * late_s;
@@ -145,8 +144,7 @@ static kl_team_way way_to(uint32_t from, uint32_t n) {
 
 static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
     kl_team_cost now = least_lately(team, it), before = team->before;
-    /* Tasks may have become larger, or workers may slow each other down. So the change is judged by both
-     * costs. */
+    /* Tasks may have become larger, or workers may slow each other down. So both costs are judged. */
     bool worse = now.by_task > WORSE * before.by_task && now.by_work > WORSE * before.by_work;
     if (team->measured + 1 < KL_TEAM_PERSISTS || !worse) {
         snprintf(plan->decision.reason, sizeof plan->decision.reason,
@@ -178,7 +176,7 @@ static bool settles(const kl_team *team, const kl_iteration *it) {
     return now.by_task < FASTER * before.by_task && now.by_work < FASTER * before.by_work;
 }
 
-/* Return the number of workers nearest to the present one, among the numbers that several iterations found.
+/* Return the number of workers nearest to the present one, among those that several iterations found.
  */
 static uint32_t nearest(const kl_team *team, kl_team_way way, uint32_t n) {
     bool closer = way == KL_TEAM_FEWER ? team->nearest > n : team->nearest < n;
@@ -224,8 +222,7 @@ static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_tea
     refuse(it, plan, why);
 }
 
-/* Return whether something speaks against the change, or whether the change is too early; `why` gets the
- * reason. */
+/* Return whether something speaks against the change, or it is too early; `why` gets the reason. */
 static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl_team_plan *plan,
                      char why[WHY_BYTES]) {
     if (it->run < team->barred_until[plan->way]) {

@@ -122,8 +122,8 @@ static void one_or_two_odd_iterations_change_nothing(void **state) {
     }
 }
 
-/* A farm of 500 tasks of 1 ms, in which the first iterations of 32 workers take far longer than the later
- * ones. */
+/* A farm of 500 tasks of 1 ms, in which the first iterations of 32 workers take far longer than later ones.
+ */
 static void what_is_seen_while_iterations_get_faster_does_not_count(void **state) {
     (void)state;
     world w = world_of(32, 500, 0.5, 1e-5);
@@ -204,8 +204,8 @@ static void what_does_not_pay_is_undone_and_not_soon_tried_again(void **state) {
     assert_true(changed == back && back >= 3 && back <= 6);
 }
 
-/* Workers slow each other down in a way that the model does not know. Fewer are tried, and the number ends
- * near the best. */
+/* Workers slow each other down in a way that the model does not know. Fewer are tried, which ends near the
+ * best. */
 static void fewer_are_tried_where_much_is_lost_to_what_is_not_known(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {

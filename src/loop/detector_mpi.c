@@ -162,7 +162,7 @@ static kilter_status say_dead(const kl_detector *d, kilter_error *error) {
         d->group->name, d->words.rank, advice);
 }
 
-/* Look for a death. While lines are opened, and after some were closed normally, only silence shows a death.
+/* Look for a death. While lines are opened, and after some were closed normally, only silence shows one.
  */
 kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error) {
     bool closed;
@@ -178,8 +178,7 @@ kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error
                          d->group->name, d->patience_s);
 }
 
-/* Ask for the report of a death, because some MPIs fail after a death before the dead rank's line is seen to
- * be cut. */
+/* Ask for the report of a death. Some MPIs fail before the dead rank's line is seen to be cut. */
 void kl_detector_ask(kl_detector *d, kilter_error *failure) {
     double now_s = kl_monotonic_s(), until_s = now_s + NEWS_S;
     for (; kl_detector_works(d) && failure->status == KILTER_ERR_MPI && now_s < until_s;

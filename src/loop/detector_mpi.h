@@ -1,5 +1,4 @@
-/* Private to room loop: the failure detector, which finds a rank that died or gave the loop up, and the
- * reason. */
+/* Private to room loop: the failure detector, which finds a rank that died or gave up, and the reason. */
 #ifndef KL_DETECTOR_MPI_H
 #define KL_DETECTOR_MPI_H
 

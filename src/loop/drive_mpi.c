@@ -49,8 +49,7 @@ static kilter_status await(kilter_loop *l, const kl_action *a, kilter_error *err
     return kl_requests_await(&l->group, a->set->requests, error);
 }
 
-/* Rest until a message comes, or a short time. In a simulation no rank dies, so only a message can end the
- * rest. */
+/* Rest until a message comes, or a short time. In a simulation no rank dies, so only a message ends it. */
 static kilter_status rest(kilter_loop *l, const kl_action *a, kilter_error *error) {
     (void)a;
     if (!l->rests)

@@ -54,7 +54,7 @@ void kl_loop_forget(kl_set *set); /* free the requests of the set */
 /* messages_mpi.c: measures messages, and opens rounds. Collective */
 kilter_status kl_loop_open_rounds(kilter_loop *l, kilter_error *error);
 
-/* record_mpi.c: without a record, these functions do nothing. Only rank 0 calls the functions that are not
+/* record_mpi.c: without a record, these functions do nothing. Only rank 0 calls those that are not
  * collective. */
 kilter_status kl_loop_record_open(kilter_loop *l, kilter_error *error); /* collective */
 void kl_loop_record_array(kilter_loop *l, size_t bytes, uint64_t halo);

@@ -127,8 +127,8 @@ static void run_forced(const shape *s, bool scattered, bool deep, uint64_t seed)
 
 /* --- a pipeline --- */
 
-/* Relax element j of row i in place. The row below has this sweep's values, the row above those of the last
- * sweep. */
+/* Relax element j of row i in place. The row below has this sweep's values, the row above the last sweep's.
+ */
 static void relax(double *u, uint64_t n, uint64_t width, uint64_t i, uint64_t j) {
     if (i == 0 || i + 1 == n)
         return;

@@ -201,8 +201,7 @@ static void expect_refusal(const char *record, const char *word) {
     CHECK(strstr(error.text, "'mine'"));
 }
 
-/* Remove the record's file while the loop runs. The failure is reported at the end, when the record is
- * written. */
+/* Remove the record's file while the loop runs. The failure is reported when the record is written. */
 static void break_off(void) {
     kilter_error error = {KILTER_OK, ""};
     make_place();
@@ -253,8 +252,7 @@ static void test_refused(void) {
 
 /* --- memory --- */
 
-/* Check that rows move only to rank 1, which has memory for one row. The outcome of the last move may be
- * unknown. */
+/* Check that rows move only to rank 1, which has memory for one row. The last move may have no outcome. */
 static void check_refusals(void) {
     kl_report *report = read_record();
     uint64_t refused = 0;

@@ -13,12 +13,12 @@ typedef struct kl_memory {
 /* Make room for one more array in the list. false: memory ran out */
 bool kl_memory_grow(kl_memory *memory);
 void kl_memory_free(kl_memory *memory);
-/* Get memory for the rows `own` and the halos around them, in all arrays. false: no memory; a part may be
+/* Get memory for the rows `own` and their halos, in all arrays. false: no memory; a part may be
  * allocated. */
 bool kl_memory_take(kl_memory *memory, kl_span own);
 /* Free this rank's memory for the bounds `gone`, except memory that it needs for the bounds `kept`. */
 void kl_memory_give(kl_memory *memory, const uint64_t *gone, const uint64_t *kept);
-/* Get memory for `more` additional rows on either side, or only for halos if `more` is 0. false: memory ran
+/* Get memory for `more` rows on either side, or only for halos if `more` is 0. false: memory ran
  * out */
 bool kl_memory_widen(kl_memory *memory, uint64_t more);
 

@@ -172,8 +172,7 @@ static void await_word(const _Atomic uint64_t *number, uint64_t after) {
     }
 }
 
-/* In each call, one rank comes late. It waits until the rank before it has sent its word. All words must
- * arrive. */
+/* In each call, one rank comes late. It waits for the word of the rank before it. All words must arrive. */
 static void test_waits(void) {
     static const char calls[] = "oabbgc";
     run r = new_run();

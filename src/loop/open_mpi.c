@@ -165,8 +165,7 @@ static void free_communicators(kl_group *g) {
     MPI_Comm_free(&g->comm);
 }
 
-/* Share a token by which ranks of one host find each other's bells. Ranks without bells, as on several hosts,
- * nap. */
+/* Share a token by which ranks of one host find each other's bells. Ranks without bells nap. */
 static kilter_status share_bells(kl_group *g, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
     uint64_t *token = (uint64_t *)g->shared;

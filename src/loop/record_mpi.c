@@ -104,8 +104,7 @@ static kilter_status start(kilter_loop *l, const char *path, kilter_error *error
     return KILTER_OK;
 }
 
-/* Start the record if one is wanted. As for a farm, the environment overrides the options, and "none" means
- * no record. */
+/* Start the record if one is wanted. The environment overrides the options, and "none" means no record. */
 static kilter_status start_if_asked(kilter_loop *l, kilter_error *error) {
     const char *told = getenv("KILTER_RECORD"), *path = told ? told : l->options.record;
     if (!path || strcmp(path, "none") == 0)

@@ -13,7 +13,7 @@ typedef struct kl_rows { /* zeroed: no rows */
     size_t skew; /* bytes of the mapping before row 0 */
 } kl_rows;
 
-/* Reserve address space for n rows. KILTER_ERR_RANGE: the rows have more than 2^47 bytes; KILTER_ERR_MEMORY
+/* Reserve address space for n rows. KILTER_ERR_RANGE: more than 2^47 bytes; KILTER_ERR_MEMORY
  */
 kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error);
 /* Return whether there is memory for writing `bytes` bytes of rows. kl_rows_take() does not tell, because it

@@ -2,8 +2,7 @@
  * docs/decisions/0025-public-structs.md */
 #include "loop/loop_mpi.h"
 
-/* Open a loop. Opening is collective, so a rank with unusable options tells the others, like a rank without
- * options. */
+/* Open a loop. Opening is collective, so a rank with unusable options tells the others. */
 kilter_status kilter_loop_open_sized(MPI_Comm comm, const kilter_loop_options *options, size_t bytes,
                                      kilter_loop **loop, kilter_error *error) {
     kilter_loop_options own;

@@ -51,8 +51,8 @@ static kilter_status out_of_step(const kl_steps *s, uint64_t one, int rank, uint
 /* --- calls in which all ranks meet --- */
 
 void kl_step(kl_steps *s, kl_call call, uint64_t sweeps, size_t array, int root) {
-    /* Pack a call for comparing and naming: sweep, call, array, root. The lowest 16 bits stay free for a rank
-     * number. */
+    /* Pack a call for comparing and naming: sweep, call, array, root. The lowest 16 bits stay free for a
+     * rank. */
     s->recent[s->number++ % KL_STEPS] = (sweeps & 0xffffff) << 40 | (uint64_t)call << 36 |
                                         (array & 0xff) << 28 | ((uint64_t)root & 0xfff) << 16;
 }

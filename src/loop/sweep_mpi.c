@@ -1,8 +1,7 @@
 /* The calls that the program makes in a sweep. */
 #include "loop/loop_mpi.h"
 
-/* Get memory for the most halo rows that the loop may want. Without this memory, each sweep has its own
- * exchange. */
+/* Get memory for the most halo rows that the loop may want. Without it, each sweep has an exchange. */
 static kilter_status get_deep(kilter_loop *l, kilter_error *error) {
     const kl_layout *layout = &l->rank.layout;
     if (layout->halo == 0)

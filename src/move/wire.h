@@ -88,9 +88,8 @@ void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity
 void kl_wire_put_shared(kl_buffer *out, const void *bytes, size_t size);
 bool kl_wire_get_shared(const void *data, size_t size, uint64_t *hash, kilter_bytes *bytes);
 
-/* Tasks [lo, hi) of a chunk. RECALL: return the tasks of this range that are not begun; hi is the chunk's
- * end. RETURN: these tasks were not begun and will not be, so the chunk now ends at lo. lo = hi: all tasks
- * were begun. */
+/* Tasks [lo, hi) of a chunk. RECALL: return those tasks that are not begun; hi is the chunk's end. RETURN:
+ * these tasks were not begun and will not be, so the chunk now ends at lo. lo = hi: all tasks were begun. */
 typedef struct kl_part {
     uint64_t chunk, lo, hi;
 } kl_part;
@@ -128,7 +127,7 @@ void kl_wire_put_chunk(kl_buffer *out, const kl_chunk_head *head);
 bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_reader *weights,
                        kl_reader *inputs);
 
-/* A segment of results: some consecutive tasks of one chunk. A message has any number of segments. */
+/* A segment of results: consecutive tasks of one chunk. A message has any number of segments. */
 typedef struct kl_segment {
     uint64_t chunk, lo, count; /* tasks [lo, lo + count) */
     bool last;                 /* the chunk ends with this segment */
@@ -163,8 +162,7 @@ typedef struct kl_results_head {
 
 void kl_wire_end_results(kl_buffer *out, const kl_results_head *head);
 
-/* Check the whole message. Afterwards the caller reads the segments in order, and the `count` results of each
- * segment. */
+/* Check the whole message. Then the caller reads the segments in order, and the `count` results of each. */
 bool kl_wire_check_results(const void *data, size_t size, kl_results_head *head);
 kl_reader kl_wire_read_results(const void *data, size_t size);
 bool kl_wire_next_segment(kl_reader *reader, kl_segment *segment);

@@ -42,15 +42,15 @@ typedef enum kl_act {
     KL_ROOM,      /* get memory for target rows on all ranks or on none, then call kl_exchange_room_is() */
     KL_GIVE_BACK, /* free the memory of rows outside the target */
     KL_MOST,      /* replace each value by the largest value on any rank */
-    KL_TAKE,   /* get memory for `bytes` bytes of rows in `ranges`; *all gets a uint64_t: 1 if there is enough
-                */
-    KL_DROP,   /* free the memory of `ranges` that holds no row of `kept` */
-    KL_REST,   /* wait for a message, or for a short time */
-    KL_FORGET, /* free `set`, which is complete */
-    KL_QUANTUM, /* measure the scheduler's quantum, then call kl_meter_quantum_is() */
-    KL_RECORD,  /* record rounds.all and rounds.plan */
-    KL_REFUSED, /* record a refused move; `text` gives the reason */
-    KL_FAIL,    /* end the loop: memory ran out while doing `text` */
+    KL_TAKE,      /* get memory for `bytes` bytes in `ranges`; *all gets a uint64_t: 1 if there is enough
+                   */
+    KL_DROP,      /* free the memory of `ranges` that holds no row of `kept` */
+    KL_REST,      /* wait for a message, or for a short time */
+    KL_FORGET,    /* free `set`, which is complete */
+    KL_QUANTUM,   /* measure the scheduler's quantum, then call kl_meter_quantum_is() */
+    KL_RECORD,    /* record rounds.all and rounds.plan */
+    KL_REFUSED,   /* record a refused move; `text` gives the reason */
+    KL_FAIL,      /* end the loop: memory ran out while doing `text` */
 } kl_act;
 
 /* Work for the body: rows. In a pipeline, the work is only the elements `inner` of each row. */

@@ -73,8 +73,7 @@ static bool plan(kl_exchange *x) {
 
 /* --- the exchange --- */
 
-/* Return the own rows that were on this rank before, together with their halos. None of these rows is sent or
- * received. */
+/* Return the own rows that were on this rank before with their halos. None of them is sent or received. */
 static kl_span inner_rows(const kl_exchange *x) {
     const kl_layout *l = x->layout;
     kl_span stay = kl_common(kl_layout_own(l), kl_layout_next(l));

@@ -1,7 +1,6 @@
 /* Private to room rank: the exchange of halos, and of rows that move. rank.h includes this header. An
  * exchange brings each rank the target rows and halos that it lacks, from the ranks that have them. If no
- * rows move, it brings only halos. A pipeline's rows move in stages; each stage is an exchange with its own
- * target. */
+ * rows move, it brings only halos. A pipeline's rows move in stages; each stage is an exchange. */
 #ifndef KL_EXCHANGE_H
 #define KL_EXCHANGE_H
 

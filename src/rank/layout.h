@@ -31,8 +31,7 @@ typedef struct kl_layout {
     uint64_t gone_count;
 } kl_layout;
 
-/* Begin with equal shares and without arrays. false: no memory; the caller must call kl_layout_free() even
- * then. */
+/* Begin with equal shares and without arrays. false: no memory; call kl_layout_free() even then. */
 bool kl_layout_init(kl_layout *layout, uint64_t iterations, uint32_t rank, uint32_t ranks);
 void kl_layout_free(kl_layout *layout);
 bool kl_layout_grow(kl_layout *layout); /* make a place for one more array; false: memory ran out */

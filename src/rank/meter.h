@@ -51,8 +51,8 @@ void kl_meter_rows(kl_meter *meter, kl_span own, kl_span rows, double now_s);
 void kl_meter_count(kl_meter *meter, double rows, double busy_s);
 /* Count spent_s seconds as spent on moving rows. */
 void kl_meter_moving(kl_meter *meter, double spent_s);
-/* Return whether the scheduler's quantum is to be measured now. The loop has run for so long that this costs
- * almost nothing. */
+/* Return whether the scheduler's quantum is to be measured now. After this long a run, this costs almost
+ * nothing. */
 bool kl_meter_wants_quantum(kl_meter *meter, double now_s);
 void kl_meter_quantum_is(kl_meter *meter, double quantum_s); /* 0: the quantum could not be measured */
 /* Return a report on the rows `own`, and start the next report. part: the part of the sweep that is done. */

@@ -49,8 +49,8 @@ static double pass_done(const kl_rank *k) {
 
 /* --- the best blocks --- */
 
-/* Prepare the block size until sweeps have shown the cost of blocks. A message costs more than the rank's own
- * work for it. */
+/* Prepare the block size until sweeps have shown the cost of blocks. A message costs more than the rank's
+ * work. */
 static void prepare(kl_rank *k) {
     double bytes = 0;
     if (k->options.block > 0)

@@ -94,8 +94,8 @@ struct kl_rank {
     int deep;
 };
 
-/* Begin with equal shares. The struct must not move afterwards. false: no memory; the caller must call
- * kl_rank_free() even then. */
+/* Begin with equal shares. The struct must not move afterwards. false: no memory; call kl_rank_free() even
+ * then. */
 bool kl_rank_init(kl_rank *rank, const kl_kind *kind, const kl_rank_options *options);
 void kl_rank_free(kl_rank *rank);
 /* Make room for one more array, which kl_layout_add() then adds. false: memory ran out */

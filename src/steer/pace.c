@@ -91,8 +91,8 @@ static double throughput(const kl_swing *s, double speed, double speed_of_shares
     return 1 / (slow_s > others_s ? slow_s : others_s);
 }
 
-/* Return the work done in one half of a cycle: first with the shares of the other half, then no work while
- * rows move, then with the shares of this half. */
+/* Return the work done in one half of a cycle. The half begins with the shares of the other half. Then rows
+ * move, and no work is done. The half ends with its own shares. */
 static double half_work(const kl_swing *s, double half_s, double react_s, double speed, double other) {
     double reacting_s = react_s < half_s ? react_s : half_s;
     double moving_s = s->move_s < half_s - reacting_s ? s->move_s : half_s - reacting_s;

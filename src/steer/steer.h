@@ -1,4 +1,4 @@
-/* The interface of room steer, which decides where the iterations of a loop lie, when some move, and why. The
+/* The interface of room steer, which decides where the iterations of a loop lie and when some move. The
  * room is pure code. A farm deals each task once (room decide). The iterations of a loop stay where they are,
  * with their rows, until moving them pays. Every rank decides for itself from the same reports, so the same
  * numbers must give the same bits. Therefore this room only uses + − × ÷ and sqrt, which IEEE 754 rounds
