@@ -74,7 +74,7 @@ void kl_dealer_changed(kl_dealer *dealer) {
     dealer->undealt = 0;
 }
 
-/* The first two runs measure tasks. The search for a factor begins with the third, as in the paper.
+/* The first two runs measure tasks. The third run begins the search, as in the paper.
  */
 enum { FIRST_SEARCHED_RUN = 2 };
 

@@ -1,4 +1,4 @@
-/* Write the inputs of a dealer's decisions: only values that changed since the last time.
+/* Write the inputs of a dealer's decisions: only values that have changed.
  */
 #include "decide/grounds.h"
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Return the block size until more is known: a sixteenth of the largest block with which each rank gets one.
+/* Return the block size until more is known: a sixteenth of the elements per rank.
  */
 static uint64_t first_block(const kl_rank_options *o) {
     uint64_t parts = 16 * (uint64_t)o->ranks;

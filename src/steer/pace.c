@@ -1,4 +1,4 @@
-/* Compute how often ranks report, how much they do between two reports, and the loss under a changing load.
+/* Compute the time between reports, the work between reports, and the loss under a changing load.
  */
 #include <math.h>
 
