@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Return the block size until more is known: a sixteenth of the elements per rank.
+/* Return the block size until more is known: a row's elements over 16 times the ranks.
  */
 static uint64_t first_block(const kl_rank_options *o) {
     uint64_t parts = 16 * (uint64_t)o->ranks;
