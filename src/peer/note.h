@@ -6,6 +6,8 @@
 
 #define KL_NOBODY UINT32_MAX
 
+enum { KL_PEERS_MOST = 1 << 20 }; /* peers that ever took part; a message that names more is malformed */
+
 typedef enum kl_note_kind {
     KL_NOTE_ASK = 1, /* a question: has the receiver tasks for a peer of this rate? */
     KL_NOTE_EMPTY,   /* an answer: the sender has no tasks to give */
@@ -20,7 +22,7 @@ typedef enum kl_note_kind {
     KL_NOTE_VICTIM,  /* the answer: `peer` is late */
     KL_NOTE_HURRY,   /* a request to the root: begin a round */
     KL_NOTE_LATE,    /* tasks that the sender and peers below it did after their reports of round `round` */
-    KL_NOTE_LOSS,    /* `peer` is gone */
+    KL_NOTE_LOSS,    /* the peers in `gone` are gone */
     KL_NOTE_SAVE,    /* a copy in case the sender dies. `spans`: tasks done since round `round` was committed;
                         `held`: tasks of its last report, if that was not committed */
     KL_NOTE_CALL,    /* round `round` begins: report at once, with all tasks that are held */
