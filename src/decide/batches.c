@@ -35,8 +35,7 @@ static void hand_out(kl_course *course) {
     course->batches--;
 }
 
-/* Return the fewest tasks in a chunk with which the master can serve all workers.
- */
+/* Return the fewest tasks in a chunk with which the master can serve all workers. */
 static double lower_limit(const kl_look *look) {
     const kl_snapshot *s = look->snapshot;
     double task_s = s->unit_s.mean * kl_task_units(s);

@@ -74,8 +74,7 @@ void kl_dealer_changed(kl_dealer *dealer) {
     dealer->undealt = 0;
 }
 
-/* The first two runs measure tasks. The third run begins the search, as in the paper.
- */
+/* The first two runs measure tasks. The third run begins the search, as in the paper. */
 enum { FIRST_SEARCHED_RUN = 2 };
 
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {

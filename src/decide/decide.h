@@ -153,8 +153,7 @@ typedef struct kl_answer {
 } kl_answer;
 
 /* Begin to make the decisions of a run again. `instead` is a policy that decides in place of the recorded
- * one, with the chunks that were dealt in the run; NULL: the recorded one. Return NULL without memory.
- */
+ * one, with the chunks that were dealt in the run; NULL: the recorded one. Return NULL without memory. */
 kl_again *kl_again_new(const kl_policy *instead);
 void kl_again_free(kl_again *again);
 /* Make the decision of a row again. Call this for each row, in the order of the record. */

@@ -1,5 +1,4 @@
-/* Looks within a run: workers rest while the cores are busy without them, and work again when cores idle.
- */
+/* Looks within a run: workers rest while the cores are busy without them, and work again when cores idle. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,4 @@
-/* Write the inputs of a dealer's decisions: only values that have changed.
- */
+/* Write the inputs of a dealer's decisions: only values that have changed. */
 #include "decide/grounds.h"
 
 #include <math.h>

@@ -64,8 +64,7 @@ void kl_grounds_others(kl_grounds *grounds);
 kl_buffer *kl_grounds_answers_of_board(kl_grounds *grounds);
 void kl_grounds_rescues(kl_grounds *grounds, const kl_snapshot *snapshot, double coming_units);
 void kl_grounds_get_sizes(kl_reader *reader, kl_sizes *sizes);
-/* Choose a rescue again from the recorded answers. false: a needed answer was not recorded.
- */
+/* Choose a rescue again from the recorded answers. false: a needed answer was not recorded. */
 bool kl_rescue_again(const kl_snapshot *snapshot, kl_reader answers, double coming_units, kl_rescue *rescue);
 /* Choose the number of workers again, from a note in a row of its own. Times are relative to the decision.
  * false: the bytes are not enough. */

@@ -93,8 +93,7 @@ bool kl_homes_has_own(const kl_homes *h, uint32_t worker) {
     return worker < h->places && h->home[worker].tasks > 0;
 }
 
-/* Return how many tasks of a home must go to others: all beyond the share of the home's worker.
- */
+/* Return how many tasks of a home must go to others: all beyond the share of the home's worker. */
 static double beyond_share(const kl_homes *h, const kl_dealer *dealer, const kl_snapshot *s, uint32_t home) {
     double waiting = (double)h->home[home].tasks;
     bool there = home < h->places && s->workers[home].present;

@@ -87,8 +87,7 @@ void kl_reason(kl_plan *plan, const char *format, ...) KILTER_PRINTF(2, 3);
 uint64_t kl_whole_tasks(double tasks, uint64_t left);
 
 /* Return the master's own seconds for one chunk. Until they are measured, return the start-up time of a
- * message. This time is an upper limit, because the master does other things while a message travels.
- */
+ * message. This time is an upper limit, because the master does other things while a message travels. */
 double kl_send_s(const kl_snapshot *snapshot);
 
 /* Return the mean units of a task that is not dealt yet. */

@@ -122,8 +122,7 @@ static void one_or_two_odd_iterations_change_nothing(void **state) {
     }
 }
 
-/* A farm of 500 tasks of 1 ms, in which the first iterations of 32 workers take far longer than others.
- */
+/* A farm of 500 tasks of 1 ms, in which the first iterations of 32 workers take far longer than others. */
 static void what_is_seen_while_iterations_get_faster_does_not_count(void **state) {
     (void)state;
     world w = world_of(32, 500, 0.5, 1e-5);
@@ -181,8 +180,7 @@ static void they_come_back_when_work_grows(void **state) {
     assert_true(plan.decision.gain_s > 0);
 }
 
-/* Resting costs time here, and the model does not know it. So each trial fails, and trials become rarer.
- */
+/* Resting costs time here, and the model does not know it. So each trial fails, and trials become rarer. */
 static void what_does_not_pay_is_undone_and_not_soon_tried_again(void **state) {
     (void)state;
     world w = world_of(32, 10000, 0.5, 1e-3);

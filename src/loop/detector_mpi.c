@@ -162,8 +162,7 @@ static kilter_status say_dead(const kl_detector *d, kilter_error *error) {
         d->group->name, d->words.rank, advice);
 }
 
-/* Look for a death. While lines are opened, and after some were closed normally, only silence shows one.
- */
+/* Look for a death. While lines are opened, and after some were closed normally, only silence shows one. */
 kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error) {
     bool closed;
     if (has_ended(d, &closed))

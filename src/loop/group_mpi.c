@@ -1,5 +1,4 @@
-/* Requests of messages. Until they are complete, a rank looks at them, rests, and checks the other ranks.
- */
+/* Requests of messages. Until they are complete, a rank looks at them, rests, and checks the other ranks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,8 +155,7 @@ static void restore(handlers *kept) {
 
 #endif
 
-/* Wake the senders of large messages. Such a send completes only when the receiver has the message.
- */
+/* Wake the senders of large messages. Such a send completes only when the receiver has the message. */
 static void ring_senders(kl_group *g, const kl_requests *r, int done) {
     for (int i = 0; i < done && g->wait.bells; i++) {
         int bytes = 0;

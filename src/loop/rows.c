@@ -65,8 +65,7 @@ static void drop(kl_rows *rows, uint64_t lo, uint64_t hi) {
     mprotect(kl_rows_mapping(rows) + lo, hi - lo, PROT_NONE);
 }
 
-/* Return the first kept range, in the order of pages, that ends beyond `at`. *pages: pages of this range.
- */
+/* Return the first kept range, in the order of pages, that ends beyond `at`. *pages: pages of this range. */
 static bool next_kept(const kl_rows *rows, const kl_span *kept, size_t count, uint64_t at, kl_span *pages) {
     bool found = false;
     for (size_t k = 0; k < count; k++) {

@@ -13,12 +13,10 @@ typedef struct kl_rows { /* zeroed: no rows */
     size_t skew; /* bytes of the mapping before row 0 */
 } kl_rows;
 
-/* Reserve address space for n rows. KILTER_ERR_RANGE: more than 2^47 bytes; KILTER_ERR_MEMORY
- */
+/* Reserve address space for n rows. KILTER_ERR_RANGE: more than 2^47 bytes; KILTER_ERR_MEMORY */
 kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error);
 /* Return whether there is memory for writing `bytes` bytes of rows. kl_rows_take() does not tell, because it
- * only fails at limits of the process. The system ends a process that touches more memory than there is.
- */
+ * only fails at limits of the process. The system ends a process that touches more memory than there is. */
 bool kl_rows_fit(uint64_t bytes);
 /* Get memory for the rows of `range`; new pages are zero. KILTER_ERR_MEMORY: a part of the rows may have
  * memory now, which kl_rows_give() frees. */

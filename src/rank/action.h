@@ -42,8 +42,7 @@ typedef enum kl_act {
     KL_ROOM,      /* get memory for target rows on all ranks or on none, then call kl_exchange_room_is() */
     KL_GIVE_BACK, /* free the memory of rows outside the target */
     KL_MOST,      /* replace each value by the largest value on any rank */
-    KL_TAKE,      /* get memory for `bytes` bytes in `ranges`; *all gets uint64_t 1 if there is enough
-                   */
+    KL_TAKE,      /* get memory for `bytes` bytes in `ranges`; *all gets uint64_t 1 if there is enough */
     KL_DROP,      /* free the memory of `ranges` that holds no row of `kept` */
     KL_REST,      /* wait for a message, or for a short time */
     KL_FORGET,    /* free `set`, which is complete */

@@ -228,8 +228,7 @@ static kl_act decide(kl_rank *k) {
 static kl_act act_on_reports(kl_rank *k) {
     kl_loop_rounds *r = &k->rounds;
     kl_act action = KL_GO_ON;
-    /* A rank whose iterations differ reports this at once. In the next round all ranks report segments.
-     */
+    /* A rank whose iterations differ reports this at once. In the next round all ranks report segments. */
     kl_rounds_spread(r->heard, kl_rounds_report_bytes(r), sizeof *r->heard, k->layout.ranks);
     for (uint32_t i = 0; i < k->layout.ranks && !r->whole; i++)
         memset(r->heard[i].segments_s, 0, sizeof r->heard[i].segments_s);

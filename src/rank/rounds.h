@@ -48,8 +48,7 @@ bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* false: memory
 /* Prepare rounds before the first sweep. false: memory ran out */
 bool kl_rounds_open(kl_rank *rank, const kl_messages *messages);
 size_t kl_rounds_report_bytes(const kl_loop_rounds *rounds); /* bytes of a report in a message */
-/* Begin a sweep with `passes` passes. Delays counted in passes are rescaled to keep their duration.
- */
+/* Begin a sweep with `passes` passes. Delays counted in passes are rescaled to keep their duration. */
 void kl_rounds_repass(kl_loop_rounds *rounds, uint64_t passes);
 /* Read the answer to the last report before a pass, if the answer is due. */
 kl_act kl_rounds_answer(kl_rank *rank);

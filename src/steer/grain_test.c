@@ -69,8 +69,7 @@ static void a_load_meanwhile_is_taken_for_no_size(void **state) {
     }
 }
 
-/* Return the times of random bodies, up to four times as fast or slow in blocks of twice the size.
- */
+/* Return the times of random bodies, up to four times as fast or slow in blocks of twice the size. */
 static kl_grain random_grain(uint64_t seed, double change) {
     kl_grain g = {.pipeline = {.ranks = 2 + kl_mix64(seed) % 63,
                                .elements = 48 + kl_mix64(seed + 1) % 3000,

@@ -57,8 +57,7 @@ double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports) {
     return spent_s;
 }
 
-/* Take the longest quantum of any rank, because all ranks wait for the least certain rate.
- */
+/* Take the longest quantum of any rank, because all ranks wait for the least certain rate. */
 void kl_learn_quantum(kl_outlook *o, const kl_rank_report *reports) {
     double longest_s = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++)

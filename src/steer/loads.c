@@ -53,8 +53,7 @@ static double fill(double *speeds, uint32_t ranks, double guess) {
     return mean_of_known(speeds, ranks);
 }
 
-/* Average the differences between measured and estimated rates. A great difference is a change.
- */
+/* Average the differences between measured and estimated rates. A great difference is a change. */
 static void learn_noise(kl_loads *l, const double *rates) {
     double sum = 0;
     uint32_t known = 0;

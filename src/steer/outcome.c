@@ -39,8 +39,7 @@ static double take_due_s(kl_outcome *c, double spent_s, double came_s) {
     return due_s + paid_s;
 }
 
-/* Add the last step to the account. With shares for averaged loads, ranks do not end sweeps together.
- */
+/* Add the last step to the account. With shares for averaged loads, ranks do not end sweeps together. */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason) {
     step last = {lags ? o->step_s : kl_computed_s(o) + spent_s, spent_s};
     /* Update the recent seconds of a sweep with equal shares. */

@@ -1,5 +1,4 @@
-/* Compute the time between reports, the work between reports, and the loss under a changing load.
- */
+/* Compute the time between reports, the work between reports, and the loss under a changing load. */
 #include <math.h>
 
 #include "steer/steer.h"

@@ -106,8 +106,7 @@ static void what_costs_rests_ever_longer(void **state) {
     assert_true(p.rest_s == 0 && !kl_proof_rests(&p, now_s));
 }
 
-/* Under another load, the earlier result is outdated and the rest ends. One bad round does not end it.
- */
+/* Under another load, the earlier result is outdated and the rest ends. One bad round does not end it. */
 static void a_rest_ends_when_executions_take_longer(void **state) {
     (void)state;
     for (int bad = 0; bad < 10; bad++) {

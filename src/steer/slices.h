@@ -8,8 +8,7 @@
 typedef enum kl_choice {
     KL_CHOICE_EQUAL,      /* equal shares */
     KL_CHOICE_PROPORTION, /* shares in proportion to each rank's part of its core */
-    KL_CHOICE_LESS,       /* so few for ranks on shared cores that they run at once when woken
-                           */
+    KL_CHOICE_LESS,       /* so few for ranks on shared cores that they run at once when woken */
     KL_CHOICE_OUT,        /* no iterations for ranks on shared cores */
     KL_CHOICE_DEEP,       /* shares in proportion, and ghost rows for several sweeps in one exchange */
     KL_CHOICES
@@ -31,8 +30,7 @@ bool kl_slices_shared(double share); /* do other processes use the core, by a ra
 /* Return whether shares should be chosen by trying them, because sweeps are shorter than slices. */
 bool kl_slices_apply(const kl_slices *slices, uint32_t ranks, const double *shares, double sweep_s,
                      double quantum_s);
-/* Return the part of its core share that a rank may use in such sweeps and still run at once when woken.
- */
+/* Return the part of its core share that a rank may use in such sweeps and still run at once when woken. */
 double kl_slices_part(double sweep_s, double quantum_s, double share);
 /* Return the number of sweeps whose ghost rows should be exchanged at once. These sweeps take five slices,
  * but a rank does at most a twentieth of its rows twice. A sweep reads rows up to `reach` away. */

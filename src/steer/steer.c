@@ -1,7 +1,6 @@
 /* Balance one loop: make a plan from the reports of a round. The duration of the present speeds is forecast
  * from their earlier durations. Losses of the present shares are counted over all speeds since the last
- * movement. So under a load that changes too fast to follow, iterations end where the mean loss is least.
- */
+ * movement. So under a load that changes too fast to follow, iterations end where the mean loss is least. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,8 +96,7 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
 
 /* --- the rest of a sweep --- */
 
-/* Return the seconds by which the plan delays the present sweep. Transfers take rows to do first.
- */
+/* Return the seconds by which the plan delays the present sweep. Transfers take rows to do first. */
 static double delay_s(kl_steer *s, const uint64_t *todo, const kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     memcpy(s->left, todo, o->options.ranks * sizeof *todo);

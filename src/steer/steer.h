@@ -2,8 +2,7 @@
  * room is pure code. A farm deals each task once (room decide). The iterations of a loop stay where they are,
  * with their rows, until moving them pays. Every rank decides for itself from the same reports, so the same
  * numbers must give the same bits. Therefore this room only uses + − × ÷ and sqrt, which IEEE 754 rounds
- * alike everywhere, and adds in a fixed order. docs/explanation/loops.md has formulas and constants.
- */
+ * alike everywhere, and adds in a fixed order. docs/explanation/loops.md has formulas and constants. */
 #ifndef KL_STEER_H
 #define KL_STEER_H
 
