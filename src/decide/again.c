@@ -1,5 +1,5 @@
 /* Make recorded decisions again: bring a dealer into its recorded state, from the rows that grounds.c wrote,
- * and ask it. */
+ * and ask the dealer for its decision. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,10 +13,10 @@ struct kl_again {
     kl_worker_view *views;
     uint64_t room;       /* number of entries that `views` has room for */
     uint64_t rows;       /* number of rows read since the run began */
-    const char *missing; /* reason why the rest of the run cannot be decided again; NULL: it can */
+    const char *missing; /* reason why later decisions cannot be made again; NULL: they can */
 };
 
-/* The row that is being read. */
+/* The row that is read at present. */
 typedef struct reading {
     kl_again *again;
     kl_reader bytes;
@@ -51,7 +51,7 @@ void kl_again_free(kl_again *a) {
 
 /* --- the state at the decision --- */
 
-/* Make the places of workers. A row lists all new places but those with a view of zeros. */
+/* Make the places of workers. A row lists all new places, except places whose view is all zeros. */
 static bool take_places(kl_again *a, uint32_t before, uint64_t listed) {
     uint32_t slots = a->snapshot.slots;
     if (slots < before || slots > before + listed + 1)
@@ -77,7 +77,7 @@ static void take_view(reading *r) {
     bool was_present = view->present;
     kl_grounds_get_changes(&r->bytes, &kl_members_of_view, view);
     a->snapshot.present += (uint32_t)view->present - was_present;
-    if (was_present && !view->present) /* the crew keeps no speed of workers that are gone */
+    if (was_present && !view->present) /* the crew keeps no speed of workers that left */
         kl_crew_set_speed(a->crew, (uint32_t)worker, 0);
     kl_crew_update(a->crew, a->views, (uint32_t)worker);
 }
@@ -161,8 +161,7 @@ static void worker_joins(reading *r) {
         kl_dealer_joined(r->again->dealer, (uint32_t)worker);
 }
 
-/* Commit the recorded decision instead of the new one, so that the next decision begins in its recorded
- * state. */
+/* Commit the recorded decision instead of the new one, so that the next decision has its recorded state. */
 static void follow(const reading *r, kl_plan *plan, bool cut_short) {
     kl_again *a = r->again;
     uint64_t dealt = r->row->decision.count;
@@ -224,7 +223,7 @@ static void take_note(reading *r) {
         r->bytes.bad = true;
 }
 
-/* --- the answer --- */
+/* --- answers --- */
 
 static void answer_assignment(reading *r) {
     const kl_again *a = r->again;
@@ -234,11 +233,11 @@ static void answer_assignment(reading *r) {
         return;
     *r->answer = (kl_answer){
         .decision = assignment.decision, .meant = r->row->decision.count, .now_s = a->snapshot.now_s};
-    if (r->row->decision.forecast_s > 0) /* a run that grows has no forecast */
+    if (r->row->decision.forecast_s > 0) /* a run that grows during its course has no forecast */
         r->answer->decision.forecast_s = a->snapshot.now_s + assignment.end_s;
 }
 
-/* Answer why a worker was left out before it asked. */
+/* Answer why a worker was left out before it asked for work. */
 static void answer_left_out(reading *r) {
     const kl_again *a = r->again;
     uint32_t worker = 0;
@@ -260,7 +259,7 @@ static const char *why_not(const kl_again *a, kl_decision_kind kind) {
     return known ? LACKS : "Kilter cannot decide this kind again";
 }
 
-/* Is this the row after the last one? Rows may be missing: a slow disk cannot follow every run. */
+/* Return whether this row follows the last one. On a slow disk some rows may be missing. */
 static bool row_is_next(reading *r) {
     kl_again *a = r->again;
     bool known = kl_get_u8(&r->bytes) == KL_GROUNDS_VERSION;

@@ -1,5 +1,5 @@
-/* Fuzz target: the recorded inputs of decisions, in records that may come from anywhere. Each row is its
- * length in two bytes, the kind of its decision, the count, and the bytes. */
+/* Fuzz target: the recorded inputs of decisions, because records may come from anywhere. Each row has its
+ * length in two bytes, the kind of its decision, its count, and its bytes. */
 #include "decide/decide.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,41 +1,42 @@
-/* AUTO, the default policy. Chunks are as small as their overhead and the master's time allow, and never so
- * large that one chunk could delay the end. docs/reference/policies.md says how the numbers were chosen. */
+/* AUTO, the default policy. Chunks are as small as their overhead and the master's time allow, and never
+ * large enough to delay the end. docs/reference/policies.md explains the constants. */
 #include <math.h>
 
 #include "decide/policy.h"
 
-static const double OVERHEAD_PART = 0.002;      /* most overhead, as a part of a chunk's time */
-static const double OVERHEAD_UNKNOWN_S = 20e-6; /* overhead of a chunk until it is measured */
-/* most that a worker gets in one chunk, as a part of its share */
+static const double OVERHEAD_PART = 0.002; /* greatest overhead of a chunk, as a part of the chunk's time */
+static const double OVERHEAD_UNKNOWN_S = 20e-6; /* seconds of overhead for a chunk until it is measured */
+/* greatest chunk of a worker, as a part of the worker's share */
 static const double CAP_PART = 0.25;
-static const double LEAST_OVERHEADS = 4; /* least time of a chunk, as a multiple of the overhead */
-static const double FLOOR_SAFETY = 2;    /* the master could serve this number of times the requests */
-static const double LEFT_OVER = 0.5;     /* a remainder below this part of a shortest chunk joins the chunk */
+static const double LEAST_OVERHEADS = 4; /* least time of a chunk, as a multiple of its overhead */
+static const double FLOOR_SAFETY = 2;    /* multiple of the requests that the master could serve */
+static const double LEFT_OVER =
+    0.5; /* a remainder below this part of a shortest chunk is added to the chunk */
 static const double TRUST =
-    4; /* most tasks in a chunk, as a multiple of those measured: the pace of few tasks may be wrong */
-enum { PROBE_PARTS = 4 }; /* a probe is at most 1/(4P) of what is left */
+    4; /* most tasks in a chunk, as a multiple of the measured tasks: the pace of few tasks may be wrong */
+enum { PROBE_PARTS = 4 }; /* a probe is at most 1/(4P) of the tasks left */
 
-/* Return the cost of dealing one chunk: the master's time, about the same at the worker, and the worker's
- * wait. The worker asks during its last task, so it only waits if the answer takes longer than this task. */
+/* Return the seconds that dealing one chunk costs: the master's time, about the same time at the worker, and
+ * the worker's wait. The worker asks during its last task, so it waits only if the answer takes longer. */
 static double overhead_s(const kl_snapshot *s, double task_s) {
     double cost_s = 2 * s->answer_s;
     return (cost_s > 0 ? cost_s : OVERHEAD_UNKNOWN_S) + fmax(0, s->round_trip_s - task_s);
 }
 
-/* Return the shortest chunk with which the master can serve all workers. Only the fixed cost of a chunk
- * counts, because larger chunks do not reduce the bytes per task: see wire_bound(). */
+/* Return the seconds of the shortest chunk with which the master can serve all workers. Only the fixed cost
+ * of a chunk counts, because larger chunks do not reduce the bytes per task: see wire_bound(). */
 static double floor_s(const kl_look *look) {
     return FLOOR_SAFETY * kl_model_min_chunk_s(kl_send_s(look->snapshot), look->workers);
 }
 
-/* Eq. (11): are λ·bytes of a task, times the number of other workers, longer than a task? */
+/* Return whether the time to send one task to every other worker is longer than the task (equation 11). */
 static bool wire_bound(const kl_look *look, double task_s) {
     const kl_snapshot *s = look->snapshot;
     return kl_model_min_chunk_s(s->message.per_unit_s * s->task_bytes, look->workers) > task_s;
 }
 
-/* Probe a worker whose pace is not known: 1 task, then 2, 4, …. If the pace of others is known, a probe has
- * at least the tasks that the master's time needs. */
+/* Probe a worker whose pace is not known, with 1 task, then 2, 4, … tasks. If the pace of others is known, a
+ * probe lasts at least as long as the master needs to serve all workers. */
 static void probe(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     const kl_worker_view *self = look->self;
@@ -52,7 +53,7 @@ static void probe(const kl_look *look, kl_plan *plan) {
     kl_reason(plan, "probe %llu: its pace is not known yet", kl_ull(self->chunks + 1));
 }
 
-/* Would the other workers finish all that is left before this one finishes one more task? */
+/* Return whether the other workers would finish all tasks left before this worker finishes one more task. */
 static bool withheld(const kl_look *look, double task_s, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     if (look->forecast.share_units >= kl_task_units(s))

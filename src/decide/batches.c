@@ -1,5 +1,5 @@
-/* Policies that cut the tasks left into batches, and a batch into chunks, one for each request. They differ
- * in when a batch is cut and how large it is (refill), and in the workers' weights. */
+/* Policies that cut the tasks left into batches, and a batch into chunks, one for each request. The policies
+ * differ in when a batch is cut, how large it is (refill), and in the workers' weights. */
 #include <math.h>
 
 #include "decide/policy.h"
@@ -11,7 +11,7 @@ static uint64_t chunks_prepared(const kl_course *course) {
     return chunks;
 }
 
-/* Tasks that no batch holds yet [R_j]. */
+/* Return the number of tasks that no batch holds yet [R_j]. */
 static uint64_t tasks_free(const kl_look *look, const kl_course *course) {
     double held = 0;
     for (uint32_t i = 0; i < course->batches; i++)
@@ -35,8 +35,7 @@ static void hand_out(kl_course *course) {
     course->batches--;
 }
 
-/* Return the fewest tasks in a chunk with which one master can serve all workers (chunk managing capability).
- */
+/* Return the fewest tasks in a chunk with which the master can serve all workers. */
 static double lower_limit(const kl_look *look) {
     const kl_snapshot *s = look->snapshot;
     double task_s = s->unit_s.mean * kl_task_units(s);
@@ -55,18 +54,18 @@ static void refill_half(const kl_look *look, kl_course *course) {
         prepare(course, look->workers, (double)look->snapshot->left / (2.0 * look->workers));
 }
 
-/* AWF-C: each chunk is cut from the tasks left at the request. */
+/* AWF-C: cut each chunk from the tasks that are left at its request. */
 static void refill_each(const kl_look *look, kl_course *course) {
     course->batches = 0;
     prepare(course, 1, (double)look->snapshot->left / (2.0 * look->workers));
 }
 
-/* Cut the next batch of free_tasks, in chunks of `chunk` tasks, as DPF and DAF do. */
+/* Cut the next batch of free_tasks into chunks of `chunk` tasks, as DPF and DAF do. */
 static void cut(const kl_look *look, kl_course *course, uint64_t free_tasks, double chunk) {
     uint64_t n = look->workers;
-    if (n == 0 || free_tasks < n) { /* fewer tasks than workers: single tasks */
+    if (n == 0 || free_tasks < n) { /* with fewer tasks than workers, a chunk is a single task */
         prepare(course, free_tasks, 1);
-    } else if (chunk < lower_limit(look)) { /* the last N chunks, as equal as whole tasks allow */
+    } else if (chunk < lower_limit(look)) { /* the last N chunks are as equal as whole tasks allow */
         uint64_t smaller = free_tasks / n, larger = smaller + 1;
         prepare(course, free_tasks % n, (double)larger);
         prepare(course, n - free_tasks % n, (double)smaller);
@@ -93,16 +92,16 @@ static void refill_daf(const kl_look *look, kl_course *course) {
     }
     while (course->opened < 2 || 2 * chunks_prepared(course) < look->workers) {
         uint32_t before = course->batches;
-        /* One batch of DAF, by (1) when all workers are idle and by (2) afterwards. */
+        /* Cut one batch of DAF, by equation (1) when all workers are idle and by equation (2) afterwards. */
         uint64_t free_tasks = tasks_free(look, course), n = look->workers;
         double x = (course->opened == 0 ? 1 : 2) + kl_stat_cv(&look->snapshot->unit_s) * sqrt((double)n / 2);
         cut(look, course, free_tasks, (double)free_tasks / (x * (double)n));
         if (course->batches == before)
-            break; /* everything is in a batch */
+            break; /* every task is in a batch */
     }
 }
 
-/* The sources of weights. */
+/* The measurements from which weights are computed. */
 typedef enum speed { PACE, PRIOR, PERFORMANCE } speed;
 
 /* Return a worker's speed in any unit; 0: not known. */
@@ -115,7 +114,7 @@ static double speed_of(const kl_worker_view *worker, speed speed) {
     return unit_s > 0 ? 1 / unit_s : 0;
 }
 
-/* Return the mean over present workers with a known speed; 0: none is known. */
+/* Return the mean speed of the present workers whose speed is known; 0: no speed is known. */
 static double mean_speed(const kl_look *look, speed speed) {
     const kl_crew_sums *sums = kl_crew_total(look->snapshot->crew);
     if (speed == PACE)
@@ -125,13 +124,13 @@ static double mean_speed(const kl_look *look, speed speed) {
     return sums->with_wap ? sums->waps / sums->with_wap : 0;
 }
 
-/* Return the weight: 1 for the mean speed, and for a worker without a known speed. */
+/* Return a worker's weight: its speed relative to the mean; 1 if its speed is not known. */
 static double relative(const kl_worker_view *worker, speed speed, double mean) {
     double own = speed_of(worker, speed);
     return own > 0 && mean > 0 ? own / mean : 1;
 }
 
-/* May fixed weights be computed again now? WF does this once, from the measurements of the first batch. */
+/* Return whether fixed weights may be computed again now. WF computes them once, after the first batch. */
 static bool weights_due(const kl_look *look, const kl_course *course) {
     if (look->dealer->policy->weighting == KL_PER_BATCH)
         return course->weighed != course->opened;
@@ -139,7 +138,7 @@ static bool weights_due(const kl_look *look, const kl_course *course) {
            mean_speed(look, PACE) > 0;
 }
 
-/* Until this run has measurements, AWF uses those from before the run. */
+/* Return which measurements give the weights. Until this run has some, AWF uses those of earlier runs. */
 static speed measured_by(const kl_look *look) {
     if (look->dealer->policy->weighting == KL_FIXED)
         return PACE;

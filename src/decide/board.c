@@ -1,4 +1,4 @@
-/* Recalls and copies are chosen from the answers of a board. Record these answers, and give them again to a
+/* Record the answers of a board, from which recalls and copies are chosen, and give the answers again to a
  * decision that is made again. */
 #include "decide/grounds.h"
 
@@ -60,10 +60,10 @@ void kl_grounds_rescue(kl_grounds *grounds, const kl_snapshot *s, const kl_board
 
 typedef struct memory {
     kl_reader answers;
-    bool lacks; /* a question was asked that was not asked in the recorded decision */
+    bool lacks; /* a question was asked that the recorded decision did not ask */
 } memory;
 
-/* Find the recorded answer to this question about this worker. false: there is none. */
+/* Find the recorded answer to this question about this worker. false: there is no recorded answer. */
 static bool find(memory *m, question asked, uint32_t of, kl_held *held, uint64_t *number) {
     kl_reader r = m->answers;
     while (r.at < r.size && !r.bad) {

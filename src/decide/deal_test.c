@@ -1,5 +1,5 @@
-/* Every task is dealt once, with any policy, number of tasks, number of workers and order of asking. A
- * decision that is made again from its record is the same. */
+/* Every task is dealt once, with any policy, number of tasks, number of workers and order of requests. Each
+ * decision is the same when it is made again from the recorded inputs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,16 +17,16 @@ enum { MOST_WORKERS = 64, MOST_TASKS = 3 * MOST_WORKERS + 2, MOST_CHUNKS = 4 };
 
 typedef enum asking { ROUND_ROBIN, RANDOM, GREEDY, ASKING_ORDERS } asking;
 
-/* The habits of a farm. */
+/* The behaviour of a farm under test. */
 typedef struct habit {
     asking order;
-    bool measured;  /* reports contain times */
-    bool prior;     /* rates are known from earlier runs */
-    bool lagging;   /* reports come at any time */
+    bool measured;  /* workers report the times of their tasks */
+    bool prior;     /* workers have rates from earlier runs */
+    bool lagging;   /* reports come after random delays */
     bool late;      /* half of the workers join during the run */
-    bool vanishing; /* workers leave, and their tasks are returned */
-    bool finished;  /* … or were finished before the worker left */
-    bool warm;      /* not the first run: paces and statistics are known at its beginning */
+    bool vanishing; /* workers leave, and their tasks come back */
+    bool finished;  /* the tasks of a worker that left were finished after all */
+    bool warm;      /* an earlier run has measured paces and statistics */
 } habit;
 
 typedef struct farm {
@@ -39,7 +39,8 @@ typedef struct farm {
     kl_crew *crew;
     kl_worker_view workers[MOST_WORKERS];
     double unit_s[MOST_WORKERS];
-    uint64_t chunk[MOST_WORKERS][MOST_CHUNKS], chunks[MOST_WORKERS]; /* sizes of the chunks, oldest first */
+    uint64_t chunk[MOST_WORKERS][MOST_CHUNKS],
+        chunks[MOST_WORKERS]; /* sizes of each worker's chunks, oldest first */
     uint64_t finished;
 } farm;
 
@@ -87,7 +88,7 @@ static void set_up(farm *f, const kl_policy *policy, uint32_t workers, uint64_t 
         }
     }
     f->dealer = kl_dealer_new(policy, NULL);
-    f->grounds = seed % 4 == 0 ? kl_grounds_new() : NULL; /* the chunk takes as long as all others */
+    f->grounds = seed % 4 == 0 ? kl_grounds_new() : NULL; /* recording takes as long as the rest of a test */
     f->again = kl_again_new(NULL);
     assert_true(f->dealer && f->again);
     kl_dealer_write(f->dealer, f->grounds);
@@ -107,7 +108,7 @@ static void update(farm *f, uint32_t i) {
     kl_grounds_changed(f->grounds, i);
 }
 
-/* End a worker's oldest chunk: it is done, or lost and returned to the bag. */
+/* The oldest chunk of a worker is done, or is lost and comes back. */
 static void end_chunk(farm *f, uint32_t i, bool lost) {
     kl_worker_view *w = &f->workers[i];
     uint64_t count = f->chunk[i][0];
@@ -152,7 +153,8 @@ static void come_and_go(farm *f) {
     update(f, i);
 }
 
-/* Nothing is under way, so no other event will come: some worker must get tasks. Return which. */
+/* Return a worker that gets tasks. When no tasks are under way, nothing more happens by itself, so some
+ * worker must get tasks. */
 static uint32_t who_gets_something(const farm *f) {
     for (uint32_t i = 0; i < f->s.slots; i++) {
         kl_plan plan;
@@ -160,7 +162,7 @@ static uint32_t who_gets_something(const farm *f) {
         if (plan.decision.count)
             return i;
     }
-    fail_msg("%s: nobody gets anything of %d tasks on %d workers",
+    fail_msg("%s: no worker gets any of %d tasks; %d workers are present",
              kl_policy_name(kl_dealer_policy(f->dealer)), (int)f->s.left, (int)f->s.present);
     return 0;
 }
@@ -175,7 +177,7 @@ static void decide_again(farm *f, const kl_plan *plan) {
     if (kl_policy_find(kl_policy_name(kl_dealer_policy(f->dealer)))) {
         assert_null(answer.missing);
         assert_int_equal(answer.meant, plan->meant);
-        answer.decision.subject = plan->decision.subject; /* workers of this test have no number */
+        answer.decision.subject = plan->decision.subject; /* workers have no numbers in this test */
         assert_memory_equal(&answer.decision, &plan->decision, sizeof answer.decision);
     } else {
         assert_non_null(strstr(answer.missing, "the program's own"));
@@ -185,7 +187,7 @@ static void decide_again(farm *f, const kl_plan *plan) {
 static bool ask(farm *f, uint32_t i) {
     kl_plan plan, again;
     kl_dealer_plan(f->dealer, &f->s, i, &plan);
-    if (draw(f, 16) == 0) { /* planning changes nothing */
+    if (draw(f, 16) == 0) { /* planning again changes nothing */
         kl_dealer_plan(f->dealer, &f->s, i, &again);
         assert_true(plan.decision.count == again.decision.count &&
                     strcmp(plan.decision.reason, again.decision.reason) == 0);
@@ -239,8 +241,8 @@ static void deal_everything(const kl_policy *policy, uint32_t workers, uint64_t 
         if (habit.late || habit.vanishing)
             come_and_go(&f);
         uint32_t i = next_asking(&f, turn);
-        /* A worker has one chunk under way and one ahead, unless it is greedy. Its reports come before its
-         * next request. */
+        /* Each worker has one chunk under way and one ahead, lagging workers have more. Reports come before
+         * the next request. */
         while (f.chunks[i] >= (habit.lagging ? MOST_CHUNKS - 1 : 2))
             end_chunk(&f, i, false);
         bool served = ask(&f, i);
@@ -266,7 +268,7 @@ static habit habit_of(uint64_t bits, asking order) {
                    .warm = bits & 64};
 }
 
-/* The program's own policies: one never gives a task, one gives too many, and one follows no rule. */
+/* Three policies of the program's own: one deals no task, one deals too many, and one follows no rule. */
 static uint64_t never(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {
     (void)view, (void)reason, (void)user;
     return 0;
@@ -312,7 +314,7 @@ static int free_own(void **state) {
     return 0;
 }
 
-/* Small farms are tried with every order of asking and many habits, larger ones with random habits. */
+/* Small farms are tested with every order of requests and many habits, larger farms with random habits. */
 static void every_task_is_dealt_once(void **state) {
     (void)state;
     const uint32_t step = MOST_WORKERS / (uint32_t)kl_test_cases(8, MOST_WORKERS);
@@ -332,7 +334,7 @@ static void every_task_is_dealt_once(void **state) {
             }
 }
 
-/* The same with far more tasks than workers, so that many batches follow each other. */
+/* The same test with far more tasks than workers, where batches follow each other. */
 static void many_tasks_are_dealt_once(void **state) {
     (void)state;
     for (size_t p = 0; p < policy_count(); p++)
@@ -343,7 +345,7 @@ static void many_tasks_are_dealt_once(void **state) {
         }
 }
 
-/* A dealer is used for all runs of its farm, and each run begins anew. */
+/* A dealer lives through all runs of its farm, and each run begins anew. */
 static void runs_follow_each_other(void **state) {
     (void)state;
     for (size_t p = 0; p < policy_count(); p++) {

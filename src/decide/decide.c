@@ -1,4 +1,4 @@
-/* A dealer: a policy at work on one farm, from run to run. */
+/* A dealer: the policy of one farm, with its state from run to run. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -39,7 +39,7 @@ void kl_dealer_set_factor(kl_dealer *dealer, double factor) {
     dealer->expected_s = 0;
 }
 
-/* When workers join during a run, their weight is 1 until weights are computed again. */
+/* Make room for workers that joined. Their weight is 1 until weights are computed again. */
 static kilter_status make_room(kl_dealer *dealer, uint32_t slots) {
     if (slots <= dealer->slots)
         return KILTER_OK;
@@ -74,7 +74,7 @@ void kl_dealer_changed(kl_dealer *dealer) {
     dealer->undealt = 0;
 }
 
-/* As in the paper: the first two runs measure tasks, and the search begins with the third. */
+/* The first two runs measure tasks. The third run begins the search, as in the paper. */
 enum { FIRST_SEARCHED_RUN = 2 };
 
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {
@@ -97,8 +97,8 @@ kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {
     return KILTER_OK;
 }
 
-/* The assigned shares are outdated. If there is a task for each worker, shares are computed again; otherwise
- * the tasks left are dealt step by step. */
+/* When a run grows, the assigned shares are outdated. If there is a task for each worker, shares are computed
+ * again; otherwise the tasks left are dealt step by step. */
 kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks) {
     kl_grounds_grows(dealer->grounds, snapshot, tasks);
     kilter_status status = make_room(dealer, snapshot->slots);
@@ -119,8 +119,8 @@ static kl_look look_at(const kl_dealer *dealer, const kl_snapshot *snapshot, uin
     };
 }
 
-/* Forecast when the worker will have done the chunk, and the loss with an equal part instead. On a slow
- * worker this part would end late; on a fast one, other workers would do what it could have done. */
+/* Forecast when the worker will have done the chunk, and the seconds lost if it had an equal part instead. On
+ * a slow worker an equal part would end late; on a fast worker, others would do some of its tasks. */
 static void add_forecast(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     const kl_forecast *f = &look->forecast;

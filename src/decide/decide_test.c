@@ -1,4 +1,4 @@
-/* Tables of situations and the decisions that follow from them. */
+/* Tables of situations and the decisions expected in them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static void the_registry_is_complete(void **state) {
 
 enum { MOST = 8 };
 
-/* Equal or unequal workers ask in turn. Nothing is reported but `rates`. */
+/* Equal or unequal workers that ask in turn. Their only measurements are those in `rates`. */
 typedef struct world {
     kl_worker_view workers[MOST];
     kl_snapshot s;
@@ -86,7 +86,7 @@ static uint64_t deal(kl_dealer *dealer, world *w, uint32_t worker) {
     return plan.decision.count;
 }
 
-/* Published sequences of chunks: 1000 tasks on 4 workers. */
+/* The published chunk sizes for 4 workers and 1000 tasks. */
 static void chunks_are_those_published(void **state) {
     (void)state;
     static const struct {
@@ -144,19 +144,19 @@ static void weights_follow_what_is_known(void **state) {
     (void)state;
     world w;
     make_world(&w, 4, 1000, 1000);
-    /* WF: the first batch is equal, the others follow the pace in the first batch, and later changes have no
-     * effect. */
+    /* WF deals equal chunks in the first batch. Then weights follow from the first batch's paces, and stay
+     * fixed whatever happens. */
     kl_dealer *dealer = kl_dealer_new(kl_policy_find("wf"), NULL);
     kl_dealer_begin(dealer, &w.s);
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(deal(dealer, &w, i), 125);
     for (uint32_t i = 0; i < 4; i++)
-        know(&w, i, i ? 1e-3 : 0.25e-3, 0); /* 4 : 1 : 1 : 1, mean 7/4 */
+        know(&w, i, i ? 1e-3 : 0.25e-3, 0); /* speeds 4 : 1 : 1 : 1, mean 7/4 */
     assert_int_equal(deal(dealer, &w, 0), 143);
     know(&w, 1, 1e-5, 0);
     assert_int_equal(deal(dealer, &w, 1), 36);
     kl_dealer_free(dealer);
-    /* … and from the first batch on if an earlier run gave the pace. */
+    /* With speeds of an earlier run, WF uses weights from the first batch on. */
     make_world(&w, 4, 1000, 1000);
     w.workers[0].prior_rate = 4;
     for (uint32_t i = 1; i < 4; i++)
@@ -171,7 +171,7 @@ static void weights_follow_what_is_known(void **state) {
         assert_int_equal(plan.decision.count, 72);
         kl_dealer_free(dealer);
     }
-    /* AWF-B keeps the weights of a batch, AWF-C computes them for each chunk. */
+    /* AWF-B keeps the weights of a batch; AWF-C computes weights for each chunk. */
     for (int each = 0; each < 2; each++) {
         make_world(&w, 4, 1000, 1000);
         for (uint32_t i = 0; i < 4; i++)
@@ -180,7 +180,7 @@ static void weights_follow_what_is_known(void **state) {
         kl_dealer_begin(dealer, &w.s);
         assert_int_equal(deal(dealer, &w, 0), 125);
         for (int k = 0; k < 20; k++)
-            kl_wap_add(&w.workers[1].wap, 1, 10); /* ten times slower */
+            kl_wap_add(&w.workers[1].wap, 1, 10); /* worker 1 is now ten times slower */
         if (each)
             assert_in_range(deal(dealer, &w, 1), 1, 60);
         else
@@ -189,7 +189,7 @@ static void weights_follow_what_is_known(void **state) {
     }
 }
 
-/* (1) and (2) with N = 8 and σ/μ = 0.5: x_0 = 1 + 0.5·2 = 2, x_j = 3. */
+/* DAF's equations (1) and (2) with N = 8 and σ/μ = 0.5: x_0 = 1 + 0.5·2 = 2, x_j = 3. */
 static void daf_cuts_by_its_equations(void **state) {
     (void)state;
     world w;
@@ -200,15 +200,15 @@ static void daf_cuts_by_its_equations(void **state) {
     kl_dealer *dealer = kl_dealer_new(kl_policy_find("daf"), NULL);
     kl_dealer_begin(dealer, &w.s);
     for (uint32_t k = 0; k < 8; k++)
-        /* 4800/(2·8); the σ of the sample is slightly above 0.5 */
-        assert_in_range(deal(dealer, &w, k), 299, 300);
+        assert_in_range(deal(dealer, &w, k), 299,
+                        300); /* 4800/(2·8) tasks; σ is the sample's, slightly above 0.5 */
     for (uint32_t k = 0; k < 8; k++)
-        assert_in_range(deal(dealer, &w, k), 99, 100); /* 2400/(3·8) */
+        assert_in_range(deal(dealer, &w, k), 99, 100); /* 2400/(3·8) tasks */
     for (uint32_t k = 0; k < 8; k++)
-        assert_in_range(deal(dealer, &w, k), 66, 67); /* 1600/(3·8) */
+        assert_in_range(deal(dealer, &w, k), 66, 67); /* 1600/(3·8) tasks */
     kl_dealer_free(dealer);
-    /* An answer takes 1 ms, so the master could not serve all workers with chunks below 7 ms. The end is N
-     * equal chunks. */
+    /* The master needs 1 ms for an answer. Chunks below 7 ms would leave a worker without tasks, so the run
+     * ends with N equal chunks. */
     make_world(&w, 8, 160, 160);
     w.s.run = 1;
     w.s.answer_s = 1e-3;
@@ -217,9 +217,9 @@ static void daf_cuts_by_its_equations(void **state) {
     dealer = kl_dealer_new(kl_policy_find("daf"), NULL);
     kl_dealer_begin(dealer, &w.s);
     for (uint32_t k = 0; k < 8; k++)
-        assert_in_range(deal(dealer, &w, k), 9, 10); /* 160/(2·8) */
+        assert_in_range(deal(dealer, &w, k), 9, 10); /* 160/(2·8) tasks */
     for (uint32_t k = 0; k < 8; k++)
-        assert_in_range(deal(dealer, &w, k), 10, 11); /* 88/8, because 88/(3·8) is below 7 */
+        assert_in_range(deal(dealer, &w, k), 10, 11); /* 88/8 tasks, because 88/(3·8) is below 7 */
     assert_int_equal(w.s.left, 0);
     kl_dealer_free(dealer);
 }
@@ -244,7 +244,7 @@ static void af_is_the_published_formula(void **state) {
     kl_dealer_free(dealer);
 }
 
-/* Special situations of STATIC. */
+/* STATIC when workers ask early, leave and come back. */
 static void static_deals_one_part_each_and_the_rest_to_who_asks(void **state) {
     (void)state;
     world w;
@@ -252,12 +252,12 @@ static void static_deals_one_part_each_and_the_rest_to_who_asks(void **state) {
     kl_dealer *dealer = kl_dealer_new(kl_policy_find("static"), NULL);
     kl_dealer_begin(dealer, &w.s);
     assert_int_equal(deal(dealer, &w, 0), 25);
-    assert_int_equal(deal(dealer, &w, 0), 0); /* the worker asks again while others wait */
+    assert_int_equal(deal(dealer, &w, 0), 0); /* worker 0 asks again while the others wait */
     assert_int_equal(deal(dealer, &w, 1), 25);
-    w.workers[2].present = w.workers[3].present = false; /* the waiting workers are gone */
+    w.workers[2].present = w.workers[3].present = false; /* the workers that waited have left */
     w.s.present = 2;
     assert_int_equal(deal(dealer, &w, 1), 25);
-    w.workers[3].present = true; /* one of them joins again, and the rest waits for it */
+    w.workers[3].present = true; /* one worker comes back, and the tasks left wait for it */
     w.s.present = 3;
     assert_int_equal(deal(dealer, &w, 1), 0);
     assert_int_equal(deal(dealer, &w, 3), 25);
@@ -270,9 +270,9 @@ typedef struct auto_row {
     uint64_t left;
     double unit_s[MOST]; /* 0: not known */
     double queued[MOST];
-    double now_s; /* seconds for which these tasks have been queued */
+    double now_s; /* seconds since all queued tasks were queued */
     double answer_s, round_trip_s, task_bytes;
-    uint64_t chunks; /* units dealt to the asking worker before */
+    uint64_t chunks; /* chunks dealt to the asking worker before */
     uint32_t asks;
     uint64_t least, most;
     const char *reason;
@@ -282,8 +282,8 @@ static const auto_row auto_rows[] = {
     {"first probe", 2, 2000, {0}, {0}, 0, 0, 0, 0, 0, 0, 1, 1, "probe 1"},
     {"second probe", 2, 2000, {0}, {1}, 0, 0, 0, 0, 1, 0, 2, 2, "probe 2"},
     {"probes stay small", 2, 80, {0}, {0}, 0, 0, 0, 0, 20, 0, 10, 10, "probe"},
-    {"few tasks: the probe tells first", 3, 4, {0}, {1}, 0, 0, 0, 0, 1, 0, 0, 0, "waits for its first"},
-    {"known: overhead decides",
+    {"few tasks: wait for the probe", 3, 4, {0}, {1}, 0, 0, 0, 0, 1, 0, 0, 0, "waits for its first"},
+    {"known pace: the overhead decides",
      2,
      20000,
      {1e-3, 1e-3},
@@ -297,7 +297,7 @@ static const auto_row auto_rows[] = {
      10,
      10,
      "dealing costs 20 us"},
-    {"cheaper tasks, more of them",
+    {"cheaper tasks: larger chunks",
      2,
      2000000,
      {1e-5, 1e-5},
@@ -311,8 +311,8 @@ static const auto_row auto_rows[] = {
      999,
      1001,
      "dealing costs"},
-    {"long tasks go one by one", 2, 100, {1, 1}, {0}, 0, 10e-6, 0, 0, 9, 0, 1, 1, "dealing costs"},
-    {"a wait on the wire counts",
+    {"long tasks: one at a time", 2, 100, {1, 1}, {0}, 0, 10e-6, 0, 0, 9, 0, 1, 1, "dealing costs"},
+    {"time on the wire counts as overhead",
      2,
      2000000,
      {1e-5, 1e-5},
@@ -326,10 +326,10 @@ static const auto_row auto_rows[] = {
      50000,
      51000,
      "dealing"},
-    {"slower, fewer", 2, 20000, {4e-3, 1e-3}, {0}, 0, 40e-6, 0, 0, 9, 0, 10, 10, "dealing costs"},
+    {"slow worker: fewer tasks", 2, 20000, {4e-3, 1e-3}, {0}, 0, 40e-6, 0, 0, 9, 0, 10, 10, "dealing costs"},
     {"a quarter of the share at the end", 2, 20, {1e-4, 1e-4}, {0}, 0, 10e-6, 0, 0, 9, 0, 2, 2, "quarter"},
-    {"shares go by speed", 2, 44, {1e-4, 1e-3}, {0}, 0, 10e-6, 0, 0, 9, 0, 9, 10, "quarter"},
-    {"the master needs its time",
+    {"shares are proportional to speeds", 2, 44, {1e-4, 1e-3}, {0}, 0, 10e-6, 0, 0, 9, 0, 9, 10, "quarter"},
+    {"chunks are long enough for the master",
      8,
      400,
      {1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3},
@@ -344,12 +344,12 @@ static const auto_row auto_rows[] = {
      50,
      "keeps the master ahead of 8"},
     {"the wire is the limit", 4, 4000, {1e-3, 1e-3, 1e-3, 1e-3}, {0}, 0, 1e-5, 0, 1e6, 9, 0, 10, 10, "wire"},
-    {"slow one, last task: withheld", 2, 1, {10, 1e-1}, {0, 1}, 0, 0, 0, 0, 9, 0, 0, 0, "withheld"},
-    {"nothing queued: the best gets it", 2, 1, {10, 1e-1}, {0, 0}, 0, 0, 0, 0, 9, 1, 1, 1, "of work"},
-    {"alone: gets it", 1, 1, {10}, {5}, 0, 0, 0, 0, 9, 0, 1, 1, "of work"},
-    {"busy equal: the free one should take it", 2, 1, {1, 1}, {1, 0}, 0, 0, 0, 0, 9, 0, 0, 0, "withheld"},
-    {"the other is overdue: no waiting for it", 2, 3, {1, 1}, {0, 1}, 30, 0, 0, 0, 9, 0, 1, 1, "of work"},
-    {"unknown among known", 2, 1000, {0, 1e-3}, {0}, 0, 10e-6, 0, 0, 0, 0, 1, 1, "probe"},
+    {"slow worker, last task: withheld", 2, 1, {10, 1e-1}, {0, 1}, 0, 0, 0, 0, 9, 0, 0, 0, "withheld"},
+    {"nothing is queued: deal", 2, 1, {10, 1e-1}, {0, 0}, 0, 0, 0, 0, 9, 1, 1, 1, "of work"},
+    {"a single worker gets the task", 1, 1, {10}, {5}, 0, 0, 0, 0, 9, 0, 1, 1, "of work"},
+    {"equal, but busy: withheld", 2, 1, {1, 1}, {1, 0}, 0, 0, 0, 0, 9, 0, 0, 0, "withheld"},
+    {"other worker overdue: deal", 2, 3, {1, 1}, {0, 1}, 30, 0, 0, 0, 9, 0, 1, 1, "of work"},
+    {"only this worker's pace is unknown", 2, 1000, {0, 1e-3}, {0}, 0, 10e-6, 0, 0, 0, 0, 1, 1, "probe"},
 };
 
 static void auto_decides_by_the_table(void **state) {
@@ -383,7 +383,8 @@ static void auto_decides_by_the_table(void **state) {
     }
 }
 
-/* If the first task took almost no time, the worker seems to be able to do everything at once. */
+/* AUTO trusts a pace only as far as it was measured. After a first task that took almost no time, a worker
+ * seems able to do all tasks at once. */
 static void auto_trusts_a_pace_as_far_as_it_was_seen(void **state) {
     (void)state;
     for (uint64_t measured = 1; measured <= 1000; measured *= 10) {
@@ -402,7 +403,7 @@ static void plans_say_when_and_what_they_gain(void **state) {
     (void)state;
     world w;
     make_world(&w, 2, 1000, 1000);
-    know(&w, 0, 4e-3, 0); /* with an equal part it would end after 2 s; together both need 0.8 s */
+    know(&w, 0, 4e-3, 0); /* an equal part would take this worker 2 s; both workers together need 0.8 s */
     know(&w, 1, 1e-3, 0);
     w.s.now_s = 7;
     w.workers[0].queued_at_s = w.workers[1].queued_at_s = 7;
@@ -435,8 +436,8 @@ static void who_is_not_here_gets_nothing(void **state) {
     }
 }
 
-/* Equations (1) and (2), the last N chunks, and no batch with fewer tasks than workers. There are 8 workers,
- * σ/μ as given; they ask in turn, and nothing is reported. */
+/* DAF's equations (1) and (2), the last N chunks, and no batch of fewer tasks than workers. 8 workers ask in
+ * turn and report nothing meanwhile; σ/μ is given. */
 static void daf_follows_its_equations(void **state) {
     (void)state;
     static const struct {
@@ -446,20 +447,20 @@ static void daf_follows_its_equations(void **state) {
             uint64_t chunks, tasks;
         } batches[8];
     } rows[] = {
-        /* x_0 = 1: one batch with all tasks */
+        /* x_0 = 1: one batch holds all tasks */
         {0, 0, 1000, {{8, 125}}},
         /* x_0 = 2, x_j = 3: 62 = 1000/16, 21 = 504/24, 14 = 336/24, 9 = 224/24, 6 = 152/24, 4 = 104/24, 3 =
            72/24 */
         {0.5, 0, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 9}, {8, 6}, {8, 4}, {8, 3}, {8, 2}}},
         /* x_0 = 3, x_j = 4 */
         {1, 0, 1000, {{8, 41}, {8, 21}, {8, 15}, {8, 12}, {8, 9}, {8, 6}, {8, 5}, {8, 4}}},
-        /* the lower limit is 7·0.002/0.001 = 14 tasks: 336 left would make chunks of 14, 224 left chunks of
-           9, so there are 8 last chunks of 28 */
+        /* The lower limit is 7·0.002/0.001 = 14 tasks. 336 tasks left would make chunks of 14, and 224 make
+           9, so the last 8 chunks have 28. */
         {0.5, 2e-3, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 28}}},
-        /* as equal as whole tasks allow: 64 − 8·4 = 32 are left; the lower limit 1.75 would make chunks of 1,
-           so 32 = 8·4 */
+        /* The last chunks are as equal as whole tasks allow: 64 − 8·4 = 32 tasks are left, the lower limit
+           is 1.75, a chunk would have 1 task, so 32 = 8·4. */
         {0.5, 2.5e-4, 64, {{8, 4}, {8, 4}}},
-        /* 5 tasks for 8 workers are not cut */
+        /* 5 tasks for 8 workers are single tasks */
         {0.5, 0, 5, {{5, 1}}},
         {0, 0, 11, {{8, 1}, {3, 1}}},
     };
@@ -485,21 +486,21 @@ static void daf_follows_its_equations(void **state) {
     }
 }
 
-/* The factors that the search finds for runs whose best factor is known. */
+/* The search finds the best factor in runs that it can forecast; the order of the factors is known. */
 static void fsc_and_dpf_search_from_the_third_run_on(void **state) {
     (void)state;
     static const struct {
         const char *policy;
         uint64_t run;
-        double set, slow, answer_s, least, most; /* the found factor is within [least, most] */
+        double set, slow, answer_s, least, most; /* the factor expected is within [least, most] */
     } rows[] = {
         {"fsc", 0, 0, 1, 1e-5, 0.25, 0.25},
         {"fsc", 1, 0, 1, 1e-5, 0.25, 0.25},
         {"dpf", 1, 0, 1, 1e-5, 0.25, 0.25},
-        {"fsc", 2, 0, 1, 1e-5, 0.1, 0.1},   /* all factors give the same time: the first one wins */
-        {"fsc", 2, 0, 0.3, 1e-5, 0.1, 0.3}, /* one slow worker: small chunks */
+        {"fsc", 2, 0, 1, 1e-5, 0.1, 0.1},   /* equal workers, so all factors tie and the first wins */
+        {"fsc", 2, 0, 0.3, 1e-5, 0.1, 0.3}, /* one slow worker, so chunks are small */
         {"dpf", 2, 0, 0.3, 1e-5, 0.1, 0.7},
-        {"fsc", 2, 0, 0.3, 1, 1, 1}, /* a chunk costs a second */
+        {"fsc", 2, 0, 0.3, 1, 1, 1}, /* a chunk costs 1 s */
         {"fsc", 2, 0.7, 0.3, 1e-5, 0.7, 0.7},
         {"dpf", 5, 0.4, 1, 1e-5, 0.4, 0.4},
     };

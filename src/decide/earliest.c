@@ -1,6 +1,6 @@
-/* Earliest completion: each task to the worker that would finish it first (Buaklee, Tracy, Vernon, Wright
- * 2002). Made for runs of few tasks a worker, as fork-join programs have them: whole shares, one message
- * each. */
+/* Earliest completion: each task goes to the worker that would finish it first (Buaklee, Tracy, Vernon,
+ * Wright 2002). The policy is meant for runs of few tasks a worker, as in fork-join programs: each worker
+ * gets its whole share in one message. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static double task_end_s(const kl_lane *lane, double task_units, uint64_t tasks)
     return lane->free_s + (double)tasks * task_units / lane->rate;
 }
 
-/* A heap of lanes. The top one would end one more task first. */
+/* A heap of lanes. The top lane would end one more task first. */
 typedef struct contest {
     const kl_lane *lanes;
     double task_units;
@@ -38,8 +38,8 @@ static void sift_down(contest *c, uint32_t at) {
     c->heap[at] = lane;
 }
 
-/* Return when all lanes would end together if tasks were divisible. Lanes that are busy for longer are left
- * out, which only makes the time shorter, so the search ends. */
+/* Return the seconds until all lanes would end together if tasks were divisible. Lanes that are busy for
+ * longer are left out. Each lane that is left out makes this time shorter, so the search ends. */
 static double level_s(const kl_lane *lanes, uint32_t count, double units) {
     for (double level = INFINITY;;) {
         double rate = 0, owed = 0;
@@ -55,8 +55,8 @@ static double level_s(const kl_lane *lanes, uint32_t count, double units) {
     }
 }
 
-/* Tasks that end before this level belong to the assignment in any case, so they need no heap. Each lane gets
- * one task fewer, because the level is rounded. */
+/* Assign the tasks that end before the common level. They belong to the assignment in any case, so they need
+ * no heap. Each lane gets one task fewer, because the level is rounded. */
 static uint64_t assign_below_level(contest *c, uint32_t count, uint64_t tasks) {
     double level = level_s(c->lanes, count, (double)tasks * c->task_units);
     for (uint32_t i = 0; i < count; i++) {
@@ -84,7 +84,7 @@ kilter_status kl_assign_earliest(const kl_lane *lanes, uint32_t count, double ta
         counts[c.heap[0]]++;
         sift_down(&c, 0);
     }
-    counts[c.heap[0]] += left; /* tasks without work all end first on this lane */
+    counts[c.heap[0]] += left; /* tasks without work end all on the lane that is free first */
     free(c.heap);
     return KILTER_OK;
 }
@@ -99,11 +99,11 @@ double kl_assignment_end_s(const kl_lane *lanes, uint32_t count, double task_uni
 
 /* --- the policy --- */
 
-/* The lanes of a run that is about to begin. */
+/* The lanes of the workers in a run that is about to begin. */
 typedef struct field {
     kl_lane *lanes;    /* lanes of workers with a known rate */
     uint32_t *workers; /* numbers of these workers */
-    uint64_t *counts;  /* tasks that they get */
+    uint64_t *counts;  /* number of tasks that these workers get */
     uint32_t count;
 } field;
 
@@ -127,7 +127,7 @@ static kilter_status look_at_known(const kl_snapshot *s, field *f) {
     return KILTER_OK;
 }
 
-/* Give one task to each worker without a known rate, while most tasks are left to the others. */
+/* Give one task to each worker without a known rate, while most tasks are left to the other workers. */
 static uint64_t give_benchmarks(kl_dealer *dealer, const kl_snapshot *s) {
     uint64_t given = 0;
     for (uint32_t i = 0; i < s->slots && given < s->left / 2; i++)
@@ -138,7 +138,7 @@ static uint64_t give_benchmarks(kl_dealer *dealer, const kl_snapshot *s) {
     return given;
 }
 
-/* Return the time with equal groups, as they are dealt while speeds are not known. */
+/* Return the seconds with equal groups, which are dealt while speeds are not known. */
 static double equal_end_s(const field *f, double task_units, uint64_t tasks) {
     double end_s = 0;
     for (uint32_t i = 0; i < f->count; i++) {
@@ -160,7 +160,7 @@ static void describe(kl_dealer *dealer, const field *f, double task_units, uint6
     a->end_s = kl_assignment_end_s(f->lanes, f->count, task_units, f->counts);
     a->decision.gain_s = equal_end_s(f, task_units, tasks) - a->end_s;
     if (benchmarks > 0)
-        snprintf(unknown, sizeof unknown, ", %llu not known yet get 1", kl_ull(benchmarks));
+        snprintf(unknown, sizeof unknown, ", %llu of unknown speed get 1", kl_ull(benchmarks));
     snprintf(a->decision.reason, sizeof a->decision.reason,
              "%llu tasks to %u workers, all done in %s; equal groups: %s%s; too slow to help: %u",
              kl_ull(tasks), (unsigned)a->decision.count, kl_say_s(a->end_s).text,
@@ -216,13 +216,15 @@ uint64_t kl_dealer_share(const kl_dealer *d, uint32_t worker) {
     return d->undealt > 0 && worker < d->slots ? d->shares[worker] : 0;
 }
 
-/* Scale a share to the tasks left. The result differs from the share only if tasks differ or came back. */
+/* Deal a share, scaled to the tasks left. The result differs from the share only if tasks have different
+ * sizes or came back. */
 static void deal_share(const kl_look *look, uint64_t share, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     plan->decision.count =
         kl_whole_tasks((double)s->left * (double)share / (double)look->dealer->undealt, s->left);
     if (kl_worker_rate(look->self) > 0)
-        kl_reason(plan, "its share of %llu tasks: each goes to who ends it first, all end in %s",
+        kl_reason(plan,
+                  "its share of %llu tasks: each goes to the worker that ends it first, and all end in %s",
                   kl_ull(s->tasks), kl_say_s(look->dealer->assignment.end_s).text);
     else
         kl_reason(plan, "its benchmark: its pace is not known yet");
@@ -233,7 +235,7 @@ static void deal_ect(const kl_look *look, kl_plan *plan) {
     if (share > 0)
         deal_share(look, share, plan);
     else if (look->dealer->undealt == 0 || (look->self->chunks > 0 && look->self->queued_tasks == 0))
-        kl_deal_auto(look, plan); /* the assignment is outdated, or a worker does not ask for its part */
+        kl_deal_auto(look, plan); /* the assignment is outdated, or a worker did not ask for its part */
     else if (!kl_dealer_leaves_out(look->dealer, look->snapshot, look->worker, plan->decision.reason))
         kl_reason(plan, "waits: the %llu tasks left are the shares of others", kl_ull(look->dealer->undealt));
 }

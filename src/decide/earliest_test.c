@@ -1,4 +1,4 @@
-/* Earliest completion, compared with assigning one task at a time and with all possible assignments. */
+/* Compare earliest completion with dealing one task at a time, and with every other assignment. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static double end_with(const kl_lane *lane, double units, uint64_t tasks) {
     return lane->free_s + (double)tasks * units / lane->rate;
 }
 
-/* The definition of the policy. */
+/* Assign each task to the lane that would end it first, as the definition says. */
 static void assign_one_by_one(const kl_lane *lanes, uint32_t count, double units, uint64_t tasks,
                               uint64_t *counts) {
     memset(counts, 0, count * sizeof *counts);
@@ -63,7 +63,7 @@ static void it_is_the_assignment_of_one_task_at_a_time(void **state) {
     }
 }
 
-/* Return the least end of all assignments of `tasks` to the lanes from `lane` on. */
+/* Return the least end, in seconds, of all assignments of `tasks` to lanes from `lane` on. */
 static double best_end_s(const kl_lane *lanes, uint32_t count, uint32_t lane, uint64_t tasks) {
     if (lane + 1 == count)
         return tasks ? end_with(&lanes[lane], 1, tasks) : 0;
@@ -89,7 +89,7 @@ static void no_other_assignment_ends_sooner(void **state) {
     }
 }
 
-/* Tasks without work end with the lane that is free first, whatever their number. */
+/* Tasks without work end all on the lane that is free first. */
 static void tasks_without_work_are_assigned_at_once(void **state) {
     (void)state;
     const kl_lane lanes[] = {{1, 3}, {2, 1}, {9, 2}, {5, 1}};
@@ -120,11 +120,11 @@ static const struct {
     uint64_t tasks, counts[5];
 } rows[] = {
     {"nothing to do", 2, {1, 1}, {0}, 0, {0, 0}},
-    {"equal ones", 4, {1, 1, 1, 1}, {0}, 10, {3, 3, 2, 2}},
-    {"by speed", 2, {1, 7}, {0}, 16, {2, 14}},
+    {"equal workers", 4, {1, 1, 1, 1}, {0}, 10, {3, 3, 2, 2}},
+    {"shares are proportional to speeds", 2, {1, 7}, {0}, 16, {2, 14}},
     {"too slow to help", 3, {10, 10, 1}, {0}, 8, {4, 4, 0}},
-    {"just worth it", 3, {10, 10, 1}, {0}, 21, {10, 10, 1}},
-    {"still busy", 2, {1, 1}, {3, 0}, 5, {1, 4}},
+    {"just fast enough to help", 3, {10, 10, 1}, {0}, 21, {10, 10, 1}},
+    {"a worker is still busy", 2, {1, 1}, {3, 0}, 5, {1, 4}},
     {"busy for longer than all take", 2, {1, 1}, {30, 0}, 5, {0, 5}},
     {"fewer tasks than workers: the fastest", 5, {1, 3, 2, 5, 4}, {0}, 2, {0, 0, 0, 1, 1}},
 };
@@ -153,7 +153,7 @@ typedef struct world {
     kl_dealer *dealer;
 } world;
 
-/* unit_s[i] = 0: the rate is not known. */
+/* unit_s[i]: seconds of a unit at worker i; 0: not known. */
 static void make_world(world *w, uint32_t workers, const double *unit_s, uint64_t tasks) {
     *w = (world){0};
     for (uint32_t i = 0; i < workers; i++) {
@@ -204,7 +204,7 @@ static void whole_shares_are_dealt_in_any_order(void **state) {
     assert_int_equal(a.decision.count, 3);
     assert_int_equal(a.idle, 1);
     assert_true(fabs(a.end_s - 4) < 1e-9);
-    assert_true(fabs(a.decision.gain_s - 136) < 1e-9); /* 7 tasks of 20 s */
+    assert_true(fabs(a.decision.gain_s - 136) < 1e-9); /* an equal group has 7 tasks of 20 s */
     assert_non_null(strstr(a.decision.reason, "too slow to help: 1"));
     char reason[KL_REASON_BYTES];
     assert_true(kl_dealer_leaves_out(w.dealer, &w.s, 3, reason));
@@ -212,8 +212,7 @@ static void whole_shares_are_dealt_in_any_order(void **state) {
     assert_false(kl_dealer_leaves_out(w.dealer, &w.s, 0, reason));
     assert_int_equal(deal(&w, 3), 0);
     assert_int_equal(deal(&w, 2), 16);
-    /* asks before its share is done: the tasks left are the shares of others */
-    assert_int_equal(deal(&w, 2), 0);
+    assert_int_equal(deal(&w, 2), 0); /* worker 2 asks ahead, but the tasks left are shares of others */
     assert_int_equal(deal(&w, 0), 4);
     assert_int_equal(deal(&w, 1), 8);
     assert_int_equal(w.s.left, 0);
@@ -231,20 +230,21 @@ static void one_not_known_gets_its_benchmark(void **state) {
     assert_int_equal(deal(&w, 1), 1);
     assert_int_equal(deal(&w, 2), 4);
     end_world(&w);
-    make_world(&w, 2, (double[]){0, 0}, 9); /* no worker is known: chunks are dealt as AUTO does */
+    make_world(&w, 2, (double[]){0, 0},
+               9); /* no pace is known, so tasks are dealt step by step as AUTO does */
     kl_assignment a;
     assert_false(kl_dealer_assignment(w.dealer, &a));
     assert_int_equal(deal(&w, 0), 1);
     end_world(&w);
 }
 
-/* All tasks are dealt, even if the workers to which they were assigned leave. */
+/* Every task is dealt even if the workers of the assignment leave or change. */
 static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     (void)state;
     world w;
     make_world(&w, 3, (double[]){1, 1, 50}, 8);
     assert_int_equal(deal(&w, 0), 4);
-    w.workers[1].present = false; /* the worker leaves before it asks */
+    w.workers[1].present = false; /* worker 1 leaves before it asks */
     w.s.present = 2;
     kl_crew_update(w.crew, w.workers, 1);
     kl_dealer_changed(w.dealer);
@@ -254,8 +254,8 @@ static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     end_world(&w);
     make_world(&w, 2, (double[]){1, 1}, 8);
     assert_int_equal(deal(&w, 0), 4);
-    /* done, while the other worker has not asked yet: it gets some of the other's tasks */
-    w.workers[0].queued_tasks = 0;
+    w.workers[0].queued_tasks =
+        0; /* worker 0 is done and worker 1 has not asked yet, so worker 0 takes part of its share */
     w.workers[0].queued_units = 0;
     kl_crew_update(w.crew, w.workers, 0);
     assert_true(deal(&w, 0) > 0);
@@ -263,7 +263,7 @@ static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     make_world(&w, 2, (double[]){1, 1}, 8);
     assert_int_equal(deal(&w, 0), 4);
     assert_int_equal(deal(&w, 1), 4);
-    w.s.left = 2; /* the tasks were returned */
+    w.s.left = 2; /* two tasks came back */
     w.s.left_units = 2;
     assert_true(deal(&w, 0) + deal(&w, 1) > 0);
     end_world(&w);

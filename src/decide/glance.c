@@ -1,33 +1,34 @@
 /* Looks within a run: find workers that do not help because the cores of their host are busy without them.
- * The time of the run is not used, because only a part of it is known. */
+ * The time of the run is not used, because only a part of this time is known. */
 #include <math.h>
 #include <stdio.h>
 
 #include "decide/policy.h"
 
-static const double BUSY = 0.9;        /* part of the cores in use at which more workers cannot help */
-static const double FREE = 0.8;        /* part of the cores in use at which more workers could use the rest */
-static const double AS_FAST = 1.03;    /* most time of fewer workers, relative to all of them */
-static const uint64_t TASKS_EACH = 8;  /* tasks per worker needed before a decision */
+static const double BUSY = 0.9; /* with this part of the cores in use, more workers cannot help */
+static const double FREE =
+    0.8; /* with at most this part of the cores in use, more workers could use the rest */
+static const double AS_FAST = 1.03;    /* greatest time with fewer workers, relative to the time with all */
+static const uint64_t TASKS_EACH = 8;  /* least number of finished tasks per worker before a decision */
 static const double WINDOW_S = 0.1;    /* least seconds between two looks */
-static const double WINDOW_PART = 0.1; /* least time between two looks, as a part of the run so far */
+static const double WINDOW_PART = 0.1; /* least seconds between two looks, as a part of the run so far */
 
 double kl_glance_due_s(const kl_glance *g, double now_s) {
     return now_s + fmax(WINDOW_S, WINDOW_PART * (now_s - g->began_s));
 }
 
-/* Return the time per task of this number of workers, up to a factor. The CPU time of a task is the present
- * one; with fewer workers it is probably less, but this is not measured. */
+/* Return the time per task with this number of workers, up to a common factor. The CPU time of a task is the
+ * present one; with fewer workers it is probably less, but this is not measured. */
 static double time_with(const kl_load *load, uint32_t workers) {
     kl_load as_dear = *load;
     as_dear.workers = workers;
     return kl_model_limit(&as_dear, workers).times / workers;
 }
 
-/* Return the fewest workers that are as fast as all of them, by the model. */
+/* Return the fewest workers that the model says are as fast as all workers. */
 static uint32_t enough(const kl_load *load, uint32_t workers) {
     double all = time_with(load, workers);
-    uint32_t few = 0, many = workers; /* few are not enough */
+    uint32_t few = 0, many = workers; /* `few` workers are not enough */
     while (many > few + 1) {
         uint32_t middle = few + (many - few) / 2;
         if (time_with(load, middle) <= AS_FAST * all)
@@ -50,25 +51,27 @@ static void look_for_fewer(kl_glance *g, const kl_sight *s, double busy, kl_glan
     uint32_t more = found > g->found ? found : g->found;
     g->found = found;
     if (!again || g->gave_up) {
-        say(plan, found < s->workers ? "fewer would be as fast, seen once" : "no fewer would be as fast",
+        say(plan,
+            found < s->workers ? "fewer workers would be as fast, seen once"
+                               : "fewer workers would be slower",
             busy, plan->decision.reason);
         return;
     }
     plan->decision.count = more;
     plan->changed = true;
     g->from = s->workers;
-    say(plan, "more are no faster", busy, plan->decision.reason);
+    say(plan, "more workers are no faster", busy, plan->decision.reason);
 }
 
 static void look_at_trial(kl_glance *g, const kl_sight *s, double busy, kl_glance_plan *plan) {
     if (busy >= FREE || s->workers >= g->from) {
-        say(plan, "the others would bring nothing", busy, plan->decision.reason);
+        say(plan, "resting workers would not help", busy, plan->decision.reason);
         return;
     }
     plan->decision.count = g->from;
     plan->changed = g->gave_up = true;
     g->from = g->found = 0;
-    say(plan, "all again", busy, plan->decision.reason);
+    say(plan, "all workers are needed", busy, plan->decision.reason);
 }
 
 bool kl_glance_look(kl_glance *g, const kl_sight *s, kl_glance_plan *plan) {

@@ -1,5 +1,4 @@
-/* Looks within a run: workers rest while the cores are busy without them, and work again when the cores are
- * not. */
+/* Looks within a run: workers rest while the cores are busy without them, and work again when cores idle. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,16 +10,16 @@
 
 #include "decide/decide.h"
 
-/* A host with some cores. Tasks compute for a part of their time, and sleep for the rest. */
+/* A host with some cores. Its tasks compute for a part of their time, and sleep for the rest. */
 typedef struct world {
     uint32_t cores, workers, all;
-    double task_s, cpu_s; /* seconds of a task alone; cpu_s: its CPU time */
-    double now_s, used_s; /* CPU time used so far */
+    double task_s, cpu_s; /* seconds of a task alone; cpu_s: CPU seconds of a task */
+    double now_s, used_s; /* used_s: CPU seconds so far */
     double tasks;
     kl_glance glance;
 } world;
 
-static double rate_of(const world *w) { /* tasks per second */
+static double rate_of(const world *w) { /* return tasks per second */
     return kl_station_rate(&(kl_station){w->cpu_s, w->cores}, w->task_s - w->cpu_s, w->workers);
 }
 
@@ -38,7 +37,7 @@ static kl_load load_of(const world *w) {
     return load;
 }
 
-/* Simulate until the next look, and make it. false: the look changed nothing. */
+/* Continue until the next look, and look. Return whether the look changed anything. */
 static bool go_on(world *w) {
     double due_s = kl_glance_due_s(&w->glance, w->now_s), pause_s = due_s - w->now_s,
            done = rate_of(w) * pause_s;
@@ -92,7 +91,7 @@ static void who_sleeps_goes_on(void **state) {
     assert_int_equal(changes(&w, 30), 0);
 }
 
-/* Tasks sleep for half of their time: more workers than cores help, but not all of them. */
+/* Tasks sleep for half of their time, so more workers than cores are useful, but not all workers. */
 static void some_more_than_cores_stay_where_tasks_sleep(void **state) {
     (void)state;
     world w = world_of(2, 32, 1e-3, 0.5);
@@ -109,10 +108,10 @@ static void all_work_again_when_tasks_sleep_later_on(void **state) {
     assert_int_equal(w.workers, 2);
     w.task_s = 5e-3;
     w.cpu_s = 0.1e-3;
-    assert_true(go_on(&w)); /* the next look changes it */
+    assert_true(go_on(&w)); /* all workers work again at the next look */
     assert_int_equal(w.workers, 8);
     w.task_s = w.cpu_s = 1e-3;
-    assert_int_equal(changes(&w, 20), 0); /* one look is enough */
+    assert_int_equal(changes(&w, 20), 0); /* after one failed trial, no worker rests again */
 }
 
 static void one_look_is_not_enough(void **state) {

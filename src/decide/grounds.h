@@ -1,8 +1,7 @@
-/* Private to room decide: how the inputs of decisions are written into the record and read from it.
- *
- * A row is KL_GROUNDS_VERSION, the row's number since the run began, and notes; or KL_GROUNDS_ALONE and one
- * note that needs no other row. A note is a kl_note and its values. A count has 7 bits in each byte, lowest
- * first; the highest bit of a byte says that more bytes follow. */
+/* Private to room decide: how the inputs of decisions are written into the record and read from the record. A
+ * row that depends on earlier rows is KL_GROUNDS_VERSION, the row's number since the run began, and notes. A
+ * row that needs no other row is KL_GROUNDS_ALONE and one note. A note is a kl_note and its values. A count
+ * has 7 bits in each byte, lowest bits first; the highest bit of a byte says that more bytes follow. */
 #ifndef KL_DECIDE_GROUNDS_H
 #define KL_DECIDE_GROUNDS_H
 
@@ -11,27 +10,28 @@
 enum { KL_GROUNDS_VERSION = 1, KL_GROUNDS_ALONE = 2 };
 
 typedef enum kl_note {
-    /* a run begins: policy, its factor, whether the user set it, state, each worker's ranked speed */
+    /* a run begins: policy, its factor, whether the user set the factor, state, each worker's ranked speed */
     KL_NOTE_BEGINS = 1,
     KL_NOTE_GROWS,   /* the run grows: number of tasks added, state */
     KL_NOTE_FACTOR,  /* the user sets a factor: the factor */
     KL_NOTE_JOINED,  /* a worker joins: its place */
     KL_NOTE_CHANGED, /* other workers are present now */
-    KL_NOTE_ANSWERS, /* a worker asks: state, its place, tasks meant for it, whether fewer are consecutive */
-    KL_NOTE_TEAM,    /* stands alone: team, iteration, speeds that were used */
-    KL_NOTE_EXPECTS, /* stands alone: iteration, speeds that were used */
-    KL_NOTE_LOOKS,   /* stands alone: glance, sight, load */
+    KL_NOTE_ANSWERS, /* a worker asks: state, its place, tasks meant for it, whether it got fewer because
+                        tasks are not consecutive */
+    KL_NOTE_TEAM, /* number of workers chosen, in a row of its own: team, iteration, speeds that were used */
+    KL_NOTE_EXPECTS, /* number of workers expected, in a row of its own: iteration, speeds that were used */
+    KL_NOTE_LOOKS,   /* look within a run, in a row of its own: glance, sight, load */
     KL_NOTE_RESCUES, /* a rescue: state, sizes of tasks, units in recalls under way, answers of the board */
 } kl_note;
 
-/* The members of a struct that are written. New members go to the end of the list, so that old records stay
+/* The members of a struct that are written. New members are added at the end of the list, so old records stay
  * readable. */
 typedef enum kl_member_type {
     KL_MEMBER_U64,
     KL_MEMBER_U32,
     KL_MEMBER_FLAG,
     KL_MEMBER_REAL, /* a double, not below 0; all types from here on are doubles */
-    KL_MEMBER_SUM,  /* a double that may be slightly below 0 by rounding */
+    KL_MEMBER_SUM,  /* a double that may be slightly below 0 because of rounding */
 } kl_member_type;
 
 typedef struct kl_member {
@@ -49,26 +49,25 @@ extern const kl_members kl_members_of_snapshot, kl_members_of_view;
 
 void kl_grounds_put_count(kl_buffer *out, uint64_t count);
 uint64_t kl_grounds_get_count(kl_reader *reader);
-/* Write the members in which `is` differs from `was`. */
+/* Write the members whose values differ between `was` and `is`. */
 void kl_grounds_put_changes(kl_buffer *out, const kl_members *members, const void *was, const void *is);
-/* Read changes into `into`. Sets reader->bad if a member is unknown, or a value is impossible in a farm. */
+/* Read changes into `into`. Set reader->bad if a member is unknown, or if a value is impossible in a farm. */
 void kl_grounds_get_changes(kl_reader *reader, const kl_members *members, void *into);
 
-/* Write an input of a dealer before the dealer uses it. NULL does nothing. */
+/* Write an input of a dealer before the dealer uses it. If `grounds` is NULL, do nothing. */
 void kl_grounds_begins(kl_grounds *grounds, const kl_dealer *dealer, const kl_snapshot *snapshot);
 void kl_grounds_grows(kl_grounds *grounds, const kl_snapshot *snapshot, uint64_t tasks);
 void kl_grounds_factor(kl_grounds *grounds, double factor);
 void kl_grounds_joined(kl_grounds *grounds, uint32_t worker);
 void kl_grounds_others(kl_grounds *grounds);
-/* Return the buffer for the board's answers, which kl_grounds_rescues() takes from there; NULL: nothing is
- * recorded. */
+/* Return the buffer for the board's answers, which kl_grounds_rescues() reads; NULL: nothing is recorded. */
 kl_buffer *kl_grounds_answers_of_board(kl_grounds *grounds);
 void kl_grounds_rescues(kl_grounds *grounds, const kl_snapshot *snapshot, double coming_units);
 void kl_grounds_get_sizes(kl_reader *reader, kl_sizes *sizes);
-/* Choose a rescue again. false: the choice needs an answer that was not recorded. */
+/* Choose a rescue again from the recorded answers. false: a needed answer was not recorded. */
 bool kl_rescue_again(const kl_snapshot *snapshot, kl_reader answers, double coming_units, kl_rescue *rescue);
-/* Choose the number of workers again, from a note that stands alone. Times count from the decision on. false:
- * the bytes are not enough. */
+/* Choose the number of workers again, from a note in a row of its own. Times are relative to the decision.
+ * false: the bytes are not enough. */
 bool kl_staff_again(kl_reader *reader, kl_decision *decision);
 
 #endif

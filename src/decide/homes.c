@@ -1,5 +1,5 @@
-/* Choose which tasks a worker gets. In a series of runs of the same tasks, each worker gets those that it did
- * the last time, up to the number that its policy gives it. */
+/* Choose which tasks a worker gets. In a series of runs of the same tasks, each worker gets the tasks that it
+ * did last time. The policy limits their number. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ void kl_homes_free(kl_homes *homes) {
     *homes = (kl_homes){0};
 }
 
-/* Keep the workers noted in the series' last run; without such a run, no task has a worker. */
+/* Begin a run of a series. Keep the workers of the series' last run; without it, no task has a worker. */
 static kilter_status begin_series(kl_homes *h, uint64_t series, uint64_t tasks) {
     if (h->last && h->series == series && h->tasks == tasks)
         return KILTER_OK;
@@ -32,7 +32,7 @@ static uint32_t home_of(const kl_homes *h, const kl_worker_view *views, uint64_t
     return last < h->places && views[last].present ? last : h->places;
 }
 
-/* Return the tasks from span.lo on that have the same home; at least one. */
+/* Return the tasks from span.lo on that have the same home, at least one task. */
 static kl_span alike(const kl_homes *h, const kl_worker_view *views, kl_span span, uint32_t *home) {
     *home = home_of(h, views, span.lo);
     uint64_t hi = span.lo + 1;
@@ -41,7 +41,7 @@ static kl_span alike(const kl_homes *h, const kl_worker_view *views, kl_span spa
     return (kl_span){span.lo, hi};
 }
 
-/* First count each home's spans, then store them in places that follow from the counts. */
+/* Count each home's spans, or store them (`put`) in the places that follow from the counts. */
 static size_t go_through(kl_homes *h, const kl_worker_view *views, const kl_span *left, size_t count,
                          bool put) {
     size_t found = 0;
@@ -93,14 +93,14 @@ bool kl_homes_has_own(const kl_homes *h, uint32_t worker) {
     return worker < h->places && h->home[worker].tasks > 0;
 }
 
-/* Return how many tasks of a home must go to other workers: all that exceed the share of its worker. */
+/* Return how many tasks of a home must go to others: all beyond the share of the home's worker. */
 static double beyond_share(const kl_homes *h, const kl_dealer *dealer, const kl_snapshot *s, uint32_t home) {
     double waiting = (double)h->home[home].tasks;
     bool there = home < h->places && s->workers[home].present;
     return there ? waiting - (double)kl_dealer_share(dealer, home) : waiting;
 }
 
-/* Return the home with the most tasks beyond its worker's share; tasks of no worker come first. `places`: no
+/* Return the home with the most tasks beyond its worker's share; tasks of no worker come first. h->places: no
  * home has tasks. */
 static uint32_t fullest(const kl_homes *h, const kl_dealer *dealer, const kl_snapshot *s) {
     uint32_t home = h->places;

@@ -1,5 +1,5 @@
-/* Tasks of a series: each is dealt once, in the shares of earliest completion, and as many as possible to the
- * worker that had them before. */
+/* In a series, each task is dealt once, by the shares of earliest completion, and as few tasks change workers
+ * as these shares allow. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +15,8 @@
 enum { WORKERS = 12, TASKS = 400 };
 
 typedef struct series {
-    double unit_s[WORKERS]; /* 0: gone */
-    uint32_t doer[TASKS];   /* worker of each task in the last run; UINT32_MAX: none */
+    double unit_s[WORKERS]; /* unit_s[i] = 0: worker i has left */
+    uint32_t doer[TASKS];   /* worker that did the task in the last run; UINT32_MAX: none */
     kl_homes homes;
     uint64_t tasks, number;
 } series;
@@ -26,7 +26,7 @@ typedef struct run_of_series {
     kl_snapshot s;
     kl_crew *crew;
     kl_dealer *dealer;
-    uint64_t share[WORKERS], dealt[WORKERS], had[WORKERS]; /* had: number of tasks in the last run */
+    uint64_t share[WORKERS], dealt[WORKERS], had[WORKERS]; /* had: tasks of each worker in the last run */
     uint64_t moved, chunks;
 } run_of_series;
 
@@ -55,7 +55,7 @@ static void make_run(run_of_series *r, const series *q) {
             r->had[q->doer[t]]++;
 }
 
-/* Return the number of tasks that the worker gets if it asks now; 0: none. */
+/* Return the number of tasks that the worker gets when it asks now. */
 static uint64_t give(run_of_series *r, series *q, uint32_t worker) {
     kl_plan plan;
     kl_dealer_plan(r->dealer, &r->s, worker, &plan);
@@ -88,7 +88,7 @@ static void end_run(run_of_series *r) {
     kl_crew_free(r->crew);
 }
 
-/* Workers ask in an order that follows from the seed. */
+/* Run all tasks. The seed gives the order in which workers ask. */
 static void run_once(run_of_series *r, series *q, uint64_t seed) {
     make_run(r, q);
     kl_span all = {0, q->tasks};
@@ -109,7 +109,7 @@ static series begin_series(uint64_t seed) {
     return q;
 }
 
-/* Speeds change, and workers leave and join. */
+/* Change speeds, and let workers leave and come. */
 static void change(series *q, uint64_t seed) {
     for (uint32_t i = 1; i < WORKERS; i++) {
         uint64_t random = kl_mix64(seed * 90 + i);
@@ -146,7 +146,7 @@ static void shares_stay_and_no_more_tasks_move_than_must(void **state) {
         }
         kl_homes_free(&q.homes);
     }
-    assert_true(moved > 10000 && stayed > 10000); /* both cases have occurred */
+    assert_true(moved > 10000 && stayed > 10000); /* both cases occurred */
 }
 
 static void nothing_moves_while_nothing_changes(void **state) {
@@ -162,7 +162,7 @@ static void nothing_moves_while_nothing_changes(void **state) {
     }
 }
 
-/* In another series, with other tasks, or outside of a series, nothing is known of earlier runs. */
+/* With another series, other tasks, or no series at all, the workers of the last run are forgotten. */
 static void another_series_begins_anew(void **state) {
     (void)state;
     series q = begin_series(3);
@@ -187,20 +187,20 @@ static void another_series_begins_anew(void **state) {
     kl_homes_free(&q.homes);
 }
 
-/* Three workers and nine tasks: the worker of each task in the last run, and the workers from which worker 0
- * takes tasks when its own are dealt. */
+/* Three workers and nine tasks. A row has the worker that did each task last time, and the homes from which
+ * worker 0 takes tasks. */
 static const struct {
     const char *name;
     double unit_s[3];
     uint32_t doer[9];
-    uint32_t first, then; /* homes; 3: nobody's */
+    uint32_t first, then; /* homes expected; 3: the home of no worker */
 } rows[] = {
-    {"its own first", {1, 1, 1}, {0, 0, 0, 1, 1, 1, 2, 2, 2}, 0, 1},
-    {"then nobody's", {1, 1, 1}, {0, 1, 1, 1, 2, 2, 2, 9, 9}, 0, 3},
-    {"then of one that is gone", {1, 0, 1}, {0, 1, 1, 1, 1, 2, 2, 2, 2}, 0, 3},
-    {"then of whom has more than its share", {1, 1, 1}, {0, 0, 1, 1, 1, 2, 2, 2, 2}, 0, 2},
-    {"of one that has become slower", {1, 1, 50}, {0, 0, 0, 1, 1, 1, 2, 2, 2}, 0, 2},
-    {"it had none", {1, 1, 1}, {1, 1, 1, 1, 1, 1, 2, 2, 2}, 1, 1},
+    {"first from its own home", {1, 1, 1}, {0, 0, 0, 1, 1, 1, 2, 2, 2}, 0, 1},
+    {"then from the home of no worker", {1, 1, 1}, {0, 1, 1, 1, 2, 2, 2, 9, 9}, 0, 3},
+    {"then from a worker that has left", {1, 0, 1}, {0, 1, 1, 1, 1, 2, 2, 2, 2}, 0, 3},
+    {"then from a worker with more than its share", {1, 1, 1}, {0, 0, 1, 1, 1, 2, 2, 2, 2}, 0, 2},
+    {"then from a worker that has become slower", {1, 1, 50}, {0, 0, 0, 1, 1, 1, 2, 2, 2}, 0, 2},
+    {"it had no tasks last time", {1, 1, 1}, {1, 1, 1, 1, 1, 1, 2, 2, 2}, 1, 1},
 };
 
 static void homes_are_chosen_as_in_the_table(void **state) {

@@ -1,4 +1,4 @@
-/* The program's own policies: what they can see, and how their answers are used. */
+/* The program's own policies: the values that they see, and how their answers are used. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,8 +71,8 @@ void kilter_policy_say(kilter_policy_reason *reason, const char *format, ...) {
     va_end(args);
 }
 
-/* An answer of 0 holds while a present worker has tasks: its next message asks the policy again. Otherwise
- * deal one task. */
+/* Bound the answer of a policy. An answer of 0 holds while a present worker has tasks, because this worker's
+ * next message asks the policy again. Otherwise deal one task. */
 static void bound(const kl_look *look, const char *name, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     unsigned long long wanted = plan->decision.count, left = s->left;

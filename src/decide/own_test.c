@@ -1,5 +1,5 @@
-/* The program's own policies: what they see, how their answers are used, and which policies are refused.
- * deal_test.c shows that every task is dealt whatever they answer. */
+/* The program's own policies: the values that they see, the use of their answers, and refused policies.
+ * deal_test.c tests that every task is dealt. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,13 +12,13 @@
 #include "decide/decide.h"
 #include "measure/crew_test_helper.h"
 
-/* The policy's answer, and what it saw. */
+/* The answer that the policy gives, and the values that it saw. */
 typedef struct script {
     uint64_t answer;
     const char *reason; /* NULL: the policy gives no reason */
     kilter_policy_view view;
     kilter_policy_worker asks, other;
-    bool beyond; /* the array has a worker after the last one */
+    bool beyond; /* there is a worker behind the last */
 } script;
 
 static uint64_t follow(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {
@@ -32,7 +32,7 @@ static uint64_t follow(const kilter_policy_view *view, kilter_policy_reason *rea
     return s->answer;
 }
 
-/* Two workers; the first one asks when 90 of 100 tasks are left. */
+/* Plan for the first of two workers, which asks while 90 of 100 tasks are left. */
 static kl_plan ask(script *s, double queued_at_second) {
     kl_worker_view workers[2] = {{.number = 7, .present = true, .chunks = 1},
                                  {.number = 9,

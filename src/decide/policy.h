@@ -4,40 +4,40 @@
 
 #include "decide/decide.h"
 
-/* Chunks that are cut and not handed out yet. They are equal, apart from their workers' weights. */
+/* Chunks that are cut and not handed out yet. All have the same size, apart from their workers' weights. */
 typedef struct kl_batch {
     uint64_t chunks;
     double tasks; /* tasks in a chunk for a worker of weight 1 */
 } kl_batch;
 
-enum { KL_BATCHES = 4 }; /* the rest of one batch, and the batches of the run's end */
+enum { KL_BATCHES = 4 }; /* the rest of one batch, and the batches at the end of a run */
 
-/* The state of a policy within a run. Planning changes a copy; committing changes the dealer's own. */
+/* The state of a policy within a run. Planning changes a copy; committing changes the dealer's state. */
 typedef struct kl_course {
     kl_batch batch[KL_BATCHES];
-    uint32_t batches; /* number of entries in use, in the order in which they are handed out */
+    uint32_t batches; /* number of entries of `batch` in use, in the order in which they are handed out */
     uint64_t opened;  /* number of batches cut so far */
     uint64_t chunks;  /* number of chunks handed out so far */
-    uint64_t weighed; /* value of `opened` when the weights were fixed; 0: they were not */
+    uint64_t weighed; /* value of `opened` when the weights were fixed; 0: weights were not fixed */
 } kl_course;
 
 struct kl_dealer {
     const kl_policy *policy;
     double factor;     /* factor in force; 0: the policy has none */
-    bool factor_set;   /* the user set the factor, so it is not searched for */
-    double expected_s; /* seconds of the run, by the search for the factor; 0: there was no search */
+    bool factor_set;   /* the user set the factor, so no factor is searched for */
+    double expected_s; /* forecast seconds of the run, by the search for the factor; 0: there was no search */
     uint32_t workers;  /* number of workers present when the run began, at least 1 */
     kl_course course;
     /* weights[0 … slots−1], with mean 1 over the workers that were present when the weights were fixed */
     double *weights;
-    uint64_t *shares;         /* shares[0 … slots−1]: whole shares of the run, not dealt yet */
-    uint64_t undealt;         /* sum of `shares`; 0: there are none, or they are outdated */
-    kl_assignment assignment; /* the decision on the shares; decision.count = 0: there was none */
+    uint64_t *shares; /* shares[0 … slots−1]: tasks of each worker's whole share that are not dealt yet */
+    uint64_t undealt; /* sum of `shares`; 0: there are none, or they are outdated */
+    kl_assignment assignment; /* the decision on the shares; decision.count = 0: there was no such decision */
     uint32_t slots;
     kl_grounds *grounds; /* the record of inputs; NULL: nothing is recorded */
 };
 
-/* All that a policy may use to answer one request. */
+/* The values that a policy may use to answer one request. */
 typedef struct kl_look {
     const kl_dealer *dealer;
     const kl_snapshot *snapshot;
@@ -52,11 +52,11 @@ typedef enum kl_weighting { KL_EQUAL, KL_FIXED, KL_PER_BATCH, KL_PER_CHUNK } kl_
 struct kl_policy {
     const char *name, *summary;
     double factor; /* the default factor; 0: the policy has none */
-    /* Fill in count and reason. snapshot.left > 0 includes the tasks of this chunk. */
+    /* Fill in count and reason. snapshot.left is above 0 and includes the tasks of this chunk. */
     void (*deal)(const kl_look *look, kl_plan *plan);
-    /* Begin a run. NULL: nothing to do. KILTER_ERR_MEMORY. */
+    /* Prepare the dealer for a run. NULL: nothing to prepare. Error: KILTER_ERR_MEMORY. */
     kilter_status (*begin)(kl_dealer *dealer, const kl_snapshot *snapshot);
-    /* Note a plan that was carried out in the dealer's course. NULL: nothing to do. */
+    /* Note a plan that was carried out in the dealer's course. NULL: nothing to note. */
     void (*dealt)(kl_dealer *dealer, const kl_look *look, const kl_plan *plan);
     /* for policies that deal in batches: cut the next batch */
     void (*refill)(const kl_look *look, kl_course *course);
@@ -70,10 +70,10 @@ extern const kl_policy kl_policy_static, kl_policy_ss, kl_policy_fsc, kl_policy_
     kl_policy_fac2, kl_policy_wf, kl_policy_awf_b, kl_policy_awf_c, kl_policy_af, kl_policy_dpf,
     kl_policy_daf, kl_policy_auto, kl_policy_ect;
 
-/* Deal as AUTO does. */
+/* Deal as policy AUTO does. */
 void kl_deal_auto(const kl_look *look, kl_plan *plan);
 
-/* Return the next chunk of a policy that deals in batches for any worker, and advance the course. */
+/* Return the next chunk's size in a policy that deals in batches, for any worker, and advance the course. */
 uint64_t kl_next_chunk(const kl_look *look, kl_course *course);
 
 /* Choose the factor with the shortest forecast for the run that begins. At least one worker is present, and
@@ -86,8 +86,8 @@ void kl_reason(kl_plan *plan, const char *format, ...) KILTER_PRINTF(2, 3);
 /* Return `tasks` rounded up to a whole number, 1 … left. A rounding error does not add a task. */
 uint64_t kl_whole_tasks(double tasks, uint64_t left);
 
-/* Return the master's own time for one chunk. Until it is measured this is the start-up time of a message.
- * That is an upper limit, because the master does other things while the message is on its way. */
+/* Return the master's own seconds for one chunk. Until they are measured, return the start-up time of a
+ * message. This time is an upper limit, because the master does other things while a message travels. */
 double kl_send_s(const kl_snapshot *snapshot);
 
 /* Return the mean units of a task that is not dealt yet. */

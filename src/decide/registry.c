@@ -15,7 +15,7 @@ const kl_policy *kl_policy_at(size_t i) {
     return i < kl_policy_count() ? registry[i] : NULL;
 }
 
-/* Not tolower(): it asks the locale. */
+/* Return the lower-case letter. tolower() is not used, because it depends on the locale. */
 static char lower(char c) {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }

@@ -1,5 +1,5 @@
-/* Tables of situations in which tasks must be recalled or copied, or must not be. Worker 0 has the tasks, and
- * three other workers wait. */
+/* Tables of situations in which tasks must be recalled or copied, and of situations in which they must not.
+ * Worker 0 holds the tasks, and three other workers wait. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,65 +18,64 @@ static const double NOW_S = 1000;
 typedef struct situation {
     const char *name;
     double unit_s;   /* seconds of a recent task at worker 0 */
-    double others_s; /* seconds of a task at the other workers */
-    double measured; /* number of tasks from which worker 0's pace is known */
-    double cv;       /* spread of the tasks */
-    double silent_s; /* state of worker 0 */
+    double others_s; /* seconds of a recent task at the other workers */
+    double measured; /* number of tasks from which the pace of worker 0 was measured */
+    double cv;       /* coefficient of variation of the tasks' times */
+    double silent_s; /* seconds since worker 0 last reported */
     uint64_t tasks, kept;
-    double asked_ago_s; /* time of the recall; 0: there is none */
-    double first;       /* units of the first task; 0: 1 unit */
-    double elapsed_s, share,
-        /* the last heartbeat; elapsed_s < 0: heartbeats come, but there was none for this task */
-        heard_ago_s;
+    double asked_ago_s;                   /* seconds since tasks were recalled; 0: they were not */
+    double first;                         /* units of the first task; 0: 1 unit */
+    double elapsed_s, share, heard_ago_s; /* members of the heartbeat; elapsed_s < 0: heartbeats come, but
+                                             this task has had none */
     uint64_t left;
-    bool busy; /* no worker can take a copy */
+    bool busy; /* no worker is free for a copy */
     kl_decision_kind act;
     uint64_t keep_least, keep_most;
     uint64_t copied;
 } situation;
 
 static const situation situations[] = {
-    /* Slow. */
+    /* Worker 0 is slow. */
     {"slowed to a tenth with much to do", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .act = KL_DECIDES_RECALL,
      .keep_least = 1, .keep_most = 1},
     {"half as fast as the others", 2e-3, 1e-3, 50, 0.3, 0, 20, 1, .act = KL_DECIDES_RECALL, .keep_least = 2,
      .keep_most = 4},
-    {"no word for ten times what it has to do", 1e-3, 1e-3, 50, 0.3, 50e-3, 5, 1, .act = KL_DECIDES_RECALL,
+    {"silent for ten times the time of its tasks", 1e-3, 1e-3, 50, 0.3, 50e-3, 5, 1, .act = KL_DECIDES_RECALL,
      .keep_most = 1},
     {"tasks behind a long one", 1e-3, 1e-3, 50, 0.3, 100e-3, 2, 1, .elapsed_s = 100e-3, .share = 1,
      .act = KL_DECIDES_RECALL, .keep_most = 1},
     {"does not answer before its task ends", 10e-3, 1e-3, 50, 0.3, 50e-3, 10, 1, .asked_ago_s = 20e-3,
      .act = KL_DECIDES_COPY, .copied = 2},
-    {"does not answer, though it can at any time", 1e-3, 1e-3, 50, 0.3, 250e-3, 10, 1, .asked_ago_s = 0.2,
-     .elapsed_s = -1, .heard_ago_s = 0.25, .act = KL_DECIDES_COPY, .copied = 3},
+    {"does not answer, although it can do so at any time", 1e-3, 1e-3, 50, 0.3, 250e-3, 10, 1,
+     .asked_ago_s = 0.2, .elapsed_s = -1, .heard_ago_s = 0.25, .act = KL_DECIDES_COPY, .copied = 3},
     {"last task, a tenth as fast", 10e-3, 1e-3, 50, 0.3, 1e-3, 1, 1, .act = KL_DECIDES_COPY, .copied = 1},
     {"last task, gets a fifth of its core", 1, 1, 50, 0.3, 1.5, 1, 1, .elapsed_s = 1.5, .share = 0.2,
      .act = KL_DECIDES_COPY, .copied = 1},
     {"last task, no heartbeat for 2 s", 0.3, 0.3, 50, 0.3, 2, 1, 1, .elapsed_s = 0.5, .share = 1,
      .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 1},
-    {"short task, not a single heartbeat for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 1, 1, .elapsed_s = -1,
-     .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 1},
-    {"tasks it was to keep, not a single heartbeat for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 6, 6, .elapsed_s = -1,
+    {"short task, no heartbeat for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 1, 1, .elapsed_s = -1, .heard_ago_s = 2,
+     .act = KL_DECIDES_COPY, .copied = 1},
+    {"tasks that it should keep, no heartbeat for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 6, 6, .elapsed_s = -1,
      .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 2},
-    /* It is not known whether worker 0 is slow. */
-    {"100 times the mean, nothing told of it", 1e-3, 1e-3, 50, 0.3, 100e-3, 1, 1, .act = KL_DECIDES_COPY,
+    /* Worker 0 may be slow. */
+    {"silent for 100 times the mean task", 1e-3, 1e-3, 50, 0.3, 100e-3, 1, 1, .act = KL_DECIDES_COPY,
      .copied = 1},
-    {"a third as fast, its task just begun", 3e-3, 1e-3, 50, 0.3, 0.1e-3, 1, 1, .act = KL_DECIDES_COPY,
-     .copied = 1},
+    {"a third as fast, with a task that has just begun", 3e-3, 1e-3, 50, 0.3, 0.1e-3, 1, 1,
+     .act = KL_DECIDES_COPY, .copied = 1},
     {"two tasks that cannot be recalled, a tenth as fast", 10e-3, 1e-3, 50, 0.3, 1e-3, 2, 2,
      .act = KL_DECIDES_COPY, .copied = 1},
     {"a quarter as fast, in a task of 10 times the mean", 4e-3, 1e-3, 50, 0.9, 40e-3, 1, 1,
      .elapsed_s = 40e-3, .share = 1, .act = KL_DECIDES_COPY, .copied = 1},
-    {"may be at any of its tasks, and that may be long", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1,
+    {"may be in any of its tasks, also in a long one", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1,
      .asked_ago_s = 20e-3, .act = KL_DECIDES_COPY, .copied = 1},
     {"all begun, or moved often enough", 10e-3, 1e-3, 50, 0.3, 0, 10, 10, .act = KL_DECIDES_COPY,
      .copied = 1},
     /* Worker 0 is not slow. */
     {"100 times the mean, its usual share", 10e-3, 10e-3, 50, 0.3, 1, 1, 1, .elapsed_s = 1, .share = 1,
      .act = KL_DECIDES_NOTHING},
-    {"ten minutes, and heartbeats come", 1e-3, 1e-3, 50, 0.3, 600, 1, 1, .elapsed_s = 600, .share = 0.95,
-     .heard_ago_s = 0.25, .act = KL_DECIDES_NOTHING},
-    {"100 times the mean, as its weight says", 1e-3, 1e-3, 50, 0.3, 20e-3, 1, 1, .first = 100,
+    {"a task of ten minutes, with heartbeats", 1e-3, 1e-3, 50, 0.3, 600, 1, 1, .elapsed_s = 600,
+     .share = 0.95, .heard_ago_s = 0.25, .act = KL_DECIDES_NOTHING},
+    {"a task whose weight is 100 times the mean", 1e-3, 1e-3, 50, 0.3, 20e-3, 1, 1, .first = 100,
      .act = KL_DECIDES_NOTHING},
     {"0.5 s of other load", 1, 1, 50, 0.3, 0.5, 1, 1, .elapsed_s = 0.5, .share = 0.3,
      .act = KL_DECIDES_NOTHING},
@@ -88,16 +87,16 @@ static const situation situations[] = {
      .act = KL_DECIDES_NOTHING},
     {"its clock jumped back", 1, 1, 50, 0.3, 1.1, 1, 1, .elapsed_s = -3600, .share = -0.1,
      .act = KL_DECIDES_NOTHING},
-    {"its report waits for the master", 1e-3, 1e-3, 50, 0.3, 5.3e-3, 5, 1, .act = KL_DECIDES_NOTHING},
-    {"tasks differ by as much", 1e-3, 1e-3, 50, 1, 7e-3, 5, 1, .act = KL_DECIDES_NOTHING},
-    {"a third slower in three tasks, for chance", 1.5e-3, 1e-3, 3, 1, 0.1e-3, 1, 1,
+    {"its report is waiting at the master", 1e-3, 1e-3, 50, 0.3, 5.3e-3, 5, 1, .act = KL_DECIDES_NOTHING},
+    {"the tasks' times vary by as much", 1e-3, 1e-3, 50, 1, 7e-3, 5, 1, .act = KL_DECIDES_NOTHING},
+    {"a third slower in three tasks, by chance", 1.5e-3, 1e-3, 3, 1, 0.1e-3, 1, 1, .act = KL_DECIDES_NOTHING},
+    {"tasks too short to pay for the messages", 0.2e-3, 1e-3, 50, 0.3, 0, 3, 1, .act = KL_DECIDES_NOTHING},
+    {"recalled a moment ago", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1, .asked_ago_s = 1e-3,
      .act = KL_DECIDES_NOTHING},
-    {"too short to pay for the way", 0.2e-3, 1e-3, 50, 0.3, 0, 3, 1, .act = KL_DECIDES_NOTHING},
-    {"asked back a moment ago", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1, .asked_ago_s = 1e-3,
+    {"waiting workers can get other tasks", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .left = 100,
      .act = KL_DECIDES_NOTHING},
-    {"there is work for those that wait", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .left = 100,
+    {"no worker is free for a copy", 10e-3, 1e-3, 50, 0.3, 1e-3, 1, 1, .busy = true,
      .act = KL_DECIDES_NOTHING},
-    {"nobody waits for a copy", 10e-3, 1e-3, 50, 0.3, 1e-3, 1, 1, .busy = true, .act = KL_DECIDES_NOTHING},
 };
 
 typedef struct world {
@@ -195,8 +194,8 @@ static void what_is_slow_is_rescued_and_what_is_long_is_not(void **state) {
 
 enum { CROWD = 60 };
 
-/* The first late worker is alone with its task; the tasks of all other late workers are at other workers,
- * too. */
+/* Answer that only the first late worker has a task that no other worker holds. The tasks of all other late
+ * workers are copied already. */
 static void held_by_the_first(const void *self, uint32_t worker, kl_held *held) {
     (void)self;
     *held = (kl_held){.tasks = worker == 0, .units = worker == 0, .first_units = 1, .kept = 1};
@@ -230,7 +229,7 @@ static void who_holds_nothing_alone_hides_nobody(void **state) {
         views[i] = (kl_worker_view){.present = true, .pace = {.seconds = 50e-3, .units = 50}};
         views[i].queued_tasks = i < CROWD - 1;
         views[i].queued_units = i < CROWD - 1;
-        views[i].queued_at_s = NOW_S - 5 - i; /* the others have been silent for longer */
+        views[i].queued_at_s = NOW_S - 5 - i; /* the other workers have been silent for longer */
     }
     kl_board board = {.held = held_by_the_first, .waits = is_the_last, .waiting = one_waits};
     kl_crew *crew = crew_of(&s);
@@ -240,8 +239,8 @@ static void who_holds_nothing_alone_hides_nobody(void **state) {
     assert_true(r.decision.kind == KL_DECIDES_COPY && r.decision.subject == 0 && r.to == CROWD - 1);
 }
 
-/* For any tasks held, a plan stays within them. Where all workers are equal and report in time, nothing is
- * recalled or copied. */
+/* A plan never exceeds the tasks that a worker holds. Nothing is planned if all workers are equal and on
+ * time. */
 static void plans_stay_within_what_is_there(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20000; seed++) {

@@ -1,17 +1,17 @@
-/* FSC and DPF search their factor: the next run is computed with each of {0.1, 0.2, … 1}, and the factor of
- * the shortest run is taken (César et al. 2006). */
+/* FSC and DPF search their factor (César et al. 2006). The next run is forecast with each factor of {0.1,
+ * 0.2, … 1}, and the factor of the shortest run is taken. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "decide/policy.h"
 
-/* If there are more workers than this, every k-th worker stands for k. Tasks, the master's time and the link
- * are scaled in the same way, so the master is as busy as in the real run. */
+/* Greatest number of simulated workers. With more workers, every k-th worker stands for k. Tasks, the
+ * master's time and the link are scaled in the same way, so the master is as busy as in the real run. */
 enum { MOST_WORKERS = 128, FACTORS = 10 };
 
 /* A model of the next run. Speeds and times are constant in it, so only the factor matters. */
 typedef struct trial {
-    kl_dealer dealer; /* a dealer with the factor that is tried */
+    kl_dealer dealer; /* a dealer with the factor under trial */
     kl_snapshot snapshot;
 } trial;
 
@@ -34,8 +34,8 @@ static void reported(void *self, const kl_play_segment *segment, double now_s) {
     (void)self, (void)segment, (void)now_s;
 }
 
-/* Fill a host for each worker, with the worker's mean speed. A worker without measurements gets the mean
- * speed of all. */
+/* Fill in a host for each worker, with the worker's mean speed. A worker without measurements gets the mean
+ * speed of all workers. */
 static uint32_t describe_hosts(const kl_snapshot *s, uint32_t step, kl_host_group *groups) {
     uint32_t seen = 0, count = 0;
     for (uint32_t i = 0; i < s->slots; i++) {
@@ -59,7 +59,7 @@ static kl_cluster describe_cluster(const kl_snapshot *s, kl_host_group *groups, 
                         .bytes_per_s = byte_s > 0 ? part / byte_s : INFINITY};
 }
 
-/* Return the time of the run with this factor; INFINITY: it cannot be computed. */
+/* Return the seconds of the run with this factor; INFINITY: they cannot be computed. */
 static double time_with(const kl_dealer *dealer, const kl_snapshot *small, const kl_play_run *run,
                         kl_play *play, double factor) {
     trial t = {.dealer = {.policy = dealer->policy, .factor = factor, .workers = small->present},

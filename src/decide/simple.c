@@ -4,8 +4,8 @@
 
 #include "decide/policy.h"
 
-/* STATIC: one equal part for each worker. A worker that had its part waits for those that had none. When all
- * present workers had one, returned tasks are divided in the same way. */
+/* STATIC: deal one equal part to each worker. A worker that had its part waits for the workers that had none.
+ * When all present workers had one, returned tasks are divided in the same way. */
 static void deal_static(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     uint32_t waiting = kl_crew_total(s->crew)->unserved;
@@ -48,7 +48,7 @@ const kl_policy kl_policy_gss = {
     .deal = deal_gss,
 };
 
-/* TSS: the size of chunks falls by a constant number from M/(2P) to 1 (Tzen and Ni). */
+/* TSS: shrink chunks by a constant number of tasks, from M/(2P) to 1 (Tzen and Ni). */
 static void deal_tss(const kl_look *look, kl_plan *plan) {
     double tasks = (double)look->snapshot->tasks, p = look->dealer->workers;
     double first = ceil(tasks / (2 * p)), steps = ceil(2 * tasks / (first + 1));
@@ -65,7 +65,7 @@ const kl_policy kl_policy_tss = {
     .deal = deal_tss,
 };
 
-enum { AF_FIRST_TASKS = 10 }; /* enough tasks for a σ, and few enough not to delay the end */
+enum { AF_FIRST_TASKS = 10 }; /* enough tasks to estimate σ, and few enough not to delay the end */
 
 /* AF: D = Σσ²/μ and T = 1/Σ(1/μ) over the present workers (Banicescu and Liu 2000). */
 static void deal_af(const kl_look *look, kl_plan *plan) {

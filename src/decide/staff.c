@@ -1,4 +1,5 @@
-/* Record what the number of workers was chosen from, and choose it again. Each row stands alone. */
+/* Record the inputs from which the number of workers was chosen, and choose this number again. Each row can
+ * be read without the other rows. */
 #include "decide/grounds.h"
 
 #define REAL(type, member)                                                                                   \
@@ -144,7 +145,7 @@ bool kl_grounds_look(kl_buffer *out, kl_glance *glance, const kl_sight *sight, k
 
 typedef struct memory {
     kl_reader speeds;
-    bool lacks; /* a speed was used that was not used in the recorded decision */
+    bool lacks; /* a speed was used that the recorded decision did not use */
 } memory;
 
 static double recall_speed(const void *self, uint32_t n) {

@@ -1,22 +1,24 @@
 /* Choose the number of tasks of a fork-join program. Few tasks cost the master little time. Many tasks are
- * spread evenly, and save iterations in some methods (Buaklee, Tracy, Vernon, Wright 2002, section 4). */
+ * spread evenly, and reduce the number of iterations of some methods (Buaklee, Tracy, Vernon, Wright 2002,
+ * section 4). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "decide/policy.h"
 
-static const double FINDING = 0.95; /* another number must have at most this part of the present total */
+static const double FINDING =
+    0.95; /* greatest total time with another number, as a part of the present total */
 static const double BELIEVED = 4; /* t_M is trusted up to this factor beyond the measured numbers of tasks */
-static const double APART = 16;   /* numbers that are tried differ by 1/16 */
-enum { UNMEASURED_TASKS = 4 };    /* for each worker */
+static const double APART = 16;   /* candidate numbers of tasks differ by 1/16 */
+enum { UNMEASURED_TASKS = 4 };    /* tasks for each worker before any measurement */
 
-/* A number of tasks with its forecast. */
+/* A number of tasks and its forecast. */
 typedef struct candidate {
     uint64_t tasks;
     uint32_t workers;
     double master_s, workers_s, messages_s;
-    double runs, total_s; /* total_s: time of all runs */
+    double runs, total_s; /* number of runs still needed; total_s: seconds of all these runs */
 } candidate;
 
 static kilter_status weigh(const kl_grain_look *look, const kl_grain_question *q, uint64_t tasks,

@@ -1,4 +1,4 @@
-/* Number of tasks: tables, and a comparison with trying every number. */
+/* The chosen number of tasks: tables, and a comparison with every other number. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ static double random_01(uint64_t seed) {
     return (double)(kl_mix64(seed) >> 11) * 0x1p-53;
 }
 
-/* Return the total time of a program with `tasks` tasks in each iteration, by definition. */
+/* Return the seconds of all runs of a program with `tasks` tasks an iteration, by definition. */
 static double total_s(const kl_grain_look *look, const kl_grain_question *q, uint64_t tasks) {
     uint64_t counts[MOST];
     double units = look->work_units / (double)tasks;
@@ -48,8 +48,8 @@ static kl_grain_look random_look(uint64_t seed, kl_lane *lanes) {
     return look;
 }
 
-/* Up to 16 tasks every number is tried, above that some: then no other number is better by more than a step
- * makes. */
+/* Up to 16 tasks the choice considers every number. Beyond 16 it considers some, and no other number is
+ * better by more than one step makes. */
 static void none_is_better(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
@@ -67,7 +67,7 @@ static void none_is_better(void **state) {
         assert_true(plan.decision.count >= 1 && plan.decision.count <= 16 && plan.workers >= 1 &&
                     plan.decision.gain_s >= 0);
         double got_s = total_s(&look, &q, plan.decision.count), now_s = total_s(&look, &q, now);
-        assert_true(plan.decision.count == now || got_s < 0.95 * now_s); /* no change without a gain */
+        assert_true(plan.decision.count == now || got_s < 0.95 * now_s); /* a change saves at least 5 % */
         for (uint64_t tasks = least; tasks <= most; tasks++)
             if (total_s(&look, &q, tasks) < (plan.decision.count == now ? 0.95 : 1) * got_s * (1 - 1e-12))
                 fail_msg("seed %d: %d tasks instead of %d", (int)seed, (int)plan.decision.count, (int)tasks);
@@ -87,8 +87,8 @@ static double runs_of_ssn(uint64_t tasks, void *user) {
     return runs[i] * pow(runs[i + 1] / runs[i], part);
 }
 
-/* The best T of 2002, and the best T of machines whose workers are 270 times as fast and whose master is 40
- * times as fast: the master has become the limit. */
+/* The best T of 2002, and the best T on new machines: workers are 270 times as fast, and the master is 40
+ * times as fast. Now the master limits the run. */
 static void the_best_T_is_not_the_papers(void **state) {
     (void)state;
     double then[] = {66, 50, 38, 26}, now[] = {62, 33, 21, 16};
@@ -114,7 +114,7 @@ static void the_best_T_is_not_the_papers(void **state) {
     q.user = now;
     assert_int_equal(kl_grain_choose(&look, &q, &plan), KILTER_OK);
     assert_in_range(plan.decision.count, 80, 130);
-    look.model.round_trip_s = 0.2; /* between continents a message takes long */
+    look.model.round_trip_s = 0.2; /* iterations across an ocean are expensive */
     assert_int_equal(kl_grain_choose(&look, &q, &plan), KILTER_OK);
     assert_in_range(plan.decision.count, 200, 400);
 }
@@ -128,24 +128,11 @@ static const struct {
     const char *reason;
 } rows[] = {
     {"nothing is measured", {0}, 4, 0, 0, 0, 0, 0, 0, 1, 1000, 16, 16, "4 for each of 4 workers"},
-    {"nothing is measured, few can be made", {0}, 4, 0, 0, 0, 0, 0, 0, 1, 10, 10, 10, "nothing"},
-    {"nobody is there", {0}, 0, 0, 0, 0, 0, 0, 0, 3, 10, 3, 3, "nothing"},
-    {"equal workers: one each is as good as any",
-     {1, 1, 1, 1},
-     4,
-     100,
-     0,
-     0,
-     4,
-     4,
-     4,
-     1,
-     99,
-     4,
-     4,
-     "4 tasks"},
-    {"an odd number wastes a round", {1, 1, 1, 1}, 4, 100, 0, 0, 5, 5, 5, 1, 99, 4, 4, "as 5 all would"},
-    {"bound by the master: as coarse as can be",
+    {"not measured, at most 10 tasks", {0}, 4, 0, 0, 0, 0, 0, 0, 1, 10, 10, 10, "nothing"},
+    {"no worker is present", {0}, 0, 0, 0, 0, 0, 0, 0, 3, 10, 3, 3, "nothing"},
+    {"equal workers: one task each is best", {1, 1, 1, 1}, 4, 100, 0, 0, 4, 4, 4, 1, 99, 4, 4, "4 tasks"},
+    {"an odd number leaves workers idle", {1, 1, 1, 1}, 4, 100, 0, 0, 5, 5, 5, 1, 99, 4, 4, "as 5 all would"},
+    {"limited by the master: as few tasks as possible",
      {9, 9, 9, 9},
      4,
      1,
@@ -159,10 +146,10 @@ static const struct {
      16,
      16,
      "16 tasks"},
-    {"and coarser when that is known", {9, 9, 9, 9}, 4, 1, 1, 0, 16, 16, 64, 1, 99, 4, 4, "4 tasks"},
-    {"unequal workers: finer", {7, 3, 2, 1}, 4, 100, 0, 0, 4, 4, 4, 1, 99, 12, 16, "tasks"},
-    {"no finer than can be made", {7, 3, 2, 1}, 4, 100, 0, 0, 4, 4, 4, 1, 6, 5, 6, "tasks"},
-    {"not for less than a twentieth", {1, 1}, 2, 100, 0, 1000, 3, 3, 3, 1, 99, 3, 3, "3 tasks"},
+    {"master-bound, and measured: fewer", {9, 9, 9, 9}, 4, 1, 1, 0, 16, 16, 64, 1, 99, 4, 4, "4 tasks"},
+    {"unequal workers: more tasks", {7, 3, 2, 1}, 4, 100, 0, 0, 4, 4, 4, 1, 99, 12, 16, "tasks"},
+    {"unequal workers: the most tasks possible", {7, 3, 2, 1}, 4, 100, 0, 0, 4, 4, 4, 1, 6, 5, 6, "tasks"},
+    {"no change for less than 5 %", {1, 1}, 2, 100, 0, 1000, 3, 3, 3, 1, 99, 3, 3, "3 tasks"},
 };
 
 static void numbers_are_those_of_the_table(void **state) {

@@ -1,5 +1,5 @@
 /* Choose the number of workers with the smallest performance index (César and others 2006, phase 2) when
- * several iterations agree on it. A change that did not pay is undone. Limits: docs/explanation/model.md. */
+ * several iterations agree on it. Undo a change that did not pay. Limits: docs/explanation/model.md. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,23 +7,24 @@
 
 static const double FINDING = 0.95; /* a better number must have at most this part of the present index */
 static const double IDLE_MOST =
-    0.2; /* most idle time in the last chunks, as a part of the time, for a balanced load */
+    0.2; /* greatest idle part of the time in the last chunks, for a balanced load */
 static const double UNEXPLAINED =
-    0.15;                         /* most time that the model does not explain, as a part, for more workers */
-static const double FASTER = 0.8; /* if costs fell to less than this part, iterations are still warming up */
+    0.15; /* greatest part of the time that the model does not explain, for a change to more workers */
+static const double FASTER = 0.8; /* if costs fell below this part, iterations are still warming up */
 static const double WORSE = 1.05; /* if costs rose by more than this factor, the change did not pay */
-enum { PATIENCE = 6 }; /* after this many very uneven iterations, dealing will not mend the imbalance */
+enum { PATIENCE = 6 }; /* after this many very uneven iterations, dealing will not remove the imbalance */
 enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10, WHY_BYTES = 80 };
 
-/* Return the expected idle part of the time if each of n workers ends with a chunk of F tasks, where F is the
- * fewest that the master can deal: σF·√(n/2) beyond the mean. */
+/* Return the expected idle part of the time if each of n workers ends with a chunk of F tasks. F is the
+ * fewest tasks that the master can deal. The idle time is σF·√(n/2). */
 static double idle_part(const kl_iteration *it, uint32_t n) {
     double tasks = fmax(1, kl_model_min_chunk_s(it->model.message.fixed_s, n) / it->task_mean_s);
     double idle_s = it->task_sd_s * tasks * sqrt(n / 2.0);
     return idle_s / (it->model.work_s / kl_speed_of(it->speeds, n) + idle_s);
 }
 
-/* More workers mean less work and more waiting for each, so there is one largest number. */
+/* Return the largest number of workers that can be balanced. With more workers each has less work and waits
+ * longer, so one number is the largest. */
 uint32_t kl_team_balanceable(const kl_iteration *it) {
     uint32_t can = 1, cannot = it->most + 1;
     while (cannot > can + 1) {
@@ -36,20 +37,20 @@ uint32_t kl_team_balanceable(const kl_iteration *it) {
     return can;
 }
 
-/* Seconds in which a worker with `chunks` and work_s of work waits for them. It asks for a chunk when it
- * begins the one before it, and waits if the answer takes longer than that one. */
+/* Return the seconds for which a worker with `chunks` chunks and work_s seconds of work waits for them. The
+ * worker asks for a chunk when it begins the chunk before, and waits if the answer takes longer. */
 static double waits_s(const kl_iteration *it, double chunks, double work_s) {
     double late_s = fmax(0, it->way_s - work_s / fmax(1, chunks));
     return it->way_s + fmax(0, chunks - 1) * late_s;
 }
 
 /* Forecast the time with n workers, without the master's own time. The model has one chunk for each worker,
- * but the master must answer all chunks, one after the other. */
+ * but the master must answer all chunks, one after another. */
 static double model_s(const kl_iteration *it, uint32_t n, double speed) {
     kl_farm_model m = it->model;
     double chunks = (double)it->chunks * n / it->workers;
     double answer_s = it->answer_s > 0 ? it->answer_s : m.message.fixed_s;
-    if (kl_load_known(&it->load) && it->answer_s > 0) { /* for chunks of the size with n workers */
+    if (kl_load_known(&it->load) && it->answer_s > 0) { /* use the chunk size that n workers would get */
         chunks = kl_model_chunks(&it->load, n);
         answer_s = kl_model_answer_s(&it->load, n);
         if (m.message.fixed_s >= it->answer_s) /* the start-up time includes the answer */
@@ -69,7 +70,7 @@ static double unexplained_part(const kl_iteration *it) {
     return lost_s(it) / it->elapsed_s;
 }
 
-/* The same forecast without the time lost to imbalance. */
+/* Return the unexplained part of the time without the time lost to imbalance. */
 static double contended_part(const kl_iteration *it) {
     return fmax(0, lost_s(it) - it->uneven_s) / it->elapsed_s;
 }
@@ -78,8 +79,8 @@ static bool contended(const kl_iteration *it) {
     return unexplained_part(it) > UNEXPLAINED && 2 * contended_part(it) >= unexplained_part(it);
 }
 
-/* Time that the model does not explain is expected to be lost again. If this is much, and not from imbalance,
- * workers may disturb each other. Then fewer are worth a trial. */
+/* Forecast the time with n workers. Time that the model does not explain is expected to be lost again. If
+ * much is lost, and not to imbalance, workers may disturb each other, and fewer workers are worth a trial. */
 static double forecast_s(const kl_iteration *it, uint32_t n) {
     double gone = n < it->workers && contended(it) ? 1 - n / (double)it->workers : 0;
     return model_s(it, n, kl_speed_of(it->speeds, n)) + lost_s(it) -
@@ -103,8 +104,8 @@ static double index_at(const void *iteration, uint32_t n) {
     return index_with(iteration, n);
 }
 
-/* Return the number of workers with the smallest index among those that the master can serve. Forecasts
- * include shared resources if these were measured. */
+/* Return the number of workers with the smallest index, among the numbers that the master can serve.
+ * Forecasts include shared resources if these were measured. */
 static uint32_t best_of(const kl_iteration *it, uint32_t most) {
     if (!kl_load_known(&it->load) && !contended(it))
         return kl_model_best_of(&it->model, it->speeds, most);
@@ -143,8 +144,7 @@ static kl_team_way way_to(uint32_t from, uint32_t n) {
 
 static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
     kl_team_cost now = least_lately(team, it), before = team->before;
-    /* Tasks may have become larger, or workers may slow each other down. The change is judged by both
-     * costs. */
+    /* Tasks may have become larger, or workers may slow each other down. So both costs are judged. */
     bool worse = now.by_task > WORSE * before.by_task && now.by_work > WORSE * before.by_work;
     if (team->measured + 1 < KL_TEAM_PERSISTS || !worse) {
         snprintf(plan->decision.reason, sizeof plan->decision.reason,
@@ -167,7 +167,8 @@ static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *pla
 
 /* --- a finding --- */
 
-/* The first iterations of a farm touch new memory, among other things, so their measurements do not last. */
+/* Return whether the measurements have not settled yet. The first iterations of a farm touch new memory,
+ * among other things, so they are slower than the later ones. */
 static bool settles(const kl_team *team, const kl_iteration *it) {
     if (team->measured == 0)
         return false;
@@ -175,7 +176,7 @@ static bool settles(const kl_team *team, const kl_iteration *it) {
     return now.by_task < FASTER * before.by_task && now.by_work < FASTER * before.by_work;
 }
 
-/* Return the number of workers nearest to the present one, among those that several iterations found. */
+/* Return the number of workers nearest to the present one, among those several iterations found. */
 static uint32_t nearest(const kl_team *team, kl_team_way way, uint32_t n) {
     bool closer = way == KL_TEAM_FEWER ? team->nearest > n : team->nearest < n;
     return closer ? team->nearest : n;
@@ -190,7 +191,7 @@ static void say_change(const kl_iteration *it, kl_team_plan *plan) {
         index_with(it, n), present_index(it), kl_say_s(forecast_s(it, n)).text, kl_say_s(it->elapsed_s).text);
     if (contended(it) && at > 0 && (size_t)at < sizeof plan->decision.reason)
         snprintf(plan->decision.reason + at, sizeof plan->decision.reason - (size_t)at,
-                 "; %.0f %% is lost to what is not known", 100 * contended_part(it));
+                 "; %.0f %% of the time is lost to unknown causes", 100 * contended_part(it));
 }
 
 static void refuse(const kl_iteration *it, kl_team_plan *plan, const char *why) {
@@ -206,7 +207,7 @@ static bool finding(const kl_iteration *it, uint32_t n) {
     return index_with(it, n) < FINDING * present_index(it);
 }
 
-/* Would more workers pay if all could be kept busy? */
+/* Mention a greater number of workers that would pay if all of them could be kept busy. */
 static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_team_plan *plan) {
     uint32_t n = best_of(it, it->most);
     if (n <= limit || n <= it->workers || !finding(it, n))
@@ -220,7 +221,7 @@ static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_tea
     refuse(it, plan, why);
 }
 
-/* Is there a reason against the change, or is it too early? Then `why` gets the reason. */
+/* Return whether something speaks against the change, or it is too early; `why` gets the reason. */
 static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl_team_plan *plan,
                      char why[WHY_BYTES]) {
     if (it->run < team->barred_until[plan->way]) {
@@ -234,11 +235,11 @@ static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl
     if (plan->way != KL_TEAM_FEWER && unexplained_part(it) > UNEXPLAINED) {
         plan->seen = 0;
         snprintf(why, WHY_BYTES, "but %.0f %% of the time is lost to %s", 100 * unexplained_part(it),
-                 lost ? "imbalance first" : "what is not known");
+                 lost ? "imbalance first" : "unknown causes");
         return true;
     }
     snprintf(why, WHY_BYTES, "seen in %u of %u iterations%s", (unsigned)plan->seen, (unsigned)wanted,
-             lost ? ", as much is lost to imbalance" : "");
+             lost ? ", as much time is lost to imbalance" : "");
     return plan->seen < wanted;
 }
 
@@ -252,7 +253,7 @@ static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan 
                  index_with(it, n));
 }
 
-/* An iteration that finds nothing better cancels one that did. */
+/* Cancel one iteration that found a better number, because this iteration found none. */
 static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
     say_nothing_better(it, n, plan);
     if (team->seen == 0 || team->workers != it->workers || settles(team, it))
@@ -262,8 +263,8 @@ static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_te
     plan->considered = team->nearest;
 }
 
-/* If the model does not explain much of the time, more workers are not tried. Is there a better number below?
- */
+/* Return the best number of workers. If the model does not explain much of the time, more workers are not
+ * tried, and a better smaller number is sought. */
 static uint32_t best_that_may_be(const kl_iteration *it, uint32_t limit) {
     uint32_t n = best_of(it, limit);
     if (n < it->workers || !contended(it))
@@ -332,7 +333,7 @@ void kl_team_commit(kl_team *team, const kl_iteration *it, const kl_team_plan *p
     team->costs[team->measured++ % KL_TEAM_PERSISTS] = cost_of(it);
     team->workers = it->workers;
     if (!same || team->measured >= KL_TEAM_PERSISTS)
-        team->tried_from = 0; /* judged, or outdated because workers came or went */
+        team->tried_from = 0; /* the trial is judged, or outdated because workers came or left */
     team->way = plan->seen > 0 ? plan->way : KL_TEAM_STAY;
     team->seen = plan->seen;
     team->nearest = plan->considered;

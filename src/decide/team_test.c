@@ -1,5 +1,5 @@
-/* The number of workers: when it is changed and when not, and which number is reached in worlds that the
- * model describes and in others. */
+/* The number of workers: when it changes, when it does not, and where it ends. The model describes some of
+ * the tested worlds. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,19 +16,19 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* --- a world: the time of an iteration with n workers --- */
+/* --- a world: the seconds of an iteration with n workers --- */
 
 enum { MOST = 200 };
 
 typedef struct world {
-    kl_farm_model model; /* the measured value */
-    double cv;           /* standard deviation of a task's time */
+    kl_farm_model model; /* model with the measured values */
+    double cv;           /* coefficient of variation of a task's time */
     uint64_t tasks;
     uint32_t most, now;
     double speeds[MOST];
-    double wrong_s; /* costs that the model does not know: for each resting worker, */
-    double each_s;  /* and for each active one */
-    double noise;   /* relative spread of a measured time */
+    double wrong_s; /* seconds that the model does not know, for each worker that rests */
+    double each_s;  /* seconds that the model does not know, for each worker that works */
+    double noise;   /* relative error of a measured time */
     uint64_t run;
 } world;
 
@@ -60,14 +60,14 @@ static kl_iteration iterate(world *w) {
     return it;
 }
 
-/* Simulate one iteration and make the decision after it. */
+/* Do one iteration, and return the decision after it. */
 static kl_team_plan step(world *w, kl_team *team) {
     kl_iteration it = iterate(w);
     kl_team_plan plan;
     kl_team_choose(team, &it, &plan);
     kl_team_commit(team, &it, &plan);
     assert_true(plan.decision.count >= 1 && plan.decision.count <= w->most);
-    assert_true(plan.decision.reason[0] != '\0'); /* every look has a reason */
+    assert_true(plan.decision.reason[0] != '\0'); /* every decision has a reason */
     if (plan.verdict == KL_TEAM_NOTHING || plan.verdict == KL_TEAM_REFUSED)
         assert_int_equal(plan.decision.count, w->now);
     w->now = plan.decision.count;
@@ -122,7 +122,7 @@ static void one_or_two_odd_iterations_change_nothing(void **state) {
     }
 }
 
-/* 500 tasks of 1 ms. The first iterations with 32 workers take far longer than later ones. */
+/* A farm of 500 tasks of 1 ms, in which the first iterations of 32 workers take far longer than others. */
 static void what_is_seen_while_iterations_get_faster_does_not_count(void **state) {
     (void)state;
     world w = world_of(32, 500, 0.5, 1e-5);
@@ -180,8 +180,7 @@ static void they_come_back_when_work_grows(void **state) {
     assert_true(plan.decision.gain_s > 0);
 }
 
-/* Resting workers cost time, which the model does not know. Each trial fails, and the next one comes later.
- */
+/* Resting costs time here, and the model does not know it. So each trial fails, and trials become rarer. */
 static void what_does_not_pay_is_undone_and_not_soon_tried_again(void **state) {
     (void)state;
     world w = world_of(32, 10000, 0.5, 1e-3);
@@ -196,14 +195,14 @@ static void what_does_not_pay_is_undone_and_not_soon_tried_again(void **state) {
             assert_int_equal(w.now, 32);
         if (plan.verdict == KL_TEAM_CHANGED) {
             for (int k = 0; k < 2; k++)
-                assert_int_equal(step(&w, &team).verdict, KL_TEAM_NOTHING); /* a number is on trial */
+                assert_int_equal(step(&w, &team).verdict, KL_TEAM_NOTHING); /* the new number is on trial */
             i += 2;
         }
     }
     assert_true(changed == back && back >= 3 && back <= 6);
 }
 
-/* Workers disturb each other, which the model does not know. Fewer are tried, and the last number is near the
+/* Workers slow each other down in a way that the model does not know. Fewer are tried, which ends near the
  * best. */
 static void fewer_are_tried_where_much_is_lost_to_what_is_not_known(void **state) {
     (void)state;
@@ -240,8 +239,7 @@ static void where_imbalance_stays_fewer_are_tried_late(void **state) {
     assert_int_equal(iterations, 6);
 }
 
-/* A part of each iteration takes the same time with any number of workers. A trial of fewer workers is kept
- * only where it pays. */
+/* Something always takes the same time. A trial of fewer workers is kept only where it pays. */
 static void what_is_lost_whatever_the_number_makes_no_iteration_dearer_for_long(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -268,8 +266,8 @@ static void fast_ones_that_rest_take_the_place_of_slow_ones(void **state) {
     (void)state;
     world w = world_of(4, 10000, 1, 0);
     w.now = 2;
-    /* relative to the mean of the two active workers; the others are faster */
-    for (uint32_t n = 1; n <= 4; n++)
+    for (uint32_t n = 1; n <= 4;
+         n++) /* speeds relative to the mean of the two that work; the other two are faster */
         w.speeds[n - 1] = n <= 2 ? 3 * n : 6 + (n - 2);
     w.model.message.fixed_s = 0.02;
     kl_team team = {0};
@@ -297,7 +295,7 @@ static void what_is_refused_says_why(void **state) {
         {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, 0, KL_TEAM_REFUSED, "seen in 1 of 3 iterations"},
         {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, 0.1, KL_TEAM_REFUSED, "seen in 1 of 6 iterations, as much"},
         {16, 8, 10000, 10, 1e-5, 0.1, 0.5, 0.5, KL_TEAM_REFUSED, "lost to imbalance first"},
-        {16, 8, 10000, 10, 1e-5, 0.1, 0.5, 0, KL_TEAM_REFUSED, "lost to what is not known"},
+        {16, 8, 10000, 10, 1e-5, 0.1, 0.5, 0, KL_TEAM_REFUSED, "lost to unknown causes"},
         {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, 0.04, KL_TEAM_REFUSED, "seen in 1 of 3"},
         {16, 8, 20, 10, 1e-5, 0.1, 0, 0, KL_TEAM_REFUSED, "10 would have index"},
         {64, 8, 20, 10, 1e-5, 1.5, 0, 0, KL_TEAM_REFUSED, "no more than 2 can be kept busy"},
@@ -345,8 +343,8 @@ static void of_an_iteration_that_showed_nothing_nothing_is_made(void **state) {
     assert_int_equal(changes_in(&w, &team, 10), 0);
 }
 
-/* 50 workers, 1 s of work, 1 ms from the master to a worker. If this is the master's own time for each
- * message, a part of the workers is enough. If it is only the message's way, all of them pay. */
+/* 50 workers have 1 s of work, and a message takes 1 ms to a worker. If this is the master's time, a part of
+ * the workers is enough. If it is only time on the way, all workers pay. */
 static void the_way_of_a_message_is_nobodys_time(void **state) {
     (void)state;
     for (int occupied = 0; occupied <= 1; occupied++) {
@@ -366,8 +364,8 @@ static void the_way_of_a_message_is_nobodys_time(void **state) {
     }
 }
 
-/* 4,000 tasks of 1 ms, each in a chunk of its own. A worker waits 3 of 4 ms for the next chunk, so two
- * workers are twice as fast as one. */
+/* Each of 4,000 tasks of 1 ms is a chunk, and a worker waits 3 of 4 ms for its next chunk. One worker would
+ * take twice as long as two. */
 static void workers_that_wait_for_each_chunk_are_not_too_many(void **state) {
     (void)state;
     kl_team team = {0};

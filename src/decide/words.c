@@ -1,4 +1,4 @@
-/* Names and reasons of decisions, and numbers that several policies use. */
+/* The names and reasons of decisions, and values that several policies use. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ double kl_task_units(const kl_snapshot *snapshot) {
 
 kl_time_text kl_say_s(double seconds) {
     kl_time_text t;
-    if (fabs(seconds) >= 0.9995) /* here %.3g would print 1e+03 of the smaller unit */
+    if (fabs(seconds) >= 0.9995) /* below 1 s, %.3g would print 1e+03 of the smaller unit */
         snprintf(t.text, sizeof t.text, "%.3g s", seconds);
     else if (fabs(seconds) >= 0.9995e-3)
         snprintf(t.text, sizeof t.text, "%.3g ms", seconds * 1e3);

@@ -77,7 +77,7 @@ static kilter_status attach(kilter_loop *l, size_t bytes, uint64_t halo, void **
     return KILTER_OK;
 }
 
-/* An argument that all ranks refuse does not change the loop; other failures end it. */
+/* Attach an array. An argument that all ranks refuse does not change the loop; other failures end it. */
 kilter_status kilter_loop_array(kilter_loop *l, size_t bytes, uint64_t halo, void **base,
                                 kilter_error *error) {
     if (l->phase == KL_BROKEN)

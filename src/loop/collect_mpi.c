@@ -1,4 +1,4 @@
-/* Own ranges, sums and gathering between two sweeps. */
+/* Return own ranges, sum rows and gather rows between two sweeps. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,7 +69,7 @@ kilter_status kilter_loop_sum(kilter_loop *l, const double *values, double *sum,
     return status == KILTER_OK ? KILTER_OK : kl_loop_failed(l, status, error);
 }
 
-/* --- gathering: how many ranges, which, and their rows --- */
+/* --- gathering: the number of ranges, the ranges, and their rows --- */
 
 static kilter_status no_memory(const kilter_loop *l, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_MEMORY, "gathering rows of loop '%s': memory ran out", l->group.name);
@@ -100,7 +100,7 @@ static kilter_status send_own(kilter_loop *l, const kl_array *array, int root, k
     if (status == KILTER_OK)
         status = kl_requests_await(g, requests, error);
     if (status == KILTER_OK)
-        kl_ranges_free(&own); /* after a failure MPI may still read it */
+        kl_ranges_free(&own); /* after a failure MPI may still read these ranges */
     return status;
 }
 
@@ -128,7 +128,7 @@ static kilter_status receive_from(kilter_loop *l, size_t row_bytes, int rank, ui
     if (status == KILTER_OK)
         status = kl_requests_await(&l->group, requests, error);
     if (status == KILTER_OK)
-        free(ranges); /* after a failure MPI may still write into it */
+        free(ranges); /* after a failure MPI may still write into these ranges */
     return status;
 }
 
@@ -152,7 +152,7 @@ kilter_status kilter_loop_gather(kilter_loop *l, const void *base, int root, voi
     if (l->phase == KL_BROKEN)
         return kl_loop_failed(l, l->failure.status, error);
     const kl_array *array = array_at(l, base);
-    const void *to = l->group.rank == root ? whole : l; /* other ranks do not use it */
+    const void *to = l->group.rank == root ? whole : l; /* other ranks do not use this pointer */
     kilter_status status = check(l, "kilter_loop_gather()", array, to);
     if (status == KILTER_OK && (root < 0 || root >= (int)l->group.ranks))
         status = kl_fail(&l->failure, KILTER_ERR_USAGE,

@@ -1,7 +1,7 @@
 #!/bin/bash
-# A rank dies in or before every call of a loop, and at random instants while rows move; within the opening of one; and
-# while rank 0 computes: each survivor says so, and ends.
-# usage: death_test.sh MPIEXEC MISUSE_MPI_TEST KIND [RANDOM_RUNS [SEED]]    KIND: as in misuse_mpi_test.c, birth or deaf
+# A rank dies in or before every call of a loop, at random times while rows move, while a loop is opened, or while rank 0
+# computes. Each survivor reports the death and ends.
+# usage: death_test.sh MPIEXEC MISUSE_MPI_TEST KIND [RANDOM_RUNS [SEED]]    KIND: birth, deaf, or a kind of misuse_mpi_test.c
 set -u
 mpiexec=$1 program=$2 kind=$3 runs=${4:-4} seed=${5:-1} ranks=3
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -16,7 +16,7 @@ else
 fi
 
 failed=0
-lose() { # what misuse_mpi_test is told
+lose() { # run misuse_mpi_test with these arguments
     SECONDS=0
     timeout -k 5 50 "${launcher[@]}" -n $ranks "$program" "$@" >"$out" 2>&1 </dev/null
     local code=$?
@@ -31,7 +31,7 @@ lose() { # what misuse_mpi_test is told
 }
 
 birth() {
-    local begun=8 # by each rank in kilter_loop_open(), where there is a record
+    local begun=8 # number of collective operations of each rank in kilter_loop_open() with a record
     export KILTER_RECORD=$folder/record
     for ((when = 0; when < 2 * begun; when++)); do
         lose birth $when $(((seed + when / 2) % ranks))
@@ -47,7 +47,7 @@ deaf() {
 }
 
 calls() {
-    local calls=11 # of those in misuse_mpi_test.c
+    local calls=11 # number of calls in a list of misuse_mpi_test.c
     for ((when = 0; when < calls; when++)); do lose death "$kind" $when $(((seed + when) % ranks)); done
     lose leave "$kind" 2 $((seed % ranks))
     lose leave "$kind" 6 $(((seed + 1) % ranks))

@@ -3,7 +3,7 @@
  *     a rank that gives up    says why, and cuts its line
  *     a rank that has closed  says so, and cuts its line
  *     rank 0                  tells the others which rank it was and why, and cuts all lines
- * Rank 0 may compute for long while others wait for a dead rank. So a thread watches the lines: it sleeps
+ * Rank 0 may compute for long while others wait for a dead rank. So a thread watches the lines. It sleeps
  * until a line is cut, and makes no calls of MPI. Other ranks look at their lines during calls. */
 #include <errno.h>
 #include <poll.h>
@@ -17,20 +17,20 @@
 
 #include "loop/detector_mpi.h"
 
-static const double LOST_AFTER_S = 10; /* seconds after which a silent host counts as lost */
+static const double LOST_AFTER_S = 10; /* seconds of silence after which a host is considered lost */
 static const double PAUSE_S = 0.001;   /* seconds of sleep after each poll, so that a stranger who keeps the
                                           port busy does not keep a core busy */
-static const double NEWS_S = 2;        /* seconds to wait, after an error of MPI, for the report of a death */
+static const double NEWS_S = 2;        /* seconds to wait for the report of a death after an error of MPI */
 
 _Static_assert(sizeof(kl_last_words) <= KL_LAST_WORDS_BYTES, "a last message is sent in one piece");
 
-struct kl_watch {       /* at rank 0 */
-    kl_liveness *lines; /* only the thread uses them */
+struct kl_watch {       /* the watch of rank 0 */
+    kl_liveness *lines; /* lines to the other ranks; only the thread uses them */
     uint32_t ranks;
     pthread_t thread;
-    int over;           /* an eventfd: readable when the watch is to end */
+    int over;           /* an eventfd that becomes readable when the watch is to end */
     atomic_bool closed; /* a rank has closed the loop */
-    atomic_bool told;   /* the words were sent to all other ranks, and the lines are closed */
+    atomic_bool told;   /* the words were sent to all other ranks, and the lines were closed */
     kl_last_words words;
 };
 
@@ -43,7 +43,7 @@ static void tell(kl_liveness **lines, size_t others, const kl_last_words *words)
     *lines = NULL;
 }
 
-/* Return the last message on the line of `rank`, which has been cut. */
+/* Return the last message on the line of `rank`, which was cut. */
 static kl_last_words words_of(const kl_liveness *lines, int rank) {
     kl_last_words words;
     if (!kl_liveness_heard(lines, &words, sizeof words))
@@ -76,9 +76,9 @@ static void *watch(void *self) {
     return NULL;
 }
 
-/* --- its beginning and end --- */
+/* --- beginning and end of the watch --- */
 
-/* Open rank 0's lines. NULL: no rank can connect. */
+/* Begin to watch rank 0's lines. NULL: no rank can connect. */
 static struct kl_watch *new_watch(kl_liveness *lines, uint32_t ranks) {
     struct kl_watch *w = calloc(1, sizeof *w);
     int over = eventfd(0, EFD_CLOEXEC);
@@ -126,8 +126,8 @@ void kl_detector_close(kl_detector *d) {
 
 /* --- looking --- */
 
-/* Return whether the loop ends: d->words say why, and the lines are closed. *closed: a rank has closed the
- * loop. */
+/* Return whether the loop ends; then d->words give the reason, and the lines are closed. *closed: a rank has
+ * closed the loop. */
 static bool has_ended(kl_detector *d, bool *closed) {
     size_t which;
     *closed = false;
@@ -162,7 +162,7 @@ static kilter_status say_dead(const kl_detector *d, kilter_error *error) {
         d->group->name, d->words.rank, advice);
 }
 
-/* While lines are opened, and after some were closed normally, only silence shows a death. */
+/* Look for a death. While lines are opened, and after some were closed normally, only silence shows one. */
 kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error) {
     bool closed;
     if (has_ended(d, &closed))
@@ -177,7 +177,7 @@ kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error
                          d->group->name, d->patience_s);
 }
 
-/* Some MPIs fail after a rank has died, before its line is seen to be cut. */
+/* Ask for the report of a death. Some MPIs fail before the dead rank's line is seen to be cut. */
 void kl_detector_ask(kl_detector *d, kilter_error *failure) {
     double now_s = kl_monotonic_s(), until_s = now_s + NEWS_S;
     for (; kl_detector_works(d) && failure->status == KILTER_ERR_MPI && now_s < until_s;
@@ -245,7 +245,7 @@ static kilter_status open_lines(kl_detector *d, MPI_Comm comm, kilter_error *err
         fprintf(stderr,
                 "loop '%s': %.0f ranks have no connection to rank 0: their death will not be noticed\n",
                 d->group->name, without);
-    if (status == KILTER_OK && without == 0) /* otherwise a death may not be noticed */
+    if (status == KILTER_OK && without == 0) /* with a missing line, a death may not be noticed */
         d->until_s = 0;
     return status;
 }

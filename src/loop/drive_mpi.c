@@ -1,4 +1,4 @@
-/* The driver of a rank: carries out its actions with MPI, and tells it the time. */
+/* The driver of a rank, which carries out the rank's actions with MPI, and tells the rank the time. */
 #include <stdlib.h>
 
 #include "loop/loop_mpi.h"
@@ -7,7 +7,7 @@ static const double REST_MOST_S = 0.005, SIMULATED_REST_MOST_S = 1;
 
 typedef kilter_status (*operation)(kilter_loop *l, const kl_action *a, kilter_error *error);
 
-/* Return the requests behind a set. NULL: no memory */
+/* Return the requests of a set. NULL: memory ran out */
 kl_requests *kl_loop_requests(kl_set *set) {
     if (!set->requests)
         set->requests = calloc(1, sizeof *set->requests);
@@ -21,9 +21,9 @@ void kl_loop_forget(kl_set *set) {
     set->requests = NULL;
 }
 
-/* Post sends first. If a large message is announced already, MPI copies it while its receive is posted; ranks
- * that wait for this rank's rows would wait for the copy, too. Wake the receivers together, because each ring
- * waits until the processor has written the sent data. */
+/* Post sends before receives. If a large message is announced already, MPI copies it while its receive is
+ * posted. Ranks that wait for this rank's rows would wait for the copy, too. Wake the receivers together,
+ * because each ring waits until the processor has written the sent data. */
 static kilter_status post(kilter_loop *l, const kl_action *a, kilter_error *error) {
     kl_requests *requests = a->set->requests;
     kilter_status status = KILTER_OK;
@@ -49,7 +49,7 @@ static kilter_status await(kilter_loop *l, const kl_action *a, kilter_error *err
     return kl_requests_await(&l->group, a->set->requests, error);
 }
 
-/* In a simulation no rank dies, so only a message can end the wait. */
+/* Rest until a message comes, or a short time. In a simulation no rank dies, so only a message ends it. */
 static kilter_status rest(kilter_loop *l, const kl_action *a, kilter_error *error) {
     (void)a;
     if (!l->rests)
@@ -65,7 +65,7 @@ static kilter_status forget(kilter_loop *l, const kl_action *a, kilter_error *er
     return KILTER_OK;
 }
 
-/* Rows move only if all ranks have memory. */
+/* Get memory for target rows on all ranks or on none, because rows move only if all ranks have memory. */
 static kilter_status make_room(kilter_loop *l, const kl_action *a, kilter_error *error) {
     const kl_layout *layout = &l->rank.layout;
     double began_s = kl_loop_now_s(l);
@@ -160,7 +160,7 @@ kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, ki
             return status;
         *now_s = kl_loop_now_s(l);
     }
-    /* The message that the rank rested for has come. */
+    /* The message for which the rank rested has come. */
     if (l->rests)
         kl_mpi_waited(&l->group.wait);
     l->rests = false;

@@ -1,4 +1,4 @@
-/* Requests. Until they are complete, a rank looks at them, rests, and checks that all ranks live. */
+/* Requests of messages. Until they are complete, a rank looks at them, rests, and checks the other ranks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +6,8 @@
 #include "loop/group_mpi.h"
 
 enum {
-    PIECE_BYTES = 1 << 30, /* MPI counts in int */
-    EAGER_BYTES = 1 << 12, /* larger messages may need both ranks to be in MPI */
+    PIECE_BYTES = 1 << 30, /* most bytes of a message to MPI, which counts in int */
+    EAGER_BYTES = 1 << 12, /* larger messages may only proceed while both ranks are in MPI */
 };
 
 static const double REST_MOST_S = 0.005, LOOK_S = 0.005;
@@ -24,7 +24,7 @@ kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error) {
 /* --- requests --- */
 
 static bool reserve(kl_requests *r) {
-    if (r->count + 2 <= r->capacity) /* kl_mpi_look() needs room for one more */
+    if (r->count + 2 <= r->capacity) /* kl_mpi_look() needs room for one more request */
         return true;
     size_t capacity = 2 * r->count + 8;
     MPI_Request *requests = realloc(r->requests, capacity * sizeof(MPI_Request));
@@ -59,7 +59,7 @@ static void put(kl_requests *r, MPI_Request request) {
     r->open++;
 }
 
-/* Insert a request: receives come before sends, even if they are posted later. */
+/* Insert a receive. Receives come before sends, even if they are posted later. */
 static void put_receive(kl_requests *r, MPI_Request request) {
     put(r, request);
     r->requests[r->count - 1] = r->requests[r->receives];
@@ -77,7 +77,7 @@ kilter_status kl_requests_join(kl_requests *r, int code, MPI_Request request, ki
     return KILTER_OK;
 }
 
-/* Post a message in pieces. */
+/* Post a message, in pieces if it is large. */
 static kilter_status post(kl_group *g, kl_requests *r, const kl_mail *mail, bool sends, kilter_error *error) {
     MPI_Comm comm = mail->calls ? g->calls : g->comm;
     begin_anew(r);
@@ -155,7 +155,7 @@ static void restore(handlers *kept) {
 
 #endif
 
-/* The send of a large message completes when the receiver has it. */
+/* Wake the senders of large messages. Such a send completes only when the receiver has the message. */
 static void ring_senders(kl_group *g, const kl_requests *r, int done) {
     for (int i = 0; i < done && g->wait.bells; i++) {
         int bytes = 0;
@@ -242,8 +242,8 @@ kilter_status kl_group_await(kl_group *g, int code, MPI_Request request, kilter_
     return status;
 }
 
-/* Two ranks send each other one message, so each can wake the other. Among more ranks MPI may forward
- * messages, and a sleeping rank would delay these. */
+/* In a pair of ranks, each sends the other one message, so each can wake the other. Among more ranks, MPI may
+ * forward messages, and a sleeping rank would delay these messages. */
 enum { PAIR = 2 };
 
 kilter_status kl_group_share(kl_group *g, kl_requests *r, const void *mine, void *all, size_t bytes,
@@ -265,7 +265,7 @@ static kilter_status reduce_anywhere(kl_group *g, const kl_reduction *how, kilte
     return kl_group_await(g, code, request, error);
 }
 
-/* --- a tree of ranks: each has up to two below it --- */
+/* --- a tree of ranks, in which each rank has up to two ranks below it --- */
 
 static int below(const kl_group *g, int i) {
     return 2 * g->rank + 1 + i;
@@ -304,8 +304,8 @@ static kilter_status ask_above(kl_group *g, kl_requests *r, kl_mail mail, kilter
     return status == KILTER_OK ? kl_requests_await(g, r, error) : status;
 }
 
-/* Reduce up the tree to rank 0 and send the result down, by messages that wake their receivers: MPI's own
- * reduction wakes nobody. */
+/* Reduce values up the tree to rank 0 and send the result down. The messages wake their receivers, while
+ * MPI's own reduction wakes no rank. */
 static kilter_status reduce_near(kl_group *g, const kl_reduction *how, kilter_error *error) {
     kl_requests requests = {0};
     kl_mail mail = {.data = g->shared,

@@ -1,4 +1,4 @@
-/* The ranks of a loop: their messages, reductions and waiting. Private to room loop. */
+/* Private to room loop: the ranks of a loop, with their messages, reductions and waiting. */
 #ifndef KL_GROUP_MPI_H
 #define KL_GROUP_MPI_H
 
@@ -12,8 +12,8 @@ enum { KL_GROUP_WORDS = KL_SUM_WORDS + 2 }; /* most numbers in one reduction */
 
 typedef struct kl_group {
     char *name;     /* the loop's name, for error messages */
-    MPI_Comm comm;  /* for rows and reports */
-    MPI_Comm calls; /* for comparing the ranks' calls */
+    MPI_Comm comm;  /* communicator for rows and reports */
+    MPI_Comm calls; /* communicator for comparing the ranks' calls */
     int rank;
     uint32_t ranks;
     bool checks;   /* checking mode, the same on all ranks */
@@ -22,12 +22,13 @@ typedef struct kl_group {
     kl_clock clock;
     double opened_s;
     kl_mpi_wait wait;
-    /* Called now and then while the rank waits or works; KILTER_OK: the loop can go on. */
+    /* Called now and then while the rank waits or works. KILTER_OK: the loop can continue. */
     kilter_status (*look)(void *loop, double now_s, kilter_error *error);
-    void *loop;                         /* passed to look() */
-    double looked_s;                    /* when look() was last called */
-    int64_t shared[KL_GROUP_WORDS];     /* values of a collective call: MPI may write here after a failure */
-    int64_t partial[2][KL_GROUP_WORDS]; /* values of the ranks below this one in a tree */
+    void *loop;      /* passed to look() */
+    double looked_s; /* time at which look() was last called */
+    int64_t
+        shared[KL_GROUP_WORDS]; /* values of a collective call, into which MPI may write after a failure */
+    int64_t partial[2][KL_GROUP_WORDS]; /* values of the ranks below this rank in a tree */
 } kl_group;
 
 static inline double kl_group_now_s(const kl_group *g) {
@@ -36,52 +37,54 @@ static inline double kl_group_now_s(const kl_group *g) {
 
 /* --- requests that are awaited together --- */
 
-typedef struct kl_requests { /* zeroed: none */
+typedef struct kl_requests { /* zeroed: no requests */
     MPI_Request *requests;
     int *done;
     MPI_Status *statuses;
-    size_t receives, count, capacity; /* receives come first */
+    size_t receives, count, capacity; /* receives come before sends */
     size_t open;                      /* requests that are not complete */
-    bool collective;                  /* one request, for a collective operation */
+    bool collective;                  /* the only request is that of a collective operation */
     bool silent;                      /* the senders of the awaited messages do not wake this rank */
 } kl_requests;
 
 /* Receive or send a message of any size, in pieces because MPI counts in int. */
 kilter_status kl_receive(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
 kilter_status kl_send(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
-/* Make a collective operation the only one of the requests. code: what MPI returned when it began. */
+/* Make a collective operation the only request of the set. code: the value that MPI returned when the
+ * operation began. */
 kilter_status kl_requests_join(kl_requests *requests, int code, MPI_Request request, kilter_error *error);
 kilter_status kl_requests_look(kl_group *group, kl_requests *requests, kilter_error *error);
-/* Wait until all are complete, or group->look() fails. */
+/* Wait until all requests are complete, or until group->look() fails. */
 kilter_status kl_requests_await(kl_group *group, kl_requests *requests, kilter_error *error);
 void kl_requests_free(kl_requests *requests);
 
 /* Rest between two looks. rings: the senders of the awaited messages wake this rank. */
 void kl_group_rest(kl_group *group, bool rings);
-/* Call group->look(), at most every 5 ms. now_s: a time that was read anyway. */
+/* Call group->look(), at most every 5 ms. now_s: the present time, as the caller has read it. */
 kilter_status kl_group_look(kl_group *group, double now_s, kilter_error *error);
 kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error);
 
 /* --- all ranks together --- */
 
-/* Wait for a collective operation. code: what MPI returned when it began. */
+/* Wait for a collective operation. code: the value that MPI returned when the operation began. */
 kilter_status kl_group_await(kl_group *group, int code, MPI_Request request, kilter_error *error);
-/* Begin to bring the first `bytes` of every rank's report to all ranks, side by side. */
+/* Begin to bring the first `bytes` bytes of every rank's report to all ranks, in the order of ranks. */
 kilter_status kl_group_share(kl_group *group, kl_requests *requests, const void *mine, void *all,
                              size_t bytes, kilter_error *error);
 typedef struct kl_reduction {
     MPI_Comm comm;
-    MPI_Datatype type; /* a type of 8 bytes */
+    MPI_Datatype type; /* a type whose values have 8 bytes */
     MPI_Op op;
     size_t count; /* at most KL_GROUP_WORDS */
 } kl_reduction;
 
 /* Reduce values of all ranks, in place. */
 kilter_status kl_group_reduce(kl_group *group, kl_reduction how, void *values, kilter_error *error);
-/* Replace each value by the smallest, or the largest, on any rank. */
+/* Replace each value by the smallest value, or the largest, on any rank. */
 kilter_status kl_group_least(kl_group *group, uint64_t *values, size_t count, kilter_error *error);
 kilter_status kl_group_most_f64(kl_group *group, double *values, size_t count, kilter_error *error);
-/* Compare at most 8 values on all ranks. *differs: the name of a value that differs, or NULL. Collective. */
+/* Compare at most 8 values on all ranks. *differs: the name of a value that differs; NULL: no value differs.
+ * Collective. */
 kilter_status kl_group_agree(kl_group *group, const uint64_t *values, const char *const *names, size_t count,
                              const char **differs, kilter_error *error);
 

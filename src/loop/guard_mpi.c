@@ -1,5 +1,5 @@
-/* In checking mode, report a memory fault at a row of another rank, and then let the fault happen.
- * A signal handler has no argument, and a process has one handler for SIGSEGV, so the guarded loops are in a
+/* In checking mode, report a memory fault at a row of another rank, and then let the fault happen. A signal
+ * handler has no argument, and a process has only one handler for SIGSEGV. So the guarded loops are in a
  * global list. The handler calls only async-signal-safe functions. */
 #include <pthread.h>
 #include <signal.h>
@@ -13,7 +13,7 @@ static kilter_loop *_Atomic guarded;
 static struct sigaction before;
 static pthread_mutex_t guarding = PTHREAD_MUTEX_INITIALIZER;
 
-/* --- a text, without the C library's help --- */
+/* --- a text, made without the C library --- */
 
 typedef struct text {
     char at[512];
@@ -32,7 +32,7 @@ static void add_number(text *t, uint64_t number) {
     add(t, first);
 }
 
-/* --- whose row is it? --- */
+/* --- the owner of a row --- */
 
 static const kl_gone *when_gone(const kilter_loop *l, uint64_t row) {
     uint64_t known = l->rank.layout.gone_count < KL_GONE ? l->rank.layout.gone_count : KL_GONE;
@@ -110,7 +110,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
         before.sa_handler(number);
     } else {
         sigaction(number, &before, NULL);
-        if (info->si_code <= 0) /* a process sent the signal */
+        if (info->si_code <= 0) /* another process sent the signal */
             raise(number);
     }
 }
@@ -136,7 +136,7 @@ void kl_guard(kilter_loop *l) {
     pthread_mutex_unlock(&guarding);
 }
 
-/* Keep a handler that the program has set in the meantime. */
+/* Remove a loop from the list. A handler that the program has set meanwhile stays. */
 void kl_unguard(kilter_loop *l) {
     struct sigaction now;
     pthread_mutex_lock(&guarding);

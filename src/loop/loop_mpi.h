@@ -1,4 +1,4 @@
-/* A loop, made of its parts. Private to room loop; the table of parts is in loop/loop.h. */
+/* Private to room loop: a loop, made of its parts. The table of parts is in loop/loop.h. */
 #ifndef KL_LOOP_MPI_H
 #define KL_LOOP_MPI_H
 
@@ -8,9 +8,9 @@
 
 typedef enum kl_phase { KL_BETWEEN, KL_WITHIN, KL_BROKEN } kl_phase;
 
-typedef struct kl_record_word { /* from rank 0 to all ranks */
+typedef struct kl_record_word { /* message from rank 0 to all ranks */
     kilter_error error;
-    uint64_t made; /* there is a record */
+    uint64_t made; /* 1: there is a record */
 } kl_record_word;
 
 struct kilter_loop {
@@ -19,7 +19,7 @@ struct kilter_loop {
     kilter_error failure;
     bool closing;
     int key;        /* MPI attribute key: lets MPI_Finalize() find the loop */
-    double began_s; /* begin of the sweep */
+    double began_s; /* time at which the sweep began */
     kilter_loop *_Atomic next_guarded;
 
     kl_group group;
@@ -27,9 +27,9 @@ struct kilter_loop {
     kl_steps steps;
     kl_rank rank;
     kl_memory memory;
-    bool rests; /* the rank rests; the awaited message will wake it */
+    bool rests; /* the rank rests until the awaited message wakes it */
 
-    struct kl_loop_record *record; /* NULL: none, or this is not rank 0 */
+    struct kl_loop_record *record; /* NULL: there is no record, or this is not rank 0 */
     kl_record_word record_word;
 };
 
@@ -38,30 +38,32 @@ static inline double kl_loop_now_s(const kilter_loop *l) {
 }
 
 /* outcome_mpi.c: summary and failure of the loop */
-/* End the loop here with l->failure, and tell the other ranks. */
+/* End the loop on this rank with l->failure, and tell the other ranks. */
 void kl_loop_break(kilter_loop *l);
 kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error *error);
-/* Put KILTER_ERR_USAGE into l->failure: `what` is wrong with a call. */
+/* Set l->failure to KILTER_ERR_USAGE: `what` says what is wrong with the call. */
 kilter_status kl_loop_misused(kilter_loop *l, const char *call, const char *what);
 
 /* drive_mpi.c: carries out the rank's actions */
-/* Carry out a call of the program up to the action that ends it. *now_s: the time, updated on the way. */
+/* Carry out a call of the program up to the action that ends the call. *now_s: the time, which is updated. */
 kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, kilter_error *error);
-/* Return the requests behind a set of messages. NULL: no memory */
+/* Return the requests of a set of messages. NULL: memory ran out */
 kl_requests *kl_loop_requests(kl_set *set);
 void kl_loop_forget(kl_set *set); /* free the requests of the set */
 
 /* messages_mpi.c: measures messages, and opens rounds. Collective */
 kilter_status kl_loop_open_rounds(kilter_loop *l, kilter_error *error);
 
-/* record_mpi.c: without a record, these do nothing. Only rank 0 calls those that are not collective. */
+/* record_mpi.c: without a record, these functions do nothing. Only rank 0 calls those that are not
+ * collective. */
 kilter_status kl_loop_record_open(kilter_loop *l, kilter_error *error); /* collective */
 void kl_loop_record_array(kilter_loop *l, size_t bytes, uint64_t halo);
-/* Record the last round of l->rank, whose plan is already in force. */
+/* Record the last round of l->rank, whose plan is in force already. */
 void kl_loop_record_round(const kilter_loop *l);
 void kl_loop_record_refused(const kilter_loop *l, const char *reason);
 kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error); /* collective, at the end */
-/* End the record. failure: why the loop ended; NULL: closed. KILTER_ERR_RECORD: rows are missing. */
+/* End the record. failure: the reason why the loop ended; NULL: it was closed. KILTER_ERR_RECORD: rows are
+ * missing. */
 kilter_status kl_loop_record_end(kilter_loop *l, const kilter_loop_summary *summary,
                                  const kilter_error *failure, kilter_error *error);
 

@@ -1,10 +1,10 @@
 /* Compare loops on the ranks of MPI_COMM_WORLD with the sequential program, bit by bit. Started by mpirun.
  *
- *   loop_mpi_test moves      rows move at every opportunity, to places out of seeds
- *                 few        the same, with few iterations and arrays of several types
- *                 rounds     ranks of different speeds; rows move as they are told by measurement
- *                 use        wrong use, and what differs between ranks
- *                 memory     a rank has no memory for the rows it should have
+ *   loop_mpi_test moves      rows move at every opportunity, to places that a seed gives
+ *                 few        rows move in this way, in loops of few iterations and arrays of several types
+ *                 rounds     ranks have different speeds, and rows move by measurements
+ *                 use        calls are wrong, or have different arguments on the ranks
+ *                 memory     a rank has no memory for the rows that it should get
  *                 death N    rank N is killed; the others say "rank N is dead"
  */
 #include <signal.h>
@@ -20,10 +20,10 @@ static double value_at(uint64_t i, uint64_t j) {
 /* --- iterations that do not depend on each other --- */
 
 typedef struct shape {
-    uint64_t n, width, ghost; /* width: doubles in a row */
+    uint64_t n, width, ghost; /* width: number of doubles in a row */
 } shape;
 
-/* Compute row i from the rows around it, in an order that shows in the rounding. */
+/* Compute row i from the rows around it. The order of additions shows in the rounding. */
 static void stencil(const shape *s, const double *from, double *to, uint64_t i) {
     for (uint64_t j = 0; j < s->width; j++) {
         double sum = 0;
@@ -49,7 +49,7 @@ static double *sequential(const shape *s, int executions) {
 }
 
 typedef struct arrays {
-    double *u[2], *done; /* done: how often each iteration was done */
+    double *u[2], *done; /* done[i]: number of times that iteration i was done */
 } arrays;
 
 static void attach(kilter_loop *loop, const shape *s, arrays *a) {
@@ -76,7 +76,7 @@ static void execute(kilter_loop *loop, const shape *s, const arrays *a, int e,
     CHECK_OK(kilter_loop_end(loop, error));
 }
 
-/* Check that the own ranges of all ranks are all iterations, once. */
+/* Check that the own ranges of all ranks contain each iteration once. */
 static void check_mine(kilter_loop *loop, uint64_t n) {
     uint64_t mine = 0, all;
     kilter_range own;
@@ -127,7 +127,8 @@ static void run_forced(const shape *s, bool scattered, bool deep, uint64_t seed)
 
 /* --- a pipeline --- */
 
-/* Over-relaxation in place: below is this sweep's, also in the block before; above the last one's. */
+/* Relax element j of row i in place. The row below has this sweep's values, the row above the last sweep's.
+ */
 static void relax(double *u, uint64_t n, uint64_t width, uint64_t i, uint64_t j) {
     if (i == 0 || i + 1 == n)
         return;
@@ -200,14 +201,14 @@ static void test_moves(void) {
             }
 }
 
-/* --- few iterations, and rows that fit no page --- */
+/* --- few iterations, and rows that are no multiple of a page --- */
 
-enum { ODD = 5 /* bytes */ };
+enum { ODD = 5 /* bytes of a row */ };
 
 typedef struct mixed {
     float *f[2];
     uint8_t *odd;
-    uint32_t *wide; /* a row is a little more than two pages */
+    uint32_t *wide; /* a row has a few bytes more than two pages */
 } mixed;
 
 enum { WIDE = 2 * 4096 / 4 + 3 };
@@ -276,7 +277,7 @@ static void run_few(uint64_t n, uint64_t ghost, bool scattered, uint64_t seed) {
     free(all.wide);
 }
 
-/* From one iteration to three for each rank. */
+/* Run loops that have from one iteration to three iterations for each rank. */
 static void test_few(void) {
     uint64_t seed = 1000;
     for (uint64_t n = 1; n <= 3 * (uint64_t)ranks; n++)
@@ -289,7 +290,7 @@ static void test_few(void) {
         }
 }
 
-/* --- told by measurement --- */
+/* --- moves decided by measurements --- */
 
 /* Return the seconds of a part of row i. */
 static void be_slow(uint64_t i, double part) {
@@ -312,7 +313,8 @@ static void run_measured(const shape *s, bool scattered, int executions, void (*
         execute(loop, s, &a, e, load);
     kilter_loop_summary_get(loop, &summary);
     CHECK(summary.executions == (uint64_t)executions);
-    CHECK(ranks == 1 || scattered || summary.rounds > 0); /* those of one begin when a period has passed */
+    CHECK(ranks == 1 || scattered ||
+          summary.rounds > 0); /* scattered loops begin rounds only after a period */
     kilter_range own = {0, 0};
     kilter_loop_mine(loop, 0, &own);
     if (rank == 0)
@@ -330,7 +332,7 @@ static void be_late(uint64_t i, double part) {
     kl_spend_s(part * (rank == 0 ? 10e-3 : 0.1e-3));
 }
 
-/* A short sweep does not show how long the next sweeps take. */
+/* Run a short sweep first, which does not show how long the next sweeps take. */
 static void run_after_short_one(bool scattered) {
     enum { LONG = 5 };
     shape s = {200, 10, 0};
@@ -467,7 +469,7 @@ static kilter_status call_wrongly(kilter_loop *loop, wrong_use use, void *base, 
     return kilter_loop_end(loop, error);
 }
 
-/* First all ranks make the wrong call, then only the last rank, and the others are told. */
+/* First all ranks make the wrong call. Then only the last rank makes it, and the other ranks are told. */
 static void use_wrongly(wrong_use use) {
     for (int alone = 0; alone < 1 + (ranks > 1 && use != ARRAY_WITHIN); alone++) {
         kilter_loop *loop;
@@ -504,7 +506,7 @@ static void use_wrongly(wrong_use use) {
         CHECK(strstr(error.text, "'mine'"));
         MPI_Barrier(MPI_COMM_WORLD);
         if (use != CLOSE_WITHIN || !does)
-            CHECK(kilter_loop_close(loop, NULL) == status); /* why it failed, again */
+            CHECK(kilter_loop_close(loop, NULL) == status); /* closing returns the failure once more */
     }
 }
 
@@ -527,7 +529,7 @@ static void use_huge(void) {
     CHECK_OK(kilter_loop_close(loop, error));
 }
 
-/* More ghost rows than there are rows: all can be read. */
+/* Attach an array with more ghost rows than rows. All rows can be read. */
 static void use_wide(void) {
     kilter_loop *loop;
     double *rows;
@@ -628,7 +630,7 @@ static void refuse_calls(void) {
     expect(kilter_loop_array(loop, 8, 0, &base, &error), KILTER_ERR_USAGE, &error, "has begun");
     MPI_Barrier(MPI_COMM_WORLD);
     expect(kilter_loop_sum(loop, base, &sum, &error), KILTER_ERR_USAGE, &error, "16 bytes, not 8");
-    MPI_Barrier(MPI_COMM_WORLD); /* a rank that fails alone ends the loop for the others */
+    MPI_Barrier(MPI_COMM_WORLD); /* a rank that fails alone ends the loop on all ranks */
     kilter_loop_close(loop, NULL);
 }
 
@@ -665,7 +667,7 @@ static void be_short_of_memory(bool scattered) {
     attach(loop, &s, &a);
     force_moves(loop, 5);
     int executions = 0;
-    do { /* a rank with all rows always has enough memory */
+    do { /* a rank that has all rows has enough memory */
         execute(loop, &s, &a, executions++, NULL);
     } while (rows_of_rank_1(loop) > s.n / 2);
     struct rlimit limit;
@@ -674,7 +676,7 @@ static void be_short_of_memory(bool scattered) {
         setrlimit(RLIMIT_DATA, &limit);
     }
     int first = executions;
-    do { /* the plan for rank 1 depends on how many rounds there were */
+    do { /* the plan for rank 1 depends on the number of rounds so far */
         execute(loop, &s, &a, executions++, NULL);
         kilter_loop_summary_get(loop, &summary);
     } while (executions < first + 3 || (executions < 200 && !strstr(summary.decision, "no memory")));
@@ -736,7 +738,7 @@ static void be_short_in_pipeline(void) {
     free(whole);
 }
 
-/* If a rank has no memory for deep halos, no rank uses them. */
+/* Run a loop in which one rank has no memory for deep halos. Then no rank uses deep halos. */
 static void be_short_of_room(void) {
     shape s = {64, 1 << 14, 1}; /* rows of 128 KiB: 31 of them are 4 MiB */
     kilter_loop *loop;

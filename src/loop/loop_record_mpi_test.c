@@ -1,10 +1,10 @@
 /* The run record of loops on the ranks of MPI_COMM_WORLD, read as kilter report reads it. Started by mpirun.
  *
- *   loop_record_mpi_test rows       rows move, and what stands in the record is what the loop says
- *                        refused    a record that cannot be made, and who has the last word on it; one that
- *                                   breaks off
- *                        memory     a move that a rank has no memory for
- *                        death N    rank N is killed; the others say "rank N is dead", as does the record
+ *   loop_record_mpi_test rows       rows move, and the record agrees with the loop's summary
+ *                        refused    a record cannot be made, the environment overrides the option, or the
+ *                                   file is removed during the run
+ *                        memory     a rank has no memory for a move
+ *                        death N    rank N is killed; the others and the record say "rank N is dead"
  */
 #include <math.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ static void make_place(void) {
     snprintf(file, sizeof file, "%s/a.kilter", folder);
 }
 
-/* By one rank. */
+/* Remove the folder and the records in it. Only one rank calls this. */
 static void remove_place(void) {
     static const char *const endings[] = {"", "-wal", "-shm"};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
@@ -88,7 +88,7 @@ static uint64_t count_of(const kl_report *report, const char *kind) {
     return count;
 }
 
-/* The next move from *at on, which is counted on; NULL: there is none. */
+/* Return the next move from *at on, and advance *at; NULL: there is no further move. */
 static const kl_report_decided *next_move(const kl_report *report, size_t *at) {
     const kl_report_decided *move = kl_report_next_decided(report, "move", *at);
     *at = move ? (size_t)(move - report->decided) + 1 : report->decided_count;
@@ -106,8 +106,8 @@ static void check_rounds(const kl_report_loop *loop, uint64_t n) {
     }
 }
 
-/* Check that each move has a decision, the round of the decision, and an outcome, unless no round came after
- * it. */
+/* Check that each move has a decision, the round of this decision, and an outcome if another round followed.
+ */
 static void check_moves(const kl_report *report) {
     const kl_report_loop *loop = report->loop;
     size_t at = 0;
@@ -143,7 +143,7 @@ static void check_record(const kilter_loop_summary *summary, const kilter_loop_o
     CHECK(loop->round_count <= loop->rounds && (loop->rounds > 0) == (loop->round_count > 0));
     check_rounds(loop, o->iterations);
     check_moves(report);
-    if (o->scattered) /* decided too late to be carried out */
+    if (o->scattered) /* the last moves may be decided too late to be carried out */
         CHECK(loop->move_count >= loop->moves);
     else
         CHECK(loop->move_count == loop->moves);
@@ -153,7 +153,7 @@ static void check_record(const kilter_loop_summary *summary, const kilter_loop_o
 }
 
 static void record_a_loop(kilter_loop_options o, const char *kind, int most) {
-    int executions = ranks > 1 ? most : 3; /* one rank makes no rounds */
+    int executions = ranks > 1 ? most : 3; /* a single rank makes no rounds */
     make_place();
     kilter_loop *loop = open_loop(o);
     for (int e = 0; e < executions; e++)
@@ -161,7 +161,8 @@ static void record_a_loop(kilter_loop_options o, const char *kind, int most) {
     kilter_loop_summary summary;
     kilter_loop_summary_get(loop, &summary);
     char decision[400];
-    snprintf(decision, sizeof decision, "%s", summary.decision); /* the loop's, which is closed now */
+    snprintf(decision, sizeof decision, "%s",
+             summary.decision); /* a copy, because the loop owns the text and is closed now */
     summary.decision = decision;
     uint64_t mine = own_iterations(loop), iterations[64];
     MPI_Gather(&mine, 1, MPI_UINT64_T, iterations, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
@@ -200,8 +201,7 @@ static void expect_refusal(const char *record, const char *word) {
     CHECK(strstr(error.text, "'mine'"));
 }
 
-/* The record's file is removed while the loop runs, which is reported at the end, when it is to be written.
- */
+/* Remove the record's file while the loop runs. The failure is reported when the record is written. */
 static void break_off(void) {
     kilter_error error = {KILTER_OK, ""};
     make_place();
@@ -226,12 +226,12 @@ static void test_refused(void) {
     expect_refusal(folder, "exists");
     expect_refusal(nowhere, nowhere);
     expect_refusal("", "empty");
-    CHECK_OK(execute(loop, 1e-4, error)); /* what others were refused does not touch it */
+    CHECK_OK(execute(loop, 1e-4, error)); /* options refused for other loops do not affect this loop */
     setenv("KILTER_RECORD", "none", 1);
     kilter_loop_options options = {.iterations = 10, .record = file};
     CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &options, &other, error));
     CHECK_OK(kilter_loop_close(other, error));
-    setenv("KILTER_RECORD", file, 1); /* the name is numbered */
+    setenv("KILTER_RECORD", file, 1); /* a number is added to the name */
     CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = 10}, &other, error));
     CHECK_OK(kilter_loop_close(other, error));
     if (rank == 0) {
@@ -252,7 +252,7 @@ static void test_refused(void) {
 
 /* --- memory --- */
 
-/* Rows only go to rank 1, which has memory for one row. The outcome of the last move may be unknown. */
+/* Check that rows move only to rank 1, which has memory for one row. The last move may have no outcome. */
 static void check_refusals(void) {
     kl_report *report = read_record();
     uint64_t refused = 0;
@@ -268,9 +268,9 @@ static void check_refusals(void) {
     remove_place();
 }
 
-/* Rank 0 is slow, and rank 1 cannot take what it should: that is said in all rounds that follow. Scattered
- * rows move in the middle of sweeps, too: these take several rounds each, so that a refusal may come
- * after the rows are back. */
+/* Run a loop in which rank 0 is slow, and rank 1 has no memory for its rows; all later rounds report this.
+ * Scattered rows also move within sweeps. These sweeps take several rounds each, so a refusal may come after
+ * the rows are back. */
 static void be_short_of_memory(bool scattered) {
     double row_s = scattered ? 1e-2 : 1e-3;
     kilter_loop *loop;
@@ -287,7 +287,7 @@ static void be_short_of_memory(bool scattered) {
         setrlimit(RLIMIT_DATA, &limit);
     for (uint64_t until = UINT64_MAX; summary.rounds < until;) {
         CHECK_OK(execute(loop, rank == 0 ? row_s : row_s / 10, error));
-        kilter_loop_summary_get(loop, &summary); /* the same on all ranks */
+        kilter_loop_summary_get(loop, &summary); /* the summary is the same on all ranks */
         if (until == UINT64_MAX && strstr(summary.decision, "no memory"))
             until = summary.rounds + (scattered ? 12 : 3);
         CHECK(summary.executions < 1000);
@@ -348,7 +348,7 @@ static void test_death(int who) {
         kilter_loop_summary_get(loop, &summary);
     }
     if (rank == (who == 0 ? 1 : 0))
-        check_dead(who); /* before the loop is closed, which is not necessary */
+        check_dead(who); /* the record must be complete before the loop is closed */
     printf("rank %d says: %s\n", rank, error.text);
     fflush(stdout);
     _exit(status == KILTER_ERR_PEER ? 0 : 1);

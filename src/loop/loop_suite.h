@@ -32,14 +32,15 @@ static int rank, ranks;
         }                                                                                                    \
     } while (0)
 
-/* Move rows at every opportunity, to places chosen by `seed`, the same on all ranks; nothing is measured or
+/* Move rows at every opportunity, to places chosen by `seed`, the same on all ranks. Nothing is measured or
  * decided. Collective; call this before the first kilter_loop_begin(). */
 static inline void force_moves(kilter_loop *loop, uint64_t seed) {
     loop->rank.rounds.forced = true;
     loop->rank.rounds.seed = kl_mix64(seed);
 }
 
-/* Return a limit a little above the present address space: enough for MPI, not for two rows of 512 KiB. */
+/* Return a limit in bytes a little above the present address space: enough for MPI, but not for two rows of
+ * 512 KiB. */
 static inline struct rlimit little_more(void) {
     unsigned long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -48,7 +49,7 @@ static inline struct rlimit little_more(void) {
     return (struct rlimit){pages * (unsigned long)sysconf(_SC_PAGESIZE) + (800 << 10), RLIM_INFINITY};
 }
 
-/* Start MPI as the farm does. With MPICH, ranks then outlive others. */
+/* Start MPI as the farm does. With MPICH, other ranks then continue after a rank has died. */
 static inline void suite_begin(void) {
     bool started;
     int provided;

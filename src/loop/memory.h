@@ -1,4 +1,4 @@
-/* Memory of the rows of a loop's arrays. Private to room loop. */
+/* Private to room loop: memory of the rows of a loop's arrays. */
 #ifndef KL_MEMORY_H
 #define KL_MEMORY_H
 
@@ -10,14 +10,16 @@ typedef struct kl_memory {
     kl_rows *rows; /* rows of each array in the layout */
 } kl_memory;
 
-/* Make room in the list for one more array. false: no memory */
+/* Make room for one more array in the list. false: memory ran out */
 bool kl_memory_grow(kl_memory *memory);
 void kl_memory_free(kl_memory *memory);
-/* Get memory for `own` and the rows around it, in all arrays. false: no memory; a part may be allocated. */
+/* Get memory for the rows `own` and their halos, in all arrays. false: no memory; a part may be
+ * allocated. */
 bool kl_memory_take(kl_memory *memory, kl_span own);
-/* Free this rank's memory for the bounds `gone`, except what it needs for the bounds `kept`. */
+/* Free this rank's memory for the bounds `gone`, except memory that it needs for the bounds `kept`. */
 void kl_memory_give(kl_memory *memory, const uint64_t *gone, const uint64_t *kept);
-/* Get memory for `more` rows on either side, or only for halos if `more` is 0. false: no memory */
+/* Get memory for `more` rows on either side, or only for halos if `more` is 0. false: memory ran
+ * out */
 bool kl_memory_widen(kl_memory *memory, uint64_t more);
 
 #endif

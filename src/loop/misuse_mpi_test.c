@@ -1,17 +1,17 @@
 /* Wrong uses and failures of loops on the ranks of MPI_COMM_WORLD: each rank reports them by name, and none
  * hangs. Started by mpirun, or by death_test.sh.
  *
- *   misuse_mpi_test steps                collective calls out of step
- *                   waits                ranks that wait for others tell it, and no word is lost
+ *   misuse_mpi_test steps                collective calls differ between ranks
+ *                   waits                waiting ranks send their calls, and no message is lost
  *                   unclosed             rank 0 calls MPI_Finalize() before the loop is closed
- *                   touch                rows touched where they are not
- *                   death KIND WHEN WHO  rank WHO dies: before call number WHEN of those below, or after
- *                                        -WHEN microseconds; the others say so, and that it is right
- *                   leave KIND WHEN WHO  the same with exit()
- *                   birth WHEN WHO       rank WHO dies within kilter_loop_open(), before it does with all
- *                                        ranks what is number WHEN / 2, or, if WHEN is odd, once that has
- * begun deaf FILE WHO        rank WHO dies while rank 0 computes until FILE is there, which a rank makes that
- * has heard of it */
+ *                   touch                ranks touch rows of other ranks
+ *                   death KIND WHEN WHO  rank WHO is killed before call number WHEN of the list below, or
+ *                                        after -WHEN microseconds; the others check their errors
+ *                   leave KIND WHEN WHO  rank WHO calls exit() at this point
+ *                   birth WHEN WHO       rank WHO dies within kilter_loop_open(): before collective
+ *                                        operation WHEN / 2, or, if WHEN is odd, after it has begun
+ *                   deaf FILE WHO        rank WHO dies while rank 0 computes until FILE exists; a rank
+ *                                        that has noticed the death makes FILE */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -65,7 +65,7 @@ static kilter_status execute(run *r, const struct kind *kind) {
     return kilter_loop_end(r->loop, &r->error);
 }
 
-/* Where halos are deep, most sweeps have no exchange. */
+/* Do some sweeps. With deep halos, most sweeps have no exchange. */
 static kilter_status execute_some(run *r, const struct kind *kind) {
     kilter_status status = KILTER_OK;
     for (int times = kind->options.deep ? 8 : 1; times > 0 && status == KILTER_OK; times--)
@@ -80,7 +80,7 @@ static kilter_status make_call(run *r, const struct kind *kind, char call) {
         return kilter_loop_open(MPI_COMM_WORLD, &kind->options, &r->loop, &r->error);
     case 'a':
         return kilter_loop_array(r->loop, WIDTH * sizeof(double), kind->ghost, (void **)&r->rows, &r->error);
-    case 'A': /* with a number of bytes that the pipeline accepts, too */
+    case 'A': /* the number of bytes is also valid for the pipeline */
         return kilter_loop_array(r->loop, WIDTH * sizeof(double), 0, (void **)&r->other, &r->error);
     case 'b':
         return execute_some(r, kind);
@@ -105,7 +105,7 @@ static run new_run(void) {
 
 /* --- out of step --- */
 
-/* One rank's calls, and the others'. */
+/* calls of one rank, and of the other ranks */
 static const char *const apart[][2] = {
     {"oaAbbGc", "oaAbbgc"}, {"oaAbgc", "oaAbhc"},  {"oaAbbgc", "oaAbgc"},
     {"oaAbgbc", "oaAbbc"},  {"oaAbbbc", "oaAbbc"}, {"oaAbc", "oaAbbgc"},
@@ -141,11 +141,11 @@ static void test_steps(void) {
         }
 }
 
-/* --- what is told of calls --- */
+/* --- words that ranks send about their calls --- */
 
-static int told, heard; /* words told and heard by this rank */
+static int told, heard; /* number of words that this rank sent and received */
 static _Atomic uint64_t
-    *last_told; /* number of the last word told, visible to other ranks; NULL: not visible */
+    *last_told; /* number of the last word sent, visible to other ranks; NULL: not visible */
 
 int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
               MPI_Request *request) {
@@ -172,8 +172,7 @@ static void await_word(const _Atomic uint64_t *number, uint64_t after) {
     }
 }
 
-/* In each call, one rank comes late: only after the previous rank has waited so long that it has sent its
- * word. All words must arrive. */
+/* In each call, one rank comes late. It waits for the word of the rank before it. All words must arrive. */
 static void test_waits(void) {
     static const char calls[] = "oabbgc";
     run r = new_run();
@@ -211,7 +210,7 @@ static void test_unclosed(void) {
         free(r.whole);
         return;
     }
-    while (status == KILTER_OK) /* rank 0 may have ended before this rank has made all its calls */
+    while (status == KILTER_OK) /* rank 0 may end before this rank has made all its calls */
         status = make_call(&r, &kinds[0], 'b');
     CHECK(status == KILTER_ERR_PEER);
     CHECK(strstr(r.error.text, "rank 0 has given it up: MPI_Finalize(): loop 'loop' is open"));
@@ -221,7 +220,7 @@ static void test_unclosed(void) {
 
 /* --- a range touched after it moved away --- */
 
-/* Let a child process read the row; check its message and how it ends. */
+/* Let a child process read the row. Check the child's message and exit status. */
 static int touch(const double *row, char *said, size_t size) {
     int ends[2], status;
     CHECK(pipe(ends) == 0);
@@ -246,7 +245,7 @@ static void leave(int number) {
     _exit(33);
 }
 
-/* Get the owner of each row: rank + 1. */
+/* Get the owner of each row as rank + 1. */
 static void map_rows(kilter_loop *loop, char all[N]) {
     char mine[N] = "";
     kilter_range own;
@@ -255,7 +254,7 @@ static void map_rows(kilter_loop *loop, char all[N]) {
     MPI_Allreduce(mine, all, N, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD);
 }
 
-/* Is the row neither an own row nor a ghost row of this rank? */
+/* Return whether the row is neither an own row nor a ghost row of this rank. */
 static bool is_far(const char all[N], int i) {
     int last = i + 1 < N ? i + 1 : i;
     for (int j = i > 0 ? i - 1 : 0; j <= last; j++)
@@ -264,7 +263,7 @@ static bool is_far(const char all[N], int i) {
     return true;
 }
 
-/* Rows that have left the rank where they were at first, on any. */
+/* Return the number of rows, on all ranks, that have left their first rank. */
 static int count_gone(const char first[N], const char all[N]) {
     int gone = 0, sum;
     for (int i = 0; i < N; i++)
@@ -296,7 +295,7 @@ static void touch_others(const struct kind *kind, bool handled) {
     map_rows(r.loop, first);
     force_moves(r.loop, 3);
     int executions = 0;
-    do { /* when rows move depends on how long reports take */
+    do { /* the time at which rows move depends on the reports */
         CHECK(execute(&r, kind) == KILTER_OK);
         map_rows(r.loop, all);
     } while (count_gone(first, all) == 0 && ++executions < 1000);
@@ -313,13 +312,15 @@ static void touch_others(const struct kind *kind, bool handled) {
 
 static void test_touch(void) {
     for (size_t k = 0; k < KINDS && ranks > 1; k++)
-        for (int handled = 0; handled < 2 && !kinds[k].options.deep; handled++) /* deep: has them all */
+        for (int handled = 0; handled < 2 && !kinds[k].options.deep;
+             handled++) /* with deep halos each rank has all rows */
             touch_others(&kinds[k], handled);
 }
 
 /* --- a rank that dies --- */
 
-/* Deaths that only silence shows. They are reported after MPI has started, which may take longer. */
+/* Set a short patience, because only silence shows these deaths. They are reported after MPI has started,
+ * which may take longer. */
 static void be_impatient(void) {
     setenv("KILTER_MPI_START_S", "2", 1);
 }
@@ -354,7 +355,7 @@ static void test_death(const char *name, int when, int who, bool leaves) {
             exit(0);
         if (rank == who && at == when)
             kill(getpid(), SIGKILL);
-        /* at a random time: until then, make all calls except close */
+        /* a rank that dies at a random time makes all calls except close until then */
         char call = calls[at < 10 || !at_random ? at : 3 + (at - 3) % 7];
         CHECK(call);
         status = make_call(&r, kind, call);
@@ -369,15 +370,14 @@ static void test_death(const char *name, int when, int who, bool leaves) {
 
 /* --- a rank that dies while others open the loop --- */
 
-static int halves_left =
-    -1; /* halves of collective operations left until this rank dies; below 0: it lives */
+static int halves_left = -1; /* halves of collective operations until this rank dies; below 0: it lives */
 
 static void pass_half(void) {
     if (halves_left-- == 0)
         kill(getpid(), SIGKILL);
 }
 
-/* Collective operations, as kilter_loop_open() begins them. */
+/* Replace the collective operations of kilter_loop_open() by operations in which a rank can die. */
 #define MORTAL(name, parameters, arguments)                                                                  \
     int MPI_##name parameters {                                                                              \
         pass_half();                                                                                         \
@@ -402,7 +402,10 @@ MORTAL(Ibcast, (void *data, int count, MPI_Datatype type, int root, MPI_Comm com
        (data, count, type, root, comm, request))
 MORTAL(Comm_idup, (MPI_Comm comm, MPI_Comm *copy, MPI_Request *request), (comm, copy, request))
 
-enum { ALL_THERE = 2, CONNECTED = 6 }; /* halves, after which others know that */
+enum {
+    ALL_THERE = 2,
+    CONNECTED = 6
+}; /* halves of operations after which the other ranks know that all are there, or are connected */
 
 static void test_birth(int when, int who) {
     run r = new_run();
@@ -414,7 +417,7 @@ static void test_birth(int when, int who) {
         halves_left = when;
     kilter_status status = make_call(&r, &kinds[0], 'o');
     CHECK(rank != who);
-    if (status == KILTER_OK) /* with what it had sent before */
+    if (status == KILTER_OK) /* the dead rank's earlier messages were enough to open the loop */
         status = make_call(&r, &kinds[0], 'a');
     bool right = strstr(r.error.text, dead) != NULL;
     if (when < CONNECTED) /* MPICH sometimes notices the death */
@@ -427,7 +430,7 @@ static void test_birth(int when, int who) {
     _exit(right ? 0 : 1);
 }
 
-/* --- a rank that computes while others wait for the dead --- */
+/* --- a rank that computes while other ranks wait for a dead rank --- */
 
 static void test_deaf(const char *file, int who) {
     run r = new_run();
@@ -442,7 +445,7 @@ static void test_deaf(const char *file, int who) {
         while (rank == 0 && access(file, F_OK) != 0)
             kl_nap_s(1e-3);
     }
-    if (status == KILTER_OK) /* WHO may die before a slower rank begins */
+    if (status == KILTER_OK) /* rank WHO may die before a slower rank begins */
         status = kilter_loop_end(r.loop, &r.error);
     while (status == KILTER_OK)
         status = make_call(&r, &kinds[0], 'b');

@@ -1,6 +1,6 @@
-# Loops over ranks; included where BUILD_TESTING holds, for each MPI.
+# Tests of loops over ranks. This file is included for each MPI if BUILD_TESTING is set.
 kilter_mpi_test_program(loop_mpi_test ${CMAKE_CURRENT_LIST_DIR}/loop_mpi_test.c)
-# MPICH's ranks look for messages all the time: with many more of them than cores each of these takes a minute.
+# MPICH's ranks look for messages all the time, so with many more ranks than cores each of these tests takes a minute.
 set(more)
 if(mpi STREQUAL openmpi)
     set(more 4 5 6 7 8 12)
@@ -13,7 +13,7 @@ endforeach()
 foreach(ranks 2 3 ${more})
     kilter_mpi_test(loop/mpi_rounds_${ranks} ${ranks} loop_mpi_test rounds)
 endforeach()
-if(NOT KILTER_SANITIZE) # a sanitizer ends where memory is limited
+if(NOT KILTER_SANITIZE) # a sanitizer ends the program if memory is limited
     foreach(ranks 2 3)
         kilter_mpi_test(loop/mpi_memory_${ranks} ${ranks} loop_mpi_test memory)
     endforeach()
@@ -32,8 +32,8 @@ endif()
 kilter_mpi_survivors_test(loop/mpi_record_death "rank 2 is dead.*rank 2 is dead" 3 loop_record_mpi_test death 2)
 kilter_mpi_survivors_test(loop/mpi_record_death_of_first "rank 0 is dead.*rank 0 is dead" 3 loop_record_mpi_test death 0)
 
-# Wrong uses and failures. In checking mode calls are compared before they are carried out, without
-# it where ranks meet or wait.
+# Wrong uses and failures. In checking mode, calls are compared before they are carried out. Otherwise they are
+# compared when ranks meet or wait.
 kilter_mpi_test_program(misuse_mpi_test ${CMAKE_CURRENT_LIST_DIR}/misuse_mpi_test.c)
 foreach(ranks 2 3)
     kilter_mpi_test(loop/mpi_touch_${ranks} ${ranks} misuse_mpi_test touch)
@@ -49,10 +49,10 @@ endif()
 foreach(ranks 2 4)
     kilter_mpi_test(loop/mpi_waits_${ranks} ${ranks} misuse_mpi_test waits)
     kilter_mpi_test(loop/mpi_unclosed_${ranks} ${ranks} misuse_mpi_test unclosed)
-    set_tests_properties(loop/mpi_waits_${ranks}${suffix} PROPERTIES PROCESSORS 1) # its ranks sleep
+    set_tests_properties(loop/mpi_waits_${ranks}${suffix} PROPERTIES PROCESSORS 1) # the ranks sleep
 endforeach()
 foreach(kind halo deep scattered pipeline birth deaf)
     kilter_mpi_script_test(loop/mpi_death_${kind} 3 ${CMAKE_CURRENT_LIST_DIR}/death_test.sh ${KILTER_MPIEXEC_${mpi}}
                            $<TARGET_FILE:misuse_mpi_test${suffix}> ${kind})
-    set_tests_properties(loop/mpi_death_${kind}${suffix} PROPERTIES TIMEOUT 300 PROCESSORS 1) # waits for what is late
+    set_tests_properties(loop/mpi_death_${kind}${suffix} PROPERTIES TIMEOUT 300 PROCESSORS 1) # the test waits for late reports
 endforeach()

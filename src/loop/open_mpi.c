@@ -1,4 +1,4 @@
-/* A loop's beginning and end. */
+/* Open and close a loop. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,10 +6,12 @@
 #include "loop/loop_mpi.h"
 #include "transport/launch_mpi.h"
 
-static const double MEET_S = 30;      /* seconds to wait for ranks that have already begun to open the loop */
-static const double TELL_AFTER_S = 1; /* seconds of waiting before the next rank is told */
-static const double SPIN_S = 0.01;    /* seconds of spinning before naps, which last a part of that */
-static const double LATE_S = 10;      /* seconds after which a missing rank is reported */
+static const double MEET_S = 30; /* seconds to wait for ranks that have already begun to open the loop */
+static const double TELL_AFTER_S =
+    1; /* seconds that a rank waits before it sends its calls to the next rank */
+static const double SPIN_S =
+    0.01;                        /* seconds of spinning before naps, whose lengths are a part of this time */
+static const double LATE_S = 10; /* seconds after which a missing rank is reported */
 static const double REST_MOST_S = 0.005;
 
 /* --- options --- */
@@ -116,7 +118,8 @@ static kilter_loop *new_loop(const kilter_loop_options *options, int rank, int r
 
 /* --- a program that ends MPI before its loops --- */
 
-/* MPI_Finalize() first deletes the attributes of MPI_COMM_SELF; so does kilter_loop_close(). */
+/* End the loop if it is open. MPI_Finalize() first deletes the attributes of MPI_COMM_SELF, and
+ * kilter_loop_close() deletes this attribute, too. */
 static int on_finalize(MPI_Comm comm, int key, void *loop, void *nothing) {
     kilter_loop *l = loop;
     (void)comm, (void)key, (void)nothing;
@@ -138,7 +141,7 @@ static void ignore_finalize(kilter_loop *l) {
 
 /* --- open --- */
 
-/* SMPI has no MPI_Comm_idup(). */
+/* Duplicate a communicator. SMPI has no MPI_Comm_idup(). */
 static kilter_status duplicate_one(kl_group *g, MPI_Comm comm, MPI_Comm *copy, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
     int code = kl_mpi_ranks_die ? MPI_Comm_idup(comm, copy, &request) : MPI_Comm_dup(comm, copy);
@@ -148,7 +151,8 @@ static kilter_status duplicate_one(kl_group *g, MPI_Comm comm, MPI_Comm *copy, k
     return status;
 }
 
-/* A simulation has thousands of ranks and no wrong calls, so one communicator is enough. */
+/* Duplicate the communicator for rows and for calls. A simulation has thousands of ranks and no wrong calls,
+ * so one copy is enough there. */
 static kilter_status duplicate(kl_group *g, MPI_Comm comm, kilter_error *error) {
     kilter_status status = duplicate_one(g, comm, &g->comm, error);
     g->calls = g->comm;
@@ -161,7 +165,7 @@ static void free_communicators(kl_group *g) {
     MPI_Comm_free(&g->comm);
 }
 
-/* Ranks of one host find each other by a token. Ranks without bells, as on several hosts, nap. */
+/* Share a token by which ranks of one host find each other's bells. Ranks without bells nap. */
 static kilter_status share_bells(kl_group *g, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
     uint64_t *token = (uint64_t *)g->shared;
@@ -175,7 +179,7 @@ static kilter_status share_bells(kl_group *g, kilter_error *error) {
     return status;
 }
 
-/* All ranks have opened their bells by now. */
+/* Check which ranks have bells. All ranks have opened their bells by now. */
 static kilter_status settle_bells(kl_group *g, kilter_error *error) {
     uint64_t near = kl_bells_there(g->wait.bells) == g->ranks;
     kilter_status status = kl_group_least(g, &near, 1, error);
@@ -223,7 +227,7 @@ static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
     return kl_mpi_check_world("opening a loop", error);
 }
 
-/* There is no failure detector yet. Wait for late ranks as long as at the start of MPI. */
+/* Wait for late ranks as long as at the start of MPI, because there is no failure detector yet. */
 static kilter_status await_ranks(MPI_Request *request, double patience_s, kilter_error *error) {
     kl_mpi_wait wait;
     double began_s = kl_monotonic_s(), warn_s = began_s + LATE_S;
@@ -252,7 +256,7 @@ static kilter_status await_ranks(MPI_Request *request, double patience_s, kilter
     return status;
 }
 
-/* Values that the ranks compare before there is a loop; the least of each counts. */
+/* Values that the ranks compare before there is a loop; the least value on any rank counts. */
 typedef struct muster {
     int given, fits, patient, unchecked;
 } muster;
@@ -283,13 +287,13 @@ static kilter_status gather_ranks(MPI_Comm comm, double patience_s, muster *all,
         return kl_mpi_failed(code, "opening a loop", error);
     kilter_status status = await_ranks(&request, patience_s, error);
     if (status != KILTER_OK)
-        return status; /* MPI may still write into what is shared */
+        return status; /* MPI may still write into these values */
     *all = *shared;
     free(shared);
     return reject(all, error);
 }
 
-/* Close a loop whose options all ranks refuse: no messages are on their way. */
+/* Close a loop whose options all ranks refuse. No messages are on their way. */
 static kilter_status give_back(kilter_loop *l, kilter_error *error) {
     kilter_status status = l->failure.status;
     if (error)
@@ -360,7 +364,7 @@ static kilter_status say_goodbye(kilter_loop *l, kilter_error *error) {
     return status == KILTER_OK ? kl_steps_close(&l->steps, error) : status;
 }
 
-/* A loop that failed keeps its memory: MPI may still write into it. */
+/* Close a loop. A loop that failed keeps its memory, because MPI may still write into this memory. */
 kilter_status kilter_loop_close(kilter_loop *l, kilter_error *error) {
     kilter_loop_summary summary;
     if (!l)

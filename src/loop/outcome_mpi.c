@@ -1,4 +1,4 @@
-/* A loop's summary and its failure. */
+/* The summary of a loop, and its failure. */
 #include "loop/loop_mpi.h"
 #include "transport/launch_mpi.h"
 

@@ -1,7 +1,7 @@
-/* The loop's run record. Rank 0 writes it, because it has the reports of all ranks and makes the same
- * decisions. Rounds may last milliseconds, and the loop days. So rounds with a decision are written; other
- * rounds only when the time since the beginning has grown by a fixed part. Their number then grows with the
- * logarithm of time. */
+/* The loop's run record. Rank 0 writes the record, because it has the reports of all ranks and makes the same
+ * decisions. Rounds may last milliseconds, and the loop days. So each round with a decision is written.
+ * Another round is written only when the time since the beginning has grown by a fixed part. The number of
+ * such rounds grows with the logarithm of time. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,10 @@
 #include "loop/loop_mpi.h"
 #include "trace/trace.h"
 
-static const double RESOLUTION = 0.005; /* part by which the time since the beginning must grow */
+static const double RESOLUTION =
+    0.005; /* part by which the time since the beginning must grow before a round is written */
 
-typedef struct did { /* a rank's share since the last recorded round */
+typedef struct did { /* work of a rank since the last recorded round */
     uint64_t iterations;
     double busy_s, moving_s;
 } did;
@@ -30,9 +31,9 @@ struct kl_loop_record {
     did *did;
     kl_trace_rank_row *ends;
     double heard_s;             /* time of the last round */
-    double written_s, stayed_s; /* times of the last recorded round and of the last decision to stay */
+    double written_s, stayed_s; /* times of the last recorded round, and of the last decision to stay */
     kl_verdict verdict;         /* verdict of the last recorded round */
-    uint64_t moved_in;          /* round whose move has no outcome yet; 0: none */
+    uint64_t moved_in;          /* number of the round whose move has no outcome yet; 0: none */
     uint64_t block;
     uint32_t rests;
 };
@@ -103,7 +104,7 @@ static kilter_status start(kilter_loop *l, const char *path, kilter_error *error
     return KILTER_OK;
 }
 
-/* As for a farm, the environment overrides the options, and "none" means no record. */
+/* Start the record if one is wanted. The environment overrides the options, and "none" means no record. */
 static kilter_status start_if_asked(kilter_loop *l, kilter_error *error) {
     const char *told = getenv("KILTER_RECORD"), *path = told ? told : l->options.record;
     if (!path || strcmp(path, "none") == 0)
@@ -181,7 +182,7 @@ static void write_outcome(const struct kl_loop_record *r, double came_s, double 
                                                        .spent_s = spent_s});
 }
 
-/* Write what the last move has gained so far, because its outcome may never be known. */
+/* Write the gain of the last move so far, because its outcome may never be known. */
 static void write_open_outcome(const kilter_loop *l) {
     double came_s, spent_s;
     if (l->record->moved_in < l->rank.meter.all.rounds &&
@@ -189,7 +190,8 @@ static void write_open_outcome(const kilter_loop *l) {
         write_outcome(l->record, came_s, spent_s);
 }
 
-/* Do not repeat the same verdict, and do not write every change if two verdicts alternate. */
+/* Write a decision to stay, unless its verdict is that of the last written one. If two verdicts alternate,
+ * not every change is written. */
 static bool write_stay(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
     const kl_judgement *j = &plan->judgement;
@@ -340,7 +342,7 @@ kilter_status kl_loop_record_end(kilter_loop *l, const kilter_loop_summary *s, c
                       .status = failure ? failure->text : "done"});
     kilter_status status = kl_trace_close(r->trace, ended_s, error);
     l->record = NULL;
-    if (!failure) /* else MPI may still write into it */
+    if (!failure) /* after a failure MPI may still write into the record's memory */
         free_record(r);
     return status;
 }

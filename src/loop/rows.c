@@ -8,10 +8,11 @@
 #include "sys/sys.h"
 
 static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
-/* Access to short rows that begin at a page is up to a tenth slower than with the offset that malloc() has.
- * Long rows do not have this effect, and without an offset share no page. */
+/* Offset in bytes of short rows. Without an offset rows begin at a page, and access is up to a tenth slower
+ * than with the offset that malloc() has. Long rows do not have this effect, and share no page without an
+ * offset. */
 static const size_t SKEW_BYTES = 64;
-static const uint64_t LOOK_FROM_BYTES = 1 << 20; /* fewer bytes do not need the check */
+static const uint64_t LOOK_FROM_BYTES = 1 << 20; /* least number of bytes for which the check is needed */
 
 kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error) {
     if (bytes == 0 || n == 0 || n > MOST_BYTES / bytes)
@@ -32,7 +33,7 @@ kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_er
     return KILTER_OK;
 }
 
-/* Return the offsets in the mapping of the pages that a range touches. */
+/* Return the offsets, in the mapping, of the pages that a range touches. */
 static kl_span pages_of(const kl_rows *rows, kl_span range) {
     if (range.lo >= range.hi)
         return (kl_span){0, 0};
@@ -56,7 +57,7 @@ kilter_status kl_rows_take(kl_rows *rows, kl_span range, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* If the system refuses to split a mapping, pages stay; that only costs memory. */
+/* Drop pages. If the system refuses to split a mapping, the pages stay, which only costs memory. */
 static void drop(kl_rows *rows, uint64_t lo, uint64_t hi) {
     if (lo >= hi)
         return;
@@ -64,7 +65,7 @@ static void drop(kl_rows *rows, uint64_t lo, uint64_t hi) {
     mprotect(kl_rows_mapping(rows) + lo, hi - lo, PROT_NONE);
 }
 
-/* Return the first kept range, in order of pages, that reaches beyond `at`; *pages: its pages. */
+/* Return the first kept range, in the order of pages, that ends beyond `at`. *pages: pages of this range. */
 static bool next_kept(const kl_rows *rows, const kl_span *kept, size_t count, uint64_t at, kl_span *pages) {
     bool found = false;
     for (size_t k = 0; k < count; k++) {

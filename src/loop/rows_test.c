@@ -1,4 +1,4 @@
-/* Compare rows with the system's information on which pages can be touched. */
+/* Compare the pages of rows with the system's information about the pages that can be touched. */
 #include "loop/rows.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 enum { N = 1000 };
 
-/* write() looks at the memory, where a read would fault. */
+/* Return whether the memory can be touched. write() fails where a read would fault. */
 static bool touchable(const void *at, int sink) {
     return write(sink, at, 1) == 1;
 }
@@ -29,7 +29,7 @@ static bool near_row(const kl_rows *rows, kl_span range, uint64_t page) {
            page <= (rows->skew + range.hi * rows->bytes - 1) / rows->page;
 }
 
-/* A page can be touched exactly while a row on it is kept. */
+/* Check that a page can be touched exactly while a row on it is kept. */
 static void check_pages(const kl_rows *rows, const kl_span *kept, size_t count, int sink) {
     for (uint64_t page = 0; page < rows->reserved / rows->page; page++) {
         bool expected = false;
@@ -43,7 +43,7 @@ static uint64_t draw(uint64_t *seed, uint64_t below) {
     return (*seed = kl_mix64(*seed)) % below;
 }
 
-/* Random sequences of ranges of rows smaller and larger than a page, adjacent and apart. */
+/* Keep random ranges of rows, adjacent and apart, of rows smaller and larger than a page. */
 static void test_pages_follow_ranges(void **state) {
     (void)state;
     static const size_t sizes[] = {8, 24, 1000, 4096, 5000, 12288};
@@ -75,7 +75,7 @@ static void test_pages_follow_ranges(void **state) {
     close(ends[1]);
 }
 
-/* Freed rows are zero when they get memory again. */
+/* Freed rows are zero when they get memory once more. */
 static void test_taken_again_is_zero(void **state) {
     (void)state;
     kl_rows rows = {0};
@@ -99,14 +99,15 @@ static size_t resident_pages(const kl_rows *rows) {
     return resident;
 }
 
-/* The system gets back the memory of rows that left, and rows that were never here take none. */
+/* The system gets back the memory of rows that left. Rows that were never on this rank take no memory. */
 static void test_memory_follows_rows(void **state) {
     (void)state;
     enum { ROWS = 64, PAGES = 4 };
     kl_rows rows = {0};
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     assert_int_equal(kl_rows_reserve(&rows, ROWS, PAGES * page, NULL), KILTER_OK);
-    madvise(kl_rows_mapping(&rows), rows.reserved, MADV_NOHUGEPAGE); /* of which one is there as a whole */
+    madvise(kl_rows_mapping(&rows), rows.reserved,
+            MADV_NOHUGEPAGE); /* a huge page would become resident as a whole */
     assert_int_equal(resident_pages(&rows), 0);
     kl_span here = {0, 0};
     for (uint64_t lo = 0; lo + 16 <= ROWS; lo += 5) { /* a window moves over the rows */
@@ -125,7 +126,7 @@ static void test_memory_follows_rows(void **state) {
 static void test_small_moves_do_not_ask(void **state) {
     (void)state;
     assert_true(kl_rows_fit(0) && kl_rows_fit(4096));
-    assert_false(kl_rows_fit(UINT64_MAX - 1)); /* no host, no group */
+    assert_false(kl_rows_fit(UINT64_MAX - 1)); /* no host and no group of processes has this much memory */
 }
 
 static int be_short_of_memory(void) {
@@ -133,7 +134,7 @@ static int be_short_of_memory(void) {
     kilter_error error = {KILTER_OK, ""};
     if (kl_rows_reserve(&rows, 1024, 1 << 20, &error) != KILTER_OK)
         return 1;
-    unsigned long pages = 0; /* of data, now */
+    unsigned long pages = 0; /* pages of data at present */
     FILE *file = fopen("/proc/self/statm", "r");
     if (!file || fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
         return 5;

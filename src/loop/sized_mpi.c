@@ -1,8 +1,8 @@
-/* The loop's public calls with structs, whose length depends on the program's version.
+/* The loop's public calls with structs, whose length depends on the program's version:
  * docs/decisions/0025-public-structs.md */
 #include "loop/loop_mpi.h"
 
-/* Opening is collective: a rank with unusable options tells the others so, like a rank without options. */
+/* Open a loop. Opening is collective, so a rank with unusable options tells the others. */
 kilter_status kilter_loop_open_sized(MPI_Comm comm, const kilter_loop_options *options, size_t bytes,
                                      kilter_loop **loop, kilter_error *error) {
     kilter_loop_options own;

@@ -1,8 +1,7 @@
-/* Find collective calls that differ between ranks, and name them.
- * In calls with a reduction, two more words of it show whether all ranks are in the same call with the same
- * number. In other calls, a rank that waits for long sends the list of its calls to the next rank, which
- * reports a difference. If calls differ at all, they differ between two neighbours in the ring. In checking
- * mode all calls have a reduction. */
+/* Find collective calls that differ between ranks, and name them. A call with a reduction has two more words
+ * in it, which show whether all ranks are in the same call with the same number. In other calls, a rank that
+ * waits for long sends the list of its calls to the next rank, which reports a difference. If calls differ at
+ * all, they differ between two neighbours in the ring. In checking mode all calls have a reduction. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +48,7 @@ static kilter_status out_of_step(const kl_steps *s, uint64_t one, int rank, uint
                    s->group->name, rank, texts[0], other_rank, texts[1]);
 }
 
-/* --- where ranks meet --- */
+/* --- calls in which all ranks meet --- */
 
 void kl_step(kl_steps *s, kl_call call, uint64_t sweeps, size_t array, int root) {
     /* Pack a call for comparing and naming: sweep, call, array, root. The lowest 16 bits stay free for a
@@ -62,7 +61,7 @@ static uint64_t last_step(const kl_steps *s) {
     return s->recent[(s->number - 1) % KL_STEPS];
 }
 
-/* All ranks know at this point that their calls differ. */
+/* Name two calls that differ. All ranks know at this point that their calls differ. */
 static kilter_status name_difference(kl_steps *s, kilter_error *error) {
     uint64_t mine = last_step(s) | ((uint64_t)s->group->rank & 0xffff), ends[2] = {mine, ~mine};
     kilter_status status =
@@ -91,9 +90,9 @@ kilter_status kl_steps_meet(kl_steps *s, int64_t *words, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* --- where they wait --- */
+/* --- calls in which ranks wait --- */
 
-/* Compare the calls that both ranks still know. */
+/* Compare the calls that are in the lists of both ranks. */
 static kilter_status compare(const kl_steps *s, const kl_steps_word *theirs, int rank, kilter_error *error) {
     uint64_t mine = s->number, both = mine < theirs->number ? mine : theirs->number;
     uint64_t longer = mine < theirs->number ? theirs->number : mine;
@@ -151,7 +150,8 @@ kilter_status kl_steps_look(kl_steps *s, double now_s, kilter_error *error) {
     return status == KILTER_OK && due ? tell(s, false, error) : status;
 }
 
-/* No word may be on its way when the communicator is freed. A rank's words arrive in the order of sending. */
+/* End the exchange of words, because no word may be on its way when the communicator is freed. A rank's words
+ * arrive in the order of sending. */
 kilter_status kl_steps_close(kl_steps *s, kilter_error *error) {
     if (!kl_mpi_ranks_die || s->group->ranks == 1)
         return KILTER_OK;

@@ -1,4 +1,4 @@
-/* The collective calls of each rank: check that all ranks make the same calls. Private to room loop. */
+/* Private to room loop: check that all ranks make the same collective calls. */
 #ifndef KL_STEPS_MPI_H
 #define KL_STEPS_MPI_H
 
@@ -14,31 +14,31 @@ typedef enum kl_call { /* collective calls */
 
 enum { KL_STEPS = 16 };
 
-typedef struct kl_steps_word { /* sent by a waiting rank to the next rank */
+typedef struct kl_steps_word { /* message of a waiting rank to the next rank */
     uint64_t number, recent[KL_STEPS];
-    uint64_t last; /* the rank closes the loop: no other word follows */
+    uint64_t last; /* 1: the rank closes the loop, and no other message follows */
 } kl_steps_word;
 
 typedef struct kl_steps {
     kl_group *group;
     uint64_t number;           /* collective calls so far, including the current call */
-    uint64_t recent[KL_STEPS]; /* the last calls as numbers; call k at k mod KL_STEPS */
-    double looked_s, waits_s;  /* the last look; the first look of this wait */
-    uint64_t told;             /* `number` as last told to the next rank */
-    bool heard_last;           /* the rank before this one sends no other word */
-    double tell_after_s;       /* seconds of waiting after which the next rank is told */
+    uint64_t recent[KL_STEPS]; /* the last calls, packed as numbers; call k is at k mod KL_STEPS */
+    double looked_s, waits_s;  /* times of the last look, and of the first look of this wait */
+    uint64_t told;             /* value of `number` that was last sent to the next rank */
+    bool heard_last;           /* the rank before this rank sends no other word */
+    double tell_after_s;       /* seconds of waiting after which this rank sends its word to the next rank */
     kl_steps_word word;
     kl_requests requests; /* requests of `word` */
 } kl_steps;
 
 bool kl_loop_checks(void); /* is checking mode set on this rank? */
-/* Enter a collective call after `sweeps` sweeps. array, root: the call's arguments, or 0. */
+/* Enter a collective call after `sweeps` sweeps. array, root: arguments of the call; 0: the call has none. */
 void kl_step(kl_steps *steps, kl_call call, uint64_t sweeps, size_t array, int root);
-/* Wait for all ranks and compare their calls. words (NULL: none): KL_SUM_WORDS numbers to be summed over the
- * ranks. KILTER_ERR_USAGE, on all ranks: the calls differ. */
+/* Wait for all ranks and compare their calls. words: KL_SUM_WORDS numbers that are summed over all ranks;
+ * NULL: none. KILTER_ERR_USAGE, on all ranks: the calls differ. */
 kilter_status kl_steps_meet(kl_steps *steps, int64_t *words, kilter_error *error);
-/* Compare calls with the rank before this one, and tell the next rank. Call this while a rank waits, or now
- * and then. */
+/* Compare calls with the rank before this rank, and send this rank's calls to the next rank. Call this while
+ * a rank waits, or now and then. */
 kilter_status kl_steps_look(kl_steps *steps, double now_s, kilter_error *error);
 kilter_status kl_steps_close(kl_steps *steps, kilter_error *error);
 

@@ -1,4 +1,4 @@
-/* A long fixed-point number (Kulisch). A double is 53 bits of it, and adding integers is exact. */
+/* A long fixed-point number (Kulisch). A double is 53 bits of this number, and adding integers is exact. */
 #include "loop/sum.h"
 
 #include <math.h>
@@ -37,14 +37,15 @@ void kl_sum_tidy(kl_sum *sum) {
     int64_t carry = 0;
     for (int i = 0; i < KL_SUM_DIGITS - 1; i++) {
         int64_t digit = sum->word[i] + carry;
-        carry = digit >> 32; /* rounded down, so the rest is not negative */
+        carry = digit >> 32; /* the carry is rounded down, so the rest is not negative */
         sum->word[i] = digit & UINT32_MAX;
     }
     sum->word[KL_SUM_DIGITS - 1] += carry;
     sum->untidied = 0;
 }
 
-/* Take the highest 64 bits; the last bit is set if any bit below is. So only one rounding is left. */
+/* Take the highest 64 bits, and set the last of them if any lower bit is set. Then only one rounding is left.
+ */
 static double round_once(const kl_sum *sum) {
     int top = KL_SUM_DIGITS - 1;
     while (top > 0 && sum->word[top] == 0)

@@ -1,7 +1,7 @@
-/* The program's calls in a sweep. */
+/* The calls that the program makes in a sweep. */
 #include "loop/loop_mpi.h"
 
-/* Get memory for the most halo rows that the loop may want. Without it, each sweep has its own exchange. */
+/* Get memory for the most halo rows that the loop may want. Without it, each sweep has an exchange. */
 static kilter_status get_deep(kilter_loop *l, kilter_error *error) {
     const kl_layout *layout = &l->rank.layout;
     if (layout->halo == 0)
@@ -19,7 +19,7 @@ static kilter_status open_first(kilter_loop *l, kilter_error *error) {
     return status == KILTER_OK ? kl_loop_open_rounds(l, error) : status;
 }
 
-/* The meeting of ranks took time. */
+/* Begin a sweep, after a meeting of all ranks if one is due. The time is read again after a meeting. */
 static kilter_status meet_and_begin(kilter_loop *l, kilter_error *error) {
     bool first = kl_meter_sweep(&l->rank.meter) == 0, meets = l->group.checks || first;
     kilter_status status = meets ? kl_steps_meet(&l->steps, NULL, error) : KILTER_OK;
@@ -69,7 +69,7 @@ static kilter_status drive_next(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* Give work if the call is correct. The next kilter_loop_end() returns a failure. */
+/* Give work to the body if the call is correct. The next kilter_loop_end() returns a failure. */
 static bool next(kilter_loop *l, const char *call, const char *wrong, kl_given *given) {
     const kl_action *last = &l->rank.action;
     if (l->phase == KL_BROKEN)

@@ -1,20 +1,21 @@
-/* Door of room move: turn plans into messages. */
+/* The interface of room move, which turns plans into messages. */
 #ifndef KL_MOVE_H
 #define KL_MOVE_H
 
 #include "move/wire.h"
 #include "transport/transport.h"
 
-/* Inputs and weights of a run's tasks, for the messages of its chunks. */
+/* Inputs and weights of a run's tasks, which are sent with its chunks. */
 typedef struct kl_payload {
-    const kilter_bytes *inputs; /* [tasks]; NULL: the tasks have no inputs */
-    const double *weights;      /* likewise; multiplied by `scale` when sent */
+    const kilter_bytes *inputs; /* inputs[tasks]; NULL: the tasks have no inputs */
+    const double
+        *weights; /* weights[tasks], multiplied by `scale` when sent; NULL: the tasks have no weights */
     double scale;
-    kl_buffer *scratch; /* memory reused in each call */
+    kl_buffer *scratch; /* memory that each call uses again */
 } kl_payload;
 
-/* Send the tasks of `head` to `peer` with their inputs and weights. *bytes gets the message's size.
- * KILTER_ERR_PEER: the peer is gone; KILTER_ERR_MEMORY. */
+/* Send the tasks of `head` to `peer` with their inputs and weights, and set *bytes to the message's size.
+ * KILTER_ERR_PEER: the peer has disconnected; KILTER_ERR_MEMORY. */
 kilter_status kl_move_chunk(kl_transport *transport, kl_peer peer, const kl_chunk_head *head,
                             const kl_payload *payload, uint64_t *bytes, kilter_error *error);
 

@@ -17,7 +17,7 @@ static kl_reader body_of(const void *data, size_t size) {
     return reader;
 }
 
-/* Put zeros so that the next bytes are aligned; see wire.h. */
+/* Numbers of zeros that align the bytes behind them; see wire.h. */
 enum { SHARED_GAP = 7, CHUNK_GAP = 10, RESULTS_GAP = 13 };
 
 static void put_gap(kl_buffer *out, size_t size) {
@@ -25,7 +25,7 @@ static void put_gap(kl_buffer *out, size_t size) {
     kl_put_bytes(out, zeros, size);
 }
 
-/* The messages' members in order. */
+/* The members of each message, in order. */
 /* clang-format off */
 #define HELLO(X)   X(u64, pid) X(label, host) X(label, binding) X(label, program)
 #define HELLO2(X)  X(label, program_version) X(flag, attends)
@@ -55,10 +55,10 @@ bool kl_wire_get_hello(const void *data, size_t size, kl_hello *m) {
         return false;
     *m = (kl_hello){.version = kl_get_u32(r)};
     HELLO(KL_GET_MEMBER)
-    if (m->version == KL_WIRE_VERSION) { /* another version may lack the rest */
+    if (m->version == KL_WIRE_VERSION) { /* another version may lack these members */
         HELLO2(KL_GET_MEMBER)
     }
-    /* another version may have more members: it is refused for its version, not as malformed */
+    /* A message of another version may have more members. It is refused for its version, not as malformed. */
     return !r->bad && (kl_reader_done(r) || m->version != KL_WIRE_VERSION);
 }
 
@@ -172,7 +172,7 @@ bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *m, kl_reade
     return kl_reader_done(r);
 }
 
-/* The type, then the members; times are 8 bytes each. */
+/* The offset of the members behind the type, and the bytes of the whole head. A time has 8 bytes. */
 enum { RESULTS_MEMBERS_AT = 1, RESULTS_HEAD_BYTES = 1 + 1 + 4 + 5 * 8 + RESULTS_GAP };
 
 static void put_results_head(kl_buffer *out, const kl_results_head *m) {
@@ -207,7 +207,7 @@ void kl_wire_end_segment(kl_buffer *out, size_t segment_at, const kl_segment *se
     if (out->failed)
         return;
     size_t end = out->size;
-    out->size = segment_at; /* overwrite the head, whose numbers are known now */
+    out->size = segment_at; /* overwrite the head, whose values are known now */
     put_segment_head(out, segment);
     out->size = end;
 }

@@ -25,8 +25,8 @@
 #include "measure/measure.h"
 
 enum { KL_WIRE_VERSION = 6 };
-/* Most bytes of one result, input or shared data. The limit of transports is 1 GiB a message; the rest is for
- * the other parts of a message. */
+/* Most bytes of one result, input or shared data. Transports limit a message to 1 GiB, and the other parts of
+ * the message need some of this. */
 enum { KL_WIRE_MOST_BYTES = (1 << 30) - (1 << 20) };
 
 typedef enum kl_message_type {
@@ -51,22 +51,23 @@ typedef enum kl_message_type {
 /* Return the type of a message; 0: unknown. */
 kl_message_type kl_wire_type(const void *data, size_t size);
 
-/* Decoding cuts text to fit these fields and always ends it with 0. */
+/* A worker's first message. Decoding cuts text to fit these fields, and always ends the text with 0. */
 typedef struct kl_hello {
     uint32_t version;
     uint64_t pid;
     char host[128], binding[32], program[128];
-    char program_version[64]; /* "": the program does not say */
+    char program_version[64]; /* version of the program; "": the program does not give one */
     bool attends;             /* the worker answers messages and sends HEARTBEATs during a task */
 } kl_hello;
 
 void kl_wire_put_hello(kl_buffer *out, const kl_hello *hello);
 bool kl_wire_get_hello(const void *data, size_t size, kl_hello *hello);
 
-/* A limit of 0: none. */
+/* The master's answer to HELLO. A limit of 0 means no limit. */
 typedef struct kl_welcome {
     uint32_t worker;
-    uint64_t tasks_most, memory_most; /* tasks, and bytes of memory, after which the worker is replaced */
+    uint64_t tasks_most,
+        memory_most; /* number of tasks, and bytes of memory, after which the worker is replaced */
 } kl_welcome;
 
 void kl_wire_put_welcome(kl_buffer *out, const kl_welcome *welcome);
@@ -77,18 +78,18 @@ bool kl_wire_get_plain(const void *data, size_t size);
 
 void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
                        size_t size); /* REFUSE, PROBE, ECHO, LEAVE, RENEW, END */
-/* Get the text behind the type, cut to fit and without control characters. */
+/* Get the text behind the message's type, cut to fit and without control characters. */
 void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity);
 
-/* If a message is aligned for any type, so are its shared data, the first input of a chunk without weights,
- * and the first result. Zeros are put before them. */
+/* If a message is aligned for any type, its shared data are, too. So are the first input of a chunk without
+ * weights, and the first result. Zeros before these bytes align them. */
 
 /* Shared data are sent with their kl_hash(), so that the worker can check them. */
 void kl_wire_put_shared(kl_buffer *out, const void *bytes, size_t size);
 bool kl_wire_get_shared(const void *data, size_t size, uint64_t *hash, kilter_bytes *bytes);
 
-/* Tasks [lo, hi) of a chunk. RECALL: return those that are not begun; hi is the chunk's end. RETURN: these
- * tasks were not begun and will not be: the chunk now ends at lo. lo = hi: all were begun. */
+/* Tasks [lo, hi) of a chunk. RECALL: return those tasks that are not begun; hi is the chunk's end. RETURN:
+ * these tasks were not begun and will not be, so the chunk now ends at lo. lo = hi: all tasks were begun. */
 typedef struct kl_part {
     uint64_t chunk, lo, hi;
 } kl_part;
@@ -96,49 +97,53 @@ typedef struct kl_part {
 void kl_wire_put_part(kl_buffer *out, kl_message_type type, const kl_part *part); /* RECALL, RETURN */
 bool kl_wire_get_part(const void *data, size_t size, kl_part *part);
 
-/* State of a long task. */
+/* The state of a long task. */
 typedef struct kl_heartbeat {
     uint64_t chunk, task;
     double elapsed_s;   /* seconds since the task began */
-    double cpu_s;       /* CPU time of the worker's thread in the task */
-    double usual_share; /* CPU time divided by elapsed time in finished tasks; 0: unknown */
-    uint64_t memory;    /* bytes that the process took since it joined; 0: not measured */
+    double cpu_s;       /* CPU seconds of the worker's thread in the task */
+    double usual_share; /* CPU time divided by elapsed time in finished tasks; 0: not known */
+    uint64_t memory;    /* bytes by which the process has grown since it joined; 0: not measured */
 } kl_heartbeat;
 
 void kl_wire_put_heartbeat(kl_buffer *out, const kl_heartbeat *heartbeat);
 bool kl_wire_get_heartbeat(const void *data, size_t size, kl_heartbeat *heartbeat);
 
-/* A chunk: the header, then each task's weight if it has weights, then each task's input if it has inputs. */
+/* The header of a chunk. In the message, the weights of all tasks follow if the tasks have weights, and then
+ * the inputs of all tasks if they have inputs. */
 typedef struct kl_chunk_head {
     uint64_t run, chunk, lo, count;
-    uint64_t shared;       /* kl_hash() of the shared data for these tasks; 0: none */
+    uint64_t shared;       /* kl_hash() of the shared data for these tasks; 0: no shared data */
     uint64_t result_bytes; /* bytes of each result; 0: any number */
     double lead_s;         /* request more when less than these seconds of work are left */
     double held_s;         /* seconds that the request waited at the master */
-    bool quiet;            /* no other chunk was on its way, so the round trip measures messages */
+    bool quiet;            /* no other chunk was under way, so the round trip measures only messages */
     bool weighted, inputs;
 } kl_chunk_head;
 
 void kl_wire_put_chunk(kl_buffer *out, const kl_chunk_head *head);
-/* Check the whole message. If true, `weights` is at the first weight and `inputs` at the first input. */
+/* Check the whole message. If it is valid, `weights` is at the first weight and `inputs` at the first input.
+ */
 bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_reader *weights,
                        kl_reader *inputs);
 
-/* Results: any number of segments. A segment has some consecutive tasks of one chunk. */
+/* A segment of results: consecutive tasks of one chunk. A message has any number of segments. */
 typedef struct kl_segment {
     uint64_t chunk, lo, count; /* tasks [lo, lo + count) */
-    bool last;                 /* the chunk ends here */
+    bool last;                 /* the chunk ends with this segment */
     double busy_s;             /* seconds spent on the tasks, including the gaps between two queued tasks */
-    double began_s, ended_s;   /* begin of the first task and end of the last one, by the worker's clock */
-    kl_stat unit_s;            /* seconds per unit of work of these tasks */
+    double began_s,
+        ended_s;    /* times at which the first task began and the last task ended, by the worker's clock */
+    kl_stat unit_s; /* seconds per unit of work in these tasks */
 } kl_segment;
 
 #define KL_FAILED                                                                                            \
     0x80000000u /* set in a result's length: the task failed, and the bytes are the text of its error */
 
 void kl_wire_begin_results(kl_buffer *out);
-void kl_wire_begin_segment(kl_buffer *out, const kl_segment *begun); /* uses the fields chunk and lo */
-/* Begin and end one task's result; put its bytes between the two calls. result_at: what begin returned. */
+void kl_wire_begin_segment(kl_buffer *out, const kl_segment *begun); /* uses the members chunk and lo */
+/* Begin and end one task's result; put its bytes between the two calls. result_at: the value that
+ * kl_wire_begin_result() returned. */
 size_t kl_wire_begin_result(kl_buffer *out);
 void kl_wire_end_result(kl_buffer *out, size_t result_at, bool failed);
 void kl_wire_end_segment(kl_buffer *out, size_t segment_at, const kl_segment *segment);
@@ -146,18 +151,18 @@ void kl_wire_end_segment(kl_buffer *out, size_t segment_at, const kl_segment *se
 typedef struct kl_results_head {
     uint32_t segments;
     bool more;     /* the worker requests its next chunk */
-    double sent_s; /* time of sending, by the worker's clock */
-    /* CPU time of the worker since its start, messages included; seconds in which it was ready in tasks while
-     * others had its core. cpu_s 0: both are unknown. */
+    double sent_s; /* time of sending in seconds, by the worker's clock */
+    /* CPU seconds of the worker since its start, messages included; seconds in which the worker was ready in
+     * tasks while other processes had its core. cpu_s 0: both values are unknown. */
     double cpu_s, delay_s;
-    /* Travel time and bytes of a request and its chunk together, measured while the worker had nothing else
-     * to do. 0: none since the last message. */
+    /* Seconds and bytes of a request and its chunk together, measured while the worker was idle. 0: none were
+     * measured since the last message. */
     double round_trip_s, round_trip_bytes;
 } kl_results_head;
 
 void kl_wire_end_results(kl_buffer *out, const kl_results_head *head);
 
-/* Check the whole message. Afterwards read its segments in order, and the `count` results of each. */
+/* Check the whole message. Then the caller reads the segments in order, and the `count` results of each. */
 bool kl_wire_check_results(const void *data, size_t size, kl_results_head *head);
 kl_reader kl_wire_read_results(const void *data, size_t size);
 bool kl_wire_next_segment(kl_reader *reader, kl_segment *segment);

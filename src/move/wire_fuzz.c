@@ -1,4 +1,4 @@
-/* Read any bytes as each kind of message. */
+/* Fuzz target: read any bytes as each kind of message. */
 #include "move/move.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -13,7 +13,7 @@ static void read_results(const uint8_t *data, size_t size) {
         bool failed;
         kilter_bytes bytes;
         if (!kl_wire_next_segment(&reader, &segment))
-            __builtin_trap(); /* a checked message reads to its end */
+            __builtin_trap(); /* a checked message can be read to its end */
         for (uint64_t k = 0; k < segment.count; k++)
             if (!kl_wire_next_result(&reader, &failed, &bytes))
                 __builtin_trap();

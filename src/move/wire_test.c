@@ -81,7 +81,7 @@ static void parts_of_chunks_survive(void **state) {
         kl_wire_put_part(&b, i ? KL_RETURN : KL_RECALL, &sent[i]);
         assert_int_equal(kl_wire_type(b.data, b.size), i ? KL_RETURN : KL_RECALL);
         assert_int_equal(kl_wire_get_part(b.data, b.size, &got),
-                         i < 2); /* the last one ends before it begins */
+                         i < 2); /* the last range ends before it begins */
         assert_true(got.chunk == sent[i].chunk && got.lo == sent[i].lo && got.hi == sent[i].hi);
         assert_false(kl_wire_get_part(b.data, b.size - 1, &got));
         kl_put_u8(&b, 0);
@@ -139,7 +139,7 @@ static void chunks_survive(void **state) {
     }
 }
 
-/* A message of two segments, the second with a failure. */
+/* Put a message of two segments, of which the second has a failed task. */
 static void put_results(kl_buffer *b) {
     kl_segment one = {.chunk = 7, .lo = 3, .began_s = 1, .last = true};
     kl_wire_begin_results(b);
@@ -206,7 +206,7 @@ static bool decode_chunk(const void *data, size_t size) {
     return kl_wire_get_chunk(data, size, &head, &weights, &inputs);
 }
 
-/* Copies, so that the sanitizers see a read one byte too far. */
+/* Decode a copy of the bytes, so that the sanitizers find a read one byte beyond the end. */
 static bool decode_copy(decoder decode, const uint8_t *data, size_t size) {
     uint8_t *copy = malloc(size ? size : 1);
     memcpy(copy, data, size);
@@ -242,7 +242,7 @@ static void counts_beyond_the_message_are_refused_at_once(void **state) {
     kl_wire_put_chunk(&b, &head);
     assert_false(decode_chunk(b.data, b.size));
     kl_buffer_clear(&b);
-    head = (kl_chunk_head){.lo = UINT64_MAX - 1, .count = 5}; /* the end would wrap */
+    head = (kl_chunk_head){.lo = UINT64_MAX - 1, .count = 5}; /* the end of the tasks would overflow */
     kl_wire_put_chunk(&b, &head);
     assert_false(decode_chunk(b.data, b.size));
     kl_buffer_free(&b);
@@ -253,9 +253,9 @@ static void weights_and_times_must_be_numbers(void **state) {
     kl_buffer b = {0};
     put_chunk(&b, 1, true, false);
     assert_true(decode_chunk(b.data, b.size));
-    memset(b.data + b.size - 8, 0xff, 8); /* not a number */
+    memset(b.data + b.size - 8, 0xff, 8); /* a weight that is not a number */
     assert_false(decode_chunk(b.data, b.size));
-    for (size_t number = 0; number < 3; number++) { /* of the results' head */
+    for (size_t number = 0; number < 3; number++) { /* a time in the results' head */
         kl_buffer_clear(&b);
         put_results(&b);
         assert_true(decode_results(b.data, b.size));

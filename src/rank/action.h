@@ -1,4 +1,4 @@
-/* The actions that a rank asks of its driver. Private to room rank; the door includes it. */
+/* Private to room rank: the actions that a rank asks of its driver. rank.h includes this header. */
 #ifndef KL_ACTION_H
 #define KL_ACTION_H
 
@@ -21,38 +21,38 @@ typedef struct kl_mail { /* a message from or to one peer, of any size */
     void *data;
     size_t bytes;
     int peer, tag;
-    bool calls;  /* a message about calls, separate from rows and reports */
-    bool silent; /* the receiver is not woken */
+    bool calls;  /* the message compares calls, and travels separately from rows and reports */
+    bool silent; /* the receiver is not woken by this message */
 } kl_mail;
 
-typedef struct kl_set {           /* messages awaited together, or one collective operation; zeroed: none */
-    bool open;                    /* the messages may be incomplete; the driver sets this */
-    struct kl_requests *requests; /* the driver's */
+typedef struct kl_set { /* messages that are awaited together, or one collective operation; zeroed: none */
+    bool open;          /* some messages may be incomplete; the driver sets this */
+    struct kl_requests *requests; /* the driver's requests */
 } kl_set;
 
 typedef enum kl_act {
     KL_GO_ON,     /* only within room rank: the stage is over */
-    KL_REPEAT,    /* likewise: call the stage again */
-    KL_RETURN,    /* the program's call is over, without work for the body */
-    KL_GIVE,      /* the program's call is over: the body gets `given` */
+    KL_REPEAT,    /* only within room rank: call the stage again */
+    KL_RETURN,    /* end the program's call, without work for the body */
+    KL_GIVE,      /* end the program's call: the body gets `given` */
     KL_POST,      /* begin to receive and send `mails` as messages of `set` */
-    KL_SHARE,     /* begin to gather `bytes` of `mine` from all ranks in `all` on all ranks */
+    KL_SHARE,     /* begin to gather `bytes` bytes of `mine` from all ranks in `all` on all ranks */
     KL_LOOK,      /* check whether all messages of `set` are complete */
     KL_AWAIT,     /* wait until all messages of `set` are complete */
     KL_ROOM,      /* get memory for target rows on all ranks or on none, then call kl_exchange_room_is() */
-    KL_GIVE_BACK, /* free the memory of rows that are not in the target */
-    KL_MOST,      /* replace each value by the largest on any rank */
-    KL_TAKE,      /* get memory for `bytes` of rows in `ranges`; *all gets a uint64_t: 1 if there is enough */
-    KL_DROP,      /* free the memory of `ranges` that holds nothing of `kept` */
-    KL_REST,      /* wait for a message, or a short time */
+    KL_GIVE_BACK, /* free the memory of rows outside the target */
+    KL_MOST,      /* replace each value by the largest value on any rank */
+    KL_TAKE,      /* get memory for `bytes` bytes in `ranges`; *all gets uint64_t 1 if there is enough */
+    KL_DROP,      /* free the memory of `ranges` that holds no row of `kept` */
+    KL_REST,      /* wait for a message, or for a short time */
     KL_FORGET,    /* free `set`, which is complete */
     KL_QUANTUM,   /* measure the scheduler's quantum, then call kl_meter_quantum_is() */
     KL_RECORD,    /* record rounds.all and rounds.plan */
-    KL_REFUSED,   /* record that a move was refused: `text` says why */
-    KL_FAIL,      /* memory ran out while doing `text` */
+    KL_REFUSED,   /* record a refused move; `text` gives the reason */
+    KL_FAIL,      /* end the loop: memory ran out while doing `text` */
 } kl_act;
 
-/* Work for the body: rows; in a pipeline, only the elements `inner` of each row. */
+/* Work for the body: rows. In a pipeline, the work is only the elements `inner` of each row. */
 typedef struct kl_given {
     kl_span rows, inner;
 } kl_given;
@@ -62,9 +62,9 @@ typedef struct kl_action {
     kl_set *set;
     bool again; /* only within room rank: the stage is not over */
     kl_given given;
-    const kl_mail *mails; /* receives first */
+    const kl_mail *mails; /* receives come before sends */
     size_t receives, count;
-    double *values; /* [count] */
+    double *values; /* values[count] */
     const kl_ranges *ranges, *kept;
     const void *mine;
     void *all;
@@ -72,7 +72,7 @@ typedef struct kl_action {
     const char *text;
 } kl_action;
 
-/* A stage of a call. It is called again as long as its action says `again`. */
+/* A stage of a call. It is called again while its action says `again`. */
 typedef kl_act (*kl_stage)(kl_rank *rank);
 
 #endif

@@ -25,10 +25,10 @@ void kl_exchange_deepen(kl_exchange *x, uint64_t depth) {
     x->depth = depth;
 }
 
-/* --- who sends what to whom --- */
+/* --- the messages of an exchange --- */
 
-/* Bring the rows that must be here before a sweep or pass. Rows that move between passes arrive complete with
- * the blocks that are done, because a body may read these. */
+/* Return the rows of an array that must be on this rank before a sweep or pass. Rows that move between passes
+ * arrive complete, with the blocks that are done, because a body may read these blocks. */
 static kl_span needed(const kl_exchange *x, const kl_array *array, kl_span own) {
     kl_span all = kl_layout_with_halo(x->layout, own, array->halo + (x->depth - 1) * x->layout->halo);
     return x->by_blocks && !x->midway && !kl_is_empty(own) ? (kl_span){own.lo, all.hi} : all;
@@ -49,7 +49,8 @@ static bool add(kl_exchange *x, int peer, const kl_array *array, kl_span rows) {
     return true;
 }
 
-/* Two ranks list the legs between them in the same order: that of the arrays. */
+/* Add the messages that this rank receives, or sends. Two ranks list the messages between them in the same
+ * order, which is that of the arrays. */
 static bool add_all(kl_exchange *x, bool receives) {
     const kl_layout *l = x->layout;
     bool fits = true;
@@ -72,7 +73,7 @@ static bool plan(kl_exchange *x) {
 
 /* --- the exchange --- */
 
-/* Return the own rows that were here before together with their halos: none of these is sent or received. */
+/* Return the own rows that were on this rank before with their halos. None of them is sent or received. */
 static kl_span inner_rows(const kl_exchange *x) {
     const kl_layout *l = x->layout;
     kl_span stay = kl_common(kl_layout_own(l), kl_layout_next(l));

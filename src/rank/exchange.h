@@ -1,7 +1,6 @@
-/* The exchange of halos, and of rows that move. Private to room rank; the door includes it.
- * An exchange brings each rank the target rows and halos that it lacks from the ranks that have them. If
- * nothing moves, these are only the halos. A pipeline's rows move in stages; each stage is an exchange with
- * its own target. */
+/* Private to room rank: the exchange of halos, and of rows that move. rank.h includes this header. An
+ * exchange brings each rank the target rows and halos that it lacks, from the ranks that have them. If no
+ * rows move, it brings only halos. A pipeline's rows move in stages; each stage is an exchange. */
 #ifndef KL_EXCHANGE_H
 #define KL_EXCHANGE_H
 
@@ -9,46 +8,46 @@
 #include "rank/layout.h"
 #include "rank/meter.h"
 
-enum { KL_DEEPEST = 32 }; /* most sweeps for which one exchange brings halos */
+enum { KL_DEEPEST = 32 }; /* most sweeps that one exchange serves */
 
 typedef enum kl_finishing { KL_ROWS_COME, KL_ROWS_AWAITED, KL_MEMORY_GIVEN } kl_finishing;
 
 typedef struct kl_exchange {
     kl_layout *layout;
     kl_meter *meter;
-    bool by_blocks; /* a pipeline: the halo below comes block by block */
-    bool midway;    /* likewise, and some blocks of the sweep are done */
-    kl_mail *legs;  /* receives first */
+    bool by_blocks; /* the loop is a pipeline: the halo below comes block by block */
+    bool midway;    /* the loop is a pipeline, and some blocks of the sweep are done */
+    kl_mail *legs;  /* messages of the exchange; receives come first */
     size_t receives, leg_count;
     uint64_t leg_room;
-    bool legs_stand;        /* `legs` fit the present bounds */
+    bool legs_stand;        /* the messages in `legs` fit the present bounds */
     kl_span inner;          /* own rows that do not depend on the last exchange */
     bool begins;            /* this sweep has an exchange */
-    bool under_way, moving; /* moving: the exchange has rows, not only halos */
+    bool under_way, moving; /* moving: the exchange brings rows, not only halos */
     kl_finishing finishing;
-    double awaited_s;        /* when the wait for the exchange began */
-    kl_set set;              /* the exchange's messages */
-    bool moves;              /* bounds and target differ; the next exchange moves rows */
-    bool refused;            /* the last exchange moved nothing because a rank had no memory */
-    uint64_t *goal;          /* bounds after all stages of a move; target: after the next stage */
-    bool passing;            /* a stage before the last one is next */
-    uint64_t deepest, depth; /* sweeps that one exchange serves, at most and now */
+    double awaited_s; /* time at which the wait for the exchange began */
+    kl_set set;       /* the exchange's messages */
+    bool moves;       /* bounds and target differ; the next exchange moves rows */
+    bool refused;     /* the last exchange moved nothing because a rank had no memory */
+    uint64_t *goal;   /* bounds after all stages of a move; the target has the bounds after the next stage */
+    bool passing;     /* a stage before the last one is next */
+    uint64_t deepest, depth; /* sweeps that one exchange serves, at most and at present */
     uint64_t ahead;          /* sweeps left before the next exchange */
     bool deepened;           /* `depth` has changed since the last exchange */
 } kl_exchange;
 
-bool kl_exchange_init(kl_exchange *x, kl_layout *layout, kl_meter *meter); /* false: no memory */
+bool kl_exchange_init(kl_exchange *x, kl_layout *layout, kl_meter *meter); /* false: memory ran out */
 void kl_exchange_free(kl_exchange *x);
-/* Set the layout's target: the next exchange moves the rows there. */
+/* Set the layout's target, to which the next exchange moves the rows. */
 void kl_exchange_aim(kl_exchange *x, const uint64_t *target);
-void kl_exchange_deepen(kl_exchange *x, uint64_t depth); /* stops at the depth for which there is memory */
-/* Does the sweep need an exchange? The last halos are used up, or something changes. */
+void kl_exchange_deepen(kl_exchange *x, uint64_t depth); /* the depth is limited by the memory for halos */
+/* Return whether the sweep needs an exchange: the last halos are used up, or something changes. */
 static inline bool kl_exchange_due(const kl_exchange *x) {
     return x->ahead == 0 || x->moves || x->deepened;
 }
 
-/* Answer KL_ROOM. fits: all ranks have memory for their target rows; otherwise nothing moves. spent_s:
- * seconds this took here. */
+/* Give the answer to KL_ROOM. fits: all ranks have memory for their target rows; otherwise no rows move.
+ * spent_s: seconds that getting memory took on this rank. */
 void kl_exchange_room_is(kl_exchange *x, bool fits, double spent_s);
 /* Begin a move to the target in stages; call kl_exchange_next_stage() while x->passing. */
 void kl_exchange_aim_by_stages(kl_exchange *x);

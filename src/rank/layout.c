@@ -9,7 +9,7 @@ bool kl_layout_init(kl_layout *l, uint64_t iterations, uint32_t rank, uint32_t r
     l->target = calloc((size_t)ranks + 1, sizeof *l->target);
     if (!l->bounds || !l->target)
         return false;
-    for (uint32_t r = 0; r < ranks; r++) /* the first ranks have one more */
+    for (uint32_t r = 0; r < ranks; r++) /* the first iterations % ranks ranks have one row more */
         l->bounds[r + 1] = l->bounds[r] + iterations / ranks + (r < iterations % ranks);
     memcpy(l->target, l->bounds, (ranks + 1) * sizeof *l->target);
     return true;
@@ -52,7 +52,7 @@ kl_span kl_layout_with_halo(const kl_layout *l, kl_span own, uint64_t halo) {
     return (kl_span){own.lo > halo ? own.lo - halo : 0, own.hi + smaller(halo, l->iterations - own.hi)};
 }
 
-/* --- what the target changes --- */
+/* --- changes by the target --- */
 
 uint64_t kl_layout_coming_bytes(const kl_layout *l) {
     uint64_t bytes = 0;

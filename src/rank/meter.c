@@ -4,10 +4,11 @@
 
 static const double GUESSED_QUANTUM_S = 0.01;
 static const double QUANTUM_AFTER_S =
-    10;                           /* seconds; measuring a quantum takes at most half a percent of that */
+    10; /* seconds before the quantum is measured, which takes at most half a percent of this time */
 static const double UNEVEN = 1.5; /* ratio of segments' times above which all ranks report segments */
-static const double UNEVEN_AFTER_S = 0.01; /* seconds of measurements needed for that */
-static const double CPU_LEAST = 0.2; /* least CPU time, as a part of the time in the body, that is used */
+static const double UNEVEN_AFTER_S =
+    0.01;                            /* least seconds of measurements from which this ratio is computed */
+static const double CPU_LEAST = 0.2; /* least CPU time that is used, as a part of the time in the body */
 
 /* --- work --- */
 
@@ -42,7 +43,7 @@ void kl_meter_moving(kl_meter *m, double spent_s) {
     m->all.moving_s += spent_s;
 }
 
-/* Return the first iteration after `lo` in another segment, or `end`. */
+/* Return the first iteration after `lo` that is in another segment, or `end`. */
 static uint64_t end_of_segment(kl_span own, uint64_t lo, uint64_t end) {
     uint32_t segment = kl_segment_of(own, lo);
     uint64_t in = lo, out = end;
@@ -56,8 +57,8 @@ static uint64_t end_of_segment(kl_span own, uint64_t lo, uint64_t end) {
     return out;
 }
 
-/* CPU time leaves out the core's time for others: it shows the distribution of costs, not how long rows take.
- */
+/* Add the CPU time of rows to their segments. CPU time excludes the core's time for others, so it shows the
+ * distribution of costs, not the time that rows take. */
 static void measure_segments(kl_since *since, kl_span own, kl_span rows, double cpu_s) {
     uint64_t count = rows.hi - rows.lo;
     if (own.hi - own.lo < KL_SEGMENTS || rows.lo < own.lo || rows.hi > own.hi)
@@ -94,8 +95,9 @@ void kl_meter_quantum_is(kl_meter *m, double quantum_s) {
 
 /* --- reports --- */
 
-/* A rank that sleeps while it waits on a shared core often gets the core at once when woken. Then its time in
- * the body does not show how long it would wait for the core with more work; its share of the core does. */
+/* Return the seconds for a report. A rank that sleeps while it waits on a shared core often gets the core at
+ * once when woken. Then its time in
+ * the body does not show how long it would wait for the core with more work. Its share of the core does. */
 static double busy_s(const kl_meter *m) {
     const kl_since *since = &m->since;
     const kl_core_share *core = m->core;
@@ -104,7 +106,8 @@ static double busy_s(const kl_meter *m) {
     return fmax(since->busy_s, since->cpu_s / since->cpu_rows * since->rows / core->share);
 }
 
-/* A body that waits for a disk or another processor uses no CPU time, so CPU time does not show its costs. */
+/* Return whether costs are uneven. A body that waits for a disk or another processor uses no CPU time, so its
+ * CPU time does not show its costs. */
 static bool is_uneven(const kl_since *since) {
     double least = HUGE_VAL, most = 0, cpu_s = 0;
     for (int i = 0; i < KL_SEGMENTS; i++) {
@@ -132,7 +135,7 @@ kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now
                              .quantum_s = m->quantum_s,
                              .share = m->crowded ? 1 : m->core->share, /* other ranks do not count as load */
                              .boundary_s = since->boundaries > 0 ? since->boundary_s / since->boundaries : 0};
-    if (report.iterations > 0) /* whole sweeps with their time */
+    if (report.iterations > 0) /* the time of whole iterations only */
         report.busy_s *= (double)report.iterations / since->rows;
     m->uneven |= is_uneven(since);
     report.segments = m->uneven;

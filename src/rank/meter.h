@@ -1,64 +1,63 @@
-/* Measurements of this rank's work, since its last report and in all. Private to room rank; the door
- * includes it. */
+/* Private to room rank: measurements of this rank's work, since its last report and since the start. rank.h
+ * includes this header. */
 #ifndef KL_METER_H
 #define KL_METER_H
 
 #include "measure/measure.h"
 #include "steer/steer.h"
 
-typedef struct kl_since { /* the last report */
+typedef struct kl_since { /* measurements since the last report */
     double sweeps, busy_s, moving_s;
-    double rows;            /* rows done; in a pipeline, with parts of rows */
-    double foreign;         /* rows of neighbours among these */
-    double cpu_s, cpu_rows; /* CPU time on a shared core, and the rows it was reported for */
+    double rows;            /* number of rows done; in a pipeline, with parts of rows */
+    double foreign;         /* number of these rows that belong to neighbours */
+    double cpu_s, cpu_rows; /* CPU seconds on a shared core; rows for which they were measured */
     uint64_t moved;
     double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];
     double boundary_s,
-        boundaries; /* seconds between the bodies of two blocks without waiting; number of these pairs */
+        boundaries; /* seconds between two blocks' bodies without waiting; number of these pairs */
 } kl_since;
 
-typedef struct kl_totals { /* since the loop was opened */
-    uint64_t sweeps;       /* sweeps that have ended: the number of the current sweep */
+typedef struct kl_totals { /* measurements since the loop was opened */
+    uint64_t sweeps;       /* number of sweeps that have ended, which is the number of the current sweep */
     uint64_t rounds, moves, moved;
     double elapsed_s, waited_s, moving_s;
 } kl_totals;
 
 typedef struct kl_meter {
-    const kl_core_share *core; /* this rank's share of its core; owned by the driver */
+    const kl_core_share *core; /* this rank's share of its core; the driver owns it */
     bool crowded;              /* other ranks share the core, or all cores */
     bool simulated;            /* there is no scheduler to measure */
     double opened_s;
-    bool on; /* decisions need the measurements */
+    bool on; /* measurements are needed for decisions */
     kl_since since;
     kl_totals all;
-    double given_s; /* when the body got its work */
-    bool tells_cpu; /* the driver sets the next two: CPU time used when the body gets work, and when it is
-                       done */
+    double given_s; /* time at which the body got its work */
+    bool tells_cpu; /* the driver sets the next two: CPU seconds when the body gets and ends its work */
     double given_cpu_s, cpu_s;
     bool by_pieces;     /* a sweep is given in pieces, which are timed separately */
     bool uneven;        /* times of pieces differ, here or on another rank */
-    double iteration_s; /* seconds per row of the last work */
-    double quantum_s;   /* quantum of this rank's scheduler; 0: not measured yet */
+    double iteration_s; /* seconds per row of the last piece of work */
+    double quantum_s;   /* seconds of the quantum of this rank's scheduler; 0: not measured yet */
 } kl_meter;
 
 static inline uint64_t kl_meter_sweep(const kl_meter *m) { /* number of the current or next sweep */
     return m->all.sweeps;
 }
-/* Note that the body gets work now. */
+/* Note that the body gets its work now. */
 void kl_meter_give(kl_meter *meter, double now_s);
-/* Count `rows` as done since kl_meter_give(); some may be outside `own`. */
+/* Count `rows` as done since kl_meter_give(). Some of these rows may be outside `own`. */
 void kl_meter_rows(kl_meter *meter, kl_span own, kl_span rows, double now_s);
-/* Count `rows`, perhaps a fraction, as done in busy_s. */
+/* Count `rows` rows, perhaps a fraction, as done in busy_s seconds. */
 void kl_meter_count(kl_meter *meter, double rows, double busy_s);
-/* Count time spent on moving rows. */
+/* Count spent_s seconds as spent on moving rows. */
 void kl_meter_moving(kl_meter *meter, double spent_s);
-/* Is the scheduler's quantum to be measured now? The loop has then run long enough that this costs almost
+/* Return whether the scheduler's quantum is to be measured now. After this long a run, this costs almost
  * nothing. */
 bool kl_meter_wants_quantum(kl_meter *meter, double now_s);
-void kl_meter_quantum_is(kl_meter *meter, double quantum_s); /* 0: it could not be measured */
-/* Return a report on the rows `own` and start the next. part: the part of the sweep that is done. */
+void kl_meter_quantum_is(kl_meter *meter, double quantum_s); /* 0: the quantum could not be measured */
+/* Return a report on the rows `own`, and start the next report. part: the part of the sweep that is done. */
 kl_rank_report kl_meter_report(kl_meter *meter, kl_span own, double part, double now_s);
-/* Forget what was measured with the old range of rows. */
+/* Forget the measurements made with the old range of rows. */
 void kl_meter_begin_anew(kl_meter *meter);
 
 #endif

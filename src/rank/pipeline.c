@@ -1,14 +1,14 @@
 /* Loops whose iterations depend on the previous iteration: the ranks work as a pipeline, block by block. A
- * sweep has one pass or several; rows may move between passes. */
+ * sweep has one or several passes, and rows may move between passes. */
 #include <math.h>
 
 #include "rank/rank.h"
 
 enum { MOST_PASSES = 64, FORCED_PASSES = 4 };
 
-static const double BLOCK_GAIN = 0.01; /* smaller gains do not change the block size */
+static const double BLOCK_GAIN = 0.01; /* gains below this part do not change the block size */
 static const double BOUNDARY_MOST_S =
-    1e-4; /* a boundary that took longer than this and two pings was interrupted */
+    1e-4;                             /* seconds, or longer than two pings: then a boundary was interrupted */
 static const double BOUNDARY_H = 0.5; /* weight of the old cost in the mean cost of boundaries */
 
 /* --- blocks --- */
@@ -29,7 +29,7 @@ static uint64_t block_count(const kl_rank *k) {
     return kl_blocks_count(&blocks);
 }
 
-/* Count the blocks for trying sizes. */
+/* Return the number of blocks that try sizes. */
 static uint64_t tried_count(const kl_rank *k) {
     kl_blocks blocks = blocks_of(k);
     return kl_blocks_tried(&blocks);
@@ -47,9 +47,10 @@ static double pass_done(const kl_rank *k) {
     return elements_in(k, (kl_span){k->flow.pass.lo, k->flow.done}) / elements_in(k, k->flow.pass);
 }
 
-/* --- which blocks are best --- */
+/* --- the best blocks --- */
 
-/* Until sweeps have shown the cost of blocks: a message costs more than the rank's own work for it. */
+/* Prepare the block size until sweeps have shown the cost of blocks. A message costs more than the rank's
+ * work. */
 static void prepare(kl_rank *k) {
     double bytes = 0;
     if (k->options.block > 0)
@@ -64,7 +65,7 @@ static void prepare(kl_rank *k) {
     k->flow.sizes_tried = kl_blocks_sizes(k->options.inner, k->flow.block);
 }
 
-/* All ranks pass boundaries at the pace of the slowest rank. */
+/* Learn the cost of boundaries. All ranks pass boundaries at the pace of the slowest rank. */
 static void learn(kl_rank *k) {
     double *fixed_s = &k->flow.grain.pipeline.fixed_s, most_s = 0;
     for (uint32_t r = 0; r < k->layout.ranks; r++)
@@ -82,12 +83,12 @@ static void choose_block(kl_flow *f) {
 }
 
 /* Choose a block size by the time that the slowest rank's body needs in each tried size with its present
- * rows. The total time of blocks of several sizes does not show the time of one size. */
+ * rows. A total over blocks of several sizes would not show the time of one size. */
 static kl_act compare_tries(kl_rank *k) {
     kl_flow *f = &k->flow;
     double own = (double)kl_length(kl_layout_own(&k->layout));
     f->compares = !f->compares;
-    if (!f->compares) { /* the slowest rank's times have arrived */
+    if (!f->compares) { /* the times of the slowest rank have arrived */
         choose_block(f);
         k->rounds.forecast_s = 0;
         return KL_GO_ON;
@@ -99,7 +100,7 @@ static kl_act compare_tries(kl_rank *k) {
         k, (kl_action){.act = KL_MOST, .values = f->grain.element_s, .count = f->grain.sizes, .again = true});
 }
 
-/* Prepare blocks before a sweep. */
+/* Choose the blocks of a sweep before it begins. */
 static kl_act set_block(kl_rank *k) {
     kl_flow *f = &k->flow;
     kl_loop_rounds *r = &k->rounds;
@@ -117,7 +118,7 @@ static kl_act set_block(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Keep the least of several tries: an interrupted try takes longer. */
+/* Keep the least time of several tries, because an interrupted try takes longer. */
 static void measure_try(kl_rank *k, const kl_blocks *blocks, kl_span block, double body_s) {
     kl_flow *f = &k->flow;
     kl_span try;
@@ -152,8 +153,8 @@ static void measure_boundary(kl_meter *m, const kl_flow *f, const kl_linear *lin
 
 /* --- passes --- */
 
-/* A pass takes a period, and is long enough that the last rank reports before the first rank wants the
- * answer. The blocks for trying sizes are a pass of their own. */
+/* Return the number of passes in a sweep. A pass takes a period, and lasts so long that the last rank reports
+ * before the first rank wants the answer. The blocks that try sizes are a pass of their own. */
 static uint64_t passes(const kl_rank *k) {
     const kl_loop_rounds *r = &k->rounds;
     uint64_t tried = tried_count(k), most = (block_count(k) - tried) / (2 * k->layout.ranks),
@@ -168,7 +169,7 @@ static uint64_t passes(const kl_rank *k) {
     return fit > 0 ? fit + (tried > 0) : 1;
 }
 
-/* Return the pass that begins with block `lo`. */
+/* Set the pass that begins with block `lo`. */
 static void set_pass(kl_rank *k, uint64_t lo) {
     uint64_t blocks = block_count(k), count = k->rounds.passes, tried = count > 1 ? tried_count(k) : 0;
     uint64_t others = count > 1 ? count - (tried > 0) : 1, each = (blocks - tried + others - 1) / others;
@@ -184,7 +185,7 @@ static bool has_passed(const kl_rank *k) {
     return kl_is_empty(kl_layout_own(&k->layout)) || k->flow.done == k->flow.pass.hi;
 }
 
-/* Bring halos, and move rows in stages: one stage for each bound that they cross. */
+/* Bring halos, and move rows in stages: rows cross one bound in each stage. */
 static kl_act exchange_stages(kl_rank *k) {
     static const kl_stage one[] = {kl_exchange_room, kl_exchange_post, kl_exchange_finish, NULL};
     if (!k->exchange.passing)
@@ -207,17 +208,17 @@ static kl_act begin_blocks(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* The rows around the first own row are here before its first block is given. */
+/* Begin the first pass. The rows around the first own row arrive before the first block is given. */
 static kl_act begin_passes(kl_rank *k) {
     kl_rounds_repass(&k->rounds, passes(k));
     set_pass(k, 0);
     return exchange(k);
 }
 
-/* --- between two passes: a rank gets each row with the blocks done that are done everywhere --- */
+/* --- between two passes: a rank gets each row with the blocks that are done on every rank --- */
 
 static kl_act end_pass(kl_rank *k) {
-    k->flow.done = k->flow.asked = k->flow.pass.hi; /* also on a rank without rows */
+    k->flow.done = k->flow.asked = k->flow.pass.hi; /* set on a rank without rows, too */
     return kl_rounds_hook_at_end(k);
 }
 
@@ -235,7 +236,7 @@ static kl_act use_tries(kl_rank *k) {
     return act;
 }
 
-/* Rows may leave after all their sent boundaries have arrived. */
+/* Wait until all sent boundaries have arrived, if rows are to move; only then may rows leave. */
 static kl_act await_sent_if_rows_move(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = k->exchange.moves ? KL_AWAIT : KL_GO_ON, .set = &k->flow.going});
 }
@@ -260,7 +261,7 @@ static kl_act next_pass(kl_rank *k) {
 
 /* --- next --- */
 
-/* Return the next rank with rows, downwards (−1) or upwards; −1: none. */
+/* Return the next rank with rows, downwards (way −1) or upwards (1); −1: there is no such rank. */
 static int neighbour(const kl_layout *l, int way) {
     int r = (int)l->rank + way;
     while (r >= 0 && r < (int)l->ranks && l->bounds[r] == l->bounds[r + 1])
@@ -268,8 +269,8 @@ static int neighbour(const kl_layout *l, int way) {
     return r < (int)l->ranks ? r : -1;
 }
 
-/* Pass a block of a boundary row for each array with a halo. Send the last own row's block upwards, or
- * receive the block of the row before the own rows. */
+/* Pass one block of a boundary row for each array with a halo. Send this block of the last own row upwards,
+ * or receive this block of the row below the own rows. */
 static kl_act pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
     kl_span own = kl_layout_own(&k->layout), block = block_at(k, index);
     kl_mail *mails = sends ? k->flow.sent : k->flow.wanted;
@@ -315,7 +316,7 @@ static kl_act ask_for_block(kl_rank *k) {
     return pass_block(k, false, below, k->flow.asked++);
 }
 
-/* This block's boundary may have been requested already. */
+/* Request the boundary of this block, unless it was requested already. */
 static kl_act ask_for_this_block(kl_rank *k) {
     if (has_passed(k))
         return kl_return(k);
@@ -332,7 +333,7 @@ static kl_act await_block(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = k->flow.coming.open ? KL_AWAIT : KL_GO_ON, .set = &k->flow.coming});
 }
 
-/* Request the boundary of the next block before the work begins. */
+/* Request the boundary of the next block before the body's work begins. */
 static kl_act ask_for_next_block(kl_rank *k) {
     k->flow.absent_s = k->now_s - k->flow.since_s;
     k->meter.all.waited_s += k->flow.absent_s;

@@ -1,7 +1,7 @@
 /* Loops in which each rank has one range of rows, in the order of ranks. */
 #include "rank/rank.h"
 
-static const double PIECES_FROM_S = 1e-3; /* seconds; own rows that take longer are given in pieces */
+static const double PIECES_FROM_S = 1e-3; /* own rows that take more seconds than this are given in pieces */
 
 kl_act kl_ranged_settle(kl_rank *k) {
     if (!k->exchange.refused)
@@ -34,8 +34,8 @@ static kl_act split(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* An exchange may serve several sweeps. Each sweep then also does the neighbours' rows that later sweeps
- * read. */
+/* Begin an exchange if one is due. An exchange may serve several sweeps, and each of these sweeps then also
+ * does the neighbours' rows that later sweeps read. */
 static kl_act exchange_if_due(kl_rank *k) {
     static const kl_stage exchange[] = {kl_exchange_room, kl_exchange_post, kl_ranged_settle, NULL};
     kl_exchange *x = &k->exchange;
@@ -58,7 +58,8 @@ static kl_act count_given(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* The edges follow when the exchange is complete; it is awaited when no other rows are left. */
+/* Look whether the exchange is complete; then the edges can follow. When no other rows are left, wait for the
+ * exchange. */
 static kl_act look_at_exchange(kl_rank *k) {
     if (!kl_is_empty(k->work.todo))
         return kl_look(k, &k->exchange.set);
@@ -104,7 +105,7 @@ static double part_done(const kl_rank *k) {
 
 static const kl_stage begin[] = {kl_rounds_answer, choose_pieces, exchange_if_due, split, NULL};
 static const kl_stage next[] = {count_given, kl_rounds_hook, look_at_exchange, give, NULL};
-/* A rank without rows may not have finished the exchange. */
+/* A rank without rows may not have finished the exchange before the end. */
 static const kl_stage end[] = {kl_exchange_finish, kl_rounds_hook_at_end, NULL};
 
 const kl_kind kl_ranged = {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* A sixteenth of the most that each rank may have, until more is known. */
+/* Return the block size until more is known: a row's elements over 16 times the ranks. */
 static uint64_t first_block(const kl_rank_options *o) {
     uint64_t parts = 16 * (uint64_t)o->ranks;
     return o->block > 0 ? o->block : (o->inner + parts - 1) / parts;

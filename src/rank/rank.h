@@ -31,52 +31,52 @@
 /* The calls that the program makes in each sweep. */
 typedef enum kl_loop_call { KL_LOOP_BEGIN, KL_LOOP_NEXT, KL_LOOP_END, KL_LOOP_CALLS } kl_loop_call;
 
-/* The operations in which kinds of loops differ. Those marked NULL may be missing. */
+/* The operations in which kinds of loops differ. Operations marked NULL may be missing. */
 typedef struct kl_kind {
-    bool anywhere;                             /* a rank's rows are several ranges, in any order of ranks */
+    bool anywhere;                             /* a rank has several ranges of rows, in any order of ranks */
     bool buffers;                              /* a rank may be a sweep ahead of the next ranks */
     const kl_stage *stages[KL_LOOP_CALLS];     /* each list ends with NULL */
-    void (*prepare)(kl_rank *rank);            /* Messages are measured: prepare choices. NULL */
-    void (*learn)(kl_rank *rank);              /* A decision is about to be made from rounds.all. NULL */
-    bool (*is_done)(const kl_rank *rank);      /* Is this rank done with the sweep? */
-    double (*sweep_done)(const kl_rank *rank); /* the part of the sweep that this rank has done, 0 … 1 */
-    double (*pass_done)(const kl_rank *rank);  /* likewise of the pass */
+    void (*prepare)(kl_rank *rank);            /* Prepare choices, after messages were measured. NULL */
+    void (*learn)(kl_rank *rank);              /* Learn before a decision is made from rounds.all. NULL */
+    bool (*is_done)(const kl_rank *rank);      /* Return whether this rank is done with the sweep. */
+    double (*sweep_done)(const kl_rank *rank); /* part of the sweep that this rank has done, 0 … 1 */
+    double (*pass_done)(const kl_rank *rank);  /* part of the pass that this rank has done, 0 … 1 */
 } kl_kind;
 
 extern const kl_kind kl_ranged, kl_pipelined, kl_scattered;
 
-typedef struct kl_work { /* a sweep's work in loops with one range for each rank */
+typedef struct kl_work { /* work of a sweep, in loops with one range for each rank */
     kl_span all;         /* rows to do, including rows of neighbours */
-    kl_span todo;        /* rows to be given to the body now */
-    kl_span edges[2];    /* rows to do once the exchange is complete */
-    kl_span given;       /* rows that the body has; empty: none */
-    uint64_t done;       /* rows done */
+    kl_span todo;        /* rows that the body can get now */
+    kl_span edges[2];    /* rows that the body can get once the exchange is complete */
+    kl_span given;       /* rows that the body has; empty: no rows */
+    uint64_t done;       /* number of rows done */
 } kl_work;
 
 typedef struct kl_flow {  /* work of a pipeline */
-    uint64_t block;       /* elements of a block */
-    uint64_t done, asked; /* blocks that are done; blocks whose boundaries are requested */
+    uint64_t block;       /* number of elements in a block */
+    uint64_t done, asked; /* number of blocks done, and of blocks whose boundaries were requested */
     kl_span pass;         /* blocks of the current pass */
     bool in_block;
-    double body_over_s;       /* when the body was last done */
-    double since_s, absent_s; /* when the wait for the next boundary began; its length */
+    double body_over_s;       /* time at which the body was last done */
+    double since_s, absent_s; /* time at which the wait for the next boundary began; seconds of this wait */
     kl_grain grain;
-    uint32_t sizes_tried;     /* block sizes tried in the first sweep */
+    uint32_t sizes_tried;     /* number of block sizes tried in the first sweep */
     double try_s;             /* seconds of the current try */
-    double tried_s[KL_SIZES]; /* this rank's least seconds per element of a row */
+    double tried_s[KL_SIZES]; /* tried_s[k]: this rank's least seconds per element of a row */
     bool compares;            /* the ranks are comparing their tries */
     kl_set coming, going;     /* boundaries of blocks */
-    kl_mail *sent, *wanted;   /* [array_count] boundaries of a block */
+    kl_mail *sent, *wanted;   /* [array_count]: boundaries of a block */
 } kl_flow;
 
 typedef struct kl_rank_options {
     uint64_t iterations;
     uint32_t rank, ranks;
-    uint64_t inner, block; /* in a pipeline: elements of a row, and of a block; 0: chosen */
-    bool fixed;            /* nothing moves */
+    uint64_t inner, block; /* in a pipeline: elements of a row, and of a block; block 0: Kilter chooses */
+    bool fixed;            /* no rows move */
 } kl_rank_options;
 
-enum { KL_CALLS_DEEP = 4 }; /* most nested lists of stages */
+enum { KL_CALLS_DEEP = 4 }; /* greatest depth of nested lists of stages */
 
 struct kl_rank {
     kl_rank_options options;
@@ -87,28 +87,28 @@ struct kl_rank {
     kl_loop_rounds rounds;
     kl_work work;
     kl_flow flow;
-    struct kl_scatter *scatter;           /* in a scattered loop only */
+    struct kl_scatter *scatter;           /* data of a scattered loop; otherwise NULL */
     double now_s;                         /* time last set by the driver */
     kl_action action;                     /* the last action */
-    const kl_stage *stage[KL_CALLS_DEEP]; /* the next stage of each list */
+    const kl_stage *stage[KL_CALLS_DEEP]; /* stage[k]: the next stage of list k */
     int deep;
 };
 
-/* Begin with equal shares. The struct must not move afterwards. false: no memory; kl_rank_free() is needed
- * then, too. */
+/* Begin with equal shares. The struct must not move afterwards. false: no memory; call kl_rank_free() even
+ * then. */
 bool kl_rank_init(kl_rank *rank, const kl_kind *kind, const kl_rank_options *options);
 void kl_rank_free(kl_rank *rank);
-/* Make room for one more array, which kl_layout_add() adds. false: no memory */
+/* Make room for one more array, which kl_layout_add() then adds. false: memory ran out */
 bool kl_rank_grow(kl_rank *rank);
 void kl_rank_call(kl_rank *rank, kl_loop_call call);
-/* Return the next action. now_s: a time not before the end of the last action */
+/* Return the next action. now_s: the time, not before the end of the last action */
 const kl_action *kl_rank_act(kl_rank *rank, double now_s);
-void kl_rank_end_sweep(kl_rank *rank, double took_s); /* Call this after KL_LOOP_END has returned. */
+void kl_rank_end_sweep(kl_rank *rank, double took_s); /* call this after KL_LOOP_END has returned */
 
-/* Get the nth range of own rows between two sweeps. false: there are fewer */
+/* Get range number `nth` of the own rows between two sweeps. false: there are fewer ranges */
 bool kl_rank_own(const kl_rank *rank, size_t nth, kl_span *range);
 
-/* Private to room rank: for stages. */
+/* Private to room rank: functions for stages. */
 static inline kl_act kl_ask(kl_rank *rank, kl_action action) {
     rank->action = action;
     return action.act;
@@ -125,12 +125,12 @@ static inline kl_act kl_give(kl_rank *rank, kl_given given) {
 static inline kl_act kl_look(kl_rank *rank, kl_set *set) {
     return set->open ? kl_ask(rank, (kl_action){.act = KL_LOOK, .set = set}) : KL_GO_ON;
 }
-/* Do these stages first; then go on, or repeat the present stage. */
+/* Do these stages first; then continue with the next stage, or repeat the present one. */
 kl_act kl_rank_do(kl_rank *rank, const kl_stage *stages);
 kl_act kl_rank_do_and_repeat(kl_rank *rank, const kl_stage *stages);
-kl_act kl_ranged_settle(kl_rank *rank); /* Tell the steer if the last exchange could not move rows. */
+kl_act kl_ranged_settle(kl_rank *rank); /* tell the steer if the last exchange could not move rows */
 /* scatter.c */
-bool kl_scatter_init(kl_rank *rank); /* false: no memory */
+bool kl_scatter_init(kl_rank *rank); /* false: memory ran out */
 void kl_scatter_free(struct kl_scatter *scatter);
 bool kl_scatter_own(const struct kl_scatter *scatter, size_t nth, kl_span *range);
 

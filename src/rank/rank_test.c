@@ -1,5 +1,5 @@
-/* All ranks of a loop in virtual time: their speeds change, messages take time, memory runs out. Each row
- * must be done once in each sweep on some rank, and get the value of the sequential program. */
+/* Run all ranks of a loop in virtual time. Their speeds change, messages take time, and memory runs out. Each
+ * row must be done once in each sweep on some rank, and get the value of the sequential program. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,19 +21,19 @@ typedef enum loop_kind { RANGED, DEEP, PIPELINED, SCATTERED, KINDS } loop_kind;
 
 typedef struct scene {
     loop_kind kind;
-    uint64_t n, inner; /* inner: 1 if it is no pipeline */
+    uint64_t n, inner; /* inner: elements of a row in a pipeline, otherwise 1 */
     uint32_t ranks;
     int sweeps;
-    double row_s;   /* at speed 1 */
+    double row_s;   /* seconds of a row at speed 1 */
     double slow;    /* speed of the last rank in slow times */
-    double swing_s; /* seconds of slow times, and of the fast times between them; 0: always slow */
-    double share;   /* share of its core that rank 0 gets */
+    double swing_s; /* seconds of slow times, and of the fast times in between; 0: always slow */
+    double share;   /* part of its core that rank 0 gets */
     bool fixed, forced;
     uint64_t seed;
     uint64_t refuses; /* number of the request for memory that fails on one rank; 0: none fails */
 } scene;
 
-typedef struct posted { /* a message, or a receive that waits for one */
+typedef struct posted { /* a message, or a receive that waits for a message */
     uint8_t *data;
     size_t bytes;
     int from, to, tag;
@@ -48,13 +48,13 @@ typedef struct mailbox {
     size_t count;
 } mailbox;
 
-struct kl_requests { /* what this driver knows of a set */
+struct kl_requests { /* a set of messages, as this driver knows it */
     double arrives_s;
     size_t open; /* messages that have not arrived */
 };
 
-typedef struct meeting { /* collective operation; the last two are kept, because ranks may not have read the
-                            older */
+typedef struct meeting { /* a collective operation; the last two are kept, because some ranks may not have
+                            read the older one */
     uint8_t data[MOST][2 * sizeof(kl_rank_report)];
     double at_s;
     uint32_t entered;
@@ -71,9 +71,9 @@ typedef struct actor {
     double now_s;
     int sweep;
     double began_s;
-    uint64_t *cells[2]; /* [n · inner] two arrays, of which rows that are not here are poisoned */
-    uint64_t shares, meetings, rooms; /* so far */
-    void *shared;                     /* destination of the reports; NULL: none are on their way */
+    uint64_t *cells[2];               /* two arrays [n · inner], in which rows of other ranks are poisoned */
+    uint64_t shares, meetings, rooms; /* number of operations so far */
+    void *shared;                     /* destination of the reports; NULL: no reports are on their way */
     size_t shared_bytes;
 } actor;
 
@@ -82,7 +82,7 @@ typedef struct world {
     actor actors[MOST];
     mailbox sent, wanted;
     meeting shares[TRUE_RANKS], meetings[TRUE_RANKS];
-    uint8_t *times_done; /* [n · inner] in each sweep */
+    uint8_t *times_done; /* [n · inner]: number of times that each element was done in this sweep */
 } world;
 
 /* --- the program --- */
@@ -91,7 +91,8 @@ static uint64_t *cell(const actor *a, int array, uint64_t row, uint64_t element,
     return &a->cells[array][row * inner + element];
 }
 
-/* Compute a row from its neighbours in the last sweep; in a pipeline, from the previous row in this sweep. */
+/* Compute a row from its neighbours in the last sweep. In a pipeline, compute the row from the previous row
+ * in this sweep. */
 static uint64_t next_value(const scene *s, const uint64_t *last, const uint64_t *this, uint64_t row,
                            uint64_t element) {
     uint64_t at = row * s->inner + element, value = last[at];
@@ -162,7 +163,7 @@ static posted *put(mailbox *box, posted p) {
     while (box->count > 0 && box->at[box->count - 1].used)
         box->count--;
     for (size_t i = 0; i < box->count && box->count == MAILS; i++)
-        if (box->at[i].used) { /* the others keep their order */
+        if (box->at[i].used) { /* the other messages keep their order */
             memmove(&box->at[i], &box->at[i + 1], (box->count - i - 1) * sizeof p);
             box->count--;
         }
@@ -176,7 +177,7 @@ static void close_one(kl_set *set, double at_s) {
     set->requests->open--;
 }
 
-/* Check that the sender has not changed its rows meanwhile. */
+/* Deliver a message, and check that its sender has not changed the rows since sending. */
 static void deliver(posted *message, posted *place) {
     assert_int_equal(message->bytes, place->bytes);
     assert_true(hash_of(message) == message->hash);
@@ -224,7 +225,7 @@ static void share(world *w, uint32_t r) {
     a->shared_bytes = a->action.bytes;
 }
 
-/* Return when the messages of the set are complete; HUGE_VAL: unknown. */
+/* Return the time at which all messages of the set are complete; HUGE_VAL: not known. */
 static double complete_s(const world *w, uint32_t r, const kl_set *set) {
     const actor *a = &w->actors[r];
     const meeting *m = &w->shares[(a->shares - 1) % TRUE_RANKS];
@@ -246,7 +247,7 @@ static void close_set(world *w, uint32_t r, kl_set *set) {
     a->shared = NULL;
 }
 
-/* --- a driver that has all ranks --- */
+/* --- a driver of all ranks --- */
 
 static void poison(const world *w, actor *a) {
     const kl_layout *l = &a->rank.layout;
@@ -257,7 +258,7 @@ static void poison(const world *w, actor *a) {
             memset(cell(a, i, row, 0, w->scene->inner), POISON, w->scene->inner * sizeof(uint64_t));
 }
 
-/* Get memory for rows, which may fail. */
+/* Get memory for rows. This may fail. */
 static bool has_room(const world *w, actor *a, uint32_t r) {
     uint64_t every = w->scene->refuses;
     return every == 0 || ++a->rooms % every > 0 || r != a->rooms % w->scene->ranks;
@@ -334,7 +335,7 @@ static bool is_in(const kl_ranges *ranges, kl_span rows) {
     return false;
 }
 
-/* Memory has pages of several rows. */
+/* Drop memory in pages, which have several rows. */
 static void drop(const world *w, actor *a) {
     for (uint64_t lo = 0; lo < w->scene->n; lo += PAGE) {
         kl_span page = {lo, lo + PAGE < w->scene->n ? lo + PAGE : w->scene->n};
@@ -409,7 +410,7 @@ static void carry_out(world *w, uint32_t r) {
     }
 }
 
-/* Return when the actor can continue; HUGE_VAL: only after others. */
+/* Return the time at which the actor can continue; HUGE_VAL: it waits for other actors. */
 static double ready_s(const world *w, uint32_t r) {
     const actor *a = &w->actors[r];
     const meeting *m = &w->meetings[(a->meetings - 1) % TRUE_RANKS];
@@ -423,7 +424,8 @@ static double ready_s(const world *w, uint32_t r) {
     return fmax(at_s, a->now_s);
 }
 
-/* Let the actor act that can continue first. As messages take time, no later message can reach it before. */
+/* Let the actor that can continue first do one action. Messages take time, so no later message can reach this
+ * actor earlier. */
 static bool step(world *w) {
     uint32_t first = 0;
     for (uint32_t r = 1; r < w->scene->ranks; r++)
@@ -454,7 +456,8 @@ static void open_actor(const scene *s, actor *a, uint32_t r) {
                                .inner = pipeline ? s->inner : 0,
                                .fixed = s->fixed};
     const kl_messages messages = {2 * LATENCY_S, {LATENCY_S, 1e-9}, 0.01};
-    bool scattered = s->kind == SCATTERED && !s->fixed && s->ranks > 1; /* as in room loop */
+    bool scattered =
+        s->kind == SCATTERED && !s->fixed && s->ranks > 1; /* room loop uses the same condition */
     const kl_kind *kind = pipeline ? &kl_pipelined : scattered ? &kl_scattered : &kl_ranged;
     assert_true(kl_rank_init(&a->rank, kind, &o));
     a->core = (kl_core_share){.share = r == 0 ? s->share : 1};
@@ -508,14 +511,14 @@ static void check(const world *w) {
 
 typedef struct outcome {
     double elapsed_s;
-    uint64_t moves, last; /* moves: as counted by the loop; last: rows of the last rank at the end */
-    kl_totals all;        /* of rank 0 */
+    uint64_t moves, last; /* moves: number that the loop counted; last: rows of the last rank at the end */
+    kl_totals all;        /* totals of rank 0 */
     uint64_t depth;
 } outcome;
 
 static void close_world(world *w) {
     for (size_t i = 0; i < w->sent.count; i++)
-        assert_true(w->sent.at[i].used); /* nobody sends what nobody wants */
+        assert_true(w->sent.at[i].used); /* every message sent was received */
     for (uint32_t r = 0; r < w->scene->ranks; r++) {
         kl_rank *k = &w->actors[r].rank;
         kl_set *sets[] = {&k->rounds.set, &k->exchange.set, &k->flow.coming, &k->flow.going};
@@ -636,7 +639,7 @@ static void a_rank_without_memory_leaves_rows_where_they_are(void **state) {
             }
 }
 
-/* Short sweeps on a shared core: one exchange serves several sweeps. */
+/* With short sweeps on a shared core, one exchange serves several sweeps. */
 static void a_deep_loop_on_a_shared_core_exchanges_less_often(void **state) {
     (void)state;
     scene s = scene_of(DEEP);
@@ -647,7 +650,7 @@ static void a_deep_loop_on_a_shared_core_exchanges_less_often(void **state) {
     run(&s);
 }
 
-/* All ranks make the same decisions, so a second run is the same to the bit. */
+/* All ranks make the same decisions, so a second run has the same results to the bit. */
 static void two_runs_are_the_same(void **state) {
     (void)state;
     for (loop_kind kind = 0; kind < KINDS; kind++) {

@@ -17,7 +17,8 @@ void kl_rounds_free(kl_loop_rounds *r) {
     kl_steer_free(r->steer);
 }
 
-/* Decide only with several ranks, if the program has not fixed all settings. */
+/* Return whether the rank makes decisions: there are several ranks, and the program has not fixed all
+ * settings. */
 bool kl_rounds_wanted(const kl_rank *k) {
     bool chooses = !k->options.fixed || (k->kind->prepare && k->options.block == 0);
     return k->layout.ranks > 1 && !k->rounds.forced && chooses;
@@ -50,7 +51,7 @@ static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
 
 bool kl_rounds_open(kl_rank *k, const kl_messages *messages) {
     kl_loop_rounds *r = &k->rounds;
-    memset(r->heard, 0, k->layout.ranks * sizeof *r->heard); /* the timing of messages has written here */
+    memset(r->heard, 0, k->layout.ranks * sizeof *r->heard); /* timing of messages has written into `heard` */
     r->interact_s = messages->interact_s;
     r->link = messages->link;
     r->period_s = kl_period_of(r->interact_s, 0, messages->quantum_s).target_s;
@@ -91,7 +92,7 @@ kl_act kl_rounds_hook_at_end(kl_rank *k) {
 
 /* --- answers --- */
 
-/* Choose random bounds: sometimes a rank has no rows or all rows, or a bound stays. A deep loop gets a random
+/* Choose random bounds. Sometimes a rank has no rows or all rows, or a bound stays. A deep loop gets a random
  * depth, but not before each sweep, so that some halos are used up. */
 static void force(kl_rank *k) {
     const uint64_t *bounds = k->layout.bounds;
@@ -132,8 +133,8 @@ static void follow(kl_rank *k, const kl_steer_plan *plan) {
     kl_meter_begin_anew(&k->meter);
 }
 
-/* Set the next report to the time left_s from now, or sooner if reports cost little. As the next passes may
- * take longer, it comes after at most half as many passes as there were so far. */
+/* Choose the pass of the next report: left_s seconds from now, or sooner if reports cost little. The next
+ * passes may take longer, so the report comes after at most half as many passes as there were so far. */
 static void set_next(kl_loop_rounds *r, uint32_t ranks, double left_s, const kl_steer_plan *plan) {
     const kl_rank_report *first = &r->heard[kl_steer_clock(ranks, r->heard)];
     double passed_s = first->elapsed_s - r->heard_s;
@@ -227,8 +228,7 @@ static kl_act decide(kl_rank *k) {
 static kl_act act_on_reports(kl_rank *k) {
     kl_loop_rounds *r = &k->rounds;
     kl_act action = KL_GO_ON;
-    /* A rank whose iterations differ reports that at once. In the next round all ranks report their segments.
-     */
+    /* A rank whose iterations differ reports this at once. In the next round all ranks report segments. */
     kl_rounds_spread(r->heard, kl_rounds_report_bytes(r), sizeof *r->heard, k->layout.ranks);
     for (uint32_t i = 0; i < k->layout.ranks && !r->whole; i++)
         memset(r->heard[i].segments_s, 0, sizeof r->heard[i].segments_s);
@@ -241,7 +241,7 @@ static kl_act act_on_reports(kl_rank *k) {
         action = decide(k);
     else
         set_next(r, k->layout.ranks, left_s, NULL);
-    /* Wait for the answer at the next exchange, where ranks wait for each other anyway. */
+    /* The answer is awaited at the next exchange, because ranks wait for each other there in any case. */
     uint64_t next = r->passed + (k->exchange.moves || k->exchange.deepened ? 0 : k->exchange.ahead);
     if (r->due < next)
         r->due = next;

@@ -1,6 +1,7 @@
-/* Rounds of reports, and the decisions made from them. Private to room rank; the door includes it.
- * In a pass that is the same for all, each rank posts a report when half of its rows are done, and continues.
- * From all reports each rank computes the same answer, which takes effect before a later pass. */
+/* Private to room rank: rounds of reports, and the decisions made from these reports. rank.h includes this
+ * header. All ranks agree on a pass in which each rank posts a report when half of its rows are done, and
+ * then continues. From all reports, each rank computes the same answer, which takes effect before a later
+ * pass. */
 #ifndef KL_ROUNDS_H
 #define KL_ROUNDS_H
 
@@ -9,28 +10,28 @@
 
 typedef struct kl_loop_rounds {
     kl_steer *steer; /* NULL: there is nothing to decide */
-    uint64_t passed; /* passes so far; a pass is a part of a sweep (in most loops all of it), and rows may
-                        move between passes */
-    uint64_t passes; /* passes of a sweep */
-    uint64_t at;     /* pass in which the next report is made */
-    uint64_t due;    /* pass before which its answer is awaited */
-    bool reported;   /* a report is made, and its answer is not read yet */
-    bool whole;      /* reports include segments, because some iterations differ by the last reports */
+    uint64_t passed; /* passes so far; a pass is a sweep or a part of a sweep; rows may move in between */
+    uint64_t passes; /* number of passes in a sweep */
+    uint64_t at;     /* number of the pass in which the next report is made */
+    uint64_t due;    /* number of the pass before which the answer to this report is awaited */
+    bool reported;   /* a report was made, and the answer was not read yet */
+    bool whole;      /* reports include segments, because iterations differed in the last reports */
     bool adds_up;    /* the next report probably comes before a decision is due */
     kl_set set;      /* messages of the reports */
-    bool awaited;    /* the rank has waited for the answer since awaited_s */
+    bool awaited;    /* the rank has been waiting for the answer since awaited_s */
     double awaited_s;
-    kl_rank_report mine, *heard, *all; /* heard: of this round; all: sums since the last decision */
-    bool decided;                      /* a decision was made from `all`, which is to be cleared */
-    kl_steer_plan plan;                /* the last plan */
-    double heard_s, asked_s;           /* kl_steer_clock() at the last report, and at the last decision */
-    kl_linear link;                    /* cost of a message between neighbours, by bytes */
+    kl_rank_report mine, *heard,
+        *all;                /* heard: reports of this round; all: sums of reports since the last decision */
+    bool decided;            /* a decision was made from `all`, whose sums must be cleared */
+    kl_steer_plan plan;      /* the last plan */
+    double heard_s, asked_s; /* times of the last report and of the last decision, by kl_steer_clock() */
+    kl_linear link;          /* cost of a message between neighbours, by bytes */
     double interact_s, period_s;
-    double sweep_s;    /* mean seconds of the last sweeps, by kl_steer_clock(); 0: unknown */
-    double forecast_s; /* forecast seconds of the body in a sweep; 0: nothing new */
+    double sweep_s;    /* mean seconds of the last sweeps, by kl_steer_clock(); 0: not known */
+    double forecast_s; /* forecast seconds of the body in a sweep; 0: no new forecast */
     bool forced;       /* for tests: rows move at every opportunity, to places chosen by `seed` */
     uint64_t seed;
-    uint64_t refused; /* moves refused because a rank had no memory */
+    uint64_t refused; /* number of moves refused because a rank had no memory */
     char decision[2 * KL_REASON_BYTES];
 } kl_loop_rounds;
 
@@ -38,31 +39,31 @@ typedef struct kl_loop_rounds {
 typedef struct kl_messages {
     double interact_s; /* seconds of one round of reports */
     kl_linear link;
-    double quantum_s; /* scheduler quantum, until a report has one */
+    double quantum_s; /* seconds of the scheduler's quantum, until a report has a measured one */
 } kl_messages;
 
 void kl_rounds_free(kl_loop_rounds *rounds);
-bool kl_rounds_wanted(const kl_rank *rank);                     /* Is there anything to decide? */
-bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* false: no memory */
-/* Prepare rounds before the first sweep. false: no memory */
+bool kl_rounds_wanted(const kl_rank *rank);                     /* is there anything to decide? */
+bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* false: memory ran out */
+/* Prepare rounds before the first sweep. false: memory ran out */
 bool kl_rounds_open(kl_rank *rank, const kl_messages *messages);
 size_t kl_rounds_report_bytes(const kl_loop_rounds *rounds); /* bytes of a report in a message */
 /* Begin a sweep with `passes` passes. Delays counted in passes are rescaled to keep their duration. */
 void kl_rounds_repass(kl_loop_rounds *rounds, uint64_t passes);
-/* Before a pass: read the answer to the last report if it is due. */
+/* Read the answer to the last report before a pass, if the answer is due. */
 kl_act kl_rounds_answer(kl_rank *rank);
-/* In a pass, and at its end: report if it is time. */
+/* Make a report within a pass, or at its end, if a report is due. */
 kl_act kl_rounds_hook(kl_rank *rank);
 kl_act kl_rounds_hook_at_end(kl_rank *rank);
 
-/* Scattered loops have their own rounds and use the functions below, too. */
-/* Spread adjacent reports of `bytes` so that they begin `apart` bytes from each other. */
+/* Functions that are also for scattered loops, which have rounds of their own. */
+/* Move adjacent reports of `bytes` bytes apart, so that they begin at intervals of `apart` bytes. */
 void kl_rounds_spread(void *all, size_t bytes, size_t apart, uint32_t ranks);
-/* Add the reports of all ranks, `apart` bytes from each other, to rounds->all. */
+/* Add the reports of all ranks, which begin at intervals of `apart` bytes, to rounds->all. */
 void kl_rounds_add(kl_loop_rounds *rounds, const kl_rank_report *first, size_t apart, uint32_t ranks);
-/* Let the steer make rounds->plan from rounds->all. false: no memory */
+/* Let the steer make rounds->plan from rounds->all. false: memory ran out */
 bool kl_rounds_decide(kl_rank *rank);
-void kl_rounds_note(kl_loop_rounds *rounds); /* Note that the plan is in force. */
+void kl_rounds_note(kl_loop_rounds *rounds); /* note that the plan is in force */
 /* Note that a move was refused because a rank had no memory. */
 kl_act kl_rounds_refused(kl_rank *rank, const char *reason);
 

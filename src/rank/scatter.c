@@ -1,11 +1,11 @@
-/* Loops whose iterations may be on any rank: rows move during a sweep, those not done first.
+/* Loops whose iterations may be on any rank. Rows move during a sweep, and rows that are not done move first.
  * A rank makes its next report when it has the answer to its last report, and has then worked for a period or
- * has no work. From the same reports all ranks make the same plan: how many rows go from which rank to which
- * rank.
+ * has no work. From the same reports all ranks make the same plan, which gives the number of rows for each
+ * pair of ranks.
  *
  *     from                            to
- *     LIST: which rows, which done ──▶
- *                                  ◀── ANSWER: there is room, or not
+ *     LIST: ranges, done or not    ──▶
+ *                                  ◀── ANSWER: memory for the rows, or none
  *     ROWS, array by array         ──▶
  * A row that is done stays done in this sweep, wherever it goes. When the reports say that all rows are done,
  * the sweep ends on all ranks. Sweeps that end before a period has passed are quiet: they have no reports, so
@@ -16,8 +16,8 @@
 #include "rank/rank.h"
 
 enum {
-    LISTED = 32, /* most ranges in a transfer */
-    TAGS = 8,    /* tags of a transfer; those of TAG_ROUNDS rounds stay within 32767, which every MPI has */
+    LISTED = 32, /* most ranges in one transfer */
+    TAGS = 8, /* tags of a transfer; over TAG_ROUNDS rounds they stay within 32767, the least limit of MPIs */
     TAG_ROUNDS = 4000,
 };
 
@@ -32,12 +32,12 @@ typedef struct list {
 } list;
 
 typedef enum stage {
-    LIST,    /* the list is on its way here */
-    ROOM,    /* is there memory for its rows? */
-    REFUSED, /* there is none: free what was allocated */
-    ANSWER,  /* the answer is on its way here */
+    LIST,    /* the list is on its way to this rank */
+    ROOM,    /* the driver is getting memory for the list's rows */
+    REFUSED, /* there is no memory: free what was allocated */
+    ANSWER,  /* the answer is on its way to this rank */
     ROWS,    /* the rows are on their way */
-    GIVEN,   /* the rows have left, and so has their memory */
+    GIVEN,   /* the rows have left, and their memory was freed */
 } stage;
 
 typedef struct transfer {
@@ -52,35 +52,35 @@ typedef struct transfer {
 } transfer;
 
 typedef struct report {
-    uint64_t done, rows; /* rows of this rank that are done in this sweep; all its rows */
-    uint64_t todo;       /* rows to do in this sweep */
-    uint64_t refused;    /* transfers from this rank refused since the last report */
-    kl_rank_report rank; /* without segments, which are not sent */
+    uint64_t done, rows; /* number of this rank's rows that are done in this sweep; number of all its rows */
+    uint64_t todo;       /* number of rows to do in this sweep */
+    uint64_t refused;    /* number of this rank's transfers that were refused since the last report */
+    kl_rank_report rank; /* report without segments, which are not sent */
 } report;
 enum { REPORT_BYTES = offsetof(report, rank.segments_s) };
 
 struct kl_scatter {
     kl_ranges todo, done;
     report mine, *all;
-    uint64_t *left; /* [ranks] rows left in this sweep */
+    uint64_t *left; /* left[ranks]: number of rows left in this sweep */
     bool reported, heard, over;
-    bool quiet;     /* no reports in this sweep */
+    bool quiet;     /* this sweep has no reports */
     bool committed; /* the last move followed the steer's shares, not the rest of a sweep */
     double reported_s;
-    double over_s;            /* rank 0's clock at the last sweep's end that all ranks know … */
-    uint64_t ended;           /* … and sweeps that had ended then */
-    uint64_t rounds, refused; /* refused: transfers to be reported */
-    uint64_t refusals;        /* reported by any rank, without reaction yet */
-    const kl_transfer *plan;  /* transfers to be made now */
-    size_t planned, carried;  /* number of transfers, and of those that have begun */
+    double over_s;  /* time, by rank 0's clock, of the last end of a sweep that all ranks know … */
+    uint64_t ended; /* … and number of sweeps that had ended at that time */
+    uint64_t rounds, refused; /* refused: number of refused transfers that the next report gives */
+    uint64_t refusals;        /* number of refusals that were reported, and not reacted to yet */
+    const kl_transfer *plan;  /* transfers that are to be made now */
+    size_t planned, carried;  /* number of these transfers, and of those that have begun */
     kl_transfer forced;
-    transfer *transfers;         /* in the order of planning */
+    transfer *transfers;         /* transfers in the order of planning */
     transfer **place;            /* the next transfer to look at */
-    bool looked;                 /* its messages were looked at */
+    bool looked;                 /* messages of this transfer were looked at */
     transfer *spent;             /* a complete transfer that the driver has forgotten */
-    double looking_s, waiting_s; /* when looking and waiting began */
+    double looking_s, waiting_s; /* times at which looking and waiting began */
     kl_ranges gone, kept;        /* arguments of the last action */
-    kl_mail *mails;              /* likewise */
+    kl_mail *mails;              /* messages of the last action */
     size_t mail_capacity;
 };
 
@@ -163,7 +163,7 @@ static uint64_t bytes_of(const kl_layout *l, const list *of) {
 
 /* --- memory --- */
 
-/* Request memory for the rows, in addition to the memory for rows that are on their way. */
+/* Request memory for the rows of a transfer, in addition to the memory for rows on their way. */
 static kl_action take_pages(kl_rank *k, transfer *t) {
     struct kl_scatter *s = k->scatter;
     uint64_t bytes = bytes_of(&k->layout, &t->list);
@@ -177,7 +177,7 @@ static kl_action take_pages(kl_rank *k, transfer *t) {
     return (kl_action){.act = KL_TAKE, .ranges = &s->gone, .bytes = bytes, .all = &t->granted, .again = true};
 }
 
-/* Free memory that holds only the transfer's rows. Own rows and rows on their way stay. */
+/* Free memory that holds only rows of this transfer. Own rows and rows on their way stay. */
 static kl_action give_pages(kl_rank *k, transfer *gone, stage then) {
     struct kl_scatter *s = k->scatter;
     s->gone.count = s->kept.count = 0;
@@ -193,7 +193,7 @@ static kl_action give_pages(kl_rank *k, transfer *gone, stage then) {
 
 /* --- transfers --- */
 
-/* Address a message of the transfer. */
+/* Return the mail for a message of the transfer. */
 static kl_mail mail_of(const transfer *t, int tag, void *data, size_t bytes) {
     return (kl_mail){.data = data, .bytes = bytes, .peer = t->peer, .tag = t->tags + tag};
 }
@@ -218,7 +218,7 @@ static bool have_mails(struct kl_scatter *s, size_t count) {
     return true;
 }
 
-/* In one round there is at most one transfer from a rank to another. */
+/* Add a transfer. In one round there is at most one transfer from a rank to another rank. */
 static transfer *add_transfer(struct kl_scatter *s, uint32_t peer, bool sends) {
     transfer *t = have_mails(s, 2) ? calloc(1, sizeof *t) : NULL, **last = &s->transfers;
     if (!t)
@@ -250,7 +250,7 @@ static kl_action await_list(struct kl_scatter *s, uint32_t from) {
     return post(s, t, 1, 1);
 }
 
-/* Post the transfer's rows; the first mail is reserved for an answer. */
+/* Post the transfer's rows. The first mail is reserved for an answer. */
 static kl_action pass_rows(kl_rank *k, transfer *t) {
     struct kl_scatter *s = k->scatter;
     size_t count = k->layout.array_count * t->list.count, at = 0;
@@ -269,8 +269,8 @@ static kl_action pass_rows(kl_rank *k, transfer *t) {
     return post(s, t, t->sends ? 0 : count, at);
 }
 
-/* Take refused rows back: this rank reports them and the refusal, and the next decision waits for that
- * report. */
+/* Pass the rows on if the receiver has memory. Otherwise take the refused rows back. This rank reports the
+ * rows and the refusal, and the next decision waits for this report. */
 static kl_action hear_answer(kl_rank *k, transfer *t) {
     if (t->granted)
         return pass_rows(k, t);
@@ -305,7 +305,7 @@ static kl_action complete(kl_rank *k, transfer *t) {
     return put_back(k->scatter, &t->list) ? forget(k->scatter, t) : NO_MEMORY;
 }
 
-/* Do a transfer's next step; none of its messages is on its way. */
+/* Do the next step of a transfer, none of whose messages is on its way. */
 static kl_action go_on(kl_rank *k, transfer *t) {
     switch (t->stage) {
     case LIST:
@@ -331,7 +331,7 @@ static kl_act begin_look(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Look at a transfer's messages and act if they are complete; then take the next transfer. */
+/* Look at the messages of a transfer, and act if they are complete; then go to the next transfer. */
 static kl_act look_at_transfer(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     transfer *t = *s->place;
@@ -397,7 +397,7 @@ static void plan(kl_rank *k, const kl_transfer *transfers, size_t count) {
         k->meter.all.moved += transfers[i].count;
 }
 
-/* Plan random transfers, sometimes of more rows than there are. */
+/* Plan random transfers, sometimes of more rows than exist. */
 static void force(kl_rank *k) {
     uint32_t ranks = k->layout.ranks;
     uint64_t seed = kl_mix64(k->rounds.seed + k->scatter->rounds);
@@ -408,7 +408,7 @@ static void force(kl_rank *k) {
     plan(k, &k->scatter->forced, t.count > 0);
 }
 
-/* Has a period passed without rows on their way, so that each row is on a rank? */
+/* Return whether a period has passed, and no rows are on their way, so that each row is on a rank. */
 static bool is_time(kl_rank *k) {
     uint64_t rows = 0;
     for (uint32_t r = 0; r < k->layout.ranks; r++)
@@ -417,7 +417,7 @@ static bool is_time(kl_rank *k) {
            k->rounds.all[0].elapsed_s - k->rounds.asked_s >= k->rounds.period_s;
 }
 
-/* Tell the steer the rows that the ranks report: some transfers may have been refused. */
+/* Tell the steer the rows that the ranks report, because some transfers may have been refused. */
 static void correct_places(kl_rank *k) {
     kl_steer *steer = k->rounds.steer;
     if (k->scatter->refusals > 0 && k->scatter->committed)
@@ -455,7 +455,7 @@ static kl_act decide(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = KL_RECORD});
 }
 
-/* Begin the planned transfers from or to this rank. */
+/* Begin the next planned transfer from or to this rank. */
 static kl_act carry_out(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     while (s->carried < s->planned) {
@@ -468,9 +468,9 @@ static kl_act carry_out(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* The sweep is over. Set the next report to the sweep in which a period will have passed, or sooner if
- * reports cost little. As the next sweeps may take longer, it comes after at most half as many sweeps as
- * there were. All ranks choose the same sweep. */
+/* Choose the sweep of the next report, after a sweep has ended. A period will have passed in this sweep, or
+ * less than a period if reports cost little. The next sweeps may take longer, so the report comes after at
+ * most half as many sweeps as there were. All ranks choose the same sweep. */
 static void set_next(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     kl_loop_rounds *r = &k->rounds;
@@ -526,7 +526,7 @@ static kl_act make_report(kl_rank *k) {
 static kl_act begin_sweep(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     kl_ranges all = s->done;
-    s->done = s->todo; /* empty */
+    s->done = s->todo; /* this list is empty */
     s->todo = all;
     s->over = false;
     s->quiet = kl_meter_sweep(&k->meter) < k->rounds.at;
@@ -545,7 +545,7 @@ static kl_act count_given(kl_rank *k) {
     return kl_ranges_add(&k->scatter->done, given) ? KL_GO_ON : kl_ask(k, NO_MEMORY);
 }
 
-/* Stages between two pieces of work, and while there is no work. */
+/* The stages between two pieces of work, and while there is no work. */
 static const kl_stage chance[] = {begin_look, look_at_transfer, end_look, look_at_reports, hear_reports,
                                   decide,     carry_out,        conclude, make_report,     NULL};
 
@@ -606,7 +606,7 @@ static kl_act rest_if_rows_come(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = k->scatter->transfers ? KL_REST : KL_GO_ON});
 }
 
-/* Let rows on their way arrive; no rank sends more. */
+/* Wait until the rows on their way have arrived. No rank sends more rows. */
 static kl_act await_transfers(kl_rank *k) {
     static const kl_stage stages[] = {begin_look, look_at_transfer, end_look, rest_if_rows_come, NULL};
     if (!k->scatter->transfers) {

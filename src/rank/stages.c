@@ -16,7 +16,7 @@ kl_act kl_rank_do_and_repeat(kl_rank *k, const kl_stage *stages) {
     return KL_REPEAT;
 }
 
-/* The last list of stages is over: continue with the list that called it. false: there is none */
+/* Return to the list of stages that called the present list, which is over. false: no list called it */
 static bool go_back(kl_rank *k) {
     if (k->deep == 0)
         return false;

@@ -1,15 +1,15 @@
-/* The decision between prospects. */
+/* Choose between staying, moving and resting, by the prospects of the candidates. */
 #include <stdio.h>
 
 #include "steer/parts.h"
 
-/* Does moving pay, beyond doubt? */
+/* Return whether moving pays by more than the noise of measurements. */
 static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect *p, kl_judgement *j) {
     double uncertain = kl_loads_uncertain(&o->loads);
     kl_whether(p, j);
     if (!(j->verdict == KL_MOVE_FORESIGHT || j->verdict == KL_MOVE_HINDSIGHT))
         return false;
-    /* Is the move wrong at the last measured speeds? These may be the beginning of a change. */
+    /* At the last measured speeds the move may be wrong. These speeds may be the beginning of a change. */
     if (kl_time_with(o, after, o->loads.raw) >= kl_time_with(o, o->here, o->loads.raw)) {
         j->verdict = KL_STAY_WAITING;
         snprintf(j->reason, sizeof j->reason,
@@ -53,7 +53,8 @@ static void choose_candidate(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
     }
 }
 
-/* Do not propose shares that were refused until they differ by a tenth. */
+/* Return whether the proposed shares differ from refused ones by less than a tenth; then they are not
+ * proposed. */
 bool kl_steer_barred(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     uint64_t tolerance = o->options.iterations / o->options.ranks / 10;
@@ -70,7 +71,7 @@ void kl_steer_stay(kl_steer *s, kl_verdict verdict, kl_steer_plan *plan) {
     plan->judgement.verdict = verdict;
 }
 
-/* Equal shares would have been better of late: go back to them, and rest. */
+/* Return to equal shares and rest, because equal shares would have been better lately. */
 static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     kl_judgement *j = &plan->judgement;
@@ -82,7 +83,8 @@ static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
     s->proposed = o->equal;
 }
 
-/* Reports that come once a cycle are means; known states are not. */
+/* Choose shares for the mean of speeds, or end such shares. Reports that come once a cycle measure means, so
+ * the known states are forgotten. */
 static void average(kl_steer *s, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     kl_prospect p = {0};

@@ -1,4 +1,4 @@
-/* The blocks of a pipeline: how long its body takes in blocks of each size, and which size is best. */
+/* The blocks of a pipeline: the time of its body in blocks of each size, and the best size. */
 #include "steer/steer.h"
 
 /* --- blocks that are tried --- */
@@ -7,15 +7,15 @@ static uint64_t smaller(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* Elements of one try. Smaller blocks use the cache lines that the first block loaded. */
+/* Return the elements of one try. Smaller blocks use the cache lines that the first block loaded. */
 static uint64_t elements_of_try(uint32_t size) {
     enum { LEAST = 8 };
     uint64_t elements = UINT64_C(1) << size;
     return elements > LEAST ? elements : LEAST;
 }
 
-/* A turn tries each size once. Several turns follow, so a load that comes or goes disturbs all sizes alike.
- */
+/* Return the elements of one turn, which tries each size once. Several turns follow, so a load that comes or
+ * goes disturbs all sizes alike. */
 static uint64_t elements_of_turn(uint32_t sizes) {
     uint64_t sum = 0;
     for (uint32_t k = 0; k < sizes; k++)
@@ -77,9 +77,9 @@ bool kl_blocks_try(const kl_blocks *b, uint64_t element, uint32_t *size, kl_span
     return true;
 }
 
-/* --- the best --- */
+/* --- the best block size --- */
 
-/* Interpolate between two tried sizes. */
+/* Return the seconds of an element in blocks of any size, interpolated between two tried sizes. */
 static double element_s(const kl_grain *g, uint64_t block) {
     uint32_t k = 0;
     while (k + 1 < g->sizes && UINT64_C(1) << (k + 1) <= block)
@@ -102,7 +102,7 @@ double kl_grain_elapsed_s(const kl_grain *g, uint64_t block) {
     return kl_pipeline_elapsed_s(&p, (double)blocks);
 }
 
-/* Compare the formula's block at the speed of each size, and the size itself. */
+/* Compare each tried size, and the formula's block at the speed of this size. */
 uint64_t kl_grain_block(const kl_grain *g) {
     uint64_t best = g->pipeline.elements;
     for (uint32_t k = 0; k < g->sizes; k++) {

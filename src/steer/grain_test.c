@@ -1,5 +1,5 @@
-/* The blocks of a pipeline: those that are tried cover the row once, and the one that is chosen is held
- * against all others. */
+/* The blocks of a pipeline: the tried blocks cover the row once, and the chosen block is compared with all
+ * others. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,7 +45,8 @@ static void blocks_cover_a_row_once(void **state) {
     assert_int_equal(kl_blocks_sizes(UINT64_MAX / 4, UINT64_MAX), KL_SIZES);
 }
 
-/* It comes, or goes, once: after the first turn, and before the last. */
+/* A load that comes or goes once, after the first turn and before the last, is not mistaken for the speed of
+ * a size. */
 static void a_load_meanwhile_is_taken_for_no_size(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 1000; seed++) {
@@ -68,7 +69,7 @@ static void a_load_meanwhile_is_taken_for_no_size(void **state) {
     }
 }
 
-/* Bodies that are up to four times as fast, or as slow, in blocks of twice the size. */
+/* Return the times of random bodies, up to four times as fast or slow in blocks of twice the size. */
 static kl_grain random_grain(uint64_t seed, double change) {
     kl_grain g = {.pipeline = {.ranks = 2 + kl_mix64(seed) % 63,
                                .elements = 48 + kl_mix64(seed + 1) % 3000,
@@ -121,7 +122,7 @@ static void what_executions_take_sets_the_level(void **state) {
     (void)state;
     kl_grain g = {
         .pipeline = {.ranks = 4, .elements = 100, .fixed_s = 1e-6}, .sizes = 2, .element_s = {2, 1}};
-    kl_grain_refresh(&g, 2, 300); /* 3 for an element, in blocks of 2 */
+    kl_grain_refresh(&g, 2, 300); /* 3 s for an element in blocks of 2 */
     assert_true(g.element_s[0] == 6 && g.element_s[1] == 3);
     kl_grain_refresh(&g, 50, 100);
     assert_true(g.element_s[0] == 2 && g.element_s[1] == 1);

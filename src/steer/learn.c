@@ -1,12 +1,12 @@
-/* Learn from the reports of a round. */
+/* Learn speeds, costs and the time of movements from the reports of a round. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "steer/parts.h"
 
 enum { BINS_MOST = 4096 };
-static const double TRUST = 0.5;  /* weight of new costs along the index */
-static const double MOVE_H = 0.5; /* weight of the old cost of movements */
+static const double TRUST = 0.5;  /* weight of new costs of iterations */
+static const double MOVE_H = 0.5; /* weight of earlier movements in the mean cost of a movement */
 
 uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
     for (uint32_t r = 0; r < ranks; r++)
@@ -15,7 +15,8 @@ uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
     return 0;
 }
 
-/* Count the sweeps of the last step before a movement; ranks only measured those after it. */
+/* Return the number of the last step's sweeps that were done before a movement; ranks measured only later
+ * sweeps. */
 static double before_movement(const kl_outlook *o, const kl_rank_report *reports) {
     double done = 0, of = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++)
@@ -35,7 +36,7 @@ void kl_learn_step(kl_outlook *o, const kl_rank_report *reports) {
     o->as_before = before_movement(o, reports);
 }
 
-/* Ranks move rows side by side: take the one that moved longest. */
+/* Take the report of the rank that moved longest, because all ranks move rows at the same time. */
 double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports) {
     const kl_rank_report *longest = &reports[0];
     for (uint32_t r = 1; r < o->options.ranks; r++)
@@ -56,7 +57,7 @@ double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports) {
     return spent_s;
 }
 
-/* Take the longest quantum of any rank: all wait for the rank whose rate is the least certain. */
+/* Take the longest quantum of any rank, because all ranks wait for the least certain rate. */
 void kl_learn_quantum(kl_outlook *o, const kl_rank_report *reports) {
     double longest_s = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++)
@@ -119,7 +120,7 @@ kilter_status kl_learn_costs(kl_outlook *o, const kl_rank_report *reports) {
     return KILTER_OK;
 }
 
-/* Return the work per second in the body; 0: not measured. */
+/* Return the work per second in the body of a rank; 0: the rank measured nothing. */
 static double rate_of(const kl_outlook *o, const kl_rank_report *report) {
     if (!(report->busy_s > 0) || report->iterations == 0)
         return 0;

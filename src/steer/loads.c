@@ -6,13 +6,13 @@
 
 enum {
     SETTLES = 4,   /* rounds after which a continuing change counts as a state */
-    AVERAGED = 16, /* rounds */
+    AVERAGED = 16, /* greatest number of rounds over which a state is averaged */
     DWELLS = 4,    /* number of averaged durations of a state */
     OTHERS = 8,    /* number of averaged durations of all states */
-    SEVERAL = 3,
+    SEVERAL = 3,   /* least number of durations whose mean is used */
 };
-static const double SAME = 1.15;   /* speeds with smaller ratios belong to one state */
-static const double NOISE_H = 0.9; /* weight of the old noise */
+static const double SAME = 1.15;   /* speeds whose ratio is below this factor belong to one state */
+static const double NOISE_H = 0.9; /* weight of earlier rounds in the mean noise */
 
 kilter_status kl_loads_init(kl_loads *l, uint32_t ranks) {
     *l = (kl_loads){.ranks = ranks};
@@ -46,14 +46,14 @@ static double mean_of_known(const double *speeds, uint32_t ranks) {
     return known > 0 ? sum / known : 0;
 }
 
-/* Return the mean speed. */
+/* Fill in `guess` for unknown speeds, and return the mean speed. */
 static double fill(double *speeds, uint32_t ranks, double guess) {
     for (uint32_t r = 0; r < ranks; r++)
         speeds[r] = speeds[r] > 0 ? speeds[r] : guess;
     return mean_of_known(speeds, ranks);
 }
 
-/* A rate that is far off is a change, not noise. */
+/* Average the differences between measured and estimated rates. A great difference is a change. */
 static void learn_noise(kl_loads *l, const double *rates) {
     double sum = 0;
     uint32_t known = 0;
@@ -113,7 +113,7 @@ static bool moving(const kl_loads *l) {
     return false;
 }
 
-/* Forget visits up to the last one to this state: its place is taken by another state. */
+/* Forget visits up to the last visit to this state, because another state takes its place. */
 static void forget(kl_loads *l, uint32_t state) {
     for (uint32_t i = l->visit_count; i-- > 0;)
         if (l->visits[i].state == state) {
@@ -123,8 +123,8 @@ static void forget(kl_loads *l, uint32_t state) {
         }
 }
 
-/* Return the present state: one seen before, or the place of the state that was not seen for the longest
- * time. */
+/* Return the present state: a state that was seen before, or the place of the state that was not seen for the
+ * longest time. */
 static uint32_t recognise(kl_loads *l) {
     uint32_t oldest = 0;
     for (uint32_t i = 0; i < KL_STATES; i++) {

@@ -1,4 +1,4 @@
-/* States of the speeds: known again, with how long they last; and what is only noise. */
+/* States of the speeds: they are recognised with their durations, and noise is not taken for a state. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* A second with rank 0 at `speed`. */
+/* Let a second pass with rank 0 at `speed`. */
 static void second(kl_loads *loads, double *now_s, double speed, double noise) {
     double rates[RANKS];
     *now_s += 1;
@@ -74,7 +74,7 @@ static void visits_add_up_to_the_time_since_the_last_movement(void **state) {
             sum_s += loads.visits[k].stayed_s;
         assert_true(fabs(sum_s - (now_s - moved_s)) < 1e-9);
     }
-    for (int i = 0; i < 2000; i++) /* more states than are remembered, more visits than there is room for */
+    for (int i = 0; i < 2000; i++) /* more states than are remembered, and more visits than fit */
         second(&loads, &now_s, 0.1 + 0.9 * random_01((uint64_t)i / 7), 0.02);
     assert_true(loads.visit_count <= KL_VISITS && states_known(&loads) == KL_STATES);
     kl_loads_free(&loads);

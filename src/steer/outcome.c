@@ -1,15 +1,15 @@
-/* The gain and the cost of movements. */
+/* Measure the gain and the cost of movements. */
 #include "steer/parts.h"
 
-static const double PACE_H = 0.97; /* weight of the past in the mean pace */
+static const double PACE_H = 0.97; /* weight of earlier steps in the mean pace */
 
-typedef struct step { /* the last step */
-    double took_s;    /* seconds of computing */
+typedef struct step { /* seconds of the last step */
+    double took_s;    /* seconds spent on computing */
     double spent_s;   /* seconds spent on moving */
 } step;
 
-/* Return the seconds saved in the last step, against other shares for the whole step. The additional sweeps
- * are worth their mean time. The cost of movements is counted separately. */
+/* Return the seconds saved in the last step, against other shares during the whole step. Each additional
+ * sweep counts as the mean seconds of a sweep. The cost of movements is counted separately. */
 static double came_s(const kl_outcome *c, const kl_outlook *o, const kl_place *other, step last) {
     double would = last.took_s / kl_time_with(o, other, o->loads.raw);
     return (o->sweeps - would) * c->lately_s / c->lately_equal + last.spent_s;
@@ -20,7 +20,8 @@ void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o) {
     c->anchor_came_s = c->equal_came_s = c->least_came_s = 0;
 }
 
-/* Return what was saved lately: the lesser of the savings against the anchor and against equal shares. */
+/* Return the seconds saved in the last step: the smaller of the savings against the anchor and against equal
+ * shares. */
 static double lately_s(kl_outcome *c, const kl_outlook *o, step last) {
     c->anchor_came_s += came_s(c, o, c->anchor, last);
     c->equal_came_s += came_s(c, o, o->equal, last);
@@ -29,7 +30,8 @@ static double lately_s(kl_outcome *c, const kl_outlook *o, step last) {
     return c->least_came_s - before_s;
 }
 
-/* A movement costs at once but pays later. Until it is judged, its cost is due only up to its gain so far. */
+/* Return the seconds of movements that are due now. A movement costs at once but pays later, so until it is
+ * judged, its cost is due only up to its gain so far. */
 static double take_due_s(kl_outcome *c, double spent_s, double came_s) {
     double due_s = c->due_s, paid_s = kl_smaller(kl_larger(came_s, 0), c->unpaid_s += spent_s);
     c->unpaid_s -= paid_s;
@@ -37,10 +39,10 @@ static double take_due_s(kl_outcome *c, double spent_s, double came_s) {
     return due_s + paid_s;
 }
 
-/* If shares are for averaged loads, ranks do not end each sweep together. */
+/* Add the last step to the account. With shares for averaged loads, ranks do not end sweeps together. */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason) {
     step last = {lags ? o->step_s : kl_computed_s(o) + spent_s, spent_s};
-    /* Update the recent time of a sweep with equal shares. */
+    /* Update the recent seconds of a sweep with equal shares. */
     double equal = last.took_s / kl_time_with(o, o->equal, o->loads.raw);
     c->lately_s = PACE_H * c->lately_s + last.took_s;
     c->lately_equal = PACE_H * c->lately_equal + equal;

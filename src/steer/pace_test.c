@@ -1,5 +1,5 @@
-/* The trend filter, the period, the grain and the model of a load that comes and goes: tables, and closed
- * forms against scans of what they are the best of. */
+/* The trend filter, the period, the grain and the model of a load that comes and goes: tables, and optima of
+ * formulas compared with scans. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* --- how rates are filtered: the table of docs/explanation/loops.md --- */
+/* --- filtered rates: the table of docs/explanation/loops.md --- */
 
 enum { ROUNDS = 8 };
 
@@ -171,7 +171,7 @@ static void the_block_is_the_best_of_all(void **state) {
     }
 }
 
-/* Wherever the optimum is not at an end, twice or half the block costs little. */
+/* If the optimum is not at an end, twice or half the block costs little. */
 static void a_factor_of_two_costs_little(void **state) {
     (void)state;
     double worst = 1, sum = 0;
@@ -199,7 +199,7 @@ static void a_pipeline_has_its_known_forms(void **state) {
     p.fixed_s = 1;
     assert_true(kl_pipeline_block(&p) >= 334);
     p.fixed_s = 0.001;
-    p.incr_s = 1e-6; /* sqrt((8·3/4 + 0.002)/0.001) */
+    p.incr_s = 1e-6; /* the optimum is sqrt((8·3/4 + 0.002)/0.001) */
     assert_true(fabs(kl_pipeline_best_blocks(&p) - sqrt(6.002 / 0.001)) < 1e-9);
     p.ranks = 1;
     assert_true(kl_pipeline_block(&p) == 1000 && kl_pipeline_efficiency(&p, 1) == 1);
@@ -212,13 +212,13 @@ static void doall_is_given_what_a_period_holds(void **state) {
     assert_int_equal(kl_doall_grain(1000, 0.01, 1), 100);
     assert_int_equal(kl_doall_grain(70, 0.01, 1), 70);
     assert_int_equal(kl_doall_grain(70, 10, 1), 1);
-    assert_int_equal(kl_doall_grain(70, 0, 1), 1); /* nothing is known: one, and look */
+    assert_int_equal(kl_doall_grain(70, 0, 1), 1); /* without a known time, do one iteration and look */
     assert_int_equal(kl_doall_grain(0, 0, 1), 1);
 }
 
 /* --- a load that comes and goes --- */
 
-/* The same by counting what is done in small steps of time. */
+/* Compute the same efficiency by small steps of time. */
 static double stepped(const kl_swing *s, bool moves) {
     double done = 0, step_s = (s->on_s + s->off_s) / 200000, available = 0;
     for (int i = 0; i < 200000; i++) {
@@ -227,7 +227,7 @@ static double stepped(const kl_swing *s, bool moves) {
         double speed = on ? s->speed : 1, react_s = on ? s->react_on_s : s->react_off_s;
         double wish = !moves           ? 1
                       : half < react_s ? (on ? 1 : s->speed)
-                                       : speed; /* the speed that the shares fit */
+                                       : speed; /* speed for which the shares were made */
         double share = wish / (s->ranks - 1 + wish), other = 1 / (s->ranks - 1 + wish);
         bool moving = moves && half >= react_s && half < react_s + s->move_s;
         done += moving ? 0 : step_s / fmax(share / speed, other);

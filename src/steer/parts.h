@@ -1,15 +1,15 @@
-/* The parts of a steer. Within room steer. Each part is changed by its own files only; kl_steer by the last
- * four. Files may use those above them.
+/* Private to room steer: the parts of a steer. Only a part's own files change it, and only the last four
+ * files change kl_steer. A file may use the parts above its own.
  *
  * - kl_outlook (outlook.c, learn.c): where iterations lie and how fast ranks are. It computes the time of a
  *   sweep with other shares, and of moving there. learn.c updates it from reports.
- * - prospect.c has no state: what other shares would have saved, and what will probably come.
- * - kl_mean (mean.c): shares for the mean of speeds that swing.
- * - kl_outcome (outcome.c): what moves gained and cost, and when balancing rests.
+ * - prospect.c has no state. It computes what other shares would have saved, and will save.
+ * - kl_mean (mean.c): shares for the mean of speeds that change in cycles.
+ * - kl_outcome (outcome.c): gain and cost of moves, and the time at which balancing rests.
  * - kl_steer (choose.c): the decision between prospects.
- * - kl_short (short.c): sweeps shorter than the scheduler's slices, for which shares are tried.
- * - kl_trial (trial.c): equal shares, tried now and then.
- * - kl_steer (steer.c): the door; one round after the other. */
+ * - kl_short (short.c): shares that are tried, for sweeps shorter than the scheduler's slices.
+ * - kl_trial (trial.c): equal shares that are tried now and then.
+ * - kl_steer (steer.c): the interface, which handles one round after another. */
 #ifndef KL_STEER_PARTS_H
 #define KL_STEER_PARTS_H
 
@@ -18,11 +18,13 @@
 #include "steer/slices.h"
 
 enum {
-    KL_CANDIDATES = KL_STATES + 3, /* shares for the present, each state, the mean of states; equal shares */
-    KL_FIRST_ROUNDS = 3,           /* earlier rounds measure cold caches and new pages */
+    KL_CANDIDATES =
+        KL_STATES +
+        3, /* shares for the present speeds, for each state, for the mean of states; equal shares */
+    KL_FIRST_ROUNDS = 3, /* in rounds before this one, cold caches and new pages disturb measurements */
 };
 
-/* Where iterations lie: bounds, or shares if scattered; ranks + 1 numbers. */
+/* Where iterations lie: ranks + 1 numbers, which are bounds, or shares if the loop is scattered. */
 typedef uint64_t kl_place;
 
 static inline double kl_larger(double a, double b) {
@@ -37,31 +39,31 @@ typedef struct kl_outlook {
     double now_s, step_s; /* step_s: seconds since the last round */
     double round_s;       /* seconds from this round to the next */
     double sweeps;        /* sweeps in the last step */
-    double as_before;     /* part of these sweeps before the last movement */
+    double as_before;     /* number of sweeps in the last step that were done before the last movement */
     bool moved;           /* rows moved since the last round */
-    double refill;        /* part of a sweep that a pipeline takes to drain and fill again */
-    double per_move_s;    /* seconds of moving one iteration of the busiest rank */
-    double movement_s;    /* mean seconds of the last movements */
-    kl_costs costs;       /* ranged loops; empty until costs are measured */
+    double refill;        /* part of a sweep that a pipeline needs to drain and fill again */
+    double per_move_s;    /* seconds of moving, for each iteration that the busiest rank moves */
+    double movement_s;    /* mean seconds of the latest movements */
+    kl_costs costs;       /* costs of a ranged loop; empty until they are measured */
     kl_loads loads;
     kl_place *here, *previous, *equal, *spare;
-    double *scratch; /* [ranks] */
+    double *scratch; /* scratch[ranks]: for intermediate results */
 } kl_outlook;
 
 void kl_put(const kl_outlook *o, kl_place *to, const kl_place *from);
-/* Return the time of the rank that ends last: its work over its speed. */
+/* Return the time of the rank that ends last: its work divided by its speed. */
 double kl_time_with(const kl_outlook *o, const kl_place *at, const double *speed);
 kilter_status kl_best_for(const kl_outlook *o, const double *speed, kl_place *at);
-double kl_sweep_s(const kl_outlook *o, const kl_place *at); /* at the estimated speeds */
+double kl_sweep_s(const kl_outlook *o, const kl_place *at); /* seconds at the estimated speeds */
 double kl_move_s(const kl_outlook *o, const kl_place *after);
-/* Return the iterations that change their rank (ranged: the sum over all bounds). */
+/* Return the number of iterations that change their rank (ranged: the sum over all bounds). */
 uint64_t kl_volume(const kl_outlook *o, const kl_place *after);
-/* Return the time that the last step's sweeps need at the speeds measured in this step. */
+/* Return the seconds that the last step's sweeps need at the speeds measured in this step. */
 double kl_computed_s(const kl_outlook *o);
-/* Return the part of the elapsed time that depends on the shares; the rest is messages and other costs. */
+/* Return the part of the elapsed time that depends on the shares; messages and other costs are the rest. */
 double kl_share_of_time(const kl_outlook *o);
 
-/* learn.c: from the reports of a round */
+/* learn.c: learn from the reports of a round */
 void kl_learn_step(kl_outlook *o, const kl_rank_report *reports);
 double kl_learn_movements(kl_outlook *o,
                           const kl_rank_report *reports); /* return the seconds spent on movements */
@@ -71,49 +73,53 @@ bool kl_learn_speeds(kl_outlook *o, const kl_rank_report *reports); /* false: no
 kilter_status kl_forget_loads(kl_outlook *o);
 
 /* prospect.c */
-/* Return the seconds that would have been saved if rows had moved at the best moment since the last movement.
- * `cycles`: speeds come and go, so only whole cycles of states count. A cycle may begin in any state. */
+/* Return the seconds that rows could have saved by moving at the best moment since the last movement.
+ * If `cycles`, speeds come and go, and only whole cycles of states count. A cycle may begin in any state. */
 double kl_lost_s(const kl_outlook *o, const kl_place *after, bool cycles);
-/* Find candidates. The first one is the best for the present speeds. */
+/* Find candidates for shares. The first candidate is the best for the present speeds. */
 kilter_status kl_find_candidates(const kl_outlook *o, kl_place *const *candidates, uint32_t *count);
-/* Return the expected next state: the one before the present state, because there are seldom more than two.
- * NULL: none. */
+/* Return the expected next state: the state before the present one, because there are seldom more than two
+ * states. NULL: no other state is known. */
 const kl_state *kl_next_state(const kl_loads *l);
-/* Did such speeds, or those that they change to, end by themselves before? */
+/* Return whether the present speeds, or the speeds to which they change, have ended by themselves before. */
 bool kl_comes_and_goes(const kl_loads *l);
 kl_prospect kl_prospect_of(const kl_outlook *o, const kl_place *after, bool cycles);
-/* The same, including the state after the present one. `best`: best shares for the present speeds. */
+/* Return the prospect of moving, including the state after the present one. `best`: the best shares for the
+ * present speeds. */
 kl_prospect kl_foresee(const kl_outlook *o, const kl_place *best, bool cycles);
 
 typedef struct kl_mean {
     double lag_s; /* seconds over which loads are averaged; 0: shares follow the loads */
     double cycle_s;
-    bool forgets; /* after this round, measured loads are forgotten */
+    bool forgets; /* measured loads are forgotten after this round */
     kl_place *halves[2];
 } kl_mean;
 
-/* Do speeds swing between two states, and are shares for their mean better than staying and than following?
- * These shares are stored in the spare place. */
+/* Return whether speeds swing between two states, and whether shares for their mean are better than staying
+ * and than following. These shares are stored in the spare place. */
 bool kl_mean_pays(kl_mean *m, const kl_outlook *o, kl_prospect *p);
-/* Has the mean over a cycle changed, or do measurements differ much from what the shares were made for? */
+/* Return whether the mean over a cycle has changed, or measurements differ much from the speeds for which the
+ * shares were made. */
 bool kl_mean_fails(const kl_mean *m, const kl_outlook *o);
 
 typedef struct kl_outcome {
     kl_account account;
-    kl_place *anchor;              /* where iterations lay when the balance last reached a limit */
-    double anchor_came_s;          /* seconds saved since then, against the anchor */
-    double equal_came_s;           /* seconds saved since then, against equal shares */
-    double least_came_s;           /* the smaller of both */
-    bool retreats;                 /* go back to equal shares for a rest */
-    double lately_s, lately_equal; /* recent time, and sweeps that equal shares would have done in it */
-    double unit_s;                 /* expected seconds of a movement; set in each round */
-    double unpaid_s, due_s;        /* cost of movements that are not judged yet; cost due now */
-    bool open;                     /* a movement is not judged yet */
+    kl_place *anchor;     /* where iterations lay when the balance last reached a limit */
+    double anchor_came_s; /* seconds saved since that limit was reached, against the anchor */
+    double equal_came_s;  /* seconds saved since that limit was reached, against equal shares */
+    double least_came_s;  /* the smaller of anchor_came_s and equal_came_s */
+    bool retreats;        /* shares become equal again for a rest */
+    double lately_s,
+        lately_equal;       /* recent seconds, and sweeps that equal shares would have done in this time */
+    double unit_s;          /* expected seconds of a movement; set in each round */
+    double unpaid_s, due_s; /* seconds of movements that are not judged yet; seconds of them due now */
+    bool open;              /* the last movement is not judged yet */
     double open_forecast_s, open_came_s, open_cost_s;
 } kl_outcome;
 
 void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o);
-/* Add the gain of the last step, of which spent_s were spent on moving. lags: shares are for averaged loads.
+/* Add the gain of the last step, in which moving took spent_s seconds. If `lags`, shares are for averaged
+ * loads.
  * @return true: balancing rests from now on, and `reason` says why */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason);
 
@@ -137,12 +143,12 @@ struct kl_steer {
     kl_trial trial;
     kl_place *candidates[KL_CANDIDATES];
     kl_place *proposed; /* a candidate or one of the places above; NULL: none */
-    double gain_s;      /* forecast gain of the proposal */
+    double gain_s;      /* forecast seconds that the proposal gains */
     kl_place *barred;   /* a proposal that was refused */
     bool is_barred;
-    kl_place *left; /* iterations left in a sweep */
+    kl_place *left; /* number of iterations left in a sweep, by rank */
     kl_transfer *transfers;
-    kl_place *places; /* memory of all places and of numbers for each rank */
+    kl_place *places; /* memory of all places, and of all numbers for each rank */
     double *numbers;
 };
 
@@ -156,8 +162,8 @@ void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports);
 /* Decide by trying shares, because speeds do not tell their effect. *tries: such a decision was made. */
 kilter_status kl_short_decide(kl_steer *s, double spent_s, kl_steer_plan *plan, bool *tries);
 /* trial.c */
-void kl_trial_begin(kl_steer *s, kl_steer_plan *plan); /* if a trial is due and nothing else moves */
-/* Is a trial or the rest after it under way? Then nothing else is decided. */
+void kl_trial_begin(kl_steer *s, kl_steer_plan *plan); /* begin a trial if one is due and nothing moves */
+/* Return whether a trial, or the rest after it, is under way. Then nothing else is decided. */
 bool kl_trial_keeps(kl_steer *s, kl_steer_plan *plan);
 
 #endif

@@ -1,19 +1,18 @@
-/* Forecasts of the time with equal shares may be wrong: rows may be slow on some ranks only, or speeds change
- * faster than rows can follow. So equal shares are tried. This is rare, because balancing gains nothing
- * during a try. */
+/* Try equal shares, because forecasts of their time may be wrong. Rows may be slow on some ranks only, or
+ * speeds may change faster than rows can follow. A try is rare, because balancing gains nothing meanwhile. */
 #include "steer/proof.h"
 
 #include <math.h>
 
 enum {
-    HERE_ROUNDS = 6, /* rounds measured before a try */
-    TRY_ROUNDS = 2,  /* rounds in a try; the next number is needed to believe that equal shares are better */
+    HERE_ROUNDS = 6, /* least number of rounds between two tries */
+    TRY_ROUNDS = 2,  /* least rounds of a try; equal shares win only after SURE_ROUNDS */
     SURE_ROUNDS = 6,
     MOST_PASSED = 4
 };
 static const double PART = 100,
-                    DOUBTFUL = 20; /* a try may cost one part in this many of the time between tries */
-static const double KEPT = 0.8;    /* weight of older rounds, in each round */
+                    DOUBTFUL = 20; /* between two tries lies at least this multiple of a try's cost */
+static const double KEPT = 0.8;    /* weight of the older rounds at each new round */
 static const double BETTER = 0.98;
 static const double FIRST_REST = 3, NEXT_REST = 2, LONGEST_REST_S = 100, LONGEST_REST_ROUNDS = 50;
 static const double CHANGED = 1.2; /* if sweeps take longer by this factor, the last result is outdated */

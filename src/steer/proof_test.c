@@ -8,7 +8,7 @@
 
 #include "steer/proof.h"
 
-/* Rounds of a second of sweeps that take `here_s`, until a try begins or `rounds` are over. */
+/* Add rounds of 1 s, in which a sweep takes here_s, until a try is due or `rounds` are over. */
 static int rounds_until_due(kl_proof *p, double *now_s, double here_s, double cost_s, int rounds) {
     int n = 0;
     while (n < rounds && !kl_proof_due(p, *now_s, cost_s, 1)) {
@@ -21,7 +21,7 @@ static int rounds_until_due(kl_proof *p, double *now_s, double here_s, double co
 
 static kl_proved try(kl_proof *p, double *now_s, double equal_s) {
     kl_proof_begin(p);
-    kl_proof_round(p, *now_s, 3, 1, true); /* partly with the shares before */
+    kl_proof_round(p, *now_s, 3, 1, true); /* this round has partly the shares before */
     assert_int_equal(kl_proof_verdict(p), KL_PROVED_NOTHING);
     for (int n = 0; kl_proof_verdict(p) == KL_PROVED_NOTHING && n < 10; n++, *now_s += 1)
         kl_proof_round(p, *now_s, 1 / equal_s, 1, true);
@@ -41,7 +41,7 @@ static void equal_shares_are_judged_by_what_they_take(void **state) {
     }
 }
 
-/* Whatever a try costs, and however they come out. */
+/* Tries cost little, whatever one try costs and however the tries end. */
 static void tries_cost_a_hundredth_at_most_and_ever_less(void **state) {
     (void)state;
     for (double cost_s = 0.001; cost_s < 10; cost_s *= 1.5) {
@@ -52,7 +52,7 @@ static void tries_cost_a_hundredth_at_most_and_ever_less(void **state) {
             rounds_until_due(&p, &now_s, 0.1, cost_s, 1 << 20);
             double waited_s = now_s - began_s;
             assert_true(waited_s >= 100 * cost_s && waited_s >= 6 && waited_s >= before_s);
-            before_s = waited_s - 1; /* in whole rounds */
+            before_s = waited_s - 1; /* tries begin after whole rounds */
             assert_int_equal(try(&p, &now_s, 0.2), KL_BALANCING_PAYS);
         }
     }
@@ -64,7 +64,7 @@ static void learn_equal(kl_proof *p, double equal_s) {
     kl_proof_round(p, 0, 1, 1, false);
 }
 
-/* Sweeps were faster with equal shares: that is looked into sooner. */
+/* When sweeps were faster with equal shares, the next try comes sooner. */
 static void doubts_are_looked_into_soon(void **state) {
     (void)state;
     double sure_s = 0, doubting_s = 0;
@@ -76,7 +76,7 @@ static void doubts_are_looked_into_soon(void **state) {
     assert_true(doubting_s >= 6 && doubting_s < sure_s / 2);
 }
 
-/* Balanced rounds until equal shares have won two tries. */
+/* Return the number of balanced rounds until equal shares have won two tries. */
 static int rounds_until_rest(kl_proof *p, double *now_s) {
     int n = 0;
     while (n < 1000 && !kl_proof_rests(p, *now_s)) {
@@ -86,7 +86,7 @@ static int rounds_until_rest(kl_proof *p, double *now_s) {
     return n;
 }
 
-/* Once is chance: a load may have gone for as long as the try. */
+/* Equal shares must win two tries, because a load may be absent for just as long as one try. */
 static void what_costs_rests_ever_longer(void **state) {
     (void)state;
     kl_proof p = {0};
@@ -106,7 +106,7 @@ static void what_costs_rests_ever_longer(void **state) {
     assert_true(p.rest_s == 0 && !kl_proof_rests(&p, now_s));
 }
 
-/* Another load: what was found out before it came says nothing now. A single bad round is none. */
+/* Under another load, the earlier result is outdated and the rest ends. One bad round does not end it. */
 static void a_rest_ends_when_executions_take_longer(void **state) {
     (void)state;
     for (int bad = 0; bad < 10; bad++) {
@@ -122,14 +122,14 @@ static void a_rest_ends_when_executions_take_longer(void **state) {
     }
 }
 
-/* Balancing is what is judged, however often its shares change. */
+/* Rounds count however often the balanced shares change, because balancing as a whole is judged. */
 static void rounds_count_whether_rows_move_or_not(void **state) {
     (void)state;
     kl_proof p = {0};
     double now_s = 0;
     rounds_until_due(&p, &now_s, 0.1, 1e-9, 1000);
     assert_true(now_s == 6);
-    kl_proof_round(&p, now_s, 10, 1, true); /* by itself */
+    kl_proof_round(&p, now_s, 10, 1, true); /* shares became equal without a try */
     assert_false(kl_proof_due(&p, now_s + 100, 1e-9, 1));
 }
 

@@ -1,15 +1,15 @@
-/* Shares and bounds: n iterations over the ranks, so that all end together. */
+/* Compute shares and bounds: divide n iterations among the ranks, so that all ranks end together. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "steer/steer.h"
 
-/* --- in proportion --- */
+/* --- shares in proportion to rates --- */
 
 typedef struct due {
     uint32_t rank;
-    double rate; /* of the largest */
-    double part; /* of an iteration, not given yet */
+    double rate; /* rate relative to the largest rate */
+    double part; /* part of an iteration that is due and not given yet */
 } due;
 
 static int by_rate(const void *a, const void *b) {
@@ -38,7 +38,7 @@ static double largest(uint32_t ranks, const double *rates) {
 }
 
 static const double SPEEDS_MOST =
-    8; /* a larger ratio between two ranks is probably a jump of costs at the bound */
+    8; /* a larger ratio between two ranks' speeds is probably a jump of costs at the bound */
 
 enum { BUCKETS = 256 };
 
@@ -47,8 +47,8 @@ static uint32_t bucket_of(const due *d) {
     return at < BUCKETS - 1 ? (uint32_t)at : BUCKETS - 1;
 }
 
-/* Give one more to the `more` largest parts: to whole buckets from above, and within the last one in order.
- */
+/* Give one more iteration to each of the `more` largest parts: to whole buckets from above, and in order
+ * within the last bucket. */
 static void deal_parts(uint64_t more, due *dues, size_t count, uint64_t *shares) {
     size_t in[BUCKETS] = {0}, last = BUCKETS, edge = 0;
     for (size_t i = 0; i < count; i++)
@@ -68,7 +68,7 @@ static void deal_parts(uint64_t more, due *dues, size_t count, uint64_t *shares)
         shares[dues[i].rank]++;
 }
 
-/* Divide n among dues[0 … count−1]: whole parts first, then the largest remainders. */
+/* Divide n iterations among dues[0 … count−1]: whole parts first, then the largest remainders. */
 static void deal(uint64_t n, due *dues, size_t count, double sum, uint64_t *shares) {
     uint64_t left = n;
     for (size_t i = 0; i < count; i++) {
@@ -78,14 +78,14 @@ static void deal(uint64_t n, due *dues, size_t count, double sum, uint64_t *shar
         shares[dues[i].rank] = whole;
         left -= whole;
     }
-    uint64_t each = left / count; /* only if n has more digits than a double */
+    uint64_t each = left / count; /* above 0 only if n has more digits than a double */
     for (size_t i = 0; i < count && each > 0; i++)
         shares[dues[i].rank] += each;
     deal_parts(left % count, dues, count, shares);
 }
 
-/* Raise the dues below `floor` to `floor`, slowest ranks first, at the expense of the others. Return their
- * number; *n and *sum are those of the other dues. */
+/* Raise the dues below `floor` to `floor`, slowest ranks first, and take the difference from the other dues.
+ * Return the number of raised dues; *n and *sum are set to those of the other dues. */
 static uint32_t deal_floor(uint64_t floor, due *dues, uint32_t ranks, uint64_t *n, double *sum,
                            uint64_t *shares) {
     uint32_t low = 0;
@@ -155,7 +155,7 @@ static double width_of(const kl_costs *costs) {
     return (double)costs->n / costs->bins;
 }
 
-/* Return how much of [lo, hi) lies in [from, to). */
+/* Return the length of the part of [lo, hi) that lies in [from, to). */
 static double overlap(double lo, double hi, double from, double to) {
     double length = (hi < to ? hi : to) - (lo > from ? lo : from);
     return length > 0 ? length : 0;
@@ -182,7 +182,7 @@ static bool measured(double seconds) {
     return seconds > 0 && isfinite(seconds);
 }
 
-/* Return the seconds in [from, to) of the range, and set how much of it was measured. */
+/* Return the seconds in [from, to) of the range, and set the length that was measured. */
 static double seconds_in(kl_span range, const double *segments_s, double from, double to, double *known) {
     double length = (double)(range.hi - range.lo) / KL_SEGMENTS, lo = (double)range.lo, seconds = 0;
     double first = (from - lo) / length;
@@ -197,8 +197,8 @@ static double seconds_in(kl_span range, const double *segments_s, double from, d
     return seconds;
 }
 
-/* Return the cost at the beginning (way 1) or end (−1) of the range, relative to its mean. It continues the
- * line through the two segments there. */
+/* Return the cost at the beginning (way 1) or end (−1) of the range, relative to the mean of the range. The
+ * value continues the line through the two segments there. */
 static double end_of(const double *segments_s, uint32_t first, int way) {
     double sum = 0;
     for (uint32_t s = 0; s < KL_SEGMENTS; s++) {
@@ -225,7 +225,7 @@ static double mean_s(const double *segments_s) {
     return sum / KL_SEGMENTS;
 }
 
-/* Compute the ranks' speeds, assuming that costs are equal on both sides of a bound. */
+/* Return whether the ranks' speeds are believable if costs are equal on both sides of a bound. */
 static bool are_believable(uint32_t ranks, const double (*segments_s)[KL_SEGMENTS]) {
     double level = 1, least = INFINITY, most = 0;
     for (uint32_t r = 0; r < ranks; r++) {
@@ -268,7 +268,7 @@ void kl_costs_learn(kl_costs *costs, kl_span range, const double *segments_s, do
     }
     if (!(seconds > 0))
         return;
-    double speed = work / seconds; /* of this rank, if the costs of the range are right */
+    double speed = work / seconds; /* speed of this rank if the costs of the range are right */
     for (uint32_t k = first; k < costs->bins && k * width < hi; k++) {
         double here_s = seconds_in(range, segments_s, k * width, (k + 1) * width, &known);
         costs->cost[k] += trust * (here_s * speed - known * costs->cost[k]) / width;
@@ -296,7 +296,7 @@ static kilter_status bounds_of_rates(uint64_t n, uint32_t ranks, const double *r
     return status;
 }
 
-/* Find the points at which the work up to there is due to the ranks below, in one walk along the index. */
+/* Find the bounds in one walk along the index: at a bound, the work so far is due to the ranks below. */
 static void cut(const kl_costs *costs, uint32_t ranks, const double *speeds, double most, double total,
                 uint64_t *bounds) {
     double width = width_of(costs), sum = 0, due_work = 0, before = 0;

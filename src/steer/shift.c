@@ -1,15 +1,15 @@
-/* From old shares to new ones: who sends what to whom. */
+/* Compute the transfers between old and new shares. */
 #include "steer/steer.h"
 
 static uint64_t above(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
 }
 
-/* Two fingers: the next that has too much gives to the next that has too little. */
+/* The next rank with too many iterations gives to the next rank with too few. */
 size_t kl_transfers(uint32_t ranks, const uint64_t *before, const uint64_t *after, kl_transfer *transfers) {
     size_t count = 0;
     uint32_t from = 0, to = 0;
-    uint64_t given = 0, taken = 0; /* by `from`, by `to` so far */
+    uint64_t given = 0, taken = 0; /* iterations that `from` has given, and that `to` has taken */
     for (;;) {
         while (from < ranks && above(before[from], after[from]) == given) {
             from++;
@@ -38,8 +38,8 @@ uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint
     return most;
 }
 
-/* A row leaves its rank for a neighbour only if no bound passes the next one. Stages of that kind add up:
- * after s of them, bound r is the place nearest to after[r] between before[r − s] and before[r + s]. */
+/* A row moves to a neighbour in one stage only if no bound passes the next bound. After s such stages, bound
+ * r is the place nearest to after[r] between before[r − s] and before[r + s]. */
 void kl_bounds_stage(uint32_t ranks, const uint64_t *before, const uint64_t *after, uint64_t *stage) {
     stage[0] = before[0];
     stage[ranks] = before[ranks];

@@ -1,14 +1,15 @@
-/* Sweeps shorter than the slices in which the scheduler shares a core. */
+/* Choose shares for sweeps shorter than the slices in which the scheduler shares a core. */
 #include <math.h>
 #include <string.h>
 
 #include "steer/parts.h"
 
-static const double CORE_CHANGED = 0.2; /* a larger change of a rank's core share is another load */
+static const double CORE_CHANGED =
+    0.2; /* a larger change of a rank's core share means that another load began */
 static const double SAME_PART =
     0.08; /* a lasting choice ignores changes of shares below this part of all iterations */
 static const double WORTH_TRYING =
-    0.97; /* a choice is tried only if its predicted time is below this part of the best one */
+    0.97; /* a choice is tried only if its predicted time is below this part of the best time */
 
 void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports) {
     for (uint32_t r = 0; r < ranks; r++)
@@ -45,14 +46,16 @@ static bool cores_changed(const kl_short *t, const kl_outlook *o) {
     return most > CORE_CHANGED;
 }
 
-/* Should the choice be tried? Its shares are in the spare place; the speeds give its least time. */
+/* Return whether the choice should be tried. Its shares are in the spare place; the speeds give its least
+ * time. */
 static bool may_be_better(const kl_short *t, const kl_outlook *o) {
     const kl_slices *c = &t->slices;
     bool possible = c->choice != KL_CHOICE_DEEP || t->depth > 1;
     return possible && kl_sweep_s(o, o->spare) < WORTH_TRYING * kl_slices_best_s(c);
 }
 
-/* Return the present choice, or the next one that should be tried. Its shares are in the spare place. */
+/* Find the choice for the next round: the present one, or the next one that should be tried. Its shares are
+ * stored in the spare place. */
 static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s, int before) {
     kl_slices *c = &t->slices;
     double rows = (double)o->options.iterations / o->options.ranks;
@@ -70,7 +73,7 @@ static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s,
     return status;
 }
 
-/* Count the round. Return its choice; −1: none. */
+/* Count the round, and return the choice that was in force; −1: none. */
 static int count_round(kl_short *t, const kl_outlook *o, double took_s) {
     kl_slices *c = &t->slices;
     int before = c->active && !t->unplaced ? c->choice : -1;

@@ -11,23 +11,25 @@
 #include <string.h>
 
 enum {
-    TRY_ROUNDS = 3,     /* rounds for each choice; the best two are tried once more */
-    FIRST_HOLD = 200,   /* rounds with the best choice before all are tried again … */
-    LONGEST_HOLD = 1600 /* … and the most such rounds */
+    TRY_ROUNDS = 3,     /* rounds for each choice; each of the best two is tried once more */
+    FIRST_HOLD = 200,   /* rounds with the best choice before all choices are tried again */
+    LONGEST_HOLD = 1600 /* greatest number of such rounds */
 };
-static const double OWN_PART = 0.95;       /* a rank with less of its core shares the core */
-static const double SHORT = 1.5, LONG = 5; /* number of slices below which sweeps are short */
-static const double ALIKE = 0.15;          /* if core shares differ by less, nothing is tried */
-static const double CLEAR = 1.15;          /* a choice above this multiple of the best needs no second try */
+static const double OWN_PART = 0.95; /* a rank that gets less than this part of its core shares the core */
+static const double SHORT = 1.5, LONG = 5; /* sweeps of fewer slices are short; LONG: while trying */
+static const double ALIKE = 0.15;          /* if core shares differ by less, no choice is tried */
+static const double CLEAR = 1.15; /* a choice above this multiple of the best time needs no second try */
 static const double HOPELESS =
-    1.25; /* a choice above this multiple of the best is tried for one round only */
+    1.25; /* a choice above this multiple of the best time is tried for one round only */
 static const double MARGIN = 0.93,
-                    STILL_BETTER = 0.97; /* limits of another choice, relative to equal shares */
+                    STILL_BETTER = 0.97; /* greatest times of another choice, relative to equal shares */
 static const double WAKE_S = 7e-6;       /* seconds to sleep and wake, once in a sweep */
-static const double CREDIT_PART = 0.6; /* part of its share that a rank may use and still run at once, … */
+static const double CREDIT_PART =
+    0.6; /* part of its core share that a rank may use and still run at once in short sweeps */
 static const double LEAST_PART = 0.1;
 static const double DEEP_SLICES = 5;
-static const double TWICE_PART = 0.05; /* most rows that a rank does for neighbours, as a part of its own */
+static const double TWICE_PART =
+    0.05; /* most rows that a rank does for its neighbours, as a part of its own rows */
 
 bool kl_slices_shared(double share) {
     return share > 0 && share < OWN_PART;
@@ -35,8 +37,8 @@ bool kl_slices_shared(double share) {
 
 double kl_slices_part(double sweep_s, double quantum_s, double share) {
     double part =
-        CREDIT_PART + (1 - CREDIT_PART) *
-                          fmin(1, sweep_s / quantum_s); /* … in short sweeps; its whole share in long ones */
+        CREDIT_PART +
+        (1 - CREDIT_PART) * fmin(1, sweep_s / quantum_s); /* in long sweeps a rank may use its whole share */
     part -= WAKE_S / (share * sweep_s);
     return part > LEAST_PART ? part : LEAST_PART;
 }
@@ -54,7 +56,8 @@ static double score(const kl_slices *s, int choice) { /* return the seconds of a
     return t->executions > 0 && !t->refused ? t->elapsed_s / t->executions : HUGE_VAL;
 }
 
-/* The program without Kilter has equal shares, so another choice must be clearly better. */
+/* Return the rated seconds of a sweep. The program without Kilter has equal shares, so another choice must be
+ * clearly better. */
 static double rated(const kl_slices *s, int choice) {
     return choice == KL_CHOICE_EQUAL ? MARGIN * score(s, choice) : score(s, choice);
 }
@@ -67,7 +70,7 @@ static int best_but(const kl_slices *s, int other) {
     return best;
 }
 
-/* A tried choice may be slow, so the best one so far counts. */
+/* A choice under trial may be slow, so the best choice so far counts. */
 bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, double sweep_s,
                      double quantum_s) {
     double least = 1, most = 0;
@@ -118,7 +121,7 @@ void kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
     bool over = s->holds && s->rounds >= s->hold;
     if (!s->active || over || (s->holds && changed)) {
         if (s->active && !over)
-            s->hold = 0; /* the core shares changed */
+            s->hold = 0; /* the core shares have changed */
         s->active = true;
         memset(s->tried, 0, sizeof s->tried);
         s->tries = 0;
@@ -130,7 +133,8 @@ void kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
     kl_tried *t = &s->tried[s->choice];
     t->executions += executions;
     t->elapsed_s += elapsed_s;
-    /* The choice came from a few rounds. Go on measuring it: it must stay better than equal shares. */
+    /* The choice is based on a few rounds. Its measurement continues, and it must stay better than equal
+     * shares. */
     if (s->holds && score(s, s->choice) > STILL_BETTER * score(s, KL_CHOICE_EQUAL))
         s->choice = KL_CHOICE_EQUAL;
     if (s->holds)

@@ -1,5 +1,5 @@
-/* Sweeps shorter than the scheduler's slices, on cores that other processes use as well. Within room steer.
- */
+/* Private to room steer: sweeps shorter than the scheduler's slices, on cores that other processes use as
+ * well. */
 #ifndef KL_STEER_SLICES_H
 #define KL_STEER_SLICES_H
 
@@ -7,10 +7,10 @@
 
 typedef enum kl_choice {
     KL_CHOICE_EQUAL,      /* equal shares */
-    KL_CHOICE_PROPORTION, /* in proportion to what each rank gets of its core */
-    KL_CHOICE_LESS,       /* so little for ranks on shared cores that these run at once when they wake */
+    KL_CHOICE_PROPORTION, /* shares in proportion to each rank's part of its core */
+    KL_CHOICE_LESS,       /* so few for ranks on shared cores that they run at once when woken */
     KL_CHOICE_OUT,        /* no iterations for ranks on shared cores */
-    KL_CHOICE_DEEP,       /* in proportion, and the ghost rows of several sweeps at once */
+    KL_CHOICE_DEEP,       /* shares in proportion, and ghost rows for several sweeps in one exchange */
     KL_CHOICES
 } kl_choice;
 
@@ -19,33 +19,32 @@ typedef struct kl_tried {
     bool refused; /* the move to this choice was refused */
 } kl_tried;
 
-typedef struct kl_slices { /* zeroed: nothing is tried */
-    bool active, holds;    /* holds: all choices were tried, and the best one stays */
+typedef struct kl_slices { /* zeroed: no choice is tried */
+    bool active, holds;    /* holds: all choices were tried, and the best choice stays */
     int choice;            /* present choice */
     uint32_t tries, rounds, hold;
     kl_tried tried[KL_CHOICES];
 } kl_slices;
 
 bool kl_slices_shared(double share); /* do other processes use the core, by a rank's share of it? */
-/* Should shares be chosen by trying, because sweeps are shorter than slices? */
+/* Return whether shares should be chosen by trying them, because sweeps are shorter than slices. */
 bool kl_slices_apply(const kl_slices *slices, uint32_t ranks, const double *shares, double sweep_s,
                      double quantum_s);
-/* Return the part of its share of the core that a rank may use in such sweeps and still run at once when it
- * wakes. */
+/* Return the part of its core share that a rank may use in such sweeps and still run at once when woken. */
 double kl_slices_part(double sweep_s, double quantum_s, double share);
-/* Return for how many sweeps ghost rows should be exchanged at once: enough for five slices, but a rank does
- * at most a twentieth of its rows twice. A sweep reads rows up to `reach` away. */
+/* Return the number of sweeps whose ghost rows should be exchanged at once. These sweeps take five slices,
+ * but a rank does at most a twentieth of its rows twice. A sweep reads rows up to `reach` away. */
 uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, uint64_t reach,
                          uint64_t deepest);
-/* Add the sweeps and seconds of a round with the present choice, and set the choice for the next round.
- * changed: ranks get other shares of their cores than when trying began. */
+/* Add the sweeps and seconds of a round with the present choice, and choose for the next round. If
+ * `changed`, ranks get other parts of their cores than when trying began. */
 void kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool changed);
-void kl_slices_refuse(kl_slices *slices);         /* the move to the present choice was refused */
+void kl_slices_refuse(kl_slices *slices);         /* note that the move to the present choice was refused */
 void kl_slices_leave(kl_slices *slices);          /* stop choosing by trying */
 double kl_slices_best_s(const kl_slices *slices); /* least seconds of a sweep; HUGE_VAL: not known */
 double kl_slices_sweep_s(const kl_slices *slices,
                          int choice); /* seconds measured with this choice; 0: not known */
-/* Print which choice is tried, or why the present one was chosen. */
+/* Print which choice is tried, or why the present choice was made. */
 void kl_slices_say(const kl_slices *slices, double sweep_s, double quantum_s, char reason[KL_REASON_BYTES]);
 
 #endif

@@ -8,7 +8,8 @@
 
 #include "steer/slices.h"
 
-/* A loop that takes so long with each choice: rounds of `round_s` until the best one is held. */
+/* Return the rounds of round_s seconds until a choice is held, in a loop whose sweep takes takes_s[choice]
+ * seconds. */
 static int rounds_until_held(kl_slices *s, const double *takes_s, double round_s) {
     int rounds = 0;
     kl_slices_next(s, 0, 0, false);
@@ -17,8 +18,8 @@ static int rounds_until_held(kl_slices *s, const double *takes_s, double round_s
     return rounds;
 }
 
-/* Every order of what choices take: the best one is found, each was tried, and soon. Equal shares are kept
- * where nothing is clearly better. */
+/* The best choice is found for every order of the choices' times. Each choice is tried, and trying ends soon.
+ * Equal shares are kept if no choice is clearly better. */
 static void the_best_choice_is_held(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
@@ -57,8 +58,8 @@ static void choices_are_tried_again_ever_less_and_when_something_changes(void **
     assert_false(s.holds);
 }
 
-/* Only where somebody shares a core, and sweeps are short; what has begun does not end at the same bound.
- */
+/* Shares are tried only if a core is shared and sweeps are short. Trying that has begun ends at a higher
+ * bound. */
 static void only_short_executions_on_shared_cores(void **state) {
     (void)state;
     static const double own[] = {1, 1}, shared[] = {1, 0.5}, alike[] = {0.5, 0.45};
@@ -71,10 +72,10 @@ static void only_short_executions_on_shared_cores(void **state) {
     assert_false(kl_slices_apply(&active, 2, shared, 1e-1, 4e-3));
     assert_false(kl_slices_apply(&s, 2, shared, 0, 4e-3));
     active.tried[KL_CHOICE_PROPORTION] = (kl_tried){.executions = 10, .elapsed_s = 0.05};
-    assert_true(kl_slices_apply(&active, 2, shared, 1e-1, 4e-3)); /* a bad try ends itself, not the trying */
+    assert_true(kl_slices_apply(&active, 2, shared, 1e-1, 4e-3)); /* a bad try ends, but trying goes on */
 }
 
-/* Rounds that happened to be short are no reason to stay. */
+/* A choice that won by short rounds by chance is given up. */
 static void what_is_held_must_stay_better_than_equal_shares(void **state) {
     (void)state;
     static const double takes_s[KL_CHOICES] = {4e-5, 6e-5, 3e-5, 5e-5, 6e-5};
@@ -87,7 +88,7 @@ static void what_is_held_must_stay_better_than_equal_shares(void **state) {
     assert_int_equal(s.choice, KL_CHOICE_EQUAL);
 }
 
-/* Whichever cannot be had, the best of the others is held. */
+/* If a choice is refused, the best of the other choices is held. */
 static void what_is_refused_is_not_chosen(void **state) {
     (void)state;
     static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5, 6e-5};
@@ -115,7 +116,7 @@ static void the_part_grows_with_the_execution(void **state) {
     assert_true(last > 0.99);
 }
 
-/* As deep as some slices want, and never so that more than a twentieth is done twice. */
+/* Halos are as deep as five slices need, but a rank does at most a twentieth of its rows twice. */
 static void halos_are_as_deep_as_slices_want_and_ranks_allow(void **state) {
     (void)state;
     for (double sweep_s = 1e-6; sweep_s < 1; sweep_s *= 1.3)
@@ -127,7 +128,7 @@ static void halos_are_as_deep_as_slices_want_and_ranks_allow(void **state) {
                 assert_true(depth == 1 || (double)(depth - 1) * sweep_s < 5 * 4e-3);
             }
     assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 1, 32), 20);
-    assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 0, 32), 1); /* no ghost rows at all */
+    assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 0, 32), 1); /* without ghost rows */
     assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 1, 0), 1);
     assert_int_equal(kl_slices_depth(0, 4e-3, 1e6, 1, 32), 1);
 }

@@ -1,15 +1,13 @@
-/* Balancing of one loop: the reports of a round give a plan.
- *
- * How long the present speeds will last is forecast from how long they lasted before. Losses of the present
- * shares are counted over all speeds since the last movement. So under a load that changes too fast to
- * follow, iterations end up where the mean loss is least. */
+/* Balance one loop: make a plan from the reports of a round. The duration of the present speeds is forecast
+ * from their earlier durations. Losses of the present shares are counted over all speeds since the last
+ * movement. So under a load that changes too fast to follow, iterations end where the mean loss is least. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "steer/parts.h"
 
-static const double PERIOD_PART = 0.2; /* losses below this part of a period may be noise */
+static const double PERIOD_PART = 0.2; /* a loss below this part of a period may be noise */
 
 static void describe(kl_steer *s, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
@@ -36,7 +34,7 @@ static void judge_last(kl_outcome *c, bool arrived, kl_steer_plan *plan) {
     c->open = false;
 }
 
-/* Return the seconds that movements took. */
+/* Learn from the reports of the last step, and return the seconds that movements took. */
 static double learn_step(kl_steer *s, const kl_rank_report *reports) {
     kl_outlook *o = &s->outlook;
     kl_proof *proof = &s->trial.proof;
@@ -45,14 +43,14 @@ static double learn_step(kl_steer *s, const kl_rank_report *reports) {
     bool rested = kl_proof_rests(proof, o->now_s);
     kl_proof_round(proof, o->now_s, o->sweeps, o->step_s - kl_smaller(spent_s, o->step_s),
                    kl_volume(o, o->equal) == 0);
-    if (rested && !kl_proof_rests(proof, o->now_s)) /* the load changed */
+    if (rested && !kl_proof_rests(proof, o->now_s)) /* the rest ended because the load changed */
         kl_account_wake(&s->outcome.account);
     kl_learn_quantum(o, reports);
     kl_short_learn(&s->trying, o->options.ranks, reports);
     return spent_s;
 }
 
-/* Decide with the known speeds. rest_begins: why balancing rests from now on; NULL: it does not rest. */
+/* Decide with the known speeds. rest_begins: the reason why a rest begins; NULL: no rest begins. */
 static kilter_status decide(kl_steer *s, double spent_s, const char *rest_begins, kl_steer_plan *plan) {
     uint32_t count = 0;
     bool tries = false;
@@ -96,10 +94,9 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     return forgets ? kl_forget_loads(o) : KILTER_OK;
 }
 
-/* --- what is left of a sweep --- */
+/* --- the rest of a sweep --- */
 
-/* Return by how many seconds the plan delays the present sweep. Transfers first take rows that are not done.
- */
+/* Return the seconds by which the plan delays the present sweep. Transfers take rows to do first. */
 static double delay_s(kl_steer *s, const uint64_t *todo, const kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     memcpy(s->left, todo, o->options.ranks * sizeof *todo);
@@ -122,7 +119,8 @@ static void put_off(kl_steer *s, double delayed_s, kl_steer_plan *plan) {
              kl_say_s(plan->judgement.gain_s).text, kl_say_s(delayed_s).text);
 }
 
-/* Close the last movement without a judgement, because its gain cannot be told from this one's. */
+/* Make a plan that shares what is left of this sweep. Close the last movement without a judgement, because
+ * its gain cannot be separated from the gain of this one. */
 static void share_left(kl_steer *s, const uint64_t *todo, const kl_prospect *p, kl_steer_plan *plan) {
     s->outcome.open = false;
     plan->move = true;
@@ -167,14 +165,14 @@ void kl_steer_commit(kl_steer *s) {
     kl_outlook *o = &s->outlook;
     if (!s->proposed)
         return;
-    kl_place *now = o->previous; /* the plan's `before` stays where it is */
+    kl_place *now = o->previous; /* the plan's `before` keeps its memory */
     o->previous = o->here;
     o->here = now;
     kl_put(o, o->here, s->proposed);
     kl_loads_moved(&o->loads);
     kl_account_move(&s->outcome.account, s->gain_s);
     if (!s->outcome.retreats)
-        kl_account_wake(&s->outcome.account); /* the reason for the move ends the rest */
+        kl_account_wake(&s->outcome.account); /* the move has a reason, which ends the rest */
     s->outcome.open = true;
     s->outcome.open_forecast_s = s->gain_s;
     s->outcome.open_came_s = s->outcome.open_cost_s = 0;
@@ -224,7 +222,7 @@ double kl_steer_rate(const kl_steer *s, uint32_t rank) {
     return s->outlook.loads.mean_speed * s->outlook.loads.speed[rank];
 }
 
-/* All places share one piece of memory; so do the numbers for each rank. */
+/* Allocate memory. All places share one block, and all numbers for each rank share another. */
 static bool allocate(kl_steer *s) {
     kl_outlook *o = &s->outlook;
     size_t ranks = o->options.ranks;

@@ -1,5 +1,5 @@
-/* A loop's balancing played: ranks under loads that come and go, on a clock of its own, through reports,
- * filter, decision, movement and account, as the runtime does it. */
+/* Simulate the balancing of a loop. Ranks have loads that come and go, on a simulated clock. Reports, filter,
+ * decision, movement and account are those of the runtime. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,21 +22,22 @@ static double random_01(uint64_t i) {
 /* --- a cluster and a loop on it --- */
 
 typedef struct load {
-    double begins_s, on_s, off_s; /* from then on, on and off by turns; off_s 0: on for good; on_s 0: none */
+    double begins_s, on_s,
+        off_s; /* on and off in turns since begins_s; off_s 0: always on; on_s 0: no load */
 } load;
 
 typedef struct world {
     kl_steer_options options;
-    double iteration_s;        /* on an undisturbed rank */
-    load loads[MOST];          /* takes half of its rank's time */
-    double speeds[MOST];       /* 0: 1 */
-    double noise;              /* relative, of a rank's time for a sweep */
-    double barrier_s, apart_s; /* apart_s: more, while shares are not equal; nobody's report tells of it */
-    double slope;              /* the last iteration costs so much more than the first */
-    double refill;             /* a pipeline's part of a sweep, lost with each movement */
+    double iteration_s;        /* seconds of an iteration on an undisturbed rank */
+    load loads[MOST];          /* a load takes half of its rank's time */
+    double speeds[MOST];       /* speed of each rank; 0: speed 1 */
+    double noise;              /* relative error of a rank's time for a sweep */
+    double barrier_s, apart_s; /* apart_s: unreported seconds of a sweep while shares are not equal */
+    double slope;              /* cost of the last iteration minus cost of the first */
+    double refill;             /* part of a sweep that a pipeline loses with each movement */
     double runs_s;
     bool balanced;
-    uint32_t refuses; /* so many movements, the first ones */
+    uint32_t refuses; /* number of movements that are refused, the first ones */
 } world;
 
 typedef struct outcome {
@@ -57,7 +58,7 @@ static double speed_at(const world *w, uint32_t r, double at_s) {
     return l->off_s <= 0 || since < l->on_s ? own / 2 : own;
 }
 
-/* Until the load of rank r changes. */
+/* Return the seconds until the load of rank r changes. */
 static double until_change_s(const world *w, uint32_t r, double at_s) {
     const load *l = &w->loads[r];
     if (l->on_s <= 0 || (l->off_s <= 0 && at_s >= l->begins_s))
@@ -80,7 +81,7 @@ static double takes_s(const world *w, uint32_t r, double at_s, double work_s) {
     return 0;
 }
 
-/* What iterations lo … hi−1 take on an undisturbed rank. */
+/* Return the seconds of iterations lo … hi−1 on an undisturbed rank. */
 static double work_s(const world *w, double lo, double hi) {
     double n = (double)w->options.iterations;
     return w->iteration_s * (hi - lo) * (1 + w->slope * (lo + hi) / 2 / n);
@@ -99,7 +100,7 @@ static void fill_segments(const world *w, kl_rank_report *report, double seconds
     }
 }
 
-/* One sweep on all ranks, added to their reports; how long it took. */
+/* Do one sweep on all ranks, add it to their reports, and return its seconds. */
 static double execute(const world *w, const uint64_t *place, double now_s, uint64_t seed,
                       kl_rank_report *reports) {
     double longest_s = 0;
@@ -125,7 +126,7 @@ static double execute(const world *w, const uint64_t *place, double now_s, uint6
     return longest_s + w->barrier_s + (equal ? 0 : w->apart_s);
 }
 
-/* Everybody waits while rows move. */
+/* Move rows while all ranks wait, and return the seconds. */
 static double carry_out(const world *w, const kl_steer_plan *plan, kl_rank_report *reports, outcome *o) {
     uint32_t ranks = w->options.ranks;
     uint64_t rows = w->options.scattered ? kl_transfers_busiest(ranks, plan->before, plan->after)
@@ -135,7 +136,7 @@ static double carry_out(const world *w, const kl_steer_plan *plan, kl_rank_repor
     reports[0].moved = rows;
     o->moves++;
     o->rows += plan->moved;
-    took_s += w->refill * plan->now_s; /* nobody measures that */
+    took_s += w->refill * plan->now_s; /* no rank measures this loss */
     o->moving_s += took_s;
     return took_s;
 }
@@ -167,7 +168,7 @@ static void check_plan(const world *w, const kl_steer_plan *plan) {
     assert_true(plan->period.target_s > 0);
 }
 
-/* The paper's: work over what the ranks had to give. */
+/* Return the paper's efficiency: work done over the work that the ranks could have done. */
 static double efficiency_of(const world *w, const outcome *o) {
     double given_s = 0, step_s = 0.01;
     for (double at = 0; at < o->elapsed_s; at += step_s)
@@ -176,7 +177,7 @@ static double efficiency_of(const world *w, const outcome *o) {
     return o->executions * work_s(w, 0, (double)w->options.iterations) / given_s;
 }
 
-/* Every rank decides for itself: another one with the same reports comes to the same plan. */
+/* Every rank decides for itself, so another steer with the same reports must make the same plan. */
 static void check_twin(const world *w, kl_steer *twin, const kl_rank_report *reports,
                        const kl_steer_plan *plan) {
     kl_steer_plan other;
@@ -259,7 +260,7 @@ static void tell(const char *what, const outcome *o, const outcome *plain) {
            plain->executions, (unsigned)o->moves, o->moving_s, (unsigned)o->account.rests);
 }
 
-/* SOR 1000² on 4 ranks, rows of 8 kB; a quantum of 100 ms. */
+/* SOR 1000² on 4 ranks: rows of 8 kB, a quantum of 100 ms. */
 static world sor_1000(void) {
     return (world){.options = {.iterations = 1000,
                                .ranks = 4,
@@ -274,7 +275,7 @@ static world sor_1000(void) {
                    .balanced = true};
 }
 
-/* SOR 2000²: rows that are dear to move. */
+/* SOR 2000², whose rows are expensive to move. */
 static world sor_2000(void) {
     world w = sor_1000();
     w.options.iterations = 2000;
@@ -358,7 +359,7 @@ static void no_swing_is_slower_than_without(void **state) {
     assert_true(o.executions / o.elapsed_s >= plain.executions / plain.elapsed_s);
 }
 
-/* Against the run without balancing, which takes longer or less long for as much. */
+/* Compare the account with a run without balancing. */
 static void the_account_tells_what_balancing_gained(void **state) {
     (void)state;
     static const load loads[] = {{.begins_s = 50, .on_s = 1},
@@ -382,10 +383,10 @@ static void the_account_tells_what_balancing_gained(void **state) {
     }
 }
 
-/* A pipeline of two ranks, the first of which is slow for half of each cycle. Without lag both do the same in
- * each round; with it, as much as the slower one could do in all of it. */
+/* A pipeline of two ranks, of which the first is slow for half of each cycle. Without lag, both ranks do the
+ * same work in each round. With lag, they do the work that the slower rank could do in the whole cycle. */
 typedef struct swing {
-    double half_s, ends_s; /* then the first is slow for good */
+    double half_s, ends_s; /* after ends_s seconds the first rank stays slow */
     bool buffers;
 } swing;
 
@@ -396,7 +397,7 @@ static double free_s(const swing *w, double from_s, double to_s) {
     return sum_s;
 }
 
-/* Rounds of a second, and the lag; a sweep takes 20 s. */
+/* Simulate rounds of 1 s, and the lag; a sweep takes 20 s. */
 static void swing_round(const swing *w, kl_steer *steer, double *now_s, double *lag_s, kl_steer_plan *plan) {
     const uint64_t *bounds = kl_steer_shares(steer);
     double n = 2000, took_s = 1 + *lag_s, each_s = 0.02,
@@ -428,7 +429,7 @@ static void a_swing_that_is_too_fast_is_averaged_over_where_ranks_may_be_ahead(v
     } cases[] = {{{6, 400, true}, true},
                  {{4, 400, true}, true},
                  {{6, 400, false}, false}, /* each sweep waits for the slowest rank */
-                 {{60, 400, true}, false}, /* followed */
+                 {{60, 400, true}, false}, /* shares follow the speeds */
                  {{1000, 400, true}, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const swing *w = &cases[i].swing;
@@ -479,8 +480,7 @@ static void imbalance_below_any_threshold_does_not_stay(void **state) {
     assert_true(o.moves >= 1 && o.efficiency > plain.efficiency + 0.01);
 }
 
-/* What moving costs is seen by nobody but in the time of sweeps: the loop finds out, and stays with equal
- * shares. */
+/* Only the time of sweeps shows what other shares cost. The loop finds this out and keeps equal shares. */
 static void what_forecasts_do_not_see_is_measured(void **state) {
     (void)state;
     world w = sor_1000();
@@ -494,11 +494,11 @@ static void what_forecasts_do_not_see_is_measured(void **state) {
 
 /* --- sweeps shorter than slices --- */
 
-/* Two ranks, the second on a core that another process has half of. A sweep takes deep_s where halos are
- * deep, and apart_s or equal_s by whether shares differ. */
+/* Two ranks; another process takes half of the second rank's core. A sweep takes deep_s seconds with deep
+ * halos, otherwise apart_s with different shares and equal_s with equal ones. */
 typedef struct short_world {
     double equal_s, apart_s, deep_s;
-    uint32_t refuses; /* the first moves */
+    uint32_t refuses; /* number of first moves that are refused */
 } short_world;
 
 static void short_round(const short_world *w, kl_steer *steer, double *now_s, kl_steer_plan *plan) {
@@ -523,7 +523,7 @@ static void short_round(const short_world *w, kl_steer *steer, double *now_s, kl
     assert_true(plan->depth >= 1 && plan->depth <= 32);
 }
 
-/* Whatever is best, and however many moves are refused at first, is in force after a while, and stays. */
+/* The best choice is in force after a while and stays, even if the first moves are refused. */
 static void check_short(const short_world *w, bool apart, bool deep) {
     kl_steer_options options = {
         .iterations = 1000, .ranks = 2, .least = 1, .quantum_s = 4e-3, .reach = 1, .deepest = 32};
@@ -553,10 +553,12 @@ static void the_best_for_short_executions_is_in_force(void **state) {
     check_short(&(short_world){2e-3, 1.9e-3, 1.4e-3, 0}, true, true);
     check_short(&(short_world){2e-3, 1.4e-3, 1.9e-3, 0}, true, false);
     check_short(&(short_world){2e-3, 2.5e-3, 2.2e-3, 0}, false, false);
-    check_short(&(short_world){2e-3, 1.36e-3, 1.4e-3, 0}, true, false); /* as the speeds foretell */
+    check_short(&(short_world){2e-3, 1.36e-3, 1.4e-3, 0}, true, false); /* the speeds predict this */
     check_short(&(short_world){2e-3, 1.7e-3, 1.34e-3, 0}, true, true);
-    check_short(&(short_world){2e-3, 1.9e-3, 1.4e-3, 1}, false, true);     /* rows stay: no memory */
-    check_short(&(short_world){2e-3, 2.5e-3, 2.2e-3, 1000}, false, false); /* no memory, ever */
+    check_short(&(short_world){2e-3, 1.9e-3, 1.4e-3, 1}, false,
+                true); /* rows stay, because the first move has no memory */
+    check_short(&(short_world){2e-3, 2.5e-3, 2.2e-3, 1000}, false,
+                false); /* rows stay, because no move ever has memory */
 }
 
 static void uneven_costs_and_unequal_ranks_end_in_balance(void **state) {
@@ -585,7 +587,7 @@ static void fewer_iterations_than_ranks_are_no_trouble(void **state) {
         w.loads[0] = (load){.begins_s = 20, .on_s = 1};
         outcome o = play(&w), plain = play_plain(w);
         assert_true(o.executions >= 0.999 * plain.executions * o.elapsed_s / plain.elapsed_s);
-        assert_true(o.executions > 1.7 * plain.executions); /* there is always a rank with nothing to do */
+        assert_true(o.executions > 1.7 * plain.executions); /* one rank always has nothing to do */
     }
 }
 
@@ -599,7 +601,8 @@ static void what_is_refused_is_not_asked_for_over_and_over(void **state) {
     assert_true(o.account.moves == 0 && fabs(o.executions - plain.executions) <= 2);
 }
 
-/* Kinds of ranks: disturbed for good, by turns, or not; kinds of loops: from a row each on. */
+/* Return a random world: ranks are disturbed for good, in turns, or not at all, and loops have one row a rank
+ * or more. */
 static world random_world(uint64_t seed) {
     uint32_t ranks = 1 + kl_mix64(seed) % MOST;
     world w = {.noise = 0.1 * random_01(seed + 5) * random_01(seed + 6),
@@ -612,7 +615,7 @@ static world random_world(uint64_t seed) {
                                    .scattered = kl_mix64(seed + 2) % 2,
                                    .interact_s = 1e-3,
                                    .quantum_s = 0.1 * random_01(seed + 3)};
-    double all_s = exp(9 * random_01(seed + 4) - 5); /* to move every row once */
+    double all_s = exp(9 * random_01(seed + 4) - 5); /* seconds of moving every row once */
     w.options.move = (kl_linear){1e-3, all_s / (double)w.options.iterations};
     w.iteration_s = exp(5 * random_01(seed + 8) - 4) * ranks / (double)w.options.iterations;
     for (uint32_t r = 0; r < ranks; r++) {
@@ -628,8 +631,8 @@ static world random_world(uint64_t seed) {
     return w;
 }
 
-/* Where rows are dear to move and many loads come and go apart from each other, some is lost before it rests.
- */
+/* If rows are expensive to move and many loads come and go independently, some time is lost before balancing
+ * rests. */
 static void random_clusters_are_not_slower_than_without(void **state) {
     (void)state;
     double worst = 1, sum = 0;
@@ -671,18 +674,19 @@ static void the_longest_quantum_reported_sets_the_period(void **state) {
     kl_steer_free(steer);
 }
 
-/* Two ranks, the first half as fast: shares of 30 and 60 iterations of a second on the fast one. */
+/* Two ranks, the first half as fast: shares are 30 and 60 iterations. An iteration takes 1 s on the fast
+ * rank. */
 static void what_is_left_of_an_execution_ends_at_once(void **state) {
     (void)state;
     static const struct {
         uint64_t todo[2];
         uint32_t from;
-        uint64_t count; /* 0: none */
+        uint64_t count; /* iterations that move; 0: none */
     } cases[] = {
-        {{0, 0}, 0, 0},   /* nothing is left */
+        {{0, 0}, 0, 0},   /* no iteration is left */
         {{10, 20}, 0, 0}, /* balanced */
-        {{0, 2}, 0, 0},   /* saves less than a period */
-        {{0, 30}, 1, 10}, /* idle */
+        {{0, 2}, 0, 0},   /* a move would save less than a period */
+        {{0, 30}, 1, 10}, /* rank 0 is idle */
         {{30, 0}, 0, 20}, {{20, 10}, 0, 10},
     };
     kl_steer *steer = kl_steer_new(&(kl_steer_options){.iterations = 90,

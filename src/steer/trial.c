@@ -1,11 +1,11 @@
-/* Equal shares, tried now and then to see whether balancing pays. */
+/* Try equal shares now and then, to measure whether balancing pays. */
 #include <stdio.h>
 
 #include "steer/parts.h"
 
 static const double TRY_TAKES = 3; /* rounds with equal shares in a trial */
 
-/* Return the cost of a trial: rows move there and back, and sweeps may be slower in between. */
+/* Return the seconds that a trial costs: rows move there and back, and sweeps may be slower in between. */
 static double try_s(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     double loss = 1 - kl_time_with(o, o->here, o->loads.raw) / kl_time_with(o, o->equal, o->loads.raw);
@@ -27,9 +27,10 @@ void kl_trial_begin(kl_steer *s, kl_steer_plan *plan) {
     plan->now_s = kl_proof_sweep_s(&s->trial.proof);
     plan->then_s = kl_sweep_s(o, o->equal);
     plan->judgement = (kl_judgement){.verdict = KL_MOVE_HINDSIGHT, .cost_s = cost_s};
-    snprintf(plan->judgement.reason, KL_REASON_BYTES,
-             "equal shares for some rounds, to see what they take: the present ones take %s",
-             kl_say_s(plan->now_s).text);
+    snprintf(
+        plan->judgement.reason, KL_REASON_BYTES,
+        "equal shares for some rounds, to measure their sweeps; with the present shares a sweep takes %s",
+        kl_say_s(plan->now_s).text);
 }
 
 static void end_try(kl_steer *s, kl_proved proved, kl_steer_plan *plan) {
@@ -42,7 +43,7 @@ static void end_try(kl_steer *s, kl_proved proved, kl_steer_plan *plan) {
         kl_steer_stay(s, KL_STAY_RESTING, plan);
         kl_account_rest(&s->outcome.account, o->now_s, s->outcome.unit_s);
         snprintf(j->reason, KL_REASON_BYTES,
-                 "balancing rests for %s: a sweep takes %s with equal shares, and took %s with others",
+                 "balancing rests for %s: a sweep takes %s with equal shares, and took %s with other shares",
                  kl_say_s(kl_larger(s->outcome.account.rest_s, s->trial.proof.rests_until_s - o->now_s)).text,
                  kl_say_s(equal_s).text, kl_say_s(kept_s).text);
         return;
@@ -67,7 +68,7 @@ bool kl_trial_keeps(kl_steer *s, kl_steer_plan *plan) {
     }
     if (!s->trial.proof.tries)
         return false;
-    if (kl_volume(o, o->equal) > 0) { /* the move was refused */
+    if (kl_volume(o, o->equal) > 0) { /* the move to equal shares was refused */
         kl_proof_end(&s->trial.proof, o->now_s, KL_PROVED_NOTHING);
         return false;
     }
@@ -78,6 +79,6 @@ bool kl_trial_keeps(kl_steer *s, kl_steer_plan *plan) {
     }
     kl_steer_stay(s, KL_STAY_WAITING, plan);
     plan->now_s = plan->then_s = kl_sweep_s(o, o->here);
-    snprintf(plan->judgement.reason, KL_REASON_BYTES, "equal shares, to see what they take");
+    snprintf(plan->judgement.reason, KL_REASON_BYTES, "equal shares, to measure their sweeps");
     return true;
 }

@@ -5,8 +5,8 @@
 
 /* --- whether --- */
 
-/* Return how long the present speeds are expected to last. If they have outlasted their usual time, or have
- * none, this is as long again. */
+/* Return the seconds that the present speeds are expected to last. If they have outlasted their usual time,
+ * or have no usual time, they are expected to last for the time beyond it again. */
 static double remaining_s(const kl_prospect *p) {
     return p->lasted_s < p->lasts_s ? p->lasts_s - p->lasted_s : p->lasted_s - p->lasts_s;
 }

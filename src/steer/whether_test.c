@@ -1,4 +1,5 @@
-/* Whether moving pays: never dear in hindsight, nothing for ever; and what the account of it does. */
+/* Moving or staying costs at most twice the best decision in hindsight, and no imbalance stays for ever. The
+ * account of moves is tested, too. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,18 +26,18 @@ static void verdicts_are_those_of_the_table(void **state) {
     } rows[] = {
         {{.now_s = 1, .then_s = 1}, KL_STAY_BALANCED, "balanced"},
         {{.now_s = 1, .then_s = 1.2, .lost_s = 9, .lasted_s = 9}, KL_STAY_BALANCED, "balanced"},
-        /* nothing known of how long it lasts */
+        /* the usual duration of the speeds is not known */
         {{.now_s = 2, .then_s = 1, .lasted_s = 3, .lost_s = 1.5, .move_s = 2}, KL_STAY_WAITING, "so far"},
         {{.now_s = 2, .then_s = 1, .lasted_s = 4, .lost_s = 2, .move_s = 2},
          KL_MOVE_HINDSIGHT,
          "has cost 2 s"},
         {{.now_s = 2, .then_s = 1, .lasted_s = 1, .lost_s = 0.5}, KL_MOVE_HINDSIGHT, "moving costs 0 us"},
         {{.now_s = 2, .then_s = 1, .lasted_s = 0, .lost_s = 0}, KL_STAY_WAITING, "so far"},
-        /* an imbalance of 1 % does not stay for ever */
+        /* even an imbalance of 1 % ends at some time */
         {{.now_s = 1, .then_s = 0.99, .lasted_s = 1000, .lost_s = 10, .move_s = 9},
          KL_MOVE_HINDSIGHT,
          "cost 10 s"},
-        /* it lasted 30 s before */
+        /* such speeds lasted 30 s before */
         {{.now_s = 2, .then_s = 1, .lasts_s = 30, .lasted_s = 3, .move_s = 2, .back_s = 3},
          KL_MOVE_FORESIGHT,
          "13.5 s saved in the 27 s"},
@@ -58,7 +59,8 @@ static void verdicts_are_those_of_the_table(void **state) {
     }
 }
 
-/* An imbalance begins, and ends nobody knows when. Staying costs a part of each second, moving ends that. */
+/* Return the cost of deciding. An imbalance begins, and its end is not known. Staying costs a part of each
+ * second, and moving ends this cost. */
 static double cost_of_deciding(double part, double move_s, double ends_s, double step_s) {
     double cost_s = 0;
     for (double at = step_s; at <= ends_s; at += step_s) {
@@ -82,10 +84,10 @@ static void staying_and_moving_cost_at_most_twice_the_best_in_hindsight(void **s
                ends_s = 300 * step_s * random_01(seed + 3);
         double paid_s = cost_of_deciding(part, move_s, ends_s, step_s);
         double best_s = fmin(move_s, part * (floor(ends_s / step_s) * step_s));
-        assert_true(paid_s <= 2 * best_s + part * step_s * (1 + 1e-9)); /* one round to notice */
+        assert_true(paid_s <= 2 * best_s + part * step_s * (1 + 1e-9)); /* and one round to notice it */
         worst = fmax(worst, paid_s / fmax(best_s, part * step_s));
     }
-    assert_true(worst > 1.5); /* the bound is not idle */
+    assert_true(worst > 1.5); /* the bound is nearly reached */
 }
 
 static void every_imbalance_ends_and_none_is_moved_at_a_loss_that_is_forecast(void **state) {
@@ -141,7 +143,7 @@ static void gains_of_old_do_not_pay_for_losses_of_today(void **state) {
     kl_account account = {0};
     char reason[KL_REASON_BYTES];
     assert_false(kl_account_settle(&account, 1, &(kl_account_step){-100, -100, 0}, 1,
-                                   reason)); /* nothing was moved: none of its doing */
+                                   reason)); /* no row was moved: not balancing's loss */
     kl_account_move(&account, 1000);
     assert_false(kl_account_settle(&account, 2, &(kl_account_step){1000, 1000, 1}, 1, reason));
     double lost_s = 0;
