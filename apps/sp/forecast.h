@@ -12,7 +12,7 @@
 typedef struct sp_benchmark {
     uint64_t scenarios;
     int clusters, candidates;
-    int first_clusters, first_candidates; /* of the smallest sample */
+    int first_clusters, first_candidates; /* clusters and candidates of the smallest sample */
     uint32_t workers;
     double elapsed_s, farm_s; /* farm_s: seconds of elapsed_s in the farm's runs */
     double work_s;            /* mean seconds of a run's work on one worker of mean speed */
