@@ -50,7 +50,7 @@ typedef struct kilter_result kilter_result;
 /**
  * Append `size` bytes to the task's result.   Local, from a work function only.
  *
- * The bytes are copied. Without any call the result is empty.
+ * The bytes are copied. The result of a task without such a call is empty.
  * @return KILTER_OK; KILTER_ERR_MEMORY; KILTER_ERR_RANGE if the result would exceed 1 GiB less 1 MiB
  */
 KILTER_API kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size);
