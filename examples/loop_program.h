@@ -27,7 +27,7 @@ static const bool WITH_KILTER = false;
 typedef struct settings {
     const char *program;
     double n, sweeps;
-    double block;  /* columns in a block; 0: the program's choice */
+    double block;  /* number of columns in a block; 0: the program chooses */
     double cost_s; /* seconds of CPU time for one iteration on this rank; 0: the real time */
     double slow;   /* rank 0 needs this many times as much; 0: the same as the others */
     bool check;    /* compare with the sequential program */
