@@ -72,7 +72,7 @@ static void close_play(play *p) {
     free(p->reports);
 }
 
-/* Simulate a period, in which an iteration takes 100 µs on a rank of speed 1. @return time of the slowest
+/* Simulate a period. An iteration takes 100 µs on a rank of speed 1. @return time of the slowest
  * rank divided by its time with balanced shares */
 static double pass(play *p, const double *speed) {
     const uint64_t *bounds = kl_steer_shares(p->steer);

@@ -28,7 +28,8 @@ typedef struct row {
     platform p;
     double auto_s, best_s;
     const kl_policy *best;
-    uint64_t executed, tasks; /* tasks executed by AUTO; a task done twice counts twice */
+    uint64_t executed,
+        tasks; /* number of tasks that AUTO executed; a task with a speculative copy counts twice */
 } row;
 
 /* --- random platforms --- */
