@@ -114,8 +114,8 @@ typedef struct kilter_farm_options {
      * `workers`, one worker is started for every N cores. NULL: "auto" */
     const char *bind;
     /** workers that get tasks. "all"; "auto": workers that do not speed up the run get no tasks; or a file
-     * "*.kilter", a record of the same program: as "auto", but the number of workers in the first run is
-     * computed from this record. NULL: "auto" */
+     * "*.kilter", a record of the same program. The file has the effect of "auto", but the first number of
+     * workers is computed from the record. NULL: "auto" */
     const char *team;
     /** true: workers that do not speed up the run leave the farm; false: they stay in the farm without tasks
      */

@@ -153,9 +153,9 @@ KILTER_API kilter_status kilter_loop_begin(kilter_loop *loop, kilter_error *erro
 /**
  * Get the next iterations for this rank.   Local; DOALL.
  *
- * Each iteration is given once, to one rank, in any order; with `deep`, to its owner and possibly to
- * neighbours. The call means that the previous range is done. Rows move only within calls of this library, so
- * pointers into the rows of the range are valid until the next call.
+ * Each iteration is given once, to one rank, in any order. With `deep` it is given to its owner, and possibly
+ * to neighbours. The call means that the previous range is done. Rows move only within calls of this library,
+ * so pointers into the rows of the range are valid until the next call.
  * @return false: no iteration is left for this rank, or an error occurred, which kilter_loop_end() returns
  */
 KILTER_API bool kilter_loop_next(kilter_loop *loop, kilter_range *range);
