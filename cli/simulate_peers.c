@@ -139,6 +139,9 @@ static void print_json(const answer *a) {
 
 kilter_status kl_simulate_peers(const kl_peers_question *question, kilter_error *error) {
     answer a = {.q = question};
+    if (question->cluster->workers > KL_PEERS_MOST)
+        return kl_fail(error, KILTER_ERR_USAGE, "--platform: %" PRIu32 " hosts; give at most %d for peers",
+                       question->cluster->workers, KL_PEERS_MOST);
     kilter_status status = read_policies(&a, question->policies ? question->policies : "help", error);
     for (size_t i = 0; i < a.count && status == KILTER_OK; i++)
         status = simulate(&a, i, error);

@@ -84,6 +84,7 @@ refuses 2 "--platform: platform '20000000x1', column 1: the number of hosts must
     --platform 20000000x1 --tasks "$t"
 refuses 2 "--tasks: tasks '5@const(1)', column 10: the mean needs a unit" --platform "$p" --tasks '5@const(1)'
 refuses 2 "--organise: 'dice'" --platform "$p" --tasks "$t" --organise dice
+refuses 2 "2000000 hosts; give at most 1048576 for peers" --platform 2000000x1 --tasks "$t" $peers
 refuses 2 "peers have no policy 'auto'" --platform "$p" --tasks "$t" $peers --policy help,auto
 refuses 2 "--policy: 'sos' is in the list twice" --platform "$p" --tasks "$t" $peers --policy all,sos
 refuses 2 "--record: not with --organise peers" --platform "$p" --tasks "$t" $peers --record e.kilter

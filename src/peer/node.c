@@ -17,7 +17,8 @@ kl_node *kl_node_new(const kl_node_options *options) {
                           .above = options->number == 0 ? 0 : kl_tree_above(options->number),
                           .due_s = INFINITY,
                           .closing = options->help->sharing == KL_SHARE_NEVER};
-    n->asking.due_s = n->giving.look_s = n->round.tell_s = INFINITY;
+    n->asking.due_s = n->giving.look_s = n->round.tell_s = n->losses.tell_s = INFINITY;
+    n->losses.told_s = -INFINITY;
     if (kl_work_add(&n->work, options->share) && (options->number > 0 || kl_root_begin(n)))
         return n;
     kl_node_free(n);
@@ -33,6 +34,7 @@ void kl_node_free(kl_node *n) {
     kl_give_free(&n->giving);
     kl_round_free(&n->round);
     kl_save_free(&n->saves);
+    free(n->losses.news.at);
     kl_root_free(n->root);
     kl_note_free(&n->note);
     free(n->tree.gone);
@@ -126,20 +128,6 @@ static void hurry(kl_node *n, uint32_t from, const kl_note *note) {
     (n->root ? kl_root_want : kl_round_hurry)(n);
 }
 
-static void loss(kl_node *n, uint32_t from, const kl_note *note) {
-    kl_note up = {.kind = KL_NOTE_LOSS, .peer = note->peer};
-    (void)from;
-    kl_tree_know(&n->tree, note->peers);
-    up.peers = n->tree.peers;
-    if (n->root) {
-        kl_root_lose(n, note->peer);
-    } else if (!kl_tree_is_gone(&n->tree, note->peer) && note->peer < n->tree.peers) {
-        kl_peer_check(n, kl_tree_lose(&n->tree, note->peer));
-        kl_ask_lose(n, note->peer);
-        kl_post(n, n->round.above, &up, 0);
-    }
-}
-
 static void handle(kl_node *n, uint32_t from, const kl_note *note) {
     static void (*const handlers[])(kl_node *, uint32_t, const kl_note *) = {
         [KL_NOTE_ASK] = asked,
@@ -155,7 +143,7 @@ static void handle(kl_node *n, uint32_t from, const kl_note *note) {
         [KL_NOTE_VICTIM] = kl_ask_victim,
         [KL_NOTE_LATE] = kl_round_late,
         [KL_NOTE_HURRY] = hurry,
-        [KL_NOTE_LOSS] = loss,
+        [KL_NOTE_LOSS] = kl_loss_hear,
         [KL_NOTE_SAVE] = kl_save_take,
         [KL_NOTE_CALL] = kl_round_call,
         [KL_NOTE_REPORT] = kl_round_hear,
@@ -207,16 +195,15 @@ static void hear_kept(kl_node *n) {
 /* --- peers come and go --- */
 
 static void lose(kl_node *n, uint32_t peer) {
-    kl_note note = {.kind = KL_NOTE_LOSS, .peer = peer, .peers = n->tree.peers};
-    bool known = kl_tree_is_gone(&n->tree, peer);
-    kl_peer_check(n, kl_tree_lose(&n->tree, peer));
-    kl_ask_lose(n, peer);
-    if (peer == n->round.above && !n->root) {
+    kl_tree_know(&n->tree, peer + 1);
+    if (peer != n->round.above || n->root) {
+        kl_loss_note(n, peer);
+    } else {
+        kl_peer_check(n, kl_tree_lose(&n->tree, peer));
+        kl_ask_lose(n, peer);
         while (n->round.above > 0 && kl_tree_is_gone(&n->tree, n->round.above))
             n->round.above = kl_tree_above(n->round.above);
         kl_post_plain(n, n->round.above, KL_NOTE_HURRY, 0); /* the parent may not know of the death */
-    } else if (!known) {
-        kl_post(n, n->round.above, &note, 0);
     }
 }
 
@@ -236,6 +223,7 @@ static void settle(kl_node *n) {
     if (kl_round_is_full(n))
         (n->root ? kl_root_close : kl_round_report)(n);
     (n->root ? kl_root_late : kl_round_tell)(n);
+    kl_loss_tell(n);
     begin_next(n); /* a plan brought tasks */
 }
 
@@ -261,7 +249,7 @@ void kl_node_step(kl_node *n, const kl_node_event *e, double now_s, kl_node_acti
         hear_kept(n);
     if (!n->over)
         settle(n);
-    out->wake_s = fmin(fmin(n->asking.due_s, n->giving.look_s), n->round.tell_s);
+    out->wake_s = fmin(fmin(n->asking.due_s, n->giving.look_s), fmin(n->round.tell_s, n->losses.tell_s));
     if (!n->round.joined_in && now_s < n->round.due_s)
         out->wake_s = fmin(out->wake_s, n->round.due_s);
     if (n->root)

@@ -179,10 +179,33 @@ static void messages_of_a_peer_that_is_gone_are_not_heard(void **state) {
     kl_note gift = {.kind = KL_NOTE_GIFT, .number = 1};
     assert_true(kl_ranges_add(&gift.spans, (kl_span){50, 60}));
     kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_LOSES, .peer = 2}, 1, &a.out);
-    assert_int_equal(sent(&a, KL_NOTE_LOSS)->peer, 2);
+    assert_int_equal(sent(&a, KL_NOTE_LOSS)->gone.at[0], 2);
     hears(&a, 2, &gift, 1);
     assert_int_equal(kl_node_left(a.node), 9);
     kl_note_free(&gift);
+    let_go(&a);
+}
+
+static void loses(alone *a, uint32_t peer, double now_s) {
+    kl_node_step(a->node, &(kl_node_event){.kind = KL_NODE_LOSES, .peer = peer}, now_s, &a->out);
+}
+
+/* A death is told at once, and the next ones a part of a round later. */
+static void deaths_go_up_together(void **state) {
+    (void)state;
+    alone a = peer_of(1, 40, "help", (kl_span){0, 10});
+    hears(&a, 0, &(kl_note){.kind = KL_NOTE_PLAN, .round = 1, .peers = 40, .next_s = 100}, 1);
+    loses(&a, 17, 1);
+    assert_int_equal(sent(&a, KL_NOTE_LOSS)->gone.count, 1);
+    for (uint32_t peer = 18; peer < 21; peer++) {
+        loses(&a, peer, 1.5);
+        assert_null(sent(&a, KL_NOTE_LOSS));
+    }
+    loses(&a, 17, 1.5); /* known */
+    kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_REACHED}, 4, &a.out);
+    const kl_note *loss = sent(&a, KL_NOTE_LOSS);
+    assert_int_equal(loss->gone.count, 3);
+    assert_int_equal(loss->gone.at[2], 20);
     let_go(&a);
 }
 
@@ -207,6 +230,7 @@ int main(void) {
         cmocka_unit_test(tasks_done_after_the_report_go_up_twice_if_a_census_comes),
         cmocka_unit_test(a_parent_reports_what_a_child_saved_before_it_died),
         cmocka_unit_test(messages_of_a_peer_that_is_gone_are_not_heard),
+        cmocka_unit_test(deaths_go_up_together),
         cmocka_unit_test(malformed_bytes_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,8 +48,9 @@ LIST_ADD(number, uint32_t)
     }
 
 LIST_CODEC(ranges, kl_span, SPAN, one.lo < one.hi && one.hi <= tasks)
-LIST_CODEC(standings, kl_standing, STANDING, true)
-LIST_CODEC(orders, kl_order, ORDER, one.span.lo < one.span.hi && one.span.hi <= tasks)
+LIST_CODEC(standings, kl_standing, STANDING, one.peer < KL_PEERS_MOST)
+LIST_CODEC(orders, kl_order, ORDER,
+           one.span.lo < one.span.hi && one.span.hi <= tasks && one.to < KL_PEERS_MOST)
 
 void kl_note_put(kl_buffer *out, const kl_note *m) {
     kl_put_u8(out, (uint8_t)m->kind);
@@ -65,9 +66,11 @@ void kl_note_put(kl_buffer *out, const kl_note *m) {
 
 static bool get_gone(kl_reader *r, kl_numbers *list) {
     list->count = 0;
-    for (uint32_t left = kl_get_u32(r); left > 0 && !r->bad; left--)
-        if (!kl_numbers_add(list, kl_get_u32(r)))
+    for (uint32_t left = kl_get_u32(r); left > 0 && !r->bad; left--) {
+        uint32_t peer = kl_get_u32(r);
+        if (peer >= KL_PEERS_MOST || !kl_numbers_add(list, peer))
             return false;
+    }
     return !r->bad;
 }
 
@@ -78,9 +81,9 @@ bool kl_note_get(const void *data, size_t size, uint64_t tasks, kl_note *m) {
         return false;
     m->kind = (kl_note_kind)kind;
     NOTE(KL_GET_MEMBER)
-    return get_ranges(r, tasks, &m->spans) && get_ranges(r, tasks, &m->held) &&
-           get_standings(r, tasks, &m->standings) && get_orders(r, tasks, &m->orders) &&
-           get_gone(r, &m->gone) && kl_reader_done(r);
+    return m->peers <= KL_PEERS_MOST && m->peer < KL_PEERS_MOST && get_ranges(r, tasks, &m->spans) &&
+           get_ranges(r, tasks, &m->held) && get_standings(r, tasks, &m->standings) &&
+           get_orders(r, tasks, &m->orders) && get_gone(r, &m->gone) && kl_reader_done(r);
 }
 
 void kl_note_free(kl_note *note) {

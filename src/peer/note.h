@@ -20,7 +20,7 @@ typedef enum kl_note_kind {
     KL_NOTE_VICTIM,  /* the answer: `peer` is late */
     KL_NOTE_HURRY,   /* a request to the root: begin a round */
     KL_NOTE_LATE,    /* tasks that the sender and peers below it did after their reports of round `round` */
-    KL_NOTE_LOSS,    /* `peer` is gone */
+    KL_NOTE_LOSS,    /* the peers in `gone` are gone */
     KL_NOTE_SAVE,    /* a copy in case the sender dies. `spans`: tasks done since round `round` was committed;
                         `held`: tasks of its last report, if that was not committed */
     KL_NOTE_CALL,    /* round `round` begins: report at once, with all tasks that are held */

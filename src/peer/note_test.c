@@ -70,11 +70,32 @@ static void tasks_that_are_not_of_the_run_are_refused(void **state) {
     kl_buffer_free(&out);
 }
 
+/* A peer keeps a bit for each number below the largest one that it knows. */
+static void a_number_that_no_peer_can_have_is_refused(void **state) {
+    (void)state;
+    const kl_note bad[] = {
+        {.kind = KL_NOTE_HURRY, .peers = KL_PEERS_MOST + 1},
+        {.kind = KL_NOTE_VICTIM, .peer = KL_PEERS_MOST},
+        {.kind = KL_NOTE_LOSS, .gone = {.at = (uint32_t[]){KL_PEERS_MOST}, .count = 1}},
+        {.kind = KL_NOTE_PLAN, .orders = {.at = &(kl_order){0, KL_NOBODY, {0, 1}}, .count = 1}},
+        {.kind = KL_NOTE_REPORT, .standings = {.at = &(kl_standing){.peer = KL_PEERS_MOST}, .count = 1}},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        kl_buffer out = {0};
+        kl_note note = {0};
+        kl_note_put(&out, &bad[i]);
+        assert_false(kl_note_get(out.data, out.size, TASKS, &note));
+        kl_note_free(&note);
+        kl_buffer_free(&out);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_put_is_read),
         cmocka_unit_test(a_part_of_a_message_is_refused),
         cmocka_unit_test(tasks_that_are_not_of_the_run_are_refused),
+        cmocka_unit_test(a_number_that_no_peer_can_have_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,9 @@
 
 #include "base/base.h"
 
+/* Number of peers that may ever take part in a run. A message that names more is malformed. */
+enum { KL_PEERS_MOST = 1 << 20 };
+
 /* A policy: how peers help each other. help.c has the table. */
 typedef enum kl_sharing { KL_SHARE_NEVER, KL_SHARE_ONCE, KL_SHARE_AGAIN } kl_sharing;
 typedef enum kl_part_rule { KL_PART_HALF, KL_PART_BY_RATE, KL_PART_BY_RATE_OR_HALF } kl_part_rule;

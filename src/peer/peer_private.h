@@ -5,6 +5,7 @@
  *     work       tasks owned, running, done     post    actions, messages
  *     give       gifts, and those who wait      ask     the search for work
  *     save       for when a peer dies           round   reports up, plans down
+ *     loss       deaths, told to the root
  *     root       what the root alone does       node    events in, actions out
  *
  * Private to room peer. */
@@ -148,6 +149,13 @@ typedef struct kl_saves {
     double due_s; /* the time of this peer's next copy to its own parent */
 } kl_saves;
 
+/* --- loss.c --- */
+
+typedef struct kl_losses {
+    kl_numbers news;       /* peers that are gone, which the parent does not know from this peer */
+    double told_s, tell_s; /* times of the last message and of the next one; INFINITY: none is due */
+} kl_losses;
+
 /* --- round.c --- */
 
 typedef struct kl_round {
@@ -168,6 +176,7 @@ typedef struct kl_round {
     size_t heard_count;
     uint32_t sent_round;   /* number of the round in which work.sent was reported */
     kl_note collected;     /* the report of this peer and of the children heard so far */
+    double period_s;       /* seconds from the last plan to the next report; 0: there was no plan */
     double mean_rate;      /* tasks per second of a mean peer, by the last plan; 0: not known */
     double began_s, end_s; /* times when the peer began, and when all should be done by the last plan */
 } kl_round;
@@ -208,6 +217,7 @@ struct kl_node {
     kl_asking asking;
     kl_round round;
     kl_saves saves;
+    kl_losses losses;
     kl_root *root; /* NULL: this peer is not the root */
     kl_note note;  /* the message that is being handled */
     kl_later *later, **later_end;
@@ -248,6 +258,10 @@ void kl_save_take(kl_node *node, uint32_t from, const kl_note *note);
 /* `peer` is gone. Tasks of its last copy count as done by this peer, unless they were committed. */
 void kl_save_inherit(kl_node *node, uint32_t peer, uint32_t committed);
 void kl_save_free(kl_saves *saves);
+
+void kl_loss_note(kl_node *node, uint32_t peer); /* the peer is gone */
+void kl_loss_hear(kl_node *node, uint32_t from, const kl_note *note);
+void kl_loss_tell(kl_node *node); /* tell the parent, if it is time to */
 
 void kl_round_begin(kl_node *node, uint32_t number);
 void kl_round_call(kl_node *node, uint32_t from, const kl_note *note);

@@ -120,6 +120,7 @@ void kl_round_plan(kl_node *n, uint32_t from, const kl_note *note) {
     r->due_s = note->closing ? INFINITY : n->now_s + note->next_s;
     r->end_s = n->now_s + note->left_s;
     r->mean_rate = note->rate;
+    r->period_s = note->next_s;
     if (!note->closing) {
         n->asking.asleep = n->asking.asleep && n->of.help->board;
         n->asking.fails = 0;

@@ -8,7 +8,7 @@
 typedef struct rounds {
     double *units; /* units of each round; the capacity is the next power of two above `count` */
     size_t count;
-    uint32_t workers, chunks; /* chunks: number in the last round */
+    uint32_t workers, chunks; /* chunks: number of chunks in the last round */
     bool memory;              /* an allocation failed */
 } rounds;
 

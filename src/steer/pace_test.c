@@ -225,7 +225,9 @@ static double stepped(const kl_swing *s, bool moves) {
         double at = (i + 0.5) * step_s, half = at < s->on_s ? at : at - s->on_s;
         bool on = at < s->on_s;
         double speed = on ? s->speed : 1, react_s = on ? s->react_on_s : s->react_off_s;
-        double wish = !moves ? 1 : half < react_s ? (on ? 1 : s->speed) : speed; /* what shares lie as for */
+        double wish = !moves           ? 1
+                      : half < react_s ? (on ? 1 : s->speed)
+                                       : speed; /* the speed that the shares fit */
         double share = wish / (s->ranks - 1 + wish), other = 1 / (s->ranks - 1 + wish);
         bool moving = moves && half >= react_s && half < react_s + s->move_s;
         done += moving ? 0 : step_s / fmax(share / speed, other);

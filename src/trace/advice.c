@@ -38,7 +38,7 @@ kilter_status kl_record_team(const char *path, const char *program, uint32_t *wo
         sqlite3_prepare_v2(db, sql, -1, &row, NULL) != SQLITE_OK)
         status = fail(path, db ? sqlite3_errmsg(db) : "memory ran out", error);
     else if (sqlite3_step(row) != SQLITE_ROW)
-        status = fail(path, "it is no run record of a farm, or damaged", error);
+        status = fail(path, "it is not the run record of a farm, or it is damaged", error);
     else
         status = take(row, path, program, workers, error);
     sqlite3_finalize(row);

@@ -1,0 +1,39 @@
+/* Deaths of peers, which each peer tells its parent until the root knows them. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "peer/peer_private.h"
+
+/* Time between two messages about deaths, as a part of the time of a round. Deaths that a peer learns of
+ * meanwhile go up in one message. */
+static const double PAUSE_PART = 0.03;
+
+void kl_loss_note(kl_node *n, uint32_t peer) {
+    if (peer == n->of.number || peer >= n->tree.peers || kl_tree_is_gone(&n->tree, peer))
+        return;
+    kl_peer_check(n, kl_tree_lose(&n->tree, peer));
+    kl_ask_lose(n, peer);
+    if (n->root)
+        kl_root_lose(n, peer);
+    else
+        kl_peer_check(n, kl_numbers_add(&n->losses.news, peer));
+}
+
+void kl_loss_hear(kl_node *n, uint32_t from, const kl_note *note) {
+    (void)from;
+    kl_tree_know(&n->tree, note->peers);
+    for (size_t i = 0; i < note->gone.count; i++)
+        kl_loss_note(n, note->gone.at[i]);
+}
+
+void kl_loss_tell(kl_node *n) {
+    kl_losses *l = &n->losses;
+    l->tell_s = l->news.count > 0 ? l->told_s + PAUSE_PART * n->round.period_s : INFINITY;
+    if (n->now_s < l->tell_s)
+        return;
+    kl_note note = {.kind = KL_NOTE_LOSS, .peers = n->tree.peers, .gone = l->news};
+    kl_post(n, n->round.above, &note, 0);
+    l->news.count = 0;
+    l->told_s = n->now_s;
+    l->tell_s = INFINITY;
+}
