@@ -63,7 +63,7 @@ static int ten_ms(const kilter_task *task, kilter_result *result, void *state) {
     return 0;
 }
 
-/* Return a log-normal time with mean 2 ms and σ/μ = 0.8; it follows from the index. */
+/* Return a log-normal time with mean 2 ms and σ/μ = 0.8; the time depends on the index only. */
 static int mixed(const kilter_task *task, kilter_result *result, void *state) {
     (void)result, (void)state;
     double s2 = log(1 + 0.8 * 0.8), u = ((double)(kl_mix64(2 * task->index) >> 11) + 0.5) * 0x1p-53;
@@ -104,8 +104,8 @@ static kilter_farm_summary farm_trial(const trial *t) {
     double took_s = kl_monotonic_s() - began_s;
     kilter_farm_summary_get(farm, &summary);
     if (t->resume)
-        summary.elapsed_s = took_s; /* when the last result is on the disk */
-    summary.decision = NULL;        /* options of the farm */
+        summary.elapsed_s = took_s; /* time at which the last result is on the disk */
+    summary.decision = NULL;        /* command-line options for the farm */
     kilter_farm_close(farm, NULL);
     return summary;
 }
@@ -287,7 +287,7 @@ static void bench_recording(void) {
     printf("   (at most 1.01 for tasks of 1 ms and up)\n\n");
 }
 
-/* Peak memory of this process, bytes. */
+/* Return the peak memory of this process in bytes. */
 static double peak_bytes(void) {
     char line[256];
     double kib = 0;
@@ -304,7 +304,7 @@ static double memory_in_child(const char *policy, kilter_order order) {
     enum { TASKS = 1000000 };
     int pipes[2];
     double per_task = 0;
-    fflush(stdout); /* otherwise the child would write the buffered text again */
+    fflush(stdout); /* without this, the child would write the buffered text again */
     if (pipe(pipes) != 0)
         exit(1);
     pid_t pid = fork();
@@ -342,14 +342,14 @@ static void bench_memory(void) {
 
 /* --- f: deciding --- */
 
-/* A crew of busy workers without a farm. */
+/* A set of simulated busy workers without a farm. */
 typedef struct crowd {
     uint32_t workers, next;
     kl_worker_view *views;
     kl_crew *crew;
     kl_dealer *dealer;
     kl_snapshot s;
-    double turn_s; /* length of a turn, in which every worker asks once */
+    double turn_s; /* seconds of a turn, in which every worker asks once for a chunk */
 } crowd;
 
 static double random_01(uint64_t i) {
@@ -365,7 +365,7 @@ static void report(crowd *c, uint32_t worker, double unit_s, double units) {
     kl_crew_update(c->crew, c->views, worker);
 }
 
-/* Make workers of speeds 1 to 4 for tasks of 1 ms at speed 1; each has done its part of one turn. */
+/* Make workers of speeds 1 to 4 for tasks of 1 ms at speed 1; each worker has done its tasks of one turn. */
 static void gather(crowd *c, uint32_t workers, const char *policy, double left_per_worker) {
     *c = (crowd){.workers = workers, .turn_s = fmax(10e-3, 40e-6 * workers)};
     c->views = calloc(workers, sizeof *c->views);
@@ -470,7 +470,7 @@ static void bench_deciding(void) {
     static const uint32_t sizes[] = {10, 1000, 100000, 1000000};
     static const struct {
         const char *name, *policy;
-        double left; /* tasks per worker */
+        double left; /* number of tasks per worker */
     } rows[] = {{"auto", "auto", 500},
                 {"auto, the end", "auto", 0.5},
                 {"daf", "daf", 500},

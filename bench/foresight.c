@@ -57,7 +57,7 @@ static uint64_t sum_of(kilter_bytes input) {
     return sum;
 }
 
-/* Only the first word of an input is not 0, so the sum is that word: the task's number. */
+/* Only the first word of an input is not 0. It is the task's number, and so is the sum. */
 static int do_task(const kilter_task *task, kilter_result *result, void *state) {
     uint64_t *words = state;
     clockid_t clock = set.sleeps ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
@@ -171,7 +171,7 @@ static double number_of(int argc, char **argv, int at, double least, double most
     return value;
 }
 
-/* An option that is unknown here may be one of the farm's, which reports unknown options itself. */
+/* An option that is unknown here may be an option of the farm, which reports unknown options itself. */
 static void read_settings(int argc, char **argv) {
     set = (settings){
         .tasks = 1000, .runs = 1, .input_bytes = LEAST_BYTES, .result_bytes = LEAST_BYTES, .task_s = 1e-3};
@@ -201,7 +201,7 @@ int main(int argc, char **argv) {
     kilter_error error;
     read_settings(argc, argv);
     prctl(PR_SET_TIMERSLACK,
-          1UL); /* local workers inherit the timer slack, so that their sleeps end in time */
+          1UL); /* local workers inherit this small timer slack, so that their sleeps end in time */
     kilter_farm_options options = {.work = do_task, .start = start_worker, .stop = free};
     if (kilter_farm_open(&options, &argc, argv, &farm, &error) != KILTER_OK)
         return kilter_exit(argv[0], &error);

@@ -8,12 +8,13 @@ enum { FORKJOIN_POINTS = 16, FORKJOIN_CHANGES = 64 };
 
 /* Times for one number of tasks; in between, logarithms are interpolated linearly. */
 typedef struct forkjoin_point {
-    double tasks, iterations, master_s; /* master_s: the master's time alone, in all iterations */
+    double tasks, iterations, master_s; /* numbers of tasks and of iterations; master_s: seconds that the
+                                           master computes alone, in all iterations */
 } forkjoin_point;
 
 typedef struct forkjoin_change {
-    double at; /* part of the iterations that are done at this moment */
-    int count; /* number of workers that join; below 0: that leave */
+    double at; /* fraction of all iterations after which this happens */
+    int count; /* number of workers that join; negative: number of workers that leave */
     double speed;
 } forkjoin_change;
 
@@ -23,11 +24,11 @@ typedef struct forkjoin {
     int point_count, change_count;
     double work_s; /* work of an iteration, in seconds on a worker of speed 1 */
     const char *policy;
-    double tasks;  /* 0: the farm chooses */
-    double groups; /* number of groups that the tasks are dealt in; 0: each task alone */
+    double tasks;  /* number of tasks in a run; 0: the farm chooses */
+    double groups; /* number of groups in which the tasks are dealt; 0: each task is dealt alone */
 } forkjoin;
 
-/* A place where the program can run. */
+/* An environment in which the program can run. */
 typedef struct forkjoin_ground {
     void *self;
     double (*now_s)(void *self);
@@ -42,11 +43,11 @@ typedef struct forkjoin_ground {
 /* Print a line of JSON with the time of the program. */
 void forkjoin_play(const forkjoin *program, const forkjoin_ground *ground);
 
-/* The real master and workers under a fake clock; same result on every machine. */
+/* The real master and workers under a simulated clock; the result is the same on every machine. */
 void forkjoin_simulate(const forkjoin *program);
 /* Real processes over tcp whose tasks sleep. */
 void forkjoin_run(const forkjoin *program, const char *key);
-/* Be one of these workers. */
+/* Run as a worker of forkjoin_run(). */
 int forkjoin_be_worker(char *master, char *key, double speed);
 
 void forkjoin_fail(const char *what, const char *why) __attribute__((noreturn));

@@ -20,7 +20,7 @@ typedef struct ground {
     char endpoint[64];
     const char *key;
     struct process {
-        pid_t pid; /* process number; 0: it has left */
+        pid_t pid; /* process id of the worker; 0: the worker has left */
         double speed;
     } workers[MOST_WORKERS];
     int count;
@@ -41,8 +41,8 @@ typedef struct group { /* one of the farm's tasks */
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     group mine;
     memcpy(&mine, task->input.data, sizeof mine);
-    for (; mine.tasks >= 1;
-         mine.tasks--) /* every sleep ends late by the same time, so correct for it per group */
+    for (; mine.tasks >= 1; mine.tasks--) /* every sleep ends late by the same time, so each group's sleep is
+                                             made shorter by that time */
         kl_nap_s(mine.task_s / *(double *)state);
     kl_nap_s(mine.tasks * mine.task_s / *(double *)state);
     return kilter_result_put(result, &task->index, sizeof task->index);

@@ -1,4 +1,4 @@
-/* The program on a farm under a fake clock. */
+/* Run the program on a farm under a simulated clock. */
 #include "forkjoin.h"
 
 #include "engine/stepped.h"
@@ -15,7 +15,7 @@ static double now_s(void *self) {
     return ((ground *)self)->farm.master_actor.now_s;
 }
 
-/* Add the workers that are there before the program begins. */
+/* Add the workers that are present when the program begins. */
 static void come(void *self, int count, double speed) {
     ground *g = self;
     stepped_farm *f = &g->farm;

@@ -59,7 +59,7 @@ static void set_scene(scene *s) {
         s->at[r] = (processor){.loaded = r < s->loaded, .until = 0, .left = 1 - (double)r / s->ranks};
 }
 
-static double has(const scene *s) { /* processors left to the ranks */
+static double has(const scene *s) { /* computing power left to the ranks, in processors */
     return s->ranks - s->loaded / 2.0;
 }
 

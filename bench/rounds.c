@@ -10,7 +10,7 @@
 
 enum { EACH = 1000 /* iterations */, BEFORE = 10, TIMED = 100, MOST = 200000 /* rounds */ };
 
-static const double BALANCED = 1.05; /* time of the slowest rank over the mean */
+static const double BALANCED = 1.05; /* time of the slowest rank divided by the mean time */
 
 typedef enum change { ONE_SLOW, RANDOM, HALF_SLOW } change;
 static const char *const CHANGES[] = {"one_slow", "random", "half_slow"};
@@ -72,8 +72,8 @@ static void close_play(play *p) {
     free(p->reports);
 }
 
-/* Let a period pass; an iteration takes 100 µs on a rank of speed 1. @return the slowest rank's time over its
- * time with balanced shares */
+/* Simulate a period. An iteration takes 100 µs on a rank of speed 1. @return time of the slowest
+ * rank divided by its time with balanced shares */
 static double pass(play *p, const double *speed) {
     const uint64_t *bounds = kl_steer_shares(p->steer);
     double slowest_s = 0, sum = 0;
@@ -107,7 +107,7 @@ static void decide(play *p) {
         kl_steer_commit(p->steer);
 }
 
-/* Mean CPU time of a decision, over many decisions while loads come and go. */
+/* Measure the mean CPU time of a decision, over many decisions while loads come and go. */
 static double decision_s(uint32_t ranks, bool costs_differ) {
     play p = open_play(ranks, costs_differ);
     kl_clock clock = kl_clock_system();

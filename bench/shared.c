@@ -15,7 +15,7 @@
 
 typedef struct grid {
     size_t rows, columns, work;
-    double seconds, first; /* part of the rows on rank 0; 0: equal shares */
+    double seconds, first; /* fraction of the rows on rank 0; 0: equal shares */
     bool plain, fixed, deep;
     int rank, ranks;
 } grid;
@@ -38,7 +38,7 @@ static void start_row(const grid *g, size_t i, double *row) {
         row[j] = (double)((i * 31 + j * 17) % 101) / 101;
 }
 
-/* Rank 0 decides when to stop. The ranks ask so seldom that asking costs nothing. */
+/* Rank 0 decides when to stop. The ranks ask rank 0 so seldom that this costs no measurable time. */
 static bool over(const grid *g, double begun_s, double *asked_s, long sweep, long *next) {
     if (sweep < *next)
         return false;

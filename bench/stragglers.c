@@ -15,7 +15,7 @@
 #include "sim/sim.h"
 
 enum { SPEC_BYTES = 512, WORST = 10, MOST_PLATFORMS = 1000000 };
-static const double ANSWER_S = 1e-5; /* the default of `kilter simulate` */
+static const double ANSWER_S = 1e-5; /* default of `kilter simulate`, in tasks */
 static const double NEAR = 1.01;
 
 typedef struct platform {
@@ -28,7 +28,8 @@ typedef struct row {
     platform p;
     double auto_s, best_s;
     const kl_policy *best;
-    uint64_t executed, tasks; /* tasks executed by AUTO; a task done twice counts twice */
+    uint64_t executed,
+        tasks; /* number of tasks that AUTO executed; a task with a speculative copy counts twice */
 } row;
 
 /* --- random platforms --- */
@@ -63,7 +64,7 @@ static void add(char *spec, const char *format, ...) {
     va_end(args);
 }
 
-/* Draw a change of a host's speed, for a run of about ideal_s; half of the groups have none. */
+/* Draw a change of a host's speed, for a run of about ideal_s seconds. Half of the groups have no change. */
 static bool add_profile(dice *d, char *hosts, double ideal_s) {
     uint32_t kind = one_of(d, 6);
     double at = chance(d), how_long = chance(d), factor = scaled(d, 0.02, 0.8);
@@ -130,7 +131,7 @@ static void fail(const char *text) {
     exit(1);
 }
 
-/* The same tasks in another order: from task `first` on, then from 0. */
+/* Return the same tasks in another order: from task `first` to the end, then from task 0. */
 typedef struct order {
     const kl_tasks *tasks;
     uint64_t first;
@@ -162,7 +163,7 @@ static double elapsed_s(const kl_cluster *cluster, order o, const kl_policy *pol
     return outcome.elapsed_s;
 }
 
-/* In a first run ECT deals as AUTO does, so it is left out. */
+/* ECT is left out, because it deals as AUTO does in a first run. */
 static bool is_other(const kl_policy *policy) {
     return policy != kl_policy_find("auto") && policy != kl_policy_find("ect");
 }

@@ -1,5 +1,5 @@
-# What `cmake --install` puts where: the libraries with their headers, their CMake package and their pkg-config files.
-# Programs are installed by their own folders; component `library` is what another project links.
+# Define what `cmake --install` installs: the libraries with their headers, their CMake package and their pkg-config files.
+# Programs are installed by their own folders; the component `library` is all that another project needs for linking.
 include(CMakePackageConfigHelpers)
 
 set(KILTER_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Kilter)
@@ -17,7 +17,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/kilter ${CMAKE_CURRENT_BINARY_DI
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT library FILES_MATCHING PATTERN "*.h"
         ${but_loops})
 
-# The pkg-config file of a library. It finds its folders from where it lies.
+# Write the pkg-config file of a library. The file names its folders relative to its own folder.
 function(kilter_pc PC_NAME PC_DESCRIPTION PC_REQUIRES PC_CFLAGS PC_LIBS)
     file(RELATIVE_PATH KILTER_PC_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
     string(REGEX REPLACE "/$" "" KILTER_PC_PREFIX ${KILTER_PC_PREFIX})
@@ -25,7 +25,7 @@ function(kilter_pc PC_NAME PC_DESCRIPTION PC_REQUIRES PC_CFLAGS PC_LIBS)
     install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${PC_NAME}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
 endfunction()
 
-# A static library leaves its own libraries to whoever links it; a shared one names them itself.
+# A program that links a static library must also link the library's own libraries; a shared library names them itself.
 set(about "Keeps parallel programs in balance on unequal, shared, changing machines")
 if(BUILD_SHARED_LIBS)
     kilter_pc(kilter "${about}" "" "" "")

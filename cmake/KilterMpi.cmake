@@ -5,7 +5,7 @@
 # KILTER_MPI says which are looked for: ON (both), OFF, or a list of names. One that is named must be there.
 # Machines without Debian's names of the wrappers: -DKILTER_MPICC_openmpi=FILE, -DKILTER_MPIEXEC_openmpi=FILE.
 
-# Which MPI does a wrapper compile for?
+# Find out for which MPI a wrapper compiles.
 function(kilter_mpi_of_wrapper wrapper out)
     execute_process(COMMAND ${wrapper} -showme:version OUTPUT_VARIABLE said ERROR_VARIABLE said RESULT_VARIABLE status)
     set(name mpich)
@@ -15,7 +15,7 @@ function(kilter_mpi_of_wrapper wrapper out)
     set(${out} ${name} PARENT_SCOPE)
 endfunction()
 
-# The command a wrapper would run, as a target.
+# Make a target from the command that a wrapper would run.
 function(kilter_mpi_target name wrapper)
     execute_process(COMMAND ${wrapper} -show OUTPUT_VARIABLE command COMMAND_ERROR_IS_FATAL ANY)
     separate_arguments(includes UNIX_COMMAND ${command})

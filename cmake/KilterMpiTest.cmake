@@ -18,7 +18,7 @@ function(kilter_mpi_program name)
     endif()
 endfunction()
 
-# kilter_mpi_test_program(NAME SOURCE…): a program that calls MPI and what is inside Kilter.
+# kilter_mpi_test_program(NAME SOURCE…): a program that calls MPI and Kilter's private functions.
 function(kilter_mpi_test_program name)
     kilter_mpi_program(${name} ${ARGN})
     target_compile_definitions(${name}${suffix} PRIVATE _GNU_SOURCE)
@@ -26,7 +26,7 @@ function(kilter_mpi_test_program name)
     add_dependencies(mpi_tests ${name}${suffix})
 endfunction()
 
-# More ranks than cores are wanted here, and no binding: each mpirun would bind its first rank to the first core.
+# Tests run more ranks than cores, without binding, because each mpirun would bind its first rank to the first core.
 function(kilter_mpi_launcher_flags out)
     set(flags "")
     if(mpi STREQUAL openmpi)
@@ -35,7 +35,7 @@ function(kilter_mpi_launcher_flags out)
     set(${out} ${flags} PARENT_SCOPE)
 endfunction()
 
-# What all tests under MPI have. Open MPI refuses root unless told twice.
+# Set the properties of all tests under MPI. Open MPI refuses to run as root unless two variables allow it.
 function(kilter_mpi_test_properties name ranks)
     set_tests_properties(${name} PROPERTIES LABELS "mpi;${mpi}" TIMEOUT 120 PROCESSORS ${ranks}
                          ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
@@ -49,8 +49,8 @@ function(kilter_mpi_test name ranks target)
     kilter_mpi_test_properties(${name}${suffix} ${ranks})
 endfunction()
 
-# The same, where the launcher lets ranks outlive those that are killed. Its exit code says little then: the test has
-# passed when the program prints SAYS.
+# Add a test whose launcher lets ranks survive when others are killed. The launcher's exit code says little then,
+# so the test passes if the program prints SAYS.
 function(kilter_mpi_survivors_test name says ranks target)
     kilter_mpi_launcher_flags(flags)
     if(mpi STREQUAL mpich)

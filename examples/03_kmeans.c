@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
     kilter_error error = {.status = KILTER_OK};
     if (kilter_farm_open(&options, &argc, argv, &farm, &error) != KILTER_OK)
         return kilter_exit(argv[0], &error);
-    for (int i = 0; i < STARTS * CLUSTERS; i++) /* the first centres are irises */
+    for (int i = 0; i < STARTS * CLUSTERS; i++) /* the first centres are irises chosen from the data */
         for (int d = 0; d < IRIS_LENGTHS; d++)
             all.starts[i / CLUSTERS].centre[i % CLUSTERS][d] =
                 iris_mm[i * 7919L * (i / IRISES + 1) % IRISES][d];

@@ -1,4 +1,4 @@
-/* A policy defined by the program: chunks shrink as the run goes on, and a fast worker gets larger ones. */
+/* A policy defined by the program: chunks shrink as the run goes on, and a fast worker gets larger chunks. */
 #include <kilter/kilter.h>
 
 static int square(const kilter_task *task, kilter_result *result, void *state) {

@@ -70,7 +70,7 @@ static bool is_near(size_t count, const double *a, const double *b) {
     for (size_t i = 0; b && i < count; i++)
         most = fmax(most, fabs(b[i]));
     for (size_t i = 0; b && i < count; i++)
-        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* also false for NaN */
+        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* this is also false for NaN */
             return false;
     return true;
 }
@@ -86,7 +86,7 @@ static double *attach(kilter_loop *loop, size_t n, uint64_t ghost) {
     return base;
 }
 
-/* Return the sum of the values in v->sums, which has one for each row. */
+/* Return the sum of the values in v->sums, which has one value for each row. */
 static double sum(kilter_loop *loop, const settings *set, const vectors *v) {
     kilter_error error;
     kilter_range own;

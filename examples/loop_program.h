@@ -27,13 +27,13 @@ static const bool WITH_KILTER = false;
 typedef struct settings {
     const char *program;
     double n, sweeps;
-    double block;  /* columns in a block; 0: the program's choice */
+    double block;  /* number of columns in a block; 0: the program chooses */
     double cost_s; /* seconds of CPU time for one iteration on this rank; 0: the real time */
-    double slow;   /* rank 0 needs this many times as much; 0: the same as the others */
-    bool check;    /* compare with the sequential program */
+    double slow;   /* factor by which iterations take longer on rank 0; 0: no factor */
+    bool check;    /* true: compare the result with the sequential program's result */
     const char *picture, *output;
-    bool fixed, say; /* Kilter: nothing moves; a second line tells what balancing did */
-    bool exact;      /* and sums are exact */
+    bool fixed, say; /* with Kilter; fixed: no rows move; say: a second line tells what balancing did */
+    bool exact;      /* with Kilter: sums are exact */
     const char *record;
 } settings;
 
@@ -60,7 +60,9 @@ static inline double read_number(const settings *set, const char *word, double l
 }
 
 static inline settings read_settings(int argc, char **argv, settings set) {
-    enum { MOST_ROWS = 20000 }; /* a matrix of this many rows and columns can be gathered by counts of int */
+    enum {
+        MOST_ROWS = 20000
+    }; /* largest number of rows and columns for which the matrix can be gathered with counts of type int */
     const struct {
         const char *name;
         bool *flag, kilter;
@@ -196,7 +198,7 @@ static inline void must(kilter_status status, const kilter_error *error) {
     }
 }
 
-/* Print the second line, if asked for. */
+/* Print the second line, if the option --say is given. */
 static inline void say_summary(const settings *set, const kilter_loop *loop) {
     kilter_loop_summary s;
     kilter_loop_summary_get(loop, &s);

@@ -10,7 +10,7 @@ typedef struct picture {
 } picture;
 
 enum {
-    REACH = 5, /* most rows and columns that the filter looks at on each side of a point */
+    REACH = 5, /* largest number of rows and columns that the filter reads on each side of a point */
     WHITE = 255,
 };
 

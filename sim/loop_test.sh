@@ -13,11 +13,11 @@ fail() {
     exit 1
 }
 
-hosts() { # NAME SPEC: a platform of four
+hosts() { # NAME SPEC: make a platform of four hosts
     "$kilter" simulate --platform "$2;link=100us,12.5MB/s" --write-platform "$1.xml" >/dev/null
 }
 
-run() { # PLATFORM RANKS MODULE OPTION…: the output is in ./out
+run() { # PLATFORM RANKS MODULE OPTION…: run MODULE, with its output in ./out
     printf 'n%d\n' $(seq 0 $(($2 - 1))) >list
     "$start" "$smpirun" "$1.xml" list "$3" "${words[@]}" "${@:4}" >out
     jq -es '.[0].checksum' out >checksum || fail "${*:3} on $1: $(cat out)"

@@ -31,7 +31,7 @@ static double seconds_in(const char *variable, double otherwise) {
     double value = text ? strtod(text, &end) : otherwise;
     if (text && (end == text || *end || !(value >= 0 && value < 1e6))) {
         fprintf(stderr, "%s: '%s' is not a number of seconds from 0\n", variable, text);
-        _exit(2); /* exit with all ranks, because they are in this process */
+        _exit(2); /* this exits all ranks, because they are in this process */
     }
     return value;
 }

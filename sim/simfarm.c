@@ -10,7 +10,9 @@
 
 #include "sys/sys.h"
 
-enum { INDEX_BYTES = sizeof(uint64_t) }; /* a large enough result begins with its task's index */
+enum {
+    INDEX_BYTES = sizeof(uint64_t)
+}; /* a result of at least this size begins with the index of its task */
 
 /* --- options --- */
 
@@ -21,7 +23,7 @@ static const char HELP[] =
     "(default: 1)\n  --task-bytes BYTES   input of a task (default: 0)\n  --result-bytes BYTES result of a "
     "task (default: 0)\n";
 
-/* Return the value of --NAME and remove it from argv; NULL: it is not there. */
+/* Return the value of --NAME and remove the option from argv; NULL: argv lacks the option. */
 static const char *take(int *argc, char **argv, const char *name, kilter_error *error) {
     size_t length = strlen(name);
     for (int i = 1; i < *argc; i++) {
@@ -44,7 +46,7 @@ static const char *take(int *argc, char **argv, const char *name, kilter_error *
     return NULL;
 }
 
-/* An option with a number. */
+/* An option whose value is a number. */
 typedef struct number {
     const char *name;
     uint64_t standard, least, most;
@@ -141,7 +143,8 @@ static void count(const kilter_outcome *outcome, void *user) {
     t->came++;
 }
 
-/* Make one input for all tasks, since only its size matters. NULL: no input, or no memory. */
+/* Make one input for all tasks, since only its size matters. NULL: the tasks have no input, or memory ran
+ * out. */
 static kilter_bytes *make_inputs(const kl_simfarm *farm) {
     kilter_bytes *inputs = farm->task_bytes > 0 ? calloc(farm->tasks.count, sizeof *inputs) : NULL;
     for (uint64_t i = 0; inputs && i < farm->tasks.count; i++)

@@ -34,7 +34,7 @@ struct simulation {
     _exit(code); /* exit without destructors, because the stacks of the ranks are in use */
 }
 
-/* Return the value of --NAME and remove it from the arguments; "": it is not there. */
+/* Return the value of --NAME and remove the option from the arguments; "": the option is missing. */
 std::string take(std::vector<char *> &arguments, const char *name) {
     for (size_t i = 1; i < arguments.size(); i++)
         if (std::strcmp(arguments[i], name) == 0) {
@@ -70,7 +70,8 @@ void configure() {
         sg4::Engine::set_config(option);
 }
 
-/* Put the master on the first host and a worker on every host. Names that end in numbers are sorted by these.
+/* Put the master on the first host and a worker on every host. Names that end in numbers are sorted by these
+ * numbers.
  */
 std::vector<sg4::Host *> everywhere(const sg4::Engine &engine) {
     std::vector<sg4::Host *> hosts = engine.get_all_hosts();
@@ -123,7 +124,7 @@ void place(const simulation *all, const std::vector<sg4::Host *> &hosts) {
     }
 }
 
-/* SMPI reports lost ranks to nobody, so the others may wait for ever, or the simulator may crash. */
+/* SMPI reports lost ranks to no rank, so the other ranks may wait for ever, or the simulator may crash. */
 void watch(const std::vector<sg4::Host *> &hosts) {
     sg4::Host::on_state_change_cb([hosts](const sg4::Host &host) {
         if (!host.is_on() && std::find(hosts.begin(), hosts.end(), &host) != hosts.end())
@@ -161,8 +162,9 @@ int main(int argc, char **argv) {
     xbt_log_control_set("root.thres:critical");
     xbt_log_control_set("root.fmt:simfarm:%eSimGrid%esays:%e%m%n");
     configure();
-    std::signal(SIGABRT,
-                [](int) { _exit(2); }); /* SimGrid exits so for some platforms, after printing the reason */
+    std::signal(SIGABRT, [](int) {
+        _exit(2);
+    }); /* SimGrid ends in this way for some platforms, after printing the reason */
     try {
         engine.load_platform(platform);
     } catch (const std::exception &refusal) {

@@ -12,7 +12,7 @@ fail() {
     exit 1
 }
 
-# platform FILE; stdin has a line for each host n0, n1, …: SPEED [attributes of the host]
+# platform FILE: make a platform; each line of stdin describes a host n0, n1, …: SPEED [attributes of the host]
 platform() {
     {
         echo '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
@@ -59,7 +59,7 @@ for one in equal unequal osc freeze; do
         dealt=$(sqlite3 1.kilter 'SELECT count(*), min(n), max(n) FROM (SELECT count(*) n FROM
             (WITH RECURSIVE t(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM t WHERE i < 599) SELECT i FROM t), chunk
             WHERE i >= lo AND i < hi GROUP BY run, i)')
-        # Under auto a last task may be done twice; under the others none is.
+        # Under auto a last task may be done twice; under the other policies no task is.
         case $policy.$dealt in
         auto.1200\|1\|[12] | *.1200\|1\|1) ;;
         *) fail "$one, $policy: tasks done (tasks|least|most often): $dealt" ;;

@@ -1,5 +1,5 @@
-/* Wait for requests in simulated time; it replaces src/transport/wait_mpi.c. A rank that waits sleeps until a
- * request may be complete. */
+/* Wait for requests in simulated time. This file replaces src/transport/wait_mpi.c. A rank that waits sleeps
+ * until a request may be complete. */
 #include "transport/wait_mpi.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "sim/arrival.h"
 #include "sys/sys.h"
 
-/* Time is a sum of doubles, and a shorter sleep might not change it. */
+/* Simulated time is a sum of doubles, and a shorter sleep might not change the sum. */
 static const double SHORTEST_NAP_S = 1e-9;
 
 const bool kl_mpi_ranks_die = false;
@@ -85,7 +85,7 @@ int kl_mpi_look(kl_mpi_wait *wait, kl_mpi_sight *s, bool for_ever) {
         s->which[s->done++] = at;
     if (code == MPI_SUCCESS && s->done == 0 && for_ever)
         sg_actor_suspend(
-            sg_actor_self()); /* nothing can arrive; SimGrid reports a deadlock when all ranks wait */
+            sg_actor_self()); /* no message can arrive; SimGrid reports a deadlock when all ranks wait */
     return code;
 }
 

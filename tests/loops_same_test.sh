@@ -8,7 +8,7 @@ shift 4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 checksum() { sed -n 's/.*"checksum":"\([0-9a-f]\{16\}\)".*/\1/p' "$work/out"; }
-same() { # RANKS PROGRAM: as the first one
+same() { # RANKS PROGRAM: check that the checksum equals the first one
     "${launcher[@]}" "$1" "$2" "${words[@]}" >"$work/out"
     expected=${expected:-$(checksum)}
     [ -n "$expected" ] && [ "$(checksum)" = "$expected" ] || { echo "$2 ${words[*]} on $1 ranks: $(checksum), not $expected"; exit 1; }

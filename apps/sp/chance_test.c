@@ -21,7 +21,7 @@ typedef enum what { RHS, TECHNOLOGY, RECOURSE, COST, WHATS } what;
 
 typedef struct target {
     what kind;
-    int row, column; /* column: of stage 1 for TECHNOLOGY, of stage 2 for RECOURSE and COST */
+    int row, column; /* column of stage 1 for TECHNOLOGY, column of stage 2 for RECOURSE and COST */
 } target;
 
 typedef struct variable {
@@ -44,7 +44,7 @@ static int below(model *m, int limit) {
     return (int)(sp_mix64(m->seed * 1000003 + m->drawn++) % (uint64_t)limit);
 }
 
-/* Draw a whole number or quarters, as people write them. */
+/* Draw a multiple of 1 or of a quarter, as people write numbers. */
 static double number(model *m, int most) {
     return 0.25 * (below(m, 8 * most + 1) - 4 * most);
 }
@@ -60,7 +60,7 @@ static void draw_matrix(model *m, double matrix[ROWS][COLUMNS], int rows, int co
 static void draw_stage(model *m, int stage) {
     m->rows[stage] = stage == 0 && below(m, 5) == 0 ? 0 : 1 + below(m, ROWS);
     m->columns[stage] = 1 + below(m, COLUMNS);
-    bool friendly = below(m, 3) > 0; /* costs that keep most problems bounded */
+    bool friendly = below(m, 3) > 0; /* draw costs that keep most problems bounded */
     for (int i = 0; i < m->rows[stage]; i++) {
         m->kind[stage][i] = "LGE"[below(m, 3)];
         m->rhs[stage][i] = number(m, 5);
@@ -376,8 +376,8 @@ static answer at_once(const sp_problem *problem, int scenarios) {
     return a;
 }
 
-/* Solve the MPS file with CLP. Only for problems with an optimum: CLP alone calls some unbounded ones
- * optimal. */
+/* Solve the MPS file with CLP. Use it only for problems with an optimum, because CLP alone calls some
+ * unbounded problems optimal. */
 static answer as_written(const sp_problem *problem, int scenarios) {
     sp_sampling sampling = {SP_ALL, 1, (uint64_t)scenarios};
     sp_program program;
@@ -392,7 +392,8 @@ static answer as_written(const sp_problem *problem, int scenarios) {
     return a;
 }
 
-/* A problem without an optimum may have two reasons: one scenario is infeasible, and another is unbounded. */
+/* There may be two reasons why a problem has no optimum: one scenario is infeasible, and another scenario is
+ * unbounded. */
 static bool is_right(const answer *a, int status, double cost) {
     if (status == GLP_OPT)
         return a->status == KILTER_OK && fabs(a->cost - cost) <= 1e-6 * (1 + fabs(cost));
@@ -437,7 +438,7 @@ static void answers_are_those_of_another_solver(void **state) {
     printf("%d optimal, %d infeasible, %d unbounded; %d not as GLPK says\n", counts[0], counts[1], counts[2],
            wrong);
     assert_int_equal(wrong, 0);
-    if (problems >= 100) /* every kind is among them */
+    if (problems >= 100) /* the drawn problems include every kind */
         for (int i = 0; i < 3; i++)
             assert_true(counts[i] > 0);
 }

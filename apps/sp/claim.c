@@ -10,7 +10,7 @@ static const double NO_PRICE = 1e-7;
 /* tolerance relative to the terms of a sum; CLP's own is 1e-7 on scaled numbers */
 static const double UNPROVED = 1e-6;
 static const double ROUNDING =
-    1e-6; /* costs and sides of rows below this fraction of the largest count as zero */
+    1e-6; /* costs and sides of rows count as zero below this fraction of the largest one */
 
 double sp_claim_cost(Clp_Simplex *model) {
     const double *cost = Clp_objective(model), *x = Clp_primalColumnSolution(model);
@@ -89,7 +89,7 @@ static bool is_feasible(Clp_Simplex *model) {
 
 typedef struct proof {
     total least; /* lower bound on the cost, from the duals */
-    bool holds;  /* no term is unbounded */
+    bool holds;  /* true: no term is unbounded */
 } proof;
 
 /* Add a price times its bound. A price on an infinite side proves nothing, but a price that counts as zero is
@@ -131,7 +131,7 @@ static void add_least(proof *p, double weight, double size, double lower, double
     add(&p->least, weight * side);
 }
 
-/* Do the rows, weighed by `way` × ray, need more than the columns can give? */
+/* Return whether the rows, weighted by `way` × ray, need more than the columns can give. */
 static bool proves_infeasible(Clp_Simplex *model, const double *ray, double way) {
     const matrix m = matrix_of(model);
     proof rows = {.holds = true}, columns = {.holds = true};
@@ -188,7 +188,7 @@ static int copy_matrix(Clp_Simplex *model, sp_program *e) {
     return at;
 }
 
-/* Add two columns for each row, for what is missing in the row. */
+/* Add two columns for each row, which measure by how much the row is missed. */
 static void fill_missing(Clp_Simplex *model, sp_program *e) {
     int at = copy_matrix(model, e), own = Clp_numberColumns(model);
     memcpy(e->lower, Clp_columnLower(model), (size_t)own * sizeof *e->lower);
@@ -222,7 +222,7 @@ static double largest_cost(Clp_Simplex *model) {
 }
 
 /* Allow only steps that can be repeated for ever, at most 1 in each column. Costs are scaled to at most 1,
- * because those of a scenario are as small as its weight. */
+ * because a scenario's costs are as small as its weight. */
 static void fill_steps(Clp_Simplex *model, sp_program *e) {
     double most = largest_cost(model);
     copy_matrix(model, e);
@@ -266,7 +266,7 @@ sp_lp_status sp_claim_without_answer(Clp_Simplex *model) {
 
 /* --- is the cost unbounded? --- */
 
-/* Can a value move in this direction for ever? */
+/* Return whether a value can move in this direction without limit. */
 static bool is_open(double lower, total step, double upper) {
     double none = UNPROVED * step.size;
     return (step.sum >= -none || lower <= -DBL_MAX) && (step.sum <= none || upper >= DBL_MAX);

@@ -1,5 +1,5 @@
-/* Check CLP's answers against the program's own data: CLP may call a wrong point optimal, or find no answer
- * where there is one. */
+/* Check CLP's answers against the program's own data. CLP may call a wrong point optimal, or find no answer
+ * although the program has an answer. */
 #ifndef SP_CLAIM_H
 #define SP_CLAIM_H
 
@@ -10,10 +10,11 @@
 extern "C" {
 #endif
 
-/* Check CLP's answer to the last solve and return it if it holds; otherwise SP_LP_OPTIMAL if that holds (CLP
- * rejects a row without entries whose side is rounding), or else SP_LP_STOPPED. An optimal point keeps all
- * bounds, and the duals prove that none costs less. Infeasible: no point within the columns' bounds reaches a
- * combination of rows. Unbounded: a point and a direction keep all bounds, and the direction lowers the cost.
+/* Check CLP's answer to the last solve, and return the answer if the check confirms it; otherwise
+ * SP_LP_OPTIMAL if that holds (CLP rejects a row without entries whose side is rounding), or else
+ * SP_LP_STOPPED. An optimal point keeps all bounds, and the duals prove that none costs less. Infeasible: no
+ * point within the columns' bounds reaches a combination of rows. Unbounded: a point and a direction keep all
+ * bounds, and the direction lowers the cost.
  */
 sp_lp_status sp_claim_checked(Clp_Simplex *model, sp_lp_status said);
 

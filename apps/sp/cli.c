@@ -200,7 +200,7 @@ enum {
 
 static const struct option {
     int commands;
-    const char *name, *argument, *help; /* argument NULL: the option has none */
+    const char *name, *argument, *help; /* argument NULL: the option has no argument */
     size_t offset;
     kilter_status (*take)(const char *text, void *value, kilter_error *error);
 } OPTION[] = {
@@ -325,7 +325,7 @@ static const struct option *find_option(sp_command command, const char *name, si
     return NULL;
 }
 
-/* "--name value" or "--name=value"; p->at moves to the last argument used. */
+/* Read "--name value" or "--name=value", and move p->at to the last argument used. */
 static kilter_status take_option(parser *p, kilter_error *error) {
     const char *argument = p->arguments[p->at];
     size_t size = strcspn(argument, "=");

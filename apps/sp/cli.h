@@ -16,7 +16,7 @@ enum { SP_SCENARIOS_MAX = 1000000000, SP_CLUSTERS_MAX = 1000000, SP_STAGES_MAX =
 
 #define SP_CLUSTERS_AUTO UINT64_MAX
 
-/* Sizes of several samples; each is solved from the solution of the one before. */
+/* Sizes of several samples. Each sample is solved from the solution of the previous sample. */
 typedef struct sp_stages {
     uint64_t scenarios[SP_STAGES_MAX];
     int count;
@@ -25,24 +25,26 @@ typedef struct sp_stages {
 typedef struct sp_options {
     const char *core, *time, *stoch; /* paths */
     const char *at;                  /* file of the decision to evaluate or to start from */
-    uint64_t scenarios, seed;        /* scenarios 0: the whole distribution */
-    double confidence;               /* percent */
+    uint64_t scenarios, seed; /* number of scenarios (0: the whole distribution), and seed of the sample */
+    double confidence;        /* percent */
     bool json;
-    /* of command solve */
+    /* the options of the command solve */
     double gap;
-    uint64_t clusters; /* 0: sp_clusters_for() chooses; SP_CLUSTERS_AUTO: chosen by measured times */
-    uint64_t basket;   /* most candidates at once */
+    uint64_t clusters; /* number of clusters; 0: sp_clusters_for() chooses; SP_CLUSTERS_AUTO: measured times
+                          decide */
+    uint64_t basket;   /* maximum number of candidates under way at once */
     bool fast, extensive, latin;
-    uint64_t check;             /* scenarios of the out-of-sample estimate; 0: none */
-    sp_stages grow;             /* count 0: one sample, of `scenarios` */
+    uint64_t check;             /* number of scenarios of the out-of-sample estimate; 0: no estimate */
+    sp_stages grow;             /* sizes of the samples; count 0: one sample of `scenarios` scenarios */
     const char *mps, *decision; /* paths of output files; NULL: none */
-    /* of command predict */
-    uint64_t benchmark, candidates; /* candidates 0: estimated from the benchmark's */
-    const char *on;                 /* the workers' speeds; NULL: the workers here, all equal */
+    /* the options of the command predict */
+    uint64_t benchmark, candidates; /* scenarios of the benchmark; candidates of the solve (0: estimated from
+                                       the benchmark's candidates) */
+    const char *on;                 /* speeds of the workers; NULL: the local workers, with equal speeds */
 } sp_options;
 
-/* Read arguments[0 … count), which follow the command. KILTER_ERR_USAGE names the option. They must outlive
- * the options. */
+/* Read arguments[0 … count), which follow the command. KILTER_ERR_USAGE names the option. The arguments must
+ * outlive the options. */
 kilter_status sp_options_parse(sp_command command, int count, char *const *arguments, sp_options *options,
                                kilter_error *error);
 
@@ -70,15 +72,16 @@ typedef struct sp_solve_answer {
     uint64_t scenarios; /* scenarios of the last sample */
     double possible;    /* number of scenarios of the whole distribution */
     int clusters;
-    bool checked; /* the out-of-sample estimate, from check_scenarios of check_seed */
+    bool checked; /* out-of-sample estimate, from check_scenarios scenarios of the seed check_seed */
     sp_estimate check;
     uint64_t check_scenarios, check_seed;
-    double elapsed_s, master_s; /* master_s: seconds of elapsed_s in the master */
-    sp_times times;             /* times of the last sample; with a basket of 1 */
+    double elapsed_s,
+        master_s;   /* seconds of the solve; master_s: seconds of elapsed_s that the master computed */
+    sp_times times; /* mean times of a candidate in the last sample; measured only with a basket of 1 */
     uint32_t workers;
-    uint64_t evaluated,
-        found; /* scenarios evaluated for all candidates, and those of them that began from their own basis */
-    const char *record; /* path of the run record; NULL: none */
+    uint64_t evaluated, found; /* number of scenarios evaluated for all candidates, and number of these
+                                  scenarios that began from their own basis */
+    const char *record;        /* path of the run record; NULL: none */
 } sp_solve_answer;
 
 void sp_solve_answer_print(FILE *out, const sp_solve_answer *answer);

@@ -91,7 +91,7 @@ static void wrong_options_are_named(void **state) {
         assert_int_equal(parse(CASE[i][0], &o, text, &error), KILTER_ERR_USAGE);
         if (!strstr(error.text, CASE[i][1]))
             fail_msg("\"%s\" is not \"%s\"", error.text, CASE[i][1]);
-        assert_true(o.seed == 42); /* written on success only */
+        assert_true(o.seed == 42); /* the options are written on success only */
     }
 }
 
@@ -139,7 +139,7 @@ static void a_benchmark_may_be_larger_than_the_sample(void **state) {
     assert_true(unless.benchmark == given.benchmark && unless.scenarios == given.scenarios);
 }
 
-/* Options that would be read and ignored. */
+/* Options are refused that would have no effect. */
 static void options_without_effect_are_refused(void **state) {
     (void)state;
     static const struct {
@@ -277,7 +277,8 @@ static char *reason_for(double master_s, double farm_s) {
     return text;
 }
 
-/* Two at a time can at best hide the shorter of both times behind the longer, but need more candidates. */
+/* With two candidates at a time, the longer time can at best hide the shorter one, but more candidates are
+ * needed. */
 static void two_at_a_time_pay_where_master_and_workers_take_alike_long(void **state) {
     (void)state;
     assert_true(isnan(sp_basket_ratio(&(sp_times){0, 0})));

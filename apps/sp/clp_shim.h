@@ -12,7 +12,8 @@
 extern "C" {
 #endif
 
-/* Return a model of the program that prints nothing; NULL: memory ran out. Bounds NULL: CLP's defaults. */
+/* Return a model of the program that prints nothing; NULL: memory ran out. Bounds that are NULL have CLP's
+ * defaults. */
 Clp_Simplex *sp_clp_load(const sp_program *program);
 
 /* Use persistent arrays, and Dantzig's pricing in the dual method. Not for a model whose rows change: CLP's

@@ -1,18 +1,18 @@
-/* A cut: one linear inequality that a cluster of scenarios gives at a decision. */
+/* A cut is one linear inequality, computed from a cluster of scenarios at a decision. */
 #ifndef SP_CUT_H
 #define SP_CUT_H
 
 #include "evaluate.h"
 #include "support.h"
 
-/* Where every scenario of the cluster can be met:  Q(x') >= value + slope'(x' − x)  for the cluster's share Q
- * of the expected cost of stage 2. Else, of the scenario that misses its rows most:  0 >= value + slope'(x' −
- * x) for every x' at which it can be met. */
+/* If every scenario of the cluster is feasible:  Q(x') >= value + slope'(x' − x)  for the cluster's share Q
+ * of the expected cost of stage 2. Otherwise, for the scenario that misses its rows most: 0 >= value +
+ * slope'(x' − x) for every x' at which this scenario is feasible. */
 typedef struct sp_cut {
     bool feasible;
     double value;
-    double *slope;     /* by columns of stage 1; memory of the caller */
-    uint64_t scenario; /* the scenario that misses most; 0 if feasible */
+    double *slope;     /* one number for each column of stage 1; memory of the caller */
+    uint64_t scenario; /* number of the scenario that misses its rows most; 0 if all scenarios are feasible */
     uint64_t found;    /* number of the cluster's scenarios that began from their own basis */
 } sp_cut;
 

@@ -1,4 +1,4 @@
-/* Reading and checking a first-stage decision. */
+/* Read and check a first-stage decision. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@ typedef struct reader {
     sp_lines lines;
     const sp_problem *problem;
     double *x;
-    uint64_t *line; /* line of each value; 0: not given yet */
+    uint64_t *line; /* line of the file with each value; 0: not given yet */
     int given;
 } reader;
 
@@ -83,7 +83,7 @@ static kilter_status read_lines(reader *r, const sp_names *names) {
     return status;
 }
 
-/* Is `value` beyond `limit` by more than the tolerance for numbers of size `scale`? */
+/* Return whether `value` exceeds `limit` by more than the tolerance for numbers of size `scale`. */
 static bool beyond(double value, double limit, double scale) {
     return isfinite(limit) && value > limit + 1e-6 * fmax(1, fmax(fabs(limit), scale));
 }
@@ -119,7 +119,7 @@ static kilter_status check_rows(const reader *r, double *activity, double *scale
     return KILTER_OK;
 }
 
-/* `room`: zeros, twice as many as there are rows */
+/* `room` holds zeros, two for each row */
 static kilter_status read_and_check(reader *r, const sp_names *names, double *room) {
     kilter_status status = read_lines(r, names);
     if (!status)

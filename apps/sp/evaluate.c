@@ -15,14 +15,15 @@ struct sp_evaluator {
     double first_stage; /* constant + c'x */
     bool random_cost, random_recourse;
     size_t *outcome;      /* outcome of each variable */
-    double *fixed_shift;  /* T x of each row, with CORE's T */
-    double *rhs, *shift;  /* values of each row in the present scenario */
-    double *target_value; /* values of each target; for the mean scenario, and if W is random */
-    sp_lp *elastic;      /* made when first needed; its columns are y, then each row's shortfall and excess */
-    const double *duals; /* duals of the last solve */
-    uint64_t remembered; /* number of scenarios that start from their own basis */
-    unsigned char **own; /* basis of each scenario, own_room of them; NULL: not solved yet */
-    uint64_t own_room, found; /* found: solves that began from their own basis */
+    double *fixed_shift;  /* value of T x for each row, with the T of CORE */
+    double *rhs, *shift;  /* right-hand side and value of T x for each row in the present scenario */
+    double *target_value; /* value of each target; used for the mean scenario, and if W is random */
+    sp_lp *elastic; /* program that is made when first needed; its columns are y, then each row's shortfall
+                       and excess */
+    const double *duals;      /* duals of the last solve */
+    uint64_t remembered;      /* number of scenarios that start from their own basis */
+    unsigned char **own;      /* bases of own_room scenarios; NULL: the scenario is not solved yet */
+    uint64_t own_room, found; /* found: number of solves that began from their own basis */
 };
 
 static void fixed_part(sp_evaluator *e) {
@@ -78,8 +79,9 @@ static void write_recourse(const sp_evaluator *e, sp_lp *lp) {
             sp_lp_entries(lp)[problem->target[t].entry] = e->target_value[t];
 }
 
-/* Start every scenario from the basis of the mean scenario at x. If that has none (it may be infeasible
- * although the scenarios are not, and the other way round), start from the slack basis. */
+/* Start every scenario from the basis of the mean scenario at x. If the mean scenario has no basis, start
+ * from the slack basis. The mean scenario may be infeasible although the scenarios are feasible, and the
+ * other way round. */
 static kilter_status start_from_mean(sp_evaluator *e, kilter_error *error) {
     sp_lp_data data;
     sp_target_means(e->problem, e->target_value);
@@ -224,7 +226,8 @@ static void write_scenario(sp_evaluator *e, const size_t *outcome, const sp_lp_d
     set_rows(e, data);
 }
 
-/* Solve from `start`, or if it is NULL from the mean scenario's basis; if that fails, try in other ways. */
+/* Solve from the basis `start`, or from the mean scenario's basis if `start` is NULL. If that solve fails,
+ * try other methods. */
 static kilter_status solve_from(sp_evaluator *e, const size_t *outcome, const unsigned char *start,
                                 sp_lp_status *solved, kilter_error *error) {
     sp_lp_data data;
@@ -243,7 +246,7 @@ static kilter_status solve_from(sp_evaluator *e, const size_t *outcome, const un
     return KILTER_OK;
 }
 
-/* `own`: where to keep the scenario's own basis; NULL: nowhere. */
+/* `own` gets the scenario's own basis; NULL: the basis is not kept. */
 static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char **own, sp_lp_status *solved,
                            double *value, kilter_error *error) {
     kilter_status status = solve_from(e, outcome, own ? *own : NULL, solved, error);
@@ -257,8 +260,8 @@ static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char
     if (!isfinite(*value))
         *solved = SP_LP_STOPPED;
     if (own && !*own)
-        *own = malloc(
-            sp_lp_basis_bytes(e->lp)); /* without memory, the scenario starts from the mean's basis again */
+        *own = malloc(sp_lp_basis_bytes(e->lp)); /* without memory, the scenario's next solve starts from the
+                                                    mean scenario's basis again */
     if (own && *own)
         sp_lp_basis(e->lp, *own);
     return KILTER_OK;
@@ -392,7 +395,7 @@ static void add_part(double part, double *sum, double *size) {
     *size += fabs(part);
 }
 
-/* If T is random, the entry in force is CORE's plus what the outcome adds. */
+/* If T is random, the entry has CORE's value plus the outcome's change. */
 void sp_evaluator_add_slope(const sp_evaluator *e, double weight, double *slope, double *size) {
     const sp_problem *p = e->problem;
     for (int j = 0; j < p->stage[0].columns; j++)

@@ -1,4 +1,4 @@
-/* The cost of a first-stage decision: of single scenarios, and as an estimate over many. */
+/* Compute the cost of a first-stage decision, for single scenarios and as an estimate over many scenarios. */
 #ifndef SP_EVALUATE_H
 #define SP_EVALUATE_H
 
@@ -10,7 +10,8 @@
 extern "C" {
 #endif
 
-/* Solves second-stage problems at one decision x. Each worker has its own; two threads must not share one. */
+/* An evaluator solves second-stage problems at one decision x. Each worker has its own evaluator; two threads
+ * must not share an evaluator. */
 typedef struct sp_evaluator sp_evaluator;
 
 /* Make an evaluator. It keeps pointers to `problem` and copies x[0 … columns of stage 1). */
@@ -24,17 +25,18 @@ void sp_evaluator_free(sp_evaluator *evaluator); /* NULL does nothing */
 kilter_status sp_evaluator_cost(sp_evaluator *evaluator, uint64_t scenario, double *cost,
                                 kilter_error *error);
 
-/* The same for a scenario with outcome[k] for each variable k, an index into problem->outcome. */
+/* Compute the total cost of a scenario that is given by its outcomes. outcome[k] is an index into
+ * problem->outcome for variable k. */
 kilter_status sp_evaluator_cost_of(sp_evaluator *evaluator, const size_t *outcome, double *cost,
                                    kilter_error *error);
 
-/* Draw scenarios by `sampling` from now on; before, they are SP_INDEPENDENT. */
+/* Draw scenarios by `sampling` from now on. Without this call, the method is SP_INDEPENDENT. */
 void sp_evaluator_sample(sp_evaluator *evaluator, const sp_sampling *sampling);
 
 /* Return the weight of the last solved scenario in its sample. */
 double sp_evaluator_weight(const sp_evaluator *evaluator);
 
-/* Continue at another decision, as a new evaluator would. */
+/* Continue at another decision, with the same results as a new evaluator. */
 kilter_status sp_evaluator_move(sp_evaluator *evaluator, const double *x, kilter_error *error);
 
 /* Keep the optimal bases of scenarios 0 … scenarios−1 from now on, and start each scenario from its basis the
@@ -50,7 +52,8 @@ uint64_t sp_evaluator_found(const sp_evaluator *evaluator);
 kilter_status sp_evaluator_recourse(sp_evaluator *evaluator, uint64_t scenario, sp_lp_status *solved,
                                     double *value, kilter_error *error);
 
-/* Compute the least sum by which the last scenario must miss its rows. *solved as above. */
+/* Compute the least sum by which the last scenario must miss its rows. *solved is set as by the function
+ * above. */
 kilter_status sp_evaluator_miss(sp_evaluator *evaluator, sp_lp_status *solved, double *missed,
                                 kilter_error *error);
 
@@ -70,8 +73,8 @@ long sp_evaluator_pivots(const sp_evaluator *evaluator);
  * the order of their scenarios. */
 typedef struct sp_sums {
     uint64_t count;
-    double origin;                /* the first cost; the sums are of differences from it */
-    double sum, sum_lost;         /* compensated */
+    double origin;        /* first cost; the sums hold the differences of costs from this first cost */
+    double sum, sum_lost; /* compensated */
     double squares, squares_lost; /* compensated */
 } sp_sums;
 
@@ -80,7 +83,8 @@ void sp_sums_add(sp_sums *sums, double cost);
 typedef struct sp_estimate {
     double mean;
     double standard_error; /* NaN if there are fewer than two scenarios */
-    double low, high;      /* confidence interval by the normal distribution; NaN as above */
+    double low, high; /* bounds of the confidence interval by the normal distribution; NaN if there are fewer
+                         than two scenarios */
 } sp_estimate;
 
 /* Return the estimate with a confidence in percent, above 0 and below 100. Needs at least one cost. */

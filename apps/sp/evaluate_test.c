@@ -180,7 +180,8 @@ static void every_scenario_has_its_own_recourse(void **state) {
 
 /* ---- bits ---- */
 
-/* Compute the costs of `n` scenarios with one evaluator in order; then in other orders and with several. */
+/* Compute the costs of `n` scenarios with one evaluator in order; then in other orders and with several
+ * evaluators. */
 static void assert_bits_do_not_depend_on_order(const sp_problem *problem, const double *x, uint64_t n) {
     double *cost = calloc(n, sizeof *cost);
     sp_evaluator *one = evaluator_of(problem, x, 5);
@@ -192,7 +193,7 @@ static void assert_bits_do_not_depend_on_order(const sp_problem *problem, const 
         for (uint64_t w = 0; w < workers; w++)
             worker[w] = evaluator_of(problem, x, 5);
         for (uint64_t i = 0; i < n; i++) {
-            uint64_t scenario = sp_mix64(i + 1000 * workers) % n; /* some twice, some never */
+            uint64_t scenario = sp_mix64(i + 1000 * workers) % n; /* some scenarios come twice, some never */
             double again = cost_of(worker[sp_mix64(i) % workers], scenario);
             assert_memory_equal(&again, &cost[scenario], sizeof again);
         }

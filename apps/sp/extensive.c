@@ -12,10 +12,10 @@ typedef struct builder {
     const sp_problem *problem;
     sp_program *program;
     int scenarios;
-    double *values;                /* values of the targets, one scenario after the other */
+    double *values;                /* values of the targets, for one scenario after the other */
     double *weight;                /* weight of each scenario */
     const sp_target **technology;  /* targets that are entries of T */
-    int technologies, entries, at; /* at: the column being filled */
+    int technologies, entries, at; /* at: number of the column being filled */
 } builder;
 
 static const double *values_of(const builder *b, int scenario) {
@@ -130,7 +130,7 @@ static void free_builder(builder *b) {
     free(b->weight);
 }
 
-/* Make the program from the values. */
+/* Make the program from the values of the targets. */
 static kilter_status build(builder *b, sp_program *program, kilter_error *error) {
     const sp_problem *p = b->problem;
     const sp_stage *one = &p->stage[0], *two = &p->stage[1];

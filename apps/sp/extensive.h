@@ -1,6 +1,6 @@
-/* The deterministic equivalent: first stage and the second stages of a sample as one linear program. Columns
- * are those of stage 1, then those of stage 2 for scenario 0, 1, …; rows likewise. Its objective leaves out
- * the problem's constant. */
+/* Make the deterministic equivalent: one linear program of the first stage and of the second stages of a
+ * sample. The columns of stage 1 come first, then the columns of stage 2 for scenario 0, 1, …; rows have the
+ * same order. The objective leaves out the problem's constant. */
 #ifndef SP_EXTENSIVE_H
 #define SP_EXTENSIVE_H
 
@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* KILTER_ERR_RANGE: CLP cannot count the entries. */
+/* Make the program of a sample. KILTER_ERR_RANGE: CLP cannot count the entries. */
 kilter_status sp_extensive(const sp_problem *problem, const sp_sampling *sampling, sp_program *program,
                            kilter_error *error);
 

@@ -37,7 +37,7 @@ static bool take_term(const char **at, uint32_t *times, double *speed) {
     return read;
 }
 
-/* List each speed as often as it has workers; `speeds` may be NULL, to count them. */
+/* List each speed once per worker with this speed. If `speeds` is NULL, only count the workers. */
 static bool list_speeds(const char *text, double *speeds, uint32_t *count) {
     *count = 0;
     for (const char *at = text;; at++) {
@@ -134,9 +134,9 @@ static int within(int number, int least, int most) {
     return number < least ? least : number > most ? most : number;
 }
 
-/* Choose the number of clusters as kilter_farm_grain() does for real workers. Choices are 1/16 apart, or low
- * numbers that equal workers share evenly, close to numbers seen before; a new number must be 5 % better than
- * the last. */
+/* Choose the number of clusters as kilter_farm_grain() does for real workers. The choices are 1/16 apart, or
+ * are low numbers that equal workers share evenly, and are close to numbers tried before. A new number must
+ * be 5 % better than the last number. */
 static kilter_status choose_clusters(const sp_options *options, const sp_benchmark *b, uint64_t scenarios,
                                      sp_forecast *f, kilter_error *error) {
     choice best = {options, b, scenarios, 0, HUGE_VAL};
@@ -176,13 +176,14 @@ static kilter_status set_clusters(const sp_options *options, const sp_benchmark 
     return status;
 }
 
-/* Return the candidates of the benchmark's sample, less those that more clusters save. */
+/* Return the number of candidates of the benchmark's sample, reduced by the candidates that more clusters
+ * save. */
 static double candidates_of(const sp_benchmark *b, bool first, int clusters) {
     return first ? sp_candidates_after(b->first_candidates, b->first_clusters, clusters)
                  : sp_candidates_after(b->candidates, b->clusters, clusters);
 }
 
-/* Predict one sample of the requested solve; f->long_one keeps the last. */
+/* Predict one sample of the requested solve; f->long_one keeps the last prediction. */
 static kilter_status add_stage(const sp_options *options, const sp_benchmark *b, const sp_stages *stages,
                                int stage, sp_forecast *f, kilter_error *error) {
     uint64_t scenarios = stages->scenarios[stage];

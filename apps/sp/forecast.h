@@ -12,33 +12,35 @@
 typedef struct sp_benchmark {
     uint64_t scenarios;
     int clusters, candidates;
-    int first_clusters, first_candidates; /* of the smallest sample */
+    int first_clusters, first_candidates; /* clusters and candidates of the smallest sample */
     uint32_t workers;
-    double elapsed_s, farm_s; /* farm_s: seconds of elapsed_s in the farm's runs */
+    double elapsed_s, farm_s; /* seconds of the solve; farm_s: seconds of elapsed_s in the farm's runs */
     double work_s;            /* mean seconds of a run's work on one worker of mean speed */
-    kilter_program program;   /* costs of messages */
+    kilter_program program;   /* measured costs of messages */
 } sp_benchmark;
 
 typedef struct sp_forecast {
     uint32_t workers; /* described */
     uint64_t scenarios;
     int clusters;                      /* clusters of the last sample */
-    int least_clusters, most_clusters; /* range over all samples */
-    double candidates;                 /* candidates of the last sample */
+    int least_clusters, most_clusters; /* smallest and largest number of clusters of all samples */
+    double candidates;                 /* number of candidates of the last sample */
     bool given;                        /* `candidates` was given by the user */
-    double total_s, bound_s;           /* sums over all samples of the requested solve */
-    kilter_prediction long_one;        /* prediction for its last sample */
-    kilter_prediction short_one;       /* prediction for the benchmark's last sample */
+    double total_s, bound_s; /* predicted seconds and lower bound in seconds, summed over all samples of the
+                                requested solve */
+    kilter_prediction long_one;  /* prediction for the last sample of the requested solve */
+    kilter_prediction short_one; /* prediction for the benchmark's last sample */
 } sp_forecast;
 
-/* Can options->on be read? Call it before measuring. KILTER_ERR_USAGE. */
+/* Check that options->on can be read; call this before measuring. KILTER_ERR_USAGE if not. */
 kilter_status sp_forecast_check(const sp_options *options, kilter_error *error);
 
-/* Predict. A worker's time is linear in its scenarios; the master's depends only on the clusters. */
+/* Predict the time of a solve. A worker's time is linear in its scenarios; the master's time depends only on
+ * the clusters. */
 kilter_status sp_forecast_make(const sp_options *options, const sp_benchmark *benchmark,
                                sp_forecast *forecast, kilter_error *error);
 
-/* Predict one more sample on the benchmark's own workers. */
+/* Predict the solve of one more sample on the benchmark's own workers. */
 kilter_status sp_forecast_sample(const sp_benchmark *benchmark, uint64_t scenarios, int clusters,
                                  double candidates, kilter_prediction *prediction, kilter_error *error);
 

@@ -30,7 +30,8 @@ static void a_benchmark_takes_what_it_took(void **state) {
     }
 }
 
-/* Return a benchmark of 500 scenarios with these seconds of the master, and one second of the farm. */
+/* Return a benchmark of 500 scenarios in which the master takes these seconds, and the farm takes one second.
+ */
 static sp_benchmark benchmark_of(int candidates, double master_s) {
     return (sp_benchmark){.scenarios = 500,
                           .clusters = 200,
@@ -43,7 +44,7 @@ static sp_benchmark benchmark_of(int candidates, double master_s) {
                           .work_s = 0.1};
 }
 
-/* Return the clusters of the last sample on the way to `scenarios`. */
+/* Return the number of clusters that is predicted for the last sample, of `scenarios` scenarios. */
 static int clusters_when(double master_s, const char *workers, uint64_t scenarios, uint64_t clusters) {
     sp_benchmark b = benchmark_of(11, 10 * master_s);
     sp_options options = {.scenarios = scenarios, .clusters = clusters, .on = workers};
@@ -53,7 +54,8 @@ static int clusters_when(double master_s, const char *workers, uint64_t scenario
     return f.clusters;
 }
 
-/* With auto, clusters follow from the times and the described workers, as in a solve. */
+/* With auto, the number of clusters depends on the measured times and the described workers, as in a solve.
+ */
 static void clusters_are_those_of_the_solve(void **state) {
     (void)state;
     assert_int_equal(clusters_when(1, "40x1", 20000, 0), sp_clusters_for(20000));
@@ -62,7 +64,8 @@ static void clusters_are_those_of_the_solve(void **state) {
     assert_int_equal(clusters_when(0, "40x1", 20000, SP_CLUSTERS_AUTO), 800);
     assert_int_equal(clusters_when(100, "40x1", 20000, SP_CLUSTERS_AUTO),
                      25); /* 25: the fewest clusters that auto chooses; here the master's time dominates */
-    assert_int_equal(clusters_when(0, NULL, 70, SP_CLUSTERS_AUTO), 70); /* one sample: no times yet */
+    assert_int_equal(clusters_when(0, NULL, 70, SP_CLUSTERS_AUTO),
+                     70); /* with one sample there are no measured times */
     for (double master_s = 0.001; master_s < 10; master_s *= 3) {
         int now = clusters_when(master_s, "40x1", 20000, SP_CLUSTERS_AUTO);
         assert_in_range(now, 25, 1000);
@@ -75,7 +78,8 @@ static double between(uint64_t *seed, double least, double most) {
     return least * pow(most / least, (double)(*seed >> 11) * 0x1p-53);
 }
 
-/* Return the clusters that the farm would choose with real workers: programs have no call for other workers.
+/* Return the number of clusters that the farm chooses with real workers; the public interface has no call for
+ * described workers.
  */
 static uint64_t clusters_of_the_farm(const sp_benchmark *b, uint64_t scenarios, uint64_t before) {
     kl_lane lanes[16] = {{0}};

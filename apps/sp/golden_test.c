@@ -14,8 +14,8 @@
 static const struct published {
     const char *const names[4];
     int rows1, columns1, rows2, columns2, entries_a, entries_t, entries_w, variables;
-    double mean,
-        mean_error; /* cost of the stored decision over 100 000 samples of another seed, ± 1 standard error */
+    double mean, mean_error; /* cost of the stored decision over 100,000 scenarios of another seed, ± 1
+                                standard error */
     uint64_t scenarios;
 } PUBLISHED[] = {
     {{"lands/lands.cor", "lands/lands.tim", "lands/lands.sto", "lands/lands.sol"},
@@ -194,7 +194,8 @@ static void sampled_optima_are_the_recorded_ones(void **state) {
     }
 }
 
-/* The same by cuts, in both modes; above 200 scenarios the one large program is too slow for a test. */
+/* Test the optimum found by cuts, in both modes. Above 200 scenarios the deterministic equivalent is too slow
+ * for a test. */
 static void cuts_lead_to_the_recorded_optima(void **state) {
     (void)state;
     need_data();
@@ -223,7 +224,7 @@ static void cuts_lead_to_the_recorded_optima(void **state) {
     }
 }
 
-/* The shipped problems are the published ones under other names, with the same costs in each scenario. */
+/* The shipped problems are the published problems under other names, with the same costs in each scenario. */
 static void shipped_problems_equal_the_published_ones(void **state) {
     (void)state;
     need_data();

@@ -7,10 +7,10 @@
 typedef struct sp_inputs {
     sp_file files[SP_FILES], at;
     sp_problem *problem;
-    double *x; /* the decision in file `at`; NULL: no file was given */
+    double *x; /* decision read from file `at`; NULL: no file was given */
 } sp_inputs;
 
-/* Read the files into a zeroed struct, which must be freed also after an error. */
+/* Read the files into a zeroed struct. The caller must free the struct also after an error. */
 kilter_status sp_inputs_read(const sp_options *options, sp_inputs *in, kilter_error *error);
 void sp_inputs_free(sp_inputs *in);
 

@@ -7,7 +7,7 @@
 struct sp_job {
     sp_problem *problem;
     sp_evaluator *evaluator;
-    double *x; /* the evaluator's decision, if orders have set it; NULL: they have not */
+    double *x; /* decision of the evaluator, if an order has set it; NULL: no order has */
 };
 
 enum { JOB_VERSION = 0x3170736b }; /* "ksp1" */
@@ -142,7 +142,7 @@ static bool get_order(sp_reader *reader, const sp_problem *problem, sp_order *or
            columns == (uint32_t)problem->stage[0].columns;
 }
 
-/* Move to the order's decision, which is usually the last task's. */
+/* Move the evaluator to the order's decision, which is usually the decision of the last task. */
 static kilter_status go_to(sp_job *job, double *x, kilter_error *error) {
     size_t bytes = (size_t)job->problem->stage[0].columns * sizeof *x;
     if (job->x && memcmp(job->x, x, bytes) == 0) {

@@ -1,4 +1,4 @@
-/* All data for evaluating scenarios, as bytes, so that workers on other machines need no files. */
+/* Pack all data for evaluating scenarios as bytes, so that workers on other machines need no files. */
 #ifndef SP_JOB_H
 #define SP_JOB_H
 
@@ -7,7 +7,8 @@
 
 typedef struct sp_job sp_job;
 
-/* Append a job to `bytes`; check bytes->failed. x[0 … columns); NULL and 0: orders bring the decisions. */
+/* Append a job to `bytes`; check bytes->failed. x[0 … columns) is the decision; if x is NULL and columns is
+ * 0, orders bring the decisions. */
 void sp_job_pack(sp_buffer *bytes, const sp_file files[SP_FILES], const double *x, int columns,
                  uint64_t seed);
 
@@ -16,16 +17,16 @@ void sp_job_pack(sp_buffer *bytes, const sp_file files[SP_FILES], const double *
 kilter_status sp_job_new(const void *data, size_t size, sp_job **job, kilter_error *error);
 void sp_job_free(sp_job *job); /* NULL does nothing */
 
-/* As sp_evaluator_cost, at the packed decision. */
+/* Compute the cost of a scenario as sp_evaluator_cost() does, at the packed decision. */
 kilter_status sp_job_cost(sp_job *job, uint64_t scenario, double *cost, kilter_error *error);
 
-/* What to do with a cluster of scenarios. It is the input of every task of a run. */
+/* An order says what to do with a cluster of scenarios. It is the input of every task of a run. */
 typedef struct sp_order {
     enum sp_wanted {
-        SP_WANT_CUT,   /* give the cluster's cut */
-        SP_WANT_COSTS, /* give the cost of each scenario as an f64 */
+        SP_WANT_CUT,   /* return the cut of the cluster */
+        SP_WANT_COSTS, /* return the cost of each scenario as an f64 */
     } wanted;
-    bool remember; /* keep scenarios' bases: faster, but the last bits differ */
+    bool remember; /* keep the bases of scenarios, which is faster, but the last bits of costs differ */
     sp_sampling sampling;
     uint64_t clusters;
     const double *x; /* by columns of stage 1 */
@@ -34,8 +35,8 @@ typedef struct sp_order {
 void sp_order_pack(sp_buffer *bytes, const sp_order *order, int columns);
 
 /* Carry out the order packed in `data` for a task, which is a cluster of a candidate; the tasks of a
- * candidate follow each other. Appends its outcome to `result`. KILTER_ERR_INPUT: the bytes are not an order
- * for this job; KILTER_ERR_TASK names a scenario; KILTER_ERR_MEMORY. */
+ * candidate have consecutive indices. Append the task's outcome to `result`. KILTER_ERR_INPUT: the bytes are
+ * not an order for this job; KILTER_ERR_TASK names a scenario; KILTER_ERR_MEMORY. */
 kilter_status sp_job_carry_out(sp_job *job, const void *data, size_t size, uint64_t task, sp_buffer *result,
                                kilter_error *error);
 

@@ -71,7 +71,8 @@ static void stop_worker(void *state) {
 
 typedef struct collector {
     sp_sums sums;
-    kilter_error first_failure; /* error of the lowest scenario, because results come in order */
+    kilter_error first_failure; /* error of the failed scenario with the lowest number, because results come
+                                   in order */
 } collector;
 
 static void collect(const kilter_outcome *outcome, void *user) {
@@ -174,7 +175,7 @@ static bool has_word(int argc, char **argv, const char *word) {
     return false;
 }
 
-/* Does the command have many runs? */
+/* Return whether the command has many runs. */
 static bool solves(int argc, char **argv) {
     return has_word(argc, argv, "solve") || has_word(argc, argv, "predict");
 }
@@ -212,7 +213,7 @@ int main(int argc, char **argv) {
                                    .stop = stop_worker,
                                    .name = "kilter-sp",
                                    .version = KILTER_VERSION,
-                                   /* fork-join: a run ends with its last cut */
+                                   /* a solve is a fork-join program: a run ends with its last cut */
                                    .policy = solves(argc, argv) ? "ect" : NULL,
                                    .team = solves(argc, argv) ? "all" : NULL,
                                    /* a solve prints progress lines of its own */

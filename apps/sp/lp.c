@@ -10,12 +10,12 @@
 
 struct sp_lp {
     Clp_Simplex *model;
-    bool spoiled; /* the model has stale internal state and must be made anew */
+    bool spoiled; /* true: the model has stale internal state and must be made anew */
     long pivots;
-    sp_program program; /* the program as loaded */
+    sp_program program; /* program as it was loaded */
     /* the kept basis: columns, then rows */
     unsigned char *basis;                     /* columns, then rows */
-    double *column_point, *row_point, *duals; /* the kept basis's point and duals */
+    double *column_point, *row_point, *duals; /* point and duals of the kept basis */
     double *reduced;
 };
 
@@ -148,7 +148,7 @@ static sp_lp_status solve_by(sp_lp *lp, int (*method)(Clp_Simplex *), sp_lp_stat
     return solved;
 }
 
-/* Solve from the model's basis. If the dual method finds no answer, the primal one would fail. */
+/* Solve from the model's basis. If the dual method finds no answer, the primal method would fail as well. */
 static sp_lp_status solve(sp_lp *lp) {
     sp_lp_status said, solved = solve_by(lp, sp_clp_dual, &said);
     if (solved == SP_LP_STOPPED && said != SP_LP_INFEASIBLE) {

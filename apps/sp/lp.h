@@ -26,8 +26,8 @@ sp_lp_status sp_lp_meaning(int clp_status);
 kilter_status sp_lp_new(const sp_stage *stage, const sp_matrix *matrix, sp_lp **lp, kilter_error *error);
 void sp_lp_free(sp_lp *lp); /* NULL does nothing */
 
-/* Memory for the next problem: row_lower and row_upper by row, in full every time; cost by column, in full
- * every time or never. Infinite is ±DBL_MAX. Valid until the next call of sp_lp_begin. */
+/* Return memory for the next problem: row_lower and row_upper by row, in full every time; cost by column, in
+ * full every time or never. Infinite is ±DBL_MAX. Valid until the next call of sp_lp_begin. */
 typedef struct sp_lp_data {
     double *row_lower, *row_upper, *cost;
 } sp_lp_data;
@@ -40,12 +40,12 @@ double *sp_lp_entries(sp_lp *lp);
 
 sp_lp_status sp_lp_solve(sp_lp *lp);
 
-/* Solve from another basis of this program: faster if it is close, but the last bits may depend on earlier
- * solves. */
+/* Solve from another basis of this program. This is faster if the basis is close, but the last bits may
+ * depend on earlier solves. */
 sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis);
 
-/* Solve what the others leave unsolved: without a basis, in a new instance, and differently in each try, 0 …
- * SP_LP_TRIES − 1. Calls sp_lp_begin itself. */
+/* Solve a problem that the other functions leave unsolved: without a basis, in a new instance, and by another
+ * method in each try, 0 … SP_LP_TRIES − 1. The function calls sp_lp_begin itself. */
 enum { SP_LP_TRIES = 6 };
 kilter_status sp_lp_begin_anew(sp_lp *lp, int try, sp_lp_data *data, kilter_error *error);
 sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try);
@@ -58,7 +58,7 @@ void sp_lp_basis(const sp_lp *lp, unsigned char *basis);
  */
 void sp_lp_keep(sp_lp *lp);
 
-/* Return to the state after sp_lp_new: the kept basis is the slack basis, and no solve has an effect. */
+/* Restore the state after sp_lp_new: the kept basis is the slack basis, and earlier solves have no effect. */
 kilter_status sp_lp_forget(sp_lp *lp, kilter_error *error);
 
 /* Return the objective of the last solve, which must have been optimal. */

@@ -4,11 +4,11 @@
 #include <ClpSimplex.hpp>
 #include <ClpSolve.hpp>
 
-/* The C interface's handle is a struct for those who define this. */
+/* With this macro, the handle of the C interface is a complete struct. */
 #define CLP_EXTERN_C
 #include "clp_shim.h"
 
-/* CLP may go round for ever. No solve of published problems comes near this. */
+/* CLP may iterate for ever. No solve of the published problems comes near this limit. */
 static int most_iterations(int rows, int columns) {
     double most = 1e5 + 100.0 * rows + 100.0 * columns;
     return most < INT_MAX ? (int)most : INT_MAX;
@@ -60,7 +60,7 @@ extern "C" bool sp_clp_delete_rows(Clp_Simplex *model, int count, const int *row
 }
 
 extern "C" void sp_clp_start_from_slacks(Clp_Simplex *model) {
-    model->model_->allSlackBasis(true); /* true: the point, too */
+    model->model_->allSlackBasis(true); /* true: restore the point as well */
 }
 
 template <typename Method> static int status_after(Clp_Simplex *model, Method method) {

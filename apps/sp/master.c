@@ -8,10 +8,11 @@
 
 #include "table.h"
 
-/* Values measured on published problems (ssn, 20term, storm), where an option for none of them pays. */
-/* Solves that a cut may be idle: few while candidates improve, where old cuts cost the master time (ssn: 5
- * solves take two thirds of the time of 10); many while they do not, because old cuts become active again
- * (20term). */
+/* Values measured on the published problems ssn, 20term and storm. An option for any of these values gains
+ * nothing there. */
+/* Number of solves for which a cut may be idle. The number is low while candidates improve, because old cuts
+ * cost the master time (ssn: 5 solves take two thirds of the time of 10). It is high while candidates do not
+ * improve, because old cuts become active again (20term). */
 enum { AGE_FALLING = 5, AGE_STUCK = 20, POOR_WHEN_STUCK = 2 };
 static const double RADIUS_FIRST = 1, RADIUS_MOST = 1e9;
 static const double DECREASE = 1e-4;  /* fraction of the predicted decrease that makes a new incumbent */
@@ -23,18 +24,18 @@ static const double NEAR = 1e-9; /* relative distance below which two decisions 
 
 typedef struct row {
     int cluster; /* −1: a feasibility cut */
-    int made_at; /* the candidate's number */
+    int made_at; /* number of the candidate */
     int idle;    /* number of solves in a row in which the cut was not active */
 } row;
 
-/* A candidate, and what the master knew when it made the candidate. */
+/* A candidate, and the state of the master when it made the candidate. */
 typedef struct candidate {
     double *x, *theta;
-    double model;          /* the master's optimum then */
-    double parent, radius; /* the incumbent's cost then, and Δ */
+    double model;          /* optimum of the master at that time */
+    double parent, radius; /* cost of the incumbent and Δ at that time */
     bool at_face;          /* the candidate lies on the trust region's boundary */
     int number;            /* 1, 2, …; 0: the slot is empty */
-    /* by cluster: the values that have arrived, and the cuts that the table has */
+    /* for each cluster: its cut; came: the cut has arrived; added: the table has the cut */
     double *value, *slope;
     bool *feasible, *came, *added;
     uint64_t *scenario;
@@ -44,14 +45,15 @@ typedef struct candidate {
 struct sp_master {
     const sp_problem *problem;
     sp_table *table;
-    int columns, clusters; /* columns of stage 1; θ follow them */
+    int columns, clusters; /* number of columns of stage 1; the columns θ follow */
     double gap;
-    candidate *basket;       /* slots of the basket */
-    int slots, flying, made; /* flying: candidates that wait for cuts; made: number so far */
+    candidate *basket; /* slots of the basket */
+    int slots, flying,
+        made; /* flying: number of candidates that wait for cuts; made: number of candidates so far */
     /* last optimum of the table */
     double *x, *theta;
     double model;
-    /* the incumbent; without one, the centre of the trust region */
+    /* decision of the incumbent; without an incumbent, the centre of the trust region */
     double *centre, upper;
     bool incumbent;
     int centre_made_at;
@@ -60,7 +62,7 @@ struct sp_master {
     /* the master's rows after those of stage 1 */
     row *cut;
     size_t cuts, capacity;
-    bool *known; /* does a cluster have a cut? Only then is its θ free */
+    bool *known; /* for each cluster: true if it has a cut; only then is its θ free */
     /* memory for one round */
     double *row_lower, *entry;
     int *row_start, *entry_column, *dropped;
@@ -165,7 +167,7 @@ static double distance(const sp_master *m, const double *x) {
     return most;
 }
 
-/* Launch the table's optimum as a candidate. */
+/* Make the table's optimum a candidate. */
 static void launch(sp_master *m, candidate *c) {
     memcpy(c->x, m->x, (size_t)m->columns * sizeof(double));
     memcpy(c->theta, m->theta, (size_t)m->clusters * sizeof(double));
@@ -324,7 +326,7 @@ static void add_cuts_of(sp_master *m, candidate *c, int *rows, int *entries) {
     }
 }
 
-/* Return the candidate made next after this number; NULL: there is none. */
+/* Return the candidate made next after this number; NULL: there is no later candidate. */
 static candidate *next_of(const sp_master *m, int number) {
     candidate *next = NULL;
     for (int i = 0; i < m->slots; i++) {
@@ -346,7 +348,7 @@ static kilter_status add_cuts(sp_master *m, kilter_error *error) {
                               &(sp_rows){rows, m->row_lower, m->row_start, m->entry_column, m->entry}, error);
 }
 
-/* Drop idle cuts, except those active at the incumbent and feasibility cuts. */
+/* Drop idle cuts, except feasibility cuts and cuts that are active at the incumbent. */
 static kilter_status drop_idle_cuts(sp_master *m, kilter_error *error) {
     int first = m->problem->stage[0].rows, drop = 0;
     int most = m->poor >= POOR_WHEN_STUCK ? AGE_STUCK : AGE_FALLING;
@@ -391,7 +393,7 @@ static void reject(sp_master *m, const candidate *c, double cost) {
     }
 }
 
-/* Return the candidate's cost over the sample; INFINITY: a scenario cannot be met. */
+/* Return the candidate's cost over the sample; INFINITY: a scenario is infeasible. */
 static double candidate_cost(const sp_master *m, const candidate *c) {
     double cost = first_stage_cost(m, c->x);
     for (int t = 0; t < m->clusters; t++)
@@ -399,8 +401,8 @@ static double candidate_cost(const sp_master *m, const candidate *c) {
     return cost;
 }
 
-/* Compare the candidate with the incumbent it was made from, and with the present one. Return whether costs
- * still fall at the largest trust region. */
+/* Compare the candidate with the incumbent from which it was made, and with the present incumbent. Return
+ * whether costs still fall at the largest trust region. */
 static bool judge(sp_master *m, const candidate *c) {
     double cost = candidate_cost(m, c);
     bool better = cost <= m->upper && cost <= c->parent - DECREASE * (c->parent - c->model);
@@ -438,7 +440,7 @@ static sp_lp_status solve_table(sp_master *m) {
     return solved;
 }
 
-/* Does the trust region restrict the master? Call it right after a solve. */
+/* Return whether the trust region restricts the master. Call this function right after a solve. */
 static bool held_back(const sp_master *m) {
     const sp_stage *stage = &m->problem->stage[0];
     const double *price = sp_table_reduced(m->table);
@@ -480,7 +482,8 @@ static kilter_status go_to_the_edge(sp_master *m, bool falling, sp_step *step, k
     return solve_table(m) == SP_LP_OPTIMAL ? KILTER_OK : gave_up(m, error);
 }
 
-/* Solve. If the trust region hides the answer, enlarge it and finally drop it. *step is the outcome. */
+/* Solve. If the trust region hides the answer, enlarge the region, and finally drop it. *step is the outcome.
+ */
 static kilter_status find_candidate(sp_master *m, bool falling, sp_step *step, kilter_error *error) {
     for (;; m->radius = larger_radius(m->radius)) {
         sp_lp_status solved = solve_table(m);
@@ -511,7 +514,8 @@ static bool is_same(const sp_master *m, const candidate *c) {
     return memcmp(c->x, m->x, (size_t)m->columns * sizeof(double)) == 0;
 }
 
-/* Return the slot for the next candidate; −1: none. A candidate under way is not made again. */
+/* Return the slot for the next candidate; −1: no candidate is made, because all slots are full or the
+ * candidate is already under way. */
 static int place_of_next(const sp_master *m) {
     int place = -1;
     for (int i = m->slots - 1; i >= 0; i--) {
@@ -523,8 +527,8 @@ static int place_of_next(const sp_master *m) {
     return place;
 }
 
-/* Did the master make the same candidate again, without enough improvement? Its cuts are violated by less
- * than CLP's tolerance, and will be the next time. */
+/* Return whether the master made the same candidate again without enough improvement. Its cuts are violated
+ * by less than CLP's tolerance, so the next solve would make it once more. */
 static bool is_stuck(const sp_master *m, const candidate *c) {
     double cost = candidate_cost(m, c), apart = 0;
     for (int j = 0; j < m->columns; j++)
@@ -550,14 +554,15 @@ static kilter_status check_moved(const sp_master *m, const candidate *ended, kil
                    m->progress.evaluated, (unsigned long long)m->progress.scenario);
 }
 
-/* Judge a candidate with all its cuts. `ended` keeps its decision and cuts. */
+/* Judge a candidate with all its cuts. `ended` keeps the candidate's decision and cuts. */
 static bool end_candidate(sp_master *m, candidate *ended) {
     m->progress.evaluated++;
     m->flying--;
     return judge(m, ended);
 }
 
-/* Have most of its cuts arrived, is no better candidate known, and is there room for another? */
+/* Return whether most cuts of the candidate have arrived, no better candidate is known, and a slot is free.
+ */
 static bool may_go_ahead(const sp_master *m, const candidate *c) {
     return m->incumbent && m->flying < m->slots && c->cuts_came == (int)ceil(AHEAD * m->clusters);
 }

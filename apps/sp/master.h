@@ -14,13 +14,13 @@
 typedef struct sp_master sp_master;
 
 typedef struct sp_master_options {
-    int clusters;        /* each gives a cut at every candidate */
-    int basket;          /* most candidates under way at once */
-    double gap;          /* relative gap at which to end */
-    const double *start; /* the first candidate, by columns of stage 1; copied */
+    int clusters;        /* number of clusters; each cluster has one cut at every candidate */
+    int basket;          /* maximum number of candidates under way at once */
+    double gap;          /* relative gap at which the solve ends */
+    const double *start; /* first candidate, one number for each column of stage 1; copied */
 } sp_master_options;
 
-/* Begin with the first candidate in slot 0. Keeps a pointer to `problem`. */
+/* Make a master with the first candidate in slot 0. The master keeps a pointer to `problem`. */
 kilter_status sp_master_new(const sp_problem *problem, const sp_master_options *options, sp_master **master,
                             kilter_error *error);
 void sp_master_free(sp_master *master); /* NULL does nothing */
@@ -33,31 +33,32 @@ void sp_master_take(sp_master *master, int slot, int cluster, const sp_cut *cut)
 
 typedef enum sp_step {
     SP_EVALUATE,   /* there is another candidate */
-    SP_WAIT,       /* more cuts of candidates under way are needed first */
-    SP_SOLVED,     /* to the requested gap */
-    SP_INFEASIBLE, /* at no decision are all scenarios feasible */
+    SP_WAIT,       /* the master needs more cuts of candidates under way */
+    SP_SOLVED,     /* the incumbent is optimal to the requested gap */
+    SP_INFEASIBLE, /* no decision makes all scenarios feasible */
     SP_UNBOUNDED,  /* costs fall without limit */
 } sp_step;
 
-/* Continue after a cut of the candidate in `slot` was taken. After its last cut, judge the candidate and make
- * the next. After most cuts, if the basket has room, make the next already. SP_EVALUATE: it is in slot *next.
- * KILTER_ERR_TASK: numbers too bad for the master; KILTER_ERR_MEMORY. */
+/* Continue after a cut of the candidate in `slot` was taken. After the candidate's last cut, judge the
+ * candidate and make the next candidate. If the basket has room, make the next candidate already after most
+ * cuts. SP_EVALUATE: the new candidate is in slot *next. KILTER_ERR_TASK: the problem's numbers are
+ * unsuitable for the master's solver; KILTER_ERR_MEMORY. */
 kilter_status sp_master_next(sp_master *master, int slot, sp_step *step, int *next, kilter_error *error);
 
 typedef struct sp_progress {
-    int evaluated;     /* candidates */
-    int major;         /* candidates that became the incumbent */
-    double upper;      /* the incumbent's cost over the sample; INFINITY: there is none yet */
-    double model;      /* the master's optimum; −INFINITY: not solved yet */
-    double lower;      /* best proved lower bound on the sample's optimum; −INFINITY: none */
+    int evaluated;     /* number of candidates evaluated */
+    int major;         /* number of candidates that became the incumbent */
+    double upper;      /* cost of the incumbent over the sample; INFINITY: there is no incumbent yet */
+    double model;      /* optimum of the master; −INFINITY: the master is not solved yet */
+    double lower;      /* best proved lower bound on the sample's optimum; −INFINITY: no bound yet */
     double radius;     /* Δ */
     int cuts;          /* number of cuts in the master */
-    uint64_t scenario; /* scenario of the last feasibility cut; UINT64_MAX: there was none */
+    uint64_t scenario; /* scenario of the last feasibility cut; UINT64_MAX: there was no feasibility cut */
 } sp_progress;
 
 void sp_master_progress(const sp_master *master, sp_progress *progress);
 
-/* Return the best decision so far, by columns of stage 1; NULL: none was feasible. */
+/* Return the best decision so far, by columns of stage 1; NULL: no decision was feasible. */
 const double *sp_master_incumbent(const sp_master *master);
 
 #endif

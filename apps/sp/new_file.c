@@ -1,4 +1,5 @@
-/* Replace a file as a whole or not at all: write beside its path, and rename when all bytes are on the disk.
+/* Replace a file as a whole or not at all: write a file in the same folder, and rename it when all bytes are
+ * on the disk.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@ static char *name_beside(const char *path) {
     return name;
 }
 
-/* Open with the rights that fopen() gives, or with those of the replaced file. */
+/* Open a file with the permissions that fopen() gives, or with the permissions of the replaced file. */
 static bool open_beside(sp_new_file *file, const struct stat *old) {
     file->part = name_beside(file->path);
     int fd = file->part ? open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;

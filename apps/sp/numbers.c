@@ -10,13 +10,13 @@ static const double APART = 1e7, LARGE = 1e9;
 
 typedef struct place {
     const char *file, *column, *row; /* column NULL: a right-hand side; row NULL: a cost */
-    double value;                    /* absolute value */
+    double value;                    /* absolute value of the number */
 } place;
 
 typedef struct survey {
     const sp_problem *problem;
-    place least, most; /* of the matrix, without zeros */
-    place large;       /* of all other numbers */
+    place least, most; /* smallest and largest number of the matrix, without zeros */
+    place large;       /* largest of all other numbers */
 } survey;
 
 static void look_at_entry(survey *s, place at) {
@@ -31,10 +31,10 @@ static void look_at_other(survey *s, place at) {
         s->large = at;
 }
 
-/* Numbers of CORE that every outcome replaces. NULL: none. */
+/* Numbers of CORE that every outcome replaces. NULL: there are no such numbers. */
 typedef struct replaced {
-    bool *t, *w;      /* by entry */
-    bool *rhs, *cost; /* of stage 2 */
+    bool *t, *w;      /* for each entry of T and W */
+    bool *rhs, *cost; /* for each row and each column of stage 2 */
 } replaced;
 
 static void look_at_matrix(survey *s, const char *file, const sp_matrix *matrix, int row_stage,
@@ -93,7 +93,7 @@ static void mark_replaced(const sp_target *target, const replaced *r) {
     }
 }
 
-/* left: for each target, the number of its variable's outcomes that do not set it. */
+/* left[t]: number of outcomes that do not set target t, among the outcomes of its variable. */
 static void count_left(const sp_problem *problem, size_t *left) {
     for (int t = 0; t < problem->targets; t++) {
         const sp_variable *variable = &problem->variable[problem->target[t].variable];
@@ -113,7 +113,7 @@ static void free_replaced(replaced *r) {
     *r = (replaced){0};
 }
 
-/* Without memory, all numbers are checked. */
+/* If memory runs out, all numbers are checked. */
 static replaced replaced_of(const sp_problem *problem) {
     const sp_stage *two = &problem->stage[1];
     size_t t_entries = (size_t)problem->t.start[problem->stage[0].columns];

@@ -43,7 +43,7 @@ static void the_number_is_named_with_its_file(void **state) {
         {{"1", "1", "-9e6", "9e6", "9e8", "-9e6", "9e8"}, NULL},
         {{"1", "1e11", "-2", "3", "4", "-5", "6"},
          "core: the matrix has 1e+11 (column X, row LIMIT) beside 1 "},
-        {{"1", "1", "-1e7", "3", "4", "-5", "6"}, NULL}, /* the random values replace it */
+        {{"1", "1", "-1e7", "3", "4", "-5", "6"}, NULL}, /* the random values replace this number */
         {{"1", "1", "-2", "1e7", "4", "-5", "6"},
          "core: the matrix has 1e+07 (column Y, row NEED) beside 1 "},
         {{"1", "1", "-2", "1e-7", "4", "-5", "6"}, "beside 1e-07 (core: column Y, row NEED)"},

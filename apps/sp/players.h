@@ -1,4 +1,4 @@
-/* Evaluators in this process that do the farm's part of a solve. Include after cmocka.h. */
+/* Evaluators in this process that do the work of the farm in a solve. Include after cmocka.h. */
 #ifndef SP_PLAYERS_H
 #define SP_PLAYERS_H
 
@@ -10,10 +10,10 @@
 typedef struct players {
     const sp_problem *problem;
     sp_sampling sampling;
-    int clusters, columns, count; /* count: number of evaluators, which take clusters in turn */
+    int clusters, columns, count; /* evaluators, and their number; they take clusters in turn */
     uint64_t order;               /* seed for the order of clusters; 0: ascending */
-    int basket;                   /* most candidates at once; 0: 1 */
-    bool remember;                /* scenarios' bases */
+    int basket;                   /* maximum number of candidates at once; 0: 1 */
+    bool remember;                /* true: evaluators keep scenarios' bases */
     sp_evaluator *evaluator[5];
     double *last; /* the candidate evaluated last */
 } players;
@@ -48,7 +48,7 @@ static inline kilter_status evaluate(void *user, sp_master *master, kilter_error
     return status;
 }
 
-/* A cut on its way to the master. */
+/* A cut that the master has not taken yet. */
 typedef struct errand {
     int slot, cluster;
 } errand;

@@ -4,7 +4,8 @@
 
 static size_t draw(const sp_problem *problem, const sp_variable *variable, double u) {
     size_t low = variable->first,
-           high = variable->end - 1; /* the last outcome's `below` is 1, so there is always a hit */
+           high = variable->end -
+                  1; /* `below` of the last outcome is 1, so the search always finds an outcome */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (u < problem->outcome[middle].below)

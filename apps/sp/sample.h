@@ -13,14 +13,14 @@ extern "C" {
  * where mix is splitmix64's step and finaliser (sp_mix64). */
 void sp_sample(const sp_problem *problem, uint64_t seed, uint64_t scenario, size_t *outcome);
 
-/* How a sample is drawn, and how many scenarios it has. */
+/* The method by which a sample is drawn, and the number of its scenarios. */
 typedef struct sp_sampling {
     enum sp_draw {
-        SP_INDEPENDENT, /* as sp_sample does */
+        SP_INDEPENDENT, /* each scenario independently, as sp_sample() does */
         /* Latin hypercube: of each variable, one draw in every 1/scenarios of probability. Scenario i takes
          *   u = (permutation of the seed and k, at i, + the u of sp_sample) / scenarios */
         SP_LATIN,
-        SP_ALL, /* each scenario of the whole distribution once; the seed has no effect */
+        SP_ALL, /* each scenario of the whole distribution exactly once; the seed has no effect */
     } draw;
     uint64_t seed, scenarios;
 } sp_sampling;

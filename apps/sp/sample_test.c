@@ -24,7 +24,8 @@ static void the_mixer_is_splitmix64(void **state) {
     assert_true(sp_mix64(1234567 + 0x9e3779b97f4a7c15u) == 3203168211198807973u);
 }
 
-/* Compute the definition in sample.h in another way: by the exact fraction, and from the front. */
+/* Draw as sample.h defines it, but compute with the exact fraction, and search the outcomes from the first
+ * one. */
 static void outcomes_follow_the_definition(void **state) {
     (void)state;
     sp_problem *p = load_shipped(AIRCRAFT);
@@ -42,7 +43,7 @@ static void outcomes_follow_the_definition(void **state) {
     sp_problem_free(p);
 }
 
-/* Recorded values, so that a change of the sampler is noticed. */
+/* Compare with recorded values, so that a change of the sampler is noticed. */
 static void the_first_scenarios_stay_what_they_are(void **state) {
     (void)state;
     static const size_t FIRST[3][3] = {{69, 42, 8}, {83, 47, 58}, {90, 5, 54}};
@@ -134,7 +135,7 @@ static void means_count_what_core_says_elsewhere(void **state) {
     sp_problem_free(p);
 }
 
-/* An outcome of probability 0 never happens, at any place. */
+/* An outcome of probability 0 is never drawn, at any place in the list of outcomes. */
 static void impossible_outcomes_do_not_happen(void **state) {
     (void)state;
     sp_problem *p = read_texts(
@@ -168,7 +169,7 @@ static void a_hypercube_has_every_stratum_once(void **state) {
         for (int k = 0; k < 3; k++)
             for (int o = 0; o < 100; o++)
                 assert_int_equal(seen[k][o], sampling.scenarios / 100);
-        assert_true(in_order < 30); /* each variable has its own permutation */
+        assert_true(in_order < 30); /* each variable has a permutation of its own */
     }
     sp_problem_free(p);
 }

@@ -10,7 +10,7 @@
 #include "smps_parts.h"
 #include "support.h"
 
-/* As calloc(), but an empty array gets memory, too. */
+/* Allocate as calloc() does, but allocate some memory for an empty array, too. */
 static void *array_of(size_t count, size_t size) {
     return calloc(count ? count : 1, size);
 }
@@ -148,7 +148,8 @@ static void fill_column(const sp_core *core, const sp_layout *layout, sp_problem
     }
 }
 
-/* Count the entries. A column of stage 2 in a row of stage 1 is refused: stage 1 cannot know the future. */
+/* Count the entries. A column of stage 2 in a row of stage 1 is refused, because stage 1 is decided before
+ * stage 2. */
 static kilter_status count_entries(const sp_file *file, const sp_core *core, const sp_layout *layout,
                                    size_t count[3], kilter_error *error) {
     for (int j = 0; j < core->column_names.count; j++) {

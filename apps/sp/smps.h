@@ -18,21 +18,23 @@
 extern "C" {
 #endif
 
-/* A file as bytes; `name` is what errors call it. */
+/* The bytes of a file; `name` is its name in error messages. */
 typedef struct sp_file {
     const char *name;
     const char *data;
     size_t size; /* bytes */
 } sp_file;
 
-/* Limits beyond all real problems: a malformed file ends in an error, not in unbounded memory or time. */
+/* Limits that no real problem reaches. With them, a malformed file causes an error instead of unbounded
+ * memory or time. */
 enum {
     SP_FILE_BYTES_MAX = 256 << 20,
-    SP_CHANGES_MAX = 1 << 24, /* values of all outcomes, with each outcome written in full */
+    SP_CHANGES_MAX =
+        1 << 24, /* number of values of all outcomes, where each outcome includes its inherited values */
 };
 
-/* By columns without gaps: column j holds entries [start[j], start[j+1]). Rows and columns are counted within
- * their stage. Zero entries are left out, except random entries of W. */
+/* A matrix, stored by columns without gaps. Column j holds entries [start[j], start[j+1]). Rows and columns
+ * are counted within their stage. Zero entries are left out, except random entries of W. */
 typedef struct sp_matrix {
     int *start; /* columns + 1 */
     int *row;
@@ -52,10 +54,10 @@ typedef enum sp_kind { SP_RHS, SP_TECHNOLOGY, SP_RECOURSE, SP_COST } sp_kind;
 /* One random number of the problem. */
 typedef struct sp_target {
     sp_kind kind;
-    int row;       /* row of stage 2; not for SP_COST */
-    int column;    /* column of stage 1 for SP_TECHNOLOGY, of stage 2 for SP_RECOURSE and SP_COST */
-    int entry;     /* index of the entry in T or W; −1: T has no entry. For SP_TECHNOLOGY and SP_RECOURSE */
-    double core;   /* value in CORE, used if an outcome does not set the number */
+    int row;       /* row of stage 2; unused for SP_COST */
+    int column;    /* column of stage 1 for SP_TECHNOLOGY, column of stage 2 for SP_RECOURSE and SP_COST */
+    int entry;     /* for SP_TECHNOLOGY and SP_RECOURSE: index of the entry in T or W; −1: T has no entry */
+    double core;   /* value in CORE, which holds if an outcome does not set the number */
     int variable;  /* variable whose outcomes set the number */
     uint64_t line; /* line of STOCH where the number first appears */
 } sp_target;
@@ -65,10 +67,10 @@ typedef struct sp_change {
     double value;
 } sp_change;
 
-/* The outcome's values changes[first … end), including those that it inherits from its block's first outcome
- * or its parent. */
+/* An outcome has the values changes[first … end), including the values inherited from the block's first
+ * outcome or from the parent. */
 typedef struct sp_outcome {
-    double below; /* cumulative probability including this outcome; exactly 1 for the last */
+    double below; /* cumulative probability including this outcome; exactly 1 for the last outcome */
     size_t first, end;
 } sp_outcome;
 
@@ -85,10 +87,10 @@ typedef struct sp_problem {
     double constant;
     int targets, variables;
     sp_target *target;
-    sp_variable *variable; /* in the order of STOCH, by which the sampler counts them */
+    sp_variable *variable; /* variables in the order of STOCH, by which the sampler counts them */
     sp_outcome *outcome;
     sp_change *change;
-    char *names; /* memory of the stages' names */
+    char *names; /* memory that holds the names of the stages */
     /* line of STOCH of the first variable whose probabilities do not add up to 1, and their sum, by which
      * they were divided; 0: all add up */
     uint64_t scaled_line;

@@ -13,7 +13,7 @@ typedef struct reader {
     sp_lines lines;
     sp_core *core;
     section section;
-    unsigned opened; /* a bit for each section */
+    unsigned opened; /* the sections; each has one bit */
 } reader;
 
 static kilter_status open_section(reader *r) {
@@ -131,7 +131,8 @@ static kilter_status column_line(reader *r) {
     return status;
 }
 
-/* Check the name of a set, which may be left out. Two sets would be two problems. */
+/* Check the name of a set, which may be left out. A second set is refused, because it would make a second
+ * problem. */
 static kilter_status same_set(reader *r, sp_token *set, sp_token name) {
     if (set->size > 0 && !sp_token_same(*set, name))
         return sp_lines_fail(&r->lines, "a second set %s beside %s, expected one set in section %s",

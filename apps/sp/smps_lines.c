@@ -15,7 +15,7 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-/* As strtod, but only decimal numbers: no hexadecimal numbers, no words. */
+/* Read a number as strtod() does, but only a decimal number: no hexadecimal number and no word. */
 static bool parse_number(sp_token token, double *value) {
     char text[64];
     if (token.size == 0 || token.size >= sizeof text)
@@ -29,8 +29,8 @@ static bool parse_number(sp_token token, double *value) {
     return *end == 0;
 }
 
-/* Is the line a section's header? Known are sections that stand alone on a line, sections with another word
- * that is not a number, and INDEP DISCRETE REPLACE and the like. */
+/* Return whether the line is a section's header. A header is a section's name alone, with one other word that
+ * is not a number, or with two words as in INDEP DISCRETE REPLACE. */
 static bool is_section(const sp_lines *lines) {
     static const char *const ALONE[] = {"ROWS",    "COLUMNS", "RHS",  "RANGES", "BOUNDS",    "ENDATA",
                                         "PERIODS", "NAME",    "TIME", "STOCH",  "SCENARIOS", NULL};
@@ -49,7 +49,7 @@ static bool is_section(const sp_lines *lines) {
     return *word != NULL;
 }
 
-/* Cut [text, end) into tokens; those after the last place are only counted. */
+/* Cut [text, end) into tokens; tokens after the last place are only counted. */
 static void cut_line(sp_lines *lines, const char *text, const char *end) {
     lines->header = text < end && !is_blank(*text);
     lines->count = 0;

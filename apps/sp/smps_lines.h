@@ -1,4 +1,4 @@
-/* Lines, tokens, numbers and names of an SMPS file: what its three readers share. */
+/* Read lines, tokens, numbers and names of an SMPS file; shared by the readers of the three files. */
 #ifndef SP_SMPS_LINES_H
 #define SP_SMPS_LINES_H
 
@@ -14,13 +14,13 @@ typedef struct sp_token {
 
 enum { SP_LINE_TOKENS = 6 };
 
-/* Where reading a file stands. Zeroed but for `file` and `error` is its beginning. */
+/* The state of reading a file. At the beginning, all members but `file` and `error` are zero. */
 typedef struct sp_lines {
     const sp_file *file;
     kilter_error *error;
     size_t at;
-    uint64_t line; /* of the tokens below, counted from 1 */
-    bool header;   /* the line opens a section: it starts in column 1, or has nothing but a section's name */
+    uint64_t line; /* number of the line with the tokens below, counted from 1 */
+    bool header;   /* the line opens a section: it starts in column 1, or consists of a section's name only */
     int count;
     sp_token token[SP_LINE_TOKENS];
 } sp_lines;
@@ -37,17 +37,17 @@ kilter_status sp_lines_memory(const sp_lines *lines); /* memory ran out while re
 bool sp_token_is(sp_token token, const char *text);
 bool sp_token_same(sp_token a, sp_token b);
 
-/* A token in an error: printable and short. */
+/* A token in a form for error messages: printable and short. */
 typedef struct sp_shown {
     char text[44];
 } sp_shown;
 sp_shown sp_show(sp_token token);
 
-/* A finite decimal number below 1e30 in absolute value. */
+/* Read a finite decimal number below 1e30 in absolute value. */
 kilter_status sp_lines_number(const sp_lines *lines, int token, double *value);
-/* A number below 1e15, which CLP can still scale. */
+/* Read a number below 1e15, which CLP can still scale. */
 kilter_status sp_lines_cost(const sp_lines *lines, int token, double *value);
-/* As sp_lines_number, with infinity ("inf", "1e30" and beyond) as ±INFINITY. */
+/* Read a number as sp_lines_number() does, but accept infinity ("inf", "1e30" and beyond) as ±INFINITY. */
 kilter_status sp_lines_bound(const sp_lines *lines, int token, double *value);
 /* A probability: in [0, 1]. */
 kilter_status sp_lines_probability(const sp_lines *lines, int token, double *value);

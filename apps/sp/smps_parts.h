@@ -1,4 +1,4 @@
-/* Private to smps*.c: what the readers of CORE, TIME and STOCH share. */
+/* Declarations for smps*.c only, shared by the readers of CORE, TIME and STOCH. */
 #ifndef SP_SMPS_PARTS_H
 #define SP_SMPS_PARTS_H
 
@@ -16,7 +16,7 @@ typedef struct sp_core_column {
     double cost, lower, upper;
     bool lower_given, upper_given;
     uint64_t bound_line; /* line of the column's last bound */
-    size_t first;        /* first of the column's entries */
+    size_t first;        /* index of the column's first entry */
 } sp_core_column;
 
 typedef struct sp_core_entry {
@@ -43,12 +43,13 @@ typedef struct sp_time {
     sp_token period[2];
 } sp_time;
 
-/* On failure, too, the caller must free `core`. */
+/* The caller must free `core`, on failure too. */
 kilter_status sp_core_read(const sp_file *file, sp_core *core, kilter_error *error);
 void sp_core_free(sp_core *core);
 kilter_status sp_time_read(const sp_file *file, const sp_core *core, sp_time *time, kilter_error *error);
 
-/* The place of a row or column of CORE: stage 0 or 1 and the index there; stage −1 for rows of type N. */
+/* The place of a row or column of CORE: its stage, 0 or 1, and its index within the stage; stage −1 for rows
+ * of type N. */
 typedef struct sp_place {
     int stage, index;
 } sp_place;

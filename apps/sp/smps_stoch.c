@@ -13,7 +13,8 @@ typedef enum section { NONE, INDEP, BLOCKS, SCENARIOS } section;
 typedef struct raw_outcome {
     double probability;
     size_t first, end; /* range of the raw changes */
-    size_t parent;     /* outcome that gives the other values; itself: CORE gives them */
+    size_t parent; /* outcome from which the other values are inherited; the outcome itself: CORE gives the
+                      other values */
     uint64_t line;
 } raw_outcome;
 
@@ -28,7 +29,7 @@ typedef struct reader {
     bool fresh; /* the section has no variable yet, so the previous one is not continued */
 
     size_t target_capacity, variable_capacity, change_capacity, changes;
-    size_t *last_outcome; /* by target: 1 + the last outcome that set it */
+    size_t *last_outcome; /* for each target: 1 + the last outcome that set the target */
     size_t last_capacity;
     int *slot; /* hash table of targets: index + 1 */
     size_t slots;
@@ -39,7 +40,7 @@ typedef struct reader {
     size_t own_capacity, owns;
     sp_names blocks, scenarios;
     size_t first_scenario;
-    size_t *where; /* by target: 1 + its place among the changes that are being written */
+    size_t *where; /* for each target: 1 + its place among the changes that are being written */
 } reader;
 
 /* ---- targets ---- */
@@ -82,7 +83,7 @@ static double core_value(const sp_problem *problem, const sp_target *target) {
     case SP_COST:
         return problem->stage[1].cost[target->column];
     default:
-        return 0; /* find_entries() sets it */
+        return 0; /* find_entries() sets the entry */
     }
 }
 
@@ -103,7 +104,8 @@ static bool lacks_place(const sp_target *target) {
     return target->kind == SP_RECOURSE && target->entry < 0;
 }
 
-/* Move the entries of W so that column j has room for more[j] more; more[j] then says where this room begins.
+/* Move the entries of W so that column j has room for more[j] further entries. On return, more[j] is the
+ * place where this room begins.
  */
 static void move_apart(sp_matrix *w, int columns, int *more, int added) {
     for (int j = columns - 1, end = w->start[columns]; added > 0; j--) {
@@ -117,7 +119,7 @@ static void move_apart(sp_matrix *w, int columns, int *more, int added) {
     }
 }
 
-/* `more`: zeros, one for each column of stage 2 */
+/* `more` holds zeros, one for each column of stage 2 */
 static bool add_places(sp_problem *problem, int *more) {
     sp_matrix *w = &problem->w;
     int columns = problem->stage[1].columns, added = 0;
@@ -182,8 +184,8 @@ static kilter_status add_target(reader *r, sp_target target, int *index) {
     return KILTER_OK;
 }
 
-/* Is `token` a name of the right-hand side: the name of CORE's RHS set, RIGHT, or a word that begins with
- * RHS? */
+/* Return whether `token` names the right-hand side, by the name of CORE's RHS set, RIGHT, or a word that
+ * begins with RHS. */
 static bool names_rhs(const reader *r, sp_token token) {
     return (r->core->rhs_set.size > 0 && sp_token_same(token, r->core->rhs_set)) ||
            (token.size >= 3 && strncasecmp(token.text, "RHS", 3) == 0) || sp_token_is(token, "RIGHT");
@@ -205,7 +207,8 @@ static kilter_status unknown_column(const reader *r, sp_token name) {
                          sp_show(name).text);
 }
 
-/* Find what the column (or right-hand side) and row name, or why the number cannot be random. */
+/* Find the number that the row and the column (or right-hand side) name, or the reason why this number cannot
+ * be random. */
 static kilter_status classify(const reader *r, sp_token column_name, sp_token row_name, sp_target *target) {
     const sp_lines *lines = &r->lines;
     int column = sp_names_find(&r->core->column_names, column_name);
@@ -305,7 +308,7 @@ static kilter_status check_period(const reader *r, int token, bool first_too) {
                          sp_show(r->time->period[1]).text);
 }
 
-/* COLUMN|RHS ROW VALUE [PERIOD] PROBABILITY: one outcome of one number. */
+/* COLUMN|RHS ROW VALUE [PERIOD] PROBABILITY, which is one outcome of one number. */
 static kilter_status indep_line(reader *r) {
     sp_lines *lines = &r->lines;
     if (lines->count != 4 && lines->count != 5)
@@ -351,7 +354,7 @@ static kilter_status block_opening(reader *r) {
 
 static kilter_status scenario_parent(const reader *r, sp_token name, size_t *parent) {
     if (sp_token_is(name, "ROOT") || sp_token_is(name, "'ROOT'")) {
-        *parent = r->raws; /* itself: CORE gives the other values */
+        *parent = r->raws; /* the outcome itself: CORE gives the other values */
         return KILTER_OK;
     }
     int found = sp_names_find(&r->scenarios, name);
@@ -520,7 +523,8 @@ static kilter_status write_outcome(reader *r, size_t at) {
     return status;
 }
 
-/* Return the sum by which to divide probabilities. A larger error than rounding means that they were cut. */
+/* Return the sum by which to divide probabilities. If the sum differs from 1 by more than rounding, digits of
+ * the probabilities were cut off. */
 static kilter_status scale_of(reader *r, const sp_variable *variable, double *scale) {
     static const double ROUNDING = 1e-9, CUT = 1e-3 + 1e-9;
     double sum = 0;

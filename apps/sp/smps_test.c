@@ -8,7 +8,7 @@
 
 #include "test_support.h"
 
-/* The tests contain line numbers of these texts. */
+/* The tests contain line numbers of these texts, so a new line changes the tests. */
 static const char CORE[] = "NAME          TINY\n"             /* 1 */
                            "ROWS\n"                           /* 2 */
                            " N  COST\n"                       /* 3 */
@@ -129,7 +129,7 @@ static void indep_has_a_variable_per_number(void **state) {
     assert_near(p->outcome[0].below, 0.25);
     assert_true(p->outcome[1].below == 1);
     assert_near(value_in(p, 1, SP_RHS, 0, 0), 4);
-    assert_near(value_in(p, 3, SP_TECHNOLOGY, 0, 0), 0); /* an explicit 0 counts */
+    assert_near(value_in(p, 3, SP_TECHNOLOGY, 0, 0), 0); /* an explicit 0 replaces the value of CORE */
     assert_near(p->target[1].core, 1);
     sp_problem_free(p);
 }
@@ -140,9 +140,9 @@ static void later_outcomes_of_a_block_differ_from_its_first(void **state) {
     assert_int_equal(p->variables, 2);
     assert_near(value_in(p, 0, SP_RHS, 1, 0), 7);
     assert_near(value_in(p, 1, SP_RHS, 0, 0), 0); /* not CORE's 3 */
-    assert_near(value_in(p, 1, SP_RHS, 1, 0), 7); /* the first outcome's, not CORE's 1 */
+    assert_near(value_in(p, 1, SP_RHS, 1, 0), 7); /* value of the first outcome, not the 1 of CORE */
     assert_near(value_in(p, 1, SP_COST, 0, 0), 6);
-    assert_near(value_in(p, 2, SP_RHS, 0, 0), 2); /* the first outcome's, not the second's */
+    assert_near(value_in(p, 2, SP_RHS, 0, 0), 2); /* value of the first outcome, not of the second outcome */
     assert_near(value_in(p, 2, SP_TECHNOLOGY, 1, 1), 9);
     assert_true(isnan(value_in(p, 1, SP_TECHNOLOGY, 1, 1))); /* CORE's */
     assert_near(value_in(p, 3, SP_COST, 0, 1), 3);
@@ -162,7 +162,8 @@ static void a_scenario_takes_the_rest_from_its_parent(void **state) {
 
 /* ---- peculiarities of the format, each found in a published file ---- */
 
-/* Random entries of W are in order with the others; those that CORE leaves out come last in their column. */
+/* Random entries of W are in order with the others; entries that CORE leaves out come last in their column.
+ */
 static void random_recourse_has_its_place_in_w(void **state) {
     (void)state;
     static const int ROW[] = {0, 1, 1, 0}, START[] = {0, 2, 4};
@@ -554,7 +555,7 @@ static void a_block_without_values_is_read_or_refused_like_any_other(void **stat
     }
 }
 
-/* Sections without data: a required one is named in the error, others may be empty. */
+/* A section without data is allowed, unless it is required; then the error names the section. */
 static void sections_without_data_are_read_or_refused(void **state) {
     (void)state;
     static const struct {
@@ -597,7 +598,7 @@ static void empty_files_and_zero_bytes_are_refused(void **state) {
     assert_int_equal(sp_problem_read((sp_file[]){core, time, nothing}, &problem, &error), KILTER_ERR_INPUT);
     assert_int_equal(sp_problem_read((sp_file[]){zero, time, stoch}, &problem, &error), KILTER_ERR_INPUT);
     assert_string_equal(error.text, "zero:2: a byte 0 stands here, expected text");
-    core.size = (size_t)SP_FILE_BYTES_MAX + 1; /* refused before its bytes are read */
+    core.size = (size_t)SP_FILE_BYTES_MAX + 1; /* the file is refused before its bytes are read */
     assert_int_equal(sp_problem_read((sp_file[]){core, time, stoch}, &problem, &error), KILTER_ERR_INPUT);
 }
 
@@ -620,7 +621,7 @@ static void long_and_unprintable_names_stay_short_in_errors(void **state) {
     free(text);
 }
 
-/* Properties: lost or damaged bytes give a problem, or an error with file and line. */
+/* A file with lost or damaged bytes gives either a valid problem, or an error with file and line. */
 
 static void read_damaged(const sp_file file[3]) {
     sp_problem *problem = NULL;

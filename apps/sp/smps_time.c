@@ -39,8 +39,8 @@ static int first_constraint(const sp_core *core) {
     return row;
 }
 
-/* Check where a period begins. Period 1 must begin where CORE does, or something would lie before it. The
- * objective's name may replace CORE's first row. */
+/* Check where a period begins. Period 1 must begin where CORE begins, because otherwise rows or columns would
+ * lie before it. The objective's name may replace CORE's first row. */
 static kilter_status check_period(const reader *r, int row, int column) {
     const sp_lines *lines = &r->lines;
     int first = first_constraint(r->core);

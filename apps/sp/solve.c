@@ -63,8 +63,8 @@ static kilter_status least_cost(const sp_program *program, const sp_table *table
 /* A row may be missed by this fraction of its terms, at least of 1, as for a decision (--at). */
 static const double MISSED = 1e-6;
 
-/* Does the point, moved within its bounds, satisfy the rows? CLP ignores a small distance from a bound, which
- * a large entry magnifies. KILTER_ERR_MEMORY. */
+/* Return whether the point, moved within its bounds, satisfies the rows. CLP ignores a small distance from a
+ * bound, which a large entry magnifies. KILTER_ERR_MEMORY. */
 static kilter_status keeps_rows(const sp_program *program, const sp_table *table, bool *kept,
                                 kilter_error *error) {
     double *activity = calloc(2 * (size_t)program->rows + 1, sizeof *activity);
@@ -89,14 +89,14 @@ static kilter_status keeps_rows(const sp_program *program, const sp_table *table
 }
 
 typedef struct optimum {
-    sp_lp_status status; /* the other members are valid if this is SP_LP_OPTIMAL */
-    double *x;           /* columns of the first stage; memory of the caller */
-    double objective;    /* cost without the problem's constant */
+    sp_lp_status status; /* result of the solve; the other members are valid only if it is SP_LP_OPTIMAL */
+    double *x;           /* values of the first stage's columns; memory of the caller */
+    double objective;    /* optimal cost without the problem's constant */
     double cost, least;  /* least: lower bound that the duals prove */
-    bool kept;           /* the point satisfies the rows */
+    bool kept;           /* true: the point satisfies the rows */
 } optimum;
 
-/* accept what CLP takes for an optimum */
+/* gap with which every optimum that CLP reports is accepted */
 static const double ANY_GAP = INFINITY;
 
 static bool is_proven(const optimum *found, double gap) {
@@ -113,7 +113,7 @@ static kilter_status take_optimum(const sp_problem *problem, const sp_program *p
     return status ? status : keeps_rows(program, table, &found->kept, error);
 }
 
-/* If the gap is not proved, solve once more and more exactly: CLP's tolerances were too wide. */
+/* If the gap is not proved, CLP's tolerances were too wide, so solve once more with smaller tolerances. */
 static kilter_status prove(const sp_problem *problem, const sp_program *program, double gap, sp_table *table,
                            optimum *found, kilter_error *error) {
     kilter_status status = take_optimum(problem, program, table, found, error);
@@ -122,7 +122,7 @@ static kilter_status prove(const sp_problem *problem, const sp_program *program,
     return take_optimum(problem, program, table, found, error);
 }
 
-/* Solve a program whose first columns are those of the first stage, and free it. */
+/* Solve a program that begins with the columns of the first stage, and free the program. */
 static kilter_status solve_program(const sp_problem *problem, sp_program *program, double gap, double *x,
                                    optimum *found, kilter_error *error) {
     sp_table *table = NULL;
@@ -137,7 +137,7 @@ static kilter_status solve_program(const sp_problem *problem, sp_program *progra
     return status;
 }
 
-/* Drop the costs, to ask only whether there is any point. */
+/* Set the costs to 0, so that the solve only finds out whether the program has a point. */
 static void forget_costs(sp_program *program) {
     memset(program->cost, 0, (size_t)program->columns * sizeof *program->cost);
 }
@@ -218,7 +218,7 @@ struct sp_solving {
     sp_step step;
 };
 
-/* Continue after cuts of a candidate were taken. */
+/* Continue the solve after cuts of a candidate were taken. */
 static kilter_status go_on(sp_solving *s, int slot, int *next, kilter_error *error) {
     kilter_status status = sp_master_next(s->master, slot, &s->step, next, error);
     int before = s->progress->evaluated;
@@ -291,14 +291,15 @@ static double largest_side(const sp_problem *problem) {
     return most;
 }
 
-/* Are the decisions unbounded? Then rounding stops the method somewhere, maybe at an apparent optimum. */
+/* Return whether the decisions are unbounded. If so, rounding stops the method at some decision, perhaps at
+ * an apparent optimum. */
 static bool runs_away(const sp_problem *problem, const sp_master *master, kilter_status status) {
     if (status == KILTER_OK)
         return is_far(problem, sp_master_incumbent(master), largest_side(problem));
     return master && status == KILTER_ERR_TASK && is_far(problem, sp_master_candidate(master, 0), 1);
 }
 
-/* Does the deterministic equivalent fall without limit? */
+/* Return whether the cost of the deterministic equivalent falls without limit. */
 static bool falls_for_ever(const sp_problem *problem, const sp_sampling *sampling) {
     sp_program program;
     sp_table *table = NULL;
@@ -427,7 +428,7 @@ kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *s
 }
 
 /* Return the number of clusters. More clusters need fewer candidates and more time in the master, which
- * matters less if a candidate takes long: on ssn, N = 10 000 from a warm start, 100, 200 and 400 clusters
+ * matters less if a candidate takes long. On ssn, N = 10 000 from a warm start, 100, 200 and 400 clusters
  * need 35, 22 and 16 candidates and 45, 33 and 24 s of CPU time. */
 int sp_clusters_for(uint64_t scenarios) {
     enum { FEWEST = 200, MOST = 400, SCENARIOS_EACH = 25 };

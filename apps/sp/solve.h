@@ -4,7 +4,7 @@
 
 #include "master.h"
 
-/* Evaluate the master's candidate in slot 0: take every cluster's cut. */
+/* Evaluate the master's candidate in slot 0, and pass the cut of every cluster to the master. */
 typedef kilter_status (*sp_evaluate_fn)(void *user, sp_master *master, kilter_error *error);
 
 /* A solve with several candidates under way. */
@@ -27,19 +27,19 @@ typedef struct sp_solve_options {
     sp_sampling sampling;
     int clusters;
     double gap;              /* relative */
-    const double *start;     /* NULL: the solution for the mean scenario */
+    const double *start;     /* first candidate; NULL: the solution for the mean scenario */
     int most_candidates;     /* number of candidates after which the solve fails; 0: no limit */
-    int basket;              /* most candidates under way at once */
-    sp_evaluate_fn evaluate; /* used with a basket of 1 */
-    sp_explore_fn explore;   /* used with a larger basket */
-    sp_watch_fn watch;       /* NULL: nobody */
+    int basket;              /* maximum number of candidates under way at once */
+    sp_evaluate_fn evaluate; /* evaluates candidates if the basket is 1 */
+    sp_explore_fn explore;   /* evaluates candidates if the basket is larger */
+    sp_watch_fn watch;       /* called after each candidate; NULL: not called */
     void *user;
 } sp_solve_options;
 
 typedef struct sp_solution {
     double *x;            /* by columns of stage 1 */
     double mean_bound;    /* optimum of the mean scenario; if only right-hand sides and T are random, a lower
-                             bound for the whole distribution; NaN: there is none */
+                             bound for the whole distribution; NaN: there is no bound */
     sp_progress progress; /* progress at the end */
 } sp_solution;
 

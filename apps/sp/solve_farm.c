@@ -13,28 +13,29 @@
 #include "job.h"
 #include "support.h"
 
-/* The orders for a run's clusters. */
+/* The orders for the clusters of a run. */
 typedef struct orders {
     sp_order order;       /* order of the current run */
-    sp_buffer input;      /* the order packed */
-    kilter_bytes *inputs; /* an input for each cluster, all the same */
+    sp_buffer input;      /* bytes of the order */
+    kilter_bytes *inputs; /* inputs of the tasks, one for each cluster; all are equal */
     size_t inputs_room;
     sp_buffer files; /* shared data of all runs */
     bool files_sent;
-    uint64_t series; /* series of runs: number of clusters whose scenarios' bases are kept; 0: none */
+    uint64_t series; /* number of the series of runs, 1 + the sample's number, if workers keep scenarios'
+                        bases; 0: no series */
 } orders;
 
 /* Errors that end the solve. */
 typedef struct failures {
-    kilter_error task; /* error of the lowest failed task */
-    uint64_t number;   /* number of that task */
-    kilter_error next; /* why no more candidates are made */
+    kilter_error task; /* error of the failed task with the lowest number */
+    uint64_t number;   /* number of the task in `task` */
+    kilter_error next; /* error because of which no more candidates are made */
 } failures;
 
 /* Candidates evaluated at the same time in one run of the farm. */
 typedef struct basket {
     sp_solving *solving;
-    int *slot_of; /* [made], in the order in which candidates were made */
+    int *slot_of; /* slots of the `made` candidates, in the order in which they were made */
     uint64_t made, room;
 } basket;
 
@@ -49,21 +50,22 @@ typedef struct solver {
     sp_inputs in;
     int columns; /* number of columns of stage 1 */
     sp_stages stages;
-    int clusters; /* clusters of the present sample */
+    int clusters; /* number of clusters of the present sample */
     orders orders;
     failures failures;
     basket basket;
     sp_master *master; /* used with one candidate at a time */
     sp_cut cut;        /* memory for one cut */
-    double *costs;     /* by scenario of the out-of-sample estimate */
-    bool watched;      /* progress lines are printed */
+    double *costs;     /* cost of each scenario of the out-of-sample estimate */
+    bool watched;      /* true: progress lines are printed */
     double first_gap, first_gap_s;
-    times all, stage;               /* times of the whole command and of the present sample */
-    double ahead_s;                 /* seconds of the master during the farm's run */
-    uint32_t workers, last_workers; /* most workers in a run, and those of the last run */
-    uint64_t evaluated,
-        found; /* scenarios evaluated for all candidates, and those of them that began from their own basis */
-    sp_times times; /* the answer's times */
+    times all, stage; /* times of the whole command and of the present sample */
+    double ahead_s;   /* seconds that the master computed during the farm's run */
+    uint32_t workers,
+        last_workers;          /* largest number of workers in a run, and number of workers in the last run */
+    uint64_t evaluated, found; /* number of scenarios evaluated for all candidates; found: number of these
+                                  scenarios that began from their own basis */
+    sp_times times;            /* mean times of a candidate, for the answer */
     sp_solution solution;
 } solver;
 
@@ -136,7 +138,8 @@ static kilter_status write_program(const solver *s, const sp_program *program, c
     return sp_new_file_end(&file, error);
 }
 
-/* Find the first scenario of the failed task that fails here, too; UINT64_MAX: none does. */
+/* Return the first scenario of the failed task that also fails in this process; UINT64_MAX: no scenario
+ * fails. */
 static uint64_t find_culprit(solver *s) {
     sp_span span =
         sp_cluster(s->orders.order.sampling.scenarios, s->orders.order.clusters, s->failures.number);
@@ -167,7 +170,7 @@ static void write_culprit(solver *s) {
     sp_program_free(&program);
 }
 
-/* Run s->order for every cluster. */
+/* Do a run that carries out s->order for every cluster. */
 static kilter_status run_order(solver *s, kilter_done_fn done, bool grows, kilter_error *error) {
     kilter_status status = pack_order(s, error);
     if (status)
@@ -233,7 +236,8 @@ static void explore_on(const kilter_outcome *outcome, void *user) {
         return;
     if (outcome->status != KILTER_OK ||
         !sp_cut_get(outcome->result.data, outcome->result.size, s->columns, &s->cut)) {
-        s->orders.order.x = sp_solving_candidate(s->basket.solving, slot); /* it never ends now */
+        s->orders.order.x =
+            sp_solving_candidate(s->basket.solving, slot); /* the candidate will not be completed */
         fail_task(s, outcome, "a worker sent no cut");
         s->failures.number = cluster;
         return;
@@ -246,7 +250,7 @@ static void explore_on(const kilter_outcome *outcome, void *user) {
     s->ahead_s += now_s() - begun_s;
 }
 
-/* Cuts are taken in the order of their tasks, so that any workers give the same candidates. */
+/* Cuts are taken in the order of their tasks, so that the candidates do not depend on the workers. */
 static kilter_status explore(void *user, sp_solving *solving, kilter_error *error) {
     solver *s = user;
     s->basket.solving = solving;
@@ -269,7 +273,7 @@ static kilter_status evaluate(void *user, sp_master *master, kilter_error *error
 
 /* ---- the progress line ---- */
 
-/* Estimate the time left: the gap shrinks at the same rate as so far. */
+/* Estimate the time left, for a gap that continues to shrink at the same rate. */
 static double time_left_s(solver *s, double gap) {
     if (!isfinite(gap) || !(gap > 0))
         return NAN;
@@ -297,8 +301,9 @@ static bool takes_all(const solver *s) {
     return s->options.grow.count == 0 && s->options.scenarios == 0;
 }
 
-/* Plan a sample of a tenth of the size to start from, so that few candidates are needed: on ssn a third of
- * the time of a start from the mean scenario (5000 scenarios: 19 s of CPU against 71), on storm two thirds.
+/* Plan a sample with a tenth of the scenarios, whose solution is the start, so that few candidates are
+ * needed. Compared with a start from the mean scenario, ssn takes a third of the time (5000 scenarios: 19 s
+ * of CPU time against 71 s), and storm takes two thirds.
  */
 static void climb_to(sp_stages *stages, uint64_t scenarios, int room) {
     enum { RATIO = 10, FEWEST = 50, LARGER = 2 };
@@ -355,10 +360,11 @@ static kilter_status check_whole(const solver *s, kilter_error *error) {
                    s->options.stoch, possible, SP_SCENARIOS_MAX);
 }
 
-/* Gap of the samples before the last, whose own optimum does not matter. */
+/* Relative gap of all samples but the last, because their optimum is only a start. */
 static const double STAGE_GAP = 1e-4;
 
-/* ssn, N = 1000, T from 10 to 1000: 23 + 2900/T candidates, within a sixth of it. */
+/* For ssn with N = 1000 and T from 10 to 1000, the measured number of candidates is within a sixth of 23 +
+ * 2900/T. */
 static const double CANDIDATES_SAVED = 126;
 
 double sp_candidates_with(uint64_t clusters, void *user) {
@@ -371,7 +377,8 @@ double sp_candidates_after(int candidates, int before, int clusters) {
     return fmax(1, candidates * ratio);
 }
 
-/* Far more candidates than any problem needs (some hundreds at most): the solve makes no progress. */
+/* Maximum number of candidates. Problems need some hundreds at most, so a solve with this number makes no
+ * progress. */
 enum { MOST_CANDIDATES = 20000 };
 
 /* Choose the number of clusters by the times of earlier stages. */
@@ -392,7 +399,8 @@ static kilter_status set_clusters(solver *s, int stage, uint64_t scenarios, kilt
     if (by_time && stage > 0 && s->options.basket == 1) /* growing runs give no measurement */
         return choose_clusters(s, scenarios, error);
     s->clusters = s->options.clusters && !by_time ? (int)s->options.clusters : sp_clusters_for(scenarios);
-    if (by_time && s->options.at) /* there are no times yet, and no smaller sample gives them */
+    if (by_time &&
+        s->options.at) /* there are no measured times, and no smaller sample is solved to get them */
         s->clusters *= 2;
     if ((uint64_t)s->clusters > scenarios)
         s->clusters = (int)scenarios;
@@ -406,7 +414,7 @@ static sp_times times_of(const solver *s, const sp_progress *progress) {
     return (sp_times){(all_s - farm_s) / progress->evaluated, farm_s / progress->evaluated};
 }
 
-/* Describe the sample just solved. */
+/* Describe the sample that was just solved. */
 static kilter_status take_benchmark(const solver *s, sp_benchmark *b, kilter_error *error) {
     *b = (sp_benchmark){.scenarios = s->orders.order.sampling.scenarios,
                         .clusters = s->clusters,
@@ -418,7 +426,8 @@ static kilter_status take_benchmark(const solver *s, sp_benchmark *b, kilter_err
     return kilter_farm_program(s->farm, &b->program, error);
 }
 
-/* Record the forecast; the run record has the outcome as well. Stored results allow no forecast. */
+/* Store the forecast in the run record, which also gets the measured time. With stored results, no forecast
+ * is possible. */
 static void expect(solver *s, const sp_benchmark *b, uint64_t scenarios, int clusters, int candidates) {
     char reason[160];
     kilter_prediction p;
@@ -504,11 +513,11 @@ static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_err
         return no_memory(error);
     sp_benchmark solved;
     bool measured = !s->options.extensive && !take_benchmark(s, &solved, NULL);
-    s->orders.order =
-        (sp_order){.wanted = SP_WANT_COSTS,
-                   .sampling = {SP_INDEPENDENT, s->options.seed + 1, scenarios},
-                   .clusters = (scenarios + 24) / 25, /* below 25 scenarios, a task's fixed costs matter */
-                   .x = s->solution.x};
+    s->orders.order = (sp_order){
+        .wanted = SP_WANT_COSTS,
+        .sampling = {SP_INDEPENDENT, s->options.seed + 1, scenarios},
+        .clusters = (scenarios + 24) / 25, /* with fewer than 25 scenarios, a task's fixed costs matter */
+        .x = s->solution.x};
     s->orders.series = 0;
     if (measured)
         expect(s, &solved, scenarios, (int)s->orders.order.clusters, 1);
@@ -590,7 +599,8 @@ static kilter_status prepare(solver *s, kilter_error *error) {
     return s->orders.files.failed || !s->cut.slope ? no_memory(error) : KILTER_OK;
 }
 
-/* Decide whether to choose clusters by times, which differ when the solve is started again. */
+/* Decide whether measured times choose the number of clusters. Times differ when the solve is started again.
+ */
 static kilter_status decide_about_clusters(solver *s, kilter_error *error) {
     bool resumes = kilter_farm_resumes(s->farm);
     if (s->options.clusters == 0 && s->options.fast && !resumes)
@@ -644,7 +654,8 @@ kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, 
 
 /* ---- predicting ---- */
 
-/* Measure a solve here. The last sample counts because it takes longest; the first shows a cold start. */
+/* Measure a solve on the local workers. The last sample counts because it takes longest; the first sample
+ * shows the cost of a start without a solution. */
 static kilter_status measure(solver *s, uint64_t scenarios, sp_benchmark *b, kilter_error *error) {
     s->options.scenarios = scenarios;
     kilter_status status = prepare(s, error);

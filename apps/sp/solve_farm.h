@@ -9,9 +9,9 @@
 /* Solve with arguments[0 … count), which follow "solve", and print the answer. */
 kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error);
 
-/* Plan the samples to solve before one with `scenarios` scenarios. */
+/* Plan the samples to solve before a sample with `scenarios` scenarios. */
 sp_stages sp_stages_towards(uint64_t scenarios);
-sp_stages sp_stages_through(const sp_stages *asked); /* as before several given samples, which grow */
+sp_stages sp_stages_through(const sp_stages *asked); /* plan as for several given samples of growing size */
 
 /* With SP_CLUSTERS_AUTO: the range of clusters, and a function for the number of candidates, in any unit. */
 enum { SP_AUTO_LEAST = 25, SP_AUTO_MOST = 1000 };

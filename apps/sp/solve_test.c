@@ -43,7 +43,7 @@ static sp_sampling sample_of(uint64_t seed, uint64_t scenarios) {
 
 /* ---- random problems ---- */
 
-enum { MOST = 6 }; /* most rows, and columns, of a stage */
+enum { MOST = 6 }; /* largest number of rows, and of columns, of a stage */
 
 typedef struct chance {
     uint64_t seed, drawn;
@@ -69,8 +69,8 @@ static void write_entries(FILE *core, chance *c, char name, int column, char kin
     }
 }
 
-/* Some decision keeps the rows of stage 1; P and Q meet those of stage 2 after any decision. No cost is below
- * 0. */
+/* Some decision keeps the rows of stage 1; P and Q satisfy the rows of stage 2 after any decision. No cost is
+ * negative. */
 static void write_core(FILE *core, chance *c, int *rows, int *rhs) {
     int columns[2] = {1 + drawn_below(c, MOST), 2 + drawn_below(c, MOST)};
     fprintf(core, "ROWS\n N COST\n");
@@ -171,7 +171,7 @@ static void decisions_without_recourse_are_cut_off(void **state) {
         sp_solution s = solved((players){problem, all, .clusters = clusters}, 1e-9);
         assert_close(s.progress.upper, extensive_cost(problem, all), 1e-9);
         assert_true(s.x[0] / 2 + s.x[1] >= 11 - 1e-6);
-        assert_true(s.progress.scenario < 6); /* an infeasible decision was cut off on the way */
+        assert_true(s.progress.scenario < 6); /* a feasibility cut excluded an infeasible decision before */
         sp_solution_free(&s);
     }
     sp_problem_free(problem);
@@ -307,7 +307,7 @@ static void cuts_lie_below_what_they_cut(void **state) {
 
 /* ---- ways to end ---- */
 
-/* By both methods. */
+/* Solve by both methods, and expect this outcome. */
 static void assert_fails(const char *core, const char *stoch, const char *text, const char *extensive_text) {
     sp_problem *problem = read_texts(core, "PERIODS\n X LIMIT 1\n Y NEED 2\nENDATA\n", stoch);
     players p = {problem, sample_of(1, 30), .clusters = 5};
@@ -344,7 +344,7 @@ static void hopeless_problems_are_told_apart(void **state) {
                  "the problem is unbounded: costs fall without limit");
 }
 
-/* CLP calls it infeasible. */
+/* CLP calls this problem infeasible. */
 static void what_falls_for_ever_is_not_called_infeasible(void **state) {
     (void)state;
     sp_problem *problem = read_texts(
@@ -547,7 +547,8 @@ static void a_candidate_that_misses_by_a_hair_is_said(void **state) {
     sp_problem_free(problem);
 }
 
-/* The same for a gap below the master's tolerance: each cut lies above its θ by less. */
+/* A remaining gap below the master's tolerance also ends the solve with an error: each cut exceeds its θ by
+ * less than the tolerance. */
 static void a_gap_below_the_tolerance_is_said(void **state) {
     (void)state;
     sp_problem *problem = problem_of(0);
@@ -666,7 +667,8 @@ static void damaged_orders_are_refused(void **state) {
     sp_order_pack(&input, &order, 4);
     for (size_t size = 0; size < input.size; size++)
         assert_int_equal(sp_job_carry_out(job, input.data, size, 0, &answer, NULL), KILTER_ERR_INPUT);
-    for (size_t at = 0; at < 3; at++) { /* wanted and draw have few values, flags many */
+    for (size_t at = 0; at < 3;
+         at++) { /* `wanted` and `draw` have few valid values, and the flags have many */
         input.data[at] ^= 0x40;
         kilter_status status = sp_job_carry_out(job, input.data, input.size, 0, &answer, NULL);
         assert_int_equal(status, at == 1 ? KILTER_OK : KILTER_ERR_INPUT);
@@ -682,7 +684,8 @@ static void damaged_orders_are_refused(void **state) {
 
 /* ---- MPS ---- */
 
-/* Solve the program as another reader finds it; `optimum` may be NULL. Return CLP's status. */
+/* Write the program as MPS, read the file with CLP, and solve it; `optimum` may be NULL. Return CLP's status.
+ */
 static int solved_elsewhere(const sp_problem *problem, const sp_program *program, double *optimum) {
     Clp_Simplex *model = read_elsewhere(problem, program);
     Clp_primal(model, 0);
@@ -722,7 +725,8 @@ static void names_that_are_written_are_unlike_each_other(void **state) {
     assert_read_alike(read_texts(CORE, PERIODS, STOCH), sample_of(1, 4));
 }
 
-/* In every scenario, what is infeasible or unbounded here is so there. */
+/* If a scenario is infeasible or unbounded at the decision, so is the program that is written for this
+ * scenario. */
 static void a_scenario_that_is_written_shows_its_trouble_again(void **state) {
     (void)state;
     static const char PLAIN[] =

@@ -86,7 +86,7 @@ void sp_put_span(sp_buffer *buffer, const void *data, size_t size) {
     sp_put_bytes(buffer, data, size);
 }
 
-/* --- reading them --- */
+/* --- reading bytes --- */
 
 sp_reader sp_reader_of(const void *data, size_t size) {
     return (sp_reader){.data = data, .size = size};

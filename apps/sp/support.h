@@ -24,8 +24,8 @@ typedef struct sp_buffer {
     bool failed;
 } sp_buffer;
 
-void sp_buffer_free(sp_buffer *buffer);  /* leaves the buffer zeroed */
-void sp_buffer_clear(sp_buffer *buffer); /* keep the memory */
+void sp_buffer_free(sp_buffer *buffer);  /* free the memory and leave the buffer zeroed */
+void sp_buffer_clear(sp_buffer *buffer); /* empty the buffer but keep the memory */
 void sp_put_bytes(sp_buffer *buffer, const void *data, size_t size);
 void sp_put_u8(sp_buffer *buffer, uint8_t value);
 void sp_put_u32(sp_buffer *buffer, uint32_t value);
@@ -34,8 +34,8 @@ void sp_put_f64(sp_buffer *buffer, double value);
 /* u32 length, then the bytes; fails above 4 GiB */
 void sp_put_span(sp_buffer *buffer, const void *data, size_t size);
 
-/* Reads what sp_put_* wrote, from untrusted bytes: past the end, `bad` is set and every further read returns
- * 0. */
+/* A reader of untrusted bytes that sp_put_* wrote. A read past the end sets `bad`, and every further read
+ * returns 0. */
 typedef struct sp_reader {
     const uint8_t *data;
     size_t size, at;
@@ -47,8 +47,9 @@ uint8_t sp_get_u8(sp_reader *reader);
 uint32_t sp_get_u32(sp_reader *reader);
 uint64_t sp_get_u64(sp_reader *reader);
 double sp_get_f64(sp_reader *reader);
-const uint8_t *sp_get_span(sp_reader *reader, size_t *size); /* NULL: the bytes end before */
-bool sp_reader_done(const sp_reader *reader);                /* all bytes were read, and none was malformed */
+const uint8_t *sp_get_span(sp_reader *reader,
+                           size_t *size);     /* return NULL if the bytes end before the span does */
+bool sp_reader_done(const sp_reader *reader); /* all bytes were read, and none was malformed */
 
 typedef struct sp_span { /* indices [lo, hi) */
     uint64_t lo, hi;
@@ -57,11 +58,11 @@ typedef struct sp_span { /* indices [lo, hi) */
 /* Mix bits with splitmix64, for seeded random numbers that do not depend on the order of calls. */
 uint64_t sp_mix64(uint64_t x);
 
-/* A file that is replaced as a whole or not at all: `out` is a file beside it until the end. A file that is
- * not regular, or in a folder without write permission, is written in place. */
+/* A file that is replaced as a whole or not at all. Until the end, `out` writes to a temporary file in the
+ * same folder. A file that is not regular, or in a folder without write permission, is written in place. */
 typedef struct sp_new_file {
     FILE *out;
-    char *path, *part; /* part NULL: written in place */
+    char *path, *part; /* part: path of the temporary file; NULL: the file is written in place */
 } sp_new_file;
 
 kilter_status sp_new_file_open(const char *path, sp_new_file *file, kilter_error *error);

@@ -1,5 +1,5 @@
-/* A linear program whose rows and column bounds change. Each solve starts from the basis of the last. Two
- * threads must not share one. */
+/* A linear program whose rows and column bounds change. Each solve starts from the basis of the solve before.
+ * Two threads must not share one. */
 #ifndef SP_TABLE_H
 #define SP_TABLE_H
 
@@ -19,13 +19,13 @@ void sp_table_bound(sp_table *table, int column, double lower, double upper);
 
 /* Append the rows. */
 kilter_status sp_table_add(sp_table *table, const sp_rows *rows, kilter_error *error);
-/* Drop rows; the rows after them move up. */
+/* Drop these rows; the rows behind them move up. */
 kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_error *error);
 
-/* Solve, and check the answer against the program's own data (claim.h), up to rounding; failed:
- * SP_LP_STOPPED. */
+/* Solve, and check the answer against the program's own data (claim.h), up to rounding. SP_LP_STOPPED: the
+ * check failed. */
 sp_lp_status sp_table_solve(sp_table *table);
-sp_lp_status sp_table_solve_once(sp_table *table); /* for a large program; uses presolve */
+sp_lp_status sp_table_solve_once(sp_table *table); /* solve a large program, with presolve */
 /* Find out why the program has no answer: SP_LP_INFEASIBLE or SP_LP_UNBOUNDED; SP_LP_STOPPED: not known. */
 sp_lp_status sp_table_without_answer(sp_table *table);
 /* Solve again from the basis of the last solve, as exactly as CLP can. */

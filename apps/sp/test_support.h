@@ -29,7 +29,7 @@ static inline sp_file load(const char *folder, const char *name) {
     kilter_error error = {.text = ""};
     if (sp_file_load(path, &file, &error))
         fail_msg("%s", error.text);
-    file.name = name; /* the path's buffer ends with this block */
+    file.name = name; /* the buffer in which sp_file_load() found the path does not outlive this function */
     return file;
 }
 

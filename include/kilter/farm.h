@@ -38,10 +38,10 @@ extern "C" {
 /** One task as its worker sees it. Its data is aligned for any type and valid until the work function
  * returns. */
 typedef struct kilter_task {
-    uint64_t index;      /**< 0 … tasks−1 of the run */
-    uint64_t run;        /**< 0 for the farm's first kilter_farm_run(), then 1, 2, … */
-    kilter_bytes input;  /**< this task's input; empty if the run has no inputs */
-    kilter_bytes shared; /**< the farm's present shared data; empty if there is none */
+    uint64_t index;      /**< index of the task, 0 … tasks−1 of the run */
+    uint64_t run;        /**< number of the run: 0 for the farm's first kilter_farm_run(), then 1, 2, … */
+    kilter_bytes input;  /**< input of this task; empty if the run has no inputs */
+    kilter_bytes shared; /**< present shared data of the farm; empty if the farm has none */
 } kilter_task;
 
 /** The result of a task, filled by the work function. Valid until the work function returns. */
@@ -50,60 +50,61 @@ typedef struct kilter_result kilter_result;
 /**
  * Append `size` bytes to the task's result.   Local, from a work function only.
  *
- * The bytes are copied. Without any call the result is empty.
+ * The bytes are copied. The result of a task without such a call is empty.
  * @return KILTER_OK; KILTER_ERR_MEMORY; KILTER_ERR_RANGE if the result would exceed 1 GiB less 1 MiB
  */
 KILTER_API kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size);
 
 /**
- * Say why the task failed, with a format as of printf(). The result so far is dropped.   Local, from a work
- * function only.
+ * Report why the task failed. `format` is that of printf(). Bytes that were already appended to the result
+ * are dropped.   Local, from a work function only.
  *
  * @return 1, so that a work function can end with `return kilter_result_fail(result, "…");`
  */
 KILTER_API int kilter_result_fail(kilter_result *result, const char *format, ...) KILTER_PRINTF(2, 3);
 
-/** A worker, as its start function sees it. */
+/** Description of a worker, which its start function gets. */
 typedef struct kilter_worker {
-    /** 0, 1, 2, … in the order of joining. A worker that lost its master and finds it again gets another
-     * number; start is not called again then */
+    /** number of the worker: 0, 1, 2, … in the order of joining. A worker that reconnects to its master gets
+     * another number, but start is not called again */
     uint32_t index;
-    void *user; /**< kilter_farm_options.user; in a worker process: that process's own copy */
+    void *user; /**< kilter_farm_options.user; a worker process has its own copy */
 } kilter_worker;
 
 /**
  * Do one task. Called on a worker, one task at a time.
- * @param state  the state that the start function stored; NULL without one
- * @return 0; any other value: the task failed. The master is told the error, and the other tasks go on
+ * @param state  the state that the start function stored; NULL if there is no start function
+ * @return 0; any other value: the task failed. The error is sent to the master, and the other tasks continue
  */
 typedef int (*kilter_work_fn)(const kilter_task *task, kilter_result *result, void *state);
 
 /**
- * Prepare a worker. Called once, before its first task. The function may set *state, which is passed to the
- * other functions and kept from run to run.
- * @return 0; any other value: this worker cannot work. It prints a message and leaves the farm
+ * Prepare a worker. Called once on each worker, before its first task. The function may set *state, which is
+ * passed to the other functions and kept from run to run.
+ * @return 0; any other value: this worker cannot work. The worker prints a message and leaves the farm
  */
 typedef int (*kilter_start_fn)(const kilter_worker *worker, void **state);
 
-/** Take new shared data. Called before the first task that uses it. The bytes are valid until the next call.
- * @return as kilter_start_fn */
+/** Take new shared data. Called before the first task that uses this data. The bytes are valid until the next
+ * call.
+ * @return as the start function (kilter_start_fn) */
 typedef int (*kilter_shared_fn)(kilter_bytes shared, void *state);
 
 /** Release the state of the start function. Called once, at the end, if the start function returned 0. */
 typedef void (*kilter_stop_fn)(void *state);
 
 /**
- * Options of a farm. Zero means "choose for me" in every field but `work`.
+ * Options of a farm. In every field but `work`, zero means that Kilter chooses the value.
  *
  * Options on the command line and in the environment take precedence (see kilter_farm_usage()). Strings are
  * copied.
  */
 typedef struct kilter_farm_options {
     kilter_work_fn work;     /**< required */
-    kilter_start_fn start;   /**< NULL: workers need no preparation */
-    kilter_shared_fn shared; /**< NULL: workers only read kilter_task.shared */
-    kilter_stop_fn stop;     /**< NULL: there is nothing to release */
-    void *user;              /**< passed to start in kilter_worker; Kilter does not use it */
+    kilter_start_fn start;   /**< prepares a worker; NULL: workers need no preparation */
+    kilter_shared_fn shared; /**< takes new shared data; NULL: workers only read kilter_task.shared */
+    kilter_stop_fn stop;     /**< releases the state of a worker; NULL: there is nothing to release */
+    void *user;              /**< pointer that start gets in kilter_worker; Kilter does not use it */
 
     /** number of local workers; 0: one per core. With listen: number of workers to wait for; 0: 1 */
     uint32_t workers;
@@ -112,21 +113,22 @@ typedef struct kilter_farm_options {
      * takes as many threads as its worker has cores, unless OMP_NUM_THREADS is set. With a number N and no
      * `workers`, one worker is started for every N cores. NULL: "auto" */
     const char *bind;
-    /** number of workers at work. "all"; "auto": workers that do not pay rest between runs; or a file
-     * "*.kilter", a record of the same program: as "auto", but begin with the number that fits this record.
-     * NULL: "auto" */
+    /** workers that get tasks. "all"; "auto": workers that do not speed up the run get no tasks; or a file
+     * "*.kilter", a record of the same program. The file has the effect of "auto", but the first number of
+     * workers is computed from the record. NULL: "auto" */
     const char *team;
-    /** workers that do not pay leave the farm instead of resting */
+    /** true: workers that do not speed up the run leave the farm; false: they stay in the farm without tasks
+     */
     bool release;
-    /** a task is reported as failed, and not tried again, after this number of its workers were lost; 0: 5 */
+    /** maximum attempts: a task fails after this many of its workers were lost; 0: 5 */
     uint32_t attempts;
-    /** time limit of a task. "30": seconds, at least 0.5; "10x": ten times what tasks of this weight took on
-     * this worker so far. A task that exceeds the limit has failed. Its worker's process is killed within
-     * half a second, and another one takes its place. NULL: no limit. Not with transport mpi or inproc,
-     * whose workers cannot be killed one by one */
+    /** time limit of a task. "30": seconds, at least 0.5; "10x": ten times the time of tasks of this weight
+     * on this worker so far. A task that exceeds the limit has failed. Its worker's process is killed within
+     * half a second, and another process replaces it. NULL: no limit. Not with transport mpi or inproc, whose
+     * workers cannot be killed separately */
     const char *task_timeout;
-    /** how often a failed task is tried again. This happens when no other task is left, on another worker if
-     * there is one */
+    /** number of times that a failed task is tried again. It is tried again when no other task is left, on
+     * another worker if possible */
     uint32_t retries;
     /** memory limit of a worker's process, such as "500M" or "2G" (1M: 1,000,000 bytes). The memory that the
      * process had when it joined does not count. A task that exceeds the limit has failed, as with
@@ -136,23 +138,24 @@ typedef struct kilter_farm_options {
     /** number of tasks after which a worker's process is replaced by another one; 0: no limit. Not with
      * transport mpi or inproc */
     uint64_t worker_tasks;
-    /** the program's version. Workers of another version are sent away; NULL: "" */
+    /** the program's version. The master rejects workers of another version. NULL: "" */
     const char *version;
     /** the policy that deals tasks; NULL: "auto" */
     const char *policy;
     /** the transport: "zmq", "mpi" or "inproc" (workers are threads, so work must be thread-safe). NULL:
-     * chosen by how the program was started */
+     * Kilter chooses by the way in which the program was started */
     const char *transport;
-    /** be a master that waits for workers at this endpoint, tcp://ADDRESS:PORT; NULL: local workers */
+    /** endpoint, tcp://ADDRESS:PORT, at which this process is the master and waits for workers; NULL: local
+     * workers */
     const char *listen;
-    /** be a worker of the master that listens at this endpoint; NULL: be the master */
+    /** endpoint of a master, for which this process is a worker; NULL: this process is the master */
     const char *join;
     /** file with the keys of a farm over tcp. The keys encrypt messages and identify master and workers. The
      * file must be readable by its owner only (mode 0600). A master creates a missing file; each worker needs
      * a copy. "-", on a worker: the standard input. NULL: farm.key in the user's state folder */
     const char *key;
     /** with zmq: seconds of silence, 0.5 to 86400, after which a worker or the master counts as lost; 0: 10
-     * s. The end of a process is noticed at once. A worker in a long task is not silent. */
+     * s. The end of a process is noticed at once. A worker is not silent while it does a long task. */
     double lost_after_s;
     /** with join: seconds, 0.5 to 86400, to wait for a master at the beginning, and each time the master is
      * lost without closing the farm; 0: 60 s. A worker that finds a master again counts as a new worker, but
@@ -163,29 +166,31 @@ typedef struct kilter_farm_options {
      * record, and kilter tune does not work. NULL: a new file in the user's state folder */
     const char *record;
     /** file of a run record that also stores results, so that they survive the master. If the file exists,
-     * its results are used. NULL: results are not stored. See kilter_farm_run(). Not together with `record`
+     * its results are used. NULL: results are not stored. See kilter_farm_run(). Cannot be combined with
+     * `record`
      */
     const char *resume;
     /** accept the `resume` file of a changed program file or other arguments (apart from Kilter's options);
      * otherwise such a file is an error. Ignored without `resume` */
     bool resume_anyway;
-    /** name of the program for record and messages, the same on master and workers; NULL: from argv[0] */
+    /** name of the program in the record and in messages, the same on master and workers; NULL: the name in
+     * argv[0] */
     const char *name;
     /** print a progress line with the time left to stderr */
     bool progress;
     /** the program's own policies, which `policy` and `--policy` may name; the list ends with NULL. Kilter
-     * does not copy them: keep them until the farm is closed. NULL: none. See kilter/policy.h */
+     * does not copy the policies, so keep them until the farm is closed. NULL: none. See kilter/policy.h */
     const kilter_policy *const *policies;
 } kilter_farm_options;
 
-/** A farm, as its master sees it. */
+/** A farm. Only its master has this handle. */
 typedef struct kilter_farm kilter_farm;
 
 /** Print the options and environment variables of kilter_farm_open(), for a program's own `--help`.   Local.
  */
 KILTER_API void kilter_farm_usage(FILE *out);
 
-/** kilter_farm_open() for options that are `bytes` bytes long. */
+/** Open a farm as kilter_farm_open(), with options of `bytes` bytes. */
 KILTER_API kilter_status kilter_farm_open_sized(const kilter_farm_options *options, size_t bytes, int *argc,
                                                 char **argv, kilter_farm **farm, kilter_error *error);
 
@@ -212,7 +217,7 @@ static inline kilter_status kilter_farm_open(const kilter_farm_options *options,
     return kilter_farm_open_sized(options, sizeof(kilter_farm_options), argc, argv, farm, error);
 }
 
-/** kilter_farm_run() for a run that is `bytes` bytes long. */
+/** Do a run as kilter_farm_run(), with a run of `bytes` bytes. */
 KILTER_API kilter_status kilter_farm_run_sized(kilter_farm *farm, const kilter_run *run, size_t bytes,
                                                kilter_error *error);
 
@@ -249,8 +254,8 @@ static inline kilter_status kilter_farm_run(kilter_farm *farm, const kilter_run 
 /**
  * End the present run early. `done` still gets the results that have arrived, and kilter_farm_run() returns
  * KILTER_ERR_CANCELLED. Call this from any thread or callback, but not from a signal handler and not during
- * kilter_farm_close(). Without a run it does nothing. The farm can be used again. With `resume` the same
- * command continues from the stored results.
+ * kilter_farm_close(). The call does nothing if no run is under way. The farm can be used again. With
+ * `resume` the same command continues from the stored results.
  *
  * Ctrl-C and SIGTERM also cancel the run, and all later runs. This does not work under mpirun, or if the
  * program handles or ignores these signals when it opens the farm. A second signal more than a second later,
@@ -262,7 +267,7 @@ KILTER_API void kilter_farm_cancel(kilter_farm *farm);
 /**
  * Add tasks to the present run.   Local, on the master, from the callback `done` of a run with `grows`.
  *
- * The new tasks get the next indices. They are dealt after the tasks that are left, by the run's policy, and
+ * The new tasks get the next indices. The run's policy deals the new tasks after the remaining tasks, and
  * `done` gets their results as well. Inputs and weights are copied. The run ends when `done` has returned
  * from the last result without adding tasks.
  *
@@ -284,24 +289,23 @@ KILTER_API kilter_status kilter_farm_add(kilter_farm *farm, uint64_t count, cons
 
 /** Results of the last run. Times are in seconds. */
 typedef struct kilter_farm_summary {
-    uint64_t tasks;   /**< tasks of the run */
-    uint64_t stored;  /**< tasks with results in the `--resume` file, which were not done again */
-    uint64_t failed;  /**< tasks that failed */
-    uint32_t workers; /**< workers that did at least one task */
-    uint32_t resting; /**< workers that rested because fewer were enough */
-    uint64_t chunks;  /**< chunks dealt, each in one message */
-    double elapsed_s; /**< from the call to the last result */
-    /** elapsed time if every worker that did a task had computed all the time at its measured speed; resting
-     * workers do not count */
+    uint64_t tasks;   /**< number of tasks of the run */
+    uint64_t stored;  /**< number of tasks with results in the `--resume` file, which were not done again */
+    uint64_t failed;  /**< number of tasks that failed */
+    uint32_t workers; /**< number of workers that did at least one task */
+    uint32_t resting; /**< number of workers that got no tasks because they would not have sped up the run */
+    uint64_t chunks;  /**< number of chunks dealt; each is one message */
+    double elapsed_s; /**< time from the call of kilter_farm_run() to the last result */
+    /** elapsed time if every worker that did a task had computed all the time at its measured speed */
     double bound_s;
     double efficiency;    /**< bound_s / elapsed_s, in [0, 1]; 0 for an empty run */
-    double equal_split_s; /**< forecast: elapsed time if each worker had got an equal part at the beginning,
-                             at the measured speeds and with the measured message costs; 0: not known */
-    const char *decision; /**< one sentence: the decision and what it gained; the farm owns it until the next
-                             run */
+    double equal_split_s; /**< forecast of the elapsed time with an equal split of the tasks at the beginning,
+                             for the measured speeds and message costs; 0: not known */
+    const char *decision; /**< one sentence on the decision and its gain; the farm owns this text until the
+                             next run */
 } kilter_farm_summary;
 
-/** kilter_farm_summary_get() for a summary that is `bytes` bytes long. */
+/** Get the summary as kilter_farm_summary_get(), with a struct of `bytes` bytes. */
 KILTER_API void kilter_farm_summary_get_sized(const kilter_farm *farm, kilter_farm_summary *summary,
                                               size_t bytes);
 
@@ -310,28 +314,30 @@ static inline void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_
     kilter_farm_summary_get_sized(farm, summary, sizeof(kilter_farm_summary));
 }
 
-/** The choices of a program that cuts its own work into tasks, run after run. */
+/** Choices of a program that divides its own work into tasks for each run. */
 typedef struct kilter_grain_options {
     uint64_t least; /**< fewest tasks that can be made; 0: 1 */
     uint64_t most;  /**< most tasks that can be made, one for each item of the work; 0 is KILTER_ERR_RANGE */
-    /** Return the number of runs that are still needed if each has `tasks` tasks, in any unit, above 0: in
-     * some methods finer tasks save runs. Called in the caller's thread. NULL: always the same number */
+    /** Return the number of runs that are still needed if each run has `tasks` tasks. The number is above 0
+     * and may have any unit. In some methods, smaller tasks need fewer runs. Called in the caller's thread.
+     * NULL: the number of runs does not depend on `tasks` */
     double (*runs)(uint64_t tasks, void *user);
-    void *user;  /**< passed to runs */
+    void *user;  /**< pointer that is passed to `runs` */
     double work; /**< work of the next run, as in kilter_run; 0: the same as in the last run */
 } kilter_grain_options;
 
-/** The number of tasks to make, and the forecast of a run with them. Times are in seconds. */
+/** The number of tasks to make, and the forecast of a run with this number. Times are in seconds. */
 typedef struct kilter_grain {
-    uint64_t tasks;    /**< tasks to make for the next run */
-    uint32_t workers;  /**< workers that get tasks; other present workers are too slow to help */
-    double master_s;   /**< time of the program alone, between two runs */
-    double workers_s;  /**< time until the last worker has computed its share */
-    double messages_s; /**< round trip, receiving results, and time lost in the last run */
-    char reason[160];  /**< one clause with the deciding numbers */
+    uint64_t tasks;   /**< tasks to make for the next run */
+    uint32_t workers; /**< number of workers that get tasks; the other present workers are too slow to help */
+    double master_s;  /**< time that the program computes alone, between two runs */
+    double workers_s; /**< time until the last worker has computed its share */
+    double
+        messages_s;   /**< time of the round trip, time of receiving results, and time lost in the last run */
+    char reason[160]; /**< one clause with the numbers that decided */
 } kilter_grain;
 
-/** kilter_farm_grain() for options and an answer of these lengths, in bytes. */
+/** Choose as kilter_farm_grain(), with structs of these sizes in bytes. */
 KILTER_API kilter_status kilter_farm_grain_sized(kilter_farm *farm, const kilter_grain_options *options,
                                                  size_t options_bytes, kilter_grain *grain,
                                                  size_t grain_bytes, kilter_error *error);
@@ -359,7 +365,7 @@ static inline kilter_status kilter_farm_grain(kilter_farm *farm, const kilter_gr
                                    error);
 }
 
-/** kilter_farm_program() for a program that is `bytes` bytes long. */
+/** Get the measurements as kilter_farm_program(), with a struct of `bytes` bytes. */
 KILTER_API kilter_status kilter_farm_program_sized(kilter_farm *farm, kilter_program *program, size_t bytes,
                                                    kilter_error *error);
 
@@ -376,24 +382,24 @@ static inline kilter_status kilter_farm_program(kilter_farm *farm, kilter_progra
     return kilter_farm_program_sized(farm, program, sizeof(kilter_program), error);
 }
 
-/** Are results stored (`--resume`)? Then decisions of the program must not depend on times.   Local, on the
- * master. */
+/** Return whether results are stored (`--resume`). If so, the program's decisions must not depend on times.
+ * Local, on the master. */
 KILTER_API bool kilter_farm_resumes(const kilter_farm *farm);
 
-/** A program's forecast for all its next runs together. */
+/** A program's forecast for its next runs together. */
 typedef struct kilter_expectation {
-    uint64_t runs;      /**< number of these runs */
-    double seconds;     /**< seconds from now until the last of them has ended */
-    const char *reason; /**< one clause with the deciding numbers; copied; NULL: none */
+    uint64_t runs;      /**< number of the next runs */
+    double seconds;     /**< seconds from now until the last of these runs has ended */
+    const char *reason; /**< one clause with the numbers that decided; copied; NULL: none */
 } kilter_expectation;
 
-/** kilter_farm_expect() for an expectation that is `bytes` bytes long. */
+/** Store a forecast as kilter_farm_expect(), with a struct of `bytes` bytes. */
 KILTER_API kilter_status kilter_farm_expect_sized(kilter_farm *farm, const kilter_expectation *expectation,
                                                   size_t bytes, kilter_error *error);
 
 /**
- * Store in the run record how long the next runs should take. The record compares this with the time that
- * they really take.   Local, on the master, between two runs.
+ * Store a forecast of the time of the next runs in the run record. The record compares this forecast with the
+ * measured time.   Local, on the master, between two runs.
  *
  * A forecast is for all runs until the next forecast, or until the farm is closed. If no run follows before
  * the next forecast, it is replaced.
@@ -406,7 +412,7 @@ static inline kilter_status kilter_farm_expect(kilter_farm *farm, const kilter_e
     return kilter_farm_expect_sized(farm, expectation, sizeof(kilter_expectation), error);
 }
 
-/** Return the file name of the run record; NULL: there is no record. The farm owns it.   Local, on the
+/** Return the file name of the run record; NULL: there is no record. The farm owns the text.   Local, on the
  * master. */
 KILTER_API const char *kilter_farm_record(const kilter_farm *farm);
 

@@ -56,13 +56,13 @@
 extern "C" {
 #endif
 
-/** A loop, as one of its ranks sees it. */
+/** A loop. Each of its ranks has its own handle. */
 typedef struct kilter_loop kilter_loop;
 
 /** Indices lo, lo + 1, …, hi − 1. */
 typedef struct kilter_range {
     uint64_t lo; /**< first index */
-    uint64_t hi; /**< index after the last one */
+    uint64_t hi; /**< index after the last index */
 } kilter_range;
 
 /** Do the iterations of a sweep depend on each other? A sweep is one pass of the loop over all iterations. */
@@ -74,16 +74,16 @@ typedef enum kilter_loop_kind {
     KILTER_DOACROSS = 1,
 } kilter_loop_kind;
 
-/** Zero means: choose for me. */
+/** Options of a loop. In every field but `iterations`, zero means that Kilter chooses the value. */
 typedef struct kilter_loop_options {
-    uint64_t iterations;   /**< n; at least 1 */
-    kilter_loop_kind kind; /**< do iterations depend on each other? */
+    uint64_t iterations;   /**< number n of iterations; at least 1 */
+    kilter_loop_kind kind; /**< whether iterations depend on each other */
     /** DOALL without ghost rows: a rank may have several ranges, in any order of ranks, and iterations may
      * move within a sweep. Otherwise each rank has one range, in the order of ranks, and Kilter learns how
      * the cost of an iteration depends on its index. */
     bool scattered;
     uint64_t inner; /**< DOACROSS: elements of a row in the pipelined direction; at least 1 */
-    uint64_t block; /**< DOACROSS: elements in a block; 0: chosen by measurement */
+    uint64_t block; /**< DOACROSS: elements in a block; 0: Kilter measures and chooses the number */
     /** Kilter may exchange the ghost rows of several sweeps at once. Then kilter_loop_next() gives rows of
      * neighbours, too. For DOALL, not `scattered`; without effect if `fixed`. Set it only if all of this
      * holds:
@@ -95,7 +95,7 @@ typedef struct kilter_loop_options {
      *   between sweeps.
      * Otherwise results are wrong without a message, and only where cores are shared. */
     bool deep;
-    bool fixed;       /**< shares stay equal, and nothing moves */
+    bool fixed;       /**< true: shares stay equal, and no rows move */
     const char *name; /**< name for messages and the record; NULL: "loop" */
     /** file of the run record (docs/reference/record.md); a number is added to its name if the file exists.
      * Only the value on rank 0 counts, and rank 0 writes the file. NULL or "none": no record. KILTER_RECORD
@@ -103,7 +103,7 @@ typedef struct kilter_loop_options {
     const char *record;
 } kilter_loop_options;
 
-/** kilter_loop_open() for options that are `bytes` bytes long. */
+/** Open a loop as kilter_loop_open(), with options of `bytes` bytes. */
 KILTER_API kilter_status kilter_loop_open_sized(MPI_Comm comm, const kilter_loop_options *options,
                                                 size_t bytes, kilter_loop **loop, kilter_error *error);
 
@@ -142,7 +142,7 @@ KILTER_API kilter_status kilter_loop_array(kilter_loop *loop, size_t bytes, uint
                                            kilter_error *error);
 
 /**
- * Begin a sweep: ghost rows are sent.   Collective.
+ * Begin a sweep. This sends the ghost rows.   Collective.
  *
  * @return KILTER_OK; KILTER_ERR_USAGE (a sweep is under way, or ranks make different collective calls);
  * KILTER_ERR_MEMORY; KILTER_ERR_MPI; KILTER_ERR_PEER (a rank is dead or has given up the loop; the error
@@ -153,10 +153,10 @@ KILTER_API kilter_status kilter_loop_begin(kilter_loop *loop, kilter_error *erro
 /**
  * Get the next iterations for this rank.   Local; DOALL.
  *
- * Each iteration is given once, to one rank, in any order (`deep`: to its owner, and possibly to neighbours).
- * The previous range counts as done. Rows move only within calls of this library, so pointers into the rows
- * of the range are valid until the next call.
- * @return false: nothing is left for this rank, or an error occurred, which kilter_loop_end() returns
+ * Each iteration is given once, to one rank, in any order. With `deep` it is given to its owner, and possibly
+ * to neighbours. The call means that the previous range is done. Rows move only within calls of this library,
+ * so pointers into the rows of the range are valid until the next call.
+ * @return false: no iteration is left for this rank, or an error occurred, which kilter_loop_end() returns
  */
 KILTER_API bool kilter_loop_next(kilter_loop *loop, kilter_range *range);
 
@@ -206,24 +206,25 @@ KILTER_API kilter_status kilter_loop_gather(kilter_loop *loop, const void *base,
 
 /** Results of balancing so far. The texts belong to the loop and are valid until its next call. */
 typedef struct kilter_loop_summary {
-    uint64_t executions; /**< sweeps that have ended */
-    uint64_t rounds;     /**< how often rates were compared */
-    uint64_t moves;      /**< decisions to move that were carried out */
-    uint64_t moved;      /**< iterations moved by these */
-    uint64_t block;      /**< DOACROSS: elements in a block now */
-    uint64_t depth;      /**< sweeps for which ghost rows are now exchanged at once; 1 unless `deep` */
-    double elapsed_s;    /**< seconds within sweeps */
-    double waited_s;     /**< part of elapsed_s in which this rank had nothing to do */
-    double moving_s;     /**< seconds that this rank spent on moving rows */
-    /** forecast seconds saved by all moves, of each move until the speeds were expected to change */
+    uint64_t executions; /**< number of sweeps that have ended */
+    uint64_t rounds;     /**< number of times that the ranks' speeds were compared */
+    uint64_t moves;      /**< number of decisions to move rows that were carried out */
+    uint64_t moved;      /**< number of iterations that these decisions moved */
+    uint64_t block;      /**< DOACROSS: present number of elements in a block */
+    uint64_t depth; /**< number of sweeps for which one exchange sends the ghost rows now; 1 unless `deep` */
+    double elapsed_s; /**< seconds within sweeps */
+    double waited_s;  /**< seconds of elapsed_s in which this rank had nothing to do */
+    double moving_s;  /**< seconds that this rank spent on moving rows */
+    /** forecast of the seconds that all moves save; a move is credited until the time at which speeds were
+     * expected to change */
     double gained_s;
-    /** seconds saved since the first move, against equal shares at the measured speeds; below 0: lost. The
-     * time for moving is not subtracted */
+    /** seconds saved since the first move, compared with equal shares at the measured speeds; negative:
+     * seconds lost. The time for moving rows is not subtracted */
     double came_s;
-    const char *decision; /**< one sentence: the last decision and why */
+    const char *decision; /**< one sentence on the last decision and its reason */
 } kilter_loop_summary;
 
-/** kilter_loop_summary_get() for a summary that is `bytes` bytes long. */
+/** Get the results as kilter_loop_summary_get(), with a struct of `bytes` bytes. */
 KILTER_API void kilter_loop_summary_get_sized(const kilter_loop *loop, kilter_loop_summary *summary,
                                               size_t bytes);
 

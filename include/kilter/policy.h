@@ -33,49 +33,50 @@ extern "C" {
 
 /** The measurements of one worker. */
 typedef struct kilter_policy_worker {
-    uint32_t number;       /**< its number in the run record */
-    bool present;          /**< false: it has left, or rests */
-    uint64_t chunks;       /**< chunks dealt to it in this run */
-    uint64_t queued_tasks; /**< tasks dealt to it that are not reported as finished */
-    double queued_units;   /**< these tasks in units */
+    uint32_t number;       /**< number of the worker in the run record */
+    bool present;          /**< false: the worker has left the farm, or gets no tasks in this run */
+    uint64_t chunks;       /**< number of chunks dealt to the worker in this run */
+    uint64_t queued_tasks; /**< number of tasks dealt to the worker and not yet reported as finished */
+    double queued_units;   /**< units of these queued tasks */
     double rate;           /**< units per second now; 0: not known yet */
-    double unit_mean_s;    /**< seconds per unit of its tasks so far, in all runs; 0: not known yet */
-    double unit_sd_s;      /**< standard deviation of seconds per unit */
-    double busy_s;         /**< seconds with tasks, in this run */
-    double units;          /**< units done in this run */
+    double
+        unit_mean_s; /**< mean seconds per unit of the worker's tasks so far, in all runs; 0: not known yet */
+    double unit_sd_s; /**< standard deviation of the seconds per unit */
+    double busy_s;    /**< seconds that the worker spent on tasks in this run */
+    double units;     /**< units that the worker finished in this run */
 } kilter_policy_worker;
 
 /** The state of the run that a policy gets: read only, valid until the policy returns. */
 typedef struct kilter_policy_view {
-    uint64_t run;                     /**< 0 for the farm's first run, then 1, 2, … */
-    uint64_t tasks;                   /**< tasks of the run, with those added so far */
-    uint64_t left;                    /**< tasks not dealt yet, at least 1 */
-    uint64_t chunks;                  /**< chunks dealt so far in this run */
-    double units;                     /**< units of all tasks */
-    double left_units;                /**< units of the tasks that are left */
-    double elapsed_s;                 /**< seconds since the run began */
-    uint32_t workers;                 /**< workers present now, at least 1 */
-    uint32_t began_workers;           /**< workers present when the run began, at least 1 */
-    double rate;                      /**< units per second of all present workers whose rate is known */
-    double unit_mean_s;               /**< seconds per unit of all workers' tasks so far; 0: not known yet */
-    double unit_sd_s;                 /**< standard deviation of seconds per unit */
-    double message_s;                 /**< fixed cost of a message, in seconds */
-    double byte_s;                    /**< further seconds for each byte of a message */
-    double round_trip_s;              /**< seconds of a small message there and back; 0: not known yet */
-    double answer_s;                  /**< seconds of the master for one request; 0: not known yet */
-    double task_bytes;                /**< mean bytes per task, to the worker */
-    double result_bytes;              /**< mean bytes per task, back */
-    const kilter_policy_worker *asks; /**< the worker that asks */
+    uint64_t run;           /**< number of the run: 0 for the farm's first run, then 1, 2, … */
+    uint64_t tasks;         /**< number of tasks of the run, including tasks added so far */
+    uint64_t left;          /**< number of tasks not dealt yet, at least 1 */
+    uint64_t chunks;        /**< number of chunks dealt so far in this run */
+    double units;           /**< units of all tasks */
+    double left_units;      /**< units of the tasks not dealt yet */
+    double elapsed_s;       /**< seconds since the run began */
+    uint32_t workers;       /**< number of workers present now, at least 1 */
+    uint32_t began_workers; /**< number of workers present when the run began, at least 1 */
+    double rate;            /**< units per second, summed over all present workers whose rate is known */
+    double unit_mean_s;     /**< mean seconds per unit of all workers' tasks so far; 0: not known yet */
+    double unit_sd_s;       /**< standard deviation of seconds per unit */
+    double message_s;       /**< fixed cost of a message, in seconds */
+    double byte_s;          /**< further seconds for each byte of a message */
+    double round_trip_s;    /**< seconds of a small message there and back; 0: not known yet */
+    double answer_s;        /**< seconds that the master needs for one request; 0: not known yet */
+    double task_bytes;      /**< mean bytes per task that are sent to the worker */
+    double result_bytes;    /**< mean bytes per task that the worker sends back */
+    const kilter_policy_worker *asks; /**< worker that asks for a chunk */
     uint32_t places;                  /**< number of places of workers, including workers that have left */
-    const void *farm;                 /**< for kilter_policy_worker_get() */
+    const void *farm;                 /**< handle that kilter_policy_worker_get() uses */
 } kilter_policy_view;
 
-/** kilter_policy_worker_get() for a worker that is `bytes` bytes long. */
+/** Get a worker as kilter_policy_worker_get(), with a struct of `bytes` bytes. */
 KILTER_API bool kilter_policy_worker_get_sized(const kilter_policy_view *view, uint32_t place,
                                                kilter_policy_worker *worker, size_t bytes);
 
 /**
- * Look at any worker of the farm.   Local, from a choose function only; O(1).
+ * Get the measurements of any worker of the farm.   Local, from a choose function only; O(1).
  *
  * @param place   0 … view->places − 1
  * @param worker  [out] written only if there is such a place
@@ -86,11 +87,11 @@ static inline bool kilter_policy_worker_get(const kilter_policy_view *view, uint
     return kilter_policy_worker_get_sized(view, place, worker, sizeof(kilter_policy_worker));
 }
 
-/** The reason of a decision, filled by the choose function. Valid until this returns. */
+/** The reason of a decision, filled by the choose function. Valid until the choose function returns. */
 typedef struct kilter_policy_reason kilter_policy_reason;
 
-/** Give the reason for the size of the chunk, with a format as of printf(): one clause of up to 159 bytes,
- * for the run record. The last call counts.   Local, from a choose function only. */
+/** Store the reason for the size of the chunk in the run record. The reason is one clause of up to 159 bytes;
+ * `format` is that of printf(). The last call counts.   Local, from a choose function only. */
 KILTER_API void kilter_policy_say(kilter_policy_reason *reason, const char *format, ...) KILTER_PRINTF(2, 3);
 
 /**
@@ -98,8 +99,8 @@ KILTER_API void kilter_policy_say(kilter_policy_reason *reason, const char *form
  *
  * Called on the master, in a thread of the farm, one call at a time for each farm. The function must not call
  * the farm. The master answers no worker until it returns. The answer should depend on the view only, because
- * Kilter may call it without dealing the chunk. For a worker that got 0 tasks it is called again after the
- * next message of any worker.
+ * Kilter may call it without dealing the chunk. If a worker got 0 tasks, the function is called again for
+ * that worker after the next message of any worker.
  *
  * - More tasks than are left: the worker gets all that are left.
  * - 0 tasks: the worker waits. If no present worker has a task, the worker gets 1 task, so that the run goes
@@ -118,10 +119,10 @@ typedef struct kilter_policy {
     /** name for options: 1 to 31 characters of a–z, 0–9, '-' and '_'; not a name of one of Kilter's policies
      */
     const char *name;
-    const char *summary;     /**< one line about it; may be NULL */
-    kilter_choose_fn choose; /**< required */
-    void *user;              /**< passed to choose; Kilter does not use it */
-    void *later[4];          /**< NULL */
+    const char *summary;     /**< one line that describes the policy; may be NULL */
+    kilter_choose_fn choose; /**< function that chooses the chunk; required */
+    void *user;              /**< pointer that is passed to choose; Kilter does not use it */
+    void *later[4];          /**< reserved; all NULL */
 } kilter_policy;
 
 #ifdef __cplusplus

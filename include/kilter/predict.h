@@ -16,42 +16,44 @@
 extern "C" {
 #endif
 
-/** A program as the model sees it. Times are in seconds, at least 0. */
+/** A program, described for the model. Times are in seconds, at least 0. */
 typedef struct kilter_program {
-    uint64_t tasks;        /**< tasks of a run, all of the same work */
-    double iterations;     /**< n: each is one run; the starting point needs one more */
-    double work_s;         /**< time of all tasks of a run on one worker of speed 1 */
-    double master_s;       /**< time of the program alone in an iteration, without master_task_s */
-    double master_task_s;  /**< further time of the program alone for each task */
-    double round_trip_s;   /**< time of a message there and back */
-    double update_s;       /**< time of the master for the results of one worker */
+    uint64_t tasks;       /**< number of tasks in a run; all have the same work */
+    double iterations;    /**< number n of iterations. Each iteration is one run, and the starting point needs
+                             one more run */
+    double work_s;        /**< time of all tasks of a run on one worker of speed 1 */
+    double master_s;      /**< time that the program computes alone in an iteration, without master_task_s */
+    double master_task_s; /**< further time that the program computes alone, for each task */
+    double round_trip_s;  /**< time of a message there and back */
+    double update_s;      /**< time that the master needs for the results of one worker */
     double task_message_s; /**< time of a task's bytes on the wire, there and back */
 } kilter_program;
 
 /** A forecast. Times are in seconds. */
 typedef struct kilter_prediction {
     double total_s;    /**< n·t_M + (n + 1)·(workers_s + messages_s) */
-    double master_s;   /**< t_M: time of the program alone in one iteration */
+    double master_s;   /**< t_M: time that the program computes alone in one iteration */
     double workers_s;  /**< max t_W: time until the last worker has computed its share of one run */
-    double messages_s; /**< round trip and receiving results of one run */
-    double
-        bound_s; /**< total time if work were divisible and messages were free: no distribution is faster */
-    uint32_t workers; /**< workers that get a share; the others are too slow to help */
+    double messages_s; /**< time of one run for the round trip and for receiving results */
+    double bound_s;    /**< total time if work were divisible and messages took no time; no distribution is
+                          faster */
+    uint32_t workers;  /**< number of workers that get a share; the other workers are too slow to help */
 } kilter_prediction;
 
-/** kilter_predict() with the sizes of both structs in bytes. `speeds` holds one double for each worker. */
+/** Predict as kilter_predict(), with the sizes of both structs in bytes. `speeds` holds one double for each
+ * worker. */
 KILTER_API kilter_status kilter_predict_sized(const kilter_program *program, size_t program_bytes,
                                               kilter_bytes speeds, kilter_prediction *prediction,
                                               size_t prediction_bytes, kilter_error *error);
 
 /**
- * Predict a program on workers of these speeds. Whole tasks are dealt by earliest completion, as by policy
- * "ect".   Local, pure.
+ * Predict the time of a program on workers of these speeds. As in the policy "ect", each task goes to the
+ * worker that would finish it first.   Local, pure.
  *
  * The model is that of Buaklee, Tracy, Vernon, Wright 2002, with messages added;
  * docs/explanation/fork-join.md.
  *
- * @param speeds      speeds[0 … workers−1], above 0; 1 is the worker that work_s is for
+ * @param speeds      speeds[0 … workers−1], above 0; speed 1 is the speed of the worker in work_s
  * @param prediction  [out] written only on KILTER_OK
  * @return KILTER_OK; KILTER_ERR_RANGE: no task, no worker, or an impossible number; KILTER_ERR_MEMORY
  */

@@ -15,46 +15,49 @@
 extern "C" {
 #endif
 
-/** Bytes that belong to the caller or to Kilter, as each use says. `data` may be NULL if `size` is 0. */
+/** A block of bytes. The comment on each use says whether the caller or Kilter owns the block. `data` may be
+ * NULL if `size` is 0. */
 typedef struct kilter_bytes {
     const void *data; /**< the first byte */
     size_t size;      /**< bytes */
 } kilter_bytes;
 
-/** One finished task, as the master's callback sees it. Its data is aligned for any type and valid during the
+/** One finished task, which the master's callback gets. Its data is aligned for any type and valid during the
  * callback. */
 typedef struct kilter_outcome {
-    uint64_t index;       /**< the task's index, 0 … tasks−1 of the run */
+    uint64_t index;       /**< index of the task, 0 … tasks−1 of the run */
     kilter_status status; /**< KILTER_OK or KILTER_ERR_TASK */
-    kilter_bytes result;  /**< empty if the task failed */
-    const char *error;    /**< why the task failed; NULL if it did not */
-    uint32_t worker;      /**< the worker that did the task, or the last one that was lost with it */
+    kilter_bytes result;  /**< result of the task; empty if the task failed */
+    const char *error;    /**< reason why the task failed; NULL if the task succeeded */
+    uint32_t worker; /**< number of the worker that did the task, or of the last worker that was lost while it
+                        had the task */
 } kilter_outcome;
 
 /** Take one result. Called in the thread that called kilter_farm_run(), once for every task of the run. If a
- * run ends early (KILTER_ERR_NO_WORKER), it is called for each result that has arrived; with order by index
- * only for the results before the first missing one. */
+ * run ends early (KILTER_ERR_NO_WORKER), the function is called for each result that has arrived. With
+ * KILTER_BY_INDEX, it is called only for the results before the first missing result. */
 typedef void (*kilter_done_fn)(const kilter_outcome *outcome, void *user);
 
 /** The order in which the program gets the results of a run. */
 typedef enum kilter_order {
     KILTER_BY_ARRIVAL = 0, /**< as soon as a result arrives */
-    KILTER_BY_INDEX = 1,   /**< 0, 1, 2, …: a result waits for those before it */
+    KILTER_BY_INDEX = 1, /**< 0, 1, 2, …: a result waits until all results with lower indices were taken */
 } kilter_order;
 
 /** One run over a bag of tasks. An input or the shared data holds at most 1 GiB less 1 MiB. The caller keeps
  * the arrays until kilter_farm_run() returns. */
 typedef struct kilter_run {
-    uint64_t tasks;             /**< may be 0 */
+    uint64_t tasks;             /**< number of tasks; may be 0 */
     const kilter_bytes *inputs; /**< inputs[0 … tasks−1]; NULL: tasks have no inputs */
-    /** weights[0 … tasks−1]: expected work of each task in any unit, from 1e-50 to 1e50; NULL: all the same
+    /** weights[0 … tasks−1]: expected work of each task in any unit, from 1e-50 to 1e50; NULL: all tasks have
+     * the same work
      */
     const double *weights;
     kilter_bytes
         shared;         /**< data sent once to each worker; data NULL: keep the shared data of the last run */
     kilter_order order; /**< the order in which `done` gets results */
-    kilter_done_fn done; /**< NULL: results are dropped */
-    void *user;          /**< passed to done */
+    kilter_done_fn done; /**< function that takes each result; NULL: results are dropped */
+    void *user;          /**< pointer that is passed to `done` */
     /** work of all tasks together, from 1e-50 to 1e50, in the same unit in all runs. With it, measured speeds
      * stay valid if the same work is cut into another number of tasks. 0: a task has as much work as a task
      * of the run before */
@@ -62,15 +65,16 @@ typedef struct kilter_run {
     /** `done` may add tasks with kilter_farm_add(). The run ends when `done` has taken all results without
      * adding tasks. `work` then means the tasks at the beginning of the run */
     bool grows;
-    /** number of a series: runs that have the same tasks, index by index, with other inputs. This pays if a
-     * worker keeps data of a task that makes the task cheaper the next time. As far as shares allow, a task
+    /** number of a series: runs that have the same tasks, index by index, with other inputs. A series saves
+     * time if a worker keeps data that makes its task cheaper the next time. As far as shares allow, a task
      * goes to the worker that did it in the last run of the series. Added tasks of a growing run are not
      * remembered. 0, or another number than in the last run: tasks go to any worker */
     uint64_t series;
-    /** time limit of a task in seconds, at least 0.5, as kilter_farm_options.task_timeout; 0: use that option
+    /** time limit of a task in seconds, at least 0.5, as kilter_farm_options.task_timeout; 0:
+     * kilter_farm_options.task_timeout holds
      */
     double task_timeout_s;
-    /** how often a failed task is tried again; 0: kilter_farm_options.retries */
+    /** number of times that a failed task is tried again; 0: kilter_farm_options.retries */
     uint32_t retries;
     /** memory of the caller for tasks·result_bytes bytes, and for tasks that are added. The result of task i
      * is copied to results + i·result_bytes before `done` is called for it. A task whose result has another

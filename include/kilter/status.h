@@ -49,15 +49,16 @@ typedef enum kilter_status {
 enum { KILTER_ERROR_TEXT_BYTES = 512 };
 
 /**
- * An error in one sentence: what failed, on what, and how to mend it.
+ * An error in one sentence, which says what failed, on what, and how to mend the cause.
  * The caller owns the struct. Calls accept NULL, and write the struct only on failure.
  */
 typedef struct kilter_error {
-    kilter_status status;               /**< what went wrong */
-    char text[KILTER_ERROR_TEXT_BYTES]; /**< one line, no newline at the end; cut when longer */
+    kilter_status status;               /**< status that the failed call returned */
+    char text[KILTER_ERROR_TEXT_BYTES]; /**< text of one line without a newline at the end; a longer text is
+                                           cut */
 } kilter_error;
 
-/** The general meaning of `status`. Local, never fails; the text is static. */
+/** Return the general meaning of `status`. Local, never fails; the text is static. */
 KILTER_API const char *kilter_status_text(kilter_status status);
 
 /**

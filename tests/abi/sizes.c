@@ -49,7 +49,7 @@ static kilter_farm *open_farm(void) {
     options.it.workers = 1;
     options.it.transport = "inproc";
     options.it.record = "none";
-#ifndef OLDER /* the older struct ends before this member */
+#ifndef OLDER /* the struct of the older version ends before this member */
     options.it.policies = policies;
     options.it.policy = "seven";
 #else

@@ -28,9 +28,9 @@ static inline int all_are(const unsigned char *bytes, size_t size, int value) {
     return 1;
 }
 
-/* An input: zeros, followed by garbage. */
+/* Prepare an input struct: zeros, followed by garbage. */
 #define PREPARE_INPUT(s) (memset(&(s), GUARD, sizeof(s)), memset(&(s).it, 0, sizeof(s).it))
-/* An output: garbage, followed by more garbage. */
+/* Prepare an output struct: garbage, followed by more garbage. */
 #define PREPARE_OUTPUT(s) memset(&(s), GUARD, sizeof(s))
 #define UNTOUCHED(s)      all_are((s).guard, sizeof(s).guard, GUARD)
 

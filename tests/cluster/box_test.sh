@@ -5,7 +5,7 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/lib.sh"
 
-takes() { # HOST MILLISECONDS SIZE: a ping of that size, or longer
+takes() { # HOST MILLISECONDS SIZE: check that a ping of SIZE bytes takes at least this time
     on "$1" ping -c 1 -s "$3" -W 5 head >"$BOX/ping" || fail "no ping: $(<"$BOX/ping")"
     local ms
     ms=$(sed -n 's/^rtt [^=]*= \([0-9]*\).*/\1/p' "$BOX/ping")

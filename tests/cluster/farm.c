@@ -16,16 +16,17 @@
 
 typedef struct settings {
     double tasks, runs;
-    double task_s;                 /* CPU time of one task */
+    double task_s;                 /* CPU seconds of one task */
     double long_every, long_times; /* every long_every-th task takes long_times as much CPU time; 0: none */
-    double sleep_s;                /* additional waiting time of a task */
-    double result_bytes;           /* result of a task, in words of 8 bytes */
-    double shared_bytes;           /* shared data of a run; 0: none */
-    double done_s;                 /* CPU time of the master for each result */
-    double poison;                 /* task that kills its worker; below 0: none */
-    double tell;                   /* print the number of results each time this many more have arrived */
+    double sleep_s;                /* additional seconds that a task sleeps */
+    double result_bytes;           /* bytes of a task's result, which consists of words of 8 bytes */
+    double shared_bytes;           /* bytes of the shared data of a run; 0: no shared data */
+    double done_s;                 /* CPU seconds of the master for each result */
+    double poison;                 /* number of the task that kills its worker; negative: no task does */
+    double tell;                   /* number of results after which the number of results so far is printed */
     const char *marks;             /* folder where each worker with a task makes a file named like its host */
-    const char *hold; /* folder: while it contains a file named like its host, a worker finishes no task, … */
+    const char
+        *hold; /* folder in which a file named like a host prevents its workers from finishing tasks … */
     double hold_from; /* … from this task on */
 } settings;
 
@@ -217,7 +218,7 @@ static kilter_status run_once(kilter_farm *farm, const settings *set, uint64_t r
 
 /* --- the command line --- */
 
-/* Take NAME=VALUE out of argv; the rest is for the farm. */
+/* Take NAME=VALUE out of argv; the other arguments are for the farm. */
 static int read_words(settings *set, int *argc, char **argv) {
     const struct {
         const char *name;

@@ -24,10 +24,10 @@
 enum {
     MOST_WORKERS = 4,
     TASKS = 400,
-    TELL = 4, /* the master reports each time this many results have arrived */
+    TELL = 4, /* number of results after which the master prints a report */
     SHARED_BYTES = 2 << 20,
-    HANG_S = 90,       /* a run that takes longer counts as hanging */
-    WORKERS_END_S = 30 /* time in which workers must end after their master */
+    HANG_S = 90,       /* seconds after which a run counts as hanging */
+    WORKERS_END_S = 30 /* seconds within which workers must end after their master */
 };
 
 typedef enum fault { KILL, STOP, STOP_AND_GO, CUT, CUT_AND_MEND, FAULTS } fault;
@@ -42,19 +42,20 @@ typedef struct victim {
     bool is_one, was_struck;
     fault fault;
     moment moment;
-    double at;        /* JOINING: seconds; SHARED: bytes; otherwise results */
-    double lasts_s;   /* time until the worker is continued or its link is mended */
-    double restore_s; /* moment of that; 0: never, or done */
+    double at;        /* moment of the fault; JOINING: in seconds; SHARED: in bytes; otherwise in results */
+    double lasts_s;   /* seconds until the worker is continued or its link is mended */
+    double restore_s; /* time at which this happens; 0: it never happens, or has happened */
 } victim;
 
 typedef struct process {
-    pid_t pid; /* process number; 0: none, or already waited for */
+    pid_t pid; /* process id; 0: no process, or the process was already waited for */
     int status;
 } process;
 
 typedef struct output { /* address of the master */
     int fd;
-    char text[1 << 14]; /* further text is dropped: a run prints less */
+    char text[1 << 14]; /* size of the buffer for output; a run prints less text, and further text is dropped
+                         */
     size_t bytes;
 } output;
 
@@ -71,7 +72,7 @@ typedef struct run {
     process master;
     output out, err;
     double began_s, joined_s, results;
-    const char *problem; /* reason for a bad run; NULL: good */
+    const char *problem; /* reason why the run is bad; NULL: the run is good */
 } run;
 
 typedef struct series {

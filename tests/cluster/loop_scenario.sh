@@ -39,7 +39,7 @@ slowed() { # rows leave the host that is slow
         fail "the slow host has as many rows as others: $(rows_of 0) $(rows_of 1) $(rows_of 2)"
 }
 
-lose() { # ACTION…: of h2
+lose() { # ACTION…: carry out the action on h2
     start_loop 100000 1e-4 --enable-recovery
     until_so [ -e "$BOX/at-work" ]
     act h2 "$@"
@@ -58,7 +58,7 @@ killed() {
     cat "$BOX"/said.[01]
 }
 
-cut() { # silence of a host
+cut() { # the link of h2 is cut, so that h2 is silent
     lose link down
     until_so says_dead 0 2
     until_so says_dead 1 2

@@ -71,7 +71,7 @@ static size_t pass_on(int fd, relay_flow *f, bool *ended) {
     if (bytes < 0) {
         if (errno != EAGAIN && errno != EINTR) {
             *ended = true;
-            f->from = f->to = 0; /* the other side is gone */
+            f->from = f->to = 0; /* the other side has closed its connection */
         }
         return 0;
     }

@@ -1,5 +1,5 @@
-/* A connection between one worker and the master that can be cut: bytes sent while it is cut wait until it is
- * mended, as on a network. */
+/* A relay is a connection between one worker and the master that can be cut. Bytes that are sent meanwhile
+ * wait until the connection is mended, as on a network. */
 #ifndef CLUSTER_RELAY_H
 #define CLUSTER_RELAY_H
 
@@ -14,15 +14,15 @@ enum {
     RELAY_BUFFER_BYTES = 1 << 16,
 };
 
-typedef struct relay_flow { /* one direction */
-    size_t from, to;        /* bytes below that are not passed on yet */
+typedef struct relay_flow { /* one direction of a connection */
+    size_t from, to;        /* range of the bytes below that are not passed on yet */
     uint8_t bytes[RELAY_BUFFER_BYTES];
 } relay_flow;
 
 typedef struct relay_connection {
     int worker_fd, master_fd; /* descriptor; −1: none */
     bool worker_ended, master_ended;
-    relay_flow up, down; /* to the master, to the worker */
+    relay_flow up, down; /* direction to the master, direction to the worker */
 } relay_connection;
 
 typedef struct relay {
@@ -33,11 +33,11 @@ typedef struct relay {
     relay_connection connections[RELAY_CONNECTIONS];
 } relay;
 
-/* Start the relay. false: errno gives the reason. */
+/* Start the relay. Return false on failure; errno gives the reason. */
 bool relay_open(relay *r, uint16_t master_port);
-/* Fill the descriptors it waits for: exactly RELAY_FDS of them. */
+/* Fill the RELAY_FDS descriptors for which the relay waits. */
 void relay_watch(const relay *r, struct pollfd events[RELAY_FDS]);
-/* Pass on what is possible, after poll(). */
+/* Pass on bytes as far as possible without waiting, after poll(). */
 void relay_turn(relay *r, const struct pollfd events[RELAY_FDS]);
 void relay_close(relay *r);
 

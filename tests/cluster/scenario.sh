@@ -27,7 +27,7 @@ start_worker() { # HOST OPTION…
     workers[$1]=$!
 }
 
-hold() { # HOST…: their next task does not end before let_go
+hold() { # HOST…: keep the next task of these hosts from ending before let_go
     touch "${@/#/$BOX/hold/}"
 }
 
@@ -35,15 +35,15 @@ let_go() { # HOST…
     rm -f "${@/#/$BOX/hold/}"
 }
 
-at_work() { # HOST: it has a task
+at_work() { # HOST: test whether the host has a task
     [ -e "$BOX/at-work/$1" ]
 }
 
-is_lost() { # HOST, as the master says
+is_lost() { # HOST: test whether the master reports the host as lost
     grep -q "on $1) " "$BOX/master.err"
 }
 
-told() { # COUNT: so many results are counted
+told() { # COUNT: test whether this number of results has arrived
     grep -qx "results $1" "$BOX/master.out"
 }
 
@@ -55,7 +55,7 @@ start_three() { # OPTION…
     for host in h1 h2 h3; do until_so at_work $host; done
 }
 
-all_right() { # HOST…: the master ends, and so do the workers that are well
+all_right() { # HOST…: check that the master ends, and so do the workers on these hosts
     local status=0 host
     wait $master || status=$?
     grep '^{' "$BOX/master.out" || :
@@ -73,7 +73,7 @@ well() {
     all_right h1 h2 h3
 }
 
-power() { # nobody hears of h2 any more; those deep in a task for longer than the bound are not lost
+power() { # h2 is switched off; a worker that computes a task for longer than the bound is not lost
     start_three --lost-after 3
     act h2 kill power
     until_so is_lost h2
@@ -82,7 +82,7 @@ power() { # nobody hears of h2 any more; those deep in a task for longer than th
     all_right h1 h3
 }
 
-killed() { # its connection is closed
+killed() { # all processes of h2 are killed, which closes the worker's connection
     start_three
     act h2 kill processes
     until_so is_lost h2
@@ -114,7 +114,7 @@ frozen() {
     all_right h1 h2 h3
 }
 
-blink() { # shorter than the bound: nobody is lost
+blink() { # the cut is shorter than the bound, so no worker is lost
     start_three --lost-after 60
     act h2 link down
     act h3 freeze on
@@ -144,7 +144,7 @@ joins() {
     all_right h1 h2
 }
 
-leaves() { # by SIGTERM, in the middle of a task
+leaves() { # a worker ends by SIGTERM, in the middle of a task
     start_three
     on h2 pkill -TERM -x cluster-farm
     let_go h2
@@ -153,7 +153,7 @@ leaves() { # by SIGTERM, in the middle of a task
     all_right h1 h3
 }
 
-master() { # dies, and is started again with the same command
+master() { # the master dies, and is started again with the same command
     words+=(hold_from=150)
     hold h1 h2 h3
     start_master --workers 3 --resume "$BOX/results.kilter"
@@ -177,7 +177,7 @@ lossy() { # one frame in twenty is lost
     well
 }
 
-poison() { # task 17 kills whoever does it
+poison() { # task 17 kills its worker
     words+=(poison=17)
     start_master --workers 3 --attempts 2
     for host in h1 h2 h3; do start_worker $host; done

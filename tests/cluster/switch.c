@@ -27,17 +27,18 @@
 
 enum {
     MOST_PORTS = 64,
-    FRAME_BYTES = 70000, /* the kernel passes on packets that a network card would cut into frames */
+    FRAME_BYTES = 70000, /* the kernel does not divide large packets into frames, as a network card would */
     HEADER_BYTES = sizeof(struct virtio_net_hdr),
-    QUEUE_BYTES = 400000, /* frames that may wait for a port; further ones are lost, as in a real switch */
-    BURST = 64,           /* frames taken from a port before the other ports have their turn */
+    QUEUE_BYTES =
+        400000, /* number of frames that may wait for a port; further frames are lost, as in a real switch */
+    BURST = 64, /* number of frames taken from a port before the other ports have their turn */
 };
 
 typedef struct cable {
     bool up;
     double delay_s, rate_bytes_per_s;
     int loss_permille;
-    double in_free_s, out_free_s; /* time at which earlier frames have passed */
+    double in_free_s, out_free_s; /* time at which all earlier frames have passed */
 } cable;
 
 typedef struct port {
@@ -49,7 +50,7 @@ typedef struct port {
 
 typedef struct frame {
     double leaves_s;
-    uint64_t order; /* order of arrival, kept by frames that leave at the same time */
+    uint64_t order; /* number in the order of arrival; frames that leave at the same time keep this order */
     size_t to, bytes;
     unsigned char *data;
 } frame;
@@ -57,7 +58,7 @@ typedef struct frame {
 typedef struct network {
     port ports[MOST_PORTS];
     size_t port_count;
-    frame *under_way; /* heap of frames; the next one to leave is first */
+    frame *under_way; /* heap of frames; the next frame to leave is first */
     size_t under_way_count, under_way_room;
     uint64_t arrived;
 } network;
@@ -120,7 +121,8 @@ static void send_what_is_due(network *net) {
 
 /* --- the path of a frame --- */
 
-/* Return when a frame that arrives at start_s has passed one direction of a link; below 0: the queue is full.
+/* Return the time at which a frame that arrives at start_s has passed one direction of a link; negative: the
+ * queue is full.
  */
 static double pass(const cable *l, double *free_s, double start_s, size_t bytes) {
     if (l->rate_bytes_per_s <= 0)

@@ -25,11 +25,11 @@ export PKG_CONFIG_PATH=$libraries/pkgconfig
 compile() { # COMPILER SOURCE PROGRAM FLAG…: the flags come last, and all libraries among them are kept
     "$1" -std=c11 -D_GNU_SOURCE -Wl,--no-as-needed "$2" -o "$work/$3" -Wl,-rpath,"$libraries" "${@:4}"
 }
-flags_of() { # PACKAGE → the array flags
+flags_of() { # PACKAGE: store its flags for compiler and linker in the array `flags`
     eval "flags=($(pkg-config --cflags --libs "$1"))"
 }
 # A launcher that ends the other ranks may lose a rank's output, so the ranks write to the file themselves.
-launch() { # MPI PROGRAM ARGUMENT…: on three ranks; into $work/out, and the exit code into $code
+launch() { # MPI PROGRAM ARGUMENT…: run it on three ranks; the output goes to $work/out, and the exit code to $code
     local flags=()
     [ "$1" = mpich ] || flags=(--oversubscribe --bind-to none)
     code=0
@@ -38,7 +38,7 @@ launch() { # MPI PROGRAM ARGUMENT…: on three ranks; into $work/out, and the ex
         >"$work/launcher" 2>&1 </dev/null || code=$?
     cat "$work/launcher" >>"$work/out"
 }
-says() { # WHAT SENTENCE: and an exit code that is not 0, and no rank died by a signal
+says() { # WHAT SENTENCE: check the sentence, that the exit code is not 0, and that no rank died by a signal
     [ "$code" -ne 0 ] || fail "$1: exit code 0: $(cat "$work/out")"
     grep -qF -- "$2" "$work/out" || fail "$1 does not say '$2': $(cat "$work/out")"
     ! grep -qiE 'signal|segmentation|Invalid' "$work/out" || fail "$1: $(cat "$work/out")"

@@ -1,4 +1,4 @@
-// The same from C++: the headers must compile there, and the names must be C's.
+// Do the same as outside.c from C++: the headers must compile in C++, and the functions must have C linkage.
 #include <cstdio>
 #include <cstring>
 

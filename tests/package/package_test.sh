@@ -64,7 +64,7 @@ mkdir "$work/outside"
 cp "$here"/CMakeLists.txt "$here"/outside* "$work/outside"
 sed 's/.*/FUNCTION(&)/' "$work/declared" >"$work/outside/functions.inc"
 
-run() { # file: built without a word about where the library lies
+run() { # file: build it without an option that names the library's folder
     local said
     said=$("$1") || fail "$1 fails"
     grep -q "$(wc -l <"$work/declared") functions" <<<"$said" || fail "$1 says: $said"

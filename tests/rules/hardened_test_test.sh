@@ -14,7 +14,7 @@ int main(int argc, char **argv) {
 }
 END
 good=(-O2 -fPIE -pie -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -Wl,-z,relro,-z,now,-z,noexecstack)
-# misses WORDS FLAG...: built with the flags as well
+# misses WORDS FLAG...: build with the flags, and expect WORDS
 misses() {
     local words=$1
     shift

@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-header() { # LINES: makes them the only header
+header() { # LINES: write a header with these lines, as the only one
     rm -rf "$work/include"
     mkdir -p "$work/include/kilter"
     printf '%s\n' "$1" >"$work/include/kilter/x.h"

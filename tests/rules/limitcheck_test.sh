@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 tree=$work/tree
 failed=0
 
-functions() { # NUMBER LINES: that many functions, each that many lines long
+functions() { # NUMBER LINES: write NUMBER functions, each of LINES lines
     local i
     for ((i = 0; i < $1; i++)); do
         printf 'int f%d_%d(void) {\n' "$2" "$i"

@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 failed=0
 
-archive() { # C source: makes room.a of it and of a pure member
+archive() { # C source: make room.a of this source and of a pure member
     printf '%s\n' "$1" >room.c
     printf '%s\n' 'int neighbour(int x);' 'int neighbour(int x) { return x + 1; }' >other.c
     rm -f room.a

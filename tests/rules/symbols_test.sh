@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 tree=$work/tree build=$work/build
 failed=0
 
-source_of() { # ROOM/FILE.c LINE…: written and compiled, the way CMake does
+source_of() { # ROOM/FILE.c LINE…: write the file, and compile it as CMake does
     local object=src/CMakeFiles/all.dir/$1.o
     mkdir -p "$tree/src/${1%/*}" "$build/${object%/*}"
     printf '%s\n' "${@:2}" >"$tree/src/$1"
