@@ -11,6 +11,7 @@
  * | kilter/run.h | a run: the tasks of a farm, their inputs and results |
  * | kilter/policy.h | a policy of your own: how many tasks a worker gets next |
  * | kilter/predict.h | how long a program takes on given workers |
+ * | kilter/random.h | random numbers of a task, the same on any worker |
  * | kilter/loop.h | a loop whose rows move between the ranks of an MPI program |
  * | kilter/status.h | what calls return, and errors in words |
  *
@@ -22,6 +23,7 @@
 #include "kilter/farm.h"
 #include "kilter/policy.h"
 #include "kilter/predict.h"
+#include "kilter/random.h"
 #include "kilter/run.h"
 #include "kilter/status.h"
 #include "kilter/version.h"
