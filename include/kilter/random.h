@@ -1,8 +1,8 @@
 /**
  * @file
  * Random numbers of tasks. The numbers of a task follow from a seed and the task's index alone. So a program
- * with random tasks gets the same result for any number of workers, whatever the order of tasks, and after
- * any loss of workers.
+ * with random tasks gets the same result for any number of workers. The order of tasks and losses of workers
+ * do not matter either.
  *
  * The generator is Philox 4×64 with 10 rounds (J. Salmon, M. Moraes, R. Dror, D. Shaw: Parallel random
  * numbers: as easy as 1, 2, 3. SC 2011). The key is (seed, 0). Block b of a task, four numbers, is the value
