@@ -12,6 +12,7 @@
  * | kilter/policy.h | a policy of your own: how many tasks a worker gets next |
  * | kilter/predict.h | how long a program takes on given workers |
  * | kilter/random.h | random numbers of a task, the same on any worker |
+ * | kilter/sum.h | exact sums of doubles, in any order |
  * | kilter/loop.h | a loop whose rows move between the ranks of an MPI program |
  * | kilter/status.h | what calls return, and errors in words |
  *
@@ -26,5 +27,6 @@
 #include "kilter/random.h"
 #include "kilter/run.h"
 #include "kilter/status.h"
+#include "kilter/sum.h"
 #include "kilter/version.h"
 #endif

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "kilter/status.h"
+#include "kilter/sum.h"
 
 /* Fill `error` (may be NULL) and return `status`, so that a function can end with `return kl_fail(…)`. */
 kilter_status kl_fail(kilter_error *error, kilter_status status, const char *format, ...) KILTER_PRINTF(3, 4);
@@ -166,5 +167,8 @@ uint64_t kl_mix64(uint64_t x);
  * change within 8 aligned bytes always changes the hash, any other change is missed once in 2^64. To hash
  * several pieces, pass each hash as the seed of the next. */
 uint64_t kl_hash(const void *data, size_t size, uint64_t seed);
+
+/* Carry in a sum, so that each digit is within ±2^32. The words of up to 2^29 such sums can be added. */
+void kl_sum_tidy(kilter_sum *sum);
 
 #endif

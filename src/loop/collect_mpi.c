@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "loop/loop_mpi.h"
-#include "loop/sum.h"
 
 bool kilter_loop_mine(kilter_loop *l, size_t nth, kilter_range *range) {
     kl_span own;
@@ -41,15 +40,15 @@ static kilter_status check(kilter_loop *l, const char *call, const kl_array *arr
 }
 
 static kilter_status sum_up(kilter_loop *l, const double *values, double *sum, kilter_error *error) {
-    kl_sum all = {{0}, 0};
+    kilter_sum all = {{0}, 0};
     kl_span own;
     for (size_t k = 0; kl_rank_own(&l->rank, k, &own); k++)
         for (uint64_t i = own.lo; i < own.hi; i++)
-            kl_sum_add(&all, values[i]);
+            kilter_sum_add(&all, values[i]);
     kl_sum_tidy(&all);
     kilter_status status = kl_steps_meet(&l->steps, all.word, error);
     if (status == KILTER_OK)
-        *sum = kl_sum_value(&all);
+        *sum = kilter_sum_value(&all);
     return status;
 }
 

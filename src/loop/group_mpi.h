@@ -3,12 +3,11 @@
 #define KL_GROUP_MPI_H
 
 #include "loop/loop.h"
-#include "loop/sum.h"
 #include "rank/rank.h"
 #include "sys/sys.h"
 #include "transport/wait_mpi.h"
 
-enum { KL_GROUP_WORDS = KL_SUM_WORDS + 2 }; /* most numbers in one reduction */
+enum { KL_GROUP_WORDS = KILTER_SUM_WORDS + 2 }; /* most numbers in one reduction */
 
 typedef struct kl_group {
     char *name;     /* the loop's name, for error messages */

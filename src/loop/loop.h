@@ -5,7 +5,6 @@
  *     part         owner file      what it knows
  *     kl_rows      rows.c          memory of one array's rows, at global addresses
  *     kl_memory    memory.c        memory of all arrays
- *     kl_sum       sum.c           the exact sum of doubles
  *     kl_group     group_mpi.c     the ranks: messages, reductions, waiting
  *     kl_detector  detector_mpi.c  which rank died or gave up, and why
  *     kl_steps     steps_mpi.c     the collective calls made so far: all ranks make the same ones

@@ -75,18 +75,18 @@ static kilter_status name_difference(kl_steps *s, kilter_error *error) {
 kilter_status kl_steps_meet(kl_steps *s, int64_t *words, kilter_error *error) {
     int64_t all[KL_GROUP_WORDS] = {0}, key = (int64_t)(kl_mix64(last_step(s)) >> (64 - KEY_BITS));
     if (words)
-        memcpy(all, words, KL_SUM_WORDS * sizeof *all);
-    all[KL_SUM_WORDS] = key;
-    all[KL_SUM_WORDS + 1] = key * key;
+        memcpy(all, words, KILTER_SUM_WORDS * sizeof *all);
+    all[KILTER_SUM_WORDS] = key;
+    all[KILTER_SUM_WORDS + 1] = key * key;
     kilter_status status = kl_group_reduce(
         s->group, (kl_reduction){s->group->calls, MPI_INT64_T, MPI_SUM, KL_GROUP_WORDS}, all, error);
     if (status != KILTER_OK)
         return status;
     int64_t ranks = (int64_t)s->group->ranks;
-    if (all[KL_SUM_WORDS] != ranks * key || all[KL_SUM_WORDS + 1] != ranks * key * key)
+    if (all[KILTER_SUM_WORDS] != ranks * key || all[KILTER_SUM_WORDS + 1] != ranks * key * key)
         return name_difference(s, error);
     if (words)
-        memcpy(words, all, KL_SUM_WORDS * sizeof *all);
+        memcpy(words, all, KILTER_SUM_WORDS * sizeof *all);
     return KILTER_OK;
 }
 

@@ -34,7 +34,7 @@ typedef struct kl_steps {
 bool kl_loop_checks(void); /* is checking mode set on this rank? */
 /* Enter a collective call after `sweeps` sweeps. array, root: arguments of the call; 0: the call has none. */
 void kl_step(kl_steps *steps, kl_call call, uint64_t sweeps, size_t array, int root);
-/* Wait for all ranks and compare their calls. words: KL_SUM_WORDS numbers that are summed over all ranks;
+/* Wait for all ranks and compare their calls. words: KILTER_SUM_WORDS numbers that are summed over all ranks;
  * NULL: none. KILTER_ERR_USAGE, on all ranks: the calls differ. */
 kilter_status kl_steps_meet(kl_steps *steps, int64_t *words, kilter_error *error);
 /* Compare calls with the rank before this rank, and send this rank's calls to the next rank. Call this while

@@ -1,12 +1,13 @@
 /* A long fixed-point number (Kulisch). A double is 53 bits of this number, and adding integers is exact. */
-#include "loop/sum.h"
+#include "base/base.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { TIDY_AFTER = 1 << 30, LEAST_EXPONENT = -1074 };
+enum { DIGITS = 69, INFINITE = DIGITS, NEGATIVE, NOT_A_NUMBER }; /* places in the words */
+enum { TIDY_AFTER = 1 << 29, LEAST_EXPONENT = -1074 };
 
-static void add_bits(kl_sum *sum, uint64_t bits, int exponent, bool negative) {
+static void add_bits(kilter_sum *sum, uint64_t bits, int exponent, bool negative) {
     int at = (exponent - LEAST_EXPONENT) / 32, shift = (exponent - LEAST_EXPONENT) % 32;
     uint64_t low = (bits & UINT32_MAX) << shift, high = (bits >> 32) << shift;
     int64_t digits[3] = {(int64_t)(low & UINT32_MAX), (int64_t)((low >> 32) + (high & UINT32_MAX)),
@@ -15,11 +16,11 @@ static void add_bits(kl_sum *sum, uint64_t bits, int exponent, bool negative) {
         sum->word[at + i] += negative ? -digits[i] : digits[i];
 }
 
-void kl_sum_add(kl_sum *sum, double x) {
+void kilter_sum_add(kilter_sum *sum, double x) {
     if (isnan(x)) {
-        sum->word[KL_SUM_NAN]++;
+        sum->word[NOT_A_NUMBER]++;
     } else if (isinf(x)) {
-        sum->word[x > 0 ? KL_SUM_INFINITE : KL_SUM_NEGATIVE]++;
+        sum->word[x > 0 ? INFINITE : NEGATIVE]++;
     } else if (x != 0) {
         uint64_t bits;
         memcpy(&bits, &x, sizeof bits);
@@ -28,26 +29,26 @@ void kl_sum_add(kl_sum *sum, double x) {
         if (biased > 0)
             mantissa |= UINT64_C(1) << 52;
         add_bits(sum, mantissa, LEAST_EXPONENT + (biased > 0 ? biased - 1 : 0), bits >> 63);
-        if (++sum->untidied == TIDY_AFTER)
+        if (++sum->untidied >= TIDY_AFTER)
             kl_sum_tidy(sum);
     }
 }
 
-void kl_sum_tidy(kl_sum *sum) {
+void kl_sum_tidy(kilter_sum *sum) {
     int64_t carry = 0;
-    for (int i = 0; i < KL_SUM_DIGITS - 1; i++) {
+    for (int i = 0; i < DIGITS - 1; i++) {
         int64_t digit = sum->word[i] + carry;
         carry = digit >> 32; /* the carry is rounded down, so the rest is not negative */
         sum->word[i] = digit & UINT32_MAX;
     }
-    sum->word[KL_SUM_DIGITS - 1] += carry;
+    sum->word[DIGITS - 1] += carry;
     sum->untidied = 0;
 }
 
 /* Take the highest 64 bits, and set the last of them if any lower bit is set. Then only one rounding is left.
  */
-static double round_once(const kl_sum *sum) {
-    int top = KL_SUM_DIGITS - 1;
+static double round_once(const kilter_sum *sum) {
+    int top = DIGITS - 1;
     while (top > 0 && sum->word[top] == 0)
         top--;
     uint64_t bits = 0, below = 0;
@@ -70,19 +71,29 @@ static double round_once(const kl_sum *sum) {
     return ldexp((double)(bits | (below != 0)), exponent - free_bits);
 }
 
-double kl_sum_value(kl_sum *sum) {
-    const int64_t *word = sum->word;
-    if (word[KL_SUM_NAN] > 0 || (word[KL_SUM_INFINITE] > 0 && word[KL_SUM_NEGATIVE] > 0))
+void kilter_sum_join(kilter_sum *into, const kilter_sum *from) {
+    kilter_sum tidy = *from;
+    kl_sum_tidy(&tidy);
+    for (int i = 0; i < KILTER_SUM_WORDS; i++)
+        into->word[i] += tidy.word[i];
+    if (++into->untidied >= TIDY_AFTER)
+        kl_sum_tidy(into);
+}
+
+double kilter_sum_value(const kilter_sum *of) {
+    kilter_sum sum = *of;
+    const int64_t *word = sum.word;
+    if (word[NOT_A_NUMBER] > 0 || (word[INFINITE] > 0 && word[NEGATIVE] > 0))
         return NAN;
-    if (word[KL_SUM_INFINITE] > 0 || word[KL_SUM_NEGATIVE] > 0)
-        return word[KL_SUM_INFINITE] > 0 ? INFINITY : -INFINITY;
-    kl_sum_tidy(sum);
-    bool negative = word[KL_SUM_DIGITS - 1] < 0;
+    if (word[INFINITE] > 0 || word[NEGATIVE] > 0)
+        return word[INFINITE] > 0 ? INFINITY : -INFINITY;
+    kl_sum_tidy(&sum);
+    bool negative = word[DIGITS - 1] < 0;
     if (negative) {
-        for (int i = 0; i < KL_SUM_DIGITS; i++)
-            sum->word[i] = -sum->word[i];
-        kl_sum_tidy(sum);
+        for (int i = 0; i < DIGITS; i++)
+            sum.word[i] = -sum.word[i];
+        kl_sum_tidy(&sum);
     }
-    double value = round_once(sum);
+    double value = round_once(&sum);
     return negative ? -value : value;
 }

@@ -1,0 +1,41 @@
+/**
+ * @file
+ * Exact sums of doubles. A sum is rounded once, when its value is asked for. So its value does not depend on
+ * the order of the numbers, or on the worker or rank that added them.
+ */
+#ifndef KILTER_SUM_H
+#define KILTER_SUM_H
+
+#include <stdint.h>
+
+#include "kilter/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Number of words in a sum: 69 digits of 32 bits, from 2^-1074 upwards, and three counts of numbers that are
+ * not finite. */
+enum { KILTER_SUM_WORDS = 72 };
+
+/** A sum. Zeroed: the sum of no numbers, 0. The struct never grows. It has no pointers: a task can return one
+ * as its result, as bytes, if all workers have the same kind of processor. */
+typedef struct kilter_sum {
+    int64_t word[KILTER_SUM_WORDS]; /**< digits and counts; may be read by no one but these functions */
+    uint64_t untidied;              /**< numbers added since the last carry */
+} kilter_sum;
+
+/** Add a number. It takes some nanoseconds. */
+KILTER_API void kilter_sum_add(kilter_sum *sum, double x);
+
+/** Add all numbers of another sum, which may come from another process. */
+KILTER_API void kilter_sum_join(kilter_sum *into, const kilter_sum *from);
+
+/** Return the sum, rounded to the nearest double, ties to even. Beyond the largest double it is infinite. NaN
+ * if a number was NaN, or if there were infinities of both signs. */
+KILTER_API double kilter_sum_value(const kilter_sum *sum);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
