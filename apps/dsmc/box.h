@@ -1,0 +1,68 @@
+/* A homogeneous box of gas, by direct simulation Monte Carlo: particles have velocities and rotational
+ * energy, and collide. Nothing moves, because all places in the box are alike.
+ *
+ * Source of the formulas: G. Bird, Molecular Gas Dynamics and the Direct Simulation of Gas Flows, 1994. */
+#ifndef DSMC_BOX_H
+#define DSMC_BOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <kilter/random.h>
+
+#define DSMC_BOLTZMANN 1.380649e-23 /* J/K */
+
+/* A gas of variable hard spheres with two rotational degrees of freedom. */
+typedef struct dsmc_gas {
+    double mass;        /* of a molecule, kg */
+    double diameter;    /* at the reference temperature, m */
+    double reference_k; /* the reference temperature, K */
+    double omega;       /* exponent of the viscosity's dependence on temperature */
+} dsmc_gas;
+
+extern const dsmc_gas dsmc_nitrogen;
+
+typedef struct dsmc_particle {
+    double velocity[3]; /* m/s */
+    double rotation;    /* rotational energy, J */
+} dsmc_particle;
+
+/* The state of a gas at the beginning. */
+typedef struct dsmc_start {
+    uint32_t particles;               /* number of particles, at least 2 */
+    double density;                   /* molecules in a cubic metre */
+    double translation_k, rotation_k; /* temperatures, K */
+    double collisions;                /* rotational collision number Z; see dsmc_least_collisions() */
+    uint64_t seed, realisation;       /* the random numbers follow from both */
+} dsmc_start;
+
+typedef struct dsmc_box {
+    dsmc_gas gas;
+    dsmc_particle *particles;
+    uint32_t count;
+    double density;    /* molecules in a cubic metre */
+    double exchange;   /* probability that a particle's rotation takes part in a collision */
+    double most;       /* upper bound of cross section times relative speed, m³/s */
+    double left;       /* part of a candidate pair, left from the last step */
+    uint64_t collided; /* number of collisions so far */
+    kilter_random random;
+} dsmc_box;
+
+/* Return the smallest rotational collision number that the gas can have: every collision exchanges energy. */
+double dsmc_least_collisions(const dsmc_gas *gas);
+
+/* Fill a box with particles in equilibrium at each of the two temperatures. false: memory ran out. */
+bool dsmc_box_open(dsmc_box *box, const dsmc_gas *gas, const dsmc_start *start);
+void dsmc_box_close(dsmc_box *box);
+
+/* Let the particles collide for step_s seconds, without time counter (Bird, section 11.1). */
+void dsmc_box_step(dsmc_box *box, double step_s);
+
+/* Return the temperature of the velocities relative to their mean, and that of the rotation, K. */
+double dsmc_translation_k(const dsmc_box *box);
+double dsmc_rotation_k(const dsmc_box *box);
+
+/* Return the collisions of a molecule in a second, in equilibrium (Bird, equation 4.64). */
+double dsmc_collision_rate(const dsmc_gas *gas, double density, double temperature_k);
+
+#endif

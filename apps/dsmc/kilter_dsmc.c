@@ -1,0 +1,274 @@
+/* kilter-dsmc relax: the rotation of a gas comes into equilibrium with its translation, in many independent
+ * realisations. A task is a realisation; its result is the two temperatures at each sample. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kilter/kilter.h>
+
+#include "box.h"
+
+enum { MOST_SAMPLES = 10000 };
+static const double MOST_COLLISIONS = 10; /* of a molecule in a step */
+
+/* The description of a realisation: the shared data of the run. */
+typedef struct setup {
+    dsmc_start start;
+    uint64_t steps, samples; /* steps between two samples; number of samples after the first */
+    double step_s;
+} setup;
+
+typedef struct sample {
+    double translation_k, rotation_k;
+} sample;
+
+/* --- a realisation --- */
+
+static sample look(const dsmc_box *box) {
+    return (sample){dsmc_translation_k(box), dsmc_rotation_k(box)};
+}
+
+static int realise(const kilter_task *task, kilter_result *result, void *state) {
+    (void)state;
+    setup s = *(const setup *)task->shared.data;
+    s.start.realisation = task->index;
+    dsmc_box box;
+    if (!dsmc_box_open(&box, &dsmc_nitrogen, &s.start))
+        return kilter_result_fail(result, "making %u particles: memory ran out", (unsigned)s.start.particles);
+    int code = 0;
+    for (uint64_t i = 0; i <= s.samples && code == 0; i++) {
+        for (uint64_t k = 0; k < s.steps && i > 0; k++)
+            dsmc_box_step(&box, s.step_s);
+        sample now = look(&box);
+        code = kilter_result_put(result, &now, sizeof now);
+    }
+    dsmc_box_close(&box);
+    return code;
+}
+
+/* --- the answer: exact sums, so that the order of results does not matter --- */
+
+typedef struct moments {
+    kilter_sum translation, rotation, squares; /* squares: of the rotation */
+} moments;
+
+typedef struct answer {
+    setup of;
+    moments *at; /* for each sample */
+    uint64_t realisations, failed;
+} answer;
+
+static void add(const kilter_outcome *outcome, void *user) {
+    answer *a = user;
+    if (outcome->error) {
+        if (a->failed++ == 0)
+            fprintf(stderr, "kilter-dsmc: realisation %llu: %s\n", (unsigned long long)outcome->index,
+                    outcome->error);
+        return;
+    }
+    const sample *samples = outcome->result.data;
+    for (uint64_t i = 0; i <= a->of.samples; i++) {
+        kilter_sum_add(&a->at[i].translation, samples[i].translation_k);
+        kilter_sum_add(&a->at[i].rotation, samples[i].rotation_k);
+        kilter_sum_add(&a->at[i].squares, samples[i].rotation_k * samples[i].rotation_k);
+    }
+    a->realisations++;
+}
+
+typedef struct row {
+    double time_s, translation_k, rotation_k,
+        error_k; /* error_k: standard error of rotation_k; NAN: unknown */
+} row;
+
+static row row_of(const answer *a, uint64_t i) {
+    double n = (double)a->realisations, mean = kilter_sum_value(&a->at[i].rotation) / n;
+    double variance = fmax(kilter_sum_value(&a->at[i].squares) / n - mean * mean, 0);
+    return (row){.time_s = (double)(i * a->of.steps) * a->of.step_s,
+                 .translation_k = kilter_sum_value(&a->at[i].translation) / n,
+                 .rotation_k = mean,
+                 .error_k = n > 1 ? sqrt(variance / (n - 1)) : NAN};
+}
+
+static void print_table(const answer *a) {
+    printf("%12s  %14s  %14s  %10s\n", "time s", "translation K", "rotation K", "error K");
+    for (uint64_t i = 0; i <= a->of.samples; i++) {
+        row r = row_of(a, i);
+        printf("%12.4g  %14.6g  %14.6g  ", r.time_s, r.translation_k, r.rotation_k);
+        if (isnan(r.error_k))
+            printf("%10s\n", "-");
+        else
+            printf("%10.3g\n", r.error_k);
+    }
+}
+
+static void print_json(const answer *a) {
+    printf("{\"realisations\":%llu,\"samples\":[", (unsigned long long)a->realisations);
+    for (uint64_t i = 0; i <= a->of.samples; i++) {
+        row r = row_of(a, i);
+        printf("%s{\"time_s\":%.17g,\"translation_k\":%.17g,\"rotation_k\":%.17g,\"error_k\":", i ? "," : "",
+               r.time_s, r.translation_k, r.rotation_k);
+        if (isnan(r.error_k))
+            printf("null}");
+        else
+            printf("%.17g}", r.error_k);
+    }
+    printf("]}\n");
+}
+
+/* --- the command line --- */
+
+typedef struct words {
+    double realisations, particles, density, translation, rotation, collisions, steps, samples, step_s, seed;
+    bool json;
+} words;
+
+typedef struct option {
+    const char *name, *text;
+    size_t at; /* offset of the value in `words` */
+    double least, most;
+    bool whole;
+} option;
+
+#define AT(member) offsetof(words, member)
+static const option options[] = {
+    {"realisations", "number of independent realisations, each a task (default 100)", AT(realisations), 1,
+     1e9, true},
+    {"particles", "particles in a realisation (default 10000)", AT(particles), 2, 1e9, true},
+    {"density", "molecules in a cubic metre (default 2.5e25)", AT(density), 1, 1e30, false},
+    {"translation", "temperature of the translation at the start, K (default 1000)", AT(translation), 1e-3,
+     1e6, false},
+    {"rotation", "temperature of the rotation at the start, K (default 100)", AT(rotation), 1e-3, 1e6, false},
+    {"collisions", "rotational collision number Z (default 5)", AT(collisions), 1.92, 1e9, false},
+    {"steps", "time steps between two samples (default 10)", AT(steps), 1, 1e9, true},
+    {"samples", "samples after the first (default 20)", AT(samples), 1, MOST_SAMPLES, true},
+    {"step-s", "seconds of a time step (default 2e-11)", AT(step_s), 1e-30, 1, false},
+    {"seed", "the same seed gives the same numbers (default 1)", AT(seed), 0, 9007199254740992, true},
+};
+enum { OPTIONS = sizeof options / sizeof *options };
+
+static void print_help(void) {
+    printf(
+        "usage: kilter-dsmc relax [options]\n"
+        "Simulate a box of nitrogen whose translation and rotation have different temperatures, by direct\n"
+        "simulation Monte Carlo. Print both temperatures over time, as means of all realisations.\n\n");
+    for (size_t i = 0; i < OPTIONS; i++)
+        printf("  --%-14s %s\n", options[i].name, options[i].text);
+    printf("  --%-14s %s\n\n", "json", "print one JSON object");
+}
+
+static int misuse(const char *before, const char *word, const char *after) {
+    fprintf(stderr, "kilter-dsmc: %s%.60s%s; kilter-dsmc --help lists the options\n", before, word, after);
+    return 2;
+}
+
+static bool read_number(const option *o, const char *text, words *w) {
+    char *end;
+    double value = strtod(text, &end);
+    bool good = end != text && *end == '\0' && value >= o->least && value <= o->most &&
+                (!o->whole || value == floor(value));
+    if (good)
+        *(double *)((char *)w + o->at) = value;
+    return good;
+}
+
+static int out_of_range(const option *o, const char *text) {
+    fprintf(stderr, "kilter-dsmc: --%s: '%.40s' is not a %snumber from %g to %g\n", o->name, text,
+            o->whole ? "whole " : "", o->least, o->most);
+    return 2;
+}
+
+static const option *find(const char *word) {
+    for (size_t i = 0; i < OPTIONS; i++)
+        if (strncmp(word, "--", 2) == 0 && strcmp(word + 2, options[i].name) == 0)
+            return &options[i];
+    return NULL;
+}
+
+/* In a step far longer than the time between collisions, pairs collide again and again, and the step never
+ * ends. */
+static int check_step(const words *w) {
+    double hotter = fmax(w->translation, w->rotation);
+    double each = w->step_s * dsmc_collision_rate(&dsmc_nitrogen, w->density, hotter);
+    if (each <= MOST_COLLISIONS)
+        return 0;
+    fprintf(stderr,
+            "kilter-dsmc: a molecule would collide %.3g times in a step of %g s; give a shorter --step-s\n",
+            each, w->step_s);
+    return 2;
+}
+
+/* Return the exit code of an error; 0: none. */
+static int read_words(int count, char **word, words *w) {
+    if (count < 1)
+        return misuse("the command is missing", "", ": give relax");
+    if (strcmp(word[0], "relax") != 0)
+        return misuse("there is no command '", word[0], "'");
+    for (int i = 1; i < count; i++) {
+        const option *o = find(word[i]);
+        if (strcmp(word[i], "--json") == 0)
+            w->json = true;
+        else if (!o)
+            return misuse("there is no option '", word[i], "'");
+        else if (++i == count)
+            return misuse("--", o->name, " has no value");
+        else if (!read_number(o, word[i], w))
+            return out_of_range(o, word[i]);
+    }
+    return check_step(w);
+}
+
+static setup setup_of(const words *w) {
+    return (setup){.start = {.particles = (uint32_t)w->particles,
+                             .density = w->density,
+                             .translation_k = w->translation,
+                             .rotation_k = w->rotation,
+                             .collisions = w->collisions,
+                             .seed = (uint64_t)w->seed},
+                   .steps = (uint64_t)w->steps,
+                   .samples = (uint64_t)w->samples,
+                   .step_s = w->step_s};
+}
+
+/* --- the program --- */
+
+static int finish(answer *a, const words *w) {
+    if (a->realisations > 0)
+        (w->json ? print_json : print_table)(a);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("kilter-dsmc: printing the answer");
+        return 1;
+    }
+    return a->failed > 0;
+}
+
+static int relax(kilter_farm *farm, const words *w, const char *program) {
+    answer a = {.of = setup_of(w)};
+    kilter_error error = {KILTER_ERR_MEMORY, "keeping the samples: memory ran out"};
+    a.at = calloc(a.of.samples + 1, sizeof *a.at);
+    kilter_run run = {
+        .tasks = (uint64_t)w->realisations, .shared = {&a.of, sizeof a.of}, .done = add, .user = &a};
+    kilter_status status = a.at ? kilter_farm_run(farm, &run, &error) : KILTER_ERR_MEMORY;
+    int code = status == KILTER_OK ? finish(&a, w) : kilter_exit(program, &error);
+    free(a.at);
+    return code;
+}
+
+int main(int argc, char **argv) {
+    words w = {100, 10000, 2.5e25, 1000, 100, 5, 10, 20, 2e-11, 1, false};
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0) {
+            print_help();
+            kilter_farm_usage(stdout);
+            return 0;
+        }
+    kilter_farm *farm;
+    kilter_error error;
+    if (kilter_farm_open(&(kilter_farm_options){.work = realise}, &argc, argv, &farm, &error) != KILTER_OK)
+        return kilter_exit(argv[0], &error);
+    int code = read_words(argc - 1, argv + 1, &w);
+    if (code == 0)
+        code = relax(farm, &w, argv[0]);
+    kilter_farm_close(farm, NULL);
+    return code;
+}
