@@ -11,7 +11,7 @@
 
 /* Fill `error` (NULL is fine) and return `status`, so that a function can end with `return sp_fail(…)`. */
 kilter_status sp_fail(kilter_error *error, kilter_status status, const char *format, ...) KILTER_PRINTF(3, 4);
-/* The analyzer sees one file at a time and would treat a failure as success. */
+/* Clang's analyzer sees one file at a time. This macro tells it which status a failure returns. */
 #ifdef __clang_analyzer__
 #define sp_fail(error, status, ...) ((sp_fail)(error, status, __VA_ARGS__), (status))
 #endif

@@ -102,7 +102,7 @@ static void read_steps(kl_scan *s, kl_profile *profile) {
     } while (kl_scan_take(s, ","));
 }
 
-/* join(AT): the host is not there before. */
+/* Read join(AT): the host joins at that time. */
 static void read_join(kl_scan *s, kl_host *host) {
     host->joins_s = kl_scan_time_s(s, "the time it joins", 0, MOST_TIME_S);
 }
