@@ -12,8 +12,10 @@ static const double RECALL_PAYS = 2;        /* least gain of a recall, as a mult
 static const double UNANSWERED_S = 20e-3;   /* seconds within which a working worker answers a recall */
 static const double UNATTENDED_S = 5e-3;    /* seconds for a worker that answers only between tasks */
 static const double COPY_PART = 0.1;        /* least gain of a copy, as a part of the task's remaining time */
-static const double STOPPED = 0.01;         /* chance that a worker without heartbeats has stopped */
-static const double MISJUDGED = 0.2;        /* chance that a worker without measured tasks is slow */
+static const double SOON_PART =
+    0.1; /* a task whose usual rest is below this part of a copy's time ends soon */
+static const double STOPPED = 0.01;           /* chance that a worker without heartbeats has stopped */
+static const double MISJUDGED = 0.2;          /* chance that a worker without measured tasks is slow */
 static const double MISJUDGED_RATE = 1.0 / 3; /* rate of such a slow worker, relative to the expected rate */
 static const double SLOW_SHARE =
     0.5; /* a task is slowed if it gets less than this part of the usual core share */
@@ -182,10 +184,14 @@ static void weigh_size(outlook *o, const trial *t, double chance, double size, d
     weigh(o, chance, wait_s + (size - done) * t->units / t->rate, size * t->units / t->to_rate + t->move_s);
 }
 
-/* Add all cases: the task has the size of one of the measured tasks that are larger than its done part. If no
- * measured task is larger, the task is expected to take as long again. */
-static void weigh_sizes(outlook *o, const trial *t, double chance) {
-    double done = fmax(t->rate * t->elapsed_s / t->units, 0), largest = 1;
+static double done_of(const trial *t) {
+    return fmax(t->rate * t->elapsed_s / t->units, 0);
+}
+
+/* Add the usual cases: the task has the size of one of the measured tasks that are larger than its done part.
+ * Return the largest measured size. */
+static double weigh_usual(outlook *o, const trial *t, double chance) {
+    double done = done_of(t), largest = 1;
     double each = chance / (t->sizes->count + 1);
     for (uint32_t i = 0; i < KL_SIZE_BINS; i++) {
         if (!(t->sizes->tasks[i] > 0))
@@ -196,8 +202,24 @@ static void weigh_sizes(outlook *o, const trial *t, double chance) {
         double from = fmax(least, done), part = log(largest / from) / log(largest / least);
         weigh_size(o, t, each * t->sizes->tasks[i] * part, sqrt(largest * from), done);
     }
-    double longer = fmax(done, largest), seldom = largest / longer;
-    weigh_size(o, t, each * seldom * seldom, 2 * longer, done);
+    return largest;
+}
+
+/* Add all cases. If no measured task is larger, the task is expected to take as long again. */
+static void weigh_sizes(outlook *o, const trial *t, double chance) {
+    double largest = weigh_usual(o, t, chance), longer = fmax(done_of(t), largest), seldom = largest / longer;
+    weigh_size(o, t, chance / (t->sizes->count + 1) * seldom * seldom, 2 * longer, done_of(t));
+}
+
+/* Should the task end soon if it is as usual? Then waiting costs little, and shows whether it is. A task may
+ * be late by SOON_PART: equal tasks end together, and results are on their way when the first one arrives. */
+static bool ends_soon(const trial *t) {
+    trial early = *t;
+    outlook usual = {0};
+    early.elapsed_s *= 1 - SOON_PART;
+    weigh_usual(&usual, &early, 1);
+    double rest_s = usual.rest_s - usual.chance * (t->elapsed_s - early.elapsed_s);
+    return rest_s < SOON_PART * usual.chance * (t->units / t->to_rate + t->move_s);
 }
 
 static trial trial_of(const kl_snapshot *s, uint32_t worker, const kl_held *held, double to_rate) {
@@ -223,6 +245,8 @@ static outlook outlook_of(const kl_snapshot *s, uint32_t worker, const kl_held *
         return o;
     }
     weigh_sizes(&o, &t, 1);
+    if (ends_soon(&t))
+        return (outlook){.chance = 1, .rest_s = o.rest_s / o.chance};
     if (!is_told(s, worker, &held->hand))
         weigh(&o, STOPPED, stopped_s, anew_s);
     double measured = s->workers[worker].pace.units / kl_task_units(s);

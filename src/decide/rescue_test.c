@@ -280,9 +280,30 @@ static void the_pause_grows_with_the_wait(void **state) {
     assert_true(kl_rescue_pause_s(&w.s, 0, 0) == 0.1);
 }
 
+/* Of equal tasks, one or more have ended. The others should end at any moment, and none of them is copied. */
+static void a_task_that_should_just_end_is_waited_for(void **state) {
+    (void)state;
+    for (int ended = 1; ended < 200; ended *= 3)
+        for (int step = -5; step <= 10; step++) {
+            world w;
+            make_world(&w, &(situation){.unit_s = 20,
+                                        .others_s = 20,
+                                        .silent_s = 20 * (1 + step / 100.0),
+                                        .tasks = 1,
+                                        .kept = 1});
+            kl_stat equal = {0};
+            for (int i = 0; i < ended; i++)
+                kl_stat_add(&equal, 20, 0);
+            w.s.sizes = (kl_sizes){0};
+            kl_sizes_add(&w.s.sizes, &equal, 1.0 / 20);
+            assert_int_equal(choose(&w).decision.kind, KL_DECIDES_NOTHING);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_slow_is_rescued_and_what_is_long_is_not),
+        cmocka_unit_test(a_task_that_should_just_end_is_waited_for),
         cmocka_unit_test(who_holds_nothing_alone_hides_nobody),
         cmocka_unit_test(plans_stay_within_what_is_there),
         cmocka_unit_test(the_pause_grows_with_the_wait),

@@ -263,7 +263,7 @@ typedef struct kl_held {
 } kl_held;
 
 /* A histogram of task sizes: time × the worker's rate over the predicted units, so 1 is as predicted. A bin
- * is a quarter of a doubling wide; the middle bin begins at 1. A zeroed one is empty. */
+ * is a quarter of a doubling wide; size 1 is in the middle of the middle bin. A zeroed one is empty. */
 enum { KL_SIZE_BINS = 128 };
 typedef struct kl_sizes {
     double count; /* number of tasks */

@@ -4,9 +4,12 @@
 #include "measure/measure.h"
 
 static const double PER_DOUBLING = 4; /* number of bins */
+/* Size 1 is in the middle of its bin. At a border, jitter would decide whether equal tasks are larger than
+ * the measured ones. */
+static const double MIDDLE = KL_SIZE_BINS / 2 + 0.5;
 
 static uint32_t bin_of(double size) {
-    double bin = floor(PER_DOUBLING * log2(size)) + KL_SIZE_BINS / 2.0;
+    double bin = floor(PER_DOUBLING * log2(size) + MIDDLE);
     return bin < 0 ? 0 : bin < KL_SIZE_BINS ? (uint32_t)bin : KL_SIZE_BINS - 1;
 }
 
@@ -33,7 +36,7 @@ void kl_sizes_add(kl_sizes *sizes, const kl_stat *unit_s, double rate) {
 }
 
 double kl_sizes_bin(uint32_t bin, double *most) {
-    double least = exp2((bin - KL_SIZE_BINS / 2.0) / PER_DOUBLING);
+    double least = exp2((bin - MIDDLE) / PER_DOUBLING);
     *most = least * exp2(1 / PER_DOUBLING);
     return least;
 }

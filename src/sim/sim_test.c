@@ -181,6 +181,28 @@ static void tasks_that_take_no_time_are_counted_in_every_run(void **state) {
             &run);
 }
 
+/* When the first result arrives, the other tasks have ended, too. A copy of one would occupy a worker in the
+ * next run. */
+static void equal_tasks_on_equal_workers_are_not_copied(void **state) {
+    (void)state;
+    kl_host_group groups[] = {{50, {.speed = 1}}};
+    kl_cluster cluster = cluster_of(groups, 1);
+    const char *const policies[] = {"ect", "auto"};
+    for (int p = 0; p < 2; p++) {
+        kl_sim *sim;
+        kl_sim_farm farm = {.cluster = &cluster, .policy = kl_policy_find(policies[p]), .answer_s = 10e-6};
+        assert_int_equal(kl_sim_new(&farm, &sim, NULL), KILTER_OK);
+        for (int i = 0; i < 6; i++) {
+            kl_sim_outcome out;
+            assert_int_equal(kl_sim_run_next(sim, &(kl_sim_run){.tasks = 50, .even_s = 20}, &out, NULL),
+                             KILTER_OK);
+            assert_int_equal(out.executed, 50);
+            assert_true(out.elapsed_s < 20.1);
+        }
+        kl_sim_free(sim);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_once_with_every_policy_and_size),
@@ -192,6 +214,7 @@ int main(void) {
         cmocka_unit_test(a_run_that_cannot_end_says_so),
         cmocka_unit_test(speeds_are_known_from_the_second_run_on),
         cmocka_unit_test(tasks_that_take_no_time_are_counted_in_every_run),
+        cmocka_unit_test(equal_tasks_on_equal_workers_are_not_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
