@@ -140,7 +140,7 @@ typedef struct kl_span { /* indices [lo, hi) */
     uint64_t lo, hi;
 } kl_span;
 
-typedef struct kl_ranges { /* spans in any order; zeroed: none */
+typedef struct kl_ranges { /* spans in any order; a zeroed set is empty */
     kl_span *at;
     size_t count;
     uint64_t room;
@@ -148,9 +148,9 @@ typedef struct kl_ranges { /* spans in any order; zeroed: none */
 
 bool kl_ranges_add(kl_ranges *ranges, kl_span range); /* false: no memory */
 bool kl_ranges_add_all(kl_ranges *ranges, const kl_span *spans, size_t count);
-uint64_t kl_ranges_sum(const kl_ranges *ranges); /* indices in them; one in two of them counts twice */
-void kl_ranges_tidy(kl_ranges *ranges);          /* in rising order; neighbours become one */
-/* Add to `rest` what is in `all` and not in `gone`; both are tidy. */
+uint64_t kl_ranges_sum(const kl_ranges *ranges); /* number of indices; an index in two spans counts twice */
+void kl_ranges_tidy(kl_ranges *ranges);          /* sort the spans and join neighbours */
+/* Add to `rest` the indices that are in `all` and not in `gone`. Both sets are tidy. */
 bool kl_ranges_without(const kl_ranges *all, const kl_ranges *gone, kl_ranges *rest);
 void kl_ranges_free(kl_ranges *ranges);
 

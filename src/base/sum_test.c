@@ -99,7 +99,7 @@ static void test_order_and_parts_do_not_matter(void **state) {
             kilter_sum_add(&parts[(seed = kl_mix64(seed)) % 7], x[i]);
         for (int p = 0; p < 7; p++)
             kilter_sum_join(&total, &parts[p]);
-        assert_true(same_bits(kilter_sum_value(&total), whole)); /* asking changes nothing */
+        assert_true(same_bits(kilter_sum_value(&total), whole)); /* reading the sum does not change it */
         assert_true(same_bits(kilter_sum_value(&total), whole));
     }
 }

@@ -10,7 +10,7 @@
 #include "cluster/scan.h"
 
 enum { MOST_GROUPS = 4096 };
-/* A lower speed counts as frozen; a higher speed is a typing error. */
+/* A host with a lower speed counts as frozen. A higher speed is a typing error. */
 static const double LEAST_SPEED = 1e-9, MOST_SPEED = 1e9, MOST_TIME_S = 1e9;
 static const double DEFAULT_LATENCY_S = 50e-6, DEFAULT_BYTES_PER_S = 125e6;
 
@@ -66,7 +66,7 @@ static void read_drop(kl_scan *s, kl_profile *profile) {
     add_step(profile, at_s, factor_of(s));
 }
 
-/* freeze(FROM,TO): the host does nothing in between. */
+/* freeze(FROM,TO): the host does nothing between the two times. */
 static void read_freeze(kl_scan *s, kl_profile *profile) {
     double from_s = kl_scan_time_s(s, "the begin", 0, MOST_TIME_S);
     kl_scan_need(s, ",", "the begin");
@@ -107,7 +107,7 @@ static void read_join(kl_scan *s, kl_host *host) {
     host->joins_s = kl_scan_time_s(s, "the time it joins", 0, MOST_TIME_S);
 }
 
-/* die(FROM,BY): each host dies at a random moment in between. */
+/* die(FROM,BY): each host dies at a random moment between the two times. */
 static void read_die(kl_scan *s, kl_host *host) {
     host->dies_from_s = kl_scan_time_s(s, "the begin", 1e-9, MOST_TIME_S);
     kl_scan_need(s, ",", "the begin");

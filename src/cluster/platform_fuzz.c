@@ -1,4 +1,4 @@
-/* Fuzz target: read any text as a platform. An accepted one can be written for SimGrid and used. */
+/* Fuzz target: read any text as a platform. An accepted platform can be written for SimGrid and used. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The tool's side. */
+/* The side of the control connection that runs in `kilter tune` and `kilter drain`. */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -110,7 +110,7 @@ static kilter_status wait_for_reply(kl_tuner *t, double until_s, kilter_error *e
     while ((left_s = until_s - kl_monotonic_s()) > 0) {
         struct pollfd wanted = {.fd = t->fd, .events = POLLIN};
         if (poll(&wanted, 1, (int)(1e3 * left_s) + 1) <= 0)
-            continue; /* a signal came, or the time is up */
+            continue; /* a signal interrupted the wait, or the time is up */
         ssize_t size = recv(t->fd, t->reply, sizeof t->reply, MSG_DONTWAIT | MSG_TRUNC);
         if (size < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
             continue; /* data sent before a reset can still be read */

@@ -57,13 +57,13 @@ enum {
     X(quality_bound) /* greatest `quality` that the policy should leave */                                   \
     X(factor)        /* partition factor in force; 0: the policy has none, or searches for it */             \
     X(late_s)        /* seconds that the late task has taken so far; 0: no task is late */                   \
-    X(late_usual_s)  /* usual seconds of a task of its weight */
+    X(late_usual_s)  /* usual seconds of a task with the late task's weight */
 
 typedef enum kl_control_activity {
     KL_CONTROL_STARTING,
     KL_CONTROL_BUSY,    /* tasks are queued at the worker */
     KL_CONTROL_IDLE,    /* the worker waits for tasks */
-    KL_CONTROL_RESTING, /* the worker is not needed now */
+    KL_CONTROL_RESTING, /* the worker is connected, but gets no tasks now */
     KL_CONTROL_LEAVING, /* the worker finishes its task and then leaves */
     KL_CONTROL_ACTIVITIES
 } kl_control_activity;
@@ -78,8 +78,8 @@ typedef struct kl_control_worker {
 /* Texts are cut to their members' sizes and end with a NUL. */
 typedef struct kl_control_state {
     char program[64], transport[16];
-    bool running;     /* a run is on */
-    bool chooses;     /* the farm chooses the number of workers */
+    bool running;     /* true while a run is in progress */
+    bool chooses;     /* true: the farm chooses the number of workers */
     char policy[32];  /* name of the policy in force */
     char waiting[96]; /* settings that are not in force yet; "": none */
     char decision[256];

@@ -223,7 +223,7 @@ void kl_control_close(kl_control *c) {
         return;
     eventfd_write(c->polled[WAKE].fd, 1);
     pthread_join(c->thread, NULL);
-    /* this message tells a client an end from a crash */
+    /* from this message a client knows that the farm ended and did not crash */
     kl_buffer_clear(&c->reply);
     kl_talk_put_ended(&c->reply);
     for (int i = CLIENTS; i < CLIENTS + CLIENTS_MOST && !c->reply.failed; i++)

@@ -150,7 +150,7 @@ void kl_talk_put_refused(kl_buffer *out, const kilter_error *why) {
 bool kl_talk_get_refused(const void *data, size_t size, kilter_error *why) {
     kl_reader r = body_of(data, size, KL_TALK_REFUSED);
     uint8_t status = kl_get_u8(&r);
-    /* a status that is not an error would be taken for success */
+    /* the caller would take a status that is not an error for success */
     r.bad |= status <= KILTER_ENDED || status > KILTER_ERR_MPI;
     why->status = r.bad ? KILTER_ERR_INPUT : (kilter_status)status;
     kl_read_text(&r, why->text, sizeof why->text);

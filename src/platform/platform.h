@@ -18,8 +18,8 @@ typedef struct kl_profile {
 typedef struct kl_host {
     double speed; /* seconds of work, described for speed 1, that the host does per second */
     kl_profile profile;
-    double joins_s;                /* it is not there before */
-    double dies_from_s, dies_by_s; /* it dies at a random moment between them; 0: it does not */
+    double joins_s;                /* the host joins at this time */
+    double dies_from_s, dies_by_s; /* the host dies at a random moment in between; 0: it stays alive */
 } kl_host;
 
 double kl_host_speed(const kl_host *host, double at_s);
@@ -40,11 +40,11 @@ typedef struct kl_cluster {
     uint32_t group_count, workers;
     bool master_apart; /* the master is on the host `master`; false: it shares the first worker's host */
     kl_host master;
-    double latency_s;   /* latency of one link */
-    double bytes_per_s; /* of one link in one direction; INFINITY: bytes cost nothing */
+    double latency_s;   /* seconds of latency of one link */
+    double bytes_per_s; /* bytes per second of one link in one direction; INFINITY: bytes cost nothing */
     bool half_duplex;   /* both directions share a link */
     uint32_t near; /* hosts 0 … near − 1 are a cluster of their own, and so are the next ones; 0: all are */
-    double far_s; /* of a message from one cluster to another, all its way */
+    double far_s; /* latency of the whole way of a message from one cluster to another */
 } kl_cluster;
 
 const kl_host *kl_cluster_master(const kl_cluster *cluster);

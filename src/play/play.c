@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const uint32_t NONE = UINT32_MAX;
-/* bytes of a message besides tasks or results */
+/* bytes that a message has besides its tasks or results */
 static const double HEAD_BYTES = 64;
 
 /* --- storage --- */
@@ -64,11 +64,11 @@ static void pool_free(pool *p) {
     free(p->free);
 }
 
-/* A message under way. */
+/* A message on its way. */
 typedef enum parcel_kind { TASKS, RESULTS, REQUEST } parcel_kind;
 
 typedef struct parcel {
-    double at_s;           /* when it arrives */
+    double at_s;           /* time at which the message arrives */
     uint32_t worker, item; /* item: first segment, or chunk */
     parcel_kind kind;      /* REQUEST: results, and a request for more tasks */
 } parcel;
@@ -136,14 +136,14 @@ typedef struct worker {
     const kl_host *host;
     uint32_t first, last;  /* its chunks; NONE: none */
     uint32_t news, newest; /* its segments; NONE: nothing to report */
-    uint64_t queued;       /* number of tasks that are not done */
-    uint64_t waiting;      /* number of tasks done and not reported */
-    double first_result_s; /* when the first unreported task ended */
+    uint64_t queued;       /* number of the worker's tasks that are not done */
+    uint64_t waiting;      /* number of the worker's tasks done and not reported */
+    double first_result_s; /* time at which the first unreported task ended */
     double task_s;         /* mean seconds of recent tasks; 0: not known */
     double asked_at_s, answer_s;
     uint64_t going;     /* tasks of the current batch; 0: the worker waits */
-    double began_s;     /* when the batch began */
-    bool asked, served; /* served: it has had a chunk */
+    double began_s;     /* time at which the batch began */
+    bool asked, served; /* served: the worker has had a chunk */
 } worker;
 
 struct kl_play {
@@ -155,11 +155,11 @@ struct kl_play {
     event *heap; /* at most one for each worker */
     size_t events;
     line to_workers, to_master;
-    double out_free_s, in_free_s; /* when each direction of the master's link is free */
+    double out_free_s, in_free_s; /* time at which each direction of the master's link is free */
 
     uint64_t *hungry, *held; /* a bit for each worker */
     bool feed_all;
-    double look_again_s; /* when to look at held-back workers; 0: there are none */
+    double look_again_s; /* time of the next look at held-back workers; 0: there are none */
     double master_free_s;
 
     double now_s;
@@ -269,7 +269,7 @@ static bool is_low(const kl_play *p, const worker *w) {
     return w->queued == 1 || (w->task_s > 0 && (double)(w->queued - 1) * w->task_s <= lead_s);
 }
 
-/* Update what a worker measures of itself after `count` more tasks, the last of which ended at end_s. */
+/* Update a worker's measurements of itself after `count` more tasks; the last task ended at end_s. */
 static void note_done(worker *w, uint64_t count, double first_end_s) {
     if (w->waiting == 0)
         w->first_result_s = first_end_s;

@@ -57,10 +57,10 @@ typedef struct kl_play_run {
     void *task_self;
     double even_s;
     double task_bytes, result_bytes; /* each */
-    double answer_s;                 /* seconds of the master at speed 1, for one message and its answer */
+    double answer_s; /* seconds that a master of speed 1 spends on one message and its answer */
     double
         startup_s; /* the sender's seconds before tasks or results leave [m_o]; workers compute meanwhile */
-    double look_s; /* seconds of the master at speed 1, for a look at a held-back worker */
+    double look_s; /* seconds that a master of speed 1 spends on a look at a held-back worker */
     double lead_s; /* a worker requests tasks this long before its queue is empty */
 } kl_play_run;
 

@@ -21,7 +21,7 @@
 enum { NAME_BYTES = 64 };
 
 typedef struct bell {
-    _Alignas(64) atomic_uint rung; /* number of rings: the word the receiver waits on */
+    _Alignas(64) atomic_uint rung; /* number of rings; the receiver waits until this word changes */
     atomic_bool there, asleep;
     atomic_ullong cores;   /* hash of the set of cores that the process may use */
     atomic_ullong used_ns; /* time for which it ran */

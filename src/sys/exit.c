@@ -8,7 +8,7 @@ int kilter_exit(const char *program, const kilter_error *error) {
         return 0;
     fprintf(stderr, "%s%s%s\n", program ? program : "", program ? ": " : "", error->text);
     if (error->status == KILTER_ERR_CANCELLED && kl_interrupted_by() > 0)
-        return 128 + kl_interrupted_by(); /* 128 + signal, as a shell reports it */
+        return 128 + kl_interrupted_by(); /* exit code that a shell reports for a signal: 128 + its number */
     switch (error->status) {
     case KILTER_ERR_USAGE:
     case KILTER_ERR_INPUT:

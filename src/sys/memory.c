@@ -31,7 +31,7 @@ static uint64_t number_of(const char *text, const char *name) {
     return text ? strtoull(text + length, NULL, 10) : 0;
 }
 
-/* File names in one version of control groups. */
+/* Names of the files in one version of control groups. */
 typedef struct files {
     const char *mount, *limit, *usage, *inactive, *active;
 } files;
@@ -55,7 +55,7 @@ static uint64_t left_in_group(const char *root, const files *f, const char *grou
     return limit > used ? limit - used : 0;
 }
 
-/* Return the least that the group, or one above it, has left. */
+/* Return the free bytes of the group or of a group above it, whichever has fewest. */
 static uint64_t left_in_groups(const char *root, const files *f, char *group) {
     uint64_t least = UINT64_MAX;
     for (char *end = group + strlen(group); end; end = strrchr(group, '/')) {

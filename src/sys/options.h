@@ -8,18 +8,18 @@
 #include "base/base.h"
 
 typedef enum kl_option_kind {
-    KL_OPTION_SWITCH, /* bool; needs no value, and takes 0 or 1 */
+    KL_OPTION_SWITCH, /* bool: the option needs no value, and accepts 0 or 1 */
     KL_OPTION_TEXT,   /* const char *: the text itself, which is never empty and not copied */
     KL_OPTION_UINT32,
     KL_OPTION_UINT64, /* also int64_t, where −1 means "not given" */
     KL_OPTION_NUMBER, /* double */
     KL_OPTION_WHOLE,  /* double without a fraction */
-    KL_OPTION_OTHER,  /* `read` stores it */
+    KL_OPTION_OTHER,  /* any type: the function `read` stores the value */
 } kl_option_kind;
 
 typedef struct kl_option kl_option;
 
-/* A value on its way into a field. */
+/* A value that an option's text gives, before it is stored in a field. */
 typedef struct kl_value {
     const kl_option *option;
     const char *said, *text; /* what the user wrote, as --name or KILTER_NAME; the value */
@@ -28,17 +28,17 @@ typedef struct kl_value {
 } kl_value;
 
 struct kl_option {
-    const char *name;  /* without the dashes */
+    const char *name;  /* name without the dashes */
     const char *value; /* the placeholder in help, as FILE; NULL for a switch */
     const char *help;  /* sentences for help and man page */
     kl_option_kind kind;
-    size_t offset;      /* of its field in the struct to fill */
-    double least, most; /* of numbers; most = 0: no upper limit */
+    size_t offset;      /* offset of the option's field in the struct to fill */
+    double least, most; /* limits of a number; most = 0: no upper limit */
     bool above;         /* `least` itself is too small */
-    bool repeats;       /* may be given several times */
+    bool repeats;       /* the option may be given several times */
     const char *needs;  /* the option without which this one has no effect; NULL: none */
     const char *words;  /* values separated by blanks: the only ones, unless `read` is set */
-    bool is_file;       /* a file to write; "-" is refused */
+    bool is_file;       /* the value names a file to write; "-" is refused */
     kilter_status (*read)(const kl_value *value); /* check the value before it is stored. KILTER_ERR_USAGE */
 };
 

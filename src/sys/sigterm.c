@@ -11,7 +11,7 @@
 #include "sys/sys.h"
 
 struct kl_sigterm {
-    struct sigaction term, interrupt; /* the handlers that the program had set */
+    struct sigaction term, interrupt; /* the signal handlers that the program had set */
 };
 
 static atomic_int sigterm_fd = -1, sigterm_pid, interrupted; /* number of the signal that arrived */
@@ -90,7 +90,7 @@ static kl_sigterm *take(int fd) {
 
 static void give_back(kl_sigterm *s) {
     atomic_store(&sigterm_fd,
-                 -1); /* a handler that runs right now writes to this descriptor, which does nothing */
+                 -1); /* a handler that runs right now writes to this descriptor without effect */
     free(s);
 }
 

@@ -53,7 +53,7 @@ typedef struct house {
     int (*body)(void *arg, uint32_t number);
     void (*on_death)(void *arg);
     void *arg;
-    bool closed; /* the opener closes the supervisor, so it is not dead */
+    bool closed; /* the opener closes the supervisor, so the opener is not dead */
     pid_t opener;
     int fd, signals;
     sigset_t mask; /* restore the program's signal handlers */

@@ -47,16 +47,15 @@ void kl_spend_s(double seconds);
 struct timespec kl_timespec(double seconds);
 struct timespec kl_time_after(double seconds); /* the deadline of a wait, on CLOCK_MONOTONIC */
 
-/* Return how long the scheduler gives a shared core to one thread, measured in 0.04 s at most; 0: not seen.
- */
+/* Measure for at most 0.04 s how long the scheduler gives a shared core to one thread; 0: not seen. */
 double kl_quantum_s(void);
 
 /* Reads how much of its core the calling thread got. A zeroed one is closed. */
 typedef struct kl_core_meter {
     int thread, cores; /* open descriptors; −1: the system does not report it */
 } kl_core_meter;
-void kl_core_meter_open(kl_core_meter *meter); /* open the meter; call this in the thread that is measured */
-void kl_core_meter_open_thread(kl_core_meter *meter); /* open it without what kl_core_idle_s() needs */
+void kl_core_meter_open(kl_core_meter *meter);        /* open the meter; call this in the measured thread */
+void kl_core_meter_open_thread(kl_core_meter *meter); /* likewise, but not for kl_core_idle_s() */
 void kl_core_meter_close(kl_core_meter *meter);
 /* Read the seconds the thread ran, the seconds it was ready while others ran, and the number of times it was
  * scheduled. Return false when these are not known. */

@@ -45,7 +45,8 @@ static bool ask(sqlite3 *db, const char *sql, char answer[ANSWER_BYTES]) {
     return got;
 }
 
-/* The same for a text of any length, malloc'd. NULL: there is none, SQLite failed, or memory ran out. */
+/* Return the query's text of any length, malloc'd. NULL: there is none, SQLite failed, or
+ * memory ran out. */
 static char *ask_long(sqlite3 *db, const char *sql) {
     sqlite3_stmt *statement = NULL;
     char *answer = NULL;

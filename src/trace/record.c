@@ -196,7 +196,7 @@ static kilter_status open_database(kl_record *record, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Has the file tables? If not, it is new, or another master has just claimed it. */
+/* Does the file have tables? A file without tables is new, or another master has just claimed it. */
 static int look_for_tables(const kl_record *record, bool *there) {
     sqlite3_stmt *tables = NULL;
     int status = sqlite3_prepare_v2(record->db, "SELECT 1 FROM sqlite_master", -1, &tables, NULL);
@@ -419,7 +419,7 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_b
 
 static int carry_out(const kl_past *past, sqlite3_stmt *statement, const kl_row_field *fields,
                      const void *row) {
-    int used = sqlite3_bind_parameter_count(statement); /* a statement may use only the first few */
+    int used = sqlite3_bind_parameter_count(statement); /* a statement may use only the first few fields */
     int status = SQLITE_OK;
     for (int i = 0; i < used && status == SQLITE_OK; i++)
         if (kl_is_bound(&fields[i]))

@@ -21,11 +21,11 @@ typedef enum kl_row_kind {
     KL_ROW_MEASUREMENT,
     KL_ROW_DECISION,
     KL_ROW_FAILURE,
-    KL_ROW_ORIGIN, /* these four kinds: only in a record that holds results */
+    KL_ROW_ORIGIN, /* this and the next three kinds occur only in a record that holds results */
     KL_ROW_CALL,
     KL_ROW_ADDITION,
     KL_ROW_RESULT,
-    KL_ROW_LOOP, /* from here on: only in a loop's record */
+    KL_ROW_LOOP, /* this and all later kinds occur only in a loop's record */
     KL_ROW_LOOP_ENDED,
     KL_ROW_ARRAY,
     KL_ROW_ROUND,
@@ -77,12 +77,12 @@ typedef struct kl_record_parts {
     bool results, loop;
 } kl_record_parts;
 
-/* How a row's member is bound to a statement; it also gives the column's type. */
+/* C type of a row's member. It determines how the member is bound to a statement, and the column's type. */
 typedef enum kl_bind {
     KL_BIND_U32,
     KL_BIND_U64,
     KL_BIND_I64,
-    KL_BIND_F64, /* NULL if not a number */
+    KL_BIND_F64, /* NULL in the file if the value is NAN */
     KL_BIND_BOOL,
     KL_BIND_TEXT,           /* a NULL pointer: '' */
     KL_BIND_HOST,           /* a text; stored as the number of the host with that name */

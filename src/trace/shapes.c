@@ -232,7 +232,7 @@ static const char *type_of(kl_bind bind) {
     }
 }
 
-/* Has an earlier field of the same table made this column? */
+/* Did an earlier field of the same table create this column? */
 static bool is_made(kl_row_kind kind, size_t field) {
     for (kl_row_kind k = 0; k <= kind; k++)
         for (size_t i = 0; strcmp(shapes[k].table, shapes[kind].table) == 0 && shapes[k].fields[i].column;

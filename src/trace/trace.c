@@ -46,7 +46,7 @@ struct kl_trace {
     pthread_t writer;
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t wake;  /* signals the writer: rows wait, or the trace is closing */
-    pthread_cond_t ready; /* signals kl_trace_open(): the file is open, or opening failed */
+    pthread_cond_t ready; /* tells kl_trace_open() that the file is open or that opening failed */
     pthread_cond_t room;  /* signals push(), which waits for the disk */
     bool waits, opened, closing, failed;
     kl_trace_stored_fn stored; /* NULL: the record holds no results */
@@ -277,7 +277,7 @@ static void wait_for_batch(kl_trace *trace) {
     trace->results_due = in_ns(RESULTS_NS);
 }
 
-/* Take the first blocks, as many as make a batch, as a list of their own. */
+/* Remove the blocks of the next batch from the queue and return them as a list. */
 static block *take_batch(kl_trace *trace) {
     block *batch = trace->head, *last = NULL;
     uint64_t rows = 0;
@@ -370,7 +370,7 @@ static void stop_recording(kl_trace *trace, const block *batch, const kilter_err
 /* Report the outcome of a batch without holding the lock: the callback may add rows. */
 static void tell(kl_trace *trace, uint64_t results) {
     bool fails = trace->failed && !trace->told;
-    trace->told |= fails; /* also without a callback, so that it is no longer urgent */
+    trace->told |= fails; /* set this without a callback, too, so that the failure is no longer urgent */
     if (!trace->stored || (!fails && (results == 0 || trace->failed)))
         return;
     pthread_mutex_unlock(&trace->lock);

@@ -62,7 +62,7 @@ typedef struct kl_trace_chunk_row { /* written when the chunk is finished or los
     uint64_t run, chunk, lo, hi;    /* tasks [lo, hi) */
     uint32_t worker;
     double units, dealt_s, began_s, ended_s; /* began_s, ended_s: by the master's clock; 0: not known */
-    double busy_s; /* seconds spent on the tasks, including the gaps between two queued tasks */
+    double busy_s; /* seconds spent on the chunk's tasks, including the gaps between two queued tasks */
     uint64_t bytes_out, bytes_in, failed;
     bool lost;
 } kl_trace_chunk_row;
@@ -81,7 +81,7 @@ typedef struct kl_trace_moment {
     double now_s,
         opened_s;         /* opened_s: when farm or loop was opened, by the clock of now_s and of forecasts */
     uint64_t run;         /* 0 in a loop */
-    uint64_t chunk;       /* the chunk made by the decision; UINT64_MAX: none */
+    uint64_t chunk;       /* number of the chunk that the decision made; UINT64_MAX: none */
     uint64_t round;       /* round of a loop; 0: none */
     kilter_bytes grounds; /* kl_grounds_take(), copied; empty: the decision cannot be made again */
 } kl_trace_moment;
@@ -97,7 +97,7 @@ typedef struct kl_trace_failure_row { /* a failed attempt of a task */
     uint32_t attempt; /* 1 for the first attempt */
     uint32_t worker;
     double at_s;
-    bool lost;             /* the worker was lost; false: the task reported the failure itself */
+    bool lost;             /* true: the worker was lost; false: the task reported its failure */
     bool final;            /* the task is not tried again */
     uint64_t code, signal; /* exit code and signal of the worker; UINT64_MAX: not known */
     const char *text;
@@ -169,7 +169,7 @@ void kl_trace_array(kl_trace *trace, const kl_trace_array_row *row);
 void kl_trace_round(kl_trace *trace, const kl_trace_round_row *row);
 void kl_trace_share(kl_trace *trace, const kl_trace_share_row *row);
 void kl_trace_settled(kl_trace *trace,
-                      const kl_trace_outcome *outcome); /* may be called again: the last outcome counts */
+                      const kl_trace_outcome *outcome); /* if called again, the last outcome counts */
 void kl_trace_refused(kl_trace *trace, uint64_t round); /* the move of this round was not carried out */
 void kl_trace_rank(kl_trace *trace, const kl_trace_rank_row *row);
 
@@ -208,7 +208,7 @@ kilter_status kl_trace_resume(const char *path, const kl_trace_run_row *run, kl_
 /* Return the number of calls by earlier masters of this record; later calls have no stored results. */
 uint64_t kl_trace_calls(const kl_trace *trace);
 void kl_trace_call_begins(kl_trace *trace,
-                          const kl_trace_call *call); /* call it before the call's first result */
+                          const kl_trace_call *call); /* call this before the call's first result */
 void kl_trace_call_grows(
     kl_trace *trace,
     const kl_trace_addition *addition); /* call it before the first result of the added tasks */

@@ -19,7 +19,7 @@ enum { KL_ARENA_LEAST_BYTES = 16 * 1024 };
 /* Place of a message, as a frame describes it. */
 typedef struct kl_arena_place {
     uint64_t at, size;
-    uint32_t slot; /* slot of its note */
+    uint32_t slot; /* index of the note that marks the place as in use */
 } kl_arena_place;
 
 uint64_t kl_arenas_token(const kl_arenas *arenas); /* processes that know the token share this memory */

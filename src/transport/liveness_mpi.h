@@ -13,7 +13,7 @@ typedef struct kl_liveness kl_liveness;
  * host counts as lost. */
 kilter_status kl_liveness_listen(size_t workers, double lost_after_s, kl_liveness **lines,
                                  kilter_error *error);
-/* Add to `invitation` what worker 0, 1, … needs to connect. Keep it secret from others. */
+/* Add to `invitation` the data with which this worker (0, 1, …) connects. Keep the invitation secret. */
 void kl_liveness_invite(const kl_liveness *lines, size_t worker, kl_buffer *invitation);
 /* Open the worker's end and connect within patience_s. KILTER_ERR_INPUT: not an invitation. */
 kilter_status kl_liveness_connect(const void *invitation, size_t size, double lost_after_s, double patience_s,
@@ -26,7 +26,7 @@ int kl_liveness_fd(const kl_liveness *lines); /* readable: kl_liveness_cut() has
 enum { KL_LAST_WORDS_BYTES = 1024 }; /* most bytes of a last message: the system takes them without waiting */
 /* Send a last message on a line that is about to be closed. */
 void kl_liveness_say(kl_liveness *lines, size_t worker, const void *words, size_t size);
-/* Get the last message on the line that was cut last. false: there is none of that size. */
+/* Get the last message on the line that was cut last. false: that line has no last message of this size. */
 bool kl_liveness_heard(const kl_liveness *lines, void *words, size_t size);
 void kl_liveness_close(kl_liveness *lines); /* NULL does nothing */
 

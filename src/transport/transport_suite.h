@@ -83,7 +83,7 @@ static inline void suite_send(kl_transport *t, kl_peer peer, uint64_t seed, size
     CHECK(bytes);
     suite_fill(bytes, seed, size);
     CHECK_OK(t->ops->send(t, peer, bytes, size, error));
-    memset(bytes, 0xee, size); /* the transport has copied it */
+    memset(bytes, 0xee, size); /* the transport has copied the bytes */
     free(bytes);
 }
 
@@ -406,7 +406,7 @@ static inline void suite_dropped_worker(kl_transport *t, kl_peer master, unsigne
     suite_expect_silence(t);
 }
 
-/* A wake ends one poll, whether that waits already or comes later. */
+/* A wake ends one poll: the waiting poll or, if none waits, the next one. */
 static inline void *suite_wake(void *transport) {
     kl_transport_wake(transport);
     return NULL;

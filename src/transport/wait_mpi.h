@@ -17,19 +17,19 @@ extern const bool kl_mpi_ranks_die;
 
 /* More ranks than cores: do other processes use the cores, too? */
 typedef struct kl_mpi_crowd {
-    bool alone;                      /* no others do: a waiting rank may yield to other ranks */
+    bool alone; /* no other process uses the cores, so a waiting rank may yield to other ranks */
     double looked_s, used_s, idle_s; /* time of the last look; CPU time used by ranks and idle time by then */
 } kl_mpi_crowd;
 
 typedef struct kl_mpi_wait {
-    double traffic_s; /* when a message last came or went */
-    double rested_s;  /* when the last rest began */
+    double traffic_s; /* time at which a message last came or went */
+    double rested_s;  /* time at which the last rest began */
     double spin_s;    /* seconds of spinning before the first nap, on an unshared core; 0: a few looks */
     double usual_s;   /* mean seconds of the last short waits */
-    double waited_s;  /* seconds waited in total */
+    double waited_s;  /* total seconds waited */
     double counted_s; /* time up to which waited_s counts */
     unsigned looks;   /* looks since traffic_s */
-    unsigned lying;   /* looks since the rank was marked asleep; 0: it is not */
+    unsigned lying;   /* looks since the rank was marked asleep; 0: the rank is not marked */
     kl_bells *bells;  /* bells of the ranks on this host; NULL: none */
     kl_core_meter meter;
     kl_core_share core;
