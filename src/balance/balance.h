@@ -125,7 +125,7 @@ typedef struct kl_traffic {
     kl_linear now;              /* fit of `message` */
     double link_byte_s; /* least seconds for a byte in a stream to another host and back; 0: unknown */
     uint32_t links_measured;
-    double free_s; /* time when the chunks sent so far should have left */
+    double free_s; /* time at which the link should be free, after the chunks sent so far */
     kl_stat answer, round_trip;
 } kl_traffic;
 

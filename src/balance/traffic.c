@@ -29,8 +29,8 @@ void kl_balance_link_cost(kl_balance *b, double byte_s) {
     t->links_measured++;
 }
 
-/* a chunk that waits for another one on the wire measures that one, too */
-/* part of a message's start-up time; a chunk that waits longer for the link is not quiet */
+/* Part of a message's start-up time. A chunk that waits longer for the link also measures the chunk before
+ * it. */
 static const double QUIET_PART = 0.1;
 
 bool kl_traffic_is_quiet(const kl_traffic *t, double now_s) {

@@ -280,7 +280,7 @@ static void the_pause_grows_with_the_wait(void **state) {
     assert_true(kl_rescue_pause_s(&w.s, 0, 0) == 0.1);
 }
 
-/* Of equal tasks, one or more have ended. The others should end at any moment, and none of them is copied. */
+/* One or more equal tasks have ended. The others should end at any moment, and none of them is copied. */
 static void a_task_that_should_just_end_is_waited_for(void **state) {
     (void)state;
     for (int ended = 1; ended < 200; ended *= 3)

@@ -182,7 +182,8 @@ static void misbehave(step until, void (*how)(scene *s, uint32_t variant), uint3
 
 enum { TYPES = KL_RENEW + 2 };
 
-/* Send one byte: every type, also 0 and one too large, except types that are right at that step. */
+/* Send a message of one byte, its type. The test tries every type at every step, also 0 and one that is too
+ * large, but not a type that is right at that step. */
 static void say_one_byte(scene *s, uint32_t type) {
     kl_buffer out = {0};
     kl_put_u8(&out, (uint8_t)type);

@@ -180,7 +180,8 @@ kilter_status kl_master_deal_again(kl_master *m, const member *last, kl_span spa
     return status;
 }
 
-enum { SUSPECTS_RECORDED = 16 }; /* most recorded suspects of one lost worker */
+/* greatest number of tasks that are recorded as the possible cause of one worker's loss */
+enum { SUSPECTS_RECORDED = 16 };
 
 /* Record the loss of `blamed`. is_shared: another worker has these tasks, too, and may do them. */
 static void record_losses(kl_master *m, const member *one, kl_span blamed, bool is_shared) {

@@ -175,7 +175,7 @@ static void forecasts_are_in_the_record(void **state) {
     assert_int_equal(decision_of(report, "grain")->decisions, RUNS);
     assert_int_equal(decision_of(report, "grain")->forecasts, RUNS);
     assert_in_range(decision_of(report, "assign")->decisions, 1,
-                    RUNS - 1); /* in the first run no worker is known */
+                    RUNS - 1); /* in the first run no worker's pace is known, so no shares are assigned */
     assert_int_equal(decision_of(report, "assign")->forecasts, decision_of(report, "assign")->decisions);
     kl_report_free(report);
     unlink(path);

@@ -65,9 +65,10 @@ typedef struct kl_note {
     uint64_t number;
     double rate;           /* tasks per second of the sender; in PLAN the mean of all peers */
     double left_s, next_s; /* PLAN: seconds until all is done, and until the next report */
-    bool closing, over;    /* PLAN: peers report when they have nothing left to do; the run has ended */
-    kl_ranges spans;       /* REPORT: tasks done; GIFT: tasks given */
-    kl_ranges held;        /* REPORT after a CALL: tasks that peers own or give away */
+    /* PLAN. closing: peers report when they have nothing left to do; over: the run has ended */
+    bool closing, over;
+    kl_ranges spans; /* REPORT: tasks done; GIFT: tasks given */
+    kl_ranges held;  /* REPORT after a CALL: tasks that peers own or give away */
     kl_standings standings;
     kl_orders orders;
     kl_numbers gone;

@@ -75,7 +75,7 @@ typedef struct kl_row_column {
         .decimals = (digits), .times = (factor), .no_sum = true                                              \
     }
 
-/* Return a row of a table; NULL: its members are not shown. */
+/* Return the struct that a row of the table shows; NULL: its cells stay empty. */
 typedef const void *(*kl_row_at_fn)(const void *context, size_t row);
 
 void kl_print_rows(FILE *out, const kl_row_column *columns, size_t count, kl_row_at_fn row_at,

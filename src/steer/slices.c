@@ -70,7 +70,7 @@ static int best_but(const kl_slices *s, int other) {
     return best;
 }
 
-/* A choice under trial may be slow, so the best choice so far counts. */
+/* Compare the slice with a sweep of the best choice so far, because the choice under trial may be slow. */
 bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, double sweep_s,
                      double quantum_s) {
     double least = 1, most = 0;
