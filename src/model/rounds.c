@@ -55,9 +55,10 @@ static last_round play_rounds(const kl_farm_model *m, double n, double speed, co
     return r;
 }
 
-/* Return when the last worker ends, given when the last chunks begin. Workers in step keep their distance
- * from the start, and the differences of their chunks add up. Workers out of step, or further apart than a
- * chunk, take chunks from slower ones, so that all end within one last chunk, on average at its middle. */
+/* Return when the last worker ends, given when the last chunks begin. Workers are in step while each takes
+ * one chunk a round in the same order. They keep their distance from the start, and the differences of their
+ * chunks add up. Otherwise, or if their starts are more than a chunk apart, faster workers take chunks that
+ * slower ones would have got. Then all end within one last chunk, on average at its middle. */
 static double end_last_s(const last_round *r, const kl_rounds *rounds, double n, double chunk_s,
                          double late_s, double late_in_step_s) {
     double in_step_s = r->last_s + chunk_s + late_in_step_s;

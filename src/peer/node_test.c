@@ -132,8 +132,8 @@ static void tasks_of_a_round_that_was_not_committed_are_reported_again(void **st
     }
 }
 
-/* The root takes late results from the first message if the run is complete with them, and otherwise from the
- * report of a census. */
+/* A late result goes up at once in a message of its own. If a census comes, it goes up again in the report.
+ */
 static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **state) {
     (void)state;
     alone a = peer_of(1, 3, "steal", (kl_span){0, 1});

@@ -17,7 +17,7 @@ static kl_report_iteration *iteration_of(const kl_report *report, uint64_t run) 
 }
 
 /* Columns: run, worker, tasks, chunks, failed, lost, units, busy_s, Σ busy²/units, last ended_s,
- * bytes out and in, k: number of chunks of which at least one task was done.
+ * bytes out and in, k. k: number of chunks of which at least one task was done.
  * With chunk i of u_i units in b_i seconds, and m = Σb/Σu, the variance of a single unit is estimated by
  * Σ u_i (b_i/u_i − m)² / (k − 1) = (Σ b_i²/u_i − (Σb)²/Σu) / (k − 1). */
 static void take_share(kl_reading *r, sqlite3_stmt *row) {
