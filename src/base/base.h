@@ -81,7 +81,7 @@ static inline void kl_put_flag(kl_buffer *buffer, bool value) {
 static inline void kl_put_time(kl_buffer *buffer, double value) {
     kl_put_f64(buffer, value);
 }
-/* size: of what is read into */
+/* Read a text or a label into memory of `size` bytes. */
 void kl_read_text(kl_reader *reader, void *text, size_t size);
 void kl_read_label(kl_reader *reader, void *text, size_t size);
 void kl_read_flag(kl_reader *reader, bool *value, size_t size);
@@ -101,17 +101,19 @@ static inline void kl_read_f64(kl_reader *reader, double *value, size_t size) {
 /* A word of a message at an address of any alignment. */
 void kl_store_u64(uint8_t *at, uint64_t value);
 uint64_t kl_load_u64(const uint8_t *at);
-void kl_copy_label(char *label, size_t size, const uint8_t *bytes, size_t length); /* bytes: NULL: none */
+void kl_copy_label(char *label, size_t size, const uint8_t *bytes,
+                   size_t length); /* bytes NULL: an empty label */
 
-/* The bytes at an address fit for any type: where they are, or a copy in `scratch`, good until it is used
- * again. NULL: no memory. */
+/* Return the bytes at an address that is aligned for any type: `data` itself, or a copy in `scratch`, which
+ * is valid until `scratch` is used again. NULL: no memory. */
 const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size);
 
 /* Grow an array to room for at least `needed` elements of `each` bytes; *room is set to the number of
  * elements it holds. Return NULL, and leave the array alone, when there is no memory. */
 void *kl_array_grow(void *array, uint64_t *room, uint64_t needed, size_t each);
 
-/* A public struct as this library knows it. Programs have it as their own Kilter did: shorter, or longer. */
+/* A public struct as this library knows it. A program that was compiled with another version may have a
+ * shorter or longer one. */
 typedef struct kl_struct {
     const char *name; /* for messages */
     void *at;

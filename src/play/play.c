@@ -134,8 +134,8 @@ static event heap_pop(event *heap, size_t *count) {
 
 typedef struct worker {
     const kl_host *host;
-    uint32_t first, last;  /* its chunks; NONE: none */
-    uint32_t news, newest; /* its segments; NONE: nothing to report */
+    uint32_t first, last;  /* the worker's first and last chunk; NONE: it has none */
+    uint32_t news, newest; /* the first and last segment to report; NONE: there is none */
     uint64_t queued;       /* number of the worker's tasks that are not done */
     uint64_t waiting;      /* number of the worker's tasks done and not reported */
     double first_result_s; /* time at which the first unreported task ended */

@@ -15,10 +15,11 @@ static const double KL_FLUSH_S = 0.1;
 static const size_t KL_FLUSH_BYTES = (size_t)1 << 19;
 /* Requesting ahead is of no use if the remaining work is shorter than sending a message. */
 static const double KL_HIDES_NOTHING_S = 10e-6;
-/* A request is sent ahead by this multiple of the longest recent answer time, which fades. */
+/* A worker asks ahead of its need by this multiple of the longest recent answer time. The longest time is
+ * multiplied by KL_ANSWER_MEMORY with each answer. */
 static const double KL_ANSWERS_AHEAD = 1.5, KL_ANSWER_MEMORY = 0.9, KL_ANSWER_MOST_S = 20e-3;
-/* Look again at a held-back worker after this time and this fraction of a task's mean time, in which little
- * changes, and so rarely that looking takes a small fraction of the master's time. */
+/* Pause between two looks at a held-back worker: at least this time, this part of a task's mean time, and
+ * this multiple of the time that a look takes the master. */
 static const double KL_HELD_S = 1e-3, KL_HELD_TASKS = 1.0 / 32, KL_HELD_LOOKS = 8;
 /* seconds between two heartbeats of a worker in a long task */
 static const double KL_HEARTBEAT_S = 0.25;

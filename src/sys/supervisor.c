@@ -248,7 +248,7 @@ kilter_status kl_supervisor_start(kl_supervisor *n, uint32_t number, kilter_erro
 void kl_supervisor_end(kl_supervisor *n, uint32_t number) {
     note end = {.kind = END_ONE, .number = number};
     (void)!send(n->fd, &end, sizeof end,
-                MSG_NOSIGNAL | MSG_DONTWAIT); /* closing the socket asks for the same */
+                MSG_NOSIGNAL | MSG_DONTWAIT); /* if this fails, the end of the socket ends the worker */
 }
 
 uint32_t kl_supervisor_under_way(const kl_supervisor *n) {

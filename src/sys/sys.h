@@ -55,7 +55,7 @@ typedef struct kl_core_meter {
     int thread, cores; /* open descriptors; −1: the system does not report it */
 } kl_core_meter;
 void kl_core_meter_open(kl_core_meter *meter);        /* open the meter; call this in the measured thread */
-void kl_core_meter_open_thread(kl_core_meter *meter); /* likewise, but not for kl_core_idle_s() */
+void kl_core_meter_open_thread(kl_core_meter *meter); /* as above, for a meter without kl_core_idle_s() */
 void kl_core_meter_close(kl_core_meter *meter);
 /* Read the seconds the thread ran, the seconds it was ready while others ran, and the number of times it was
  * scheduled. Return false when these are not known. */
