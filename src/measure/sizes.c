@@ -6,7 +6,7 @@
 static const double PER_DOUBLING = 4; /* number of bins */
 /* Size 1 is in the middle of its bin. At a border, jitter would decide whether equal tasks are larger than
  * the measured ones. */
-static const double MIDDLE = KL_SIZE_BINS / 2 + 0.5;
+static const double MIDDLE = KL_SIZE_BINS / 2.0 + 0.5;
 
 static uint32_t bin_of(double size) {
     double bin = floor(PER_DOUBLING * log2(size) + MIDDLE);
