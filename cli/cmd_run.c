@@ -218,7 +218,8 @@ static pid_t start(char *const *words, int input, const sigset_t *signals) {
         return -1;
     pid_t child = fork();
     if (child != 0) {
-        /* Wait until the child runs its program or has printed why not; an earlier signal would hide it. */
+        /* Wait until the child runs its program, or has printed why it cannot. A signal before that would end
+         * the child without a message. */
         char nothing;
         close(begun[1]);
         while (read(begun[0], &nothing, 1) < 0 && errno == EINTR)

@@ -1,4 +1,5 @@
-/* The master between two runs: choose active workers and policy of the next run, and advise other farms. */
+/* The master between two runs: choose active workers and policy of the next run, and record how many workers
+ * a later farm should use. */
 #include <stdio.h>
 
 #include "engine/master_private.h"

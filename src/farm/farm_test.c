@@ -587,7 +587,7 @@ static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     c.farm->stop.interrupted = true;
     pthread_mutex_unlock(&c.farm->lock);
     assert_int_equal(pthread_create(&other, NULL, wake_often, &c), 0);
-    enum { INPUTS = 300000 }; /* the inputs are checked first */
+    enum { INPUTS = 300000 }; /* checking this number of inputs takes long enough to be cancelled in */
     kilter_bytes *inputs = calloc(INPUTS, sizeof *inputs);
     kilter_run run = {.tasks = INPUTS, .inputs = inputs};
     for (int i = 0; i < 20; i++)

@@ -101,7 +101,8 @@ static void look(const uint8_t *address) {
 
 /* --- the handler --- */
 
-/* Restore the previous handler. If there was none, the instruction faults again and ends the process. */
+/* Call the previous handler. If there was none, restore the default action: then the instruction faults again
+ * and ends the process. */
 static void on_fault(int number, siginfo_t *info, void *context) {
     look(info->si_addr);
     if (before.sa_flags & SA_SIGINFO) {

@@ -12,7 +12,7 @@ static const double IDLE_S =
 static const double IDLE_PART =
     0.1; /* the core counts as unused by others when it was idle for this part of a window */
 static const double FIRST_HOLD_S = 0.1, LONGEST_HOLD_S = 5;
-static const double CALM_S = 1; /* older measurements are dropped after this time alone on the core */
+static const double CALM_S = 1; /* seconds alone on the core after which the lengths of holds begin anew */
 static const double LEAST_QUANTUM_S = 1e-3; /* least slice length assumed: no scheduler uses shorter slices */
 static const double MEMORY_S = 0.2;         /* weight of new readings in the share, in ready time */
 static const double SLACK = 0.2, NO_SLACK = 0.1; /* slack at which sleeping begins, and at which it ends */

@@ -116,7 +116,7 @@ typedef struct kl_line {
         double spread_x,
             with_y; /* decayed sums of squared deviations of x, and of products of deviations of x and y */
     } plain, logs;
-    double least_x, most_x; /* largest value so far */
+    double least_x, most_x; /* smallest and largest number so far */
 } kl_line;
 
 void kl_line_add(kl_line *line, double number, double seconds);
@@ -153,9 +153,10 @@ typedef struct kl_worker_view {
     double busy_s, units; /* in this run: time spent on its tasks, and units done in that time */
 } kl_worker_view;
 
-/* Present rate in units per second; 0: not known or not present. It follows from the pace, unless each of the
- * last tasks took more than twice as long as the pace says: a pace is slow to forget, and one long task means
- * nothing. */
+/* Return the present rate in units per second; 0: not known or not present. It is one over the pace. But if
+ * each of the last three tasks took more than twice as long as the pace says, or each of the last two more
+ * than four times, it follows from the quickest of them. A pace changes slowly, and one long task alone has
+ * no effect. */
 double kl_worker_rate(const kl_worker_view *worker);
 
 /* One worker's part in the remaining work. */

@@ -208,7 +208,8 @@ static kl_act begin_blocks(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Begin the first pass. The rows around the first own row arrive before the first block is given. */
+/* Begin the first pass. The ghost rows next to the rank's first row arrive before the program gets its first
+ * block. */
 static kl_act begin_passes(kl_rank *k) {
     kl_rounds_repass(&k->rounds, passes(k));
     set_pass(k, 0);

@@ -92,7 +92,7 @@ struct kl_sim {
     double out_free_s, in_free_s; /* when each direction of the master's link is free */
     kl_heap heap;
     double now_s;
-    double master_s; /* the master's own time: it has done everything before */
+    double master_s; /* the master's clock: its work is done up to this time */
     double stolen_s; /* the master's work on a busy worker's host, which still delays the worker */
     double opened_s; /* begin of the profiles; INFINITY: before the first run */
     double busy_s;   /* busy seconds of the master in this run */

@@ -7,8 +7,8 @@
 enum {
     SETTLES = 4,   /* rounds after which a continuing change counts as a state */
     AVERAGED = 16, /* greatest number of rounds over which a state is averaged */
-    DWELLS = 4,    /* number of averaged durations of a state */
-    OTHERS = 8,    /* number of averaged durations of all states */
+    DWELLS = 4,    /* number of last durations whose mean is the usual duration of a state */
+    OTHERS = 8,    /* the same for all states together */
     SEVERAL = 3,   /* least number of durations whose mean is used */
 };
 static const double SAME = 1.15;   /* speeds whose ratio is below this factor belong to one state */
