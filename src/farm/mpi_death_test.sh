@@ -25,23 +25,26 @@ complain() {
     failed=1
 }
 
+# MPI itself failed because a rank was killed while the ranks were connecting, which no rank can help: mpirun hangs in
+# itself, or MPI_Init reports the dead rank as unreachable and aborts the job.
+fails_itself() {
+    [ "$when" = opening ] && [ "$alive" -eq 0 ] || return 1
+    grep -q 'PMIX ERROR: UNREACHABLE\|MPI_INIT has failed because at least one MPI process is unreachable' "$out"
+}
 
-# run WORDS…: starts the ranks and waits for the launcher. Sets `code`, and `alive`: ranks that had not ended. mpirun
-# may hang in itself when a rank is killed while it connects to it, which no rank can help.
+# run WORDS…: starts the ranks and waits for the launcher. Sets `code`, and `alive`: ranks that had not ended.
 run() {
     SECONDS=0
     "${launcher[@]}" "$@" >"$out" 2>&1 </dev/null &
     local launched=$!
     while kill -0 $launched 2>/dev/null && [ $SECONDS -lt 60 ]; do sleep 0.1; done
     alive=$(pgrep -fc "^$program $ranks $((seed + i)) $kills $when")
-    if [ "$when" = opening ] && [ "$alive" -eq 0 ] && grep -q 'PMIX ERROR: UNREACHABLE' "$out"; then
-        kill -9 $launched 2>/dev/null && echo "mpirun hangs: not all ranks are there" >>"$out"
-        wait $launched 2>/dev/null
+    kill -9 $launched 2>/dev/null
+    wait $launched 2>/dev/null
+    code=$?
+    if fails_itself; then
+        echo "MPI fails: not all ranks are there" >>"$out"
         code=0
-    else
-        kill -9 $launched 2>/dev/null
-        wait $launched 2>/dev/null
-        code=$?
     fi
 }
 
