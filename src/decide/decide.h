@@ -7,7 +7,6 @@
 #include "kilter/policy.h"
 #include "kilter/run.h"
 #include "model/model.h"
-#include "play/play.h"
 
 enum { KL_REASON_BYTES = 160 };
 
@@ -256,6 +255,9 @@ void kl_rescue_choose(const kl_snapshot *snapshot, const kl_board *board, kl_res
 /* Choose a rescue in the same way, and store the inputs of the choice. */
 void kl_grounds_rescue(kl_grounds *grounds, const kl_snapshot *snapshot, const kl_board *board,
                        kl_rescue *rescue);
+/* Return the seconds until the next look at workers that wait and get no tasks. task_s: mean seconds of a
+ * task; took_s: seconds that the last look took. */
+double kl_held_pause_s(double task_s, double took_s);
 /* Return the seconds until kl_rescue_choose() should be called again after it chose nothing. waited_s:
  * seconds since the bag became empty; took_s: seconds that the last call took. */
 double kl_rescue_pause_s(const kl_snapshot *snapshot, double waited_s, double took_s);

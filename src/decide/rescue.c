@@ -321,10 +321,14 @@ void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r)
         say(r, "no task of the %u workers that end last would end sooner elsewhere", (unsigned)count);
 }
 
+double kl_held_pause_s(double task_s, double took_s) {
+    static const double LEAST_S = 1e-3, TASKS = 1.0 / 32, LOOKS = 8;
+    return fmax(fmax(LEAST_S, TASKS * task_s), LOOKS * took_s);
+}
+
 double kl_rescue_pause_s(const kl_snapshot *s, double waited_s, double took_s) {
     static const double LOOK_MOST_S =
         20e-3; /* most seconds counted for a look; in a longer look the host stood still */
-    double looks_s = KL_HELD_LOOKS * fmin(took_s, LOOK_MOST_S);
-    double pause_s = fmax(fmax(KL_HELD_S, KL_HELD_TASKS * s->unit_s.mean), looks_s);
+    double pause_s = kl_held_pause_s(s->unit_s.mean, fmin(took_s, LOOK_MOST_S));
     return fmax(pause_s, PAUSE_PART * waited_s);
 }

@@ -1,109 +1,141 @@
 /* FSC and DPF search their factor (César et al. 2006). The next run is forecast with each factor of {0.1,
- * 0.2, … 1}, and the factor of the shortest run is taken. */
+ * 0.2, … 1}, and the factor of the shortest run is taken. In the forecast, all tasks of a worker take the
+ * same time, the master serves one message after the other, and so does each direction of its link. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "decide/policy.h"
 
-/* Greatest number of simulated workers. With more workers, every k-th worker stands for k. Tasks, the
+/* Greatest number of workers in a forecast. With more workers, every k-th worker stands for k. Tasks, the
  * master's time and the link are scaled in the same way, so the master is as busy as in the real run. */
 enum { MOST_WORKERS = 128, FACTORS = 10 };
 
-/* A model of the next run. Speeds and times are constant in it, so only the factor matters. */
+/* bytes that a message has besides its tasks or results */
+static const double HEAD_BYTES = 64;
+
+typedef struct hand { /* a worker in the forecast */
+    double task_s;    /* seconds of each task */
+    double message_s; /* time at which its next message is at the master's link; INFINITY: it sends no more */
+    double done_s;    /* time at which its last task ends */
+    double bytes;     /* bytes of its next message */
+} hand;
+
+/* A forecast of the next run; dealer and snapshot are copies, the dealer's with the factor under trial. */
 typedef struct trial {
-    kl_dealer dealer; /* a dealer with the factor under trial */
-    kl_snapshot snapshot;
+    kl_dealer dealer;
+    kl_snapshot snapshot; /* of the workers that stand for all */
+    double byte_s;        /* seconds of a byte on the master's link */
+    double in_free_s, master_free_s,
+        out_free_s; /* times at which the link inwards, the master, the link outwards are free */
+    uint32_t workers;
+    hand hands[];
 } trial;
 
-static kilter_status deal(void *self, uint32_t worker, bool again, double now_s, uint64_t *count) {
-    trial *t = self;
-    (void)again, (void)now_s;
-    kl_look look = {
-        .dealer = &t->dealer, .snapshot = &t->snapshot, .worker = worker, .workers = t->snapshot.present};
-    *count = kl_next_chunk(&look, &t->dealer.course);
-    return KILTER_OK;
-}
-
-static void dealt(void *self, const kl_play_chunk *chunk) {
-    trial *t = self;
-    t->snapshot.left -= chunk->count;
-    t->snapshot.left_units = (double)t->snapshot.left;
-}
-
-static void reported(void *self, const kl_play_segment *segment, double now_s) {
-    (void)self, (void)segment, (void)now_s;
-}
-
-/* Fill in a host for each worker, with the worker's mean speed. A worker without measurements gets the mean
- * speed of all workers. */
-static uint32_t describe_hosts(const kl_snapshot *s, uint32_t step, kl_host_group *groups) {
-    uint32_t seen = 0, count = 0;
+/* Fill in every step-th present worker with its mean task time. A worker without measurements gets the mean
+ * of all workers. */
+static void fill_hands(trial *t, const kl_snapshot *s, uint32_t step) {
+    uint32_t seen = 0;
     for (uint32_t i = 0; i < s->slots; i++) {
         const kl_worker_view *v = &s->workers[i];
         if (!v->present || seen++ % step != 0)
             continue;
         double unit_s = v->unit_s.mean > 0 ? v->unit_s.mean : s->unit_s.mean;
-        groups[count++] = (kl_host_group){.count = 1, .host = {.speed = 1 / unit_s}};
+        t->hands[t->workers++].task_s = unit_s * kl_task_units(s);
     }
-    return count;
 }
 
-static kl_cluster describe_cluster(const kl_snapshot *s, kl_host_group *groups, uint32_t count, double part) {
-    double byte_s = s->message.per_unit_s;
-    return (kl_cluster){.groups = groups,
-                        .group_count = count,
-                        .workers = count,
-                        .master_apart = true,
-                        .master = {.speed = 1},
-                        .latency_s = s->message.fixed_s / 2,
-                        .bytes_per_s = byte_s > 0 ? part / byte_s : INFINITY};
+/* Let the workers filled in stand for all of `s`. */
+static void scale(trial *t, const kl_snapshot *s) {
+    double part = (double)t->workers / s->present;
+    t->snapshot = *s;
+    t->snapshot.present = t->workers;
+    t->snapshot.tasks = (uint64_t)ceil(part * (double)s->tasks);
+    t->snapshot.units = (double)t->snapshot.tasks;
+    t->snapshot.answer_s = s->answer_s / part;
+    t->byte_s = s->message.per_unit_s / part;
 }
 
-/* Return the seconds of the run with this factor; INFINITY: they cannot be computed. */
-static double time_with(const kl_dealer *dealer, const kl_snapshot *small, const kl_play_run *run,
-                        kl_play *play, double factor) {
-    trial t = {.dealer = {.policy = dealer->policy, .factor = factor, .workers = small->present},
-               .snapshot = *small};
-    kl_play_dealer trying = {.self = &t, .deal = deal, .dealt = dealt, .reported = reported};
-    kl_play_outcome out;
-    return kl_play_run_out(play, run, &trying, &out, NULL) == KILTER_OK ? out.elapsed_s : INFINITY;
+/* Begin with a request from each worker. */
+static void begin(trial *t, const kl_dealer *dealer, double factor) {
+    t->dealer = (kl_dealer){.policy = dealer->policy, .factor = factor, .workers = t->workers};
+    t->snapshot.left = t->snapshot.tasks;
+    t->snapshot.left_units = t->snapshot.units;
+    t->in_free_s = t->master_free_s = t->out_free_s = 0;
+    for (uint32_t i = 0; i < t->workers; i++)
+        t->hands[i] = (hand){.task_s = t->hands[i].task_s};
 }
 
-static void try_factors(kl_dealer *dealer, const kl_snapshot *small, const kl_play_run *run, kl_play *play) {
-    double best_s = INFINITY;
+static uint32_t first_to_send(const trial *t) {
+    uint32_t first = 0;
+    for (uint32_t i = 1; i < t->workers; i++)
+        if (t->hands[i].message_s < t->hands[first].message_s)
+            first = i;
+    return first;
+}
+
+static void receive(trial *t, const hand *h) {
+    t->in_free_s = fmax(t->in_free_s, h->message_s) + h->bytes * t->byte_s;
+    t->master_free_s = fmax(t->master_free_s, t->in_free_s) + t->snapshot.answer_s;
+}
+
+/* Send a worker its next chunk. The worker asks again shortly before the chunk ends, at the latest when the
+ * chunk's last task begins. */
+static void send_chunk(trial *t, uint32_t worker) {
+    hand *h = &t->hands[worker];
+    kl_snapshot *s = &t->snapshot;
+    kl_look look = {.dealer = &t->dealer, .snapshot = s, .worker = worker, .workers = t->workers};
+    double count = (double)kl_next_chunk(&look, &t->dealer.course);
+    s->left -= (uint64_t)count;
+    s->left_units = (double)s->left;
+    t->out_free_s = fmax(t->out_free_s, t->master_free_s) + (HEAD_BYTES + count * s->task_bytes) * t->byte_s;
+    double begins_s = fmax(t->out_free_s + s->message.fixed_s, h->done_s);
+    h->done_s = begins_s + count * h->task_s;
+    h->message_s = fmax(begins_s, h->done_s - fmax(kl_lead_s(s), h->task_s)) + s->message.fixed_s;
+    h->bytes = HEAD_BYTES + count * s->result_bytes;
+}
+
+/* Nothing is left: the worker sends its last result when it is done. */
+static void finish(const trial *t, hand *h) {
+    double last_s = h->done_s + t->snapshot.message.fixed_s;
+    h->message_s = h->message_s < last_s ? last_s : INFINITY;
+    h->bytes = HEAD_BYTES + t->snapshot.result_bytes;
+}
+
+/* Return the seconds of the run with this factor. */
+static double time_with(trial *t, const kl_dealer *dealer, double factor) {
+    begin(t, dealer, factor);
+    for (;;) {
+        uint32_t worker = first_to_send(t);
+        hand *h = &t->hands[worker];
+        if (isinf(h->message_s))
+            return t->master_free_s;
+        receive(t, h);
+        if (t->snapshot.left > 0)
+            send_chunk(t, worker);
+        else
+            finish(t, h);
+    }
+}
+
+static void try_factors(trial *t, kl_dealer *dealer) {
+    dealer->expected_s = INFINITY;
     for (int tenths = 1; tenths <= FACTORS; tenths++) {
-        double factor = tenths / (double)FACTORS, time_s = time_with(dealer, small, run, play, factor);
-        if (time_s < best_s) { /* the first factor wins ties */
-            best_s = time_s;
+        double factor = tenths / (double)FACTORS, time_s = time_with(t, dealer, factor);
+        if (time_s < dealer->expected_s) { /* the first factor wins ties */
+            dealer->expected_s = time_s;
             dealer->factor = factor;
         }
     }
-    dealer->expected_s = isfinite(best_s) ? best_s : 0;
 }
 
 kilter_status kl_search_factor(kl_dealer *dealer, const kl_snapshot *s) {
     uint32_t step = (s->present + MOST_WORKERS - 1) / MOST_WORKERS;
-    kl_host_group *groups = calloc(s->present / step + 1, sizeof *groups);
-    if (!groups)
+    trial *t = calloc(1, sizeof *t + (s->present / step + 1) * sizeof *t->hands);
+    if (!t)
         return KILTER_ERR_MEMORY;
-    uint32_t count = describe_hosts(s, step, groups);
-    double part = (double)count / s->present;
-    kl_cluster cluster = describe_cluster(s, groups, count, part);
-    kl_snapshot small = *s;
-    small.present = count;
-    small.tasks = small.left = (uint64_t)ceil(part * (double)s->tasks);
-    small.units = small.left_units = (double)small.left;
-    small.answer_s = s->answer_s / part;
-    kl_play_run run = {.tasks = small.tasks,
-                       .even_s = kl_task_units(s),
-                       .task_bytes = s->task_bytes,
-                       .result_bytes = s->result_bytes,
-                       .answer_s = small.answer_s,
-                       .lead_s = kl_lead_s(s)};
-    kl_play *play = kl_play_new(&cluster);
-    if (play)
-        try_factors(dealer, &small, &run, play);
-    kl_play_free(play);
-    free(groups);
-    return play ? KILTER_OK : KILTER_ERR_MEMORY;
+    fill_hands(t, s, step);
+    scale(t, s);
+    try_factors(t, dealer);
+    free(t);
+    return KILTER_OK;
 }

@@ -9,6 +9,12 @@
 
 /* --- worker --- */
 
+/* A worker sends its results when the oldest has waited this long, or when they have this size. */
+static const double KL_FLUSH_S = 0.1;
+static const size_t KL_FLUSH_BYTES = (size_t)1 << 19;
+/* seconds between two heartbeats of a worker in a long task */
+static const double KL_HEARTBEAT_S = 0.25;
+
 typedef struct kl_worker kl_worker;
 
 /* Functions and limits of a worker. Several workers may share the options, which must outlive them. */

@@ -20,12 +20,6 @@ static kilter_status feed_suspects(kl_master *m, kilter_error *error) {
     return status;
 }
 
-/* Return the time until the next look at workers held back; took_s: length of the last look. */
-static double held_pause_s(const kl_master *m, double took_s) {
-    double task_s = m->balance.snapshot.unit_s.mean;
-    return fmax(fmax(KL_HELD_S, KL_HELD_TASKS * task_s), KL_HELD_LOOKS * took_s);
-}
-
 static bool can_be_fed(const kl_master *m, const member *one) {
     return one->hungry && !one->resting && !kl_master_has_suspect(m, one);
 }
@@ -46,7 +40,8 @@ static kilter_status feed_all(kl_master *m, kilter_error *error) {
         held |= one->held;
     }
     double now_s = kl_now_s(&m->options.clock);
-    m->feeding.look_again_s = held ? now_s + held_pause_s(m, now_s - began_s) : 0;
+    m->feeding.look_again_s =
+        held ? now_s + kl_held_pause_s(m->balance.snapshot.unit_s.mean, now_s - began_s) : 0;
     return status;
 }
 
@@ -74,7 +69,8 @@ static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again
         return KILTER_OK;
     kilter_status status = kl_master_deal(m, asking, error);
     if (asking->held && m->feeding.look_again_s == 0)
-        m->feeding.look_again_s = kl_now_s(&m->options.clock) + held_pause_s(m, 0);
+        m->feeding.look_again_s =
+            kl_now_s(&m->options.clock) + kl_held_pause_s(m->balance.snapshot.unit_s.mean, 0);
     return status;
 }
 

@@ -5,6 +5,8 @@
 
 #include "engine/master_private.h"
 
+enum { RESCUES_AT_ONCE = 16 }; /* most rescues of late workers without a message in between */
+
 /* --- which worker has which tasks --- */
 
 /* Is the chunk's next task a suspect, or has it failed? Such a task may not be copied. */
@@ -204,7 +206,7 @@ kilter_status kl_master_rescue(kl_master *m, kilter_error *error) {
     m->feeding.look_again_s = 0;
     if (!any_waits(m))
         return KILTER_OK;
-    for (int i = 0; i < KL_RESCUES_AT_ONCE && status == KILTER_OK; i++) {
+    for (int i = 0; i < RESCUES_AT_ONCE && status == KILTER_OK; i++) {
         kl_rescue plan;
         board.coming_units = coming_units(m);
         kl_balance_rescue(&m->balance, &board, &plan);

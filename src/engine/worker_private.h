@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 
 #include "engine/engine.h"
-#include "play/play.h"
 
 /* --- worker_queue.c: chunks and shared data in order of arrival --- */
 

@@ -9,6 +9,9 @@
 
 #include "engine/worker_private.h"
 
+/* The longest recent answer time is multiplied by ANSWER_MEMORY with each answer; longer answers count as
+ * ANSWER_MOST_S. */
+static const double ANSWER_MEMORY = 0.9, ANSWER_MOST_S = 20e-3;
 static const double CLOCKS_DIFFER = 1e-3; /* twenty times a usual difference of 50 millionths */
 
 /* --- sending --- */
@@ -80,7 +83,7 @@ static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, 
 void kl_asking_answered(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     note_round_trip(a, head, bytes, now_s);
     if (a->asked && head->run == a->run) /* otherwise the time includes the user's between two runs */
-        a->answer_s = fmax(fmin(now_s - a->asked_at_s, KL_ANSWER_MOST_S), KL_ANSWER_MEMORY * a->answer_s);
+        a->answer_s = fmax(fmin(now_s - a->asked_at_s, ANSWER_MOST_S), ANSWER_MEMORY * a->answer_s);
     a->asked = false;
     a->run = head->run;
 }

@@ -11,6 +11,12 @@
 /* Seconds in tasks after which the share of CPU time is measured. */
 static const double SHARE_S = 10e-3;
 
+/* An early request is of no use if the remaining work is shorter than sending a message [seconds]. */
+static const double HIDES_NOTHING_S = 10e-6;
+
+/* A worker asks ahead of its need by this multiple of the longest recent answer time. */
+static const double ANSWERS_AHEAD = 1.5;
+
 kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size) {
     size_t have = result->buffer->size - result->at - 4;
     if (size > KL_WIRE_MOST_BYTES - have)
@@ -42,9 +48,9 @@ int kilter_result_fail(kilter_result *result, const char *format, ...) {
 bool kl_worker_runs_low(const kl_worker *w) {
     double task_s = w->hand.task_s;
     uint64_t tasks = w->queue.tasks;
-    if (task_s > 0 && (double)tasks * task_s < KL_HIDES_NOTHING_S)
+    if (task_s > 0 && (double)tasks * task_s < HIDES_NOTHING_S)
         return false;
-    double lead_s = fmax(w->queue.first->head.lead_s, KL_ANSWERS_AHEAD * w->asking.answer_s);
+    double lead_s = fmax(w->queue.first->head.lead_s, ANSWERS_AHEAD * w->asking.answer_s);
     bool soon = task_s > 0 && (double)(tasks - 1) * task_s <= lead_s;
     return !w->asking.asked && (tasks == 1 || soon);
 }

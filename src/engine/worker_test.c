@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "engine/engine.h"
-#include "play/play.h"
 
 enum { MANY = 64 };
 

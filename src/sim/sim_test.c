@@ -87,6 +87,55 @@ static void one_chunk_takes_its_messages_and_its_work(void **state) {
     assert_true(fabs(out.elapsed_s - expected_s) < 50e-6); /* and the master's time for two messages */
 }
 
+/* Return the seconds of the fourth run, which is the second with a searched factor. factor: 0: it is
+ * searched. */
+static double fourth_run_s(const kl_cluster *cluster, const char *policy, double factor,
+                           const kl_sim_run *run) {
+    kl_sim_farm farm = {
+        .cluster = cluster, .policy = kl_policy_find(policy), .factor = factor, .answer_s = 10e-6};
+    kl_sim *sim;
+    kl_sim_outcome outcome;
+    assert_int_equal(kl_sim_new(&farm, &sim, NULL), KILTER_OK);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(kl_sim_run_next(sim, run, &outcome, NULL), KILTER_OK);
+    kl_sim_free(sim);
+    return outcome.elapsed_s;
+}
+
+/* The search for the factor of FSC and DPF by a short forecast, against whole runs with each factor. */
+static void a_searched_factor_is_nearly_as_good_as_the_best(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t fast, slow;
+        double speed, latency_s, bytes_per_s;
+        kl_sim_run run;
+    } rows[] = {
+        {8, 0, 1, 50e-6, 125e6, {.tasks = 4000, .even_s = 1e-3}},
+        {7, 1, 0.3, 50e-6, 125e6, {.tasks = 4000, .even_s = 1e-3}},
+        {12, 4, 0.5, 1e-3, INFINITY, {.tasks = 3000, .even_s = 2e-3}},
+        {30,
+         20,
+         0.25,
+         50e-6,
+         12.5e6,
+         {.tasks = 5000, .even_s = 5e-3, .task_bytes = 1000, .result_bytes = 1000}},
+        {150, 50, 0.5, 50e-6, 125e6, {.tasks = 20000, .even_s = 5e-3, .task_bytes = 100}},
+    };
+    static const char *const policies[] = {"fsc", "dpf"};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        for (int p = 0; p < 2; p++) {
+            kl_host_group groups[] = {{rows[r].fast, {.speed = 1}}, {rows[r].slow, {.speed = rows[r].speed}}};
+            kl_cluster cluster = cluster_of(groups, 2);
+            cluster.latency_s = rows[r].latency_s, cluster.bytes_per_s = rows[r].bytes_per_s;
+            double best_s = INFINITY, searched_s = fourth_run_s(&cluster, policies[p], 0, &rows[r].run);
+            for (int tenths = 1; tenths <= 10; tenths++)
+                best_s = fmin(best_s, fourth_run_s(&cluster, policies[p], tenths / 10.0, &rows[r].run));
+            print_message("row %d, %s: %.4f\n", (int)r, policies[p], searched_s / best_s);
+            if (searched_s > 1.05 * best_s)
+                fail_msg("row %d, %s: %.4f s, best %.4f s", (int)r, policies[p], searched_s, best_s);
+        }
+}
+
 static void bytes_take_their_time_on_the_masters_link(void **state) {
     (void)state;
     kl_host_group groups[] = {{4, {.speed = 1}}};
@@ -208,6 +257,7 @@ int main(void) {
         cmocka_unit_test(every_task_once_with_every_policy_and_size),
         cmocka_unit_test(the_same_again_to_the_bit),
         cmocka_unit_test(one_chunk_takes_its_messages_and_its_work),
+        cmocka_unit_test(a_searched_factor_is_nearly_as_good_as_the_best),
         cmocka_unit_test(bytes_take_their_time_on_the_masters_link),
         cmocka_unit_test(a_master_on_a_workers_host_takes_its_time),
         cmocka_unit_test(tasks_of_a_host_that_stops_are_done_elsewhere),

@@ -1,4 +1,4 @@
-/* Compare room model's formulas for several rounds with runs simulated message by message. */
+/* Compare room model's formulas for several rounds with runs of the farm in virtual time. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,55 +9,44 @@
 #include <cmocka.h>
 
 #include "model/model.h"
-#include "play/play.h"
+#include "sim/sim.h"
 
 enum { PARTS_MAX = 4096 };
 static const double LATENCY_S = 50e-6, ANSWER_S = 5e-6, BYTES_PER_S = 125e6, TASK_S = 1e-3;
 static const double TASK_BYTES = 100, RESULT_BYTES = 100;
 
-/* Deals each worker its part of every round, in proportion to its speed. */
-typedef struct rounds_dealer {
+/* A policy of the test's own: each round is a part of the tasks, and each worker gets its part of the round
+ * in proportion to its speed. */
+typedef struct dealing {
     const kl_rounds *rounds;
-    const kl_cluster *cluster;
-    double speed;
-    uint64_t left, round_left;
-    size_t round;
-} rounds_dealer;
+    const kl_cluster *cluster; /* of two groups */
+    double speed;              /* sum over all workers */
+} dealing;
 
-static void begin_round(rounds_dealer *d) {
-    while (d->round_left == 0 && d->left > 0) {
-        bool last = d->round + 1 >= d->rounds->count;
-        double tasks = round(d->rounds->part[last ? d->rounds->count - 1 : d->round] * d->rounds->tasks);
-        d->round_left = last || tasks > (double)d->left ? d->left : (uint64_t)tasks;
-        d->round++;
+/* Return the part of all tasks in the round that is being dealt, and the number of its tasks that are not
+ * dealt. */
+static double present_round(const kl_rounds *rounds, const kilter_policy_view *view, uint64_t *left) {
+    uint64_t dealt = view->tasks - view->left, end = 0;
+    for (size_t i = 0; i + 1 < rounds->count; i++) {
+        end += (uint64_t)round(rounds->part[i] * rounds->tasks);
+        if (end > dealt && end <= view->tasks) {
+            *left = end - dealt;
+            return rounds->part[i];
+        }
     }
+    *left = view->left;
+    return rounds->part[rounds->count - 1];
 }
 
-static kilter_status deal(void *self, uint32_t worker, bool again, double now_s, uint64_t *count) {
-    (void)again;
-    (void)now_s;
-    rounds_dealer *d = self;
-    if (d->round_left == 0)
-        begin_round(d);
-    size_t at = d->round < d->rounds->count ? d->round : d->rounds->count;
-    const kl_host_group *groups = d->cluster->groups; /* two */
-    double part = d->rounds->part[at - 1] * groups[worker >= groups[0].count].host.speed / d->speed;
-    uint64_t tasks = (uint64_t)fmax(1, round(part * d->rounds->tasks));
-    *count = tasks < d->round_left ? tasks : d->round_left;
-    d->round_left -= *count;
-    d->left -= *count;
-    return KILTER_OK;
-}
-
-static void dealt(void *self, const kl_play_chunk *chunk) {
-    (void)self;
-    (void)chunk;
-}
-
-static void reported(void *self, const kl_play_segment *segment, double now_s) {
-    (void)self;
-    (void)segment;
-    (void)now_s;
+static uint64_t choose(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {
+    (void)reason;
+    const dealing *d = user;
+    const kl_host_group *groups = d->cluster->groups;
+    uint64_t left;
+    double part = present_round(d->rounds, view, &left);
+    double speed = groups[view->asks->number >= groups[0].count].host.speed;
+    uint64_t tasks = (uint64_t)fmax(1, round(part * speed / d->speed * d->rounds->tasks));
+    return tasks < left ? tasks : left;
 }
 
 /* uniform, with the given σ/μ up to 1/√3 */
@@ -66,34 +55,35 @@ static double task_s(void *self, uint64_t run, uint64_t index) {
     return TASK_S * (1 + cv * sqrt(12) * (random - 0.5));
 }
 
-static double played_s(const kl_cluster *cluster, const kl_rounds *rounds, double speed, double cv,
-                       double *work_s) {
-    enum { TIMES = 5 };
-    double sum_s = 0;
+/* Return the mean seconds of a run, and their mean work. */
+static double simulated_s(const kl_cluster *cluster, const kl_rounds *rounds, double speed, double cv,
+                          double *work_s) {
+    enum { RUNS = 2 };
+    dealing d = {.rounds = rounds, .cluster = cluster, .speed = speed};
+    kilter_policy policy = {.name = "rounds", .choose = choose, .user = &d};
+    kl_own_policies *own;
     kilter_error error;
-    kl_play *play = kl_play_new(cluster);
-    assert_non_null(play);
+    assert_int_equal(kl_own_policies_new((const kilter_policy *[]){&policy, NULL}, &own, &error), KILTER_OK);
+    kl_sim_farm farm = {
+        .cluster = cluster, .policy = kl_own_policies_find(own, "rounds"), .answer_s = ANSWER_S};
+    kl_sim_run run = {.tasks = (uint64_t)rounds->tasks,
+                      .task_s = task_s,
+                      .self = &cv,
+                      .task_bytes = TASK_BYTES,
+                      .result_bytes = RESULT_BYTES};
+    kl_sim *sim;
+    assert_int_equal(kl_sim_new(&farm, &sim, &error), KILTER_OK);
+    double sum_s = 0;
     *work_s = 0;
-    for (uint64_t run = 0; run < TIMES; run++) {
-        rounds_dealer d = {
-            .rounds = rounds, .cluster = cluster, .speed = speed, .left = (uint64_t)rounds->tasks};
-        kl_play_run r = {.run = run,
-                         .tasks = d.left,
-                         .task_s = task_s,
-                         .task_self = &cv,
-                         .task_bytes = TASK_BYTES,
-                         .result_bytes = RESULT_BYTES,
-                         .answer_s = ANSWER_S,
-                         .look_s = ANSWER_S,
-                         .lead_s = 4 * LATENCY_S};
-        kl_play_dealer dealer = {.self = &d, .deal = deal, .dealt = dealt, .reported = reported};
-        kl_play_outcome outcome;
-        if (kl_play_run_out(play, &r, &dealer, &outcome, &error) != KILTER_OK)
+    for (int i = 0; i < RUNS; i++) {
+        kl_sim_outcome outcome;
+        if (kl_sim_run_next(sim, &run, &outcome, &error) != KILTER_OK)
             fail_msg("%s", error.text);
-        sum_s += outcome.elapsed_s / TIMES;
-        *work_s += outcome.work_s / TIMES;
+        sum_s += outcome.elapsed_s / RUNS;
+        *work_s += outcome.work_s / RUNS;
     }
-    kl_play_free(play);
+    kl_sim_free(sim);
+    kl_own_policies_free(own);
     return sum_s;
 }
 
@@ -121,13 +111,13 @@ static double error_of(uint32_t workers, double slow, double cv, size_t equal_pa
         part[i] = 1.0 / (double)equal_parts;
     if (equal_parts == 0)
         rounds.count = kl_model_daf_parts(&m, tasks, cv, workers, part, PARTS_MAX);
-    double measured_s = played_s(&cluster, &rounds, speed, cv, &work_s);
+    double measured_s = simulated_s(&cluster, &rounds, speed, cv, &work_s);
     m.work_s = work_s;
     return kl_model_rounds_time_s(&m, workers, speed, &rounds) / measured_s - 1;
 }
 
 /* What docs/explanation/model.md states. */
-static void model_of_rounds_against_the_played_run(void **state) {
+static void model_of_rounds_against_the_simulated_run(void **state) {
     (void)state;
     static const uint32_t numbers[] = {1, 2, 8, 25, 50, 200};
     static const double spreads[] = {0, 0.1, 0.5};
@@ -150,7 +140,7 @@ static void model_of_rounds_against_the_played_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(model_of_rounds_against_the_played_run),
+        cmocka_unit_test(model_of_rounds_against_the_simulated_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
