@@ -15,7 +15,8 @@ enum { ITERATIONS = 40, FIRST = 5, MOST = 50 };
 
 static const double WORK_S = 2, MASTER_TASK_S = 20e-6, LATENCY_S = 50e-6;
 
-/* Speeds 1 to 7; 5 workers become 50 in the first third, half of which leave in the last. */
+/* Speeds are 1 to 7. In the first third of the runs, 5 workers become 50; in the last third, half of them
+ * leave. */
 static void come_and_go(stepped_farm *f, int iteration) {
     for (int k = 0; k < 4 && iteration > 3 && f->count < MOST; k++) {
         stepped_join(f, stepped_task);
@@ -36,7 +37,7 @@ static uint64_t ask(stepped_farm *f, double alone_s) {
     return plan.decision.count;
 }
 
-/* Return the time of all runs; tasks = 0: the farm chooses their number. */
+/* Return the seconds of all runs together. tasks = 0: the farm chooses the number of tasks. */
 static double program_s(const char *policy, uint64_t tasks) {
     stepped_farm f = {.room = MOST - FIRST, .whole_team = true};
     stepped_open(&f, policy, FIRST, LATENCY_S, stepped_task);

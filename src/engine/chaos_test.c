@@ -17,17 +17,18 @@ enum { MOST_TASKS = 400, FATAL = 2 };
 typedef struct chaos {
     stepped_farm farm;
     uint64_t seed, draws;
-    uint64_t tasks, run, salt;        /* tasks, number and salt of the current run */
-    uint64_t series;                  /* tasks of all runs together; 0: the runs are no series */
-    uint64_t fatal[FATAL];            /* tasks that kill their worker; UINT64_MAX: none */
-    uint32_t begun[MOST_TASKS];       /* number of executions of each task in this run */
-    uint8_t seen[MOST_TASKS];         /* counted results */
-    uint8_t suspected[MOST_TASKS];    /* 1: the task was a suspect in this run */
-    bool fails;                       /* each task fails up to twice and is tried again */
-    uint8_t failed[MOST_TASKS];       /* number of failures of each task in this run */
-    uint64_t failures, ended;         /* in all runs; ended: workers ended because a task took too much */
+    uint64_t tasks, run, salt;     /* number of tasks, number and salt of the current run */
+    uint64_t series;               /* number of tasks of all runs together; 0: the runs are no series */
+    uint64_t fatal[FATAL];         /* tasks that kill their worker; UINT64_MAX: none */
+    uint32_t begun[MOST_TASKS];    /* number of executions of each task in this run */
+    uint8_t seen[MOST_TASKS];      /* number of results that counted */
+    uint8_t suspected[MOST_TASKS]; /* 1: the task was a suspect in this run */
+    bool fails;                    /* true: each task fails up to twice and is tried again */
+    uint8_t failed[MOST_TASKS];    /* number of failures of each task in this run */
+    /* number of events in all runs; ended: workers ended because a task took too much */
+    uint64_t failures, ended;
     char why[FATAL][400];             /* errors of the failed fatal tasks */
-    uint64_t recalled, copied, again; /* in all runs; again: tasks begun more than once */
+    uint64_t recalled, copied, again; /* number of tasks in all runs; again: tasks begun more than once */
 } chaos;
 
 static uint64_t draw(chaos *c, uint64_t below) {
@@ -42,7 +43,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     stepped_actor *actor = state;
     chaos *c = actor->user;
     stepped_spend(state, 1e-4 * (1 + (double)(kl_mix64(task->index) % 100)));
-    if (task->run == c->run) /* otherwise the worker does not know yet that the run has ended */
+    if (task->run == c->run) /* otherwise the run has ended and this worker does not know it yet */
         c->begun[task->index]++;
     for (int i = 0; i < FATAL; i++)
         actor->killed |= task->index == c->fatal[i];
@@ -81,7 +82,7 @@ static void open_chaos(chaos *c, uint64_t seed, const char *policy, uint32_t wor
         c->farm.workers[i].user = c;
 }
 
-/* --- what happens --- */
+/* --- random events --- */
 
 static member *any_member(chaos *c) {
     kl_master *m = c->farm.master;
@@ -101,7 +102,7 @@ static void recall_some(chaos *c) {
     c->recalled++;
 }
 
-/* Return the last tasks that only this worker has. */
+/* Return the last tasks that are at this worker only. */
 static void copy_some(chaos *c) {
     member *one = any_member(c), *to = any_member(c);
     if (!one || !to || one == to || one->chunk_count == 0)
@@ -115,7 +116,7 @@ static void copy_some(chaos *c) {
     c->copied++;
 }
 
-/* The first worker stays. */
+/* The first worker never leaves. */
 static stepped_actor *any_other(chaos *c) {
     return &c->farm.workers[1 + draw(c, c->farm.count - 1)];
 }
@@ -128,7 +129,7 @@ static void kill_one(chaos *c) {
 static void send_one_home(chaos *c) {
     kl_control_drain drain = {.worker_count = 1, .workers = {1 + (uint32_t)draw(c, c->farm.count - 1)}};
     char answer[KL_CONTROL_ANSWER_BYTES];
-    kl_master_drain(c->farm.master, &drain, answer, NULL); /* it may be gone */
+    kl_master_drain(c->farm.master, &drain, answer, NULL); /* the worker may be gone */
 }
 
 /* End a worker as if its task took too long. */
@@ -155,7 +156,8 @@ static void count_span(uint8_t *places, kl_span span) {
         places[i]++;
 }
 
-/* Check that each unfinished task waits in one place, or has one worker and at most the allowed copies. */
+/* Check each unfinished task: it waits in one place, or it is at one worker and has at most the allowed
+ * copies. */
 static void check_places(const chaos *c) {
     const kl_master *m = c->farm.master;
     uint8_t waiting[MOST_TASKS] = {0}, at_workers[MOST_TASKS] = {0};
@@ -199,7 +201,7 @@ static void something_happens(chaos *c) {
 
 /* --- runs --- */
 
-/* As stepped_run(), with `meanwhile` (may be NULL) after each turn. */
+/* Do the same as stepped_run(), and call `meanwhile` (may be NULL) after each turn. */
 static void run(chaos *c, uint64_t tasks, kilter_order order, void (*meanwhile)(chaos *c),
                 kilter_error *error) {
     stepped_farm *f = &c->farm;
@@ -243,17 +245,17 @@ static void each_task_counts_once_whatever_happens(void **state) {
         chaos c;
         const kl_policy *policy = kl_policy_at(seed % kl_policy_count());
         open_chaos(&c, seed, kl_policy_name(policy), 2 + (uint32_t)(kl_mix64(seed) % 7));
-        c.farm.master->options.attempts = 1000; /* these tasks are not the cause */
+        c.farm.master->options.attempts = 1000; /* other tasks must not be blamed */
         c.farm.master->options.limits.retries = 1000;
         c.fails = seed % 3 == 0;
-        for (uint32_t i = 1; i < c.farm.count; i++) { /* some join late, and some are slow */
+        for (uint32_t i = 1; i < c.farm.count; i++) { /* some workers join late, and some are slow */
             c.farm.workers[i].now_s = 1e-3 * (double)draw(&c, 500);
             c.farm.workers[i].speed = pow(10, (double)draw(&c, 300) / 100 - 2);
         }
         while (kl_master_ready(c.farm.master) == 0)
             assert_int_equal(stepped_turn(&c.farm, NULL), KILTER_OK);
         kilter_error error = {KILTER_OK, ""};
-        c.series = seed / kl_policy_count() % 2; /* half of the seeds */
+        c.series = seed / kl_policy_count() % 2; /* with half of the seeds */
         uint64_t tasks = draw(&c, MOST_TASKS);
         for (int i = 0; i < 4; i++)
             run(&c, c.series ? tasks : draw(&c, MOST_TASKS),
@@ -268,7 +270,7 @@ static void each_task_counts_once_whatever_happens(void **state) {
         stepped_close(&c.farm);
     }
     uint64_t many = 10 * seeds / 3;
-    /* at least one such event has occurred */
+    /* each kind of event has occurred at least once */
     assert_true(recalled > many && copied > many && again > many && gone > seeds / 3);
     assert_true(failures > many && ended > seeds / 10);
 }
@@ -310,7 +312,8 @@ static void a_task_that_kills_fails_and_all_others_are_done(void **state) {
             snprintf(expected, sizeof expected, "%u worker%s lost with it, so it is not tried again",
                      attempts, attempts == 1 ? " was" : "s were");
             assert_non_null(strstr(c.why[i], expected));
-            uint32_t begun = c.begun[c.fatal[i]]; /* its first worker may have died of the other fatal task */
+            /* the task's first worker may have died of the other fatal task */
+            uint32_t begun = c.begun[c.fatal[i]];
             assert_true(begun >= attempts - 1 && begun <= attempts);
         }
         kilter_farm_summary sum;
@@ -323,8 +326,8 @@ static void a_task_that_kills_fails_and_all_others_are_done(void **state) {
 
 /* --- the first result wins --- */
 
-/* A worker is stuck in its first task, and another worker does a copy. Its other tasks are recalled, and the
- * run does not wait for it. */
+/* A worker is stuck in its first task, and another worker does a copy of that task. The stuck worker's other
+ * tasks are recalled, and the run does not wait for it. */
 static void what_another_has_done_is_not_waited_for(void **state) {
     (void)state;
     chaos c;
@@ -356,7 +359,8 @@ static void what_another_has_done_is_not_waited_for(void **state) {
     }
     kl_deliverer_free(deliverer);
     assert_true(asked_back);
-    assert_true(f->master_actor.now_s - began_s < 10 * 20 * 0.0101); /* the stuck one needs far more */
+    /* the stuck task would take far longer */
+    assert_true(f->master_actor.now_s - began_s < 10 * 20 * 0.0101);
     for (int i = 0; i < 60; i++)
         assert_int_equal(seen[i], 1);
     c.run++;

@@ -50,7 +50,7 @@ static kilter_status wait_for_word(member *one) {
     return KILTER_OK;
 }
 
-/* Deal to a worker that asks. It stays hungry if there is nothing for it now. */
+/* Deal to a worker that asks. If there is nothing for the worker now, it stays hungry. */
 kilter_status kl_master_deal(kl_master *m, member *one, kilter_error *error) {
     const kl_request request = request_of(one);
     kl_chunk chunk;

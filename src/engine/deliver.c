@@ -25,8 +25,8 @@ static const char SPOILT[] = "its worker changed the message with its result aft
 
 struct kl_deliverer {
     kilter_run run;
-    uint64_t next;      /* BY_INDEX: the task whose result is due */
-    kl_delivery **heap; /* deliveries that wait for earlier tasks, smallest lo first */
+    uint64_t next;      /* the task whose result is due next, in order BY_INDEX */
+    kl_delivery **heap; /* deliveries that wait for results of earlier tasks, smallest lo first */
     size_t heap_count;
     uint64_t heap_room;
     kl_buffer scratch;
@@ -66,7 +66,7 @@ uint64_t kl_deliverer_failed(const kl_deliverer *d, char *first, size_t size) {
 static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, kilter_bytes bytes) {
     char why[KILTER_ERROR_TEXT_BYTES];
     kilter_outcome outcome = {.index = index, .worker = worker, .result = bytes};
-    /* A worker or a record may use another size of results than the run. */
+    /* A worker or a record may hold results of another size than the run's results. */
     if (failed || (d->run.results && bytes.size != d->run.result_bytes)) {
         if (failed)
             snprintf(why, sizeof why, "%.*s", (int)(bytes.size < sizeof why ? bytes.size : sizeof why - 1),
@@ -96,7 +96,7 @@ static void give_all(kl_deliverer *d, kl_delivery *delivery) {
     for (uint64_t i = 0; i < delivery->count; i++) {
         bool failed;
         kilter_bytes bytes;
-        if (!kl_wire_next_result(&reader, &failed, &bytes)) { /* it was well-formed on arrival */
+        if (!kl_wire_next_result(&reader, &failed, &bytes)) { /* the message was well-formed on arrival */
             failed = true;
             bytes = (kilter_bytes){SPOILT, strlen(SPOILT)};
         }

@@ -1,15 +1,15 @@
-/* Send workers home, by hand or because they are not needed: they finish their task, return the others and
- * leave, and are not replaced. */
+/* Send workers home, by hand or because they are not needed. Such a worker finishes its task, returns its
+ * other tasks and leaves; it is not replaced. */
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/master_private.h"
 
 typedef struct tally {
-    uint32_t named;   /* present workers that are named */
-    uint32_t leaving; /* named workers that are leaving already */
+    uint32_t named;   /* number of present workers that were named */
+    uint32_t leaving; /* number of named workers that are leaving already */
     uint32_t first;   /* number of the first named worker */
-    uint32_t stay;    /* ready workers that are not named */
+    uint32_t stay;    /* number of ready workers that were not named */
 } tally;
 
 static bool is_there(const member *one) {
@@ -66,7 +66,7 @@ static kilter_status check(const kl_master *m, const kl_control_drain *drain, co
 void kl_master_send_home(kl_master *m, member *one, const char *why) {
     kl_buffer home = {0};
     kl_wire_put_plain(&home, KL_RELEASE);
-    kl_send(m->transport, one->peer, &home, NULL); /* the transport reports a worker that is gone */
+    kl_send(m->transport, one->peer, &home, NULL); /* the transport will report that this worker is gone */
     kl_buffer_free(&home);
     kl_master_note_leaving(m, one, why);
 }

@@ -21,7 +21,7 @@ typedef struct scene {
     stepped_farm farm;
     uint8_t seen[TASKS];
     uint64_t count;
-    uint64_t drain_at; /* results after which workers are drained */
+    uint64_t drain_at; /* number of results after which workers are drained */
     kl_control_drain drain;
     kilter_status status; /* result of the drain */
     char answer[KL_CONTROL_ANSWER_BYTES];
@@ -78,7 +78,7 @@ static void wait_until_gone(scene *s, uint32_t stay) {
     assert_int_equal(kl_master_ready(s->farm.master), stay);
 }
 
-/* The workers left as told, and no task is a suspect. */
+/* The right workers have left, and no task is a suspect. */
 static void check_none_was_lost(const scene *s) {
     assert_int_equal(kl_master_refused(s->farm.master), 0);
     assert_non_null(strstr(kl_master_last_loss(s->farm.master), "was drained: sent home by hand"));
@@ -124,7 +124,7 @@ static void between_runs_they_go_as_well(void **state) {
     stepped_close(&s.farm);
 }
 
-/* Its READY or ECHO that comes after that is too late, but no violation. */
+/* A READY or ECHO that a worker sends after that is too late, but no violation. */
 static void at_any_moment_of_joining_they_may_be_sent_home(void **state) {
     (void)state;
     uint32_t sent = 0;
@@ -146,7 +146,7 @@ static void at_any_moment_of_joining_they_may_be_sent_home(void **state) {
         check_all_done_once(&s);
         stepped_close(&s.farm);
     }
-    assert_true(sent > 100); /* else the joining was over before */
+    assert_true(sent > 100); /* otherwise the worker had joined before */
 }
 
 static void who_leaves_already_is_not_sent_twice(void **state) {
@@ -203,7 +203,7 @@ static void what_cannot_be_is_refused_as_a_whole(void **state) {
     stepped_close(&s.farm);
 }
 
-/* The run reports what it could not finish, and so does the next run. */
+/* The run reports the tasks that it could not finish, and so does the next run. */
 static void without_any_worker_a_run_fails(void **state) {
     (void)state;
     scene s;

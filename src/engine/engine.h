@@ -24,7 +24,7 @@ typedef struct kl_worker_options {
     kilter_shared_fn shared;
     kilter_stop_fn stop;
     void *user;
-    void *state;                   /* passed to the other functions if there is no start function */
+    void *state;                   /* the state that the other functions get if there is no start function */
     const char *program, *binding; /* for the master's record; not NULL */
     const char *program_version;   /* must be the same as the master's; NULL: "" */
     kl_clock clock;
@@ -36,8 +36,8 @@ typedef struct kl_worker_options {
     void (*introduce)(void *driver, kl_hello *hello);
     /* Return the CPU time of the worker's process or thread. NULL: the worker does not report CPU time. */
     double (*cpu_s)(void *driver);
-    /* Get how long the worker's thread ran, and how long it was ready while others had its core. false:
-     * unknown. Required with cpu_s. */
+    /* Get how long the worker's thread ran, and how long it was ready while other threads had its core.
+     * Return false if this is unknown. Required if there is a cpu_s function. */
     bool (*core)(void *driver, double *run_s, double *delay_s);
     /* Return the memory of the worker's process [bytes]. NULL: memory is not limited. */
     uint64_t (*memory)(void *driver);
@@ -67,23 +67,24 @@ kilter_status kl_worker_turn(kl_worker *worker, double timeout_s, kilter_error *
 bool kl_worker_has_work(const kl_worker *worker);
 
 /* The steps of a turn, for a driver that decides how long tasks take. */
-/* Between two tasks: receive messages, then send results or leave if it is time. */
+/* Receive messages between two tasks, then send results or leave if it is time. */
 kilter_status kl_worker_between(kl_worker *worker, kilter_error *error);
-/* Take the first item of the queue: shared data, or a task, which is then at hand. Request more tasks if it
+/* Take the first item of the queue: shared data, or a task. A task is then at hand. Request more tasks if it
  * is time. */
 kilter_status kl_worker_begin_next(kl_worker *worker, kilter_error *error);
 /* Return the task at hand, or NULL. */
 const kilter_task *kl_worker_at_hand(const kl_worker *worker);
 /* Call the work function for the task at hand and return its result. */
 int kl_worker_call(kl_worker *worker);
-/* End the task at hand now; code: what the work function returned. */
+/* End the task at hand now; code: the return value of the work function. */
 kilter_status kl_worker_end_task(kl_worker *worker, int code, kilter_error *error);
 
 /* Ask the worker to leave: it returns the tasks that it has not begun, finishes its task and goes. `why` must
  * stay valid. Any thread may call this. */
 void kl_worker_leave(kl_worker *worker, const char *why);
 
-/* After KILTER_ERR_PEER: is the master gone? Then the worker may wait for another master. */
+/* After KILTER_ERR_PEER: return whether the master is gone. If it is, the worker may wait for another master.
+ */
 bool kl_worker_is_orphan(const kl_worker *worker);
 /* Return why a new worker is to replace this one, or NULL. */
 const char *kl_worker_renewal(const kl_worker *worker);
@@ -95,10 +96,10 @@ void kl_worker_let_attend(kl_worker *worker, const kl_attendance *attendance); /
 /* During a long task: receive and answer messages, send results that are ready, request tasks, send
  * heartbeats. The first call in a task only notes that it runs. The next turn returns errors. */
 void kl_worker_attend(kl_worker *worker);
-/* Return when the ready results should be sent although a task runs. HUGE_VAL: there are none, or no task
- * runs. */
+/* Return the time at which ready results should be sent although a task runs. HUGE_VAL: no results are ready,
+ * or no task runs. */
 double kl_worker_results_due_s(const kl_worker *worker);
-/* Fill in the heartbeat's task and the share of its core that tasks usually get. */
+/* Fill in the heartbeat's task, and the share of the worker's core that tasks usually get. */
 void kl_worker_name_task(const kl_worker *worker, kl_heartbeat *heartbeat);
 
 /* --- master --- */
@@ -128,11 +129,13 @@ static const double KL_TIMEOUT_LEAST_S = 0.5; /* heartbeats come every KL_HEARTB
 
 /* Limits of a task and of a worker; 0: none. */
 typedef struct kl_limits {
-    double task_s;          /* seconds a task may take */
-    double task_times;      /* the same limit, as a multiple of the usual time for the task's weight */
-    uint32_t retries;       /* how often a failed task is tried again */
-    uint64_t worker_tasks;  /* tasks after which a worker is replaced */
-    uint64_t worker_memory; /* bytes a worker's process may take in addition to those it had when it joined */
+    double task_s; /* seconds a task may take */
+    /* the limit on a task's time, as a multiple of the usual time for the task's weight */
+    double task_times;
+    uint32_t retries;      /* number of times that a failed task is tried again */
+    uint64_t worker_tasks; /* number of tasks after which a worker is replaced */
+    /* bytes that a worker's process may take in addition to the bytes it had when it joined */
+    uint64_t worker_memory;
 } kl_limits;
 
 typedef struct kl_master_options {
@@ -141,27 +144,29 @@ typedef struct kl_master_options {
     const char *program;         /* workers of another program are sent away */
     const char *program_version; /* workers of another version are sent away; NULL: "" */
     char host[128];              /* the master's host, as in kl_hello.host; "": unknown */
-    uint32_t attempts;           /* a task fails after this many of its workers were lost; > 0 */
-    bool may_join;               /* workers may join later: a farm without workers waits for them */
-    bool chooses;                /* the farm chooses the number of active workers between runs */
-    uint32_t seats;              /* active workers in the first run; 0: all that are present */
-    bool release;                /* workers that are not needed leave the farm */
-    double greeting_s;           /* seconds after which a member without greeting is sent away; 0: never */
+    uint32_t attempts;           /* number of lost workers after which a task fails; > 0 */
+    bool may_join;               /* true: workers may join later, so a farm without workers waits for them */
+    bool chooses;                /* true: the farm chooses the number of active workers between runs */
+    uint32_t seats;              /* number of active workers in the first run; 0: all that are present */
+    bool release;                /* true: workers that are not needed leave the farm */
+    /* seconds after which a member that has sent no greeting is sent away; 0: never */
+    double greeting_s;
     /* Warn the user with one sentence, in two parts. NULL: no warnings. */
     void (*warn)(void *self, const char *text, const char *more);
-    /* The worker in process `pid` is lost. missed: it was ready and not about to leave. May fill in how it
-     * ended ("was killed by …"). NULL: unknown. */
+    /* Tell the driver that the worker in process `pid` is lost. missed: the worker was ready and not about to
+     * leave. The function may fill in how the worker ended ("was killed by …"). NULL: how it ended is
+     * unknown. */
     void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size);
     /* Replace the worker in process `pid`, which ends now (at_once) or later. NULL: workers are replaced
      * without the master's help. */
     void (*renew)(void *self, uint64_t pid, bool at_once);
-    /* Get the CPU time that the farm and the program's callbacks have used in the master's process. false:
-     * unknown. NULL: always unknown. */
+    /* Get the CPU time that the farm and the program's callbacks have used in the master's process. Return
+     * false if it is unknown. NULL: it is always unknown. */
     bool (*used)(void *self, double *farm_s, double *callbacks_s);
-    /* Get the last heartbeat of the worker at `peer` and its time of arrival. false: there is none. NULL:
-     * heartbeats are messages. */
+    /* Get the last heartbeat of the worker at `peer` and the heartbeat's time of arrival. Return false if
+     * there is none. NULL: heartbeats are messages. */
     bool (*heartbeat)(void *self, kl_peer peer, kl_heartbeat *heartbeat, double *at_s);
-    uint32_t cores; /* cores that the master and its local workers may use; 0: unknown */
+    uint32_t cores; /* number of cores that the master and its local workers may use; 0: unknown */
     void *self;
     kl_limits limits;
 } kl_master_options;
@@ -175,62 +180,69 @@ void kl_master_record(kl_master *master,
 /* Wait up to timeout_s (< 0: for ever) for an event, handle it and deal work. Errors are fatal. */
 kilter_status kl_master_turn(kl_master *master, double timeout_s, kilter_error *error);
 
-/* End the current run early: KILTER_ERR_CANCELLED. KILTER_OK: there is no run. */
+/* End the current run early, with KILTER_ERR_CANCELLED. Return KILTER_OK if there is no run. */
 kilter_status kl_master_cancel(kl_master *master, kilter_error *error);
-double kl_master_due_s(
-    const kl_master *master); /* time of the next turn that is due without an event; HUGE_VAL: none */
+/* Return the time at which a turn is due even if no event comes; HUGE_VAL: there is no such time. */
+double kl_master_due_s(const kl_master *master);
 
-uint32_t kl_master_ready(const kl_master *master);   /* workers that are working or resting */
-uint32_t kl_master_refused(const kl_master *master); /* workers that could not work, or left unasked */
-bool kl_master_knows(const kl_master *master, uint64_t pid); /* is the worker of this process ready? */
+/* Return the number of workers that are working or resting. */
+uint32_t kl_master_ready(const kl_master *master);
+/* Return the number of workers that could not work, or left without being asked. */
+uint32_t kl_master_refused(const kl_master *master);
+/* Return whether the worker of this process is ready. */
+bool kl_master_knows(const kl_master *master, uint64_t pid);
 bool kl_master_sees(const kl_master *master,
-                    uint64_t pid); /* has the worker of this process sent its greeting? */
-/* Set the number of workers being started: a farm that has lost all others waits for them. */
+                    uint64_t pid); /* Return whether the worker of this process has sent its greeting. */
+/* Set the number of workers that are being started. A farm that has lost all other workers waits for them. */
 void kl_master_expect(kl_master *master, uint32_t coming);
-uint64_t kl_master_finished(const kl_master *master);     /* tasks finished in all runs */
-const char *kl_master_last_loss(const kl_master *master); /* the last loss of a worker in words, or "" */
+/* Return the number of tasks finished in all runs. */
+uint64_t kl_master_finished(const kl_master *master);
+/* Return a sentence on the last loss of a worker, or "". */
+const char *kl_master_last_loss(const kl_master *master);
 
 /* Set how long the program has computed since the last run [l_m], before kl_master_begin(). */
 void kl_master_spent(kl_master *master, double seconds);
 /* Set the tasks of the next run that are done already and not dealt. Call this before kl_master_begin(). */
 void kl_master_done_before(kl_master *master, kl_spans done);
-/* Set how many results were taken from the master but are not safe yet: kl_master_state() and
- * kl_master_progress() leave them out. too_many: deal nothing meanwhile. */
+/* Set the number of results that were taken from the master but are not safe yet: kl_master_state() and
+ * kl_master_progress() do not count them. too_many: deal nothing until the next call. */
 void kl_master_unsafe(kl_master *master, uint64_t results, bool too_many);
 kilter_status kl_master_begin(kl_master *master, const kilter_run *run, kilter_error *error);
-/* For a run with run->grows: kl_master_grow() adds tasks, of which `done` are done already; after
- * kl_master_grown() no more tasks come, and the run ends when all are done. Both do nothing after a run has
- * ended early. */
+/* For a run with run->grows: kl_master_grow() adds tasks, `done` of which are done already. After
+ * kl_master_grown() no more tasks come, and the run ends when all are done. Both functions do nothing after a
+ * run has ended early. */
 kilter_status kl_master_grow(kl_master *master, uint64_t count, const kilter_bytes *inputs,
                              const double *weights, kl_spans done, kilter_error *error);
 void kl_master_grown(kl_master *master);
 bool kl_master_running(const kl_master *master);
-kl_delivery_list kl_master_take(kl_master *master); /* results that arrived since the last call */
+/* Return the number of results that arrived since the last call. */
+kl_delivery_list kl_master_take(kl_master *master);
 /* Get the last run's summary. `decision` belongs to the master and lasts until the next run. */
 void kl_master_summary(const kl_master *master, kilter_farm_summary *summary);
-/* Between two runs: get the grounds for choosing the next run's number of tasks. spent_s: the program's own
- * time since the last run. The caller frees look->lanes. KILTER_ERR_MEMORY. */
+/* Get, between two runs, the measurements from which the next run's number of tasks is chosen. spent_s: the
+ * program's own time since the last run. The caller frees look->lanes. KILTER_ERR_MEMORY. */
 kilter_status kl_master_grain(kl_master *master, double spent_s, double work, kl_grain_look *look);
 /* Note the plan that the program was given. Call this before kl_master_begin(). */
 void kl_master_note_grain(kl_master *master, const kl_grain_plan *plan);
 /* The program's expectation of the coming runs, for the record. */
 typedef struct kl_expectation {
     uint64_t runs; /* 0: nothing */
-    double end_s;  /* expected end of the last of these runs, by the master's clock */
+    double end_s;  /* time at which the last of these runs should end, by the master's clock */
     char reason[KL_REASON_BYTES];
 } kl_expectation;
 /* Call this before the first of these runs. */
 void kl_master_note_expectation(kl_master *master, const kl_expectation *expectation);
-/* The longest-running of the tasks that take far longer than earlier tasks of their weight. */
+/* Of the tasks that take far longer than earlier tasks of their weight, the one that has run longest. */
 typedef struct kl_late {
     uint64_t task;
     uint32_t worker;
-    double elapsed_s, usual_s; /* elapsed_s 0: there is no such task */
+    /* seconds of the task so far, and usual seconds of its weight; elapsed_s 0: there is no such task */
+    double elapsed_s, usual_s;
 } kl_late;
 kl_late kl_master_late(const kl_master *master);
 /* Print the run's progress: "42 % · 420/1,000 tasks · 2 workers · 12 to 14 s left". */
 void kl_master_progress(kl_master *master, char *text, size_t size);
-void kl_master_advise(kl_master *master); /* record what the last run teaches for another farm */
+void kl_master_advise(kl_master *master); /* Record measurements of the last run that help another farm. */
 void kl_master_end(kl_master *master);    /* tell every worker that the farm is closed */
 
 /* --- tuning from outside --- */
@@ -239,10 +251,10 @@ enum { KL_TUNE_POLICY = 1, KL_TUNE_FACTOR = 2, KL_TUNE_WORKERS = 4 };
 
 /* Tuning points to be set. */
 typedef struct kl_tuning {
-    unsigned set; /* KL_TUNE_* bits of the points to set; the others stay as they are */
+    unsigned set; /* bits KL_TUNE_* of the points to set; the other points stay as they are */
     const kl_policy *policy;
     double factor;    /* partition factor in (0, 1]; 0: the policy's own */
-    uint32_t workers; /* active workers in a run, at most those present; 0: the farm chooses */
+    uint32_t workers; /* number of active workers in a run, at most the number present; 0: the farm chooses */
 } kl_tuning;
 
 /* Set tuning points. The factor takes effect with the next batch, the policy and the number of workers with
@@ -277,25 +289,27 @@ typedef struct kl_farm_state {
 
     kl_linear message;     /* m_o [s] and λ [s/byte] now */
     double answer_s;       /* the master's time to answer one request for work */
-    kl_iteration last;     /* the last run that ended, without speeds; workers = 0: none has */
-    double time_s, index;  /* model: T_t and P_i with the last run's workers */
-    double efficiency;     /* model: E with the same workers */
-    double quality_bound;  /* a run with a higher `last.quality` is not balanced */
-    uint32_t capability;   /* most workers the master can feed; UINT32_MAX: no limit */
+    kl_iteration last;     /* the last run that ended, without speeds; workers = 0: no run has ended */
+    double time_s, index;  /* T_t and P_i of the model, with the number of workers of the last run */
+    double efficiency;     /* E of the model, with that number of workers */
+    double quality_bound;  /* value of `last.quality` above which a run is not balanced */
+    uint32_t capability;   /* greatest number of workers that the master can feed; UINT32_MAX: no limit */
     uint32_t best_workers; /* number of workers with the smallest P_i; 0: unknown */
     double best_time_s, best_index;
 
     const kl_policy *policy;
-    double factor;                  /* 0: the policy has none */
-    uint32_t present, resting;      /* workers */
-    uint32_t leaving;               /* workers that are leaving; not counted in the two above */
-    uint32_t workers;               /* active workers, set by hand; 0: the farm chooses, or all are active */
-    bool chooses;                   /* the farm chooses the number of active workers */
+    double factor;             /* 0: the policy has none */
+    uint32_t present, resting; /* workers */
+    /* number of workers that are leaving; the two numbers above do not include them */
+    uint32_t leaving;
+    /* number of active workers that was set by hand; 0: the farm chooses, or all are active */
+    uint32_t workers;
+    bool chooses;                   /* true: the farm chooses the number of active workers */
     kl_tuning pending;              /* takes effect when the next run begins */
-    char decision[KL_REASON_BYTES]; /* the last decision on workers, policy or factor; "" */
+    char decision[KL_REASON_BYTES]; /* the last decision on workers, policy or factor; "": there was none */
     kl_late late;
 
-    uint32_t listed; /* entries in `worker`: the first KL_STATE_WORKERS that are present */
+    uint32_t listed; /* number of entries in `worker`: the first KL_STATE_WORKERS workers that are present */
     kl_worker_state worker[KL_STATE_WORKERS];
 } kl_farm_state;
 
@@ -307,7 +321,7 @@ void kl_master_state(const kl_master *master, kl_farm_state *state);
 kilter_status kl_master_drain(kl_master *master, const kl_control_drain *drain,
                               char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error);
 
-/* Convert the state to what `kilter tune` shows; program and transport stay empty. */
+/* Convert the state to the values that `kilter tune` shows; program and transport stay empty. */
 void kl_tuning_show(const kl_farm_state *state, kl_control_state *shown);
 /* Convert the setting to tuning points for a farm in this state, and say in `answer` when they take effect.
  * KILTER_ERR_USAGE, _RANGE: the setting is not possible; nothing is written. */
@@ -325,12 +339,12 @@ kilter_status kl_deliverer_new(const kilter_run *run, kl_deliverer **deliverer, 
 void kl_deliverer_free(kl_deliverer *deliverer);
 /* Deliver the list's results and take over the list. KILTER_ERR_MEMORY. */
 kilter_status kl_deliver(kl_deliverer *deliverer, kl_delivery_list list, kilter_error *error);
-uint64_t kl_deliverer_given(const kl_deliverer *deliverer); /* results delivered so far */
-uint64_t
-kl_deliverer_failed(const kl_deliverer *deliverer, char *first,
-                    size_t size); /* Return the number of failed tasks; `first` gets the first one's error. */
+/* Return the number of results delivered so far. */
+uint64_t kl_deliverer_given(const kl_deliverer *deliverer);
+/* Return the number of failed tasks; `first` gets the error of the first of them. */
+uint64_t kl_deliverer_failed(const kl_deliverer *deliverer, char *first, size_t size);
 
-/* Write one sentence on what was decided and gained. */
+/* Write one sentence on how the run was dealt and how well it was balanced. */
 void kl_summary_sentence(const kl_balance *balance, const char *policy, const kilter_farm_summary *summary,
                          const kl_interval *equal, char *text, size_t size);
 

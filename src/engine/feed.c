@@ -1,9 +1,9 @@
-/* Decide which hungry workers are dealt work now, and when to look again at those that are held back. */
+/* Decide which hungry workers are dealt work now, and when to look again at workers that are held back. */
 #include <math.h>
 
 #include "engine/master_private.h"
 
-/* Nothing else is left: deal suspect tasks, one to each worker without other tasks. */
+/* Deal suspect tasks, when nothing else is left: one to each worker without other tasks. */
 static kilter_status feed_suspects(kl_master *m, kilter_error *error) {
     kilter_status status = KILTER_OK;
     for (size_t i = 0; i < m->members.count && status == KILTER_OK && m->suspects.count > 0; i++) {
@@ -45,7 +45,7 @@ static kilter_status feed_all(kl_master *m, kilter_error *error) {
     return status;
 }
 
-/* Act on an empty bag. asked: a worker has just asked for work. */
+/* Act when the bag is empty. asked: a worker has just asked for work. */
 static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_error *error) {
     kilter_status status = m->suspects.count > 0 ? feed_suspects(m, error) : KILTER_OK;
     bool first = m->feeding.empty_s == 0;
@@ -59,7 +59,7 @@ static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_
     return status;
 }
 
-/* Deal to `asking` (NULL: no worker has just asked), and now and then to those held back. */
+/* Deal to `asking` (NULL: no worker has just asked), and now and then to workers that are held back. */
 static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again, kilter_error *error) {
     bool any_queued = m->run.done + m->suspects.tasks + m->balance.bag.left < m->run.summary.tasks;
     m->feeding.empty_s = 0;
@@ -77,8 +77,8 @@ static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again
 kilter_status kl_master_feed(kl_master *m, member *asking, kilter_error *error) {
     bool look_again = m->feeding.look_again_s > 0 && kl_now_s(&m->options.clock) >= m->feeding.look_again_s;
     kilter_status status = m->balance.bag.left > 0 ? feed_from_bag(m, asking, look_again, error) : KILTER_OK;
-    /* at once if this emptied the bag: there may be no other event if the workers with the rest are stopped
-     */
+    /* look at once if this emptied the bag: if the workers with the last tasks are stopped, no other event
+     * may come */
     return status == KILTER_OK && m->balance.bag.left == 0
                ? end_game(m, asking && asking->hungry && !asking->resting, look_again, error)
                : status;

@@ -16,12 +16,12 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
-/* --- the peer: worker 0's endpoint without its worker --- */
+/* --- the peer: an endpoint that the test uses instead of worker 0 --- */
 
 typedef struct scene {
     stepped_farm farm;
     kl_peer master;
-    kl_chunk_head chunks[2]; /* chunks that the peer was dealt */
+    kl_chunk_head chunks[2]; /* chunks that were dealt to the peer */
     uint32_t chunk_count;
 } scene;
 
@@ -32,7 +32,7 @@ static stepped_actor *peer_of(scene *s) {
 static void say(scene *s, const kl_buffer *message) {
     stepped_actor *peer = peer_of(s);
     peer->now_s = fmax(peer->now_s, s->farm.master_actor.now_s);
-    kl_send(peer->transport, s->master, message, NULL); /* it may have been dropped */
+    kl_send(peer->transport, s->master, message, NULL); /* the peer may have been dropped */
 }
 
 static void say_and_forget(scene *s, kl_buffer *message) {
@@ -115,7 +115,7 @@ static void answer_probes(scene *s) {
 
 typedef enum step { GREETING, STARTING, PROBING, WORKING, STEPS } step;
 
-/* Follow the protocol up to `until`; a run of TASKS begins on the way. */
+/* Follow the protocol up to step `until`. A run of TASKS begins on the way. */
 static void play(scene *s, step until, const kilter_run *run) {
     *s = (scene){0};
     stepped_open(&s->farm, "ss", 2, 50e-6, work);
@@ -142,7 +142,7 @@ static void play(scene *s, step until, const kilter_run *run) {
     ask_for_chunk(s);
 }
 
-/* --- the others --- */
+/* --- the other workers --- */
 
 static void count(const kilter_outcome *outcome, void *user) {
     assert_int_equal(outcome->status, KILTER_OK);
@@ -178,7 +178,7 @@ static void misbehave(step until, void (*how)(scene *s, uint32_t variant), uint3
     kl_deliverer_free(deliverer);
 }
 
-/* --- what it does --- */
+/* --- violations --- */
 
 enum { TYPES = KL_RENEW + 2 };
 
@@ -233,33 +233,33 @@ static void report_wrongly(scene *s, uint32_t variant) {
     assert_true(a->count == 1 && b->count == 1);
     kl_wire_begin_results(&out);
     switch (variant) {
-    case 0: /* the first chunk twice, with the second between */
+    case 0: /* the results of the first chunk twice, with the second chunk's between them */
         put_segment(&out, a, a->lo, 1, true);
         put_segment(&out, b, b->lo, 1, true);
         put_segment(&out, a, a->lo, 1, true);
         segments = 3;
         break;
-    case 1: /* the first chunk twice in a row */
+    case 1: /* the results of the first chunk twice in a row */
         put_segment(&out, a, a->lo, 1, true);
         put_segment(&out, a, a->lo, 1, true);
         segments = 2;
         break;
-    case 2: /* a chunk that the peer never had */
+    case 2: /* results of a chunk that the peer never had */
         put_segment(&out, &strange, strange.lo, 1, true);
         break;
-    case 3: /* tasks of another worker */
+    case 3: /* results of another worker's tasks */
         put_segment(&out, a, b->lo + 1, 1, true);
         break;
-    case 4: /* too many tasks */
+    case 4: /* results of too many tasks */
         put_segment(&out, a, a->lo, 2, true);
         break;
-    case 5: /* the chunk's end without `last` */
+    case 5: /* results up to the chunk's end, without `last` */
         put_segment(&out, a, a->lo, 1, false);
         break;
-    case 6: /* tasks in the wrong order */
+    case 6: /* results of tasks in the wrong order */
         put_segment(&out, b, b->lo, 1, true);
         break;
-    default: /* up to the largest number */
+    default: /* results of tasks up to the largest number */
         put_segment(&out, a, UINT64_MAX - 1, 1, true);
         break;
     }
@@ -304,23 +304,23 @@ static void return_wrongly(scene *s, uint32_t variant) {
     const kl_chunk_head *a = &s->chunks[0], *b = &s->chunks[1];
     assert_true(a->count == 1 && b->count == 1);
     switch (variant) {
-    case 0: /* of a chunk that does not exist */
+    case 0: /* tasks of a chunk that does not exist */
         say_part(s, 1000, a->lo, a->lo + 1);
         break;
-    case 1: /* of the other worker's chunk */
+    case 1: /* tasks of the other worker's chunk */
         assert_true(b->chunk == a->chunk + 2);
         say_part(s, a->chunk + 1, a->lo + 1, a->lo + 2);
         break;
-    case 2: /* after the chunk's end */
+    case 2: /* tasks after the chunk's end */
         say_part(s, a->chunk, a->lo, a->lo + 2);
         break;
     case 3: /* no task, after the chunk's end */
         say_part(s, a->chunk, UINT64_MAX, UINT64_MAX);
         break;
-    case 4: /* not up to the chunk's end */
+    case 4: /* tasks that do not reach to the chunk's end */
         say_part(s, a->chunk, a->lo, a->lo);
         break;
-    case 5: /* from before the chunk's first task */
+    case 5: /* tasks from before the chunk's first one */
         say_part(s, b->chunk, 0, b->lo + 1);
         break;
     case 6: /* lo and hi exchanged */
@@ -330,7 +330,7 @@ static void return_wrongly(scene *s, uint32_t variant) {
         say_part(s, a->chunk, a->lo, a->lo + 1);
         say_part(s, a->chunk, a->lo, a->lo + 1);
         break;
-    case 8: /* and send its result, too */
+    case 8: /* return a task and send its result, too */
         say_part(s, a->chunk, a->lo, a->lo + 1);
         report_one(s, a);
         break;
@@ -384,11 +384,11 @@ static void be_odd_and_leave(scene *s, uint32_t variant) {
         say_part(s, a->chunk, a->lo + 1, a->lo + 1);
         say_part(s, a->chunk, a->lo + 1, a->lo + 1);
         break;
-    case 3: /* all tasks, in reverse order */
+    case 3: /* return all tasks, in reverse order */
         say_part(s, s->chunks[1].chunk, s->chunks[1].lo, s->chunks[1].lo + 1);
         say_part(s, a->chunk, a->lo, a->lo + 1);
         break;
-    case 4: /* the peer is gone when the rest comes */
+    case 4: /* the peer is gone when the other messages come */
         say_leave(s);
         report_one(s, a);
         break;

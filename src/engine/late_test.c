@@ -15,9 +15,9 @@ enum { TASKS_MOST = 2000 };
 /* How the workers behave; global, as the farm runs in one thread. */
 typedef struct scenario {
     double task_s;
-    uint64_t long_task; /* task that takes long_times as long; UINT64_MAX: none */
+    uint64_t long_task; /* the task that takes long_times as long; UINT64_MAX: there is none */
     double long_times;
-    uint64_t seed; /* 0: the first `slow` workers drop to `factor` at drop_s; otherwise random speeds */
+    uint64_t seed; /* 0: the first `slow` workers drop to `factor` at drop_s; otherwise speeds are random */
     uint32_t slow;
     double drop_s, factor;
     const stepped_farm *farm;
@@ -58,7 +58,7 @@ static void count_outcome(const kilter_outcome *outcome, void *user) {
     t->count++;
 }
 
-/* Check that every task counts once and has no more copies than allowed; return the run's time. */
+/* Check that every task counts once and has no more copies than allowed. Return the run's seconds. */
 static double run_s(stepped_farm *f, uint64_t tasks, bool deaths) {
     tally t = {.tasks = tasks};
     now.run = f->master->run.number;
@@ -95,7 +95,8 @@ static void open_farm(stepped_farm *f, uint32_t workers) {
     stepped_gather(f);
 }
 
-/* Whenever two of eight drop to a tenth, the run takes little more than all could do together. */
+/* Two of eight workers drop to a tenth at any time; the run takes little longer than if all workers shared
+ * the rest perfectly. */
 static void a_drop_costs_little_whenever_it_comes(void **state) {
     (void)state;
     enum { WORKERS = 8, TASKS = 1600 };
@@ -108,7 +109,7 @@ static void a_drop_costs_little_whenever_it_comes(void **state) {
         now.drop_s = f.master_actor.now_s + drop_s;
         double elapsed_s = run_s(&f, TASKS, false);
         double bound_s = drop_s + (TASKS * 1e-3 - WORKERS * drop_s) / (WORKERS - 2 + 2 * 0.1);
-        if (elapsed_s > bound_s + 20e-3) /* two tasks of a slow worker */
+        if (elapsed_s > bound_s + 20e-3) /* seconds of two tasks of a slow worker */
             fail_msg("after %.0f %%: %.1f ms, bound %.1f ms", 100 * part, elapsed_s * 1e3, bound_s * 1e3);
         now.drop_s = HUGE_VAL; /* workers that are late in the last run take part in the next */
         run_s(&f, 100, false);
@@ -116,8 +117,8 @@ static void a_drop_costs_little_whenever_it_comes(void **state) {
     }
 }
 
-/* The slow workers have whole chunks when they almost stop: tasks that are not begun must soon go to other
- * workers. */
+/* The slow workers have whole chunks when they almost stop. The tasks that they have not begun must soon go
+ * to other workers. */
 static void workers_that_all_but_stop_keep_little(void **state) {
     (void)state;
     stepped_farm f;
@@ -126,13 +127,13 @@ static void workers_that_all_but_stop_keep_little(void **state) {
     now.drop_s = f.master_actor.now_s + 0.1;
     double elapsed_s = run_s(&f, 1000, false);
     assert_true(f.master->balance.ledger.recalls.count > 0 || twice(1000) > 0);
-    assert_true(elapsed_s <
-                0.1 + 0.35 + 0.2); /* the rest on two workers, and two tasks that now take 0.1 s */
+    /* the time of the rest on two workers, and of two tasks that now take 0.1 s */
+    assert_true(elapsed_s < 0.1 + 0.35 + 0.2);
     stepped_close(&f);
 }
 
-/* Equal workers, and a task anywhere that takes 10 to 300 times as long: no worker is to blame. Idle workers
- * may copy it, which delays nothing. */
+/* Workers are equal, and any one task takes 10 to 300 times as long. No worker is to blame. Idle workers may
+ * copy the task, which delays nothing. */
 static void a_long_task_takes_its_time_and_no_more(void **state) {
     (void)state;
     for (uint64_t at = 0; at < 400; at += 19)
@@ -143,13 +144,13 @@ static void a_long_task_takes_its_time_and_no_more(void **state) {
             double elapsed_s = run_s(&f, 400, false);
             if (elapsed_s > 400 * 1e-3 / 4 + times * 1e-3 + 5e-3)
                 fail_msg("task %d, %.0f times as long: %.1f ms", (int)at, times, elapsed_s * 1e3);
-            /* the long task and those behind it, because the worker does not answer */
+            /* the long task and the tasks behind it, because the worker does not answer */
             assert_true(twice(400) <= 16);
             stepped_close(&f);
         }
 }
 
-/* The slow worker would need 0.5 s for the long task, an idle one 50 ms. */
+/* The slow worker would need 0.5 s for the long task, an idle worker 50 ms. */
 static void a_long_task_at_a_slow_worker_is_begun_anew(void **state) {
     (void)state;
     uint64_t copied = 0;
@@ -158,7 +159,7 @@ static void a_long_task_at_a_slow_worker_is_begun_anew(void **state) {
         now = (scenario){.task_s = 1e-3, .long_task = at, .long_times = 50, .slow = 1, .factor = 0.1};
         open_farm(&f, 4);
         double elapsed_s = run_s(&f, 400, false);
-        double all_s = 450 * 1e-3 / 3.1, begun_late_s = 50e-3; /* the time of two looks for the answer */
+        double all_s = 450 * 1e-3 / 3.1, begun_late_s = 50e-3; /* seconds of two looks for the answer */
         if (elapsed_s > all_s + begun_late_s + 40e-3)
             fail_msg("task %d: %.1f ms", (int)at, elapsed_s * 1e3);
         copied += now.executed[at] > 1;

@@ -46,10 +46,10 @@ static kilter_status end_worker(kl_master *m, member *one, uint64_t task, const 
                                 kilter_error *error) {
     char text[200];
     snprintf(text, sizeof text, "was ended in task %llu: %s", (unsigned long long)task, why);
-    bool leaves = one->stage == LEAVING; /* it is not to be replaced */
+    bool leaves = one->stage == LEAVING; /* the process is not to be replaced */
     kl_buffer out = {0};
     kl_wire_put_bytes(&out, leaves ? KL_END : KL_RENEW, text, strlen(text));
-    kl_send(m->transport, one->peer, &out, NULL); /* it may not be there any more */
+    kl_send(m->transport, one->peer, &out, NULL); /* the process may be gone */
     kl_buffer_free(&out);
     kl_drop(m->transport, one->peer);
     if (m->options.renew && !leaves)
@@ -74,7 +74,7 @@ kilter_status kl_master_check_hand(kl_master *m, member *one, kilter_error *erro
     return status == KILTER_OK ? end_worker(m, one, task, why, error) : status;
 }
 
-/* The worker leaves to be replaced. */
+/* Tell the worker to leave, so that a new one replaces it. */
 kilter_status kl_master_on_renewal(kl_master *m, member *one, const kl_message *message,
                                    kilter_error *error) {
     char text[120];

@@ -1,11 +1,11 @@
-/* The master: its life, its messages and its turns. */
+/* The life of the master, its messages and its turns. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "engine/master_private.h"
 
 static const double NEWLY_COME_S =
-    0.1; /* seconds in which the end waits for newcomers if others keep sending */
+    0.1; /* seconds that closing waits for newcomers while other members keep sending */
 
 kl_delivery_list kl_master_take(kl_master *m) {
     kl_delivery_list taken = m->results;
@@ -71,7 +71,7 @@ static kilter_status on_heartbeat(kl_master *m, member *one, const kl_message *m
 
 static kilter_status on_message(kl_master *m, member *one, kl_message *message, kilter_error *error) {
     kl_message_type type = kl_wire_type(message->data, message->size);
-    /* It sent this before it knew that it is to leave. */
+    /* The worker sent this before it knew that it is to leave. */
     if (one->stage == LEAVING && (type == KL_READY || type == KL_ECHO))
         return KILTER_OK;
     switch (type) {
@@ -123,7 +123,7 @@ static double work_due_s(const kl_master *m) {
     return m->feeding.all ? 0 : m->feeding.look_again_s > 0 ? m->feeding.look_again_s : HUGE_VAL;
 }
 
-/* Return when a member without greeting is to be sent away. */
+/* Return the time at which a member without greeting is to be sent away. */
 static double silent_due_s(const kl_master *m) {
     return m->members.greeting > 0 && m->options.greeting_s > 0 ? m->members.silent_s : HUGE_VAL;
 }
@@ -180,7 +180,7 @@ static void end_the_newly_come(kl_master *m, const kl_buffer *end) {
             return;
         if (event.kind == KL_EVENT_JOINED)
             kl_send(m->transport, event.peer, end, NULL);
-        silent = event.kind == KL_EVENT_NONE ? silent + 1 : 0; /* the first NONE may be a wake */
+        silent = event.kind == KL_EVENT_NONE ? silent + 1 : 0; /* the first NONE may only be a wake-up call */
         kl_message_release(&event.message);
     }
 }
@@ -191,7 +191,7 @@ void kl_master_end(kl_master *m) {
     for (size_t i = 0; i < m->members.count; i++) {
         member *one = &m->members.list[i];
         if (one->stage != GONE)
-            kl_send(m->transport, one->peer, &end, NULL); /* an error is harmless: the member is gone */
+            kl_send(m->transport, one->peer, &end, NULL); /* an error does no harm: the member is gone */
         if (one->stage == LEAVING)
             kl_trace_worker_left(m->trace, one->number, kl_now_s(&m->options.clock) - m->opened_s,
                                  one->sent_home);
