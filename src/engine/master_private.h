@@ -111,7 +111,7 @@ typedef struct kl_run_state {
     uint64_t unsafe;   /* number of results that are counted in `done` and may still be lost */
     uint64_t finished; /* number of tasks finished in all runs */
     uint64_t failures_recorded;
-    kl_spans done_before; /* number of tasks of the next run that are done already */
+    kl_spans done_before; /* tasks of the next run that are done already */
     kilter_farm_summary summary;
     char decision[512]; /* for the summary */
 } kl_run_state;

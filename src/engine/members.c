@@ -56,7 +56,7 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     m->members.leaving -= one->stage == LEAVING;
     one->stage = GONE;
     m->members.gone++;
-    m->use.known = false; /* its CPU time is lost with it */
+    m->use.known = false; /* the CPU time of this worker is lost with it */
     one->hungry = one->held = false;
     m->feeding.all = true;
     kl_master_wake_for_lost(m);
@@ -80,11 +80,11 @@ kilter_status kl_master_lose_connection(kl_master *m, member *one, kilter_error 
     return kl_master_lose(m, one, sent_home ? one->sent_home : how, !sent_home, error);
 }
 
-/* Send the member away and tell it why: it violates the protocol or cannot work. */
+/* Send the member away and tell it why: it violates the protocol, or it cannot work. */
 kilter_status kl_master_expel(kl_master *m, member *one, const char *why, kilter_error *error) {
     kl_buffer end = {0};
     kl_wire_put_bytes(&end, KL_END, why, strlen(why));
-    kl_send(m->transport, one->peer, &end, NULL); /* it may be gone */
+    kl_send(m->transport, one->peer, &end, NULL); /* the member may be gone */
     kl_buffer_free(&end);
     kl_drop(m->transport, one->peer);
     kilter_status status = kl_master_lose(m, one, why, false, error);
@@ -96,8 +96,8 @@ kilter_status kl_master_expel(kl_master *m, member *one, const char *why, kilter
 kilter_status kl_master_expel_silent(kl_master *m, kilter_error *error) {
     double now_s = kl_now_s(&m->options.clock), next_s = HUGE_VAL;
     kilter_status status = KILTER_OK;
-    char last_loss[sizeof m->members.last_loss]; /* the last loss of a worker; a stranger's would not explain
-                                                    why a run ends */
+    /* keep the last loss of a worker; the loss of a stranger would not explain why a run ends */
+    char last_loss[sizeof m->members.last_loss];
     memcpy(last_loss, m->members.last_loss, sizeof last_loss);
     for (size_t i = 0; i < m->members.count && status == KILTER_OK; i++) {
         member *one = &m->members.list[i];
@@ -123,7 +123,7 @@ static kilter_status send_or_lose(kl_master *m, member *one, const kl_buffer *me
  * meanwhile are not probed: the cost of a message is one figure for all. */
 enum { PROBED_AT_ONCE = 4, LINKS_MEASURED = 4 };
 
-/* Compare programs as greetings name them: cut, and without control characters. */
+/* Compare programs as greetings name them: cut to the same length, and without control characters. */
 static bool is_this_program(const kl_master *m, const kl_hello *hello) {
     kl_hello own = {.version = KL_WIRE_VERSION}, got;
     snprintf(own.program, sizeof own.program, "%s", m->options.program);
@@ -160,7 +160,8 @@ kilter_status kl_master_on_hello(kl_master *m, member *one, const kl_message *me
                  hello.version, KL_WIRE_VERSION);
         return kl_master_expel(m, one, why, error);
     }
-    if (!is_this_program(m, &hello)) { /* its results would be taken for results of this program's tasks */
+    /* results of another program would be taken for results of this program's tasks */
+    if (!is_this_program(m, &hello)) {
         char why[160];
         snprintf(why, sizeof why,
                  "runs %.40s, the master %.40s: start the same program, of the same name, everywhere",
@@ -207,7 +208,7 @@ static kilter_status send_probe(kl_master *m, member *one, kilter_error *error) 
     return status;
 }
 
-/* Some of the first workers on other hosts measure the link, while no other worker is probed. */
+/* Let some of the first workers on other hosts measure the link, while no other worker is probed. */
 static bool measures_link(const kl_master *m, const member *one) {
     return m->balance.traffic.links_measured < LINKS_MEASURED && m->members.probing == 1 &&
            strcmp(one->host, m->options.host) != 0;
@@ -220,7 +221,7 @@ static void start_working(kl_master *m, member *one) {
     one->hungry = true;
     one->asked_s = kl_now_s(&m->options.clock);
     bool fixed = m->staff.by_hand || m->run.number == 0 ||
-                 m->staff.team.tried_from > 0; /* otherwise its first chunk shows its speed */
+                 m->staff.team.tried_from > 0; /* otherwise the worker's first chunk shows its speed */
     if (m->run.running && fixed && m->staff.seats > 0 &&
         m->members.ready - m->members.resting > m->staff.seats)
         kl_master_rest(m, one);
@@ -265,7 +266,7 @@ kilter_status kl_master_on_refuse(kl_master *m, member *one, const kl_message *m
     return kl_master_expel(m, one, why, error);
 }
 
-/* The worker leaves by itself, after it has returned the tasks that it had not begun. */
+/* Note that the worker leaves of its own accord, after it has returned the tasks that it had not begun. */
 kilter_status kl_master_on_leave(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
     char text[120], why[160];
     if (one->stage == GREETING)

@@ -14,13 +14,13 @@
 
 enum { JOINS = 100000, TASKS = 200000, AT_ONCE = 8 };
 
-/* --- a transport that hands over what the test wants, and shows what was sent last --- */
+/* --- a transport that delivers the test's events, and shows the message that was sent last --- */
 
 typedef struct wire {
     kl_transport base;
     kl_event next;
     bool woken; /* the next poll returns no event */
-    bool gone;  /* sending to its peers fails */
+    bool gone;  /* true: sending to the transport's peers fails */
     kl_buffer incoming, outgoing;
 } wire;
 
@@ -184,7 +184,7 @@ static void come_and_go(scene *s, uint64_t chance) {
         happens(s, KL_EVENT_LEFT, peer);
 }
 
-/* --- data kept of workers that are gone --- */
+/* --- memory for workers that are gone --- */
 
 static void take_results(scene *s) {
     kl_delivery_list list = kl_master_take(s->master);
@@ -228,7 +228,7 @@ static void without_a_run_few_places_are_enough(void **state) {
     close_scene(s);
 }
 
-/* In one long run, its sums keep the work of all workers that took part. */
+/* In one long run, the master's sums keep the work of all workers that took part. */
 static void in_a_run_those_gone_are_counted_and_forgotten(void **state) {
     (void)state;
     scene *s = calloc(1, sizeof *s);
@@ -313,7 +313,7 @@ static void who_has_just_come_is_told_of_the_end(void **state) {
     scene *s = calloc(1, sizeof *s);
     assert_non_null(s);
     open_scene(s);
-    s->wire.woken = true; /* as when the farm is closed */
+    s->wire.woken = true; /* the farm is closed in the same way */
     s->wire.next = (kl_event){.kind = KL_EVENT_JOINED, .peer = 1};
     kl_master_end(s->master);
     assert_true(s->wire.outgoing.size > 0);

@@ -1,5 +1,5 @@
-/* Measure what the choice of the next run's number of tasks needs, and keep what the program expects of the
- * coming runs. */
+/* Measure the values from which the next run's number of tasks is chosen, and keep what the program expects
+ * of the coming runs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ void kl_master_spent(kl_master *m, double seconds) {
         kl_line_add(&m->planning.alone, (double)m->run.summary.tasks, seconds);
 }
 
-/* Compare the last run's time with the model's forecast for the same number of tasks, once for each run. */
+/* Compare the last run's time with the model's forecast for its number of tasks, once for each run. */
 static void learn_lost(kl_master *m, const kl_grain_look *look) {
     kl_grain_question same = {.least = look->tasks, .most = look->tasks};
     kl_grain_plan plan;
@@ -33,7 +33,7 @@ kilter_status kl_master_grain(kl_master *m, double spent_s, double work, kl_grai
     kl_line alone = m->planning.alone;
     if (m->run.number > 0 && m->run.summary.tasks > 0)
         kl_line_add(&alone, (double)m->run.summary.tasks,
-                    spent_s); /* provisional: kl_master_spent() sets the final value */
+                    spent_s); /* this value is provisional; kl_master_spent() sets the final one */
     kl_balance_grain(&m->balance, 0, lanes, look);
     learn_lost(m, look);
     kl_balance_grain(&m->balance, work, lanes, look);

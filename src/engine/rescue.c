@@ -52,7 +52,7 @@ static void take_heartbeat(const kl_master *m, member *one) {
     one->heard_s = fmax(one->heard_s, at_s);
 }
 
-/* Return what the worker's last heartbeat says of the task at hand, if it was about this task. */
+/* Return the worker's last heartbeat's statement on the task at hand, if it was about this task. */
 static kl_hand hand_of(const kl_master *m, member *one, const kl_chunk *first) {
     kl_hand hand = {0};
     if (!one->attends)
@@ -94,7 +94,8 @@ static void held(const void *self, uint32_t worker, kl_held *held) {
         held->tasks += tasks;
         held->units += kl_bag_units(&m->balance.bag, own);
     }
-    one->nothing_alone = all == 0; /* until it gets tasks, or another worker gives a copy up */
+    /* the worker waits until it gets tasks, or until another worker gives a copy up */
+    one->nothing_alone = all == 0;
 }
 
 static bool is_waiting(const kl_master *m, const member *one) {
@@ -132,7 +133,7 @@ static kl_chunk *chunk_of(const kl_master *m, const kl_asked *asked) {
     return NULL;
 }
 
-/* Return the recalled units of work that may still come; remove answered recalls from the list. */
+/* Return the recalled units of work that may still come, and remove answered recalls from the list. */
 static double coming_units(kl_master *m) {
     double units = 0;
     for (size_t i = 0; i < m->asked.count;) {

@@ -1,4 +1,5 @@
-/* Messages that come back from workers: results, counted once for each task, and tasks they will not do. */
+/* Messages that come back from workers: results, each counted once for its task, and tasks that workers will
+ * not do. */
 #include <stdio.h>
 
 #include "engine/master_private.h"
@@ -18,7 +19,7 @@ static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_r
     }
 }
 
-/* The span's only task has failed; the reader is at its result. Try it again. */
+/* Try again the span's only task, which has failed; the reader is at its result. */
 static kilter_status try_again(kl_master *m, const member *one, const kl_chunk *chunk, kl_span span,
                                kl_reader result, kilter_error *error) {
     bool at_other;
@@ -31,14 +32,14 @@ static kilter_status try_again(kl_master *m, const member *one, const kl_chunk *
 
 /* --- results --- */
 
-/* Does the segment continue the chunk at task `at`? */
+/* Return whether the segment continues the chunk at task `at`. */
 static bool segment_fits(const kl_chunk *chunk, uint64_t at, const kl_segment *s) {
     return s->chunk == chunk->id && s->lo == at && s->count <= chunk->hi - at &&
            s->last == (at + s->count == chunk->hi);
 }
 
-/* Do the segments of a checked message continue the worker's oldest chunk, and then the next? Workers do
- * chunks in this order. */
+/* Return whether the segments of a checked message continue the worker's oldest chunk and then the next one.
+ * Workers do chunks in this order. */
 static bool segments_fit(const member *one, const kl_message *message, uint32_t segments) {
     kl_reader reader = kl_wire_read_results(message->data, message->size);
     const kl_chunk *chunk = one->chunks, *end = chunk + one->chunk_count;
@@ -59,7 +60,7 @@ static bool segments_fit(const member *one, const kl_message *message, uint32_t 
     return true;
 }
 
-/* Read past the results of `tasks`, and count the failures among them. */
+/* Read past the results of `tasks`. Return the number of failures among them. */
 static uint64_t read_results(kl_reader *reader, kl_span tasks) {
     uint64_t failures = 0;
     for (uint64_t i = tasks.lo; i < tasks.hi; i++) {
@@ -71,7 +72,7 @@ static uint64_t read_results(kl_reader *reader, kl_span tasks) {
     return failures;
 }
 
-/* Return the first of these tasks that has failed and is to be tried again; hi: none. */
+/* Return the first of these tasks that has failed and is to be tried again; `hi`: there is none. */
 static uint64_t first_retried(const kl_master *m, kl_span tasks, kl_reader results) {
     for (uint64_t task = tasks.lo; m->run.limits.retries > 0 && task < tasks.hi; task++) {
         bool failed;
@@ -83,8 +84,8 @@ static uint64_t first_retried(const kl_master *m, kl_span tasks, kl_reader resul
     return tasks.hi;
 }
 
-/* Return the first tasks, all not done before, that are treated the same way. *again: it is one failed task
- * to be tried again. */
+/* Return the longest beginning of these tasks, none of which was done before, that is treated in one way.
+ * *again: it is one failed task to be tried again. */
 static kl_span taken_alike(const kl_master *m, kl_span tasks, const kl_reader *results, bool *again) {
     uint64_t failed = first_retried(m, tasks, *results);
     *again = failed == tasks.lo && tasks.lo < tasks.hi;
@@ -95,11 +96,11 @@ static kl_span taken_alike(const kl_master *m, kl_span tasks, const kl_reader *r
 typedef struct intake {
     member *from;
     kl_reader reader;  /* reader of the rest of the message */
-    double offset_s;   /* the master's clock minus the worker's */
+    double offset_s;   /* seconds by which the master's clock is ahead of the worker's */
     kl_message *whole; /* the message; NULL: it holds more than one segment */
 } intake;
 
-/* Take the results of `tasks`. Some tasks may have a result already: the first one counts. */
+/* Take the results of `tasks`. If a task has a result already, the first result counts. */
 static kilter_status count_new(kl_master *m, intake *in, kl_span tasks, kl_chunk *chunk,
                                kilter_error *error) {
     kl_reader *reader = &in->reader;
@@ -169,8 +170,8 @@ kilter_status kl_master_on_results(kl_master *m, member *one, kl_message *messag
     kilter_status status = KILTER_OK;
     for (uint32_t i = 0; i < head.segments && status == KILTER_OK; i++) {
         kl_segment s;
-        /* The message was checked, but one in shared memory may have been changed by its worker since then.
-         */
+        /* The message was checked on arrival, but its worker may have changed it since, because it is in
+         * shared memory. */
         if (!kl_wire_next_segment(&in.reader, &s) || one->chunk_count == 0 ||
             !segment_fits(&one->chunks[0], one->chunks[0].at, &s))
             return kl_master_expel(m, one, "sent malformed results", error);

@@ -3,7 +3,7 @@
 
 #include "engine/master_private.h"
 
-/* One task does not show its worker's speed. */
+/* A single task does not show its worker's speed. */
 static bool speeds_are_known(const kl_snapshot *s) {
     static const uint64_t FEW = 4;
     for (uint32_t i = 0; i < s->slots; i++)
@@ -12,7 +12,7 @@ static bool speeds_are_known(const kl_snapshot *s) {
     return true;
 }
 
-/* Otherwise a forecast for all tasks would be compared with the time of some. */
+/* Otherwise a forecast for all tasks would be compared with the time of only some tasks. */
 static kl_interval equal_split(kl_master *m) {
     kl_iteration it = kl_master_iteration(m);
     double time_s = m->run.done == m->run.summary.tasks && speeds_are_known(&m->balance.snapshot)
@@ -63,7 +63,7 @@ static void record_run_measurements(kl_master *m) {
     kl_master_record_mean(m, -1, "round_trip_s", s->round_trip_s, 0, m->balance.traffic.round_trip.count);
 }
 
-/* As it is now. */
+/* Record the run's figures as they are now. */
 static void record_iteration(kl_master *m) {
     kl_trace_iteration(
         m->trace, &(kl_trace_iteration_row){.run = m->run.number,
@@ -113,7 +113,7 @@ void kl_master_unsafe(kl_master *m, uint64_t results, bool too_many) {
     m->run.holds = too_many;
 }
 
-/* Return the run's limits; the farm's where the run sets none. */
+/* Return the run's limits, or the farm's limits where the run sets none. */
 static kl_limits limits_of(const kl_master *m, const kilter_run *run) {
     kl_limits limits = m->options.limits;
     if (run->task_timeout_s > 0)
@@ -184,9 +184,9 @@ kilter_status kl_master_cancel(kl_master *m, kilter_error *error) {
                    (unsigned long long)m->run.done, (unsigned long long)m->run.summary.tasks);
 }
 
-/* Is no worker left, and will none come? */
+/* Return whether no worker is left and none will come. */
 bool kl_master_is_abandoned(const kl_master *m) {
-    bool done = m->run.done == m->run.summary.tasks; /* even if more tasks may come */
+    bool done = m->run.done == m->run.summary.tasks; /* the run is abandoned even if more tasks may come */
     if (!m->run.running || done || m->members.ready > 0 || m->members.coming > 0 || m->options.may_join)
         return false;
     for (size_t i = 0; i < m->members.count; i++)

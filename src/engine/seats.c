@@ -19,7 +19,7 @@ void kl_master_rest(kl_master *m, member *one) {
 
 typedef struct candidate {
     double rate;
-    uint32_t sharing; /* faster workers that are bound to the same cores */
+    uint32_t sharing; /* number of faster workers that are bound to the same cores */
     member *member;
 } candidate;
 

@@ -12,11 +12,12 @@
 
 enum { TASKS = 3, LIVES = 4, FATES = 4 };
 
-/* The fate of each worker in order: first the initial workers, which all join, then their replacements. */
+/* The fate of each worker, in order of their start: first the initial workers, which all join, then their
+ * replacements. */
 typedef enum fate {
     WORKS,
     DIES_IN_A_TASK,
-    DIES_UNHEARD, /* it joins and dies without a message */
+    DIES_UNHEARD, /* the worker joins and dies without a message */
     NEVER_COMES,
 } fate;
 
@@ -42,7 +43,7 @@ static void see(const kilter_outcome *o, void *user) {
     ((staff *)user)->seen[o->index]++;
 }
 
-/* Replace a worker as farms do: the replacement's fate is not known before. */
+/* Replace a worker as farms do. The replacement's fate is not known before it is started. */
 static void replace(void *self, uint64_t pid, bool missed, char *how, size_t size) {
     staff *s = self;
     (void)pid, (void)how, (void)size;
@@ -129,7 +130,8 @@ static void play(uint32_t workers, uint32_t number, bool mute) {
         assert_true(turns < 100000);
     }
     check_end(&s, status, &error);
-    assert_true(s.farm.master_actor.now_s < (mute ? GREETING_S + 1 : 1)); /* no actor waited in vain */
+    /* no actor waited in vain for a message */
+    assert_true(s.farm.master_actor.now_s < (mute ? GREETING_S + 1 : 1));
     kl_deliverer_free(deliverer);
     kl_transport_close(s.mute);
     stepped_close(&s.farm);

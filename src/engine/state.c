@@ -10,7 +10,7 @@ void kl_master_note_iteration(kl_master *m) {
         return;
     double speed = it.workers;
     state->last = it;
-    state->last.speeds = (kl_speeds){0}; /* they change with the next run */
+    state->last.speeds = (kl_speeds){0}; /* the values that change with the next run */
     state->time_s = kl_model_time_with_s(&it.model, it.workers, speed) + it.way_s;
     state->index = kl_model_index_with(&it.model, it.workers, speed);
     state->efficiency = kl_model_efficiency_with(&it.model, it.workers, speed);

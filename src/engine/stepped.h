@@ -15,7 +15,8 @@
 
 #include "engine/engine.h"
 
-/* An actor's transport: sending takes the sender's time; before a look for messages the others catch up. */
+/* The transport of an actor. Sending takes the sender's time. Before an actor looks for messages, the others
+ * catch up with it. */
 typedef struct stepped_wire {
     kl_transport base;
     kl_transport *inner;
@@ -32,9 +33,9 @@ typedef struct stepped_actor {
     kl_worker_options options;
     kl_worker *worker; /* NULL: gone */
     kl_peer endpoint;
-    bool refuses; /* its start function fails */
-    bool killed;  /* the worker died in its task; set by the task */
-    bool moves;   /* the actor is in its turn */
+    bool refuses; /* true: the worker's start function fails */
+    bool killed;  /* true: the worker died in its task; the task sets this */
+    bool moves;   /* true: the actor is in its turn */
     void *user;   /* free for the test's use */
 } stepped_actor;
 
@@ -45,19 +46,21 @@ typedef struct stepped_farm {
     kl_master *master;
     stepped_actor *workers;
     uint32_t count;
-    double send_s;   /* seconds that a message takes of the sender's time */
-    bool release;    /* set before opening */
-    bool whole_team; /* likewise: no worker rests */
-    uint32_t seats;  /* likewise: active workers in the first run; 0: all that are present */
-    uint32_t room;   /* likewise: workers that may join later */
-    bool attended;   /* likewise: workers also look for messages during a task */
+    double send_s;   /* seconds that sending a message takes of the sender's time */
+    bool release;    /* set before the farm is opened */
+    bool whole_team; /* set before the farm is opened; true: no worker rests */
+    /* set before the farm is opened: number of active workers in the first run; 0: all that are present */
+    uint32_t seats;
+    uint32_t room; /* set before the farm is opened: number of workers that may join later */
+    bool attended; /* set before the farm is opened; true: workers also look for messages during a task */
     void (*lost)(void *self, uint64_t pid, bool missed, char *how,
                  size_t size); /* likewise; its `self` is `user` */
-    double greeting_s; /* likewise: seconds after which a member without greeting is sent away; 0: never */
+    /* set before the farm is opened: seconds after which a member without greeting is sent away; 0: never */
+    double greeting_s;
     void *user;
     double task_s;        /* seconds of a task of stepped_task() at speed 1 */
-    uint64_t tasks;       /* tasks of the run, with those added */
-    kilter_error failure; /* the master's failure while others caught up */
+    uint64_t tasks;       /* number of tasks of the run, with those that were added */
+    kilter_error failure; /* error of the master's turn while other actors caught up */
 } stepped_farm;
 
 static inline void stepped_catch_up(stepped_farm *f, double now_s);
@@ -111,7 +114,8 @@ static double actor_now_s(void *self) {
 static double endpoint_now_s(void *clock, kl_peer endpoint) {
     stepped_farm *f = clock;
     for (uint32_t i = endpoint < 2 ? f->count : 0; i < f->count; i++) {
-        uint32_t at = (uint32_t)((endpoint - 2 + i) % f->count); /* usually the first iteration finds it */
+        /* the first iteration usually finds the actor */
+        uint32_t at = (uint32_t)((endpoint - 2 + i) % f->count);
         if (f->workers[at].endpoint == endpoint)
             return f->workers[at].now_s;
     }
@@ -142,7 +146,7 @@ static inline int stepped_task(const kilter_task *task, kilter_result *result, v
     return kilter_result_put(result, &task->index, sizeof task->index);
 }
 
-/* Count the results; for `done` of a run. */
+/* Count the results; a run's `done` function. */
 static inline void stepped_count(const kilter_outcome *outcome, void *user) {
     (void)outcome;
     ++*(uint64_t *)user;
@@ -265,7 +269,7 @@ static inline void stepped_catch_up(stepped_farm *f, double now_s) {
 static inline kilter_status stepped_turn(stepped_farm *f, kilter_error *error) {
     double first_s;
     stepped_actor *next = stepped_next(f, &first_s);
-    assert(first_s < HUGE_VAL); /* otherwise all wait for each other */
+    assert(first_s < HUGE_VAL); /* otherwise all actors wait for each other */
     kilter_status status = stepped_move(f, next, first_s, error);
     if (status != KILTER_OK || f->failure.status == KILTER_OK)
         return status;
@@ -285,7 +289,7 @@ static inline void stepped_gather(stepped_farm *f) {
     }
 }
 
-/* As kilter_farm_add(), but the test keeps the data behind `inputs` until the run has ended. */
+/* Do as kilter_farm_add() does; but the test keeps the data behind `inputs` until the run has ended. */
 static inline kilter_status stepped_add(stepped_farm *f, uint64_t count, const kilter_bytes *inputs,
                                         const double *weights, kilter_error *error) {
     f->tasks += count;

@@ -9,7 +9,7 @@
 #include "base/cases_test_helper.h"
 #include "engine/stepped.h"
 
-/* --- a task whose result tells what it was --- */
+/* --- a task whose result names the task --- */
 
 static double cost_of(uint64_t index) {
     return 1e-4 * (1 + (double)(kl_mix64(index) % 100));
@@ -110,8 +110,8 @@ static void note_doer(const kilter_outcome *outcome, void *user) {
     ((doers *)user)->now[outcome->index] = outcome->worker;
 }
 
-/* Return how many tasks changed workers since the last run, without tasks of workers from number `gone` on.
- */
+/* Return how many tasks changed workers since the last run; tasks of workers from number `gone` on do not
+ * count. */
 static int run_and_count_moved(stepped_farm *f, doers *d, uint64_t series, uint32_t gone) {
     int moved = 0;
     memcpy(d->before, d->now, sizeof d->before);
@@ -129,8 +129,8 @@ static int spend_one(const kilter_task *task, kilter_result *result, void *state
 
 enum { SERIES_WORKERS = 6, SERIES_RUNS = 8 };
 
-/* Change speeds by up to a tenth in each run, and return the tasks that moved in all runs. Then a worker
- * dies; *then: moved tasks of the other workers in the next run. */
+/* Change speeds by up to a tenth in each run, and return the number of tasks that moved in all runs. Then a
+ * worker dies; *then: number of tasks of other workers that moved in the next run. */
 static int moved_by(const char *policy, uint64_t series, int *then) {
     stepped_farm f = {0};
     int moved = 0;
@@ -173,7 +173,7 @@ static void tasks_of_dead_workers_are_done_by_the_others(void **state) {
         stepped_farm f = {0};
         stepped_open(&f, kl_policy_name(policy), workers, 50e-6, work);
         for (uint32_t i = 1; i < workers;
-             i++) /* all but the first may die at any moment, while connecting, too */
+             i++) /* all workers but the first may die at any moment, also while they connect */
             f.workers[i].dies_s = 0.3 * (double)(kl_mix64(seed * 64 + i) % 1000) / 1000;
         stepped_gather(&f);
         check_run(&f, 300, 0, seed % 2 ? KILTER_BY_INDEX : KILTER_BY_ARRIVAL, true, seed % 3 == 0);
@@ -243,7 +243,7 @@ static void count_failures(const kilter_outcome *o, void *user) {
         return;
     }
     assert_int_equal(o->status, KILTER_ERR_TASK);
-    assert_int_equal(o->result.size, 0); /* what it put before it failed is dropped */
+    assert_int_equal(o->result.size, 0); /* a result that was put before the failure is dropped */
 }
 
 static void failed_tasks_are_told_and_the_rest_goes_on(void **state) {
@@ -318,7 +318,7 @@ static void inputs_fit_their_message_whatever_the_weights(void **state) {
     free(input);
 }
 
-/* --- when do results come? --- */
+/* --- the time at which results come --- */
 
 typedef struct arrivals {
     stepped_farm *farm;
@@ -389,7 +389,7 @@ static void auto_keeps_unequal_workers_busy(void **state) {
         assert_true(got >= rows[i].least && got <= 1.0 + 1e-9);
     }
     double equal = efficiency("static", 2, 0.5, 2000);
-    assert_true(fabs(equal - 2.0 / 3) < 0.01); /* an equal split waits for the slow one */
+    assert_true(fabs(equal - 2.0 / 3) < 0.01); /* an equal split waits for the slow worker */
 }
 
 /* The user chooses the unit of weights, which may change from run to run. */
@@ -450,7 +450,8 @@ static void the_summary_does_not_flatter(void **state) {
 static void the_message_cost_follows_the_traffic(void **state) {
     (void)state;
     for (size_t p = 0; p < kl_policy_count(); p++) {
-        stepped_farm f = {.attended = true}; /* otherwise unread messages look like slow messages */
+        /* otherwise messages that nobody reads look like slow messages */
+        stepped_farm f = {.attended = true};
         stepped_open(&f, kl_policy_name(kl_policy_at(p)), 4, 50e-6, work_1ms);
         stepped_gather(&f);
         const double latencies_s[] = {50e-6, 500e-6, 20e-6};
@@ -659,7 +660,7 @@ static void released_workers_leave_once_it_is_sure(void **state) {
     for (int run = 0; run < 4; run++)
         run_s(&f, 100);
     assert_true(working(&f) < 16);
-    assert_int_equal(kl_master_ready(f.master), 16); /* the tasks could still be returned */
+    assert_int_equal(kl_master_ready(f.master), 16); /* the worker could still return these tasks */
     for (int run = 0; run < 4; run++)
         run_s(&f, 100);
     uint32_t left = kl_master_ready(f.master), alive = 0;
@@ -680,7 +681,8 @@ static void the_master_counts_its_own_time(void **state) {
     stepped_open(&f, "static", 8, 50e-6, work_1ms);
     stepped_gather(&f);
     for (int run = 0; run < 8; run++) {
-        kl_master_spent(f.master, 0.5); /* as long as all tasks together: half of the workers would idle */
+        /* a task as long as all tasks together: half of the workers would idle */
+        kl_master_spent(f.master, 0.5);
         run_s(&f, 500);
     }
     kl_farm_state s;
@@ -689,7 +691,8 @@ static void the_master_counts_its_own_time(void **state) {
     stepped_close(&f);
 }
 
-/* Too many results wait for the disk: dealt tasks are done, and no more are dealt until there is room. */
+/* Too many results wait for the disk. Tasks that are dealt are done, and no more tasks are dealt until there
+ * is room. */
 static void a_master_that_holds_deals_nothing(void **state) {
     (void)state;
     enum { TASKS = 5000 };

@@ -28,7 +28,7 @@ kl_iteration kl_master_iteration(kl_master *m) {
     return kl_balance_iteration(&m->balance, &times, (double)m->shared.sent, &m->use.last);
 }
 
-/* Record the decision whose reason is in m->state.decision. */
+/* Record the decision; its reason is in m->state.decision. */
 static void record(kl_master *m, kl_decision_kind kind, uint64_t count, kl_buffer *grounds) {
     kl_decision d = {.kind = kind, .subject = KL_SUBJECT_ALL, .count = count};
     snprintf(d.reason, sizeof d.reason, "%s", m->state.decision);
@@ -124,7 +124,8 @@ static bool choose(kl_master *m) {
     return true;
 }
 
-/* Advise the number of workers found in several runs or looks, or the forecast from a single run. */
+/* Record an advice for later farms: the number of workers found in several runs or looks, or the forecast
+ * from a single run. */
 void kl_master_advise(kl_master *m) {
     if (m->run.number == 0 || m->run.done < m->run.summary.tasks || m->run.grown)
         return;

@@ -1,5 +1,5 @@
-/* Conversion between the farm and `kilter tune`: the farm's state to what the tool shows, and the tool's
- * settings to tuning points. */
+/* Conversions between the farm and `kilter tune`: from the farm's state to the values that the tool shows,
+ * and from the tool's settings to tuning points. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Check what `kilter tune` shows and sets: tables of cases, and a farm of threads that is tuned while it
- * runs. */
+/* Check the values that `kilter tune` shows and sets: tables of cases, and a farm of threads that is tuned
+ * while it runs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static kl_farm_state a_farm(void) {
 
 typedef struct setting_case {
     kl_control_setting setting;
-    const char *pending; /* policy set before; NULL: none */
+    const char *pending; /* policy that was set before; NULL: none */
     bool running;
     kilter_status status;
     unsigned set;
@@ -102,7 +102,7 @@ static void what_was_asked_for_later_wins(void **state) {
     assert_true(both.workers == 2 && both.factor == 0.5 && both.policy == kl_policy_at(0));
 }
 
-/* --- values that are shown --- */
+/* --- values that `kilter tune` shows --- */
 
 static void what_is_not_known_is_not_shown_as_a_number(void **state) {
     (void)state;
@@ -145,7 +145,7 @@ typedef struct tuned {
     kilter_farm *farm;
     char *folder, record[240];
     kl_tuner *tuner;
-    kl_control_setting setting; /* requested in the first callback of a run */
+    kl_control_setting setting; /* true: the change is requested in the first callback of a run */
     bool once;
     char answer[KL_CONTROL_ANSWER_BYTES];
     kl_control_state seen;
@@ -208,7 +208,7 @@ static void a_farm_is_tuned_from_its_own_callback(void **state) {
     assert_int_equal(t.seen.workers_set, 1);
     run_with(&t, (kl_control_setting){.workers_given = true, .workers = 0});
     assert_string_equal(t.seen.policy, "ss");
-    /* also between two runs, when only the service thread can answer */
+    /* requests are also answered between two runs, when only the service thread can do so */
     kl_control_setting factor = {.policy_given = true, .policy = "fsc", .factor_given = true, .factor = 0.5};
     assert_int_equal(kl_tuner_set(t.tuner, &factor, t.answer, NULL), KILTER_OK);
     run_with(&t, (kl_control_setting){.factor_given = true, .factor = 0.1});
@@ -260,7 +260,7 @@ int main(void) {
         cmocka_unit_test(what_was_asked_for_later_wins),
         cmocka_unit_test(what_is_not_known_is_not_shown_as_a_number),
         cmocka_unit_test(what_waits_is_shown_in_words),
-        cmocka_unit_test(released_processes_end), /* before the farm has threads */
+        cmocka_unit_test(released_processes_end), /* the setting is made before the farm has threads */
         cmocka_unit_test(a_farm_is_tuned_from_its_own_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

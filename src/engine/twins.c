@@ -106,7 +106,7 @@ void kl_twins_free(kl_twins *t) {
     *t = (kl_twins){0};
 }
 
-/* --- what is at several workers --- */
+/* --- tasks that several workers have --- */
 
 static bool find_chunk(const kl_master *m, const kl_twin *twin, int side, member **one, kl_chunk **chunk) {
     *one = kl_master_member(m, twin->worker[side]);
@@ -132,7 +132,7 @@ kilter_status kl_master_recall(kl_master *m, member *one, kl_chunk *chunk, uint6
                                      : status; /* the transport will report that the worker is gone */
 }
 
-/* Return the twin whose second chunk this is; NULL: it is no copy, or its original is gone. */
+/* Return the twin whose second chunk this is; NULL: the chunk is no copy, or its original is gone. */
 static const kl_twin *twin_of_copy(const kl_twins *t, uint64_t chunk) {
     uint64_t link = first_link(t, chunk);
     while (link != NONE && link % SIDES != SECOND)
@@ -167,7 +167,7 @@ static bool is_all_done(const kl_master *m, const kl_twin *twin) {
     return done && alike.hi == twin->hi;
 }
 
-/* All of a twin's tasks are done: recall them from a worker that has not done them. */
+/* Recall the twin's tasks, which are all done, from a worker that has not done them. */
 static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilter_error *error) {
     member *one;
     kl_chunk *chunk;
@@ -176,7 +176,8 @@ static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilte
     return kl_master_recall(m, one, chunk, twin->lo, error);
 }
 
-/* Return a link of the chunk whose twin has some of these tasks and is all done; NONE: there is none. */
+/* Return a link of the chunk to a twin that has some of these tasks and whose tasks are all done; NONE: there
+ * is none. */
 static uint64_t link_to_settle(const kl_master *m, uint64_t chunk, kl_span tasks) {
     for (uint64_t link = first_link(&m->twins, chunk); link != NONE; link = next_link(&m->twins, link)) {
         const kl_twin *t = twin_at(&m->twins, link);
@@ -234,7 +235,8 @@ static bool add_part(kl_twins *t, kl_twin twin, uint64_t lo, uint64_t hi) {
     return lo >= hi || add_twin(t, &twin);
 }
 
-/* A copy gives up `span`: make its own copies of these tasks copies of `original`. */
+/* Let the copies of `span` count as copies of `original`, because the copy that they were made from gives the
+ * span up. */
 static bool pass_on(kl_twins *t, const kl_twin *original, const kl_twin *copy, kl_span span) {
     kl_span passed =
         common(common(span, (kl_span){copy->lo, copy->hi}), (kl_span){original->lo, original->hi});
@@ -244,7 +246,7 @@ static bool pass_on(kl_twins *t, const kl_twin *original, const kl_twin *copy, k
     return add_part(t, twin, passed.lo, passed.hi);
 }
 
-/* Chunk `id` gives its tasks up: make its copies copies of its own originals. */
+/* Let the copies of chunk `id` count as copies of its own originals, because the chunk gives its tasks up. */
 static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     uint64_t links = 0;
     for (uint64_t link = first_link(t, id); link != NONE; link = next_link(t, link))
@@ -260,7 +262,7 @@ static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     return added;
 }
 
-/* Does the worker on this side of the twin have one of these tasks, and has not done it? */
+/* Return whether the worker on this side of the twin has one of these tasks and has not done it. */
 static bool is_at(const kl_master *m, const kl_twin *twin, int side, kl_span span) {
     member *one;
     kl_chunk *chunk;

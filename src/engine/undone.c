@@ -8,7 +8,7 @@
 #include "engine/master_private.h"
 
 void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
-    if (one->chunks[i].stale) /* its row is in the record already */
+    if (one->chunks[i].stale) /* the failure's row is in the record already */
         kl_balance_forget(&m->balance, &one->chunks[i]);
     else
         kl_balance_end_chunk(&m->balance, &one->chunks[i], lost);
@@ -18,7 +18,8 @@ void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
 
 /* --- failures --- */
 
-enum { FAILURES_RECORDED = 10000 }; /* most failures in the record of a run; more would not help */
+/* greatest number of failures in the record of a run; more would not help its reader */
+enum { FAILURES_RECORDED = 10000 };
 
 void kl_master_record_failure(kl_master *m, const member *one, kl_trace_failure_row row) {
     const kl_ledger *ledger = &m->balance.ledger;
@@ -26,7 +27,7 @@ void kl_master_record_failure(kl_master *m, const member *one, kl_trace_failure_
         return;
     row.run = m->run.number;
     row.attempt = kl_tally_of(&ledger->losses, row.task) + kl_tally_of(&ledger->failures, row.task);
-    row.attempt += !row.lost; /* a loss is counted already */
+    row.attempt += !row.lost; /* the loss was counted before */
     row.worker = one->number;
     row.at_s = kl_now_s(&m->options.clock) - m->opened_s;
     row.code = row.signal = UINT64_MAX;
@@ -108,7 +109,7 @@ bool kl_master_has_suspect(const kl_master *m, const member *one) {
            kl_tally_of(&m->balance.ledger.losses, one->chunks[0].at) > 0;
 }
 
-/* Does another worker work on this run, or wait for tasks? */
+/* Return whether another worker works on this run or waits for tasks. */
 static bool others_work(const kl_master *m, const member *one) {
     for (size_t i = 0; i < m->members.count; i++) {
         const member *other = &m->members.list[i];
@@ -154,7 +155,7 @@ kilter_status kl_master_fail_attempt(kl_master *m, const member *one, const kl_c
 
 /* --- tasks that come back undone --- */
 
-/* Deal tasks again that were lost equally often, and failed equally often. */
+/* Deal tasks again that were all lost equally often and failed equally often. */
 static kilter_status deal_again_alike(kl_master *m, const member *last, kl_span span, uint32_t losses,
                                       uint32_t failures, kilter_error *error) {
     kilter_status status = KILTER_OK;
@@ -194,8 +195,8 @@ static void record_losses(kl_master *m, const member *one, kl_span blamed, bool 
     }
 }
 
-/* Take back the unfinished tasks of the span from `one`. The first *blamed of them may have killed it. Deal
- * them again unless another worker has them, too. */
+/* Take back the unfinished tasks of the span from `one`. The first *blamed of them may have killed the
+ * worker. Deal them again, except those that another worker has, too. */
 static kilter_status take_back(kl_master *m, const member *one, kl_span span, bool is_shared,
                                uint64_t *blamed, kilter_error *error) {
     kilter_status status = KILTER_OK;
@@ -239,8 +240,8 @@ kilter_status kl_master_give_up(kl_master *m, member *one, size_t i, uint64_t fr
     return status == KILTER_OK ? parted : status;
 }
 
-/* Factor and least number for the tasks that may have been begun since the last results, which come in
- * batches. */
+/* More tasks may have been begun since the last results, which come in batches: this multiple of the number
+ * that would fit into the time since then, at least so many. */
 static const double BEGUN_SAFETY = 4, BEGUN_LEAST = 8;
 
 static uint64_t maybe_begun(const kl_master *m, const member *one) {
@@ -254,7 +255,7 @@ static uint64_t maybe_begun(const kl_master *m, const member *one) {
 kilter_status kl_master_take_all_back(kl_master *m, member *one, bool is_lost, kilter_error *error) {
     kilter_status status = KILTER_OK;
     uint64_t blamed = is_lost && one->chunk_count > 0 ? maybe_begun(m, one) : 0;
-    while (one->chunk_count > 0) { /* also after a failure: a member that is gone may keep no chunk */
+    while (one->chunk_count > 0) { /* go on after a failure, too: a member that is gone may keep no chunk */
         kilter_status given =
             kl_master_give_up(m, one, 0, one->chunks[0].at, &blamed, status == KILTER_OK ? error : NULL);
         kl_master_end_chunk(m, one, 0, true);

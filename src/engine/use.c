@@ -1,5 +1,5 @@
-/* CPU time that a run costs the master's host: of the farm, of the program's callbacks and of the workers
- * there. */
+/* CPU time that a run costs the master's host: CPU time of the farm, of the program's callbacks and of the
+ * workers there. */
 #include <math.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static double gained(double now_s, double before_s) {
 }
 
 void kl_master_use_told(const kl_master *m, member *one, const kl_results_head *head) {
-    if (m->run.running && one->cpu_s > 0) { /* it has reported before */
+    if (m->run.running && one->cpu_s > 0) { /* the worker has reported before */
         one->run_cpu_s += gained(head->cpu_s, one->cpu_s);
         one->run_delay_s += gained(head->delay_s, one->delay_s);
     }

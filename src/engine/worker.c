@@ -1,12 +1,12 @@
-/* The worker: its life, its messages and its turns. worker_private.h lists its parts. */
+/* The life of the worker, its messages and its turns. worker_private.h lists its parts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/worker_private.h"
 
-static const double LOOK_S =
-    0.1; /* seconds between looks while there is no master, to notice the end of patience */
+/* seconds between two looks at the clock while there is no master: the worker's patience may be over */
+static const double LOOK_S = 0.1;
 
 /* --- life --- */
 
@@ -14,7 +14,7 @@ kilter_status kl_worker_new(const kl_worker_options *options, void *driver, kl_t
                             kl_worker **worker, kilter_error *error) {
     kl_worker *w = calloc(1, sizeof *w);
     core_use *core = options->cpu_s ? kl_core_use_new(options, driver) : NULL;
-    /* zeros behind it: a newer program may know more fields */
+    /* zeros follow the struct: a newer program may know more fields */
     kilter_worker *self = options->start ? calloc(1, sizeof *self + KL_LATER_BYTES) : NULL;
     if (!w || (options->cpu_s && !core) || (options->start && !self)) {
         free(w);
@@ -60,7 +60,7 @@ bool kl_worker_is_orphan(const kl_worker *w) {
     return w->orphan;
 }
 
-/* Forget what the buffer holds. Memory that the lost master had lent is released. */
+/* Forget what the buffer holds, and release memory that the lost master had lent. */
 static void empty(kl_buffer *buffer) {
     if (buffer->borrowed)
         kl_buffer_free(buffer);
@@ -188,7 +188,7 @@ static kilter_status on_release(kl_worker *w, const kl_message *m, kilter_error 
     return KILTER_OK;
 }
 
-/* The task at hand no longer counts. */
+/* Note that the result of the task at hand no longer counts. */
 static kilter_status on_renew(kl_worker *w, const kl_message *m, kilter_error *error) {
     char why[WHY_BYTES];
     kl_wire_get_text(m->data, m->size, why, sizeof why);
@@ -274,7 +274,7 @@ kilter_status kl_worker_take_in(kl_worker *w, double timeout_s, kilter_error *er
             break;
         timeout_s = 0;
         status = on_event(w, &event, error);
-        w->asking.idle = false; /* messages received now may have waited */
+        w->asking.idle = false; /* messages that are received now may have waited */
     }
     return status;
 }
@@ -292,8 +292,8 @@ static kilter_status check_patience(const kl_worker *w, kilter_error *error) {
                    w->options->patience_s);
 }
 
-/* Is the worker to send its results now? It is if it ran dry. But if the next chunk has arrived and needs a
- * request at once, one message does both. */
+/* Return whether the worker should send its results now. It should if it has run dry. But if the next chunk
+ * has arrived and needs a request at once, one message does both. */
 static bool is_to_report(const kl_worker *w, bool ran_dry) {
     if (!w->queue.first)
         return w->ready && (!w->asking.asked || kl_has_results(&w->outbox));

@@ -1,10 +1,12 @@
 /* A second thread serves the worker's messages during a long task. */
 #include "engine/worker_private.h"
 
-/* A worker above this part of its limit is replaced after its task, so that a slow leak does not make a task
- * fail. */
+/* A worker whose memory is above this part of its limit is replaced after its task, so that a slow leak does
+ * not make a task fail. */
 static const double NEARLY_ALL = 0.9;
-static const double END_PATIENCE_S = 5; /* seconds, as long as a master waits for its local workers */
+/* seconds that a task whose result no longer counts may go on: as long as a master waits for its local
+ * workers */
+static const double END_PATIENCE_S = 5;
 
 void kl_worker_let_attend(kl_worker *w, const kl_attendance *attendance) {
     w->attendance = *attendance;
@@ -12,7 +14,7 @@ void kl_worker_let_attend(kl_worker *w, const kl_attendance *attendance) {
     w->share.tasks_s = 0;
 }
 
-/* Is this the task seen last time? If not, note it. */
+/* Return whether the task at hand is the same as at the last call. If it is not, note it. */
 static bool is_still_at_it(kl_worker *w, double now_s) {
     attended *a = &w->attended;
     if (a->seen && a->task == w->hand.done)
@@ -30,7 +32,7 @@ void kl_worker_name_task(const kl_worker *w, kl_heartbeat *heartbeat) {
     heartbeat->usual_share = w->share.usual;
 }
 
-/* Send a heartbeat. Assume that the task had its core before it was first seen. */
+/* Send a heartbeat. Before the task was first seen, it is assumed to have had its core. */
 static kilter_status send_heartbeat(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
     attended *a = &w->attended;
     kl_heartbeat heartbeat = {.elapsed_s = now_s - w->hand.began_s, .memory = memory};
@@ -82,7 +84,7 @@ void kl_worker_attend(kl_worker *w) {
             kl_fail_in_task(&w->leaving, &failure, now_s);
     }
     if (w->leaving.failed != KILTER_OK) {
-        /* The task at hand counts no more. Let it end by itself, but only for some time. */
+        /* Let the task at hand, whose result no longer counts, end by itself, but only for some time. */
         double patience_s = w->leaving.dismissed ? 0 : w->orphan ? w->options->patience_s : END_PATIENCE_S;
         kilter_error why;
         if (kl_task_failure(&w->leaving, &why) != KILTER_OK && w->options->abandon && patience_s >= 0 &&

@@ -1,14 +1,14 @@
-/* CPU time that the worker reports, and its delay while others had its core. */
+/* CPU time that the worker reports, and the time in which it was ready while other threads had its core. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/worker_private.h"
 
-/* seconds between looks: long enough that a look at CPU time costs little */
+/* seconds between two looks at CPU time, so long that a look costs little */
 static const double LOOK_S = 1e-3;
 
-enum { LATELY = 16 }; /* waits in the mean */
+enum { LATELY = 16 }; /* number of waits over which the delay is averaged */
 
 core_use *kl_core_use_new(const kl_worker_options *options, void *driver) {
     core_use *u = calloc(1, sizeof *u);
@@ -21,8 +21,8 @@ void kl_core_use_clear(core_use *u) {
     *u = (core_use){.options = u->options, .driver = u->driver};
 }
 
-/* Add the time that others had the core since the last look, except at waits; at most the time in tasks minus
- * this thread's CPU time. */
+/* Add the time since the last look in which other threads had the core, without the delays at waits. It is at
+ * most the time in tasks minus this thread's CPU time. */
 static void look_at_core(core_use *u) {
     double run_s, delay_s;
     if (!u->options->core(u->driver, &run_s, &delay_s))
@@ -50,8 +50,8 @@ static double core_delay_s(const core_use *u) {
     return u->options->core(u->driver, &run_s, &delay_s) ? delay_s : 0;
 }
 
-/* A wait for messages, and the delay at its end, are no part of a task. This delay is measured for a wait now
- * and then, and assumed to be the same for the others. */
+/* A wait for messages, and the delay at its end, are no part of a task. The delay is measured at some waits
+ * and assumed to be the same at the others. */
 void kl_core_use_begin_wait(core_use *u, double now_s) {
     u->watches = now_s >= u->watch_due_s;
     if (u->watches)

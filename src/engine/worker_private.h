@@ -12,50 +12,52 @@
 typedef struct queued {
     struct queued *next;
     kl_message message;
-    bool is_shared; /* the message holds shared data, and the fields below are unused; false: a chunk */
+    /* true: the message holds shared data, and the fields below are unused; false: it is a chunk */
+    bool is_shared;
     kl_chunk_head head;
     kl_reader weights, inputs;
-    uint64_t at; /* tasks of the chunk that are done */
+    uint64_t at; /* number of tasks of the chunk that are done */
 } queued;
 
 typedef struct queue {
     queued *first, **end;
-    uint64_t tasks; /* tasks that are not done */
-    bool rested;    /* the queue was empty since the last task; the next task's time leaves that out */
+    uint64_t tasks; /* number of queued tasks that are not done */
+    /* true: the queue was empty since the last task, so the next task's time leaves the wait out */
+    bool rested;
 } queue;
 
 void kl_queue_open(queue *q);
-/* Take over the message. */
+/* Append the message to the queue, which takes it over. */
 void kl_queue_put(queue *q, queued *item, kl_message *message);
 void kl_queue_remove(queue *q, queued **place);
 void kl_queue_clear(queue *q);
 /* Return the place of the chunk with this number; the place holds NULL if there is none. */
 queued **kl_queue_find(queue *q, uint64_t chunk);
 
-/* --- worker_core.c: the worker's CPU time, and its delay while others had its core --- */
+/* --- worker_core.c: the worker's CPU time, and the time in which others had its core --- */
 
 typedef struct core_use {
     const kl_worker_options *options;
     void *driver;
-    double cpu_s, due_s; /* CPU time at the last look, and when the next look is due */
-    double
-        delay_s; /* seconds in which the worker, in tasks or sending, was ready while others had its core */
-    struct {     /* since the last look */
-        double core_run_s, core_delay_s; /* of this thread, at the last look */
+    double cpu_s, due_s; /* CPU time at the last look, and the time of the next look */
+    /* seconds in which the worker was in tasks or sending, and ready, while other threads had its core */
+    double delay_s;
+    struct {                             /* values since the last look */
+        double core_run_s, core_delay_s; /* CPU time of this thread at the last look */
         double busy_s;                   /* seconds in tasks */
-        double waits_delay_s;            /* seconds of delay at the ends of watched waits */
-        uint32_t waits;                  /* waits that were not watched */
+        double waits_delay_s;            /* seconds of delay at the ends of waits that were watched */
+        uint32_t waits;                  /* number of waits that were not watched */
     } since;
-    double wait_delay_s; /* mean delay of the last watched waits */
+    double wait_delay_s; /* mean seconds of delay at the last watched waits */
     uint32_t watched;    /* number of watched waits */
-    double watch_due_s;  /* when the next wait is watched */
-    double before_s;     /* delay before the watched wait */
-    bool watches;        /* the current wait is watched */
+    double watch_due_s;  /* time from which on a wait is watched */
+    double before_s;     /* seconds of delay so far when the watched wait began */
+    bool watches;        /* true: the current wait is watched */
 } core_use;
 
 /* NULL: memory ran out. */
 core_use *kl_core_use_new(const kl_worker_options *options, void *driver);
-void kl_core_use_clear(core_use *u); /* start again for another master */
+void kl_core_use_clear(core_use *u); /* Start again for another master. */
 void kl_core_use_look(core_use *u, double now_s);
 void kl_core_use_begin_wait(core_use *u, double now_s);
 void kl_core_use_end_wait(core_use *u, double began_s);
@@ -65,45 +67,48 @@ void kl_core_use_end_wait(core_use *u, double began_s);
 enum { WHY_BYTES = 128 };
 
 typedef struct leaving {
-    _Atomic(const char *) why; /* NULL: it stays */
-    char *renewal;             /* why a new worker is to replace this one; NULL: none is */
-    bool dismissed;            /* the master wants no more results, not even of the task at hand */
-    kilter_status failed;      /* error during a task, to be returned after it */
-    char *failure;             /* in words; NULL: memory ran out */
+    _Atomic(const char *) why; /* why the worker leaves, in words; NULL: it stays */
+    char *renewal;             /* why a new worker is to replace this one, in words; NULL: none is */
+    bool dismissed;            /* true: the master wants no more results, not even of the task at hand */
+    kilter_status failed;      /* an error during a task, returned after the task */
+    char *failure;             /* the error in words; NULL: memory ran out */
     double failed_s;
 } leaving;
 
 static inline bool kl_is_leaving(const leaving *l) {
     return atomic_load(&l->why) != NULL;
 }
-bool kl_is_renewal(const leaving *l); /* is a new worker to replace this one? */
+bool kl_is_renewal(const leaving *l); /* Return whether a new worker is to replace this one. */
 /* Let the worker leave, and a new one replace it. */
 void kl_renew(leaving *l, const char *format, ...) KILTER_PRINTF(2, 3);
 void kl_fail_in_task(leaving *l, const kilter_error *why, double now_s);
-kilter_status kl_task_failure(const leaving *l, kilter_error *error); /* KILTER_OK: no error */
-/* For another master: keep whether and why to leave, forget what the last master did. */
+/* Return the error that came during a task; KILTER_OK: there was none. */
+kilter_status kl_task_failure(const leaving *l, kilter_error *error);
+/* Prepare for another master: keep whether and why to leave, forget what the last master did. */
 void kl_leaving_adopt(leaving *l);
 void kl_leaving_free(leaving *l);
 
 /* --- worker_results.c: sending results, and requesting chunks --- */
 
 typedef struct outbox {
-    kl_buffer out; /* results to be sent */
+    kl_buffer out; /* results that are to be sent */
     uint32_t segments;
     size_t segment_at;
-    kl_segment segment;    /* the segment being filled; count 0: none */
-    double first_result_s; /* when the first result in `out` was ready */
+    kl_segment segment;    /* the segment that is being filled; count 0: there is none */
+    double first_result_s; /* time at which the first result in `out` was ready */
     double last_end_s;
 } outbox;
 
 typedef struct asking {
-    bool asked; /* a requested chunk has not come yet */
-    bool idle;  /* the worker only waits for messages */
+    bool asked; /* true: a chunk was requested and has not come yet */
+    bool idle;  /* true: the worker has no task, it only waits for messages */
     double asked_at_s;
-    uint64_t run;                          /* the run at that time */
-    double bytes;                          /* size of the request; 0: not fit to measure a round trip */
-    double round_trip_s, round_trip_bytes; /* measured round trip, to be sent with the next results */
-    double answer_s;                       /* seconds from request to chunk, the longest lately */
+    uint64_t run; /* number of the run when the chunk was requested */
+    /* bytes of the request; 0: the request cannot be used to measure a round trip */
+    double bytes;
+    /* seconds of the measured round trip, which the next results report */
+    double round_trip_s, round_trip_bytes;
+    double answer_s; /* longest recent seconds from a request to its chunk */
 } asking;
 
 /* Send the message and free it. A master that is gone is no error here: the transport reports it after its
@@ -130,37 +135,37 @@ void kl_asking_answered(asking *a, const kl_chunk_head *head, size_t bytes, doub
 
 struct kilter_result {
     kl_buffer *buffer;
-    size_t at; /* where the task's result begins */
+    size_t at; /* offset of the task's result in the buffer */
     bool failed;
 };
 
 typedef struct hand {
-    bool at_work;   /* the first chunk's next task is at hand */
-    bool alone;     /* the result becomes the message; false: it is appended to the ready results */
-    double began_s; /* when the task at hand began */
+    bool at_work;   /* true: the first chunk's next task is at hand */
+    bool alone;     /* true: the result becomes the message; false: it is appended to the ready results */
+    double began_s; /* time at which the task at hand began */
     kilter_task task;
     double weight;
     kilter_result result;
-    kl_buffer making; /* the result in the making; no other thread touches it */
+    kl_buffer making; /* the result that is being made; no other thread touches it */
     kl_buffer input;  /* copy of an input that was not aligned */
-    uint64_t done;    /* tasks done so far */
-    double task_s;    /* recent mean seconds of a task; 0: unknown */
+    uint64_t done;    /* number of tasks done so far */
+    double task_s;    /* mean seconds of recent tasks; 0: unknown */
 } hand;
 
 typedef struct shared_data {
-    kilter_bytes bytes; /* the data in force */
+    kilter_bytes bytes; /* the present shared data */
     uint64_t hash;
-    kl_message message; /* the message that holds them; zero: they were moved */
+    kl_message message; /* the message that holds the data; zero: the data were moved */
     kl_buffer moved;    /* copy of data that were not aligned */
 } shared_data;
 
-/* The share of its core that tasks get. */
+/* The share of the worker's core that tasks get. */
 typedef struct task_share {
-    double tasks_s, busy_s; /* seconds in tasks since the last look; CPU time at that look */
+    double tasks_s, busy_s; /* seconds in tasks since the last look, and CPU time at that look */
     double usual;
 } task_share;
 
-/* Is so little work left, with a task at hand, that it is time to request more? */
+/* Return whether so little work is left, with a task at hand, that it is time to request more. */
 bool kl_worker_runs_low(const kl_worker *w);
 /* Do queued tasks until it is time to look for messages: begin a task, call its function, end it. */
 kilter_status kl_worker_work(kl_worker *w, kilter_error *error);
@@ -179,27 +184,27 @@ kilter_status kl_worker_take_in(kl_worker *w, double timeout_s, kilter_error *er
 /* --- worker_attend.c: a second thread serves messages during a long task --- */
 
 typedef struct attended {
-    uint64_t task; /* `hand.done` when the task at hand was first seen */
+    uint64_t task; /* value of `hand.done` when the task at hand was first seen */
     bool seen;
-    bool over;              /* the process exceeded its memory limit, and the master was told */
-    double since_s, busy_s; /* when the task was first seen, and the CPU time used by then */
+    bool over;              /* true: the process exceeded its memory limit, and the master was told */
+    double since_s, busy_s; /* time at which the task was first seen, and the CPU time used by then */
     double heartbeat_due_s;
 } attended;
 
 struct kl_worker {
     const kl_worker_options *options;
-    void *driver;             /* passed to the functions in `options` */
-    kl_attendance attendance; /* works NULL: no thread attends */
+    void *driver;             /* the pointer that the functions in `options` get */
+    kl_attendance attendance; /* functions for a second thread; works NULL: no thread attends */
     kl_transport *transport;
     kl_peer master;
-    kilter_worker *self; /* passed to the start function, with zeros behind it; NULL: there is none */
+    kilter_worker *self; /* the data that the start function gets, with zeros behind; NULL: there are none */
     void *state;
     uint32_t index;
-    bool started, ready; /* the start function was called; this master knows */
-    bool orphan;         /* the master is gone */
+    bool started, ready; /* true: the start function was called; this master knows */
+    bool orphan;         /* true: the master is gone */
     double waiting_since_s;
-    uint64_t memory_before; /* bytes of its process when it was welcomed */
-    kl_welcome limits;      /* limits from the master's welcome */
+    uint64_t memory_before; /* bytes of the worker's process when the worker was welcomed */
+    kl_welcome limits;      /* limits in the master's welcome */
     queue queue;
     leaving leaving;
     outbox outbox;
@@ -207,7 +212,7 @@ struct kl_worker {
     hand hand;
     task_share share;
     attended attended;
-    core_use *core;      /* NULL: CPU time is not reported */
+    core_use *core;      /* CPU time and delay; NULL: they are not reported */
     shared_data *shared; /* NULL: none received */
 };
 

@@ -12,7 +12,8 @@
 /* The longest recent answer time is multiplied by ANSWER_MEMORY with each answer; longer answers count as
  * ANSWER_MOST_S. */
 static const double ANSWER_MEMORY = 0.9, ANSWER_MOST_S = 20e-3;
-static const double CLOCKS_DIFFER = 1e-3; /* twenty times a usual difference of 50 millionths */
+/* part by which clocks may differ: twenty times a usual difference of 50 millionths */
+static const double CLOCKS_DIFFER = 1e-3;
 
 /* --- sending --- */
 
@@ -78,11 +79,12 @@ static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, 
     a->round_trip_bytes = a->bytes + (double)bytes;
 }
 
-/* If others use the master's core, an answer may take some scheduling quanta: send the next request earlier
- * by that time. */
+/* If other threads use the master's core, an answer may take some scheduling quanta. Send the next request
+ * earlier by that time. */
 void kl_asking_answered(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     note_round_trip(a, head, bytes, now_s);
-    if (a->asked && head->run == a->run) /* otherwise the time includes the user's between two runs */
+    /* otherwise the answer's time includes the user's time between two runs */
+    if (a->asked && head->run == a->run)
         a->answer_s = fmax(fmin(now_s - a->asked_at_s, ANSWER_MOST_S), ANSWER_MEMORY * a->answer_s);
     a->asked = false;
     a->run = head->run;

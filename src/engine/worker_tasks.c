@@ -43,8 +43,8 @@ int kilter_result_fail(kilter_result *result, const char *format, ...) {
 
 /* --- tasks --- */
 
-/* Is so little work left that the next chunk must be requested now? If it is less than the time to send a
- * message, an early request gains nothing and goes with the last result. */
+/* Return whether so little work is left that the next chunk must be requested now. If it is less than the
+ * time to send a message, an early request gains nothing and goes with the last result. */
 bool kl_worker_runs_low(const kl_worker *w) {
     double task_s = w->hand.task_s;
     uint64_t tasks = w->queue.tasks;
@@ -73,7 +73,7 @@ static void account_task(kl_worker *w, double seconds, double now_s) {
     segment->count++;
     segment->busy_s += seconds;
     kl_stat_add(&segment->unit_s, seconds / h->weight, now_s);
-    /* This mean only decides when to request; the master keeps the statistics. */
+    /* The worker uses this mean only to decide when to request; the master keeps the statistics. */
     h->task_s += (seconds - h->task_s) / (h->task_s > 0 ? 8 : 1);
     w->outbox.last_end_s = now_s;
     if (w->core)
@@ -101,7 +101,7 @@ static void check_result(hand *h, int code, size_t wanted) {
     kl_wire_end_result(&h->making, result->at, result->failed);
 }
 
-/* Append the result to those that are ready. */
+/* Append the result to the results that are ready. */
 static void keep_result(outbox *o, const queued *chunk, const hand *h) {
     if (o->segment.count == 0)
         kl_begin_segment(o, &o->out, chunk, h->began_s);
@@ -138,11 +138,11 @@ static void begin_task(kl_worker *w) {
     hand *h = &w->hand;
     take_task(h, w->queue.first, w->shared);
     h->began_s = w->outbox.last_end_s;
-    h->alone = w->outbox.out.size == 0; /* then the result becomes the message, and is not copied */
+    h->alone = w->outbox.out.size == 0; /* the result then becomes the message and is not copied */
     kl_buffer_clear(&h->making);
     if (h->alone) {
-        /* Begin the message that the next task's result becomes. It is in memory that the master can read, or
-         * else in the larger buffer, so that only one buffer grows. */
+        /* Begin the message that the next task's result becomes. The message is in memory that the master can
+         * read, or else in the larger of two buffers, so that only one buffer grows. */
         kl_buffer *out = &w->outbox.out, *making = &w->hand.making;
         if (out->borrowed || (!making->borrowed && out->capacity > making->capacity))
             swap_buffers(out, making);
@@ -198,7 +198,7 @@ static void end_task(kl_worker *w, int code) {
     account_task(w, now_s - h->began_s, now_s);
 }
 
-/* Request more if it is time, and begin the first chunk's next task. */
+/* Request more tasks if it is time, and begin the first chunk's next task. */
 static kilter_status begin_next_task(kl_worker *w, kilter_error *error) {
     const queued *chunk = w->queue.first;
     uint64_t has = w->shared ? w->shared->hash : 0;
@@ -255,7 +255,7 @@ static kilter_status take_shared(kl_worker *w, kilter_error *error) {
     kl_message *m = &w->queue.first->message;
     kilter_bytes bytes;
     uint64_t hash;
-    kl_wire_get_shared(m->data, m->size, &hash, &bytes); /* it was well-formed on arrival */
+    kl_wire_get_shared(m->data, m->size, &hash, &bytes); /* the message was well-formed on arrival */
     if (kl_hash(bytes.data, bytes.size, 0) != hash)
         return kl_worker_refuse(w, error, "the %zu bytes of shared data that it received are damaged",
                                 bytes.size);

@@ -1,5 +1,5 @@
-/* The real worker, with the test as its master, which also sends messages during a task. One thread, and a
- * clock that only tasks advance. */
+/* The real worker, with the test as its master, which also sends messages during a task. There is one thread,
+ * and a clock that only tasks advance. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,14 +14,14 @@
 
 enum { MANY = 64 };
 
-/* A message of the worker. */
+/* A message that the worker sent. */
 typedef struct word {
     kl_message_type type;
     bool more;             /* RESULTS */
     uint64_t segments;     /* RESULTS */
-    double task_s;         /* RESULTS: time of all tasks */
+    double task_s;         /* RESULTS: seconds of all tasks together */
     double cpu_s, delay_s; /* RESULTS */
-    bool last;             /* RESULTS: of the last segment */
+    bool last;             /* RESULTS: `last` of the last segment */
     kl_part part;          /* RETURN; RESULTS: tasks of the last segment */
     kl_heartbeat heartbeat;
     char text[160]; /* REFUSE, LEAVE */
@@ -36,15 +36,15 @@ typedef struct scene {
     kl_worker_options options;
     kl_worker *worker;
     kl_buffer out;
-    bool free;             /* other threads may use the worker */
-    uint64_t memory_most;  /* limit in WELCOME */
-    uint64_t memory;       /* memory of the worker's process */
-    double cpu_s, delay_s; /* times of the worker's thread */
+    bool free;             /* true: other threads may use the worker */
+    uint64_t memory_most;  /* limit in the message WELCOME */
+    uint64_t memory;       /* bytes of memory of the worker's process */
+    double cpu_s, delay_s; /* seconds that the worker's thread ran, and waited for its core */
     uint32_t started;
-    uint64_t worked, shared, index; /* shared: as the last task saw it */
+    uint64_t worked, shared, index; /* shared: the shared data as the last task saw them */
     uint64_t during_task;           /* task in which something happens */
     void (*during)(struct scene *s);
-    uint64_t keep; /* for a recall */
+    uint64_t keep; /* number of tasks that a recall leaves to the worker */
     word words[MANY];
     uint32_t heard;
 } scene;
@@ -96,7 +96,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
-/* --- the master's part --- */
+/* --- the master --- */
 
 static void say(scene *s) {
     assert_int_equal(kl_send(s->master, s->peer, &s->out, NULL), KILTER_OK);
@@ -187,7 +187,7 @@ static const word *find(const scene *s, kl_message_type type) {
     return NULL;
 }
 
-/* --- the worker's part --- */
+/* --- the worker --- */
 
 static kilter_status turn(scene *s, kilter_error *error) {
     return kl_worker_turn(s->worker, 0, error);
@@ -340,7 +340,7 @@ static void a_recall_is_answered_between_tasks(void **state) {
             recall(&s, 1, keep, TASKS);
             run_dry(&s);
             hear(&s);
-            /* messages are read after a task */
+            /* the worker reads messages after a task */
             check_parts(&s, keep > at + 1 ? keep : at + 1);
             close_scene(&s);
         }
@@ -364,7 +364,7 @@ static void deal_to_one_that_leaves(scene *s) {
     attend(s);
 }
 
-/* Before any of its tasks, in the middle of each, and behind the last one. */
+/* The recall begins before any task of the chunk, in the middle of each, and behind the last one. */
 static void check_leaving(uint64_t at, void (*how)(scene *s)) {
     scene s;
     kl_inproc_stepped timing;
@@ -513,7 +513,7 @@ static void results_tell_cpu_time_and_what_others_had_of_the_core(void **state) 
         assert_int_equal(last->type, KL_RESULTS);
         assert_true(fabs(last->cpu_s - 0.06 * i) < 1e-9);
         assert_true(fabs(last->delay_s - 0.04 * i) < 1e-9);
-        s.delay_s += 5; /* the delay is in a wait for messages, so it does not count for tasks */
+        s.delay_s += 5; /* the delay is at a wait for messages, so it does not count for tasks */
     }
     close_scene(&s);
 }
@@ -719,7 +719,7 @@ static void an_orphan_keeps_its_state_and_nothing_else(void **state) {
         s.during = NULL;
         greet(&s, 8);
         assert_int_equal(s.started, 1);
-        deal(&s, 1, 5, 2, 0); /* the same number, of another master, and no shared data */
+        deal(&s, 1, 5, 2, 0); /* the other master's worker has the same number and no shared data */
         run_dry(&s);
         hear(&s);
         const word *w = &s.words[s.heard - 1];
