@@ -13,32 +13,33 @@
 #include "sys/sys.h"
 
 enum {
-    SLOTS = 1024,            /* messages in an arena at a time */
-    NOTES_BYTES = 64 * 1024, /* size of an arena's table of notes, in whole pages of the largest page size */
-    ROUND_BYTES = 64,        /* messages begin at multiples of this, so that no two share a cache line */
-    LENT_LEAST_BYTES = 16 * 1024 * 1024, /* size of a lent buffer when nothing is known of the message */
+    SLOTS = 1024,            /* greatest number of messages in an arena at a time */
+    NOTES_BYTES = 64 * 1024, /* bytes of an arena's table of notes, in whole pages of the largest page size */
+    /* bytes to whose multiples messages are aligned, so that no two messages share a cache line */
+    ROUND_BYTES = 64,
+    LENT_LEAST_BYTES = 16 * 1024 * 1024, /* bytes of a lent buffer when nothing is known of the message */
     NOT_LENT = SLOTS,
 };
-/* Size of an arena without its notes. Pages that were never written take no memory. */
+/* Bytes of an arena without its notes. Pages that were never written take no memory. */
 #define ARENA_BYTES ((size_t)256 << 20)
 #define HALF_BYTES  (ARENA_BYTES + NOTES_BYTES)
 #define PAIR_BYTES  (2 * HALF_BYTES)
 
-typedef struct pair { /* in use at the master */
+typedef struct pair { /* true: the master uses the pair */
     bool taken;
-    bool left;     /* the worker uses the pair */
-    bool ended;    /* the worker does not use it any more, even if its process goes on */
-    uint64_t pid;  /* process of the worker */
-    unsigned held; /* messages that were received here and are not released */
+    bool left;     /* true: the worker uses the pair */
+    bool ended;    /* true: the worker no longer uses the pair, even if its process goes on */
+    uint64_t pid;  /* the worker's process */
+    unsigned held; /* number of messages that were received here and are not released */
 } pair;
 
 struct kl_arenas {
-    atomic_uint users;    /* users of the arenas: the opener, ends of pairs, messages */
+    atomic_uint users;    /* number of users of the arenas: the opener, ends of pairs, messages */
     pthread_mutex_t lock; /* protects the pairs, because any thread may release a message */
     uint8_t *bytes;
     uint64_t token;
     pid_t opener;
-    bool narrowed; /* in a worker's process, the one pair it may touch */
+    bool narrowed; /* in a worker's process: the one pair that it may touch */
     uint32_t count;
     pair pairs[];
 };
@@ -53,14 +54,14 @@ struct kl_arena {
     uint32_t pair;
     bool to_worker;
     uint8_t *bytes;
-    _Atomic uint32_t *notes; /* per slot: 1 while the message of this slot is in use */
-    block blocks[SLOTS];     /* blocks in use, by `at` */
+    _Atomic uint32_t *notes; /* a note for each slot: 1 while the slot's message is in use */
+    block blocks[SLOTS];     /* blocks in use, in order of `at` */
     size_t count;
     uint32_t spare[SLOTS]; /* slots without a block */
     size_t spares;
-    uint32_t lent; /* slot of the block that holds the lent buffer; NOT_LENT: none */
+    uint32_t lent; /* slot of the block that holds the lent buffer; NOT_LENT: there is none */
     size_t usual;  /* bytes of the last message */
-    size_t reach;  /* end of the part that takes memory */
+    size_t reach;  /* end of the part of the arena that takes memory */
 };
 
 /* --- all arenas of a farm --- */
@@ -73,7 +74,7 @@ static uint8_t *half_of(const kl_arenas *all, uint32_t number, bool to_worker) {
     return all->bytes + number * PAIR_BYTES + (to_worker ? 0 : HALF_BYTES);
 }
 
-/* Leave a limited address space to the program. */
+/* Leave address space to the program if it is limited. */
 static bool is_address_space_limited(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
@@ -237,8 +238,8 @@ static void sweep(kl_arena *a) {
     a->count = kept;
 }
 
-/* Make a block of `size` bytes, or of up to `most` if size is 0, in the first gap it fits in. Memory used
- * lately is in the caches and needs no new pages. NULL: it fits nowhere. */
+/* Make a block of `size` bytes, or of up to `most` bytes if size is 0, in the first gap that is large enough:
+ * memory that was used lately is in the caches and needs no new pages. NULL: no gap is large enough. */
 static block *new_block(kl_arena *a, size_t size, size_t most) {
     size_t at = 0, i = 0;
     sweep(a);
@@ -262,7 +263,7 @@ static block *lent_block(kl_arena *a) {
     return NULL;
 }
 
-/* Lend the block that is lent already if it is large enough, otherwise a new one. */
+/* Lend the block that is lent already if it is large enough, otherwise lend a new one. */
 static const block *block_to_lend(kl_arena *a, size_t size) {
     block *lent = lent_block(a);
     if (lent && lent->size >= size)

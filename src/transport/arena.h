@@ -13,16 +13,17 @@
 
 #include "transport/transport.h"
 
-/* Smaller messages cost no more through the socket. */
+/* A smaller message costs no more through the socket. */
 enum { KL_ARENA_LEAST_BYTES = 16 * 1024 };
 
-/* Place of a message, as a frame describes it. */
+/* Place of a message in an arena, as a frame on the socket describes it. */
 typedef struct kl_arena_place {
     uint64_t at, size;
     uint32_t slot; /* index of the note that marks the place as in use */
 } kl_arena_place;
 
-uint64_t kl_arenas_token(const kl_arenas *arenas); /* processes that know the token share this memory */
+/* the secret by which processes prove that they share this memory */
+uint64_t kl_arenas_token(const kl_arenas *arenas);
 
 /* Return the master's end of an unused pair, for the worker of process `pid`. NULL: no pair is free. */
 typedef struct kl_arena kl_arena;
@@ -42,7 +43,7 @@ void kl_arena_lend(kl_arena *arena, size_t size, kl_buffer *buffer);
  * room. */
 bool kl_arena_put(kl_arena *arena, const void *data, size_t size, kl_arena_place *place);
 void kl_arena_take_back(kl_arena *arena,
-                        const kl_arena_place *place); /* take back a message that could not be sent */
+                        const kl_arena_place *place); /* Take back a message that could not be sent. */
 /* Return the memory behind the last message in use to the system. false: messages are in use, so memory may
  * remain. */
 bool kl_arena_trim(kl_arena *arena);

@@ -88,7 +88,7 @@ static bool put(kl_arena *arena, uint64_t seed, size_t size, kl_arena_place *pla
 
 typedef struct flying {
     kl_arena_place place;
-    kl_message message; /* zero in every byte: sent and not received */
+    kl_message message; /* all bytes zero: the message was sent and not received */
     uint64_t seed;
     size_t size;
 } flying;
@@ -103,8 +103,8 @@ static size_t draw_size(uint64_t draw) {
     return around[draw % 4] + draw / 4 % 131 - 65;
 }
 
-/* Send messages of any size, many at a time, released in any order. Every message arrives unchanged, and
- * there is room for all while they are fewer than fit. Every third one is made in the lent buffer. */
+/* Send messages of any size, many at a time, released in any order. Every message arrives unchanged, and as
+ * long as they fit together, there is room for all. Every third message is made in the lent buffer. */
 static void messages_stay_as_they_are_until_they_are_released(void **state) {
     (void)state;
     enum { UNDER_WAY = 20 };
@@ -162,7 +162,7 @@ static void a_full_arena_says_so_and_has_room_again(void **state) {
     close_ends(&e);
 }
 
-/* When no message is allocated in between, the next message reuses the memory. */
+/* If no message was allocated in between, the next message uses the same memory. */
 static void pages_are_used_again(void **state) {
     (void)state;
     ends e = open_ends();
@@ -192,7 +192,7 @@ static void a_buffer_that_outgrows_what_is_lent_goes_on(void **state) {
     kl_put_bytes(&lent, bytes, 1000);
     kl_put_bytes(&lent, bytes + 1000, size - 1000);
     CHECK(!lent.failed && !lent.borrowed && lent.size == size && memcmp(lent.data, bytes, size) == 0);
-    kl_arena_lend(e.to_master, LARGE, &lent); /* its memory is free again */
+    kl_arena_lend(e.to_master, LARGE, &lent); /* the message's memory is free again */
     CHECK(lent.borrowed && lent.data == where && lent.size == 0);
     kl_buffer_free(&lent);
     free(bytes);
@@ -224,7 +224,7 @@ static void places_where_nothing_lies_are_refused(void **state) {
     }
     CHECK(kl_arena_get(e.to_master, &good, &message));
     kl_message_release(&message);
-    CHECK(!kl_arena_get(e.to_master, &good, &message)); /* the place holds no message any more */
+    CHECK(!kl_arena_get(e.to_master, &good, &message)); /* the place no longer holds a message */
     CHECK(!kl_arena_to_master(e.all, 1000));
     close_ends(&e);
 }
@@ -290,7 +290,7 @@ static void nothing_stays_of_those_who_left(void **state) {
     suite_check_message(&message, 1, MEGABYTES << 20);
     CHECK(shared_bytes() >= before + (MEGABYTES << 20));
     kl_message_release(&message);
-    CHECK(shared_bytes() < before + (1 << 20)); /* although all the others still exist */
+    CHECK(shared_bytes() < before + (1 << 20)); /* although all the other messages still exist */
     kl_arenas_close(e.all);
     CHECK(shared_bytes() <= before && open_files() == files);
 }
@@ -335,7 +335,7 @@ static void a_limited_address_space_is_left_to_the_program(void **state) {
 
 /* --- under zmq --- */
 
-/* Some workers have arenas, others come from elsewhere. */
+/* Some workers have arenas, and others, which were not forked, have none. */
 static void zmq_keeps_every_promise_with_arenas(void **state) {
     (void)state;
     for (unsigned c = 0; c < SUITE_CASES; c++)
@@ -399,9 +399,9 @@ static doomed fork_doomed(const kl_zmq_options *options, moment when) {
     return d;
 }
 
-enum { HELD = 3 }; /* messages of one worker */
+enum { HELD = 3 }; /* messages that one worker sent */
 
-/* Let the worker work and die; collect what it sent before in `held`. */
+/* Let the worker work and die, and collect in `held` what it sent before. */
 static void outlive(kl_transport *master, const doomed *d, moment when, kl_message held[HELD]) {
     kl_peer worker;
     CHECK(write(d->go, "g", 1) == 1);
@@ -424,8 +424,8 @@ static void check_and_release(kl_message held[HELD]) {
         kl_message_release(&held[k]);
 }
 
-/* The messages of a dead worker stay intact, also when another worker replaces it; nothing else of it
- * remains. */
+/* The messages of a dead worker stay intact, also when another worker replaces it. Nothing else of the dead
+ * worker remains. */
 static void the_killed_leave_what_they_sent_and_nothing_else(void **state) {
     (void)state;
     enum { ROUNDS = 12 };
@@ -441,7 +441,7 @@ static void the_killed_leave_what_they_sent_and_nothing_else(void **state) {
     CHECK_OK(kl_zmq_listen(ipc, &options, NULL, &master, error));
     for (int i = 0; i < ROUNDS; i++) {
         outlive(master, &workers[i], (moment)(i % MOMENTS), held[i]);
-        if (i >= 2) /* release late, so that pairs become free some rounds later */
+        if (i >= 2) /* release messages late, so that pairs become free some rounds later */
             check_and_release(held[i - 2]);
     }
     kl_transport_close(master);
@@ -481,7 +481,7 @@ static void who_names_a_place_where_nothing_lies_is_dropped(void **state) {
         kl_event event = suite_next(master);
         CHECK(event.kind == KL_EVENT_JOINED);
         CHECK(zmq_recv(socket, answer, sizeof answer, 0) ==
-              (knows ? 12 : 8)); /* the worker has a pair, or has none */
+              (knows ? 12 : 8)); /* a worker that has a pair, then a worker without */
         for (unsigned k = 0; k < 20; k++)
             place[k] = (uint8_t)(i < 2 ? 0 : kl_mix64(20 * i + k));
         unsigned size = i % 3 == 0 ? 21 : i % 3 == 1 ? 20 : 22;

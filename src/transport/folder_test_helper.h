@@ -9,7 +9,7 @@
 #include "sys/sys.h"
 
 static char *folder;
-static char ipc[128]; /* an endpoint in that folder */
+static char ipc[128]; /* an endpoint in the test's folder */
 
 static inline int make_folder(void **state) {
     (void)state;

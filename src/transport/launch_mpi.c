@@ -30,11 +30,11 @@ static const kl_mpi_kind OURS = KL_MPI_OPENMPI;
 #elif defined MPICH
 static const kl_mpi_kind OURS = KL_MPI_MPICH;
 #else
-static const kl_mpi_kind OURS = KL_MPI_UNKNOWN; /* in a simulation */
+static const kl_mpi_kind OURS = KL_MPI_UNKNOWN; /* the ranks of a simulation */
 #endif
 
 kilter_status kl_mpi_check_library(const char *doing, kilter_error *error) {
-    enum { VERSION_BYTES = 8192 }; /* length of the longest version text */
+    enum { VERSION_BYTES = 8192 }; /* bytes of the longest version text */
     char text[VERSION_BYTES] = "";
     int length;
     MPI_Get_library_version(text, &length);
@@ -77,7 +77,7 @@ static const char HINT[] = "mpirun ends the whole job with it, unless it is mpir
 static const char OUTLIVING[] = "KILTER_MPI_SHIELD";
 static const char HINT[] = "mpiexec ends the whole job with it, unless it is KILTER_MPI_SHIELD=1 mpiexec "
                            "-disable-auto-cleanup";
-#else /* a simulation's ranks do not die */
+#else /* ranks of a simulation do not die */
 static const char OUTLIVING[] = "";
 static const char *const HINT = NULL;
 #endif
@@ -148,8 +148,8 @@ static kilter_status raise_shield(kilter_error *error) {
     return KILTER_OK;
 }
 
-/* If UCX reads messages from the sender's memory, a dead sender ends the reader. Without this transport
- * MPI_Finalize hangs now and then, but a shielded rank does not call it. */
+/* If UCX reads messages from the sender's memory, the death of a sender ends the reader. Without this way of
+ * UCX, MPI_Finalize hangs now and then; but a shielded rank does not call it. */
 static void choose_ways(void) {
     if (ranks_outlive_others())
         setenv("UCX_TLS", "^cma", 0);
@@ -169,9 +169,9 @@ static kilter_status raise_shield(kilter_error *error) {
     return KILTER_OK;
 }
 
-/* With more ranks than cores, Open MPI yields at each look that finds nothing, also between two tasks. A
- * process that shares the core then has it for a whole slice. Kilter's ranks sleep instead when they have no
- * work. */
+/* With more ranks than cores, Open MPI yields its core at each look that finds nothing, also between two
+ * tasks. A process that shares the core then has it for a whole slice. Kilter's ranks sleep instead when they
+ * have no work. */
 static void choose_ways(void) {
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
 }
@@ -217,7 +217,7 @@ static void *watch_start(void *arg) {
                 "starting MPI: not all ranks are there after %g s: one may have died before it could say so; "
                 "start again (KILTER_MPI_START_S sets how long to wait)\n",
                 v->patience_s);
-        _exit(1); /* MPI has no way to give up */
+        _exit(1); /* MPI offers no way to give up */
     }
     pthread_mutex_unlock(&v->lock);
     return NULL;
@@ -272,7 +272,7 @@ kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_watchdog **watch
         MPI_Query_thread(provided);
         return KILTER_OK;
     }
-    status = raise_shield(error); /* before there are threads */
+    status = raise_shield(error); /* get this before there are threads */
     if (status == KILTER_OK)
         status = begin_watchdog(watchdog, error);
     if (status != KILTER_OK)

@@ -24,12 +24,12 @@
 
 enum {
     KEY_BYTES = 16,
-    HELLO_BYTES = KEY_BYTES + 4, /* the key, the worker's number */
+    HELLO_BYTES = KEY_BYTES + 4, /* the key, then the worker's number */
     BOOT_BYTES = 36,
     ADDRESSES_MOST = 16,
-    STRANGERS_MOST =
-        64, /* most connections without a key beyond one for each worker; a further one replaces the oldest */
-    TURNS_MOST = 64, /* most events in one look, so that strangers cannot delay it */
+    /* Most connections without a key, apart from one for each worker. A further one replaces the oldest. */
+    STRANGERS_MOST = 64,
+    TURNS_MOST = 64, /* greatest number of events in one look, so that strangers cannot delay it */
 };
 
 typedef struct secret {
@@ -37,15 +37,15 @@ typedef struct secret {
 } secret;
 
 struct kl_liveness {
-    int epoll, listener; /* listener: −1 at a worker */
+    int epoll, listener; /* the socket that listens; −1 at a worker */
     uint16_t port;
     double lost_after_s;
     size_t count;
-    int *fds;        /* [count]; −1: no line, or a cut one */
-    secret *secrets; /* [count], at the master */
+    int *fds;        /* [count] the lines; −1: there is no line, or it was cut */
+    secret *secrets; /* [count] the workers' keys, at the master */
     int *strangers;  /* [count + STRANGERS_MOST] connections without a key, the oldest first */
     size_t stranger_count;
-    uint8_t words[KL_LAST_WORDS_BYTES]; /* last message on the line that was cut last */
+    uint8_t words[KL_LAST_WORDS_BYTES]; /* the last message on the line that was cut last */
     size_t words_size;
 };
 
@@ -62,7 +62,7 @@ static void boot_id(char id[BOOT_BYTES + 1]) {
         close(fd);
 }
 
-/* Let the system probe a line after a third of the time in silence, and cut it after two probes without an
+/* Let the system probe a line after a third of the allowed silence, and cut it after two probes without an
  * answer. */
 static void keep_alive(int fd, double lost_after_s) {
     int on = 1, pause_s = (int)fmax(1, floor(lost_after_s / 3)), questions = 2;
@@ -90,7 +90,7 @@ static kl_liveness *new_lines(size_t count, double lost_after_s) {
     l->listener = -1;
     l->lost_after_s = lost_after_s;
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
-    l->fds = malloc((count + 1) * sizeof *l->fds); /* +1: a master alone has no lines */
+    l->fds = malloc((count + 1) * sizeof *l->fds); /* one more than needed: a master alone has no lines */
     l->strangers = malloc((count + STRANGERS_MOST) * sizeof *l->strangers);
     for (size_t i = 0; l->fds && i < count; i++)
         l->fds[i] = -1;
@@ -125,7 +125,7 @@ int kl_liveness_fd(const kl_liveness *l) {
 }
 
 void kl_liveness_say(kl_liveness *l, size_t worker, const void *words, size_t size) {
-    if (l->fds[worker] >= 0) /* otherwise the other end is dead already */
+    if (l->fds[worker] >= 0) /* if not, the other end is dead already */
         (void)!send(l->fds[worker], words, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -203,7 +203,8 @@ kilter_status kl_liveness_listen(size_t workers, double lost_after_s, kl_livenes
     return KILTER_OK;
 }
 
-/* Get the address of an interface that is up, and return its size in bytes; 0: not fit to connect to. */
+/* Get the address of an interface that is up, and return its size in bytes; 0: no other host can connect to
+ * it. */
 static size_t address_bytes(const struct ifaddrs *it, const void **bytes) {
     if (!it->ifa_addr || !(it->ifa_flags & IFF_UP))
         return 0;
@@ -263,8 +264,8 @@ static bool same(const uint8_t *a, const uint8_t *b, size_t size) {
     return difference == 0;
 }
 
-/* Read a stranger's key: the connection becomes its worker's line or is closed. So few bytes arrive in one
- * piece if a worker sent them. */
+/* Read a stranger's key. With a worker's key, the connection becomes that worker's line; otherwise it is
+ * closed. Bytes as few as these arrive in one piece if a worker sent them. */
 static void meet(kl_liveness *l, size_t s) {
     int fd = l->strangers[s];
     uint8_t hello[HELLO_BYTES];
@@ -374,7 +375,7 @@ static bool read_invitation(kl_reader *reader, attempt *a) {
     return true;
 }
 
-/* Continue connection `i`, which is ready. true: the master has answered on it. */
+/* Continue connection `i`, which is ready. Return whether the master has answered on it. */
 static bool go_on(attempt *a, size_t i) {
     struct pollfd *p = &a->polled[i];
     uint8_t answer[KEY_BYTES];
@@ -395,7 +396,7 @@ static bool go_on(attempt *a, size_t i) {
     return false;
 }
 
-/* Return the connection that was answered first, and take it out of the attempt; −1: none. */
+/* Return the connection that was answered first, and take it out of the attempt; −1: none was. */
 static int await_answer(attempt *a, double until_s) {
     for (;;) {
         size_t alive = 0;

@@ -22,7 +22,7 @@ enum { MASTER = 1 };
 
 typedef struct item {
     struct item *next;
-    double visible_s; /* used by stepped hubs only */
+    double visible_s; /* only stepped hubs use this */
     kl_event_kind kind;
     kl_peer from;
     size_t size;
@@ -32,7 +32,7 @@ typedef struct item {
 typedef struct lane {
     bool open, known;
     double last_s;
-    item *left; /* allocated in advance, so that disconnecting needs no memory */
+    item *left; /* this item is allocated in advance, so that disconnecting needs no memory */
 } lane;
 
 typedef struct endpoint {
@@ -40,7 +40,7 @@ typedef struct endpoint {
     kl_inproc *hub;
     kl_peer number;
     lane to_master, to_worker; /* the two lanes between a worker and its master */
-    bool closed;               /* protected by the hub's lock */
+    bool closed;               /* the hub's lock protects this */
 
     pthread_mutex_t lock;
     pthread_cond_t arrival;
@@ -49,9 +49,9 @@ typedef struct endpoint {
 } endpoint;
 
 struct kl_inproc {
-    const kl_inproc_stepped *stepped; /* NULL: the hub is for threads */
+    const kl_inproc_stepped *stepped; /* the clock of a stepped hub; NULL: the hub is for threads */
     pthread_mutex_t lock;
-    endpoint **endpoints; /* [number − MASTER]; the first is NULL until the master listens */
+    endpoint **endpoints; /* the endpoints by number − MASTER; the first is NULL until the master listens */
     uint64_t count, capacity;
 };
 
@@ -102,7 +102,7 @@ static lane *lane_from(endpoint *from, endpoint *to) {
     return to->number == MASTER ? &from->to_master : &to->to_worker;
 }
 
-/* Return when an item that `from` sends now reaches the other side. */
+/* Return the time at which an item that `from` sends now reaches the other side. */
 static double arrival_s(const endpoint *from, size_t size) {
     const kl_inproc_stepped *s = from->hub->stepped;
     if (!s)
@@ -134,7 +134,7 @@ static endpoint *find(kl_inproc *hub, kl_peer number) {
     return e;
 }
 
-/* Return the other end of `e` with that number: only a worker and the master are connected. */
+/* Return the endpoint with this number if `e` is connected with it: only a worker and the master are. */
 static endpoint *peer_of(const endpoint *e, kl_peer number) {
     return (e->number == MASTER) != (number == MASTER) ? find(e->hub, number) : NULL;
 }
@@ -154,7 +154,7 @@ static kilter_status inproc_send(kl_transport *transport, kl_peer peer, const vo
     return KILTER_OK;
 }
 
-/* Take the first item out of the inbox when its time has come. Call it with e->lock held. */
+/* Take the first item out of the inbox if its time has come. Call this with e->lock held. */
 static item *take(endpoint *e, double now_s) {
     item *it = e->first;
     if (!it || it->visible_s > now_s)
@@ -221,7 +221,7 @@ static void part(endpoint *e, endpoint *peer) {
     lane *way = lane_from(e, peer);
     double at_s = arrival_s(e, 0);
     pthread_mutex_lock(&peer->lock);
-    if (way->open) { /* the last item of the lane */
+    if (way->open) { /* this is the lane's last item */
         append(peer, way, way->left, at_s);
         way->left = NULL;
         way->open = false;
@@ -278,7 +278,7 @@ kilter_status kl_inproc_new(const kl_inproc_stepped *stepped, kl_inproc **hub, k
     h->stepped = stepped;
     h->endpoints = endpoints;
     h->capacity = 8;
-    h->count = 1; /* the master's place in the list */
+    h->count = 1; /* room for the master in the list */
     pthread_mutex_init(&h->lock, NULL);
     *hub = h;
     return KILTER_OK;
@@ -336,8 +336,8 @@ static bool open_lane(endpoint *from, endpoint *to, double at_s) {
     return true;
 }
 
-/* Connect a worker and the master. Each sees the other one message time after `later` has come. Call it with
- * the hub's lock held. */
+/* Connect a worker and the master. Each sees the other one message time after the later of the two has come.
+ * Call this with the hub's lock held. */
 static bool tie(endpoint *master, endpoint *worker, const endpoint *later) {
     double at_s = arrival_s(later, 0);
     return open_lane(master, worker, at_s) && open_lane(worker, master, at_s);

@@ -97,7 +97,7 @@ typedef struct world {
     double now_s[ENDPOINTS + 1];
     kl_inproc_stepped timing;
     kl_inproc *hub;
-    kl_transport *at[ENDPOINTS + 1]; /* workers by number; [0] is unused */
+    kl_transport *at[ENDPOINTS + 1]; /* the workers by number; [0] is unused */
 } world;
 
 static double clock_of(void *clock, kl_peer endpoint) {
@@ -150,7 +150,7 @@ static void a_step_sees_a_message_when_it_is_due(void **state) {
     make_world(&w, 1, 0.5, 0.25);
     let_them_meet(&w, 1, 10);
     assert_true(kl_inproc_next_s(w.hub, 1) == HUGE_VAL);
-    suite_send(w.at[2], 1, 1, 6); /* due at 10 + 0.5 + 6·0.25 */
+    suite_send(w.at[2], 1, 1, 6); /* the message is due at 10 + 0.5 + 6·0.25 */
     assert_true(kl_inproc_next_s(w.hub, 1) == 12);
     w.now_s[1] = 11.999;
     assert_int_equal(kind_at(&w, 1), KL_EVENT_NONE);
@@ -167,9 +167,10 @@ static void order_between_two_is_kept_though_a_short_one_is_faster(void **state)
     world w;
     make_world(&w, 2, 1, 1);
     let_them_meet(&w, 2, 10);
-    suite_send(w.at[2], 1, 1, 20); /* due at 31 */
-    suite_send(w.at[2], 1, 2, 0);  /* due at 11 if it were alone: it waits for the message before it */
-    suite_send(w.at[3], 1, 3, 5);  /* another peer's message may overtake it: due at 16 */
+    suite_send(w.at[2], 1, 1, 20); /* this message is due at 31 */
+    /* this message would be due at 11 if it were alone; it waits for the message before it */
+    suite_send(w.at[2], 1, 2, 0);
+    suite_send(w.at[3], 1, 3, 5); /* another peer's message may overtake it: it is due at 16 */
     assert_true(kl_inproc_next_s(w.hub, 1) == 16);
     w.now_s[1] = 30;
     suite_expect_message(w.at[1], 3, 3, 5);
@@ -194,7 +195,8 @@ static void ties_come_in_the_order_of_sending(void **state) {
     free_world(&w);
 }
 
-/* A random schedule gives the same events twice, each at its time and in order for every pair. */
+/* A random schedule gives the same events twice, each at its time, and in order for every pair of endpoints.
+ */
 static uint64_t play(uint64_t seed) {
     world w;
     make_world(&w, 4, 0.01, 1e-4);
@@ -235,12 +237,13 @@ static void joining_and_leaving_take_time_as_well(void **state) {
     make_world(&w, 1, 2, 0.5);
     assert_int_equal(kind_at(&w, 1), KL_EVENT_NONE);
     let_them_meet(&w, 1, 2);
-    suite_send(w.at[2], 1, 1, 10); /* due at 9 */
-    kl_transport_close(w.at[2]);   /* due at 4 if it were alone: comes after the message */
+    suite_send(w.at[2], 1, 1, 10); /* the message is due at 9 */
+    /* the end would be due at 4 if it were alone; it comes after the message */
+    kl_transport_close(w.at[2]);
     w.at[2] = NULL;
     w.now_s[1] = 8;
     assert_int_equal(kind_at(&w, 1), KL_EVENT_NONE);
-    suite_send(w.at[1], 2, 1, 1); /* too early for anybody to know */
+    suite_send(w.at[1], 2, 1, 1); /* too early for any endpoint to know */
     w.now_s[1] = 9;
     suite_expect_message(w.at[1], 2, 1, 10);
     suite_expect(w.at[1], KL_EVENT_LEFT, 2);

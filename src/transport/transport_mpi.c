@@ -34,45 +34,51 @@ enum {
     LENGTH_BYTES = 8,
     EAGER_BYTES = 4096,
     SEAL_BYTES = 8,
-    PIECE_BYTES = 1 << 30, /* MPI counts in int */
-    WINDOW = 8,            /* most messages to one peer that MPI has at a time; the others wait here */
+    PIECE_BYTES = 1 << 30, /* MPI counts bytes in an int */
+    /* greatest number of messages to one peer that MPI has at a time; further messages wait here */
+    WINDOW = 8,
 };
 
-#define SEAL              0x6b696c7465722121
-#define BYE               UINT64_MAX
-#define BYE_AFTER_FAILURE (UINT64_MAX - 1) /* BYE of a side that knows of a dead rank, for ending MPI */
-#define FAREWELL_S        10.0  /* seconds of silence, as of a computing peer, after which close() gives up */
-#define MEET_S            30.0  /* the same for open(), if lost_after_s is not longer */
-#define LOOK_S            0.005 /* seconds between two looks at the lines */
-#define LAST_WORDS_S      0.1   /* a dead peer's messages arrive without longer pauses [s] */
-#define SPIN_S            50e-6 /* an answer often comes within this time [s] */
+#define SEAL 0x6b696c7465722121
+#define BYE  UINT64_MAX
+/* the BYE of a side that knows of a dead rank: MPI must be ended in another way */
+#define BYE_AFTER_FAILURE (UINT64_MAX - 1)
+/* seconds of silence after which close() gives up; a peer that computes is as silent */
+#define FAREWELL_S 10.0
+#define MEET_S     30.0  /* the same seconds for open(), if lost_after_s is not longer */
+#define LOOK_S     0.005 /* seconds between two looks at the lines */
+/* longest pause between two messages of a dead peer that are still under way [s] */
+#define LAST_WORDS_S 0.1
+#define SPIN_S       50e-6 /* seconds within which an answer often comes */
 
 typedef struct parcel { /* a message on its way out */
     struct parcel *next;
     size_t peer;
-    size_t bytes, requests; /* requests: number of those that are not complete */
-    uint8_t data[];         /* length, then the message */
+    size_t bytes, requests; /* requests: number of MPI requests that are not complete */
+    uint8_t data[];         /* the message's length, then the message */
 } parcel;
 
 typedef enum standing {
     LIVE,
-    DROPPED, /* dropped by this side: its messages are received and discarded */
-    OVER,    /* has sent BYE or is dead: no receive is posted */
+    DROPPED, /* this side has dropped the peer: its messages are received and discarded */
+    OVER,    /* the peer has sent BYE or is dead: no receive is posted */
 } standing;
 
 typedef struct peer {
     standing standing;
     bool said_bye;
-    bool greeted; /* its first message, `greeting`, has arrived */
+    bool greeted; /* the peer's first message, `greeting`, has arrived */
     kl_message greeting;
-    double cut_s; /* when its line was cut, or when its last message after that came; 0: never */
+    /* time at which the peer's line was cut, or at which its last message after that came; 0: the line was
+     * not cut */
+    double cut_s;
     parcel *waiting, *last_waiting;
-    size_t flying; /* parcels that MPI has */
+    size_t flying; /* number of parcels that MPI has */
     uint8_t head[EAGER_BYTES];
-    uint8_t *body;            /* message whose rest is being received; NULL: none */
-    size_t size, got, coming; /* coming: all bytes with the seal */
+    uint8_t *body;            /* the message whose rest is being received; NULL: there is none */
+    size_t size, got, coming; /* coming: number of all its bytes, with the seal */
     kl_buffer later;          /* heads that arrived before the rest; only where ranks do not die */
-    size_t later_at;          /* offset of the first head that is not done */
+    size_t later_at;          /* offset of the first head that is not handled yet */
 } peer;
 
 typedef struct mpi {
@@ -88,25 +94,25 @@ typedef struct mpi {
     MPI_Request *requests;
     size_t receives;
     uint8_t any_head[EAGER_BYTES];
-    parcel **parcels; /* [flying] the parcel of each send */
+    parcel **parcels; /* [flying] the parcel that each send belongs to */
     size_t flying, flying_capacity;
-    bool gaps; /* some sends are complete or abandoned */
+    bool gaps; /* true: some sends are complete or abandoned */
 
-    int *done; /* [done_capacity] results of a look */
+    int *done; /* [done_capacity] results of a look for complete requests */
     MPI_Status *statuses;
     size_t done_capacity;
 
     kl_event_queue ready;
     atomic_bool woken;
-    bool out_of_memory; /* final, because a message was lost */
+    bool out_of_memory; /* an error that stays, because a message was lost */
     kl_mpi_wait wait;
-    bool waits; /* the endpoint has waited since wait.traffic_s */
-    bool near;  /* all peers are on this host and have bells */
+    bool waits; /* true: the endpoint has waited since wait.traffic_s */
+    bool near;  /* true: all peers are on this host and have bells */
 
     kl_liveness *lines; /* NULL: none */
     double looked_s;    /* time of the last look at the lines */
-    size_t cut;         /* peers that are about to be lost */
-    bool rank_failed;   /* a rank is dead, and MPI does not know it */
+    size_t cut;         /* number of peers that are about to be lost */
+    bool rank_failed;   /* true: a rank is dead and MPI does not know it */
 } mpi;
 
 /* The master is peer 1, rank r is peer r + 1; peers[] has no place for the endpoint itself. */
@@ -267,7 +273,7 @@ static void say_bye(mpi *m, size_t i) {
         m->out_of_memory = true;
 }
 
-/* The send at `f` is complete: free it, and send the next waiting parcel. */
+/* Free the send at `f`, which is complete, and send the next waiting parcel. */
 static void settle_send(mpi *m, size_t f, bool failed) {
     parcel *it = m->parcels[f];
     size_t i = it->peer;
@@ -314,12 +320,12 @@ static void post_rest(mpi *m, size_t i) {
     if (MPI_Irecv(p->body + p->got, piece, MPI_BYTE, rank_of(m, i), TAG_REST, m->comm, &m->requests[i]) !=
         MPI_SUCCESS)
         lose(m, i);
-    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i)); /* its sender may wait for that */
+    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i)); /* the parcel's sender may wait for this */
 }
 
 static void hear_bye(mpi *m, size_t i) {
     peer *p = &m->peers[i];
-    if (p->waiting) { /* nothing of it is used, except a BYE at its end */
+    if (p->waiting) { /* nothing of the message is used, except a BYE at its end */
         throw_waiting_away(p);
         p->said_bye = false;
     }
@@ -358,7 +364,7 @@ static void hear_head(mpi *m, size_t i, size_t bytes) {
     }
     if (bytes < LENGTH_BYTES ||
         (length < EAGER_BYTES - LENGTH_BYTES ? bytes != LENGTH_BYTES + length : bytes != EAGER_BYTES)) {
-        lose(m, i); /* it uses another protocol */
+        lose(m, i); /* the peer uses another protocol */
         return;
     }
     p->size = (size_t)length;
@@ -390,14 +396,15 @@ static void hear(mpi *m, size_t i, const MPI_Status *status) {
         return;
     }
     p->got += (size_t)bytes;
-    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i)); /* its sender may wait for that */
+    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i)); /* the message's sender may wait for this */
     if (p->got < p->coming)
         post_rest(m, i);
     else
         hear_message(m, i);
 }
 
-/* Handle heads that arrived before the rest of an earlier message, up to the next head with a rest. */
+/* Handle heads that arrived before the rest of an earlier message, up to the next head that has a rest
+ * itself. */
 static void hear_later(mpi *m, size_t i) {
     peer *p = &m->peers[i];
     while (!p->body && p->later_at < p->later.size) {
@@ -449,7 +456,7 @@ static bool reserve_done(mpi *m) {
     return done && statuses;
 }
 
-/* Look for complete requests. *faulty: each request's error is in its status. */
+/* Look for complete requests. *faulty: the status of each request has its error. */
 static kilter_status look(mpi *m, bool for_ever, int *done, bool *faulty, kilter_error *error) {
     kl_mpi_sight sight = {.requests = m->requests,
                           .receives = (int)m->receives,
@@ -481,12 +488,12 @@ static void note_traffic(mpi *m) {
 
 static void rest(mpi *m, double most_s) {
     if (!m->waits)
-        m->wait.counted_s = kl_monotonic_s(); /* the time before was no wait */
+        m->wait.counted_s = kl_monotonic_s(); /* the time before this was no wait */
     m->waits = true;
     kl_mpi_rest(&m->wait, m->near, most_s);
 }
 
-/* Handle complete receives and free complete sends. for_ever: as for kl_mpi_look(). */
+/* Handle complete receives and free complete sends. for_ever has the same sense as for kl_mpi_look(). */
 static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     int done;
     bool faulty;
@@ -554,7 +561,7 @@ static kilter_status mpi_send(kl_transport *transport, kl_peer name, const void 
         return kl_cannot_send(KILTER_ERR_PEER, name, size, error);
     if (!queue(m, (size_t)(p - m->peers), size, data, size))
         return kl_cannot_send(KILTER_ERR_MEMORY, name, size, error);
-    note_traffic(m); /* an answer may follow soon */
+    note_traffic(m); /* an answer to this message may follow soon */
     return KILTER_OK;
 }
 
@@ -609,7 +616,7 @@ static bool all_said(const mpi *m) {
     return m->flying == 0;
 }
 
-/* Send BYE to all peers, and receive until all have sent theirs. */
+/* Send BYE to all peers, and receive until all peers have sent BYE. */
 static bool part(mpi *m) {
     for (size_t i = 0; i < m->count; i++) {
         if (m->peers[i].standing == LIVE)
@@ -663,7 +670,7 @@ static void mpi_close(kl_transport *transport) {
         kl_mpi_end(rank_failed);
 }
 
-/* Two tables of operations: with and without use by other threads. */
+/* Two tables of operations: for endpoints that other threads use, too, and for others. */
 static const kl_transport_ops mpi_ops[2] = {{.name = "mpi",
                                              .threads = false,
                                              .send = mpi_send,
@@ -689,7 +696,7 @@ static mpi *new_mpi(bool any_thread) {
     MPI_Comm_rank(MPI_COMM_WORLD, &m->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &m->ranks);
     m->count = m->rank == 0 ? (size_t)m->ranks - 1 : 1;
-    m->peers = calloc(m->count + 1, sizeof *m->peers); /* +1: a master alone has no peers */
+    m->peers = calloc(m->count + 1, sizeof *m->peers); /* one more than needed: a master alone has no peers */
     m->receives = m->count + !kl_mpi_ranks_die;
     m->requests = malloc((m->receives + 1) * sizeof(MPI_Request));
     atomic_init(&m->woken, false);
@@ -714,7 +721,7 @@ static bool met(const mpi *m) {
     return true;
 }
 
-/* A peer without a first message in time is dead, because all ranks have started MPI just now. */
+/* A peer whose first message does not come in time is dead, because all ranks have started MPI just now. */
 static kilter_status await_greetings(mpi *m, double patience_s, kilter_error *error) {
     double until_s = kl_monotonic_s() + patience_s;
     while (!met(m) && kl_monotonic_s() < until_s) {

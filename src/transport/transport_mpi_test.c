@@ -86,7 +86,7 @@ static void run_close_with_full_queues(void) {
     kl_transport_close(t);
 }
 
-/* Both sides close at once, each with more queued than MPI takes. */
+/* Both sides close at once, and each has more queued messages than MPI takes. */
 static void run_close_against_close(void) {
     int rank, size;
     kl_transport *t = open_endpoint(&rank, &size);
@@ -139,7 +139,7 @@ static void run_suite(void) {
     kl_transport_close(t);
 }
 
-/* The program's MPI stays its own. */
+/* The transport leaves alone an MPI that the program has started. */
 static void run_in_a_program_with_mpi(int *argc, char ***argv, int threads) {
     int provided, finished = 1;
     MPI_Init_thread(argc, argv, threads, &provided);
@@ -181,7 +181,7 @@ static void watch_deaths(kl_transport *t, unsigned count) {
         CHECK(w < count - 1 && heard[w] <= LAST_WORDS);
         if (event.kind == KL_EVENT_LEFT) {
             suite_expect_gone(t, workers[w]);
-            heard[w] = LAST_WORDS + 1; /* nothing may follow */
+            heard[w] = LAST_WORDS + 1; /* nothing may follow LEFT */
             left++;
             continue;
         }
@@ -214,7 +214,7 @@ static void run_with_deaths(void) {
     }
     kl_transport_close(t);
     if (rank == 0)
-        printf("as promised\n"); /* the exit code of a launcher that lets ranks die says nothing */
+        printf("as promised\n"); /* the exit code of a launcher that lets ranks die tells nothing */
 }
 
 /* The master is killed: each worker gets LEFT after the master's last messages. */
