@@ -18,12 +18,14 @@ void kl_liveness_invite(const kl_liveness *lines, size_t worker, kl_buffer *invi
 /* Open the worker's end and connect within patience_s. KILTER_ERR_INPUT: not an invitation. */
 kilter_status kl_liveness_connect(const void *invitation, size_t size, double lost_after_s, double patience_s,
                                   kl_liveness **lines, kilter_error *error);
-/* Accept connections and look for cut lines. true: the line to *worker was cut (at a worker: to the master,
- * *worker is 0). Each cut is reported once. */
+/* Accept connections and look for cut lines. Return whether the line to *worker was cut (at a worker: to the
+ * master, *worker is 0). Each cut is reported once. */
 bool kl_liveness_cut(kl_liveness *lines, size_t *worker);
-int kl_liveness_fd(const kl_liveness *lines); /* readable: kl_liveness_cut() has something to look at */
+/* The descriptor is readable when kl_liveness_cut() has something to look at. */
+int kl_liveness_fd(const kl_liveness *lines);
 
-enum { KL_LAST_WORDS_BYTES = 1024 }; /* most bytes of a last message: the system takes them without waiting */
+/* greatest number of bytes of a last message, which the system takes without waiting */
+enum { KL_LAST_WORDS_BYTES = 1024 };
 /* Send a last message on a line that is about to be closed. */
 void kl_liveness_say(kl_liveness *lines, size_t worker, const void *words, size_t size);
 /* Get the last message on the line that was cut last. false: that line has no last message of this size. */

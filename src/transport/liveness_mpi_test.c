@@ -83,14 +83,14 @@ static void test_last_words(void) {
     kl_liveness *worker[WORKERS], *master = connect_all(worker);
     size_t which;
     kl_liveness_say(worker[1], 0, full, sizeof full);
-    CHECK(!kl_liveness_cut(master, &which)); /* words alone are no end */
+    CHECK(!kl_liveness_cut(master, &which)); /* a last message alone is no end */
     kl_liveness_close(worker[1]);
     CHECK(next_cut(master) == 1);
     CHECK(kl_liveness_heard(master, heard, sizeof full) && memcmp(heard, full, sizeof full) == 0);
     CHECK(!kl_liveness_heard(master, heard, sizeof gone));
     kl_liveness_close(worker[2]);
     CHECK(next_cut(master) == 2 && !kl_liveness_heard(master, heard, sizeof full));
-    for (size_t i = 0; i < WORKERS; i++) /* workers that are gone do not get it */
+    for (size_t i = 0; i < WORKERS; i++) /* workers that are gone do not get the message */
         kl_liveness_say(master, i, gone, sizeof gone);
     struct pollfd polled = {.fd = kl_liveness_fd(worker[0]), .events = POLLIN};
     kl_liveness_close(master);
@@ -157,7 +157,7 @@ static void test_strangers_get_nothing(void) {
     expect_sent_away(master, fd);
 
     enum { SILENT = 200 };
-    int silent[SILENT]; /* more than are kept: the worker is accepted nevertheless */
+    int silent[SILENT]; /* more strangers than are kept: the worker is accepted nevertheless */
     for (int i = 0; i < SILENT; i++)
         silent[i] = stranger(&invitation);
     kl_liveness *worker = connect_worker(master, &invitation, KILTER_OK);
@@ -174,11 +174,11 @@ static void test_malformed_invitations(void) {
     kilter_error error;
     CHECK_OK(kl_liveness_listen(1, BOUND_S, &master, error));
     kl_buffer invitation = invite(master, 0);
-    for (size_t size = 0; size < PORT_AT + 4; size++) /* all shorter ones */
+    for (size_t size = 0; size < PORT_AT + 4; size++) /* all shorter invitations are refused */
         CHECK(kl_liveness_connect(invitation.data, size, BOUND_S, BOUND_S, &line, &error) ==
               KILTER_ERR_INPUT);
     kl_liveness_close(master);
-    /* nobody listens there any more */
+    /* nobody listens at this address any more */
     CHECK(kl_liveness_connect(invitation.data, invitation.size, BOUND_S, BOUND_S, &line, &error) ==
           KILTER_ERR_SYSTEM);
     kl_buffer_free(&invitation);

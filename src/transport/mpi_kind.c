@@ -39,7 +39,7 @@ long kl_mpi_launched(void) {
         if (value && atol(value) > 1)
             return atol(value);
     }
-    const char *rank = getenv("PMIX_RANK"); /* PMIx has no variable for the size */
+    const char *rank = getenv("PMIX_RANK"); /* PMIx has no variable for the number of processes */
     return rank && atol(rank) > 0 ? atol(rank) + 1 : 1;
 }
 

@@ -33,7 +33,7 @@ static void launchers_are_told_by_the_environment(void **state) {
         {{"OMPI_COMM_WORLD_SIZE", "1", "PMIX_RANK", "0"}, KL_MPI_OPENMPI, 1},
         {{"PMI_SIZE", "3", "MPI_LOCALNRANKS", "3"}, KL_MPI_MPICH, 3},
         {{"PMI_SIZE", "3", "MPI_LOCALNRANKS", "1"}, KL_MPI_MPICH, 3},
-        {{"PMI_SIZE", "3"}, KL_MPI_UNKNOWN, 3}, /* Slurm's: of either */
+        {{"PMI_SIZE", "3"}, KL_MPI_UNKNOWN, 3}, /* Slurm sets this for ranks of either MPI */
         {{"PMIX_RANK", "5"}, KL_MPI_UNKNOWN, 6},
         {{"MV2_COMM_WORLD_SIZE", "2"}, KL_MPI_UNKNOWN, 2},
         {{"OMPI_COMM_WORLD_SIZE", "2", "PMI_SIZE", "3", "MPI_LOCALNRANKS", "3"},

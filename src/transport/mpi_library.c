@@ -14,7 +14,7 @@
 /* Return the MPI that the program itself has loaded. MPI_Get_library_version() may be called before
  * MPI_Init(). */
 static kl_mpi_kind of_process(void) {
-    enum { VERSION_BYTES = 8192 }; /* MPICH's longest version text */
+    enum { VERSION_BYTES = 8192 }; /* long enough for MPICH's longest version text */
     char text[VERSION_BYTES] = "";
     int length, (*get_version)(char *text, int *length);
     void *symbol = dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
@@ -57,7 +57,7 @@ static kilter_status choose(kl_mpi_kind *kind, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* --- its library --- */
+/* --- Kilter's library for the MPI --- */
 
 /* Look beside libkilter first, then where the system looks. Nothing is unloaded, because MPI cannot be.
  * Symbols are global, because Open MPI finds its own symbols by name. */
@@ -73,7 +73,7 @@ static const kl_mpi_library *load(const char *file) {
     return handle ? dlsym(handle, "kl_mpi_library_linked") : NULL;
 }
 
-/* Load the library of the MPI if it is known, otherwise any that is installed. */
+/* Load the library for the MPI if it is known, otherwise any of the two that is installed. */
 static kilter_status find(kl_mpi_kind kind, const kl_mpi_library **library, kilter_error *error) {
     char file[64], why[256] = "";
     *library = NULL;

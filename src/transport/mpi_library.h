@@ -10,7 +10,7 @@ typedef struct kl_mpi_library {
     const char *version; /* Kilter's version. This stays the first field, because other versions may differ in
                             the others */
     kilter_status (*open)(double lost_after_s, int *rank, int *size, kl_transport **transport,
-                          kilter_error *error); /* as kl_mpi_open() */
+                          kilter_error *error); /* opens the transport, as kl_mpi_open() does */
 } kl_mpi_library;
 
 /* The description in each library. Weak: its address is NULL in a program linked with none. */

@@ -20,13 +20,15 @@ typedef struct kl_message {
     void (*release)(void *owner);
 } kl_message;
 
-void kl_message_release(kl_message *message); /* release and zero the message; a zeroed one is allowed */
+/* Release the message and zero it. A zeroed message is allowed. */
+void kl_message_release(kl_message *message);
 
 typedef enum kl_event_kind {
     KL_EVENT_NONE,    /* the timeout ended, or kl_transport_wake() was called */
     KL_EVENT_MESSAGE, /* the receiver releases `message` */
-    KL_EVENT_JOINED,  /* first event of a peer, before its first message */
-    KL_EVENT_LEFT, /* last event of a peer, after its last message: it closed, died, or dropped this side */
+    KL_EVENT_JOINED,  /* the first event of a peer, before its first message */
+    /* the last event of a peer, after its last message: the peer closed, died, or dropped this side */
+    KL_EVENT_LEFT,
 } kl_event_kind;
 
 typedef struct kl_event {
@@ -39,7 +41,7 @@ typedef struct kl_transport kl_transport;
 
 typedef struct kl_transport_ops {
     const char *name;
-    bool threads; /* true: another thread than its maker may use the endpoint */
+    bool threads; /* true: a thread other than the one that made the endpoint may use it */
     /* Queue `size` bytes for `peer` and return at once; the bytes are copied. KILTER_ERR_PEER when the peer
      * is known to be gone. */
     kilter_status (*send)(kl_transport *transport, kl_peer peer, const void *data, size_t size,
@@ -51,7 +53,7 @@ typedef struct kl_transport_ops {
     void (*drop)(kl_transport *transport, kl_peer peer);
     /* Make the poll() that waits, or the next one, return KL_EVENT_NONE. Any thread may call it. */
     void (*wake)(kl_transport *transport);
-    /* Deliver what is queued (for a bounded time), tell the peers, free everything. */
+    /* Deliver what is queued (for a bounded time), tell the peers, and free everything. */
     void (*close)(kl_transport *transport);
     /* See kl_lend(). NULL: the transport has no memory to lend. */
     void (*lend)(kl_transport *transport, kl_peer peer, size_t size, kl_buffer *buffer);
@@ -72,19 +74,19 @@ enum { KL_KEY_CHARS = 40 };
 typedef struct kl_key {
     char server_public[KL_KEY_CHARS + 1], server_secret[KL_KEY_CHARS + 1]; /* "" in the copy for workers */
     char worker_public[KL_KEY_CHARS + 1], worker_secret[KL_KEY_CHARS + 1];
-    char file[256]; /* file the key was read from, for messages */
+    char file[256]; /* the file that the key was read from, for error messages */
 } kl_key;
 
 kilter_status kl_key_make(kl_key *key, kilter_error *error);
-/* Return the text of a key file, complete or only the workers' part. */
+/* Return the text of a key file: the whole key, or only the workers' part. */
 void kl_key_write(const kl_key *key, bool for_master, kl_buffer *out);
 kilter_status kl_key_parse(const char *text, size_t size, const char *file, kl_key *key, kilter_error *error);
 /* "-" is the standard input, read to its end. A file that others may read or write is refused. */
 kilter_status kl_key_read(const char *path, kl_key *key, kilter_error *error);
 /* Read the key as a master does: a missing file is created, with its parent folders. */
 kilter_status kl_key_read_or_make(const char *path, kl_key *key, kilter_error *error);
-kilter_status kl_key_default_path(char **path,
-                                  kilter_error *error); /* path in the folder of records; malloc'd */
+/* Return the path of the key file in the folder of records; malloc'd. */
+kilter_status kl_key_default_path(char **path, kilter_error *error);
 
 /* Memory that a master shares with the workers it forks later, up to `workers` at a time. Large messages
  * between them go there, and the socket carries their place. It has no name and is freed with the last
@@ -92,19 +94,20 @@ kilter_status kl_key_default_path(char **path,
  * goes through the socket. */
 typedef struct kl_arenas kl_arenas;
 kl_arenas *kl_arenas_open(uint32_t workers);
-void kl_arenas_close(
-    kl_arenas *arenas); /* received messages stay valid until they are released; NULL does nothing */
+/* Free the opener's use of the arenas. Received messages stay valid until they are released. NULL does
+ * nothing. */
+void kl_arenas_close(kl_arenas *arenas);
 
 typedef struct kl_zmq_options {
     /* A peer counts as lost after this silence [s]. A thread of libzmq's sends and answers heartbeats, so a
      * peer that is merely busy is not lost. 0: KL_LOST_AFTER_S. */
     double lost_after_s;
-    const kl_key *key; /* key of a tcp endpoint, which needs one; copied; ignored for ipc */
-    /* Where a master reports, in one sentence and not too often, that strangers tried to connect. NULL:
-     * nowhere. */
+    const kl_key *key; /* key of a tcp endpoint, which must have one; it is copied; ignored for ipc */
+    /* Function by which a master reports, in one sentence and not too often, that strangers tried to connect.
+     * NULL: nothing is reported. */
     void (*complain)(void *self, const char *sentence);
     void *complain_to;
-    kl_arenas *arenas; /* shared memory at both ends; NULL: none. Close it after the endpoints */
+    kl_arenas *arenas; /* memory shared by both ends; NULL: none. Close it after the endpoints. */
 } kl_zmq_options;
 
 /* Open the master's end, bound to `endpoint`: ipc://PATH in a folder nobody else can enter, or
@@ -115,16 +118,16 @@ kilter_status kl_zmq_listen(const char *endpoint, const kl_zmq_options *options,
 /* Open a worker's end. The master may start later: KL_EVENT_JOINED says when it is there. */
 kilter_status kl_zmq_join(const char *endpoint, const kl_zmq_options *options, kl_transport **transport,
                           kilter_error *error);
-/* Check whether the two functions above can use `endpoint`; if not, fill `error`, naming it. Opens nothing.
- */
+/* Check whether the two functions above can use `endpoint`. If not, fill `error` with a sentence that names
+ * it. Opens nothing. */
 kilter_status kl_zmq_check(const char *endpoint, kilter_error *error);
 
 /* --- inproc: between threads of one process, or between state machines stepped by one loop --- */
 
 typedef struct kl_inproc kl_inproc; /* the hub that owns all endpoints and outlives them */
 
-/* In a stepped hub poll() never waits: it returns an event up to the endpoint's present time, or NONE. A
- * message takes latency_s + per_byte_s·size from the sender's present time on. */
+/* In a stepped hub poll() never waits: it returns an event that is due by the endpoint's present time, or
+ * NONE. A message takes latency_s + per_byte_s·size from the sender's present time on. */
 typedef struct kl_inproc_stepped {
     double latency_s, per_byte_s;
     double (*now_s)(void *clock,
@@ -135,13 +138,13 @@ typedef struct kl_inproc_stepped {
 /* stepped: NULL for threads; otherwise it belongs to the caller, who may change its times while the hub
  * lives. */
 kilter_status kl_inproc_new(const kl_inproc_stepped *stepped, kl_inproc **hub, kilter_error *error);
-void kl_inproc_free(kl_inproc *hub); /* call this after all its endpoints are closed */
+void kl_inproc_free(kl_inproc *hub); /* Call this after all endpoints of the hub are closed. */
 kilter_status kl_inproc_listen(kl_inproc *hub, kl_transport **transport, kilter_error *error);
 /* *endpoint (may be NULL) gets the number that now_s is called with. */
 kilter_status kl_inproc_join(kl_inproc *hub, kl_peer *endpoint, kl_transport **transport,
                              kilter_error *error);
-/* Return when the endpoint's next event becomes visible; HUGE_VAL when none is on its way. Stepped hubs only.
- */
+/* Return the time at which the endpoint's next event becomes visible; HUGE_VAL: no event is on its way. For
+ * stepped hubs only. */
 double kl_inproc_next_s(const kl_inproc *hub, kl_peer endpoint);
 
 /* --- mpi: the ranks of MPI_COMM_WORLD, rank 0 the master --- */
@@ -163,9 +166,9 @@ static inline kilter_status kl_send(kl_transport *t, kl_peer peer, const kl_buff
         return kl_fail(error, KILTER_ERR_MEMORY, "building a message: memory ran out");
     return t->ops->send(t, peer, buffer->data, buffer->size, error);
 }
-/* Place an empty buffer where `peer` can read it, if it is to hold a large message: sending then copies
- * nothing. size: number of bytes; 0: as many as recent messages to this peer had. Sending gives the buffer's
- * memory away, so lend it again before adding more. One buffer for each peer at a time. */
+/* Place an empty buffer in memory that `peer` can read, if the buffer is to hold a large message: sending
+ * then copies nothing. size: number of bytes; 0: as many as recent messages to this peer had. Sending gives
+ * the buffer's memory away, so lend it again before adding more. One buffer for each peer at a time. */
 static inline void kl_lend(kl_transport *t, kl_peer peer, size_t size, kl_buffer *buffer) {
     if (t->ops->lend)
         t->ops->lend(t, peer, size, buffer);

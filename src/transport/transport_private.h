@@ -5,22 +5,22 @@
 #include "sys/sys.h"
 #include "transport/transport.h"
 
-/* Events that wait for poll(), in order. A zeroed one is empty. */
+/* Events that wait for poll(), in order. A zeroed queue is empty. */
 typedef struct kl_event_queue {
     kl_event *ring;
     size_t capacity, first, count;
 } kl_event_queue;
 
-/* false: memory ran out, and the event's message is released */
+/* Append the event. false: memory ran out, and the event's message is released. */
 bool kl_event_queue_push(kl_event_queue *queue, const kl_event *event);
 bool kl_event_queue_pop(kl_event_queue *queue, kl_event *event);
-void kl_event_queue_forget(kl_event_queue *queue, kl_peer peer); /* remove all events of `peer` */
-void kl_event_queue_free(kl_event_queue *queue);                 /* free and zero the queue */
+void kl_event_queue_forget(kl_event_queue *queue, kl_peer peer); /* Remove all events of `peer`. */
+void kl_event_queue_free(kl_event_queue *queue);                 /* Free and zero the queue. */
 
-/* Fill `error` with why `size` bytes do not go to `peer`: KILTER_ERR_PEER or KILTER_ERR_MEMORY. */
+/* Fill `error` with the reason why `size` bytes do not go to `peer`: KILTER_ERR_PEER or KILTER_ERR_MEMORY. */
 kilter_status kl_cannot_send(kilter_status why, kl_peer peer, size_t size, kilter_error *error);
 
-/* Return when a wait that starts now must end: HUGE_VAL for a negative timeout. */
+/* Return the time at which a wait that starts now must end: HUGE_VAL for a negative timeout. */
 double kl_deadline_s(double timeout_s);
 
 #endif

@@ -32,12 +32,13 @@
 
 enum { SUITE_PEERS_MAX = 256, SUITE_LONG_S = 60 };
 
-/* Long enough to see that no event comes where none may come. */
+/* Seconds long enough to see that no event comes where none may come. */
 #define SUITE_SILENCE_S 0.02
 
 typedef struct suite_case {
     const char *name;
-    void (*master)(kl_transport *t, const kl_peer *workers, unsigned count); /* workers in order of index */
+    /* the workers in order of index */
+    void (*master)(kl_transport *t, const kl_peer *workers, unsigned count);
     void (*worker)(kl_transport *t, kl_peer master, unsigned index);
 } suite_case;
 
@@ -366,7 +367,7 @@ static inline void suite_closing_worker(kl_transport *t, kl_peer master, unsigne
 
 /* Dropping a peer gives no event on this side, and LEFT on the other. */
 static inline void suite_drop_master(kl_transport *t, const kl_peer *workers, unsigned count) {
-    if (count > 0) { /* several messages, so that some are waiting here */
+    if (count > 0) { /* several messages, so that some still wait here */
         kl_event event = suite_next(t);
         CHECK(event.kind == KL_EVENT_MESSAGE);
         kl_message_release(&event.message);
@@ -381,7 +382,8 @@ static inline void suite_drop_master(kl_transport *t, const kl_peer *workers, un
 }
 
 static inline void suite_drop_worker(kl_transport *t, kl_peer master, unsigned index) {
-    for (unsigned i = 0; i < 50; i++) /* on its way when the peer is dropped, or refused afterwards */
+    /* the message is on its way when the peer is dropped, or refused afterwards */
+    for (unsigned i = 0; i < 50; i++)
         (void)t->ops->send(t, master, &index, sizeof index, NULL);
     suite_expect(t, KL_EVENT_LEFT, master);
     suite_expect_gone(t, master);

@@ -48,38 +48,41 @@ enum {
     LIES = 'r'
 };
 
-static const char hello[] = {'k', 'i', 'l', 't', 'e', 'r', '2', HELLO}; /* 2: version of this protocol */
+/* the 2 is the version of this protocol */
+static const char hello[] = {'k', 'i', 'l', 't', 'e', 'r', '2', HELLO};
 static const char welcome[] = {'k', 'i', 'l', 't', 'e', 'r', '2', WELCOME};
 enum {
-    VERSION_BYTES = sizeof hello - 1, /* in HELLO and WELCOME; between it and the kind there may be: */
-    FORKED_BYTES = 16,                /* the arenas' token and the worker's process */
-    PAIR_BYTES = 4,                   /* the number of the worker's pair of arenas */
+    /* bytes at the beginning of HELLO and WELCOME. Between them and the kind there may be: */
+    VERSION_BYTES = sizeof hello - 1,
+    FORKED_BYTES = 16, /* the arenas' token and the worker's process */
+    PAIR_BYTES = 4,    /* the number of the worker's pair of arenas */
 };
 
 enum {
+    /* bytes of a part: a link must carry one part within the time after which a peer is lost */
     MESSAGE_BYTES_MAX = 1 << 30,
-    PART_BYTES =
-        256 * 1024, /* size of a part: a link must carry one in the time after which a peer is lost */
+    PART_BYTES = 256 * 1024,
     FRAME_BYTES_MAX = PART_BYTES + 1,
     CONNECT_MS = 5000,
-    NEVER_MS = 500000000, /* six days; libzmq adds up to as much again, and counts in int */
+    NEVER_MS = 500000000, /* milliseconds: six days; libzmq adds up to as much again, and counts in int */
     BACKLOG = 1024,
-    FRAMES_PER_LOOK = 1024, /* the clock is checked after this many messages, however busy the socket is */
-    FRAMES_PER_REPORT = 64, /* reports are read after this many frames, even if more frames wait */
+    /* number of messages after which the clock is checked, however busy the socket is */
+    FRAMES_PER_LOOK = 1024,
+    FRAMES_PER_REPORT = 64, /* number of frames after which reports are read, even if more frames wait */
 };
 #define MASTER_LINGER_S                                                                                      \
-    2.0 /* time that a closing master waits; a worker waits until its master would count as lost */
-#define HANDSHAKE_S     10.0 /* longest time until a connection becomes a peer */
-#define COMPLAIN_S      60.0 /* least time between two messages about strangers */
+    2.0 /* seconds that a closing master waits; a worker waits until its master would count as lost */
+#define HANDSHAKE_S     10.0 /* most seconds until a connection becomes a peer */
+#define COMPLAIN_S      60.0 /* least seconds between two messages about strangers */
 #define FIRST_RETRY_S   0.01
 #define LONGEST_RETRY_S 0.5
-#define UNUSED_S        1.0   /* memory of arenas that was not needed for this time is freed */
-#define ASK_AGAIN_S     0.001 /* time to find out which of two claims on a connection is true */
+#define UNUSED_S        1.0   /* seconds after which memory of arenas that was not needed is freed */
+#define ASK_AGAIN_S     0.001 /* seconds to find out which of two claims on a connection is true */
 
 enum {
     THE_MASTER = 1,
     HANDSHAKES_MAX = 3
-}; /* after this many failures in a row the key does not belong to this master */
+}; /* number of failures in a row after which the key does not belong to this master */
 
 typedef enum stage { SEEKING, JOINED, OVER } stage;
 
@@ -87,35 +90,36 @@ typedef struct endpoint {
     kl_transport transport;
     bool is_master, is_tcp, closing;
     char *address;
-    kl_zmq_options options; /* its key: a copy */
+    kl_zmq_options options; /* the endpoint's own copy of its key */
     void *context, *socket, *monitor;
     int wake_fd;
     atomic_bool woken;
     kl_event_queue ready;
-    unsigned unreported; /* frames since the last look at the monitor */
+    unsigned unreported; /* number of frames since the last look at the monitor */
     bool out_of_memory;
 
-    kl_zmq_peers peers; /* gate and peers of the master, valid up to `stage` */
-    void *gate;         /* for tcp */
-    unsigned strangers; /* strangers since the last message about them */
+    kl_zmq_peers peers; /* peers of the master; `peers` and `gate` are valid up to `stage` */
+    void *gate;         /* access control, for tcp only */
+    unsigned strangers; /* number of strangers since the last message about them */
     double complain_at_s;
 
-    stage stage; /* fields of a worker, from here on */
+    stage stage; /* fields that only a worker uses, from here on */
     bool lost, refused;
-    bool was_answered; /* set by any failure while connecting; libzmq reports its next try right after a
-                          failure */
+    /* true: connecting failed after the other side had answered; libzmq reports its next try right after the
+     * failure */
+    bool was_answered;
     unsigned failed_handshakes; /* number of failures in a row */
     unsigned dialled;
     double retry_at_s, retry_s;
-    kl_buffer parts;  /* parts of a message of the master's that is not complete yet */
+    kl_buffer parts;  /* parts of a message from the master that is not complete yet */
     kl_arena *arena;  /* arena for large messages to the master; NULL: none */
-    double trim_at_s; /* the worker's arenas, or the master's; 0: they take no memory */
+    double trim_at_s; /* time at which unneeded memory of the arenas is freed; 0: they take no memory */
 } endpoint;
 
 typedef struct frame {
     uint32_t id; /* routing id of the sender, at the master */
     zmq_msg_t body;
-    bool whole; /* one part, as in all our messages */
+    bool whole; /* true: the message has one part, as all our messages have */
 } frame;
 
 /* libzmq counts routing ids up from a random number; our peers are counted from 1. */
@@ -156,7 +160,7 @@ static int send_address(endpoint *e, uint32_t id) {
     return 0;
 }
 
-/* Send `body` and close it in any case. `id`: the receiver's routing id, at the master. */
+/* Send `body`, and close it whether it was sent or not. `id`: the receiver's routing id, at the master. */
 static int send_frame(endpoint *e, uint32_t id, zmq_msg_t *body) {
     int code = e->is_master ? send_address(e, id) : 0;
     if (!code)
@@ -189,7 +193,7 @@ static int say_bye(endpoint *e, uint32_t id) {
     return say(e, id, &bye, 1);
 }
 
-/* Send `size` bytes and the byte that tells their kind. */
+/* Send `size` bytes and the byte that says their kind. */
 static int send_kind(endpoint *e, uint32_t id, const uint8_t *data, size_t size, char kind) {
     zmq_msg_t body;
     if (zmq_msg_init_size(&body, size + 1) != 0)
@@ -278,16 +282,17 @@ static void hear_report(endpoint *e, uint16_t what, int fd) {
             e->strangers++;
         return;
     }
-    e->lost = true; /* for a worker's only connection, failures are the only reports needed */
+    e->lost = true; /* a worker has only one connection, so it needs reports of failures only */
     if (what & FAILED_HANDSHAKES) {
         e->failed_handshakes++;
         e->was_answered = true;
     } else if (what != ZMQ_EVENT_DISCONNECTED &&
-               !e->was_answered) /* nobody listens there now, so it is not the key that failed */
+               !e->was_answered) /* nobody listens there now, so the failure has nothing to do with the key */
         e->failed_handshakes = 0;
 }
 
-/* Strangers try every port that is open to the world now and then; a worker with a wrong key is also one. */
+/* Strangers now and then try every port that is open to the world. A worker with a wrong key is a stranger,
+ * too. */
 static void complain_of_strangers(endpoint *e) {
     double now_s = kl_monotonic_s();
     if (!e->strangers || !e->options.complain || now_s < e->complain_at_s)
@@ -325,7 +330,7 @@ static void read_reports(endpoint *e) {
             memcpy(&what, zmq_msg_data(&part), sizeof what);
             memcpy(&value, (char *)zmq_msg_data(&part) + sizeof what, sizeof value);
             hear_report(e, what, value);
-        } /* other parts hold the address */
+        } /* the report's other parts hold the address */
         zmq_msg_close(&part);
     }
 }
@@ -372,7 +377,8 @@ static bool hand_up_lying(endpoint *e, frame *f, kl_arena *arena, kl_peer from) 
     return true;
 }
 
-/* Take a frame that carries a message of `from`, or a part of one. false: it does not, or does not fit. */
+/* Take a frame that carries a message of `from`, or a part of a message. false: the frame carries neither, or
+ * the part does not fit. */
 static bool take_in(endpoint *e, frame *f, kl_buffer *parts, kl_peer from) {
     int kind = kind_of(f);
     size_t size = zmq_msg_size(&f->body) - 1;
@@ -404,7 +410,7 @@ static void notice_who_is_gone(endpoint *e) {
     zmq_getsockopt(e->socket, ZMQ_EVENTS, &unused, &size);
 }
 
-/* True when the frame is `plain`, with `size` bytes before its kind. */
+/* Return whether the frame is `plain`, with `size` bytes before its kind. */
 static bool says_with(const frame *f, const char *plain, size_t size) {
     const uint8_t *bytes = zmq_msg_data((zmq_msg_t *)&f->body);
     return f->whole && zmq_msg_size(&f->body) == VERSION_BYTES + size + 1 &&
@@ -412,13 +418,14 @@ static bool says_with(const frame *f, const char *plain, size_t size) {
            bytes[VERSION_BYTES + size] == (uint8_t)plain[VERSION_BYTES];
 }
 
-/* Read what the frame has between the version and its kind. */
+/* Read what the frame holds between the version and the kind. */
 static kl_reader details_of(const frame *f) {
     const uint8_t *bytes = zmq_msg_data((zmq_msg_t *)&f->body);
     return kl_reader_of(bytes + VERSION_BYTES, zmq_msg_size(&f->body) - VERSION_BYTES - 1);
 }
 
-/* Return the arenas of a worker that was forked from this process; NULL: it was not, or none are free. */
+/* Return the arenas of a worker that was forked from this process; NULL: it was not forked here, or no pair
+ * is free. */
 static kl_arena *arena_for(const endpoint *e, const frame *f) {
     if (!e->options.arenas || !says_with(f, hello, FORKED_BYTES))
         return NULL;
@@ -440,7 +447,7 @@ static int say_welcome(endpoint *e, uint32_t id, const kl_arena *arena) {
  * then on. */
 static void meet(endpoint *e, frame *f) {
     if (e->closing)
-        return; /* the worker will notice by itself */
+        return; /* the worker will notice that */
     bool ours = says_with(f, hello, 0) || says_with(f, hello, FORKED_BYTES);
     kl_arena *arena = arena_for(e, f);
     read_reports(e);
@@ -462,7 +469,7 @@ static void hear_as_master(endpoint *e, frame *f) {
         meet(e, f);
     } else if (standing == KL_ZMQ_LIVE &&
                !take_in(e, f, &kl_zmq_peers_slot(&e->peers, f->id)->parts, name_of(f->id))) {
-        /* BYE, or garbage, which counts as BYE */
+        /* the frame is BYE, or garbage, which counts as BYE */
         if (!e->closing)
             say_bye(e, f->id);
         kl_zmq_peers_ignore(&e->peers, f->id, kind_of(f) == BYE);
@@ -477,7 +484,7 @@ static bool is_welcome(endpoint *e, const frame *f) {
         return false;
     kl_reader r = details_of(f);
     e->arena = kl_arena_to_master(e->options.arenas, kl_get_u32(&r));
-    e->out_of_memory |= !e->arena; /* the master is going to use it */
+    e->out_of_memory |= !e->arena; /* the master is going to use the pair */
     return true;
 }
 
@@ -495,7 +502,7 @@ static void hear_as_worker(endpoint *e, frame *f) {
     }
 }
 
-/* Receive one part. 1: done, 0: nothing there, −1: out_of_memory. */
+/* Receive one part. 1: it is here, 0: there is nothing, −1: memory ran out. */
 static int receive_part(endpoint *e, zmq_msg_t *part) {
     zmq_msg_init(part);
     while (zmq_msg_recv(part, e->socket, ZMQ_DONTWAIT) < 0) {
@@ -507,7 +514,7 @@ static int receive_part(endpoint *e, zmq_msg_t *part) {
     return 1;
 }
 
-/* The parts of a message arrive together, so only the first one may need waiting. */
+/* The parts of a message arrive together, so a wait may be needed for the first part only. */
 static void throw_parts_away(endpoint *e) {
     zmq_msg_t part;
     for (bool more = true; more;) {
@@ -528,7 +535,7 @@ static bool read_id(const zmq_msg_t *part, uint32_t *id) {
     return true;
 }
 
-/* Read one message and act on it. false: there is none. */
+/* Read one message and act on it. false: there is no message. */
 static bool hear_next(endpoint *e) {
     frame f = {0};
     zmq_msg_t address;
@@ -565,9 +572,8 @@ static void set(void *socket, int option, int value) {
 static void set_up(void *socket, double lost_after_s, bool ipv6) {
     set(socket, ZMQ_SNDHWM, 0);
     set(socket, ZMQ_RCVHWM, 0);
-    int lost_after_ms =
-        (int)(1e3 *
-              lost_after_s); /* libzmq asks after a third of the time; the peer has the rest to answer */
+    /* libzmq asks the peer after a third of the time, and the peer has the rest to answer */
+    int lost_after_ms = (int)(1e3 * lost_after_s);
     set(socket, ZMQ_HEARTBEAT_IVL, lost_after_ms / 3);
     set(socket, ZMQ_HEARTBEAT_TIMEOUT, lost_after_ms - lost_after_ms / 3);
     set(socket, ZMQ_TCP_MAXRT, lost_after_ms);
@@ -575,7 +581,7 @@ static void set_up(void *socket, double lost_after_s, bool ipv6) {
     set(socket, ZMQ_CONNECT_TIMEOUT, CONNECT_MS);
     set(socket, ZMQ_RECONNECT_IVL, NEVER_MS);
     set(socket, ZMQ_BACKLOG, BACKLOG);
-    set(socket, ZMQ_ROUTER_MANDATORY, 1); /* a DEALER refuses this option, which is harmless */
+    set(socket, ZMQ_ROUTER_MANDATORY, 1); /* a DEALER refuses this option, which does no harm */
     set(socket, ZMQ_IPV6, ipv6);
     int64_t longest = FRAME_BYTES_MAX + KL_CURVE_BYTES;
     zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &longest, sizeof longest);
@@ -826,7 +832,7 @@ static void wake_up(kl_transport *transport) {
 
 /* --- closing --- */
 
-/* Read until the peers have sent their last messages, too. By then ours have arrived. */
+/* Read until the peers have sent their last messages, too. By then our messages have arrived. */
 static void hear_the_others_out(endpoint *e) {
     double deadline_s = kl_monotonic_s() + (e->is_master ? MASTER_LINGER_S : e->options.lost_after_s);
     for (;;) {
@@ -834,7 +840,7 @@ static void hear_the_others_out(endpoint *e) {
         kl_event event;
         while (kl_event_queue_pop(&e->ready, &event)) {
             kl_message_release(&event.message);
-            all_heard = false; /* look() returns after the first event; there may be more */
+            all_heard = false; /* look() returns after the first event, and there may be more */
         }
         bool waits = e->is_master ? e->peers.live > 0 : e->stage == JOINED;
         if (!waits || e->out_of_memory || e->peers.failed || kl_monotonic_s() >= deadline_s)
@@ -901,7 +907,8 @@ static kilter_status copy_key(endpoint *e, const kl_key *key, kilter_error *erro
     return KILTER_OK;
 }
 
-/* Check for two threads of libzmq, which aborts when it cannot start them, and those of the farm. */
+/* Check that two threads of libzmq, which aborts if it cannot start them, and the farm's threads can be
+ * started. */
 enum { MASTER_THREADS = 6, WORKER_THREADS = 3 };
 
 static kilter_status new_endpoint(const char *address, const kl_zmq_options *options, bool is_master,
@@ -962,7 +969,7 @@ static kilter_status bind_endpoint(endpoint *e, char **bound, kilter_error *erro
     return KILTER_OK;
 }
 
-/* Hand the endpoint out, or free it if it could not be opened. */
+/* Return the endpoint to the caller, or free it if it could not be opened. */
 static kilter_status finish(endpoint *e, kilter_status status, kl_transport **transport) {
     if (status)
         free_endpoint(e);

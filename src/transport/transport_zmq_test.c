@@ -40,7 +40,7 @@ static int make_folder_and_key(void **state) {
     return kl_key_make(&farm_key, NULL) == KILTER_OK ? make_folder(state) : -1;
 }
 
-/* Tests of this file leave the endpoint's socket file behind. */
+/* Some tests of this file leave the endpoint's socket file behind. */
 static int remove_all(void **state) {
     unlink(ipc + strlen("ipc://"));
     return remove_folder(state);
@@ -106,7 +106,7 @@ static pair make_pair(const char *endpoint) {
     return p;
 }
 
-/* Close the worker first: two ends closed by one thread would wait for each other's answer. */
+/* Close the worker first. If one thread closes two ends, each would wait for the other's answer. */
 static void close_pair(pair *p) {
     free(p->bound);
     kl_drop(p->master, p->worker_name);
@@ -157,7 +157,7 @@ static void a_worker_may_come_before_its_master(void **state) {
     pair p = {0};
     kl_event event;
     CHECK_OK(kl_zmq_join(ipc, &keyed, &p.worker, error));
-    CHECK_OK(kl_poll(p.worker, 0.05, &event, error)); /* long enough for some failed attempts */
+    CHECK_OK(kl_poll(p.worker, 0.05, &event, error)); /* seconds that are enough for some failed attempts */
     CHECK(event.kind == KL_EVENT_NONE);
     CHECK_OK(kl_zmq_listen(ipc, &keyed, &p.bound, &p.master, error));
     p.worker_name = 0;
@@ -188,7 +188,7 @@ static void a_worker_without_a_master_can_be_closed(void **state) {
 }
 
 /* A closing side discards messages and leaves at the BYE behind them. It must not wait until the peer counts
- * as lost, which takes longer here than a test may. */
+ * as lost: here that takes longer than a test may. */
 static void what_comes_late_stops_no_closing(void **state) {
     (void)state;
     const kl_zmq_options patient = {.lost_after_s = 3600, .key = &farm_key};
@@ -221,7 +221,7 @@ static int dial_raw(const char *bound) {
     return fd;
 }
 
-/* Write, and wait until the other side disconnects or, if it need not, has had time to fail. */
+/* Write, and wait until the other side disconnects. If it need not, wait as long as it would have taken. */
 static void shout(const char *bound, const void *bytes, size_t size, bool until_hung_up) {
     int fd = dial_raw(bound);
     (void)!send(fd, bytes, size, MSG_NOSIGNAL);
@@ -322,7 +322,7 @@ static void flood(const char *endpoint) {
     for (uint64_t i = 0;; i++) {
         kl_event event;
         suite_send(t, master, i, i % 2000);
-        CHECK_OK(kl_poll(t, i % 64 ? 0 : 0.0005, &event, error)); /* otherwise memory fills up */
+        CHECK_OK(kl_poll(t, i % 64 ? 0 : 0.0005, &event, error)); /* otherwise the messages fill the memory */
         kl_message_release(&event.message);
     }
 }
@@ -366,7 +366,8 @@ static void expect_death_in_a_flood(const char *endpoint) {
         kl_message_release(&event.message);
         if (received == 300)
             kill_and_reap(child);
-        (void)master->ops->send(master, worker, "and back", 8, NULL); /* sent into the dead master's socket */
+        /* this message goes into the dead master's socket */
+        (void)master->ops->send(master, worker, "and back", 8, NULL);
     }
     CHECK(received > 300);
     CHECK(event.kind == KL_EVENT_LEFT && event.peer == worker);
@@ -397,8 +398,8 @@ static void be_master(const char *endpoint) {
         throw_away(suite_next(t));
 }
 
-/* The worker that had joined the dead master sees no other peer; the restarted master's socket file replaces
- * the dead one's. */
+/* The worker that had joined the dead master sees no other peer. The restarted master's socket file replaces
+ * that of the dead master. */
 static void expect_orphan(const char *endpoint) {
     pair p = {0};
     kl_transport *orphan;
@@ -407,7 +408,8 @@ static void expect_orphan(const char *endpoint) {
     kl_peer master = suite_meet_master(orphan, 0);
     suite_expect_message(orphan, master, 8, 100000);
     kill_and_reap(child);
-    suite_send(orphan, master, 1, 1000000); /* not known to be dead, so the message may be lost */
+    /* the master is not known to be dead, so the message may be lost */
+    suite_send(orphan, master, 1, 1000000);
     suite_expect(orphan, KL_EVENT_LEFT, master);
     suite_expect_gone(orphan, master);
     suite_expect_silence(orphan);
@@ -460,7 +462,7 @@ static void strangers_on_raw_sockets_change_nothing(void **state) {
         shout(p.bound, bytes, sizeof bytes, false);
     }
     expect_echo(&p, 2);
-    size_t size = put_handshake(bytes); /* and then the header of a frame of 2 GiB */
+    size_t size = put_handshake(bytes); /* the header of a frame of 2 GiB follows */
     const uint8_t too_long[] = {2, 0, 0, 0, 0, 0x80, 0, 0, 0, 'x', 'y'};
     memcpy(bytes + size, too_long, sizeof too_long);
     shout(p.bound, bytes, size + sizeof too_long, true);
@@ -559,7 +561,7 @@ static void a_peer_that_raves_is_dropped(void **state) {
     expect_raves_dropped(ANY_TCP, &farm_key);
 }
 
-/* Parts without a beginning, and a message above the size limit. */
+/* Parts without a beginning, and a message above the size limit, get LEFT. */
 static void parts_that_fit_nowhere_are_raving(void **state) {
     (void)state;
     pair p = make_pair(ANY_TCP);
@@ -636,14 +638,15 @@ static pair make_guarded_pair(complaints *heard) {
     return p;
 }
 
-/* Connections that know one part of the key, no part, or use no encryption. */
+/* Connections that know only one part of the key or no part, and connections without encryption, are refused.
+ */
 static void who_has_not_the_key_is_nobody(void **state) {
     (void)state;
     complaints heard = {0};
     kl_key other, half;
     pair p = make_guarded_pair(&heard);
     CHECK_OK(kl_key_make(&other, error));
-    half = other; /* its worker keys belong to another farm */
+    half = other; /* the worker keys belong to another farm */
     memcpy(half.server_public, farm_key.server_public, sizeof half.server_public);
     const kl_key *const keys[] = {NULL, &other, &half};
     for (int i = 0; i < 3; i++) {
@@ -660,7 +663,7 @@ static void who_has_not_the_key_is_nobody(void **state) {
     uint8_t bytes[400];
     for (uint64_t seed = 0; seed < 50; seed++) {
         size_t size = put_handshake(bytes);
-        memcpy(bytes + 12, curve, sizeof curve); /* and then noise as its first command */
+        memcpy(bytes + 12, curve, sizeof curve); /* the first command after the greeting is noise */
         for (size_t i = 64; i < sizeof bytes; i++)
             bytes[i] = (uint8_t)kl_mix64(seed * 1000 + i);
         shout(p.bound, bytes, seed % 2 ? sizeof bytes : size, false);
@@ -672,7 +675,7 @@ static void who_has_not_the_key_is_nobody(void **state) {
     close_pair(&p);
 }
 
-/* Connections that send nothing, or stop in the middle of the handshake. */
+/* Connections that send nothing, or stop in the middle of the handshake, do not stop others from joining. */
 static void half_open_connections_keep_nobody_out(void **state) {
     (void)state;
     enum { SILENT = 200 };
@@ -726,7 +729,7 @@ static void a_worker_with_another_key_is_told_which(void **state) {
         CHECK_OK(kl_zmq_join(bound, &(kl_zmq_options){.key = &others[i]}, &worker, error));
         double until_s = kl_monotonic_s() + SUITE_LONG_S;
         while (kl_poll(worker, 0, &event, &error) == KILTER_OK && kl_monotonic_s() < until_s)
-            kl_nap_s(0.02); /* so that several of libzmq's reports are read at once */
+            kl_nap_s(0.02); /* wait, so that several of libzmq's reports are read at once */
         assert_int_equal(error.status, KILTER_ERR_PEER);
         assert_non_null(strstr(error.text, "/some/where/other.key"));
         assert_non_null(strstr(error.text, bound));
@@ -768,7 +771,7 @@ typedef struct visitors {
     unsigned visits;
 } visitors;
 
-/* Join, send a word, leave; sometimes without waiting for WELCOME. In between open connections that send
+/* Join, send a word and leave, sometimes without waiting for WELCOME. In between, open connections that send
  * nothing, so that descriptors are reused. */
 static void *visit(void *argument) {
     visitors *v = argument;
@@ -785,13 +788,13 @@ static void *visit(void *argument) {
     return NULL;
 }
 
-/* Strangers that connect and disconnect before anybody can answer. */
+/* Be strangers that connect and disconnect before anybody can answer. */
 static void *ring_and_run(void *argument) {
     visitors *v = argument;
     for (unsigned i = 0; i < v->visits; i++)
         close(greet_raw(v->bound));
-    return visit(
-        &(visitors){v->bound, 1}); /* the answer to this one shows that the earlier ones were handled */
+    /* the answer to this connection shows that the earlier ones were handled */
+    return visit(&(visitors){v->bound, 1});
 }
 
 static void *run_then_wake(void *argument) {
@@ -939,11 +942,11 @@ static void places_that_cannot_be_listened_at_are_named(void **state) {
     CHECK(plain);
     fclose(plain);
     expect_no_listening(path, "not a socket");
-    assert_int_equal(unlink(path + 6), 0); /* and the file is still there */
+    assert_int_equal(unlink(path + 6), 0); /* the other program's file is still there */
     close_pair(&tcp);
     close_pair(&file);
     struct stat there;
-    assert_int_equal(stat(ipc + 6, &there), -1); /* but our own socket file is removed */
+    assert_int_equal(stat(ipc + 6, &there), -1); /* our own socket file is removed */
 }
 
 static void places_that_cannot_be_joined_are_named(void **state) {

@@ -12,18 +12,18 @@
 #include <unistd.h>
 
 enum {
-    LOOKS = 3,     /* looks before anything else */
-    LAST_LOOKS = 2 /* looks before sleeping */
+    LOOKS = 3,     /* number of looks before anything else */
+    LAST_LOOKS = 2 /* number of looks before sleeping */
 };
 
-static const double SHORT_WAIT_S = 15e-6; /* if waits are shorter in the mean, … */
+static const double SHORT_WAIT_S = 15e-6; /* if the mean wait is shorter than this, … */
 static const double SHORT_SPIN_S = 30e-6; /* … spinning for this time costs less than sleeping */
 static const double WAIT_MEMORY = 0.1;    /* weight of the newest wait in the mean */
 static const double LONG_WAIT_S =
-    1e-3; /* longer waits are unusual: a partner could not run, or has more work */
+    1e-3; /* waits longer than this are unusual: the partner could not run, or it has more work */
 
-/* Without bells, the length of a nap is a part of the wait so far; longer after some time without messages.
- */
+/* Without bells, the length of a nap is a part of the wait so far, and a larger part after some time without
+ * messages. */
 static const double NAP_PART = 0.125, SHORTEST_NAP_S = 20e-6, LONGEST_NAP_S = 1e-3;
 static const double LONGEST_REST_S = 2e-3, REST_AFTER_S = 0.05;
 /* With bells, naps are limited, too: MPI may need several looks for one message, and a failed rank rings no
@@ -44,10 +44,10 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
     wait->bells = NULL;
 }
 
-/* --- what the rank gets of its core --- */
+/* --- the rank's share of its core --- */
 
-/* With more ranks than cores: do other processes use the cores, too? The system counts idle time in ticks of
- * 0.01 s. */
+/* Find out, where ranks are more than cores, whether other processes use the cores, too. The system counts
+ * idle time in ticks of 0.01 s. */
 static const double CROWD_WINDOW_S = 0.3, OTHERS_PART = 0.1;
 
 static void look_at_crowd(kl_mpi_wait *wait, double now_s, double run_s) {
@@ -69,7 +69,7 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     if (!kl_core_share_due(&wait->core, now_s))
         return;
     if (wait->thread != gettid()) {
-        /* Measure the waiting thread, which may not be the one that opened the endpoint. */
+        /* Measure the thread that waits, which may not be the one that opened the endpoint. */
         kl_core_meter_close(&wait->meter);
         kl_core_meter_open(&wait->meter);
         wait->thread = gettid();

@@ -31,13 +31,14 @@ void *kl_zmq_gate_open(void *context) {
     return NULL;
 }
 
-/* version, request id, domain, address, identity, mechanism, credentials: the client's public key */
+/* the parts are: version, request id, domain, address, identity, mechanism, credentials (the client's public
+ * key) */
 enum { REQUEST_ID = 1, MECHANISM = 5, CREDENTIALS = 6, REQUEST_PARTS = 7, PART_BYTES = 256, KEY_BYTES = 32 };
 
 typedef struct request {
     char parts[REQUEST_PARTS][PART_BYTES];
     size_t sizes[REQUEST_PARTS];
-    int count; /* number of parts, including those above the limit */
+    int count; /* number of parts, including parts above the limit */
 } request;
 
 static bool read_request(void *gate, request *r) {

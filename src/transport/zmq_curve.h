@@ -5,7 +5,7 @@
 
 #include "transport/transport.h"
 
-enum { KL_CURVE_BYTES = 64 }; /* most bytes that encryption adds to a frame */
+enum { KL_CURVE_BYTES = 64 }; /* greatest number of bytes that encryption adds to a frame */
 
 /* Call this before the socket binds or connects. */
 bool kl_zmq_set_key(void *socket, const kl_key *key, bool is_master);

@@ -89,7 +89,7 @@ kilter_status kl_zmq_check(const char *endpoint, kilter_error *error) {
                    endpoint);
 }
 
-/* True when a program accepts connections at the socket file `path`. */
+/* Return whether a program accepts connections at the socket file `path`. */
 static bool is_served(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, path, strlen(path) + 1);

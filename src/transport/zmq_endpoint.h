@@ -10,7 +10,7 @@ kilter_status kl_zmq_may_listen(const char *endpoint, kilter_error *error);
 /* Remove the socket file, which libzmq leaves behind. Call this before the socket is closed, while the file
  * is ours. */
 void kl_zmq_stops_listening(const char *endpoint);
-/* Check whether a worker may connect to it: it must name one address. */
+/* Check whether a worker may connect to the endpoint: it must name one address. */
 kilter_status kl_zmq_may_join(const char *endpoint, kilter_error *error);
 /* Explain why listening at `endpoint` failed with `code` of errno. */
 kilter_status kl_zmq_cannot_listen(const char *endpoint, int code, kilter_error *error);

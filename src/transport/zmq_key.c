@@ -16,7 +16,7 @@ static const char FIRST_LINE[] = "kilter-key 1";
 
 typedef struct entry {
     const char *name;
-    size_t offset; /* place in kl_key */
+    size_t offset; /* offset of the key's text in kl_key */
 } entry;
 
 static const entry ENTRIES[] = {
@@ -56,7 +56,7 @@ void kl_key_write(const kl_key *key, bool for_master, kl_buffer *out) {
 /* --- reading --- */
 
 static bool is_key(const char *text, size_t size) {
-    uint8_t bytes[KL_KEY_CHARS]; /* 32 are needed */
+    uint8_t bytes[KL_KEY_CHARS]; /* 32 bytes are needed */
     char copy[KL_KEY_CHARS + 1];
     if (size != KL_KEY_CHARS || memchr(text, '\0', size))
         return false;

@@ -137,7 +137,7 @@ void kl_zmq_peers_closed(kl_zmq_peers *peers, int fd) {
     if (c->has_peer)
         cut(peers, c->peer);
     *c = (kl_zmq_connection){0};
-    size_t kept = 0; /* this was the last connection that its rivals could have had */
+    size_t kept = 0; /* this was the last connection that the peer's rivals could have had */
     for (size_t i = 0; i < peers->rival_count; i++)
         if (peers->rivals[i].fd == fd)
             cut(peers, peers->rivals[i].id);

@@ -19,14 +19,14 @@
 typedef enum kl_zmq_standing {
     KL_ZMQ_UNKNOWN,
     KL_ZMQ_LIVE,
-    KL_ZMQ_IGNORED, /* it sent BYE, was dropped, or never was a peer */
+    KL_ZMQ_IGNORED, /* the peer sent BYE, was dropped, or never was a peer */
 } kl_zmq_standing;
 
 typedef struct kl_zmq_slot {
     uint32_t id;
     kl_zmq_standing standing; /* UNKNOWN: the slot is free */
-    kl_buffer parts;          /* parts of a message that is not complete */
-    kl_arena *arena;          /* arena for large messages to it; NULL: none */
+    kl_buffer parts;          /* parts of a message that is not complete yet */
+    kl_arena *arena;          /* arena for large messages to the peer; NULL: none */
 } kl_zmq_slot;
 
 typedef struct kl_zmq_connection {
@@ -39,13 +39,13 @@ typedef struct kl_zmq_rival {
     int fd;
 } kl_zmq_rival;
 
-/* The peers of a master. A zeroed one is empty. After a failed allocation it stays `failed`. */
+/* The peers of a master. A zeroed table is empty. After a failed allocation it stays `failed`. */
 typedef struct kl_zmq_peers {
     kl_zmq_slot *slots; /* a hash table with linear probing, at most half full */
     size_t slot_count, used, live;
-    kl_zmq_connection *connections; /* owner of each open connection, by file descriptor */
+    kl_zmq_connection *connections; /* the owner of each open connection, by file descriptor */
     size_t connection_count;
-    uint32_t *cut; /* peers whose connection has ended, to be forgotten when their messages are read */
+    uint32_t *cut; /* peers whose connections have ended; they are forgotten when their messages are read */
     uint64_t cut_count, cut_capacity;
     kl_zmq_rival *rivals; /* peers that claim an open connection which another peer owns */
     uint64_t rival_count, rival_capacity;
@@ -58,14 +58,14 @@ kl_zmq_standing kl_zmq_peers_get(const kl_zmq_peers *peers, uint32_t id);
  * is open owns that connection, or is a rival of its owner; any other peer is already cut. */
 void kl_zmq_peers_add(kl_zmq_peers *peers, uint32_t id, kl_zmq_standing standing, int fd, bool reachable);
 kl_zmq_slot *kl_zmq_peers_slot(const kl_zmq_peers *peers, uint32_t id); /* the peer must be known */
-/* Mark a peer as left, while its connection may still be open. ended: it said so itself. */
+/* Mark a peer as left, while its connection may still be open. ended: the peer itself said that it leaves. */
 void kl_zmq_peers_ignore(kl_zmq_peers *peers, uint32_t id, bool ended);
 void kl_zmq_peers_opened(kl_zmq_peers *peers, int fd);
 void kl_zmq_peers_closed(kl_zmq_peers *peers, int fd);
 /* If two peers claim one connection, cut the unreachable peer (`reachable` is called for both).
  * While both are reachable, the rivals remain; ask again soon. */
 void kl_zmq_peers_settle(kl_zmq_peers *peers, bool (*reachable)(void *self, uint32_t id), void *self);
-/* Remove a peer from `cut` and from the table, and return its state. false when there is none. */
+/* Remove a peer from `cut` and from the table, and return its state. false: there is no such peer. */
 bool kl_zmq_peers_forget_cut(kl_zmq_peers *peers, uint32_t *id, kl_zmq_standing *standing);
 
 #endif

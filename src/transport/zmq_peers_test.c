@@ -36,7 +36,7 @@ static void a_peer_lives_as_long_as_its_connection(void **state) {
     kl_zmq_peers_closed(&p, 6); /* the connection of an unknown peer */
     expect_none_cut(&p);
     kl_zmq_peers_closed(&p, 5);
-    assert_int_equal(kl_zmq_peers_get(&p, 7), KL_ZMQ_LIVE); /* its last messages are not read yet */
+    assert_int_equal(kl_zmq_peers_get(&p, 7), KL_ZMQ_LIVE); /* the peer's last messages are not read yet */
     kl_zmq_peers_closed(&p, 5);
     expect_cut(&p, 7, KL_ZMQ_LIVE);
     expect_none_cut(&p);
@@ -54,7 +54,7 @@ static void who_is_ignored_is_kept_until_its_connection_ends(void **state) {
     kl_zmq_peers_ignore(&p, 0, false);
     kl_zmq_peers_ignore(&p, 0, false);
     kl_zmq_peers_ignore(&p, UINT32_MAX, false);
-    kl_zmq_peers_ignore(&p, 12345, false); /* no such peer */
+    kl_zmq_peers_ignore(&p, 12345, false); /* there is no such peer */
     assert_int_equal(p.live, 0);
     assert_int_equal(kl_zmq_peers_get(&p, 0), KL_ZMQ_IGNORED);
     kl_zmq_peers_closed(&p, 3);
@@ -64,11 +64,7 @@ static void who_is_ignored_is_kept_until_its_connection_ends(void **state) {
     kl_zmq_peers_free(&p);
 }
 
-/* A descriptor that got a second owner before the first owner's message was read:
- *
- *     reports    open 5 ──── close 5 ──── open 5
- *     peers      dead's                   alive's
- */
+/* A descriptor gets a second owner before the first owner's message is read. */
 static void a_descriptor_belongs_to_the_one_who_can_be_reached(void **state) {
     (void)state;
     enum { DEAD = 1, ALIVE = 2 };
@@ -109,7 +105,7 @@ static bool is_in_set(void *set, uint32_t id) {
     return *(unsigned *)set >> id & 1;
 }
 
-/* As above, but the dead peer's message is read while libzmq still accepts messages for it. */
+/* The same as above, but the dead peer's message is read while libzmq still accepts messages for it. */
 static void of_two_that_can_be_reached_neither_is_cut_until_one_cannot(void **state) {
     (void)state;
     enum { DEAD = 1, ALIVE = 2, BOTH = 1 << DEAD | 1 << ALIVE, ONE = 1 << ALIVE };

@@ -26,8 +26,8 @@
 #define LOST_AFTER_S 0.5
 
 #ifdef __SANITIZE_THREAD__
-/* libzmq is not built with ThreadSanitizer, which so does not see that its mailboxes order what threads do.
- */
+/* libzmq is not built with ThreadSanitizer, so ThreadSanitizer does not see that libzmq's mailboxes order
+ * what threads do. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) {
     return "ignore_noninstrumented_modules=1";
@@ -46,9 +46,9 @@ static int make_folder_and_key(void **state) {
 typedef struct relay {
     int listener, ends[2];
     struct sockaddr_in master;
-    char endpoint[64];          /* endpoint that workers connect to */
-    double bytes_per_s;         /* bytes per second each way */
-    atomic_bool passes, closes; /* closing it ends the thread */
+    char endpoint[64];          /* the endpoint that workers connect to */
+    double bytes_per_s;         /* bytes per second in each direction */
+    atomic_bool passes, closes; /* closing this descriptor ends the thread */
     pthread_t thread;
 } relay;
 
@@ -111,7 +111,7 @@ static void close_relay(relay *r) {
     close(r->listener);
 }
 
-/* --- two ends over it --- */
+/* --- two endpoints over the link --- */
 
 typedef struct pair {
     kl_transport *master, *worker;
@@ -179,7 +179,7 @@ static void leave_with(kl_transport *t, int code) {
     _exit(code);
 }
 
-/* The test stops this process after its word; then it finds that the master is lost. */
+/* The test stops this process after its first message; later the process finds that the master is lost. */
 static void be_stopped(void) {
     kl_transport *t;
     CHECK_OK(kl_zmq_join(ipc, &options, &t, error));
@@ -188,7 +188,7 @@ static void be_stopped(void) {
     leave_with(t, 0);
 }
 
-/* Ignores its messages for several times the limit. */
+/* Ignore the messages that come for several times the limit. */
 static void be_busy(void) {
     kl_transport *t;
     CHECK_OK(kl_zmq_join(ipc, &options, &t, error));
