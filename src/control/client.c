@@ -66,7 +66,7 @@ static bool reach(kl_tuner *t) {
 }
 
 static kilter_status enter(kl_tuner *t, kilter_error *error) {
-    /* connecting waits while many clients connect, sending while an earlier request is unread */
+    /* connecting waits while many clients connect; sending waits while an earlier request is unread */
     struct timeval patience = {.tv_sec = (time_t)t->patience_s,
                                .tv_usec = (suseconds_t)(1e6 * fmod(t->patience_s, 1))};
     t->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -110,7 +110,7 @@ static kilter_status wait_for_reply(kl_tuner *t, double until_s, kilter_error *e
     while ((left_s = until_s - kl_monotonic_s()) > 0) {
         struct pollfd wanted = {.fd = t->fd, .events = POLLIN};
         if (poll(&wanted, 1, (int)(1e3 * left_s) + 1) <= 0)
-            continue; /* a signal interrupted the wait, or the time is up */
+            continue; /* a signal interrupted the wait, or the time is over */
         ssize_t size = recv(t->fd, t->reply, sizeof t->reply, MSG_DONTWAIT | MSG_TRUNC);
         if (size < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
             continue; /* data sent before a reset can still be read */
@@ -123,7 +123,7 @@ static kilter_status wait_for_reply(kl_tuner *t, double until_s, kilter_error *e
     return no_answer(t, error);
 }
 
-/* Send t->request and read t->reply. A running farm closes a connection only to make room for another tool.
+/* Send t->request and read t->reply. A farm that runs closes a connection only to make room for another tool.
  */
 static kilter_status exchange(kl_tuner *t, kilter_error *error) {
     double until_s = kl_monotonic_s() + t->patience_s;

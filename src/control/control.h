@@ -13,9 +13,9 @@
 
 enum {
     KL_CONTROL_VERSION = 4,
-    KL_CONTROL_WORKERS_MOST = 64, /* most workers in a state: those with the lowest numbers */
+    KL_CONTROL_WORKERS_MOST = 64, /* greatest number of workers in a state: those with the lowest numbers */
     KL_CONTROL_ANSWER_BYTES = 256,
-    KL_CONTROL_DRAINED_MOST = 64, /* workers named in one request */
+    KL_CONTROL_DRAINED_MOST = 64, /* greatest number of workers that one request names */
     KL_CONTROL_HOST_BYTES = 128,
 };
 
@@ -71,7 +71,7 @@ typedef enum kl_control_activity {
 typedef struct kl_control_worker {
     uint32_t worker;
     kl_control_activity activity;
-    double rate_units_per_s, busy_s; /* rate now; busy seconds in this run; NAN: not known */
+    double rate_units_per_s, busy_s; /* units per second now, and busy seconds in this run; NAN: not known */
     uint64_t chunks, queued_tasks;
 } kl_control_worker;
 
@@ -80,8 +80,8 @@ typedef struct kl_control_state {
     char program[64], transport[16];
     bool running;     /* true while a run is in progress */
     bool chooses;     /* true: the farm chooses the number of workers */
-    char policy[32];  /* name of the policy in force */
-    char waiting[96]; /* settings that are not in force yet; "": none */
+    char policy[32];  /* name of the present policy */
+    char waiting[96]; /* settings that do not take effect yet; "": there are none */
     char decision[256];
 #define KL_CONTROL_COUNT(name)  uint64_t name;
 #define KL_CONTROL_NUMBER(name) double name;
@@ -97,13 +97,14 @@ typedef struct kl_control_state {
 typedef struct kl_control_setting {
     bool policy_given, factor_given, workers_given;
     char policy[32];
-    double factor;    /* in (0, 1]; 0: the policy chooses it */
-    uint32_t workers; /* 0: the farm chooses the number */
+    double factor;    /* partition factor in (0, 1]; 0: the policy chooses it */
+    uint32_t workers; /* number of active workers; 0: the farm chooses the number */
 } kl_control_setting;
 
-/* Workers to release: those of a host, or those listed, or with `all` and neither of them every worker. */
+/* Workers that are to be released: all workers of a host, or the listed workers, or every worker if neither
+ * is given and `all` is set. */
 typedef struct kl_control_drain {
-    bool all; /* even if no other worker stays */
+    bool all; /* release them even if no other worker stays */
     char host[KL_CONTROL_HOST_BYTES];
     uint32_t worker_count; /* number of workers[]; 0 with a host */
     uint32_t workers[KL_CONTROL_DRAINED_MOST];
@@ -114,10 +115,10 @@ typedef struct kl_control_drain {
 /* Callbacks of the farm. The server's thread makes one call at a time; no callback may wait for long. */
 typedef struct kl_control_farm {
     void (*look)(void *self, kl_control_state *state);
-    /* Apply the whole setting or none of it, and write into `answer` when it takes effect. */
+    /* Apply the whole setting or nothing of it, and write into `answer` when it takes effect. */
     kilter_status (*set)(void *self, const kl_control_setting *setting, char answer[KL_CONTROL_ANSWER_BYTES],
                          kilter_error *error);
-    /* Release all of these workers or none, and write into `answer` who leaves and who stays. */
+    /* Release all of these workers or none of them, and write into `answer` which leave and which stay. */
     kilter_status (*drain)(void *self, const kl_control_drain *drain, char answer[KL_CONTROL_ANSWER_BYTES],
                            kilter_error *error);
     void *self;
@@ -134,7 +135,7 @@ void kl_control_close(kl_control *control);
 
 /* --- the tool's side --- */
 
-typedef struct kl_tuner kl_tuner; /* attached to one farm; used by one thread */
+typedef struct kl_tuner kl_tuner; /* A tool that is attached to one farm. Only one thread uses it. */
 
 /* Each of these calls takes at most `patience_s`. KILTER_ERR_PEER: the farm has ended or does not answer in
  * time. KILTER_ERR_USAGE: this user may not attach, or farm and tool have different versions.

@@ -19,7 +19,7 @@
 #include "control/talk.h"
 #include "sys/sys.h"
 
-static const double PATIENCE_S = 60; /* a wait takes this long only if the test fails */
+static const double PATIENCE_S = 60; /* seconds of a wait; it takes this long only if the test fails */
 
 typedef struct fake_farm {
     pthread_mutex_t lock;
@@ -161,7 +161,7 @@ static void the_socket_is_in_no_folder(void **state) {
     assert_null(strchr(name, '/'));
 }
 
-/* Every user of the machine can connect to the socket. */
+/* Every user of the machine can connect to the socket, but only the owner is answered. */
 static void another_user_is_sent_away(void **state) {
     fake_farm *f = *state;
     if (geteuid() != 0) {
@@ -405,7 +405,7 @@ static void a_crash_is_told_from_an_end(void **state) {
     close(pipes[1]);
 }
 
-/* The socket accepts connections and never answers. */
+/* The socket accepts connections, but nobody answers. */
 static void nobody_waits_for_a_master_that_does_not_answer(void **state) {
     (void)state;
     char path[60];

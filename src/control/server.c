@@ -1,5 +1,6 @@
-/* The farm's side: one thread answers one request of each client in turn and then rests a moment, so that a
- * flood of requests costs the farm's machine little. The thread never waits for a client. */
+/* The farm's side of the control connection: one thread answers one request of each client in turn and then
+ * rests a moment, so that a flood of requests costs the farm's machine little. The thread never waits for a
+ * client. */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -15,12 +16,13 @@
 #include "sys/sys.h"
 
 enum {
+    /* number of clients; a further client replaces the client that has been silent for longest */
+    /* number of new cl are replaced */
     CLIENTS_MOST = 16, /* a further client replaces the one that has been silent for longest */
-    JOINING_MOST =
-        8, /* new clients in a round, so that present clients can send a request before they are replaced */
-    WAITING_MOST = 64, /* connections that wait to be accepted */
-    PAUSE_MS = 5,      /* pause between two rounds of answers */
-    WAKE = 0,          /* places in `polled` */
+    JOINING_MOST = 8,
+    WAITING_MOST = 64, /* number of connections that wait to be accepted */
+    PAUSE_MS = 5,      /* seconds between two rounds of answers */
+    WAKE = 0,          /* number of places in `polled` */
     LISTENER = 1,
     CLIENTS = 2,
 };
@@ -29,15 +31,16 @@ struct kl_control {
     kl_control_farm farm;
     char *name;
     pthread_t thread;
-    struct pollfd polled[CLIENTS + CLIENTS_MOST]; /* used by the server's thread; fd −1: none */
-    uint64_t heard[CLIENTS_MOST], rounds;         /* the round in which each client last sent something */
+    /* clients that the server's thread serves; fd −1: there is none */
+    struct pollfd polled[CLIENTS + CLIENTS_MOST];
+    uint64_t heard[CLIENTS_MOST], rounds; /* the round in which each client last sent something */
     kl_buffer reply;
     kl_control_state state;
 };
 
 /* --- clients --- */
 
-/* Is the client the farm's owner? Every user can connect to the socket. */
+/* Return whether the client is the farm's owner. Every user can connect to the socket. */
 static bool is_owner(int fd) {
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -223,7 +226,7 @@ void kl_control_close(kl_control *c) {
         return;
     eventfd_write(c->polled[WAKE].fd, 1);
     pthread_join(c->thread, NULL);
-    /* from this message a client knows that the farm ended and did not crash */
+    /* by this message a client knows that the farm has ended and has not crashed */
     kl_buffer_clear(&c->reply);
     kl_talk_put_ended(&c->reply);
     for (int i = CLIENTS; i < CLIENTS + CLIENTS_MOST && !c->reply.failed; i++)

@@ -13,7 +13,7 @@
 enum { KL_REQUEST_BYTES_MOST = 512, KL_REPLY_BYTES_MOST = 16 * 1024 };
 
 typedef enum kl_talk {
-    KL_TALK_NONE, /* not a message of Kilter */
+    KL_TALK_NONE, /* the bytes are not a message of Kilter */
     KL_TALK_LOOK, /* requests */
     KL_TALK_SET,
     KL_TALK_DRAIN,
@@ -23,8 +23,8 @@ typedef enum kl_talk {
     KL_TALK_ENDED, /* the farm has ended; sent without a request */
 } kl_talk;
 
-/* Fill in the address of the socket with this name from the record: "@…". Such a socket has no file and ends
- * with its process. Return false if it is not such a name. */
+/* Fill in the address of the socket whose name, "@…", is in the record. Such a socket has no file and ends
+ * with its process. Return false if the text is not such a name. */
 bool kl_control_address(const char *name, struct sockaddr_un *address, socklen_t *size);
 
 /* Return the message's kind, if this version knows it. `version`: the message's; 0: not Kilter's. */

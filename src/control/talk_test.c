@@ -148,7 +148,8 @@ static void answers_and_refusals_arrive(void **unused) {
     kl_buffer_clear(&out);
     sent.status = KILTER_OK;
     kl_talk_put_refused(&out, &sent);
-    assert_false(kl_talk_get_refused(out.data, out.size, &got)); /* a refusal whose status is not an error */
+    /* the status of this refusal is not an error */
+    assert_false(kl_talk_get_refused(out.data, out.size, &got));
     kl_buffer_free(&out);
 }
 

@@ -1,12 +1,7 @@
 /* A thread that answers messages while its worker is in the user's function, so that no peer waits for a long
- * task: see kl_worker_attend(). It also hears SIGTERM for the worker.
- *
- *   worker's thread   ─ turn ─┐ task ┌─ turn ─┐ task             ┌─ turn ─      has the turn, but for tasks
- *   attendant                                    attend attend                  takes it when nobody has it
- *
- * Between two short tasks the turn changes hands by two atomic writes. Only a worker that finds the attendant
- * at work sleeps on the mutex.
- */
+ * task: see kl_worker_attend(). It also receives SIGTERM for the worker. Either the worker or the attendant
+ * has the turn. Between two short tasks, two atomic writes pass it there and back. Only a worker that finds
+ * the attendant at work sleeps on the mutex. */
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -17,18 +12,18 @@
 
 #include "farm/farm_private.h"
 
-/* Seconds between two looks at whether a task is still on from the last look; longer while none is. */
+/* Seconds after which the attendant looks again whether the same task still runs; longer while none runs. */
 static const double BUSY_LOOK_S = 10e-3, IDLE_LOOK_S = 0.1;
 
-static const uint64_t END = (uint64_t)1
-                            << 32; /* added to the count of SIGTERMs: tells the attendant to end */
+/* number that is added to the count of SIGTERMs to tell the attendant to end */
+static const uint64_t END = (uint64_t)1 << 32;
 
 enum { NOBODY, WORKER, ATTENDANT };
 
 struct kl_attendant {
     kl_worker *worker;
     atomic_int turn;           /* the thread that uses the worker */
-    pthread_mutex_t attending; /* held by the attendant while it may take the turn */
+    pthread_mutex_t attending; /* the attendant holds this while it may take the turn */
     pthread_t thread;
     clockid_t cpu; /* CPU clock of the worker's thread */
     int call;      /* an eventfd: a count of SIGTERMs, or END */
@@ -56,7 +51,7 @@ static double worker_busy_s(void *self) {
     return kl_cpu_s(((kl_attendant *)self)->cpu);
 }
 
-/* Sleep until another thread calls. Return the count that was read; 0: no call. */
+/* Sleep until another thread wakes this one. Return the count that was read; 0: no thread did. */
 static uint64_t sleep_for(const kl_attendant *a, double seconds) {
     struct pollfd call = {.fd = a->call, .events = POLLIN};
     struct timespec rest = kl_timespec(seconds);
@@ -66,7 +61,7 @@ static uint64_t sleep_for(const kl_attendant *a, double seconds) {
     return calls;
 }
 
-/* Attend if the worker is in a task. Return whether it is. */
+/* Attend if the worker is in a task. Return whether it is in one. */
 static bool attend(kl_attendant *a) {
     pthread_mutex_lock(&a->attending);
     bool busy = take_turn(a, ATTENDANT);
@@ -83,7 +78,7 @@ static void *attendant_main(void *arg) {
     bool busy = false;
     for (;;) {
         uint64_t calls = sleep_for(a, busy ? BUSY_LOOK_S : IDLE_LOOK_S);
-        if (calls % END > 0) /* also at the end: the next master's worker must still leave */
+        if (calls % END > 0) /* pass it on even at the end: the next master's worker must leave, too */
             kl_worker_leave(a->worker, "it was told to terminate (SIGTERM)");
         if (calls >= END)
             return NULL;

@@ -1,17 +1,11 @@
-/* The public farm's runs, and the two threads of a master.
- *
- *   the caller's thread    kilter_farm_run() ── callback, callback, … ──────────────▶ returns
- *                                │ request          ▲ results
- *   the service thread           ▼                  │
- *                          takes in events, deals chunks: answers workers while the callback computes
- *
- * Where the transport cannot be used from another thread, the caller's thread does both in turn. */
+/* Runs of the public farm, and the two threads of a master. If the transport cannot be used from another
+ * thread, the caller's thread does the work of both in turn. */
 #include <math.h>
 #include <string.h>
 
 #include "farm/farm_private.h"
 
-/* The callback has all results so far: note whether it will get more. */
+/* Note whether more results will come, now that the callback has all results so far. */
 static void note_taken(kilter_farm *f, const kl_deliverer *deliverer, kilter_status status) {
     if (f->growth.grows)
         kl_farm_note_growth(f, status != KILTER_OK || kl_deliverer_given(deliverer) == f->run.known->tasks);
@@ -55,7 +49,7 @@ static kilter_status check_sizes(const kilter_run *run, kilter_error *error) {
 
 /* Wait for results or the end of the run. Return true if it has ended and all results are taken. */
 static bool next_results(kilter_farm *f, kl_delivery_list *list) {
-    pthread_mutex_lock(&f->lock); /* the trace's thread may end the run as well */
+    pthread_mutex_lock(&f->lock); /* the trace's thread may end the run, too */
     bool goes_on = !f->run.over && !f->run.ended;
     pthread_mutex_unlock(&f->lock);
     if (!f->service.threaded && goes_on)
@@ -69,7 +63,7 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
         f->run.ended_s = kl_busy_s(&f->clock);
     bool ended = f->run.ended && !list->first;
     if (ended &&
-        !f->service.threaded) { /* the master's last turn may have been before the last results were stored */
+        !f->service.threaded) { /* the master's last turn may have come before the last results were stored */
         kl_master_unsafe(f->master, f->storing.tasks, false);
         kl_farm_show_state(f, true);
     }
@@ -77,7 +71,7 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
     return ended;
 }
 
-/* Return the error that ended the run early, if any. The service thread notes it. */
+/* Return the error that ended the run early, if any; the service thread notes it. */
 static kilter_status tell_failure(kilter_farm *f, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     kilter_error failure = f->run.failure;
@@ -85,13 +79,13 @@ static kilter_status tell_failure(kilter_farm *f, kilter_error *error) {
     return failure.status == KILTER_OK ? KILTER_OK : kl_fail(error, failure.status, "%s", failure.text);
 }
 
-/* Have tasks dealt, and give the results to the callback as they come. */
+/* Have the tasks dealt, and give the results to the callback as they come. */
 static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_known *known,
                                kl_deliverer *deliverer, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     f->growth.grows = run->grows;
     f->growth.wrong = (kilter_error){KILTER_OK, ""};
-    f->run.ended = f->run.broken; /* then no service takes the request */
+    f->run.ended = f->run.broken; /* in this case no service takes the request */
     f->run.over = f->growth.grown = false;
     f->run.known = known;
     if (!f->run.broken) {
@@ -158,7 +152,8 @@ kilter_status kl_farm_run(kilter_farm *f, const kilter_run *run, kilter_error *e
 }
 
 void kl_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary) {
-    kilter_farm *f = (kilter_farm *)(uintptr_t)farm; /* the farm is const to the caller, its lock is not */
+    /* the farm is const to the caller, but its lock is not */
+    kilter_farm *f = (kilter_farm *)(uintptr_t)farm;
     pthread_mutex_lock(&f->lock);
     *summary = f->run.summary;
     pthread_mutex_unlock(&f->lock);

@@ -9,15 +9,15 @@ void kl_worker_introduce(void *self, kl_hello *hello); /* Describe a worker in t
 
 /* --- options --- */
 
-/* kilter_farm_options after reading command line and environment. The strings are copies. */
+/* The values of kilter_farm_options after command line and environment were read. The strings are copies. */
 typedef struct kl_settings {
     kilter_farm_options options;
     char *team, *policy, *transport, *listen, *join, *key, *record, *resume, *name, *version;
     char *bind;
-    char *arguments;      /* the program's arguments; NULL: the program did not pass them */
+    char *arguments;      /* the program's arguments; NULL: the program did not pass any */
     kl_limits limits;     /* limits of a task and of a worker */
     kl_own_policies *own; /* the program's own policies; NULL: none */
-    kl_arenas *arenas;    /* arenas of local workers, which are forked after it is made; NULL: none */
+    kl_arenas *arenas;    /* arenas for local workers, made before they are forked; NULL: none */
 } kl_settings;
 
 kl_option_list kl_farm_options(void);
@@ -26,11 +26,11 @@ kl_option_list kl_farm_options(void);
  * was asked for and has been printed. */
 kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, char **argv,
                                kl_settings *settings, kilter_error *error);
-/* KILTER_ERR_USAGE: workers of this transport cannot be held to the limits. */
+/* Check that workers of this transport can be held to the limits. KILTER_ERR_USAGE: they cannot. */
 kilter_status kl_settings_check_transport(const kl_settings *settings, const char *transport,
                                           kilter_error *error);
 bool kl_settings_name_record(
-    const kl_settings *settings); /* Does --team name the record of an earlier farm? */
+    const kl_settings *settings); /* Return whether --team names the record of an earlier farm. */
 void kl_settings_free(kl_settings *settings);
 /* Warn of each unknown variable that begins with KILTER_, and of each of the program's own arguments that is
  * nearly one of Kilter's options. */

@@ -23,7 +23,7 @@ static const double TASK_S = 2e-3;
 typedef struct plan {
     int ranks, rank, kills;
     const char *when;
-    double kill_after_s; /* < 0: this rank is not killed */
+    double kill_after_s; /* seconds until this rank is killed; < 0: it is not killed */
     size_t result_bytes;
     uint64_t tasks;
 } plan;
@@ -54,7 +54,7 @@ static void draw(plan *p, uint64_t seed) {
     for (int i = 0; i < p->kills && !is_when(p, "master"); i++)
         dies |= order[i] == p->rank;
     seed += (uint64_t)p->rank;
-    double most_s = is_when(p, "master") ? 0.15 : 0.5; /* before all tasks can be done */
+    double most_s = is_when(p, "master") ? 0.15 : 0.5; /* the kill comes before all tasks can be done */
     p->kill_after_s = dies ? (double)(next_random(&seed) % 1000) / 1000 * most_s : -1;
 }
 

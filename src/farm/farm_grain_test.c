@@ -93,7 +93,7 @@ static void it_may_be_asked_before_every_run(void **state) {
     int asked = 0;
     assert_int_equal(kilter_farm_grain(farm, &(kilter_grain_options){.most = ITEMS}, &grain, NULL),
                      KILTER_OK);
-    assert_int_equal(grain.tasks, 12); /* nothing is measured */
+    assert_int_equal(grain.tasks, 12); /* nothing is measured yet */
     for (int i = 0; i < 20; i++) {
         run_once(farm, grain.tasks, ITEMS);
         kilter_grain_options options = {.least = 2, .most = ITEMS};
@@ -132,7 +132,7 @@ static void wrong_questions_are_refused(void **state) {
     kilter_run run = {.tasks = 3, .work = -3};
     assert_int_equal(kilter_farm_run(farm, &run, &error), KILTER_ERR_RANGE);
     assert_non_null(strstr(error.text, "its work is -3"));
-    run_once(farm, 4, 0); /* the number is as good as before */
+    run_once(farm, 4, 0); /* the chosen number is as good as before */
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
 }
 
@@ -181,7 +181,8 @@ static void forecasts_are_in_the_record(void **state) {
     unlink(path);
 }
 
-/* Record two expectations, of three runs and of two, each with its last run. A replaced one is dropped. */
+/* Record two expectations, of three runs and of two runs, each before the last run that it is about. An
+ * expectation that was replaced is not recorded. */
 static void what_a_program_expects_is_in_the_record(void **state) {
     (void)state;
     char path[] = "/tmp/kilter_expect_XXXXXX";

@@ -57,7 +57,7 @@ static int run_all(kilter_farm *farm, kilter_error *error) {
     kilter_farm_summary summary;
     kilter_farm_summary_get(farm, &summary);
     bool kept =
-        t.of_workers >= TASKS; /* states outlive runs: the busiest worker did more tasks than TASKS over P */
+        t.of_workers >= TASKS; /* states outlive runs: the busiest worker did more tasks than TASKS / P */
     int size;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     kept |= t.of_workers * (uint64_t)(size - 1) > TASKS * (RUNS - 1);
@@ -69,7 +69,7 @@ typedef struct growth {
     uint64_t given, added;
 } growth;
 
-/* Add two more tasks for each of the first tasks, one after the other. */
+/* Add two tasks for each of the first tasks, one addition after the other. */
 static void add_more(const kilter_outcome *o, void *user) {
     growth *g = user;
     (void)o;

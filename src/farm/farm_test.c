@@ -22,7 +22,7 @@
 
 #include "farm/farm_private.h"
 
-/* --- a task that reports what it saw --- */
+/* --- a task whose result says what the task saw --- */
 
 typedef struct shared_counts { /* memory shared by all worker processes */
     atomic_uint_fast64_t started, done, stopped;
@@ -74,7 +74,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     if (task->index % 97 == 13)
         return kilter_result_fail(result, "unlucky %d", 13);
     atomic_fetch_add(&s->counts->done, 1);
-    kilter_result_put(result, &a.index, 2 * sizeof(uint64_t)); /* in two pieces */
+    kilter_result_put(result, &a.index, 2 * sizeof(uint64_t)); /* the result is put in two pieces */
     return kilter_result_put(result, &a.input, sizeof a - 2 * sizeof(uint64_t)) != KILTER_OK;
 }
 
@@ -127,7 +127,7 @@ static uint64_t unlucky_below(uint64_t tasks) {
     return tasks > 13 ? (tasks - 14) / 97 + 1 : 0;
 }
 
-/* Do and check one run; return the greatest number of tasks that one worker has done so far. */
+/* Do and check one run. Return the greatest number of tasks that one worker has done so far. */
 static uint64_t check_run(kilter_farm *farm, uint64_t tasks, uint64_t run_number, kilter_order order) {
     tally t = {.tasks = tasks, .run = run_number, .shared = 7000 + run_number};
     uint64_t *inputs = calloc(tasks + 1, sizeof *inputs), sum = 0;
@@ -189,8 +189,8 @@ static void threads_do_every_task_once(void **state) {
 static void farms_live_side_by_side(void **state) {
     (void)state;
     shared_counts *counts = new_counts();
-    kilter_farm *one =
-        open_farm(counting(counts, 2), "none"); /* this farm forks, so open it before there are threads */
+    /* this farm forks, so it is opened before there are threads */
+    kilter_farm *one = open_farm(counting(counts, 2), "none");
     kilter_farm_options threads = counting(counts, 2);
     threads.transport = "inproc";
     kilter_farm *two = open_farm(threads, "none");
@@ -250,7 +250,7 @@ static void workers_are_answered_while_the_callback_computes(void **state) {
 
 /* --- workers that die --- */
 
-/* Worker 1 kills itself at its third task; others do its tasks. */
+/* Worker 1 kills itself at its third task; other workers do its tasks. */
 static int third_task_is_fatal(const kilter_task *task, kilter_result *result, void *state) {
     worker_state *s = state;
     if (s->index == 1 && ++s->shared == 3)
@@ -289,7 +289,7 @@ static int first_two_workers_die(const kilter_task *task, kilter_result *result,
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
-/* also if it was the only worker */
+/* the worker is replaced even if it was the only one */
 static void a_killed_worker_is_replaced(void **state) {
     (void)state;
     for (uint32_t workers = 1; workers <= 2; workers++) {
@@ -310,7 +310,7 @@ static void a_killed_worker_is_replaced(void **state) {
     }
 }
 
-/* The first worker that has the last task stops itself. */
+/* The worker that has the last task first stops itself. */
 static int last_task_stops(const kilter_task *task, kilter_result *result, void *state) {
     int nobody = 0;
     if (task->index == 99 &&
@@ -333,7 +333,7 @@ static void the_last_task_of_a_stopped_worker_is_done_by_another(void **state) {
         fail_msg("%s", error.text);
     for (int i = 0; i < 100; i++)
         assert_int_equal(seen[i], 1);
-    kill(counts->pid, SIGCONT); /* its result comes late and is ignored */
+    kill(counts->pid, SIGCONT); /* the stopped worker's result comes late and is ignored */
     uint8_t again[50] = {0};
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 50, .done = see, .user = again}, NULL),
                      KILTER_OK);
@@ -392,7 +392,8 @@ static void a_task_that_kills_its_workers_fails_and_the_run_goes_on(void **state
             assert_int_equal(f.failed, 2);
             assert_non_null(strstr(f.why[0], "was killed by signal 6"));
             assert_non_null(strstr(f.why[1], "exited with code 3"));
-            uint64_t begun = counts->done; /* one task may have been in the chunk that the other one ended */
+            /* one of the two tasks may have been in the chunk that the other one ended */
+            uint64_t begun = counts->done;
             assert_true(begun >= 2 * (attempts - 1) && begun <= 2 * attempts);
         }
         kilter_farm_close(farm, NULL);
@@ -516,7 +517,7 @@ static int short_nap(const kilter_task *task, kilter_result *result, void *state
 typedef struct canceller {
     kilter_farm *farm;
     uint64_t given, at;
-    atomic_uint seen; /* the same count, for another thread */
+    atomic_uint seen; /* increase the same count, for another thread */
 } canceller;
 
 static void cancel_at(const kilter_outcome *o, void *user) {
@@ -587,7 +588,7 @@ static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     c.farm->stop.interrupted = true;
     pthread_mutex_unlock(&c.farm->lock);
     assert_int_equal(pthread_create(&other, NULL, wake_often, &c), 0);
-    enum { INPUTS = 300000 }; /* checking this number of inputs takes long enough to be cancelled in */
+    enum { INPUTS = 300000 }; /* number of inputs whose checking takes long enough for a cancel */
     kilter_bytes *inputs = calloc(INPUTS, sizeof *inputs);
     kilter_run run = {.tasks = INPUTS, .inputs = inputs};
     for (int i = 0; i < 20; i++)
@@ -598,7 +599,7 @@ static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     kilter_farm_close(c.farm, NULL);
 }
 
-/* A program whose first run is ended by a signal and that tries another run. */
+/* Be a program whose first run is ended by a signal and that tries another run. */
 static int interrupted_program(shared_counts *counts) {
     kilter_farm_options options = counting(counts, 2);
     options.work = short_nap;
@@ -712,7 +713,7 @@ static void workers_join_a_master_that_listens(void **state) {
     snprintf(endpoint, sizeof endpoint, "ipc://%s/m", folder);
     joiner j = {.endpoint = endpoint, .counts = new_counts()};
     pid_t pids[3];
-    for (int i = 0; i < 3; i++) /* before their master exists */
+    for (int i = 0; i < 3; i++) /* start the workers before their master exists */
         assert_int_equal(kl_process_start(join_process, &j, &pids[i], NULL), KILTER_OK);
     kilter_farm_options options = counting(j.counts, 3);
     options.listen = endpoint;
@@ -742,7 +743,7 @@ static int join_as_another_program(void *arg) {
     return strstr(error.text, "runs another, the master farm_test") ? 0 : 2;
 }
 
-/* Its results would be taken for results of this program's tasks. */
+/* Results of another program would be taken for results of this program's tasks. */
 static void another_program_is_sent_away_and_told_why(void **state) {
     (void)state;
     char *folder, endpoint[128];
@@ -754,7 +755,7 @@ static void another_program_is_sent_away_and_told_why(void **state) {
     pid_t pid;
     int status;
     assert_int_equal(kl_process_start(join_as_another_program, &j, &pid, NULL),
-                     KILTER_OK); /* before there are threads */
+                     KILTER_OK); /* open this farm before there are threads */
     assert_int_equal(kl_zmq_listen(endpoint, &(kl_zmq_options){0}, NULL, &transport, NULL), KILTER_OK);
     kl_master_options of_master = {.policy = kl_policy_find("auto"),
                                    .clock = kl_clock_system(),
@@ -817,7 +818,7 @@ static void a_run_with_bad_weights_leaves_the_farm_usable(void **state) {
 
 typedef struct descriptors {
     int socket, file;
-    ino_t of_socket; /* the number may now belong to another file */
+    ino_t of_socket; /* the number of the descriptor may now belong to another file */
 } descriptors;
 
 static int has_the_file_only(const kilter_worker *worker, void **state) {
@@ -833,7 +834,7 @@ static int nothing(const kilter_task *task, kilter_result *result, void *state) 
     return 0;
 }
 
-/* such as sockets of another farm of the same program */
+/* other files, such as sockets of another farm of the same program */
 static void workers_do_not_keep_private_sockets_open(void **state) {
     (void)state;
     descriptors open_now = {.socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
@@ -895,7 +896,7 @@ static void a_farm_that_never_ran_leaves_nothing(void **state) {
     munmap(counts, sizeof *counts);
 }
 
-/* Measure the peak from here on, without the memory of earlier tests. */
+/* Measure the peak of memory from here on, without the memory of earlier tests. */
 static void forget_peak(void) {
     FILE *f = fopen("/proc/self/clear_refs", "w");
     assert_non_null(f);
@@ -956,7 +957,7 @@ static void too_many_workers_for_the_limit_of_files_are_an_error(void **state) {
     assert_int_equal(apart(open_with_few_files), 0);
 }
 
-/* Allow as many files as the farm needs, and few more. */
+/* Let the process open as many files as the farm needs, and a few more. */
 static int run_with_few_files(void) {
     struct rlimit few = {64, 64};
     setrlimit(RLIMIT_NOFILE, &few);
@@ -976,7 +977,8 @@ static int open_with_little_memory(void) {
     if (!statm || fscanf(statm, "%lu", &pages) != 1)
         return 1;
     fclose(statm);
-    rlim_t bytes = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (20 << 20); /* stacks of two threads */
+    /* bytes for the stacks of two threads */
+    rlim_t bytes = pages * (rlim_t)sysconf(_SC_PAGESIZE) + (20 << 20);
     setrlimit(RLIMIT_AS, &(struct rlimit){bytes, bytes});
     kilter_farm_options options = {.work = chatter, .workers = 1, .record = "none"};
     kilter_farm *farm;
@@ -1007,7 +1009,7 @@ static double peak_bytes(void) {
     return 1024 * kib;
 }
 
-/* Nothing is delivered until everything is done, so all results wait in the master. */
+/* Nothing is delivered until everything is done, so all results wait at the master. */
 static double bytes_per_task(const char *policy, uint64_t tasks) {
     busy_master m = {.counts = new_counts(), .tasks = tasks + 100};
     kilter_farm_options options = counting(m.counts, 2);
@@ -1039,7 +1041,8 @@ static void a_million_tasks_fit_in_little_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_are_asked_for_first), /* before stacks of ended threads can be used again */
+        /* wait until stacks of ended threads can be used again */
+        cmocka_unit_test(limits_are_asked_for_first),
         cmocka_unit_test(processes_do_every_task_once),
         cmocka_unit_test(threads_do_every_task_once),
         cmocka_unit_test(farms_live_side_by_side),

@@ -1,6 +1,6 @@
-/* Choose the number of tasks of the next run. The service thread gives the present state; the caller's thread
- * decides, because it calls the program's function for the number of runs to come. Record the program's
- * expectations likewise. */
+/* Choose the number of tasks of the next run. The service thread gives the present state. The caller's thread
+ * decides, because it calls the program's function for the number of runs to come. The program's expectations
+ * are recorded in the same way. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
