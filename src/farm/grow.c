@@ -25,12 +25,12 @@ static kilter_status check(const kilter_farm *f, uint64_t count, const kilter_by
     return weights ? kl_weights_check(weights, lo, count, error) : KILTER_OK;
 }
 
-/* Is the input the same memory as the one before? Then one copy is enough. */
+/* Return whether the input is the same memory as the input before. If so, one copy is enough. */
 static bool repeats(const kilter_bytes *inputs, uint64_t i) {
     return i > 0 && inputs[i].data == inputs[i - 1].data && inputs[i].size == inputs[i - 1].size;
 }
 
-/* Return the bytes of a copy in one block; SIZE_MAX / 2: too many. */
+/* Return the bytes that a copy in one block needs; SIZE_MAX / 2: too many. */
 static size_t bytes_of(uint64_t count, const kilter_bytes *inputs, const double *weights) {
     size_t each = (inputs ? sizeof *inputs : 0) + (weights ? sizeof *weights : 0);
     if (count > (SIZE_MAX / 2 - sizeof(kl_addition)) / (each + 1))
@@ -80,8 +80,8 @@ static kilter_status hand_over(kilter_farm *f, kl_addition *a, kilter_error *err
     if (!over)
         add(&f->growth.to_add, a);
     pthread_mutex_unlock(&f->lock);
-    f->run.known->tasks +=
-        a->count; /* also after an error: the record has them, and the next start adds them again */
+    /* keep the additions after an error, too: the record has them, and the next start adds them again */
+    f->run.known->tasks += a->count;
     if (over) {
         free(a);
         return kl_fail(error, failure.status, "adding tasks: the run has ended: %s", failure.text);

@@ -53,13 +53,13 @@ static double weight_of(uint64_t node) {
 typedef struct grove {
     tree tree;
     uint64_t seed, draws;
-    stepped_farm *stepped; /* NULL: the real farm */
+    stepped_farm *stepped; /* the farm under a fake clock; NULL: a real farm */
     kilter_farm *farm;
-    bool weighted, weighs_later; /* the first tasks have weights, added tasks have weights */
+    bool weighted, weighs_later; /* true: the first tasks have weights; true: added tasks have weights */
     kilter_order order;
-    uint64_t node[NODES]; /* by task */
+    uint64_t node[NODES]; /* the node of each task */
     kilter_bytes inputs[NODES];
-    uint8_t seen[NODES]; /* by node */
+    uint8_t seen[NODES]; /* number of times that each node was seen */
     uint64_t tasks, given;
     uint64_t waiting[NODES], waits; /* nodes that are not added yet */
     kilter_status refused;
@@ -111,7 +111,7 @@ static void take(const kilter_outcome *o, void *user) {
         g->watch(g, node);
     for (uint64_t i = 0; i < g->tree.children[node]; i++)
         g->waiting[g->waits++] = g->tree.first_child[node] + i;
-    /* now, or after later results, but always at some time */
+    /* add the children now, or after later results, but in any case */
     if (g->given == g->tasks || kl_mix64(g->seed * 77 + g->given) % 3)
         add_waiting(g);
 }
@@ -212,7 +212,7 @@ static void tasks_of_dead_workers_are_done_by_the_others(void **state) {
     }
 }
 
-/* Repeatedly do as many tasks at a time as there are workers: with `ect` each addition is assigned. */
+/* Do as many tasks at a time as there are workers, ten times: with `ect`, each addition is assigned. */
 static void count_rounds(const kilter_outcome *o, void *user) {
     grove *g = user;
     (void)o;
@@ -247,7 +247,7 @@ static void whole_shares_of_what_is_added_are_dealt_by_earliest_completion(void 
     }
     kilter_farm_summary summary;
     kl_master_summary(f.master,
-                      &summary); /* ten rounds of 8 tasks: the fast ones do 4 each, the slow one none */
+                      &summary); /* ten rounds of 8 tasks: the fast workers do 4 each, the slow worker none */
     assert_int_equal(summary.workers, 2);
     assert_int_equal(summary.chunks, 20);
     assert_true(summary.elapsed_s < 10 * (4 * 10e-3 / 8 + 2e-3));
@@ -258,9 +258,9 @@ static void whole_shares_of_what_is_added_are_dealt_by_earliest_completion(void 
 
 typedef struct board { /* memory shared by all processes */
     atomic_uint session, executed[NODES],
-        counted[NODES]; /* session that did it last; session in which it counted first */
+        counted[NODES]; /* session that did the task last; session in which the task counted first */
     atomic_bool again;  /* a task was done although it had counted in an earlier session */
-    atomic_uint deaths; /* deaths that are still to come */
+    atomic_uint deaths; /* number of deaths that are still to come */
     uint64_t kill_at, delivered;
     kilter_status status;
     char text[KILTER_ERROR_TEXT_BYTES];
@@ -451,7 +451,8 @@ static void add_the_same(const kilter_outcome *o, void *user) {
     size_t size = sizes[o->index - 1];
     r->right += o->result.size == size && (size == 0 || memcmp(o->result.data, TWICE, size) == 0);
     pthread_mutex_lock(&r->farm->lock);
-    const kilter_bytes *kept = r->farm->growth.added->inputs; /* they are there when a result has arrived */
+    /* the tasks are there when a result has arrived */
+    const kilter_bytes *kept = r->farm->growth.added->inputs;
     r->one_copy = kept[0].data == kept[1].data;
     r->own_copy = kept[2].data != kept[1].data && kept[0].data != TWICE;
     pthread_mutex_unlock(&r->farm->lock);
@@ -584,7 +585,7 @@ enum { CHAIN = 6 };
 
 typedef struct chain {
     kilter_farm *farm;
-    bool first;            /* the first master, which ends with the chain */
+    bool first;            /* the first master, which ends when the chain does */
     atomic_uint *sessions; /* the second master's workers die: in task 1, and as they start */
 } chain;
 

@@ -35,7 +35,7 @@ void kilter_farm_cancel(kilter_farm *f) {
     pthread_mutex_unlock(&f->lock);
 }
 
-/* Cancel the current run and each later one; between runs, end the program. */
+/* Cancel the current run and each later one. Between two runs, end the program. */
 static void interrupt(kl_interrupt *self) {
     kilter_farm *f = self->farm;
     pthread_mutex_lock(&f->lock);
@@ -61,7 +61,7 @@ static void *hear(void *arg) {
     }
 }
 
-/* Take over the signals before the thread starts; signals in between are read later. */
+/* Take over the signals before the thread starts. Signals that come in between are read later. */
 static bool listen_to(kl_interrupt *self) {
     self->call = eventfd(0, EFD_CLOEXEC);
     self->signals = self->call >= 0 ? kl_interrupts_to(self->call) : NULL;

@@ -19,12 +19,12 @@
 
 enum { TASKS = 24, VICTIM = 7, PROCESSES = 256 };
 
-/* What a task does; its input says it. */
+/* What a task does; the task's input says which. */
 typedef enum habit { SHORT, HANGS, SPINS, FAILS, EATS, LEAKS, TAKES_20_MS } habit;
 
 typedef struct order { /* input of a task */
     habit habit;
-    uint32_t times;  /* number of times before the task is short; 0: no limit */
+    uint32_t times;  /* number of executions after which the task is short; 0: it never is */
     char shared[96]; /* file with counts that all workers share */
 } order;
 
@@ -32,9 +32,9 @@ typedef struct counts {
     atomic_uint begun[TASKS];
     atomic_int pid_at[TASKS]; /* process of the worker that began the task last */
     atomic_uint started, stopped;
-    atomic_uint used; /* used entries of the next two */
+    atomic_uint used; /* number of used entries of the next two arrays */
     atomic_int pid[PROCESSES];
-    atomic_uint tasks_of[PROCESSES]; /* by start of a worker */
+    atomic_uint tasks_of[PROCESSES]; /* number of tasks of each process, in order of start */
 } counts;
 
 typedef struct scene {
@@ -199,7 +199,7 @@ static void run_once(scene *s, kilter_farm_options options, uint32_t failed) {
 static void a_task_that_hangs_fails_and_the_others_are_done(void **state) {
     (void)state;
     static const habit habits[] = {HANGS, SPINS};
-    for (uint32_t i = 0; i < 6; i++) { /* by up to three workers */
+    for (uint32_t i = 0; i < 6; i++) { /* each of the six tasks is done by up to three workers */
         scene s;
         open_scene(&s, SHORT, habits[i % 2], 0);
         run_once(&s, (kilter_farm_options){.task_timeout = "2", .workers = 1 + i / 2}, 1);
@@ -291,7 +291,7 @@ static void tasks_that_fail_are_tried_again(void **state) {
         scene s;
         uint32_t retries = 1 + i / 2 % 2;
         open_scene(&s, i < 4 ? SHORT : FAILS, FAILS, 2);
-        /* a policy without copies, because executions are counted here */
+        /* this policy makes no copies, because executions are counted here */
         kilter_farm_options options = {.policy = "ss", .retries = retries, .transport = transports[i % 2]};
         run_once(&s, options, retries == 2 ? 0 : i < 4 ? 1 : TASKS);
         assert_string_equal(s.why, retries == 2 ? "" : "not this time");
@@ -306,7 +306,7 @@ static void tasks_that_fail_are_tried_again(void **state) {
 static void a_task_that_eats_memory_fails(void **state) {
     (void)state;
 #ifdef __SANITIZE_THREAD__
-    skip(); /* its own memory would count */
+    skip(); /* otherwise its own memory would count */
 #endif
     scene s;
     open_scene(&s, SHORT, EATS, 0);
@@ -480,7 +480,7 @@ static void *tell_who_hangs_to_go(void *arg) {
     return NULL;
 }
 
-/* A signal that the worker does not live to obey. */
+/* The worker gets a signal, but does not live to obey it. */
 static void who_was_told_to_go_is_still_ended_in_its_task(void **state) {
     (void)state;
     place p;

@@ -10,8 +10,8 @@ static const double FINISH_PATIENCE_S = 5; /* seconds that all local workers tog
 static const double JOIN_PATIENCE_S = 60;  /* seconds in which a replacement must connect */
 static const double TEND_S = 0.05; /* seconds between two looks at processes, while some are starting */
 
-/* Return the cores of each local worker; 0: all cores. Default: equal numbers, or one for each of a task's
- * threads. */
+/* Return the number of cores for each local worker; 0: all cores. By default, each gets an equal number, or
+ * one core for each of a task's threads. */
 static uint32_t cores_each(const kilter_farm *f) {
     const char *bind = f->settings.bind ? f->settings.bind : "auto";
     uint32_t cores = kl_core_count(), each = cores / f->workers, threads = kl_openmp_threads();
@@ -34,7 +34,7 @@ static int local_worker_process(void *arg, uint32_t number) {
     }
     kilter_error error = {KILTER_OK, ""};
     kilter_status status = kl_farm_join(&f->settings, f->local.socket, binding, &error);
-    /* the master has seen and reported every other error */
+    /* the master has seen and reported all other errors */
     if (status != KILTER_ENDED && status != KILTER_ERR_PEER && status != KILTER_ERR_TASK)
         return kilter_exit(f->settings.name, &error);
     return status == KILTER_ENDED ? 0 : 1;
@@ -47,7 +47,7 @@ static void *thread_worker_main(void *arg) {
     return NULL;
 }
 
-/* Remove the socket's file; the supervisor also does it if the master was killed. */
+/* Remove the socket's file; if the master was killed, the supervisor removes it. */
 static void remove_socket(void *farm) {
     kilter_farm *f = farm;
     if (f->local.socket)
@@ -130,8 +130,8 @@ static local_worker *find_local(kilter_farm *f, uint64_t pid) {
     return NULL;
 }
 
-/* Tell the master how many workers are being started or will be: a run waits for them. Not counted: a lost
- * worker that still lives and may reconnect. */
+/* Tell the master the number of workers that are being started or will be, because a run waits for them. A
+ * lost worker that still lives and may reconnect does not count. */
 static uint32_t tell_who_comes(kilter_farm *f) {
     uint32_t coming = 0;
     bool any_lives = f->local.supervisor && kl_supervisor_under_way(f->local.supervisor) >
@@ -152,7 +152,7 @@ void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t
     kl_child_news news;
     double until_s = kl_now_s(&f->clock) + END_PATIENCE_S;
     local_worker *local = find_local(f, pid);
-    if (!local) /* or the worker's process number has not arrived yet */
+    if (!local) /* otherwise the number of the worker's process has not arrived yet */
         read_news(f);
     local = local ? local : find_local(f, pid);
     while (local && !local->ended &&
@@ -196,7 +196,7 @@ static void kill_frozen(kilter_farm *f, uint32_t number) {
         kl_supervisor_end(f->local.supervisor, number);
 }
 
-/* With this many deaths in a row and no finished task, starting more workers is no use. */
+/* After this many deaths in a row without a finished task, it is of no use to start more workers. */
 enum { DEATHS_MOST = 100 };
 
 static bool is_worth_replacing(kilter_farm *f, const local_worker *local) {

@@ -6,7 +6,8 @@
 
 #include "farm/farm_private.h"
 
-/* Write the address under which others reach `bound`: an address for all interfaces is of no use to them. */
+/* Write the address under which other machines reach `bound`: an address for all interfaces is of no use to
+ * them. */
 static void address_for_others(const char *bound, char *address, size_t size) {
     static const char any[] = "tcp://0.0.0.0:";
     char host[KL_HOST_BYTES];
@@ -31,7 +32,7 @@ static kilter_status listen_for_workers(kilter_farm *f, kilter_error *error) {
     address_for_others(bound, address, sizeof address);
     if (options.key)
         snprintf(with_key, sizeof with_key, " --key FILE, a copy of %s", key.file);
-    if (!getenv("KILTER_RUN")) /* kilter run starts the workers */
+    if (!getenv("KILTER_RUN")) /* `kilter run` starts the workers */
         fprintf(stderr, "%s: waiting for %u worker%s; start each with --join %s%s\n", f->settings.name,
                 f->workers, f->workers == 1 ? "" : "s", address, with_key);
     free(bound);
@@ -83,7 +84,8 @@ static kilter_farm *new_farm(kl_settings *settings) {
     return f;
 }
 
-/* Return the seconds for a new peer to introduce itself; ranks and threads are known and need no limit. */
+/* Return the seconds that a new peer has to introduce itself. Ranks and threads are known, so they need no
+ * limit. */
 static double greeting_s(const kilter_farm *f) {
     static const double LEAST_S = 10;
     double lost_after_s = f->settings.options.lost_after_s;
@@ -94,7 +96,7 @@ static void warn(void *self, const char *text, const char *more) {
     fprintf(stderr, "%s: %s%s\n", ((const kilter_farm *)self)->settings.name, text, more);
 }
 
-/* Become the master of workers that are being started. Takes the farm over, also on errors. */
+/* Become the master of workers that are being started. The function takes the farm over, also if it fails. */
 static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_farm **farm,
                                    kilter_error *error) {
     const char *policy = f->settings.policy ? f->settings.policy : "auto";
@@ -204,7 +206,7 @@ static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_
     return become_master(f, status, farm, error);
 }
 
-/* Is this the first rank? Only it prints messages that all ranks would print. */
+/* Return whether this is the first rank. Only that rank prints messages that all ranks would print. */
 static bool is_first_rank(void) {
     static const char *const RANKS[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
     for (size_t i = 0; i < sizeof RANKS / sizeof *RANKS; i++) {
@@ -261,7 +263,7 @@ kilter_status kilter_farm_close(kilter_farm *f, kilter_error *error) {
         return kl_fail(error, status,
                        "closing the farm: a run has not returned; close it after that, and "
                        "not from the callback");
-    kl_farm_close_control(f); /* nobody else uses the master now */
+    kl_farm_close_control(f); /* no other thread uses the master now */
     kl_farm_close_interrupt(f);
     kl_farm_end_service(f);
     return tear_down(f, error);

@@ -131,7 +131,8 @@ static const kl_option OPTIONS[] = {
     {"progress", NULL, "Show a progress line with the time left.", KL_OPTION_SWITCH, AT(options.progress)},
     {"kilter-help", NULL, "Print the options of the farm and end.", .kind = KL_OPTION_OTHER},
 };
-enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0], HELP = OPTION_COUNT - 1 /* not a setting */ };
+/* this entry is not a setting */
+enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0], HELP = OPTION_COUNT - 1 };
 static const kl_option_list LIST = {OPTIONS, OPTION_COUNT};
 
 /* Environment variables without an option. */
@@ -217,7 +218,7 @@ static kilter_status from_environment(kl_settings *settings, kilter_error *error
     return KILTER_OK;
 }
 
-/* Read the option at argv[*at]; *at moves to its last word. */
+/* Read the option at argv[*at], and move *at to the option's last word. */
 static kilter_status from_argument(const kl_option *o, int argc, char **argv, int *at, kl_settings *settings,
                                    kilter_error *error) {
     char said[32];

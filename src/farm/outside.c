@@ -1,11 +1,12 @@
-/* The farm as `kilter tune` and `kilter drain` reach it. The control thread receives requests; the service
+/* What `kilter tune` and `kilter drain` ask of the farm. The control thread receives requests; the service
  * thread takes and answers them. */
 #include "farm/farm_private.h"
 
 static const double LOOK_PATIENCE_S = 0.2; /* seconds that a look waits for the master's state */
 static const double DRAIN_PATIENCE_S = 1;  /* seconds that a drain waits for the master */
 
-/* In the control thread: ask the master for its state; use the last one if the master has no turn soon. */
+/* Ask the master for its state, from the control thread. Use the last state if the master has no turn soon.
+ */
 static void fresh_state(kilter_farm *f, kl_farm_state *state) {
     struct timespec until = kl_time_after(LOOK_PATIENCE_S);
     pthread_mutex_lock(&f->lock);
@@ -76,7 +77,7 @@ void kl_farm_close_control(kilter_farm *f) {
     f->outside.control = NULL;
 }
 
-/* Do the drain. Call it with the lock held, because the client may be gone a moment later. */
+/* Carry out the drain. Call this with the lock held, because the client may be gone a moment later. */
 void kl_farm_take_drain(kilter_farm *f) {
     drain_request *request = f->outside.drain;
     if (!request)
@@ -86,8 +87,8 @@ void kl_farm_take_drain(kilter_farm *f) {
     pthread_cond_signal(&f->outside.shown);
 }
 
-/* Give the state to those who wait for it. Call it with the lock held. A master without a thread has no turn
- * between two runs: it then shows the end of its last run. */
+/* Give the state to the callers who wait for it. Call this with the lock held. A master without a thread has
+ * no turn between two runs, so it shows the end of its last run then. */
 void kl_farm_show_state(kilter_farm *f, bool run_ended) {
     if (!f->outside.look_wanted && !(run_ended && !f->service.threaded))
         return;

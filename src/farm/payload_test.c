@@ -248,7 +248,8 @@ static void every_transport_carries_all_of_it(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Twelve workers die in the middle of a result, with inputs at hand and results of others under way. */
+/* Twelve workers die in the middle of a result, while they have inputs and other workers' results are under
+ * way. */
 static void workers_that_are_killed_spoil_nothing(void **state) {
     (void)state;
     const plan p = {.tasks = 60, .result_bytes = 300000, .input_bytes = 200000, .shared_bytes = 100000};
@@ -265,7 +266,7 @@ static void workers_that_are_killed_spoil_nothing(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* As under ulimit -v: no memory is shared, and everything works. */
+/* If address space is limited, as under ulimit -v, no memory is shared, and everything works. */
 static void a_limited_address_space_changes_nothing(void **state) {
     (void)state;
     pid_t child = fork();

@@ -43,8 +43,8 @@ static double random_01(uint64_t seed) {
     return (double)(kl_mix64(seed) >> 11) * 0x1p-53;
 }
 
-/* The time is above the bound, not above that of the fastest worker alone, not longer with one more worker,
- * and half with speeds doubled. */
+/* The time is above the bound, at most that of the fastest worker alone, not longer with one more worker, and
+ * half as long if all speeds are doubled. */
 static void any_workers(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 500; seed++) {
@@ -78,7 +78,7 @@ static void messages_are_added_to_every_run(void **state) {
     program.task_message_s = 0.001;
     program.master_task_s = 0.02;
     kilter_prediction p = predict(&program, speeds, 3);
-    assert_int_equal(p.workers, 2); /* the third is too slow to help */
+    assert_int_equal(p.workers, 2); /* the third worker is too slow to help */
     assert_true(fabs(p.messages_s - (0.5 + 2 * 0.01 + 200 * 0.001)) < 1e-9);
     assert_true(fabs(p.master_s - (79.46 / 38 + 200 * 0.02)) < 1e-9);
     assert_true(fabs(p.total_s - (38 * p.master_s + 39 * (p.workers_s + p.messages_s))) < 1e-6);

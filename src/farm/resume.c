@@ -1,17 +1,12 @@
-/* Results that survive the master: results of earlier masters come from the record, and new ones count only
- * after they are stored there.
- *
- *   service thread           trace's thread            the caller's thread
- *   results ── unstored ──▶  on the disk ── results ──▶ callback
- *                                                       ▲
- *   kl_stored_next(), before ───────────────────────────┘ */
+/* Results that survive the master. Results of earlier masters come from the record, and new results count
+ * only after they are stored there. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "farm/farm_private.h"
 #include "move/wire.h"
 
-/* When more bytes of results than this wait for the disk, no chunk is dealt. */
+/* Most bytes of results that may wait for the disk; with more, no chunk is dealt. */
 static const size_t UNSTORED_BYTES_MOST = (size_t)64 << 20;
 
 /* --- new results, on their way to the disk --- */
@@ -21,20 +16,20 @@ static size_t bytes_of(const kl_delivery *delivery) {
     return 2 * sizeof *delivery + delivery->size;
 }
 
-/* Has the run's last result been stored? Then the run ends. Call it with the lock held. */
+/* If the run's last result has been stored, end the run. Call this with the lock held. */
 static void note_end(kilter_farm *f) {
     f->run.ended |= f->run.over && !f->storing.list.first;
 }
 
-/* End the run because results cannot be stored. Its caller then frees the inputs, so dealing must have ended;
- * a service thread ends it itself. */
+/* End the run because results cannot be stored. The run's caller then frees the inputs, so dealing must have
+ * ended; a service thread ends it itself. */
 static void stop_storing(kilter_farm *f, const kilter_error *failure) {
     f->run.failure = *failure;
     f->run.broken = true;
     f->run.ended |= !f->service.threaded;
 }
 
-/* The first `count` waiting results are stored: they count from now on. */
+/* Let the first `count` waiting results, which are stored, count from now on. */
 static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
     kilter_farm *f = farm;
     pthread_mutex_lock(&f->lock);
@@ -55,7 +50,8 @@ static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
     else
         note_end(f);
     bool look = failure || (f->storing.held && f->storing.bytes <= UNSTORED_BYTES_MOST);
-    if (look && !f->service.closing) /* with the lock held: a closing farm has no transport any more */
+    /* read this with the lock held: a farm that is being closed has no transport any more */
+    if (look && !f->service.closing)
         kl_transport_wake(f->transport);
     pthread_cond_signal(&f->news);
     pthread_mutex_unlock(&f->lock);
@@ -167,8 +163,8 @@ static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row 
     return kl_deliver(deliverer, (kl_delivery_list){.first = delivery, .end = &delivery->next}, error);
 }
 
-/* Deliver those results of a row that are not taken yet, in blocks of consecutive tasks. Failed tasks are
- * done again. Without a deliverer, only mark the results. */
+/* Deliver the results of a row that were not taken yet, in blocks of consecutive tasks. Failed tasks are done
+ * again. Without a deliverer, only mark the results. */
 static kilter_status take_row(kl_known *known, const kl_trace_result_row *row, kl_deliverer *deliverer,
                               kilter_error *error) {
     kl_reader reader = kl_reader_of(row->results.data, row->results.size);

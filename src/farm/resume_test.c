@@ -36,8 +36,8 @@ typedef struct board {
     atomic_bool wrong,
         again; /* again: a task was done although its result had counted in an earlier session */
     atomic_uint done[RUNS][TASKS],
-        counted[RUNS][TASKS]; /* session that did it last; session in which it counted first */
-    atomic_bool lucky;        /* task UNLUCKY does not fail */
+        counted[RUNS][TASKS]; /* session that did the task last; session in which the task counted first */
+    atomic_bool lucky;        /* true: task UNLUCKY does not fail */
     kilter_status status;
     char text[KILTER_ERROR_TEXT_BYTES];
     kilter_farm_summary summary[RUNS];
@@ -79,7 +79,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     if (task->index == UNLUCKY && !s->board->lucky)
         return kilter_result_fail(result, "unlucky");
     uint64_t value = result_of(task->run, task->index, input, shared);
-    for (uint64_t i = 0; i <= task->index % 20; i++) /* of different lengths */
+    for (uint64_t i = 0; i <= task->index % 20; i++) /* texts of different lengths */
         kilter_result_put(result, &value, sizeof value);
     return 0;
 }
@@ -91,8 +91,9 @@ static void stop(void *state) {
 /* --- a master --- */
 
 typedef struct plan {
-    const char *file, *transport, *listen; /* listen: instead of a transport */
-    uint64_t tasks, seed; /* tasks: of the second run; seed: of inputs, weights and shared data */
+    const char *file, *transport, *listen; /* listen: the endpoint; it is given instead of a transport */
+    /* tasks: number of tasks of the second run; seed: of inputs, weights and shared data */
+    uint64_t tasks, seed;
     bool weighted;
     uint64_t other_input, other_weight,
         other_shared; /* amounts added to inputs, weights and shared data of the second run */
@@ -100,8 +101,8 @@ typedef struct plan {
     const char *word; /* the program's only argument; NULL: not passed to Kilter */
     bool anyway;
     kilter_order order;
-    rlim_t file_bytes_max; /* 0: no limit */
-    uint64_t kill_at;      /* kill the master after this many results of the session; 0: never */
+    rlim_t file_bytes_max; /* limit of the file's bytes; 0: there is none */
+    uint64_t kill_at;      /* number of results of the session after which the master is killed; 0: never */
     double kill_after_s;   /* likewise */
 } plan;
 
@@ -136,7 +137,7 @@ static void take(const kilter_outcome *o, void *user) {
         kill(getpid(), SIGKILL);
 }
 
-/* Return the number of tasks done in this session; some may have been done twice. */
+/* Return the number of executions of tasks in this session; some tasks may have been done twice. */
 static uint64_t tasks_done(const board *b) {
     uint64_t tasks = 0;
     for (size_t i = 0; i < RUNS * TASKS; i++)
@@ -172,7 +173,7 @@ static kilter_status one_run(board *b, const plan *p, kilter_farm *farm, uint64_
     kilter_farm_summary_get(farm, &b->summary[number]);
     if (status == KILTER_OK || status == KILTER_ERR_TASK)
         b->wrong |= r.delivered != tasks || (status == KILTER_OK) != b->lucky;
-    free(inputs); /* the farm must not read them any more */
+    free(inputs); /* the farm must not read this memory any more */
     free(weights);
     free(spans);
     return status == KILTER_ERR_TASK ? KILTER_OK : status;
@@ -441,7 +442,7 @@ static void results_of_other_arguments_are_refused(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Remove a run in the middle, the last run, or all runs. */
+/* Remove from the record a run in the middle, the last run, or all runs. */
 static void a_record_without_a_run_is_damaged(void **state) {
     const place *at = *state;
     static const char *const cuts[] = {"DELETE FROM call WHERE call = 1", "DELETE FROM call WHERE call = 2",
@@ -487,7 +488,7 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
 
     for (int whole = 0; whole < 2; whole++) { /* an empty record, and one with results */
         b->lucky = true;
-        memset(b->counted, 0, sizeof b->counted); /* the file is gone */
+        memset(b->counted, 0, sizeof b->counted); /* the file is not there any more */
         if (whole)
             expect_well(b, &p);
         else
@@ -505,7 +506,7 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
 
     memset(b->counted, 0, sizeof b->counted);
     expect_well(b, &p);
-    do_sql(at->file, "ALTER TABLE decision DROP COLUMN grounds"); /* as in records of earlier versions */
+    do_sql(at->file, "ALTER TABLE decision DROP COLUMN grounds"); /* as records of earlier versions are */
     b->lucky = true;
     expect_well(b, &p);
     do_sql(at->file, "PRAGMA user_version = 1");
@@ -550,7 +551,7 @@ static void a_second_master_is_refused(void **state) {
     int lock[2];
     assert_int_equal(pipe(lock), 0);
     pid_t first = fork();
-    if (first == 0) { /* holds the record, as a master does between two runs */
+    if (first == 0) { /* this process holds the record, as a master does between two runs */
         kl_trace *trace;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         const kl_trace_run_row row = {.program = "resume_test", .host = "ada", .anyway = true};
@@ -569,7 +570,7 @@ static void a_second_master_is_refused(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* The disk is full after some bytes: the run fails; with room again, the rest is done. */
+/* The disk is full after some bytes, so the run fails. When there is room again, the rest is done. */
 static void a_full_disk_ends_the_run_and_what_was_stored_is_kept(void **state) {
     const place *at = *state;
     board *b = new_board();
@@ -665,7 +666,7 @@ static void a_damaged_record_gives_no_wrong_result(void **state) {
     board *b = new_board();
     b->lucky = true;
     plan p = usual(at->file);
-    p.kill_at = RUNS * TASKS - 100; /* the log is beside the file */
+    p.kill_at = RUNS * TASKS - 100; /* the database's log is beside the file */
     assert_true(WIFSIGNALED(master(b, &p)));
     p.kill_at = 0;
     char *log_name = kl_text("%s-wal", at->file);
@@ -742,7 +743,8 @@ static double one_session_s(const char *file) {
 }
 
 typedef struct series {
-    uint64_t kills, early, records, sessions_most, left, done; /* early: killed before a result had counted */
+    /* early: number of masters that were killed before a result had counted */
+    uint64_t kills, early, records, sessions_most, left, done;
 } series;
 
 /* Continue one record, from the first master to the one that finishes. */

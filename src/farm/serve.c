@@ -1,4 +1,5 @@
-/* Serve a master until worker or master ends, and then the next master, if the lost one is started again. */
+/* Serve a master until the worker or the master ends. If the master was lost and is started again, serve the
+ * new one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@ typedef struct served {
     const kl_settings *settings;
     kl_key key; /* farm key, if the worker is a process; kept because standard input can be read only once */
     clockid_t cpu;
-    kl_core_meter meter; /* measures while the worker reports its CPU time */
+    kl_core_meter meter; /* measures the thread's core while the worker reports its CPU time */
     kl_worker_options options;
 } served;
 
@@ -28,7 +29,8 @@ static void begin_anew(const served *p) {
     _exit(kilter_exit(s->name, &error));
 }
 
-/* Give up a worker that cannot continue. A local one ends and is replaced; another starts itself anew. */
+/* Give up a worker that cannot continue. A local worker ends and is replaced; another one starts itself anew.
+ */
 static void abandon(void *self, const kilter_error *why, bool anew) {
     const served *p = self;
     if (p->settings->join && anew)
@@ -62,7 +64,7 @@ static uint64_t memory(void *self) {
     return kl_process_memory();
 }
 
-/* Describe this worker to the master. binding: NULL: the worker is a thread. */
+/* Describe this worker to the master. binding NULL: the worker is a thread. */
 static void describe(served *self, const kl_settings *s, const char *binding, bool tells_cpu) {
     *self = (served){.settings = s, .meter = {-1, -1}};
     self->options = (kl_worker_options){
@@ -90,7 +92,7 @@ static void describe(served *self, const kl_settings *s, const char *binding, bo
     }
 }
 
-/* Serve one master until it or the worker ends. Only a process without other work reacts to SIGTERM. */
+/* Serve one master until it ends or the worker does. Only a process without other work reacts to SIGTERM. */
 static kilter_status serve_one(kl_worker *worker, const kl_transport *transport, bool is_process,
                                kilter_error *error) {
     kl_attendant *attendant = NULL;

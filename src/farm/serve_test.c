@@ -22,7 +22,7 @@ enum { WORKERS = 2, TASKS = 100 };
 typedef struct plot {
     atomic_uint started, begun, done, present;
     atomic_bool hold;   /* while true, no task ends */
-    atomic_int villain; /* the affected process; 0: not chosen yet */
+    atomic_int villain; /* the process that is stopped or told to leave; 0: not chosen yet */
     atomic_int master;
     char endpoint[128], folder[64];
     double wait_for_master_s;
@@ -110,7 +110,7 @@ static void expect_end(pid_t pid, int code) {
     assert_int_equal(WEXITSTATUS(status), code);
 }
 
-/* --- a master acted by the test --- */
+/* --- the test in the part of a master --- */
 
 typedef struct part {
     plot *plot;
@@ -144,7 +144,7 @@ static void say(part *m) {
 }
 
 static void meet(part *m, plot *p) {
-    *m = (part){.plot = p, .worker = start_process(be_worker, p)}; /* before there are threads */
+    *m = (part){.plot = p, .worker = start_process(be_worker, p)}; /* do this before there are threads */
     assert_int_equal(kl_zmq_listen(p->endpoint, &(kl_zmq_options){0}, NULL, &m->transport, NULL), KILTER_OK);
     await(m, KL_HELLO);
     kl_wire_put_welcome(&m->out, &(kl_welcome){0});
@@ -390,7 +390,7 @@ static void a_worker_that_was_stopped_for_long_comes_back(void **state) {
     kilter_farm *farm = listen_as_master(p);
     run(farm); /* the other worker ends the run */
     kill(atomic_load(&p->villain), SIGCONT);
-    run(farm); /* both workers begin it */
+    run(farm); /* both workers begin the task */
     run(farm);
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
     for (int i = 0; i < WORKERS; i++)
@@ -415,7 +415,7 @@ static int be_master(void *arg) {
     return 0;
 }
 
-/* Workers whose master is killed in its first run. */
+/* Make workers whose master is killed in its first run. */
 static void start_and_kill_master(plot *p, pid_t workers[WORKERS]) {
     int status;
     p->work = kills_the_master;

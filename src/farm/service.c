@@ -1,5 +1,5 @@
-/* A master's service: a thread that handles events and deals chunks while the callback computes. If the
- * transport allows only one thread, the caller's thread does both in turn. */
+/* The thread that handles a master's events and deals chunks while the callback computes. If the transport
+ * allows only one thread, the caller's thread does both in turn. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ static void show_progress(kilter_farm *f) {
     fprintf(stderr, terminal ? "\r%s: %s\033[K" : "%s: %s\n", f->settings.name, text);
 }
 
-/* Cancel the run. unbegun: it has not begun, because it waits for workers. */
+/* Cancel the run. unbegun: the run has not begun, because it waits for workers. */
 static kilter_status cancel_run(kilter_farm *f, bool unbegun, kilter_error *error) {
     kilter_error why = {KILTER_OK, ""};
     char more[KILTER_ERROR_TEXT_BYTES];
@@ -35,18 +35,18 @@ static kilter_status cancel_run(kilter_farm *f, bool unbegun, kilter_error *erro
     return kl_fail(error, status, "%s%s", why.text, more);
 }
 
-/* Requests of other threads for the next turn. */
+/* Requests of other threads that the next turn follows. */
 typedef struct orders {
-    const kilter_run *request; /* NULL: no run is to begin */
+    const kilter_run *request; /* the run that is to begin; NULL: there is none */
     kl_spans done;             /* spans of the request whose results are stored */
     double spent_s;
     kl_grain_plan grain;
     kl_expectation expected;
-    bool cancel, unbegun; /* unbegun: the run waits for workers */
-    bool was_running;     /* a run was on, or was to begin */
+    bool cancel, unbegun; /* unbegun: the run has not begun, because it waits for workers */
+    bool was_running;     /* true: a run was on, or was to begin */
     kl_additions additions;
     bool grown;
-    kl_trace *new_trace; /* NULL: no new trace */
+    kl_trace *new_trace; /* the new trace; NULL: there is none */
     kl_tuning tuning;
 } orders;
 

@@ -2,7 +2,7 @@
 #include "farm/farm_private.h"
 
 static const uint64_t RUNS_LOOKED_FOR_THREADS =
-    3; /* look for threads in this many first runs; later all exist */
+    3; /* number of runs in which the farm's threads are looked for; later all of them exist */
 
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     kilter_farm *f = farm;

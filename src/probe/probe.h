@@ -9,7 +9,7 @@
  * be measured, several large ones are sent at once. All zero: not begun. */
 typedef struct kl_probe {
     uint32_t answered;
-    bool bursts; /* measure the link, too; the caller may set it after the other exchanges */
+    bool bursts; /* true: measure the link, too; the caller may set this after the other exchanges */
     double sent_s;
     double small_s, large_s; /* shortest exchanges so far; 0: none */
     double burst_s;          /* seconds until the last echo of the messages sent at once */
@@ -23,11 +23,12 @@ size_t kl_probe_begin(kl_probe *probe, const kl_clock *clock, uint32_t *messages
 /* Record the echo of `bytes` bytes. Return false when no such exchange is in progress. */
 bool kl_probe_answered(kl_probe *probe, size_t bytes, const kl_clock *clock);
 bool kl_probe_waits(
-    const kl_probe *probe); /* Is the probe waiting for more echoes of messages already sent? */
-/* Have all exchanges ended? Then small_s and large_s are the undisturbed round trips of a message. */
+    const kl_probe *probe); /* Return whether the probe waits for more echoes of messages that were sent. */
+/* Return whether all exchanges have ended. Then small_s and large_s are the undisturbed round trips of a
+ * message. */
 bool kl_probe_done(const kl_probe *probe);
-/* Return the seconds that a link needs for each further byte of a long stream. A message alone takes longer
- * per byte: it passes one station of its way after the other. 0: not measured */
+/* Return the seconds that a link needs for each further byte of a long stream; 0: not measured. A single
+ * message takes longer per byte, because it passes one station of its way after the other. */
 double kl_probe_byte_s(const kl_probe *probe);
 
 #endif
