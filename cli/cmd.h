@@ -1,4 +1,4 @@
-/* A subcommand of `kilter`: one file, one row of kl_commands. */
+/* A subcommand of `kilter`. Each has a file and a row of kl_commands. */
 #ifndef KL_CMD_H
 #define KL_CMD_H
 
@@ -11,10 +11,10 @@ enum { KL_EXIT_USER = 2 }; /* exit code of errors that the user can correct */
 
 typedef struct kl_command {
     const char *name, *summary;
-    const char *text; /* usage and purpose, in lines, printed above the options in --help */
+    const char *text; /* lines with usage and purpose, which --help prints above the options */
     kl_option_list options;
-    bool takes_files; /* the arguments are files or folders */
-    bool in_order;    /* options end at the first argument */
+    bool takes_files; /* true: the arguments are files or folders */
+    bool in_order;    /* true: options end at the first argument */
     /* argv[0] is the subcommand's name. Returns the exit code. */
     int (*run)(const struct kl_command *command, int argc, char **argv);
 } kl_command;
@@ -30,7 +30,7 @@ typedef struct kl_command {
             .offset = offsetof(request, program)                                                             \
     }
 
-/* The option list of an array of options. */
+/* The list of options in an array. */
 #define KL_OPTIONS(array)                                                                                    \
     { array, sizeof(array) / sizeof *(array) }
 
@@ -44,7 +44,7 @@ extern const kl_command kl_cmd_run;
 extern const kl_command kl_cmd_simulate;
 extern const kl_command kl_cmd_tune;
 
-extern const kl_command *const kl_commands[]; /* ends with NULL */
+extern const kl_command *const kl_commands[]; /* the subcommands; NULL is the last entry */
 const kl_command *kl_cmd_find(const char *name);
 
 /* Read the command's options into the struct that its rows describe. The arguments are moved after the
@@ -61,7 +61,7 @@ int kl_cmd_complete(int argc, char **argv);
 
 /* Print on stderr why the command line cannot be used, and where to look it up. Return the exit code. */
 int kl_cmd_usage(const kl_command *command, const char *format, ...) KILTER_PRINTF(2, 3);
-/* The same for an unknown word; meant = NULL: no known word is similar. */
+/* Do the same for an unknown word. meant NULL: no known word is similar. */
 int kl_cmd_unknown(const kl_command *command, const char *what, const char *word, const char *meant);
 /* Write a picture, or print on stderr what went wrong. Return the exit code. */
 int kl_cmd_save(const char *file, const char *data, size_t size);

@@ -24,7 +24,7 @@ static const void *row_at(const void *context, size_t row) {
     return file_at(context, row);
 }
 
-/* Print the time as ls does: for old records the year instead of the time of day. */
+/* Print the time as ls does: old records show the year instead of the time of day. */
 static void cell_began(const void *context, size_t row, char *cell) {
     static const double LONG_S = 180.0 * 86400;
     double began_s = file_at(context, row)->outline.began_unix_s;
@@ -139,7 +139,7 @@ static void put_file(kl_json *j, const kl_record_file *file) {
 
 /* --- the command --- */
 
-/* List a folder. j NULL: as text. may_lack: the default folder may not exist yet. */
+/* List a folder. j NULL: as text. may_lack: it is the default folder, which may not exist yet. */
 static int list_folder(const char *folder, bool may_lack, kl_json *j) {
     kl_record_list list = {0};
     kilter_error error;

@@ -11,9 +11,9 @@ enum { WORKERS_MOST = 1000000 };
 
 typedef struct request {
     const char *file, *program, *speeds, *hosts, *picture;
-    int64_t run; /* −1: the last run that ended */
+    int64_t run; /* number of the run; −1: the last run that ended */
     uint32_t most;
-    double iterations; /* 0: predict a single run */
+    double iterations; /* number of runs; 0: predict a single run */
     bool json, verbose;
     kl_basis basis;
 } request;

@@ -16,14 +16,14 @@
 #include "trace/trace.h"
 
 typedef struct request {
-    int64_t keep;        /* newest records of each program that are kept; −1: not given */
+    int64_t keep;        /* number of the newest records of each program that are kept; −1: not given */
     double older_s;      /* records written in the last older_s seconds are kept; NAN: not given */
-    const char *program; /* NULL: all programs */
+    const char *program; /* the program whose records may be deleted; NULL: all programs */
     bool results, dry_run;
     double now_unix_s;
 } request;
 
-/* What was deleted and what was not. */
+/* The numbers of records that were deleted and that were not. */
 typedef struct tally {
     size_t deleted, kept, unreadable, failed;
     uint64_t bytes; /* bytes of deleted records */
@@ -31,7 +31,7 @@ typedef struct tally {
 
 /* --- choosing records --- */
 
-/* Return how many records of the same program were written later. */
+/* Return the number of records of the same program that were written later. */
 static int64_t place_of(const kl_record_list *list, size_t i) {
     int64_t place = 0;
     for (size_t k = 0; k < i; k++)
@@ -50,7 +50,7 @@ static bool is_old(const request *r, const kl_record_list *list, size_t i) {
 
 /* --- deleting --- */
 
-/* Return why the open file is not the one that was read; NULL: it is. */
+/* Return why the open file is not the file that was read; NULL: it is. */
 static const char *why_not_that_one(const kl_record_file *file, int fd) {
     struct stat opened, named;
     struct timespec written;
@@ -62,7 +62,7 @@ static const char *why_not_that_one(const kl_record_file *file, int fd) {
     return opened.st_uid != geteuid() ? "it is another user's" : NULL;
 }
 
-/* Delete the log first: a log left alone would later belong to a new record of that name. */
+/* Delete the log first: without its record, it would later belong to a new record of that name. */
 static int delete_files(const kl_record_file *file) {
     for (const char *const *ending = kl_record_files_of; *ending; ending++) {
         char *name = kl_text("%s%s", file->path, *ending);
@@ -86,7 +86,7 @@ static void say_failed(const kl_record_file *file, int code, tally *t) {
     t->failed++;
 }
 
-/* Delete while holding the lock of a record's writer, so that no program can begin to write meanwhile. */
+/* Delete a record while holding its writer's lock, so that no program can begin to write it meanwhile. */
 static void delete_locked(const request *r, const kl_record_file *file, int fd, tally *t) {
     const char *not = kl_record_lock(fd) ? why_not_that_one(file, fd)
                       : errno == EAGAIN  ? "it is being written"
@@ -138,7 +138,7 @@ static kilter_status prune(const request *r, const char *folder, tally *t, kilte
     kilter_status status = kl_records_find(folder, &list, error);
     for (size_t i = 0; status == KILTER_OK && i < list.count; i++)
         kl_record_file_read(&list.files[i]);
-    for (size_t i = list.count; status == KILTER_OK && i > 0; i--) /* the oldest first */
+    for (size_t i = list.count; status == KILTER_OK && i > 0; i--) /* the oldest record first */
         consider(r, &list, i - 1, t);
     kl_records_free(&list);
     return status;

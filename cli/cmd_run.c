@@ -19,17 +19,18 @@
 #include "sys/sys.h"
 #include "transport/transport.h"
 
-/* Below the ports that the system assigns itself, so that no process gets the port before the master. */
+/* Port numbers below those that the system assigns itself, so that no process gets the port before the
+ * master. */
 enum { PORT_FIRST = 10000, PORT_COUNT = 20000, PORT_TRIES = 200, WORKERS_MOST = 10000 };
 
-enum { AGAIN_MOST = 100 }; /* most times that a host restarts one of its workers */
+enum { AGAIN_MOST = 100 }; /* greatest number of times that a host restarts one of its workers */
 static const double END_PATIENCE_S =
     5; /* seconds that hosts get to end their workers after the master has ended */
 
 typedef struct run_host {
     char *name;
-    uint32_t workers; /* 0: one for each processing unit of the host */
-    pid_t pid;        /* process of ssh; 0: not started, or ended */
+    uint32_t workers; /* number of workers; 0: one for each processing unit of the host */
+    pid_t pid;        /* number of the ssh process; 0: it is not started, or has ended */
     int input; /* ssh's standard input: it carries the key, and stays open while the workers may work */
     bool failed;
 } run_host;
@@ -38,7 +39,7 @@ typedef struct run_options {
     run_host *hosts;
     size_t host_count;
     const char *ssh, *listen;
-    char **program; /* the program and its arguments, ends with NULL */
+    char **program; /* the program and its arguments; NULL is the last entry */
 } run_options;
 
 typedef struct run_state {
@@ -46,7 +47,7 @@ typedef struct run_state {
     char *key_file, *listen, *join;
     kl_key key;
     pid_t master;
-    int code; /* exit code of the master, once it has ended */
+    int code; /* exit code of the master, after it has ended */
 } run_state;
 
 /* --- the command line --- */
@@ -126,8 +127,8 @@ static kilter_status choose_endpoints(run_state *r, kilter_error *error) {
     return kl_zmq_check(r->listen, error) == KILTER_OK ? kl_zmq_check(r->join, error) : KILTER_ERR_USAGE;
 }
 
-/* Make a key for this run, in memory, with a name that the master can open. A killed process leaves nothing
- * behind. No program started here inherits the file. */
+/* Make a key for this run, in memory, under a name by which the master can open it. A killed process leaves
+ * nothing behind. No program that is started here inherits the file. */
 static kilter_status make_key(run_state *r, kilter_error *error) {
     kl_buffer text = {0};
     kilter_status status = kl_key_make(&r->key, error);
@@ -146,7 +147,7 @@ static kilter_status make_key(run_state *r, kilter_error *error) {
 
 /* --- commands for the hosts --- */
 
-/* Return where Kilter's options go: after the program's own, but before a "--". */
+/* Return the place of Kilter's options: after the program's own, but before a "--". */
 static size_t own_count(char *const *program) {
     size_t count = 1;
     while (program[count] && strcmp(program[count], "--") != 0)
@@ -158,7 +159,7 @@ static void put_text(kl_buffer *out, const char *text) {
     kl_put_bytes(out, text, strlen(text));
 }
 
-/* Put a text as one word of a shell. */
+/* Append a text as one word of a shell. */
 static void put_quoted(kl_buffer *out, const char *word) {
     put_text(out, "'");
     for (; *word; word++)
@@ -211,9 +212,10 @@ static void put_script(const run_state *r, const run_host *host, kl_buffer *out)
     kl_put_u8(out, 0);
 }
 
-/* Start a child that runs `words` with the original signals. `input`: its standard input, −1: ours. */
+/* Start a child that runs `words` with the original signals. `input`: the descriptor of its standard input;
+ * −1: ours. */
 static pid_t start(char *const *words, int input, const sigset_t *signals) {
-    int begun[2]; /* closed when the program begins */
+    int begun[2]; /* the pipe is closed when the program begins */
     if (pipe2(begun, O_CLOEXEC) != 0)
         return -1;
     pid_t child = fork();
@@ -237,7 +239,7 @@ static pid_t start(char *const *words, int input, const sigset_t *signals) {
     _exit(127);
 }
 
-/* Check the first word of --ssh, because its shell's own message would not explain the error. */
+/* Check the first word of --ssh, because the shell's own message would not explain the error. */
 static kilter_status check_ssh(const char *ssh, kilter_error *error) {
     ssh += strspn(ssh, " \t");
     size_t bytes = strcspn(ssh, " \t");
@@ -304,7 +306,7 @@ static kilter_status start_host(run_state *r, run_host *host, const sigset_t *si
     return status;
 }
 
-/* --- until the end --- */
+/* --- waiting for the end --- */
 
 static int code_of(int status) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -358,7 +360,7 @@ static void wait_for_master(run_state *r, const sigset_t *awaited) {
         siginfo_t info;
         int signal = sigwaitinfo(awaited, &info);
         bool from_terminal =
-            signal == SIGINT && info.si_code == SI_KERNEL; /* the master gets this signal as well */
+            signal == SIGINT && info.si_code == SI_KERNEL; /* the master gets this signal, too */
         if (signal != SIGCHLD && signal > 0 && !from_terminal)
             kill(r->master, signal);
         reap(r);
@@ -413,7 +415,7 @@ static int run_with(const run_options *options) {
         sigaddset(&awaited, signals[i]);
     sigprocmask(SIG_BLOCK, &awaited, &before);
     signal(SIGPIPE, SIG_IGN);
-    setenv("KILTER_RUN", "1", 1); /* the master does not ask the user to start workers */
+    setenv("KILTER_RUN", "1", 1); /* so that the master does not ask the user to start workers */
     kilter_status status = check_ssh(options->ssh, &error);
     if (status == KILTER_OK)
         status = choose_endpoints(&r, &error);

@@ -18,13 +18,13 @@
 #include "simulate_peers.h"
 #include "sys/sys.h"
 
-/* With more workers, the default engine is events. */
+/* With more workers than this, the default engine is events. */
 enum { MOST_SMPI_WORKERS = 2000 };
 enum { MOST_POLICIES = 64, MOST_ITERATIONS = 100000 };
 #define MOST_BYTES 0x1p40
-/* Seconds of a real master for one message, on a host of speed 1 (docs/results/bench.md). */
+/* Seconds that a real master takes for one message, on a host of speed 1 (docs/results/bench.md). */
 #define ANSWER_S 10e-6
-/* Processor time of a peer for each message that it sends or takes in. */
+/* Processor seconds of a peer for each message that it sends or takes in. */
 #define MESSAGE_S 5e-6
 
 /* The command's options. */
@@ -39,8 +39,8 @@ typedef struct question {
 /* The options, and values derived from them. */
 typedef struct simulation {
     question q;
-    bool smpi; /* engine smpi; false: events */
-    bool file; /* the platform is a file for SimGrid, so there is no cluster */
+    bool smpi; /* true: engine smpi; false: engine events */
+    bool file; /* true: the platform is a file for SimGrid, so there is no cluster */
     kl_cluster cluster;
     kl_tasks tasks;
     const kl_policy *policies[MOST_POLICIES];
@@ -88,7 +88,7 @@ static kilter_status read_policies(const char *list, simulation *sim, kilter_err
     return status;
 }
 
-/* Is it a SPEC? A SPEC begins with the number of hosts. */
+/* Return whether the text is a SPEC. A SPEC begins with the number of hosts. */
 static bool is_file(const char *platform) {
     struct stat info;
     size_t size = strlen(platform);
@@ -119,7 +119,7 @@ static kilter_status read_platform(simulation *sim, kilter_error *error) {
     return status == KILTER_OK ? status : kl_fail(error, status, "--platform: %.480s", why.text);
 }
 
-/* Choose smpi, the farm itself, if it is built and not too slow; otherwise events, its model. */
+/* Choose the engine smpi if it is built and not too slow, otherwise events. */
 static kilter_status choose_engine(simulation *sim, kilter_error *error) {
     char *program = kl_smpi_program();
     bool there = program != NULL;
@@ -152,7 +152,7 @@ static kilter_status check_startup(const simulation *sim, kilter_error *error) {
                : KILTER_OK;
 }
 
-/* A farm has a master, which is told when workers come and go; its simulation does not know of that. */
+/* A farm's master is told when workers come and go, but its simulation does not know of that. */
 static kilter_status check_hosts(const simulation *sim, kilter_error *error) {
     bool peers = !sim->file && sim->cluster.near > 0;
     for (uint32_t i = 0; !sim->file && i < sim->cluster.group_count; i++)
@@ -353,7 +353,7 @@ static double efficiency(const kl_simulated *r) {
     return r->elapsed_s > 0 ? r->bound_s / r->elapsed_s : 1;
 }
 
-/* Means over the runs. */
+/* The means of a policy's figures over its runs. */
 typedef struct means {
     double elapsed_s, bound_s, chunks, messages;
 } means;
@@ -497,7 +497,7 @@ static kilter_status write_platform(simulation *sim, kilter_error *error) {
     return status;
 }
 
-/* The first option that peers do not have; NULL: there is none. */
+/* Return the first given option that peers do not have; NULL: there is none. */
 static const char *not_for_peers(const simulation *sim) {
     const question *q = &sim->q;
     return q->record                                          ? "record"

@@ -83,7 +83,7 @@ int kl_cmd_read(const kl_command *command, int argc, char **argv, void *into, in
                             .has_arg = command->options.row[i].value ? required_argument : optional_argument,
                             .val = NOT_LONG + (int)i};
     rows[command->options.count] = (struct option){.name = NULL};
-    optind = 0; /* start from the beginning */
+    optind = 0; /* getopt_long() starts from the beginning */
     while (code == EXIT_SUCCESS &&
            (got = getopt_long(argc, argv, command->in_order ? "+:" : ":", rows, NULL)) != -1) {
         if (got == '?' && optopt > 0 && optopt < NOT_LONG)

@@ -16,7 +16,7 @@ enum {
     KL_IN_STARTUP_S,   /* m_o */
     KL_IN_PER_BYTE_S,  /* λ */
     KL_IN_MASTER_S,    /* l_m */
-    KL_IN_ANSWER_S,    /* of the master for one chunk, in several rounds */
+    KL_IN_ANSWER_S,    /* seconds of the master for one chunk, if the work is dealt in several rounds */
     KL_IN_TASKS,       /* M */
     KL_IN_TASK_MEAN_S, /* μ */
     KL_IN_TASK_SD_S,   /* σ */
@@ -25,15 +25,15 @@ enum {
 
 typedef struct kl_input {
     const char *key, *symbol;
-    double low, high; /* range of valid values */
-    bool above_low;   /* `low` itself is not valid */
+    double low, high; /* least and greatest valid value */
+    bool above_low;   /* true: `low` itself is not valid */
 } kl_input;
 
 extern const kl_input kl_inputs[KL_INPUTS];
 bool kl_input_possible(const kl_input *input, double value);
 
 typedef struct kl_number {
-    double value;     /* NAN: not known */
+    double value;     /* value; NAN: not known */
     const char *from; /* source of the value; NULL: not given yet */
 } kl_number;
 
@@ -42,28 +42,29 @@ typedef struct kl_measured {
     uint64_t run;
     uint32_t workers;
     uint64_t tasks;
-    double time_s; /* including l_m */
+    double time_s; /* seconds of the run, with l_m */
 } kl_measured;
 
 typedef struct kl_basis {
     kl_number in[KL_INPUTS];
     char *record; /* NULL: all inputs were given */
     char *program;
-    char *cut;          /* how the run ended before its tasks were done, "": not known; NULL: all were done */
+    /* how the run ended before its tasks were done, in words; "": not known; NULL: all tasks were done */
+    char *cut;
     double done, tasks; /* number of the run's tasks that were done */
     uint64_t run;
-    uint32_t workers;   /* workers that did them; 0: no record */
+    uint32_t workers;   /* number of workers that did these tasks; 0: no record */
     double rate;        /* units per busy second of the mean worker */
     kl_load load;       /* the run's load on shared resources; zeroed: not known */
-    bool uneven;        /* the workers' speeds differ */
-    double runs_differ; /* standard deviation over mean of similar runs; 0: too few runs */
+    bool uneven;        /* true: the workers' speeds differ */
+    double runs_differ; /* standard deviation of the times of similar runs over their mean; 0: too few runs */
     kl_measured *measured;
     size_t measured_count;
     double *part; /* fraction of the work in each round of the run; NULL: the rounds of DAF */
     size_t part_count;
     double *scratch; /* memory for the rounds at another number of workers */
     size_t scratch_count;
-    double *own; /* speeds of the record's own workers, summed as below; NULL: no record */
+    double *own; /* speeds of the record's own workers, summed as in the next field; NULL: no record */
     uint32_t own_count;
     double *speeds; /* speeds[n−1]: sum of the n fastest speeds; the mean is 1. NULL: all equal */
     uint32_t speed_count;
@@ -85,9 +86,9 @@ void kl_basis_free(kl_basis *basis);
 /* The model's values for one number of workers. */
 typedef struct kl_point {
     uint32_t workers;
-    double speed; /* sum of the workers' speeds */
+    double speed; /* sum of the speeds of these workers */
     double time_s, efficiency, index_s;
-    double rounds_time_s, rounds_efficiency, rounds_index_s; /* NAN: tasks are not known */
+    double rounds_time_s, rounds_efficiency, rounds_index_s; /* NAN: the tasks are not known */
     double quality_bound;                                    /* NAN: likewise */
     kl_limit limit;                                          /* likewise .times = 1 */
     kl_interval within;                                      /* rounds_time_s */
@@ -97,8 +98,9 @@ enum { KL_ASYNCHRONOUS, KL_SYNCHRONOUS, KL_PROTOCOLS };
 
 typedef struct kl_protocol {
     const char *name;
-    uint32_t capability;    /* most workers that the master can feed; UINT32_MAX: all that were looked at */
-    kl_point best, fastest; /* points of lowest P_i up to the capability, and of lowest T_t */
+    /* greatest number of workers that the master can feed; UINT32_MAX: all numbers that were looked at */
+    uint32_t capability;
+    kl_point best, fastest;               /* points of lowest P_i up to the capability, and of lowest T_t */
     kl_point rounds_best, rounds_fastest; /* the same with several rounds; workers = 0: not known */
     kl_point *points;                     /* the rows to show */
     size_t count;

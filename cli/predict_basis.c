@@ -179,7 +179,7 @@ static double startup_s(const kl_report *r) {
     return alone_s < s ? alone_s : s;
 }
 
-/* Use the link's value if workers on other hosts measured it. */
+/* Use the link's cost per byte if workers on other hosts measured it. */
 static const char *byte_kind(const kl_report *r) {
     return measured(r, "link_per_byte_s") > 0 ? "link_per_byte_s" : "message_per_byte_s";
 }
@@ -325,15 +325,13 @@ kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
 
 static void sum_speeds(kl_basis *b, double *speeds, uint32_t count, const char *from) {
     sort_and_sum(speeds, count);
-    b->speeds_uneven =
-        count > 1 &&
-        speeds[0] > 1.05 * (speeds[count - 1] -
-                            speeds[count - 2]); /* is the slowest worker nearly as fast as the next? */
+    /* Return whether the slowest worker is nearly as fast as the next one. */
+    b->speeds_uneven = count > 1 && speeds[0] > 1.05 * (speeds[count - 1] - speeds[count - 2]);
     free(b->speeds);
     b->speeds = speeds;
     b->speed_count = count;
     b->speeds_from = from;
-    b->load = (kl_load){0}; /* the load belongs to other workers */
+    b->load = (kl_load){0}; /* the load belongs to other workers than these */
 }
 
 /* Read "0.5" or "16x0.5" at *at, and move *at after it. */

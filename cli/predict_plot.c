@@ -8,7 +8,7 @@
 #include "report/print.h"
 
 enum {
-    MEASURED, /* the series; the next ones are one round and several rounds of each protocol */
+    MEASURED, /* the measured series; after it come one round and several rounds of each protocol */
     MODELLED,
     SERIES = MODELLED + 2 * KL_PROTOCOLS,
     MARKS = 4,
@@ -53,8 +53,7 @@ static void fill_protocol(curves *c, const kl_protocol *p, uint32_t protocol, do
 }
 
 static void fill_measured(curves *c, const kl_basis *b, double unit, double *at) {
-    size_t count =
-        b->speeds ? 0 : b->measured_count; /* the measurements belong to other workers than these */
+    size_t count = b->speeds ? 0 : b->measured_count; /* the measurements belong to other workers */
     double work_s = b->in[KL_IN_WORK_S].value, *n = at, *time = n + count, *index = time + count;
     for (size_t i = 0; i < count; i++) {
         double time_s = b->measured[i].time_s;

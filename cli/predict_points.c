@@ -5,7 +5,7 @@
 #include "predict.h"
 
 enum {
-    SHOWN_ALL = 20, /* all rows up to this number are shown; above it only some */
+    SHOWN_ALL = 20, /* greatest number of workers up to which every row is shown; above it, only some are */
     UNLIMITED = 64, /* greatest number of workers if messages cost nothing and no number is given */
     LOOKED_AT_LEAST = 8,
     LOOKED_AT_MOST = 1000,
@@ -37,7 +37,8 @@ static double least_chunk(const kl_basis *b, uint32_t workers) {
     return fmax(1, least_s / value(b, KL_IN_TASK_MEAN_S));
 }
 
-/* Return the number of recorded rounds; a round too small for all workers is joined with the next. */
+/* Return the number of recorded rounds. A round that is too small for all workers is joined with the next
+ * one. */
 static size_t recorded_rounds(const kl_basis *b, uint32_t workers) {
     double least = workers * least_chunk(b, workers) / value(b, KL_IN_TASKS) * (1 - 1e-9), part = 0;
     size_t count = 0;
@@ -137,7 +138,7 @@ static void find_best(const kl_basis *b, uint32_t protocol, uint32_t most, kl_pr
     }
 }
 
-/* Is it a round number: 1, 2 or 5 times a power of ten, about a tenth of n apart? */
+/* Return whether the number is round: 1, 2 or 5 times a power of ten that is about a tenth of n. */
 static bool is_round(uint32_t n) {
     static const uint32_t digits[] = {1, 2, 5};
     uint32_t step = 1;

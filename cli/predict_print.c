@@ -116,7 +116,8 @@ static void print_sentence(const kl_prediction *p, FILE *out) {
                 p->verdict.is_most ? "fewer are slower" : "more are at most 3 % faster");
 }
 
-static const double TELLING = 0.97; /* fraction of the time; changes above this get no line */
+/* fraction of the time; a change that leaves more than this gets no line */
+static const double TELLING = 0.97;
 
 static void print_verdict(const kl_prediction *p, FILE *out) {
     if (p->verdict.enough.workers == 0)

@@ -25,7 +25,7 @@ static bool is_later(struct timespec a, struct timespec b) {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-/* Writing a record changes its log, and the file itself only now and then. */
+/* Writing a record changes its log each time, and the file itself only now and then. */
 bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *bytes) {
     struct stat info;
     bool there = false;
@@ -33,9 +33,10 @@ bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *b
     *bytes = 0;
     for (const char *const *ending = kl_record_files_of; *ending; ending++) {
         char *name = kl_text("%s%s", path, *ending);
-        there = name && stat(name, &info) == 0 && S_ISREG(info.st_mode); /* the last file is the record */
+        /* the last of these files is the record */
+        there = name && stat(name, &info) == 0 && S_ISREG(info.st_mode);
         *bytes += there ? (uint64_t)info.st_size : 0;
-        bool index = strcmp(*ending, "-shm") == 0; /* readers write it as well */
+        bool index = strcmp(*ending, "-shm") == 0; /* readers write this file, too */
         if (there && !index && is_later(info.st_mtim, *written))
             *written = info.st_mtim;
         free(name);
@@ -58,7 +59,8 @@ static kilter_status add(const char *folder, const char *name, kl_record_list *l
     return KILTER_OK;
 }
 
-/* Order by time of writing; for equal times, the last name comes first: names begin with the time. */
+/* Order records by the time at which they were last written. At equal times, the last name comes first,
+ * because names begin with the time. */
 static int last_written_first(const void *a, const void *b) {
     const kl_record_file *x = a, *y = b;
     if (is_later(x->written, y->written) || is_later(y->written, x->written))
@@ -104,7 +106,7 @@ static kl_record_state state_of(const kl_outline *o, bool written) {
         return KL_RECORD_RUNNING;
     if (!o->ended)
         return KL_RECORD_CUT_OFF;
-    if (o->runs == 0 && !o->loop) /* nothing was to be done */
+    if (o->runs == 0 && !o->loop) /* there was nothing to do */
         return KL_RECORD_FINISHED;
     return !o->status                            ? KL_RECORD_FAILED
            : strcmp(o->status, "done") == 0      ? KL_RECORD_FINISHED
@@ -112,7 +114,7 @@ static kl_record_state state_of(const kl_outline *o, bool written) {
                                                  : KL_RECORD_FAILED;
 }
 
-/* Check the lock before reading: a program that ends in between has then written its end. */
+/* Check the lock before reading the record: a program that ends in between has written its end by then. */
 void kl_record_file_read(kl_record_file *file) {
     bool written = is_being_written(file->path);
     kilter_status status = kl_outline_read(file->path, &file->outline, &file->error);
@@ -159,7 +161,7 @@ static choice choose(const kl_record_list *list, const char *program, bool runni
             best = (choice){file, found};
     }
     free(here);
-    if (!best.file && !program && list->count > 0) /* the error of this record will be printed */
+    if (!best.file && !program && list->count > 0) /* the error of this record is printed later */
         best.file = &list->files[0];
     return best;
 }

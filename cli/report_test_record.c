@@ -59,7 +59,7 @@ static void push_workers(kl_trace *t) {
                                               "cores 0-63", 7, 0.03});
 }
 
-/* Task 40 was on the worker that died, but was not the cause: it has no second failure. */
+/* Task 40 was at the worker that died, but was not the cause of its death: the task has no second failure. */
 static void push_failures(kl_trace *t) {
     static const char lost[] = "worker 1 (process 102 on ada) was killed by signal 9 (Killed)";
     kl_trace_failure(t, &(kl_trace_failure_row){1, 31, 1, 1, 0.5, .lost = true, .code = UINT64_MAX,

@@ -6,18 +6,19 @@
 
 /* One farm under one policy. The caller keeps the strings until the call returns. */
 typedef struct kl_smpi_farm {
-    const char *platform; /* platform file for SimGrid */
+    const char *platform; /* path of the platform file for SimGrid */
     /* File with the host of each rank, one on each line: first the master's, then the workers'; a host may be
      * listed several times. NULL: the master is on the platform's first host, and each host has a worker. */
     const char *hosts;
-    const char *tasks, *policy; /* as in --tasks and --policy */
+    const char *tasks, *policy; /* texts as in --tasks and --policy */
     uint32_t iterations;        /* number of runs, at least 1 */
     uint64_t seed, task_bytes, result_bytes;
-    double answer_s;    /* the master's seconds for a message at speed 1; < 0: as on a real one */
+    /* seconds that the master, at speed 1, takes for a message; < 0: as long as a real one */
+    double answer_s;
     const char *record; /* path of the run record; NULL: none */
 } kl_smpi_farm;
 
-typedef struct kl_smpi_iteration { /* as in kilter_farm_summary */
+typedef struct kl_smpi_iteration { /* fields with the sense that they have in kilter_farm_summary */
     double elapsed_s, bound_s, efficiency;
     uint64_t chunks;
     uint32_t workers;

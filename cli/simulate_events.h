@@ -15,10 +15,10 @@ typedef struct kl_events_farm {
     const char *record; /* path of the run record; NULL: none */
 } kl_events_farm;
 
-typedef struct kl_simulated {  /* results of a run */
+typedef struct kl_simulated {  /* Results of one run. */
     double elapsed_s, bound_s; /* bound_s: seconds if all hosts had computed all the time */
-    uint64_t chunks, messages; /* messages: 0: not known */
-    uint32_t workers;          /* workers that did at least one task */
+    uint64_t chunks, messages; /* messages: number of messages; 0: not known */
+    uint32_t workers;          /* number of workers that did at least one task */
 } kl_simulated;
 
 /* Fill results[0 … iterations − 1]. KILTER_ERR_MEMORY; KILTER_ERR_RECORD; KILTER_ERR_RANGE, as

@@ -7,11 +7,12 @@
 typedef struct kl_peers_question {
     const kl_cluster *cluster;
     const kl_tasks *tasks;
-    const char *platform, *tasks_spec; /* as the user wrote them */
-    const char *policies;              /* names separated by commas, or all; NULL: the default */
+    const char *platform, *tasks_spec; /* texts as the user wrote them */
+    /* names of policies, separated by commas, or "all"; NULL: the default policy */
+    const char *policies;
     uint64_t task_bytes;
     double message_s;
-    bool between; /* messages are taken in between two tasks only */
+    bool between; /* true: peers take in messages in between two tasks only */
     bool json;
 } kl_peers_question;
 

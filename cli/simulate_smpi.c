@@ -42,7 +42,7 @@ char *kl_smpi_program(void) {
 
 typedef struct child {
     pid_t pid;
-    int out, errors; /* ends of the pipes for reading */
+    int out, errors; /* the pipes' ends for reading */
 } child;
 
 enum { MOST_ARGUMENTS = 32, NUMBER_BYTES = 32 };
@@ -128,7 +128,7 @@ static kilter_status start(const kl_smpi_farm *farm, const command *c, child *st
 typedef struct reading {
     kl_smpi_iteration *results;
     uint32_t expected, came;
-    char line[512]; /* the current line, as far as it was read */
+    char line[512]; /* the part of the current line that was read */
     size_t length;
     char complaint[400]; /* the first line on stderr */
     size_t complaint_length;

@@ -5,7 +5,7 @@
 
 #include "report/print.h"
 
-enum { LISTED_MOST = 16 }; /* most workers listed, so that a look fits on a terminal */
+enum { LISTED_MOST = 16 }; /* greatest number of workers that are listed, so that a look fits on a terminal */
 
 static const char *const activities[KL_CONTROL_ACTIVITIES] = {
     [KL_CONTROL_STARTING] = "starting", [KL_CONTROL_BUSY] = "busy",       [KL_CONTROL_IDLE] = "waiting",
@@ -112,7 +112,7 @@ void kl_tune_print_text(const kl_control_state *s, FILE *out) {
 
 /* ---- as JSON ---- */
 
-/* Print null for "none" and "not known", which have special values here. */
+/* Print null for the values here that mean "none" or "not known". */
 static void count_or_null(kl_json *j, const char *name, uint64_t value, uint64_t null) {
     if (value == null)
         kl_json_text(j, name, NULL);
