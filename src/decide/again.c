@@ -211,14 +211,15 @@ static void dealer_is_changed(reading *r) {
 
 static void take_note(reading *r) {
     static void (*const takes[])(reading *) = {
-        [KL_NOTE_BEGINS] = run_begins,         [KL_NOTE_GROWS] = run_grows,
-        [KL_NOTE_FACTOR] = factor_is_set,      [KL_NOTE_JOINED] = worker_joins,
-        [KL_NOTE_CHANGED] = dealer_is_changed, [KL_NOTE_ANSWERS] = worker_asks,
-        [KL_NOTE_RESCUES] = rescue_is_chosen,
+        [KL_GROUND_BEGINS] = run_begins,         [KL_GROUND_GROWS] = run_grows,
+        [KL_GROUND_FACTOR] = factor_is_set,      [KL_GROUND_JOINED] = worker_joins,
+        [KL_GROUND_CHANGED] = dealer_is_changed, [KL_GROUND_ANSWERS] = worker_asks,
+        [KL_GROUND_RESCUES] = rescue_is_chosen,
     };
-    uint8_t note = kl_get_u8(&r->bytes);
-    if (note < sizeof takes / sizeof *takes && takes[note] && (note == KL_NOTE_BEGINS || r->again->dealer))
-        takes[note](r);
+    uint8_t ground = kl_get_u8(&r->bytes);
+    if (ground < sizeof takes / sizeof *takes && takes[ground] &&
+        (ground == KL_GROUND_BEGINS || r->again->dealer))
+        takes[ground](r);
     else
         r->bytes.bad = true;
 }
@@ -267,7 +268,7 @@ static bool row_is_next(reading *r) {
     kl_reader next = r->bytes;
     if (!known)
         a->missing = "it was written by a later version of Kilter";
-    else if (kl_get_u8(&next) == KL_NOTE_BEGINS)
+    else if (kl_get_u8(&next) == KL_GROUND_BEGINS)
         a->missing = NULL;
     else if (number != a->rows && !a->missing)
         a->missing = "rows before it are missing in the record";

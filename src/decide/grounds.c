@@ -169,7 +169,7 @@ void kl_grounds_get_changes(kl_reader *reader, const kl_members *members, void *
     }
 }
 
-/* --- notes --- */
+/* --- grounds --- */
 
 /* Most bytes of a row. Readers of records refuse larger rows. */
 static const size_t MOST_BYTES = (size_t)512 << 10;
@@ -253,13 +253,13 @@ static void put_state(kl_grounds *k, const kl_snapshot *s) {
     k->whole &= !k->out.failed && k->out.size <= MOST_BYTES;
 }
 
-/* Begin a note. false: the grounds record nothing. */
-static bool begin_note(kl_grounds *k, kl_note note) {
+/* Begin a ground. false: the grounds record nothing. */
+static bool begin_ground(kl_grounds *k, kl_ground ground) {
     if (!k || !k->whole)
         return false;
     if (k->taken)
         begin_row(k);
-    kl_put_u8(&k->out, (uint8_t)note);
+    kl_put_u8(&k->out, (uint8_t)ground);
     return true;
 }
 
@@ -280,7 +280,7 @@ void kl_grounds_begins(kl_grounds *k, const kl_dealer *dealer, const kl_snapshot
     forget(k, s->slots);
     for (uint32_t i = 0; i < s->slots; i++)
         kl_grounds_changed(k, i);
-    if (!begin_note(k, KL_NOTE_BEGINS))
+    if (!begin_ground(k, KL_GROUND_BEGINS))
         return;
     kl_put_label(&k->out, dealer->policy->name);
     kl_put_f64(&k->out, dealer->factor);
@@ -292,28 +292,28 @@ void kl_grounds_begins(kl_grounds *k, const kl_dealer *dealer, const kl_snapshot
 }
 
 void kl_grounds_grows(kl_grounds *k, const kl_snapshot *s, uint64_t tasks) {
-    if (!begin_note(k, KL_NOTE_GROWS))
+    if (!begin_ground(k, KL_GROUND_GROWS))
         return;
     kl_grounds_put_count(&k->out, tasks);
     put_state(k, s);
 }
 
 void kl_grounds_factor(kl_grounds *k, double factor) {
-    if (begin_note(k, KL_NOTE_FACTOR))
+    if (begin_ground(k, KL_GROUND_FACTOR))
         kl_put_f64(&k->out, factor);
 }
 
 void kl_grounds_joined(kl_grounds *k, uint32_t worker) {
-    if (begin_note(k, KL_NOTE_JOINED))
+    if (begin_ground(k, KL_GROUND_JOINED))
         kl_grounds_put_count(&k->out, worker);
 }
 
 void kl_grounds_others(kl_grounds *k) {
-    begin_note(k, KL_NOTE_CHANGED);
+    begin_ground(k, KL_GROUND_CHANGED);
 }
 
 void kl_grounds_answers(kl_grounds *k, const kl_snapshot *s, const kl_plan *plan) {
-    if (!begin_note(k, KL_NOTE_ANSWERS))
+    if (!begin_ground(k, KL_GROUND_ANSWERS))
         return;
     put_state(k, s);
     kl_grounds_put_count(&k->out, (uint64_t)plan->decision.subject);
@@ -351,7 +351,7 @@ void kl_grounds_get_sizes(kl_reader *reader, kl_sizes *sizes) {
 }
 
 void kl_grounds_rescues(kl_grounds *k, const kl_snapshot *s, double coming_units) {
-    if (!begin_note(k, KL_NOTE_RESCUES))
+    if (!begin_ground(k, KL_GROUND_RESCUES))
         return;
     put_state(k, s);
     put_sizes(&k->out, &k->sizes, &s->sizes);

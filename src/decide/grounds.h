@@ -1,7 +1,7 @@
 /* Private to room decide: how the inputs of decisions are written into the record and read from the record. A
- * row that depends on earlier rows is KL_GROUNDS_VERSION, the row's number since the run began, and notes. A
- * row that needs no other row is KL_GROUNDS_ALONE and one note. A note is a kl_note and its values. A count
- * has 7 bits in each byte, lowest bits first; the highest bit of a byte says that more bytes follow. */
+ * row that depends on earlier rows is KL_GROUNDS_VERSION, the row's number since the run began, and grounds.
+ * A row that needs no other row is KL_GROUNDS_ALONE and one ground. A ground is a kl_ground and its values. A
+ * count has 7 bits in each byte, lowest bits first; the highest bit of a byte says that more bytes follow. */
 #ifndef KL_DECIDE_GROUNDS_H
 #define KL_DECIDE_GROUNDS_H
 
@@ -9,20 +9,21 @@
 
 enum { KL_GROUNDS_VERSION = 1, KL_GROUNDS_ALONE = 2 };
 
-typedef enum kl_note {
+typedef enum kl_ground {
     /* a run begins: policy, its factor, whether the user set the factor, state, each worker's ranked speed */
-    KL_NOTE_BEGINS = 1,
-    KL_NOTE_GROWS,   /* the run grows: number of tasks added, state */
-    KL_NOTE_FACTOR,  /* the user sets a factor: the factor */
-    KL_NOTE_JOINED,  /* a worker joins: its place */
-    KL_NOTE_CHANGED, /* other workers are present now */
-    KL_NOTE_ANSWERS, /* a worker asks: state, its place, tasks meant for it, whether it got fewer because
+    KL_GROUND_BEGINS = 1,
+    KL_GROUND_GROWS,   /* the run grows: number of tasks added, state */
+    KL_GROUND_FACTOR,  /* the user sets a factor: the factor */
+    KL_GROUND_JOINED,  /* a worker joins: its place */
+    KL_GROUND_CHANGED, /* other workers are present now */
+    KL_GROUND_ANSWERS, /* a worker asks: state, its place, tasks meant for it, whether it got fewer because
                         tasks are not consecutive */
-    KL_NOTE_TEAM, /* number of workers chosen, in a row of its own: team, iteration, speeds that were used */
-    KL_NOTE_EXPECTS, /* number of workers expected, in a row of its own: iteration, speeds that were used */
-    KL_NOTE_LOOKS,   /* look within a run, in a row of its own: glance, sight, load */
-    KL_NOTE_RESCUES, /* a rescue: state, sizes of tasks, units in recalls under way, answers of the board */
-} kl_note;
+    KL_GROUND_TEAM, /* number of workers chosen, in a row of its own: team, iteration, speeds that were used
+                     */
+    KL_GROUND_EXPECTS, /* number of workers expected, in a row of its own: iteration, speeds that were used */
+    KL_GROUND_LOOKS,   /* look within a run, in a row of its own: glance, sight, load */
+    KL_GROUND_RESCUES, /* a rescue: state, sizes of tasks, units in recalls under way, answers of the board */
+} kl_ground;
 
 /* The members of a struct that are written. New members are added at the end of the list, so old records stay
  * readable. */
@@ -66,7 +67,7 @@ void kl_grounds_rescues(kl_grounds *grounds, const kl_snapshot *snapshot, double
 void kl_grounds_get_sizes(kl_reader *reader, kl_sizes *sizes);
 /* Choose a rescue again from the recorded answers. false: a needed answer was not recorded. */
 bool kl_rescue_again(const kl_snapshot *snapshot, kl_reader answers, double coming_units, kl_rescue *rescue);
-/* Choose the number of workers again, from a note in a row of its own. Times are relative to the decision.
+/* Choose the number of workers again, from a ground in a row of its own. Times are relative to the decision.
  * false: the bytes are not enough. */
 bool kl_staff_again(kl_reader *reader, kl_decision *decision);
 

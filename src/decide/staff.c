@@ -81,9 +81,9 @@ static const kl_members members_of_load = LIST_OF(of_load), members_of_iteration
 
 /* --- record a choice --- */
 
-static void begin(kl_buffer *out, kl_note note) {
+static void begin(kl_buffer *out, kl_ground ground) {
     kl_put_u8(out, KL_GROUNDS_ALONE);
-    kl_put_u8(out, (uint8_t)note);
+    kl_put_u8(out, (uint8_t)ground);
 }
 
 static void put_load(kl_buffer *out, const kl_load *load) {
@@ -116,7 +116,7 @@ void kl_grounds_team(kl_buffer *out, const kl_team *team, const kl_iteration *it
     const listener l = {it->speeds, out};
     kl_iteration heard = *it;
     heard.speeds = (kl_speeds){hear_speed, &l};
-    begin(out, KL_NOTE_TEAM);
+    begin(out, KL_GROUND_TEAM);
     kl_grounds_put_changes(out, &members_of_team, &none, team);
     put_iteration(out, it);
     kl_team_choose(team, &heard, plan);
@@ -126,7 +126,7 @@ uint32_t kl_grounds_expect(kl_buffer *out, const kl_iteration *it, char reason[K
     const listener l = {it->speeds, out};
     kl_iteration heard = *it;
     heard.speeds = (kl_speeds){hear_speed, &l};
-    begin(out, KL_NOTE_EXPECTS);
+    begin(out, KL_GROUND_EXPECTS);
     put_iteration(out, it);
     return kl_team_expect(&heard, reason);
 }
@@ -134,7 +134,7 @@ uint32_t kl_grounds_expect(kl_buffer *out, const kl_iteration *it, char reason[K
 bool kl_grounds_look(kl_buffer *out, kl_glance *glance, const kl_sight *sight, kl_glance_plan *plan) {
     const kl_glance none = {0};
     const kl_sight nothing = {0};
-    begin(out, KL_NOTE_LOOKS);
+    begin(out, KL_GROUND_LOOKS);
     kl_grounds_put_changes(out, &members_of_glance, &none, glance);
     kl_grounds_put_changes(out, &members_of_sight, &nothing, sight);
     put_load(out, sight->load);
@@ -214,12 +214,12 @@ static bool look_again(kl_reader *r, kl_decision *d) {
 }
 
 bool kl_staff_again(kl_reader *r, kl_decision *decision) {
-    switch ((kl_note)kl_get_u8(r)) {
-    case KL_NOTE_TEAM:
+    switch ((kl_ground)kl_get_u8(r)) {
+    case KL_GROUND_TEAM:
         return team_again(r, decision);
-    case KL_NOTE_EXPECTS:
+    case KL_GROUND_EXPECTS:
         return expect_again(r, decision);
-    case KL_NOTE_LOOKS:
+    case KL_GROUND_LOOKS:
         return look_again(r, decision);
     default:
         return false;
