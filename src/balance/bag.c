@@ -98,7 +98,7 @@ static bool sum_weights(kl_bag *bag, uint64_t count, const double *weights) {
 static void put_last(kl_bag *bag, kl_span span) {
     if (span.lo >= span.hi)
         return;
-    /* in a series, the tasks before the added ones have been returned */
+    /* in a series, tasks from before the addition have been returned */
     bool first_added = span.lo == bag->homes.tasks;
     if (bag->count > 0 && bag->spans[0].hi == span.lo && !first_added) {
         bag->spans[0].hi = span.hi;

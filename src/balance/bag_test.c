@@ -65,7 +65,7 @@ static void every_task_is_taken_once(void **state) {
         for (uint64_t step = 0; bag.left > 0; step++) {
             uint64_t random = kl_mix64(seed * 1000 + step), left = bag.left;
             double left_units = bag.left_units;
-            kl_span span = take(&bag, 1 + random % (left + 3)); /* also more than are left */
+            kl_span span = take(&bag, 1 + random % (left + 3)); /* ask for more tasks than are left, too */
             assert_true(span.lo < span.hi && span.hi <= tasks);
             assert_true(bag.left == left - (span.hi - span.lo));
             assert_true(fabs(left_units - bag.left_units - kl_bag_units(&bag, span)) < 1e-6);
@@ -83,7 +83,7 @@ static void every_task_is_taken_once(void **state) {
     }
 }
 
-/* The same with several workers in runs of a series; sometimes one of them is gone. */
+/* The same with several workers in runs of a series. Sometimes one of the workers is gone. */
 static void in_a_series_too(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -141,7 +141,7 @@ static void what_is_added_is_taken_once(void **state) {
         for (uint64_t i = 0; i < MOST; i++)
             weights[i] = weight_of(i);
         for (uint64_t at = 3; seed % 3 == 0 && at + 10 < MOST;
-             at += 20) /* also across the borders between additions */
+             at += 20) /* also across the borders between two additions */
             done[done_count++] = (kl_span){at, at + 1 + kl_mix64(at) % 9};
         size_t first = 0;
         while (first < done_count && done[first].lo < tasks)

@@ -99,7 +99,8 @@ static void record_assignment(kl_balance *b, bool grows) {
         }
 }
 
-static const double LEAST_WORK = 1e-50, MOST_WORK = 1e50; /* limits of a run's work, in the unit of weights */
+/* limits of the work of a run, in the unit of weights */
+static const double LEAST_WORK = 1e-50, MOST_WORK = 1e50;
 
 kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run *run, kl_spans done,
                                kilter_error *error) {
@@ -180,7 +181,7 @@ static kl_span fit_message(const kl_balance *b, kl_span span) {
     for (uint64_t i = span.lo; each > 0 && i < span.hi; i++) {
         bytes += each + (b->data.inputs ? b->data.inputs[i].size : 0);
         if (bytes > CHUNK_BYTES && i > span.lo)
-            span.hi = i; /* ends the loop */
+            span.hi = i; /* this ends the loop */
     }
     return span;
 }
@@ -327,7 +328,7 @@ void kl_balance_abandon(kl_balance *b, kl_chunk *chunk) {
     uint64_t hi = chunk->hi, next = chunk->at + 1 < hi ? chunk->at + 1 : hi;
     kl_balance_cut(b, chunk, next);
     chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->lo, chunk->at});
-    kl_balance_end_chunk(b, chunk, false); /* other workers did the rest */
+    kl_balance_end_chunk(b, chunk, false); /* other workers did the rest of the chunk */
     chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->at, next});
     kl_view_abandoned(&b->views[chunk->worker], chunk->units, b->snapshot.unit_s.mean, kl_now_s(&b->clock));
     chunk->hi = hi;
@@ -358,7 +359,7 @@ void kl_balance_end_chunk(kl_balance *b, const kl_chunk *chunk, bool lost) {
                                       .run = b->snapshot.run,
                                       .chunk = chunk->id,
                                       .lo = chunk->lo,
-                                      .hi = chunk->lo + chunk->counted, /* each task is in one row */
+                                      .hi = chunk->lo + chunk->counted, /* each task is in one row only */
                                       .worker = view->number,
                                       .units = chunk->units,
                                       .dealt_s = chunk->dealt_s - b->rows.opened_s,

@@ -9,7 +9,7 @@
 #include "sys/sys.h"
 #include "trace/trace.h"
 
-typedef struct kl_spans { /* spans by rising lo that do not touch each other; zeroed: no span */
+typedef struct kl_spans { /* a list of spans by rising lo that do not touch each other; zeroed: it is empty */
     const kl_span *spans;
     size_t count;
 } kl_spans;
@@ -24,7 +24,7 @@ typedef struct kl_bag {
     uint64_t prefix_room;
     double scale; /* units per weight, so that a task is 1 unit on average */
     uint64_t tasks, left;
-    double units, left_units; /* units: those of all tasks that were ever in the bag */
+    double units, left_units; /* units: units of all tasks that were ever in the bag */
     kl_homes homes;           /* in a series: tasks not dealt yet, by the worker that did them last */
 } kl_bag;
 
@@ -33,7 +33,7 @@ typedef struct kl_offer {
     kl_span span;
     /* the worker's home that the span is taken from; UINT32_MAX: it is taken from bag.spans */
     uint32_t home;
-    bool cut_short; /* the span has fewer tasks than asked for, because no more are consecutive */
+    bool cut_short; /* true: the span has fewer tasks than asked for, because no more are consecutive */
 } kl_offer;
 
 /* Fill the bag with all tasks that are not done already. The weights are not kept. KILTER_ERR_RANGE: a weight
@@ -44,7 +44,7 @@ void kl_bag_free(kl_bag *bag);
 /* Add `count` tasks, which are dealt after all others. weights: in the unit of the first ones; NULL: 1 unit
  * each. KILTER_ERR_MEMORY: nothing has changed. */
 kilter_status kl_bag_grow(kl_bag *bag, uint64_t count, const double *weights, kl_spans done);
-/* Check weights of the tasks from `lo` on. KILTER_ERR_RANGE names the first one outside 1e-50 … 1e50. */
+/* Check weights of the tasks from `lo` on. KILTER_ERR_RANGE names the first weight outside 1e-50 … 1e50. */
 kilter_status kl_weights_check(const double *weights, uint64_t lo, uint64_t count, kilter_error *error);
 double kl_bag_units(const kl_bag *bag, kl_span span);
 /* Tell the series of the run, 0: none. Call this once, before any task is taken. KILTER_ERR_MEMORY. */
@@ -53,36 +53,37 @@ kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snaps
  * has at least 1 task, and all its tasks are consecutive. */
 kl_offer kl_bag_offer(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *snapshot,
                       uint32_t worker, uint64_t count);
-void kl_bag_take(kl_bag *bag, const kl_offer *offer);   /* the offer's span may have been cut at its end */
+/* Take an offer, whose span may have been cut at its end. */
+void kl_bag_take(kl_bag *bag, const kl_offer *offer);
 kilter_status kl_bag_return(kl_bag *bag, kl_span span); /* KILTER_ERR_MEMORY */
 
-/* Counts of something that seldom happens to tasks. Zeroed: it never happened. */
+/* A count, for each task, of something that seldom happens. Zeroed: it never happened. */
 typedef struct kl_counted { /* tasks [lo, hi) */
     uint64_t lo, hi;
     uint32_t times;
 } kl_counted;
 
 typedef struct kl_tally {
-    kl_counted *spans; /* by rising lo; no task is in two of them */
+    kl_counted *spans; /* counts by rising lo; no task is in two of them */
     size_t count;
     uint64_t room;
 } kl_tally;
 
-/* count once more for each task of the span; KILTER_ERR_MEMORY: not counted */
+/* Count once more for each task of the span. KILTER_ERR_MEMORY: not counted. */
 kilter_status kl_tally_add(kl_tally *tally, kl_span span);
 uint32_t kl_tally_of(const kl_tally *tally, uint64_t task);
 /* Return the tasks from span.lo on, at least one, that have the same count. */
 kl_span kl_tally_alike(const kl_tally *tally, kl_span span, uint32_t *times);
 
-/* Which tasks are done, and how often others were lost, failed or were recalled. Zeroed: a run of no tasks.
- */
+/* Which tasks are done, and how often the other tasks were lost, failed or were recalled. Zeroed: a run of no
+ * tasks. */
 
 typedef struct kl_ledger {
-    uint64_t *done; /* one bit for each task */
+    uint64_t *done; /* one bit for each task: it is done */
     uint64_t tasks, done_count, words;
-    kl_tally losses;   /* how often a task's worker was lost, perhaps because of the task */
-    kl_tally failures; /* how often a task failed and was to be tried again */
-    kl_tally recalls;  /* how often a task was recalled from a worker */
+    kl_tally losses;   /* number of times that a task's worker was lost, perhaps because of the task */
+    kl_tally failures; /* number of times that a task failed and was to be tried again */
+    kl_tally recalls;  /* number of times that a task was recalled from a worker */
 } kl_ledger;
 
 kilter_status kl_ledger_begin(kl_ledger *ledger, uint64_t tasks); /* KILTER_ERR_MEMORY */
@@ -91,21 +92,21 @@ void kl_ledger_free(kl_ledger *ledger);
 bool kl_ledger_is_done(const kl_ledger *ledger, uint64_t task);
 /* Return the tasks from span.lo on, at least one, that are all done or all not done. */
 kl_span kl_ledger_alike(const kl_ledger *ledger, kl_span span, bool *done);
-void kl_ledger_do(kl_ledger *ledger, kl_span span); /* mark tasks as done; none of them is done yet */
+void kl_ledger_do(kl_ledger *ledger, kl_span span); /* Mark tasks as done. None of them may be done yet. */
 
-/* A chunk at a worker: tasks [lo, hi). Those before `at` are reported. */
+/* A chunk at a worker: tasks [lo, hi). The tasks before `at` are reported. */
 typedef struct kl_chunk {
     uint64_t id, lo, hi, at;
     uint32_t worker; /* the worker's place */
-    bool stale;      /* the chunk's run has ended: its reports are not counted */
+    bool stale;      /* true: the chunk's run has ended, so its reports are not counted */
     /* time of the unanswered recall of the tasks from recalled_from on; 0: there is none */
     double recalled_s;
     uint64_t recalled_from;
-    bool begun;                       /* the worker says that it has begun all tasks */
+    bool begun;                       /* true: the worker says that it has begun all tasks */
     double dealt_s, began_s, ended_s; /* ended_s: time when the last reported task ended */
     /* finish_s: forecast of the end, made when the chunk was dealt; 0: none */
     double busy_s, finish_s;
-    /* units of the chunk; of a stale one: of the task that its worker still does */
+    /* units of the chunk; if it is stale: units of the task that its worker still does */
     double units;
     uint64_t bytes_out, bytes_in, failed;
     uint64_t counted; /* number of reported tasks that no worker had done before */
@@ -121,7 +122,7 @@ typedef struct kl_places {
 
 /* The cost of messages; traffic.c */
 typedef struct kl_traffic {
-    kl_msgcost message, probed; /* cost of recent messages, probes included; cost of the probes alone */
+    kl_msgcost message, probed; /* cost of recent messages, with probes; cost of the probes alone */
     kl_linear now;              /* fit of `message` */
     double link_byte_s; /* least seconds for a byte in a stream to another host and back; 0: unknown */
     uint32_t links_measured;
@@ -131,7 +132,7 @@ typedef struct kl_traffic {
 
 /* Inputs and weights of the run's tasks; data.c */
 typedef struct kl_run_data {
-    const kilter_bytes *inputs; /* the user's array, or own_inputs if the run has grown */
+    const kilter_bytes *inputs; /* the user's array; own_inputs if the run has grown */
     const double *weights;
     kilter_bytes *own_inputs; /* arrays of a run that has grown: its first tasks come first */
     double *own_weights;
@@ -141,7 +142,7 @@ typedef struct kl_run_data {
 /* Destination of the record's rows. Zeroed: none. */
 typedef struct kl_rows {
     kl_trace *trace;
-    double opened_s;     /* time 0 of the record */
+    double opened_s;     /* time that is 0 in the record */
     kl_grounds *grounds; /* the data from which decisions are made; NULL: memory ran out */
 } kl_rows;
 
@@ -152,14 +153,14 @@ typedef struct kl_balance {
     kl_dealer *dealer;
     kl_bag bag;
     kl_ledger ledger;
-    uint64_t shared_hash;  /* hash of the shared data in force; 0: there are none */
-    uint64_t result_bytes; /* size of each result of the run; 0: any size */
+    uint64_t shared_hash;  /* hash of the present shared data; 0: there are none */
+    uint64_t result_bytes; /* bytes of each result of the run; 0: any size */
     kl_snapshot snapshot;
     kl_worker_view *views; /* snapshot.workers, writable; each change is told to the crew */
     kl_crew *crew;         /* snapshot.crew */
     kl_traffic traffic;
     kl_stat run_unit_s; /* seconds per unit of this run's tasks */
-    /* work of a task in the last run, as its program gave it; 0: the program never gave any */
+    /* work of a task in the last run, as its program gave it; 0: the program has never given any */
     double task_work;
     /* mean units per second of the workers that took part in the last run; for kl_iteration.speeds */
     double mean_rate;
@@ -195,11 +196,12 @@ void kl_balance_message_cost(kl_balance *balance, double bytes, double one_way_s
 /* seconds for a byte in a stream to another host */
 void kl_balance_link_cost(kl_balance *balance, double byte_s);
 
-/* Return units per second: over the worker's last run, or the present pace if it took no part in it; 0: not
- * known. */
+/* Return units per second: over the worker's last run or, if it took no part in that run, its present pace;
+ * 0: not known. */
 double kl_balance_rate(const kl_balance *balance, uint32_t worker);
 
-void kl_balance_answer_cost(kl_balance *balance, double busy_s); /* the master's CPU time for one request */
+/* Return the master's CPU time for one request. */
+void kl_balance_answer_cost(kl_balance *balance, double busy_s);
 
 /* Use this policy from the next run on. KILTER_ERR_MEMORY: nothing has changed. */
 kilter_status kl_balance_set_policy(kl_balance *balance, const kl_policy *policy, double factor,
@@ -219,7 +221,7 @@ typedef struct kl_request {
     uint32_t worker; /* the worker's place */
     kl_peer peer;
     double asked_s;
-    bool again; /* the request was held back before */
+    bool again; /* true: the request was held back before */
 } kl_request;
 
 /* Deal the worker its next chunk. *dealt = false: it gets nothing now, because the bag is empty or the policy
@@ -248,7 +250,8 @@ void kl_balance_end_chunk(kl_balance *balance, const kl_chunk *chunk, bool lost)
 void kl_balance_rescue(kl_balance *balance, const kl_board *board, kl_rescue *rescue);
 kl_forecast kl_balance_forecast(kl_balance *balance);
 typedef struct kl_run_times {
-    double elapsed_s, master_s; /* seconds of the run; seconds of the master's own before the run [l_m] */
+    /* seconds of the run; seconds of the master's own work before the run [l_m] */
+    double elapsed_s, master_s;
 } kl_run_times;
 /* Return what the ended run showed. shared_bytes: size of the shared data sent to each worker, for the cost
  * of its start. `speeds` is valid until the balance changes. */
@@ -261,9 +264,9 @@ void kl_balance_grain(kl_balance *balance, double work, kl_lane *lanes, kl_grain
 
 /* --- shared by the room's files --- */
 
-/* Would a chunk leave at once if it were sent now? */
+/* Return whether a chunk that was sent now would leave at once. */
 bool kl_traffic_is_quiet(const kl_traffic *traffic, double now_s);
-/* note that chunks of this size were sent */
+/* Note that chunks with this number of bytes were sent. */
 void kl_traffic_sent(kl_traffic *traffic, uint64_t bytes, double now_s);
 /* Add `count` tasks after those of the bag. false: memory ran out. */
 bool kl_run_data_add(kl_run_data *data, const kl_bag *bag, uint64_t count, const kilter_bytes *inputs,

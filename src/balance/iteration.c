@@ -16,7 +16,7 @@ double kl_balance_rate(const kl_balance *b, uint32_t worker) {
     return rate_of(&b->views[worker]);
 }
 
-/* Workers of unknown speed come last and count as having the mean. */
+/* Workers of unknown speed come last, and count as having the mean speed. */
 static double of_fastest(const void *balance, uint32_t n) {
     const kl_balance *b = balance;
     uint32_t ranked = kl_crew_ranked(b->crew);
@@ -26,7 +26,7 @@ static double of_fastest(const void *balance, uint32_t n) {
 /* Sums over the workers that took part in the run. */
 typedef struct effort {
     uint32_t workers, there;                 /* there: number of workers that could have taken part */
-    double rate, units, busy_s, most_busy_s; /* most: the largest value of one worker */
+    double rate, units, busy_s, most_busy_s; /* most: the largest value that one worker has */
     /* deviations of single tasks, relative to their worker's mean, times the number of tasks */
     double variance;
     double tasks;
@@ -51,7 +51,7 @@ static effort effort_of(const kl_snapshot *s) {
     return e;
 }
 
-/* Set the run's load on everything that the workers share. The tasks' times become those of a worker that
+/* Set the run's load on all resources that the workers share. The tasks' times become those on a worker that
  * shares nothing. */
 static void add_load(const kl_use *use, kl_iteration *it) {
     it->load = (kl_load){.use = *use,

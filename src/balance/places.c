@@ -17,7 +17,7 @@ static bool take_place(kl_balance *b, uint32_t *place) {
         return false;
     if (i == p->gone_count) {
         i = 0;
-        /* Join two workers that are gone into one that did the work of both. */
+        /* Join two workers that are gone into one worker that did the work of both. */
         kl_worker_view *into = &b->views[p->gone[1]];
         const kl_worker_view *from = &b->views[p->gone[0]];
         into->units += from->units;

@@ -298,7 +298,7 @@ static void a_record_says_how_long_its_tasks_took(void **state) {
     assert_int_equal(kl_trace_open(path, &row, &t, NULL), KILTER_OK);
     kl_trace_iteration(t, &(kl_trace_iteration_row){.tasks = 60, .units = 60, .policy = "gss"});
     push_chunk(t, 0, 0, 20, 0, 2, false);  /* 0.1 s a task */
-    push_chunk(t, 2, 40, 50, 1, 2, true);  /* 0.2 s a task; another worker did the rest */
+    push_chunk(t, 2, 40, 50, 1, 2, true);  /* each task took 0.2 s; another worker did the other tasks */
     push_chunk(t, 1, 20, 40, 1, 4, false); /* 0.2 s */
     push_chunk(t, 3, 50, 60, 0, 1, false);
     kl_trace_iteration_ended(t, &(kl_trace_iteration_end){.ended_s = 9, .decision = "", .status = "done"});

@@ -6,7 +6,7 @@
 #include "base/base.h"
 
 typedef struct kl_scan {
-    const char *what; /* kind of description for the error: "platform" or "tasks" */
+    const char *what; /* word for the error: "platform" or "tasks" */
     const char *text, *at;
     kilter_status status;
     kilter_error *error;
@@ -14,9 +14,10 @@ typedef struct kl_scan {
 
 kl_scan kl_scan_of(const char *what, const char *text, kilter_error *error);
 bool kl_scan_ok(const kl_scan *scan);
-bool kl_scan_done(const kl_scan *scan);                 /* true when everything is read */
-bool kl_scan_is(const kl_scan *scan, const char *word); /* true when this text comes next */
-bool kl_scan_take(kl_scan *scan, const char *word); /* true when this text comes next, which is then read */
+bool kl_scan_done(const kl_scan *scan);                 /* Return whether everything is read. */
+bool kl_scan_is(const kl_scan *scan, const char *word); /* Return whether this text comes next. */
+/* Return whether this text comes next, and read it if it does. */
+bool kl_scan_take(kl_scan *scan, const char *word);
 void kl_scan_need(kl_scan *scan, const char *word, const char *after);
 void kl_scan_fail(kl_scan *scan, const char *at, kilter_status status, const char *format, ...)
     KILTER_PRINTF(4, 5);

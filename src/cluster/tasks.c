@@ -15,7 +15,7 @@ static void read_law(kl_scan *s, kl_tasks *tasks) {
     static const struct {
         const char *name;
         kl_law law;
-        double most_cv; /* 0: the law takes no second argument */
+        double most_cv; /* greatest value of the second argument; 0: the law takes none */
     } laws[] = {{"const(", KL_LAW_CONST, 0},
                 {"uniform(", KL_LAW_UNIFORM, 0.577350269}, /* √(1/3): the law goes from 0 to twice the mean */
                 {"normal(", KL_LAW_NORMAL, 1},

@@ -58,7 +58,7 @@ typedef struct kl_attendance {
 /* The caller keeps the transport and closes it. */
 kilter_status kl_worker_new(const kl_worker_options *options, void *driver, kl_transport *transport,
                             kl_worker **worker, kilter_error *error);
-void kl_worker_free(kl_worker *worker); /* calls the stop function */
+void kl_worker_free(kl_worker *worker); /* Free the worker. Calls the stop function. */
 /* Receive messages and do some work; without work wait up to timeout_s (< 0: for ever) for a message.
  * KILTER_ENDED: the master has closed the farm, or the worker has left. KILTER_ERR_PEER: the master is gone,
  * or sent the worker away. KILTER_ERR_TASK: the start or shared function failed, or the wrong shared data

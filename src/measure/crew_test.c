@@ -173,7 +173,7 @@ static double free_s_of(const farm *f, uint32_t worker) {
     return kl_worker_lane(&f->views[worker], kl_crew_mean_rate(f->crew), f->now_s).free_s;
 }
 
-/* Some of the workers count; the choice follows no order. */
+/* Only some of the workers count; no order decides which. */
 static bool counts(const void *self, uint32_t worker) {
     return kl_mix64(worker + *(const uint64_t *)self) % 3 > 0;
 }
@@ -195,7 +195,7 @@ static void the_latest_are_found(farm *f, double beyond_s, uint32_t most) {
     for (uint32_t i = 0; i < f->workers; i++)
         above += f->views[i].present && counts(&seed, i) && free_s_of(f, i) > least_s + off_s;
     assert_true(above <= count); /* no later worker was left out */
-    if (count < most)            /* it returned every worker that is late enough */
+    if (count < most)            /* every worker that is late enough was returned */
         for (uint32_t i = 0; i < f->workers; i++) {
             bool listed = false;
             for (uint32_t k = 0; k < count; k++)

@@ -278,7 +278,7 @@ static void of_many_tasks_the_extremes_are_kept(void **state) {
 static void who_never_reported_is_as_slow_as_it_was_silent(void **state) {
     (void)state;
     kl_worker_view view = {.present = true, .queued_tasks = 1, .queued_units = 1, .queued_at_s = 10};
-    kl_view_abandoned(&view, 1, 0.1, 10.05); /* shorter than a usual task: shows nothing */
+    kl_view_abandoned(&view, 1, 0.1, 10.05); /* an age below that of a usual task shows nothing */
     assert_true(kl_worker_rate(&view) == 0);
     kl_view_abandoned(&view, 1, 0.1, 12);
     assert_true(fabs(kl_worker_rate(&view) - 0.5) < 1e-9);

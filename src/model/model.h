@@ -9,11 +9,12 @@
 typedef struct kl_farm_model {
     kl_linear message; /* start-up per message [m_o, s] and time per byte [λ, s] */
     double work_s;     /* processing time of all tasks on one worker [T_c] */
-    double bytes;      /* bytes both ways, all workers [V] */
+    double bytes;      /* bytes in both directions, of all workers [V] */
     double to_workers; /* part of these bytes that goes to the workers [α], 0 … 1 */
     double master_s;   /* the master's own time per iteration [l_m] */
-    bool synchronous;  /* a send returns only when the message has arrived */
-    bool own_links;    /* each worker has a link of its own: bytes for one do not hold up those for another */
+    bool synchronous;  /* true: a send returns only when the message has arrived */
+    /* true: each worker has a link of its own, so bytes for one do not hold up bytes for another */
+    bool own_links;
 } kl_farm_model;
 
 /* Return the largest number of workers the master can feed, eq. (10) to (12); UINT32_MAX when messages cost
@@ -24,10 +25,11 @@ uint32_t kl_model_capability(const kl_farm_model *m);
  * speed. `speed` > 0 is the sum of their speeds, relative to the worker work_s was measured on, so n for
  * equal workers. In (7) to (9) T_c/speed takes the place of T_c/n. */
 double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers,
-                            double speed); /* time of an iteration [T_t]; n ≥ 1 */
-/* parallel efficiency E = T_c/(speed·T_t) */
+                            double speed); /* Return the seconds of an iteration [T_t]; n ≥ 1. */
+/* Return the parallel efficiency E = T_c/(speed·T_t). */
 double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double speed);
-/* performance index P_i = T_t/E, eq. (13); its minimum is the number of workers that pays best */
+/* Return the performance index P_i = T_t/E, eq. (13). Its minimum is at the number of workers that pays best.
+ */
 double kl_model_index_with(const kl_farm_model *m, uint32_t workers, double speed);
 
 /* Return the sum of speeds of the n fastest workers, relative to the worker work_s was measured on; n ≥ 1. */
@@ -57,10 +59,10 @@ uint32_t kl_model_best_of(const kl_farm_model *m, kl_speeds speeds, uint32_t mos
 typedef struct kl_rounds {
     const double *part; /* part[0 … count−1] of the work and of the bytes, each > 0, sum 1 */
     size_t count;       /* number of rounds, ≥ 1 */
-    double tasks;       /* tasks in all rounds */
-    double task_sd_s;   /* standard deviation of a task's time, where T_c was measured */
-    double answer_s;    /* the master's time for one chunk, if known apart from m_o; 0: use m_o */
-    bool uneven;        /* workers differ by more than their tasks do, so they soon fall out of step */
+    double tasks;       /* number of tasks in all rounds */
+    double task_sd_s;   /* standard deviation of a task's seconds, on the worker that T_c was measured on */
+    double answer_s;    /* seconds of the master for one chunk, if known apart from m_o; 0: use m_o */
+    bool uneven;        /* true: workers differ by more than their tasks do, so they soon do not keep step */
 } kl_rounds;
 
 /* Return T_t(n) for several rounds; for one round of equal tasks it equals kl_model_time_with_s().
@@ -86,15 +88,16 @@ double kl_station_rate(const kl_station *station, double away_s, uint32_t worker
 /* What the tasks of a run demand of each shared resource. */
 typedef struct kl_load {
     kl_use use;
-    double task_s;     /* time of one task if its worker were alone */
-    double beyond;     /* factor by which its tasks took longer than task_s and sharing explain */
+    double task_s;     /* seconds of one task if its worker were alone */
+    double beyond;     /* factor by which the run's tasks took longer than task_s and sharing explain */
     uint32_t workers;  /* number of workers that did the run */
     double chunks;     /* number of chunks of the run */
-    double answer_s;   /* time of the dealing thread for one chunk */
+    double answer_s;   /* seconds of the thread that deals, for one chunk */
     double to_workers; /* part of the bytes that goes to the workers, 0 … 1 */
     double per_byte_s; /* seconds per byte of a message alone on a link to another host */
-    bool own_links;    /* each worker has a link of its own, and the master's has room for all of them */
-    bool apart;        /* the master has cores of its own */
+    /* true: each worker has a link of its own, and the master's link has room for all of them */
+    bool own_links;
+    bool apart; /* true: the master has cores of its own */
 } kl_load;
 
 typedef enum kl_shared {
@@ -102,14 +105,14 @@ typedef enum kl_shared {
     KL_SHARED_CORES,
     KL_SHARED_MESSAGES, /* CPU time of one of the master's threads */
     KL_SHARED_CALLBACKS,
-    KL_SHARED_LINK,  /* that of the master's host */
-    KL_SHARED_LINKS, /* those of the workers, one each */
+    KL_SHARED_LINK,  /* the link of the master's host */
+    KL_SHARED_LINKS, /* the links of the workers' hosts, one for each */
 } kl_shared;
 
 typedef struct kl_limit {
     kl_shared what; /* the resource that slows the workers down most */
     double times;   /* a task takes this multiple of its time alone */
-    double used;    /* part of the resource that is in use; 0 if nothing limits */
+    double used;    /* part of the resource that is in use; 0: nothing limits */
     double sending; /* for cores: part of their use that is sending and receiving */
     bool known;     /* false: nothing is known about shared resources */
 } kl_limit;
@@ -143,9 +146,8 @@ typedef struct kl_doubt {
 } kl_doubt;
 kl_interval kl_model_interval(double time_s, const kl_doubt *doubt, uint32_t workers, const kl_limit *limit);
 
-double
-kl_model_quality(double busy_s, uint32_t workers,
-                 double elapsed_s); /* q = 1 − mean busy time/elapsed; busy_s is the sum over all workers */
+/* Return q = 1 − mean busy time/elapsed; busy_s is the sum over all workers. */
+double kl_model_quality(double busy_s, uint32_t workers, double elapsed_s);
 double kl_model_quality_bound(double task_mean_s, double task_sd_s,
                               uint32_t workers); /* q ≤ 1/(1 + (μ/σ)·sqrt(2/n)) */
 
@@ -156,16 +158,16 @@ double kl_model_min_chunk_s(double send_s, uint32_t workers);
 /* A program that repeats two steps: it works alone, then it forks T tasks and waits for all (Buaklee, Tracy,
  * Vernon, Wright 2002). */
 typedef struct kl_forkjoin {
-    kl_curve master;     /* time alone per iteration, by the number of tasks [t_M(T)] */
-    double round_trip_s; /* round trip of a message */
-    double update_s;     /* the master's time for the results of one worker [t_update] */
-    double task_s;       /* wire time of each task */
+    kl_curve master;     /* seconds alone in an iteration, as a function of the number of tasks [t_M(T)] */
+    double round_trip_s; /* seconds of the round trip of a message */
+    double update_s;     /* seconds of the master for the results of one worker [t_update] */
+    double task_s;       /* seconds of each task on the link */
 } kl_forkjoin;
 
-/* Time from fork to join; workers_s: the longest compute time of a worker [max t_W]. */
+/* Return the seconds from fork to join; workers_s: the longest compute time of a worker [max t_W]. */
 double kl_model_join_s(const kl_forkjoin *m, double tasks, uint32_t workers, double workers_s);
 double kl_model_forkjoin_s(const kl_forkjoin *m, double tasks, uint32_t workers,
-                           double workers_s); /* time of one iteration */
+                           double workers_s); /* Return the seconds of one iteration. */
 /* Time of the whole program: master_s in total [t_M], n iterations and the evaluation of the starting point:
  * t_M + (n + 1)·join. Table 3 of the paper follows from it where the workers were near. */
 double kl_model_forkjoin_total_s(double master_s, double iterations, double join_s);
@@ -192,9 +194,11 @@ double kl_model_end_without_s(const kl_snapshot *snapshot, uint32_t worker);
  * `units` that nobody has. At least one rate must be known. */
 double kl_model_end_shared_s(const kl_snapshot *snapshot, uint32_t worker, double units);
 
-/* Elapsed time of an equal split at the start, at the workers' mean speeds in this run. 0: not known. */
+/* Return the elapsed time of an equal split at the start, at the workers' mean speeds in this run. 0: not
+ * known. */
 double kl_model_equal_split_s(const kl_snapshot *snapshot);
-/* Elapsed time if every worker had computed all the time at its mean speed in this run. 0: not known. */
+/* Return the elapsed time if every worker had computed all the time at its mean speed in this run. 0: not
+ * known. */
 double kl_model_bound_s(const kl_snapshot *snapshot);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Times of a chunk's message: how long it occupies the master, and when it arrives. */
+/* Seconds of a chunk's message: how long it occupies the master, and after how long it arrives. */
 typedef struct message {
     double send_s, arrive_s;
 } message;

@@ -75,7 +75,7 @@ static const double THEIRS = 0.5;
 static kl_station cores_of(const kl_load *l, double chunks) {
     double own_s = l->apart ? 0 : l->use.farm_s + l->use.callbacks_s + more_s(l, chunks);
     double theirs_s = l->use.local_s + THEIRS * more_s(l, chunks) * l->use.local_tasks / l->use.tasks;
-    double threads = 1; /* CPU time of a worker */
+    double threads = 1; /* CPU time of a worker for its side of messages */
     if (l->use.local_tasks > 0)
         threads = fmax(1, l->use.local_s / l->use.local_tasks / l->task_s);
     return (kl_station){(own_s + theirs_s) / l->use.tasks / threads, l->use.cores / threads};

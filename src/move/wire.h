@@ -57,7 +57,7 @@ typedef struct kl_hello {
     uint64_t pid;
     char host[128], binding[32], program[128];
     char program_version[64]; /* version of the program; "": the program does not give one */
-    bool attends;             /* the worker answers messages and sends HEARTBEATs during a task */
+    bool attends;             /* true: the worker answers messages and sends HEARTBEATs during a task */
 } kl_hello;
 
 void kl_wire_put_hello(kl_buffer *out, const kl_hello *hello);

@@ -7,8 +7,8 @@
 typedef struct kl_array {
     uint8_t *base; /* row i is at base + i·bytes */
     size_t bytes;  /* bytes of a row */
-    uint64_t halo; /* rows that may be read on either side of the own rows */
-    uint64_t room; /* rows with memory on either side of the own rows */
+    uint64_t halo; /* number of rows that may be read on either side of the own rows */
+    uint64_t room; /* number of rows with memory on either side of the own rows */
 } kl_array;
 
 typedef struct kl_gone { /* rows that have left this rank */
@@ -65,8 +65,10 @@ static inline kl_span kl_layout_with_room(const kl_layout *layout, kl_span own, 
 }
 /* Return the bytes of rows that the target adds to this rank. */
 uint64_t kl_layout_coming_bytes(const kl_layout *layout);
-uint64_t kl_layout_changing(const kl_layout *layout); /* number of rows that come to this rank or leave it */
-uint64_t kl_layout_moving(const kl_layout *layout);   /* number of rows that change ranks, on all ranks */
+/* Return the number of rows that come to this rank or leave it. */
+uint64_t kl_layout_changing(const kl_layout *layout);
+/* Return the number of rows that change ranks, on all ranks. */
+uint64_t kl_layout_moving(const kl_layout *layout);
 /* Make the target the new bounds. */
 void kl_layout_settle(kl_layout *layout, uint64_t sweep);
 void kl_layout_note_gone(kl_layout *layout, kl_gone gone);

@@ -10,11 +10,12 @@ typedef struct kl_since { /* measurements since the last report */
     double sweeps, busy_s, moving_s;
     double rows;            /* number of rows done; in a pipeline, with parts of rows */
     double foreign;         /* number of these rows that belong to neighbours */
-    double cpu_s, cpu_rows; /* CPU seconds on a shared core; rows for which they were measured */
+    double cpu_s, cpu_rows; /* CPU seconds on a shared core; number of rows for which they were measured */
     uint64_t moved;
     double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];
     double boundary_s,
-        boundaries; /* seconds between two blocks' bodies without waiting; number of these pairs */
+        /* seconds between the bodies of two blocks, without waiting; number of these pairs of blocks */
+        boundaries;
 } kl_since;
 
 typedef struct kl_totals { /* measurements since the loop was opened */
@@ -25,17 +26,17 @@ typedef struct kl_totals { /* measurements since the loop was opened */
 
 typedef struct kl_meter {
     const kl_core_share *core; /* this rank's share of its core; the driver owns it */
-    bool crowded;              /* other ranks share the core, or all cores */
-    bool simulated;            /* there is no scheduler to measure */
+    bool crowded;              /* true: other ranks share the core, or all cores */
+    bool simulated;            /* true: there is no scheduler to measure */
     double opened_s;
-    bool on; /* measurements are needed for decisions */
+    bool on; /* true: measurements are needed for decisions */
     kl_since since;
     kl_totals all;
     double given_s; /* time at which the body got its work */
     bool tells_cpu; /* the driver sets the next two: CPU seconds when the body gets and ends its work */
     double given_cpu_s, cpu_s;
-    bool by_pieces;     /* a sweep is given in pieces, which are timed separately */
-    bool uneven;        /* times of pieces differ, here or on another rank */
+    bool by_pieces;     /* true: a sweep is given in pieces, which are timed separately */
+    bool uneven;        /* true: times of pieces differ, here or on another rank */
     double iteration_s; /* seconds per row of the last piece of work */
     double quantum_s;   /* seconds of the quantum of this rank's scheduler; 0: not measured yet */
 } kl_meter;
@@ -54,7 +55,8 @@ void kl_meter_moving(kl_meter *meter, double spent_s);
 /* Return whether the scheduler's quantum is to be measured now. After this long a run, this costs almost
  * nothing. */
 bool kl_meter_wants_quantum(kl_meter *meter, double now_s);
-void kl_meter_quantum_is(kl_meter *meter, double quantum_s); /* 0: the quantum could not be measured */
+/* Keep the measured quantum; 0: it could not be measured. */
+void kl_meter_quantum_is(kl_meter *meter, double quantum_s);
 /* Return a report on the rows `own`, and start the next report. part: the part of the sweep that is done. */
 kl_rank_report kl_meter_report(kl_meter *meter, kl_span own, double part, double now_s);
 /* Forget the measurements made with the old range of rows. */

@@ -33,14 +33,19 @@ typedef enum kl_loop_call { KL_LOOP_BEGIN, KL_LOOP_NEXT, KL_LOOP_END, KL_LOOP_CA
 
 /* The operations in which kinds of loops differ. Operations marked NULL may be missing. */
 typedef struct kl_kind {
-    bool anywhere;                             /* a rank has several ranges of rows, in any order of ranks */
-    bool buffers;                              /* a rank may be a sweep ahead of the next ranks */
-    const kl_stage *stages[KL_LOOP_CALLS];     /* each list ends with NULL */
-    void (*prepare)(kl_rank *rank);            /* Prepare choices, after messages were measured. NULL */
-    void (*learn)(kl_rank *rank);              /* Learn before a decision is made from rounds.all. NULL */
-    bool (*is_done)(const kl_rank *rank);      /* Return whether this rank is done with the sweep. */
-    double (*sweep_done)(const kl_rank *rank); /* part of the sweep that this rank has done, 0 … 1 */
-    double (*pass_done)(const kl_rank *rank);  /* part of the pass that this rank has done, 0 … 1 */
+    /* true: a rank has several ranges of rows, in any order of ranks */
+    bool anywhere;
+    bool buffers;                          /* true: a rank may be a sweep ahead of the next ranks */
+    const kl_stage *stages[KL_LOOP_CALLS]; /* each list ends with NULL */
+    /* Prepare choices, after messages were measured. May be missing. */
+    void (*prepare)(kl_rank *rank);
+    /* Learn from rounds.all before a decision is made from it. May be missing. */
+    void (*learn)(kl_rank *rank);
+    bool (*is_done)(const kl_rank *rank); /* Return whether this rank is done with the sweep. */
+    /* Return the part of the sweep that this rank has done, 0 … 1. */
+    double (*sweep_done)(const kl_rank *rank);
+    /* Return the part of the pass that this rank has done, 0 … 1. */
+    double (*pass_done)(const kl_rank *rank);
 } kl_kind;
 
 extern const kl_kind kl_ranged, kl_pipelined, kl_scattered;
@@ -64,7 +69,7 @@ typedef struct kl_flow {  /* work of a pipeline */
     uint32_t sizes_tried;     /* number of block sizes tried in the first sweep */
     double try_s;             /* seconds of the current try */
     double tried_s[KL_SIZES]; /* tried_s[k]: this rank's least seconds per element of a row */
-    bool compares;            /* the ranks are comparing their tries */
+    bool compares;            /* true: the ranks are comparing their tries */
     kl_set coming, going;     /* boundaries of blocks */
     kl_mail *sent, *wanted;   /* [array_count]: boundaries of a block */
 } kl_flow;
@@ -73,7 +78,7 @@ typedef struct kl_rank_options {
     uint64_t iterations;
     uint32_t rank, ranks;
     uint64_t inner, block; /* in a pipeline: elements of a row, and of a block; block 0: Kilter chooses */
-    bool fixed;            /* no rows move */
+    bool fixed;            /* true: no rows move */
 } kl_rank_options;
 
 enum { KL_CALLS_DEEP = 4 }; /* greatest depth of nested lists of stages */
@@ -128,7 +133,7 @@ static inline kl_act kl_look(kl_rank *rank, kl_set *set) {
 /* Do these stages first; then continue with the next stage, or repeat the present one. */
 kl_act kl_rank_do(kl_rank *rank, const kl_stage *stages);
 kl_act kl_rank_do_and_repeat(kl_rank *rank, const kl_stage *stages);
-kl_act kl_ranged_settle(kl_rank *rank); /* tell the steer if the last exchange could not move rows */
+kl_act kl_ranged_settle(kl_rank *rank); /* Tell the steer if the last exchange could not move rows. */
 /* scatter.c */
 bool kl_scatter_init(kl_rank *rank); /* false: memory ran out */
 void kl_scatter_free(struct kl_scatter *scatter);

@@ -50,7 +50,7 @@ typedef struct mailbox {
 
 struct kl_requests { /* a set of messages, as this driver knows it */
     double arrives_s;
-    size_t open; /* messages that have not arrived */
+    size_t open; /* number of messages that have not arrived */
 };
 
 typedef struct meeting { /* a collective operation; the last two are kept, because some ranks may not have

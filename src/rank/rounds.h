@@ -9,27 +9,28 @@
 #include "steer/steer.h"
 
 typedef struct kl_loop_rounds {
-    kl_steer *steer; /* NULL: there is nothing to decide */
-    uint64_t passed; /* passes so far; a pass is a sweep or a part of a sweep; rows may move in between */
+    kl_steer *steer; /* the steer; NULL: there is nothing to decide */
+    /* number of passes so far. A pass is a sweep or a part of one; rows may move between two passes. */
+    uint64_t passed;
     uint64_t passes; /* number of passes in a sweep */
     uint64_t at;     /* number of the pass in which the next report is made */
     uint64_t due;    /* number of the pass before which the answer to this report is awaited */
-    bool reported;   /* a report was made, and the answer was not read yet */
-    bool whole;      /* reports include segments, because iterations differed in the last reports */
-    bool adds_up;    /* the next report probably comes before a decision is due */
+    bool reported;   /* true: a report was made, and its answer was not read yet */
+    bool whole;      /* true: reports include segments, because iterations differed in the last reports */
+    bool adds_up;    /* true: the next report probably comes before a decision is due */
     kl_set set;      /* messages of the reports */
-    bool awaited;    /* the rank has been waiting for the answer since awaited_s */
+    bool awaited;    /* true: the rank has been waiting for the answer since awaited_s */
     double awaited_s;
     kl_rank_report mine, *heard,
         *all;                /* heard: reports of this round; all: sums of reports since the last decision */
-    bool decided;            /* a decision was made from `all`, whose sums must be cleared */
+    bool decided;            /* true: a decision was made from `all`, whose sums must be cleared */
     kl_steer_plan plan;      /* the last plan */
     double heard_s, asked_s; /* times of the last report and of the last decision, by kl_steer_clock() */
     kl_linear link;          /* cost of a message between neighbours, by bytes */
     double interact_s, period_s;
     double sweep_s;    /* mean seconds of the last sweeps, by kl_steer_clock(); 0: not known */
     double forecast_s; /* forecast seconds of the body in a sweep; 0: no new forecast */
-    bool forced;       /* for tests: rows move at every opportunity, to places chosen by `seed` */
+    bool forced;       /* for tests: true: rows move at every opportunity, to places chosen by `seed` */
     uint64_t seed;
     uint64_t refused; /* number of moves refused because a rank had no memory */
     char decision[2 * KL_REASON_BYTES];
@@ -43,7 +44,8 @@ typedef struct kl_messages {
 } kl_messages;
 
 void kl_rounds_free(kl_loop_rounds *rounds);
-bool kl_rounds_wanted(const kl_rank *rank);                     /* is there anything to decide? */
+/* Return whether there is anything to decide. */
+bool kl_rounds_wanted(const kl_rank *rank);
 bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* false: memory ran out */
 /* Prepare rounds before the first sweep. false: memory ran out */
 bool kl_rounds_open(kl_rank *rank, const kl_messages *messages);
@@ -63,7 +65,7 @@ void kl_rounds_spread(void *all, size_t bytes, size_t apart, uint32_t ranks);
 void kl_rounds_add(kl_loop_rounds *rounds, const kl_rank_report *first, size_t apart, uint32_t ranks);
 /* Let the steer make rounds->plan from rounds->all. false: memory ran out */
 bool kl_rounds_decide(kl_rank *rank);
-void kl_rounds_note(kl_loop_rounds *rounds); /* note that the plan is in force */
+void kl_rounds_note(kl_loop_rounds *rounds); /* Note that the ranks follow the plan from now on. */
 /* Note that a move was refused because a rank had no memory. */
 kl_act kl_rounds_refused(kl_rank *rank, const char *reason);
 

@@ -59,7 +59,7 @@ static void line_free(line *l) {
 typedef enum doing {
     ENDS_TASK,
     ATTENDS,  /* look at messages during a task */
-    TAKES_IN, /* take in what has arrived, when its host runs again */
+    TAKES_IN, /* take in messages that have arrived, now that the host runs again */
 } doing;
 
 /* --- the farm --- */

@@ -10,7 +10,8 @@ typedef struct kl_proof { /* zeroed: nothing is proved yet */
     bool equal;           /* shares were equal in the last round */
     uint32_t rounds;      /* whole rounds since equal shares began or ended */
     double executions,
-        elapsed_s;        /* sweeps and seconds since equal shares began or ended; old rounds count less */
+        /* sweeps since equal shares began or ended, and their seconds; older rounds count less */
+        elapsed_s;
     double here_s;        /* seconds of a sweep before equal shares were tried */
     double equal_s;       /* seconds of a sweep in the last try; 0: not known */
     double since_s;       /* time at which the last try, or the rest after it, ended */

@@ -227,7 +227,7 @@ enum { KL_ACCOUNT_MOVES = 2, KL_ACCOUNT_MEMORY = 32, KL_REST_MOVES = 10, KL_REST
 
 void kl_account_move(kl_account *account, double forecast_s);
 typedef struct kl_account_step { /* seconds since the last step; below 0: seconds lost */
-    double came_s;               /* seconds saved, against equal shares for the whole run */
+    double came_s;               /* seconds saved, compared with equal shares for the whole run */
     double lately_s;             /* seconds saved, against the shares when the balance last reached a limit */
     double cost_s;               /* seconds spent on moving */
 } kl_account_step;

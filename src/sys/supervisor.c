@@ -36,7 +36,8 @@ struct kl_supervisor {
     int fd;
     bool gone;
     uint32_t under_way; /* workers that run or are being started */
-    note *heard;        /* news that arrived during a request; those from `told` on are not delivered yet */
+    /* news that arrived during a request; those from `told` on have not been delivered to the farm yet */
+    note *heard;
     uint64_t heard_count, heard_capacity, told;
 };
 

@@ -52,7 +52,7 @@ struct kl_trace {
     kl_trace_stored_fn stored; /* NULL: the record holds no results */
     void *stored_context;
     uint64_t results;            /* number of results in head … tail */
-    struct timespec results_due; /* when the waiting results are to be written */
+    struct timespec results_due; /* time at which the waiting results are to be written */
     bool hurry, told;            /* told: the failure was reported */
     kilter_error first;          /* the failure that ended the recording */
     double ended_s;

@@ -52,7 +52,7 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s);
 /* Requests to look at, and the answer of MPI_Testsome. */
 typedef struct kl_mpi_sight {
     MPI_Request *requests; /* [receives + sends], and room for one request of kl_mpi_look() */
-    int receives, sends;   /* the sends follow the receives */
+    int receives, sends;   /* numbers of requests: the receives come first, then the sends */
     int done;              /* complete requests, replaced by MPI_REQUEST_NULL */
     int *which;            /* [done] indices of the complete requests */
     MPI_Status *statuses;  /* [done] */
