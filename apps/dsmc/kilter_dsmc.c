@@ -10,7 +10,7 @@
 #include "box.h"
 
 enum { MOST_SAMPLES = 10000 };
-static const double MOST_COLLISIONS = 10; /* of a molecule in a step */
+static const double MOST_COLLISIONS = 10; /* greatest number of collisions of a molecule in a step */
 
 /* The description of a realisation: the shared data of the run. */
 typedef struct setup {

@@ -248,8 +248,8 @@ uint64_t kl_mix64(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-/* One word into one lane. For a given word every lane gives another result, and for a given lane every word:
- * nothing that differs is lost on the way. */
+/* Mix one word into one lane. With the same word, different lanes give different results; so do different
+ * words with the same lane. So no difference in the data is lost on the way. */
 static uint64_t stir(uint64_t lane, uint64_t word) {
     lane = (lane ^ word) * 0x9e3779b97f4a7c15u; /* an odd multiplier keeps the map a bijection */
     return lane ^ (lane >> 29);

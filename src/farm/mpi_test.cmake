@@ -1,4 +1,4 @@
-# The farm over ranks; included where BUILD_TESTING holds, for each MPI.
+# Tests of farms over MPI ranks; included for each MPI if BUILD_TESTING is on.
 kilter_mpi_test_program(farm_mpi_test ${CMAKE_CURRENT_LIST_DIR}/farm_mpi_test.c)
 foreach(ranks 2 4)
     kilter_mpi_test(farm/mpi_${ranks} ${ranks} farm_mpi_test)
