@@ -42,7 +42,7 @@ static kilter_status cannot_attach(const kl_tuner *t, int code, kilter_error *er
         return no_answer(t, error);
     case EACCES:
     case EPERM:
-        return kl_fail(error, KILTER_ERR_USAGE, "the farm is another user's, and only its owner may attach");
+        return kl_talk_fail_not_owner(error);
     default:
         return kl_fail(error, KILTER_ERR_SYSTEM, "attaching to it: %s", strerror(code));
     }

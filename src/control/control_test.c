@@ -182,7 +182,7 @@ static void another_user_is_sent_away(void **state) {
     int how;
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_true(WIFEXITED(how));
-    assert_int_equal(WEXITSTATUS(how), KILTER_ERR_PEER);
+    assert_int_equal(WEXITSTATUS(how), KILTER_ERR_USAGE);
     assert_int_equal(f->looks, 0);
     check_alive(f);
 }

@@ -16,13 +16,12 @@
 #include "sys/sys.h"
 
 enum {
-    /* number of clients; a further client replaces the client that has been silent for longest */
-    /* number of new cl are replaced */
     CLIENTS_MOST = 16, /* a further client replaces the one that has been silent for longest */
+    /* greatest number of clients accepted in a round, so that present clients can send a request first */
     JOINING_MOST = 8,
     WAITING_MOST = 64, /* number of connections that wait to be accepted */
-    PAUSE_MS = 5,      /* seconds between two rounds of answers */
-    WAKE = 0,          /* number of places in `polled` */
+    PAUSE_MS = 5,      /* milliseconds between two rounds of answers */
+    WAKE = 0,          /* places in `polled` */
     LISTENER = 1,
     CLIENTS = 2,
 };
@@ -46,6 +45,17 @@ static bool is_owner(int fd) {
     socklen_t size = sizeof peer;
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
            (peer.uid == geteuid() || peer.uid == 0);
+}
+
+/* Tell a client that it is refused, and close the connection. */
+static void turn_away(kl_control *c, int fd) {
+    kilter_error error;
+    kl_talk_fail_not_owner(&error);
+    kl_buffer_clear(&c->reply);
+    kl_talk_put_refused(&c->reply, &error);
+    if (!c->reply.failed)
+        (void)!send(fd, c->reply.data, c->reply.size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    close(fd);
 }
 
 static int place_for_client(const kl_control *c) {
@@ -72,7 +82,7 @@ static bool take_in(kl_control *c) {
     if (fd < 0)
         return false;
     if (!is_owner(fd)) {
-        close(fd);
+        turn_away(c, fd);
         return true;
     }
     int client = place_for_client(c);

@@ -10,6 +10,10 @@ static void put_head(kl_buffer *out, kl_talk kind) {
     kl_put_u8(out, (uint8_t)kind);
 }
 
+kilter_status kl_talk_fail_not_owner(kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_USAGE, "the farm is another user's, and only its owner may attach");
+}
+
 kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version) {
     kl_reader r = kl_reader_of(data, size);
     bool ours = kl_get_u32(&r) == MAGIC;

@@ -27,6 +27,9 @@ typedef enum kl_talk {
  * with its process. Return false if the text is not such a name. */
 bool kl_control_address(const char *name, struct sockaddr_un *address, socklen_t *size);
 
+/* Fill in the error of a client that is neither the farm's owner nor root. */
+kilter_status kl_talk_fail_not_owner(kilter_error *error);
+
 /* Return the message's kind, if this version knows it. `version`: the message's; 0: not Kilter's. */
 kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version);
 
