@@ -129,14 +129,15 @@ kilter_status kl_struct_in(kl_struct own, const void *theirs, size_t bytes, kilt
 void kl_struct_out(void *theirs, size_t bytes, kl_struct own);
 
 /* A public struct that the library hands to a function of the program, with zeros behind it: a program that
- * was compiled for a newer Kilter reads members that this library does not have as zero. */
+ * was compiled for a newer Kilter reads members that this library does not have as zero. KL_ROOMY is the type
+ * of such a struct that is handed over often: its owner zeroes it once. */
 enum { KL_LATER_BYTES = 64 };
-#define KL_HAND(type, value)                                                                                 \
-    (&((struct {                                                                                             \
-          type it;                                                                                           \
-          unsigned char later[KL_LATER_BYTES];                                                               \
-      }){.it = (value)})                                                                                     \
-          .it)
+#define KL_ROOMY(type)                                                                                       \
+    struct {                                                                                                 \
+        type it;                                                                                             \
+        unsigned char later[KL_LATER_BYTES];                                                                 \
+    }
+#define KL_HAND(type, value) (&((KL_ROOMY(type)){.it = (value)}).it)
 
 typedef struct kl_span { /* indices [lo, hi) */
     uint64_t lo, hi;

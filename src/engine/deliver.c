@@ -33,6 +33,8 @@ struct kl_deliverer {
     bool out_of_memory;
     uint64_t given, failed;
     char first_error[256];
+    KL_ROOMY(kilter_outcome) outcome;  /* the outcome, as the user's callback gets it */
+    char why[KILTER_ERROR_TEXT_BYTES]; /* text of a failed task's outcome */
 };
 
 kilter_status kl_deliverer_new(const kilter_run *run, kl_deliverer **deliverer, kilter_error *error) {
@@ -63,32 +65,38 @@ uint64_t kl_deliverer_failed(const kl_deliverer *d, char *first, size_t size) {
     return d->failed;
 }
 
+/* Return why the task failed. failed: its worker says so, in `bytes`. */
+static const char *explain(kl_deliverer *d, uint64_t index, bool failed, kilter_bytes bytes) {
+    char *why = d->why;
+    size_t room = sizeof d->why;
+    if (failed)
+        snprintf(why, room, "%.*s", (int)(bytes.size < room ? bytes.size : room - 1),
+                 bytes.size > 0 ? (const char *)bytes.data : "");
+    else
+        snprintf(why, room, "its result has %zu bytes, those of this run have %zu", bytes.size,
+                 d->run.result_bytes);
+    if (d->failed++ == 0)
+        snprintf(d->first_error, sizeof d->first_error, "task %llu: %.200s", (unsigned long long)index, why);
+    return why;
+}
+
 static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, kilter_bytes bytes) {
-    char why[KILTER_ERROR_TEXT_BYTES];
-    kilter_outcome outcome = {.index = index, .worker = worker, .result = bytes};
+    kilter_outcome *outcome = &d->outcome.it;
+    *outcome = (kilter_outcome){.index = index, .worker = worker, .result = bytes};
     /* A worker or a record may hold results of another size than the run's results. */
     if (failed || (d->run.results && bytes.size != d->run.result_bytes)) {
-        if (failed)
-            snprintf(why, sizeof why, "%.*s", (int)(bytes.size < sizeof why ? bytes.size : sizeof why - 1),
-                     bytes.size > 0 ? (const char *)bytes.data : "");
-        else
-            snprintf(why, sizeof why, "its result has %zu bytes, those of this run have %zu", bytes.size,
-                     d->run.result_bytes);
-        if (d->failed++ == 0)
-            snprintf(d->first_error, sizeof d->first_error, "task %llu: %.200s", (unsigned long long)index,
-                     why);
-        outcome.status = KILTER_ERR_TASK;
-        outcome.result = (kilter_bytes){0};
-        outcome.error = why;
+        outcome->status = KILTER_ERR_TASK;
+        outcome->result = (kilter_bytes){0};
+        outcome->error = explain(d, index, failed, bytes);
     } else if (bytes.size > 0) {
         if (d->run.results)
             memcpy((uint8_t *)d->run.results + index * bytes.size, bytes.data, bytes.size);
         if (d->run.done)
-            outcome.result.data = kl_aligned(&d->scratch, bytes.data, bytes.size);
-        d->out_of_memory |= !outcome.result.data;
+            outcome->result.data = kl_aligned(&d->scratch, bytes.data, bytes.size);
+        d->out_of_memory |= !outcome->result.data;
     }
     if (d->run.done && !d->out_of_memory)
-        d->run.done(KL_HAND(kilter_outcome, outcome), d->run.user);
+        d->run.done(outcome, d->run.user);
 }
 
 static void give_all(kl_deliverer *d, kl_delivery *delivery) {

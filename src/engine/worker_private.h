@@ -143,7 +143,7 @@ typedef struct hand {
     bool at_work;   /* true: the first chunk's next task is at hand */
     bool alone;     /* true: the result becomes the message; false: it is appended to the ready results */
     double began_s; /* time at which the task at hand began */
-    kilter_task task;
+    KL_ROOMY(kilter_task) handed; /* the task, as the user's function gets it */
     double weight;
     kilter_result result;
     kl_buffer making; /* the result that is being made; no other thread touches it */

@@ -124,13 +124,14 @@ static void swap_buffers(kl_buffer *a, kl_buffer *b) {
 
 /* Make the first chunk's next task the task at hand. */
 static void take_task(hand *h, queued *chunk, const shared_data *shared) {
-    h->task = (kilter_task){.index = chunk->head.lo + chunk->at, .run = chunk->head.run};
+    kilter_task *task = &h->handed.it;
+    *task = (kilter_task){.index = chunk->head.lo + chunk->at, .run = chunk->head.run};
     if (shared)
-        h->task.shared = shared->bytes;
+        task->shared = shared->bytes;
     if (chunk->head.inputs)
-        h->task.input.data = kl_get_span(&chunk->inputs, &h->task.input.size);
-    if (h->task.input.size > 0)
-        h->task.input.data = kl_aligned(&h->input, h->task.input.data, h->task.input.size);
+        task->input.data = kl_get_span(&chunk->inputs, &task->input.size);
+    if (task->input.size > 0)
+        task->input.data = kl_aligned(&h->input, task->input.data, task->input.size);
     h->weight = chunk->head.weighted ? kl_get_f64(&chunk->weights) : 1;
 }
 
@@ -155,15 +156,15 @@ static void begin_task(kl_worker *w) {
 }
 
 const kilter_task *kl_worker_at_hand(const kl_worker *w) {
-    return w->hand.at_work ? &w->hand.task : NULL;
+    return w->hand.at_work ? &w->hand.handed.it : NULL;
 }
 
 int kl_worker_call(kl_worker *w) {
-    const kilter_task *task = &w->hand.task;
+    const kilter_task *task = &w->hand.handed.it;
     if (task->input.size > 0 && !task->input.data)
         return kilter_result_fail(&w->hand.result, "taking its input of %zu bytes: memory ran out",
                                   task->input.size);
-    return w->options->work(KL_HAND(kilter_task, *task), &w->hand.result, w->state);
+    return w->options->work(task, &w->hand.result, w->state);
 }
 
 /* Run the user's function while a second thread may attend. */
