@@ -29,8 +29,8 @@ void kl_node_free(kl_node *n) {
     if (!n)
         return;
     kl_ranges_free(&n->work.own);
-    kl_ranges_free(&n->work.done);
-    kl_ranges_free(&n->work.sent);
+    kl_haul_free(&n->work.done);
+    kl_haul_free(&n->work.sent);
     kl_give_free(&n->giving);
     kl_round_free(&n->round);
     kl_save_free(&n->saves);
@@ -73,18 +73,21 @@ static void begin_next(kl_node *n) {
         begin_task(n, kl_work_next(&n->work), KL_NOBODY);
 }
 
-static void count(kl_node *n, uint64_t task) {
-    kl_peer_check(n, kl_work_count(&n->work, task));
+static void count(kl_node *n, uint64_t task, kilter_bytes result) {
+    kl_span span = {task, task + 1};
+    n->work.done_tasks++;
+    kl_haul_add(n, &n->work.done, &(kl_ranges){.at = &span, .count = 1}, result);
 }
 
-static void end_task(kl_node *n) {
+static void end_task(kl_node *n, kilter_bytes result) {
     kl_running hand = n->work.hand;
     n->work.hand.on = false;
     kl_tempo_add(&n->work.tempo, n->now_s - hand.began_s);
+    kl_note copied = {.kind = KL_NOTE_COPIED, .number = hand.task, .value = result};
     if (hand.owner != KL_NOBODY)
-        kl_post_plain(n, hand.owner, KL_NOTE_COPIED, hand.task);
+        kl_post(n, hand.owner, &copied, 0);
     else if (!hand.settled)
-        count(n, hand.task);
+        count(n, hand.task, result);
 }
 
 /* --- messages --- */
@@ -120,7 +123,7 @@ static void copied(kl_node *n, uint32_t from, const kl_note *note) {
     if (!kl_work_owns_hand(&n->work) || n->work.hand.task != note->number)
         return;
     n->work.hand.settled = true;
-    count(n, note->number);
+    count(n, note->number, note->value);
 }
 
 static void hurry(kl_node *n, uint32_t from, const kl_note *note) {
@@ -243,7 +246,7 @@ void kl_node_step(kl_node *n, const kl_node_event *e, double now_s, kl_node_acti
     } else if (e->kind == KL_NODE_LOSES) {
         lose(n, e->peer);
     } else if (e->kind == KL_NODE_ENDED) {
-        end_task(n);
+        end_task(n, (kilter_bytes){e->data, e->size});
     }
     if (n->later && n->round.census > 0)
         hear_kept(n);

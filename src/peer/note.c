@@ -62,6 +62,8 @@ void kl_note_put(kl_buffer *out, const kl_note *m) {
     kl_put_u32(out, (uint32_t)m->gone.count);
     for (size_t i = 0; i < m->gone.count; i++)
         kl_put_u32(out, m->gone.at[i]);
+    kl_put_span(out, m->value.data, m->value.size);
+    kl_put_span(out, m->held_value.data, m->held_value.size);
 }
 
 static bool get_gone(kl_reader *r, kl_numbers *list) {
@@ -74,6 +76,12 @@ static bool get_gone(kl_reader *r, kl_numbers *list) {
     return !r->bad;
 }
 
+static kilter_bytes get_value(kl_reader *r) {
+    kilter_bytes value = {0};
+    value.data = kl_get_span(r, &value.size);
+    return value;
+}
+
 bool kl_note_get(const void *data, size_t size, uint64_t tasks, kl_note *m) {
     kl_reader reader = kl_reader_of(data, size), *r = &reader;
     uint8_t kind = kl_get_u8(r);
@@ -81,9 +89,12 @@ bool kl_note_get(const void *data, size_t size, uint64_t tasks, kl_note *m) {
         return false;
     m->kind = (kl_note_kind)kind;
     NOTE(KL_GET_MEMBER)
-    return m->peers <= KL_PEERS_MOST && m->peer < KL_PEERS_MOST && get_ranges(r, tasks, &m->spans) &&
-           get_ranges(r, tasks, &m->held) && get_standings(r, tasks, &m->standings) &&
-           get_orders(r, tasks, &m->orders) && get_gone(r, &m->gone) && kl_reader_done(r);
+    bool ok = m->peers <= KL_PEERS_MOST && m->peer < KL_PEERS_MOST && get_ranges(r, tasks, &m->spans) &&
+              get_ranges(r, tasks, &m->held) && get_standings(r, tasks, &m->standings) &&
+              get_orders(r, tasks, &m->orders) && get_gone(r, &m->gone);
+    m->value = get_value(r);
+    m->held_value = get_value(r);
+    return ok && kl_reader_done(r);
 }
 
 void kl_note_free(kl_note *note) {

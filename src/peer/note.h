@@ -14,7 +14,7 @@ typedef enum kl_note_kind {
     KL_NOTE_GOT,     /* gift `number` has arrived */
     KL_NOTE_SIGN_UP, /* the sender, of this rate, waits for tasks: give it some when there are more */
     KL_NOTE_COPY,    /* a request: do a copy of task `number` */
-    KL_NOTE_COPIED,  /* the copy of task `number` is done */
+    KL_NOTE_COPIED,  /* the copy of task `number` is done, with result `value` */
     KL_NOTE_POST,    /* number = 1: the sender is late; 0: it is late no longer */
     KL_NOTE_QUERY,   /* a question to the root: which peer is late? */
     KL_NOTE_VICTIM,  /* the answer: `peer` is late */
@@ -72,6 +72,8 @@ typedef struct kl_note {
     kl_standings standings;
     kl_orders orders;
     kl_numbers gone;
+    /* values: the result of a copied task, or the results of `spans` and of `held` combined */
+    kilter_bytes value, held_value;
 } kl_note;
 
 bool kl_standings_add(kl_standings *list, kl_standing one);
@@ -80,7 +82,7 @@ bool kl_numbers_add(kl_numbers *list, uint32_t one);
 
 void kl_note_put(kl_buffer *out, const kl_note *note);
 /* Read a message from untrusted bytes into a note, whose lists are used again. false: it is malformed, or
- * memory ran out. Spans are not empty and end at `tasks` or before. */
+ * memory ran out. Spans are not empty and end at `tasks` or before. Values stay in `data`. */
 bool kl_note_get(const void *data, size_t size, uint64_t tasks, kl_note *note);
 void kl_note_free(kl_note *note);
 

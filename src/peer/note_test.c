@@ -18,7 +18,9 @@ static kl_buffer a_report(void) {
                     .peers = 5,
                     .number = 6,
                     .rate = 7.5,
-                    .closing = true};
+                    .closing = true,
+                    .value = {"results", 7},
+                    .held_value = {"reported", 8}};
     kl_buffer out = {0};
     assert_true(kl_ranges_add(&note.spans, (kl_span){0, 10}));
     assert_true(kl_ranges_add(&note.held, (kl_span){20, TASKS}));
@@ -41,6 +43,9 @@ static void what_is_put_is_read(void **state) {
     assert_true(note.closing && !note.over);
     assert_int_equal(note.held.at[0].hi, TASKS);
     assert_int_equal(note.orders.at[0].from, KL_NOBODY);
+    assert_int_equal(note.value.size, 7);
+    assert_memory_equal(note.value.data, "results", 7);
+    assert_memory_equal(note.held_value.data, "reported", note.held_value.size);
     kl_note_put(&again, &note);
     assert_int_equal(again.size, out.size);
     assert_memory_equal(again.data, out.data, out.size);

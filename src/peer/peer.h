@@ -5,6 +5,7 @@
 #define KL_PEER_H
 
 #include "base/base.h"
+#include "kilter/run.h"
 
 /* Number of peers that may ever take part in a run. A message that names more is malformed. */
 enum { KL_PEERS_MOST = 1 << 20 };
@@ -29,6 +30,15 @@ const kl_help *kl_help_find(const char *name); /* NULL: no policy has this name 
 
 typedef struct kl_node kl_node; /* the state of one peer */
 
+/* How the results of several tasks become one value. A task's result is a value, too. Zeroed: values are
+ * appended to each other. */
+typedef struct kl_combine {
+    /* Combine the value in `into`, which is empty at first, with another one. The order in which values come
+     * differs from run to run. false: memory ran out, or the bytes are not a value */
+    bool (*add)(void *self, kl_buffer *into, const void *value, size_t size);
+    void *self;
+} kl_combine;
+
 typedef struct kl_node_options {
     uint32_t number; /* this peer's number. Peer 0 is the root, which commits the results of all */
     uint32_t peers;  /* number of peers at the start. The next one that joins gets number `peers` */
@@ -36,6 +46,7 @@ typedef struct kl_node_options {
     uint64_t tasks;  /* number of tasks of the run */
     kl_span share;   /* the tasks that the peer begins with */
     const kl_help *help;
+    kl_combine combine;
     bool attends; /* the peer gets messages while a task runs */
     uint64_t seed;
 } kl_node_options;
@@ -44,7 +55,7 @@ typedef enum kl_node_event_kind {
     KL_NODE_STARTS,
     KL_NODE_HEARS, /* a message from `peer`; messages of one peer come in the order in which they were sent */
     KL_NODE_LOSES, /* `peer` is gone: messages to it may be lost, and no more messages come from it */
-    KL_NODE_ENDED, /* the running task has ended */
+    KL_NODE_ENDED, /* the running task has ended; `data` is its result */
     KL_NODE_REACHED, /* the time wake_s of the last step has been reached */
 } kl_node_event_kind;
 
@@ -56,10 +67,12 @@ typedef struct kl_node_event {
 } kl_node_event;
 
 typedef enum kl_node_action_kind {
-    KL_NODE_SEND,  /* send `size` bytes from offset `at` of actions.bytes to `peer`, which may be the sender
-                      itself */
-    KL_NODE_BEGIN, /* begin `task` */
-    KL_NODE_OVER,  /* every task of the run is counted */
+    KL_NODE_SEND,   /* send `size` bytes from offset `at` of actions.bytes to `peer`, which may be the sender
+                       itself */
+    KL_NODE_BEGIN,  /* begin `task` */
+    KL_NODE_COUNTS, /* root: `size` bytes from offset `at` are the value of tasks that are counted from now
+                       on, each once */
+    KL_NODE_OVER,   /* every task of the run is counted */
 } kl_node_action_kind;
 
 typedef struct kl_node_action {

@@ -1,6 +1,7 @@
 /* A peer is made of parts, each with its own file, in the order in which they may use each other:
  *
  *     note       messages                       tree    who is above and below whom
+ *     haul       tasks done, and their value
  *     share      algorithm 1: orders            tempo   the measured rate
  *     work       tasks owned, running, done     post    actions, messages
  *     give       gifts, and those who wait      ask     the search for work
@@ -65,6 +66,20 @@ void kl_tempo_add(kl_tempo *tempo, double task_s);
 /* Return tasks per second; 0: not known. hand_s: seconds for which the present task has run, 0: none runs. */
 double kl_tempo_rate(const kl_tempo *tempo, double hand_s);
 
+/* --- haul.c --- */
+
+typedef struct kl_haul {
+    kl_ranges tasks; /* tasks that were done */
+    kl_buffer value; /* their results, combined */
+} kl_haul;
+
+void kl_haul_add(kl_node *node, kl_haul *haul, const kl_ranges *tasks, kilter_bytes value);
+void kl_haul_join(kl_node *node, kl_haul *haul, const kl_haul *more);
+void kl_haul_move(kl_node *node, kl_haul *haul, kl_haul *from); /* `from` is empty afterwards */
+kilter_bytes kl_haul_value(const kl_haul *haul);
+void kl_haul_clear(kl_haul *haul);
+void kl_haul_free(kl_haul *haul);
+
 /* --- work.c --- */
 
 typedef struct kl_running { /* the task that runs */
@@ -81,8 +96,8 @@ typedef struct kl_work {
     kl_ranges own; /* tasks not begun: they are done from the front, and given away from the back */
     uint64_t left; /* number of tasks in `own` */
     kl_running hand;
-    kl_ranges done; /* tasks done since the last report */
-    kl_ranges sent; /* tasks that were reported, and whose round is not known to be committed */
+    kl_haul done; /* tasks done since the last report */
+    kl_haul sent; /* tasks that were reported, and whose round is not known to be committed */
     uint64_t done_tasks;
     kl_tempo tempo;
 } kl_work;
@@ -90,7 +105,6 @@ typedef struct kl_work {
 bool kl_work_add(kl_work *work, kl_span span);
 uint64_t kl_work_next(kl_work *work);                            /* take the first task; left > 0 */
 bool kl_work_cut(kl_work *work, uint64_t count, kl_ranges *out); /* move the last `count` tasks to `out` */
-bool kl_work_count(kl_work *work, uint64_t task);                /* count the task as done */
 bool kl_work_owns_hand(const kl_work *work); /* Does a task of its own run, whose result is needed? */
 double kl_work_rate(const kl_work *work, double now_s);
 /* Return the number of tasks not done: those not begun, and the running one. */
@@ -139,7 +153,7 @@ typedef struct kl_asking {
 
 typedef struct kl_save {
     uint32_t peer, round;
-    kl_ranges done, sent; /* tasks of the peer: done after its report in `round`; done by that report */
+    kl_haul done, sent; /* tasks of the peer: done after its report in `round`; done by that report */
 } kl_save;
 
 typedef struct kl_saves {
@@ -166,16 +180,17 @@ typedef struct kl_round {
     bool closing;    /* the report is due when the peer has nothing left to do */
     bool joined_in;  /* `collected` has this peer's own part */
     bool reported;
-    bool hurried;   /* this peer has asked for a round */
-    kl_ranges late; /* tasks that this peer and peers below it did after their reports of a closing round */
-    kl_ranges told; /* the part of `late` that this peer did itself and has sent up */
+    bool hurried; /* this peer has asked for a round */
+    kl_haul late; /* tasks that this peer and peers below it did after their reports of a closing round */
+    kl_haul told; /* tasks that this peer did itself after its report, and has added to `late` */
     double pause_s, told_s, tell_s; /* messages with late tasks: seconds between two, time of the last one,
                                        time of the next one */
     uint8_t *heard;                 /* heard[i]: child tree.below.at[i] has reported */
     uint64_t heard_room;
     size_t heard_count;
     uint32_t sent_round;   /* number of the round in which work.sent was reported */
-    kl_note collected;     /* the report of this peer and of the children heard so far */
+    kl_note collected;     /* the report of this peer and of the children heard so far, without `reports` */
+    kl_haul reports;       /* tasks of these reports */
     double period_s;       /* seconds from the last plan to the next report; 0: there was no plan */
     double mean_rate;      /* tasks per second of a mean peer, by the last plan; 0: not known */
     double began_s, end_s; /* times when the peer began, and when all should be done by the last plan */
@@ -232,7 +247,8 @@ struct kl_node {
 void kl_post(kl_node *node, uint32_t to, kl_note *note, uint64_t tasks);
 void kl_post_plain(kl_node *node, uint32_t to, kl_note_kind kind, uint64_t number);
 void kl_act(kl_node *node, kl_node_action action);
-void kl_peer_check(kl_node *node, bool ok); /* not ok: memory ran out */
+void kl_act_on(kl_node *node, kl_node_action_kind kind, kilter_bytes bytes); /* an action with bytes */
+void kl_peer_check(kl_node *node, bool ok);                                  /* not ok: memory ran out */
 
 /* Give `to` the last `count` tasks. */
 void kl_give(kl_node *node, uint32_t to, uint64_t count);

@@ -15,6 +15,15 @@ void kl_act(kl_node *node, kl_node_action action) {
     }
 }
 
+void kl_act_on(kl_node *node, kl_node_action_kind kind, kilter_bytes bytes) {
+    kl_buffer *out = &node->out->bytes;
+    kl_node_action action = {.kind = kind, .at = out->size, .size = bytes.size};
+    if (bytes.size > 0)
+        kl_put_bytes(out, bytes.data, bytes.size);
+    kl_peer_check(node, !out->failed);
+    kl_act(node, action);
+}
+
 void kl_post(kl_node *node, uint32_t to, kl_note *note, uint64_t tasks) {
     kl_buffer *bytes = &node->out->bytes;
     kl_node_action action = {.kind = KL_NODE_SEND, .peer = to, .task = tasks, .at = bytes->size};

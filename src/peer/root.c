@@ -57,16 +57,17 @@ void kl_root_lose(kl_node *n, uint32_t peer) {
 
 /* --- the end of a round --- */
 
-static void commit(kl_node *n, kl_ranges *done) {
+static void commit(kl_node *n, kl_haul *done) {
     kl_root *root = n->root;
-    uint64_t counted = root->state.committed + kl_ranges_sum(done);
-    kl_peer_check(n, kl_ranges_add_all(&root->committed, done->at, done->count));
+    uint64_t counted = root->state.committed + kl_ranges_sum(&done->tasks);
+    kl_peer_check(n, kl_ranges_add_all(&root->committed, done->tasks.at, done->tasks.count));
     kl_ranges_tidy(&root->committed);
     root->state.committed = kl_ranges_sum(&root->committed);
     root->state.twice += counted - root->state.committed;
     root->committed_round = n->round.number;
     n->round.reported = true;
-    done->count = 0;
+    kl_act_on(n, KL_NODE_COUNTS, kl_haul_value(done));
+    kl_haul_clear(done);
 }
 
 /* lost = all − committed − held */
@@ -111,7 +112,7 @@ void kl_root_close(kl_node *n) {
     kl_orders orders = {0};
     kl_sharing sharing = n->of.help->sharing;
     bool failed;
-    commit(n, &n->round.collected.spans);
+    commit(n, &n->round.reports);
     root->state.rounds++;
     if (n->round.census == n->round.number) {
         root->took_s = n->now_s - root->called_s;
@@ -138,7 +139,7 @@ void kl_root_late(kl_node *n) {
     if (!root->waits)
         return;
     kl_round_late_own(n);
-    if (root->state.committed + kl_ranges_sum(&n->round.late) < n->of.tasks)
+    if (root->state.committed + kl_ranges_sum(&n->round.late.tasks) < n->of.tasks)
         return;
     commit(n, &n->round.late);
     plan(n, &(kl_orders){0});

@@ -10,9 +10,10 @@
 /* Time between two messages with late tasks, as a part of the time of a round. */
 static const double PAUSE_PART = 0.125;
 
-static void empty(kl_note *report) {
-    report->spans.count = report->held.count = 0;
-    report->standings.count = 0;
+static void empty(kl_round *r) {
+    kl_haul_clear(&r->reports);
+    r->collected.held.count = 0;
+    r->collected.standings.count = 0;
 }
 
 /* Wait for the reports of a new round. */
@@ -22,9 +23,9 @@ void kl_round_begin(kl_node *n, uint32_t number) {
     r->reported = r->joined_in = r->hurried = false;
     r->heard_count = 0;
     n->asking.signed_up = 0;
-    r->told.count = 0;
-    r->late.count = 0;
-    empty(&r->collected);
+    kl_haul_move(n, &n->work.done, &r->told); /* not committed: the peer reports them again */
+    kl_haul_clear(&r->late);
+    empty(r);
     kl_peer_check(n, kl_tree_look(&n->tree));
     uint8_t *heard = kl_array_grow(r->heard, &r->heard_room, n->tree.below.count + 1, 1);
     kl_peer_check(n, heard);
@@ -39,11 +40,10 @@ static void join_in(kl_node *n) {
     kl_round *r = &n->round;
     kl_work *w = &n->work;
     kl_standing own = {n->of.number, kl_work_left(w), kl_work_rate(w, n->now_s)};
-    kl_ranges_tidy(&w->done);
-    kl_peer_check(n, kl_standings_add(&r->collected.standings, own) &&
-                         kl_ranges_add_all(&r->collected.spans, w->done.at, w->done.count) &&
-                         kl_ranges_add_all(&w->sent, w->done.at, w->done.count));
-    w->done.count = 0;
+    kl_ranges_tidy(&w->done.tasks);
+    kl_peer_check(n, kl_standings_add(&r->collected.standings, own));
+    kl_haul_join(n, &r->reports, &w->done);
+    kl_haul_move(n, &w->sent, &w->done);
     r->sent_round = r->number;
     r->joined_in = true;
 }
@@ -59,13 +59,13 @@ static bool hold(kl_node *n) {
 
 void kl_round_call(kl_node *n, uint32_t from, const kl_note *note) {
     kl_round *r = &n->round;
-    kl_ranges *sent = &n->work.sent;
+    kl_haul *sent = &n->work.sent;
     uint32_t committed = (uint32_t)note->number;
     if (note->round <= r->number)
         return;
     if (r->sent_round > committed) /* the tasks that it reported must be reported again */
-        kl_peer_check(n, kl_ranges_add_all(&n->work.done, sent->at, sent->count));
-    sent->count = 0;
+        kl_haul_join(n, &n->work.done, sent);
+    kl_haul_clear(sent);
     kl_tree_know(&n->tree, note->peers);
     for (size_t i = 0; i < note->gone.count; i++) {
         uint32_t gone = note->gone.at[i];
@@ -112,7 +112,7 @@ void kl_round_plan(kl_node *n, uint32_t from, const kl_note *note) {
     kl_tree_know(&n->tree, note->peers);
     r->above = from;
     r->census = note->census > r->census ? note->census : r->census;
-    n->work.sent.count = 0;
+    kl_haul_clear(&n->work.sent);
     kl_round_begin(n, note->round + 1);
     forward(n, note);
     r->closing = note->closing;
@@ -150,8 +150,8 @@ void kl_round_hear(kl_node *n, uint32_t from, const kl_note *note) {
     r->heard[place] = 1;
     r->heard_count++;
     kl_tree_know(&n->tree, note->peers);
-    bool ok = kl_ranges_add_all(&r->collected.spans, note->spans.at, note->spans.count) &&
-              kl_ranges_add_all(&r->collected.held, note->held.at, note->held.count);
+    bool ok = kl_ranges_add_all(&r->collected.held, note->held.at, note->held.count);
+    kl_haul_add(n, &r->reports, &note->spans, note->value);
     for (size_t i = 0; i < note->standings.count && ok; i++)
         ok = kl_standings_add(&r->collected.standings, note->standings.at[i]);
     kl_peer_check(n, ok);
@@ -174,10 +174,12 @@ void kl_round_report(kl_node *n) {
     report->kind = KL_NOTE_REPORT;
     report->round = r->number;
     report->peers = n->tree.peers;
-    kl_ranges_tidy(&report->spans);
+    kl_ranges_tidy(&r->reports.tasks);
     kl_ranges_tidy(&report->held);
+    report->spans = r->reports.tasks;
+    report->value = kl_haul_value(&r->reports);
     kl_post(n, r->above, report, 0);
-    empty(report);
+    empty(r);
     r->reported = true;
 }
 
@@ -190,42 +192,41 @@ void kl_round_hurry(kl_node *n) {
 
 /* Tasks done after this peer's report are sent to the parent that got the report. */
 void kl_round_late_own(kl_node *n) {
-    kl_round *r = &n->round;
-    kl_ranges *done = &n->work.done;
-    kl_ranges_tidy(done);
-    bool ok = kl_ranges_without(done, &r->told, &r->late);
-    r->told.count = 0;
-    kl_peer_check(n, ok && kl_ranges_add_all(&r->told, done->at, done->count));
+    kl_haul_join(n, &n->round.late, &n->work.done);
+    kl_haul_move(n, &n->round.told, &n->work.done);
 }
 
 void kl_round_late(kl_node *n, uint32_t from, const kl_note *note) {
     kl_round *r = &n->round;
     (void)from;
     if (note->round == r->number)
-        kl_peer_check(n, kl_ranges_add_all(&r->late, note->spans.at, note->spans.count));
+        kl_haul_add(n, &r->late, &note->spans, note->value);
 }
 
 /* Late tasks of many peers go up in one message. */
 void kl_round_tell(kl_node *n) {
     kl_round *r = &n->round;
     bool idle = n->work.left == 0 && !kl_work_owns_hand(&n->work);
-    bool untold = idle && kl_ranges_sum(&n->work.done) > kl_ranges_sum(&r->told);
-    bool wants = r->closing && r->reported && (r->late.count > 0 || untold);
+    bool untold = idle && n->work.done.tasks.count > 0;
+    bool wants = r->closing && r->reported && (r->late.tasks.count > 0 || untold);
     r->tell_s = wants ? r->told_s + r->pause_s : INFINITY;
     if (n->now_s < r->tell_s)
         return;
     kl_round_late_own(n);
-    kl_ranges_tidy(&r->late);
-    kl_note note = {.kind = KL_NOTE_LATE, .round = r->number, .spans = r->late};
+    kl_ranges_tidy(&r->late.tasks);
+    kl_note note = {
+        .kind = KL_NOTE_LATE, .round = r->number, .spans = r->late.tasks, .value = kl_haul_value(&r->late)};
     kl_post(n, r->above, &note, 0);
-    r->late.count = 0;
+    kl_haul_clear(&r->late);
     r->told_s = n->now_s;
     r->tell_s = INFINITY;
 }
 
 void kl_round_free(kl_round *r) {
     free(r->heard);
-    kl_ranges_free(&r->late);
-    kl_ranges_free(&r->told);
+    kl_haul_free(&r->late);
+    kl_haul_free(&r->told);
+    kl_haul_free(&r->reports);
+    r->collected.spans = (kl_ranges){0}; /* they belonged to r->reports */
     kl_note_free(&r->collected);
 }

@@ -9,12 +9,20 @@ static const double SAVE_PART = 0.1;
 
 void kl_save_send(kl_node *n) {
     kl_round *r = &n->round;
-    if (n->root || !(r->end_s > 0) || n->now_s < n->saves.due_s || n->work.done.count == 0)
+    if (n->root || !(r->end_s > 0) || n->now_s < n->saves.due_s || n->work.done.tasks.count == 0)
         return;
-    kl_ranges_tidy(&n->work.done);
-    kl_note note = {
-        .kind = KL_NOTE_SAVE, .round = r->sent_round, .spans = n->work.done, .held = n->work.sent};
+    kl_haul done = {0};
+    kl_haul_join(n, &done, &n->work.done);
+    kl_haul_join(n, &done, &r->told);
+    kl_ranges_tidy(&done.tasks);
+    kl_note note = {.kind = KL_NOTE_SAVE,
+                    .round = r->sent_round,
+                    .spans = done.tasks,
+                    .value = kl_haul_value(&done),
+                    .held = n->work.sent.tasks,
+                    .held_value = kl_haul_value(&n->work.sent)};
     kl_post(n, r->above, &note, 0);
+    kl_haul_free(&done);
     n->saves.due_s = n->now_s + SAVE_PART * (r->end_s - r->began_s);
 }
 
@@ -38,26 +46,26 @@ void kl_save_take(kl_node *n, uint32_t from, const kl_note *note) {
         *save = (kl_save){.peer = from};
     }
     save->round = note->round;
-    save->done.count = save->sent.count = 0;
-    kl_peer_check(n, kl_ranges_add_all(&save->done, note->spans.at, note->spans.count) &&
-                         kl_ranges_add_all(&save->sent, note->held.at, note->held.count));
+    kl_haul_clear(&save->done);
+    kl_haul_clear(&save->sent);
+    kl_haul_add(n, &save->done, &note->spans, note->value);
+    kl_haul_add(n, &save->sent, &note->held, note->held_value);
 }
 
 static void drop(kl_saves *s, kl_save *save) {
-    kl_ranges_free(&save->done);
-    kl_ranges_free(&save->sent);
+    kl_haul_free(&save->done);
+    kl_haul_free(&save->sent);
     *save = s->at[--s->count];
 }
 
 void kl_save_inherit(kl_node *n, uint32_t peer, uint32_t committed) {
     kl_save *save = save_of(&n->saves, peer);
-    kl_ranges *done = &n->work.done;
     if (!save)
         return;
     if (save->round >= committed)
-        kl_peer_check(n, kl_ranges_add_all(done, save->done.at, save->done.count));
+        kl_haul_join(n, &n->work.done, &save->done);
     if (save->round > committed)
-        kl_peer_check(n, kl_ranges_add_all(done, save->sent.at, save->sent.count));
+        kl_haul_join(n, &n->work.done, &save->sent);
     drop(&n->saves, save);
 }
 

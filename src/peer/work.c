@@ -34,11 +34,6 @@ bool kl_work_cut(kl_work *w, uint64_t count, kl_ranges *out) {
     return ok;
 }
 
-bool kl_work_count(kl_work *w, uint64_t task) {
-    w->done_tasks++;
-    return kl_ranges_add(&w->done, (kl_span){task, task + 1});
-}
-
 bool kl_work_owns_hand(const kl_work *w) {
     return w->hand.on && w->hand.owner == KL_NOBODY && !w->hand.settled;
 }

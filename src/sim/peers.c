@@ -34,7 +34,8 @@ typedef struct seat { /* the driver's data of one peer */
     kl_host host;
     double dies_s; /* the time when the peer dies; INFINITY: never */
     bool busy;
-    double ends_s;          /* the running task */
+    uint64_t task; /* the running task, and the time when it ends */
+    double ends_s;
     double attends_until_s; /* until this time the processor takes in and sends messages */
     double link_free_s, wake_s, last_s;
     packet *first, *last; /* packets that wait until the peer's task has ended */
@@ -49,6 +50,7 @@ typedef struct world {
     uint32_t count, there; /* there: from the beginning */
     kl_heap heap;
     kl_node_actions actions;
+    uint64_t sum; /* of the results that were counted */
     double now_s;
     bool over;
     kilter_error failure;
@@ -123,6 +125,32 @@ static double task_s(const world *w, uint64_t task) {
     return w->run->task_s ? w->run->task_s(w->run->self, 0, task) : w->run->even_s;
 }
 
+/* Any task's result is a random number, and the run's is their sum. */
+static uint64_t result_of(uint64_t task) {
+    return kl_mix64(task);
+}
+
+static bool add_sums(void *self, kl_buffer *into, const void *value, size_t size) {
+    (void)self;
+    uint64_t sum = 0, more;
+    if (size != sizeof more)
+        return false;
+    memcpy(&more, value, sizeof more);
+    if (into->size > 0)
+        memcpy(&sum, into->data, sizeof sum);
+    sum += more;
+    kl_buffer_clear(into);
+    kl_put_bytes(into, &sum, sizeof sum);
+    return !into->failed;
+}
+
+static void count(world *w, const kl_node_action *a) {
+    uint64_t sum = 0;
+    if (a->size > 0)
+        memcpy(&sum, w->actions.bytes.data + a->at, sizeof sum);
+    w->sum += sum;
+}
+
 static void step(world *w, uint32_t i, const kl_node_event *event, double at_s) {
     seat *s = &w->seats[i];
     s->last_s = fmax(s->last_s, at_s);
@@ -135,8 +163,11 @@ static void step(world *w, uint32_t i, const kl_node_event *event, double at_s) 
             send(w, i, a, s->last_s);
         } else if (a->kind == KL_NODE_BEGIN) {
             s->busy = true;
+            s->task = a->task;
             s->ends_s = kl_host_end_s(&s->host, fmax(s->last_s, s->attends_until_s), task_s(w, a->task));
             will(w, s->ends_s, i, ENDS, NULL);
+        } else if (a->kind == KL_NODE_COUNTS) {
+            count(w, a);
         } else {
             w->over |= i == ROOT;
         }
@@ -208,7 +239,9 @@ static void ends(world *w, uint32_t i) {
     }
     s->busy = false;
     w->outcome->executed++;
-    step(w, i, &(kl_node_event){.kind = KL_NODE_ENDED}, fmax(w->now_s, w->of->attends ? 0 : s->last_s));
+    uint64_t result = result_of(s->task);
+    kl_node_event ended = {.kind = KL_NODE_ENDED, .data = &result, .size = sizeof result};
+    step(w, i, &ended, fmax(w->now_s, w->of->attends ? 0 : s->last_s));
 }
 
 static void wakes(world *w, uint32_t i) {
@@ -235,6 +268,7 @@ static void joins(world *w, uint32_t i) {
                                .tasks = w->run->tasks,
                                .share = share,
                                .help = w->of->help,
+                               .combine = {.add = add_sums},
                                .attends = w->of->attends,
                                .seed = w->of->seed};
     w->seats[i].engine = kl_node_new(&options);
@@ -377,8 +411,12 @@ static double bound_s(const world *w, double work_s) {
 static void sum_up(world *w) {
     kl_sim_peers_outcome *o = w->outcome;
     kl_node_state state = kl_node_state_of(w->seats[ROOT].engine);
-    for (uint64_t i = 0; i < w->run->tasks; i++)
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < w->run->tasks; i++) {
         o->work_s += task_s(w, i);
+        sum += result_of(i);
+    }
+    o->exact = w->sum == sum;
     for (uint32_t i = 0; i < w->count; i++) {
         o->messages += w->seats[i].messages;
         if (w->seats[i].messages > o->most_messages)

@@ -56,6 +56,7 @@ static void assert_counted_once(const scene *s) {
     kl_sim_peers_outcome out = outcome_of(s);
     assert_int_equal(out.results, s->run.tasks);
     assert_int_equal(out.twice, 0);
+    assert_true(out.exact);
     assert_true(out.executed >= out.results);
     assert_true(out.elapsed_s >= out.bound_s * (1 - 1e-9));
 }
@@ -120,6 +121,7 @@ static void every_task_once_whoever_dies_and_joins(void **state) {
         kl_sim_peers_outcome out = outcome_of(&s);
         assert_int_equal(out.results, s.run.tasks);
         assert_int_equal(out.twice, 0);
+        assert_true(out.exact);
         deaths += out.deaths;
         adopted += out.adopted;
     }

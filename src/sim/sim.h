@@ -68,6 +68,7 @@ typedef struct kl_sim_peers_outcome {
     double work_s, bound_s;
     uint64_t results, executed;       /* number of tasks counted; number of tasks that peers did */
     uint64_t twice;                   /* number of tasks counted again: a fault */
+    bool exact;                       /* the sum of the results of all tasks came to the root */
     uint64_t messages, most_messages; /* number of messages sent by all peers; by the peer that sent most */
     uint64_t moved, adopted;          /* number of tasks that were given away; that died with their peer */
     uint32_t peers, rounds, deaths;
