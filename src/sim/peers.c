@@ -32,6 +32,7 @@ typedef enum doing {
 typedef struct seat { /* the driver's data of one peer */
     kl_node *engine;  /* NULL: the peer is not present */
     kl_host host;
+    double clock;  /* seconds of the peer's own clock in a second */
     double dies_s; /* the time when the peer dies; INFINITY: never */
     bool busy;
     uint64_t task; /* the running task, and the time when it ends */
@@ -154,7 +155,8 @@ static void count(world *w, const kl_node_action *a) {
 static void step(world *w, uint32_t i, const kl_node_event *event, double at_s) {
     seat *s = &w->seats[i];
     s->last_s = fmax(s->last_s, at_s);
-    kl_node_step(s->engine, event, s->last_s, &w->actions);
+    kl_node_step(s->engine, event, s->last_s * s->clock, &w->actions);
+    w->actions.wake_s /= s->clock;
     if (w->actions.failed)
         out_of_memory(w);
     for (size_t k = 0; k < w->actions.count; k++) {
@@ -368,8 +370,10 @@ static bool make_seats(world *w) {
             w->count++;
         }
     qsort(w->seats, w->count, sizeof *w->seats, by_arrival);
-    for (uint32_t i = 0; i < w->count; i++)
+    for (uint32_t i = 0; i < w->count; i++) {
         w->seats[i].last_s = 0;
+        w->seats[i].clock = w->of->clock ? w->of->clock(w->of->self, i) : 1;
+    }
     return w->there > 0;
 }
 

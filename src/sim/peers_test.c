@@ -98,6 +98,24 @@ static void random_scene(scene *s, uint64_t seed) {
     make_hosts(s, 1e-3 * (double)tasks / peers);
 }
 
+/* Return a clock that is right, or runs up to a thousand times as fast or as slow. */
+static double wrong_clock(void *self, uint32_t peer) {
+    double random = (double)(kl_mix64(*(uint64_t *)self + peer) >> 11) * 0x1p-53;
+    return random < 0.5 ? 1 : pow(1e3, 4 * random - 3);
+}
+
+static void peers_that_report_wrong_rates_lose_nothing(void **state) {
+    (void)state;
+    scene s;
+    uint64_t cases = kl_test_cases(100, 1000);
+    for (uint64_t seed = 1; seed <= cases; seed++) {
+        random_scene(&s, seed * 7919);
+        s.peers.clock = wrong_clock;
+        s.peers.self = &s.seed;
+        assert_counted_once(&s);
+    }
+}
+
 /* Peers die while they give, take, adopt and report: at random times, and in one of five scenes all at the
  * same time. */
 static void every_task_once_whoever_dies_and_joins(void **state) {
@@ -178,6 +196,7 @@ static void all_policies_help_the_slow(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_once_with_every_policy_and_size),
+        cmocka_unit_test(peers_that_report_wrong_rates_lose_nothing),
         cmocka_unit_test(every_task_once_whoever_dies_and_joins),
         cmocka_unit_test(the_root_dies_and_the_error_says_what_was_counted),
         cmocka_unit_test(the_same_again_to_the_bit),

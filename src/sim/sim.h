@@ -61,6 +61,10 @@ typedef struct kl_sim_peers {
                          receiver */
     bool attends;     /* peers have a thread for messages; otherwise they take them in between two tasks */
     uint64_t seed;
+    /* Return the seconds of the peer's own clock in a second. A peer whose clock is slow takes itself for
+     * fast, and says so to others. NULL: all clocks are right */
+    double (*clock)(void *self, uint32_t peer);
+    void *self;
 } kl_sim_peers;
 
 typedef struct kl_sim_peers_outcome {
