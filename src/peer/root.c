@@ -9,7 +9,7 @@
 static const double FIRST_PART = 0.05, NEXT_PART = 0.45;
 /* Between two calls is at least this part of the time left, and this multiple of the time that a round takes.
  */
-static const double CALL_PART = 0.25, CALL_ROUNDS = 4;
+static const double CALL_PART = 0.8, CALL_ROUNDS = 4;
 /* The closing round begins when the time left is below this multiple of a round's time plus the time of this
  * number of tasks. */
 static const double LAST_ROUNDS = 2, LAST_TASKS = 8;

@@ -62,7 +62,8 @@ typedef struct kl_sim_peers {
     bool attends;     /* peers have a thread for messages; otherwise they take them in between two tasks */
     uint64_t seed;
     /* Return the seconds of the peer's own clock in a second. A peer whose clock is slow takes itself for
-     * fast, and says so to others. NULL: all clocks are right */
+     * fast, and says so to others. Powers of two, so that times are not rounded. NULL: all clocks are right
+     */
     double (*clock)(void *self, uint32_t peer);
     void *self;
 } kl_sim_peers;
