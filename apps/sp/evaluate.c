@@ -267,13 +267,9 @@ static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char
     return KILTER_OK;
 }
 
-static void draw(sp_evaluator *e, uint64_t scenario) {
-    sp_scenario(e->problem, &e->sampling, scenario, e->outcome);
-}
-
 kilter_status sp_evaluator_recourse(sp_evaluator *e, uint64_t scenario, sp_lp_status *solved, double *value,
                                     kilter_error *error) {
-    draw(e, scenario);
+    sp_scenario(e->problem, &e->sampling, scenario, e->outcome);
     return solve(e, e->outcome, scenario < e->remembered ? &e->own[scenario] : NULL, solved, value, error);
 }
 

@@ -137,11 +137,6 @@ static kilter_status solve_program(const sp_problem *problem, sp_program *progra
     return status;
 }
 
-/* Set the costs to 0, so that the solve only finds out whether the program has a point. */
-static void forget_costs(sp_program *program) {
-    memset(program->cost, 0, (size_t)program->columns * sizeof *program->cost);
-}
-
 static kilter_status start_from_first_stage(const sp_problem *problem, double *x, kilter_error *error) {
     for (int costly = 1; costly >= 0; costly--) {
         sp_program program;
@@ -149,8 +144,8 @@ static kilter_status start_from_first_stage(const sp_problem *problem, double *x
         kilter_status status = sp_first_stage(problem, &program, error);
         if (status)
             return status;
-        if (!costly)
-            forget_costs(&program);
+        if (!costly) /* the solve then only finds out whether the program has a point */
+            memset(program.cost, 0, (size_t)program.columns * sizeof *program.cost);
         status = solve_program(problem, &program, ANY_GAP, x, &found, error);
         if (status || found.status == SP_LP_OPTIMAL)
             return status;

@@ -62,10 +62,6 @@ static struct kl_loop_record *new_record(uint32_t ranks) {
     return NULL;
 }
 
-static const char *kind_of(const kilter_loop_options *o) {
-    return o->kind == KILTER_DOACROSS ? "doacross" : o->scattered ? "scattered" : "doall";
-}
-
 static kilter_status start(kilter_loop *l, const char *path, kilter_error *error) {
     const kilter_loop_options *o = &l->options;
     char host[KL_HOST_BYTES];
@@ -93,8 +89,9 @@ static kilter_status start(kilter_loop *l, const char *path, kilter_error *error
     if (strcmp(kl_trace_path(r->trace), path) != 0)
         fprintf(stderr, "%s: '%s' exists: the run record of loop '%s' is '%s'\n", run.program, path,
                 l->group.name, kl_trace_path(r->trace));
+    const char *kind = o->kind == KILTER_DOACROSS ? "doacross" : o->scattered ? "scattered" : "doall";
     kl_trace_loop(r->trace, &(kl_trace_loop_row){.name = l->group.name,
-                                                 .kind = kind_of(o),
+                                                 .kind = kind,
                                                  .iterations = o->iterations,
                                                  .inner = o->inner,
                                                  .ranks = l->group.ranks,

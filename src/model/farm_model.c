@@ -93,17 +93,14 @@ uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32
 
 enum { COARSE = 32 }; /* number of steps into which a range, or a number, is cut in one round */
 
-static uint32_t further(uint32_t n, uint32_t step, uint32_t most) {
-    return most - n < step ? most : n + step;
-}
-
 /* Evaluate low, … , high, `step` apart (step 0: at growing distances), and return the best number with its
  * neighbours. */
 static best look_through(const kl_index *index, uint32_t step, uint32_t *low, uint32_t *high) {
     uint32_t last = *high, before = *low;
     best found = {*low, INFINITY};
     for (uint32_t n = *low, next;; before = n, n = next) {
-        next = further(n, step ? step : n / COARSE + 1, last);
+        uint32_t more = step ? step : n / COARSE + 1;
+        next = last - n < more ? last : n + more;
         double here = index->of(index->self, n);
         if (here < found.index) {
             found = (best){n, here};

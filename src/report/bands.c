@@ -23,11 +23,6 @@ typedef struct bands {
     FILE *out;
 } bands;
 
-static double end_of(const kl_report_loop *loop) {
-    double last_s = loop->round[loop->round_count - 1].at_s;
-    return loop->ended_s > last_s ? loop->ended_s : last_s;
-}
-
 /* Return where band `band` begins in the step before round i, or after the last round. */
 static double *edge_at(const bands *b, uint32_t band, size_t i) {
     return &b->edges[(size_t)band * (b->loop->round_count + 1) + i];
@@ -187,7 +182,8 @@ static void draw_title(const bands *b) {
 kilter_status kl_loop_draw(const kl_report *report, FILE *out, kilter_error *error) {
     const kl_report_loop *loop = report->loop;
     bands b = {.report = report, .loop = loop, .out = out};
-    b.end_s = loop->round_count > 0 ? end_of(loop) : 0;
+    if (loop->round_count > 0)
+        b.end_s = fmax(loop->ended_s, loop->round[loop->round_count - 1].at_s);
     if (!(b.end_s > 0) || !isfinite(b.end_s) || loop->ranks == 0 || loop->iterations == 0)
         return kl_fail(error, KILTER_ERR_INPUT,
                        "drawing the run record '%s': it has no rounds and therefore no ranks%s", report->path,

@@ -126,11 +126,7 @@ static double task_s(const world *w, uint64_t task) {
     return w->run->task_s ? w->run->task_s(w->run->self, 0, task) : w->run->even_s;
 }
 
-/* Any task's result is a random number, and the run's is their sum. */
-static uint64_t result_of(uint64_t task) {
-    return kl_mix64(task);
-}
-
+/* Each task's result is kl_mix64() of its index, and the run's result is the sum. */
 static bool add_sums(void *self, kl_buffer *into, const void *value, size_t size) {
     (void)self;
     uint64_t sum = 0, more;
@@ -241,7 +237,7 @@ static void ends(world *w, uint32_t i) {
     }
     s->busy = false;
     w->outcome->executed++;
-    uint64_t result = result_of(s->task);
+    uint64_t result = kl_mix64(s->task);
     kl_node_event ended = {.kind = KL_NODE_ENDED, .data = &result, .size = sizeof result};
     step(w, i, &ended, fmax(w->now_s, w->of->attends ? 0 : s->last_s));
 }
@@ -418,7 +414,7 @@ static void sum_up(world *w) {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < w->run->tasks; i++) {
         o->work_s += task_s(w, i);
-        sum += result_of(i);
+        sum += kl_mix64(i);
     }
     o->exact = w->sum == sum;
     for (uint32_t i = 0; i < w->count; i++) {

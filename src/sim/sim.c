@@ -282,10 +282,6 @@ static void introduce(void *driver, kl_hello *hello) {
     memcpy(hello->host, name, sizeof name);
 }
 
-static double task_work_s(const kl_sim *s, const kilter_task *task) {
-    return s->run.task_s ? s->run.task_s(s->run.self, task->run, task->index) : s->run.even_s;
-}
-
 /* Time of a look, so that a stopped host takes none. */
 static const double LOOK_S = 1e-6;
 
@@ -296,10 +292,12 @@ static void will_attend(kl_sim *s, worker *w) {
 }
 
 static void begin_task(kl_sim *s, worker *w) {
+    const kilter_task *task = kl_worker_at_hand(w->engine);
+    double work_s = s->run.task_s ? s->run.task_s(s->run.self, task->run, task->index) : s->run.even_s;
     w->began_s = s->now_s;
     if (shares_the_masters_host(s, w))
         s->stolen_s = 0; /* how much the master delays the task is known only later */
-    w->ends_s = host_end_s(s, w->host, s->now_s, task_work_s(s, kl_worker_at_hand(w->engine)));
+    w->ends_s = host_end_s(s, w->host, s->now_s, work_s);
     will_happen(s, w->ends_s, (uint32_t)(w - s->workers), ENDS_TASK);
     will_attend(s, w);
 }

@@ -3,10 +3,6 @@
 
 /* --- blocks that are tried --- */
 
-static uint64_t smaller(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 /* Return the elements of one try. Smaller blocks use the cache lines that the first block loaded. */
 static uint64_t elements_of_try(uint32_t size) {
     enum { LEAST = 8 };
@@ -50,8 +46,8 @@ uint64_t kl_blocks_count(const kl_blocks *b) {
 kl_span kl_blocks_at(const kl_blocks *b, uint64_t index) {
     uint64_t tried = kl_blocks_tried(b), turn = elements_of_turn(b->sizes);
     if (index >= tried) {
-        uint64_t lo = KL_TRIES * turn + (index - tried) * b->block;
-        return (kl_span){lo, smaller(b->elements - lo, b->block) + lo};
+        uint64_t lo = KL_TRIES * turn + (index - tried) * b->block, hi = lo + b->block;
+        return (kl_span){lo, hi < b->elements ? hi : b->elements};
     }
     uint64_t blocks = blocks_of_turn(b->sizes), lo = index / blocks * turn;
     uint32_t k = 0;
