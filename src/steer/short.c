@@ -77,11 +77,9 @@ static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s,
 static int count_round(kl_short *t, const kl_outlook *o, double took_s) {
     kl_slices *c = &t->slices;
     int before = c->active && !t->unplaced ? c->choice : -1;
-    bool changed = cores_changed(t, o), begins = !c->active || changed;
-    if (begins)
+    bool changed = cores_changed(t, o), counts = !c->active || changed || !t->unplaced;
+    if (counts && kl_slices_next(c, o->sweeps, took_s, changed, o->now_s))
         memcpy(t->core_then, t->core, o->options.ranks * sizeof *t->core);
-    if (begins || !t->unplaced)
-        kl_slices_next(c, o->sweeps, took_s, changed);
     t->unplaced = false;
     return before;
 }

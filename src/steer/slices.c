@@ -23,6 +23,7 @@ static const double HOPELESS =
     1.25; /* a choice above this multiple of the best time is tried for one round only */
 static const double MARGIN = 0.93,
                     STILL_BETTER = 0.97; /* greatest times of another choice, relative to equal shares */
+static const double TRY_PART = 0.05;     /* greatest part of the time in which choices are tried */
 static const double WAKE_S = 7e-6;       /* seconds to sleep and wake, once in a sweep */
 static const double CREDIT_PART =
     0.6; /* part of its core share that a rank may use and still run at once in short sweeps */
@@ -107,6 +108,7 @@ static void next_try(kl_slices *s) {
     } else {
         try_choice(s, best);
         s->holds = true;
+        s->held = best;
         s->hold = s->hold == 0 ? FIRST_HOLD : s->hold < LONGEST_HOLD ? 2 * s->hold : LONGEST_HOLD;
     }
 }
@@ -117,19 +119,25 @@ void kl_slices_refuse(kl_slices *s) {
     next_try(s);
 }
 
-void kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool changed) {
-    bool over = s->holds && s->rounds >= s->hold;
-    if (!s->active || over || (s->holds && changed)) {
-        if (s->active && !over)
+/* Begin to try, or hold the choice that held last if there is no time to try. */
+static void begin(kl_slices *s, bool has_time) {
+    s->active = true;
+    s->holds = !has_time;
+    memset(s->tried, 0, sizeof s->tried);
+    s->tries = 0;
+    try_choice(s, has_time ? KL_CHOICE_EQUAL : s->held);
+}
+
+bool kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool changed, double now_s) {
+    bool over = s->holds && s->rounds >= s->hold, has_time = s->trying_s <= TRY_PART * now_s;
+    if (!s->active || (has_time && (over || (s->holds && changed)))) {
+        if (!over)
             s->hold = 0; /* the core shares have changed */
-        s->active = true;
-        memset(s->tried, 0, sizeof s->tried);
-        s->tries = 0;
-        s->holds = false;
-        try_choice(s, KL_CHOICE_EQUAL);
-        return;
+        begin(s, has_time);
+        return true;
     }
     s->rounds++;
+    s->trying_s += s->holds ? 0 : elapsed_s;
     kl_tried *t = &s->tried[s->choice];
     t->executions += executions;
     t->elapsed_s += elapsed_s;
@@ -137,10 +145,10 @@ void kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
      * shares. */
     if (s->holds && score(s, s->choice) > STILL_BETTER * score(s, KL_CHOICE_EQUAL))
         s->choice = KL_CHOICE_EQUAL;
-    if (s->holds)
-        return;
-    if (s->rounds >= TRY_ROUNDS || score(s, s->choice) > HOPELESS * score(s, best_but(s, s->choice)))
+    if (!s->holds &&
+        (s->rounds >= TRY_ROUNDS || score(s, s->choice) > HOPELESS * score(s, best_but(s, s->choice))))
         next_try(s);
+    return false;
 }
 
 double kl_slices_best_s(const kl_slices *s) {
@@ -163,6 +171,12 @@ void kl_slices_say(const kl_slices *s, double sweep_s, double quantum_s, char re
     if (!s->holds) {
         snprintf(reason, KL_REASON_BYTES, "trying %s: a sweep of %s is short for slices of %s", name,
                  kl_say_s(sweep_s).text, slice.text);
+        return;
+    }
+    if (s->hold == 0) {
+        snprintf(reason, KL_REASON_BYTES,
+                 "as before for slices of %s: %s; trying again has to wait, as it has taken %s", slice.text,
+                 name, kl_say_s(s->trying_s).text);
         return;
     }
     size_t at = (size_t)snprintf(reason, KL_REASON_BYTES, "chosen for slices of %s: %s", slice.text, name);

@@ -19,10 +19,12 @@ typedef struct kl_tried {
     bool refused; /* the move to this choice was refused */
 } kl_tried;
 
-typedef struct kl_slices { /* zeroed: no choice is tried */
-    bool active, holds;    /* holds: all choices were tried, and the best choice stays */
-    int choice;            /* present choice */
-    uint32_t tries, rounds, hold;
+typedef struct kl_slices {        /* zeroed: no choice is tried */
+    bool active, holds;           /* holds: all choices were tried, and the best choice stays */
+    int choice;                   /* present choice */
+    int held;                     /* the choice that held last; at first equal shares */
+    uint32_t tries, rounds, hold; /* hold 0 while a choice holds: trying begins as soon as there is time */
+    double trying_s;              /* seconds of all rounds in which choices were tried */
     kl_tried tried[KL_CHOICES];
 } kl_slices;
 
@@ -37,8 +39,10 @@ double kl_slices_part(double sweep_s, double quantum_s, double share);
 uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, uint64_t reach,
                          uint64_t deepest);
 /* Add the sweeps and seconds of a round with the present choice, and choose for the next round. If
- * `changed`, ranks get other parts of their cores than when trying began. */
-void kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool changed);
+ * `changed`, ranks get other parts of their cores than when trying began. now_s: seconds since the loop was
+ * opened. Trying begins again only if it has taken a small part of them; until then the choice that held last
+ * holds. Return whether either begins. */
+bool kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool changed, double now_s);
 void kl_slices_refuse(kl_slices *slices);         /* note that the move to the present choice was refused */
 void kl_slices_leave(kl_slices *slices);          /* stop choosing by trying */
 double kl_slices_best_s(const kl_slices *slices); /* least seconds of a sweep; HUGE_VAL: not known */

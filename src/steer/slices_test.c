@@ -12,9 +12,9 @@
  * seconds. */
 static int rounds_until_held(kl_slices *s, const double *takes_s, double round_s) {
     int rounds = 0;
-    kl_slices_next(s, 0, 0, false);
+    kl_slices_next(s, 0, 0, false, HUGE_VAL);
     while (!s->holds && rounds++ < 100)
-        kl_slices_next(s, round_s / takes_s[s->choice], round_s, false);
+        kl_slices_next(s, round_s / takes_s[s->choice], round_s, false, HUGE_VAL);
     return rounds;
 }
 
@@ -45,17 +45,36 @@ static void choices_are_tried_again_ever_less_and_when_something_changes(void **
     rounds_until_held(&s, takes_s, 0.04);
     uint32_t held = 0;
     for (; s.holds; held++)
-        kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, false);
+        kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, false, HUGE_VAL);
     assert_int_equal(s.choice, KL_CHOICE_EQUAL);
     rounds_until_held(&s, takes_s, 0.04);
     assert_int_equal(s.choice, KL_CHOICE_LESS);
     uint32_t again = 0;
     for (; s.holds; again++)
-        kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, false);
+        kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, false, HUGE_VAL);
     assert_true(again > held);
     rounds_until_held(&s, takes_s, 0.04);
-    kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, true);
+    kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, true, HUGE_VAL);
     assert_false(s.holds);
+}
+
+/* A load comes and goes after `rounds` rounds each time. */
+static void trying_takes_a_small_part_of_the_time(void **state) {
+    (void)state;
+    static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5, 6e-5}, ROUND_S = 0.04;
+    for (uint32_t rounds = 1; rounds < 300; rounds += 7) {
+        kl_slices s = {0};
+        double first_s = 0;
+        for (uint32_t round = 1; round < 20000; round++) {
+            if (round % rounds == 0)
+                kl_slices_leave(&s);
+            else
+                kl_slices_next(&s, ROUND_S / takes_s[s.choice], ROUND_S, round % 50 == 0, round * ROUND_S);
+            first_s = first_s == 0 && s.holds ? s.trying_s : first_s;
+        }
+        assert_true(s.trying_s <= 0.05 * 20000 * ROUND_S + 21 * ROUND_S);
+        assert_true(rounds < 25 || s.trying_s > first_s);
+    }
 }
 
 /* Shares are tried only if a core is shared and sweeps are short. Trying that has begun ends at a higher
@@ -83,7 +102,7 @@ static void what_is_held_must_stay_better_than_equal_shares(void **state) {
     rounds_until_held(&s, takes_s, 0.04);
     assert_int_equal(s.choice, KL_CHOICE_LESS);
     for (int round = 0; s.holds && s.choice == KL_CHOICE_LESS && round < 30; round++)
-        kl_slices_next(&s, 0.04 / 5e-5, 0.04, false);
+        kl_slices_next(&s, 0.04 / 5e-5, 0.04, false, HUGE_VAL);
     assert_true(s.holds);
     assert_int_equal(s.choice, KL_CHOICE_EQUAL);
 }
@@ -94,12 +113,12 @@ static void what_is_refused_is_not_chosen(void **state) {
     static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5, 6e-5};
     for (int refused = 0; refused < KL_CHOICES; refused++) {
         kl_slices s = {0};
-        kl_slices_next(&s, 0, 0, false);
+        kl_slices_next(&s, 0, 0, false, HUGE_VAL);
         for (int round = 0; !s.holds && round < 30; round++)
             if (s.choice == refused)
                 kl_slices_refuse(&s);
             else
-                kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, false);
+                kl_slices_next(&s, 0.04 / takes_s[s.choice], 0.04, false, HUGE_VAL);
         assert_true(s.holds);
         assert_int_equal(s.choice, refused == KL_CHOICE_LESS ? KL_CHOICE_PROPORTION : KL_CHOICE_LESS);
     }
@@ -138,6 +157,7 @@ int main(void) {
         cmocka_unit_test(halos_are_as_deep_as_slices_want_and_ranks_allow),
         cmocka_unit_test(the_best_choice_is_held),
         cmocka_unit_test(choices_are_tried_again_ever_less_and_when_something_changes),
+        cmocka_unit_test(trying_takes_a_small_part_of_the_time),
         cmocka_unit_test(what_is_held_must_stay_better_than_equal_shares),
         cmocka_unit_test(what_is_refused_is_not_chosen),
         cmocka_unit_test(only_short_executions_on_shared_cores),
