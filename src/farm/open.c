@@ -96,6 +96,13 @@ static void warn(void *self, const char *text, const char *more) {
     fprintf(stderr, "%s: %s%s\n", ((const kilter_farm *)self)->settings.name, text, more);
 }
 
+/* Return the number of cores that the master and the workers on its host may use. Ranks and workers that join
+ * may be bound to other cores than the master. */
+static uint32_t cores_of_host(const kilter_farm *f) {
+    bool apart = f->settings.listen || (f->transport && strcmp(f->transport->ops->name, "mpi") == 0);
+    return apart ? kl_host_core_count() : kl_core_count();
+}
+
 /* Become the master of workers that are being started. The function takes the farm over, also if it fails. */
 static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_farm **farm,
                                    kilter_error *error) {
@@ -114,7 +121,7 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
                                  .lost = f->local.supervisor ? kl_farm_local_lost : NULL,
                                  .renew = f->local.supervisor ? kl_farm_renew_local : NULL,
                                  .used = kl_farm_used,
-                                 .cores = kl_core_count(),
+                                 .cores = cores_of_host(f),
                                  .limits = f->settings.limits,
                                  .self = f};
     kl_hello me;

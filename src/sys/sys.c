@@ -39,15 +39,22 @@ uint32_t kl_threads_named(const char *prefix, clockid_t *clocks, uint32_t most) 
     return count;
 }
 
-/* Return the machine as this process may use it; NULL when hwloc cannot read it. */
-static hwloc_topology_t load_topology(void) {
+/* Return the machine; NULL when hwloc cannot read it. */
+static hwloc_topology_t load_machine(void) {
     hwloc_topology_t topology;
     if (hwloc_topology_init(&topology) != 0)
         return NULL;
-    if (hwloc_topology_load(topology) != 0) {
-        hwloc_topology_destroy(topology);
+    if (hwloc_topology_load(topology) == 0)
+        return topology;
+    hwloc_topology_destroy(topology);
+    return NULL;
+}
+
+/* Return the machine as this process may use it; NULL when hwloc cannot read it. */
+static hwloc_topology_t load_topology(void) {
+    hwloc_topology_t topology = load_machine();
+    if (!topology)
         return NULL;
-    }
     hwloc_bitmap_t mine = hwloc_bitmap_alloc();
     if (mine && hwloc_get_cpubind(topology, mine, HWLOC_CPUBIND_PROCESS) == 0)
         hwloc_topology_restrict(topology, mine, 0);
@@ -55,8 +62,7 @@ static hwloc_topology_t load_topology(void) {
     return topology;
 }
 
-uint32_t kl_core_count(void) {
-    hwloc_topology_t topology = load_topology();
+static uint32_t count_cores(hwloc_topology_t topology) {
     if (!topology)
         return 1;
     int cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
@@ -64,6 +70,14 @@ uint32_t kl_core_count(void) {
         cores = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_PU);
     hwloc_topology_destroy(topology);
     return cores < 1 ? 1 : (uint32_t)cores;
+}
+
+uint32_t kl_core_count(void) {
+    return count_cores(load_topology());
+}
+
+uint32_t kl_host_core_count(void) {
+    return count_cores(load_machine());
 }
 
 /* Name one core by its number, and several by their processing units, whose numbers are unique on a machine.

@@ -90,7 +90,8 @@ void kl_bells_lie_down(kl_bells *bells);
 void kl_bells_sleep(kl_bells *bells, double seconds);
 void kl_bells_get_up(kl_bells *bells);
 
-uint32_t kl_core_count(void); /* number of cores this process may use, at least 1 */
+uint32_t kl_core_count(void);      /* number of cores this process may use, at least 1 */
+uint32_t kl_host_core_count(void); /* number of cores that processes of this host may use, at least 1 */
 enum { KL_BINDING_BYTES = 32 };
 /* Cut the cores that the process may use into pieces of `count` and bind the process to piece `i` (counting
  * wraps around). `binding` says which cores these are; "": there are no more than `count` cores, or the

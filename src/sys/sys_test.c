@@ -54,9 +54,12 @@ static void waiting_is_not_being_busy(void **state) {
 
 static int report_binding(void *arg) {
     char binding[KL_BINDING_BYTES];
-    uint32_t core = *(uint32_t *)arg, before = kl_core_count();
+    uint32_t core = *(uint32_t *)arg, before = kl_core_count(), on_host = kl_host_core_count();
     kl_bind_cores(core, 1, binding);
-    return binding[0]    ? kl_core_count() == 1 && strncmp(binding, "core ", 5) == 0 ? 0 : 2
+    return binding[0]
+               ? kl_core_count() == 1 && kl_host_core_count() == on_host && strncmp(binding, "core ", 5) == 0
+                     ? 0
+                     : 2
            : before == 1 ? 0
                          : 3;
 }
