@@ -8,6 +8,7 @@
 
 #include "farm/farm.h"
 #include "report/report.h"
+#include "sys/sys.h"
 
 enum { TASKS = 3000, RUNS = 4 };
 
@@ -115,9 +116,28 @@ static int tune(kilter_farm *farm, kilter_error *error) {
            strcmp(seen.policy, "fsc") != 0;
 }
 
+/* Launchers bind ranks to cores. */
+static void bind_master(void) {
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMI_RANK");
+    char binding[KL_BINDING_BYTES];
+    if (rank && strcmp(rank, "0") == 0)
+        kl_bind_cores(0, 1, binding);
+}
+
+/* The master's core is not the only one: other ranks are bound to other cores. */
+static int miscount_cores(const char *record, kilter_error *error) {
+    kl_report *report;
+    if (kl_report_read(record, &report, error) != KILTER_OK)
+        return 1;
+    double cores = kl_report_measured(report, "cores");
+    kl_report_free(report);
+    return cores != kl_host_core_count();
+}
+
 int main(int argc, char **argv) {
     bool single = argc > 1 && strcmp(argv[1], "--single") == 0;
     int provided;
+    bind_master();
     if (single)
         MPI_Init_thread(&argc, &argv, MPI_THREAD_SINGLE, &provided);
     kilter_farm *farm = NULL;
@@ -133,6 +153,7 @@ int main(int argc, char **argv) {
     if (kilter_farm_open(&options, &argc, argv, &farm, &error) == KILTER_OK) {
         failed = run_all(farm, &error) || tune(farm, &error) || grow(farm, &error);
         kilter_farm_close(farm, NULL);
+        failed = failed || (!single && miscount_cores(record, &error));
         unlink(record);
         printf(failed ? "FAILED %s\n" : "all results right%s\n", failed ? error.text : "");
     } else {
