@@ -44,8 +44,9 @@ sp_lp_status sp_lp_solve(sp_lp *lp);
  * depend on earlier solves. */
 sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis);
 
-/* Solve a problem that the other functions leave unsolved: without a basis, in a new instance, and by another
- * method in each try, 0 … SP_LP_TRIES − 1. The function calls sp_lp_begin itself. */
+/* For a problem that the other functions leave unsolved. The first function makes a new instance and calls
+ * sp_lp_begin. The second one solves without a basis, by another method for each `try`, 0 … SP_LP_TRIES − 1.
+ */
 enum { SP_LP_TRIES = 6 };
 kilter_status sp_lp_begin_anew(sp_lp *lp, int try, sp_lp_data *data, kilter_error *error);
 sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try);

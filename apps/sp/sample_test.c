@@ -151,8 +151,8 @@ static void impossible_outcomes_do_not_happen(void **state) {
 
 /* ---- other ways of drawing ---- */
 
-/* LandS' variables have 100 outcomes of probability .01 each: a hypercube of 100 m scenarios has each of them
- * m times. */
+/* Each variable of LandS has 100 outcomes of probability .01, so a Latin hypercube of 100·m scenarios has
+ * each outcome m times. */
 static void a_hypercube_has_every_stratum_once(void **state) {
     (void)state;
     sp_problem *p = load_shipped(LANDS);

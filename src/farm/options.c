@@ -131,7 +131,7 @@ static const kl_option OPTIONS[] = {
     {"progress", NULL, "Show a progress line with the time left.", KL_OPTION_SWITCH, AT(options.progress)},
     {"kilter-help", NULL, "Print the options of the farm and end.", .kind = KL_OPTION_OTHER},
 };
-/* this entry is not a setting */
+/* HELP: the last entry, which is not a setting */
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0], HELP = OPTION_COUNT - 1 };
 static const kl_option_list LIST = {OPTIONS, OPTION_COUNT};
 

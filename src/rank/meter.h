@@ -13,9 +13,8 @@ typedef struct kl_since { /* measurements since the last report */
     double cpu_s, cpu_rows; /* CPU seconds on a shared core; number of rows for which they were measured */
     uint64_t moved;
     double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];
-    double boundary_s,
-        /* seconds between the bodies of two blocks, without waiting; number of these pairs of blocks */
-        boundaries;
+    double boundary_s; /* seconds between the bodies of two blocks, without waiting */
+    double boundaries; /* number of these pairs of blocks */
 } kl_since;
 
 typedef struct kl_totals { /* measurements since the loop was opened */

@@ -8,7 +8,7 @@ enum { MOST_PASSES = 64, FORCED_PASSES = 4 };
 
 static const double BLOCK_GAIN = 0.01; /* gains below this part do not change the block size */
 static const double BOUNDARY_MOST_S =
-    1e-4;                             /* seconds, or longer than two pings: then a boundary was interrupted */
+    1e-4;                             /* seconds; a boundary longer than this and two pings was interrupted */
 static const double BOUNDARY_H = 0.5; /* weight of the old cost in the mean cost of boundaries */
 
 /* --- blocks --- */

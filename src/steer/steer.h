@@ -193,7 +193,7 @@ typedef struct kl_prospect {
 typedef enum kl_verdict {
     KL_STAY_BALANCED,  /* no better shares are known */
     KL_STAY_WAITING,   /* better shares are known, but do not pay yet, or the speeds will soon change */
-    KL_STAY_RESTING,   /* balancing rests */
+    KL_STAY_RESTING,   /* no shares are considered until the rest of balancing ends */
     KL_MOVE_FORESIGHT, /* the move pays before the next change is due */
     KL_MOVE_HINDSIGHT, /* staying has already lost as much as the move costs */
 } kl_verdict;
@@ -227,7 +227,7 @@ enum { KL_ACCOUNT_MOVES = 2, KL_ACCOUNT_MEMORY = 32, KL_REST_MOVES = 10, KL_REST
 
 void kl_account_move(kl_account *account, double forecast_s);
 typedef struct kl_account_step { /* seconds since the last step; below 0: seconds lost */
-    double came_s;               /* seconds saved, compared with equal shares for the whole run */
+    double came_s;               /* seconds saved against a run with equal shares from its beginning */
     double lately_s;             /* seconds saved, against the shares when the balance last reached a limit */
     double cost_s;               /* seconds spent on moving */
 } kl_account_step;

@@ -54,7 +54,8 @@ typedef struct house {
     int (*body)(void *arg, uint32_t number);
     void (*on_death)(void *arg);
     void *arg;
-    bool closed; /* the opener closes the supervisor, so the opener is not dead */
+    bool closed; /* the opener closes the supervisor: the lost connection does not mean that the opener is
+                    dead */
     pid_t opener;
     int fd, signals;
     sigset_t mask; /* restore the program's signal handlers */

@@ -145,7 +145,7 @@ static void close_pair(pair *p) {
     close_relay(&p->link);
 }
 
-/* Send messages that fill the link for several times the limit, both ways at once. */
+/* Send messages that occupy the link for several times the silence limit, in both directions at once. */
 static void a_large_message_on_a_slow_link_is_no_silence(void **state) {
     (void)state;
     enum { LARGE = 4 << 20 };
