@@ -30,8 +30,17 @@ static void count(kl_meter *m, double rows, double busy_s, double cpu_s) {
         m->since.cpu_s += cpu_s;
         m->since.cpu_rows += rows;
     }
-    if (rows > 0)
-        m->iteration_s = busy_s / rows;
+    m->sweep_s += busy_s;
+    m->sweep_rows += rows;
+    if (m->sweep_rows > 0)
+        m->iteration_s = m->sweep_s / m->sweep_rows;
+}
+
+void kl_meter_end_sweep(kl_meter *m, double took_s) {
+    m->since.sweeps++;
+    m->all.sweeps++;
+    m->all.elapsed_s += took_s;
+    m->sweep_s = m->sweep_rows = 0;
 }
 
 void kl_meter_count(kl_meter *m, double rows, double busy_s) {

@@ -36,7 +36,10 @@ typedef struct kl_meter {
     double given_cpu_s, cpu_s;
     bool by_pieces;     /* true: a sweep is given in pieces, which are timed separately */
     bool uneven;        /* true: times of pieces differ, here or on another rank */
-    double iteration_s; /* seconds per row of the last piece of work */
+    /* seconds in the body and rows done, in the current sweep */
+    double sweep_s, sweep_rows;
+    double iteration_s; /* mean seconds per row in the current sweep, or else in the last one. A single piece
+                           may be one row, and reading the clock may take longer than that row. */
     double quantum_s;   /* seconds of the quantum of this rank's scheduler; 0: not measured yet */
 } kl_meter;
 
@@ -49,6 +52,8 @@ void kl_meter_give(kl_meter *meter, double now_s);
 void kl_meter_rows(kl_meter *meter, kl_span own, kl_span rows, double now_s);
 /* Count `rows` rows, perhaps a fraction, as done in busy_s seconds. */
 void kl_meter_count(kl_meter *meter, double rows, double busy_s);
+/* Count a sweep that took took_s seconds. */
+void kl_meter_end_sweep(kl_meter *meter, double took_s);
 /* Count spent_s seconds as spent on moving rows. */
 void kl_meter_moving(kl_meter *meter, double spent_s);
 /* Return whether the scheduler's quantum is to be measured now. After this long a run, this costs almost
