@@ -197,7 +197,7 @@ static void print_protocol(const kl_prediction *prediction, const kl_protocol *p
                                      KL_SHOW_REAL("q ≤ %", KNOWN, kl_point, quality_bound, 1, 100),
                                      {.column = {"", true, cell_note}}};
     if (p->capability == UINT32_MAX)
-        snprintf(feeds, sizeof feeds, "the master can feed all of them");
+        snprintf(feeds, sizeof feeds, "the master can feed any n in the table");
     else
         snprintf(feeds, sizeof feeds, "the master can feed %" PRIu32, p->capability);
     fputc('\n', out);

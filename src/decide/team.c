@@ -319,8 +319,8 @@ uint32_t kl_team_expect(const kl_iteration *it, char reason[KL_REASON_BYTES]) {
     uint32_t n = best_of(it, kl_team_balanceable(it));
     if (!finding(it, n) || unexplained_part(it) > UNEXPLAINED)
         n = it->workers;
-    snprintf(reason, KL_REASON_BYTES, "%u worker%s would have index %.3g; %u had %.3g", (unsigned)n,
-             n == 1 ? "" : "s", index_with(it, n), (unsigned)it->workers, present_index(it));
+    snprintf(reason, KL_REASON_BYTES, "with %u worker%s the index would be %.3g; with %u it was %.3g",
+             (unsigned)n, n == 1 ? "" : "s", index_with(it, n), (unsigned)it->workers, present_index(it));
     return n;
 }
 
