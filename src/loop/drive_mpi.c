@@ -149,8 +149,8 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
     return status;
 }
 
-/* Return the time after an action that began at now_s. Reading the clock after each action would take a hundredth
- * of a short sweep, so it is read only where the time matters to the next action, and nobody has read it. */
+/* Return the time after an action that began at now_s. Reading the clock after each action would take a
+ * hundredth of a short sweep. So read it only if the next action needs the time and nobody has read it. */
 static double time_after(const kilter_loop *l, kl_loop_call call, kl_act act, double now_s) {
     if (act == KL_LOOK || (act == KL_POST && call == KL_LOOP_BEGIN))
         return now_s;

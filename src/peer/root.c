@@ -7,8 +7,8 @@
 /* The first round begins when the root has done this part of its tasks; the next one when this part of the
  * time left has passed. */
 static const double FIRST_PART = 0.05, NEXT_PART = 0.45;
-/* Between two calls is at least this part of the time left (LOSS_PART: for deaths, which can wait), and this
- * multiple of the time that a round takes. */
+/* Least pause between two calls: this part of the time left, and this multiple of the time that a round
+ * takes. LOSS_PART: the part for deaths, which can wait. */
 static const double CALL_PART = 0.25, LOSS_PART = 0.8, CALL_ROUNDS = 4;
 /* The closing round begins when the time left is below this multiple of a round's time plus the time of this
  * number of tasks. */

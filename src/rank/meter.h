@@ -34,8 +34,8 @@ typedef struct kl_meter {
     double given_s; /* time at which the body got its work */
     bool tells_cpu; /* the driver sets the next two: CPU seconds when the body gets and ends its work */
     double given_cpu_s, cpu_s;
-    bool by_pieces;     /* true: a sweep is given in pieces, which are timed separately */
-    bool uneven;        /* true: times of pieces differ, here or on another rank */
+    bool by_pieces; /* true: a sweep is given in pieces, which are timed separately */
+    bool uneven;    /* true: times of pieces differ, here or on another rank */
     /* seconds in the body and rows done, in the current sweep */
     double sweep_s, sweep_rows;
     double iteration_s; /* mean seconds per row in the current sweep, or else in the last one. A single piece

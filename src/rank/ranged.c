@@ -21,8 +21,8 @@ static kl_act choose_pieces(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Look whether the halos are there already, as they are where ranks are in balance. Then the body gets all rows
- * in one range, which takes less time than three. */
+/* Look whether the halos are there already, as they are where ranks are in balance. Then the body gets all
+ * rows in one range, which takes less time than three. */
 static kl_act look_early(kl_rank *k) {
     return k->exchange.begins ? kl_look(k, &k->exchange.set) : KL_GO_ON;
 }

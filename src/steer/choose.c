@@ -3,9 +3,9 @@
 
 #include "steer/parts.h"
 
-/* Seconds of a sweep that shares must save to be worth a move. Less is within an error of measured speeds that
- * does not shrink with more measurements: the time in the body includes reading the clock, and the wait for the
- * first row to come from memory. */
+/* Seconds of a sweep that shares must save to be worth a move. Measured speeds have an error that does not
+ * shrink with more measurements. The time in the body includes reading the clock, and the wait for the first
+ * row to come from memory. */
 static const double LEAST_GAIN_S = 3e-7;
 
 /* Return the part of a sweep by which forecasts may be wrong. */

@@ -1,4 +1,4 @@
-/* Test the blocks of a pipeline: they cover a row exactly once, and the chosen size is nearly as fast as the
+/* Test the blocks of a pipeline: they cover a row exactly once. The chosen size is nearly as fast as the
  * fastest of all sizes. */
 #include <math.h>
 #include <setjmp.h>
