@@ -24,7 +24,14 @@ static kl_act choose_pieces(kl_rank *k) {
 /* Look whether the halos are there already, as they are where ranks are in balance. Then the body gets all
  * rows in one range, which takes less time than three. */
 static kl_act look_early(kl_rank *k) {
-    return k->exchange.begins ? kl_look(k, &k->exchange.set) : KL_GO_ON;
+    return k->exchange.begins && !k->meter.crowded ? kl_look(k, &k->exchange.set) : KL_GO_ON;
+}
+
+/* Return whether the body gets the rows that need no halo first, while the halos are on their way. Where
+ * ranks are more than cores, a waiting rank leaves its core to the others, so the wait costs nothing. */
+static bool overlaps(const kl_rank *k) {
+    const kl_exchange *x = &k->exchange;
+    return x->begins && x->set.open && !k->meter.crowded && !kl_is_empty(x->inner);
 }
 
 static kl_act split(kl_rank *k) {
@@ -32,7 +39,7 @@ static kl_act split(kl_rank *k) {
     const kl_exchange *x = &k->exchange;
     kl_span all = kl_layout_with_halo(&k->layout, kl_layout_next(&k->layout), x->ahead * k->layout.halo);
     *w = (kl_work){.all = all, .edges = {all}};
-    if (!x->begins || !x->set.open || kl_is_empty(x->inner))
+    if (!overlaps(k))
         return KL_GO_ON;
     w->todo = x->inner;
     w->edges[0] = (kl_span){all.lo, x->inner.lo};
