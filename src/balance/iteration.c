@@ -53,17 +53,19 @@ static effort effort_of(const kl_snapshot *s) {
 
 /* Set the run's load on all resources that the workers share. The tasks' times become those on a worker that
  * shares nothing. */
-static void add_load(const kl_use *use, kl_iteration *it) {
+static void add_load(const kl_use *use, double copy_s, kl_iteration *it) {
     it->load = (kl_load){.use = *use,
                          .workers = it->workers,
                          .chunks = (double)it->chunks,
                          .answer_s = it->answer_s,
                          .to_workers = it->model.to_workers,
-                         .per_byte_s = it->model.message.per_unit_s};
+                         .per_byte_s = it->model.message.per_unit_s,
+                         .copy_s = copy_s};
     double alone = kl_load_fit(&it->load, it->task_mean_s, it->elapsed_s);
     if (!kl_load_known(&it->load))
         return;
     it->model.own_links = it->load.own_links;
+    it->model.message.per_unit_s = it->load.per_byte_s;
     it->model.work_s *= alone;
     it->task_mean_s *= alone;
     it->task_sd_s *= alone;
@@ -112,7 +114,7 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
     b->mean_rate = mean;
     it.speeds = (kl_speeds){of_fastest, b};
     it.most = e.there;
-    add_load(use, &it);
+    add_load(use, b->traffic.copy_byte_s, &it);
     return it;
 }
 
