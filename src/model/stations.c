@@ -63,11 +63,11 @@ static bool all_local(const kl_load *l) {
     return l->use.local_tasks >= l->use.tasks;
 }
 
-/* Between processes of one host the cost of a byte was measured: shared memory takes a tenth of an encrypted
- * socket. */
+/* The cost of a byte is that of an encrypted socket, unless it was measured between processes of one host:
+ * shared memory takes a tenth of it. */
 static double message_part(const kl_load *l) {
-    return l->copy_s > 0 && all_local(l) ? fmax(0, 1 - l->copy_s * l->use.bytes / l->use.farm_s)
-                                         : fixed_part(l->use.bytes, l->use.messages);
+    double least = fixed_part(l->use.bytes, l->use.messages);
+    return l->copy_s > 0 && all_local(l) ? fmax(least, 1 - l->copy_s * l->use.bytes / l->use.farm_s) : least;
 }
 
 /* Return the CPU time of the master's process for additional messages, with this many chunks, if each costs
@@ -84,7 +84,7 @@ static double more_s(const kl_load *l, double chunks) {
 
 /* A worker has one thread to wake where the master has two. Its own messages stay as rare as they were, so an
  * additional one does not cost less. */
-static const double THEIRS = 0.5;
+static const double THEIRS = 0.4;
 
 static kl_station cores_of(const kl_load *l, double chunks) {
     double own_s = l->apart ? 0 : l->use.farm_s + l->use.callbacks_s + more_s(l, chunks);
@@ -170,14 +170,46 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
 /* With more workers than cores CPU time grows by a power of their number: threads are switched more often,
  * and bytes leave the caches before the reader gets to them. docs/explanation/model.md says where both
  * exponents come from. */
-static const double DEARER = 0.025, MOVED = 0.13;
+static const double DEARER = 0.025, MOVED = 0.2;
 static const double COPIED = 4e9; /* bytes per second */
 
 static double dearer(const kl_load *l, uint32_t workers) {
     double then = fmax(l->workers, l->use.cores), now = fmax(workers, l->use.cores);
     double cpu_s = l->use.farm_s + l->use.callbacks_s + l->use.local_s;
-    double bytes = fmin(1, l->use.bytes / COPIED / cpu_s);
+    double bytes = fmin(1, (1 - l->to_workers) * l->use.bytes / COPIED / cpu_s);
     return pow(now / then, DEARER + MOVED * bytes);
+}
+
+/* A thread that wakes goes to the core on which it was before, even while another core is idle. So each core
+ * has a queue of its own, with its part of the workers. */
+static double cores_rate(const kl_station *cores, double away_s, uint32_t workers) {
+    double each = workers / cores->servers, few = floor(each);
+    kl_station one = {cores->task_s, 1};
+    if (each <= 1)
+        return kl_station_rate(cores, away_s, workers);
+    double rate = kl_station_rate(&one, away_s, (uint32_t)few);
+    if (each > few)
+        rate += (each - few) * (kl_station_rate(&one, away_s, (uint32_t)few + 1) - rate);
+    return cores->servers * rate;
+}
+
+static double rate_of(const kl_station *stations, int i, double task_s, uint32_t workers) {
+    double away_s = fmax(0, task_s - stations[i].task_s);
+    return i == KL_SHARED_CORES ? cores_rate(&stations[i], away_s, workers)
+                                : kl_station_rate(&stations[i], away_s, workers);
+}
+
+/* A worker that wakes finds its data gone from the caches if another one has used the core. That costs about
+ * this much. A task whose worker computes for less than half of its time is assumed to wake once. */
+static const double SWITCH_S = 5e-6, COMPUTES = 0.5;
+
+static double switching_s(const kl_load *l, uint32_t workers, const kl_station *stations) {
+    const kl_station *cores = &stations[KL_SHARED_CORES];
+    double others = 1 - fmin(1, cores->servers / workers);
+    if (l->use.local_s > COMPUTES * l->task_s * l->use.local_tasks)
+        return 0;
+    double used = rate_of(stations, KL_SHARED_CORES, l->task_s, workers) * cores->task_s / cores->servers;
+    return SWITCH_S * l->use.local_tasks / l->use.tasks * used * others;
 }
 
 static kl_limit limit_of(const kl_load *l, uint32_t workers) {
@@ -186,8 +218,9 @@ static kl_limit limit_of(const kl_load *l, uint32_t workers) {
     double chunks = kl_model_chunks(l, workers);
     stations_of(l, workers, chunks, stations);
     stations[KL_SHARED_CORES].task_s *= dearer(l, workers);
+    stations[KL_SHARED_CORES].task_s += switching_s(l, workers, stations);
     for (int i = KL_SHARED_CORES; i < SHARED; i++) {
-        double rate = kl_station_rate(&stations[i], fmax(0, l->task_s - stations[i].task_s), workers);
+        double rate = rate_of(stations, i, l->task_s, workers);
         double times = workers / (rate * l->task_s);
         if (times > limit.times)
             limit = (kl_limit){.what = (kl_shared)i,
