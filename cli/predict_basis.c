@@ -164,8 +164,8 @@ static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error
     for (size_t i = 0; i < r->iteration_count; i++) {
         const kl_report_iteration *it = &r->iterations[i];
         if (is_whole(it) && it->workers > 0 && it->elapsed_s > 0 && isfinite(it->elapsed_s))
-            b->measured[b->measured_count++] =
-                (kl_measured){it->run, it->workers, it->tasks, it->elapsed_s + gap_before(r, it), it->elapsed_s};
+            b->measured[b->measured_count++] = (kl_measured){
+                it->run, it->workers, it->tasks, it->elapsed_s + gap_before(r, it), it->elapsed_s};
     }
     return KILTER_OK;
 }

@@ -25,7 +25,7 @@ static double of_fastest(const void *balance, uint32_t n) {
 
 /* Sums over the workers that took part in the run. */
 typedef struct effort {
-    uint32_t workers, there;                 /* there: number of workers that could have taken part */
+    uint32_t workers, active, there;         /* there: number of workers that could have taken part */
     double rate, units, busy_s, most_busy_s; /* most: the largest value that one worker has */
     /* deviations of single tasks, relative to their worker's mean, times the number of tasks */
     double variance;
@@ -37,6 +37,7 @@ static effort effort_of(const kl_snapshot *s) {
     for (uint32_t i = 0; i < s->slots; i++) {
         const kl_worker_view *v = &s->workers[i];
         e.there += v->present || v->resting;
+        e.active += v->present;
         if (!(v->units > 0 && v->busy_s > 0))
             continue;
         double mean = v->run_unit_s.mean;
@@ -88,7 +89,7 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
     kl_iteration it = {.run = s->run,
                        .tasks = s->tasks,
                        .chunks = b->chunks,
-                       .workers = e.workers,
+                       .workers = e.workers > e.active ? e.workers : e.active,
                        .elapsed_s = times->elapsed_s};
     if (e.workers == 0)
         return it;

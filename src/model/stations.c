@@ -59,15 +59,13 @@ static double fixed_part(double bytes, double messages) {
     return HALF_BYTES / (HALF_BYTES + bytes / fmax(1, messages));
 }
 
-static bool all_local(const kl_load *l) {
-    return l->use.local_tasks >= l->use.tasks;
-}
-
-/* The cost of a byte is that of an encrypted socket, unless it was measured between processes of one host:
- * shared memory takes a tenth of it. */
+/* The cost of a byte is that of an encrypted socket, unless it was measured between processes of one host.
+ * Shared memory takes a tenth of it. */
 static double message_part(const kl_load *l) {
     double least = fixed_part(l->use.bytes, l->use.messages);
-    return l->copy_s > 0 && all_local(l) ? fmax(least, 1 - l->copy_s * l->use.bytes / l->use.farm_s) : least;
+    if (l->copy_s > 0 && l->use.local_tasks >= l->use.tasks)
+        return fmax(least, 1 - l->copy_s * l->use.bytes / l->use.farm_s);
+    return least;
 }
 
 /* Return the CPU time of the master's process for additional messages, with this many chunks, if each costs
@@ -167,8 +165,8 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
     return longest_s;
 }
 
-/* With more workers than cores CPU time grows by a power of their number: threads are switched more often,
- * and bytes leave the caches before the reader gets to them. docs/explanation/model.md says where both
+/* With more workers than cores CPU time grows by a power of their number. Threads are switched more often,
+ * and results leave the caches before the master reads them. docs/explanation/model.md says where both
  * exponents come from. */
 static const double DEARER = 0.025, MOVED = 0.2;
 static const double COPIED = 4e9; /* bytes per second */
@@ -247,20 +245,18 @@ static const double MORE_THAN_ONE = 1.25;
 /* Least part of the run's time that links of the workers must explain. */
 static const double EXPLAINED = 0.85;
 
-static bool own_links_explain(const kl_load *l, double elapsed_s) {
+/* One link cannot carry more than its rate. If more was carried, each worker has a link of its own, or the
+ * rate was measured too low. With links of their own the workers wait little for bytes, so the run's time
+ * tells which it was. In the other case the run shows the rate of the busy link. */
+static void fit_link(kl_load *l, double elapsed_s) {
+    double busy_s = link_s(l) * l->use.tasks, task_s = l->workers * elapsed_s / l->use.tasks;
+    if (busy_s <= elapsed_s)
+        return;
     kl_load own = *l;
     own.own_links = true;
-    double task_s = l->workers * elapsed_s / l->use.tasks;
-    return limit_of(&own, l->workers).times * l->task_s >= EXPLAINED * task_s;
-}
-
-/* One link cannot carry more than its rate. If more was carried, either each worker has a link of its own, or
- * the rate was measured too low, and the run shows the rate of the busy link. With links of their own the
- * workers wait little for bytes, so the run's time tells which it was. */
-static void fit_link(kl_load *l, double elapsed_s) {
-    double busy_s = link_s(l) * l->use.tasks;
-    l->own_links = busy_s > MORE_THAN_ONE * elapsed_s && own_links_explain(l, elapsed_s);
-    if (!l->own_links && busy_s > elapsed_s)
+    bool explained = limit_of(&own, l->workers).times * l->task_s >= EXPLAINED * task_s;
+    l->own_links = explained && busy_s > MORE_THAN_ONE * elapsed_s;
+    if (!l->own_links)
         l->per_byte_s *= elapsed_s / busy_s;
 }
 

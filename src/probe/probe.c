@@ -14,13 +14,9 @@ enum {
  * short; a slow link is measured well enough by one. */
 static const double BURSTING_S = 20e-3;
 
-static uint32_t asked_for(const kl_probe *probe) {
-    uint32_t bursts = !probe->bursts ? 0 : probe->burst_count > 0 ? probe->burst_count : 1;
-    return EXCHANGES + BURST * bursts;
-}
-
 bool kl_probe_done(const kl_probe *probe) {
-    return probe->answered == asked_for(probe);
+    uint32_t bursts = !probe->bursts ? 0 : probe->burst_count > 0 ? probe->burst_count : 1;
+    return probe->answered == EXCHANGES + BURST * bursts;
 }
 
 bool kl_probe_waits(const kl_probe *probe) {

@@ -32,8 +32,8 @@ bool kl_probe_done(const kl_probe *probe);
 /* Return the seconds that a link needs for each further byte of a long stream; 0: not measured. A single
  * message takes longer per byte, because it passes one station of its way after the other. */
 double kl_probe_byte_s(const kl_probe *probe);
-/* Return the CPU seconds that either side needs for each byte of a message, if both sides share a host: no
- * link takes part, and one side waits while the other works. 0: not measured */
+/* Return the CPU seconds of one side for each byte of a message, if both sides share a host; 0: not measured.
+ * No link takes part then, and one side waits while the other works. */
 double kl_probe_copy_s(const kl_probe *probe);
 
 #endif
