@@ -151,7 +151,7 @@ kilter_status kl_predict_program(const kl_basis *basis, double iterations, kl_pr
                                  kilter_error *error);
 /* Return the factor by which the record's last runs took longer than the model says; 1: not known. */
 double kl_predict_beyond(const kl_basis *basis);
-/* Predict a run of the record itself, on the same number of its own workers. */
+/* Predict a run of the record itself, on the same number of its own workers, without the factor `beyond`. */
 kl_point kl_predict_measured(const kl_basis *basis, uint32_t protocol, uint32_t workers);
 kl_point kl_predict_at(const kl_basis *basis, uint32_t protocol, uint32_t workers);
 /* Find the verdict on p->most workers, and what would change it. */

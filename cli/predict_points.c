@@ -113,7 +113,9 @@ kl_point kl_predict_at(const kl_basis *b, uint32_t protocol, uint32_t workers) {
 }
 
 kl_point kl_predict_measured(const kl_basis *b, uint32_t protocol, uint32_t workers) {
-    return point_at(b, protocol, workers, workers, b->uneven);
+    kl_basis plain = *b;
+    plain.beyond = 1;
+    return point_at(&plain, protocol, workers, workers, b->uneven);
 }
 
 /* Inputs that were given make another run of it. */
@@ -123,10 +125,8 @@ double kl_predict_beyond(const kl_basis *b) {
         other |= b->in[i].from && strcmp(b->in[i].from, "given") == 0;
     if (other)
         return 1;
-    kl_basis plain = *b;
-    plain.beyond = 1;
     double model_s =
-        kl_predict_measured(&plain, KL_ASYNCHRONOUS, b->workers).rounds_time_s - value(b, KL_IN_MASTER_S);
+        kl_predict_measured(b, KL_ASYNCHRONOUS, b->workers).rounds_time_s - value(b, KL_IN_MASTER_S);
     return model_s > 0 ? b->alike_s / model_s : 1;
 }
 
