@@ -54,14 +54,15 @@ static effort effort_of(const kl_snapshot *s) {
 
 /* Set the run's load on all resources that the workers share. The tasks' times become those on a worker that
  * shares nothing. */
-static void add_load(const kl_use *use, double copy_s, kl_iteration *it) {
+static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
     it->load = (kl_load){.use = *use,
                          .workers = it->workers,
                          .chunks = (double)it->chunks,
                          .answer_s = it->answer_s,
                          .to_workers = it->model.to_workers,
                          .per_byte_s = it->model.message.per_unit_s,
-                         .copy_s = copy_s};
+                         .copy_s = b->traffic.copy_byte_s,
+                         .near_s = b->traffic.near_s};
     double alone = kl_load_fit(&it->load, it->task_mean_s, it->elapsed_s);
     if (!kl_load_known(&it->load))
         return;
@@ -115,7 +116,7 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
     b->mean_rate = mean;
     it.speeds = (kl_speeds){of_fastest, b};
     it.most = e.there;
-    add_load(use, b->traffic.copy_byte_s, &it);
+    add_load(b, use, &it);
     return it;
 }
 

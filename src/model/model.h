@@ -100,6 +100,7 @@ typedef struct kl_load {
     bool apart; /* true: the master has cores of its own */
     /* CPU seconds of one side for each byte of a message on the master's host; 0: not known */
     double copy_s;
+    double near_s; /* seconds of a small message alone on that host, one way */
 } kl_load;
 
 typedef enum kl_shared {

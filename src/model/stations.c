@@ -60,12 +60,14 @@ static double fixed_part(double bytes, double messages) {
 }
 
 /* The cost of a byte is that of an encrypted socket, unless it was measured between processes of one host.
- * Shared memory takes a tenth of it. */
+ * Shared memory takes a tenth of it, or more where the bytes are not in the caches. But no message costs a
+ * side more than the time in which both sides exchange two. */
 static double message_part(const kl_load *l) {
     double least = fixed_part(l->use.bytes, l->use.messages);
-    if (l->copy_s > 0 && l->use.local_tasks >= l->use.tasks)
-        return fmax(least, 1 - l->copy_s * l->use.bytes / l->use.farm_s);
-    return least;
+    if (!(l->copy_s > 0) || l->use.local_tasks < l->use.tasks)
+        return least;
+    double most = 2 * l->near_s * l->use.messages / l->use.farm_s;
+    return fmax(least, fmin(most, 1 - l->copy_s * l->use.bytes / l->use.farm_s));
 }
 
 /* Return the CPU time of the master's process for additional messages, with this many chunks, if each costs

@@ -193,7 +193,10 @@ static void bytes_measured_as_cheap_leave_the_cost_to_messages(void **state) {
     load.use.farm_s = 0.02;
     kl_load cheap = load;
     cheap.copy_s = 1e-11;
+    cheap.near_s = 1e-4;
     assert_true(kl_model_limit(&cheap, 32).times > 1.05 * kl_model_limit(&load, 32).times);
+    cheap.near_s = 1e-6; /* messages are cheap, too */
+    assert_true(kl_model_limit(&cheap, 32).times < 1.05 * kl_model_limit(&load, 32).times);
     cheap.copy_s = 1e-6; /* more than was used: the cost of an encrypted socket is the greatest */
     assert_true(kl_model_limit(&cheap, 32).times == kl_model_limit(&load, 32).times);
 }
