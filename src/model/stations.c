@@ -238,7 +238,7 @@ kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     if (!kl_load_known(l))
         return (kl_limit){.what = KL_SHARED_NOTHING, .times = 1};
     kl_limit limit = limit_of(l, workers);
-    limit.times *= l->beyond;
+    limit.times = fmax(1, limit.times * l->beyond); /* no task is quicker than alone */
     return limit;
 }
 

@@ -269,6 +269,18 @@ static void cores_of_its_own_and_small_messages_take_load_away(void **state) {
     assert_true(kl_model_limit(&same, 8).times == kl_model_limit(&load, 8).times);
 }
 
+/* If sharing cost a run less than the model says, few workers are still no quicker than alone. */
+static void no_task_is_quicker_than_alone(void **state) {
+    (void)state;
+    kl_load load = computing();
+    load.workers = 32;
+    load.use.local_s = 0.2;
+    kl_load_fit(&load, 1e-3, 0.05);
+    assert_true(load.beyond < 1);
+    for (uint32_t n = 1; n <= 64; n++)
+        assert_true(kl_model_limit(&load, n).times >= 1);
+}
+
 static void time_kept_from_a_core_is_no_work(void **state) {
     (void)state;
     kl_load load = computing();
@@ -336,6 +348,7 @@ int main(void) {
         cmocka_unit_test(what_is_shared_takes_as_long_as_its_busiest_part),
         cmocka_unit_test(nothing_known_limits_nothing),
         cmocka_unit_test(cores_of_its_own_and_small_messages_take_load_away),
+        cmocka_unit_test(no_task_is_quicker_than_alone),
         cmocka_unit_test(time_kept_from_a_core_is_no_work),
         cmocka_unit_test(what_was_measured_is_forecast),
         cmocka_unit_test(an_interval_is_wider_the_further_it_reaches),
