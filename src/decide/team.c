@@ -56,6 +56,8 @@ static double model_s(const kl_iteration *it, uint32_t n, double speed) {
         if (m.message.fixed_s >= it->answer_s) /* the start-up time includes the answer */
             m.message.fixed_s += answer_s - it->answer_s;
     }
+    if (kl_load_known(&it->load)) /* the load of the link, or of the cores, includes the bytes */
+        m.message.per_unit_s = 0;
     double served_s = chunks * answer_s + m.message.fixed_s;
     m.work_s *= kl_model_limit(&it->load, n).times;
     return waits_s(it, chunks / n, m.work_s / speed) +
