@@ -143,10 +143,11 @@ static bool differ(const kl_report_iteration *it) {
     return high > 1.05 * low;
 }
 
-/* Compare the last runs with this number of workers, without the record's first runs, which warm up. */
+/* Compare the last runs with this number of workers, without the record's first run, which warms up. */
 static void compare_runs(kl_basis *b, uint32_t workers) {
     kl_stat times = {0}, elapsed = {0};
-    for (size_t i = b->measured_count; i > 0 && times.count < RUNS_ALIKE; i--) {
+    size_t first = b->measured_count > 1;
+    for (size_t i = b->measured_count; i > first && times.count < RUNS_ALIKE; i--) {
         const kl_measured *run = &b->measured[i - 1];
         if (run->workers != workers || run->tasks != b->measured[b->measured_count - 1].tasks)
             continue;
@@ -154,7 +155,7 @@ static void compare_runs(kl_basis *b, uint32_t workers) {
         kl_stat_add(&elapsed, run->elapsed_s, 0);
     }
     b->runs_differ = times.count >= RUNS_LEAST ? kl_stat_cv(&times) : 0;
-    b->alike_s = elapsed.mean;
+    b->alike_s = times.count >= RUNS_LEAST ? elapsed.mean : 0;
 }
 
 static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error *error) {
@@ -341,7 +342,8 @@ static void sum_speeds(kl_basis *b, double *speeds, uint32_t count, const char *
     b->speeds = speeds;
     b->speed_count = count;
     b->speeds_from = from;
-    b->load = (kl_load){0}; /* the load belongs to other workers than these */
+    b->load = (kl_load){0}; /* the load belongs to other workers than these, */
+    b->beyond = 1;          /* and so does the correction */
 }
 
 /* Read "0.5" or "16x0.5" at *at, and move *at after it. */

@@ -63,7 +63,7 @@ static void print_measured(const kl_basis *b, FILE *out) {
                off_by(p.time_s, m->time_s).text, kl_time_words(p.rounds_time_s).text,
                off_by(p.rounds_time_s, m->time_s).text);
     }
-    if (b->beyond != 1)
+    if (fabs(b->beyond - 1) >= 0.005)
         kl_say(out, "corrected",
                "forecasts for several rounds are %.3g times what the model says, as the last runs were",
                b->beyond);

@@ -150,9 +150,10 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
 }
 
 /* Return the time after an action that began at now_s. Reading the clock after each action would take a
- * hundredth of a short sweep. So read it only if the next action needs the time and nobody has read it. */
+ * hundredth of a short sweep. So do not read it at the beginning of a sweep, where no stage needs it after
+ * these actions, nor after a wait that has read it. */
 static double time_after(const kilter_loop *l, kl_loop_call call, kl_act act, double now_s) {
-    if (act == KL_LOOK || (act == KL_POST && call == KL_LOOP_BEGIN))
+    if (call == KL_LOOP_BEGIN && (act == KL_LOOK || act == KL_POST))
         return now_s;
     if (act == KL_AWAIT && !l->group.clock.simulated && l->group.wait.counted_s > now_s)
         return l->group.wait.counted_s;

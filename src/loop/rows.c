@@ -13,8 +13,8 @@ static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
  * offset. */
 static const size_t SKEW_BYTES = 64;
 /* Arrays of this size and larger get large pages where the system has them. Then there are fewer page faults
- * when rows come, and fewer misses when they are read. Pages end where the rank's own rows end, so no memory
- * is wasted. */
+ * when rows come, and fewer misses when they are read. A large page lies within the rank's own rows. After
+ * rows have left, up to 2 MB at each bound stay allocated until the system needs them. */
 static const size_t LARGE_PAGES_FROM_BYTES = 4 << 20;
 static const uint64_t LOOK_FROM_BYTES = 1 << 20; /* least number of bytes for which the check is needed */
 

@@ -244,7 +244,7 @@ kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
 
 /* A small excess proves nothing, because the rate is that of streams that may have been disturbed. */
 static const double MORE_THAN_ONE = 1.25;
-/* Least part of the run's time that links of the workers must explain. */
+/* Least part of the run's time that the model with links of the workers' own must explain. */
 static const double EXPLAINED = 0.85;
 
 /* One link cannot carry more than its rate. If more was carried, each worker has a link of its own, or the
@@ -257,7 +257,8 @@ static void fit_link(kl_load *l, double elapsed_s) {
     kl_load own = *l;
     own.own_links = true;
     bool explained = limit_of(&own, l->workers).times * l->task_s >= EXPLAINED * task_s;
-    l->own_links = explained && busy_s > MORE_THAN_ONE * elapsed_s;
+    bool possible = busy_s <= l->workers * elapsed_s; /* links of their own have a rate, too */
+    l->own_links = possible && explained && busy_s > MORE_THAN_ONE * elapsed_s;
     if (!l->own_links)
         l->per_byte_s *= elapsed_s / busy_s;
 }

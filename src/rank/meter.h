@@ -26,7 +26,9 @@ typedef struct kl_totals { /* measurements since the loop was opened */
 typedef struct kl_meter {
     const kl_core_share *core; /* this rank's share of its core; the driver owns it */
     bool crowded;              /* true: other ranks share the core, or all cores */
-    bool simulated;            /* true: there is no scheduler to measure */
+    bool waits_first; /* true: all ranks are on this host and share its cores, so a rank that waits leaves
+                         its core to the others */
+    bool simulated;   /* true: there is no scheduler to measure */
     double opened_s;
     bool on; /* true: measurements are needed for decisions */
     kl_since since;
@@ -36,10 +38,10 @@ typedef struct kl_meter {
     double given_cpu_s, cpu_s;
     bool by_pieces; /* true: a sweep is given in pieces, which are timed separately */
     bool uneven;    /* true: times of pieces differ, here or on another rank */
-    /* seconds in the body and rows done, in the current sweep */
-    double sweep_s, sweep_rows;
-    double iteration_s; /* mean seconds per row in the current sweep, or else in the last one. A single piece
-                           may be one row, and reading the clock may take longer than that row. */
+    double sweep_s,
+        sweep_rows;     /* last seconds in the body in the current sweep, about 1 ms, and rows done in them */
+    double iteration_s; /* mean seconds per row in these seconds, or else at the end of the last sweep. A
+                           piece may be one row, and reading the clock may take longer than that row. */
     double quantum_s;   /* seconds of the quantum of this rank's scheduler; 0: not measured yet */
 } kl_meter;
 

@@ -24,14 +24,14 @@ static kl_act choose_pieces(kl_rank *k) {
 /* Look whether the halos are there already, as they are where ranks are in balance. Then the body gets all
  * rows in one range, which takes less time than three. */
 static kl_act look_early(kl_rank *k) {
-    return k->exchange.begins && !k->meter.crowded ? kl_look(k, &k->exchange.set) : KL_GO_ON;
+    return k->exchange.begins && !k->meter.waits_first ? kl_look(k, &k->exchange.set) : KL_GO_ON;
 }
 
-/* Return whether the body gets the rows that need no halo first, while the halos are on their way. Where
- * ranks are more than cores, a waiting rank leaves its core to the others, so the wait costs nothing. */
+/* Return whether the body gets the rows that need no halo first, while the halos are on their way. Where the
+ * ranks of one host are more than its cores, other ranks use the time of a wait. */
 static bool overlaps(const kl_rank *k) {
     const kl_exchange *x = &k->exchange;
-    return x->begins && x->set.open && !k->meter.crowded && !kl_is_empty(x->inner);
+    return x->begins && x->set.open && !k->meter.waits_first && !kl_is_empty(x->inner);
 }
 
 static kl_act split(kl_rank *k) {

@@ -32,8 +32,9 @@ static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect 
         return true;
     j->verdict = KL_STAY_BALANCED;
     snprintf(j->reason, sizeof j->reason,
-             "balanced as far as is known: %s in a sweep of %s may be noise (%.2g %%)",
-             kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, 100 * uncertain);
+             "balanced as far as is known: %s in a sweep of %s is less than the measurements' error of %s",
+             kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text,
+             kl_say_s(uncertain * p->now_s).text);
     return false;
 }
 
