@@ -33,8 +33,26 @@ static const unsigned long TIMER_SLACK_NS = 1000;
 
 const bool kl_mpi_ranks_die = true;
 
+/* Return whether MPI itself yields when it looks for messages and finds none. Only Open MPI has this setting.
+ */
+static bool mpi_yields(void) {
+    int level, index, count;
+    MPI_T_cvar_handle setting;
+    char value[8] = {0}; /* a bool or an int */
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &level) != MPI_SUCCESS)
+        return false;
+    if (MPI_T_cvar_get_index("mpi_yield_when_idle", &index) == MPI_SUCCESS &&
+        MPI_T_cvar_handle_alloc(index, NULL, &setting, &count) == MPI_SUCCESS) {
+        if (count == 1)
+            MPI_T_cvar_read(setting, value);
+        MPI_T_cvar_handle_free(&setting);
+    }
+    MPI_T_finalize();
+    return value[0] != 0;
+}
+
 void kl_mpi_wait_begin(kl_mpi_wait *wait) {
-    *wait = (kl_mpi_wait){.ticket = MPI_REQUEST_NULL, .meter = {-1, -1}};
+    *wait = (kl_mpi_wait){.ticket = MPI_REQUEST_NULL, .meter = {-1, -1}, .mpi_yields = mpi_yields()};
     kl_mpi_traffic(wait);
 }
 
@@ -170,7 +188,7 @@ void kl_mpi_rest(kl_mpi_wait *wait, bool rings, double remaining_s) {
     kl_mpi_look_at_core(wait, now_s);
     if (spins(wait, waited_s)) {
         wait->looks++;
-        if (wait->crowd.alone)
+        if (wait->crowd.alone && !wait->mpi_yields)
             sched_yield();
         return;
     }

@@ -34,9 +34,10 @@ typedef struct kl_mpi_wait {
     kl_bells *bells;  /* bells of the ranks on this host; NULL: none */
     kl_core_meter meter;
     kl_core_share core;
-    pid_t thread;  /* the thread that `meter` and `core` measure */
-    bool measured; /* true: the system reports these times */
-    bool crowded;  /* true: there are more ranks than cores, or another rank shares this rank's core */
+    pid_t thread;    /* the thread that `meter` and `core` measure */
+    bool measured;   /* true: the system reports these times */
+    bool crowded;    /* true: there are more ranks than cores, or another rank shares this rank's core */
+    bool mpi_yields; /* true: MPI yields by itself when it finds no message */
     kl_mpi_crowd crowd;
     MPI_Request ticket; /* this field and the next are for simulated builds only */
     struct kl_arrival *arrival;
