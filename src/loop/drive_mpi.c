@@ -150,8 +150,8 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
 }
 
 /* Return the time after an action that began at now_s. Reading the clock after each action would take a
- * hundredth of a short sweep. So do not read it at the beginning of a sweep, where no stage needs it after
- * these actions, nor after a wait that has read it. */
+ * hundredth of a short sweep. A sweep begins without it, because no stage there needs the time. A wait has
+ * read it already. */
 static double time_after(const kilter_loop *l, kl_loop_call call, kl_act act, double now_s) {
     if (call == KL_LOOP_BEGIN && (act == KL_LOOK || act == KL_POST))
         return now_s;
