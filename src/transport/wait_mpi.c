@@ -8,6 +8,8 @@
 
 #include <math.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -33,22 +35,13 @@ static const unsigned long TIMER_SLACK_NS = 1000;
 
 const bool kl_mpi_ranks_die = true;
 
-/* Return whether MPI itself yields when it looks for messages and finds none. Only Open MPI has this setting.
- */
+/* Return whether MPI itself yields when it looks for messages and finds none. Open MPI does so if its
+ * launcher started more ranks than it has cores for, unless this setting says otherwise. */
 static bool mpi_yields(void) {
-    int level, index, count;
-    MPI_T_cvar_handle setting;
-    char value[8] = {0}; /* a bool or an int */
-    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &level) != MPI_SUCCESS)
-        return false;
-    if (MPI_T_cvar_get_index("mpi_yield_when_idle", &index) == MPI_SUCCESS &&
-        MPI_T_cvar_handle_alloc(index, NULL, &setting, &count) == MPI_SUCCESS) {
-        if (count == 1)
-            MPI_T_cvar_read(setting, value);
-        MPI_T_cvar_handle_free(&setting);
-    }
-    MPI_T_finalize();
-    return value[0] != 0;
+    const char *set = getenv("OMPI_MCA_mpi_yield_when_idle");
+    if (!set)
+        set = getenv("OMPI_MCA_mpi_oversubscribe");
+    return set && (strcmp(set, "1") == 0 || strcmp(set, "true") == 0);
 }
 
 void kl_mpi_wait_begin(kl_mpi_wait *wait) {
