@@ -62,6 +62,8 @@ static void free_loop(kilter_loop *l) {
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         kl_loop_forget(sets[i]);
     kl_memory_free(&l->memory);
+    kl_posts_free(&l->posts);
+    kl_requests_free(&l->delivery);
     kl_rank_free(k);
     kl_requests_free(&l->steps.requests);
     kl_detector_free(&l->detector);

@@ -37,6 +37,11 @@ kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
             l,
             kl_loop_misused(l, "kilter_loop_begin()", "a sweep is under way: call kilter_loop_end() first"),
             error);
+    if (l->posts.count > 0)
+        return kl_loop_failed(l,
+                              kl_loop_misused(l, "kilter_loop_begin()",
+                                              "posted messages are left: call kilter_loop_deliver() first"),
+                              error);
     l->began_s = kl_loop_now_s(l);
     kl_mpi_look_at_core(&l->group.wait, l->began_s);
     kl_step(&l->steps, KL_CALL_BEGIN, kl_meter_sweep(&l->rank.meter), 0, 0);

@@ -132,6 +132,7 @@ kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now
                              .hi = own.hi,
                              .moving_s = since->moving_s,
                              .moved = since->moved,
+                             .moved_bytes = since->moved_bytes,
                              .quantum_s = m->quantum_s,
                              .share = m->crowded ? 1 : m->core->share, /* other ranks do not count as load */
                              .boundary_s = since->boundaries > 0 ? since->boundary_s / since->boundaries : 0};
@@ -147,5 +148,8 @@ kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now
 
 void kl_meter_begin_anew(kl_meter *m) {
     const kl_since *since = &m->since;
-    m->since = (kl_since){.sweeps = since->sweeps, .moving_s = since->moving_s, .moved = since->moved};
+    m->since = (kl_since){.sweeps = since->sweeps,
+                          .moving_s = since->moving_s,
+                          .moved = since->moved,
+                          .moved_bytes = since->moved_bytes};
 }

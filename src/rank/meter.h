@@ -12,6 +12,7 @@ typedef struct kl_since { /* measurements since the last report */
     double foreign;         /* number of these rows that belong to neighbours */
     double cpu_s, cpu_rows; /* CPU seconds on a shared core; number of rows for which they were measured */
     uint64_t moved;
+    double moved_bytes;
     double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];
     double boundary_s; /* seconds between the bodies of two blocks, without waiting */
     double boundaries; /* number of these pairs of blocks */

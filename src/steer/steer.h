@@ -295,6 +295,9 @@ typedef struct kl_rank_report {
     uint64_t segments;   /* 1: costs of iterations differ; 0: they are equal, or were not measured */
     double
         segments_s[KL_SEGMENTS]; /* seconds per iteration along lo … hi; 0: not known; sent if segments > 0 */
+    /* Only for rows whose size changes, otherwise 0 and not sent: mean bytes of the rank's rows, and the
+     * bytes of the `moved` iterations. */
+    double row_bytes, moved_bytes;
 } kl_rank_report; /* ranks send the struct without conversion: a multiple of 8 bytes without padding */
 
 /* The answer to a round. Its arrays belong to the steer and stay valid until the next round, also after a
