@@ -145,19 +145,22 @@ KILTER_API kilter_status kilter_loop_array(kilter_loop *loop, size_t bytes, uint
                                            kilter_error *error);
 
 /**
- * What rows have beside arrays, in the program's own memory and of changing size: particles, sparse rows,
- * cells of an adaptive grid. Kilter calls these functions when rows move, within kilter_loop_begin(),
- * kilter_loop_next(), kilter_loop_next_block() and kilter_loop_end(). They are called in the program's thread
- * and must not call this loop. They are not called for rows that the body has at the moment.
+ * Functions for the content of rows: what rows have beside arrays, in the program's own memory and of
+ * changing size. Examples are particles, sparse rows, and cells of an adaptive grid.
+ *
+ * Kilter calls these functions when rows move, within the calls of a sweep, in the program's thread. They
+ * must not call this loop. They are not called for rows that the body has at the moment.
  */
 typedef struct kilter_row_content {
     /** Return the number of bytes that pack() writes for the row. The row is on this rank. */
     uint64_t (*bytes)(uint64_t row, void *user);
-    /** Write the row's content to bytes(row) bytes at `to`. The row stays as it is. `to` is aligned for any
-     * type. false: it cannot be packed, and no row moves this time */
+    /** Write the row's content to bytes(row) bytes at `to`, which is aligned for any type. The row stays as
+     * it is.
+     * If it returns false, no row moves this time. */
     bool (*pack)(uint64_t row, void *to, void *user);
-    /** Take the content of a row that has come to this rank. `from` is aligned for any type and valid during
-     * the call. false: it cannot be taken (no memory); this ends the loop */
+    /** Take the content of a row that has come to this rank. `from` is aligned for any type, and valid during
+     * the call.
+     * Returning false ends the loop. */
     bool (*unpack)(uint64_t row, const void *from, uint64_t bytes, void *user);
     /** Free the content of a row that has left this rank. */
     void (*drop)(uint64_t row, void *user);
@@ -266,8 +269,9 @@ KILTER_API int kilter_loop_owner(const kilter_loop *loop, uint64_t row);
 KILTER_API kilter_status kilter_loop_post(kilter_loop *loop, uint64_t from, uint64_t to, const void *data,
                                           uint64_t bytes, kilter_error *error);
 
-/** Take a message that was posted to row `to`, which is on this rank. `data` is aligned for any type and
- * valid during the call. false: it cannot be taken; this ends the loop */
+/** Take a message that was posted to row `to`, which is on this rank. `data` is aligned for any type, and
+ * valid during the call.
+ * Returning false ends the loop. */
 typedef bool (*kilter_loop_take)(uint64_t to, uint64_t from, const void *data, uint64_t bytes, void *user);
 
 /**
