@@ -69,8 +69,7 @@ double dsmc_collision_rate(const dsmc_gas *gas, double density, double temperatu
 
 double dsmc_free_path(const dsmc_gas *gas, double density, double temperature_k) {
     double area = PI * gas->diameter * gas->diameter;
-    return 1 /
-           (sqrt(2) * area * density * pow(gas->reference_k / temperature_k, gas->omega - 0.5));
+    return 1 / (sqrt(2) * area * density * pow(gas->reference_k / temperature_k, gas->omega - 0.5));
 }
 
 double dsmc_viscosity(const dsmc_gas *gas, double temperature_k) {

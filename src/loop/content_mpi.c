@@ -108,7 +108,7 @@ static kilter_status declare(kilter_loop *l, const kilter_row_content *c, kilter
 }
 
 /* Declare content. An argument that all ranks refuse does not change the loop; other failures end it. */
-kilter_status kl_loop_rows(kilter_loop *l, const kilter_row_content *c, kilter_error *error) {
+kilter_status kl_loop_declare(kilter_loop *l, const kilter_row_content *c, kilter_error *error) {
     if (l->phase == KL_BROKEN)
         return kl_loop_failed(l, l->failure.status, error);
     if (l->phase == KL_WITHIN || kl_meter_sweep(&l->rank.meter) > 0 || l->rank.content.on)

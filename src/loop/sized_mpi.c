@@ -19,10 +19,10 @@ kilter_status kilter_loop_rows_sized(kilter_loop *loop, const kilter_row_content
                                      kilter_error *error) {
     kilter_row_content own;
     if (!content)
-        return kl_loop_rows(loop, NULL, error);
+        return kl_loop_declare(loop, NULL, error);
     kilter_status taken = kl_struct_in(KL_STRUCT(kilter_row_content, own), content, bytes, error);
     kilter_status status =
-        kl_loop_rows(loop, taken == KILTER_OK ? &own : NULL, taken == KILTER_OK ? error : NULL);
+        kl_loop_declare(loop, taken == KILTER_OK ? &own : NULL, taken == KILTER_OK ? error : NULL);
     return taken == KILTER_OK ? status : taken;
 }
 
