@@ -40,9 +40,9 @@ void dsmc_scatter(kilter_random *random, double speed, double velocity[3]);
 
 /* Return the collisions of a molecule in a second, in equilibrium (Bird, equation 4.64). */
 double dsmc_collision_rate(const dsmc_gas *gas, double density, double temperature_k);
-/* Return the mean free path in equilibrium, m (Bird, equation 4.65). */
+/* Return the mean free path in equilibrium, m (Bird, chapter 4). */
 double dsmc_free_path(const dsmc_gas *gas, double density, double temperature_k);
-/* Return the viscosity, Pa·s, by the first approximation of Chapman and Enskog (Bird, equation 3.62). */
+/* Return the viscosity, Pa·s, by the first approximation of Chapman and Enskog (Bird, chapter 3). */
 double dsmc_viscosity(const dsmc_gas *gas, double temperature_k);
 
 #endif
