@@ -208,48 +208,59 @@ static bool leave(dsmc_leavers *l, const dsmc_point *p) {
     return true;
 }
 
+typedef struct place { /* the row that is done, and its random numbers */
+    uint32_t number;
+    dsmc_row *row;
+    kilter_random *random;
+    double *force;
+} place;
+
 /* Let a particle enter from outside, with a part of the step left. */
-static bool enter(dsmc_flow *f, uint32_t number, dsmc_point *p, double rest, dsmc_row *row,
-                  kilter_random *random, double *force) {
-    *force += advance(f, rest, random, p);
+static bool enter(dsmc_flow *f, const place *at, dsmc_point *p, double rest) {
+    *at->force += advance(f, rest, at->random, p);
     if (!stays(f, p))
         return true;
-    return dsmc_row_of(p) == number ? dsmc_row_add(row, p) : leave(&f->leavers, p);
+    return dsmc_row_of(p) == at->number ? dsmc_row_add(at->row, p) : leave(&f->leavers, p);
 }
 
 /* Let particles in from both ends of the row: those of a strip outside that reach the plane in this step. */
-static bool fill_ends(dsmc_flow *f, uint32_t number, dsmc_row *row, kilter_random *random, double *force) {
+static bool fill_ends(dsmc_flow *f, const place *at) {
     double widths[] = {f->stream + REACH * f->spread, REACH * f->spread - f->stream};
     bool fits = true;
-    for (int end = 0; end < 2; end++)
-        for (uint32_t n = widths[end] > 0 ? whole(f->options.particles * widths[end], random) : 0;
-             n > 0 && fits; n--) {
-            double depth = widths[end] * kilter_random_uniform(random);
+    for (int end = 0; end < 2; end++) {
+        double width = widths[end] > 0 ? widths[end] : 0;
+        for (uint32_t n = whole(f->options.particles * width, at->random); n > 0 && fits; n--) {
+            double depth = width * kilter_random_uniform(at->random);
             dsmc_point p = {.x = end == 0 ? -depth : f->options.columns + depth,
-                            .y = number + kilter_random_uniform(random)};
-            draw_velocity(f, random, &p);
-            fits = enter(f, number, &p, 1, row, random, force);
+                            .y = at->number + kilter_random_uniform(at->random)};
+            draw_velocity(f, at->random, &p);
+            fits = enter(f, at, &p, 1);
         }
+    }
     return fits;
 }
 
-/* Let particles in through the side of the first or the last row, as many as cross it in a stream along it.
- */
-static bool fill_side(dsmc_flow *f, uint32_t number, dsmc_row *row, kilter_random *random, double *force) {
-    double columns = f->options.columns;
-    uint32_t last = f->options.rows - 1;
+/* Let particles in through the lower or the upper side, as many as cross it in a stream along it. */
+static bool fill_side(dsmc_flow *f, const place *at, bool upper) {
+    double columns = f->options.columns, crossing = columns * f->spread / sqrt(2 * PI);
     bool fits = true;
-    for (int side = 0; side < 2; side++)
-        for (uint32_t n = number == (side == 0 ? 0 : last)
-                              ? whole(f->options.particles * columns * f->spread / sqrt(2 * PI), random)
-                              : 0;
-             n > 0 && fits; n--) {
-            dsmc_point p = {.x = columns * kilter_random_uniform(random),
-                            .y = side == 0 ? 0 : nextafter(f->options.rows, 0)};
-            draw_velocity(f, random, &p);
-            p.v = (side == 0 ? 1 : -1) * f->spread * sqrt(2 * kilter_random_exponential(random));
-            fits = enter(f, number, &p, kilter_random_uniform(random), row, random, force);
-        }
+    for (uint32_t n = whole(f->options.particles * crossing, at->random); n > 0 && fits; n--) {
+        dsmc_point p = {.x = columns * kilter_random_uniform(at->random),
+                        .y = upper ? nextafter(f->options.rows, 0) : 0};
+        draw_velocity(f, at->random, &p);
+        p.v = (upper ? -1 : 1) * f->spread * sqrt(2 * kilter_random_exponential(at->random));
+        fits = enter(f, at, &p, kilter_random_uniform(at->random));
+    }
+    return fits;
+}
+
+/* Let in the particles of the stream around the plane. */
+static bool fill(dsmc_flow *f, const place *at) {
+    bool fits = fill_ends(f, at);
+    if (fits && at->number == 0)
+        fits = fill_side(f, at, false);
+    if (fits && at->number + 1 == f->options.rows)
+        fits = fill_side(f, at, true);
     return fits;
 }
 
@@ -266,15 +277,15 @@ static void find_body(const dsmc_flow *f, uint32_t number, double *lo, double *h
 
 /* Move particle i, which may meet a surface or leave. false: memory ran out. *gone: it has left the row, and
  * the last particle has taken its place. */
-static bool move_carefully(dsmc_flow *f, uint32_t number, dsmc_row *row, uint32_t i, kilter_random *random,
-                           const dsmc_row_state *state) {
+static bool move_carefully(dsmc_flow *f, const place *at, uint32_t i) {
+    dsmc_row *row = at->row;
     dsmc_point p = dsmc_row_at(row, i);
     p.x -= p.u;
     p.y -= p.v;
-    *state->force += advance(f, 1, random, &p);
+    *at->force += advance(f, 1, at->random, &p);
     bool lives = stays(f, &p);
     const double member[DSMC_PARTS] = {p.x, p.y, p.u, p.v, p.w, p.rotation};
-    if (lives && dsmc_row_of(&p) == number) {
+    if (lives && dsmc_row_of(&p) == at->number) {
         for (int k = 0; k < DSMC_PARTS; k++)
             row->part[k][i] = member[k];
         return true;
@@ -287,24 +298,24 @@ static bool move_carefully(dsmc_flow *f, uint32_t number, dsmc_row *row, uint32_
 
 /* Move all particles as if there were nothing in their way. Then look at those that meet or leave something.
  */
-static bool move(dsmc_flow *f, uint32_t number, dsmc_row *row, kilter_random *random,
-                 const dsmc_row_state *state) {
+static bool move(dsmc_flow *f, const place *at) {
+    dsmc_row *row = at->row;
     double *restrict x = row->part[0], *restrict y = row->part[1];
     const double *restrict u = row->part[2], *restrict v = row->part[3];
-    double body_lo, body_hi, columns = f->options.columns, lo = number, hi = number + 1.0;
+    double body_lo, body_hi, columns = f->options.columns, lo = at->number, hi = at->number + 1.0;
     bool fits = true;
     for (uint32_t i = 0; i < row->count; i++) {
         x[i] += u[i];
         y[i] += v[i];
     }
-    find_body(f, number, &body_lo, &body_hi);
+    find_body(f, at->number, &body_lo, &body_hi);
     for (uint32_t i = 0; i < row->count && fits;) {
         bool inside = (x[i] >= 0) & (x[i] < columns) & (y[i] >= lo) & (y[i] < hi);
         double from = x[i] - u[i], left = from < x[i] ? from : x[i], right = from < x[i] ? x[i] : from;
         bool free = (right < body_lo) | (left > body_hi);
         uint32_t before = row->count;
         if (!inside || !free)
-            fits = move_carefully(f, number, row, i, random, state);
+            fits = move_carefully(f, at, i);
         i += row->count == before;
     }
     return fits;
@@ -328,19 +339,16 @@ bool dsmc_flow_step(dsmc_flow *f, uint32_t number, uint64_t step, dsmc_row *row,
                     const dsmc_row_state *state) {
     const dsmc_flow_options *o = &f->options;
     kilter_random random = kilter_random_of(o->seed, step * o->rows + number);
+    place at = {number, row, &random, state->force};
+    dsmc_cells cells = {o->columns, f->first, f->volume + (size_t)number * o->columns, state->cells};
     f->leavers.count = 0;
     if (!dsmc_row_sort(row, &f->sorted, o->columns, f->first))
         return false;
     if (o->knudsen > 0)
-        *state->collided += dsmc_row_collide(row, &f->collisions, o->columns, f->first,
-                                             f->volume + (size_t)number * o->columns, state->cells, &random);
+        *state->collided += dsmc_row_collide(row, &cells, &f->collisions, &random);
     if (state->sums)
         sample(row, o->columns, f->first, state->sums);
-    bool fits = move(f, number, row, &random, state);
-    if (fits && !o->walls)
-        fits = fill_ends(f, number, row, &random, state->force) &&
-               fill_side(f, number, row, &random, state->force);
-    return fits;
+    return move(f, &at) && (o->walls || fill(f, &at));
 }
 
 /* --- drag --- */

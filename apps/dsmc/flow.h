@@ -46,7 +46,7 @@ typedef struct dsmc_flow {
     dsmc_leavers leavers;
 } dsmc_flow;
 
-/* What a step changes beside the row's particles. */
+/* A step changes these beside the row's particles. */
 typedef struct dsmc_row_state {
     dsmc_cell *cells; /* cells[columns] */
     dsmc_sums *sums;  /* sums[columns]; NULL: no sample is taken */
@@ -60,7 +60,7 @@ void dsmc_flow_close(dsmc_flow *flow);
 /* Fill row number `number` with the stream. false: memory ran out */
 bool dsmc_flow_fill(const dsmc_flow *flow, uint32_t number, dsmc_row *row, dsmc_cell *cells);
 /* Let the particles of a row collide and move for step number `step`, 1, 2, …. Particles that go to other
- * rows are in flow->leavers afterwards. false: memory ran out */
+ * rows are in flow->leavers afterwards. Return false if memory ran out. */
 bool dsmc_flow_step(dsmc_flow *flow, uint32_t number, uint64_t step, dsmc_row *row,
                     const dsmc_row_state *state);
 /* Return the row in which a leaver is now. */

@@ -263,8 +263,8 @@ static void stress_between_walls_follows_from_viscosity(void **state) {
     close_plane(&p);
 }
 
-/* Without collisions, half of the particles come from each wall: the gas is at rest everywhere, and the
- * stress is the flux of molecules times the difference of the walls' speeds. */
+/* Without collisions, half of the particles come from each wall, so the gas is at rest everywhere. The stress
+ * is the flux of molecules times the difference of the walls' speeds. */
 static void stress_without_collisions_is_that_of_free_molecules(void **state) {
     (void)state;
     dsmc_flow_options o = options_of(&dsmc_argon);

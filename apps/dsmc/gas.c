@@ -16,21 +16,14 @@ static double pair_freedom(const dsmc_gas *gas) {
     return 2.5 - gas->omega;
 }
 
-static double reduced_mass(const dsmc_gas *gas) {
-    return gas->mass / 2;
-}
-
 double dsmc_relative_squared(const dsmc_gas *gas, double temperature_k, double times) {
-    return times * times * 2 * DSMC_BOLTZMANN * temperature_k / reduced_mass(gas);
-}
-
-double dsmc_swept_factor(const dsmc_gas *gas) {
-    double area = PI * gas->diameter * gas->diameter / tgamma(pair_freedom(gas));
-    return area * pow(dsmc_relative_squared(gas, gas->reference_k, 1), gas->omega - 0.5);
+    return times * times * 2 * DSMC_BOLTZMANN * temperature_k / (gas->mass / 2);
 }
 
 double dsmc_swept(const dsmc_gas *gas, double speed_squared) {
-    return dsmc_swept_factor(gas) * pow(speed_squared, 1 - gas->omega);
+    double area = PI * gas->diameter * gas->diameter / tgamma(pair_freedom(gas));
+    return area * pow(dsmc_relative_squared(gas, gas->reference_k, 1), gas->omega - 0.5) *
+           pow(speed_squared, 1 - gas->omega);
 }
 
 /* The particles of a pair exchange energy one after the other. So the collision number Z follows from the

@@ -25,8 +25,6 @@ extern const dsmc_gas dsmc_nitrogen, dsmc_argon;
 double dsmc_relative_squared(const dsmc_gas *gas, double temperature_k, double times);
 /* Return cross section times relative speed, m³/s (Bird, equation 4.63). */
 double dsmc_swept(const dsmc_gas *gas, double speed_squared);
-/* Return the factor c of dsmc_swept() = c·speed_squared^(1 − ω). */
-double dsmc_swept_factor(const dsmc_gas *gas);
 
 /* Return the smallest rotational collision number that the gas can have: every collision exchanges energy. */
 double dsmc_least_collisions(const dsmc_gas *gas);

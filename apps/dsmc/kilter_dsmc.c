@@ -126,7 +126,7 @@ typedef struct words {
 
 #define NUMBER(member) .kind = DSMC_NUMBER, .at = offsetof(words, member)
 #define WHOLE(member)  .kind = DSMC_WHOLE, .at = offsetof(words, member)
-static const dsmc_option options[] = {
+static const dsmc_option table[] = {
     {"realisations", "number of independent realisations, each a task (default 100)", WHOLE(realisations),
      .least = 1, .most = 1e9},
     {"particles", "particles in a realisation (default 10000)", WHOLE(particles), .least = 2, .most = 1e9},
@@ -144,14 +144,14 @@ static const dsmc_option options[] = {
      .most = 9007199254740992},
     {"json", "print one JSON object", .kind = DSMC_FLAG, .at = offsetof(words, json)},
 };
-enum { OPTIONS = sizeof options / sizeof *options };
+static const dsmc_options options = {"kilter-dsmc", table, sizeof table / sizeof *table};
 
 static void print_help(void) {
     printf(
         "usage: kilter-dsmc relax [options]\n"
         "Simulate a box of nitrogen whose translation and rotation have different temperatures, by direct\n"
         "simulation Monte Carlo. Print both temperatures over time, as means of all realisations.\n\n");
-    dsmc_print_options(options, OPTIONS, stdout);
+    dsmc_print_options(&options, stdout);
     printf("\n");
 }
 
@@ -182,7 +182,7 @@ static int read_words(int count, char **word, words *w) {
                       " is a program of its own, because it needs MPI: kilter-dsmc-flow-openmpi or -mpich");
     if (strcmp(word[0], "relax") != 0)
         return misuse("there is no command '", word[0], "'");
-    int code = dsmc_read_options("kilter-dsmc", options, OPTIONS, word + 1, count - 1, w, stderr);
+    int code = dsmc_read_options(&options, count - 1, word + 1, w, stderr);
     return code == 0 ? check_step(w) : code;
 }
 

@@ -26,7 +26,7 @@ static const char *const gases[] = {"argon", "nitrogen", NULL},
 #define NUMBER(member) .kind = DSMC_NUMBER, .at = offsetof(words, member)
 #define WHOLE(member)  .kind = DSMC_WHOLE, .at = offsetof(words, member)
 #define WORD(member)   .kind = DSMC_WORD, .at = offsetof(words, member)
-static const dsmc_option options[] = {
+static const dsmc_option table[] = {
     {"gas", "argon or nitrogen (default argon)", WORD(gas), .words = gases},
     {"body", "none, cylinder or plate (default cylinder)", WORD(body), .words = bodies},
     {"wall", "diffuse or specular: how the body reflects (default diffuse)", WORD(wall), .words = walls},
@@ -52,14 +52,14 @@ static const dsmc_option options[] = {
     {"fixed", "equal shares: no rows move", .kind = DSMC_FLAG, .at = offsetof(words, fixed)},
     {"say", "print what balancing did", .kind = DSMC_FLAG, .at = offsetof(words, say)},
 };
-enum { OPTIONS = sizeof options / sizeof *options };
+static const dsmc_options options = {"kilter-dsmc-flow", table, sizeof table / sizeof *table};
 
 static void print_help(void) {
-    printf(
-        "usage: mpirun kilter-dsmc-flow-openmpi [options]   (or: mpiexec kilter-dsmc-flow-mpich)\n"
-        "Simulate a gas that streams past a body, by direct simulation Monte Carlo on the ranks of an MPI\n"
-        "program. Print the drag coefficient and the speed as one line of JSON.\n\n");
-    dsmc_print_options(options, OPTIONS, stdout);
+    printf("Usage: mpirun kilter-dsmc-flow-openmpi [options], or mpiexec kilter-dsmc-flow-mpich [options].\n"
+           "The program simulates a gas that streams past a body, by direct simulation Monte Carlo.\n"
+           "It prints the drag coefficient and the speed as one line of JSON.\n\n");
+    dsmc_print_options(&options, stdout);
+    printf("  --%-14s %s\n", "help", "print this text");
 }
 
 static int check(const words *w, FILE *errors) {
@@ -79,7 +79,7 @@ static int read_words(int argc, char **argv, words *w, FILE *errors) {
     w->wall_ratio = w->seed = 1;
     w->steps = 1000;
     w->settle = -1;
-    int code = dsmc_read_options("kilter-dsmc-flow", options, OPTIONS, argv + 1, argc - 1, w, errors);
+    int code = dsmc_read_options(&options, argc - 1, argv + 1, w, errors);
     w->size = w->size < 0 ? floor(w->rows / 5) : w->size;
     w->size = w->size < 1 ? 1 : w->size;
     w->settle = w->settle < 0 ? floor(w->steps / 2) : w->settle;
@@ -145,6 +145,7 @@ static bool take(uint64_t to, uint64_t from, const void *data, uint64_t bytes, v
 
 /* --- a run --- */
 
+/* End the program on all ranks. */
 _Noreturn static void fail(const char *text) {
     fprintf(stderr, "kilter-dsmc-flow: %s\n", text);
     MPI_Abort(MPI_COMM_WORLD, 1);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void dsmc_print_options(const dsmc_option *options, size_t count, FILE *out) {
-    for (size_t i = 0; i < count; i++)
-        fprintf(out, "  --%-14s %s\n", options[i].name, options[i].text);
+void dsmc_print_options(const dsmc_options *options, FILE *out) {
+    for (size_t i = 0; i < options->count; i++)
+        fprintf(out, "  --%-14s %s\n", options->at[i].name, options->at[i].text);
 }
 
 static int misuse(FILE *errors, const char *program, const char *before, const char *word,
@@ -51,17 +51,17 @@ static int refuse(FILE *errors, const char *program, const dsmc_option *o, const
     return 2;
 }
 
-static const dsmc_option *find(const dsmc_option *options, size_t count, const char *word) {
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(word, "--", 2) == 0 && strcmp(word + 2, options[i].name) == 0)
-            return &options[i];
+static const dsmc_option *find(const dsmc_options *options, const char *word) {
+    for (size_t i = 0; i < options->count; i++)
+        if (strncmp(word, "--", 2) == 0 && strcmp(word + 2, options->at[i].name) == 0)
+            return &options->at[i];
     return NULL;
 }
 
-int dsmc_read_options(const char *program, const dsmc_option *options, size_t count, char **words,
-                      int word_count, void *values, FILE *errors) {
+int dsmc_read_options(const dsmc_options *options, int word_count, char **words, void *values, FILE *errors) {
+    const char *program = options->program;
     for (int i = 0; i < word_count; i++) {
-        const dsmc_option *o = find(options, count, words[i]);
+        const dsmc_option *o = find(options, words[i]);
         void *at = o ? (char *)values + o->at : NULL;
         if (!o)
             return misuse(errors, program, "there is no option '", words[i], "'");

@@ -16,10 +16,15 @@ typedef struct dsmc_option {
     const char *const *words; /* WORD: the words, which end with NULL; the value is the number of the word */
 } dsmc_option;
 
-void dsmc_print_options(const dsmc_option *options, size_t count, FILE *out);
-/* Read words that follow the command's name into `values`. errors: where to print an error; NULL: nowhere.
+typedef struct dsmc_options { /* the options of a program */
+    const char *program;
+    const dsmc_option *at;
+    size_t count;
+} dsmc_options;
+
+void dsmc_print_options(const dsmc_options *options, FILE *out);
+/* Read the words after the command's name into `values`. errors: where to print an error; NULL: nowhere.
  * Return the exit code: 0 or 2. */
-int dsmc_read_options(const char *program, const dsmc_option *options, size_t count, char **words,
-                      int word_count, void *values, FILE *errors);
+int dsmc_read_options(const dsmc_options *options, int word_count, char **words, void *values, FILE *errors);
 
 #endif

@@ -113,17 +113,18 @@ static bool try_pair(dsmc_row *row, uint32_t lo, uint32_t count, const dsmc_coll
     return collides;
 }
 
-uint64_t dsmc_row_collide(dsmc_row *row, const dsmc_collisions *how, uint32_t cells, const uint32_t *first,
-                          const double *volume, dsmc_cell *cell, kilter_random *random) {
+uint64_t dsmc_row_collide(dsmc_row *row, const dsmc_cells *cells, const dsmc_collisions *how,
+                          kilter_random *random) {
     uint64_t collided = 0;
-    for (uint32_t c = 0; c < cells; c++) {
-        uint32_t lo = first[c], count = first[c + 1] - lo;
-        if (count < 2 || volume[c] <= 0)
+    for (uint32_t c = 0; c < cells->count; c++) {
+        dsmc_cell *cell = &cells->cell[c];
+        uint32_t lo = cells->first[c], count = cells->first[c + 1] - lo;
+        if (count < 2 || cells->volume[c] <= 0)
             continue;
-        double pairs = 0.5 * count * (count - 1.0) * cell[c].most / volume[c] + cell[c].left;
+        double pairs = 0.5 * count * (count - 1.0) * cell->most / cells->volume[c] + cell->left;
         for (; pairs >= 1; pairs--)
-            collided += try_pair(row, lo, count, how, &cell[c], random);
-        cell[c].left = pairs;
+            collided += try_pair(row, lo, count, how, cell, random);
+        cell->left = pairs;
     }
     return collided;
 }

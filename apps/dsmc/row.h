@@ -44,9 +44,16 @@ typedef struct dsmc_cell { /* what the collisions of a cell remember */
     double left;           /* part of a candidate pair, left from the last step */
 } dsmc_cell;
 
-/* Let the particles of sorted cells collide for a step, without time counter (Bird, section 11.1).
- * volume[cells]: part of each cell that is outside of the body. Return the number of collisions. */
-uint64_t dsmc_row_collide(dsmc_row *row, const dsmc_collisions *how, uint32_t cells, const uint32_t *first,
-                          const double *volume, dsmc_cell *cell, kilter_random *random);
+typedef struct dsmc_cells { /* the cells of a row, whose particles are sorted */
+    uint32_t count;
+    const uint32_t *first; /* first[count + 1]: number of the first particle of each cell */
+    const double *volume;  /* volume[count]: part of each cell that is outside of the body */
+    dsmc_cell *cell;       /* cell[count] */
+} dsmc_cells;
+
+/* Let the particles of each cell collide for a step, without time counter (Bird, section 11.1). Return the
+ * number of collisions. */
+uint64_t dsmc_row_collide(dsmc_row *row, const dsmc_cells *cells, const dsmc_collisions *how,
+                          kilter_random *random);
 
 #endif

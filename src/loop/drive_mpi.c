@@ -71,7 +71,7 @@ static kl_room find_room(kilter_loop *l) {
     const kl_layout *layout = &l->rank.layout;
     if (c->on && !c->packed)
         return KL_ROOM_UNPACKED;
-    bool fits = kl_rows_fit(kl_layout_coming_bytes(layout) + 2 * kl_content_coming_bytes(c)) &&
+    bool fits = kl_rows_fit(kl_layout_coming_bytes(layout) + 2 * kl_content_bytes(c, true)) &&
                 kl_memory_take(&l->memory, kl_layout_next(layout)) &&
                 kl_loop_make_parcels(c->parcels, c->count);
     return fits ? KL_ROOM_FITS : KL_ROOM_NONE;

@@ -62,18 +62,9 @@ static bool list(kl_posts *s, const kl_post *p) {
     return true;
 }
 
-static bool allocate(kl_posts *s, uint32_t ranks) {
-    if (!s->sends)
-        s->sends = calloc(2 * (size_t)ranks, sizeof *s->sends);
-    s->receives = s->sends ? s->sends + ranks : NULL;
-    return s->sends != NULL;
-}
-
-bool kl_posts_sort(kl_posts *s, const uint64_t *bounds, uint32_t ranks, uint32_t rank) {
-    uint64_t sum = 0;
-    bool fits = allocate(s, ranks);
-    if (!fits)
-        return false;
+/* Count the bytes for each other rank, and list the messages that stay. *sum: bytes for all other ranks */
+static bool count(kl_posts *s, const uint64_t *bounds, uint32_t ranks, uint32_t rank, uint64_t *sum) {
+    bool fits = true;
     memset(s->sends, 0, ranks * sizeof *s->sends);
     for (uint64_t i = 0; i < s->out.size && fits; i += room_of(at(&s->out, i))) {
         const kl_post *p = at(&s->out, i);
@@ -83,12 +74,23 @@ bool kl_posts_sort(kl_posts *s, const uint64_t *bounds, uint32_t ranks, uint32_t
         else
             fits = list(s, p);
     }
-    for (uint32_t r = 0; r < ranks; r++) { /* receives: where the messages for rank r begin */
-        s->receives[r] = sum;
-        sum += s->sends[r];
+    *sum = 0;
+    for (uint32_t r = 0; r < ranks; r++) {
+        s->receives[r] = *sum; /* where the messages for rank r begin */
+        *sum += s->sends[r];
     }
-    fits = fits && resize(&s->sorted, sum);
-    for (uint64_t i = 0; i < s->out.size && fits && sum > 0; i += room_of(at(&s->out, i))) {
+    return fits;
+}
+
+bool kl_posts_sort(kl_posts *s, const uint64_t *bounds, uint32_t ranks, uint32_t rank) {
+    uint64_t sum;
+    s->sends = s->sends ? s->sends : calloc(2 * (size_t)ranks, sizeof *s->sends);
+    if (!s->sends)
+        return false;
+    s->receives = s->sends + ranks;
+    if (!count(s, bounds, ranks, rank, &sum) || !resize(&s->sorted, sum))
+        return false;
+    for (uint64_t i = 0; i < s->out.size && sum > 0; i += room_of(at(&s->out, i))) {
         const kl_post *p = at(&s->out, i);
         uint32_t owner = kl_posts_owner(bounds, ranks, p->to);
         if (owner == rank)
@@ -96,7 +98,7 @@ bool kl_posts_sort(kl_posts *s, const uint64_t *bounds, uint32_t ranks, uint32_t
         memcpy(s->sorted.data + s->receives[owner], p, room_of(p));
         s->receives[owner] += room_of(p);
     }
-    return fits;
+    return true;
 }
 
 bool kl_posts_expect(kl_posts *s, uint32_t ranks) {

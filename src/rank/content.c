@@ -52,19 +52,11 @@ bool kl_content_plan(kl_content *c, const kl_layout *l) {
     return fits && more;
 }
 
-static uint64_t bytes_of(const kl_content *c, bool coming_only) {
+uint64_t kl_content_bytes(const kl_content *c, bool coming_only) {
     uint64_t bytes = 0;
     for (uint64_t i = 0; i < c->count; i++)
         bytes += c->parcels[i].sends && coming_only ? 0 : kl_parcel_bytes(&c->parcels[i]);
     return bytes;
-}
-
-uint64_t kl_content_coming_bytes(const kl_content *c) {
-    return bytes_of(c, true);
-}
-
-uint64_t kl_content_bytes(const kl_content *c) {
-    return bytes_of(c, false);
 }
 
 void kl_content_clear(kl_content *c) {

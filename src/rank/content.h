@@ -47,10 +47,9 @@ void kl_parcel_free(kl_parcel *parcel);
 
 /* List a parcel for each rank to which rows leave, or from which rows come. false: memory ran out */
 bool kl_content_plan(kl_content *content, const kl_layout *layout);
-/* Return the bytes of the parcels that come. */
-uint64_t kl_content_coming_bytes(const kl_content *content);
-uint64_t kl_content_bytes(const kl_content *content); /* bytes of all parcels */
-void kl_content_clear(kl_content *content);           /* forget the parcels */
+/* Return the bytes of all parcels, or only of those that come. */
+uint64_t kl_content_bytes(const kl_content *content, bool coming_only);
+void kl_content_clear(kl_content *content); /* forget the parcels */
 void kl_content_free(kl_content *content);
 
 /* Stages of a call: pack the rows that leave, and exchange the sizes of contents. */

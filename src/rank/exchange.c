@@ -157,7 +157,7 @@ static void settle(kl_exchange *x, kl_content *c, double now_s) {
     double took_s = now_s - x->awaited_s;
     if (x->moving) {
         kl_meter *m = x->meter;
-        m->since.moved_bytes += (double)kl_content_bytes(c) +
+        m->since.moved_bytes += (double)kl_content_bytes(c, false) +
                                 (double)(kl_layout_changing(x->layout) * kl_layout_row_bytes(x->layout));
         kl_content_clear(c);
         m->all.moves += !x->passing;
