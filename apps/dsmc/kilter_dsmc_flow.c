@@ -177,7 +177,7 @@ static void open_run(run *r) {
     kilter_error error;
     kilter_loop_options how = {
         .iterations = o.rows, .fixed = r->set.fixed, .name = "flow", .record = r->set.record};
-    kilter_row_content content = {bytes_of, pack, unpack, drop, r};
+    kilter_loop_content content = {bytes_of, pack, unpack, drop, r};
     r->rows = calloc(o.rows, sizeof *r->rows);
     if (!dsmc_flow_open(&r->flow, &o) || !r->rows)
         fail("making the plane: memory ran out");

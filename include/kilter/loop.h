@@ -151,7 +151,7 @@ KILTER_API kilter_status kilter_loop_array(kilter_loop *loop, size_t bytes, uint
  * Kilter calls these functions when rows move, within the calls of a sweep, in the program's thread. They
  * must not call this loop. They are not called for rows that the body has at the moment.
  */
-typedef struct kilter_row_content {
+typedef struct kilter_loop_content {
     /** Return the number of bytes that pack() writes for the row. The row is on this rank. */
     uint64_t (*bytes)(uint64_t row, void *user);
     /** Write the row's content to bytes(row) bytes at `to`, which is aligned for any type. The row stays as
@@ -165,10 +165,10 @@ typedef struct kilter_row_content {
     /** Free the content of a row that has left this rank. */
     void (*drop)(uint64_t row, void *user);
     void *user; /**< passed to the functions */
-} kilter_row_content;
+} kilter_loop_content;
 
 /** Declare content as kilter_loop_rows(), with a struct of `bytes` bytes. */
-KILTER_API kilter_status kilter_loop_rows_sized(kilter_loop *loop, const kilter_row_content *content,
+KILTER_API kilter_status kilter_loop_rows_sized(kilter_loop *loop, const kilter_loop_content *content,
                                                 size_t bytes, kilter_error *error);
 
 /**
@@ -181,9 +181,9 @@ KILTER_API kilter_status kilter_loop_rows_sized(kilter_loop *loop, const kilter_
  * @return KILTER_OK; KILTER_ERR_RANGE (a function is missing, or the loop is `deep`); KILTER_ERR_USAGE (the
  * loop has begun, or has content already)
  */
-static inline kilter_status kilter_loop_rows(kilter_loop *loop, const kilter_row_content *content,
+static inline kilter_status kilter_loop_rows(kilter_loop *loop, const kilter_loop_content *content,
                                              kilter_error *error) {
-    return kilter_loop_rows_sized(loop, content, sizeof(kilter_row_content), error);
+    return kilter_loop_rows_sized(loop, content, sizeof(kilter_loop_content), error);
 }
 
 /**

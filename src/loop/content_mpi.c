@@ -9,7 +9,7 @@ static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
 /* --- parcels --- */
 
 /* Ask the program for the sizes of the rows. false: a row is too large */
-static bool measure(const kilter_row_content *c, kl_parcel *p) {
+static bool measure(const kilter_loop_content *c, kl_parcel *p) {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < p->count && sum <= MOST_BYTES; i++) {
         p->items[i].bytes = c->bytes(p->items[i].row, c->user);
@@ -18,7 +18,7 @@ static bool measure(const kilter_row_content *c, kl_parcel *p) {
     return sum <= MOST_BYTES;
 }
 
-static bool pack(const kilter_row_content *c, kl_parcel *p) {
+static bool pack(const kilter_loop_content *c, kl_parcel *p) {
     bool packed = measure(c, p);
     uint64_t bytes = packed ? kl_parcel_bytes(p) : 0;
     uint8_t *to = p->data = bytes > 0 ? malloc(bytes) : NULL;
@@ -49,7 +49,7 @@ bool kl_loop_make_parcels(kl_parcel *parcels, size_t count) {
 }
 
 static kilter_status unpack(kilter_loop *l, const kl_parcel *p, kilter_error *error) {
-    const kilter_row_content *c = &l->content;
+    const kilter_loop_content *c = &l->content;
     const uint8_t *from = p->data;
     uint64_t nothing[2] = {0};
     for (uint64_t i = 0; i < p->count; i++) {
@@ -83,7 +83,7 @@ uint64_t kl_loop_weigh(const kilter_loop *l, const kl_ranges *rows) {
 
 /* --- kilter_loop_rows() --- */
 
-static const char *check(const kilter_loop *l, const kilter_row_content *c) {
+static const char *check(const kilter_loop *l, const kilter_loop_content *c) {
     if (l->options.deep)
         return "a deep loop has none, because its ranks also do rows of neighbours";
     return c && c->bytes && c->pack && c->unpack && c->drop
@@ -91,7 +91,7 @@ static const char *check(const kilter_loop *l, const kilter_row_content *c) {
                : "bytes, pack, unpack or drop is missing on a rank";
 }
 
-static kilter_status declare(kilter_loop *l, const kilter_row_content *c, kilter_error *error) {
+static kilter_status declare(kilter_loop *l, const kilter_loop_content *c, kilter_error *error) {
     uint64_t complete = check(l, c) == NULL;
     kl_step(&l->steps, KL_CALL_ROWS, kl_meter_sweep(&l->rank.meter), 0, 0);
     kilter_status status = kl_steps_meet(&l->steps, NULL, error);
@@ -108,7 +108,7 @@ static kilter_status declare(kilter_loop *l, const kilter_row_content *c, kilter
 }
 
 /* Declare content. An argument that all ranks refuse does not change the loop; other failures end it. */
-kilter_status kl_loop_declare(kilter_loop *l, const kilter_row_content *c, kilter_error *error) {
+kilter_status kl_loop_declare(kilter_loop *l, const kilter_loop_content *c, kilter_error *error) {
     if (l->phase == KL_BROKEN)
         return kl_loop_failed(l, l->failure.status, error);
     if (l->phase == KL_WITHIN || kl_meter_sweep(&l->rank.meter) > 0 || l->rank.content.on)

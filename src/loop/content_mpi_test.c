@@ -149,10 +149,10 @@ static bool take(uint64_t to, uint64_t from, const void *data, uint64_t bytes, v
     return takes(w);
 }
 
-static const kilter_row_content FUNCTIONS = {bytes_of, pack, unpack, drop, NULL};
+static const kilter_loop_content FUNCTIONS = {bytes_of, pack, unpack, drop, NULL};
 
-static kilter_row_content content_of(world *w) {
-    kilter_row_content content = FUNCTIONS;
+static kilter_loop_content content_of(world *w) {
+    kilter_loop_content content = FUNCTIONS;
     content.user = w;
     return content;
 }
@@ -217,7 +217,7 @@ typedef struct job {
 
 static kilter_loop *open(const job *j, world *w, double **hashes) {
     kilter_loop *loop;
-    kilter_row_content content = content_of(w);
+    kilter_loop_content content = content_of(w);
     kilter_range own;
     CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &j->options, &loop, error));
     CHECK_OK(kilter_loop_rows(loop, &content, error));
@@ -319,7 +319,7 @@ static void expect(kilter_status got, kilter_status expected, const kilter_error
 static void refuse_content(void) {
     world w = new_world(10);
     kilter_error error = {KILTER_OK, ""};
-    kilter_row_content content = content_of(&w), empty = content;
+    kilter_loop_content content = content_of(&w), empty = content;
     kilter_loop *loop;
     empty.drop = NULL;
     CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = 10, .deep = true}, &loop,
@@ -359,7 +359,7 @@ static const char *const words[WRONG_USES] = {[DELIVER_WITHIN] = "is under way",
 
 static kilter_status call_wrongly(kilter_loop *loop, wrong_use use, world *w, kilter_error *error) {
     uint64_t data = 1;
-    kilter_row_content content = content_of(w);
+    kilter_loop_content content = content_of(w);
     if (use == BEGIN_UNDELIVERED)
         CHECK_OK(kilter_loop_post(loop, 0, 1, &data, sizeof data, error));
     if (use == DELIVER_WITHIN || use == BEGIN_UNDELIVERED || use == ROWS_WITHIN) {
@@ -514,7 +514,7 @@ static bool pack_and_die(uint64_t row, void *to, void *user) {
 static void test_death(int who) {
     job j = job_of(60, 0, 3);
     world w = new_world(j.options.iterations);
-    kilter_row_content content = content_of(&w);
+    kilter_loop_content content = content_of(&w);
     kilter_error error = {KILTER_OK, ""};
     kilter_loop *loop;
     kilter_range own;

@@ -28,7 +28,7 @@ struct kilter_loop {
     kl_steps steps;
     kl_rank rank;
     kl_memory memory;
-    kilter_row_content content; /* valid if rank.content.on */
+    kilter_loop_content content; /* valid if rank.content.on */
     kl_posts posts;
     kl_requests delivery; /* messages of kilter_loop_deliver() */
     bool rests;           /* the rank rests until the awaited message wakes it */
@@ -87,7 +87,7 @@ void kl_unguard(kilter_loop *l); /* does nothing if the loop is not guarded */
 
 kilter_status kl_loop_open(MPI_Comm comm, const kilter_loop_options *options, kilter_loop **loop,
                            kilter_error *error);
-kilter_status kl_loop_declare(kilter_loop *loop, const kilter_row_content *content, kilter_error *error);
+kilter_status kl_loop_declare(kilter_loop *loop, const kilter_loop_content *content, kilter_error *error);
 void kl_loop_summary_get(const kilter_loop *loop, kilter_loop_summary *summary);
 
 #endif

@@ -93,7 +93,7 @@ static bool unpack(uint64_t row, const void *from, uint64_t bytes, void *user) {
 static void drop(uint64_t row, void *user) {
     (void)row, (void)user;
 }
-static const kilter_row_content content = {bytes_of, pack, unpack, drop, NULL};
+static const kilter_loop_content content = {bytes_of, pack, unpack, drop, NULL};
 
 static kilter_status make_call(run *r, const struct kind *kind, char call) {
     double sum;

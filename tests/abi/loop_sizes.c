@@ -45,7 +45,7 @@ static void drop(uint64_t row, void *user) {
 }
 
 static void declare_content(kilter_loop *loop) {
-    GUARDED(kilter_row_content) content;
+    GUARDED(kilter_loop_content) content;
     PREPARE_INPUT(content);
     content.it.bytes = bytes_of;
     content.it.pack = pack;
