@@ -85,9 +85,9 @@ static bool add_parcels(kl_exchange *x, const kl_content *c, bool receives) {
 
 static bool plan(kl_exchange *x, const kl_content *c) {
     x->leg_count = 0;
-    bool fits = add_all(x, true) & add_parcels(x, c, true);
+    bool fits = add_all(x, true) && add_parcels(x, c, true);
     x->receives = x->leg_count;
-    return fits & add_all(x, false) & add_parcels(x, c, false);
+    return fits && add_all(x, false) && add_parcels(x, c, false);
 }
 
 /* --- the exchange --- */
