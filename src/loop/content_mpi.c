@@ -50,14 +50,15 @@ bool kl_loop_make_parcels(kl_parcel *parcels, size_t count) {
 
 static kilter_status unpack(kilter_loop *l, const kl_parcel *p, kilter_error *error) {
     const kilter_loop_content *c = &l->content;
-    const uint8_t *from = p->data;
-    uint64_t nothing[2] = {0};
+    static const uint64_t nothing[2];
+    uint64_t at = 0;
     for (uint64_t i = 0; i < p->count; i++) {
-        if (!c->unpack(p->items[i].row, from ? (const void *)from : nothing, p->items[i].bytes, c->user))
+        const void *from = p->data ? (const void *)(p->data + at) : nothing;
+        if (!c->unpack(p->items[i].row, from, p->items[i].bytes, c->user))
             return kl_fail(error, KILTER_ERR_TASK,
                            "loop '%s': the program could not unpack row %llu, of %llu bytes, from rank %d",
                            l->group.name, kl_ull(p->items[i].row), kl_ull(p->items[i].bytes), p->peer);
-        from += from ? kl_item_room(&p->items[i]) : 0;
+        at += kl_item_room(&p->items[i]);
     }
     return KILTER_OK;
 }

@@ -80,20 +80,24 @@ static kilter_status exchange_data(kilter_loop *l, kilter_error *error) {
     kl_group *g = &l->group;
     kl_posts *s = &l->posts;
     kilter_status status = KILTER_OK;
-    uint64_t in = 0, out = 0;
-    for (uint32_t r = 0; r < g->ranks && status == KILTER_OK; in += s->receives[r++])
-        status = kl_receive(
-            g, &l->delivery,
-            (kl_mail){.data = s->in.data + in, .bytes = s->receives[r], .peer = (int)r, .tag = KL_TAG_POSTED},
-            error);
-    for (uint32_t r = 0; r < g->ranks && status == KILTER_OK; out += s->sends[r++])
-        status = s->sends[r] == 0 ? KILTER_OK
-                                  : kl_send(g, &l->delivery,
-                                            (kl_mail){.data = s->sorted.data + out,
-                                                      .bytes = s->sends[r],
-                                                      .peer = (int)r,
-                                                      .tag = KL_TAG_POSTED},
-                                            error);
+    kl_mail mail = {.data = s->in.data, .tag = KL_TAG_POSTED};
+    for (uint32_t r = 0; r < g->ranks && status == KILTER_OK; r++) {
+        mail.peer = (int)r;
+        mail.bytes = s->receives[r];
+        if (mail.bytes > 0) {
+            status = kl_receive(g, &l->delivery, mail, error);
+            mail.data = (uint8_t *)mail.data + mail.bytes;
+        }
+    }
+    mail.data = s->sorted.data;
+    for (uint32_t r = 0; r < g->ranks && status == KILTER_OK; r++) {
+        mail.peer = (int)r;
+        mail.bytes = s->sends[r];
+        if (mail.bytes > 0) {
+            status = kl_send(g, &l->delivery, mail, error);
+            mail.data = (uint8_t *)mail.data + mail.bytes;
+        }
+    }
     return status == KILTER_OK ? kl_requests_await(g, &l->delivery, error) : status;
 }
 
