@@ -47,22 +47,9 @@ static kilter_status time_neighbours(kl_group *g, uint8_t *data, size_t bytes, d
     return status;
 }
 
-/* Return the mean bytes of the content of this rank's rows. */
-static double mean_content(const kilter_loop *l) {
-    kl_ranges own = {0};
-    kl_span range;
-    double bytes = 0;
-    for (size_t k = 0; l->rank.content.on && kl_rank_own(&l->rank, k, &range); k++)
-        kl_ranges_add(&own, range);
-    if (own.count > 0)
-        bytes = (double)kl_loop_weigh(l, &own) / (double)kl_ranges_sum(&own);
-    kl_ranges_free(&own);
-    return bytes;
-}
-
 static kilter_status measure_messages(kilter_loop *l, kl_messages *messages, kilter_error *error) {
     kl_group *g = &l->group;
-    double s[4] = {0, 0, 0, mean_content(l)};
+    double s[3];
     uint8_t *data = calloc(2, PROBE_BYTES);
     uint64_t fits = data != NULL;
     kilter_status status = kl_group_least(g, &fits, 1, error);
@@ -76,11 +63,10 @@ static kilter_status measure_messages(kilter_loop *l, kl_messages *messages, kil
     if (status == KILTER_OK)
         status = time_neighbours(g, data, PROBE_BYTES, &s[2], error);
     if (status == KILTER_OK)
-        status = kl_group_most_f64(g, s, 4, error);
+        status = kl_group_most_f64(g, s, 3, error);
     if (status != KILTER_OK)
         return status; /* MPI may still write into the data */
     free(data);
-    l->rank.content.starts_with = s[3];
     /* Assume a quantum, because measuring it costs more than a short loop could gain. */
     *messages = (kl_messages){s[0],
                               {s[1], fmax(0, s[2] - s[1]) / PROBE_BYTES},

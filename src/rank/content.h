@@ -29,12 +29,11 @@ typedef struct kl_content {
     uint64_t count, room;
     kl_mail *mails;
     uint64_t mail_room;
-    uint64_t packed;    /* the driver's answer to KL_PACK: 1: all rows were packed */
-    double began_s;     /* time at which packing began */
-    kl_ranges present;  /* argument of KL_WEIGH: rows on this rank */
-    uint64_t weight;    /* the driver's answer to KL_WEIGH: bytes of the content of these rows */
-    bool weighed;       /* the next report has the weight already */
-    double starts_with; /* mean bytes of the content of a row before the first sweep, the same on all ranks */
+    uint64_t packed;   /* the driver's answer to KL_PACK: 1: all rows were packed */
+    double began_s;    /* time at which packing began */
+    kl_ranges present; /* argument of KL_WEIGH: rows on this rank */
+    uint64_t weight;   /* the driver's answer to KL_WEIGH: bytes of the content of these rows */
+    bool weighed;      /* the next report has the weight already */
 } kl_content;
 
 /* Return the bytes that a row takes in a parcel. Each row begins at a multiple of the largest alignment. */

@@ -34,7 +34,7 @@ bool kl_rounds_reserve(kl_loop_rounds *r, uint32_t ranks) {
 
 static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
     const kl_loop_rounds *r = &k->rounds;
-    double bytes = (double)kl_layout_row_bytes(&k->layout) + k->content.starts_with;
+    double bytes = (double)kl_layout_row_bytes(&k->layout);
     return kl_steer_new(&(kl_steer_options){
         .iterations = k->layout.iterations,
         .ranks = k->layout.ranks,
@@ -46,6 +46,7 @@ static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
         .interact_s = r->interact_s,
         .quantum_s = quantum_s,
         .move = {r->interact_s + r->link.fixed_s, r->link.per_unit_s * bytes},
+        .byte_s = r->link.per_unit_s,
     });
 }
 

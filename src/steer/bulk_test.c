@@ -93,9 +93,10 @@ static void the_cost_of_moving_follows_the_bytes(void **state) {
     kl_place here[] = {0, 30, ROWS}, after[] = {0, 20, ROWS};
     double weight[2];
     kl_outlook o = {
-        .options = {.ranks = 2, .iterations = ROWS}, .per_move_s = 1e-3, .here = here, .weight = weight};
+        .options = {.ranks = 2, .iterations = ROWS, .byte_s = 1e-6}, .here = here, .weight = weight};
     kl_rank_report reports[2] = {{.row_bytes = 1000}, {.row_bytes = 1000}};
     kl_learn_bytes(&o, reports);
+    assert_true(fabs(o.per_move_s - 1e-3) < 1e-9); /* estimated from the bytes of the first report */
     double first_s = kl_move_s(&o, after);
     reports[0].row_bytes = reports[1].row_bytes = 2000;
     kl_learn_bytes(&o, reports);
@@ -108,11 +109,30 @@ static void the_cost_of_moving_follows_the_bytes(void **state) {
     assert_true(fabs(o.per_move_s - (0.1 + 3e-3) / 2) < 1e-9); /* 10 mean rows of 3000 bytes took a second */
 }
 
+/* The time of messages hides the cost of rows that are nearly empty, so their movement teaches nothing. */
+static void moves_of_small_rows_teach_nothing(void **state) {
+    (void)state;
+    kl_place here[] = {0, 30, ROWS};
+    double weight[2];
+    kl_outlook o = {.options = {.ranks = 2, .byte_s = 1e-9}, .here = here, .weight = weight};
+    kl_rank_report reports[2] = {{.row_bytes = 10000}, {.row_bytes = 10000}};
+    kl_learn_bytes(&o, reports);
+    double before_s = o.per_move_s;
+    reports[0] = (kl_rank_report){.moved = 100, .moved_bytes = 6400, .moving_s = 2e-4};
+    kl_learn_movements(&o, reports);
+    assert_true(o.per_move_s == before_s);
+    assert_true(o.movement_s == 2e-4);
+    reports[0].moved_bytes = 1e6;
+    kl_learn_movements(&o, reports);
+    assert_true(fabs(o.per_move_s - (2e-6 + before_s) / 2) < 1e-12);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_count_by_their_bytes),
         cmocka_unit_test(equal_rows_count_as_rows),
         cmocka_unit_test(the_cost_of_moving_follows_the_bytes),
+        cmocka_unit_test(moves_of_small_rows_teach_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

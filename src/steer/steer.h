@@ -276,6 +276,7 @@ typedef struct kl_steer_options {
     uint64_t reach, deepest; /* rows that the body reads on either side; most sweeps whose ghost rows are
                                 exchanged at once, 0 means 1 */
     kl_linear move;          /* seconds by the number of iterations moved, until a movement is measured */
+    double byte_s;           /* seconds of moving a byte, for rows whose sizes reports tell */
 } kl_steer_options;
 
 /* The report of a rank in a round. It covers the time since the rank's last report. */
