@@ -1,4 +1,5 @@
 /* Content of rows, whose size changes: the program's functions pack and unpack it. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ static bool measure(const kilter_loop_content *c, kl_parcel *p) {
 static bool pack(const kilter_loop_content *c, kl_parcel *p) {
     bool packed = measure(c, p);
     uint64_t bytes = packed ? kl_parcel_bytes(p) : 0;
-    uint8_t *to = p->data = bytes > 0 ? malloc(bytes) : NULL;
+    uint8_t *to = p->data = bytes > 0 && kl_rows_fit(bytes) ? malloc(bytes) : NULL;
     packed = packed && (to || bytes == 0);
     for (uint64_t i = 0; i < p->count && packed && bytes > 0; i++) {
         packed = c->pack(p->items[i].row, to, c->user);
@@ -33,9 +34,11 @@ static bool pack(const kilter_loop_content *c, kl_parcel *p) {
 
 bool kl_loop_pack(kilter_loop *l, kl_parcel *parcels, size_t count) {
     bool packed = true;
+    l->calls_program = true;
     for (size_t i = 0; i < count && packed; i++)
         if (parcels[i].sends)
             packed = pack(&l->content, &parcels[i]);
+    l->calls_program = false;
     return packed;
 }
 
@@ -50,11 +53,14 @@ bool kl_loop_make_parcels(kl_parcel *parcels, size_t count) {
 
 static kilter_status unpack(kilter_loop *l, const kl_parcel *p, kilter_error *error) {
     const kilter_loop_content *c = &l->content;
-    static const uint64_t nothing[2];
+    static const _Alignas(max_align_t) uint8_t nothing[KL_ALIGNED];
     uint64_t at = 0;
     for (uint64_t i = 0; i < p->count; i++) {
         const void *from = p->data ? (const void *)(p->data + at) : nothing;
-        if (!c->unpack(p->items[i].row, from, p->items[i].bytes, c->user))
+        bool unpacked = c->unpack(p->items[i].row, from, p->items[i].bytes, c->user);
+        if (l->phase == KL_BROKEN)
+            return l->failure.status;
+        if (!unpacked)
             return kl_fail(error, KILTER_ERR_TASK,
                            "loop '%s': the program could not unpack row %llu, of %llu bytes, from rank %d",
                            l->group.name, kl_ull(p->items[i].row), kl_ull(p->items[i].bytes), p->peer);
@@ -65,20 +71,24 @@ static kilter_status unpack(kilter_loop *l, const kl_parcel *p, kilter_error *er
 
 kilter_status kl_loop_unpack(kilter_loop *l, kl_parcel *parcels, size_t count, kilter_error *error) {
     kilter_status status = KILTER_OK;
+    l->calls_program = true;
     for (size_t i = 0; i < count && status == KILTER_OK; i++)
         if (!parcels[i].sends)
             status = unpack(l, &parcels[i], error);
     for (size_t i = 0; i < count && status == KILTER_OK; i++)
         for (uint64_t k = 0; k < parcels[i].count && parcels[i].sends; k++)
             l->content.drop(parcels[i].items[k].row, l->content.user);
+    l->calls_program = false;
     return status;
 }
 
-uint64_t kl_loop_weigh(const kilter_loop *l, const kl_ranges *rows) {
+uint64_t kl_loop_weigh(kilter_loop *l, const kl_ranges *rows) {
     uint64_t bytes = 0;
+    l->calls_program = true;
     for (size_t i = 0; i < rows->count; i++)
         for (uint64_t row = rows->at[i].lo; row < rows->at[i].hi; row++)
             bytes += l->content.bytes(row, l->content.user);
+    l->calls_program = false;
     return bytes;
 }
 
@@ -110,15 +120,16 @@ static kilter_status declare(kilter_loop *l, const kilter_loop_content *c, kilte
 
 /* Declare content. An argument that all ranks refuse does not change the loop; other failures end it. */
 kilter_status kl_loop_declare(kilter_loop *l, const kilter_loop_content *c, kilter_error *error) {
-    if (l->phase == KL_BROKEN)
-        return kl_loop_failed(l, l->failure.status, error);
+    kilter_status status = kl_loop_enter(l, "kilter_loop_rows()", error);
+    if (status != KILTER_OK)
+        return status;
     if (l->phase == KL_WITHIN || kl_meter_sweep(&l->rank.meter) > 0 || l->rank.content.on)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "content of rows of loop '%s': it has %s; call kilter_loop_rows() once, before the "
                        "first kilter_loop_begin()",
                        l->group.name, l->rank.content.on ? "content already" : "begun");
     kilter_error why = {KILTER_OK, ""};
-    kilter_status status = declare(l, c, &why);
+    status = declare(l, c, &why);
     if (status == KILTER_OK || status == KILTER_ERR_RANGE) {
         if (error && status != KILTER_OK)
             *error = why;

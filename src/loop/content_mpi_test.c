@@ -6,7 +6,8 @@
  *                    use     calls are wrong, or have different arguments on the ranks
  *                    fails   functions of the program fail
  *                    memory  a rank has no memory for the content that it should get
- *                    death N rank N is killed while rows move; the others say "rank N is dead" */
+ *                    death N WHERE  rank N is killed in its function WHERE: pack, unpack or
+ *                                   take; the others say "rank N is dead" */
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -20,12 +21,19 @@ typedef struct bag { /* content of a row: particles, each a number */
     bool here; /* the row is on this rank */
 } bag;
 
+typedef enum function { NONE, BYTES, PACK, UNPACK, DROP, TAKE } function;
+
 typedef struct world {
     uint64_t n;
     bag *bags;
     int unpackable; /* number of the call of pack() that fails; 0: none */
     int untakable;  /* number of the call of unpack() or take() that fails; 0: none */
     uint64_t extra; /* bytes that each row has in addition */
+    function calls; /* this function calls the loop, by call number `call` */
+    int call;
+    kilter_loop *loop;
+    function dies; /* this function kills the rank in call number dies_in */
+    int dies_in;
 } world;
 
 static void add(bag *b, uint64_t particle) {
@@ -105,15 +113,55 @@ static void sequential(world *w, int sweeps, bool stays) {
 
 /* --- the same with Kilter --- */
 
+enum { INNER_CALLS = 7 };
+
+/* Call the loop from one of its functions, which must fail. */
+static kilter_status call_loop(world *w, kilter_error *error) {
+    uint64_t data = 1;
+    double sum;
+    kilter_range range;
+    switch (w->call) {
+    case 0:
+        return kilter_loop_post(w->loop, 0, 1, &data, sizeof data, error);
+    case 1:
+        return kilter_loop_begin(w->loop, error);
+    case 2:
+        return kilter_loop_end(w->loop, error);
+    case 3:
+        return kilter_loop_sum(w->loop, &sum, &sum, error);
+    case 4:
+        return kilter_loop_deliver(w->loop, NULL, NULL, error);
+    case 5:
+        CHECK(!kilter_loop_mine(w->loop, 0, &range) && !kilter_loop_next(w->loop, &range));
+        return kilter_loop_gather(w->loop, &sum, 0, NULL, error);
+    default:
+        return kilter_loop_close(w->loop, error);
+    }
+}
+
+/* Do what the test wants to happen in this function: nothing, a call of the loop, or death. */
+static void enter(world *w, function f) {
+    kilter_error error = {KILTER_OK, ""};
+    if (w->dies == f && --w->dies_in == 0)
+        raise(SIGKILL);
+    if (w->calls != f)
+        return;
+    w->calls = NONE;
+    CHECK(kilter_loop_owner(w->loop, 0) == -1);
+    CHECK(call_loop(w, &error) == KILTER_ERR_USAGE && strstr(error.text, "must not call the loop"));
+}
+
 static uint64_t bytes_of(uint64_t row, void *user) {
-    const world *w = user;
+    world *w = user;
     CHECK(w->bags[row].here);
+    enter(w, BYTES);
     return w->bags[row].count * sizeof(uint64_t) + w->extra;
 }
 
 static bool pack(uint64_t row, void *to, void *user) {
     world *w = user;
     CHECK(w->bags[row].here && (uintptr_t)to % 16 == 0);
+    enter(w, PACK);
     if (w->bags[row].count > 0)
         memcpy(to, w->bags[row].at, w->bags[row].count * sizeof(uint64_t));
     memset((uint64_t *)to + w->bags[row].count, 1, w->extra);
@@ -128,6 +176,7 @@ static bool unpack(uint64_t row, const void *from, uint64_t bytes, void *user) {
     world *w = user;
     bag *b = &w->bags[row];
     CHECK(!b->here && b->count == 0 && bytes >= w->extra && (uintptr_t)from % 16 == 0);
+    enter(w, UNPACK);
     b->here = true;
     for (uint64_t i = 0; i < (bytes - w->extra) / sizeof(uint64_t); i++)
         add(b, ((const uint64_t *)from)[i]);
@@ -137,6 +186,7 @@ static bool unpack(uint64_t row, const void *from, uint64_t bytes, void *user) {
 static void drop(uint64_t row, void *user) {
     world *w = user;
     CHECK(w->bags[row].here);
+    enter(w, DROP);
     free(w->bags[row].at);
     w->bags[row] = (bag){.here = false};
 }
@@ -144,15 +194,16 @@ static void drop(uint64_t row, void *user) {
 static bool take(uint64_t to, uint64_t from, const void *data, uint64_t bytes, void *user) {
     world *w = user;
     CHECK(w->bags[to].here && bytes % sizeof(uint64_t) == 0 && from != to && (uintptr_t)data % 16 == 0);
+    enter(w, TAKE);
     for (uint64_t i = 0; i < bytes / sizeof(uint64_t); i++)
         add(&w->bags[to], ((const uint64_t *)data)[i]);
     return takes(w);
 }
 
-static const kilter_loop_content FUNCTIONS = {bytes_of, pack, unpack, drop, NULL};
+static const kilter_loop_content CONTENT = {bytes_of, pack, unpack, drop, NULL};
 
 static kilter_loop_content content_of(world *w) {
-    kilter_loop_content content = FUNCTIONS;
+    kilter_loop_content content = CONTENT;
     content.user = w;
     return content;
 }
@@ -220,6 +271,7 @@ static kilter_loop *open(const job *j, world *w, double **hashes) {
     kilter_loop_content content = content_of(w);
     kilter_range own;
     CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &j->options, &loop, error));
+    w->loop = loop;
     CHECK_OK(kilter_loop_rows(loop, &content, error));
     CHECK_OK(kilter_loop_array(loop, sizeof(double), 0, (void **)hashes, error));
     if (j->seed > 0)
@@ -284,7 +336,61 @@ static job job_of(uint64_t n, int kind, uint64_t seed) {
     return j;
 }
 
+/* --- messages from every block of a pipeline --- */
+
+typedef struct order {
+    uint64_t n, taken;
+    uint64_t *next; /* next[to · n + from]: the least element whose message may come next */
+} order;
+
+static bool take_in_order(uint64_t to, uint64_t from, const void *data, uint64_t bytes, void *user) {
+    order *o = user;
+    uint64_t *next = &o->next[to * o->n + from], element = *(const uint64_t *)data;
+    CHECK(bytes == sizeof element && element >= *next);
+    *next = element + 1;
+    o->taken++;
+    return true;
+}
+
+/* Post a message for each element. Each row has several messages for the next two rows, from all passes. */
+static void post_elements(kilter_loop *loop, uint64_t n) {
+    kilter_range rows, inner;
+    CHECK_OK(kilter_loop_begin(loop, error));
+    while (kilter_loop_next_block(loop, &rows, &inner))
+        for (uint64_t row = rows.lo; row < rows.hi; row++)
+            for (uint64_t e = inner.lo; e < inner.hi; e++)
+                CHECK_OK(kilter_loop_post(loop, row, (row + 1 + e % 2) % n, &e, sizeof e, error));
+    CHECK_OK(kilter_loop_end(loop, error));
+}
+
+/* Rows move between passes, so another rank posts a row's later messages. They come as they were posted. */
+static void post_in_every_block(uint64_t n, uint64_t seed) {
+    job j = job_of(n, 2, seed);
+    world w = new_world(n);
+    order o = {.n = n, .next = calloc(n * n, sizeof *o.next)};
+    double *hashes;
+    kilter_loop *loop = open(&j, &w, &hashes);
+    kilter_loop_summary before, after;
+    for (int i = 0; i < 20; i++) {
+        post_elements(loop, n);
+        kilter_loop_summary_get(loop, &before);
+        memset(o.next, 0, n * n * sizeof *o.next);
+        o.taken = 0;
+        CHECK_OK(kilter_loop_deliver(loop, take_in_order, &o, error));
+        kilter_loop_summary_get(loop, &after);
+        CHECK(after.elapsed_s > before.elapsed_s && after.waited_s >= before.waited_s);
+        MPI_Allreduce(MPI_IN_PLACE, &o.taken, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+        CHECK(o.taken == n * j.options.inner);
+    }
+    CHECK(ranks == 1 || n < 20 || after.moved > 0);
+    CHECK_OK(kilter_loop_close(loop, error));
+    free(o.next);
+    free_world(&w);
+}
+
 static void test_moves(void) {
+    for (uint64_t seed = 1; seed < 5; seed++)
+        post_in_every_block(seed % 2 ? 23 : 3, seed);
     static const uint64_t sizes[] = {1, 2, 5, 23, 100};
     uint64_t seed = 1;
     for (int kind = 0; kind < 3; kind++)
@@ -342,8 +448,10 @@ typedef enum wrong_use {
     DELIVER_TO_NULL,
     POST_SCATTERED,
     POST_FROM_NOWHERE,
+    POST_FROM_OTHER,
     POST_NULL,
     BEGIN_UNDELIVERED,
+    CLOSE_UNDELIVERED,
     ROWS_WITHIN,
     WRONG_USES,
 } wrong_use;
@@ -353,15 +461,17 @@ static const char *const words[WRONG_USES] = {[DELIVER_WITHIN] = "is under way",
                                               [DELIVER_TO_NULL] = "is NULL",
                                               [POST_SCATTERED] = "scattered loop",
                                               [POST_FROM_NOWHERE] = "there is no such",
+                                              [POST_FROM_OTHER] = "is on another rank",
                                               [POST_NULL] = "is NULL",
                                               [BEGIN_UNDELIVERED] = "messages are left",
+                                              [CLOSE_UNDELIVERED] = "messages are left",
                                               [ROWS_WITHIN] = "has begun"};
 
 static kilter_status call_wrongly(kilter_loop *loop, wrong_use use, world *w, kilter_error *error) {
-    uint64_t data = 1;
+    uint64_t data = 1, own = 10 * (uint64_t)rank; /* the first row of this rank */
     kilter_loop_content content = content_of(w);
-    if (use == BEGIN_UNDELIVERED)
-        CHECK_OK(kilter_loop_post(loop, 0, 1, &data, sizeof data, error));
+    if (use == BEGIN_UNDELIVERED || use == CLOSE_UNDELIVERED)
+        CHECK_OK(kilter_loop_post(loop, own, 1, &data, sizeof data, error));
     if (use == DELIVER_WITHIN || use == BEGIN_UNDELIVERED || use == ROWS_WITHIN) {
         kilter_status status = kilter_loop_begin(loop, error);
         if (status != KILTER_OK)
@@ -373,8 +483,12 @@ static kilter_status call_wrongly(kilter_loop *loop, wrong_use use, world *w, ki
         return kilter_loop_post(loop, 0, 1, &data, sizeof data, error);
     case POST_FROM_NOWHERE:
         return kilter_loop_post(loop, w->n, 1, &data, sizeof data, error);
+    case POST_FROM_OTHER:
+        return kilter_loop_post(loop, (own + 10) % w->n, 1, &data, sizeof data, error);
     case POST_NULL:
-        return kilter_loop_post(loop, 0, 1, NULL, sizeof data, error);
+        return kilter_loop_post(loop, own, 1, NULL, sizeof data, error);
+    case CLOSE_UNDELIVERED:
+        return kilter_loop_close(loop, error);
     case ROWS_WITHIN:
         return kilter_loop_rows(loop, &content, error);
     default:
@@ -394,7 +508,27 @@ static void use_wrongly(wrong_use use) {
     expect(call_wrongly(loop, use, &w, &error), KILTER_ERR_USAGE, &error, words[use]);
     CHECK(strstr(error.text, "'mine'"));
     MPI_Barrier(MPI_COMM_WORLD);
-    kilter_loop_close(loop, NULL);
+    if (use != CLOSE_UNDELIVERED)
+        kilter_loop_close(loop, NULL);
+    free_world(&w);
+}
+
+/* Rank 1 calls the loop from one of its functions, which ends the loop on all ranks. */
+static void call_from_within(function f, int call) {
+    job j = job_of(60, 0, 9);
+    world w = new_world(j.options.iterations);
+    double *hashes;
+    kilter_loop *loop = open(&j, &w, &hashes);
+    kilter_error error = {KILTER_OK, ""};
+    kilter_status status = KILTER_OK;
+    bool calls = rank == 1 % ranks;
+    w.calls = calls ? f : NONE;
+    w.call = call;
+    for (int i = 0; i < 400 && status == KILTER_OK; i++)
+        status = sweep_and_deliver(loop, &j, &w, i, &error);
+    expect(status, calls ? KILTER_ERR_USAGE : KILTER_ERR_PEER, &error, "must not call the loop");
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(kilter_loop_close(loop, NULL) == status);
     free_world(&w);
 }
 
@@ -426,7 +560,12 @@ static void test_use(void) {
     refuse_content();
     deliver_to_all();
     for (int use = 0; use < WRONG_USES; use++)
-        use_wrongly((wrong_use)use);
+        if (use != POST_FROM_OTHER || ranks > 1)
+            use_wrongly((wrong_use)use);
+    for (int call = 0; call < INNER_CALLS; call++)
+        call_from_within(TAKE, call);
+    for (int f = BYTES; f < TAKE && ranks > 1; f++) /* a single rank moves no rows */
+        call_from_within((function)f, f);
 }
 
 /* --- functions that fail --- */
@@ -443,7 +582,7 @@ static void fail_to_pack(int kind) {
         w.unpackable = rank == 1; /* the next row that leaves rank 1 stays */
         CHECK_OK(sweep_and_deliver(loop, &j, &w, i, error));
         kilter_loop_summary_get(loop, &summary);
-        refused |= strstr(summary.decision, "could not pack a row") != NULL;
+        refused |= strstr(summary.decision, "could not be packed") != NULL;
     }
     CHECK(refused);
     check_result(loop, &w, hashes, i, j.options.scattered);
@@ -485,7 +624,7 @@ static void test_memory(void) {
     w.extra = 1 << 19;
     kilter_loop *loop = open(&j, &w, &hashes);
     kilter_loop_summary summary;
-    bool refused = false;
+    bool refused = false, unpacked = false;
     int i = 0;
     for (; i < 40; i++) {
         struct rlimit limit = little_more();
@@ -495,38 +634,28 @@ static void test_memory(void) {
         if (rank == 1)
             setrlimit(RLIMIT_DATA, &(struct rlimit){RLIM_INFINITY, RLIM_INFINITY});
         kilter_loop_summary_get(loop, &summary);
-        refused |= strstr(summary.decision, "no memory") || strstr(summary.decision, "could not pack");
+        refused |= strstr(summary.decision, "no memory") != NULL;
+        unpacked |= strstr(summary.decision, "could not be packed") != NULL;
     }
-    CHECK(refused);
+    CHECK(refused && unpacked);
     check_result(loop, &w, hashes, i, false);
     CHECK_OK(kilter_loop_close(loop, error));
     free_world(&w);
 }
 
-static int dies_in; /* calls of pack() until this rank dies; 0: it lives */
-
-static bool pack_and_die(uint64_t row, void *to, void *user) {
-    if (dies_in > 0 && --dies_in == 0)
-        raise(SIGKILL);
-    return pack(row, to, user);
+static function function_of(const char *name) {
+    return strcmp(name, "pack") == 0 ? PACK : strcmp(name, "unpack") == 0 ? UNPACK : TAKE;
 }
 
-static void test_death(int who) {
+static void test_death(int who, const char *where) {
     job j = job_of(60, 0, 3);
     world w = new_world(j.options.iterations);
-    kilter_loop_content content = content_of(&w);
+    double *hashes;
+    kilter_loop *loop = open(&j, &w, &hashes);
     kilter_error error = {KILTER_OK, ""};
-    kilter_loop *loop;
-    kilter_range own;
-    content.pack = pack_and_die;
-    dies_in = rank == who ? 25 : 0;
-    CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &j.options, &loop, error));
-    CHECK_OK(kilter_loop_rows(loop, &content, error));
-    force_moves(loop, j.seed);
-    for (size_t k = 0; kilter_loop_mine(loop, k, &own); k++)
-        for (uint64_t row = own.lo; row < own.hi; row++)
-            fill(&w.bags[row], row);
     kilter_status status = KILTER_OK;
+    w.dies = rank == who ? function_of(where) : NONE;
+    w.dies_in = 25;
     for (int i = 0; status == KILTER_OK; i++)
         status = sweep_and_deliver(loop, &j, &w, i, &error);
     kilter_loop_close(loop, NULL);
@@ -548,9 +677,9 @@ int main(int count, char **arguments) {
         test_fails();
     else if (strcmp(what, "memory") == 0)
         test_memory();
-    else if (strcmp(what, "death") == 0 && count > 2)
-        test_death(atoi(arguments[2]));
+    else if (strcmp(what, "death") == 0 && count > 3)
+        test_death(atoi(arguments[2]), arguments[3]);
     else
-        CHECK(!"content_mpi_test moves, rounds, use, fails, memory or death RANK");
+        CHECK(!"content_mpi_test moves, rounds, use, fails, memory or death RANK WHERE");
     MPI_Finalize();
 }

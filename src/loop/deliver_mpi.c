@@ -3,7 +3,7 @@
 
 int kilter_loop_owner(const kilter_loop *l, uint64_t row) {
     const kl_layout *layout = &l->rank.layout;
-    if (l->options.scattered || row >= layout->iterations)
+    if (l->options.scattered || l->calls_program || row >= layout->iterations)
         return -1;
     return (int)kl_posts_owner(layout->target, layout->ranks, row);
 }
@@ -15,18 +15,20 @@ static const char SCATTERED[] = "in a scattered loop the ranks do not know where
 kilter_status kilter_loop_post(kilter_loop *l, uint64_t from, uint64_t to, const void *data, uint64_t bytes,
                                kilter_error *error) {
     const char *wrong = NULL;
-    kilter_status status = KILTER_OK;
-    if (l->phase == KL_BROKEN)
-        return kl_loop_failed(l, l->failure.status, error);
+    kilter_status status = kl_loop_enter(l, "kilter_loop_post()", error);
+    if (status != KILTER_OK)
+        return status;
     if (l->options.scattered)
         wrong = SCATTERED;
     else if (from >= l->options.iterations || to >= l->options.iterations)
         wrong = "there is no such row";
+    else if (kilter_loop_owner(l, from) != l->group.rank)
+        wrong = "the row that it comes from is on another rank";
     else if (!data && bytes > 0)
         wrong = "the pointer for the data is NULL";
     if (wrong)
         status = kl_loop_misused(l, "kilter_loop_post()", wrong);
-    else if (!kl_posts_add(&l->posts, from, to, data, bytes))
+    else if (!kl_posts_add(&l->posts, l->rank.rounds.passed - l->began_pass, from, to, data, bytes))
         status = kl_fail(&l->failure, KILTER_ERR_MEMORY,
                          "posting %llu bytes to row %llu of loop '%s': memory ran out", kl_ull(bytes),
                          kl_ull(to), l->group.name);
@@ -104,7 +106,12 @@ static kilter_status exchange_data(kilter_loop *l, kilter_error *error) {
 static kilter_status hand_over(kilter_loop *l, kilter_loop_take take, void *user, kilter_error *error) {
     for (uint64_t i = 0; i < l->posts.listed; i++) {
         const kl_post *p = l->posts.list[i];
-        if (!take(p->to, p->from, kl_post_data(p), p->bytes, user))
+        l->calls_program = true;
+        bool taken = take(p->to, p->from, kl_post_data(p), p->bytes, user);
+        l->calls_program = false;
+        if (l->phase == KL_BROKEN)
+            return l->failure.status;
+        if (!taken)
             return kl_fail(
                 error, KILTER_ERR_TASK,
                 "loop '%s': the program could not take a message of %llu bytes from row %llu to row "
@@ -114,31 +121,43 @@ static kilter_status hand_over(kilter_loop *l, kilter_loop_take take, void *user
     return KILTER_OK;
 }
 
-static kilter_status deliver(kilter_loop *l, kilter_loop_take take, void *user, kilter_error *error) {
+static kilter_status exchange(kilter_loop *l, kilter_error *error) {
+    kilter_status status = exchange_sizes(l, error);
+    if (status == KILTER_OK && !kl_posts_expect(&l->posts, l->rank.layout.ranks))
+        status = no_memory(l, error);
+    return status == KILTER_OK ? exchange_data(l, error) : status;
+}
+
+/* Sort the posted messages and exchange them. *waited_s: seconds of the exchange */
+static kilter_status gather(kilter_loop *l, double *waited_s, kilter_error *error) {
     const kl_layout *layout = &l->rank.layout;
     kilter_status status = l->group.checks ? kl_steps_meet(&l->steps, NULL, error) : KILTER_OK;
     if (status == KILTER_OK && !kl_posts_sort(&l->posts, layout->bounds, layout->ranks, layout->rank))
         status = no_memory(l, error);
+    double began_s = kl_loop_now_s(l);
     if (status == KILTER_OK)
-        status = exchange_sizes(l, error);
-    if (status == KILTER_OK && !kl_posts_expect(&l->posts, layout->ranks))
-        status = no_memory(l, error);
-    if (status == KILTER_OK)
-        status = exchange_data(l, error);
-    if (status == KILTER_OK && !kl_posts_arrange(&l->posts))
-        status = no_memory(l, error);
+        status = exchange(l, error);
+    *waited_s = kl_loop_now_s(l) - began_s;
+    return status == KILTER_OK && !kl_posts_arrange(&l->posts) ? no_memory(l, error) : status;
+}
+
+static kilter_status deliver(kilter_loop *l, kilter_loop_take take, void *user, kilter_error *error) {
+    double began_s = kl_loop_now_s(l), waited_s;
+    kilter_status status = gather(l, &waited_s, error);
     if (status == KILTER_OK)
         status = hand_over(l, take, user, error);
-    if (status == KILTER_OK)
-        kl_posts_clear(&l->posts);
-    return status;
+    if (status != KILTER_OK)
+        return status;
+    kl_posts_clear(&l->posts);
+    kl_meter_delivery(&l->rank.meter, kl_loop_now_s(l) - began_s, waited_s);
+    return KILTER_OK;
 }
 
 kilter_status kilter_loop_deliver(kilter_loop *l, kilter_loop_take take, void *user, kilter_error *error) {
     const char *wrong = NULL;
-    kilter_status status = KILTER_OK;
-    if (l->phase == KL_BROKEN)
-        return kl_loop_failed(l, l->failure.status, error);
+    kilter_status status = kl_loop_enter(l, "kilter_loop_deliver()", error);
+    if (status != KILTER_OK)
+        return status;
     if (l->phase == KL_WITHIN)
         wrong = "a sweep is under way; end it first";
     else if (l->options.scattered)

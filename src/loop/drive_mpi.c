@@ -181,6 +181,8 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
     if (a->set && !kl_loop_requests(a->set))
         return kl_fail(error, KILTER_ERR_MEMORY, "messages of loop '%s': memory ran out", l->group.name);
     kilter_status status = operations[a->act](l, a, error);
+    if (status == KILTER_OK && l->phase == KL_BROKEN) /* a function of the program has called the loop */
+        status = l->failure.status;
     if (status == KILTER_OK && a->set)
         a->set->open = a->set->requests && a->set->requests->open > 0;
     return status;

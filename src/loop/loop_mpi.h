@@ -19,8 +19,10 @@ struct kilter_loop {
     kl_phase phase;
     kilter_error failure;
     bool closing;
-    int key;        /* MPI attribute key: lets MPI_Finalize() find the loop */
-    double began_s; /* time at which the sweep began */
+    bool calls_program;  /* a function of the program runs, which must not call the loop */
+    int key;             /* MPI attribute key: lets MPI_Finalize() find the loop */
+    double began_s;      /* time at which the sweep began */
+    uint64_t began_pass; /* number of passes before the sweep */
     kilter_loop *_Atomic next_guarded;
 
     kl_group group;
@@ -45,6 +47,8 @@ static inline double kl_loop_now_s(const kilter_loop *l) {
 /* End the loop on this rank with l->failure, and tell the other ranks. */
 void kl_loop_break(kilter_loop *l);
 kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error *error);
+/* Check that the loop takes calls; otherwise end it. */
+kilter_status kl_loop_enter(kilter_loop *l, const char *call, kilter_error *error);
 /* Set l->failure to KILTER_ERR_USAGE: `what` says what is wrong with the call. */
 kilter_status kl_loop_misused(kilter_loop *l, const char *call, const char *what);
 
@@ -54,7 +58,7 @@ bool kl_loop_pack(kilter_loop *l, kl_parcel *parcels, size_t count);
 /* Get memory for the parcels that come. false: memory ran out */
 bool kl_loop_make_parcels(kl_parcel *parcels, size_t count);
 kilter_status kl_loop_unpack(kilter_loop *l, kl_parcel *parcels, size_t count, kilter_error *error);
-uint64_t kl_loop_weigh(const kilter_loop *l, const kl_ranges *rows);
+uint64_t kl_loop_weigh(kilter_loop *l, const kl_ranges *rows);
 
 /* drive_mpi.c: carries out the rank's actions */
 /* Carry out a call of the program up to the action that ends the call. *now_s: the time, which is updated. */

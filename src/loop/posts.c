@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNED = 16 };
+enum { ALIGNED = 16, COUNT_BITS = 48 };
 
 static uint64_t room_of(const kl_post *p) {
     return sizeof *p + (p->bytes + ALIGNED - 1) / ALIGNED * ALIGNED;
 }
 
-bool kl_posts_add(kl_posts *s, uint64_t from, uint64_t to, const void *data, uint64_t bytes) {
+bool kl_posts_add(kl_posts *s, uint64_t pass, uint64_t from, uint64_t to, const void *data, uint64_t bytes) {
     static const uint8_t zeros[ALIGNED];
-    kl_post p = {.to = to, .from = from, .bytes = bytes, .order = s->count};
+    kl_post p = {.to = to, .from = from, .bytes = bytes, .order = pass << COUNT_BITS | s->count};
     if (bytes > SIZE_MAX / 4)
         return false;
     size_t before = s->out.size;
@@ -108,7 +108,7 @@ bool kl_posts_expect(kl_posts *s, uint32_t ranks) {
     return resize(&s->in, sum);
 }
 
-/* Messages with the same two rows come from one rank, which numbers them. */
+/* Messages with the same two rows and the same pass come from one rank, which numbers them. */
 static int by_rows(const void *a, const void *b) {
     const kl_post *x = *(const kl_post *const *)a, *y = *(const kl_post *const *)b;
     if (x->to != y->to)

@@ -7,7 +7,7 @@
 
 typedef struct kl_post { /* ranks send the struct without conversion */
     uint64_t to, from, bytes;
-    uint64_t order; /* number of the message among those of its rank, for sorting */
+    uint64_t order; /* pass in the upper bits, then the number among messages of its rank, for sorting */
 } kl_post;
 
 typedef struct kl_posts {       /* zeroed: no messages */
@@ -20,7 +20,10 @@ typedef struct kl_posts {       /* zeroed: no messages */
     uint64_t listed, room;
 } kl_posts;
 
-bool kl_posts_add(kl_posts *posts, uint64_t from, uint64_t to, const void *data, uint64_t bytes);
+/* Add a message. pass: number of the pass since the sweep began, the same on all ranks. Between two passes
+ * row `from` may move to another rank, which counts its own messages. false: memory ran out */
+bool kl_posts_add(kl_posts *posts, uint64_t pass, uint64_t from, uint64_t to, const void *data,
+                  uint64_t bytes);
 /* Fill sorted, sends, and the list with messages that stay on `rank`. bounds[ranks + 1]: rank r has the rows
  * bounds[r] to bounds[r + 1] − 1. false: memory ran out */
 bool kl_posts_sort(kl_posts *posts, const uint64_t *bounds, uint32_t ranks, uint32_t rank);

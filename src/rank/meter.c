@@ -47,6 +47,11 @@ void kl_meter_end_sweep(kl_meter *m, double took_s) {
     m->sweep_s = m->sweep_rows = 0;
 }
 
+void kl_meter_delivery(kl_meter *m, double took_s, double waited_s) {
+    m->all.elapsed_s += took_s;
+    m->all.waited_s += waited_s;
+}
+
 void kl_meter_count(kl_meter *m, double rows, double busy_s) {
     count(m, rows, busy_s, cpu_since_given_s(m));
 }

@@ -35,6 +35,7 @@ typedef struct list {
 } list;
 
 typedef enum stage {
+    FRESH,   /* the rows that leave are to be packed */
     PACKED,  /* the driver has packed the rows that leave, or could not */
     LIST,    /* the list is on its way to this rank */
     SIZES,   /* the sizes of the rows' contents are on their way to this rank */
@@ -170,13 +171,19 @@ static uint64_t bytes_of(const kl_layout *l, const list *of) {
 
 /* --- memory --- */
 
+/* Return the bytes that the rows of a transfer need here. Content needs memory twice: for the message, and
+ * for the program. */
+static uint64_t coming_bytes(const kl_layout *l, const transfer *t) {
+    return bytes_of(l, &t->list) + 2 * kl_parcel_bytes(&t->parcel);
+}
+
 /* Request memory for the rows of a transfer, in addition to the memory for rows on their way. */
 static kl_action take_pages(kl_rank *k, transfer *t) {
     struct kl_scatter *s = k->scatter;
-    uint64_t bytes = bytes_of(&k->layout, &t->list);
+    uint64_t bytes = coming_bytes(&k->layout, t);
     for (const transfer *other = s->transfers; other; other = other->next)
         if (!other->sends && other->stage == ROWS)
-            bytes += bytes_of(&k->layout, &other->list);
+            bytes += coming_bytes(&k->layout, other);
     s->gone.count = 0;
     t->stage = ROOM;
     if (!add_list(&s->gone, &t->list))
@@ -185,7 +192,7 @@ static kl_action take_pages(kl_rank *k, transfer *t) {
                        .ranges = &s->gone,
                        .parcels = &t->parcel,
                        .count = k->content.on,
-                       .bytes = bytes + kl_parcel_bytes(&t->parcel),
+                       .bytes = bytes,
                        .all = &t->granted,
                        .again = true};
 }
@@ -239,7 +246,7 @@ static transfer *add_transfer(struct kl_scatter *s, uint32_t peer, bool sends) {
     t->peer = (int)peer;
     t->tags = TAGS * (int)(1 + s->rounds % TAG_ROUNDS);
     t->sends = sends;
-    t->stage = sends ? PACKED : LIST;
+    t->stage = sends ? FRESH : LIST;
     while (*last)
         last = &(*last)->next;
     return *last = t;
@@ -272,8 +279,10 @@ static kl_action begin_sending(kl_rank *k, uint32_t to, uint64_t count) {
     if (!t)
         return NO_MEMORY;
     enlist(&t->list, &s->done, enlist(&t->list, &s->todo, count, false), true);
-    if (!k->content.on)
-        return send_list(s, t);
+    return k->content.on ? (kl_action){.act = KL_REPEAT} : send_list(s, t);
+}
+
+static kl_action pack(transfer *t) {
     t->stage = PACKED;
     if (!list_items(t))
         return NO_MEMORY;
@@ -381,6 +390,8 @@ static kl_action complete(kl_rank *k, transfer *t) {
 /* Do the next step of a transfer, none of whose messages is on its way. */
 static kl_action go_on(kl_rank *k, transfer *t) {
     switch (t->stage) {
+    case FRESH:
+        return pack(t);
     case PACKED:
         return hear_packed(k, t);
     case LIST:
@@ -407,6 +418,15 @@ static kl_action go_on(kl_rank *k, transfer *t) {
 static kl_act begin_look(kl_rank *k) {
     k->scatter->place = &k->scatter->transfers;
     k->scatter->looking_s = k->now_s;
+    return KL_GO_ON;
+}
+
+/* Begin a look at the transfers that have just begun, to pack their rows and send the lists. */
+static kl_act begin_fresh_look(kl_rank *k) {
+    begin_look(k);
+    struct kl_scatter *s = k->scatter;
+    while (*s->place && (*s->place)->stage != FRESH)
+        s->place = &(*s->place)->next;
     return KL_GO_ON;
 }
 
@@ -471,7 +491,7 @@ static kl_act hear_reports(kl_rank *k) {
         return KL_GO_ON;
     return kl_rounds_refused(
         k, k->content.on ? "some rows did not move: a rank has no memory for the rows planned for "
-                           "it, or the program could not pack a row"
+                           "it, or a row could not be packed: the program refused, or memory ran out"
                          : "some rows did not move: a rank has no memory for the rows planned for it");
 }
 
@@ -644,8 +664,9 @@ static kl_act count_given(kl_rank *k) {
 }
 
 /* The stages between two pieces of work, and while there is no work. */
-static const kl_stage chance[] = {begin_look, look_at_transfer, end_look, look_at_reports, hear_reports,
-                                  decide,     carry_out,        conclude, make_report,     NULL};
+static const kl_stage chance[] = {
+    begin_look,       look_at_transfer, end_look, look_at_reports, hear_reports, decide, carry_out,
+    begin_fresh_look, look_at_transfer, end_look, conclude,        make_report,  NULL};
 
 static kl_act take_chance(kl_rank *k) {
     return kl_rank_do(k, chance);
