@@ -33,16 +33,23 @@ done
 flow 1 --seed 2 >"$place/other"
 [ "$(bits "$place/one")" != "$(bits "$place/other")" ] || fail "another seed gives the same numbers"
 
-# One core for two ranks: the shares change, the bits do not.
-if command -v taskset >/dev/null; then
-    flow 1 --rows 60 >"$place/one"
-    taskset -c 0 "$launcher" $launch 2 "$program" --columns 40 --rows 60 --steps 60 --say --picture "$place/picture.svg" \
-        >"$place/more" </dev/null
-    [ "$(bits "$place/one")" = "$(bits "$place/more")" ] || fail "ranks that share a core give different bits"
-    grep -q '"decision":' "$place/more" || fail "--say"
-    [ "$(tail -n 1 "$place/picture.svg")" = "</svg>" ] || fail "the picture ends early"
-    grep -q '<circle' "$place/picture.svg" || fail "the picture has no body"
-fi
+# Coarse cells: one warning, on stderr.
+flow 2 --size 8 --knudsen 0.3 2>"$place/err" >"$place/out"
+[ "$(grep -c 'warning: a mean free path is 2.4 cells' "$place/err")" -eq 1 ] || fail "no warning: $(cat "$place/err")"
+flow 2 --size 10 --knudsen 0.4 2>"$place/err" >"$place/out"
+! grep -q 'warning:' "$place/err" || fail "$(cat "$place/err")"
+
+# The middle one of three ranks has the dense gas before the body, so rows move; the bits stay. A longer run gives a busy
+# host more chances.
+for steps in 300 1200 5000; do
+    flow 1 --rows 60 --steps $steps >"$place/one"
+    flow 3 --rows 60 --steps $steps --say --picture "$place/picture.svg" >"$place/more"
+    [ "$(bits "$place/one")" = "$(bits "$place/more")" ] || fail "moved rows give different bits"
+    ! grep -q '"moves":[1-9].*"decision":' "$place/more" || break
+done
+grep -q '"moves":[1-9].*"decision":' "$place/more" || fail "no rows moved: $(cat "$place/more")"
+[ "$(tail -n 1 "$place/picture.svg")" = "</svg>" ] || fail "the picture ends early"
+grep -q '<circle' "$place/picture.svg" || fail "the picture has no body"
 
 # refuses TEXT WORD…: exit code 2 and TEXT on stderr, once
 refuses() {
@@ -56,6 +63,8 @@ refuses "there is no option '--march'" --march 3
 refuses "--mach: 'fast' is not a number from 0.1 to 50" --mach fast
 refuses "--gas: 'helium' is not argon or nitrogen" --gas helium
 refuses '--size must be smaller than --rows' --size 50 --rows 20
+refuses '--size of a cylinder must be smaller than 0.7 times --columns' --size 28 --columns 40 --rows 60
+refuses '--knudsen must be 0 or at least 0.001' --knudsen 0.0005
 refuses '--settle must be smaller than --steps' --settle 50 --steps 20
 refuses '--picture has no value' --picture
 "$program" --help | grep -q -- '--knudsen' || fail '--help'

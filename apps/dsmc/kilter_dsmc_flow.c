@@ -32,7 +32,7 @@ static const dsmc_option table[] = {
     {"wall", "diffuse or specular: how the body reflects (default diffuse)", WORD(wall), .words = walls},
     {"mach", "speed of the stream over the speed of sound (default 5)", NUMBER(mach), .least = 0.1,
      .most = 50},
-    {"knudsen", "mean free path over the body's size (default 0.1); 0: no collisions", NUMBER(knudsen),
+    {"knudsen", "mean free path over the body's size (default 0.125); 0: no collisions", NUMBER(knudsen),
      .least = 0, .most = 1e6},
     {"columns", "cells in the stream's direction (default 160)", WHOLE(columns), .least = 4, .most = 20000},
     {"rows", "rows of cells (default 120)", WHOLE(rows), .least = 4, .most = 20000},
@@ -62,20 +62,34 @@ static void print_help(void) {
     printf("  --%-14s %s\n", "help", "print this text");
 }
 
+static const double WIDEST = 0.7;     /* the cylinder's centre is 0.35 columns behind the inflow */
+static const double THINNEST = 0.001; /* with less, a step would be too short to simulate a flow */
+static const double LEAST_CELLS = 3;  /* cells in a mean free path */
+
 static int check(const words *w, FILE *errors) {
     const char *wrong = NULL;
     if (w->body > 0 && w->size >= w->rows)
         wrong = "--size must be smaller than --rows";
+    else if (w->body == 1 && w->size >= WIDEST * w->columns)
+        wrong = "--size of a cylinder must be smaller than 0.7 times --columns";
+    else if (w->knudsen > 0 && w->knudsen < THINNEST)
+        wrong = "--knudsen must be 0 or at least 0.001";
     else if (w->settle >= w->steps)
         wrong = "--settle must be smaller than --steps";
     if (wrong && errors)
         fprintf(errors, "kilter-dsmc-flow: %s\n", wrong);
+    else if (errors && w->knudsen > 0 && w->knudsen * w->size < LEAST_CELLS)
+        fprintf(
+            errors,
+            "kilter-dsmc-flow: warning: a mean free path is %.3g cells; with fewer than 3, collisions spread "
+            "too far: raise --size or --knudsen\n",
+            w->knudsen * w->size);
     return wrong ? 2 : 0;
 }
 
 static int read_words(int argc, char **argv, words *w, FILE *errors) {
     *w = (words){
-        .body = 1, .mach = 5, .knudsen = 0.1, .columns = 160, .rows = 120, .size = -1, .particles = 20};
+        .body = 1, .mach = 5, .knudsen = 0.125, .columns = 160, .rows = 120, .size = -1, .particles = 20};
     w->wall_ratio = w->seed = 1;
     w->steps = 1000;
     w->settle = -1;
@@ -119,9 +133,10 @@ static bool pack(uint64_t number, void *to, void *user) {
 static bool unpack(uint64_t number, const void *from, uint64_t bytes, void *user) {
     dsmc_row *row = &((run *)user)->rows[number];
     const double *at = from;
-    if (!dsmc_row_reserve(row, (uint32_t)(bytes / sizeof(dsmc_point))))
+    uint64_t count = bytes / sizeof(dsmc_point);
+    if (count > UINT32_MAX || !dsmc_row_reserve(row, (uint32_t)count))
         return false;
-    row->count = (uint32_t)(bytes / sizeof(dsmc_point));
+    row->count = (uint32_t)count;
     for (int k = 0; k < DSMC_PARTS && row->count > 0; k++) {
         memcpy(row->part[k], at, row->count * sizeof *at);
         at += row->count;

@@ -10,6 +10,8 @@
 bool dsmc_row_reserve(dsmc_row *row, uint32_t count) {
     if (count <= row->room)
         return true;
+    if (count > UINT32_MAX / 2)
+        return false;
     uint32_t room = count + count / 4 + 32;
     double *block = malloc((size_t)room * DSMC_PARTS * sizeof *block);
     if (!block)
