@@ -490,8 +490,8 @@ static kl_act hear_reports(kl_rank *k) {
     if (refused == 0)
         return KL_GO_ON;
     return kl_rounds_refused(
-        k, k->content.on ? "some rows did not move: a rank has no memory for the rows planned for "
-                           "it, or a row could not be packed: the program refused, or memory ran out"
+        k, k->content.on ? "some rows did not move: a rank has no memory for them, or a row could not be "
+                           "packed (memory, or the program refused)"
                          : "some rows did not move: a rank has no memory for the rows planned for it");
 }
 
