@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 
-.PHONY: docs demo quick check soak bench stragglers paper1 paper2 paper3 paper4 shared foresight faults install fuzz tidy format clean packages release
+.PHONY: docs demo quick check soak bench stragglers paper1 paper2 paper3 paper4 dsmc shared foresight faults install fuzz tidy format clean packages release
 
 demo: packages        ## a real planning problem on unequal workers, start to end
 	tools/demo
@@ -34,6 +34,9 @@ paper3: release       ## docs/results/paper3.md: planning on workers that differ
 
 paper4: release       ## docs/results/paper4.md: mutual help without a centre, simulated with up to 65,536 peers; five minutes
 	tools/paper4
+
+dsmc: release         ## docs/results/dsmc.md: gas dynamics on one core and on two, one of which another process uses; ten minutes
+	tools/dsmc
 
 shared: release       ## docs/results/shared.md: loops on cores that others use, too; hours
 	tools/shared

@@ -10,17 +10,7 @@
 
 #include <kilter/random.h>
 
-#define DSMC_BOLTZMANN 1.380649e-23 /* J/K */
-
-/* A gas of variable hard spheres with two rotational degrees of freedom. */
-typedef struct dsmc_gas {
-    double mass;        /* of a molecule, kg */
-    double diameter;    /* at the reference temperature, m */
-    double reference_k; /* the reference temperature, K */
-    double omega;       /* exponent of the viscosity's dependence on temperature */
-} dsmc_gas;
-
-extern const dsmc_gas dsmc_nitrogen;
+#include "gas.h"
 
 typedef struct dsmc_particle {
     double velocity[3]; /* m/s */
@@ -48,9 +38,6 @@ typedef struct dsmc_box {
     kilter_random random;
 } dsmc_box;
 
-/* Return the smallest rotational collision number that the gas can have: every collision exchanges energy. */
-double dsmc_least_collisions(const dsmc_gas *gas);
-
 /* Fill a box with particles in equilibrium at each of the two temperatures. false: memory ran out. */
 bool dsmc_box_open(dsmc_box *box, const dsmc_gas *gas, const dsmc_start *start);
 void dsmc_box_close(dsmc_box *box);
@@ -61,8 +48,5 @@ void dsmc_box_step(dsmc_box *box, double step_s);
 /* Return the temperature of the velocities relative to their mean, and that of the rotation, K. */
 double dsmc_translation_k(const dsmc_box *box);
 double dsmc_rotation_k(const dsmc_box *box);
-
-/* Return the collisions of a molecule in a second, in equilibrium (Bird, equation 4.64). */
-double dsmc_collision_rate(const dsmc_gas *gas, double density, double temperature_k);
 
 #endif

@@ -8,6 +8,7 @@
 #include <kilter/kilter.h>
 
 #include "box.h"
+#include "options.h"
 
 enum { MOST_SAMPLES = 10000 };
 static const double MOST_COLLISIONS = 10; /* greatest number of collisions of a molecule in a step */
@@ -123,66 +124,40 @@ typedef struct words {
     bool json;
 } words;
 
-typedef struct option {
-    const char *name, *text;
-    size_t at; /* offset of the value in `words` */
-    double least, most;
-    bool whole;
-} option;
-
-#define AT(member) offsetof(words, member)
-static const option options[] = {
-    {"realisations", "number of independent realisations, each a task (default 100)", AT(realisations), 1,
-     1e9, true},
-    {"particles", "particles in a realisation (default 10000)", AT(particles), 2, 1e9, true},
-    {"density", "molecules in a cubic metre (default 2.5e25)", AT(density), 1, 1e30, false},
-    {"translation", "temperature of the translation at the start, K (default 1000)", AT(translation), 1e-3,
-     1e6, false},
-    {"rotation", "temperature of the rotation at the start, K (default 100)", AT(rotation), 1e-3, 1e6, false},
-    {"collisions", "rotational collision number Z (default 5)", AT(collisions), 1.92, 1e9, false},
-    {"steps", "time steps between two samples (default 10)", AT(steps), 1, 1e9, true},
-    {"samples", "samples after the first (default 20)", AT(samples), 1, MOST_SAMPLES, true},
-    {"step-s", "seconds of a time step (default 2e-11)", AT(step_s), 1e-30, 1, false},
-    {"seed", "the same seed gives the same numbers (default 1)", AT(seed), 0, 9007199254740992, true},
+#define NUMBER(member) .kind = DSMC_NUMBER, .at = offsetof(words, member)
+#define WHOLE(member)  .kind = DSMC_WHOLE, .at = offsetof(words, member)
+static const dsmc_option table[] = {
+    {"realisations", "number of independent realisations, each a task (default 100)", WHOLE(realisations),
+     .least = 1, .most = 1e9},
+    {"particles", "particles in a realisation (default 10000)", WHOLE(particles), .least = 2, .most = 1e9},
+    {"density", "molecules in a cubic metre (default 2.5e25)", NUMBER(density), .least = 1, .most = 1e30},
+    {"translation", "temperature of the translation at the start, K (default 1000)", NUMBER(translation),
+     .least = 1e-3, .most = 1e6},
+    {"rotation", "temperature of the rotation at the start, K (default 100)", NUMBER(rotation), .least = 1e-3,
+     .most = 1e6},
+    {"collisions", "rotational collision number Z (default 5)", NUMBER(collisions), .least = 1.92,
+     .most = 1e9},
+    {"steps", "time steps between two samples (default 10)", WHOLE(steps), .least = 1, .most = 1e9},
+    {"samples", "samples after the first (default 20)", WHOLE(samples), .least = 1, .most = MOST_SAMPLES},
+    {"step-s", "seconds of a time step (default 2e-11)", NUMBER(step_s), .least = 1e-30, .most = 1},
+    {"seed", "the same seed gives the same numbers (default 1)", WHOLE(seed), .least = 0,
+     .most = 9007199254740992},
+    {"json", "print one JSON object", .kind = DSMC_FLAG, .at = offsetof(words, json)},
 };
-enum { OPTIONS = sizeof options / sizeof *options };
+static const dsmc_options options = {"kilter-dsmc", table, sizeof table / sizeof *table};
 
 static void print_help(void) {
     printf(
         "usage: kilter-dsmc relax [options]\n"
         "Simulate a box of nitrogen whose translation and rotation have different temperatures, by direct\n"
         "simulation Monte Carlo. Print both temperatures over time, as means of all realisations.\n\n");
-    for (size_t i = 0; i < OPTIONS; i++)
-        printf("  --%-14s %s\n", options[i].name, options[i].text);
-    printf("  --%-14s %s\n\n", "json", "print one JSON object");
+    dsmc_print_options(&options, stdout);
+    printf("\n");
 }
 
 static int misuse(const char *before, const char *word, const char *after) {
     fprintf(stderr, "kilter-dsmc: %s%.60s%s; kilter-dsmc --help lists the options\n", before, word, after);
     return 2;
-}
-
-static bool read_number(const option *o, const char *text, words *w) {
-    char *end;
-    double value = strtod(text, &end);
-    bool good = end != text && *end == '\0' && value >= o->least && value <= o->most &&
-                (!o->whole || value == floor(value));
-    if (good)
-        *(double *)((char *)w + o->at) = value;
-    return good;
-}
-
-static int out_of_range(const option *o, const char *text) {
-    fprintf(stderr, "kilter-dsmc: --%s: '%.40s' is not a %snumber from %g to %g\n", o->name, text,
-            o->whole ? "whole " : "", o->least, o->most);
-    return 2;
-}
-
-static const option *find(const char *word) {
-    for (size_t i = 0; i < OPTIONS; i++)
-        if (strncmp(word, "--", 2) == 0 && strcmp(word + 2, options[i].name) == 0)
-            return &options[i];
-    return NULL;
 }
 
 /* In a step far longer than the time between collisions, pairs collide again and again, and the step never
@@ -202,20 +177,13 @@ static int check_step(const words *w) {
 static int read_words(int count, char **word, words *w) {
     if (count < 1)
         return misuse("the command is missing", "", ": give relax");
+    if (strcmp(word[0], "flow") == 0)
+        return misuse("", "flow",
+                      " is a program of its own, because it needs MPI: kilter-dsmc-flow-openmpi or -mpich");
     if (strcmp(word[0], "relax") != 0)
         return misuse("there is no command '", word[0], "'");
-    for (int i = 1; i < count; i++) {
-        const option *o = find(word[i]);
-        if (strcmp(word[i], "--json") == 0)
-            w->json = true;
-        else if (!o)
-            return misuse("there is no option '", word[i], "'");
-        else if (++i == count)
-            return misuse("--", o->name, " has no value");
-        else if (!read_number(o, word[i], w))
-            return out_of_range(o, word[i]);
-    }
-    return check_step(w);
+    int code = dsmc_read_options(&options, count - 1, word + 1, w, stderr);
+    return code == 0 ? check_step(w) : code;
 }
 
 static setup setup_of(const words *w) {

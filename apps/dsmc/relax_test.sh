@@ -34,7 +34,8 @@ refuses() {
     grep -qF -- "$text" "$place/err" || fail "$*: $(cat "$place/err")"
 }
 refuses 'the command is missing'
-refuses "there is no command 'flow'" flow
+refuses 'flow is a program of its own, because it needs MPI: kilter-dsmc-flow-openmpi' flow
+refuses "there is no command 'fly'" fly
 refuses "there is no option '--particle'" relax --particle 10
 refuses "--particles: '1' is not a whole number from 2 to 1e+09" relax --particles 1
 refuses "--steps: '1.5' is not a whole number" relax --steps 1.5

@@ -32,6 +32,9 @@
  * dead, end the program with exit() or MPI_Abort(), because MPI_Finalize() waits for the dead rank. Memory
  * into which MPI may still write is not freed.
  *
+ * Rows may have content whose size changes, such as particles: kilter_loop_rows(). Rows send each other
+ * messages with kilter_loop_post() and kilter_loop_deliver().
+ *
  * Rows do not move to a rank without memory for them. This is a rank that would exceed RLIMIT_DATA or the
  * system's commit limit. For 1 MiB and more, it is also a rank whose host or control group has less memory
  * left. The loop continues with its present shares, and kilter_loop_summary says so.
@@ -142,11 +145,56 @@ KILTER_API kilter_status kilter_loop_array(kilter_loop *loop, size_t bytes, uint
                                            kilter_error *error);
 
 /**
+ * Functions for the content of rows: what rows have beside arrays, in the program's own memory and of
+ * changing size. Examples are particles, sparse rows, and cells of an adaptive grid.
+ *
+ * Kilter calls these functions when rows move, within the calls of a sweep, in the program's thread. They are
+ * not called for rows that the body has at the moment. A function that calls this loop ends it with
+ * KILTER_ERR_USAGE; only kilter_loop_summary_get() is allowed.
+ */
+typedef struct kilter_loop_content {
+    /** Return the number of bytes that pack() writes for the row. The row is on this rank. It must be cheap:
+     * Kilter also calls it for all rows when speeds are compared. */
+    uint64_t (*bytes)(uint64_t row, void *user);
+    /** Write the row's content to bytes(row) bytes at `to`, which is aligned for any type. The row stays as
+     * it is.
+     * If it returns false, no row moves this time. */
+    bool (*pack)(uint64_t row, void *to, void *user);
+    /** Take the content of a row that has come to this rank. `from` is aligned for any type, and valid during
+     * the call.
+     * Returning false ends the loop. */
+    bool (*unpack)(uint64_t row, const void *from, uint64_t bytes, void *user);
+    /** Free the content of a row that has left this rank. */
+    void (*drop)(uint64_t row, void *user);
+    void *user; /**< passed to the functions */
+} kilter_loop_content;
+
+/** Declare content as kilter_loop_rows(), with a struct of `bytes` bytes. */
+KILTER_API kilter_status kilter_loop_rows_sized(kilter_loop *loop, const kilter_loop_content *content,
+                                                size_t bytes, kilter_error *error);
+
+/**
+ * Declare that rows have content of changing size, which moves with them.   Collective; once, before the
+ * first kilter_loop_begin().
+ *
+ * The struct is copied. The program makes the content of its first rows, which kilter_loop_mine() gives, and
+ * frees the content that it has when the loop is closed. Content has no ghost rows: kilter_loop_post() sends
+ * data to other rows.
+ * @return KILTER_OK; KILTER_ERR_RANGE (a function is missing, or the loop is `deep`); KILTER_ERR_USAGE (the
+ * loop has begun, has content already, or ranks make different calls); KILTER_ERR_MEMORY; KILTER_ERR_MPI;
+ * KILTER_ERR_PEER
+ */
+static inline kilter_status kilter_loop_rows(kilter_loop *loop, const kilter_loop_content *content,
+                                             kilter_error *error) {
+    return kilter_loop_rows_sized(loop, content, sizeof(kilter_loop_content), error);
+}
+
+/**
  * Begin a sweep. This sends the ghost rows.   Collective.
  *
- * @return KILTER_OK; KILTER_ERR_USAGE (a sweep is under way, or ranks make different collective calls);
- * KILTER_ERR_MEMORY; KILTER_ERR_MPI; KILTER_ERR_PEER (a rank is dead or has given up the loop; the error
- * names it)
+ * @return KILTER_OK; KILTER_ERR_USAGE (a sweep is under way, posted messages are left, or ranks make
+ * different collective calls); KILTER_ERR_TASK (content could not be unpacked); KILTER_ERR_MEMORY;
+ * KILTER_ERR_MPI; KILTER_ERR_PEER (a rank is dead or has given up the loop; the error names it)
  */
 KILTER_API kilter_status kilter_loop_begin(kilter_loop *loop, kilter_error *error);
 
@@ -204,6 +252,46 @@ KILTER_API kilter_status kilter_loop_sum(kilter_loop *loop, const double *values
 KILTER_API kilter_status kilter_loop_gather(kilter_loop *loop, const void *base, int root, void *whole,
                                             kilter_error *error);
 
+/**
+ * Get the rank that has a row. Between two sweeps all ranks get the same answer; within a sweep it is where
+ * the row is done.   Local; not for `scattered` loops.
+ *
+ * @return the rank in the loop's communicator; −1: there is no such row, the loop is `scattered`, or one of
+ * the functions that it calls asks
+ */
+KILTER_API int kilter_loop_owner(const kilter_loop *loop, uint64_t row);
+
+/**
+ * Post a message from one row to another, on whatever rank it is: particles that cross a border, a change of
+ * a neighbour. The data is copied; kilter_loop_deliver() delivers it.   Local; within a sweep or between two;
+ * not for `scattered` loops.
+ *
+ * @param from  a row of this rank, which decides the order of delivery; within a sweep, a row that the body
+ * has
+ * @return KILTER_OK; KILTER_ERR_USAGE (no such row, `from` is on another rank, data is NULL, the loop is
+ * `scattered`); KILTER_ERR_MEMORY
+ */
+KILTER_API kilter_status kilter_loop_post(kilter_loop *loop, uint64_t from, uint64_t to, const void *data,
+                                          uint64_t bytes, kilter_error *error);
+
+/** Take a message that was posted to row `to`, which is on this rank. `data` is aligned for any type, and
+ * valid during the call.
+ * Returning false ends the loop. */
+typedef bool (*kilter_loop_take)(uint64_t to, uint64_t from, const void *data, uint64_t bytes, void *user);
+
+/**
+ * Deliver all posted messages. `take` gets those for rows of this rank, in rising order of `to`, then of
+ * `from`, then as they were posted. This order does not depend on where the rows are, so results can have the
+ * same bits for every number of ranks. Messages must be delivered before the next sweep begins, and before
+ * the loop is closed.   Collective; between two sweeps.
+ *
+ * If `take` calls this loop, the loop ends with KILTER_ERR_USAGE; only kilter_loop_summary_get() is allowed.
+ * @return KILTER_OK; KILTER_ERR_USAGE (a sweep is under way, take is NULL, the loop is `scattered`, or ranks
+ * make different calls); KILTER_ERR_TASK (`take` returned false); other errors as of kilter_loop_begin()
+ */
+KILTER_API kilter_status kilter_loop_deliver(kilter_loop *loop, kilter_loop_take take, void *user,
+                                             kilter_error *error);
+
 /** Results of balancing so far. The texts belong to the loop and are valid until its next call. */
 typedef struct kilter_loop_summary {
     uint64_t executions; /**< number of sweeps that have ended */
@@ -212,7 +300,7 @@ typedef struct kilter_loop_summary {
     uint64_t moved;      /**< number of iterations that these decisions moved */
     uint64_t block;      /**< DOACROSS: present number of elements in a block */
     uint64_t depth; /**< number of sweeps for which one exchange sends the ghost rows now; 1 unless `deep` */
-    double elapsed_s; /**< seconds within sweeps */
+    double elapsed_s; /**< seconds within sweeps and kilter_loop_deliver() */
     double waited_s;  /**< seconds of elapsed_s in which this rank had nothing to do */
     double moving_s;  /**< seconds that this rank spent on moving rows */
     /** forecast of the seconds that all moves save; a move is credited until the time at which speeds were
@@ -236,8 +324,9 @@ static inline void kilter_loop_summary_get(const kilter_loop *loop, kilter_loop_
 /**
  * Free the loop and its arrays.   Collective. NULL does nothing.
  *
- * @return KILTER_OK; the error that ended the loop; on rank 0 KILTER_ERR_RECORD: the record lacks rows, but
- * the loop is closed
+ * @return KILTER_OK; the error that ended the loop; KILTER_ERR_USAGE (a sweep is under way, or posted
+ * messages are left), which ends the loop without freeing it; on rank 0 KILTER_ERR_RECORD: the record lacks
+ * rows, but the loop is closed
  */
 KILTER_API kilter_status kilter_loop_close(kilter_loop *loop, kilter_error *error);
 

@@ -80,15 +80,16 @@ static kilter_status attach(kilter_loop *l, size_t bytes, uint64_t halo, void **
 /* Attach an array. An argument that all ranks refuse does not change the loop; other failures end it. */
 kilter_status kilter_loop_array(kilter_loop *l, size_t bytes, uint64_t halo, void **base,
                                 kilter_error *error) {
-    if (l->phase == KL_BROKEN)
-        return kl_loop_failed(l, l->failure.status, error);
+    kilter_status status = kl_loop_enter(l, "kilter_loop_array()", error);
+    if (status != KILTER_OK)
+        return status;
     if (l->phase == KL_WITHIN || kl_meter_sweep(&l->rank.meter) > 0)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "attaching an array to loop '%s': it has begun; attach arrays before the first "
                        "kilter_loop_begin()",
                        l->group.name);
     kilter_error why = {KILTER_OK, ""};
-    kilter_status status = attach(l, bytes, halo, base, &why);
+    status = attach(l, bytes, halo, base, &why);
     if (status == KILTER_OK)
         return KILTER_OK;
     if (status == KILTER_ERR_PEER || status == KILTER_ERR_MPI || status == KILTER_ERR_USAGE) {

@@ -6,6 +6,8 @@
 
 bool kilter_loop_mine(kilter_loop *l, size_t nth, kilter_range *range) {
     kl_span own;
+    if (kl_loop_enter(l, "kilter_loop_mine()", NULL) != KILTER_OK)
+        return false;
     if (l->phase == KL_WITHIN) {
         kl_loop_misused(l, "kilter_loop_mine()", "a sweep is under way; end it first");
         kl_loop_break(l);
@@ -53,10 +55,11 @@ static kilter_status sum_up(kilter_loop *l, const double *values, double *sum, k
 }
 
 kilter_status kilter_loop_sum(kilter_loop *l, const double *values, double *sum, kilter_error *error) {
-    if (l->phase == KL_BROKEN)
-        return kl_loop_failed(l, l->failure.status, error);
+    kilter_status status = kl_loop_enter(l, "kilter_loop_sum()", error);
+    if (status != KILTER_OK)
+        return status;
     const kl_array *array = array_at(l, values);
-    kilter_status status = check(l, "kilter_loop_sum()", array, sum);
+    status = check(l, "kilter_loop_sum()", array, sum);
     if (status == KILTER_OK && array->bytes != sizeof(double))
         status = kl_fail(&l->failure, KILTER_ERR_USAGE,
                          "kilter_loop_sum() of loop '%s': rows of the array have %zu bytes, not 8",
@@ -148,11 +151,12 @@ static kilter_status gather(kilter_loop *l, const kl_array *array, int root, uin
 
 kilter_status kilter_loop_gather(kilter_loop *l, const void *base, int root, void *whole,
                                  kilter_error *error) {
-    if (l->phase == KL_BROKEN)
-        return kl_loop_failed(l, l->failure.status, error);
+    kilter_status status = kl_loop_enter(l, "kilter_loop_gather()", error);
+    if (status != KILTER_OK)
+        return status;
     const kl_array *array = array_at(l, base);
     const void *to = l->group.rank == root ? whole : l; /* other ranks do not use this pointer */
-    kilter_status status = check(l, "kilter_loop_gather()", array, to);
+    status = check(l, "kilter_loop_gather()", array, to);
     if (status == KILTER_OK && (root < 0 || root >= (int)l->group.ranks))
         status = kl_fail(&l->failure, KILTER_ERR_USAGE,
                          "kilter_loop_gather() of loop '%s': there is no rank %d", l->group.name, root);

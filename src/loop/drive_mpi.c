@@ -65,20 +65,31 @@ static kilter_status forget(kilter_loop *l, const kl_action *a, kilter_error *er
     return KILTER_OK;
 }
 
+/* Content needs memory twice: for the message, and for the program. */
+static kl_room find_room(kilter_loop *l) {
+    kl_content *c = &l->rank.content;
+    const kl_layout *layout = &l->rank.layout;
+    if (c->on && !c->packed)
+        return KL_ROOM_UNPACKED;
+    bool fits = kl_rows_fit(kl_layout_coming_bytes(layout) + 2 * kl_content_bytes(c, true)) &&
+                kl_memory_take(&l->memory, kl_layout_next(layout)) &&
+                kl_loop_make_parcels(c->parcels, c->count);
+    return fits ? KL_ROOM_FITS : KL_ROOM_NONE;
+}
+
 /* Get memory for target rows on all ranks or on none, because rows move only if all ranks have memory. */
 static kilter_status make_room(kilter_loop *l, const kl_action *a, kilter_error *error) {
     const kl_layout *layout = &l->rank.layout;
     double began_s = kl_loop_now_s(l);
-    uint64_t fits =
-        kl_rows_fit(kl_layout_coming_bytes(layout)) && kl_memory_take(&l->memory, kl_layout_next(layout));
+    uint64_t room = find_room(l);
     double spent_s = kl_loop_now_s(l) - began_s;
     (void)a;
-    kilter_status status = kl_group_least(&l->group, &fits, 1, error);
+    kilter_status status = kl_group_least(&l->group, &room, 1, error);
     if (status != KILTER_OK)
         return status;
-    if (!fits)
+    if (room != KL_ROOM_FITS)
         kl_memory_give(&l->memory, layout->target, layout->bounds);
-    kl_exchange_room_is(&l->rank.exchange, fits, spent_s);
+    kl_exchange_room_is(&l->rank.exchange, (kl_room)room, spent_s);
     return KILTER_OK;
 }
 
@@ -94,7 +105,23 @@ static kilter_status take(kilter_loop *l, const kl_action *a, kilter_error *erro
     for (size_t i = 0; i < l->rank.layout.array_count; i++)
         for (size_t k = 0; k < a->ranges->count && fits; k++)
             fits = kl_rows_take(&l->memory.rows[i], a->ranges->at[k], NULL) == KILTER_OK;
-    *(uint64_t *)a->all = fits;
+    *(uint64_t *)a->all = fits && kl_loop_make_parcels(a->parcels, a->count);
+    return KILTER_OK;
+}
+
+static kilter_status pack(kilter_loop *l, const kl_action *a, kilter_error *error) {
+    (void)error;
+    *(uint64_t *)a->all = kl_loop_pack(l, a->parcels, a->count);
+    return KILTER_OK;
+}
+
+static kilter_status unpack(kilter_loop *l, const kl_action *a, kilter_error *error) {
+    return kl_loop_unpack(l, a->parcels, a->count, error);
+}
+
+static kilter_status weigh(kilter_loop *l, const kl_action *a, kilter_error *error) {
+    (void)error;
+    *(uint64_t *)a->all = kl_loop_weigh(l, a->ranges);
     return KILTER_OK;
 }
 
@@ -133,17 +160,29 @@ static kilter_status fail(kilter_loop *l, const kl_action *a, kilter_error *erro
 }
 
 static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error *error) {
-    static const operation operations[] = {[KL_POST] = post,      [KL_SHARE] = share,
-                                           [KL_LOOK] = look,      [KL_AWAIT] = await,
-                                           [KL_ROOM] = make_room, [KL_GIVE_BACK] = give_back,
-                                           [KL_MOST] = find_most, [KL_TAKE] = take,
-                                           [KL_DROP] = drop,      [KL_REST] = rest,
-                                           [KL_FORGET] = forget,  [KL_QUANTUM] = measure_quantum,
-                                           [KL_RECORD] = record,  [KL_REFUSED] = record_refused,
+    static const operation operations[] = {[KL_POST] = post,
+                                           [KL_SHARE] = share,
+                                           [KL_LOOK] = look,
+                                           [KL_AWAIT] = await,
+                                           [KL_ROOM] = make_room,
+                                           [KL_GIVE_BACK] = give_back,
+                                           [KL_MOST] = find_most,
+                                           [KL_TAKE] = take,
+                                           [KL_DROP] = drop,
+                                           [KL_PACK] = pack,
+                                           [KL_UNPACK] = unpack,
+                                           [KL_WEIGH] = weigh,
+                                           [KL_REST] = rest,
+                                           [KL_FORGET] = forget,
+                                           [KL_QUANTUM] = measure_quantum,
+                                           [KL_RECORD] = record,
+                                           [KL_REFUSED] = record_refused,
                                            [KL_FAIL] = fail};
     if (a->set && !kl_loop_requests(a->set))
         return kl_fail(error, KILTER_ERR_MEMORY, "messages of loop '%s': memory ran out", l->group.name);
     kilter_status status = operations[a->act](l, a, error);
+    if (status == KILTER_OK && l->phase == KL_BROKEN) /* a function of the program has called the loop */
+        status = l->failure.status;
     if (status == KILTER_OK && a->set)
         a->set->open = a->set->requests && a->set->requests->open > 0;
     return status;

@@ -5,15 +5,18 @@
  *     part         owner file      what it knows
  *     kl_rows      rows.c          memory of one array's rows, at global addresses
  *     kl_memory    memory.c        memory of all arrays
+ *     kl_posts     posts.c         messages between rows, in order
  *     kl_group     group_mpi.c     the ranks: messages, reductions, waiting
  *     kl_detector  detector_mpi.c  which rank died or gave up, and why
  *     kl_steps     steps_mpi.c     the collective calls made so far: all ranks make the same ones
  *     kl_rank      room rank       the state machine
  *     record       record_mpi.c    the run record, which rank 0 writes
+ *     -            content_mpi.c   packs and unpacks rows of changing size
  *     -            drive_mpi.c     the driver: carries out the rank's actions
  *     -            messages_mpi.c  messages, measured before the first sweep
  *     kilter_loop  open_mpi.c      opens and closes all of them; attach_mpi.c: its arrays; sweep_mpi.c: one
- *                                  sweep; collect_mpi.c: sums and gathering; outcome_mpi.c: summary, failure
+ *                                  sweep; deliver_mpi.c: messages between rows; collect_mpi.c: sums and
+ * gathering; outcome_mpi.c: summary, failure
  */
 #ifndef KL_LOOP_H
 #define KL_LOOP_H

@@ -49,7 +49,7 @@ static kilter_status time_neighbours(kl_group *g, uint8_t *data, size_t bytes, d
 
 static kilter_status measure_messages(kilter_loop *l, kl_messages *messages, kilter_error *error) {
     kl_group *g = &l->group;
-    double s[3] = {0, 0, 0};
+    double s[3];
     uint8_t *data = calloc(2, PROBE_BYTES);
     uint64_t fits = data != NULL;
     kilter_status status = kl_group_least(g, &fits, 1, error);

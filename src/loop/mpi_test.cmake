@@ -56,3 +56,21 @@ foreach(kind halo deep scattered pipeline birth deaf)
                            $<TARGET_FILE:misuse_mpi_test${suffix}> ${kind})
     set_tests_properties(loop/mpi_death_${kind}${suffix} PROPERTIES TIMEOUT 300 PROCESSORS 1) # the test waits for late reports
 endforeach()
+
+# Rows of changing size, and messages between rows.
+kilter_mpi_test_program(content_mpi_test ${CMAKE_CURRENT_LIST_DIR}/content_mpi_test.c)
+foreach(ranks 1 2 3 ${more})
+    kilter_mpi_test(loop/mpi_content_moves_${ranks} ${ranks} content_mpi_test moves)
+    kilter_mpi_test(loop/mpi_content_use_${ranks} ${ranks} content_mpi_test use)
+endforeach()
+foreach(ranks 2 3)
+    kilter_mpi_test(loop/mpi_content_rounds_${ranks} ${ranks} content_mpi_test rounds)
+    kilter_mpi_test(loop/mpi_content_fails_${ranks} ${ranks} content_mpi_test fails)
+    if(NOT KILTER_SANITIZE) # a sanitizer ends the program if memory is limited
+        kilter_mpi_test(loop/mpi_content_memory_${ranks} ${ranks} content_mpi_test memory)
+    endif()
+endforeach()
+kilter_mpi_survivors_test(loop/mpi_content_death "rank 2 is dead.*rank 2 is dead" 3 content_mpi_test death 2 pack)
+kilter_mpi_survivors_test(loop/mpi_content_death_of_first "rank 0 is dead.*rank 0 is dead" 3 content_mpi_test death 0 pack)
+kilter_mpi_survivors_test(loop/mpi_content_death_unpacking "rank 2 is dead.*rank 2 is dead" 3 content_mpi_test death 2 unpack)
+kilter_mpi_survivors_test(loop/mpi_content_death_taking "rank 0 is dead.*rank 0 is dead" 3 content_mpi_test death 0 take)

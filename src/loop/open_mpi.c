@@ -62,6 +62,8 @@ static void free_loop(kilter_loop *l) {
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         kl_loop_forget(sets[i]);
     kl_memory_free(&l->memory);
+    kl_posts_free(&l->posts);
+    kl_requests_free(&l->delivery);
     kl_rank_free(k);
     kl_requests_free(&l->steps.requests);
     kl_detector_free(&l->detector);
@@ -365,16 +367,26 @@ static kilter_status say_goodbye(kilter_loop *l, kilter_error *error) {
     return status == KILTER_OK ? kl_steps_close(&l->steps, error) : status;
 }
 
+/* Return the reason why the loop cannot be closed yet. NULL: it can */
+static const char *too_early(const kilter_loop *l) {
+    if (l->phase == KL_WITHIN)
+        return "a sweep is under way; call kilter_loop_end()";
+    if (l->phase == KL_BETWEEN && l->posts.count > 0)
+        return "posted messages are left; call kilter_loop_deliver()";
+    return NULL;
+}
+
 /* Close a loop. A loop that failed keeps its memory, because MPI may still write into this memory. */
 kilter_status kilter_loop_close(kilter_loop *l, kilter_error *error) {
     kilter_loop_summary summary;
     if (!l)
         return KILTER_OK;
+    if (l->calls_program)
+        return kl_loop_enter(l, "kilter_loop_close()", error);
     kilter_status status = l->phase == KL_BROKEN ? l->failure.status : KILTER_OK;
-    if (l->phase == KL_WITHIN)
-        status =
-            kl_fail(&l->failure, KILTER_ERR_USAGE,
-                    "closing loop '%s': a sweep is under way; call kilter_loop_end() first", l->group.name);
+    const char *wrong = too_early(l);
+    if (wrong)
+        status = kl_fail(&l->failure, KILTER_ERR_USAGE, "closing loop '%s': %s first", l->group.name, wrong);
     else if (l->phase == KL_BETWEEN)
         status = say_goodbye(l, &l->failure);
     if (status != KILTER_OK)

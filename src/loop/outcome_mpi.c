@@ -43,6 +43,14 @@ kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error 
     return l->failure.status ? l->failure.status : status;
 }
 
+kilter_status kl_loop_enter(kilter_loop *l, const char *call, kilter_error *error) {
+    if (l->phase != KL_BROKEN && !l->calls_program)
+        return KILTER_OK;
+    if (l->phase != KL_BROKEN)
+        kl_loop_misused(l, call, "a function that this loop calls must not call the loop");
+    return kl_loop_failed(l, l->failure.status, error);
+}
+
 kilter_status kl_loop_misused(kilter_loop *l, const char *call, const char *what) {
     return kl_fail(&l->failure, KILTER_ERR_USAGE, "%s of loop '%s': %s", call, l->group.name, what);
 }

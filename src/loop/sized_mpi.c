@@ -14,6 +14,18 @@ kilter_status kilter_loop_open_sized(MPI_Comm comm, const kilter_loop_options *o
     return taken == KILTER_OK ? status : taken;
 }
 
+/* Declare content. Declaring is collective, so a rank with an unusable struct tells the others. */
+kilter_status kilter_loop_rows_sized(kilter_loop *loop, const kilter_loop_content *content, size_t bytes,
+                                     kilter_error *error) {
+    kilter_loop_content own;
+    if (!content)
+        return kl_loop_declare(loop, NULL, error);
+    kilter_status taken = kl_struct_in(KL_STRUCT(kilter_loop_content, own), content, bytes, error);
+    kilter_status status =
+        kl_loop_declare(loop, taken == KILTER_OK ? &own : NULL, taken == KILTER_OK ? error : NULL);
+    return taken == KILTER_OK ? status : taken;
+}
+
 void kilter_loop_summary_get_sized(const kilter_loop *loop, kilter_loop_summary *summary, size_t bytes) {
     kilter_loop_summary own;
     kl_loop_summary_get(loop, &own);

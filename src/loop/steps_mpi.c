@@ -24,7 +24,7 @@ bool kl_loop_checks(void) {
 /* --- calls as numbers --- */
 
 static void name_call(uint64_t packed, char text[NAME_BYTES]) {
-    static const char *const names[] = {"", "array", "begin", "sum", "gather", "close"};
+    static const char *const names[] = {"", "array", "begin", "sum", "gather", "close", "rows", "deliver"};
     kl_call call = (kl_call)(packed >> 36 & 0xf);
     char details[40] = "";
     if (call == KL_CALL_ARRAY || call == KL_CALL_SUM)
@@ -34,7 +34,7 @@ static void name_call(uint64_t packed, char text[NAME_BYTES]) {
         snprintf(details, sizeof details, " of array %u to rank %u", (unsigned)(packed >> 28 & 0xff),
                  (unsigned)(packed >> 16 & 0xfff));
     snprintf(text, NAME_BYTES, "kilter_loop_%s()%s (sweeps so far: %u)",
-             call <= KL_CALL_CLOSE ? names[call] : "?", details, (unsigned)(packed >> 40));
+             call < KL_CALLS_END ? names[call] : "?", details, (unsigned)(packed >> 40));
 }
 
 static kilter_status out_of_step(const kl_steps *s, uint64_t one, int rank, uint64_t other, int other_rank,

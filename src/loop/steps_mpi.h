@@ -10,6 +10,9 @@ typedef enum kl_call { /* collective calls */
                        KL_CALL_SUM,
                        KL_CALL_GATHER,
                        KL_CALL_CLOSE,
+                       KL_CALL_ROWS,
+                       KL_CALL_DELIVER,
+                       KL_CALLS_END,
 } kl_call;
 
 enum { KL_STEPS = 16 };

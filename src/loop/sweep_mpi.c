@@ -30,17 +30,24 @@ static kilter_status meet_and_begin(kilter_loop *l, kilter_error *error) {
 }
 
 kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
-    if (l->phase == KL_BROKEN)
-        return kl_loop_failed(l, l->failure.status, error);
+    kilter_status status = kl_loop_enter(l, "kilter_loop_begin()", error);
+    if (status != KILTER_OK)
+        return status;
     if (l->phase == KL_WITHIN)
         return kl_loop_failed(
             l,
             kl_loop_misused(l, "kilter_loop_begin()", "a sweep is under way: call kilter_loop_end() first"),
             error);
+    if (l->posts.count > 0)
+        return kl_loop_failed(l,
+                              kl_loop_misused(l, "kilter_loop_begin()",
+                                              "posted messages are left: call kilter_loop_deliver() first"),
+                              error);
     l->began_s = kl_loop_now_s(l);
+    l->began_pass = l->rank.rounds.passed;
     kl_mpi_look_at_core(&l->group.wait, l->began_s);
     kl_step(&l->steps, KL_CALL_BEGIN, kl_meter_sweep(&l->rank.meter), 0, 0);
-    kilter_status status = meet_and_begin(l, &l->failure);
+    status = meet_and_begin(l, &l->failure);
     if (status != KILTER_OK)
         return kl_loop_failed(l, status, error);
     l->phase = KL_WITHIN;
@@ -72,7 +79,7 @@ static kilter_status drive_next(kilter_loop *l, kilter_error *error) {
 /* Give work to the body if the call is correct. The next kilter_loop_end() returns a failure. */
 static bool next(kilter_loop *l, const char *call, const char *wrong, kl_given *given) {
     const kl_action *last = &l->rank.action;
-    if (l->phase == KL_BROKEN)
+    if (kl_loop_enter(l, call, NULL) != KILTER_OK)
         return false;
     if (wrong)
         kl_loop_misused(l, call, wrong);
@@ -115,7 +122,10 @@ static kilter_status end(kilter_loop *l, double *now_s) {
 
 kilter_status kilter_loop_end(kilter_loop *l, kilter_error *error) {
     double now_s = 0;
-    kilter_status status = l->phase == KL_BROKEN ? l->failure.status : end(l, &now_s);
+    kilter_status status = kl_loop_enter(l, "kilter_loop_end()", error);
+    if (status != KILTER_OK)
+        return status;
+    status = end(l, &now_s);
     if (status != KILTER_OK)
         return kl_loop_failed(l, status, error);
     l->phase = KL_BETWEEN;

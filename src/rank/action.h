@@ -5,16 +5,22 @@
 #include "base/base.h"
 
 typedef struct kl_rank kl_rank;
+typedef struct kl_parcel kl_parcel;
 
 enum { /* tags of messages */
        KL_TAG_ROWS = 1,
+       KL_TAG_LIST,
+       KL_TAG_ANSWER,
+       KL_TAG_SIZES,
+       KL_TAG_CONTENT,
        KL_TAG_BLOCK,
        KL_TAG_GATHER,
        KL_TAG_PROBE,
-       KL_TAG_LIST,
-       KL_TAG_ANSWER,
        KL_TAG_REDUCE,
        KL_TAG_STEPS,
+       KL_TAG_COUNT,
+       KL_TAG_POSTED,
+       KL_TAGS = 16, /* all tags are below this number */
 };
 
 typedef struct kl_mail { /* a message from or to one peer, of any size */
@@ -42,14 +48,19 @@ typedef enum kl_act {
     KL_ROOM,      /* get memory for target rows on all ranks or on none, then call kl_exchange_room_is() */
     KL_GIVE_BACK, /* free the memory of rows outside the target */
     KL_MOST,      /* replace each value by the largest value on any rank */
-    KL_TAKE,      /* get memory for `bytes` bytes in `ranges`; *all gets uint64_t 1 if there is enough */
+    KL_TAKE,      /* get memory for `bytes` bytes: rows in `ranges`, and the content of `count` parcels; *all
+                   * gets uint64_t 1 if there is enough */
     KL_DROP,      /* free the memory of `ranges` that holds no row of `kept` */
-    KL_REST,      /* wait for a message, or for a short time */
-    KL_FORGET,    /* free `set`, which is complete */
-    KL_QUANTUM,   /* measure the scheduler's quantum, then call kl_meter_quantum_is() */
-    KL_RECORD,    /* record rounds.all and rounds.plan */
-    KL_REFUSED,   /* record a refused move; `text` gives the reason */
-    KL_FAIL,      /* end the loop: memory ran out while doing `text` */
+    KL_PACK,    /* pack the content of `count` parcels that this rank sends, and set the bytes of their rows;
+                 * *all gets uint64_t 1 if this succeeded */
+    KL_UNPACK,  /* unpack the parcels that came, and drop the rows of those that were sent */
+    KL_WEIGH,   /* *all gets uint64_t: bytes of the content of the rows in `ranges` */
+    KL_REST,    /* wait for a message, or for a short time */
+    KL_FORGET,  /* free `set`, which is complete */
+    KL_QUANTUM, /* measure the scheduler's quantum, then call kl_meter_quantum_is() */
+    KL_RECORD,  /* record rounds.all and rounds.plan */
+    KL_REFUSED, /* record a refused move; `text` gives the reason */
+    KL_FAIL,    /* end the loop: memory ran out while doing `text` */
 } kl_act;
 
 /* Work for the body: rows. In a pipeline, the work is only the elements `inner` of each row. */
@@ -66,6 +77,7 @@ typedef struct kl_action {
     size_t receives, count;
     double *values; /* values[count] */
     const kl_ranges *ranges, *kept;
+    kl_parcel *parcels; /* parcels[count] */
     const void *mine;
     void *all;
     size_t bytes;

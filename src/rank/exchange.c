@@ -34,19 +34,23 @@ static kl_span needed(const kl_exchange *x, const kl_array *array, kl_span own) 
     return x->by_blocks && !x->midway && !kl_is_empty(own) ? (kl_span){own.lo, all.hi} : all;
 }
 
-static bool add(kl_exchange *x, int peer, const kl_array *array, kl_span rows) {
-    if (kl_is_empty(rows))
+static bool add_leg(kl_exchange *x, kl_mail mail) {
+    if (mail.bytes == 0)
         return true;
     kl_mail *more = kl_array_grow(x->legs, &x->leg_room, x->leg_count + 1, sizeof *more);
     if (!more)
         return false;
     x->legs = more;
-    x->legs[x->leg_count++] = (kl_mail){.data = kl_row_at(array, rows.lo),
-                                        .bytes = (size_t)kl_length(rows) * array->bytes,
-                                        .peer = peer,
-                                        .tag = KL_TAG_ROWS,
-                                        .silent = true};
+    x->legs[x->leg_count++] = mail;
     return true;
+}
+
+static bool add(kl_exchange *x, int peer, const kl_array *array, kl_span rows) {
+    return kl_is_empty(rows) || add_leg(x, (kl_mail){.data = kl_row_at(array, rows.lo),
+                                                     .bytes = (size_t)kl_length(rows) * array->bytes,
+                                                     .peer = peer,
+                                                     .tag = KL_TAG_ROWS,
+                                                     .silent = true});
 }
 
 /* Add the messages that this rank receives, or sends. Two ranks list the messages between them in the same
@@ -64,11 +68,26 @@ static bool add_all(kl_exchange *x, bool receives) {
     return fits;
 }
 
-static bool plan(kl_exchange *x) {
+/* Add the contents of rows that this rank receives, or sends. */
+static bool add_parcels(kl_exchange *x, const kl_content *c, bool receives) {
+    bool fits = true;
+    for (uint64_t i = 0; i < c->count; i++) {
+        const kl_parcel *p = &c->parcels[i];
+        if (p->sends != receives)
+            fits &= add_leg(x, (kl_mail){.data = p->data,
+                                         .bytes = kl_parcel_bytes(p),
+                                         .peer = p->peer,
+                                         .tag = KL_TAG_CONTENT,
+                                         .silent = true});
+    }
+    return fits;
+}
+
+static bool plan(kl_exchange *x, const kl_content *c) {
     x->leg_count = 0;
-    bool fits = add_all(x, true);
+    bool fits = add_all(x, true) && add_parcels(x, c, true);
     x->receives = x->leg_count;
-    return fits & add_all(x, false);
+    return fits && add_all(x, false) && add_parcels(x, c, false);
 }
 
 /* --- the exchange --- */
@@ -86,15 +105,26 @@ static kl_span inner_rows(const kl_exchange *x) {
     return (kl_span){stay.lo + below, stay.hi - above};
 }
 
-kl_act kl_exchange_room(kl_rank *k) {
-    kl_exchange *x = &k->exchange;
-    x->refused = false;
-    return x->moves ? kl_ask(k, (kl_action){.act = KL_ROOM}) : KL_GO_ON;
+static kl_act ask_for_room(kl_rank *k) {
+    if (k->content.on)
+        kl_meter_moving(&k->meter, k->now_s - k->content.began_s);
+    return kl_ask(k, (kl_action){.act = KL_ROOM});
 }
 
-void kl_exchange_room_is(kl_exchange *x, bool fits, double spent_s) {
+kl_act kl_exchange_room(kl_rank *k) {
+    static const kl_stage with_content[] = {kl_content_pack, kl_content_post_sizes, kl_content_await_sizes,
+                                            ask_for_room, NULL};
+    kl_exchange *x = &k->exchange;
+    x->refused = false;
+    if (!x->moves)
+        return KL_GO_ON;
+    return k->content.on ? kl_rank_do(k, with_content) : ask_for_room(k);
+}
+
+void kl_exchange_room_is(kl_exchange *x, kl_room room, double spent_s) {
     x->meter->since.moving_s += spent_s;
-    if (fits)
+    x->room = room;
+    if (room == KL_ROOM_FITS)
         return;
     memcpy(x->layout->target, x->layout->bounds, (x->layout->ranks + 1) * sizeof *x->layout->target);
     x->moves = false;
@@ -103,7 +133,9 @@ void kl_exchange_room_is(kl_exchange *x, bool fits, double spent_s) {
 
 kl_act kl_exchange_post(kl_rank *k) {
     kl_exchange *x = &k->exchange;
-    if ((x->moves || x->deepened || !x->legs_stand) && !plan(x))
+    if (!x->moves)
+        kl_content_clear(&k->content); /* the move may have been refused */
+    if ((x->moves || x->deepened || !x->legs_stand) && !plan(x, &k->content))
         return kl_ask(k, (kl_action){.act = KL_FAIL, .text = "planning exchanges of"});
     x->legs_stand = !x->moves && !x->midway;
     x->deepened = false;
@@ -121,10 +153,13 @@ kl_act kl_exchange_post(kl_rank *k) {
                                  .count = x->leg_count});
 }
 
-static void settle(kl_exchange *x, double now_s) {
+static void settle(kl_exchange *x, kl_content *c, double now_s) {
     double took_s = now_s - x->awaited_s;
     if (x->moving) {
         kl_meter *m = x->meter;
+        m->since.moved_bytes += (double)kl_content_bytes(c, false) +
+                                (double)(kl_layout_changing(x->layout) * kl_layout_row_bytes(x->layout));
+        kl_content_clear(c);
         m->all.moves += !x->passing;
         m->all.moved += kl_layout_moving(x->layout);
         m->since.moved += kl_layout_changing(x->layout);
@@ -148,11 +183,18 @@ kl_act kl_exchange_finish(kl_rank *k) {
         if (x->set.open)
             return kl_ask(k, (kl_action){.act = KL_AWAIT, .set = &x->set, .again = true});
     }
-    if (x->finishing == KL_ROWS_AWAITED && x->moving) {
+    if (x->finishing == KL_ROWS_AWAITED && x->moving && k->content.count > 0) {
+        x->finishing = KL_CONTENT_UNPACKED;
+        return kl_ask(k, (kl_action){.act = KL_UNPACK,
+                                     .parcels = k->content.parcels,
+                                     .count = k->content.count,
+                                     .again = true});
+    }
+    if (x->finishing != KL_MEMORY_GIVEN && x->moving) {
         x->finishing = KL_MEMORY_GIVEN;
         return kl_ask(k, (kl_action){.act = KL_GIVE_BACK, .again = true});
     }
-    settle(x, k->now_s);
+    settle(x, &k->content, k->now_s);
     return KL_GO_ON;
 }
 

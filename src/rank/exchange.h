@@ -10,7 +10,14 @@
 
 enum { KL_DEEPEST = 32 }; /* most sweeps that one exchange serves */
 
-typedef enum kl_finishing { KL_ROWS_COME, KL_ROWS_AWAITED, KL_MEMORY_GIVEN } kl_finishing;
+typedef enum kl_finishing {
+    KL_ROWS_COME,
+    KL_ROWS_AWAITED,
+    KL_CONTENT_UNPACKED,
+    KL_MEMORY_GIVEN
+} kl_finishing;
+/* The ranks' answer to KL_ROOM: the least answer of any rank counts. */
+typedef enum kl_room { KL_ROOM_UNPACKED, KL_ROOM_NONE, KL_ROOM_FITS } kl_room;
 
 typedef struct kl_exchange {
     kl_layout *layout;
@@ -28,7 +35,8 @@ typedef struct kl_exchange {
     double awaited_s; /* time at which the wait for the exchange began */
     kl_set set;       /* the exchange's messages */
     bool moves;       /* bounds and target differ; the next exchange moves rows */
-    bool refused;     /* the last exchange moved nothing because a rank had no memory */
+    bool refused;     /* the last exchange moved nothing because a rank had no memory, … */
+    kl_room room;     /* … or because a row was not packed: the last answer to KL_ROOM */
     uint64_t *goal;   /* bounds after all stages of a move; the target has the bounds after the next stage */
     bool passing;     /* a stage before the last one is next */
     uint64_t deepest, depth; /* sweeps that one exchange serves, at most and at present */
@@ -46,9 +54,9 @@ static inline bool kl_exchange_due(const kl_exchange *x) {
     return x->ahead == 0 || x->moves || x->deepened;
 }
 
-/* Give the answer to KL_ROOM. fits: all ranks have memory for their target rows; otherwise no rows move.
- * spent_s: seconds that getting memory took on this rank. */
-void kl_exchange_room_is(kl_exchange *x, bool fits, double spent_s);
+/* Give the answer to KL_ROOM. KL_ROOM_FITS: all ranks have memory for their target rows; otherwise no rows
+ * move. spent_s: seconds that getting memory took on this rank. */
+void kl_exchange_room_is(kl_exchange *x, kl_room room, double spent_s);
 /* Begin a move to the target in stages; call kl_exchange_next_stage() while x->passing. */
 void kl_exchange_aim_by_stages(kl_exchange *x);
 /* Set the target of the next stage, in which rows move only between neighbours. */

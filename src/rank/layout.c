@@ -54,6 +54,13 @@ kl_span kl_layout_with_halo(const kl_layout *l, kl_span own, uint64_t halo) {
 
 /* --- changes by the target --- */
 
+uint64_t kl_layout_row_bytes(const kl_layout *l) {
+    uint64_t bytes = 0;
+    for (size_t a = 0; a < l->array_count; a++)
+        bytes += l->arrays[a].bytes;
+    return bytes;
+}
+
 uint64_t kl_layout_coming_bytes(const kl_layout *l) {
     uint64_t bytes = 0;
     for (size_t a = 0; a < l->array_count; a++) {

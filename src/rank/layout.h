@@ -63,6 +63,8 @@ kl_span kl_layout_with_halo(const kl_layout *layout, kl_span own, uint64_t halo)
 static inline kl_span kl_layout_with_room(const kl_layout *layout, kl_span own, size_t array) {
     return kl_layout_with_halo(layout, own, layout->arrays[array].room);
 }
+/* Return the bytes of a row in all arrays. */
+uint64_t kl_layout_row_bytes(const kl_layout *layout);
 /* Return the bytes of rows that the target adds to this rank. */
 uint64_t kl_layout_coming_bytes(const kl_layout *layout);
 /* Return the number of rows that come to this rank or leave it. */

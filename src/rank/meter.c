@@ -47,6 +47,11 @@ void kl_meter_end_sweep(kl_meter *m, double took_s) {
     m->sweep_s = m->sweep_rows = 0;
 }
 
+void kl_meter_delivery(kl_meter *m, double took_s, double waited_s) {
+    m->all.elapsed_s += took_s;
+    m->all.waited_s += waited_s;
+}
+
 void kl_meter_count(kl_meter *m, double rows, double busy_s) {
     count(m, rows, busy_s, cpu_since_given_s(m));
 }
@@ -145,6 +150,7 @@ kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now
                              .hi = own.hi,
                              .moving_s = since->moving_s,
                              .moved = since->moved,
+                             .moved_bytes = since->moved_bytes,
                              .quantum_s = m->quantum_s,
                              .share = m->crowded ? 1 : m->core->share, /* other ranks do not count as load */
                              .boundary_s = since->boundaries > 0 ? since->boundary_s / since->boundaries : 0};
@@ -160,5 +166,8 @@ kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now
 
 void kl_meter_begin_anew(kl_meter *m) {
     const kl_since *since = &m->since;
-    m->since = (kl_since){.sweeps = since->sweeps, .moving_s = since->moving_s, .moved = since->moved};
+    m->since = (kl_since){.sweeps = since->sweeps,
+                          .moving_s = since->moving_s,
+                          .moved = since->moved,
+                          .moved_bytes = since->moved_bytes};
 }

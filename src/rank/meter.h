@@ -12,6 +12,7 @@ typedef struct kl_since { /* measurements since the last report */
     double foreign;         /* number of these rows that belong to neighbours */
     double cpu_s, cpu_rows; /* CPU seconds on a shared core; number of rows for which they were measured */
     uint64_t moved;
+    double moved_bytes;
     double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];
     double boundary_s; /* seconds between the bodies of two blocks, without waiting */
     double boundaries; /* number of these pairs of blocks */
@@ -56,6 +57,8 @@ void kl_meter_rows(kl_meter *meter, kl_span own, kl_span rows, double now_s);
 void kl_meter_count(kl_meter *meter, double rows, double busy_s);
 /* Count a sweep that took took_s seconds. */
 void kl_meter_end_sweep(kl_meter *meter, double took_s);
+/* Count took_s seconds as spent on a delivery of messages, of which the rank waited waited_s. */
+void kl_meter_delivery(kl_meter *meter, double took_s, double waited_s);
 /* Count spent_s seconds as spent on moving rows. */
 void kl_meter_moving(kl_meter *meter, double spent_s);
 /* Return whether the scheduler's quantum is to be measured now. After this long a run, this costs almost

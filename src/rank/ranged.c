@@ -10,7 +10,11 @@ kl_act kl_ranged_settle(kl_rank *k) {
         kl_steer_refuse(k->rounds.steer);
         kl_steer_place(k->rounds.steer, k->layout.bounds); /* some stages of the move may be done */
     }
-    return kl_rounds_refused(k, "nothing moves: a rank has no memory for the rows planned for it");
+    return kl_rounds_refused(
+        k, k->exchange.room == KL_ROOM_UNPACKED
+               ? "nothing moves: a row could not be packed: the program refused, or memory ran "
+                 "out"
+               : "nothing moves: a rank has no memory for the rows planned for it");
 }
 
 /* --- begin --- */

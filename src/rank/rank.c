@@ -20,6 +20,7 @@ void kl_rank_free(kl_rank *k) {
     kl_scatter_free(k->scatter);
     kl_rounds_free(&k->rounds);
     kl_exchange_free(&k->exchange);
+    kl_content_free(&k->content);
     kl_layout_free(&k->layout);
 }
 

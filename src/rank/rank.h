@@ -13,6 +13,7 @@
  *     kl_action       action.h      what a rank asks of its driver
  *     kl_layout       layout.c      where rows lie now and after the next exchange; the arrays
  *     kl_meter        meter.c       what this rank measured since its last report, and in all
+ *     kl_content      content.c     content of rows, whose size changes, on its way
  *     kl_exchange     exchange.c    halos and rows on their way, and for how many sweeps they are enough
  *     kl_loop_rounds  rounds.c      reports, and the decisions made from them by room steer
  *     kl_work         ranged.c      one range of rows for each rank: what is done of a sweep
@@ -23,6 +24,7 @@
 #define KL_RANK_H
 
 #include "rank/action.h"
+#include "rank/content.h"
 #include "rank/exchange.h"
 #include "rank/layout.h"
 #include "rank/meter.h"
@@ -81,13 +83,14 @@ typedef struct kl_rank_options {
     bool fixed;            /* true: no rows move */
 } kl_rank_options;
 
-enum { KL_CALLS_DEEP = 4 }; /* greatest depth of nested lists of stages */
+enum { KL_CALLS_DEEP = 5 }; /* greatest depth of nested lists of stages */
 
 struct kl_rank {
     kl_rank_options options;
     const kl_kind *kind;
     kl_layout layout;
     kl_meter meter;
+    kl_content content;
     kl_exchange exchange;
     kl_loop_rounds rounds;
     kl_work work;

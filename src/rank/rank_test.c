@@ -1,5 +1,6 @@
 /* Run all ranks of a loop in virtual time. Their speeds change, messages take time, and memory runs out. Each
- * row must be done once in each sweep on some rank, and get the value of the sequential program. */
+ * row must be done once in each sweep on some rank, and get the value of the sequential program. Rows may
+ * have content of changing size, which must be on the rank that does the row. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +32,14 @@ typedef struct scene {
     bool fixed, forced;
     uint64_t seed;
     uint64_t refuses; /* number of the request for memory that fails on one rank; 0: none fails */
+    bool content;
+    uint64_t unpacked; /* number of the request to pack rows that fails on one rank; 0: none fails */
 } scene;
+
+typedef struct bulk { /* content of a row */
+    uint64_t *at, count;
+    bool here; /* the row is on this rank */
+} bulk;
 
 typedef struct posted { /* a message, or a receive that waits for a message */
     uint8_t *data;
@@ -71,9 +79,10 @@ typedef struct actor {
     double now_s;
     int sweep;
     double began_s;
-    uint64_t *cells[2];               /* two arrays [n · inner], in which rows of other ranks are poisoned */
-    uint64_t shares, meetings, rooms; /* number of operations so far */
-    void *shared;                     /* destination of the reports; NULL: no reports are on their way */
+    uint64_t *cells[2]; /* two arrays [n · inner], in which rows of other ranks are poisoned */
+    bulk *bulks;        /* [n] */
+    uint64_t shares, meetings, rooms, packs; /* number of operations so far */
+    void *shared; /* destination of the reports; NULL: no reports are on their way */
     size_t shared_bytes;
 } actor;
 
@@ -121,6 +130,18 @@ static uint64_t *sequential(const scene *s) {
     return u;
 }
 
+/* Replace the content of a row by another one, whose size differs, too. */
+static void change(bulk *b, uint64_t row) {
+    uint64_t hash = row;
+    for (uint64_t i = 0; i < b->count; i++)
+        hash = kl_mix64(hash + b->at[i]);
+    free(b->at);
+    b->count = 1 + hash % 7 * (hash % 3); /* sizes rise and fall */
+    b->at = malloc(b->count * sizeof *b->at);
+    for (uint64_t i = 0; i < b->count; i++)
+        b->at[i] = kl_mix64(hash + i);
+}
+
 static double speed_at(const scene *s, uint32_t r, double at_s) {
     bool slow = r + 1 == s->ranks && (s->swing_s == 0 || fmod(at_s, 2 * s->swing_s) < s->swing_s);
     return slow ? s->slow : 1;
@@ -139,6 +160,10 @@ static void work(world *w, uint32_t r, const kl_given *given) {
             if (s->kind == SCATTERED || (row >= own.lo && row < own.hi))
                 w->times_done[(size_t)a->sweep * s->n * s->inner + row * s->inner + e]++;
         }
+    for (uint64_t row = given->rows.lo; row < given->rows.hi && s->content && inner.hi == s->inner; row++) {
+        assert_true(a->bulks[row].here);
+        change(&a->bulks[row], row);
+    }
     double part = (double)kl_length(inner) / (double)s->inner;
     a->now_s += (double)kl_length(given->rows) * part * s->row_s / speed_at(s, r, a->now_s);
 }
@@ -264,10 +289,66 @@ static bool has_room(const world *w, actor *a, uint32_t r) {
     return every == 0 || ++a->rooms % every > 0 || r != a->rooms % w->scene->ranks;
 }
 
+/* --- contents --- */
+
+static void allocate(kl_parcel *p) {
+    if (!p->sends)
+        p->data = malloc(kl_parcel_bytes(p) + 1);
+}
+
+static bool pack(const world *w, actor *a, uint32_t r) {
+    uint64_t every = w->scene->unpacked;
+    bool packs = every == 0 || ++a->packs % every > 0 || r != a->packs % w->scene->ranks;
+    for (size_t i = 0; i < a->action.count; i++) {
+        kl_parcel *p = &a->action.parcels[i];
+        uint8_t *to = NULL;
+        if (!p->sends)
+            continue;
+        for (uint64_t k = 0; k < p->count; k++) {
+            assert_true(a->bulks[p->items[k].row].here);
+            p->items[k].bytes = a->bulks[p->items[k].row].count * sizeof(uint64_t);
+        }
+        to = p->data = calloc(kl_parcel_bytes(p) + 1, 1);
+        for (uint64_t k = 0; k < p->count; to += kl_item_room(&p->items[k++]))
+            if (p->items[k].bytes > 0)
+                memcpy(to, a->bulks[p->items[k].row].at, p->items[k].bytes);
+    }
+    return packs;
+}
+
+static void unpack(actor *a) {
+    for (size_t i = 0; i < a->action.count; i++) {
+        const kl_parcel *p = &a->action.parcels[i];
+        const uint8_t *from = p->data;
+        for (uint64_t k = 0; k < p->count; from += kl_item_room(&p->items[k++])) {
+            bulk *b = &a->bulks[p->items[k].row];
+            assert_true(b->here == p->sends);
+            b->here = !p->sends;
+            free(b->at);
+            *b = (bulk){.here = b->here};
+            if (p->sends)
+                continue;
+            b->count = p->items[k].bytes / sizeof(uint64_t);
+            b->at = malloc(p->items[k].bytes + 1);
+            memcpy(b->at, from, p->items[k].bytes);
+        }
+    }
+}
+
+static uint64_t weigh(const actor *a) {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < a->action.ranges->count; i++)
+        for (uint64_t row = a->action.ranges->at[i].lo; row < a->action.ranges->at[i].hi; row++) {
+            assert_true(a->bulks[row].here);
+            bytes += a->bulks[row].count * sizeof(uint64_t);
+        }
+    return bytes;
+}
+
 static void meet(world *w, uint32_t r) {
     actor *a = &w->actors[r];
-    uint64_t fits =
-        w->scene->refuses == 0 || ++a->rooms % w->scene->refuses > 0 || r != a->rooms % w->scene->ranks;
+    uint64_t fits = has_room(w, a, r) ? KL_ROOM_FITS : KL_ROOM_NONE;
+    fits = a->rank.content.on && !a->rank.content.packed ? KL_ROOM_UNPACKED : fits;
     meeting *m = &w->meetings[a->meetings++ % TRUE_RANKS];
     if (a->action.act == KL_ROOM)
         enter(w, m, r, &fits, sizeof fits);
@@ -279,19 +360,22 @@ static void meet(world *w, uint32_t r) {
 static void leave_meeting(world *w, uint32_t r) {
     actor *a = &w->actors[r];
     const meeting *m = &w->meetings[(a->meetings - 1) % TRUE_RANKS];
-    uint64_t fits = 1;
+    uint64_t fits = KL_ROOM_FITS;
     for (uint32_t i = 0; i < w->scene->ranks; i++) {
         uint64_t one;
         memcpy(&one, m->data[i], sizeof one);
-        fits = fits && (a->action.act != KL_ROOM || one);
+        fits = a->action.act == KL_ROOM && one < fits ? one : fits;
         for (size_t k = 0; k < a->action.count && a->action.act == KL_MOST; k++) {
             double value;
             memcpy(&value, m->data[i] + k * sizeof value, sizeof value);
             a->action.values[k] = fmax(a->action.values[k], value);
         }
     }
-    if (a->action.act == KL_ROOM)
-        kl_exchange_room_is(&a->rank.exchange, fits, 0);
+    if (a->action.act == KL_ROOM) {
+        kl_exchange_room_is(&a->rank.exchange, (kl_room)fits, 0);
+        for (uint64_t i = 0; i < a->rank.content.count; i++)
+            allocate(&a->rank.content.parcels[i]);
+    }
     a->state = CALLS;
 }
 
@@ -386,6 +470,17 @@ static void carry_out(world *w, uint32_t r) {
         break;
     case KL_TAKE:
         *(uint64_t *)a->action.all = has_room(w, a, r);
+        for (size_t i = 0; i < a->action.count; i++)
+            allocate(&a->action.parcels[i]);
+        break;
+    case KL_PACK:
+        *(uint64_t *)a->action.all = pack(w, a, r);
+        break;
+    case KL_UNPACK:
+        unpack(a);
+        break;
+    case KL_WEIGH:
+        *(uint64_t *)a->action.all = weigh(a);
         break;
     case KL_DROP:
         drop(w, a);
@@ -473,6 +568,10 @@ static void open_actor(const scene *s, actor *a, uint32_t r) {
     kl_span own = kl_layout_own(&a->rank.layout);
     for (uint64_t i = own.lo * s->inner; i < own.hi * s->inner; i++)
         a->cells[0][i] = i;
+    a->bulks = calloc(s->n, sizeof *a->bulks);
+    for (uint64_t row = own.lo; row < own.hi; row++)
+        a->bulks[row].here = true;
+    a->rank.content.on = a->rank.rounds.sized = s->content;
     a->rank.exchange.deepest = s->kind == DEEP ? KL_DEEPEST : 1;
     a->rank.rounds.forced = s->forced;
     a->rank.rounds.seed = s->seed;
@@ -481,6 +580,32 @@ static void open_actor(const scene *s, actor *a, uint32_t r) {
         assert_true(kl_rounds_open(&a->rank, &messages));
     }
     kl_rank_call(&a->rank, KL_LOOP_BEGIN);
+}
+
+/* Check that each row's content is where the row is, and nowhere else. */
+static void check_contents(const world *w) {
+    const scene *s = w->scene;
+    uint64_t found = 0;
+    bulk *expected = calloc(s->n, sizeof *expected);
+    for (uint64_t row = 0; row < s->n; row++)
+        for (int sweep = 0; sweep < s->sweeps; sweep++)
+            change(&expected[row], row);
+    for (uint32_t r = 0; r < s->ranks; r++) {
+        const actor *a = &w->actors[r];
+        kl_span own;
+        for (size_t nth = 0; kl_rank_own(&a->rank, nth, &own); nth++)
+            for (uint64_t row = own.lo; row < own.hi; row++) {
+                assert_true(a->bulks[row].here && a->bulks[row].count == expected[row].count);
+                assert_memory_equal(a->bulks[row].at, expected[row].at,
+                                    expected[row].count * sizeof(uint64_t));
+            }
+        for (uint64_t row = 0; row < s->n; row++)
+            found += a->bulks[row].here;
+    }
+    assert_int_equal(found, s->n);
+    for (uint64_t row = 0; row < s->n; row++)
+        free(expected[row].at);
+    free(expected);
 }
 
 static void check(const world *w) {
@@ -527,6 +652,9 @@ static void close_world(world *w) {
         kl_rank_free(k);
         free(w->actors[r].cells[0]);
         free(w->actors[r].cells[1]);
+        for (uint64_t row = 0; row < w->scene->n; row++)
+            free(w->actors[r].bulks[row].at);
+        free(w->actors[r].bulks);
     }
     free(w->times_done);
     free(w);
@@ -542,6 +670,8 @@ static outcome run(const scene *s) {
     while (step(w))
         ;
     check(w);
+    if (s->content)
+        check_contents(w);
     const kl_rank *first = &w->actors[0].rank;
     const kl_steer *steer = first->rounds.steer;
     outcome o = {.moves = steer ? kl_steer_account(steer)->moves : 0,
@@ -639,6 +769,52 @@ static void a_rank_without_memory_leaves_rows_where_they_are(void **state) {
             }
 }
 
+static void content_goes_where_its_row_goes(void **state) {
+    static const uint64_t sizes[] = {1, 3, 7, 40};
+    (void)state;
+    for (loop_kind kind = 0; kind < KINDS; kind++)
+        for (uint32_t ranks = 1; ranks <= MOST && kind != DEEP; ranks += 1 + (ranks > 4))
+            for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+                for (uint64_t seed = 0; seed < 3; seed++) {
+                    scene s = scene_of(kind);
+                    s.n = sizes[i];
+                    s.ranks = ranks;
+                    s.sweeps = 12;
+                    s.seed = kl_mix64(seed);
+                    s.forced = seed > 0;
+                    s.slow = 0.3;
+                    s.content = true;
+                    run(&s);
+                }
+}
+
+static void a_slow_rank_gives_rows_with_content_away(void **state) {
+    (void)state;
+    for (loop_kind kind = 0; kind < KINDS; kind++)
+        for (uint64_t unpacked = 0; unpacked < 3 && kind != DEEP; unpacked += 2) {
+            scene s = scene_of(kind);
+            s.slow = 0.4;
+            s.content = true;
+            s.unpacked = unpacked;
+            outcome o = run(&s);
+            assert_true(o.all.rounds > 0);
+            assert_true(unpacked > 0 || o.last < s.n / 4);
+        }
+}
+
+static void rows_that_cannot_leave_stay(void **state) {
+    (void)state;
+    for (loop_kind kind = 0; kind < KINDS; kind++)
+        for (uint64_t which = 1; which < 8 && kind != DEEP; which++) {
+            scene s = scene_of(kind);
+            s.content = s.forced = true;
+            s.seed = which;
+            s.refuses = which % 4;
+            s.unpacked = which / 2;
+            run(&s);
+        }
+}
+
 /* With short sweeps on a shared core, one exchange serves several sweeps. */
 static void a_deep_loop_on_a_shared_core_exchanges_less_often(void **state) {
     (void)state;
@@ -671,6 +847,9 @@ int main(void) {
         cmocka_unit_test(a_rank_without_memory_leaves_rows_where_they_are),
         cmocka_unit_test(a_deep_loop_on_a_shared_core_exchanges_less_often),
         cmocka_unit_test(two_runs_are_the_same),
+        cmocka_unit_test(content_goes_where_its_row_goes),
+        cmocka_unit_test(a_slow_rank_gives_rows_with_content_away),
+        cmocka_unit_test(rows_that_cannot_leave_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,9 @@
 #include "rank/rank.h"
 
 size_t kl_rounds_report_bytes(const kl_loop_rounds *r) {
-    return r->whole ? sizeof(kl_rank_report) : offsetof(kl_rank_report, segments_s);
+    if (r->sized)
+        return sizeof(kl_rank_report);
+    return r->whole ? offsetof(kl_rank_report, row_bytes) : offsetof(kl_rank_report, segments_s);
 }
 
 /* --- opening --- */
@@ -32,9 +34,7 @@ bool kl_rounds_reserve(kl_loop_rounds *r, uint32_t ranks) {
 
 static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
     const kl_loop_rounds *r = &k->rounds;
-    double bytes = 0;
-    for (size_t a = 0; a < k->layout.array_count; a++)
-        bytes += (double)k->layout.arrays[a].bytes;
+    double bytes = (double)kl_layout_row_bytes(&k->layout);
     return kl_steer_new(&(kl_steer_options){
         .iterations = k->layout.iterations,
         .ranks = k->layout.ranks,
@@ -46,6 +46,7 @@ static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
         .interact_s = r->interact_s,
         .quantum_s = quantum_s,
         .move = {r->interact_s + r->link.fixed_s, r->link.per_unit_s * bytes},
+        .byte_s = r->link.per_unit_s,
     });
 }
 
@@ -64,6 +65,13 @@ bool kl_rounds_open(kl_rank *k, const kl_messages *messages) {
 
 /* --- reports --- */
 
+/* List the rows that are here both before and after the exchange that may be under way. */
+static bool list_present(kl_rank *k) {
+    kl_ranges *present = &k->content.present;
+    present->count = 0;
+    return kl_ranges_add(present, kl_common(kl_layout_own(&k->layout), kl_layout_next(&k->layout)));
+}
+
 static kl_act hook(kl_rank *k, bool at_end) {
     kl_loop_rounds *r = &k->rounds;
     if (r->steer && r->reported)
@@ -72,8 +80,11 @@ static kl_act hook(kl_rank *k, bool at_end) {
         return KL_GO_ON;
     if (kl_meter_wants_quantum(&k->meter, k->now_s))
         return kl_ask(k, (kl_action){.act = KL_QUANTUM, .again = true});
+    if (kl_content_unweighed(&k->content))
+        return kl_content_weigh(k, list_present(k));
     k->meter.uneven |= r->whole;
     r->mine = kl_meter_report(&k->meter, kl_layout_next(&k->layout), k->kind->sweep_done(k), k->now_s);
+    kl_content_tell(&k->content, &k->layout, &r->mine);
     r->reported = true;
     return kl_ask(k, (kl_action){.act = KL_SHARE,
                                  .set = &r->set,
@@ -177,6 +188,9 @@ static void add_report(kl_rank_report *sum, const kl_rank_report *last) {
     sum->iterations += before.iterations;
     sum->moving_s += before.moving_s;
     sum->moved += before.moved;
+    sum->moved_bytes += before.moved_bytes;
+    if (last->row_bytes == 0)
+        sum->row_bytes = before.row_bytes;
     if (last->boundary_s == 0)
         sum->boundary_s = before.boundary_s;
 }
@@ -232,6 +246,8 @@ static kl_act act_on_reports(kl_rank *k) {
     kl_rounds_spread(r->heard, kl_rounds_report_bytes(r), sizeof *r->heard, k->layout.ranks);
     for (uint32_t i = 0; i < k->layout.ranks && !r->whole; i++)
         memset(r->heard[i].segments_s, 0, sizeof r->heard[i].segments_s);
+    for (uint32_t i = 0; i < k->layout.ranks && !r->sized; i++)
+        r->heard[i].row_bytes = r->heard[i].moved_bytes = 0;
     for (uint32_t i = 0; i < k->layout.ranks; i++)
         r->whole |= r->heard[i].segments > 0;
     kl_rounds_add(r, r->heard, sizeof *r->heard, k->layout.ranks);

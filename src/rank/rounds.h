@@ -16,6 +16,7 @@ typedef struct kl_loop_rounds {
     uint64_t at;     /* number of the pass in which the next report is made */
     uint64_t due;    /* number of the pass before which the answer to this report is awaited */
     bool reported;   /* true: a report was made, and its answer was not read yet */
+    bool sized;      /* true: reports include the bytes of rows, because rows have content */
     bool whole;      /* true: reports include segments, because iterations differed in the last reports */
     bool adds_up;    /* true: the next report probably comes before a decision is due */
     kl_set set;      /* messages of the reports */

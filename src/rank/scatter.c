@@ -5,8 +5,10 @@
  *
  *     from                            to
  *     LIST: ranges, done or not    ──▶
+ *     SIZES of the rows' contents  ──▶
  *                                  ◀── ANSWER: memory for the rows, or none
  *     ROWS, array by array         ──▶
+ *     CONTENT of the rows          ──▶
  * A row that is done stays done in this sweep, wherever it goes. When the reports say that all rows are done,
  * the sweep ends on all ranks. Sweeps that end before a period has passed are quiet: they have no reports, so
  * no rank waits for the others. */
@@ -16,9 +18,10 @@
 #include "rank/rank.h"
 
 enum {
-    LISTED = 32, /* most ranges in one transfer */
-    TAGS = 8, /* tags of a transfer; over TAG_ROUNDS rounds they stay within 32767, the least limit of MPIs */
-    TAG_ROUNDS = 4000,
+    LISTED = 32,    /* most ranges in one transfer */
+    TAGS = KL_TAGS, /* tags of a transfer; over TAG_ROUNDS rounds they stay within 32767, the least limit of
+                       MPIs */
+    TAG_ROUNDS = 2000,
 };
 
 typedef struct listed {
@@ -32,11 +35,15 @@ typedef struct list {
 } list;
 
 typedef enum stage {
+    FRESH,   /* the rows that leave are to be packed */
+    PACKED,  /* the driver has packed the rows that leave, or could not */
     LIST,    /* the list is on its way to this rank */
+    SIZES,   /* the sizes of the rows' contents are on their way to this rank */
     ROOM,    /* the driver is getting memory for the list's rows */
     REFUSED, /* there is no memory: free what was allocated */
     ANSWER,  /* the answer is on its way to this rank */
     ROWS,    /* the rows are on their way */
+    SETTLED, /* contents that came were unpacked; rows that left were dropped */
     GIVEN,   /* the rows have left, and their memory was freed */
 } stage;
 
@@ -47,6 +54,7 @@ typedef struct transfer {
     bool sends;
     stage stage;
     list list;
+    kl_parcel parcel; /* content of the rows in the list */
     uint64_t granted;
     kl_set set;
 } transfer;
@@ -163,18 +171,30 @@ static uint64_t bytes_of(const kl_layout *l, const list *of) {
 
 /* --- memory --- */
 
+/* Return the bytes that the rows of a transfer need here. Content needs memory twice: for the message, and
+ * for the program. */
+static uint64_t coming_bytes(const kl_layout *l, const transfer *t) {
+    return bytes_of(l, &t->list) + 2 * kl_parcel_bytes(&t->parcel);
+}
+
 /* Request memory for the rows of a transfer, in addition to the memory for rows on their way. */
 static kl_action take_pages(kl_rank *k, transfer *t) {
     struct kl_scatter *s = k->scatter;
-    uint64_t bytes = bytes_of(&k->layout, &t->list);
+    uint64_t bytes = coming_bytes(&k->layout, t);
     for (const transfer *other = s->transfers; other; other = other->next)
         if (!other->sends && other->stage == ROWS)
-            bytes += bytes_of(&k->layout, &other->list);
+            bytes += coming_bytes(&k->layout, other);
     s->gone.count = 0;
     t->stage = ROOM;
     if (!add_list(&s->gone, &t->list))
         return NO_MEMORY;
-    return (kl_action){.act = KL_TAKE, .ranges = &s->gone, .bytes = bytes, .all = &t->granted, .again = true};
+    return (kl_action){.act = KL_TAKE,
+                       .ranges = &s->gone,
+                       .parcels = &t->parcel,
+                       .count = k->content.on,
+                       .bytes = bytes,
+                       .all = &t->granted,
+                       .again = true};
 }
 
 /* Free memory that holds only rows of this transfer. Own rows and rows on their way stay. */
@@ -184,7 +204,7 @@ static kl_action give_pages(kl_rank *k, transfer *gone, stage then) {
     bool fits = add_list(&s->gone, &gone->list) && kl_ranges_add(&s->kept, k->work.given) &&
                 add_ranges(&s->kept, &s->todo) && add_ranges(&s->kept, &s->done);
     for (const transfer *t = s->transfers; t; t = t->next)
-        if (t != gone && (t->sends || t->stage == ROWS))
+        if (t != gone && (t->sends || t->stage >= ROWS))
             fits &= add_list(&s->kept, &t->list);
     gone->stage = then;
     return fits ? (kl_action){.act = KL_DROP, .ranges = &s->gone, .kept = &s->kept, .again = true}
@@ -220,26 +240,75 @@ static bool have_mails(struct kl_scatter *s, size_t count) {
 
 /* Add a transfer. In one round there is at most one transfer from a rank to another rank. */
 static transfer *add_transfer(struct kl_scatter *s, uint32_t peer, bool sends) {
-    transfer *t = have_mails(s, 2) ? calloc(1, sizeof *t) : NULL, **last = &s->transfers;
+    transfer *t = have_mails(s, 3) ? calloc(1, sizeof *t) : NULL, **last = &s->transfers;
     if (!t)
         return NULL;
     t->peer = (int)peer;
     t->tags = TAGS * (int)(1 + s->rounds % TAG_ROUNDS);
     t->sends = sends;
-    t->stage = sends ? ANSWER : LIST;
+    t->stage = sends ? FRESH : LIST;
     while (*last)
         last = &(*last)->next;
     return *last = t;
 }
 
-static kl_action send_list(struct kl_scatter *s, uint32_t to, uint64_t count) {
+static kl_mail sizes_of(transfer *t) {
+    return mail_of(t, KL_TAG_SIZES, t->parcel.items, t->parcel.count * sizeof *t->parcel.items);
+}
+
+static kl_action send_list(struct kl_scatter *s, transfer *t) {
+    t->stage = ANSWER;
+    s->mails[0] = mail_of(t, KL_TAG_ANSWER, &t->granted, sizeof t->granted);
+    s->mails[1] = mail_of(t, KL_TAG_LIST, &t->list, sizeof t->list);
+    s->mails[2] = sizes_of(t);
+    return post(s, t, 1, t->parcel.count > 0 ? 3 : 2);
+}
+
+/* Make a parcel of the rows in the transfer's list. */
+static bool list_items(transfer *t) {
+    bool fits = true;
+    t->parcel = (kl_parcel){.peer = t->peer, .sends = t->sends};
+    for (size_t i = 0; i < t->list.count && fits; i++)
+        fits = kl_parcel_add(&t->parcel, t->list.ranges[i].rows);
+    return fits;
+}
+
+static kl_action begin_sending(kl_rank *k, uint32_t to, uint64_t count) {
+    struct kl_scatter *s = k->scatter;
     transfer *t = add_transfer(s, to, true);
     if (!t)
         return NO_MEMORY;
     enlist(&t->list, &s->done, enlist(&t->list, &s->todo, count, false), true);
-    s->mails[0] = mail_of(t, KL_TAG_ANSWER, &t->granted, sizeof t->granted);
-    s->mails[1] = mail_of(t, KL_TAG_LIST, &t->list, sizeof t->list);
-    return post(s, t, 1, 2);
+    return k->content.on ? (kl_action){.act = KL_REPEAT} : send_list(s, t);
+}
+
+static kl_action pack(transfer *t) {
+    t->stage = PACKED;
+    if (!list_items(t))
+        return NO_MEMORY;
+    return (kl_action){.act = KL_PACK, .parcels = &t->parcel, .count = 1, .all = &t->granted, .again = true};
+}
+
+/* Send the list of packed rows. If a row was not packed, all rows stay, and the list is empty. */
+static kl_action hear_packed(kl_rank *k, transfer *t) {
+    struct kl_scatter *s = k->scatter;
+    bool fits = true;
+    if (!t->granted) {
+        s->refused++;
+        fits = put_back(s, &t->list);
+        t->list.count = 0;
+        kl_parcel_free(&t->parcel);
+    }
+    return fits ? send_list(s, t) : NO_MEMORY;
+}
+
+static kl_action await_sizes(kl_rank *k, transfer *t) {
+    struct kl_scatter *s = k->scatter;
+    t->stage = SIZES;
+    if (!list_items(t))
+        return NO_MEMORY;
+    s->mails[0] = sizes_of(t);
+    return post(s, t, 1, 1);
 }
 
 static kl_action await_list(struct kl_scatter *s, uint32_t from) {
@@ -250,10 +319,11 @@ static kl_action await_list(struct kl_scatter *s, uint32_t from) {
     return post(s, t, 1, 1);
 }
 
-/* Post the transfer's rows. The first mail is reserved for an answer. */
+/* Post the transfer's rows and their contents. One more mail is for an answer. */
 static kl_action pass_rows(kl_rank *k, transfer *t) {
     struct kl_scatter *s = k->scatter;
-    size_t count = k->layout.array_count * t->list.count, at = 0;
+    uint64_t content = kl_parcel_bytes(&t->parcel);
+    size_t count = k->layout.array_count * t->list.count + (content > 0), at = 0;
     if (!have_mails(s, count + 1))
         return NO_MEMORY;
     t->stage = ROWS;
@@ -264,6 +334,8 @@ static kl_action pass_rows(kl_rank *k, transfer *t) {
             s->mails[at++] =
                 mail_of(t, KL_TAG_ROWS, kl_row_at(array, rows.lo), (size_t)kl_length(rows) * array->bytes);
         }
+    if (content > 0)
+        s->mails[at++] = mail_of(t, KL_TAG_CONTENT, t->parcel.data, content);
     if (!t->sends)
         s->mails[at++] = mail_of(t, KL_TAG_ANSWER, &t->granted, sizeof t->granted);
     return post(s, t, t->sends ? 0 : count, at);
@@ -277,23 +349,33 @@ static kl_action hear_answer(kl_rank *k, transfer *t) {
     k->scatter->refused++;
     bool fits = put_back(k->scatter, &t->list);
     t->list.count = 0;
+    kl_parcel_free(&t->parcel);
     t->stage = ROWS;
     return fits ? (kl_action){.act = KL_REPEAT} : NO_MEMORY;
 }
 
 static kl_action refuse_list(kl_rank *k, transfer *t) {
     t->list.count = 0;
+    kl_parcel_free(&t->parcel);
     return pass_rows(k, t);
 }
 
 /* Remove a complete transfer from the list, and let the driver forget it. */
 static kl_action forget(struct kl_scatter *s, transfer *t) {
     *s->place = t->next;
+    kl_parcel_free(&t->parcel);
     s->spent = t;
     return (kl_action){.act = KL_FORGET, .set = &t->set, .again = true};
 }
 
+/* Unpack the content of rows that came, and drop that of rows that left. */
+static kl_action settle(transfer *t) {
+    t->stage = SETTLED;
+    return (kl_action){.act = KL_UNPACK, .parcels = &t->parcel, .count = 1, .again = true};
+}
+
 static kl_action complete(kl_rank *k, transfer *t) {
+    k->meter.since.moved_bytes += (double)(bytes_of(&k->layout, &t->list) + kl_parcel_bytes(&t->parcel));
     for (size_t i = 0; i < t->list.count; i++) {
         kl_span rows = t->list.ranges[i].rows;
         k->meter.since.moved += kl_length(rows);
@@ -308,7 +390,13 @@ static kl_action complete(kl_rank *k, transfer *t) {
 /* Do the next step of a transfer, none of whose messages is on its way. */
 static kl_action go_on(kl_rank *k, transfer *t) {
     switch (t->stage) {
+    case FRESH:
+        return pack(t);
+    case PACKED:
+        return hear_packed(k, t);
     case LIST:
+        return k->content.on && t->list.count > 0 ? await_sizes(k, t) : take_pages(k, t);
+    case SIZES:
         return take_pages(k, t);
     case ROOM:
         return t->granted ? pass_rows(k, t) : give_pages(k, t, REFUSED);
@@ -317,6 +405,8 @@ static kl_action go_on(kl_rank *k, transfer *t) {
     case ANSWER:
         return hear_answer(k, t);
     case ROWS:
+        return t->parcel.count > 0 ? settle(t) : complete(k, t);
+    case SETTLED:
         return complete(k, t);
     default:
         return forget(k->scatter, t);
@@ -328,6 +418,15 @@ static kl_action go_on(kl_rank *k, transfer *t) {
 static kl_act begin_look(kl_rank *k) {
     k->scatter->place = &k->scatter->transfers;
     k->scatter->looking_s = k->now_s;
+    return KL_GO_ON;
+}
+
+/* Begin a look at the transfers that have just begun, to pack their rows and send the lists. */
+static kl_act begin_fresh_look(kl_rank *k) {
+    begin_look(k);
+    struct kl_scatter *s = k->scatter;
+    while (*s->place && (*s->place)->stage != FRESH)
+        s->place = &(*s->place)->next;
     return KL_GO_ON;
 }
 
@@ -362,6 +461,10 @@ static kl_act end_look(kl_rank *k) {
 
 /* --- rounds --- */
 
+static size_t report_bytes(const kl_rank *k) {
+    return k->content.on ? sizeof(report) : REPORT_BYTES;
+}
+
 static kl_act look_at_reports(kl_rank *k) {
     bool looks = k->scatter->reported && k->rounds.set.open;
     return kl_ask(k, (kl_action){.act = looks ? KL_LOOK : KL_GO_ON, .set = &k->rounds.set});
@@ -375,8 +478,10 @@ static kl_act hear_reports(kl_rank *k) {
         return KL_GO_ON;
     s->reported = false;
     s->rounds++;
-    kl_rounds_spread(s->all, REPORT_BYTES, sizeof *s->all, k->layout.ranks);
+    kl_rounds_spread(s->all, report_bytes(k), sizeof *s->all, k->layout.ranks);
     for (uint32_t r = 0; r < k->layout.ranks; r++) {
+        if (!k->content.on)
+            s->all[r].rank.row_bytes = s->all[r].rank.moved_bytes = 0;
         done += s->all[r].done;
         refused += s->all[r].refused;
     }
@@ -384,7 +489,10 @@ static kl_act hear_reports(kl_rank *k) {
     s->over = done == k->layout.iterations;
     if (refused == 0)
         return KL_GO_ON;
-    return kl_rounds_refused(k, "some rows did not move: a rank has no memory for the rows planned for it");
+    return kl_rounds_refused(
+        k, k->content.on ? "some rows did not move: a rank has no memory for them, or a row could not be "
+                           "packed (memory, or the program refused)"
+                         : "some rows did not move: a rank has no memory for the rows planned for it");
 }
 
 static void plan(kl_rank *k, const kl_transfer *transfers, size_t count) {
@@ -461,7 +569,7 @@ static kl_act carry_out(kl_rank *k) {
     while (s->carried < s->planned) {
         const kl_transfer *t = &s->plan[s->carried++];
         if (t->from == k->layout.rank)
-            return kl_ask(k, send_list(s, t->to, t->count));
+            return kl_ask(k, begin_sending(k, t->to, t->count));
         if (t->to == k->layout.rank)
             return kl_ask(k, await_list(s, t->from));
     }
@@ -499,6 +607,12 @@ static double part_done(const kl_rank *k) {
     return (double)k->work.done / (double)(rows + (rows == 0));
 }
 
+static bool list_present(kl_rank *k) {
+    kl_ranges *present = &k->content.present;
+    present->count = 0;
+    return add_ranges(present, &k->scatter->todo) && add_ranges(present, &k->scatter->done);
+}
+
 static kl_act make_report(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     uint64_t todo = kl_ranges_sum(&s->todo);
@@ -507,18 +621,22 @@ static kl_act make_report(kl_rank *k) {
         return KL_GO_ON;
     if (kl_meter_wants_quantum(&k->meter, k->now_s))
         return kl_ask(k, (kl_action){.act = KL_QUANTUM, .again = true});
+    if (kl_content_unweighed(&k->content))
+        return kl_content_weigh(k, list_present(k));
     s->reported_s = k->now_s;
     s->mine = (report){.rank = kl_meter_report(&k->meter, (kl_span){0, 0}, part_done(k), k->now_s),
                        .done = k->work.done,
                        .rows = todo + kl_ranges_sum(&s->done),
                        .todo = todo,
                        .refused = s->refused};
+    kl_content_tell(&k->content, &k->layout, &s->mine.rank);
     s->refused = 0;
     s->reported = true;
-    return kl_ask(
-        k,
-        (kl_action){
-            .act = KL_SHARE, .set = &k->rounds.set, .mine = &s->mine, .all = s->all, .bytes = REPORT_BYTES});
+    return kl_ask(k, (kl_action){.act = KL_SHARE,
+                                 .set = &k->rounds.set,
+                                 .mine = &s->mine,
+                                 .all = s->all,
+                                 .bytes = report_bytes(k)});
 }
 
 /* --- a sweep --- */
@@ -546,8 +664,9 @@ static kl_act count_given(kl_rank *k) {
 }
 
 /* The stages between two pieces of work, and while there is no work. */
-static const kl_stage chance[] = {begin_look, look_at_transfer, end_look, look_at_reports, hear_reports,
-                                  decide,     carry_out,        conclude, make_report,     NULL};
+static const kl_stage chance[] = {
+    begin_look,       look_at_transfer, end_look, look_at_reports, hear_reports, decide, carry_out,
+    begin_fresh_look, look_at_transfer, end_look, conclude,        make_report,  NULL};
 
 static kl_act take_chance(kl_rank *k) {
     return kl_rank_do(k, chance);

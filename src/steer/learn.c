@@ -7,6 +7,8 @@
 enum { BINS_MOST = 4096 };
 static const double TRUST = 0.5;  /* weight of new costs of iterations */
 static const double MOVE_H = 0.5; /* weight of earlier movements in the mean cost of a movement */
+static const double LEAST_SIZE =
+    0.25; /* size of rows, relative to the mean, below which their movement does not show its cost */
 
 uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
     for (uint32_t r = 0; r < ranks; r++)
@@ -36,6 +38,30 @@ void kl_learn_step(kl_outlook *o, const kl_rank_report *reports) {
     o->as_before = before_movement(o, reports);
 }
 
+/* Find the mean bytes of a row, and how far the rows of each rank differ from it. The seconds of moving a
+ * mean row follow its bytes; the first report with bytes gives the first estimate. */
+void kl_learn_bytes(kl_outlook *o, const kl_rank_report *reports) {
+    double bytes = 0, rows = 0;
+    for (uint32_t r = 0; r < o->options.ranks; r++) {
+        double its = (double)(o->options.scattered ? o->here[r] : o->here[r + 1] - o->here[r]);
+        bytes += reports[r].row_bytes > 0 ? its * reports[r].row_bytes : 0;
+        rows += reports[r].row_bytes > 0 ? its : 0;
+    }
+    if (!(bytes > 0))
+        return;
+    o->per_move_s =
+        o->mean_bytes > 0 ? o->per_move_s * (bytes / rows / o->mean_bytes) : o->options.byte_s * bytes / rows;
+    o->mean_bytes = bytes / rows;
+    for (uint32_t r = 0; r < o->options.ranks; r++)
+        o->weight[r] = reports[r].row_bytes > 0 ? reports[r].row_bytes / o->mean_bytes : 1;
+}
+
+/* Return the number of rows that a rank moved; if sizes of rows change, as rows of mean size. */
+static double moved_rows(const kl_outlook *o, const kl_rank_report *report) {
+    bool sized = o->mean_bytes > 0 && report->moved_bytes > 0;
+    return sized ? report->moved_bytes / o->mean_bytes : (double)report->moved;
+}
+
 /* Take the report of the rank that moved longest, because all ranks move rows at the same time. */
 double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports) {
     const kl_rank_report *longest = &reports[0];
@@ -45,10 +71,9 @@ double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports) {
             longest = &reports[r];
     double spent_s = longest->moving_s > 0 ? longest->moving_s : 0,
            over_s = spent_s - o->options.move.fixed_s;
-    if (longest->moved > 0) {
-        o->per_move_s =
-            (1 - MOVE_H) * (over_s > 0 ? over_s : 0) / (double)longest->moved + MOVE_H * o->per_move_s;
-    }
+    double rows = moved_rows(o, longest);
+    if (longest->moved > 0 && rows >= LEAST_SIZE * (double)longest->moved)
+        o->per_move_s = (1 - MOVE_H) * (over_s > 0 ? over_s : 0) / rows + MOVE_H * o->per_move_s;
     if (o->moved)
         spent_s += o->refill * kl_sweep_s(o, o->here);
     o->moved = false;

@@ -31,10 +31,8 @@ double kl_sweep_s(const kl_outlook *o, const kl_place *at) {
 }
 
 double kl_move_s(const kl_outlook *o, const kl_place *after) {
-    uint32_t ranks = o->options.ranks;
-    uint64_t busiest = o->options.scattered ? kl_transfers_busiest(ranks, o->here, after)
-                                            : kl_flow_busiest(ranks, o->here, after);
-    return o->options.move.fixed_s + o->per_move_s * (double)busiest + o->refill * kl_sweep_s(o, o->here);
+    return o->options.move.fixed_s + o->per_move_s * kl_busiest(o, o->here, after) +
+           o->refill * kl_sweep_s(o, o->here);
 }
 
 uint64_t kl_volume(const kl_outlook *o, const kl_place *after) {

@@ -1,8 +1,8 @@
 /* Private to room steer: the parts of a steer. Only a part's own files change it, and only the last four
  * files change kl_steer. A file may use the parts above its own.
  *
- * - kl_outlook (outlook.c, learn.c): where iterations lie and how fast ranks are. It computes the time of a
- *   sweep with other shares, and of moving there. learn.c updates it from reports.
+ * - kl_outlook (outlook.c, bulk.c, learn.c): where iterations lie and how fast ranks are. It computes the
+ * time of a sweep with other shares, and of moving there. learn.c updates it from reports.
  * - prospect.c has no state. It computes what other shares would have saved, and will save.
  * - kl_mean (mean.c): shares for the mean of speeds that change in cycles.
  * - kl_outcome (outcome.c): gain and cost of moves, and the time at which balancing rests.
@@ -42,8 +42,10 @@ typedef struct kl_outlook {
     double as_before;     /* number of sweeps in the last step that were done before the last movement */
     bool moved;           /* rows moved since the last round */
     double refill;        /* part of a sweep that a pipeline needs to drain and fill again */
-    double per_move_s;    /* seconds of moving, for each iteration that the busiest rank moves */
+    double per_move_s;    /* seconds of moving, for each mean iteration that the busiest rank moves */
     double movement_s;    /* mean seconds of the latest movements */
+    double mean_bytes;    /* mean bytes of a row, if sizes of rows change; 0: all rows have the same size */
+    double *weight;       /* weight[ranks]: mean bytes of a rank's rows, relative to mean_bytes */
     kl_costs costs;       /* costs of a ranged loop; empty until they are measured */
     kl_loads loads;
     kl_place *here, *previous, *equal, *spare;
@@ -56,6 +58,9 @@ double kl_time_with(const kl_outlook *o, const kl_place *at, const double *speed
 kilter_status kl_best_for(const kl_outlook *o, const double *speed, kl_place *at);
 double kl_sweep_s(const kl_outlook *o, const kl_place *at); /* seconds at the estimated speeds */
 double kl_move_s(const kl_outlook *o, const kl_place *after);
+/* Return the most iterations that one rank sends and receives; if sizes of rows change, in rows of mean size.
+ * before, after: bounds, or shares if the loop is scattered. */
+double kl_busiest(const kl_outlook *o, const kl_place *before, const kl_place *after);
 /* Return the number of iterations that change their rank (ranged: the sum over all bounds). */
 uint64_t kl_volume(const kl_outlook *o, const kl_place *after);
 /* Return the seconds that the last step's sweeps need at the speeds measured in this step. */
@@ -67,6 +72,7 @@ double kl_share_of_time(const kl_outlook *o);
 void kl_learn_step(kl_outlook *o, const kl_rank_report *reports);
 double kl_learn_movements(kl_outlook *o,
                           const kl_rank_report *reports); /* return the seconds spent on movements */
+void kl_learn_bytes(kl_outlook *o, const kl_rank_report *reports);
 void kl_learn_quantum(kl_outlook *o, const kl_rank_report *reports);
 kilter_status kl_learn_costs(kl_outlook *o, const kl_rank_report *reports);
 bool kl_learn_speeds(kl_outlook *o, const kl_rank_report *reports); /* false: no speed is known */

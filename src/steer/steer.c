@@ -39,6 +39,7 @@ static double learn_step(kl_steer *s, const kl_rank_report *reports) {
     kl_outlook *o = &s->outlook;
     kl_proof *proof = &s->trial.proof;
     kl_learn_step(o, reports);
+    kl_learn_bytes(o, reports);
     double spent_s = kl_learn_movements(o, reports);
     bool rested = kl_proof_rests(proof, o->now_s);
     kl_proof_round(proof, o->now_s, o->sweeps, o->step_s - kl_smaller(spent_s, o->step_s),
@@ -149,8 +150,7 @@ bool kl_steer_left(kl_steer *s, const uint64_t *todo, kl_steer_plan *plan) {
         return false;
     kl_prospect p = {.now_s = kl_sweep_s(o, todo),
                      .then_s = kl_sweep_s(o, s->left),
-                     .move_s = o->options.move.fixed_s +
-                               o->per_move_s * (double)kl_transfers_busiest(ranks, todo, s->left)};
+                     .move_s = o->options.move.fixed_s + o->per_move_s * kl_busiest(o, todo, s->left)};
     double saved_s = p.now_s - p.then_s;
     if (saved_s <= p.move_s || saved_s <= plan->period.target_s ||
         saved_s <= kl_loads_uncertain(&o->loads) * p.now_s)
@@ -230,7 +230,7 @@ static bool allocate(kl_steer *s) {
                            &s->left, &s->trial.kept, &s->barred, &s->mean.halves[0], &s->mean.halves[1]};
     enum { PLACES = sizeof places / sizeof *places };
     s->places = calloc((PLACES + KL_CANDIDATES) * (ranks + 1), sizeof *s->places);
-    s->numbers = calloc(3 * ranks, sizeof *s->numbers);
+    s->numbers = calloc(4 * ranks, sizeof *s->numbers);
     s->transfers = calloc(ranks, sizeof *s->transfers);
     if (!s->places || !s->numbers || !s->transfers)
         return false;
@@ -241,6 +241,7 @@ static bool allocate(kl_steer *s) {
     o->scratch = s->numbers;
     s->trying.core = s->numbers + ranks;
     s->trying.core_then = s->numbers + 2 * ranks;
+    o->weight = s->numbers + 3 * ranks;
     return kl_loads_init(&o->loads, o->options.ranks) == KILTER_OK;
 }
 

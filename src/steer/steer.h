@@ -276,6 +276,7 @@ typedef struct kl_steer_options {
     uint64_t reach, deepest; /* rows that the body reads on either side; most sweeps whose ghost rows are
                                 exchanged at once, 0 means 1 */
     kl_linear move;          /* seconds by the number of iterations moved, until a movement is measured */
+    double byte_s;           /* seconds of moving a byte, for rows whose sizes reports tell */
 } kl_steer_options;
 
 /* The report of a rank in a round. It covers the time since the rank's last report. */
@@ -295,6 +296,9 @@ typedef struct kl_rank_report {
     uint64_t segments;   /* 1: costs of iterations differ; 0: they are equal, or were not measured */
     double
         segments_s[KL_SEGMENTS]; /* seconds per iteration along lo … hi; 0: not known; sent if segments > 0 */
+    /* Only for rows whose size changes, otherwise 0 and not sent: mean bytes of the rank's rows, and the
+     * bytes of the `moved` iterations. */
+    double row_bytes, moved_bytes;
 } kl_rank_report; /* ranks send the struct without conversion: a multiple of 8 bytes without padding */
 
 /* The answer to a round. Its arrays belong to the steer and stay valid until the next round, also after a

@@ -24,10 +24,44 @@ static kilter_loop *open_loop(void) {
     return loop;
 }
 
+static uint64_t bytes_of(uint64_t row, void *user) {
+    (void)user;
+    return row;
+}
+
+static bool pack(uint64_t row, void *to, void *user) {
+    (void)user;
+    memset(to, 1, row);
+    return true;
+}
+
+static bool unpack(uint64_t row, const void *from, uint64_t bytes, void *user) {
+    (void)user;
+    return from && bytes == row;
+}
+
+static void drop(uint64_t row, void *user) {
+    (void)row, (void)user;
+}
+
+static void declare_content(kilter_loop *loop) {
+    GUARDED(kilter_loop_content) content;
+    PREPARE_INPUT(content);
+    content.it.bytes = bytes_of;
+    content.it.pack = pack;
+    content.it.unpack = unpack;
+    content.it.drop = drop;
+    kilter_error error = {KILTER_OK, ""};
+    if (kilter_loop_rows(loop, &content.it, &error) != KILTER_OK)
+        wrong(__FILE__, __LINE__, error.text);
+    CHECK(UNTOUCHED(content));
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     kilter_loop *loop = open_loop();
     void *base;
+    declare_content(loop);
     CHECK(kilter_loop_array(loop, sizeof(double), 0, &base, NULL) == KILTER_OK);
     for (int sweep = 0; sweep < 3; sweep++) {
         CHECK(kilter_loop_begin(loop, NULL) == KILTER_OK);

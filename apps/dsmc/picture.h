@@ -1,0 +1,25 @@
+/* A picture of a flow: its density, and which rank had which rows over time. */
+#ifndef DSMC_PICTURE_H
+#define DSMC_PICTURE_H
+
+#include <stdio.h>
+
+#include "flow.h"
+
+/* The ranks of the rows at some steps, only where they differ from the step before. */
+typedef struct dsmc_history {
+    uint32_t ranks;
+    uint64_t *step;   /* step[count] */
+    uint32_t *bounds; /* bounds[count · (ranks + 1)]: rank r has the rows bounds[r] to bounds[r + 1] − 1 */
+    uint64_t count, room;
+} dsmc_history;
+
+/* Add the bounds at a step if they have changed. false: memory ran out */
+bool dsmc_history_add(dsmc_history *history, uint64_t step, const uint32_t *bounds);
+void dsmc_history_free(dsmc_history *history);
+
+/* Write the picture as SVG. sums[rows · columns]: sums over `samples` samples. */
+void dsmc_draw(FILE *out, const dsmc_flow *flow, const dsmc_sums *sums, double samples, uint64_t steps,
+               const dsmc_history *history);
+
+#endif

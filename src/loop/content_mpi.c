@@ -1,0 +1,140 @@
+/* Content of rows, whose size changes: the program's functions pack and unpack it. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loop/loop_mpi.h"
+
+static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
+
+/* --- parcels --- */
+
+/* Ask the program for the sizes of the rows. false: a row is too large */
+static bool measure(const kilter_loop_content *c, kl_parcel *p) {
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < p->count && sum <= MOST_BYTES; i++) {
+        p->items[i].bytes = c->bytes(p->items[i].row, c->user);
+        sum = p->items[i].bytes > MOST_BYTES ? p->items[i].bytes : sum + kl_item_room(&p->items[i]);
+    }
+    return sum <= MOST_BYTES;
+}
+
+static bool pack(const kilter_loop_content *c, kl_parcel *p) {
+    bool packed = measure(c, p);
+    uint64_t bytes = packed ? kl_parcel_bytes(p) : 0;
+    uint8_t *to = p->data = bytes > 0 && kl_rows_fit(bytes) ? malloc(bytes) : NULL;
+    packed = packed && (to || bytes == 0);
+    for (uint64_t i = 0; i < p->count && packed && bytes > 0; i++) {
+        packed = c->pack(p->items[i].row, to, c->user);
+        memset(to + p->items[i].bytes, 0, kl_item_room(&p->items[i]) - p->items[i].bytes);
+        to += kl_item_room(&p->items[i]);
+    }
+    return packed;
+}
+
+bool kl_loop_pack(kilter_loop *l, kl_parcel *parcels, size_t count) {
+    bool packed = true;
+    l->calls_program = true;
+    for (size_t i = 0; i < count && packed; i++)
+        if (parcels[i].sends)
+            packed = pack(&l->content, &parcels[i]);
+    l->calls_program = false;
+    return packed;
+}
+
+bool kl_loop_make_parcels(kl_parcel *parcels, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bytes = parcels[i].sends ? 0 : kl_parcel_bytes(&parcels[i]);
+        if (bytes > 0 && !(parcels[i].data = malloc(bytes)))
+            return false;
+    }
+    return true;
+}
+
+static kilter_status unpack(kilter_loop *l, const kl_parcel *p, kilter_error *error) {
+    const kilter_loop_content *c = &l->content;
+    static const _Alignas(max_align_t) uint8_t nothing[KL_ALIGNED];
+    uint64_t at = 0;
+    for (uint64_t i = 0; i < p->count; i++) {
+        const void *from = p->data ? (const void *)(p->data + at) : nothing;
+        bool unpacked = c->unpack(p->items[i].row, from, p->items[i].bytes, c->user);
+        if (l->phase == KL_BROKEN)
+            return l->failure.status;
+        if (!unpacked)
+            return kl_fail(error, KILTER_ERR_TASK,
+                           "loop '%s': the program could not unpack row %llu, of %llu bytes, from rank %d",
+                           l->group.name, kl_ull(p->items[i].row), kl_ull(p->items[i].bytes), p->peer);
+        at += kl_item_room(&p->items[i]);
+    }
+    return KILTER_OK;
+}
+
+kilter_status kl_loop_unpack(kilter_loop *l, kl_parcel *parcels, size_t count, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    l->calls_program = true;
+    for (size_t i = 0; i < count && status == KILTER_OK; i++)
+        if (!parcels[i].sends)
+            status = unpack(l, &parcels[i], error);
+    for (size_t i = 0; i < count && status == KILTER_OK; i++)
+        for (uint64_t k = 0; k < parcels[i].count && parcels[i].sends; k++)
+            l->content.drop(parcels[i].items[k].row, l->content.user);
+    l->calls_program = false;
+    return status;
+}
+
+uint64_t kl_loop_weigh(kilter_loop *l, const kl_ranges *rows) {
+    uint64_t bytes = 0;
+    l->calls_program = true;
+    for (size_t i = 0; i < rows->count; i++)
+        for (uint64_t row = rows->at[i].lo; row < rows->at[i].hi; row++)
+            bytes += l->content.bytes(row, l->content.user);
+    l->calls_program = false;
+    return bytes;
+}
+
+/* --- kilter_loop_rows() --- */
+
+static const char *check(const kilter_loop *l, const kilter_loop_content *c) {
+    if (l->options.deep)
+        return "a deep loop has none, because its ranks also do rows of neighbours";
+    return c && c->bytes && c->pack && c->unpack && c->drop
+               ? NULL
+               : "bytes, pack, unpack or drop is missing on a rank";
+}
+
+static kilter_status declare(kilter_loop *l, const kilter_loop_content *c, kilter_error *error) {
+    uint64_t complete = check(l, c) == NULL;
+    kl_step(&l->steps, KL_CALL_ROWS, kl_meter_sweep(&l->rank.meter), 0, 0);
+    kilter_status status = kl_steps_meet(&l->steps, NULL, error);
+    if (status == KILTER_OK)
+        status = kl_group_least(&l->group, &complete, 1, error);
+    if (status == KILTER_OK && !complete)
+        return kl_fail(error, KILTER_ERR_RANGE, "content of rows of loop '%s': %s", l->group.name,
+                       check(l, NULL));
+    if (status != KILTER_OK)
+        return status;
+    l->content = *c;
+    l->rank.content.on = l->rank.rounds.sized = true;
+    return KILTER_OK;
+}
+
+/* Declare content. An argument that all ranks refuse does not change the loop; other failures end it. */
+kilter_status kl_loop_declare(kilter_loop *l, const kilter_loop_content *c, kilter_error *error) {
+    kilter_status status = kl_loop_enter(l, "kilter_loop_rows()", error);
+    if (status != KILTER_OK)
+        return status;
+    if (l->phase == KL_WITHIN || kl_meter_sweep(&l->rank.meter) > 0 || l->rank.content.on)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "content of rows of loop '%s': it has %s; call kilter_loop_rows() once, before the "
+                       "first kilter_loop_begin()",
+                       l->group.name, l->rank.content.on ? "content already" : "begun");
+    kilter_error why = {KILTER_OK, ""};
+    status = declare(l, c, &why);
+    if (status == KILTER_OK || status == KILTER_ERR_RANGE) {
+        if (error && status != KILTER_OK)
+            *error = why;
+        return status;
+    }
+    l->failure = why;
+    return kl_loop_failed(l, status, error);
+}
