@@ -5,6 +5,22 @@
 
 #include "peer/peer_private.h"
 
+/* The first round begins when peer 0, or peer 1 if peer 0 rests, has done this part of its tasks. */
+static const double FIRST_PART = 0.05;
+
+static uint64_t first_part(const kl_node_options *o) {
+    uint64_t tasks = o->share.hi - o->share.lo + (o->more ? kl_ranges_sum(o->more) : 0);
+    double first = FIRST_PART * (double)tasks;
+    return first < 1 ? 1 : (uint64_t)first;
+}
+
+static bool own_first(kl_node *n, const kl_node_options *o) {
+    bool ok = kl_work_add(&n->work, o->share);
+    for (size_t i = 0; o->more && i < o->more->count && ok; i++)
+        ok = kl_work_add(&n->work, o->more->at[i]);
+    return ok;
+}
+
 kl_node *kl_node_new(const kl_node_options *options) {
     kl_node *n = calloc(1, sizeof *n);
     if (!n)
@@ -19,7 +35,9 @@ kl_node *kl_node_new(const kl_node_options *options) {
                           .closing = options->help->sharing == KL_SHARE_NEVER};
     n->asking.due_s = n->giving.look_s = n->round.tell_s = n->losses.tell_s = INFINITY;
     n->losses.told_s = -INFINITY;
-    if (kl_work_add(&n->work, options->share) && (options->number > 0 || kl_root_begin(n)))
+    n->of.more = n->of.done = NULL; /* they are copied */
+    n->first = first_part(options);
+    if (own_first(n, options) && (options->number > 0 || kl_root_begin(n, options->done)))
         return n;
     kl_node_free(n);
     return NULL;
@@ -55,6 +73,10 @@ void kl_node_actions_free(kl_node_actions *actions) {
 
 kl_node_state kl_node_state_of(const kl_node *root) {
     return root->root->state;
+}
+
+bool kl_node_counts_gone(const kl_node *root, uint32_t peer) {
+    return kl_tree_is_gone(&root->tree, peer);
 }
 
 uint64_t kl_node_left(const kl_node *n) {
@@ -212,6 +234,14 @@ static void lose(kl_node *n, uint32_t peer) {
 
 /* --- the step --- */
 
+/* Does this peer ask for the first round now? It does if it is idle. If the root has no tasks by which to
+ * choose the time, peer 1 chooses it. */
+static bool wants_first_round(const kl_node *n) {
+    bool chooses = n->of.root_rests && n->of.number == 1 && n->work.done_tasks >= n->first;
+    return n->of.help->sharing != KL_SHARE_NEVER && n->round.number == 1 && !(n->root && n->of.root_rests) &&
+           (!n->work.hand.on || chooses);
+}
+
 /* Do what is possible after any event. */
 static void settle(kl_node *n) {
     begin_next(n);
@@ -219,7 +249,7 @@ static void settle(kl_node *n) {
     kl_ask_check(n);
     kl_save_send(n);
     kl_ask_settle(n);
-    if (n->of.help->sharing != KL_SHARE_NEVER && n->round.number == 1 && !n->work.hand.on)
+    if (wants_first_round(n))
         kl_round_hurry(n);
     if (n->root)
         kl_root_settle(n);

@@ -45,6 +45,9 @@ typedef struct kl_node_options {
     uint32_t near;   /* messages within each group of `near` consecutive peers are quick; 0: among all */
     uint64_t tasks;  /* number of tasks of the run */
     kl_span share;   /* the tasks that the peer begins with */
+    const kl_ranges *more; /* tasks that it begins with in addition, copied; NULL: none */
+    const kl_ranges *done; /* root: tasks that were counted before the run began, copied; NULL: none */
+    bool root_rests;       /* peer 0 does no tasks itself; its `share` is empty */
     const kl_help *help;
     kl_combine combine;
     bool attends; /* the peer gets messages while a task runs */
@@ -108,6 +111,8 @@ typedef struct kl_node_state {
 } kl_node_state;
 
 kl_node_state kl_node_state_of(const kl_node *root);
+/* Return whether the root counts this peer as gone: other peers may have reported it. */
+bool kl_node_counts_gone(const kl_node *root, uint32_t peer);
 /* Return the number of tasks that this peer owns and has not begun. */
 uint64_t kl_node_left(const kl_node *node);
 

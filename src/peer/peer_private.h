@@ -204,7 +204,6 @@ typedef struct kl_root {
     kl_numbers gone;
     kl_numbers board; /* peers that are late */
     uint32_t committed_round;
-    uint64_t first;           /* number of tasks that the root does before the first round */
     double call_s;            /* the time of the next call; INFINITY: none */
     double called_s;          /* the time of the last call; below 0: there was none */
     double planned_s, next_s; /* the time of the last plan, and its seconds until the next report */
@@ -237,6 +236,7 @@ struct kl_node {
     kl_note note;  /* the message that is being handled */
     kl_later *later, **later_end;
     bool over;
+    uint64_t first; /* number of tasks that this peer does before it begins the first round */
     kl_node_actions *out; /* the actions of this step */
     double now_s;
 };
@@ -292,7 +292,7 @@ void kl_round_late_own(kl_node *node);
 void kl_round_tell(kl_node *node);
 void kl_round_free(kl_round *round);
 
-bool kl_root_begin(kl_node *node);
+bool kl_root_begin(kl_node *node, const kl_ranges *done); /* done: counted before; NULL: none */
 void kl_root_close(kl_node *node); /* all peers have reported */
 void kl_root_lose(kl_node *node, uint32_t peer);
 void kl_root_want(kl_node *node); /* call a round as soon as the next one may be called */

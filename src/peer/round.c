@@ -41,7 +41,8 @@ static void join_in(kl_node *n) {
     kl_work *w = &n->work;
     kl_standing own = {n->of.number, kl_work_left(w), kl_work_rate(w, n->now_s)};
     kl_ranges_tidy(&w->done.tasks);
-    kl_peer_check(n, kl_standings_add(&r->collected.standings, own));
+    if (!(n->root && n->of.root_rests)) /* a peer that rests is given no tasks */
+        kl_peer_check(n, kl_standings_add(&r->collected.standings, own));
     kl_haul_join(n, &r->reports, &w->done);
     kl_haul_move(n, &w->sent, &w->done);
     r->sent_round = r->number;
