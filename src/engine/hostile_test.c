@@ -171,7 +171,7 @@ static void misbehave(step until, void (*how)(scene *s, uint32_t variant), uint3
     uint8_t seen[TASKS] = {0};
     kl_deliverer *deliverer;
     const kilter_run run = {.tasks = TASKS, .done = count, .user = seen};
-    assert_int_equal(kl_deliverer_new(&run, &deliverer, NULL), KILTER_OK);
+    assert_int_equal(kl_deliverer_new(&run, (kl_reducer){0}, &deliverer, NULL), KILTER_OK);
     play(&s, until, &run);
     how(&s, variant);
     check(&s, deliverer, seen);

@@ -56,7 +56,7 @@ bool kl_worker_runs_low(const kl_worker *w) {
 }
 
 /* Account for a task's share of the core, but not for each small task: reading CPU time costs more. */
-static void account_share(task_share *share, const kl_attendance *attendance, double seconds) {
+void kl_account_share(task_share *share, const kl_attendance *attendance, double seconds) {
     share->tasks_s += seconds;
     if (!attendance->busy_s || share->tasks_s < SHARE_S)
         return;
@@ -78,11 +78,11 @@ static void account_task(kl_worker *w, double seconds, double now_s) {
     w->outbox.last_end_s = now_s;
     if (w->core)
         w->core->since.busy_s += seconds;
-    account_share(&w->share, &w->attendance, seconds);
+    kl_account_share(&w->share, &w->attendance, seconds);
 }
 
 /* Make the result a failure if it is wrong or missing. */
-static void check_result(hand *h, int code, size_t wanted) {
+void kl_check_result(hand *h, int code, size_t wanted) {
     kilter_result *result = &h->result;
     char text[100];
     if (code != 0 && !result->failed) {
@@ -139,7 +139,8 @@ static void begin_task(kl_worker *w) {
     hand *h = &w->hand;
     take_task(h, w->queue.first, w->shared);
     h->began_s = w->outbox.last_end_s;
-    h->alone = w->outbox.out.size == 0; /* the result then becomes the message and is not copied */
+    /* a peer's result does not go to the master */
+    h->alone = w->outbox.out.size == 0 && !w->queue.first->is_peers; /* the result then becomes the message and is not copied */
     kl_buffer_clear(&h->making);
     if (h->alone) {
         /* Begin the message that the next task's result becomes. The message is in memory that the master can
@@ -181,7 +182,7 @@ static void end_task(kl_worker *w, int code) {
     hand *h = &w->hand;
     queued *chunk = w->queue.first;
     h->at_work = false;
-    check_result(h, code, (size_t)chunk->head.result_bytes);
+    kl_check_result(h, code, (size_t)chunk->head.result_bytes);
     bool first = !kl_has_results(&w->outbox);
     if (h->alone)
         swap_buffers(&w->outbox.out, &h->making);
@@ -207,7 +208,7 @@ static kilter_status begin_next_task(kl_worker *w, kilter_error *error) {
         return kl_worker_refuse(w, error,
                                 "it has shared data %016llx, but its tasks are for shared data %016llx",
                                 (unsigned long long)has, (unsigned long long)chunk->head.shared);
-    kilter_status status = kl_worker_runs_low(w) ? kl_worker_flush(w, true, error) : KILTER_OK;
+    kilter_status status = !chunk->is_peers && kl_worker_runs_low(w) ? kl_worker_flush(w, true, error) : KILTER_OK;
     if (status == KILTER_OK)
         begin_task(w);
     return status;
@@ -215,6 +216,8 @@ static kilter_status begin_next_task(kl_worker *w, kilter_error *error) {
 
 kilter_status kl_worker_end_task(kl_worker *w, int code, kilter_error *error) {
     queue *q = &w->queue;
+    if (q->first->is_peers)
+        return kl_peering_end_task(w, code, error);
     end_task(w, code);
     if (w->leaving.failed != KILTER_OK)
         return kl_task_failure(&w->leaving, error);

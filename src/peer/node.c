@@ -75,6 +75,10 @@ kl_node_state kl_node_state_of(const kl_node *root) {
     return root->root->state;
 }
 
+const kl_ranges *kl_node_counted(const kl_node *root) {
+    return &root->root->committed;
+}
+
 bool kl_node_counts_gone(const kl_node *root, uint32_t peer) {
     return kl_tree_is_gone(&root->tree, peer);
 }

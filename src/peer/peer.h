@@ -23,6 +23,7 @@ typedef struct kl_help {
     bool lines;         /* a peer that finds no tasks signs up at its neighbours, which give it some later */
     bool early;         /* a peer asks before it has run out of tasks */
     bool copies;        /* idle peers do speculative copies of the last tasks */
+    const char *summary;
 } kl_help;
 
 const kl_help *kl_help_at(size_t i);           /* in order of registration; NULL behind the last policy */
@@ -81,7 +82,8 @@ typedef enum kl_node_action_kind {
 typedef struct kl_node_action {
     kl_node_action_kind kind;
     uint32_t peer;
-    uint64_t task; /* BEGIN: index of the task; SEND: number of tasks that the message gives away */
+    /* BEGIN: index of the task; SEND: number of tasks that the message gives away; COUNTS: number of tasks */
+    uint64_t task;
     size_t at, size;
 } kl_node_action;
 
@@ -111,6 +113,8 @@ typedef struct kl_node_state {
 } kl_node_state;
 
 kl_node_state kl_node_state_of(const kl_node *root);
+/* Return the tasks that are counted, in order. They are valid until the next step. */
+const kl_ranges *kl_node_counted(const kl_node *root);
 /* Return whether the root counts this peer as gone: other peers may have reported it. */
 bool kl_node_counts_gone(const kl_node *root, uint32_t peer);
 /* Return the number of tasks that this peer owns and has not begun. */

@@ -77,6 +77,8 @@ static void commit(kl_node *n, kl_haul *done) {
     root->committed_round = n->round.number;
     n->round.reported = true;
     kl_act_on(n, KL_NODE_COUNTS, kl_haul_value(done));
+    if (n->out->count > 0)
+        n->out->items[n->out->count - 1].task = kl_ranges_sum(&done->tasks);
     kl_haul_clear(done);
 }
 

@@ -1,0 +1,60 @@
+/* Who organises a run: the master or the workers. It is decided before a run, by what earlier runs have shown. */
+#include <math.h>
+#include <stdio.h>
+
+#include "engine/master_private.h"
+
+const char *kl_master_never_peers(const kl_master *m, const kilter_run *run) {
+    const kl_limits *l = &m->options.limits;
+    if (run->grows)
+        return "a run that grows needs a master";
+    if (run->series != 0)
+        return "a series needs a master, which knows who did a task before";
+    if (run->task_timeout_s > 0 || l->task_s > 0 || l->task_times > 0)
+        return "a task's time limit needs a master";
+    if (run->retries > 0 || l->retries > 0)
+        return "a failed task is tried again by a master only";
+    if (l->worker_tasks > 0 || l->worker_memory > 0)
+        return "a worker's limits need a master";
+    return NULL;
+}
+
+bool kl_master_organise(kl_master *m, const kilter_run *run) {
+    kl_organising *o = &m->organising;
+    const char *never = o->never = kl_master_never_peers(m, run);
+    if (!never && run->weights)
+        never = "tasks have weights, by which a master deals";
+    const kl_stat *task_s = &m->balance.snapshot.unit_s;
+    kl_organise_look look = {.wanted = m->options.organise,
+                             .never = never,
+                             .workers = m->members.ready - m->members.resting,
+                             .tasks = run->tasks,
+                             .last = o->by_master.tasks > 0 ? &o->by_master : NULL,
+                             .task_s = o->by_master.tasks > 0 ? task_s->mean : 0,
+                             .peers_s = o->peers_s,
+                             .peers_forecast_s = o->peers_forecast_s};
+    kl_decision d = kl_organise_choose(&look);
+    double now_s = kl_now_s(&m->options.clock);
+    o->run = *run;
+    o->forecast_s = d.forecast_s;
+    d.forecast_s = d.forecast_s > 0 ? now_s + d.forecast_s : 0;
+    bool says = m->options.organise != KL_ORGANISE_AUTO || look.last;
+    if (says && run->tasks > 0)
+        kl_master_record_decision(m, now_s, &d, NULL);
+    return m->options.organise == KL_ORGANISE_PEERS || d.count > 0;
+}
+
+void kl_master_note_organised(kl_master *m) {
+    kl_organising *o = &m->organising;
+    bool whole = m->run.done == m->run.summary.tasks && m->run.summary.stored == 0 && !m->run.grown;
+    if (!whole || m->run.summary.tasks == 0)
+        return;
+    if (m->peers.on) {
+        o->peers_s = m->run.summary.elapsed_s;
+        o->peers_forecast_s = o->forecast_s;
+    } else {
+        o->by_master = kl_master_iteration(m);
+        o->by_master.speeds = (kl_speeds){0};
+        o->peers_s = 0;
+    }
+}
