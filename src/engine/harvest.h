@@ -12,6 +12,9 @@
 #include "engine/engine.h"
 #include "measure/measure.h"
 
+/* Peers time shorter tasks together: other processes may take a core away for some milliseconds. */
+static const double KL_PEER_LEAST_S = 5e-3;
+
 typedef struct kl_harvest_stat { /* tasks of one worker, failed ones included */
     uint32_t worker;
     kl_stat task_s;

@@ -329,6 +329,7 @@ static kl_node *new_root(kl_master *m, const kl_ranges *done) {
                                           .help = m->options.help ? m->options.help : kl_help_at(0),
                                           .combine = {kl_harvest_add, &p->reaper},
                                           .attends = true,
+                                          .least_s = KL_PEER_LEAST_S,
                                           .seed = kl_mix64(m->run.number + 1)});
 }
 

@@ -326,6 +326,7 @@ static kl_node *new_node(kl_worker *w, const kl_ranges *tasks) {
                                           .help = kl_help_find(p->run.policy),
                                           .combine = {kl_harvest_add, &p->reaper},
                                           .attends = w->attendance.works != NULL,
+                                          .least_s = KL_PEER_LEAST_S,
                                           .seed = p->run.seed});
 }
 

@@ -108,7 +108,7 @@ static void count(kl_node *n, uint64_t task, kilter_bytes result) {
 static void end_task(kl_node *n, kilter_bytes result) {
     kl_running hand = n->work.hand;
     n->work.hand.on = false;
-    kl_tempo_add(&n->work.tempo, n->now_s - hand.began_s);
+    kl_tempo_add(&n->work.tempo, n->now_s - hand.began_s, n->of.least_s);
     kl_note copied = {.kind = KL_NOTE_COPIED, .number = hand.task, .value = result};
     if (hand.owner != KL_NOBODY)
         kl_post(n, hand.owner, &copied, 0);

@@ -51,7 +51,9 @@ typedef struct kl_node_options {
     bool root_rests;       /* peer 0 does no tasks itself; its `share` is empty */
     const kl_help *help;
     kl_combine combine;
-    bool attends; /* the peer gets messages while a task runs */
+    bool attends;   /* the peer gets messages while a task runs */
+    double least_s; /* tasks are timed together until they have taken this long, because a clock's thread may
+                       be kept from its core; 0: each task alone */
     uint64_t seed;
 } kl_node_options;
 

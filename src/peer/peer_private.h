@@ -56,13 +56,19 @@ kl_sharing_of kl_share(kl_standings *standings, const kl_ranges *lost, const kl_
 
 enum { KL_TEMPO_LAST = 16 };
 
+typedef struct kl_timed { /* tasks that were timed together */
+    double tasks, seconds;
+} kl_timed;
+
 typedef struct kl_tempo {
     kl_pace pace;
-    double last_s[KL_TEMPO_LAST]; /* seconds of each of the last tasks, in a ring */
+    kl_timed last[KL_TEMPO_LAST]; /* the last tasks, in a ring */
+    kl_timed open;                /* tasks that are too short to be timed alone */
     uint64_t count;
 } kl_tempo;
 
-void kl_tempo_add(kl_tempo *tempo, double task_s);
+/* least_s: shorter tasks are timed together, until they have taken this long. */
+void kl_tempo_add(kl_tempo *tempo, double task_s, double least_s);
 /* Return tasks per second; 0: not known. hand_s: seconds for which the present task has run, 0: none runs. */
 double kl_tempo_rate(const kl_tempo *tempo, double hand_s);
 
