@@ -411,7 +411,7 @@ kilter_status kl_grain_choose(const kl_grain_look *look, const kl_grain_question
 
 /* --- who organises a run: the master, which deals chunks, or the workers among themselves, as peers --- */
 
-typedef enum kl_organise { KL_ORGANISE_AUTO, KL_ORGANISE_MASTER, KL_ORGANISE_PEERS } kl_organise;
+typedef enum kl_organise { KL_ORGANISE_MASTER, KL_ORGANISE_AUTO, KL_ORGANISE_PEERS } kl_organise;
 
 typedef struct kl_organise_look {
     kl_organise wanted;

@@ -73,6 +73,8 @@ void kl_worker_free(kl_worker *worker); /* Free the worker. Calls the stop funct
  * arrived. KILTER_ERR_MEMORY: memory ran out; the master knows. */
 kilter_status kl_worker_turn(kl_worker *worker, double timeout_s, kilter_error *error);
 bool kl_worker_has_work(const kl_worker *worker);
+/* Return the time at which a turn is due even if no event comes; HUGE_VAL: there is no such time. */
+double kl_worker_due_s(const kl_worker *worker);
 
 /* The steps of a turn, for a driver that decides how long tasks take. */
 /* Receive messages between two tasks, then send results or leave if it is time. */

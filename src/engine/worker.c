@@ -58,6 +58,10 @@ bool kl_worker_has_work(const kl_worker *w) {
     return w->queue.first != NULL;
 }
 
+double kl_worker_due_s(const kl_worker *w) {
+    return kl_peering_due_s(w);
+}
+
 bool kl_worker_is_orphan(const kl_worker *w) {
     return w->orphan;
 }
