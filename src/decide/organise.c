@@ -44,12 +44,12 @@ static kl_decision by_model(const kl_organise_look *k) {
     kl_decision d = answer(peers ? k->workers : 0, peers ? by_peers_s : by_master_s,
                            peers ? by_master_s - by_peers_s : fmax(0, by_peers_s - by_master_s));
     uint32_t fed = kl_model_capability(&k->last->model);
-    char capability[24] = "any number of";
-    if (fed < UINT32_MAX)
+    char capability[24] = "all";
+    if (fed < k->workers)
         snprintf(capability, sizeof capability, "%u", fed);
     snprintf(d.reason, sizeof d.reason,
-             "%u workers, of which a master feeds %s: about %s with a master, %s with peers%s", k->workers,
-             capability, kl_say_s(by_master_s).text, kl_say_s(by_peers_s).text,
+             "by %s: a master feeds %s of %u workers; about %s with a master, %s with peers%s",
+             peers ? "the workers, as peers" : "the master", capability, k->workers, kl_say_s(by_master_s).text, kl_say_s(by_peers_s).text,
              missed ? ", which took longer in the last run" : "");
     return d;
 }
@@ -63,7 +63,7 @@ kl_decision kl_organise_choose(const kl_organise_look *k) {
     double work_s = k->task_s * (double)k->tasks / fmax(1, k->workers);
     if (measured)
         d.forecast_s = peers ? peers_s(k, work_s, k->task_s) : master_s(k, work_s);
-    snprintf(d.reason, sizeof d.reason, "%s",
+    snprintf(d.reason, sizeof d.reason, "by %s: %s", peers ? "the workers, as peers" : "the master",
              k->wanted != KL_ORGANISE_AUTO ? "set by hand"
              : k->never                    ? k->never
                                            : "nothing is measured before the first run");

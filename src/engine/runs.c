@@ -42,6 +42,28 @@ static void sum_up(kl_master *m) {
     sum->decision = m->run.decision;
 }
 
+/* Record what each peer did, as if it had been one chunk. The tasks are counted, but they are not these. */
+static void record_peers(kl_master *m) {
+    const kl_snapshot *s = &m->balance.snapshot;
+    uint64_t lo = 0, rows = 0;
+    for (uint32_t i = 0; i < s->slots; i++) {
+        const kl_worker_view *v = &s->workers[i];
+        if (v->run_unit_s.count == 0)
+            continue;
+        kl_trace_chunk(m->trace, &(kl_trace_chunk_row){.run = m->run.number,
+                                                       .chunk = rows++,
+                                                       .lo = lo,
+                                                       .hi = lo + v->run_unit_s.count,
+                                                       .worker = v->number,
+                                                       .units = v->units,
+                                                       .dealt_s = m->run.began_s - m->opened_s,
+                                                       .began_s = m->run.began_s - m->opened_s,
+                                                       .ended_s = m->run.ended_s - m->opened_s,
+                                                       .busy_s = v->busy_s});
+        lo += v->run_unit_s.count;
+    }
+}
+
 static void record_run_measurements(kl_master *m) {
     const kl_snapshot *s = &m->balance.snapshot;
     for (uint32_t i = 0; i < s->slots; i++) {
@@ -82,6 +104,8 @@ static void end_run(kl_master *m, const char *status) {
         record_iteration(m);
     kl_master_end_chunks(m);
     m->run.ended_s = kl_now_s(&m->options.clock);
+    if (m->peers.on)
+        record_peers(m);
     m->run.number++;
     m->use.last = kl_master_use_so_far(m);
     sum_up(m);

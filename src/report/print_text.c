@@ -238,6 +238,7 @@ static const struct how {
 } hows[] = {
     {"workers", "workers", "iteration", false}, {"assign", "assign", "iteration", false},
     {"grain", "grain", "iteration", false},     {"program", "program", "program", false},
+    {"organise", "organised", "run", false},
     {"wait", "refusals", NULL, true},           {"rest", "rests", NULL, true},
     {"refused", "no memory", NULL, true},       {"block", "blocks", NULL, true},
 };
