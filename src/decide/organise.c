@@ -49,7 +49,8 @@ static kl_decision by_model(const kl_organise_look *k) {
         snprintf(capability, sizeof capability, "%u", fed);
     snprintf(d.reason, sizeof d.reason,
              "by %s: a master feeds %s of %u workers; about %s with a master, %s with peers%s",
-             peers ? "the workers, as peers" : "the master", capability, k->workers, kl_say_s(by_master_s).text, kl_say_s(by_peers_s).text,
+             peers ? "the workers, as peers" : "the master", capability, k->workers,
+             kl_say_s(by_master_s).text, kl_say_s(by_peers_s).text,
              missed ? ", which took longer in the last run" : "");
     return d;
 }

@@ -6,10 +6,10 @@
 
 enum {
     HEAD_BYTES = 16,
-    LAST_AT = 8,      /* offset of `last` in the head */
-    STAT_BYTES = 44,  /* worker, count, mean, m2, least, greatest */
+    LAST_AT = 8,     /* offset of `last` in the head */
+    STAT_BYTES = 44, /* worker, count, mean, m2, least, greatest */
     SEGMENT_BYTES = 20,
-    COUNT_AT = 12,    /* offsets in a segment */
+    COUNT_AT = 12, /* offsets in a segment */
     BYTES_AT = 16,
 };
 
@@ -122,8 +122,7 @@ bool kl_harvest_read(const void *value, size_t size, size_t sum_bytes, kl_harves
     uint64_t last, at = 0;
     kl_harvest_stat stat;
     kl_harvest_segment segment;
-    if (!read_head(value, size, harvest, &last) ||
-        (harvest->sum.size > 0 && harvest->sum.size != sum_bytes))
+    if (!read_head(value, size, harvest, &last) || (harvest->sum.size > 0 && harvest->sum.size != sum_bytes))
         return false;
     kl_harvest check = *harvest;
     for (uint64_t before = 0; check.stats > 0; before = (uint64_t)stat.worker + 1)

@@ -180,7 +180,7 @@ static void misbehave(step until, void (*how)(scene *s, uint32_t variant), uint3
 
 /* --- violations --- */
 
-enum { TYPES = KL_RENEW + 2 };
+enum { TYPES = KL_DISBAND + 2 };
 
 /* Send a message of one byte, its type. The test tries every type at every step, also 0 and one that is too
  * large, but not a type that is right at that step. */
@@ -526,7 +526,15 @@ static void a_worker_ends_at_what_it_cannot_read(void **state) {
                 kilter_status status = worker_hears(welcomed, &out, &seen, NULL);
                 kl_part part;
                 bool recall = type == KL_RECALL && welcomed && kl_wire_get_part(out.data, out.size, &part);
-                bool meant = type == KL_PROBE || (type == KL_WELCOME && size == 21 && !welcomed) || recall;
+                kl_note_head head;
+                kilter_bytes note;
+                uint64_t number;
+                bool peers = (type == KL_OPEN && size == 1) ||
+                             (type == KL_NOTE && kl_wire_get_note(out.data, out.size, &head, &note)) ||
+                             ((type == KL_GONE || type == KL_DISBAND) &&
+                              kl_wire_get_number(out.data, out.size, &number));
+                bool meant = type == KL_PROBE || (welcomed && peers) ||
+                             (type == KL_WELCOME && size == 21 && !welcomed) || recall;
                 bool ends = type == KL_RENEW || (size == 1 && (type == KL_END || type == KL_RELEASE));
                 /* the hash of the shared data is wrong */
                 bool torn = type == KL_SHARED && welcomed && size > 15;

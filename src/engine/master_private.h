@@ -15,6 +15,11 @@ typedef enum stage {
     GONE,
 } stage;
 
+typedef struct kl_reachable { /* where other workers reach a worker */
+    char *address;            /* "": nowhere; NULL: not known */
+    bool asked;               /* the worker was asked for its address */
+} kl_reachable;
+
 typedef struct member {
     kl_peer peer;
     stage stage;
@@ -44,8 +49,7 @@ typedef struct member {
     kl_chunk *chunks; /* the worker's chunks, oldest first */
     uint32_t chunk_count;
     uint64_t chunk_room;
-    char *address;       /* where other workers reach it; "": nowhere; NULL: not known */
-    bool address_asked;
+    kl_reachable reach;
     uint32_t run_number; /* its number among the peers of this run; 0: it is none */
 } member;
 
@@ -190,11 +194,11 @@ typedef struct kl_run_peers {
 
 /* The choice of who organises a run; organise.c */
 typedef struct kl_organising {
-    kilter_run run;          /* the run to decide on */
-    const char *never;       /* why peers cannot do it; NULL: they can */
-    kl_iteration by_master;  /* the last run that the master organised; tasks 0: there was none */
+    kilter_run run;                   /* the run to decide on */
+    const char *never;                /* why peers cannot do it; NULL: they can */
+    kl_iteration by_master;           /* the last run that the master organised; tasks 0: there was none */
     double peers_s, peers_forecast_s; /* as in kl_organise_look */
-    double forecast_s;       /* forecast of the current run; 0: none */
+    double forecast_s;                /* forecast of the current run; 0: none */
 } kl_organising;
 
 struct kl_master {

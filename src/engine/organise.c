@@ -1,4 +1,5 @@
-/* Who organises a run: the master or the workers. It is decided before a run, by what earlier runs have shown. */
+/* Who organises a run: the master or the workers. It is decided before a run, by what earlier runs have
+ * shown. */
 #include <math.h>
 #include <stdio.h>
 

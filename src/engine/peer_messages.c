@@ -12,12 +12,13 @@ static kilter_status on_address(kl_master *m, member *one, const kl_message *mes
     kl_get_u8(&r);
     kl_read_flag(&r, &opens, sizeof opens);
     size_t size = r.size - r.at;
-    if (r.bad || !one->address_asked || one->address || size >= sizeof address)
+    if (r.bad || !one->reach.asked || one->reach.address || size >= sizeof address)
         return kl_master_expel(m, one, "sent a malformed address", error);
     kl_copy_label(address, sizeof address, kl_get_bytes(&r, size), size);
-    one->address = strdup(opens ? address : "");
-    return one->address ? kl_run_peers_ready(m, one, error)
-                        : kl_fail(error, KILTER_ERR_MEMORY, "taking in a worker's address: memory ran out");
+    one->reach.address = strdup(opens ? address : "");
+    return one->reach.address
+               ? kl_run_peers_ready(m, one, error)
+               : kl_fail(error, KILTER_ERR_MEMORY, "taking in a worker's address: memory ran out");
 }
 
 static kilter_status on_note(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
@@ -25,7 +26,8 @@ static kilter_status on_note(kl_master *m, member *one, const kl_message *messag
     kilter_bytes note;
     if (!kl_wire_get_note(message->data, message->size, &head, &note))
         return kl_master_expel(m, one, "sent a malformed message", error);
-    bool current = m->peers.root && head.run == m->run.number && head.from == one->run_number && head.from > 0;
+    bool current =
+        m->peers.root && head.run == m->run.number && head.from == one->run_number && head.from > 0;
     return current ? kl_run_peers_hear(m, head.from, note, error) : KILTER_OK;
 }
 
@@ -44,7 +46,7 @@ static kilter_status on_where(kl_master *m, member *one, const kl_message *messa
     const kl_run_peer *peer = &m->peers.list[where.number];
     const member *who = peer->gone ? NULL : kl_master_find(m, peer->peer);
     where.worker = peer->worker;
-    snprintf(where.address, sizeof where.address, "%s", who && who->address ? who->address : "");
+    snprintf(where.address, sizeof where.address, "%s", who && who->reach.address ? who->reach.address : "");
     kl_buffer out = {0};
     kl_wire_put_where(&out, KL_PEER, &where);
     return post(m, one, &out, error);

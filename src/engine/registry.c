@@ -33,7 +33,7 @@ member *kl_master_member(const kl_master *m, uint32_t worker) {
 void kl_member_free(member *one) {
     free(one->chunks);
     free(one->host);
-    free(one->address);
+    free(one->reach.address);
 }
 
 /* Remove members that are gone, because workers may come and go for weeks. */

@@ -1,5 +1,5 @@
-/* A run that the workers organise among themselves. The master is the root of room peer: it does no tasks, says
- * which worker is where, and counts results. */
+/* A run that the workers organise among themselves. The master is the root of room peer: it does no tasks,
+ * says which worker is where, and counts results. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,8 +97,7 @@ static const kl_run_peer *peer_of_worker(const kl_run_peers *p, uint32_t worker)
 
 static void take_stat(kl_master *m, const kl_harvest_stat *s, double bytes) {
     const kl_run_peer *peer = peer_of_worker(&m->peers, s->worker);
-    if (peer && peer->place < m->balance.snapshot.slots &&
-        m->balance.views[peer->place].number == s->worker)
+    if (peer && peer->place < m->balance.snapshot.slots && m->balance.views[peer->place].number == s->worker)
         kl_balance_peer_report(&m->balance, peer->place, &s->task_s, bytes);
 }
 
@@ -188,7 +187,8 @@ static kilter_status send_out_gone(kl_master *m, kilter_error *error) {
 
 static kilter_status deal_rest(kl_master *m, kilter_error *error);
 
-/* A task may be what ends workers, or they may not reach each other. The master finds out, with `attempts`. */
+/* A task may be what ends workers, or they may not reach each other. The master finds out, with `attempts`.
+ */
 static bool too_many_deaths(const kl_master *m) {
     return m->peers.root && m->peers.deaths > m->options.attempts + m->peers.count / 10;
 }
@@ -370,13 +370,14 @@ static kilter_status start(kl_master *m, kilter_error *error) {
     return status == KILTER_OK ? step(m, &(kl_node_event){.kind = KL_NODE_STARTS}, error) : status;
 }
 
-/* The worker cannot be reached by others. By choice of the master, the master deals then; else the run ends. */
+/* The worker cannot be reached by others. By choice of the master, the master deals then; else the run ends.
+ */
 static kilter_status cannot_reach(kl_master *m, const member *one, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     if (m->options.organise == KL_ORGANISE_PEERS) {
         kl_fail(&p->failure, KILTER_ERR_USAGE,
-                "--organise peers: other workers cannot reach worker %u on %s; use --organise auto", one->number,
-                one->host ? one->host : "an unknown host");
+                "--organise peers: other workers cannot reach worker %u on %s; use --organise auto",
+                one->number, one->host ? one->host : "an unknown host");
         return KILTER_OK;
     }
     return deal_rest(m, error);
@@ -390,13 +391,13 @@ static kilter_status start_if_ready(kl_master *m, kilter_error *error) {
         member *one = &m->members.list[i];
         if (!takes_part(one))
             continue;
-        if (one->address && !*one->address)
+        if (one->reach.address && !*one->reach.address)
             return cannot_reach(m, one, error);
         ready++;
-        waits += !one->address;
-        if (!one->address && !one->address_asked) {
+        waits += !one->reach.address;
+        if (!one->reach.address && !one->reach.asked) {
             kl_buffer out = {0};
-            one->address_asked = true;
+            one->reach.asked = true;
             kl_wire_put_plain(&out, KL_OPEN);
             status = post(m, one->peer, &out, error);
         }
@@ -432,12 +433,12 @@ kilter_status kl_run_peers_ready(kl_master *m, member *one, kilter_error *error)
         return KILTER_OK;
     if (!p->root)
         return start_if_ready(m, error);
-    if (one->address)
-        return *one->address ? join(m, one, error) : cannot_reach(m, one, error);
-    if (one->address_asked)
+    if (one->reach.address)
+        return *one->reach.address ? join(m, one, error) : cannot_reach(m, one, error);
+    if (one->reach.asked)
         return KILTER_OK;
     kl_buffer out = {0};
-    one->address_asked = true;
+    one->reach.asked = true;
     kl_wire_put_plain(&out, KL_OPEN);
     return post(m, one->peer, &out, error);
 }
@@ -445,9 +446,9 @@ kilter_status kl_run_peers_ready(kl_master *m, member *one, kilter_error *error)
 kilter_status kl_run_peers_lose(kl_master *m, member *one, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     kilter_status status = KILTER_OK;
-    for (size_t i = 0; one->address && i < m->members.count && status == KILTER_OK; i++) {
+    for (size_t i = 0; one->reach.address && i < m->members.count && status == KILTER_OK; i++) {
         const member *other = &m->members.list[i];
-        if (other != one && other->stage != GONE && other->address)
+        if (other != one && other->stage != GONE && other->reach.address)
             status = tell_number(m, other->peer, KL_GONE, one->number, error);
     }
     uint32_t number = one->run_number;

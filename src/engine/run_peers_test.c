@@ -114,8 +114,13 @@ static void run(world *w, uint64_t tasks, bool reduce) {
     kl_deliverer *deliverer;
     kilter_run what = {.tasks = tasks, .shared = {&w->seed, sizeof w->seed}, .done = take, .user = w};
     if (reduce)
-        what = (kilter_run){.tasks = tasks, .shared = what.shared, .done = take, .user = w, .reduce = true,
-                            .results = &total, .result_bytes = sizeof total};
+        what = (kilter_run){.tasks = tasks,
+                            .shared = what.shared,
+                            .done = take,
+                            .user = w,
+                            .reduce = true,
+                            .results = &total,
+                            .result_bytes = sizeof total};
     memset(w->seen, 0, sizeof w->seen);
     w->failed = 0;
     assert_int_equal(kl_deliverer_new(&what, f->reducer, &deliverer, NULL), KILTER_OK);
@@ -228,8 +233,12 @@ static int deadly(const kilter_task *task, kilter_result *result, void *state) {
 static void a_task_that_kills_fails_and_the_others_count(void **state) {
     (void)state;
     world w = {.seed = 3, .odds = 1};
-    w.farm = (stepped_farm){.organise = KL_ORGANISE_PEERS, .attempts = 2, .room = 40, .whole_team = true,
-                            .user = &w, .task_s = 1e-3};
+    w.farm = (stepped_farm){.organise = KL_ORGANISE_PEERS,
+                            .attempts = 2,
+                            .room = 40,
+                            .whole_team = true,
+                            .user = &w,
+                            .task_s = 1e-3};
     stepped_open(&w.farm, "auto", 3, 1e-5, deadly);
     stepped_gather(&w.farm);
     kilter_error error;

@@ -50,8 +50,8 @@ void kl_summary_sentence(const kl_balance *b, const char *policy, const kilter_f
         snprintf(text, size,
                  "The workers organised %llu task%s among themselves, as peers with relative speeds %s, and "
                  "reached %.1f %% of their possible performance.",
-                 (unsigned long long)(sum->tasks - sum->stored), sum->tasks - sum->stored == 1 ? "" : "s", speeds,
-                 100 * sum->efficiency);
+                 (unsigned long long)(sum->tasks - sum->stored), sum->tasks - sum->stored == 1 ? "" : "s",
+                 speeds, 100 * sum->efficiency);
         return;
     }
     if (sum->chunks == 0) {

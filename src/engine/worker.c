@@ -345,8 +345,8 @@ static kilter_status turn(kl_worker *w, double timeout_s, kilter_error *error) {
     } else if (!w->queue.first) {
         double until_s = kl_peering_due_s(w) - kl_now_s(&w->options->clock);
         timeout_s = until_s >= HUGE_VAL || (timeout_s >= 0 && timeout_s <= until_s) ? timeout_s
-                    : until_s > 0                                                    ? until_s
-                                                                                     : 0;
+                    : until_s > 0                                                   ? until_s
+                                                                                    : 0;
     }
     bool ran_dry = !w->queue.first;
     if (status == KILTER_OK)

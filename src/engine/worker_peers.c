@@ -255,7 +255,9 @@ kilter_status kl_peering_end_task(kl_worker *w, int code, kilter_error *error) {
 
 /* --- messages --- */
 
-static kilter_status on_open(kl_worker *w, kilter_error *error) {
+static kilter_status on_open(kl_worker *w, const kl_message *m, kilter_error *error) {
+    if (!kl_wire_get_plain(m->data, m->size))
+        return malformed(error);
     char address[KL_ADDRESS_BYTES] = "";
     kilter_error why = {KILTER_OK, ""};
     bool opens = w->transport->ops->open && kl_open_to_workers(w->transport, address, &why) == KILTER_OK;
@@ -270,8 +272,10 @@ static kilter_status on_open(kl_worker *w, kilter_error *error) {
 static kilter_status hear_note(kl_worker *w, kl_peer from, const kl_note_head *head, kilter_bytes note,
                                kilter_error *error) {
     kilter_status status = from == w->master ? KILTER_OK : kl_mates_heard(w, head, from, error);
-    kl_node_event hears = {
-        .kind = KL_NODE_HEARS, .peer = from == w->master ? 0 : head->from, .data = note.data, .size = note.size};
+    kl_node_event hears = {.kind = KL_NODE_HEARS,
+                           .peer = from == w->master ? 0 : head->from,
+                           .data = note.data,
+                           .size = note.size};
     return status == KILTER_OK ? step(w, &hears, error) : status;
 }
 
@@ -405,9 +409,11 @@ kilter_status kl_peering_message(kl_worker *w, kl_peer from, kl_message *m, kilt
     kl_message_type type = kl_wire_type(m->data, m->size);
     if (from != w->master && type != KL_NOTE) /* a worker sends nothing else */
         return KILTER_OK;
+    if (!w->ready)
+        return malformed(error);
     switch (type) {
     case KL_OPEN:
-        return on_open(w, error);
+        return on_open(w, m, error);
     case KL_PEERS:
         return on_peers(w, m, error);
     case KL_NOTE:

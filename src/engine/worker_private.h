@@ -181,6 +181,9 @@ void kl_shared_data_free(shared_data *shared);
 kilter_status kl_worker_on_recall(kl_worker *w, const kl_part *part, kilter_error *error);
 kilter_status kl_worker_give_all_back(kl_worker *w, kilter_error *error);
 
+/* --- worker_made.c: the result of the task at hand --- */
+
+void kl_fail_result(kilter_result *result, const char *text);
 /* Make the result a failure if it is wrong or missing; code: the return value of the work function. */
 void kl_check_result(hand *h, int code, size_t wanted);
 /* Account for a task's share of the core, but not for each small task. */
@@ -247,8 +250,9 @@ struct peering {
 
 /* Handle a message that concerns peers; the message's owner may take it over. */
 kilter_status kl_peering_message(kl_worker *w, kl_peer from, kl_message *m, kilter_error *error);
-kilter_status kl_peering_left(kl_worker *w, kl_peer peer, kilter_error *error); /* a worker's connection ended */
-kilter_status kl_peering_look(kl_worker *w, kilter_error *error);               /* do what is due */
+kilter_status kl_peering_left(kl_worker *w, kl_peer peer,
+                              kilter_error *error);               /* a worker's connection ended */
+kilter_status kl_peering_look(kl_worker *w, kilter_error *error); /* do what is due */
 double kl_peering_due_s(const kl_worker *w); /* the time of the next look; HUGE_VAL: none */
 /* End the first item of the queue, a task of a peer. */
 kilter_status kl_peering_end_task(kl_worker *w, int code, kilter_error *error);

@@ -43,10 +43,11 @@ static kilter_status check_organised(const kilter_farm *f, const kilter_run *run
     if (!run->reduce)
         return KILTER_OK;
     if (!f->settings.options.combine || !run->results)
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "a run's reduce without %s: give the function that combines two results, and memory for "
-                       "their combination",
-                       f->settings.options.combine ? "results" : "the farm's combine");
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "a run's reduce without %s: give the function that combines two results, and memory for "
+            "their combination",
+            f->settings.options.combine ? "results" : "the farm's combine");
     if (f->settings.resume)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "--resume: a run that combines its results stores none; leave --resume out");

@@ -24,9 +24,9 @@ enum { TASKS = 1500, WORKERS_MOST = 32, KILLS_MOST = 4 };
  * that begins the next one kills a worker. */
 typedef struct schedule {
     atomic_uint_fast64_t begun;
-    atomic_uint started;        /* number of workers that have started */
-    atomic_int pid[1024];       /* processes of the workers, in this order */
-    uint64_t at[KILLS_MOST];    /* UINT64_MAX: no kill */
+    atomic_uint started;     /* number of workers that have started */
+    atomic_int pid[1024];    /* processes of the workers, in this order */
+    uint64_t at[KILLS_MOST]; /* UINT64_MAX: no kill */
     uint64_t victim[KILLS_MOST];
     uint32_t killed;
     double spin_s; /* seconds of a task */
@@ -94,7 +94,8 @@ static void take(const kilter_outcome *o, void *user) {
     (void)user;
     uint64_t value = value_of(o->index);
     seen[o->index]++;
-    wrong += o->status != KILTER_OK || o->result.size != sizeof value || memcmp(o->result.data, &value, 8) != 0;
+    wrong +=
+        o->status != KILTER_OK || o->result.size != sizeof value || memcmp(o->result.data, &value, 8) != 0;
 }
 
 static void new_plan(void) {
@@ -161,7 +162,8 @@ static void run_schedule(uint64_t seed, double expected) {
     new_plan();
     plan->killed = 1 + (uint32_t)(draws % KILLS_MOST);
     for (uint32_t i = 0; i < plan->killed; i++) {
-        plan->at[i] = i > 0 && kl_mix64(draws + i) % 3 == 0 ? plan->at[i - 1] + 1 : kl_mix64(draws + 9 + i) % TASKS;
+        plan->at[i] =
+            i > 0 && kl_mix64(draws + i) % 3 == 0 ? plan->at[i - 1] + 1 : kl_mix64(draws + 9 + i) % TASKS;
         plan->victim[i] = kl_mix64(draws + 99 + i);
     }
     kilter_farm *farm = open_farm(8 + (uint32_t)(kl_mix64(draws + 7) % 25), NULL, seed % 2 ? sum_work : work);
@@ -219,12 +221,19 @@ static void a_master_combines_as_well(void **state) {
     double expected = expected_sum();
     kilter_farm *farm = NULL;
     kilter_error error;
-    kilter_farm_options options = {.work = sum_work, .start = start, .combine = join, .workers = 2,
-                                   .organise = "master", .record = "none"};
+    kilter_farm_options options = {.work = sum_work,
+                                   .start = start,
+                                   .combine = join,
+                                   .workers = 2,
+                                   .organise = "master",
+                                   .record = "none"};
     kilter_sum sum = {0};
     assert_int_equal(kilter_farm_open(&options, NULL, NULL, &farm, &error), KILTER_OK);
-    assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = TASKS, .reduce = true, .results = &sum,
-                                                         .result_bytes = sizeof sum}, &error), KILTER_OK);
+    assert_int_equal(
+        kilter_farm_run(
+            farm, &(kilter_run){.tasks = TASKS, .reduce = true, .results = &sum, .result_bytes = sizeof sum},
+            &error),
+        KILTER_OK);
     kilter_farm_close(farm, NULL);
     double got = kilter_sum_value(&sum);
     assert_memory_equal(&got, &expected, sizeof got);

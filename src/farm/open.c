@@ -105,7 +105,7 @@ static uint32_t cores_of_host(const kilter_farm *f) {
 
 static kl_organise organise_of(const kl_settings *s) {
     const char *how = s->organise ? s->organise : "auto";
-    return strcmp(how, "peers") == 0    ? KL_ORGANISE_PEERS
+    return strcmp(how, "peers") == 0                                   ? KL_ORGANISE_PEERS
            : strcmp(how, "master") == 0 || kl_clock_system().simulated ? KL_ORGANISE_MASTER
                                                                        : KL_ORGANISE_AUTO;
 }

@@ -104,7 +104,8 @@ static const kl_option OPTIONS[] = {
     {"policy", "POLICY", "Choose how tasks are dealt to the workers (default: auto).", KL_OPTION_TEXT,
      AT(options.policy), .read = check_policy},
     {"organise", "HOW",
-     "Who organises a run: the master deals tasks, or the workers do as peers, among themselves; auto chooses "
+     "Who organises a run: the master deals tasks, or the workers do as peers, among themselves; auto "
+     "chooses "
      "the faster way by what earlier runs have shown (default: auto).",
      KL_OPTION_TEXT, AT(options.organise), .words = "auto master peers"},
     {"transport", "NAME", "Send messages by zmq, mpi or inproc (default: mpi under mpirun, else zmq).",
@@ -292,13 +293,14 @@ static kilter_status check(const kl_settings *settings, kilter_error *error) {
                        "--key -: only a worker, with --join, reads its key there; name a file");
     bool peers = s->organise && strcmp(s->organise, "peers") == 0;
     if (s->policy && kl_help_find(s->policy) && !peers)
-        return kl_fail(error, KILTER_ERR_USAGE, "--policy %s: it is a policy of peers; give --organise peers, too",
-                       s->policy);
-    if (s->policy && !kl_help_find(s->policy) && peers && strcmp(s->policy, "auto") != 0)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "--policy %s and --organise peers: this policy is a master's; give help, sos, sos-half or "
-                       "steal, or leave it out",
-                       s->policy);
+                       "--policy %s: it is a policy of peers; give --organise peers, too", s->policy);
+    if (s->policy && !kl_help_find(s->policy) && peers && strcmp(s->policy, "auto") != 0)
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "--policy %s and --organise peers: this policy is a master's; give help, sos, sos-half or "
+            "steal, or leave it out",
+            s->policy);
     if (s->transport && kl_settings_check_transport(settings, s->transport, error) != KILTER_OK)
         return KILTER_ERR_USAGE;
     if (s->listen && kl_zmq_check(s->listen, error) != KILTER_OK)

@@ -14,13 +14,19 @@ static const kl_help registry[] = {
      .copies = true},
     {.name = "sos",
      .summary = "new shares once, then help for late peers in proportion to both rates",
-     .sharing = KL_SHARE_ONCE, .part = KL_PART_BY_RATE, .board = true},
+     .sharing = KL_SHARE_ONCE,
+     .part = KL_PART_BY_RATE,
+     .board = true},
     {.name = "sos-half",
      .summary = "as sos, but a helper that is twice as fast takes half",
-     .sharing = KL_SHARE_ONCE, .part = KL_PART_BY_RATE_OR_HALF, .board = true},
+     .sharing = KL_SHARE_ONCE,
+     .part = KL_PART_BY_RATE_OR_HALF,
+     .board = true},
     {.name = "steal",
      .summary = "an idle peer takes half of the tasks of a random one",
-     .sharing = KL_SHARE_NEVER, .part = KL_PART_HALF, .lines = true},
+     .sharing = KL_SHARE_NEVER,
+     .part = KL_PART_HALF,
+     .lines = true},
 };
 
 const kl_help *kl_help_at(size_t i) {

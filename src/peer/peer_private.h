@@ -242,7 +242,7 @@ struct kl_node {
     kl_note note;  /* the message that is being handled */
     kl_later *later, **later_end;
     bool over;
-    uint64_t first; /* number of tasks that this peer does before it begins the first round */
+    uint64_t first;       /* number of tasks that this peer does before it begins the first round */
     kl_node_actions *out; /* the actions of this step */
     double now_s;
 };
@@ -299,7 +299,7 @@ void kl_round_tell(kl_node *node);
 void kl_round_free(kl_round *round);
 
 bool kl_root_begin(kl_node *node, const kl_ranges *done); /* done: counted before; NULL: none */
-void kl_root_close(kl_node *node); /* all peers have reported */
+void kl_root_close(kl_node *node);                        /* all peers have reported */
 void kl_root_lose(kl_node *node, uint32_t peer);
 void kl_root_want(kl_node *node); /* call a round as soon as the next one may be called */
 void kl_root_board(kl_node *node, uint32_t peer, const kl_note *note); /* POST and QUERY */

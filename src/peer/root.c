@@ -49,7 +49,8 @@ static bool all_gone(const kl_node *n) {
 
 void kl_root_want(kl_node *n) {
     kl_root *root = n->root;
-    double pause_s = all_gone(n) ? 0 : fmax(CALL_ROUNDS * root->took_s, CALL_PART * (n->round.end_s - n->now_s));
+    double pause_s =
+        all_gone(n) ? 0 : fmax(CALL_ROUNDS * root->took_s, CALL_PART * (n->round.end_s - n->now_s));
     if (!(root->call_s < INFINITY))
         root->call_s = root->called_s < 0 ? n->now_s : fmax(n->now_s, root->called_s + pause_s);
 }

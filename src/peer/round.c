@@ -162,8 +162,11 @@ bool kl_round_is_full(kl_node *n) {
     kl_round *r = &n->round;
     const kl_work *w = &n->work;
     /* If the plan's times were wrong, all may be idle long before the next report. */
-    bool idle = n->of.root_rests && r->period_s > 0 && w->left == 0 && !w->hand.on && (n->root || n->asking.asleep);
-    bool due = idle ? true : r->closing ? w->left == 0 && (!kl_work_owns_hand(w) || w->hand.lent) : n->now_s >= r->due_s;
+    bool idle =
+        n->of.root_rests && r->period_s > 0 && w->left == 0 && !w->hand.on && (n->root || n->asking.asleep);
+    bool due = idle         ? true
+               : r->closing ? w->left == 0 && (!kl_work_owns_hand(w) || w->hand.lent)
+                            : n->now_s >= r->due_s;
     if (n->over || r->number == 0 || r->reported || r->heard_count < n->tree.below.count)
         return false;
     if (!r->joined_in && due)

@@ -28,7 +28,8 @@ void kl_message_release(kl_message *message);
 typedef enum kl_event_kind {
     KL_EVENT_NONE,    /* the timeout ended, or kl_transport_wake() was called */
     KL_EVENT_MESSAGE, /* the receiver releases `message` */
-    KL_EVENT_JOINED,  /* the first event of a peer, before its first message; none of a peer that was reached */
+    KL_EVENT_JOINED,  /* the first event of a peer, before its first message; none of a peer that was reached
+                       */
     /* the last event of a peer, after its last message: the peer closed, died, or dropped this side */
     KL_EVENT_LEFT,
 } kl_event_kind;
@@ -65,8 +66,8 @@ typedef struct kl_transport_ops {
      * they pass to reach(). For workers with a master only. Repeated calls give the same address. */
     kilter_status (*open)(kl_transport *transport, char address[KL_ADDRESS_BYTES], kilter_error *error);
     /* Connect to another worker, after open(). Messages may be sent to *peer at once. LEFT follows if it
-     * cannot be reached. There, JOINED comes for a peer that is this worker. Two workers that reach each other
-     * have two connections. KILTER_ERR_USAGE: this is no address of this transport. */
+     * cannot be reached. There, JOINED comes for a peer that is this worker. Two workers that reach each
+     * other have two connections. KILTER_ERR_USAGE: this is no address of this transport. */
     kilter_status (*reach)(kl_transport *transport, const char *address, kl_peer *peer, kilter_error *error);
 } kl_transport_ops;
 

@@ -433,8 +433,8 @@ static kilter_status inproc_reach(kl_transport *transport, const char *address, 
     kl_peer number = ours ? strtoull(address + sizeof ADDRESS - 1, &end, 10) : KL_NO_PEER;
     endpoint *other = ours && !*end && number > MASTER && number != e->number ? find(e->hub, number) : NULL;
     if (!other || e->number == MASTER)
-        return kl_fail(error, KILTER_ERR_USAGE, "reaching \"%.200s\": no worker of this farm has this address",
-                       address);
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reaching \"%.200s\": no worker of this farm has this address", address);
     pthread_mutex_lock(&e->hub->lock);
     bool fits = add_sides(e, other);
     lane *in = lane_from(other, e);

@@ -661,8 +661,8 @@ static kilter_status mpi_reach(kl_transport *transport, const char *address, kl_
     bool ours = m->open && strncmp(address, ADDRESS, sizeof ADDRESS - 1) == 0;
     long rank = ours ? strtol(address + sizeof ADDRESS - 1, &end, 10) : 0;
     if (!ours || *end || rank <= 0 || rank >= m->ranks || rank == m->rank)
-        return kl_fail(error, KILTER_ERR_USAGE, "reaching \"%.200s\": no worker of this farm has this address",
-                       address);
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reaching \"%.200s\": no worker of this farm has this address", address);
     *peer = (kl_peer)rank + 1;
     return KILTER_OK;
 }

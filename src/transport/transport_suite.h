@@ -507,8 +507,8 @@ static inline void suite_nobody_worker(kl_transport *t, kl_peer master, unsigned
     suite_leave_to_others(t, master, index);
 }
 
-/* Workers reach each other by addresses that the master hands on. Each sends to each other one messages, which
- * arrive once and in order, while the master's own messages go on. */
+/* Workers reach each other by addresses that the master hands on. Each sends to each other one messages,
+ * which arrive once and in order, while the master's own messages go on. */
 enum { SUITE_REACH = 12 };
 
 static inline void suite_reach_master(kl_transport *t, const kl_peer *workers, unsigned count) {

@@ -158,10 +158,10 @@ static bool address_towards(const char *host, const char *port, char *address, s
     if (getaddrinfo(host, port, &wanted, &found) != 0)
         return false;
     int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    bool known = fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
-                 getsockname(fd, (struct sockaddr *)&own, &bytes) == 0 &&
-                 getnameinfo((struct sockaddr *)&own, bytes, address, (socklen_t)size, NULL, 0,
-                             NI_NUMERICHOST) == 0;
+    bool known =
+        fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
+        getsockname(fd, (struct sockaddr *)&own, &bytes) == 0 &&
+        getnameinfo((struct sockaddr *)&own, bytes, address, (socklen_t)size, NULL, 0, NI_NUMERICHOST) == 0;
     if (fd >= 0)
         close(fd);
     freeaddrinfo(found);
