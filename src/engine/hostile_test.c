@@ -530,7 +530,8 @@ static void a_worker_ends_at_what_it_cannot_read(void **state) {
                 kilter_bytes note;
                 uint64_t number;
                 bool peers = (type == KL_OPEN && size == 1) ||
-                             (type == KL_NOTE && kl_wire_get_note(out.data, out.size, &head, &note)) ||
+                             (type == KL_NOTE && kl_wire_get_note(out.data, out.size, &head, &note) &&
+                              head.from < KL_PEERS_MOST && head.worker < KL_PEERS_MOST) ||
                              ((type == KL_GONE || type == KL_DISBAND) &&
                               kl_wire_get_number(out.data, out.size, &number));
                 bool meant = type == KL_PROBE || (welcomed && peers) ||

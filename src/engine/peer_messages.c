@@ -70,6 +70,8 @@ static kilter_status on_want(kl_master *m, member *one, const kl_message *messag
 
 kilter_status kl_master_on_peer_message(kl_master *m, member *one, const kl_message *message,
                                         kilter_error *error) {
+    if (!one->reach.asked)
+        return kl_master_expel(m, one, "sent a peer's message and is none", error);
     switch (kl_wire_type(message->data, message->size)) {
     case KL_ADDRESS:
         return on_address(m, one, message, error);

@@ -634,7 +634,7 @@ static void set_up(void *socket, double lost_after_s, bool ipv6) {
 /* Reports are queued without limit; otherwise libzmq's I/O thread could block on them. */
 static bool watch(endpoint *e, int reports) {
     char name[64];
-    snprintf(name, sizeof name, "inproc://monitor-%p-%u", (void *)e, e->dialled);
+    snprintf(name, sizeof name, "inproc://monitor-%u-%016llx", e->dialled, (unsigned long long)kl_token());
     if (zmq_socket_monitor(e->socket, name, reports) != 0)
         return false;
     e->monitor = zmq_socket(e->context, ZMQ_PAIR);
