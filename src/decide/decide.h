@@ -421,7 +421,8 @@ typedef struct kl_organise_look {
     const kl_iteration *last; /* the last run that a master organised; NULL: there was none */
     /* mean seconds of a task in the last run, on a worker of mean speed; 0: not known */
     double task_s;
-    double peers_s, peers_forecast_s; /* the last run, if peers organised it: time, and forecast; 0: none */
+    /* time of the last run that peers organised, for as many tasks; 0: there was none */
+    double peers_s;
 } kl_organise_look;
 
 /* count: number of peers, 0: the master. forecast_s: seconds of the run. gain_s: against the other way. */

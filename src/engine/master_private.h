@@ -194,11 +194,9 @@ typedef struct kl_run_peers {
 
 /* The choice of who organises a run; organise.c */
 typedef struct kl_organising {
-    kilter_run run;                   /* the run to decide on */
-    const char *never;                /* why peers cannot do it; NULL: they can */
-    kl_iteration by_master;           /* the last run that the master organised; tasks 0: there was none */
-    double peers_s, peers_forecast_s; /* as in kl_organise_look */
-    double forecast_s;                /* forecast of the current run; 0: none */
+    kilter_run run;         /* the run to decide on */
+    kl_iteration by_master; /* the last run that the master organised; tasks 0: there was none */
+    double peers_task_s; /* seconds of the last run that peers organised, for each task; 0: there was none */
 } kl_organising;
 
 struct kl_master {

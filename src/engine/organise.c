@@ -22,7 +22,7 @@ const char *kl_master_never_peers(const kl_master *m, const kilter_run *run) {
 
 bool kl_master_organise(kl_master *m, const kilter_run *run) {
     kl_organising *o = &m->organising;
-    const char *never = o->never = kl_master_never_peers(m, run);
+    const char *never = kl_master_never_peers(m, run);
     if (!never && run->weights)
         never = "tasks have weights, by which a master deals";
     const kl_stat *task_s = &m->balance.snapshot.unit_s;
@@ -32,12 +32,10 @@ bool kl_master_organise(kl_master *m, const kilter_run *run) {
                              .tasks = run->tasks,
                              .last = o->by_master.tasks > 0 ? &o->by_master : NULL,
                              .task_s = o->by_master.tasks > 0 ? task_s->mean : 0,
-                             .peers_s = o->peers_s,
-                             .peers_forecast_s = o->peers_forecast_s};
+                             .peers_s = o->peers_task_s * (double)run->tasks};
     kl_decision d = kl_organise_choose(&look);
     double now_s = kl_now_s(&m->options.clock);
     o->run = *run;
-    o->forecast_s = d.forecast_s;
     d.forecast_s = d.forecast_s > 0 ? now_s + d.forecast_s : 0;
     bool says = m->options.organise != KL_ORGANISE_AUTO || look.last;
     if (says && run->tasks > 0)
@@ -51,11 +49,9 @@ void kl_master_note_organised(kl_master *m) {
     if (!whole || m->run.summary.tasks == 0)
         return;
     if (m->peers.on) {
-        o->peers_s = m->run.summary.elapsed_s;
-        o->peers_forecast_s = o->forecast_s;
+        o->peers_task_s = m->run.summary.elapsed_s / (double)m->run.summary.tasks;
     } else {
         o->by_master = kl_master_iteration(m);
         o->by_master.speeds = (kl_speeds){0};
-        o->peers_s = 0;
     }
 }

@@ -239,6 +239,59 @@ static void a_master_combines_as_well(void **state) {
     assert_memory_equal(&got, &expected, sizeof got);
 }
 
+/* --- the master's death --- */
+
+static uint64_t dies_at; /* the master is killed when it has got so many results; 0: never */
+
+static void take_and_die(const kilter_outcome *o, void *user) {
+    uint64_t *got = user;
+    take(o, NULL);
+    if (++*got == dies_at)
+        raise(SIGKILL);
+}
+
+static kilter_status run_stored(const char *file, uint64_t *got, kilter_farm_summary *summary) {
+    kilter_farm *farm;
+    kilter_error error = {KILTER_OK, ""};
+    kilter_farm_options options = {
+        .work = work, .start = start, .workers = 3, .organise = "peers", .resume = file, .name = "peers"};
+    kilter_status status = kilter_farm_open(&options, NULL, NULL, &farm, &error);
+    if (status == KILTER_OK)
+        status =
+            kilter_farm_run(farm, &(kilter_run){.tasks = TASKS, .done = take_and_die, .user = got}, &error);
+    if (status != KILTER_OK)
+        fail_msg("%s", error.text);
+    kilter_farm_summary_get(farm, summary);
+    return kilter_farm_close(farm, NULL);
+}
+
+static void the_next_master_continues(void **state) {
+    (void)state;
+    char folder[] = "/tmp/kilter-peers-XXXXXX", file[64];
+    kilter_farm_summary summary;
+    uint64_t got = 0;
+    int how = 0;
+    assert_non_null(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/run.kilter", folder);
+    new_plan();
+    dies_at = 200;
+    pid_t child = fork();
+    if (child == 0) {
+        run_stored(file, &got, &summary);
+        _exit(0);
+    }
+    assert_true(waitpid(child, &how, 0) == child && WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+    dies_at = 0;
+    assert_int_equal(run_stored(file, &got, &summary), KILTER_OK);
+    assert_int_equal(got, TASKS);
+    assert_true(summary.stored >= 200);
+    for (int i = 0; i < TASKS; i++)
+        assert_int_equal(seen[i], 1);
+    assert_int_equal(wrong, 0);
+    unlink(file);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static int series(uint64_t schedules, uint64_t first) {
     double began_s = kl_monotonic_s(), expected = expected_sum();
     for (uint64_t seed = first; seed < first + schedules; seed++) {
@@ -260,10 +313,9 @@ static void given_series(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_task_counts_once),
-        cmocka_unit_test(killed_workers_lose_nothing),
-        cmocka_unit_test(what_needs_a_master_is_an_error),
-        cmocka_unit_test(a_master_combines_as_well),
+        cmocka_unit_test(each_task_counts_once),           cmocka_unit_test(killed_workers_lose_nothing),
+        cmocka_unit_test(what_needs_a_master_is_an_error), cmocka_unit_test(a_master_combines_as_well),
+        cmocka_unit_test(the_next_master_continues),
     };
     const struct CMUnitTest long_series[] = {cmocka_unit_test(given_series)};
     given_schedules = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
