@@ -1,5 +1,4 @@
-/* Who organises a run: the master or the workers. It is decided before a run, by what earlier runs have
- * shown. */
+/* Decide, by what earlier runs have shown, whether the master or the workers organise a run. */
 #include <math.h>
 #include <stdio.h>
 

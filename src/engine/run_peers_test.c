@@ -23,7 +23,7 @@ typedef struct world {
     uint64_t failed;
     uint32_t kills; /* workers that may still be killed */
     int kind;       /* kind of the notes at which workers are killed; 0: any */
-    uint64_t odds;  /* a worker is killed at one of so many such notes */
+    uint64_t odds;  /* a worker is killed at one such note in this number */
     uint32_t killed;
     bool fails; /* every 100th task fails */
 } world;

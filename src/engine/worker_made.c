@@ -64,4 +64,3 @@ void kl_account_share(task_share *share, const kl_attendance *attendance, double
     share->busy_s = busy_s;
     share->tasks_s = 0;
 }
-

@@ -1,5 +1,5 @@
-/* Farms whose workers organise a run among themselves, with real processes, threads and kills. Given numbers,
- * as in `farm_peers_test SCHEDULES [FIRST]`, it runs so many random schedules of kills and prints figures. */
+/* Farms whose workers organise a run among themselves, with real processes, threads and kills. As
+ * `farm_peers_test SCHEDULES [FIRST]`, it runs this number of random schedules of kills. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,8 +20,8 @@
 
 enum { TASKS = 1500, WORKERS_MOST = 32, KILLS_MOST = 4 };
 
-/* A schedule of kills, in memory that all processes share: when so many tasks were begun in all, the worker
- * that begins the next one kills a worker. */
+/* A schedule of kills, in memory that all processes share. at[i]: number of tasks that were begun before the
+ * i-th kill. The worker that begins the next task kills. */
 typedef struct schedule {
     atomic_uint_fast64_t begun;
     atomic_uint started;     /* number of workers that have started */
@@ -241,7 +241,7 @@ static void a_master_combines_as_well(void **state) {
 
 /* --- the master's death --- */
 
-static uint64_t dies_at; /* the master is killed when it has got so many results; 0: never */
+static uint64_t dies_at; /* number of results after which the master is killed; 0: never */
 
 static void take_and_die(const kilter_outcome *o, void *user) {
     uint64_t *got = user;
