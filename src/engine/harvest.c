@@ -1,4 +1,9 @@
-/* Values of peers: results and measurements of tasks, combined. */
+/* Values of peers: results and measurements of tasks, combined. A value has these parts.
+ *
+ *     The head: u32 sum_bytes, u32 stats, u64 last. `last` is the offset of the last segment, 0: none.
+ *     In runs that reduce: the combined results, padded to a multiple of 8 bytes.
+ *     Stats of each worker, by number: u32 worker, u64 tasks, and times.
+ *     Segments: u64 lo, u32 worker, u32 count, u32 bytes, results. */
 #include "engine/harvest.h"
 
 #include <math.h>

@@ -1,11 +1,5 @@
 /* The value that a peer brings: results of tasks, and what was measured with them. Peers combine values on
- * their way to the master (kl_combine). Reading is safe for any bytes. Private to room engine.
- *
- *     u32 sum_bytes, u32 stats, u64 last           the head; `last` is the offset of the last segment, 0:
- * none the sum, up to a multiple of 8 bytes         in runs that reduce: results of tasks, combined stats of
- * each worker, by number              u32 worker, u64 tasks, and times segments u64 lo, u32 worker, u32
- * count, u32 bytes, results
- */
+ * their way to the master (kl_combine). Reading is safe for any bytes. Private to room engine. */
 #ifndef KL_HARVEST_H
 #define KL_HARVEST_H
 

@@ -36,7 +36,8 @@ bool kl_master_organise(kl_master *m, const kilter_run *run) {
     double now_s = kl_now_s(&m->options.clock);
     o->run = *run;
     d.forecast_s = d.forecast_s > 0 ? now_s + d.forecast_s : 0;
-    bool says = m->options.organise != KL_ORGANISE_AUTO || look.last;
+    bool says =
+        m->options.organise == KL_ORGANISE_PEERS || (m->options.organise == KL_ORGANISE_AUTO && look.last);
     if (says && run->tasks > 0)
         kl_master_record_decision(m, now_s, &d, NULL);
     return m->options.organise == KL_ORGANISE_PEERS || d.count > 0;

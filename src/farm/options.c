@@ -104,9 +104,8 @@ static const kl_option OPTIONS[] = {
     {"policy", "POLICY", "Choose how tasks are dealt to the workers (default: auto).", KL_OPTION_TEXT,
      AT(options.policy), .read = check_policy},
     {"organise", "HOW",
-     "Who organises a run: the master deals tasks, or the workers do as peers, among themselves; auto "
-     "chooses "
-     "the faster way by what earlier runs have shown (default: auto).",
+     "Let the master deal tasks, or let the workers share them as peers; auto chooses the faster way by what "
+     "earlier runs have shown (default: auto).",
      KL_OPTION_TEXT, AT(options.organise), .words = "auto master peers"},
     {"transport", "NAME", "Send messages by zmq, mpi or inproc (default: mpi under mpirun, else zmq).",
      KL_OPTION_TEXT, AT(options.transport), .words = "zmq mpi inproc"},

@@ -12,7 +12,7 @@ kilter_status kl_zmq_may_listen(const char *endpoint, kilter_error *error);
 void kl_zmq_stops_listening(const char *endpoint);
 /* Check whether a worker may connect to the endpoint: it must name one address. */
 kilter_status kl_zmq_may_join(const char *endpoint, kilter_error *error);
-/* Choose an endpoint where a worker of the master at `endpoint` listens for other workers: beside the
+/* Choose an endpoint where a worker of the master at `endpoint` listens for other workers. It is beside the
  * master's file, or at this host's address towards the master, with any port. */
 kilter_status kl_zmq_address_of_worker(const char *endpoint, char address[KL_ADDRESS_BYTES],
                                        kilter_error *error);
