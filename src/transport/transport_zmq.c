@@ -899,7 +899,8 @@ static kilter_status poll_event(kl_transport *transport, double timeout_s, kl_ev
         kilter_status status = redial_when_due(e, error);
         if (status)
             return status;
-        bool all_heard = look(e) & look_at_mesh(e);
+        bool all_heard = look(e);
+        all_heard &= look_at_mesh(e);
         complain_of_strangers(e);
         if (kl_event_queue_pop(&e->ready, event))
             return KILTER_OK;
