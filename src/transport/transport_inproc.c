@@ -359,6 +359,7 @@ static bool open_lane(endpoint *from, endpoint *to, double at_s) {
         return false;
     }
     pthread_mutex_lock(&to->lock);
+    free(way->left); /* the lane may have been open before */
     way->left = left;
     way->open = true;
     append(to, way, joined, at_s);
