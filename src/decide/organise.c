@@ -55,12 +55,14 @@ static kl_decision by_model(const kl_organise_look *k) {
     char capability[24] = "all";
     if (fed < k->workers)
         snprintf(capability, sizeof capability, "%u", fed);
+    char text[400];
     snprintf(
-        d.reason, sizeof d.reason,
+        text, sizeof text,
         "by %s: a master feeds %s of %u workers and is busy %.0f %% of the time; about %s with it, %s with "
         "peers%s",
         peers ? "the workers" : "the master", capability, k->workers, 100 * fmin(1, use),
         kl_say_s(by_master_s).text, kl_say_s(by_peers_s).text, missed ? ", which took longer before" : "");
+    snprintf(d.reason, sizeof d.reason, "%.*s", (int)sizeof d.reason - 1, text);
     return d;
 }
 
