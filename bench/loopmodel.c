@@ -93,7 +93,7 @@ static double number(const char *text) {
     char *end = NULL;
     double value = strtod(text, &end);
     if (end == text || *end || !(value >= 0)) {
-        fprintf(stderr, "loopmodel: '%s' is not a number from 0\n", text);
+        fprintf(stderr, "loopmodel: '%s' is not a number of at least 0\n", text);
         exit(2);
     }
     return value;

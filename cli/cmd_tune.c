@@ -115,7 +115,7 @@ static int print(const kl_control_state *state, const tune_options *options, boo
     else
         kl_tune_print_text(state, stdout);
     if (!options->json && !options->once)
-        putchar('\n'); /* seconds between two looks */
+        putchar('\n'); /* an empty line after each state of the farm */
     return kl_cmd_printed();
 }
 

@@ -42,7 +42,8 @@ typedef struct kl_measured {
     uint64_t run;
     uint32_t workers;
     uint64_t tasks;
-    double time_s; /* seconds of the run, with l_m */
+    double time_s;    /* seconds of the run, with l_m */
+    double elapsed_s; /* seconds of the run, without l_m */
 } kl_measured;
 
 typedef struct kl_basis {
@@ -58,6 +59,8 @@ typedef struct kl_basis {
     kl_load load;       /* the run's load on shared resources; zeroed: not known */
     bool uneven;        /* true: the workers' speeds differ */
     double runs_differ; /* standard deviation of the times of similar runs over their mean; 0: too few runs */
+    double alike_s;     /* mean time of these runs, without l_m; 0: there are none */
+    double beyond;      /* factor by which these runs took longer than the model says; 1: not known */
     kl_measured *measured;
     size_t measured_count;
     double *part; /* fraction of the work in each round of the run; NULL: the rounds of DAF */
@@ -146,7 +149,9 @@ kilter_status kl_predict(const kl_basis *basis, uint32_t most, kl_prediction *pr
  * _MEMORY. */
 kilter_status kl_predict_program(const kl_basis *basis, double iterations, kl_program_prediction *p,
                                  kilter_error *error);
-/* Predict a run of the record itself, on the same number of its own workers. */
+/* Return the factor by which the record's last runs took longer than the model says; 1: not known. */
+double kl_predict_beyond(const kl_basis *basis);
+/* Predict a run of the record itself, on the same number of its own workers, without the factor `beyond`. */
 kl_point kl_predict_measured(const kl_basis *basis, uint32_t protocol, uint32_t workers);
 kl_point kl_predict_at(const kl_basis *basis, uint32_t protocol, uint32_t workers);
 /* Find the verdict on p->most workers, and what would change it. */

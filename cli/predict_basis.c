@@ -143,15 +143,19 @@ static bool differ(const kl_report_iteration *it) {
     return high > 1.05 * low;
 }
 
-/* Compute it from the last runs with this number of workers, without the record's first runs, which warm up.
- */
-static double runs_differ(const kl_basis *b, uint32_t workers) {
-    kl_stat times = {0};
-    for (size_t i = b->measured_count; i > 0 && times.count < RUNS_ALIKE; i--)
-        if (b->measured[i - 1].workers == workers &&
-            b->measured[i - 1].tasks == b->measured[b->measured_count - 1].tasks)
-            kl_stat_add(&times, b->measured[i - 1].time_s, 0);
-    return times.count >= RUNS_LEAST ? kl_stat_cv(&times) : 0;
+/* Compare the last runs with this number of workers, without the record's first run, which warms up. */
+static void compare_runs(kl_basis *b, uint32_t workers) {
+    kl_stat times = {0}, elapsed = {0};
+    size_t first = b->measured_count > 1;
+    for (size_t i = b->measured_count; i > first && times.count < RUNS_ALIKE; i--) {
+        const kl_measured *run = &b->measured[i - 1];
+        if (run->workers != workers || run->tasks != b->measured[b->measured_count - 1].tasks)
+            continue;
+        kl_stat_add(&times, run->time_s, 0);
+        kl_stat_add(&elapsed, run->elapsed_s, 0);
+    }
+    b->runs_differ = times.count >= RUNS_LEAST ? kl_stat_cv(&times) : 0;
+    b->alike_s = times.count >= RUNS_LEAST ? elapsed.mean : 0;
 }
 
 static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error *error) {
@@ -161,8 +165,8 @@ static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error
     for (size_t i = 0; i < r->iteration_count; i++) {
         const kl_report_iteration *it = &r->iterations[i];
         if (is_whole(it) && it->workers > 0 && it->elapsed_s > 0 && isfinite(it->elapsed_s))
-            b->measured[b->measured_count++] =
-                (kl_measured){it->run, it->workers, it->tasks, it->elapsed_s + gap_before(r, it)};
+            b->measured[b->measured_count++] = (kl_measured){
+                it->run, it->workers, it->tasks, it->elapsed_s + gap_before(r, it), it->elapsed_s};
     }
     return KILTER_OK;
 }
@@ -202,7 +206,9 @@ static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iterat
                         .chunks = (double)it->chunks,
                         .answer_s = measured(r, "answer_s"),
                         .to_workers = bytes > 0 ? it->bytes_out / bytes : 0.5,
-                        .per_byte_s = per_byte_s};
+                        .per_byte_s = per_byte_s,
+                        .copy_s = measured(r, "copy_per_byte_s"),
+                        .near_s = measured(r, "near_message_s")};
     return kl_load_fit(&b->load, work_of(it).work_s / (double)it->tasks_done, it->elapsed_s);
 }
 
@@ -216,12 +222,14 @@ static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteratio
     b->tasks = w.tasks;
     b->done = (double)it->tasks_done;
     b->uneven = differ(it);
-    b->runs_differ = runs_differ(b, it->workers);
+    compare_runs(b, it->workers);
     learn(b, KL_IN_WORK_S, work_s, "the run's work, on a worker of the mean speed");
     learn(b, KL_IN_BYTES, bytes, "bytes of the run's chunks, there and back");
     learn(b, KL_IN_ALPHA, bytes > 0 ? it->bytes_out * w.times / bytes : 0.5, "bytes of the run's chunks");
     learn(b, KL_IN_STARTUP_S, startup_s(r), "measured by the farm");
-    learn(b, KL_IN_PER_BYTE_S, kl_report_measured(r, byte_kind(r)), "measured by the farm");
+    learn(b, KL_IN_PER_BYTE_S,
+          b->load.per_byte_s > 0 ? b->load.per_byte_s : kl_report_measured(r, byte_kind(r)),
+          "measured by the farm");
     learn(b, KL_IN_MASTER_S, gap_before(r, it), "from the end of the run before to the begin of this one");
     learn(b, KL_IN_ANSWER_S, kl_report_measured(r, "answer_s"), "measured by the farm");
     learn(b, KL_IN_TASKS, w.tasks, "tasks of the run");
@@ -318,7 +326,10 @@ kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
             b->in[i].value = (double)NAN;
     b->scratch_count = b->part_count > DAF_ROUNDS_MOST ? b->part_count : DAF_ROUNDS_MOST;
     b->scratch = calloc(b->scratch_count, sizeof *b->scratch);
-    return b->scratch ? KILTER_OK : kl_fail(error, KILTER_ERR_MEMORY, "predicting: memory ran out");
+    if (!b->scratch)
+        return kl_fail(error, KILTER_ERR_MEMORY, "predicting: memory ran out");
+    b->beyond = kl_predict_beyond(b);
+    return KILTER_OK;
 }
 
 /* ---- other workers ---- */
@@ -331,7 +342,8 @@ static void sum_speeds(kl_basis *b, double *speeds, uint32_t count, const char *
     b->speeds = speeds;
     b->speed_count = count;
     b->speeds_from = from;
-    b->load = (kl_load){0}; /* the load belongs to other workers than these */
+    b->load = (kl_load){0}; /* the load belongs to other workers than these, */
+    b->beyond = 1;          /* and so does the correction */
 }
 
 /* Read "0.5" or "16x0.5" at *at, and move *at after it. */

@@ -1,6 +1,7 @@
 /* Compute the model for every number of workers, and choose the numbers to show. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "predict.h"
 
@@ -74,9 +75,10 @@ static double several_rounds_s(const kl_basis *b, kl_farm_model *m, const kl_rou
                                const kl_point *p) {
     if (kl_load_known(&b->load) && b->load.use.local_tasks == b->load.use.tasks)
         m->message.per_unit_s = 0; /* without link costs: the load of shared resources includes bytes */
+    m->own_links |= kl_load_known(&b->load); /* it also includes how messages wait for each other's bytes */
     double alone_s = m->work_s / p->speed, times = p->limit.times;
     double rounds_s = kl_model_rounds_time_s(m, p->workers, p->speed, rounds) - m->master_s;
-    return times * alone_s + (rounds_s - alone_s) / fmax(1, times) + m->master_s;
+    return b->beyond * (times * alone_s + (rounds_s - alone_s) / fmax(1, times)) + m->master_s;
 }
 
 static kl_point point_at(const kl_basis *b, uint32_t protocol, uint32_t workers, double speed, bool uneven) {
@@ -111,7 +113,21 @@ kl_point kl_predict_at(const kl_basis *b, uint32_t protocol, uint32_t workers) {
 }
 
 kl_point kl_predict_measured(const kl_basis *b, uint32_t protocol, uint32_t workers) {
-    return point_at(b, protocol, workers, workers, b->uneven);
+    kl_basis plain = *b;
+    plain.beyond = 1;
+    return point_at(&plain, protocol, workers, workers, b->uneven);
+}
+
+/* Inputs that were given make another run of it. */
+double kl_predict_beyond(const kl_basis *b) {
+    bool other = !kl_load_known(&b->load) || !(b->alike_s > 0);
+    for (int i = 0; i < KL_INPUTS; i++)
+        other |= b->in[i].from && strcmp(b->in[i].from, "given") == 0;
+    if (other)
+        return 1;
+    double model_s =
+        kl_predict_measured(b, KL_ASYNCHRONOUS, b->workers).rounds_time_s - value(b, KL_IN_MASTER_S);
+    return model_s > 0 ? b->alike_s / model_s : 1;
 }
 
 static uint32_t capability_of(const kl_basis *b, uint32_t protocol) {

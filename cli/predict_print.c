@@ -63,6 +63,10 @@ static void print_measured(const kl_basis *b, FILE *out) {
                off_by(p.time_s, m->time_s).text, kl_time_words(p.rounds_time_s).text,
                off_by(p.rounds_time_s, m->time_s).text);
     }
+    if (fabs(b->beyond - 1) >= 0.005)
+        kl_say(out, "corrected",
+               "forecasts for several rounds are %.3g times what the model says, as the last runs were",
+               b->beyond);
 }
 
 static void print_program(const kl_program_prediction *p, FILE *out) {
@@ -197,7 +201,7 @@ static void print_protocol(const kl_prediction *prediction, const kl_protocol *p
                                      KL_SHOW_REAL("q ≤ %", KNOWN, kl_point, quality_bound, 1, 100),
                                      {.column = {"", true, cell_note}}};
     if (p->capability == UINT32_MAX)
-        snprintf(feeds, sizeof feeds, "the master can feed all of them");
+        snprintf(feeds, sizeof feeds, "the master can feed any n in the table");
     else
         snprintf(feeds, sizeof feeds, "the master can feed %" PRIu32, p->capability);
     fputc('\n', out);

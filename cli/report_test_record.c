@@ -239,7 +239,7 @@ int main(int argc, char **argv) {
         kl_trace_worker_left(t, 1, 8.5, "is dead");
         push_loop_end(t, "running loop 'redblack': rank 1 is dead");
     } else if (strcmp(kind, "killed_loop") == 0) {
-        die_when_written(file, "decision WHERE refused = 1", 1); /* the last added row */
+        die_when_written(file, "decision WHERE refused = 1", 1); /* this row was added last */
     } else if (strcmp(kind, "finished") == 0) {
         push_finished(t, 3);
     } else if (strcmp(kind, "cancelled") == 0) {
@@ -253,7 +253,7 @@ int main(int argc, char **argv) {
     } else if (strcmp(kind, "killed") == 0) {
         push_workers(t);
         push_iteration(t, 0, 1, 12, 0);
-        die_when_written(file, "measurement", 2); /* the last added rows */
+        die_when_written(file, "measurement", 2); /* these rows were added last, so all rows are written */
     } else if (strcmp(kind, "empty") != 0) {
         return usage();
     }

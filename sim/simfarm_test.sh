@@ -78,8 +78,8 @@ farm unequal none --tasks '2000@const(1ms)' --policy auto >unequal.out
 grep -Eq '"efficiency":(1|0\.9[5-9])' unequal.out || fail "unequal hosts: $(cat unequal.out)"
 
 platform twice.xml <<<$'1 speed_file="osc-1.prof"\n1 speed_file="osc-1.prof"'
-"$program" --platform twice.xml --tasks '9@const(1ms)' --record none 2>err && fail 'a profile taken twice'
-head -n 1 err | grep -q 'SimGrid says: .*osc-1.prof' || fail "a profile taken twice: $(cat err)"
+"$program" --platform twice.xml --tasks '9@const(1ms)' --record none 2>err && fail 'a profile that two hosts share is accepted'
+head -n 1 err | grep -q 'SimGrid says: .*osc-1.prof' || fail "a profile that two hosts share: no message of SimGrid names it: $(cat err)"
 
 refuses() { # CODE WORDS COMMAND…
     local code=0

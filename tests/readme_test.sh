@@ -5,7 +5,7 @@ set -eu
 cd "$1"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# each block of C has ten lines of the example that was linked last before it
+# list each line of the C blocks with the example that is linked before the block; each example has ten lines
 awk 'match($0, /\(examples\/[a-z0-9_]*\.c\)/) && !in_c { file = substr($0, RSTART + 1, RLENGTH - 2) }
      /^```$/ { in_c = 0 } in_c { print file "\t" $0 } /^```c$/ { in_c = 1 }' README.md >"$work/lines"
 [ "$(cut -f1 "$work/lines" | sort | uniq -c | awk '{ print $1, $2 }')" = "10 examples/01_squares.c

@@ -470,8 +470,8 @@ static kilter_status gave_up(const sp_master *m, kilter_error *error) {
                    m->progress.evaluated, m->cuts);
 }
 
-/* Without a trust region the present cuts have no optimum. If costs fell to the region's boundary as
- * predicted, the problem is unbounded; otherwise evaluate the boundary. */
+/* Handle cuts that have no optimum without a trust region. If costs still fall at the largest region, the
+ * problem is unbounded. Otherwise evaluate the optimum within the largest region. */
 static kilter_status go_to_the_edge(sp_master *m, bool falling, sp_step *step, kilter_error *error) {
     if (falling) {
         *step = SP_UNBOUNDED;

@@ -125,6 +125,9 @@ typedef struct kl_traffic {
     kl_msgcost message, probed; /* cost of recent messages, with probes; cost of the probes alone */
     kl_linear now;              /* fit of `message` */
     double link_byte_s; /* least seconds for a byte in a stream to another host and back; 0: unknown */
+    /* least CPU seconds of one side for a byte of a message on the master's host; 0: unknown */
+    double copy_byte_s;
+    double near_s; /* least seconds of a small message on the master's host, one way; 0: unknown */
     uint32_t links_measured;
     double free_s; /* time at which the link should be free, after the chunks sent so far */
     kl_stat answer, round_trip;
@@ -195,6 +198,9 @@ void kl_balance_message_cost(kl_balance *balance, double bytes, double one_way_s
 
 /* seconds for a byte in a stream to another host */
 void kl_balance_link_cost(kl_balance *balance, double byte_s);
+/* CPU seconds of one side for a byte of a message on the master's host, 0: not measured; and seconds of a
+ * small message there, one way */
+void kl_balance_near_cost(kl_balance *balance, double byte_s, double small_s);
 
 /* Return units per second: over the worker's last run or, if it took no part in that run, its present pace;
  * 0: not known. */

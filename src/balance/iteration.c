@@ -25,7 +25,7 @@ static double of_fastest(const void *balance, uint32_t n) {
 
 /* Sums over the workers that took part in the run. */
 typedef struct effort {
-    uint32_t workers, there;                 /* there: number of workers that could have taken part */
+    uint32_t workers, active, there;         /* there: number of workers that could have taken part */
     double rate, units, busy_s, most_busy_s; /* most: the largest value that one worker has */
     /* deviations of single tasks, relative to their worker's mean, times the number of tasks */
     double variance;
@@ -37,6 +37,7 @@ static effort effort_of(const kl_snapshot *s) {
     for (uint32_t i = 0; i < s->slots; i++) {
         const kl_worker_view *v = &s->workers[i];
         e.there += v->present || v->resting;
+        e.active += v->present;
         if (!(v->units > 0 && v->busy_s > 0))
             continue;
         double mean = v->run_unit_s.mean;
@@ -53,17 +54,20 @@ static effort effort_of(const kl_snapshot *s) {
 
 /* Set the run's load on all resources that the workers share. The tasks' times become those on a worker that
  * shares nothing. */
-static void add_load(const kl_use *use, kl_iteration *it) {
+static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
     it->load = (kl_load){.use = *use,
                          .workers = it->workers,
                          .chunks = (double)it->chunks,
                          .answer_s = it->answer_s,
                          .to_workers = it->model.to_workers,
-                         .per_byte_s = it->model.message.per_unit_s};
+                         .per_byte_s = it->model.message.per_unit_s,
+                         .copy_s = b->traffic.copy_byte_s,
+                         .near_s = b->traffic.near_s};
     double alone = kl_load_fit(&it->load, it->task_mean_s, it->elapsed_s);
     if (!kl_load_known(&it->load))
         return;
     it->model.own_links = it->load.own_links;
+    it->model.message.per_unit_s = it->load.per_byte_s;
     it->model.work_s *= alone;
     it->task_mean_s *= alone;
     it->task_sd_s *= alone;
@@ -86,7 +90,7 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
     kl_iteration it = {.run = s->run,
                        .tasks = s->tasks,
                        .chunks = b->chunks,
-                       .workers = e.workers,
+                       .workers = e.workers > e.active ? e.workers : e.active,
                        .elapsed_s = times->elapsed_s};
     if (e.workers == 0)
         return it;
@@ -112,7 +116,7 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
     b->mean_rate = mean;
     it.speeds = (kl_speeds){of_fastest, b};
     it.most = e.there;
-    add_load(use, &it);
+    add_load(b, use, &it);
     return it;
 }
 

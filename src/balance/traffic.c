@@ -29,6 +29,14 @@ void kl_balance_link_cost(kl_balance *b, double byte_s) {
     t->links_measured++;
 }
 
+void kl_balance_near_cost(kl_balance *b, double byte_s, double small_s) {
+    kl_traffic *t = &b->traffic;
+    if (t->near_s == 0 || small_s < t->near_s)
+        t->near_s = small_s;
+    if (byte_s > 0 && (t->copy_byte_s == 0 || byte_s < t->copy_byte_s))
+        t->copy_byte_s = byte_s;
+}
+
 /* Part of a message's start-up time. A chunk that waits longer for the link also measures the chunk before
  * it. */
 static const double QUIET_PART = 0.1;

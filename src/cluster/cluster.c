@@ -204,8 +204,9 @@ static void read_terms(kl_scan *s, kl_cluster *c) {
             c->master = read_host(s);
         } else if (kl_scan_take(s, "cluster=")) {
             once(s, &clusters, "cluster");
-            c->near = (uint32_t)kl_scan_count(s, "the hosts of a cluster", 1, KL_CLUSTER_MOST_WORKERS);
-            kl_scan_need(s, ",", "the hosts of a cluster");
+            c->near =
+                (uint32_t)kl_scan_count(s, "the number of hosts in a cluster", 1, KL_CLUSTER_MOST_WORKERS);
+            kl_scan_need(s, ",", "the number of hosts in a cluster");
             c->far_s = kl_scan_time_s(s, "the latency between clusters", 0, 1000);
         } else {
             kl_scan_fail(s, s->at, KILTER_ERR_INPUT, "';' must be followed by link=…, cluster=… or master=…");

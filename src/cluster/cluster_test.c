@@ -116,7 +116,7 @@ static void what_cannot_be_a_platform_is_refused(void **state) {
         {"4x1@freeze(2s,2s)", "column 15: a freeze must end after"},
         {"4x1@die(2s,1s)", "column 12: the last host must not die before the first one"},
         {"4x1@join(1)", "column 11: the time it joins needs a unit"},
-        {"4x1;cluster=2", "column 14: ',' must follow the hosts of a cluster"},
+        {"4x1;cluster=2", "column 14: ',' must follow the number of hosts in a cluster"},
         {"4x1@steps()", "column 11: the time of a step must be a number"},
         {"4x1@steps(1s:1,1s:2)", "column 16: the times of steps must rise"},
         {"4x1@steps(1s:1,every 1s)", "column 22: the period must be longer"},

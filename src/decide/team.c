@@ -56,6 +56,8 @@ static double model_s(const kl_iteration *it, uint32_t n, double speed) {
         if (m.message.fixed_s >= it->answer_s) /* the start-up time includes the answer */
             m.message.fixed_s += answer_s - it->answer_s;
     }
+    if (kl_load_known(&it->load)) /* the load of the link, or of the cores, includes the bytes */
+        m.message.per_unit_s = 0;
     double served_s = chunks * answer_s + m.message.fixed_s;
     m.work_s *= kl_model_limit(&it->load, n).times;
     return waits_s(it, chunks / n, m.work_s / speed) +
@@ -319,8 +321,8 @@ uint32_t kl_team_expect(const kl_iteration *it, char reason[KL_REASON_BYTES]) {
     uint32_t n = best_of(it, kl_team_balanceable(it));
     if (!finding(it, n) || unexplained_part(it) > UNEXPLAINED)
         n = it->workers;
-    snprintf(reason, KL_REASON_BYTES, "%u worker%s would have index %.3g; %u had %.3g", (unsigned)n,
-             n == 1 ? "" : "s", index_with(it, n), (unsigned)it->workers, present_index(it));
+    snprintf(reason, KL_REASON_BYTES, "with %u worker%s the index would be %.3g; with %u it was %.3g",
+             (unsigned)n, n == 1 ? "" : "s", index_with(it, n), (unsigned)it->workers, present_index(it));
     return n;
 }
 

@@ -21,7 +21,7 @@ typedef struct scenario {
     uint32_t slow;
     double drop_s, factor;
     const stepped_farm *farm;
-    uint64_t run; /* the current run; a task of the last run may still begin */
+    uint64_t run; /* the current run; tasks of the previous run may still begin, and do not count */
     uint8_t executed[TASKS_MOST];
 } scenario;
 

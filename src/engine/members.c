@@ -253,6 +253,8 @@ kilter_status kl_master_on_echo(kl_master *m, member *one, const kl_message *mes
         return send_probe(m, one, error);
     if (one->probe.bursts)
         kl_balance_link_cost(&m->balance, kl_probe_byte_s(&one->probe));
+    if (strcmp(one->host, m->options.host) == 0)
+        kl_balance_near_cost(&m->balance, kl_probe_copy_s(&one->probe), one->probe.small_s / 2);
     kl_balance_message_cost(&m->balance, KL_PROBE_SMALL_BYTES, one->probe.small_s / 2, true);
     kl_balance_message_cost(&m->balance, KL_PROBE_LARGE_BYTES, one->probe.large_s / 2, true);
     kl_master_record_message_cost(m, one->number);

@@ -33,6 +33,10 @@ void kl_master_record_message_cost(kl_master *m, int64_t worker) {
                           b->traffic.message.count);
     if (b->traffic.link_byte_s > 0)
         kl_master_record_mean(m, worker, "link_per_byte_s", b->traffic.link_byte_s, 0, 1);
+    if (b->traffic.copy_byte_s > 0)
+        kl_master_record_mean(m, worker, "copy_per_byte_s", b->traffic.copy_byte_s, 0, 1);
+    if (b->traffic.near_s > 0)
+        kl_master_record_mean(m, worker, "near_message_s", b->traffic.near_s, 0, 1);
 }
 
 void kl_master_record(kl_master *m, kl_trace *trace) {

@@ -2,7 +2,7 @@
 #include "farm/farm_private.h"
 
 static const uint64_t RUNS_LOOKED_FOR_THREADS =
-    3; /* number of runs in which the farm's threads are looked for; later all of them exist */
+    3; /* number of first runs in which the farm looks for its threads; after these, all threads exist */
 
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     kilter_farm *f = farm;

@@ -206,6 +206,7 @@ static kilter_status open_on(kilter_loop *l, MPI_Comm comm, kilter_error *error)
         return status;
     g->opened_s = l->rank.meter.opened_s = kl_loop_now_s(l);
     l->rank.meter.crowded = g->wait.crowded;
+    l->rank.meter.waits_first = g->wait.crowded && g->near;
     return kl_loop_record_open(l, error);
 }
 

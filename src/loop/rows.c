@@ -12,6 +12,10 @@ static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
  * than with the offset that malloc() has. Long rows do not have this effect, and share no page without an
  * offset. */
 static const size_t SKEW_BYTES = 64;
+/* Arrays of this size and larger get large pages where the system has them. Then there are fewer page faults
+ * when rows come, and fewer misses when they are read. A large page lies within the rank's own rows. After
+ * rows have left, up to 2 MB at each bound stay allocated until the system needs them. */
+static const size_t LARGE_PAGES_FROM_BYTES = 4 << 20;
 static const uint64_t LOOK_FROM_BYTES = 1 << 20; /* least number of bytes for which the check is needed */
 
 kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error) {
@@ -28,6 +32,8 @@ kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_er
                        "attaching an array of %llu rows of %zu bytes: the address space is too small: "
                        "%s; check that RLIMIT_AS (ulimit -v) is larger than all arrays together",
                        (unsigned long long)n, bytes, strerror(errno));
+    if (size >= LARGE_PAGES_FROM_BYTES)
+        madvise(base, size, MADV_HUGEPAGE); /* a system without large pages refuses, which is harmless */
     *rows = (kl_rows){
         .base = (uint8_t *)base + skew, .n = n, .bytes = bytes, .page = page, .reserved = size, .skew = skew};
     return KILTER_OK;

@@ -142,7 +142,7 @@ typedef struct kl_worker_view {
     uint32_t number;    /* the worker's number; its slot may go to another worker after it has left */
     bool present;       /* true: the worker has joined, is ready, is not lost and does not rest */
     bool resting;       /* true: the worker is able to work, but not used now */
-    kl_stat unit_s;     /* seconds per unit of single tasks (a task's time over its weight), over all runs */
+    kl_stat unit_s;     /* seconds per unit, over all runs; one value for each task (its time over weight) */
     kl_stat run_unit_s; /* the same for this run */
     kl_pace pace;       /* the present pace, in the same unit */
     double quickest_s[KL_QUICKEST]; /* seconds per unit of the last tasks, or the least of each report; 0: too

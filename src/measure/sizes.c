@@ -4,8 +4,8 @@
 #include "measure/measure.h"
 
 static const double PER_DOUBLING = 4; /* number of bins */
-/* Size 1 is in the middle of its bin. At a border, jitter would decide whether equal tasks are larger than
- * the measured ones. */
+/* Put size 1 in the middle of its bin. At a border of two bins, jitter would divide equal tasks between the
+ * bins. */
 static const double MIDDLE = KL_SIZE_BINS / 2.0 + 0.5;
 
 static uint32_t bin_of(double size) {

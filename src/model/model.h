@@ -98,6 +98,9 @@ typedef struct kl_load {
     /* true: each worker has a link of its own, and the master's link has room for all of them */
     bool own_links;
     bool apart; /* true: the master has cores of its own */
+    /* CPU seconds of one side for each byte of a message on the master's host; 0: not known */
+    double copy_s;
+    double near_s; /* seconds of a small message alone on that host, one way */
 } kl_load;
 
 typedef enum kl_shared {
@@ -118,7 +121,8 @@ typedef struct kl_limit {
 } kl_limit;
 
 /* Fill task_s, beyond and own_links of a load whose other fields are set, for a run of elapsed_s whose tasks
- * took task_s on average. Return the part of that time in which nobody kept the workers from their cores. */
+ * took task_s on average. Lower per_byte_s if the run's bytes could not have been carried otherwise. Return
+ * the part of that time in which nobody kept the workers from their cores. */
 double kl_load_fit(kl_load *load, double task_s, double elapsed_s);
 bool kl_load_known(const kl_load *load); /* false: nothing limits */
 /* Return the limit for another number of workers than the run had; for the same number `times` stays as it

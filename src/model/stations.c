@@ -59,22 +59,36 @@ static double fixed_part(double bytes, double messages) {
     return HALF_BYTES / (HALF_BYTES + bytes / fmax(1, messages));
 }
 
+/* The cost of a byte is that of an encrypted socket, unless it was measured between processes of one host.
+ * Shared memory takes a tenth of it, or more where the bytes are not in the caches. But no message costs a
+ * side more than the time in which both sides exchange two. */
 static double message_part(const kl_load *l) {
-    return fixed_part(l->use.bytes, l->use.messages);
+    double least = fixed_part(l->use.bytes, l->use.messages);
+    if (!(l->copy_s > 0) || l->use.local_tasks < l->use.tasks)
+        return least;
+    double most = 2 * l->near_s * l->use.messages / l->use.farm_s;
+    return fmax(least, fmin(most, 1 - l->copy_s * l->use.bytes / l->use.farm_s));
+}
+
+/* Return the CPU time of the master's process for additional messages, with this many chunks, if each costs
+ * as much as those that were measured. */
+static double added_s(const kl_load *l, double chunks) {
+    return message_part(l) * l->use.farm_s * (chunks / l->chunks - 1);
 }
 
 /* Return the additional CPU time of the master's process for messages and dealing, with this many chunks. */
 static double more_s(const kl_load *l, double chunks) {
-    double change = chunks / l->chunks - 1;
-    return message_part(l) * l->use.farm_s * (change > 0 ? AMONG_MANY * change : change);
+    double change_s = added_s(l, chunks);
+    return change_s > 0 ? AMONG_MANY * change_s : change_s;
 }
 
-/* A worker has one thread to wake where the master has two. */
-static const double THEIRS = 0.5;
+/* A worker has one thread to wake where the master has two. Its own messages stay as rare as they were, so an
+ * additional one does not cost less. */
+static const double THEIRS = 0.4;
 
 static kl_station cores_of(const kl_load *l, double chunks) {
     double own_s = l->apart ? 0 : l->use.farm_s + l->use.callbacks_s + more_s(l, chunks);
-    double theirs_s = l->use.local_s + THEIRS * more_s(l, chunks) * l->use.local_tasks / l->use.tasks;
+    double theirs_s = l->use.local_s + THEIRS * added_s(l, chunks) * l->use.local_tasks / l->use.tasks;
     double threads = 1; /* CPU time of a worker for its side of messages */
     if (l->use.local_tasks > 0)
         threads = fmax(1, l->use.local_s / l->use.local_tasks / l->task_s);
@@ -107,15 +121,23 @@ bool kl_load_known(const kl_load *l) {
            l->workers > 0 && l->beyond > 0;
 }
 
-/* With more workers each one gets fewer chunks, if it gets several at all. */
-static const double CHUNKS_GROW = 0.7, SEVERAL = 2;
+static const double SEVERAL = 2; /* workers that get more chunks than this get ever smaller ones */
+
+/* Return the number of rounds up to a factor. Each round deals the same part of what is left, until chunks
+ * are as small as the master can deal. */
+static double rounds_of(const kl_load *l, double workers) {
+    double answer_s = AMONG_MANY * l->answer_s * fixed_part(l->to_workers * l->use.bytes, l->chunks);
+    double least = l->task_s > 0 ? fmax(1, (workers - 1) * answer_s / l->task_s) : 1;
+    return log1p(l->use.tasks / workers / least);
+}
 
 double kl_model_chunks(const kl_load *l, uint32_t workers) {
     double times = workers / (double)l->workers;
     if (l->chunks >= l->use.tasks) /* a task each, for any number of workers */
         return l->chunks;
-    return fmin(l->use.tasks,
-                l->chunks * (l->chunks > SEVERAL * l->workers ? pow(times, CHUNKS_GROW) : times));
+    if (l->chunks > SEVERAL * l->workers)
+        times *= rounds_of(l, workers) / rounds_of(l, l->workers);
+    return fmin(l->use.tasks, l->chunks * times);
 }
 
 double kl_model_answer_s(const kl_load *l, uint32_t workers) {
@@ -145,18 +167,49 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
     return longest_s;
 }
 
-/* With more workers than cores CPU time grows by a power of their number: threads are switched more often,
- * more threads wake for messages, and bytes leave the caches before the reader gets to them.
- * docs/explanation/model.md says where the three exponents come from. */
-static const double DEARER = 0.025, WOKEN = 0.12, MOVED = 0.13;
+/* With more workers than cores CPU time grows by a power of their number. Threads are switched more often,
+ * and results leave the caches before the master reads them. docs/explanation/model.md says where both
+ * exponents come from. */
+static const double DEARER = 0.025, MOVED = 0.2;
 static const double COPIED = 4e9; /* bytes per second */
 
 static double dearer(const kl_load *l, uint32_t workers) {
     double then = fmax(l->workers, l->use.cores), now = fmax(workers, l->use.cores);
     double cpu_s = l->use.farm_s + l->use.callbacks_s + l->use.local_s;
-    double messages = fmin(1, 2 * message_part(l) * l->use.farm_s / cpu_s);
-    double bytes = fmin(1, l->use.bytes / COPIED / cpu_s);
-    return pow(now / then, DEARER + WOKEN * messages + MOVED * bytes);
+    double bytes = fmin(1, (1 - l->to_workers) * l->use.bytes / COPIED / cpu_s);
+    return pow(now / then, DEARER + MOVED * bytes);
+}
+
+/* A thread that wakes goes to the core on which it was before, even while another core is idle. So each core
+ * has a queue of its own, with its part of the workers. */
+static double cores_rate(const kl_station *cores, double away_s, uint32_t workers) {
+    double each = workers / cores->servers, few = floor(each);
+    kl_station one = {cores->task_s, 1};
+    if (each <= 1)
+        return kl_station_rate(cores, away_s, workers);
+    double rate = kl_station_rate(&one, away_s, (uint32_t)few);
+    if (each > few)
+        rate += (each - few) * (kl_station_rate(&one, away_s, (uint32_t)few + 1) - rate);
+    return cores->servers * rate;
+}
+
+static double rate_of(const kl_station *stations, int i, double task_s, uint32_t workers) {
+    double away_s = fmax(0, task_s - stations[i].task_s);
+    return i == KL_SHARED_CORES ? cores_rate(&stations[i], away_s, workers)
+                                : kl_station_rate(&stations[i], away_s, workers);
+}
+
+/* A worker that wakes finds its data gone from the caches if another one has used the core. That costs about
+ * this much. A task whose worker computes for less than half of its time is assumed to wake once. */
+static const double SWITCH_S = 5e-6, COMPUTES = 0.5;
+
+static double switching_s(const kl_load *l, uint32_t workers, const kl_station *stations) {
+    const kl_station *cores = &stations[KL_SHARED_CORES];
+    double others = 1 - fmin(1, cores->servers / workers);
+    if (l->use.local_s > COMPUTES * l->task_s * l->use.local_tasks)
+        return 0;
+    double used = rate_of(stations, KL_SHARED_CORES, l->task_s, workers) * cores->task_s / cores->servers;
+    return SWITCH_S * l->use.local_tasks / l->use.tasks * used * others;
 }
 
 static kl_limit limit_of(const kl_load *l, uint32_t workers) {
@@ -165,8 +218,9 @@ static kl_limit limit_of(const kl_load *l, uint32_t workers) {
     double chunks = kl_model_chunks(l, workers);
     stations_of(l, workers, chunks, stations);
     stations[KL_SHARED_CORES].task_s *= dearer(l, workers);
+    stations[KL_SHARED_CORES].task_s += switching_s(l, workers, stations);
     for (int i = KL_SHARED_CORES; i < SHARED; i++) {
-        double rate = kl_station_rate(&stations[i], fmax(0, l->task_s - stations[i].task_s), workers);
+        double rate = rate_of(stations, i, l->task_s, workers);
         double times = workers / (rate * l->task_s);
         if (times > limit.times)
             limit = (kl_limit){.what = (kl_shared)i,
@@ -184,16 +238,29 @@ kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     if (!kl_load_known(l))
         return (kl_limit){.what = KL_SHARED_NOTHING, .times = 1};
     kl_limit limit = limit_of(l, workers);
-    limit.times *= l->beyond;
+    limit.times = fmax(1, limit.times * l->beyond); /* no task is quicker than alone */
     return limit;
 }
 
-/* One link cannot carry more than its rate: if more was carried, each worker has a link of its own. The rate
- * is that of the quickest messages, so a small excess proves nothing. */
+/* A small excess proves nothing, because the rate is that of streams that may have been disturbed. */
 static const double MORE_THAN_ONE = 1.25;
+/* Least part of the run's time that the model with links of the workers' own must explain. */
+static const double EXPLAINED = 0.85;
 
-static bool has_own_links(const kl_load *l, double elapsed_s) {
-    return link_s(l) * l->use.tasks > MORE_THAN_ONE * elapsed_s;
+/* One link cannot carry more than its rate. If more was carried, each worker has a link of its own, or the
+ * rate was measured too low. With links of their own the workers wait little for bytes, so the run's time
+ * tells which it was. In the other case the run shows the rate of the busy link. */
+static void fit_link(kl_load *l, double elapsed_s) {
+    double busy_s = link_s(l) * l->use.tasks, task_s = l->workers * elapsed_s / l->use.tasks;
+    if (busy_s <= elapsed_s)
+        return;
+    kl_load own = *l;
+    own.own_links = true;
+    bool explained = limit_of(&own, l->workers).times * l->task_s >= EXPLAINED * task_s;
+    bool possible = busy_s <= l->workers * elapsed_s; /* links of their own have a rate, too */
+    l->own_links = possible && explained && busy_s > MORE_THAN_ONE * elapsed_s;
+    if (!l->own_links)
+        l->per_byte_s *= elapsed_s / busy_s;
 }
 
 /* The factor that the model does not explain is assumed to stay the same. A worker waits in its tasks or
@@ -204,7 +271,7 @@ double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     l->task_s = alone * task_s;
     l->beyond = 1;
     if (kl_load_known(l)) {
-        l->own_links = has_own_links(l, elapsed_s);
+        fit_link(l, elapsed_s);
         double times = limit_of(l, l->workers).times, cycle_s = l->workers * elapsed_s / l->use.tasks;
         l->beyond = fmax(1 / alone / times, fmin(1, cycle_s / l->task_s / times));
     }

@@ -101,15 +101,17 @@ static double power_of(const kl_load *load) {
     return log2(kl_model_limit(load, 128).times / kl_model_limit(load, 64).times) - 1;
 }
 
-static void messages_and_bytes_make_cpu_time_dearer_than_computing(void **state) {
+static void results_make_cpu_time_dearer_than_computing(void **state) {
     (void)state;
     kl_load load = computing();
     load.use.farm_s = 1e-6;
     assert_true(fabs(power_of(&load) - 0.025) < 1e-3);
     load.use.bytes = 4e9; /* one second of copying for each second of use */
-    assert_true(fabs(power_of(&load) - 0.155) < 1e-3);
+    assert_true(fabs(power_of(&load) - 0.225) < 1e-3);
     load.use.bytes = 4e8;
-    assert_true(fabs(power_of(&load) - 0.038) < 1e-3);
+    assert_true(fabs(power_of(&load) - 0.045) < 1e-3);
+    load.to_workers = 1; /* inputs are cold for any number of workers */
+    assert_true(fabs(power_of(&load) - 0.025) < 1e-3);
     load.use.bytes = 0;
     load.use.farm_s = 0.5;
     assert_true(power_of(&load) > 0.1);
@@ -151,6 +153,54 @@ static void more_than_a_link_carries_went_over_several(void **state) {
     assert_true(fabs(kl_model_limit(&several, 8).times / kl_model_limit(&several, 16).times - 1) < 1e-9);
 }
 
+/* A disturbed stream tells too low a rate for the link. The run itself shows that the link was busy. */
+static void a_busy_link_is_as_quick_as_the_run_shows(void **state) {
+    (void)state;
+    for (double too_slow = 1; too_slow < 3; too_slow += 0.25) {
+        kl_load load = computing();
+        load.workers = 16;
+        load.use.local_tasks = load.use.local_s = 0;
+        load.use.bytes = 1e8; /* 0.8 s of a link of 8 ns a byte */
+        load.per_byte_s = too_slow * 8e-9;
+        kl_load_fit(&load, 1e-3, 0.81);
+        assert_false(load.own_links);
+        assert_true(load.per_byte_s < 8.2e-9 && load.per_byte_s > 7.9e-9);
+        assert_true(fabs(kl_model_limit(&load, 32).times / kl_model_limit(&load, 16).times - 2) < 0.05);
+    }
+}
+
+/* Each core has a queue of its own, and a worker that wakes after another one finds cold caches. */
+static void workers_that_sleep_wait_for_a_core(void **state) {
+    (void)state;
+    kl_load load = computing();
+    load.use.local_s = 0.1; /* a tenth of each task */
+    assert_true(kl_model_limit(&load, 2).times < 1.001);
+    double shared = 16 / (kl_station_rate(&(kl_station){0.055e-3, 1}, 0.945e-3, 8) * 1e-3 * 2);
+    assert_true(kl_model_limit(&load, 16).times > shared);
+    kl_load sleeps = load, computes = load;
+    sleeps.use.local_s = 0.499;
+    computes.use.local_s = 0.501; /* then nobody wakes */
+    assert_true(kl_model_limit(&computes, 32).times < kl_model_limit(&sleeps, 32).times);
+    for (uint32_t n = 2; n < 64; n++) /* odd numbers lie between even ones */
+        assert_true(kl_model_limit(&load, n + 1).times >= kl_model_limit(&load, n).times);
+}
+
+static void bytes_measured_as_cheap_leave_the_cost_to_messages(void **state) {
+    (void)state;
+    kl_load load = computing();
+    load.use.local_s = 0.05;
+    load.use.bytes = 1e8;
+    load.use.farm_s = 0.02;
+    kl_load cheap = load;
+    cheap.copy_s = 1e-11;
+    cheap.near_s = 1e-4;
+    assert_true(kl_model_limit(&cheap, 32).times > 1.05 * kl_model_limit(&load, 32).times);
+    cheap.near_s = 1e-6; /* messages are cheap, too */
+    assert_true(kl_model_limit(&cheap, 32).times < 1.05 * kl_model_limit(&load, 32).times);
+    cheap.copy_s = 1e-6; /* more than was used: the cost of an encrypted socket is the greatest */
+    assert_true(kl_model_limit(&cheap, 32).times == kl_model_limit(&load, 32).times);
+}
+
 /* With large inputs the cost of a chunk's answer is that of its inputs: more and smaller chunks carry fewer
  * bytes each. */
 static void answers_are_shorter_where_chunks_are_smaller(void **state) {
@@ -176,6 +226,13 @@ static void chunks_are_never_more_than_tasks(void **state) {
             assert_true(kl_model_chunks(&l, n) <= tasks);
         assert_true(kl_model_chunks(&l, 1) < chunks);
     }
+    kl_load halves = {.workers = 2, .chunks = 40, .task_s = 1e-3, .use = {.tasks = tasks}};
+    for (uint32_t n = 2; n <= 64; n *= 2) /* each worker gets fewer, but all together more */
+        assert_true(kl_model_chunks(&halves, 2 * n) > kl_model_chunks(&halves, n) &&
+                    kl_model_chunks(&halves, 2 * n) < 2 * kl_model_chunks(&halves, n));
+    kl_load dear = halves;
+    dear.answer_s = 1e-3; /* the master cannot deal single tasks to many workers */
+    assert_true(kl_model_chunks(&dear, 32) < kl_model_chunks(&halves, 32));
     kl_load each = {.workers = 2, .chunks = tasks, .use = {.tasks = tasks}};
     assert_true(kl_model_chunks(&each, 1) == tasks);
     assert_true(kl_model_chunks(&each, 64) == tasks);
@@ -210,6 +267,18 @@ static void cores_of_its_own_and_small_messages_take_load_away(void **state) {
     assert_true(small.use.farm_s >= 0 && small.use.local_s >= 0);
     kl_load same = kl_load_with_bytes(&load, 1);
     assert_true(kl_model_limit(&same, 8).times == kl_model_limit(&load, 8).times);
+}
+
+/* If sharing cost a run less than the model says, few workers are still no quicker than alone. */
+static void no_task_is_quicker_than_alone(void **state) {
+    (void)state;
+    kl_load load = computing();
+    load.workers = 32;
+    load.use.local_s = 0.2;
+    kl_load_fit(&load, 1e-3, 0.05);
+    assert_true(load.beyond < 1);
+    for (uint32_t n = 1; n <= 64; n++)
+        assert_true(kl_model_limit(&load, n).times >= 1);
 }
 
 static void time_kept_from_a_core_is_no_work(void **state) {
@@ -268,14 +337,18 @@ int main(void) {
         cmocka_unit_test(a_station_keeps_its_bounds),
         cmocka_unit_test(a_million_workers_are_no_trouble),
         cmocka_unit_test(more_workers_than_cores_compute_no_faster),
-        cmocka_unit_test(messages_and_bytes_make_cpu_time_dearer_than_computing),
+        cmocka_unit_test(results_make_cpu_time_dearer_than_computing),
         cmocka_unit_test(what_is_needed_most_limits),
         cmocka_unit_test(more_than_a_link_carries_went_over_several),
+        cmocka_unit_test(a_busy_link_is_as_quick_as_the_run_shows),
+        cmocka_unit_test(workers_that_sleep_wait_for_a_core),
+        cmocka_unit_test(bytes_measured_as_cheap_leave_the_cost_to_messages),
         cmocka_unit_test(answers_are_shorter_where_chunks_are_smaller),
         cmocka_unit_test(chunks_are_never_more_than_tasks),
         cmocka_unit_test(what_is_shared_takes_as_long_as_its_busiest_part),
         cmocka_unit_test(nothing_known_limits_nothing),
         cmocka_unit_test(cores_of_its_own_and_small_messages_take_load_away),
+        cmocka_unit_test(no_task_is_quicker_than_alone),
         cmocka_unit_test(time_kept_from_a_core_is_no_work),
         cmocka_unit_test(what_was_measured_is_forecast),
         cmocka_unit_test(an_interval_is_wider_the_further_it_reaches),

@@ -6,9 +6,9 @@
 
 /* The next round begins when this part of the time left has passed. */
 static const double NEXT_PART = 0.45;
-/* Between two calls is at least this part of the time left, and this multiple of the time that a round takes.
- */
-static const double CALL_PART = 0.8, CALL_ROUNDS = 4;
+/* Least pause between two calls: this part of the time left, and this multiple of the time that a round
+ * takes. LOSS_PART: the part for deaths, which can wait. */
+static const double CALL_PART = 0.25, LOSS_PART = 0.8, CALL_ROUNDS = 4;
 /* The closing round begins when the time left is below this multiple of a round's time plus the time of this
  * number of tasks. */
 static const double LAST_ROUNDS = 2, LAST_TASKS = 8;
@@ -47,12 +47,17 @@ static bool all_gone(const kl_node *n) {
     return n->of.root_rests;
 }
 
-void kl_root_want(kl_node *n) {
+static void want(kl_node *n, double part) {
     kl_root *root = n->root;
     double pause_s =
-        all_gone(n) ? 0 : fmax(CALL_ROUNDS * root->took_s, CALL_PART * (n->round.end_s - n->now_s));
-    if (!(root->call_s < INFINITY))
-        root->call_s = root->called_s < 0 ? n->now_s : fmax(n->now_s, root->called_s + pause_s);
+        all_gone(n) ? 0 : fmax(CALL_ROUNDS * root->took_s, part * (n->round.end_s - n->now_s));
+    double call_s = root->called_s < 0 ? n->now_s : fmax(n->now_s, root->called_s + pause_s);
+    if (!(root->call_s < call_s))
+        root->call_s = call_s;
+}
+
+void kl_root_want(kl_node *n) {
+    want(n, CALL_PART);
 }
 
 void kl_root_lose(kl_node *n, uint32_t peer) {
@@ -63,7 +68,7 @@ void kl_root_lose(kl_node *n, uint32_t peer) {
             return;
     kl_peer_check(n, kl_numbers_add(&n->root->gone, peer));
     n->root->state.deaths++;
-    kl_root_want(n);
+    want(n, LOSS_PART);
 }
 
 /* --- the end of a round --- */

@@ -49,34 +49,55 @@ static void an_echo_of_another_size_is_no_answer(void **state) {
 }
 
 /* Two stations on the way take 5 ns per byte each: a single message takes 10, each further one of a stream 5.
- */
-static void a_stream_tells_what_a_link_carries(void **state) {
+ * The first stream is disturbed and takes longer. */
+static void the_quickest_stream_tells_what_a_link_carries(void **state) {
     (void)state;
     double now_s = 3;
     kl_clock clock = {.now_s = fake_now_s, .self = &now_s};
     kl_probe probe = {.bursts = true};
-    uint32_t messages = 1;
-    while (!kl_probe_done(&probe) && messages == 1) {
+    uint32_t messages = 1, streams = 0;
+    while (!kl_probe_done(&probe)) {
         size_t bytes = kl_probe_begin(&probe, &clock, &messages);
+        streams += messages > 1;
         now_s += 2 * (1e-4 + 10e-9 * (double)bytes);
         assert_false(kl_probe_waits(&probe));
         assert_true(kl_probe_answered(&probe, bytes, &clock));
+        for (uint32_t i = 1; i < messages; i++) {
+            assert_true(kl_probe_waits(&probe));
+            now_s += (streams == 1 ? 9e-9 : 5e-9) * KL_PROBE_LARGE_BYTES;
+            assert_true(kl_probe_answered(&probe, KL_PROBE_LARGE_BYTES, &clock));
+        }
     }
-    for (uint32_t i = 1; i < messages; i++) {
-        assert_true(kl_probe_waits(&probe));
-        now_s += 5e-9 * KL_PROBE_LARGE_BYTES;
-        assert_true(kl_probe_answered(&probe, KL_PROBE_LARGE_BYTES, &clock));
-    }
-    assert_true(messages > 1 && kl_probe_done(&probe) && !kl_probe_waits(&probe));
+    assert_true(streams > 1 && !kl_probe_waits(&probe));
     assert_true(kl_probe_byte_s(&probe) > 4.9e-9 && kl_probe_byte_s(&probe) < 5.1e-9);
     assert_true(kl_probe_byte_s(&(kl_probe){.large_s = 1e-3}) == 0);
+    assert_true(kl_probe_copy_s(&probe) > 4.9e-9 && kl_probe_copy_s(&probe) < 5.1e-9); /* of 20 both ways */
+}
+
+/* A slow link is busy long enough with one stream. */
+static void a_slow_link_carries_one_stream(void **state) {
+    (void)state;
+    double now_s = 3;
+    kl_clock clock = {.now_s = fake_now_s, .self = &now_s};
+    kl_probe probe = {.bursts = true};
+    uint32_t messages, streams = 0;
+    while (!kl_probe_done(&probe)) {
+        size_t bytes = kl_probe_begin(&probe, &clock, &messages);
+        streams += messages > 1;
+        for (uint32_t i = 0; i < messages; i++) {
+            now_s += 1e-6 * (double)bytes;
+            assert_true(kl_probe_answered(&probe, bytes, &clock));
+        }
+    }
+    assert_int_equal(streams, 1);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_quickest_exchange_of_each_size_counts),
         cmocka_unit_test(an_echo_of_another_size_is_no_answer),
-        cmocka_unit_test(a_stream_tells_what_a_link_carries),
+        cmocka_unit_test(the_quickest_stream_tells_what_a_link_carries),
+        cmocka_unit_test(a_slow_link_carries_one_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

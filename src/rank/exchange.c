@@ -145,7 +145,8 @@ kl_act kl_exchange_finish(kl_rank *k) {
     if (x->finishing == KL_ROWS_COME) {
         x->finishing = KL_ROWS_AWAITED;
         x->awaited_s = k->now_s;
-        return kl_ask(k, (kl_action){.act = KL_AWAIT, .set = &x->set, .again = true});
+        if (x->set.open)
+            return kl_ask(k, (kl_action){.act = KL_AWAIT, .set = &x->set, .again = true});
     }
     if (x->finishing == KL_ROWS_AWAITED && x->moving) {
         x->finishing = KL_MEMORY_GIVEN;

@@ -7,7 +7,9 @@ static const double QUANTUM_AFTER_S =
     10; /* seconds before the quantum is measured, which takes at most half a percent of this time */
 static const double UNEVEN = 1.5; /* ratio of segments' times above which all ranks report segments */
 static const double UNEVEN_AFTER_S =
-    0.01;                            /* least seconds of measurements from which this ratio is computed */
+    0.01; /* least seconds of measurements from which this ratio is computed */
+static const double MEAN_OVER_S =
+    1e-3; /* seconds of a mean: long enough that reading the clock does not count, and no longer */
 static const double CPU_LEAST = 0.2; /* least CPU time that is used, as a part of the time in the body */
 
 /* --- work --- */
@@ -30,8 +32,19 @@ static void count(kl_meter *m, double rows, double busy_s, double cpu_s) {
         m->since.cpu_s += cpu_s;
         m->since.cpu_rows += rows;
     }
-    if (rows > 0)
-        m->iteration_s = busy_s / rows;
+    if (m->sweep_s > MEAN_OVER_S)
+        m->sweep_s = m->sweep_rows = 0;
+    m->sweep_s += busy_s;
+    m->sweep_rows += rows;
+    if (m->sweep_rows > 0)
+        m->iteration_s = m->sweep_s / m->sweep_rows;
+}
+
+void kl_meter_end_sweep(kl_meter *m, double took_s) {
+    m->since.sweeps++;
+    m->all.sweeps++;
+    m->all.elapsed_s += took_s;
+    m->sweep_s = m->sweep_rows = 0;
 }
 
 void kl_meter_count(kl_meter *m, double rows, double busy_s) {

@@ -26,7 +26,9 @@ typedef struct kl_totals { /* measurements since the loop was opened */
 typedef struct kl_meter {
     const kl_core_share *core; /* this rank's share of its core; the driver owns it */
     bool crowded;              /* true: other ranks share the core, or all cores */
-    bool simulated;            /* true: there is no scheduler to measure */
+    bool waits_first; /* true: all ranks are on this host and share its cores, so a rank that waits leaves
+                         its core to the others */
+    bool simulated;   /* true: there is no scheduler to measure */
     double opened_s;
     bool on; /* true: measurements are needed for decisions */
     kl_since since;
@@ -34,9 +36,12 @@ typedef struct kl_meter {
     double given_s; /* time at which the body got its work */
     bool tells_cpu; /* the driver sets the next two: CPU seconds when the body gets and ends its work */
     double given_cpu_s, cpu_s;
-    bool by_pieces;     /* true: a sweep is given in pieces, which are timed separately */
-    bool uneven;        /* true: times of pieces differ, here or on another rank */
-    double iteration_s; /* seconds per row of the last piece of work */
+    bool by_pieces; /* true: a sweep is given in pieces, which are timed separately */
+    bool uneven;    /* true: times of pieces differ, here or on another rank */
+    double sweep_s,
+        sweep_rows;     /* last seconds in the body in the current sweep, about 1 ms, and rows done in them */
+    double iteration_s; /* mean seconds per row in these seconds, or else at the end of the last sweep. A
+                           piece may be one row, and reading the clock may take longer than that row. */
     double quantum_s;   /* seconds of the quantum of this rank's scheduler; 0: not measured yet */
 } kl_meter;
 
@@ -49,6 +54,8 @@ void kl_meter_give(kl_meter *meter, double now_s);
 void kl_meter_rows(kl_meter *meter, kl_span own, kl_span rows, double now_s);
 /* Count `rows` rows, perhaps a fraction, as done in busy_s seconds. */
 void kl_meter_count(kl_meter *meter, double rows, double busy_s);
+/* Count a sweep that took took_s seconds. */
+void kl_meter_end_sweep(kl_meter *meter, double took_s);
 /* Count spent_s seconds as spent on moving rows. */
 void kl_meter_moving(kl_meter *meter, double spent_s);
 /* Return whether the scheduler's quantum is to be measured now. After this long a run, this costs almost

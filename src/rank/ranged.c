@@ -21,12 +21,25 @@ static kl_act choose_pieces(kl_rank *k) {
     return KL_GO_ON;
 }
 
+/* Look whether the halos are there already, as they are where ranks are in balance. Then the body gets all
+ * rows in one range, which takes less time than three. */
+static kl_act look_early(kl_rank *k) {
+    return k->exchange.begins && !k->meter.waits_first ? kl_look(k, &k->exchange.set) : KL_GO_ON;
+}
+
+/* Return whether the body gets the rows that need no halo first, while the halos are on their way. Where the
+ * ranks of one host are more than its cores, other ranks use the time of a wait. */
+static bool overlaps(const kl_rank *k) {
+    const kl_exchange *x = &k->exchange;
+    return x->begins && x->set.open && !k->meter.waits_first && !kl_is_empty(x->inner);
+}
+
 static kl_act split(kl_rank *k) {
     kl_work *w = &k->work;
     const kl_exchange *x = &k->exchange;
     kl_span all = kl_layout_with_halo(&k->layout, kl_layout_next(&k->layout), x->ahead * k->layout.halo);
     *w = (kl_work){.all = all, .edges = {all}};
-    if (!x->begins || kl_is_empty(x->inner))
+    if (!overlaps(k))
         return KL_GO_ON;
     w->todo = x->inner;
     w->edges[0] = (kl_span){all.lo, x->inner.lo};
@@ -103,7 +116,7 @@ static double part_done(const kl_rank *k) {
     return all > 0 ? (double)k->work.done / (double)all : 1;
 }
 
-static const kl_stage begin[] = {kl_rounds_answer, choose_pieces, exchange_if_due, split, NULL};
+static const kl_stage begin[] = {kl_rounds_answer, choose_pieces, exchange_if_due, look_early, split, NULL};
 static const kl_stage next[] = {count_given, kl_rounds_hook, look_at_exchange, give, NULL};
 /* A rank without rows may not have finished the exchange before the end. */
 static const kl_stage end[] = {kl_exchange_finish, kl_rounds_hook_at_end, NULL};

@@ -42,7 +42,5 @@ bool kl_rank_own(const kl_rank *k, size_t nth, kl_span *range) {
 
 void kl_rank_end_sweep(kl_rank *k, double took_s) {
     k->rounds.passed++;
-    k->meter.since.sweeps++;
-    k->meter.all.sweeps++;
-    k->meter.all.elapsed_s += took_s;
+    kl_meter_end_sweep(&k->meter, took_s);
 }

@@ -135,7 +135,7 @@ static void print_gains(const kl_report *report, FILE *out) {
     for (size_t i = 0; i < report->decided_count; i++)
         refused += report->decided[i].refused;
     kl_say(out, "moves", "%" PRIu64 " carried out, %" PRIu64 " iteration%s changed hands%s", loop->moves,
-           loop->moved, kl_plural(loop->moved), refused ? "; some were refused" : "");
+           loop->moved, kl_plural(loop->moved), refused ? "; some moves were refused" : "");
     if (loop->moves > 0)
         kl_say(out, "gained", "%s was forecast, %s came of %s; moving took %s",
                kl_time_words(loop->gained_s).text, kl_time_words(loop->came_s).text,

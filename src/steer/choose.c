@@ -3,9 +3,20 @@
 
 #include "steer/parts.h"
 
-/* Return whether moving pays by more than the noise of measurements. */
+/* Seconds of a sweep that shares must save to be worth a move. Measured speeds have an error that does not
+ * shrink with more measurements. The time in the body includes reading the clock, and the wait for the first
+ * row to come from memory. */
+static const double LEAST_GAIN_S = 3e-7;
+
+/* Return the part of a sweep by which forecasts may be wrong. */
+static double uncertain_part(const kl_outlook *o, double sweep_s) {
+    double noise = kl_loads_uncertain(&o->loads), least = LEAST_GAIN_S / sweep_s;
+    return noise > least ? noise : least;
+}
+
+/* Return whether moving pays by more than the errors of measurements. */
 static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect *p, kl_judgement *j) {
-    double uncertain = kl_loads_uncertain(&o->loads);
+    double uncertain = uncertain_part(o, p->now_s);
     kl_whether(p, j);
     if (!(j->verdict == KL_MOVE_FORESIGHT || j->verdict == KL_MOVE_HINDSIGHT))
         return false;
@@ -21,8 +32,9 @@ static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect 
         return true;
     j->verdict = KL_STAY_BALANCED;
     snprintf(j->reason, sizeof j->reason,
-             "balanced as far as is known: %s in a sweep of %s may be noise (%.2g %%)",
-             kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, 100 * uncertain);
+             "balanced as far as is known: %s in a sweep of %s is less than the measurements' error of %s",
+             kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text,
+             kl_say_s(uncertain * p->now_s).text);
     return false;
 }
 

@@ -32,7 +32,8 @@ bool kl_slices_shared(double share); /* do other processes use the core, by a ra
 /* Return whether shares should be chosen by trying them, because sweeps are shorter than slices. */
 bool kl_slices_apply(const kl_slices *slices, uint32_t ranks, const double *shares, double sweep_s,
                      double quantum_s);
-/* Return the part of its core share that a rank may use in such sweeps and still run at once when woken. */
+/* Return the fraction of its core share that a rank may use and still run at once when woken. sweep_s:
+ * seconds of a sweep; quantum_s: seconds of the scheduler's slice. */
 double kl_slices_part(double sweep_s, double quantum_s, double share);
 /* Return the number of sweeps whose ghost rows should be exchanged at once. These sweeps take five slices,
  * but a rank does at most a twentieth of its rows twice. A sweep reads rows up to `reach` away. */

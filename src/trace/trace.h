@@ -71,7 +71,8 @@ typedef struct kl_trace_measurement_row {
     double at_s;
     int64_t worker;   /* −1: the farm as a whole */
     const char *kind; /* "unit_s", "rate_units_per_s", "message_fixed_s", "message_per_byte_s",
-                         "message_alone_s", "link_per_byte_s", "round_trip_s", "answer_s", "master_s" */
+                         "message_alone_s", "link_per_byte_s", "copy_per_byte_s", "near_message_s",
+                         "round_trip_s", "answer_s", "master_s" */
     double value, sd;
     uint64_t count;
 } kl_trace_measurement_row;

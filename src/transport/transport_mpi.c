@@ -809,8 +809,8 @@ static kilter_status await_greetings(mpi *m, double patience_s, kilter_error *er
 
 /* A farm without lines works as long as no rank dies. */
 static void complain(size_t ranks, const char *why) {
-    fprintf(stderr, "%zu rank%s without a connection: their death will not be noticed: %s\n", ranks,
-            ranks == 1 ? " is" : "s are", why);
+    fprintf(stderr, "%zu rank%s not connected to the failure detector, so %s death will not be noticed: %s\n",
+            ranks, ranks == 1 ? " is" : "s are", ranks == 1 ? "its" : "their", why);
 }
 
 /* The first message of the master begins with the token of the bells. */
