@@ -269,6 +269,12 @@ bool kl_harvest_add(void *self, kl_buffer *into, const void *value, size_t size)
     return ok && !into->failed;
 }
 
+bool kl_harvest_check(void *self, const void *value, size_t size) {
+    const kl_reaper *reaper = self;
+    kl_harvest h;
+    return kl_harvest_read(value, size, reaper->sum_bytes, &h);
+}
+
 void kl_reaper_free(kl_reaper *reaper) {
     kl_buffer_free(&reaper->scratch);
     kl_buffer_free(&reaper->aligned);

@@ -38,6 +38,7 @@ typedef struct kl_reaper {
  * becomes the sum, and only a failure becomes a segment. */
 void kl_harvest_task(kl_buffer *out, const kl_reaper *reaper, const kl_harvest_segment *task, double task_s);
 bool kl_harvest_add(void *reaper, kl_buffer *into, const void *value, size_t size);
+bool kl_harvest_check(void *reaper, const void *value, size_t size); /* Return whether this is a value. */
 void kl_reaper_free(kl_reaper *reaper);
 
 /* Begin to read a value. false: it is malformed, or its sum has not `sum_bytes` bytes. */

@@ -28,6 +28,7 @@ kl_node *kl_node_new(const kl_node_options *options) {
     bool there = options->number < options->peers;
     n->of = *options;
     n->later_end = &n->later;
+    n->most = KL_PEERS_MOST;
     n->tree = (kl_tree){.number = options->number, .peers = there ? options->peers : options->number + 1};
     n->round = (kl_round){.number = there ? 1 : 0,
                           .above = options->number == 0 ? 0 : kl_tree_above(options->number),
@@ -41,6 +42,10 @@ kl_node *kl_node_new(const kl_node_options *options) {
         return n;
     kl_node_free(n);
     return NULL;
+}
+
+void kl_node_bound(kl_node *n, uint32_t peers) {
+    n->most = peers;
 }
 
 void kl_node_free(kl_node *n) {
@@ -196,10 +201,17 @@ static void keep(kl_node *n, const kl_node_event *e) {
     n->later_end = &later->next;
 }
 
+static void lose(kl_node *n, uint32_t peer);
+
 static void hear(kl_node *n, const kl_node_event *e) {
-    if (n->over || kl_tree_is_gone(&n->tree, e->peer) ||
-        !kl_note_get(e->data, e->size, n->of.tasks, &n->note))
+    if (n->over || kl_tree_is_gone(&n->tree, e->peer))
         return;
+    if (!kl_note_get(e->data, e->size, n->of.tasks, &n->note) || !kl_note_is_sound(n, e->peer, &n->note)) {
+        n->out->malformed = true;
+        if (e->peer > 0)
+            lose(n, e->peer);
+        return;
+    }
     if (n->note.census > n->round.census && n->note.kind != KL_NOTE_CALL && n->round.number > 0)
         keep(n, e);
     else
@@ -266,7 +278,7 @@ static void settle(kl_node *n) {
 
 void kl_node_step(kl_node *n, const kl_node_event *e, double now_s, kl_node_actions *out) {
     out->count = 0;
-    out->failed = false;
+    out->failed = out->malformed = false;
     kl_buffer_clear(&out->bytes);
     n->out = out;
     n->now_s = now_s;

@@ -37,6 +37,8 @@ typedef struct kl_combine {
     /* Combine the value in `into`, which is empty at first, with another one. The order in which values come
      * differs from run to run. false: memory ran out, or the bytes are not a value */
     bool (*add)(void *self, kl_buffer *into, const void *value, size_t size);
+    /* Return whether the bytes are a value. NULL: any bytes are. */
+    bool (*check)(void *self, const void *value, size_t size);
     void *self;
 } kl_combine;
 
@@ -98,12 +100,18 @@ typedef struct kl_node_actions {
     double wake_s; /* the time of the next event KL_NODE_REACHED, which replaces any earlier one; INFINITY:
                       none */
     bool failed;   /* memory ran out, and the peer cannot go on */
+    /* The message of this step was malformed: its sender counts as gone. After a message of the root the peer
+     * cannot go on. */
+    bool malformed;
 } kl_node_actions;
 
 void kl_node_actions_free(kl_node_actions *actions);
 
 kl_node *kl_node_new(const kl_node_options *options); /* NULL: no memory */
 void kl_node_free(kl_node *node);                     /* NULL does nothing */
+/* Messages that name a peer of this number or a greater one are malformed. Without this, the bound is
+ * KL_PEERS_MOST. */
+void kl_node_bound(kl_node *node, uint32_t peers);
 void kl_node_step(kl_node *node, const kl_node_event *event, double now_s, kl_node_actions *actions);
 
 /* The state of the run, as the root knows it. */

@@ -242,10 +242,16 @@ struct kl_node {
     kl_note note;  /* the message that is being handled */
     kl_later *later, **later_end;
     bool over;
+    uint32_t most;        /* numbers of peers are below this */
     uint64_t first;       /* number of tasks that this peer does before it begins the first round */
     kl_node_actions *out; /* the actions of this step */
     double now_s;
 };
+
+/* --- check.c --- */
+
+/* Return whether peer `from` may have sent the note. Values and numbers of peers are checked. */
+bool kl_note_is_sound(const kl_node *node, uint32_t from, const kl_note *note);
 
 /* --- post.c --- */
 
