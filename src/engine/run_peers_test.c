@@ -221,6 +221,58 @@ static void inputs_come_from_the_master(void **state) {
     stepped_close(&w.farm);
 }
 
+/* Each input is its task's number, which the task compares after the others caught up with it. The length
+ * makes some inputs aligned and others not. */
+enum { INPUT_BYTES = 11 };
+
+static int work_long(const kilter_task *task, kilter_result *result, void *state) {
+    uint8_t expected[INPUT_BYTES];
+    stepped_spend(state, 35e-3);
+    assert_int_equal(task->input.size, INPUT_BYTES);
+    memset(expected, (int)(task->index % 251), INPUT_BYTES);
+    assert_memory_equal(task->input.data, expected, INPUT_BYTES);
+    return kilter_result_put(result, &task->index, sizeof task->index);
+}
+
+static void count_seen(const kilter_outcome *o, void *user) {
+    ((uint8_t *)user)[o->index]++;
+}
+
+/* The first of two runs is cancelled in the middle of tasks, which go on reading their inputs. */
+static void a_cancelled_run_leaves_inputs_to_its_tasks(void **state) {
+    (void)state;
+    enum { TASKS = 300 };
+    static uint8_t numbers[TASKS][INPUT_BYTES];
+    kilter_bytes inputs[TASKS];
+    for (int i = 0; i < TASKS; i++) {
+        memset(numbers[i], i % 251, INPUT_BYTES);
+        inputs[i] = (kilter_bytes){numbers[i], INPUT_BYTES};
+    }
+    for (uint64_t seed = 0; seed < kl_test_cases(60, 600); seed++) {
+        uint8_t seen[TASKS] = {0};
+        kilter_run run = {.tasks = TASKS, .inputs = inputs, .done = count_seen, .user = seen};
+        stepped_farm f = {.organise = KL_ORGANISE_PEERS,
+                          .help = kl_help_find(seed % 2 ? "sos" : "steal"),
+                          .attempts = 1000,
+                          .attended = seed % 3 > 0,
+                          .whole_team = true};
+        stepped_open(&f, "auto", 1 + (uint32_t)(seed % 4), 1e-5, work_long);
+        stepped_gather(&f);
+        assert_int_equal(kl_master_begin(f.master, &run, NULL), KILTER_OK);
+        for (uint64_t turns = 20 + kl_mix64(seed) % 300; turns > 0 && kl_master_running(f.master); turns--)
+            assert_int_equal(stepped_turn(&f, NULL), KILTER_OK);
+        assert_int_equal(kl_master_cancel(f.master, NULL), KILTER_ERR_CANCELLED);
+        for (kl_delivery *d = kl_master_take(f.master).first, *next; d; d = next) {
+            next = d->next;
+            kl_delivery_free(d);
+        }
+        assert_int_equal(stepped_run(&f, &run, NULL), KILTER_OK);
+        for (int i = 0; i < TASKS; i++)
+            assert_int_equal(seen[i], 1);
+        stepped_close(&f);
+    }
+}
+
 /* A task that ends its worker would end every worker. The master takes over, and that task fails. */
 static int deadly(const kilter_task *task, kilter_result *result, void *state) {
     if (task->index == 77) {
@@ -267,6 +319,7 @@ int main(void) {
         cmocka_unit_test(deaths_at_chosen_messages_lose_nothing),
         cmocka_unit_test(workers_that_die_at_random_times_lose_nothing),
         cmocka_unit_test(inputs_come_from_the_master),
+        cmocka_unit_test(a_cancelled_run_leaves_inputs_to_its_tasks),
         cmocka_unit_test(a_task_that_kills_fails_and_the_others_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,10 @@
 /* Inputs are asked for in blocks of this number of tasks. */
 enum { BLOCK_TASKS = 64 };
 
+/* Messages of runs that have not begun here may take this number of bytes. A worker that sends more is
+ * disconnected. */
+enum { EARLY_BYTES = 64 << 20 };
+
 static kilter_status no_memory(kilter_error *error) {
     return kl_fail(error, KILTER_ERR_MEMORY, "working as a peer: memory ran out");
 }
@@ -31,11 +35,23 @@ static void drop_early(peering *p, uint64_t before) {
         kl_wire_get_note(one->data, one->size, &head, &note);
         if (head.run < before) {
             *place = one->next;
+            p->early_bytes -= one->size;
             free(one);
         } else {
             place = &one->next;
         }
     }
+}
+
+/* The task at hand reads its input where it is: the queue's first keeps the message until the task ends. */
+static void let_go_of_block(kl_worker *w) {
+    block *b = &w->peers->block;
+    queued *first = w->hand.at_work ? w->queue.first : NULL;
+    if (first && first->is_peers && first->head.run == w->peers->run.run) {
+        first->message = b->message;
+        b->message = (kl_message){0};
+    }
+    drop_block(b);
 }
 
 void kl_peering_stop(kl_worker *w, uint64_t before) {
@@ -52,7 +68,7 @@ void kl_peering_stop(kl_worker *w, uint64_t before) {
     p->task = UINT64_MAX;
     kl_mates_clear(&p->mates);
     kl_buffer_clear(&p->self);
-    drop_block(&p->block);
+    let_go_of_block(w);
     for (queued **place = &w->queue.first; *place;) /* the task at hand stays, and its result is dropped */
         if ((*place)->is_peers && !(place == &w->queue.first && w->hand.at_work)) {
             w->queue.tasks--;
@@ -102,9 +118,9 @@ static bool find_input(block *b, uint64_t task, kl_reader *input) {
 }
 
 static kilter_status want_inputs(kl_worker *w, uint64_t task, kilter_error *error) {
-    uint64_t lo = task / BLOCK_TASKS * BLOCK_TASKS;
-    kl_wanted wanted = {w->peers->run.run, lo, lo + BLOCK_TASKS};
-    wanted.hi = wanted.hi < w->peers->run.tasks ? wanted.hi : w->peers->run.tasks;
+    const kl_peers_head *run = &w->peers->run;
+    uint64_t most = run->tasks - task < BLOCK_TASKS ? run->tasks - task : BLOCK_TASKS;
+    kl_wanted wanted = {run->run, task, task + most}; /* the master may answer with fewer inputs */
     kl_buffer out = {0};
     kl_wire_put_wanted(&out, KL_WANT, &wanted);
     return kl_worker_post(w, &out, error);
@@ -164,6 +180,8 @@ static kilter_status step_once(kl_worker *w, const kl_node_event *event, bool *o
     p->wake_s = p->actions.wake_s;
     if (p->actions.failed)
         return no_memory(error);
+    if (p->actions.malformed && event->peer == 0)
+        return malformed(error);
     for (size_t i = 0; i < p->actions.count && status == KILTER_OK; i++) {
         const kl_node_action *a = &p->actions.items[i];
         if (a->kind == KL_NODE_SEND)
@@ -271,6 +289,8 @@ static kilter_status on_open(kl_worker *w, const kl_message *m, kilter_error *er
 
 static kilter_status hear_note(kl_worker *w, kl_peer from, const kl_note_head *head, kilter_bytes note,
                                kilter_error *error) {
+    if (from != w->master && (head->from == 0 || head->from == w->peers->run.number))
+        return KILTER_OK; /* the sender names itself wrongly */
     kilter_status status = from == w->master ? KILTER_OK : kl_mates_heard(w, head, from, error);
     kl_node_event hears = {.kind = KL_NODE_HEARS,
                            .peer = from == w->master ? 0 : head->from,
@@ -279,10 +299,16 @@ static kilter_status hear_note(kl_worker *w, kl_peer from, const kl_note_head *h
     return status == KILTER_OK ? step(w, &hears, error) : status;
 }
 
-static kilter_status keep_early(peering *p, kl_peer from, const kl_message *m, kilter_error *error) {
+static kilter_status keep_early(kl_worker *w, kl_peer from, const kl_message *m, kilter_error *error) {
+    peering *p = w->peers;
+    if (m->size > EARLY_BYTES - p->early_bytes) {
+        kl_drop(w->transport, from);
+        return kl_peering_left(w, from, error);
+    }
     early *one = malloc(sizeof *one + m->size), **end = &p->early;
     if (!one)
         return no_memory(error);
+    p->early_bytes += m->size;
     *one = (early){.peer = from, .size = m->size};
     memcpy(one->data, m->data, m->size);
     while (*end)
@@ -302,17 +328,21 @@ static kilter_status on_note(kl_worker *w, kl_peer from, const kl_message *m, ki
         return from == w->master ? malformed(error) : KILTER_OK;
     if (p->node && head.run == p->run.run)
         return hear_note(w, from, &head, note, error);
-    return from == w->master || head.run < p->next_run ? KILTER_OK : keep_early(p, from, m, error);
+    return from == w->master || head.run < p->next_run ? KILTER_OK : keep_early(w, from, m, error);
 }
 
 static kilter_status hear_early(kl_worker *w, kilter_error *error) {
     peering *p = w->peers;
     kilter_status status = KILTER_OK;
-    while (p->early && p->node && status == KILTER_OK) {
-        early *one = p->early;
+    early *kept = p->early; /* messages of later runs are kept again */
+    p->early = NULL;
+    p->early_bytes = 0;
+    while (kept) {
+        early *one = kept;
         kl_message m = {.data = one->data, .size = one->size};
-        p->early = one->next;
-        status = on_note(w, one->peer, &m, error);
+        kept = one->next;
+        if (status == KILTER_OK)
+            status = on_note(w, one->peer, &m, error);
         free(one);
     }
     return status;
@@ -328,7 +358,7 @@ static kl_node *new_node(kl_worker *w, const kl_ranges *tasks) {
                                           .more = tasks,
                                           .root_rests = true,
                                           .help = kl_help_find(p->run.policy),
-                                          .combine = {kl_harvest_add, &p->reaper},
+                                          .combine = {kl_harvest_add, kl_harvest_check, &p->reaper},
                                           .attends = w->attendance.works != NULL,
                                           .least_s = KL_PEER_LEAST_S,
                                           .seed = p->run.seed});
@@ -389,7 +419,7 @@ static kilter_status on_inputs(kl_worker *w, kl_message *m, kilter_error *error)
     kl_reader inputs;
     if (!p || !kl_wire_get_inputs(m->data, m->size, &tasks, &inputs))
         return malformed(error);
-    if (!p->node || tasks.run != p->run.run || p->task == UINT64_MAX || w->hand.at_work)
+    if (!p->node || tasks.run != p->run.run || p->task == UINT64_MAX)
         return KILTER_OK;
     drop_block(&p->block);
     p->block = (block){.message = *m, .tasks = tasks, .next = tasks.lo, .first = inputs, .reader = inputs};

@@ -243,6 +243,7 @@ struct peering {
     double wake_s;
     mates mates;
     early *early;
+    size_t early_bytes;             /* bytes of messages in `early` */
     kl_buffer self, value, message; /* self: messages to itself, each with its length before it */
     uint64_t task;                  /* the task to begin when its input is there; UINT64_MAX: none */
     block block;
