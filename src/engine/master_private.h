@@ -17,6 +17,7 @@ typedef enum stage {
 
 typedef struct kl_reachable { /* where other workers reach a worker */
     char *address;            /* "": nowhere; NULL: not known */
+    char *why_not;            /* why it is "", in the worker's words; else NULL */
     bool asked;               /* the worker was asked for its address */
 } kl_reachable;
 
@@ -51,6 +52,7 @@ typedef struct member {
     uint64_t chunk_room;
     kl_reachable reach;
     uint32_t run_number; /* its number among the peers of this run; 0: it is none */
+    bool was_peer;       /* it is a peer of this run, or was one */
 } member;
 
 /* Tasks [lo, hi) that two workers have: the end of the first chunk, and the second chunk, which is a copy. A
@@ -188,13 +190,16 @@ typedef struct kl_run_peers {
     double wake_s;
     kl_buffer self, message; /* self: the root's messages to itself, each with its length before it */
     uint32_t deaths, seen_deaths;
+    bool malformed;       /* a message that was heard was malformed */
+    bool warned;          /* the user was told of a worker that has no part in this run */
     uint64_t twice;       /* number of results that came again and were dropped */
     kilter_error failure; /* why the run cannot go on; KILTER_OK: it can */
 } kl_run_peers;
 
 /* The choice of who organises a run; organise.c */
 typedef struct kl_organising {
-    kilter_run run;         /* the run to decide on */
+    size_t sum_bytes;       /* bytes of the sum of this run's results; 0: the run does not reduce */
+    bool peers;             /* it was decided that peers organise this run */
     kl_iteration by_master; /* the last run that the master organised; tasks 0: there was none */
     double peers_task_s; /* seconds of the last run that peers organised, for each task; 0: there was none */
 } kl_organising;
@@ -344,7 +349,7 @@ kilter_status kl_master_seat(kl_master *master, kilter_error *error);
 /* Let the worker that has joined rest if enough workers are active. */
 void kl_master_rest(kl_master *master, member *one);
 /* Wake a resting worker, because an active one is lost. */
-void kl_master_wake_for_lost(kl_master *master);
+kilter_status kl_master_wake_for_lost(kl_master *master, kilter_error *error);
 
 /* --- drain.c: which workers are sent home --- */
 
@@ -359,9 +364,9 @@ kilter_status kl_run_peers_begin(kl_master *master, kilter_error *error);
 /* The worker is ready, or it has told its address. */
 kilter_status kl_run_peers_ready(kl_master *master, member *one, kilter_error *error);
 /* The worker is gone. Tell the others. */
-kilter_status kl_run_peers_lose(kl_master *master, member *one, kilter_error *error);
+kilter_status kl_run_peers_lose(kl_master *master, member *one, bool is_lost, kilter_error *error);
 /* Let the root hear a message of this peer, or do what is due. */
-kilter_status kl_run_peers_hear(kl_master *master, uint32_t from, kilter_bytes note, kilter_error *error);
+kilter_status kl_run_peers_hear(kl_master *master, member *one, kilter_bytes note, kilter_error *error);
 kilter_status kl_run_peers_look(kl_master *master, kilter_error *error);
 double kl_run_peers_due_s(const kl_master *master); /* HUGE_VAL: nothing will be due */
 /* The run has ended: `early`, before all tasks were done. */

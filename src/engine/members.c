@@ -59,9 +59,10 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     m->use.known = false; /* the CPU time of this worker is lost with it */
     one->hungry = one->held = false;
     m->feeding.all = true;
-    kl_master_wake_for_lost(m);
-    kilter_status left = kl_run_peers_lose(m, one, status == KILTER_OK ? error : NULL);
-    status = status == KILTER_OK ? left : status;
+    if (status == KILTER_OK)
+        status = kl_run_peers_lose(m, one, is_lost, error);
+    if (status == KILTER_OK)
+        status = kl_master_wake_for_lost(m, error);
     if (m->run.running && !expected) {
         char text[64] = "";
         if (unfinished > 0)

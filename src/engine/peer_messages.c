@@ -5,17 +5,21 @@
 
 #include "engine/master_private.h"
 
+/* More bytes of inputs than this are not sent in one message, unless a single input has more. */
+enum { INPUTS_BYTES = 16 << 20 };
+
 static kilter_status on_address(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
     kl_reader r = kl_reader_of(message->data, message->size);
-    char address[KL_ADDRESS_BYTES];
+    char text[KL_ADDRESS_BYTES];
     bool opens;
     kl_get_u8(&r);
     kl_read_flag(&r, &opens, sizeof opens);
     size_t size = r.size - r.at;
-    if (r.bad || !one->reach.asked || one->reach.address || size >= sizeof address)
+    if (r.bad || !one->reach.asked || one->reach.address || (opens && size >= sizeof text))
         return kl_master_expel(m, one, "sent a malformed address", error);
-    kl_copy_label(address, sizeof address, kl_get_bytes(&r, size), size);
-    one->reach.address = strdup(opens ? address : "");
+    kl_copy_label(text, sizeof text, kl_get_bytes(&r, size), size);
+    one->reach.address = strdup(opens ? text : "");
+    one->reach.why_not = opens ? NULL : strdup(text);
     return one->reach.address
                ? kl_run_peers_ready(m, one, error)
                : kl_fail(error, KILTER_ERR_MEMORY, "taking in a worker's address: memory ran out");
@@ -28,7 +32,7 @@ static kilter_status on_note(kl_master *m, member *one, const kl_message *messag
         return kl_master_expel(m, one, "sent a malformed message", error);
     bool current =
         m->peers.root && head.run == m->run.number && head.from == one->run_number && head.from > 0;
-    return current ? kl_run_peers_hear(m, head.from, note, error) : KILTER_OK;
+    return current ? kl_run_peers_hear(m, one, note, error) : KILTER_OK;
 }
 
 static kilter_status post(kl_master *m, member *one, kl_buffer *out, kilter_error *error) {
@@ -52,6 +56,15 @@ static kilter_status on_where(kl_master *m, member *one, const kl_message *messa
     return post(m, one, &out, error);
 }
 
+/* Return the end of the inputs that fit in one message. */
+static uint64_t fit(const kilter_bytes *inputs, const kl_wanted *wanted) {
+    uint64_t bytes = 0, hi = wanted->lo;
+    do {
+        bytes += inputs[hi++].size;
+    } while (hi < wanted->hi && bytes + inputs[hi].size <= INPUTS_BYTES);
+    return hi;
+}
+
 static kilter_status on_want(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
     kl_wanted wanted;
     const kilter_bytes *inputs = m->balance.data.inputs;
@@ -62,6 +75,7 @@ static kilter_status on_want(kl_master *m, member *one, const kl_message *messag
     if (wanted.hi > m->run.summary.tasks)
         return kl_master_expel(m, one, "asked for inputs of tasks that do not exist", error);
     kl_buffer out = {0};
+    wanted.hi = fit(inputs, &wanted);
     kl_wire_put_wanted(&out, KL_INPUTS, &wanted);
     for (uint64_t i = wanted.lo; i < wanted.hi; i++)
         kl_put_span(&out, inputs[i].data, inputs[i].size);

@@ -54,6 +54,13 @@ static uint64_t read_failures(const member *as, kl_master *m, uint64_t task, kl_
     return 1;
 }
 
+/* The run cannot go on: what is counted would be wrong. The turn ends it with this error. */
+static kilter_status misfit(kl_master *m) {
+    if (m->peers.failure.status == KILTER_OK)
+        kl_fail(&m->peers.failure, KILTER_ERR_PEER, "the results of peers do not fit their tasks");
+    return KILTER_OK;
+}
+
 /* Count the results of a segment, each task once, and give them to the user. */
 static kilter_status take_segment(kl_master *m, const kl_harvest_segment *s, kilter_error *error) {
     member as = {.number = s->worker};
@@ -61,7 +68,7 @@ static kilter_status take_segment(kl_master *m, const kl_harvest_segment *s, kil
     kl_span rest = {s->lo, s->lo + s->count};
     kilter_status status = KILTER_OK;
     if (rest.hi > m->run.summary.tasks)
-        return kl_fail(error, KILTER_ERR_PEER, "a worker sent results of tasks that do not exist");
+        return misfit(m);
     while (rest.lo < rest.hi && status == KILTER_OK) {
         bool done;
         kl_span alike = kl_ledger_alike(&m->balance.ledger, rest, &done);
@@ -101,6 +108,17 @@ static void take_stat(kl_master *m, const kl_harvest_stat *s, double bytes) {
         kl_balance_peer_report(&m->balance, peer->place, &s->task_s, bytes);
 }
 
+/* The sum of the good ones of `tasks` tasks. All failed ones have been counted. */
+static kilter_status take_sum(kl_master *m, kilter_bytes sum, uint64_t tasks, uint64_t failures,
+                              kilter_error *error) {
+    uint64_t good = tasks - failures;
+    if (failures > tasks || (good > 0) != (sum.size > 0))
+        return misfit(m);
+    m->run.done += good;
+    m->run.finished += good;
+    return good > 0 ? deliver_sum(m, sum, good, error) : KILTER_OK;
+}
+
 /* The value of `tasks` tasks counts from now on. */
 static kilter_status take_value(kl_master *m, const kl_node_action *a, kilter_error *error) {
     kl_run_peers *p = &m->peers;
@@ -109,20 +127,22 @@ static kilter_status take_value(kl_master *m, const kl_node_action *a, kilter_er
     kl_harvest_segment segment;
     kilter_status status = KILTER_OK;
     if (a->size == 0)
-        return KILTER_OK;
+        return a->task == 0 ? KILTER_OK : misfit(m);
     if (!kl_harvest_read(p->actions.bytes.data + a->at, a->size, p->reaper.sum_bytes, &h))
-        return kl_fail(error, KILTER_ERR_PEER, "the results of peers cannot be read");
-    uint64_t failed = m->run.failed, done = m->run.done;
+        return misfit(m);
+    uint64_t done = m->run.done;
     while (kl_harvest_next_stat(&h, &stat))
         take_stat(m, &stat, (double)a->size * (double)stat.task_s.count / fmax(1, (double)a->task));
     while (status == KILTER_OK && kl_harvest_next_segment(&h, &segment))
         status = take_segment(m, &segment, error);
-    if (p->reaper.sum_bytes == 0 || status != KILTER_OK)
+    if (status != KILTER_OK || p->failure.status != KILTER_OK)
         return status;
-    uint64_t good = a->task - (m->run.failed - failed); /* only failed tasks have segments here */
-    m->run.done = done + a->task;
-    m->run.finished += good;
-    return good > 0 ? deliver_sum(m, h.sum, good, error) : KILTER_OK;
+    if (p->twice > 0 || kl_node_state_of(p->root).twice > 0)
+        return misfit(m);
+    uint64_t counted = m->run.done - done; /* in runs that reduce, only failed tasks have segments */
+    if (p->reaper.sum_bytes > 0)
+        return take_sum(m, h.sum, a->task, counted, error);
+    return counted == a->task ? KILTER_OK : misfit(m);
 }
 
 /* --- steps --- */
@@ -147,7 +167,8 @@ static kilter_status step_once(kl_master *m, const kl_node_event *event, kilter_
     kilter_status status = KILTER_OK;
     kl_node_step(p->root, event, kl_now_s(&m->options.clock), &p->actions);
     p->wake_s = p->actions.wake_s;
-    if (p->actions.failed)
+    p->malformed |= p->actions.malformed;
+    if (p->actions.failed || (p->actions.malformed && event->peer == 0))
         return no_memory(error);
     for (size_t i = 0; i < p->actions.count && status == KILTER_OK; i++) {
         const kl_node_action *a = &p->actions.items[i];
@@ -155,6 +176,8 @@ static kilter_status step_once(kl_master *m, const kl_node_event *event, kilter_
             status = send_note(m, a, error);
         else if (a->kind == KL_NODE_COUNTS)
             status = take_value(m, a, error);
+        else if (a->kind == KL_NODE_OVER && m->run.done < m->run.summary.tasks)
+            status = misfit(m);
     }
     return status;
 }
@@ -185,12 +208,18 @@ static kilter_status send_out_gone(kl_master *m, kilter_error *error) {
     return status;
 }
 
-static kilter_status deal_rest(kl_master *m, kilter_error *error);
+static kilter_status deal_rest(kl_master *m, const char *why, kilter_error *error);
+
+static bool may_deal(const kl_master *m) {
+    const kl_run_peers *p = &m->peers;
+    return p->root && p->failure.status == KILTER_OK && m->run.done < m->run.summary.tasks;
+}
 
 /* A task may be what ends workers, or they may not reach each other. The master finds out, with `attempts`.
  */
 static bool too_many_deaths(const kl_master *m) {
-    return m->peers.root && m->peers.deaths > m->options.attempts + m->peers.count / 10;
+    const kl_run_peers *p = &m->peers;
+    return may_deal(m) && p->deaths > m->options.attempts + p->count / 10;
 }
 
 static kilter_status step(kl_master *m, const kl_node_event *event, kilter_error *error) {
@@ -209,8 +238,8 @@ static kilter_status step(kl_master *m, const kl_node_event *event, kilter_error
     }
     if (status == KILTER_OK && kl_node_state_of(p->root).deaths != p->seen_deaths)
         status = send_out_gone(m, error);
-    if (status == KILTER_OK && m->run.done < m->run.summary.tasks && too_many_deaths(m))
-        status = deal_rest(m, error);
+    if (status == KILTER_OK && too_many_deaths(m))
+        status = deal_rest(m, "too many workers were lost", error);
     return status;
 }
 
@@ -224,10 +253,15 @@ kilter_status kl_run_peers_look(kl_master *m, kilter_error *error) {
                : KILTER_OK;
 }
 
-kilter_status kl_run_peers_hear(kl_master *m, uint32_t from, kilter_bytes note, kilter_error *error) {
+kilter_status kl_run_peers_hear(kl_master *m, member *one, kilter_bytes note, kilter_error *error) {
     if (!m->peers.root)
         return KILTER_OK;
-    return step(m, &(kl_node_event){KL_NODE_HEARS, from, note.data, note.size}, error);
+    m->peers.malformed = false;
+    kl_node_event hears = {KL_NODE_HEARS, one->run_number, note.data, note.size};
+    kilter_status status = step(m, &hears, error);
+    return status == KILTER_OK && m->peers.malformed
+               ? kl_master_expel(m, one, "sent a malformed message", error)
+               : status;
 }
 
 /* --- the beginning --- */
@@ -321,16 +355,21 @@ static kilter_status share_out(kl_master *m, const kl_ranges *rest, kilter_error
 static kl_node *new_root(kl_master *m, const kl_ranges *done) {
     kl_run_peers *p = &m->peers;
     p->reaper.reducer = m->options.reducer;
-    p->reaper.sum_bytes = m->organising.run.reduce ? m->organising.run.result_bytes : 0;
+    p->reaper.sum_bytes = m->organising.sum_bytes;
     return kl_node_new(&(kl_node_options){.peers = p->first,
                                           .tasks = m->run.summary.tasks,
                                           .done = done,
                                           .root_rests = true,
                                           .help = m->options.help ? m->options.help : kl_help_at(0),
-                                          .combine = {kl_harvest_add, &p->reaper},
+                                          .combine = {kl_harvest_add, kl_harvest_check, &p->reaper},
                                           .attends = true,
                                           .least_s = KL_PEER_LEAST_S,
                                           .seed = kl_mix64(m->run.number + 1)});
+}
+
+static void give_number(member *one, uint32_t run_number) {
+    one->run_number = run_number;
+    one->was_peer = true;
 }
 
 static kilter_status list_peers(kl_master *m, kilter_error *error) {
@@ -350,7 +389,7 @@ static kilter_status list_peers(kl_master *m, kilter_error *error) {
     if (p->count > 2)
         qsort(p->list + 1, p->count - 1, sizeof *p->list, by_worker);
     for (uint32_t i = 1; i < p->count; i++)
-        kl_master_find(m, p->list[i].peer)->run_number = i;
+        give_number(kl_master_find(m, p->list[i].peer), i);
     return KILTER_OK;
 }
 
@@ -362,12 +401,19 @@ static kilter_status start(kl_master *m, kilter_error *error) {
         status = no_memory(error);
     if (status == KILTER_OK) {
         p->deaths = p->seen_deaths = 0;
+        p->twice = 0;
         p->root = new_root(m, &done);
+        if (p->root)
+            kl_node_bound(p->root, p->count);
         status = p->root ? share_out(m, &rest, error) : no_memory(error);
     }
     kl_ranges_free(&done);
     kl_ranges_free(&rest);
     return status == KILTER_OK ? step(m, &(kl_node_event){.kind = KL_NODE_STARTS}, error) : status;
+}
+
+static const char *why_not(const member *one) {
+    return one->reach.why_not && *one->reach.why_not ? one->reach.why_not : "it has no address for them";
 }
 
 /* The worker cannot be reached by others. By choice of the master, the master deals then; else the run ends.
@@ -376,11 +422,13 @@ static kilter_status cannot_reach(kl_master *m, const member *one, kilter_error 
     kl_run_peers *p = &m->peers;
     if (m->options.organise == KL_ORGANISE_PEERS) {
         kl_fail(&p->failure, KILTER_ERR_USAGE,
-                "--organise peers: other workers cannot reach worker %u on %s; use --organise auto",
-                one->number, one->host ? one->host : "an unknown host");
+                "--organise peers: other workers cannot reach worker %u on %s: %s; use --organise auto",
+                one->number, one->host ? one->host : "an unknown host", why_not(one));
         return KILTER_OK;
     }
-    return deal_rest(m, error);
+    char why[KILTER_ERROR_TEXT_BYTES];
+    snprintf(why, sizeof why, "workers cannot reach each other: %s", why_not(one));
+    return deal_rest(m, why, error);
 }
 
 /* Begin if the addresses of all workers are known; ask for them. */
@@ -410,6 +458,7 @@ kilter_status kl_run_peers_begin(kl_master *m, kilter_error *error) {
     p->on = true;
     p->wake_s = HUGE_VAL;
     p->failure = (kilter_error){KILTER_OK, ""};
+    p->warned = false;
     return start_if_ready(m, error);
 }
 
@@ -423,18 +472,47 @@ static kilter_status join(kl_master *m, member *one, kilter_error *error) {
     if (!peer)
         return no_memory(error);
     *peer = (kl_run_peer){.peer = one->peer, .place = one->worker, .worker = one->number};
-    one->run_number = p->count - 1;
+    give_number(one, p->count - 1);
+    kl_node_bound(p->root, p->count);
     return tell_peer(m, one, &none, error);
+}
+
+/* Only workers that are no peers of this run are left. */
+static bool has_only_others(const kl_master *m) {
+    bool others = false;
+    for (size_t i = 0; i < m->members.count; i++) {
+        const member *one = &m->members.list[i];
+        if (one->run_number > 0)
+            return false;
+        others |= takes_part(one) && one->reach.address;
+    }
+    return others;
+}
+
+static kilter_status deal_if_needed(kl_master *m, kilter_error *error) {
+    return may_deal(m) && has_only_others(m) ? deal_rest(m, "no peer of this run is left", error) : KILTER_OK;
+}
+
+/* A worker that joins late and cannot be reached has no part in the run. */
+static kilter_status leave_out(kl_master *m, const member *one, kilter_error *error) {
+    char text[KILTER_ERROR_TEXT_BYTES];
+    snprintf(text, sizeof text,
+             "worker %u on %s has no part in this run: other workers cannot reach it: ", one->number,
+             one->host ? one->host : "an unknown host");
+    if (m->options.warn && !m->peers.warned)
+        m->options.warn(m->options.self, text, why_not(one));
+    m->peers.warned = true;
+    return deal_if_needed(m, error);
 }
 
 kilter_status kl_run_peers_ready(kl_master *m, member *one, kilter_error *error) {
     kl_run_peers *p = &m->peers;
-    if (!p->on || !m->run.running || !takes_part(one) || one->run_number > 0)
+    if (!p->on || !m->run.running || !takes_part(one) || one->was_peer)
         return KILTER_OK;
     if (!p->root)
         return start_if_ready(m, error);
     if (one->reach.address)
-        return *one->reach.address ? join(m, one, error) : cannot_reach(m, one, error);
+        return *one->reach.address ? join(m, one, error) : leave_out(m, one, error);
     if (one->reach.asked)
         return KILTER_OK;
     kl_buffer out = {0};
@@ -443,7 +521,7 @@ kilter_status kl_run_peers_ready(kl_master *m, member *one, kilter_error *error)
     return post(m, one->peer, &out, error);
 }
 
-kilter_status kl_run_peers_lose(kl_master *m, member *one, kilter_error *error) {
+kilter_status kl_run_peers_lose(kl_master *m, member *one, bool is_lost, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     kilter_status status = KILTER_OK;
     for (size_t i = 0; one->reach.address && i < m->members.count && status == KILTER_OK; i++) {
@@ -457,11 +535,12 @@ kilter_status kl_run_peers_lose(kl_master *m, member *one, kilter_error *error) 
         return status;
     if (!p->root)
         return start_if_ready(m, error);
-    if (number == 0 || p->list[number].gone)
-        return KILTER_OK;
-    p->list[number].gone = true;
-    p->deaths++;
-    return step(m, &(kl_node_event){.kind = KL_NODE_LOSES, .peer = number}, error);
+    if (number > 0 && !p->list[number].gone) {
+        p->list[number].gone = true;
+        p->deaths += is_lost;
+        status = step(m, &(kl_node_event){.kind = KL_NODE_LOSES, .peer = number}, error);
+    }
+    return status == KILTER_OK ? deal_if_needed(m, error) : status;
 }
 
 /* --- the end --- */
@@ -476,8 +555,10 @@ static void disband(kl_master *m) {
 
 static void forget(kl_master *m) {
     kl_run_peers *p = &m->peers;
-    for (size_t i = 0; i < m->members.count; i++)
+    for (size_t i = 0; i < m->members.count; i++) {
         m->members.list[i].run_number = 0;
+        m->members.list[i].was_peer = false;
+    }
     kl_node_free(p->root);
     p->root = NULL;
     p->count = p->first = 0;
@@ -491,15 +572,14 @@ void kl_run_peers_end(kl_master *m, bool early) {
 }
 
 /* The master deals the tasks that are not counted yet. */
-static kilter_status deal_rest(kl_master *m, kilter_error *error) {
+static kilter_status deal_rest(kl_master *m, const char *why, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     const kl_ranges *counted = p->root ? kl_node_counted(p->root) : NULL;
     kilter_status status = KILTER_OK;
     if (counted)
         status = kl_balance_take_over(&m->balance, (kl_spans){counted->at, counted->count}, error);
     if (m->options.warn)
-        m->options.warn(m->options.self, "the master deals the rest of the run, because ",
-                        counted ? "too many workers were lost" : "workers cannot reach each other");
+        m->options.warn(m->options.self, "the master deals the rest of the run, because ", why);
     disband(m);
     forget(m);
     p->on = false;

@@ -125,7 +125,8 @@ static void end_run(kl_master *m, const char *status) {
 }
 
 void kl_master_end_if_done(kl_master *m) {
-    if (m->run.running && !m->run.open && m->run.done == m->run.summary.tasks)
+    bool fails = m->peers.on && m->peers.failure.status != KILTER_OK;
+    if (m->run.running && !m->run.open && !fails && m->run.done == m->run.summary.tasks)
         end_run(m, "done");
 }
 
