@@ -439,9 +439,12 @@ static kilter_status inproc_reach(kl_transport *transport, const char *address, 
     pthread_mutex_lock(&e->hub->lock);
     bool fits = add_sides(e, other);
     lane *in = lane_from(other, e);
-    if (fits && in->open)
+    pthread_mutex_lock(&e->lock);
+    bool is_open = fits && in->open, fresh = fits && !in->open && !in->left;
+    if (is_open)
         in->known = true; /* the other worker has reached this one */
-    else if (fits && !in->left)
+    pthread_mutex_unlock(&e->lock);
+    if (fresh)
         fits = open_sides(e, other);
     if (fits && other->closed)
         part(other, e);

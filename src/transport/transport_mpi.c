@@ -72,6 +72,7 @@ typedef enum standing {
 typedef struct peer {
     standing standing;
     bool said_bye;
+    bool used;    /* between two workers: a message was sent, or has come */
     bool greeted; /* the peer's first message, `greeting`, has arrived */
     kl_message greeting;
     /* time at which the peer's line was cut, or at which its last message after that came; 0: the line was
@@ -369,6 +370,7 @@ static void hear_message(mpi *m, size_t i) {
 static void hear_head(mpi *m, size_t i, size_t bytes) {
     peer *p = &m->peers[i];
     uint64_t length = bytes < LENGTH_BYTES ? 0 : kl_load_u64(p->head);
+    p->used = true;
     if (length >= BYE_AFTER_FAILURE && bytes == LENGTH_BYTES) {
         m->rank_failed |= length == BYE_AFTER_FAILURE;
         hear_bye(m, i);
@@ -571,6 +573,7 @@ static kilter_status mpi_send(kl_transport *transport, kl_peer name, const void 
     peer *p = peer_named(m, name);
     if (!p || p->standing != LIVE || p->said_bye)
         return kl_cannot_send(KILTER_ERR_PEER, name, size, error);
+    p->used = true;
     if (!queue(m, (size_t)(p - m->peers), size, data, size))
         return kl_cannot_send(KILTER_ERR_MEMORY, name, size, error);
     note_traffic(m); /* an answer to this message may follow soon */
@@ -608,9 +611,9 @@ static void mpi_drop(kl_transport *transport, kl_peer name) {
     kl_event_queue_forget(&m->ready, name);
     if (p->standing != LIVE)
         return;
-    if (m->rank > 0 && p != &m->peers[0]) { /* a worker drops only workers that are dead */
-        m->rank_failed = true;
+    if (m->rank > 0 && p != &m->peers[0]) { /* the worker may be dead, and then it says no BYE */
         p->standing = DROPPED;
+        say_bye(m, (size_t)(p - m->peers));
         lose(m, (size_t)(p - m->peers));
         close_gaps(m);
         return;
@@ -675,19 +678,25 @@ static void mpi_wake(kl_transport *transport) {
 
 /* --- the end --- */
 
+/* Workers between which no message went may not have opened to each other: a BYE would get no answer. */
+static bool says_bye(const mpi *m, size_t i) {
+    return m->rank == 0 || i == 0 || m->peers[i].used;
+}
+
 static bool all_said(const mpi *m) {
     for (size_t i = 0; i < m->count; i++)
-        if (m->peers[i].standing != OVER || m->peers[i].waiting)
+        if (says_bye(m, i) && (m->peers[i].standing != OVER || m->peers[i].waiting))
             return false;
     return m->flying == 0;
 }
 
-/* Send BYE to all peers, and receive until all peers have sent BYE. */
+/* Send BYE to all peers that expect it, and receive until they have sent BYE. */
 static bool part(mpi *m) {
     for (size_t i = 0; i < m->count; i++) {
         if (m->peers[i].standing == LIVE)
             m->peers[i].standing = DROPPED;
-        say_bye(m, i);
+        if (says_bye(m, i))
+            say_bye(m, i);
     }
     kl_mpi_traffic(&m->wait);
     while (!all_said(m)) {

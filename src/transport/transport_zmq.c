@@ -1148,6 +1148,8 @@ static kilter_status open_mesh(endpoint *e, mesh *m, kilter_error *error) {
     char *bound = NULL;
     kl_key key;
     kl_zmq_options options = part_options(e, &key);
+    if (kl_allow_threads(WORKER_THREADS, error) != KILTER_OK)
+        return KILTER_ERR_SYSTEM;
     m->context = zmq_ctx_new();
     if (!m->context || zmq_ctx_set(m->context, ZMQ_MAX_SOCKETS, SOCKETS_MAX) != 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "listening for other workers: %s", zmq_strerror(errno));
