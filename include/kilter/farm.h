@@ -90,6 +90,15 @@ typedef int (*kilter_start_fn)(const kilter_worker *worker, void **state);
  * @return as the start function (kilter_start_fn) */
 typedef int (*kilter_shared_fn)(kilter_bytes shared, void *state);
 
+/**
+ * Combine two results, or what was combined of several: put both into the block `into`. Called in any order,
+ * on workers and on the master, so the operation must be associative and commutative. Both blocks are aligned
+ * for any type. kilter_sum_add_sum() makes sums that do not depend on the order (kilter/sum.h).
+ * @param bytes  kilter_run.result_bytes
+ * @param user   kilter_farm_options.user
+ */
+typedef void (*kilter_combine_fn)(void *into, const void *value, size_t bytes, void *user);
+
 /** Release the state of the start function. Called once, at the end, if the start function returned 0. */
 typedef void (*kilter_stop_fn)(void *state);
 
@@ -181,6 +190,12 @@ typedef struct kilter_farm_options {
     /** the program's own policies, which `policy` and `--policy` may name; the list ends with NULL. Kilter
      * does not copy the policies, so keep them until the farm is closed. NULL: none. See kilter/policy.h */
     const kilter_policy *const *policies;
+    /** combines results in runs with `reduce`, on workers and master; NULL: no run reduces */
+    kilter_combine_fn combine;
+    /** who organises a run. "master": the master deals chunks to the workers; "peers": the workers give tasks
+     * to each other directly, and results come through a tree; "auto": the faster way, by what earlier runs
+     * have shown. NULL: "auto" */
+    const char *organise;
 } kilter_farm_options;
 
 /** A farm. Only its master has this handle. */

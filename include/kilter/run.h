@@ -76,12 +76,16 @@ typedef struct kilter_run {
     double task_timeout_s;
     /** number of times that a failed task is tried again; 0: kilter_farm_options.retries */
     uint32_t retries;
-    /** memory of the caller for tasks·result_bytes bytes, and for tasks that are added. The result of task i
-     * is copied to results + i·result_bytes before `done` is called for it. A task whose result has another
-     * size has failed. For failed tasks nothing is copied. NULL: results go to `done` only, and may have any
-     * size */
+    /** memory of the caller for tasks·result_bytes bytes (with `reduce`, for result_bytes bytes), and for
+     * tasks that are added. The result of task i is copied to results + i·result_bytes before `done` is
+     * called for it. A task whose result has another size has failed. For failed tasks nothing is copied.
+     * NULL: results go to `done` only, and may have any size */
     void *results;
     size_t result_bytes; /**< bytes of each result, at least 1; 0 if results is NULL */
+    /** true: all results are combined with the one value in `results`, by kilter_farm_options.combine. The
+     * caller puts a value there before, for example the sum of nothing. `done` is called for failed tasks
+     * only. Every good result counts once, in no fixed order. Not with `resume` */
+    bool reduce;
 } kilter_run;
 
 #ifdef __cplusplus

@@ -310,6 +310,43 @@ void kl_balance_report(kl_balance *b, kl_chunk *chunk, const kl_segment *segment
     b->snapshot.result_bytes += weight * ((double)bytes / (double)segment->count - b->snapshot.result_bytes);
 }
 
+void kl_balance_peer_report(kl_balance *b, uint32_t worker, const kl_stat *task_s, double bytes) {
+    kl_worker_view *view = &b->views[worker];
+    double tasks = (double)task_s->count, units = tasks * b->bag.units / fmax(1, (double)b->bag.tasks);
+    kl_stat unit_s = *task_s;
+    unit_s.last_s = kl_now_s(&b->clock);
+    kl_stat_merge(&b->run_unit_s, &unit_s);
+    kl_stat_merge(&b->snapshot.unit_s, &unit_s);
+    view->queued_tasks += task_s->count; /* the report takes them away */
+    view->queued_units += units;
+    kl_view_reported(view, &unit_s, task_s->mean * tasks, units, b->snapshot.unit_s.mean, unit_s.last_s);
+    kl_sizes_add(&b->snapshot.sizes, &unit_s, kl_worker_rate(view));
+    kl_balance_view_changed(b, worker);
+    double weight = tasks / (double)b->run_unit_s.count;
+    b->snapshot.result_bytes += weight * (bytes / tasks - b->snapshot.result_bytes);
+}
+
+kilter_status kl_balance_take_over(kl_balance *b, kl_spans done, kilter_error *error) {
+    kl_snapshot *s = &b->snapshot;
+    kilter_status status = kl_bag_fill(&b->bag, b->ledger.tasks, b->data.weights, done, error);
+    for (size_t i = 0; i < done.count && status == KILTER_OK; i++)
+        for (kl_span rest = done.spans[i]; rest.lo < rest.hi;) {
+            bool is_done;
+            kl_span alike = kl_ledger_alike(&b->ledger, rest, &is_done);
+            if (!is_done)
+                kl_ledger_do(&b->ledger, alike);
+            rest.lo = alike.hi;
+        }
+    if (status != KILTER_OK)
+        return status;
+    s->tasks = s->left = b->bag.left;
+    s->units = s->left_units = b->bag.units;
+    s->now_s = kl_now_s(&b->clock);
+    return kl_dealer_begin(b->dealer, s) == KILTER_OK
+               ? KILTER_OK
+               : kl_fail(error, KILTER_ERR_MEMORY, "dealing the rest of a run: memory ran out");
+}
+
 static void unqueue(kl_balance *b, uint32_t worker, uint64_t tasks, double units) {
     kl_view_returned(&b->views[worker], tasks, units);
     kl_balance_view_changed(b, worker);

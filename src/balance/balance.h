@@ -239,6 +239,12 @@ kilter_status kl_balance_deal(kl_balance *balance, const kl_request *request, kl
  * bytes: size of the segment's results. */
 void kl_balance_report(kl_balance *balance, kl_chunk *chunk, const kl_segment *segment, double offset_s,
                        uint64_t bytes, uint64_t failed);
+/* Take in what a peer measured: the time of each of its tasks, which had `bytes` bytes of results together.
+ */
+void kl_balance_peer_report(kl_balance *balance, uint32_t worker, const kl_stat *task_s, double bytes);
+/* Deal the run's tasks that are not in `done`: until now, the workers have organised themselves.
+ * KILTER_ERR_MEMORY. */
+kilter_status kl_balance_take_over(kl_balance *balance, kl_spans done, kilter_error *error);
 /* Give up the rest of a chunk whose run has ended; its row is already written. The worker may still be doing
  * task `at`. Until kl_balance_forget(), it counts as having this task to do, and not as free. */
 void kl_balance_abandon(kl_balance *balance, kl_chunk *chunk);

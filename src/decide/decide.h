@@ -32,6 +32,7 @@ typedef enum kl_decision_kind {
     KL_DECIDES_REST,     /* balancing pauses [0] */
     KL_DECIDES_REFUSED,  /* a rank had no memory for a move [0] */
     KL_DECIDES_BLOCK,    /* the blocks of a pipeline [elements] */
+    KL_DECIDES_ORGANISE, /* who organises a run [peers that do; 0: the master] */
     KL_DECISION_KINDS
 } kl_decision_kind;
 
@@ -407,5 +408,24 @@ typedef struct kl_grain_plan {
  * the most tasks seen. Without measurements the choice is four tasks a worker. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_grain_choose(const kl_grain_look *look, const kl_grain_question *question,
                               kl_grain_plan *plan);
+
+/* --- who organises a run: the master, which deals chunks, or the workers among themselves, as peers --- */
+
+typedef enum kl_organise { KL_ORGANISE_MASTER, KL_ORGANISE_AUTO, KL_ORGANISE_PEERS } kl_organise;
+
+typedef struct kl_organise_look {
+    kl_organise wanted;
+    const char *never;        /* why peers cannot do this run; NULL: they can */
+    uint32_t workers;         /* active workers */
+    uint64_t tasks;           /* tasks of the run */
+    const kl_iteration *last; /* the last run that a master organised; NULL: there was none */
+    /* mean seconds of a task in the last run, on a worker of mean speed; 0: not known */
+    double task_s;
+    /* time of the last run that peers organised, for as many tasks; 0: there was none */
+    double peers_s;
+} kl_organise_look;
+
+/* count: number of peers, 0: the master. forecast_s: seconds of the run. gain_s: against the other way. */
+kl_decision kl_organise_choose(const kl_organise_look *look);
 
 #endif

@@ -8,8 +8,8 @@
 
 const char *kl_decision_name(kl_decision_kind kind) {
     static const char *const names[KL_DECISION_KINDS] = {
-        "nothing", "deal",  "withhold", "recall", "copy", "assign", "policy", "factor",  "workers",
-        "team",    "grain", "program",  "move",   "stay", "wait",   "rest",   "refused", "block",
+        "nothing", "deal",    "withhold", "recall", "copy", "assign", "policy",  "factor", "workers",  "team",
+        "grain",   "program", "move",     "stay",   "wait", "rest",   "refused", "block",  "organise",
     };
     return names[kind];
 }

@@ -218,7 +218,7 @@ static void run(chaos *c, uint64_t tasks, kilter_order order, void (*meanwhile)(
                              .user = c,
                              .series = c->series};
     kl_deliverer *deliverer;
-    assert_int_equal(kl_deliverer_new(&what, &deliverer, NULL), KILTER_OK);
+    assert_int_equal(kl_deliverer_new(&what, (kl_reducer){0}, &deliverer, NULL), KILTER_OK);
     kilter_status status = kl_master_begin(f->master, &what, error);
     while (status == KILTER_OK && kl_master_running(f->master)) {
         status = stepped_turn(f, error);
@@ -341,7 +341,7 @@ static void what_another_has_done_is_not_waited_for(void **state) {
     c.salt = 3;
     const kilter_run what = {.tasks = 60, .shared = {&c.salt, sizeof c.salt}, .done = count, .user = &c};
     kl_deliverer *deliverer;
-    assert_int_equal(kl_deliverer_new(&what, &deliverer, NULL), KILTER_OK);
+    assert_int_equal(kl_deliverer_new(&what, (kl_reducer){0}, &deliverer, NULL), KILTER_OK);
     assert_int_equal(kl_master_begin(f->master, &what, NULL), KILTER_OK);
     member *slow = &f->master->members.list[0], *fast = &f->master->members.list[1];
     while (!(slow->chunk_count == 1 && fast->hungry && fast->chunk_count == 0))

@@ -16,7 +16,7 @@ kilter_status kl_master_set_shared(kl_master *m, kilter_bytes shared, kilter_err
     return KILTER_OK;
 }
 
-static kilter_status send_shared(kl_master *m, member *one, kilter_error *error) {
+kilter_status kl_master_send_shared(kl_master *m, member *one, kilter_error *error) {
     if (one->shared == m->shared.generation)
         return KILTER_OK;
     one->shared = m->shared.generation;
@@ -55,7 +55,7 @@ kilter_status kl_master_deal(kl_master *m, member *one, kilter_error *error) {
     const kl_request request = request_of(one);
     kl_chunk chunk;
     bool dealt;
-    kilter_status status = send_shared(m, one, error);
+    kilter_status status = kl_master_send_shared(m, one, error);
     if (status == KILTER_OK)
         status = kl_balance_deal(&m->balance, &request, &chunk, &dealt, error);
     if (status == KILTER_ERR_PEER)
@@ -69,7 +69,7 @@ kilter_status kl_master_deal(kl_master *m, member *one, kilter_error *error) {
 kilter_status kl_master_deal_span(kl_master *m, member *to, kl_span span, double finish_s, kl_chunk *chunk,
                                   kilter_error *error) {
     const kl_request request = request_of(to);
-    kilter_status status = send_shared(m, to, error);
+    kilter_status status = kl_master_send_shared(m, to, error);
     *chunk = (kl_chunk){0};
     if (status == KILTER_OK)
         status = kl_balance_deal_span(&m->balance, &request, span, finish_s, chunk, error);

@@ -25,6 +25,7 @@ static const char SPOILT[] = "its worker changed the message with its result aft
 
 struct kl_deliverer {
     kilter_run run;
+    kl_reducer reducer;
     uint64_t next;      /* the task whose result is due next, in order BY_INDEX */
     kl_delivery **heap; /* deliveries that wait for results of earlier tasks, smallest lo first */
     size_t heap_count;
@@ -37,11 +38,15 @@ struct kl_deliverer {
     char why[KILTER_ERROR_TEXT_BYTES]; /* text of a failed task's outcome */
 };
 
-kilter_status kl_deliverer_new(const kilter_run *run, kl_deliverer **deliverer, kilter_error *error) {
+kilter_status kl_deliverer_new(const kilter_run *run, kl_reducer reducer, kl_deliverer **deliverer,
+                               kilter_error *error) {
     kl_deliverer *d = calloc(1, sizeof *d);
     if (!d)
         return kl_fail(error, KILTER_ERR_MEMORY, "preparing a run: memory ran out");
     d->run = *run;
+    d->reducer = reducer;
+    if (run->reduce)
+        d->run.order = KILTER_BY_ARRIVAL; /* only failed tasks are given to the callback */
     *deliverer = d;
     return KILTER_OK;
 }
@@ -80,6 +85,14 @@ static const char *explain(kl_deliverer *d, uint64_t index, bool failed, kilter_
     return why;
 }
 
+/* Combine a result with the program's. */
+static void combine(kl_deliverer *d, kilter_bytes bytes) {
+    const void *aligned = kl_aligned(&d->scratch, bytes.data, bytes.size);
+    if (aligned)
+        d->reducer.combine(d->run.results, aligned, bytes.size, d->reducer.user);
+    d->out_of_memory |= !aligned;
+}
+
 static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, kilter_bytes bytes) {
     kilter_outcome *outcome = &d->outcome.it;
     *outcome = (kilter_outcome){.index = index, .worker = worker, .result = bytes};
@@ -88,6 +101,9 @@ static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, 
         outcome->status = KILTER_ERR_TASK;
         outcome->result = (kilter_bytes){0};
         outcome->error = explain(d, index, failed, bytes);
+    } else if (d->run.reduce) {
+        combine(d, bytes);
+        return;
     } else if (bytes.size > 0) {
         if (d->run.results)
             memcpy((uint8_t *)d->run.results + index * bytes.size, bytes.data, bytes.size);
@@ -100,6 +116,12 @@ static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, 
 }
 
 static void give_all(kl_deliverer *d, kl_delivery *delivery) {
+    if (delivery->is_sum) {
+        combine(d, (kilter_bytes){delivery->results, delivery->size});
+        d->given += delivery->count;
+        kl_delivery_free(delivery);
+        return;
+    }
     kl_reader reader = kl_reader_of(delivery->results, delivery->size);
     for (uint64_t i = 0; i < delivery->count; i++) {
         bool failed;

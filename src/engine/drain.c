@@ -113,8 +113,8 @@ kilter_status kl_master_drain(kl_master *m, const kl_control_drain *drain,
         if (is_there(one) && one->stage != LEAVING && is_named(one, drain))
             kl_master_send_home(m, one, "was drained: sent home by hand");
     }
-    kl_master_wake_for_lost(m);
+    status = kl_master_wake_for_lost(m, error);
     m->feeding.all = true;
     say(m, &t, answer);
-    return KILTER_OK;
+    return status;
 }

@@ -6,6 +6,13 @@
 #include "balance/balance.h"
 #include "control/control.h"
 #include "kilter/farm.h"
+#include "peer/peer.h"
+
+/* How two results become one, in runs that reduce. */
+typedef struct kl_reducer {
+    kilter_combine_fn combine; /* NULL: results cannot be combined */
+    void *user;
+} kl_reducer;
 
 /* --- worker --- */
 
@@ -24,6 +31,7 @@ typedef struct kl_worker_options {
     kilter_shared_fn shared;
     kilter_stop_fn stop;
     void *user;
+    kilter_combine_fn combine;     /* NULL: results cannot be combined */
     void *state;                   /* the state that the other functions get if there is no start function */
     const char *program, *binding; /* for the master's record; not NULL */
     const char *program_version;   /* must be the same as the master's; NULL: "" */
@@ -65,6 +73,8 @@ void kl_worker_free(kl_worker *worker); /* Free the worker. Calls the stop funct
  * arrived. KILTER_ERR_MEMORY: memory ran out; the master knows. */
 kilter_status kl_worker_turn(kl_worker *worker, double timeout_s, kilter_error *error);
 bool kl_worker_has_work(const kl_worker *worker);
+/* Return the time at which a turn is due even if no event comes; HUGE_VAL: there is no such time. */
+double kl_worker_due_s(const kl_worker *worker);
 
 /* The steps of a turn, for a driver that decides how long tasks take. */
 /* Receive messages between two tasks, then send results or leave if it is time. */
@@ -112,6 +122,7 @@ typedef struct kl_delivery {
     const uint8_t *results;
     size_t size; /* bytes of results */
     uint32_t worker;
+    bool is_sum;        /* `results` is one value: good results of `count` tasks, combined; lo is not used */
     kl_message message; /* the message that `results` points into; zero if the results were copied */
     uint8_t copy[];
 } kl_delivery;
@@ -169,6 +180,9 @@ typedef struct kl_master_options {
     uint32_t cores; /* number of cores that the master and its local workers may use; 0: unknown */
     void *self;
     kl_limits limits;
+    kl_reducer reducer;
+    kl_organise organise;
+    const kl_help *help; /* policy of peers; NULL: the default one */
 } kl_master_options;
 
 kilter_status kl_master_new(const kl_master_options *options, kl_transport *transport, kl_master **master,
@@ -207,6 +221,8 @@ void kl_master_done_before(kl_master *master, kl_spans done);
 /* Set the number of results that were taken from the master but are not safe yet: kl_master_state() and
  * kl_master_progress() do not count them. too_many: deal nothing until the next call. */
 void kl_master_unsafe(kl_master *master, uint64_t results, bool too_many);
+/* Return why peers cannot do the run; NULL: they can. */
+const char *kl_master_never_peers(const kl_master *master, const kilter_run *run);
 kilter_status kl_master_begin(kl_master *master, const kilter_run *run, kilter_error *error);
 /* For a run with run->grows: kl_master_grow() adds tasks, `done` of which are done already. After
  * kl_master_grown() no more tasks come, and the run ends when all are done. Both functions do nothing after a
@@ -335,7 +351,9 @@ void kl_tuning_merge(kl_tuning *into, const kl_tuning *from);
 /* Gives results to the user's callback, in the order that the run asks for. */
 typedef struct kl_deliverer kl_deliverer;
 
-kilter_status kl_deliverer_new(const kilter_run *run, kl_deliverer **deliverer, kilter_error *error);
+/* reducer: combines the results of a run that reduces; they are added to run->results. */
+kilter_status kl_deliverer_new(const kilter_run *run, kl_reducer reducer, kl_deliverer **deliverer,
+                               kilter_error *error);
 void kl_deliverer_free(kl_deliverer *deliverer);
 /* Deliver the list's results and take over the list. KILTER_ERR_MEMORY. */
 kilter_status kl_deliver(kl_deliverer *deliverer, kl_delivery_list list, kilter_error *error);

@@ -171,7 +171,7 @@ static void misbehave(step until, void (*how)(scene *s, uint32_t variant), uint3
     uint8_t seen[TASKS] = {0};
     kl_deliverer *deliverer;
     const kilter_run run = {.tasks = TASKS, .done = count, .user = seen};
-    assert_int_equal(kl_deliverer_new(&run, &deliverer, NULL), KILTER_OK);
+    assert_int_equal(kl_deliverer_new(&run, (kl_reducer){0}, &deliverer, NULL), KILTER_OK);
     play(&s, until, &run);
     how(&s, variant);
     check(&s, deliverer, seen);
@@ -180,7 +180,7 @@ static void misbehave(step until, void (*how)(scene *s, uint32_t variant), uint3
 
 /* --- violations --- */
 
-enum { TYPES = KL_RENEW + 2 };
+enum { TYPES = KL_DISBAND + 2 };
 
 /* Send a message of one byte, its type. The test tries every type at every step, also 0 and one that is too
  * large, but not a type that is right at that step. */
@@ -432,6 +432,219 @@ static void workers_of_another_version_are_refused_by_name(void **state) {
         misbehave(GREETING, greet_as_another, variant);
 }
 
+/* --- a worker among peers --- */
+
+enum { HURRY = 12, LATE = 13, LOSS = 14, CALL = 16, REPORT = 17, PLAN = 18, GIFT = 4 }; /* kinds of notes */
+
+typedef struct rough_note { /* the parts of a note that the test chooses */
+    uint8_t kind;
+    uint32_t round, peers, gone, standing;
+    uint64_t tasks;    /* number of tasks in `spans` */
+    size_t value_size; /* bytes of a value that is none */
+} rough_note;
+
+static void put_rough(kl_buffer *out, const rough_note *n) {
+    static const uint8_t noise[64] = {3, 1, 4, 1, 5};
+    kl_put_u8(out, n->kind);
+    kl_put_u32(out, 0);
+    kl_put_u32(out, n->round);
+    kl_put_u32(out, 0);
+    kl_put_u32(out, n->peers);
+    kl_put_u64(out, 0);
+    for (int i = 0; i < 3; i++)
+        kl_put_f64(out, 0);
+    kl_put_u8(out, 0);
+    kl_put_u8(out, 0);
+    kl_put_u32(out, n->tasks > 0);
+    if (n->tasks > 0) {
+        kl_put_u64(out, 0);
+        kl_put_u64(out, n->tasks);
+    }
+    kl_put_u32(out, 0); /* held */
+    kl_put_u32(out, n->standing > 0);
+    if (n->standing > 0) {
+        kl_put_u32(out, n->standing);
+        kl_put_f64(out, 1);
+        kl_put_f64(out, 1);
+    }
+    kl_put_u32(out, 0); /* orders */
+    kl_put_u32(out, n->gone > 0);
+    if (n->gone > 0)
+        kl_put_u32(out, n->gone);
+    kl_put_span(out, noise, n->value_size);
+    kl_put_span(out, noise, 0);
+}
+
+static void say_address(scene *s) {
+    char address[KL_ADDRESS_BYTES];
+    kl_buffer out = {0};
+    assert_int_equal(kl_open_to_workers(peer_of(s)->transport, address, NULL), KILTER_OK);
+    kl_put_u8(&out, KL_ADDRESS);
+    kl_put_u8(&out, 1);
+    kl_put_bytes(&out, address, strlen(address));
+    say_and_forget(s, &out);
+}
+
+/* Hear the message that makes the peer one of the run's peers; return its number. */
+static uint32_t hear_peers(scene *s) {
+    kl_message message = {0};
+    kl_peers_head head = {0};
+    kl_ranges tasks = {0};
+    while (hear(s, &message) != KL_PEERS)
+        kl_message_release(&message);
+    assert_true(kl_wire_get_peers(message.data, message.size, &head, &tasks));
+    kl_ranges_free(&tasks);
+    kl_message_release(&message);
+    return head.number;
+}
+
+static void say_no_address(scene *s, const char *why, int more) {
+    kl_buffer out = {0};
+    kl_put_u8(&out, KL_ADDRESS);
+    kl_put_u8(&out, 0);
+    kl_put_bytes(&out, why, strlen(why));
+    for (int i = 0; i < more; i++)
+        kl_put_u8(&out, '!');
+    say_and_forget(s, &out);
+}
+
+static void open_among_peers(scene *s) {
+    *s = (scene){.farm = {.organise = KL_ORGANISE_PEERS, .attempts = 5, .whole_team = true}};
+    stepped_open(&s->farm, "ss", 2, 50e-6, work);
+    kl_worker_free(peer_of(s)->worker);
+    peer_of(s)->worker = NULL;
+    hear_some(s, (kl_message_type)0);
+}
+
+static void greet(scene *s) {
+    say_hello(s);
+    hear_some(s, KL_WELCOME);
+    say_plain(s, KL_READY);
+    answer_probes(s);
+}
+
+/* Follow the protocol until a run of peers has begun, of which this is one. Return its number. */
+static uint32_t play_peer(scene *s, const kilter_run *run) {
+    open_among_peers(s);
+    greet(s);
+    assert_int_equal(kl_master_begin(s->farm.master, run, NULL), KILTER_OK);
+    hear_some(s, KL_OPEN);
+    say_address(s);
+    return hear_peers(s);
+}
+
+static void say_note(scene *s, uint32_t number, const rough_note *note) {
+    kl_buffer bytes = {0}, out = {0};
+    put_rough(&bytes, note);
+    kl_wire_put_note(&out, &(kl_note_head){.from = number}, bytes.data, bytes.size);
+    kl_buffer_free(&bytes);
+    say_and_forget(s, &out);
+}
+
+static void peers_that_send_bad_notes_are_sent_away(void **state) {
+    (void)state;
+    const rough_note notes[] = {
+        {.kind = 99},
+        {.kind = 0},
+        {.kind = HURRY, .peers = 1 << 20},
+        {.kind = HURRY, .peers = (1 << 20) + 1},
+        {.kind = HURRY, .peers = 4},
+        {.kind = LOSS, .gone = 3},
+        {.kind = LOSS, .gone = (1 << 20) - 1},
+        {.kind = LOSS, .gone = UINT32_MAX},
+        {.kind = REPORT, .round = 1, .tasks = 3, .value_size = 5},
+        {.kind = REPORT, .round = 1, .tasks = TASKS + 1},
+        {.kind = REPORT, .round = 1, .standing = 7},
+        {.kind = LATE, .round = 1, .tasks = 3, .value_size = 64},
+        {.kind = GIFT, .tasks = 3},
+        {.kind = CALL, .round = 9},
+        {.kind = PLAN, .round = 1},
+    };
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
+        scene s;
+        uint8_t seen[TASKS] = {0};
+        kl_deliverer *deliverer;
+        const kilter_run run = {.tasks = TASKS, .done = count, .user = seen};
+        assert_int_equal(kl_deliverer_new(&run, (kl_reducer){0}, &deliverer, NULL), KILTER_OK);
+        uint32_t number = play_peer(&s, &run);
+        say_note(&s, number, &notes[i]);
+        check(&s, deliverer, seen);
+        kl_deliverer_free(deliverer);
+    }
+}
+
+/* Reported tasks without results: the run ends with one error, and nothing hangs. */
+static void peers_whose_results_do_not_fit_end_the_run(void **state) {
+    (void)state;
+    scene s;
+    kilter_error error = {KILTER_OK, ""};
+    kilter_status status = KILTER_OK;
+    uint8_t seen[TASKS] = {0};
+    const kilter_run run = {.tasks = TASKS, .done = count, .user = seen};
+    uint32_t number = play_peer(&s, &run);
+    for (uint32_t turn = 0; status == KILTER_OK && kl_master_running(s.farm.master); turn++) {
+        say_note(&s, number, &(rough_note){.kind = REPORT, .round = 1 + turn % 4, .tasks = TASKS});
+        status = stepped_turn(&s.farm, &error);
+    }
+    assert_int_equal(status, KILTER_ERR_PEER);
+    assert_string_equal(error.text, "the results of peers do not fit their tasks");
+    for (kl_delivery *d = kl_master_take(s.farm.master).first, *next; d; d = next) {
+        next = d->next;
+        kl_delivery_free(d);
+    }
+    kl_transport_close(peer_of(&s)->transport);
+    stepped_close(&s.farm);
+}
+
+/* A worker that cannot be reached, for a reason of any length, stays in the farm. */
+static void a_long_reason_for_no_address_does_no_harm(void **state) {
+    (void)state;
+    scene s;
+    kilter_error error = {KILTER_OK, ""};
+    kilter_status status = KILTER_OK;
+    const kilter_run run = {.tasks = TASKS};
+    open_among_peers(&s);
+    greet(&s);
+    assert_int_equal(kl_master_begin(s.farm.master, &run, NULL), KILTER_OK);
+    hear_some(&s, KL_OPEN);
+    say_no_address(&s, "its door is shut", 600);
+    while (status == KILTER_OK && kl_master_running(s.farm.master))
+        status = stepped_turn(&s.farm, &error);
+    assert_int_equal(status, KILTER_ERR_USAGE);
+    assert_non_null(strstr(error.text, "its door is shut"));
+    assert_int_equal(kl_master_refused(s.farm.master), 0);
+    kl_transport_close(peer_of(&s)->transport);
+    stepped_close(&s.farm);
+}
+
+static void a_late_worker_without_address_has_no_part(void **state) {
+    (void)state;
+    scene s;
+    uint8_t seen[TASKS] = {0};
+    kl_deliverer *deliverer;
+    const kilter_run run = {.tasks = TASKS, .done = count, .user = seen};
+    assert_int_equal(kl_deliverer_new(&run, (kl_reducer){0}, &deliverer, NULL), KILTER_OK);
+    open_among_peers(&s);
+    while (kl_master_ready(s.farm.master) < 1)
+        assert_int_equal(stepped_turn(&s.farm, NULL), KILTER_OK);
+    assert_int_equal(kl_master_begin(s.farm.master, &run, NULL), KILTER_OK);
+    for (int turns = 0; turns < 8; turns++) /* the other worker begins */
+        assert_int_equal(stepped_turn(&s.farm, NULL), KILTER_OK);
+    greet(&s);
+    hear_some(&s, KL_OPEN);
+    say_no_address(&s, "its door is shut", 0);
+    while (kl_master_running(s.farm.master)) {
+        assert_int_equal(stepped_turn(&s.farm, NULL), KILTER_OK);
+        assert_int_equal(kl_deliver(deliverer, kl_master_take(s.farm.master), NULL), KILTER_OK);
+    }
+    kl_deliverer_free(deliverer);
+    for (int i = 0; i < TASKS; i++)
+        assert_int_equal(seen[i], 1);
+    assert_int_equal(kl_master_refused(s.farm.master), 0);
+    kl_transport_close(peer_of(&s)->transport);
+    stepped_close(&s.farm);
+}
+
 /* --- a master that does not keep to the protocol --- */
 
 typedef struct calls {
@@ -526,7 +739,16 @@ static void a_worker_ends_at_what_it_cannot_read(void **state) {
                 kilter_status status = worker_hears(welcomed, &out, &seen, NULL);
                 kl_part part;
                 bool recall = type == KL_RECALL && welcomed && kl_wire_get_part(out.data, out.size, &part);
-                bool meant = type == KL_PROBE || (type == KL_WELCOME && size == 21 && !welcomed) || recall;
+                kl_note_head head;
+                kilter_bytes note;
+                uint64_t number;
+                bool peers = (type == KL_OPEN && size == 1) ||
+                             (type == KL_NOTE && kl_wire_get_note(out.data, out.size, &head, &note) &&
+                              head.from < KL_PEERS_MOST && head.worker < KL_PEERS_MOST) ||
+                             ((type == KL_GONE || type == KL_DISBAND) &&
+                              kl_wire_get_number(out.data, out.size, &number));
+                bool meant = type == KL_PROBE || (welcomed && peers) ||
+                             (type == KL_WELCOME && size == 21 && !welcomed) || recall;
                 bool ends = type == KL_RENEW || (size == 1 && (type == KL_END || type == KL_RELEASE));
                 /* the hash of the shared data is wrong */
                 bool torn = type == KL_SHARED && welcomed && size > 15;
@@ -585,6 +807,10 @@ int main(void) {
         cmocka_unit_test(oddities_that_do_no_harm),
         cmocka_unit_test(workers_of_another_version_are_refused_by_name),
         cmocka_unit_test(tasks_for_other_shared_data_are_refused),
+        cmocka_unit_test(peers_that_send_bad_notes_are_sent_away),
+        cmocka_unit_test(peers_whose_results_do_not_fit_end_the_run),
+        cmocka_unit_test(a_long_reason_for_no_address_does_no_harm),
+        cmocka_unit_test(a_late_worker_without_address_has_no_part),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,6 +54,7 @@ void kl_master_free(kl_master *m) {
         m->results.first = next;
     }
     kl_buffer_free(&m->shared.message);
+    kl_run_peers_free(&m->peers);
     kl_balance_free(&m->balance);
     free(m);
 }
@@ -93,6 +94,11 @@ static kilter_status on_message(kl_master *m, member *one, kl_message *message, 
         return on_heartbeat(m, one, message, error);
     case KL_RESULTS:
         return kl_master_on_results(m, one, message, error);
+    case KL_ADDRESS:
+    case KL_NOTE:
+    case KL_WHERE:
+    case KL_WANT:
+        return kl_master_on_peer_message(m, one, message, error);
     default:
         return kl_master_expel(m, one, "sent a message this version does not know", error);
     }
@@ -118,7 +124,7 @@ static kilter_status on_event(kl_master *m, kl_event *event, kilter_error *error
 static double work_due_s(const kl_master *m) {
     if (kl_master_is_abandoned(m))
         return 0;
-    if (!m->run.running || m->run.holds)
+    if (!m->run.running || m->run.holds || m->peers.on)
         return HUGE_VAL;
     return m->feeding.all ? 0 : m->feeding.look_again_s > 0 ? m->feeding.look_again_s : HUGE_VAL;
 }
@@ -129,7 +135,7 @@ static double silent_due_s(const kl_master *m) {
 }
 
 double kl_master_due_s(const kl_master *m) {
-    return fmin(work_due_s(m), silent_due_s(m));
+    return fmin(fmin(work_due_s(m), kl_run_peers_due_s(m)), silent_due_s(m));
 }
 
 static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
@@ -151,7 +157,9 @@ static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
         status = kl_master_expel_silent(m, error);
     if (status == KILTER_OK)
         status = kl_master_glance(m, error);
-    if (status == KILTER_OK && m->run.running && !m->run.holds)
+    if (status == KILTER_OK)
+        status = kl_run_peers_look(m, error);
+    if (status == KILTER_OK && m->run.running && !m->run.holds && !m->peers.on)
         status =
             kl_master_feed(m, event.kind == KL_EVENT_MESSAGE ? kl_master_find(m, event.peer) : NULL, error);
     if (m->run.running && event.kind == KL_EVENT_MESSAGE && m->balance.chunks == chunks + 1)

@@ -3,6 +3,7 @@
 #define KL_MASTER_PRIVATE_H
 
 #include "engine/engine.h"
+#include "engine/harvest.h"
 #include "probe/probe.h"
 
 typedef enum stage {
@@ -13,6 +14,12 @@ typedef enum stage {
     LEAVING,  /* the worker was told to finish its task and go */
     GONE,
 } stage;
+
+typedef struct kl_reachable { /* where other workers reach a worker */
+    char *address;            /* "": nowhere; NULL: not known */
+    char *why_not;            /* why it is "", in the worker's words; else NULL */
+    bool asked;               /* the worker was asked for its address */
+} kl_reachable;
 
 typedef struct member {
     kl_peer peer;
@@ -43,6 +50,9 @@ typedef struct member {
     kl_chunk *chunks; /* the worker's chunks, oldest first */
     uint32_t chunk_count;
     uint64_t chunk_room;
+    kl_reachable reach;
+    uint32_t run_number; /* its number among the peers of this run; 0: it is none */
+    bool was_peer;       /* it is a peer of this run, or was one */
 } member;
 
 /* Tasks [lo, hi) that two workers have: the end of the first chunk, and the second chunk, which is a copy. A
@@ -162,6 +172,38 @@ typedef struct kl_planning {
     kl_expectation expected; /* what the program expects of the coming runs; runs = 0: it expects nothing */
 } kl_planning;
 
+typedef struct kl_run_peer { /* a peer of the run; its place in the list is its number */
+    kl_peer peer;
+    uint32_t place, worker; /* the worker's place and number */
+    bool gone;              /* it is dead, or was sent out of the run */
+} kl_run_peer;
+
+/* A run that the workers organise among themselves; run_peers.c. The master is peer 0, the root. */
+typedef struct kl_run_peers {
+    bool on;       /* true: this run is organised so */
+    kl_node *root; /* NULL: the run waits for addresses */
+    kl_run_peer *list;
+    uint32_t count, first; /* first: number of peers at the beginning */
+    uint64_t room;
+    kl_reaper reaper;
+    kl_node_actions actions;
+    double wake_s;
+    kl_buffer self, message; /* self: the root's messages to itself, each with its length before it */
+    uint32_t deaths, seen_deaths;
+    bool malformed;       /* a message that was heard was malformed */
+    bool warned;          /* the user was told of a worker that has no part in this run */
+    uint64_t twice;       /* number of results that came again and were dropped */
+    kilter_error failure; /* why the run cannot go on; KILTER_OK: it can */
+} kl_run_peers;
+
+/* The choice of who organises a run; organise.c */
+typedef struct kl_organising {
+    size_t sum_bytes;       /* bytes of the sum of this run's results; 0: the run does not reduce */
+    bool peers;             /* it was decided that peers organise this run */
+    kl_iteration by_master; /* the last run that the master organised; tasks 0: there was none */
+    double peers_task_s; /* seconds of the last run that peers organised, for each task; 0: there was none */
+} kl_organising;
+
 struct kl_master {
     kl_master_options options;
     kl_transport *transport;
@@ -178,6 +220,8 @@ struct kl_master {
     kl_run_use use;
     kl_staff staff;
     kl_planning planning;
+    kl_run_peers peers;
+    kl_organising organising;
     kl_delivery_list results;
     kl_farm_state state; /* fields that change only between runs; state.c */
 };
@@ -273,6 +317,8 @@ kilter_status kl_master_fail_attempt(kl_master *master, const member *one, const
 /* --- deal.c: the next chunk of a worker --- */
 
 kilter_status kl_master_set_shared(kl_master *master, kilter_bytes shared, kilter_error *error);
+/* Send the shared data if the worker does not have them. */
+kilter_status kl_master_send_shared(kl_master *master, member *one, kilter_error *error);
 /* Declare the time of an answer of the master, in builds where no clock measures it. */
 void kl_master_declare_answer(const kl_master *master);
 /* Deal to a worker that asks. If there is nothing for the worker now, it stays hungry. */
@@ -303,13 +349,29 @@ kilter_status kl_master_seat(kl_master *master, kilter_error *error);
 /* Let the worker that has joined rest if enough workers are active. */
 void kl_master_rest(kl_master *master, member *one);
 /* Wake a resting worker, because an active one is lost. */
-void kl_master_wake_for_lost(kl_master *master);
+kilter_status kl_master_wake_for_lost(kl_master *master, kilter_error *error);
 
 /* --- drain.c: which workers are sent home --- */
 
 void kl_master_send_home(kl_master *master, member *one, const char *why);
 /* Note that the worker leaves of its own accord. */
 void kl_master_note_leaving(kl_master *master, member *one, const char *why);
+
+/* --- run_peers.c: a run that the workers organise among themselves --- */
+
+/* Begin the run as soon as all workers can be reached by others. */
+kilter_status kl_run_peers_begin(kl_master *master, kilter_error *error);
+/* The worker is ready, or it has told its address. */
+kilter_status kl_run_peers_ready(kl_master *master, member *one, kilter_error *error);
+/* The worker is gone. Tell the others. */
+kilter_status kl_run_peers_lose(kl_master *master, member *one, bool is_lost, kilter_error *error);
+/* Let the root hear a message of this peer, or do what is due. */
+kilter_status kl_run_peers_hear(kl_master *master, member *one, kilter_bytes note, kilter_error *error);
+kilter_status kl_run_peers_look(kl_master *master, kilter_error *error);
+double kl_run_peers_due_s(const kl_master *master); /* HUGE_VAL: nothing will be due */
+/* The run has ended: `early`, before all tasks were done. */
+void kl_run_peers_end(kl_master *master, bool early);
+void kl_run_peers_free(kl_run_peers *peers);
 
 /* --- members.c: workers come and go --- */
 
@@ -339,6 +401,11 @@ kilter_status kl_master_on_results(kl_master *master, member *one, kl_message *m
 kilter_status kl_master_on_return(kl_master *master, member *one, const kl_message *message,
                                   kilter_error *error);
 
+/* --- peer_messages.c: messages of workers that are peers --- */
+
+kilter_status kl_master_on_peer_message(kl_master *master, member *one, const kl_message *message,
+                                        kilter_error *error);
+
 /* --- limits.c: time and memory that a task may take --- */
 
 /* Check the limits after a heartbeat: if the task at hand exceeds one, the task fails and the worker is gone.
@@ -364,6 +431,12 @@ void kl_master_record_look(kl_master *master, uint32_t workers, kl_buffer *groun
 kl_iteration kl_master_iteration(kl_master *master);
 /* Return the part of the current run that is done, in the model's terms. */
 kl_iteration kl_master_iteration_so_far(kl_master *master);
+
+/* --- organise.c: who organises a run --- */
+
+/* Decide, before the run begins, and record it. Return whether the workers organise it among themselves. */
+bool kl_master_organise(kl_master *master, const kilter_run *run);
+void kl_master_note_organised(kl_master *master); /* Keep what the ended run has shown. */
 
 /* --- glance.c: the number of workers within a run --- */
 

@@ -59,7 +59,10 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     m->use.known = false; /* the CPU time of this worker is lost with it */
     one->hungry = one->held = false;
     m->feeding.all = true;
-    kl_master_wake_for_lost(m);
+    if (status == KILTER_OK)
+        status = kl_run_peers_lose(m, one, is_lost, error);
+    if (status == KILTER_OK)
+        status = kl_master_wake_for_lost(m, error);
     if (m->run.running && !expected) {
         char text[64] = "";
         if (unfinished > 0)
@@ -214,7 +217,7 @@ static bool measures_link(const kl_master *m, const member *one) {
            strcmp(one->host, m->options.host) != 0;
 }
 
-static void start_working(kl_master *m, member *one) {
+static kilter_status start_working(kl_master *m, member *one, kilter_error *error) {
     one->stage = WORKING;
     m->members.ready++;
     kl_balance_present(&m->balance, one->worker, true);
@@ -225,6 +228,7 @@ static void start_working(kl_master *m, member *one) {
     if (m->run.running && fixed && m->staff.seats > 0 &&
         m->members.ready - m->members.resting > m->staff.seats)
         kl_master_rest(m, one);
+    return kl_run_peers_ready(m, one, error);
 }
 
 kilter_status kl_master_on_ready(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
@@ -232,8 +236,7 @@ kilter_status kl_master_on_ready(kl_master *m, member *one, const kl_message *me
         return kl_master_expel(m, one, "sent a malformed message", error);
     kl_master_record_worker(m, one);
     if (m->members.probing == PROBED_AT_ONCE) {
-        start_working(m, one);
-        return KILTER_OK;
+        return start_working(m, one, error);
     }
     one->stage = PROBING;
     m->members.probing++;
@@ -257,8 +260,7 @@ kilter_status kl_master_on_echo(kl_master *m, member *one, const kl_message *mes
     kl_balance_message_cost(&m->balance, KL_PROBE_LARGE_BYTES, one->probe.large_s / 2, true);
     kl_master_record_message_cost(m, one->number);
     m->members.probing--;
-    start_working(m, one);
-    return KILTER_OK;
+    return start_working(m, one, error);
 }
 
 kilter_status kl_master_on_refuse(kl_master *m, member *one, const kl_message *message, kilter_error *error) {

@@ -33,6 +33,8 @@ member *kl_master_member(const kl_master *m, uint32_t worker) {
 void kl_member_free(member *one) {
     free(one->chunks);
     free(one->host);
+    free(one->reach.address);
+    free(one->reach.why_not);
 }
 
 /* Remove members that are gone, because workers may come and go for weeks. */

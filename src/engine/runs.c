@@ -42,6 +42,28 @@ static void sum_up(kl_master *m) {
     sum->decision = m->run.decision;
 }
 
+/* Record what each peer did, as if it had been one chunk. The tasks are counted, but they are not these. */
+static void record_peers(kl_master *m) {
+    const kl_snapshot *s = &m->balance.snapshot;
+    uint64_t lo = 0, rows = 0;
+    for (uint32_t i = 0; i < s->slots; i++) {
+        const kl_worker_view *v = &s->workers[i];
+        if (v->run_unit_s.count == 0)
+            continue;
+        kl_trace_chunk(m->trace, &(kl_trace_chunk_row){.run = m->run.number,
+                                                       .chunk = rows++,
+                                                       .lo = lo,
+                                                       .hi = lo + v->run_unit_s.count,
+                                                       .worker = v->number,
+                                                       .units = v->units,
+                                                       .dealt_s = m->run.began_s - m->opened_s,
+                                                       .began_s = m->run.began_s - m->opened_s,
+                                                       .ended_s = m->run.ended_s - m->opened_s,
+                                                       .busy_s = v->busy_s});
+        lo += v->run_unit_s.count;
+    }
+}
+
 static void record_run_measurements(kl_master *m) {
     const kl_snapshot *s = &m->balance.snapshot;
     for (uint32_t i = 0; i < s->slots; i++) {
@@ -77,14 +99,18 @@ static void record_iteration(kl_master *m) {
 
 static void end_run(kl_master *m, const char *status) {
     m->run.running = m->run.open = false;
+    kl_run_peers_end(m, m->run.done < m->run.summary.tasks);
     if (m->run.grown)
         record_iteration(m);
     kl_master_end_chunks(m);
     m->run.ended_s = kl_now_s(&m->options.clock);
+    if (m->peers.on)
+        record_peers(m);
     m->run.number++;
     m->use.last = kl_master_use_so_far(m);
     sum_up(m);
     kl_master_note_iteration(m);
+    kl_master_note_organised(m);
     record_run_measurements(m);
     kl_trace_iteration_ended(m->trace,
                              &(kl_trace_iteration_end){.run = m->run.number - 1,
@@ -99,7 +125,8 @@ static void end_run(kl_master *m, const char *status) {
 }
 
 void kl_master_end_if_done(kl_master *m) {
-    if (m->run.running && !m->run.open && m->run.done == m->run.summary.tasks)
+    bool fails = m->peers.on && m->peers.failure.status != KILTER_OK;
+    if (m->run.running && !m->run.open && !fails && m->run.done == m->run.summary.tasks)
         end_run(m, "done");
 }
 
@@ -145,14 +172,18 @@ kilter_status kl_master_begin(kl_master *m, const kilter_run *run, kilter_error 
     m->run.running = true;
     m->run.grown = false;
     kl_master_use_begins(m);
+    m->peers.on = false;
+    bool peers = kl_master_organise(m, run);
     kl_master_glance_begins(m);
+    if (peers)
+        m->staff.glance_due_s = HUGE_VAL;
     for (size_t i = 0; i < m->members.count; i++)
         m->members.list[i].held = false;
     record_iteration(m);
     kl_master_record_grain(m);
     kl_master_record_expectation(m);
     kl_master_end_if_done(m);
-    return KILTER_OK;
+    return m->run.running && peers ? kl_run_peers_begin(m, error) : KILTER_OK;
 }
 
 kilter_status kl_master_grow(kl_master *m, uint64_t count, const kilter_bytes *inputs, const double *weights,
@@ -196,6 +227,11 @@ bool kl_master_is_abandoned(const kl_master *m) {
 }
 
 kilter_status kl_master_check_workers(kl_master *m, kilter_error *error) {
+    const kilter_error *failure = &m->peers.failure;
+    if (m->run.running && m->peers.on && failure->status != KILTER_OK) {
+        end_run(m, "failed");
+        return kl_fail(error, failure->status, "%s", failure->text);
+    }
     if (!kl_master_is_abandoned(m))
         return KILTER_OK;
     end_run(m, "no worker left");

@@ -122,7 +122,7 @@ static void play(uint32_t workers, uint32_t number, bool mute) {
     kilter_run run = {.tasks = TASKS, .done = see, .user = &s};
     kl_deliverer *deliverer;
     kilter_error error = {KILTER_OK, ""};
-    assert_int_equal(kl_deliverer_new(&run, &deliverer, &error), KILTER_OK);
+    assert_int_equal(kl_deliverer_new(&run, (kl_reducer){0}, &deliverer, &error), KILTER_OK);
     kilter_status status = kl_master_begin(s.farm.master, &run, &error);
     for (long turns = 0; status == KILTER_OK && kl_master_running(s.farm.master); turns++) {
         status = turn(&s, &error);

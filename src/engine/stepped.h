@@ -57,6 +57,12 @@ typedef struct stepped_farm {
                  size_t size); /* likewise; its `self` is `user` */
     /* set before the farm is opened: seconds after which a member without greeting is sent away; 0: never */
     double greeting_s;
+    kl_organise organise; /* set before the farm is opened */
+    const kl_help *help;  /* likewise */
+    kl_reducer reducer;   /* likewise */
+    uint32_t attempts;    /* likewise */
+    /* called before a message is sent; it may set actor->killed, and then the message is not sent */
+    void (*sends)(struct stepped_farm *farm, stepped_actor *actor, const void *data, size_t size);
     void *user;
     double task_s;        /* seconds of a task of stepped_task() at speed 1 */
     uint64_t tasks;       /* number of tasks of the run, with those that were added */
@@ -68,6 +74,8 @@ static inline void stepped_catch_up(stepped_farm *f, double now_s);
 static kilter_status wire_send(kl_transport *t, kl_peer peer, const void *data, size_t size,
                                kilter_error *error) {
     stepped_wire *wire = (stepped_wire *)t;
+    if (wire->farm->sends && wire->actor->worker && !wire->actor->killed)
+        wire->farm->sends(wire->farm, wire->actor, data, size);
     if (wire->actor->killed)
         return kl_fail(error, KILTER_ERR_PEER, "this test killed the worker");
     wire->actor->now_s += wire->farm->send_s;
@@ -93,6 +101,14 @@ static void wire_close(kl_transport *t) {
     kl_transport_close(((stepped_wire *)t)->inner);
 }
 
+static kilter_status wire_open(kl_transport *t, char address[KL_ADDRESS_BYTES], kilter_error *error) {
+    return kl_open_to_workers(((stepped_wire *)t)->inner, address, error);
+}
+
+static kilter_status wire_reach(kl_transport *t, const char *address, kl_peer *peer, kilter_error *error) {
+    return kl_reach(((stepped_wire *)t)->inner, address, peer, error);
+}
+
 static inline void stepped_wire_up(stepped_farm *f, stepped_actor *a) {
     static const kl_transport_ops ops = {
         .name = "stepped",
@@ -101,6 +117,8 @@ static inline void stepped_wire_up(stepped_farm *f, stepped_actor *a) {
         .drop = wire_drop,
         .wake = wire_wake,
         .close = wire_close,
+        .open = wire_open,
+        .reach = wire_reach,
     };
     a->wire = (stepped_wire){{&ops}, a->transport, f, a};
     a->transport = &a->wire.base;
@@ -172,6 +190,7 @@ static inline void stepped_join(stepped_farm *f, kilter_work_fn work) {
     a->options = (kl_worker_options){.work = work,
                                      .start = stepped_start,
                                      .user = a,
+                                     .combine = f->reducer.combine,
                                      .program = "test",
                                      .binding = "",
                                      .introduce = stepped_introduce,
@@ -201,6 +220,10 @@ static inline void stepped_open(stepped_farm *f, const char *policy, uint32_t wo
                                 .seats = f->seats,
                                 .release = f->release,
                                 .greeting_s = f->greeting_s,
+                                .organise = f->organise,
+                                .help = f->help,
+                                .reducer = f->reducer,
+                                .attempts = f->attempts,
                                 .lost = f->lost,
                                 .self = f->user};
     master.clock = (kl_clock){.now_s = actor_now_s, .self = &f->master_actor};
@@ -235,6 +258,7 @@ static inline stepped_actor *stepped_next(stepped_farm *f, double *first_s) {
         if (!a->worker || a->moves)
             continue;
         double next_s = fmin(actor_next_s(f, a, kl_worker_has_work(a->worker), a->endpoint), a->dies_s);
+        next_s = fmin(next_s, fmax(a->now_s, kl_worker_due_s(a->worker)));
         if (next_s < *first_s) {
             *first_s = next_s;
             next = a;
@@ -299,7 +323,7 @@ static inline kilter_status stepped_add(stepped_farm *f, uint64_t count, const k
 /* As kilter_farm_run(). */
 static inline kilter_status stepped_run(stepped_farm *f, const kilter_run *run, kilter_error *error) {
     kl_deliverer *deliverer;
-    kilter_status status = kl_deliverer_new(run, &deliverer, error);
+    kilter_status status = kl_deliverer_new(run, f->reducer, &deliverer, error);
     assert(status == KILTER_OK);
     for (uint32_t i = 0; i < f->count; i++) /* no worker's time may be after the run's beginning */
         if (f->workers[i].now_s > f->master_actor.now_s)

@@ -703,7 +703,7 @@ static void a_master_that_holds_deals_nothing(void **state) {
     tally t = {.tasks = TASKS, .right = true, .seen = seen};
     kilter_run run = {.tasks = TASKS, .done = count_outcome, .user = &t};
     kl_deliverer *deliverer;
-    assert_int_equal(kl_deliverer_new(&run, &deliverer, NULL), KILTER_OK);
+    assert_int_equal(kl_deliverer_new(&run, (kl_reducer){0}, &deliverer, NULL), KILTER_OK);
     assert_int_equal(kl_master_begin(f.master, &run, NULL), KILTER_OK);
     uint64_t held_at = 0;
     for (int times = 0; times < 5 && kl_master_running(f.master); times++) {

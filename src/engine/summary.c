@@ -45,6 +45,15 @@ static void gain_text(const kilter_farm_summary *sum, const kl_interval *equal, 
 void kl_summary_sentence(const kl_balance *b, const char *policy, const kilter_farm_summary *sum,
                          const kl_interval *equal, char *text, size_t size) {
     char speeds[160], gain[160], resting[48] = "";
+    if (sum->chunks == 0 && sum->workers > 0) {
+        speeds_text(&b->snapshot, speeds, sizeof speeds);
+        snprintf(text, size,
+                 "The workers organised %llu task%s among themselves, as peers with relative speeds %s, and "
+                 "reached %.1f %% of their possible performance.",
+                 (unsigned long long)(sum->tasks - sum->stored), sum->tasks - sum->stored == 1 ? "" : "s",
+                 speeds, 100 * sum->efficiency);
+        return;
+    }
     if (sum->chunks == 0) {
         snprintf(text, size, "There were no tasks to deal.");
         return;

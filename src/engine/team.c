@@ -127,7 +127,7 @@ static bool choose(kl_master *m) {
 /* Record an advice for later farms: the number of workers found in several runs or looks, or the forecast
  * from a single run. */
 void kl_master_advise(kl_master *m) {
-    if (m->run.number == 0 || m->run.done < m->run.summary.tasks || m->run.grown)
+    if (m->run.number == 0 || m->run.done < m->run.summary.tasks || m->run.grown || m->peers.on)
         return;
     uint32_t workers = m->members.ready - m->members.resting;
     kl_buffer grounds = {0};
@@ -150,7 +150,7 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
     if (status != KILTER_OK)
         return status;
     bool looked = m->run.number > 0 && m->run.done == m->run.summary.tasks && !m->run.grown && !m->run.open &&
-                  m->staff.glance.from == 0;
+                  !m->peers.on && m->staff.glance.from == 0;
     bool fixed = m->staff.by_hand || m->run.number == 0;
     bool crowded =
         fixed && m->staff.seats > 0 &&

@@ -1,4 +1,5 @@
 /* The life of the worker, its messages and its turns. worker_private.h lists its parts. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,7 @@ void kl_worker_free(kl_worker *w) {
     kl_buffer_free(&w->hand.input);
     kl_buffer_free(&w->hand.making);
     kl_buffer_free(&w->outbox.out);
+    kl_peering_free(w->peers);
     free(w->core);
     free(w->self);
     free(w);
@@ -54,6 +56,10 @@ void kl_worker_free(kl_worker *w) {
 
 bool kl_worker_has_work(const kl_worker *w) {
     return w->queue.first != NULL;
+}
+
+double kl_worker_due_s(const kl_worker *w) {
+    return kl_peering_due_s(w);
 }
 
 bool kl_worker_is_orphan(const kl_worker *w) {
@@ -68,6 +74,8 @@ static void empty(kl_buffer *buffer) {
 }
 
 void kl_worker_adopt(kl_worker *w, kl_transport *transport) {
+    kl_peering_free(w->peers);
+    w->peers = NULL;
     forget_data(w);
     empty(&w->outbox.out);
     empty(&w->hand.making);
@@ -160,6 +168,7 @@ static kilter_status on_chunk(kl_worker *w, kl_message *m, kilter_error *error) 
         free(chunk);
         return malformed(error);
     }
+    kl_peering_stop(w, chunk->head.run);
     kl_asking_answered(&w->asking, &chunk->head, m->size, kl_now_s(&w->options->clock));
     w->queue.tasks += chunk->head.count;
     kl_queue_put(&w->queue, chunk, m);
@@ -197,7 +206,9 @@ static kilter_status on_renew(kl_worker *w, const kl_message *m, kilter_error *e
     return kl_fail(error, KILTER_ENDED, "worker %u begins anew: %s", w->index, why);
 }
 
-static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error) {
+static kilter_status on_message(kl_worker *w, kl_peer from, kl_message *m, kilter_error *error) {
+    if (from != w->master)
+        return kl_peering_message(w, from, m, error);
     switch (kl_wire_type(m->data, m->size)) {
     case KL_WELCOME:
         return on_welcome(w, m, error);
@@ -215,6 +226,14 @@ static kilter_status on_message(kl_worker *w, kl_message *m, kilter_error *error
         return on_renew(w, m, error);
     case KL_END:
         return on_end(w, m, error);
+    case KL_OPEN:
+    case KL_PEERS:
+    case KL_NOTE:
+    case KL_PEER:
+    case KL_GONE:
+    case KL_INPUTS:
+    case KL_DISBAND:
+        return kl_peering_message(w, from, m, error);
     default:
         return malformed(error);
     }
@@ -226,15 +245,21 @@ static kilter_status on_event(kl_worker *w, kl_event *event, kilter_error *error
     case KL_EVENT_NONE:
         break;
     case KL_EVENT_JOINED:
+        if (w->master != KL_NO_PEER) /* another worker has reached this one */
+            break;
         w->master = event->peer;
         status = say_hello(w, error);
         break;
     case KL_EVENT_LEFT:
+        if (event->peer != w->master) {
+            status = kl_peering_left(w, event->peer, error);
+            break;
+        }
         w->orphan = true;
         status = kl_fail(error, KILTER_ERR_PEER, "the master is gone: worker %u ends", w->index);
         break;
     case KL_EVENT_MESSAGE:
-        status = on_message(w, &event->message, error);
+        status = on_message(w, event->peer, &event->message, error);
         kl_message_release(&event->message);
         break;
     }
@@ -276,7 +301,7 @@ kilter_status kl_worker_take_in(kl_worker *w, double timeout_s, kilter_error *er
         status = on_event(w, &event, error);
         w->asking.idle = false; /* messages that are received now may have waited */
     }
-    return status;
+    return status == KILTER_OK ? kl_peering_look(w, error) : status;
 }
 
 static kilter_status check_patience(const kl_worker *w, kilter_error *error) {
@@ -317,6 +342,11 @@ static kilter_status turn(kl_worker *w, double timeout_s, kilter_error *error) {
     } else if (w->master == KL_NO_PEER && w->options->patience_s >= 0 &&
                (timeout_s < 0 || timeout_s > LOOK_S)) {
         timeout_s = LOOK_S;
+    } else if (!w->queue.first) {
+        double until_s = kl_peering_due_s(w) - kl_now_s(&w->options->clock);
+        timeout_s = until_s >= HUGE_VAL || (timeout_s >= 0 && timeout_s <= until_s) ? timeout_s
+                    : until_s > 0                                                   ? until_s
+                                                                                    : 0;
     }
     bool ran_dry = !w->queue.first;
     if (status == KILTER_OK)

@@ -6,6 +6,10 @@
 #include <stdatomic.h>
 
 #include "engine/engine.h"
+#include "engine/harvest.h"
+#include "peer/peer.h"
+
+typedef struct peering peering; /* worker_peers.c */
 
 /* --- worker_queue.c: chunks and shared data in order of arrival --- */
 
@@ -14,6 +18,7 @@ typedef struct queued {
     kl_message message;
     /* true: the message holds shared data, and the fields below are unused; false: it is a chunk */
     bool is_shared;
+    bool is_peers; /* true: a single task, which the worker does as a peer */
     kl_chunk_head head;
     kl_reader weights, inputs;
     uint64_t at; /* number of tasks of the chunk that are done */
@@ -176,6 +181,85 @@ void kl_shared_data_free(shared_data *shared);
 kilter_status kl_worker_on_recall(kl_worker *w, const kl_part *part, kilter_error *error);
 kilter_status kl_worker_give_all_back(kl_worker *w, kilter_error *error);
 
+/* --- worker_made.c: the result of the task at hand --- */
+
+void kl_fail_result(kilter_result *result, const char *text);
+/* Make the result a failure if it is wrong or missing; code: the return value of the work function. */
+void kl_check_result(hand *h, int code, size_t wanted);
+/* Account for a task's share of the core, but not for each small task. */
+void kl_account_share(task_share *share, const kl_attendance *attendance, double seconds);
+
+/* --- worker_mates.c: messages to other peers --- */
+
+typedef struct mate { /* another peer of this run */
+    bool asked;       /* the master was asked where it is */
+    bool gone;
+    uint32_t worker;   /* number of the worker, UINT32_MAX: not known */
+    kl_peer peer;      /* KL_NO_PEER: messages wait */
+    kl_buffer waiting; /* messages, each with its length before it */
+} mate;
+
+typedef struct mates {
+    mate *list; /* by number in the run */
+    uint64_t count, room;
+    kl_peer *known; /* connections to workers, by the worker's number; they outlast a run */
+    uint64_t known_count;
+} mates;
+
+/* Send the bytes to peer `number` of run `run`, now or when its address is known. */
+kilter_status kl_mates_send(kl_worker *w, uint32_t number, const kl_buffer *bytes, kilter_error *error);
+/* Note that a message of peer `number`, which is this worker, has come from `peer`. */
+kilter_status kl_mates_heard(kl_worker *w, const kl_note_head *head, kl_peer peer, kilter_error *error);
+/* The master's answer: connect to the worker, and send what waits. *gone: it is gone. */
+kilter_status kl_mates_found(kl_worker *w, const kl_where *where, bool *gone, kilter_error *error);
+/* The connection has ended, or the worker is gone. Return its number in the run; UINT32_MAX: it has none. */
+uint32_t kl_mates_lose(mates *m, kl_peer peer);
+uint32_t kl_mates_lose_worker(kl_worker *w, uint64_t worker);
+void kl_mates_clear(mates *m); /* forget the run's peers, but not the connections */
+void kl_mates_free(mates *m);
+
+/* --- worker_peers.c: the worker as a peer --- */
+
+typedef struct early { /* a message of a run that has not begun here */
+    struct early *next;
+    kl_peer peer;
+    size_t size;
+    uint8_t data[];
+} early;
+
+typedef struct block { /* inputs of consecutive tasks */
+    kl_message message;
+    kl_wanted tasks; /* lo = hi: none */
+    uint64_t next;   /* the task whose input `reader` is at */
+    kl_reader first, reader;
+} block;
+
+struct peering {
+    kl_node *node; /* NULL: the worker is no peer now */
+    kl_peers_head run;
+    uint64_t next_run; /* number of the first run that may still begin, or is on */
+    kl_reaper reaper;
+    kl_node_actions actions;
+    double wake_s;
+    mates mates;
+    early *early;
+    size_t early_bytes;             /* bytes of messages in `early` */
+    kl_buffer self, value, message; /* self: messages to itself, each with its length before it */
+    uint64_t task;                  /* the task to begin when its input is there; UINT64_MAX: none */
+    block block;
+};
+
+/* Handle a message that concerns peers; the message's owner may take it over. */
+kilter_status kl_peering_message(kl_worker *w, kl_peer from, kl_message *m, kilter_error *error);
+kilter_status kl_peering_left(kl_worker *w, kl_peer peer,
+                              kilter_error *error);               /* a worker's connection ended */
+kilter_status kl_peering_look(kl_worker *w, kilter_error *error); /* do what is due */
+double kl_peering_due_s(const kl_worker *w); /* the time of the next look; HUGE_VAL: none */
+/* End the first item of the queue, a task of a peer. */
+kilter_status kl_peering_end_task(kl_worker *w, int code, kilter_error *error);
+void kl_peering_stop(kl_worker *w, uint64_t before); /* be no peer in runs before this one */
+void kl_peering_free(peering *p);
+
 /* --- worker.c: messages, turns, life --- */
 
 /* Receive messages; wait for one up to timeout_s if there is no work. */
@@ -214,6 +298,7 @@ struct kl_worker {
     attended attended;
     core_use *core;      /* CPU time and delay; NULL: they are not reported */
     shared_data *shared; /* NULL: none received */
+    peering *peers;      /* NULL: the worker was never a peer */
 };
 
 #endif

@@ -36,9 +36,10 @@ kilter_status kl_worker_give_all_back(kl_worker *w, kilter_error *error) {
     if (w->hand.at_work && q->first->at + 1 < q->first->head.count)
         status = give_back(w, &q->first, 0, error);
     while (*place && status == KILTER_OK)
-        if ((*place)->is_shared)
+        if ((*place)->is_shared || (*place)->is_peers) {
+            q->tasks -= (*place)->is_peers;
             kl_queue_remove(q, place);
-        else
+        } else
             status = give_back(w, place, 0, error);
     return status;
 }

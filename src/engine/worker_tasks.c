@@ -1,45 +1,17 @@
 /* The task at hand, its result, and the shared data. The result is made in its own buffer, so that another
  * thread may send earlier results. */
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/worker_private.h"
 
-/* Seconds in tasks after which the share of CPU time is measured. */
-static const double SHARE_S = 10e-3;
-
 /* An early request is of no use if the remaining work is shorter than sending a message [seconds]. */
 static const double HIDES_NOTHING_S = 10e-6;
 
 /* A worker asks ahead of its need by this multiple of the longest recent answer time. */
 static const double ANSWERS_AHEAD = 1.5;
-
-kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size) {
-    size_t have = result->buffer->size - result->at - 4;
-    if (size > KL_WIRE_MOST_BYTES - have)
-        return KILTER_ERR_RANGE;
-    kl_put_bytes(result->buffer, data, size);
-    return result->buffer->failed ? KILTER_ERR_MEMORY : KILTER_OK;
-}
-
-static void fail_with(kilter_result *result, const char *text) {
-    result->buffer->size = result->at + 4;
-    kl_put_bytes(result->buffer, text, strlen(text));
-    result->failed = true;
-}
-
-int kilter_result_fail(kilter_result *result, const char *format, ...) {
-    char text[KILTER_ERROR_TEXT_BYTES];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    fail_with(result, text);
-    return 1;
-}
 
 /* --- tasks --- */
 
@@ -55,18 +27,6 @@ bool kl_worker_runs_low(const kl_worker *w) {
     return !w->asking.asked && (tasks == 1 || soon);
 }
 
-/* Account for a task's share of the core, but not for each small task: reading CPU time costs more. */
-static void account_share(task_share *share, const kl_attendance *attendance, double seconds) {
-    share->tasks_s += seconds;
-    if (!attendance->busy_s || share->tasks_s < SHARE_S)
-        return;
-    double busy_s = attendance->busy_s(attendance->self);
-    double got = fmin(1, (busy_s - share->busy_s) / share->tasks_s);
-    share->usual += (got - share->usual) / (share->usual > 0 ? 8 : 1);
-    share->busy_s = busy_s;
-    share->tasks_s = 0;
-}
-
 static void account_task(kl_worker *w, double seconds, double now_s) {
     kl_segment *segment = &w->outbox.segment;
     hand *h = &w->hand;
@@ -78,27 +38,7 @@ static void account_task(kl_worker *w, double seconds, double now_s) {
     w->outbox.last_end_s = now_s;
     if (w->core)
         w->core->since.busy_s += seconds;
-    account_share(&w->share, &w->attendance, seconds);
-}
-
-/* Make the result a failure if it is wrong or missing. */
-static void check_result(hand *h, int code, size_t wanted) {
-    kilter_result *result = &h->result;
-    char text[100];
-    if (code != 0 && !result->failed) {
-        snprintf(text, sizeof text, "the work function returned %d", code);
-        fail_with(result, text);
-    }
-    const size_t size = h->making.size - result->at - 4;
-    if (!result->failed && wanted > 0 && size != wanted) {
-        snprintf(text, sizeof text, "its result has %zu bytes, those of this run have %zu", size, wanted);
-        fail_with(result, text);
-    }
-    if (h->making.failed) { /* the result did not fit: the task fails, not the worker */
-        h->making.failed = false;
-        fail_with(result, "keeping its result: memory ran out");
-    }
-    kl_wire_end_result(&h->making, result->at, result->failed);
+    kl_account_share(&w->share, &w->attendance, seconds);
 }
 
 /* Append the result to the results that are ready. */
@@ -112,7 +52,7 @@ static void keep_result(outbox *o, const queued *chunk, const hand *h) {
     o->out.failed = false;
     o->out.size = at;
     kilter_result lost = {.buffer = &o->out, .at = kl_wire_begin_result(&o->out)};
-    fail_with(&lost, "keeping its result: memory ran out");
+    kl_fail_result(&lost, "keeping its result: memory ran out");
     kl_wire_end_result(&o->out, lost.at, true);
 }
 
@@ -139,7 +79,9 @@ static void begin_task(kl_worker *w) {
     hand *h = &w->hand;
     take_task(h, w->queue.first, w->shared);
     h->began_s = w->outbox.last_end_s;
-    h->alone = w->outbox.out.size == 0; /* the result then becomes the message and is not copied */
+    /* a peer's result does not go to the master */
+    h->alone = w->outbox.out.size == 0 &&
+               !w->queue.first->is_peers; /* the result then becomes the message and is not copied */
     kl_buffer_clear(&h->making);
     if (h->alone) {
         /* Begin the message that the next task's result becomes. The message is in memory that the master can
@@ -181,7 +123,7 @@ static void end_task(kl_worker *w, int code) {
     hand *h = &w->hand;
     queued *chunk = w->queue.first;
     h->at_work = false;
-    check_result(h, code, (size_t)chunk->head.result_bytes);
+    kl_check_result(h, code, (size_t)chunk->head.result_bytes);
     bool first = !kl_has_results(&w->outbox);
     if (h->alone)
         swap_buffers(&w->outbox.out, &h->making);
@@ -207,7 +149,8 @@ static kilter_status begin_next_task(kl_worker *w, kilter_error *error) {
         return kl_worker_refuse(w, error,
                                 "it has shared data %016llx, but its tasks are for shared data %016llx",
                                 (unsigned long long)has, (unsigned long long)chunk->head.shared);
-    kilter_status status = kl_worker_runs_low(w) ? kl_worker_flush(w, true, error) : KILTER_OK;
+    kilter_status status =
+        !chunk->is_peers && kl_worker_runs_low(w) ? kl_worker_flush(w, true, error) : KILTER_OK;
     if (status == KILTER_OK)
         begin_task(w);
     return status;
@@ -215,6 +158,8 @@ static kilter_status begin_next_task(kl_worker *w, kilter_error *error) {
 
 kilter_status kl_worker_end_task(kl_worker *w, int code, kilter_error *error) {
     queue *q = &w->queue;
+    if (q->first->is_peers)
+        return kl_peering_end_task(w, code, error);
     end_task(w, code);
     if (w->leaving.failed != KILTER_OK)
         return kl_task_failure(&w->leaving, error);

@@ -35,6 +35,25 @@ static kilter_status check_results(const kilter_run *run, kilter_error *error) {
     return KILTER_OK;
 }
 
+static kilter_status check_organised(const kilter_farm *f, const kilter_run *run, kilter_error *error) {
+    const char *how = f->settings.organise;
+    const char *never = how && strcmp(how, "peers") == 0 ? kl_master_never_peers(f->master, run) : NULL;
+    if (never)
+        return kl_fail(error, KILTER_ERR_USAGE, "--organise peers: %s; give --organise auto", never);
+    if (!run->reduce)
+        return KILTER_OK;
+    if (!f->settings.options.combine || !run->results)
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "a run's reduce without %s: give the function that combines two results, and memory for "
+            "their combination",
+            f->settings.options.combine ? "results" : "the farm's combine");
+    if (f->settings.resume)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "--resume: a run that combines its results stores none; leave --resume out");
+    return KILTER_OK;
+}
+
 static kilter_status check_sizes(const kilter_run *run, kilter_error *error) {
     if (run->shared.size > KL_WIRE_MOST_BYTES)
         return kl_fail(error, KILTER_ERR_RANGE, "shared data of %zu bytes: at most %d can be sent",
@@ -117,13 +136,15 @@ static kilter_status run_in_use(kilter_farm *f, const kilter_run *run, kilter_er
     if (status == KILTER_OK)
         status = check_results(run, error);
     if (status == KILTER_OK)
+        status = check_organised(f, run, error);
+    if (status == KILTER_OK)
         status = check_sizes(run, error);
     if (status == KILTER_OK)
         status = kl_farm_start_record(f, error);
     if (status == KILTER_OK)
         status = kl_farm_look_up(f, run, &known, error);
     if (status == KILTER_OK)
-        status = kl_deliverer_new(run, &deliverer, error);
+        status = kl_deliverer_new(run, kl_farm_reducer(f), &deliverer, error);
     if (status == KILTER_OK)
         status = carry_out(f, run, &known, deliverer, error);
     uint64_t tasks = known.tasks;

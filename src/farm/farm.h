@@ -12,6 +12,7 @@ void kl_worker_introduce(void *self, kl_hello *hello); /* Describe a worker in t
 /* The values of kilter_farm_options after command line and environment were read. The strings are copies. */
 typedef struct kl_settings {
     kilter_farm_options options;
+    char *organise;
     char *team, *policy, *transport, *listen, *join, *key, *record, *resume, *name, *version;
     char *bind;
     char *arguments;      /* the program's arguments; NULL: the program did not pass any */

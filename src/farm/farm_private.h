@@ -180,6 +180,10 @@ struct kilter_farm {
     kl_service service;
 };
 
+static inline kl_reducer kl_farm_reducer(const kilter_farm *farm) {
+    return (kl_reducer){farm->settings.options.combine, farm->settings.options.user};
+}
+
 /* A file uses only functions of files that stand above it here. */
 
 /* --- use.c: use of the farm, and its CPU time --- */

@@ -12,3 +12,10 @@ foreach(when opening running sending master)
                            $<TARGET_FILE:farm_death_mpi_test${suffix}> ${when})
     set_tests_properties(farm/mpi_death_${when}${suffix} PROPERTIES TIMEOUT 240 SKIP_RETURN_CODE 77)
 endforeach()
+
+# The same when the workers organise the run among themselves.
+foreach(when running sending master)
+    kilter_mpi_script_test(farm/mpi_peers_${when} 3 ${CMAKE_CURRENT_LIST_DIR}/mpi_death_test.sh ${KILTER_MPIEXEC_${mpi}}
+                           $<TARGET_FILE:farm_death_mpi_test${suffix}> ${when})
+    set_tests_properties(farm/mpi_peers_${when}${suffix} PROPERTIES TIMEOUT 240 ENVIRONMENT_MODIFICATION KILTER_ORGANISE=set:peers)
+endforeach()

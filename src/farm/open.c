@@ -103,11 +103,22 @@ static uint32_t cores_of_host(const kilter_farm *f) {
     return apart ? kl_host_core_count() : kl_core_count();
 }
 
+static kl_organise organise_of(const kl_settings *s) {
+    const char *how = s->organise ? s->organise : "auto";
+    return strcmp(how, "peers") == 0                                   ? KL_ORGANISE_PEERS
+           : strcmp(how, "master") == 0 || kl_clock_system().simulated ? KL_ORGANISE_MASTER
+                                                                       : KL_ORGANISE_AUTO;
+}
+
 /* Become the master of workers that are being started. The function takes the farm over, also if it fails. */
 static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_farm **farm,
                                    kilter_error *error) {
     const char *policy = f->settings.policy ? f->settings.policy : "auto";
-    kl_master_options options = {.policy = kl_own_policies_find(f->settings.own, policy),
+    const kl_help *help = kl_help_find(policy);
+    kl_master_options options = {.policy = kl_own_policies_find(f->settings.own, help ? "auto" : policy),
+                                 .help = help,
+                                 .organise = organise_of(&f->settings),
+                                 .reducer = kl_farm_reducer(f),
                                  .clock = f->clock,
                                  .program = f->settings.name,
                                  .program_version = f->settings.version,

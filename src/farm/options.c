@@ -13,7 +13,7 @@
 /* --- values that are more than a number or a word --- */
 
 static kilter_status check_policy(const kl_value *v) {
-    return kl_own_policies_find(((const kl_settings *)v->into)->own, v->text)
+    return kl_help_find(v->text) || kl_own_policies_find(((const kl_settings *)v->into)->own, v->text)
                ? KILTER_OK
                : kl_fail(v->error, KILTER_ERR_USAGE, "%s: there is no policy '%s'; --kilter-help lists them",
                          v->said, v->text);
@@ -103,6 +103,10 @@ static const kl_option OPTIONS[] = {
      KL_OPTION_UINT64, AT(options.worker_tasks), .least = 1},
     {"policy", "POLICY", "Choose how tasks are dealt to the workers (default: auto).", KL_OPTION_TEXT,
      AT(options.policy), .read = check_policy},
+    {"organise", "HOW",
+     "Let the master deal tasks, or let the workers share them as peers; auto chooses the faster way by what "
+     "earlier runs have shown (default: auto).",
+     KL_OPTION_TEXT, AT(options.organise), .words = "auto master peers"},
     {"transport", "NAME", "Send messages by zmq, mpi or inproc (default: mpi under mpirun, else zmq).",
      KL_OPTION_TEXT, AT(options.transport), .words = "zmq mpi inproc"},
     {"listen", "ENDPOINT", "Wait at tcp://ADDRESS:PORT for workers that are started elsewhere.",
@@ -173,6 +177,9 @@ void kilter_farm_usage(FILE *out) {
     fprintf(out, "Policies:\n");
     for (size_t i = 0; i < kl_policy_count(); i++)
         kl_option_print(out, kl_policy_name(kl_policy_at(i)), kl_policy_summary(kl_policy_at(i)));
+    fprintf(out, "Policies of peers, with --organise peers:\n");
+    for (size_t i = 0; kl_help_at(i); i++)
+        kl_option_print(out, kl_help_at(i)->name, kl_help_at(i)->summary);
     fprintf(out, "Other environment variables:\n");
     for (size_t i = 0; i < VARIABLE_COUNT; i++)
         kl_option_print(out, VARIABLES[i].name, VARIABLES[i].help);
@@ -283,6 +290,16 @@ static kilter_status check(const kl_settings *settings, kilter_error *error) {
     if (s->key && strcmp(s->key, "-") == 0 && !s->join)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "--key -: only a worker, with --join, reads its key there; name a file");
+    bool peers = s->organise && strcmp(s->organise, "peers") == 0;
+    if (s->policy && kl_help_find(s->policy) && !peers)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "--policy %s: it is a policy of peers; give --organise peers, too", s->policy);
+    if (s->policy && !kl_help_find(s->policy) && peers && strcmp(s->policy, "auto") != 0)
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "--policy %s and --organise peers: this policy is a master's; give help, sos, sos-half or "
+            "steal, or leave it out",
+            s->policy);
     if (s->transport && kl_settings_check_transport(settings, s->transport, error) != KILTER_OK)
         return KILTER_ERR_USAGE;
     if (s->listen && kl_zmq_check(s->listen, error) != KILTER_OK)
@@ -307,7 +324,7 @@ static const struct {
     {FIELD(options.listen), FIELD(listen)},   {FIELD(options.join), FIELD(join)},
     {FIELD(options.key), FIELD(key)},         {FIELD(options.record), FIELD(record)},
     {FIELD(options.resume), FIELD(resume)},   {FIELD(options.name), FIELD(name)},
-    {FIELD(options.version), FIELD(version)},
+    {FIELD(options.version), FIELD(version)}, {FIELD(options.organise), FIELD(organise)},
 };
 enum { COPY_COUNT = sizeof COPIES / sizeof *COPIES };
 

@@ -73,6 +73,7 @@ static void describe(served *self, const kl_settings *s, const char *binding, bo
         .shared = s->options.shared,
         .stop = s->options.stop,
         .user = s->options.user,
+        .combine = s->options.combine,
         .program = s->name,
         .program_version = s->version,
         .binding = binding ? binding : "",

@@ -7,8 +7,8 @@ static const uint32_t MAGIC = 0x544c494b; /* "KILT" */
 
 kl_message_type kl_wire_type(const void *data, size_t size) {
     const uint8_t *bytes = data;
-    return size > 0 && bytes[0] >= KL_HELLO && bytes[0] <= KL_RENEW ? (kl_message_type)bytes[0]
-                                                                    : (kl_message_type)0;
+    return size > 0 && bytes[0] >= KL_HELLO && bytes[0] <= KL_DISBAND ? (kl_message_type)bytes[0]
+                                                                      : (kl_message_type)0;
 }
 
 static kl_reader body_of(const void *data, size_t size) {

@@ -17,14 +17,27 @@
  *   LEAVE    I leave, and why    ─────▶
  *   RENEW    I leave, and a new worker replaces me, and why ─▶
  *                                ◀─────    END      the farm is closed; or why you are sent away
- *                                ◀─────    RENEW    end now, even in a task, to be replaced: why */
+ *                                ◀─────    RENEW    end now, even in a task, to be replaced: why
+ *
+ * In a run that is organised by peers, workers send messages to each other as well:
+ *
+ *                                ◀─────    OPEN     let other workers reach you
+ *   ADDRESS   where they do      ─────▶
+ *                                ◀─────    PEERS    the run begins: you are peer n, with these tasks
+ *   NOTE      of a peer          ◀────▶    NOTE     of a peer; also between two workers
+ *   WHERE     who is peer n?     ─────▶
+ *                                ◀─────    PEER     it is worker i, at this address
+ *                                ◀─────    GONE     worker i is gone
+ *   WANT      inputs of tasks    ─────▶
+ *                                ◀─────    INPUTS   these inputs
+ *                                ◀─────    DISBAND  you are no peer any more */
 #ifndef KL_WIRE_H
 #define KL_WIRE_H
 
 #include "kilter/run.h"
 #include "measure/measure.h"
 
-enum { KL_WIRE_VERSION = 6 };
+enum { KL_WIRE_VERSION = 7 };
 /* Most bytes of one result, input or shared data. Transports limit a message to 1 GiB, and the other parts of
  * the message need some of this. */
 enum { KL_WIRE_MOST_BYTES = (1 << 30) - (1 << 20) };
@@ -46,6 +59,16 @@ typedef enum kl_message_type {
     KL_LEAVE,
     KL_HEARTBEAT,
     KL_RENEW,
+    KL_OPEN,
+    KL_ADDRESS,
+    KL_PEERS,
+    KL_NOTE,
+    KL_WHERE,
+    KL_PEER,
+    KL_GONE,
+    KL_WANT,
+    KL_INPUTS,
+    KL_DISBAND,
 } kl_message_type;
 
 /* Return the type of a message; 0: unknown. */
@@ -73,11 +96,11 @@ typedef struct kl_welcome {
 void kl_wire_put_welcome(kl_buffer *out, const kl_welcome *welcome);
 bool kl_wire_get_welcome(const void *data, size_t size, kl_welcome *welcome);
 
-void kl_wire_put_plain(kl_buffer *out, kl_message_type type); /* READY, RELEASE */
+void kl_wire_put_plain(kl_buffer *out, kl_message_type type); /* READY, RELEASE, OPEN */
 bool kl_wire_get_plain(const void *data, size_t size);
 
 void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
-                       size_t size); /* REFUSE, PROBE, ECHO, LEAVE, RENEW, END */
+                       size_t size); /* REFUSE, PROBE, ECHO, LEAVE, RENEW, END, ADDRESS */
 /* Get the text behind the message's type, cut to fit and without control characters. */
 void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity);
 
@@ -167,5 +190,56 @@ bool kl_wire_check_results(const void *data, size_t size, kl_results_head *head)
 kl_reader kl_wire_read_results(const void *data, size_t size);
 bool kl_wire_next_segment(kl_reader *reader, kl_segment *segment);
 bool kl_wire_next_result(kl_reader *reader, bool *failed, kilter_bytes *bytes);
+
+/* --- runs that are organised by peers; wire_peers.c --- */
+
+/* The beginning of a run. Behind it are the spans of tasks with which the peer begins. */
+typedef struct kl_peers_head {
+    uint64_t run, tasks;
+    uint32_t number, peers; /* number of this peer, and of all at the beginning, the master included */
+    uint64_t shared;        /* as in kl_chunk_head */
+    uint64_t result_bytes;
+    bool reduces, inputs; /* results are combined on their way; tasks have inputs */
+    char policy[16];
+    uint64_t seed;
+} kl_peers_head;
+
+void kl_wire_put_peers(kl_buffer *out, const kl_peers_head *head, const kl_ranges *tasks);
+/* Spans are not empty and end at head->tasks or before. They are added to `tasks`. false: the message is
+ * malformed, or memory ran out. */
+bool kl_wire_get_peers(const void *data, size_t size, kl_peers_head *head, kl_ranges *tasks);
+
+/* A message of room peer, from peer `from`, which is this worker. */
+typedef struct kl_note_head {
+    uint64_t run;
+    uint32_t from, worker;
+} kl_note_head;
+
+void kl_wire_put_note(kl_buffer *out, const kl_note_head *head, const void *note, size_t size);
+bool kl_wire_get_note(const void *data, size_t size, kl_note_head *head, kilter_bytes *note);
+
+/* A peer of a run. WHERE has run and number only. */
+typedef struct kl_where {
+    uint64_t run;
+    uint32_t number, worker;
+    char address[256]; /* "": the peer is gone */
+} kl_where;
+
+void kl_wire_put_where(kl_buffer *out, kl_message_type type, const kl_where *where); /* WHERE, PEER */
+bool kl_wire_get_where(const void *data, size_t size, kl_where *where);
+
+void kl_wire_put_number(kl_buffer *out, kl_message_type type,
+                        uint64_t number); /* GONE: a worker; DISBAND: a run */
+bool kl_wire_get_number(const void *data, size_t size, uint64_t *number);
+
+/* Tasks [lo, hi) of a run. INPUTS has their inputs behind it. */
+typedef struct kl_wanted {
+    uint64_t run, lo, hi;
+} kl_wanted;
+
+void kl_wire_put_wanted(kl_buffer *out, kl_message_type type, const kl_wanted *wanted);
+bool kl_wire_get_wanted(const void *data, size_t size, kl_wanted *wanted);
+/* Read the head of INPUTS. `inputs` is then at the first of hi − lo inputs, which kl_get_span() reads. */
+bool kl_wire_get_inputs(const void *data, size_t size, kl_wanted *wanted, kl_reader *inputs);
 
 #endif

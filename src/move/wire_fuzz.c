@@ -22,6 +22,27 @@ static void read_results(const uint8_t *data, size_t size) {
         __builtin_trap();
 }
 
+static void read_peers(const uint8_t *data, size_t size) {
+    kl_peers_head head;
+    kl_ranges tasks = {0};
+    kl_note_head note;
+    kl_where where;
+    kl_wanted wanted;
+    kl_reader inputs;
+    kilter_bytes bytes;
+    uint64_t number;
+    kl_wire_get_peers(data, size, &head, &tasks);
+    kl_ranges_free(&tasks);
+    kl_wire_get_note(data, size, &note, &bytes);
+    kl_wire_get_where(data, size, &where);
+    kl_wire_get_number(data, size, &number);
+    kl_wire_get_wanted(data, size, &wanted);
+    if (kl_wire_get_inputs(data, size, &wanted, &inputs))
+        for (uint64_t i = wanted.lo; i < wanted.hi; i++)
+            if (!kl_get_span(&inputs, &bytes.size) && bytes.size > 0)
+                __builtin_trap(); /* a checked message can be read to its end */
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     kl_hello hello;
     kl_chunk_head head;
@@ -41,5 +62,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     kl_wire_get_text(data, size, text, sizeof text);
     kl_wire_get_chunk(data, size, &head, &weights, &inputs);
     read_results(data, size);
+    read_peers(data, size);
     return 0;
 }

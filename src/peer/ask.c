@@ -23,7 +23,8 @@ static uint32_t random_victim(kl_node *n) {
             count = peers - first < near ? peers - first : near;
         }
         uint32_t victim = first + (uint32_t)(draw(n) % count);
-        if (victim != n->of.number && !kl_tree_is_gone(&n->tree, victim))
+        bool rests = victim == 0 && n->of.root_rests;
+        if (victim != n->of.number && !rests && !kl_tree_is_gone(&n->tree, victim))
             return victim;
     }
     return KL_NOBODY;
@@ -72,7 +73,7 @@ void kl_ask_settle(kl_node *n) {
     kl_asking *a = &n->asking;
     bool idle = !n->work.hand.on && n->work.left == 0;
     a->due_s = INFINITY;
-    if (a->out || a->asleep || n->round.number == 0 || n->tree.peers < 2)
+    if (a->out || a->asleep || n->round.number == 0 || n->tree.peers < 2 || (n->root && n->of.root_rests))
         return;
     if (idle) {
         ask(n, true);

@@ -5,15 +5,28 @@
 
 static const kl_help registry[] = {
     {.name = "help",
+     .summary = "new shares again and again, by all measured rates",
      .sharing = KL_SHARE_AGAIN,
      .part = KL_PART_BY_RATE,
      .dead_zone = 0.1,
      .lines = true,
      .early = true,
      .copies = true},
-    {.name = "sos", .sharing = KL_SHARE_ONCE, .part = KL_PART_BY_RATE, .board = true},
-    {.name = "sos-half", .sharing = KL_SHARE_ONCE, .part = KL_PART_BY_RATE_OR_HALF, .board = true},
-    {.name = "steal", .sharing = KL_SHARE_NEVER, .part = KL_PART_HALF, .lines = true},
+    {.name = "sos",
+     .summary = "new shares once, then help for late peers in proportion to both rates",
+     .sharing = KL_SHARE_ONCE,
+     .part = KL_PART_BY_RATE,
+     .board = true},
+    {.name = "sos-half",
+     .summary = "as sos, but a helper that is twice as fast takes half",
+     .sharing = KL_SHARE_ONCE,
+     .part = KL_PART_BY_RATE_OR_HALF,
+     .board = true},
+    {.name = "steal",
+     .summary = "an idle peer takes half of the tasks of a random one",
+     .sharing = KL_SHARE_NEVER,
+     .part = KL_PART_HALF,
+     .lines = true},
 };
 
 const kl_help *kl_help_at(size_t i) {

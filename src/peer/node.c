@@ -5,6 +5,22 @@
 
 #include "peer/peer_private.h"
 
+/* The first round begins when peer 0, or peer 1 if peer 0 rests, has done this part of its tasks. */
+static const double FIRST_PART = 0.05;
+
+static uint64_t first_part(const kl_node_options *o) {
+    uint64_t tasks = o->share.hi - o->share.lo + (o->more ? kl_ranges_sum(o->more) : 0);
+    double first = FIRST_PART * (double)tasks;
+    return first < 1 ? 1 : (uint64_t)first;
+}
+
+static bool own_first(kl_node *n, const kl_node_options *o) {
+    bool ok = kl_work_add(&n->work, o->share);
+    for (size_t i = 0; o->more && i < o->more->count && ok; i++)
+        ok = kl_work_add(&n->work, o->more->at[i]);
+    return ok;
+}
+
 kl_node *kl_node_new(const kl_node_options *options) {
     kl_node *n = calloc(1, sizeof *n);
     if (!n)
@@ -12,6 +28,7 @@ kl_node *kl_node_new(const kl_node_options *options) {
     bool there = options->number < options->peers;
     n->of = *options;
     n->later_end = &n->later;
+    n->most = KL_PEERS_MOST;
     n->tree = (kl_tree){.number = options->number, .peers = there ? options->peers : options->number + 1};
     n->round = (kl_round){.number = there ? 1 : 0,
                           .above = options->number == 0 ? 0 : kl_tree_above(options->number),
@@ -19,10 +36,16 @@ kl_node *kl_node_new(const kl_node_options *options) {
                           .closing = options->help->sharing == KL_SHARE_NEVER};
     n->asking.due_s = n->giving.look_s = n->round.tell_s = n->losses.tell_s = INFINITY;
     n->losses.told_s = -INFINITY;
-    if (kl_work_add(&n->work, options->share) && (options->number > 0 || kl_root_begin(n)))
+    n->of.more = n->of.done = NULL; /* they are copied */
+    n->first = first_part(options);
+    if (own_first(n, options) && (options->number > 0 || kl_root_begin(n, options->done)))
         return n;
     kl_node_free(n);
     return NULL;
+}
+
+void kl_node_bound(kl_node *n, uint32_t peers) {
+    n->most = peers;
 }
 
 void kl_node_free(kl_node *n) {
@@ -57,6 +80,14 @@ kl_node_state kl_node_state_of(const kl_node *root) {
     return root->root->state;
 }
 
+const kl_ranges *kl_node_counted(const kl_node *root) {
+    return &root->root->committed;
+}
+
+bool kl_node_counts_gone(const kl_node *root, uint32_t peer) {
+    return kl_tree_is_gone(&root->tree, peer);
+}
+
 uint64_t kl_node_left(const kl_node *n) {
     return n->work.left;
 }
@@ -82,7 +113,7 @@ static void count(kl_node *n, uint64_t task, kilter_bytes result) {
 static void end_task(kl_node *n, kilter_bytes result) {
     kl_running hand = n->work.hand;
     n->work.hand.on = false;
-    kl_tempo_add(&n->work.tempo, n->now_s - hand.began_s);
+    kl_tempo_add(&n->work.tempo, n->now_s - hand.began_s, n->of.least_s);
     kl_note copied = {.kind = KL_NOTE_COPIED, .number = hand.task, .value = result};
     if (hand.owner != KL_NOBODY)
         kl_post(n, hand.owner, &copied, 0);
@@ -170,10 +201,17 @@ static void keep(kl_node *n, const kl_node_event *e) {
     n->later_end = &later->next;
 }
 
+static void lose(kl_node *n, uint32_t peer);
+
 static void hear(kl_node *n, const kl_node_event *e) {
-    if (n->over || kl_tree_is_gone(&n->tree, e->peer) ||
-        !kl_note_get(e->data, e->size, n->of.tasks, &n->note))
+    if (n->over || kl_tree_is_gone(&n->tree, e->peer))
         return;
+    if (!kl_note_get(e->data, e->size, n->of.tasks, &n->note) || !kl_note_is_sound(n, e->peer, &n->note)) {
+        n->out->malformed = true;
+        if (e->peer > 0)
+            lose(n, e->peer);
+        return;
+    }
     if (n->note.census > n->round.census && n->note.kind != KL_NOTE_CALL && n->round.number > 0)
         keep(n, e);
     else
@@ -212,6 +250,14 @@ static void lose(kl_node *n, uint32_t peer) {
 
 /* --- the step --- */
 
+/* Does this peer ask for the first round now? It does if it is idle. If the root has no tasks by which to
+ * choose the time, peer 1 chooses it. */
+static bool wants_first_round(const kl_node *n) {
+    bool chooses = n->of.root_rests && n->of.number == 1 && n->work.done_tasks >= n->first;
+    return n->of.help->sharing != KL_SHARE_NEVER && n->round.number == 1 && !(n->root && n->of.root_rests) &&
+           (!n->work.hand.on || chooses);
+}
+
 /* Do what is possible after any event. */
 static void settle(kl_node *n) {
     begin_next(n);
@@ -219,7 +265,7 @@ static void settle(kl_node *n) {
     kl_ask_check(n);
     kl_save_send(n);
     kl_ask_settle(n);
-    if (n->of.help->sharing != KL_SHARE_NEVER && n->round.number == 1 && !n->work.hand.on)
+    if (wants_first_round(n))
         kl_round_hurry(n);
     if (n->root)
         kl_root_settle(n);
@@ -232,7 +278,7 @@ static void settle(kl_node *n) {
 
 void kl_node_step(kl_node *n, const kl_node_event *e, double now_s, kl_node_actions *out) {
     out->count = 0;
-    out->failed = false;
+    out->failed = out->malformed = false;
     kl_buffer_clear(&out->bytes);
     n->out = out;
     n->now_s = now_s;

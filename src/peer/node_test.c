@@ -209,16 +209,18 @@ static void deaths_go_up_together(void **state) {
     let_go(&a);
 }
 
-static void malformed_bytes_change_nothing(void **state) {
+static void malformed_bytes_lose_their_sender(void **state) {
     (void)state;
-    alone a = peer_of(0, 3, "help", (kl_span){0, 10});
     for (uint64_t i = 0; i < 200; i++) {
+        alone a = peer_of(0, 3, "help", (kl_span){0, 10});
         uint64_t bytes[4] = {kl_mix64(i), kl_mix64(i + 1), kl_mix64(i + 2), kl_mix64(i + 3)};
         kl_node_step(a.node, &(kl_node_event){KL_NODE_HEARS, 1, bytes, i % sizeof bytes}, 0, &a.out);
         assert_false(a.out.failed);
-        assert_int_equal(a.out.count, 0);
+        assert_true(a.out.malformed);
+        assert_true(kl_node_counts_gone(a.node, 1));
+        assert_false(kl_node_counts_gone(a.node, 2));
+        let_go(&a);
     }
-    let_go(&a);
 }
 
 int main(void) {
@@ -231,7 +233,7 @@ int main(void) {
         cmocka_unit_test(a_parent_reports_what_a_child_saved_before_it_died),
         cmocka_unit_test(messages_of_a_peer_that_is_gone_are_not_heard),
         cmocka_unit_test(deaths_go_up_together),
-        cmocka_unit_test(malformed_bytes_change_nothing),
+        cmocka_unit_test(malformed_bytes_lose_their_sender),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

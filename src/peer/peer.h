@@ -23,6 +23,7 @@ typedef struct kl_help {
     bool lines;         /* a peer that finds no tasks signs up at its neighbours, which give it some later */
     bool early;         /* a peer asks before it has run out of tasks */
     bool copies;        /* idle peers do speculative copies of the last tasks */
+    const char *summary;
 } kl_help;
 
 const kl_help *kl_help_at(size_t i);           /* in order of registration; NULL behind the last policy */
@@ -36,6 +37,8 @@ typedef struct kl_combine {
     /* Combine the value in `into`, which is empty at first, with another one. The order in which values come
      * differs from run to run. false: memory ran out, or the bytes are not a value */
     bool (*add)(void *self, kl_buffer *into, const void *value, size_t size);
+    /* Return whether the bytes are a value. NULL: any bytes are. */
+    bool (*check)(void *self, const void *value, size_t size);
     void *self;
 } kl_combine;
 
@@ -45,9 +48,14 @@ typedef struct kl_node_options {
     uint32_t near;   /* messages within each group of `near` consecutive peers are quick; 0: among all */
     uint64_t tasks;  /* number of tasks of the run */
     kl_span share;   /* the tasks that the peer begins with */
+    const kl_ranges *more; /* tasks that it begins with in addition, copied; NULL: none */
+    const kl_ranges *done; /* root: tasks that were counted before the run began, copied; NULL: none */
+    bool root_rests;       /* peer 0 does no tasks itself; its `share` is empty */
     const kl_help *help;
     kl_combine combine;
-    bool attends; /* the peer gets messages while a task runs */
+    bool attends;   /* the peer gets messages while a task runs */
+    double least_s; /* tasks are timed together until they have taken this long, because a clock's thread may
+                       be kept from its core; 0: each task alone */
     uint64_t seed;
 } kl_node_options;
 
@@ -78,7 +86,8 @@ typedef enum kl_node_action_kind {
 typedef struct kl_node_action {
     kl_node_action_kind kind;
     uint32_t peer;
-    uint64_t task; /* BEGIN: index of the task; SEND: number of tasks that the message gives away */
+    /* BEGIN: index of the task; SEND: number of tasks that the message gives away; COUNTS: number of tasks */
+    uint64_t task;
     size_t at, size;
 } kl_node_action;
 
@@ -91,12 +100,18 @@ typedef struct kl_node_actions {
     double wake_s; /* the time of the next event KL_NODE_REACHED, which replaces any earlier one; INFINITY:
                       none */
     bool failed;   /* memory ran out, and the peer cannot go on */
+    /* The message of this step was malformed: its sender counts as gone. After a message of the root the peer
+     * cannot go on. */
+    bool malformed;
 } kl_node_actions;
 
 void kl_node_actions_free(kl_node_actions *actions);
 
 kl_node *kl_node_new(const kl_node_options *options); /* NULL: no memory */
 void kl_node_free(kl_node *node);                     /* NULL does nothing */
+/* Messages that name a peer of this number or a greater one are malformed. Without this, the bound is
+ * KL_PEERS_MOST. */
+void kl_node_bound(kl_node *node, uint32_t peers);
 void kl_node_step(kl_node *node, const kl_node_event *event, double now_s, kl_node_actions *actions);
 
 /* The state of the run, as the root knows it. */
@@ -108,6 +123,10 @@ typedef struct kl_node_state {
 } kl_node_state;
 
 kl_node_state kl_node_state_of(const kl_node *root);
+/* Return the tasks that are counted, in order. They are valid until the next step. */
+const kl_ranges *kl_node_counted(const kl_node *root);
+/* Return whether the root counts this peer as gone: other peers may have reported it. */
+bool kl_node_counts_gone(const kl_node *root, uint32_t peer);
 /* Return the number of tasks that this peer owns and has not begun. */
 uint64_t kl_node_left(const kl_node *node);
 

@@ -56,13 +56,19 @@ kl_sharing_of kl_share(kl_standings *standings, const kl_ranges *lost, const kl_
 
 enum { KL_TEMPO_LAST = 16 };
 
+typedef struct kl_timed { /* tasks that were timed together */
+    double tasks, seconds;
+} kl_timed;
+
 typedef struct kl_tempo {
     kl_pace pace;
-    double last_s[KL_TEMPO_LAST]; /* seconds of each of the last tasks, in a ring */
+    kl_timed last[KL_TEMPO_LAST]; /* the last tasks, in a ring */
+    kl_timed open;                /* tasks that are too short to be timed alone */
     uint64_t count;
 } kl_tempo;
 
-void kl_tempo_add(kl_tempo *tempo, double task_s);
+/* least_s: shorter tasks are timed together, until they have taken this long. */
+void kl_tempo_add(kl_tempo *tempo, double task_s, double least_s);
 /* Return tasks per second; 0: not known. hand_s: seconds for which the present task has run, 0: none runs. */
 double kl_tempo_rate(const kl_tempo *tempo, double hand_s);
 
@@ -204,7 +210,6 @@ typedef struct kl_root {
     kl_numbers gone;
     kl_numbers board; /* peers that are late */
     uint32_t committed_round;
-    uint64_t first;           /* number of tasks that the root does before the first round */
     double call_s;            /* the time of the next call; INFINITY: none */
     double called_s;          /* the time of the last call; below 0: there was none */
     double planned_s, next_s; /* the time of the last plan, and its seconds until the next report */
@@ -237,9 +242,16 @@ struct kl_node {
     kl_note note;  /* the message that is being handled */
     kl_later *later, **later_end;
     bool over;
+    uint32_t most;        /* numbers of peers are below this */
+    uint64_t first;       /* number of tasks that this peer does before it begins the first round */
     kl_node_actions *out; /* the actions of this step */
     double now_s;
 };
+
+/* --- check.c --- */
+
+/* Return whether peer `from` may have sent the note. Values and numbers of peers are checked. */
+bool kl_note_is_sound(const kl_node *node, uint32_t from, const kl_note *note);
 
 /* --- post.c --- */
 
@@ -292,8 +304,8 @@ void kl_round_late_own(kl_node *node);
 void kl_round_tell(kl_node *node);
 void kl_round_free(kl_round *round);
 
-bool kl_root_begin(kl_node *node);
-void kl_root_close(kl_node *node); /* all peers have reported */
+bool kl_root_begin(kl_node *node, const kl_ranges *done); /* done: counted before; NULL: none */
+void kl_root_close(kl_node *node);                        /* all peers have reported */
 void kl_root_lose(kl_node *node, uint32_t peer);
 void kl_root_want(kl_node *node); /* call a round as soon as the next one may be called */
 void kl_root_board(kl_node *node, uint32_t peer, const kl_note *note); /* POST and QUERY */

@@ -4,9 +4,8 @@
 
 #include "peer/peer_private.h"
 
-/* The first round begins when the root has done this part of its tasks; the next one when this part of the
- * time left has passed. */
-static const double FIRST_PART = 0.05, NEXT_PART = 0.45;
+/* The next round begins when this part of the time left has passed. */
+static const double NEXT_PART = 0.45;
 /* Least pause between two calls: this part of the time left, and this multiple of the time that a round
  * takes. LOSS_PART: the part for deaths, which can wait. */
 static const double CALL_PART = 0.25, LOSS_PART = 0.8, CALL_ROUNDS = 4;
@@ -14,12 +13,15 @@ static const double CALL_PART = 0.25, LOSS_PART = 0.8, CALL_ROUNDS = 4;
  * number of tasks. */
 static const double LAST_ROUNDS = 2, LAST_TASKS = 8;
 
-bool kl_root_begin(kl_node *n) {
+bool kl_root_begin(kl_node *n, const kl_ranges *done) {
     n->root = calloc(1, sizeof *n->root);
     if (!n->root)
         return false;
-    double first = FIRST_PART * (double)(n->of.share.hi - n->of.share.lo);
-    *n->root = (kl_root){.first = first < 1 ? 1 : (uint64_t)first, .call_s = INFINITY, .called_s = -1};
+    *n->root = (kl_root){.call_s = INFINITY, .called_s = -1};
+    if (done && !kl_ranges_add_all(&n->root->committed, done->at, done->count))
+        return false;
+    kl_ranges_tidy(&n->root->committed);
+    n->root->state.committed = kl_ranges_sum(&n->root->committed);
     return true;
 }
 
@@ -37,9 +39,18 @@ static void call(kl_node *n) {
     kl_round_call(n, n->of.number, &note);
 }
 
+/* Is no peer left to which the last plan went? Then no peer works while the root waits. */
+static bool all_gone(const kl_node *n) {
+    for (size_t i = 0; i < n->tree.below.count; i++)
+        if (!kl_tree_is_gone(&n->tree, n->tree.below.at[i]))
+            return false;
+    return n->of.root_rests;
+}
+
 static void want(kl_node *n, double part) {
     kl_root *root = n->root;
-    double pause_s = fmax(CALL_ROUNDS * root->took_s, part * (n->round.end_s - n->now_s));
+    double pause_s =
+        all_gone(n) ? 0 : fmax(CALL_ROUNDS * root->took_s, part * (n->round.end_s - n->now_s));
     double call_s = root->called_s < 0 ? n->now_s : fmax(n->now_s, root->called_s + pause_s);
     if (!(root->call_s < call_s))
         root->call_s = call_s;
@@ -72,6 +83,8 @@ static void commit(kl_node *n, kl_haul *done) {
     root->committed_round = n->round.number;
     n->round.reported = true;
     kl_act_on(n, KL_NODE_COUNTS, kl_haul_value(done));
+    if (n->out->count > 0)
+        n->out->items[n->out->count - 1].task = kl_ranges_sum(&done->tasks);
     kl_haul_clear(done);
 }
 
@@ -153,7 +166,7 @@ void kl_root_late(kl_node *n) {
 void kl_root_settle(kl_node *n) {
     kl_root *root = n->root;
     bool first = n->of.help->sharing != KL_SHARE_NEVER && root->called_s < 0;
-    if (!n->over && (n->now_s >= root->call_s || (first && n->work.done_tasks >= root->first)))
+    if (!n->over && (n->now_s >= root->call_s || (first && n->work.done_tasks >= n->first)))
         call(n);
 }
 

@@ -41,7 +41,8 @@ static void join_in(kl_node *n) {
     kl_work *w = &n->work;
     kl_standing own = {n->of.number, kl_work_left(w), kl_work_rate(w, n->now_s)};
     kl_ranges_tidy(&w->done.tasks);
-    kl_peer_check(n, kl_standings_add(&r->collected.standings, own));
+    if (!(n->root && n->of.root_rests)) /* a peer that rests is given no tasks */
+        kl_peer_check(n, kl_standings_add(&r->collected.standings, own));
     kl_haul_join(n, &r->reports, &w->done);
     kl_haul_move(n, &w->sent, &w->done);
     r->sent_round = r->number;
@@ -160,7 +161,12 @@ void kl_round_hear(kl_node *n, uint32_t from, const kl_note *note) {
 bool kl_round_is_full(kl_node *n) {
     kl_round *r = &n->round;
     const kl_work *w = &n->work;
-    bool due = r->closing ? w->left == 0 && (!kl_work_owns_hand(w) || w->hand.lent) : n->now_s >= r->due_s;
+    /* If the plan's times were wrong, all may be idle long before the next report. */
+    bool idle =
+        n->of.root_rests && r->period_s > 0 && w->left == 0 && !w->hand.on && (n->root || n->asking.asleep);
+    bool due = idle         ? true
+               : r->closing ? w->left == 0 && (!kl_work_owns_hand(w) || w->hand.lent)
+                            : n->now_s >= r->due_s;
     if (n->over || r->number == 0 || r->reported || r->heard_count < n->tree.below.count)
         return false;
     if (!r->joined_in && due)

@@ -236,10 +236,15 @@ static const struct how {
     const char *kind, *label, *of; /* of: what the forecast is about; NULL: there is no forecast */
     bool counted;                  /* print the number of decisions and the time of the last */
 } hows[] = {
-    {"workers", "workers", "iteration", false}, {"assign", "assign", "iteration", false},
-    {"grain", "grain", "iteration", false},     {"program", "program", "program", false},
-    {"wait", "refusals", NULL, true},           {"rest", "rests", NULL, true},
-    {"refused", "no memory", NULL, true},       {"block", "blocks", NULL, true},
+    {"workers", "workers", "iteration", false},
+    {"assign", "assign", "iteration", false},
+    {"grain", "grain", "iteration", false},
+    {"program", "program", "program", false},
+    {"organise", "organised", "run", false},
+    {"wait", "refusals", NULL, true},
+    {"rest", "rests", NULL, true},
+    {"refused", "no memory", NULL, true},
+    {"block", "blocks", NULL, true},
 };
 
 static const struct how *how_of(const kl_report_decision *d) {

@@ -98,7 +98,8 @@ static const struct {
      take_forecasts},
     {"SELECT d.kind, count(*), avg(i.ended_s - d.forecast_s), avg(abs(i.ended_s - d.forecast_s)) "
      "FROM decision d JOIN iteration i USING (run) "
-     "WHERE d.kind IN ('workers', 'assign', 'grain') AND d.forecast_s IS NOT NULL AND i.ended_s IS NOT NULL "
+     "WHERE d.kind IN ('workers', 'assign', 'grain', 'organise') AND d.forecast_s IS NOT NULL AND i.ended_s "
+     "IS NOT NULL "
      "GROUP BY d.kind",
      take_forecasts},
     {"WITH p AS (SELECT kind, forecast_s, run, lead(run) OVER (ORDER BY run) AS next FROM decision "

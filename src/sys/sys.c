@@ -361,17 +361,22 @@ static bool is_folder_of_ours(int base, const char *name, struct stat *found) {
 /* Name of the file that marks a folder as made here; other programs' folders may have similar names. */
 static const char MARK[] = ".kilter-sockets";
 
+static void remove_sockets(DIR *folder) {
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        struct stat found;
+        if (fstatat(dirfd(folder), entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISSOCK(found.st_mode))
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    }
+}
+
 /* Remove the sockets and the mark, and the folder if it is empty then. */
 static void remove_dead_folder(int base, const char *name) {
     int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool marked = fd >= 0 && faccessat(fd, MARK, F_OK, 0) == 0;
     DIR *folder = marked && flock(fd, LOCK_EX | LOCK_NB) == 0 ? fdopendir(fd) : NULL;
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        struct stat found;
-        if (fstatat(fd, entry->d_name, &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(found.st_mode))
-            unlinkat(fd, entry->d_name, 0);
-    }
     if (folder) {
+        remove_sockets(folder);
         unlinkat(fd, MARK, 0);
         unlinkat(base, name, AT_REMOVEDIR);
     }
@@ -423,6 +428,11 @@ kilter_status kl_socket_dir_open(kl_socket_dir *dir, kilter_error *error) {
 void kl_socket_dir_close(kl_socket_dir *dir) {
     if (!dir->path)
         return;
+    DIR *folder = opendir(dir->path);
+    if (folder) { /* killed workers leave sockets behind */
+        remove_sockets(folder);
+        closedir(folder);
+    }
     unlinkat(dir->held, MARK, 0);
     rmdir(dir->path);
     close(dir->held);

@@ -1,5 +1,6 @@
-/* Door of room transport: messages between a master and its workers over any medium. There is one table of
- * operations with several implementations and one conformance suite (transport_suite.h). An endpoint belongs
+/* Door of room transport: messages between a master and its workers, and between workers, over any medium.
+ * There is one table of operations with several implementations and one conformance suite
+ * (transport_suite.h). An endpoint belongs
  * to one thread at a time; only kl_transport_wake() may be called from another thread. Messages between two
  * endpoints arrive whole, once and in order, or not at all when the peer is lost. The rooms above must not
  * depend on anything else. */
@@ -8,7 +9,8 @@
 
 #include "base/base.h"
 
-/* Identifies a peer while the endpoint exists; never reused. A worker's only peer is its master. */
+/* Identifies a peer while the endpoint exists; never reused. A worker's first peer is its master. Its other
+ * peers are workers that it has reached, or that have reached it. */
 typedef uint64_t kl_peer;
 enum { KL_NO_PEER = 0 };
 
@@ -26,7 +28,8 @@ void kl_message_release(kl_message *message);
 typedef enum kl_event_kind {
     KL_EVENT_NONE,    /* the timeout ended, or kl_transport_wake() was called */
     KL_EVENT_MESSAGE, /* the receiver releases `message` */
-    KL_EVENT_JOINED,  /* the first event of a peer, before its first message */
+    KL_EVENT_JOINED,  /* the first event of a peer, before its first message; none of a peer that was reached
+                       */
     /* the last event of a peer, after its last message: the peer closed, died, or dropped this side */
     KL_EVENT_LEFT,
 } kl_event_kind;
@@ -38,6 +41,8 @@ typedef struct kl_event {
 } kl_event;
 
 typedef struct kl_transport kl_transport;
+
+enum { KL_ADDRESS_BYTES = 256 }; /* greatest size of a worker's address, with its end */
 
 typedef struct kl_transport_ops {
     const char *name;
@@ -57,6 +62,13 @@ typedef struct kl_transport_ops {
     void (*close)(kl_transport *transport);
     /* See kl_lend(). NULL: the transport has no memory to lend. */
     void (*lend)(kl_transport *transport, kl_peer peer, size_t size, kl_buffer *buffer);
+    /* Let other workers of the same master reach this worker from now on. `address` gets the address that
+     * they pass to reach(). For workers with a master only. Repeated calls give the same address. */
+    kilter_status (*open)(kl_transport *transport, char address[KL_ADDRESS_BYTES], kilter_error *error);
+    /* Connect to another worker, after open(). Messages may be sent to *peer at once. LEFT follows if it
+     * cannot be reached. There, JOINED comes for a peer that is this worker. Two workers that reach each
+     * other have two connections. KILTER_ERR_USAGE: this is no address of this transport. */
+    kilter_status (*reach)(kl_transport *transport, const char *address, kl_peer *peer, kilter_error *error);
 } kl_transport_ops;
 
 struct kl_transport {
@@ -178,6 +190,14 @@ static inline kilter_status kl_poll(kl_transport *t, double timeout_s, kl_event 
 }
 static inline void kl_drop(kl_transport *t, kl_peer peer) {
     t->ops->drop(t, peer);
+}
+static inline kilter_status kl_open_to_workers(kl_transport *t, char address[KL_ADDRESS_BYTES],
+                                               kilter_error *error) {
+    return t->ops->open(t, address, error);
+}
+static inline kilter_status kl_reach(kl_transport *t, const char *address, kl_peer *peer,
+                                     kilter_error *error) {
+    return t->ops->reach(t, address, peer, error);
 }
 static inline void kl_transport_wake(kl_transport *t) {
     t->ops->wake(t);

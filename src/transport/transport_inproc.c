@@ -1,7 +1,8 @@
 /* Messages between endpoints of one process.
  *
  * Every endpoint has an inbox, and a sender puts an item into the receiver's inbox. Two lanes connect a
- * worker and the master, one for each direction. A lane's fields:
+ * worker and the master, or two workers of which one has reached the other: one for each direction. A lane's
+ * fields:
  *
  *     open, last_s,   under the receiver's lock: does it accept items; when does the last one become visible?
  *     left            the event that tells the receiver of the end
@@ -35,11 +36,18 @@ typedef struct lane {
     item *left; /* this item is allocated in advance, so that disconnecting needs no memory */
 } lane;
 
+typedef struct side_lane { /* a lane from another worker */
+    struct side_lane *next;
+    kl_peer from;
+    lane lane;
+} side_lane;
+
 typedef struct endpoint {
     kl_transport transport;
     kl_inproc *hub;
     kl_peer number;
     lane to_master, to_worker; /* the two lanes between a worker and its master */
+    side_lane *sides;          /* lanes from workers to this one; `lock` protects the list */
     bool closed;               /* the hub's lock protects this */
 
     pthread_mutex_t lock;
@@ -98,8 +106,16 @@ static void remove_items_of(endpoint *e, kl_peer peer) {
     }
 }
 
+/* Return the lane; NULL: neither worker has reached the other. */
 static lane *lane_from(endpoint *from, endpoint *to) {
-    return to->number == MASTER ? &from->to_master : &to->to_worker;
+    if (to->number == MASTER || from->number == MASTER)
+        return to->number == MASTER ? &from->to_master : &to->to_worker;
+    pthread_mutex_lock(&to->lock);
+    side_lane *side = to->sides;
+    while (side && side->from != from->number)
+        side = side->next;
+    pthread_mutex_unlock(&to->lock);
+    return side ? &side->lane : NULL;
 }
 
 /* Return the time at which an item that `from` sends now reaches the other side. */
@@ -134,9 +150,10 @@ static endpoint *find(kl_inproc *hub, kl_peer number) {
     return e;
 }
 
-/* Return the endpoint with this number if `e` is connected with it: only a worker and the master are. */
-static endpoint *peer_of(const endpoint *e, kl_peer number) {
-    return (e->number == MASTER) != (number == MASTER) ? find(e->hub, number) : NULL;
+/* Return the endpoint with this number if `e` is connected with it, or was. */
+static endpoint *peer_of(endpoint *e, kl_peer number) {
+    endpoint *other = number != e->number ? find(e->hub, number) : NULL;
+    return other && lane_from(other, e) && lane_from(e, other) ? other : NULL;
 }
 
 /* --- the operations --- */
@@ -212,11 +229,12 @@ static kilter_status inproc_poll(kl_transport *transport, double timeout_s, kl_e
 
 /* Close both lanes between `e` and `peer` and tell the peer. */
 static void part(endpoint *e, endpoint *peer) {
+    lane *in = lane_from(peer, e);
     pthread_mutex_lock(&e->lock);
-    lane_from(peer, e)->open = false;
+    in->open = false;
     remove_items_of(e, peer->number);
     pthread_mutex_unlock(&e->lock);
-    lane_from(peer, e)->known = false;
+    in->known = false;
 
     lane *way = lane_from(e, peer);
     double at_s = arrival_s(e, 0);
@@ -250,12 +268,16 @@ static void inproc_close(kl_transport *transport) {
     kl_inproc *hub = e->hub;
     pthread_mutex_lock(&hub->lock);
     e->closed = true;
-    size_t peers = e->number == MASTER ? hub->count : 1;
-    for (size_t i = 0; i < peers; i++)
-        if (hub->endpoints[i] && hub->endpoints[i] != e)
+    for (size_t i = 0; i < hub->count; i++)
+        if (hub->endpoints[i] && hub->endpoints[i] != e && lane_from(e, hub->endpoints[i]))
             part(e, hub->endpoints[i]);
     pthread_mutex_unlock(&hub->lock);
 }
+
+static kilter_status inproc_open(kl_transport *transport, char address[KL_ADDRESS_BYTES],
+                                 kilter_error *error);
+static kilter_status inproc_reach(kl_transport *transport, const char *address, kl_peer *peer,
+                                  kilter_error *error);
 
 static const kl_transport_ops inproc_ops = {.name = "inproc",
                                             .threads = true,
@@ -263,7 +285,9 @@ static const kl_transport_ops inproc_ops = {.name = "inproc",
                                             .poll = inproc_poll,
                                             .drop = inproc_drop,
                                             .wake = inproc_wake,
-                                            .close = inproc_close};
+                                            .close = inproc_close,
+                                            .open = inproc_open,
+                                            .reach = inproc_reach};
 
 /* --- the hub --- */
 
@@ -291,6 +315,12 @@ static void free_endpoint(endpoint *e) {
         item *it = e->first;
         e->first = it->next;
         free(it);
+    }
+    while (e->sides) {
+        side_lane *side = e->sides;
+        e->sides = side->next;
+        free(side->lane.left);
+        free(side);
     }
     free(e->to_master.left);
     free(e->to_worker.left);
@@ -329,6 +359,7 @@ static bool open_lane(endpoint *from, endpoint *to, double at_s) {
         return false;
     }
     pthread_mutex_lock(&to->lock);
+    free(way->left); /* the lane may have been open before */
     way->left = left;
     way->open = true;
     append(to, way, joined, at_s);
@@ -341,6 +372,87 @@ static bool open_lane(endpoint *from, endpoint *to, double at_s) {
 static bool tie(endpoint *master, endpoint *worker, const endpoint *later) {
     double at_s = arrival_s(later, 0);
     return open_lane(master, worker, at_s) && open_lane(worker, master, at_s);
+}
+
+/* --- workers that reach each other --- */
+
+static const char ADDRESS[] = "worker ";
+
+static kilter_status inproc_open(kl_transport *transport, char address[KL_ADDRESS_BYTES],
+                                 kilter_error *error) {
+    const endpoint *e = (const endpoint *)transport;
+    if (e->number == MASTER)
+        return kl_fail(error, KILTER_ERR_USAGE, "listening for other workers: a master does so already");
+    snprintf(address, KL_ADDRESS_BYTES, "%s%llu", ADDRESS, (unsigned long long)e->number);
+    return KILTER_OK;
+}
+
+/* Add closed lanes between two workers, if there are none. */
+static bool add_sides(endpoint *a, endpoint *b) {
+    if (lane_from(a, b))
+        return true;
+    side_lane *to_a = calloc(1, sizeof *to_a), *to_b = calloc(1, sizeof *to_b);
+    if (!to_a || !to_b) {
+        free(to_a);
+        free(to_b);
+        return false;
+    }
+    to_a->from = b->number;
+    to_b->from = a->number;
+    pthread_mutex_lock(&a->lock);
+    to_a->next = a->sides;
+    a->sides = to_a;
+    pthread_mutex_unlock(&a->lock);
+    pthread_mutex_lock(&b->lock);
+    to_b->next = b->sides;
+    b->sides = to_b;
+    pthread_mutex_unlock(&b->lock);
+    return true;
+}
+
+/* Open both lanes. The worker that reaches the other one knows it at once. */
+static bool open_sides(endpoint *e, endpoint *other) {
+    lane *in = lane_from(other, e);
+    item *left = new_item(KL_EVENT_LEFT, other->number, NULL, 0);
+    if (!left || !open_lane(e, other, arrival_s(e, 0))) {
+        free(left);
+        return false;
+    }
+    pthread_mutex_lock(&e->lock);
+    in->left = left;
+    in->open = in->known = true;
+    pthread_mutex_unlock(&e->lock);
+    return true;
+}
+
+/* A worker that has closed is reached, and leaves at once. */
+static kilter_status inproc_reach(kl_transport *transport, const char *address, kl_peer *peer,
+                                  kilter_error *error) {
+    endpoint *e = (endpoint *)transport;
+    char *end = NULL;
+    bool ours = strncmp(address, ADDRESS, sizeof ADDRESS - 1) == 0;
+    kl_peer number = ours ? strtoull(address + sizeof ADDRESS - 1, &end, 10) : KL_NO_PEER;
+    endpoint *other = ours && !*end && number > MASTER && number != e->number ? find(e->hub, number) : NULL;
+    if (!other || e->number == MASTER)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reaching \"%.200s\": no worker of this farm has this address", address);
+    pthread_mutex_lock(&e->hub->lock);
+    bool fits = add_sides(e, other);
+    lane *in = lane_from(other, e);
+    pthread_mutex_lock(&e->lock);
+    bool is_open = fits && in->open, fresh = fits && !in->open && !in->left;
+    if (is_open)
+        in->known = true; /* the other worker has reached this one */
+    pthread_mutex_unlock(&e->lock);
+    if (fresh)
+        fits = open_sides(e, other);
+    if (fits && other->closed)
+        part(other, e);
+    pthread_mutex_unlock(&e->hub->lock);
+    if (!fits)
+        return kl_fail(error, KILTER_ERR_MEMORY, "reaching \"%.200s\": memory ran out", address);
+    *peer = number;
+    return KILTER_OK;
 }
 
 static kilter_status out_of_memory(const char *what, kilter_error *error) {

@@ -11,7 +11,10 @@
  * between the endpoints. The master's is the invitation to the worker's line, by which each side notices the
  * other's death (liveness_mpi.h). The worker's says that its line is up, or why not. Requests with a dead
  * peer are abandoned: they may never complete, and are neither awaited nor freed. wait_mpi.h looks for
- * complete requests and waits. */
+ * complete requests and waits.
+ *
+ * Workers exchange messages with each other after open(), which posts a receive for each other rank. A worker
+ * does not notice that another one is dead; its driver, which the master tells, drops the dead worker. */
 #include "transport/transport.h"
 
 #include <math.h>
@@ -51,6 +54,8 @@ enum {
 #define LAST_WORDS_S 0.1
 #define SPIN_S       50e-6 /* seconds within which an answer often comes */
 
+static const char ADDRESS[] = "rank ";
+
 typedef struct parcel { /* a message on its way out */
     struct parcel *next;
     size_t peer;
@@ -67,6 +72,7 @@ typedef enum standing {
 typedef struct peer {
     standing standing;
     bool said_bye;
+    bool used;    /* between two workers: a message was sent, or has come */
     bool greeted; /* the peer's first message, `greeting`, has arrived */
     kl_message greeting;
     /* time at which the peer's line was cut, or at which its last message after that came; 0: the line was
@@ -113,11 +119,17 @@ typedef struct mpi {
     double looked_s;    /* time of the last look at the lines */
     size_t cut;         /* number of peers that are about to be lost */
     bool rank_failed;   /* true: a rank is dead and MPI does not know it */
+    bool open;          /* a worker: other workers can reach it */
 } mpi;
 
-/* The master is peer 1, rank r is peer r + 1; peers[] has no place for the endpoint itself. */
+/* The master is peer 1, rank r is peer r + 1; peers[] has no place for the endpoint itself. A worker's first
+ * peer is the master, and the others have no part in anything before open(). */
 static int rank_of(const mpi *m, size_t i) {
-    return m->rank == 0 ? (int)i + 1 : 0;
+    return (int)i + ((int)i >= m->rank);
+}
+
+static size_t place_of(const mpi *m, int rank) {
+    return (size_t)(rank - (rank > m->rank));
 }
 
 static kl_peer name_of(const mpi *m, size_t i) {
@@ -125,8 +137,9 @@ static kl_peer name_of(const mpi *m, size_t i) {
 }
 
 static peer *peer_named(mpi *m, kl_peer name) {
-    kl_peer first = m->rank == 0 ? 2 : 1;
-    return name >= first && name - first < m->count ? &m->peers[name - first] : NULL;
+    bool exists = name >= 1 && name <= (kl_peer)m->ranks && name != (kl_peer)m->rank + 1;
+    size_t place = exists ? place_of(m, (int)name - 1) : m->count;
+    return place < m->count ? &m->peers[place] : NULL;
 }
 
 static void tell(mpi *m, const kl_event *event) {
@@ -357,6 +370,7 @@ static void hear_message(mpi *m, size_t i) {
 static void hear_head(mpi *m, size_t i, size_t bytes) {
     peer *p = &m->peers[i];
     uint64_t length = bytes < LENGTH_BYTES ? 0 : kl_load_u64(p->head);
+    p->used = true;
     if (length >= BYE_AFTER_FAILURE && bytes == LENGTH_BYTES) {
         m->rank_failed |= length == BYE_AFTER_FAILURE;
         hear_bye(m, i);
@@ -424,7 +438,7 @@ static void hear_later(mpi *m, size_t i) {
 
 /* Handle a head from any peer. */
 static void hear_any(mpi *m, const MPI_Status *status) {
-    size_t i = m->rank == 0 ? (size_t)status->MPI_SOURCE - 1 : 0;
+    size_t i = place_of(m, status->MPI_SOURCE);
     peer *p = &m->peers[i];
     int bytes = 0;
     MPI_Get_count(status, MPI_BYTE, &bytes);
@@ -559,6 +573,7 @@ static kilter_status mpi_send(kl_transport *transport, kl_peer name, const void 
     peer *p = peer_named(m, name);
     if (!p || p->standing != LIVE || p->said_bye)
         return kl_cannot_send(KILTER_ERR_PEER, name, size, error);
+    p->used = true;
     if (!queue(m, (size_t)(p - m->peers), size, data, size))
         return kl_cannot_send(KILTER_ERR_MEMORY, name, size, error);
     note_traffic(m); /* an answer to this message may follow soon */
@@ -596,9 +611,63 @@ static void mpi_drop(kl_transport *transport, kl_peer name) {
     kl_event_queue_forget(&m->ready, name);
     if (p->standing != LIVE)
         return;
+    if (m->rank > 0 && p != &m->peers[0]) { /* the worker may be dead, and then it says no BYE */
+        p->standing = DROPPED;
+        say_bye(m, (size_t)(p - m->peers));
+        lose(m, (size_t)(p - m->peers));
+        close_gaps(m);
+        return;
+    }
     p->standing = DROPPED;
     throw_waiting_away(p);
     say_bye(m, (size_t)(p - m->peers));
+}
+
+/* Let the endpoint have all ranks as peers. false: memory ran out. */
+static bool widen(mpi *m) {
+    size_t more = (size_t)m->ranks - 1 - m->count;
+    MPI_Request *requests =
+        realloc(m->requests, (m->receives + more + m->flying_capacity + 1) * sizeof *requests);
+    if (!requests)
+        return false;
+    memmove(requests + m->count + more, requests + m->count,
+            (m->receives - m->count + m->flying) * sizeof *requests);
+    m->requests = requests;
+    m->receives += more;
+    for (; more > 0; more--, m->count++) {
+        m->requests[m->count] = MPI_REQUEST_NULL;
+        m->peers[m->count].greeted = true;
+    }
+    return true;
+}
+
+/* Post a receive for each other worker. */
+static kilter_status mpi_listen(kl_transport *transport, char address[KL_ADDRESS_BYTES],
+                                kilter_error *error) {
+    mpi *m = (mpi *)transport;
+    if (m->rank == 0)
+        return kl_fail(error, KILTER_ERR_USAGE, "listening for other workers: a master does so already");
+    if (!m->open && !widen(m))
+        return kl_fail(error, KILTER_ERR_MEMORY, "listening for other workers: memory ran out");
+    for (size_t i = 1; i < m->count && !m->open && kl_mpi_ranks_die; i++)
+        post_head(m, i);
+    m->open = true;
+    m->near = m->near && kl_bells_there(m->wait.bells) == (uint32_t)m->ranks;
+    snprintf(address, KL_ADDRESS_BYTES, "%s%d", ADDRESS, m->rank);
+    return KILTER_OK;
+}
+
+static kilter_status mpi_reach(kl_transport *transport, const char *address, kl_peer *peer,
+                               kilter_error *error) {
+    mpi *m = (mpi *)transport;
+    char *end = NULL;
+    bool ours = m->open && strncmp(address, ADDRESS, sizeof ADDRESS - 1) == 0;
+    long rank = ours ? strtol(address + sizeof ADDRESS - 1, &end, 10) : 0;
+    if (!ours || *end || rank <= 0 || rank >= m->ranks || rank == m->rank)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reaching \"%.200s\": no worker of this farm has this address", address);
+    *peer = (kl_peer)rank + 1;
+    return KILTER_OK;
 }
 
 static void mpi_wake(kl_transport *transport) {
@@ -609,19 +678,25 @@ static void mpi_wake(kl_transport *transport) {
 
 /* --- the end --- */
 
+/* Workers between which no message went may not have opened to each other: a BYE would get no answer. */
+static bool says_bye(const mpi *m, size_t i) {
+    return m->rank == 0 || i == 0 || m->peers[i].used;
+}
+
 static bool all_said(const mpi *m) {
     for (size_t i = 0; i < m->count; i++)
-        if (m->peers[i].standing != OVER || m->peers[i].waiting)
+        if (says_bye(m, i) && (m->peers[i].standing != OVER || m->peers[i].waiting))
             return false;
     return m->flying == 0;
 }
 
-/* Send BYE to all peers, and receive until all peers have sent BYE. */
+/* Send BYE to all peers that expect it, and receive until they have sent BYE. */
 static bool part(mpi *m) {
     for (size_t i = 0; i < m->count; i++) {
         if (m->peers[i].standing == LIVE)
             m->peers[i].standing = DROPPED;
-        say_bye(m, i);
+        if (says_bye(m, i))
+            say_bye(m, i);
     }
     kl_mpi_traffic(&m->wait);
     while (!all_said(m)) {
@@ -677,14 +752,18 @@ static const kl_transport_ops mpi_ops[2] = {{.name = "mpi",
                                              .poll = mpi_poll,
                                              .drop = mpi_drop,
                                              .wake = mpi_wake,
-                                             .close = mpi_close},
+                                             .close = mpi_close,
+                                             .open = mpi_listen,
+                                             .reach = mpi_reach},
                                             {.name = "mpi",
                                              .threads = true,
                                              .send = mpi_send,
                                              .poll = mpi_poll,
                                              .drop = mpi_drop,
                                              .wake = mpi_wake,
-                                             .close = mpi_close}};
+                                             .close = mpi_close,
+                                             .open = mpi_listen,
+                                             .reach = mpi_reach}};
 
 /* --- the beginning --- */
 
@@ -696,7 +775,7 @@ static mpi *new_mpi(bool any_thread) {
     MPI_Comm_rank(MPI_COMM_WORLD, &m->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &m->ranks);
     m->count = m->rank == 0 ? (size_t)m->ranks - 1 : 1;
-    m->peers = calloc(m->count + 1, sizeof *m->peers); /* one more than needed: a master alone has no peers */
+    m->peers = calloc((size_t)m->ranks, sizeof *m->peers); /* a worker uses most of them after open() only */
     m->receives = m->count + !kl_mpi_ranks_die;
     m->requests = malloc((m->receives + 1) * sizeof(MPI_Request));
     atomic_init(&m->woken, false);

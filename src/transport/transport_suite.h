@@ -507,6 +507,99 @@ static inline void suite_nobody_worker(kl_transport *t, kl_peer master, unsigned
     suite_leave_to_others(t, master, index);
 }
 
+/* Workers reach each other by addresses that the master hands on. Each sends to each other one messages,
+ * which arrive once and in order, while the master's own messages go on. */
+enum { SUITE_REACH = 12 };
+
+static inline void suite_reach_master(kl_transport *t, const kl_peer *workers, unsigned count) {
+    char *list = calloc(count, KL_ADDRESS_BYTES);
+    CHECK(list);
+    for (unsigned phase = 0; phase < 2; phase++) {
+        for (unsigned n = 0; n < count; n++) {
+            kl_event event = suite_next(t);
+            unsigned w = suite_place(workers, count, event.peer);
+            CHECK(event.kind == KL_EVENT_MESSAGE && w < count);
+            CHECK(event.message.size == (phase == 0 ? KL_ADDRESS_BYTES : 1));
+            if (phase == 0)
+                memcpy(list + (size_t)w * KL_ADDRESS_BYTES, event.message.data, KL_ADDRESS_BYTES);
+            kl_message_release(&event.message);
+        }
+        for (unsigned w = 0; w < count; w++)
+            CHECK_OK(t->ops->send(t, workers[w], list, (size_t)count * KL_ADDRESS_BYTES, error));
+    }
+    free(list);
+    for (unsigned w = 0; w < count; w++) {
+        kl_event event = suite_next(t);
+        CHECK(event.kind == KL_EVENT_LEFT);
+    }
+}
+
+/* The first four bytes of a message are its sender's index, the others its number. */
+static inline void suite_reach_all(kl_transport *t, kl_peer *others, const char *list, unsigned count,
+                                   unsigned index) {
+    for (unsigned w = 0; w < count; w++)
+        if (w != index)
+            CHECK_OK(kl_reach(t, list + (size_t)w * KL_ADDRESS_BYTES, &others[w], error));
+    for (unsigned i = 0; i < SUITE_REACH; i++)
+        for (unsigned w = 0; w < count; w++) {
+            size_t size = 8 + suite_large_sizes[i];
+            uint32_t *bytes = calloc(1, size);
+            CHECK(bytes);
+            bytes[0] = index;
+            bytes[1] = i;
+            if (w != index)
+                CHECK_OK(t->ops->send(t, others[w], bytes, size, error));
+            free(bytes);
+        }
+}
+
+static inline void suite_take_reached(kl_message *message, unsigned *received, unsigned index) {
+    uint32_t head[2];
+    CHECK(message->size >= sizeof head);
+    memcpy(head, message->data, sizeof head);
+    CHECK(head[0] < SUITE_PEERS_MAX && head[0] != index && head[1] == received[head[0]]++);
+    CHECK(message->size == 8 + suite_large_sizes[head[1]]);
+    kl_message_release(message);
+}
+
+/* Return the master's next message. Count the other workers' messages up to then in *got. */
+static inline kl_message suite_hear_master(kl_transport *t, kl_peer master, unsigned *received, unsigned *got,
+                                           unsigned until) {
+    while (*got < until) {
+        kl_event event = suite_next(t);
+        if (event.kind != KL_EVENT_MESSAGE) {
+            CHECK(event.peer != master);
+        } else if (event.peer == master) {
+            return event.message;
+        } else {
+            suite_take_reached(&event.message, received, received[SUITE_PEERS_MAX]);
+            ++*got;
+        }
+    }
+    return (kl_message){0};
+}
+
+static inline void suite_reach_worker(kl_transport *t, kl_peer master, unsigned index) {
+    char address[KL_ADDRESS_BYTES] = "", again[KL_ADDRESS_BYTES];
+    kl_peer others[SUITE_PEERS_MAX];
+    unsigned received[SUITE_PEERS_MAX + 1] = {[SUITE_PEERS_MAX] = index}, got = 0;
+    kilter_error refused = {KILTER_OK, ""};
+    CHECK_OK(kl_open_to_workers(t, address, error));
+    CHECK_OK(kl_open_to_workers(t, again, error));
+    CHECK(strcmp(address, again) == 0);
+    CHECK(kl_reach(t, "nowhere", &others[0], &refused) == KILTER_ERR_USAGE && refused.text[0]);
+    CHECK_OK(t->ops->send(t, master, address, sizeof address, error));
+    kl_message list = suite_hear_master(t, master, received, &got, UINT32_MAX);
+    unsigned count = (unsigned)(list.size / KL_ADDRESS_BYTES), all = SUITE_REACH * (count - 1);
+    suite_reach_all(t, others, (const char *)list.data, count, index);
+    kl_message_release(&list);
+    CHECK(got == all || !suite_hear_master(t, master, received, &got, all).data);
+    CHECK_OK(t->ops->send(t, master, "d", 1, error));
+    kl_message end = suite_hear_master(t, master, received, &got, UINT32_MAX); /* all have their messages */
+    CHECK(got == all && end.size == (size_t)count * KL_ADDRESS_BYTES);
+    kl_message_release(&end);
+}
+
 static const suite_case suite_cases[] = {
     {"echoes of all sizes come whole and in order", suite_echo_master, suite_echo_worker},
     {"thousands of messages both ways", suite_flood_master, suite_flood_worker},
@@ -520,6 +613,7 @@ static const suite_case suite_cases[] = {
     {"wake comes first", suite_wake_first_master, suite_wake_first_worker},
     {"timeouts", suite_timeout_master, suite_timeout_worker},
     {"unknown names", suite_nobody_master, suite_nobody_worker},
+    {"workers reach each other", suite_reach_master, suite_reach_worker},
 };
 enum { SUITE_CASES = sizeof suite_cases / sizeof *suite_cases };
 

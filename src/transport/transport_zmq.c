@@ -14,6 +14,10 @@
  * A worker that was forked from its master says so in its HELLO, and WELCOME names the arenas they share.
  * Large messages between them are in an arena (arena.h), and one frame, LIES, gives their place.
  *
+ * Workers reach each other in the same way. A worker has a ROUTER for those that reach it, and a DEALER for
+ * each worker that it reaches. These are endpoints of their own, which its own endpoint looks at. A worker
+ * knows only the workers' keys, so among workers these keys are the server's as well.
+ *
  * A side that dies sends no BYE. Then the socket's monitor reports the end of the connection, and LEFT
  * follows all messages that had arrived. Each DEALER makes one connection only: if libzmq reconnected by
  * itself, a worker could continue its conversation with a restarted master. */
@@ -70,6 +74,8 @@ enum {
     FRAMES_PER_LOOK = 1024,
     FRAMES_PER_REPORT = 64, /* number of frames after which reports are read, even if more frames wait */
 };
+/* number of files of some workers that are reached, or that reach this one */
+enum { FILES_OF_MESH = 64 };
 #define MASTER_LINGER_S                                                                                      \
     2.0 /* seconds that a closing master waits; a worker waits until its master would count as lost */
 #define HANDSHAKE_S     10.0 /* most seconds until a connection becomes a peer */
@@ -84,11 +90,31 @@ enum {
     HANDSHAKES_MAX = 3
 }; /* number of failures in a row after which the key does not belong to this master */
 
+typedef struct kl_retry { /* the next attempt to connect, and the seconds between two attempts */
+    double at_s, pause_s;
+} kl_retry;
+
 typedef enum stage { SEEKING, JOINED, OVER } stage;
 
-typedef struct endpoint {
+typedef struct endpoint endpoint;
+
+/* The endpoints by which a worker exchanges messages with other workers. A name of a peer has the number of
+ * its endpoint in its upper half: 1 is the listener, and `FIRST_DIALLED` + i is dialled[i]. */
+typedef struct mesh {
+    void *context;
+    endpoint *listener;
+    endpoint **dialled; /* an entry is NULL when its worker is gone */
+    size_t count;
+    uint64_t room;
+} mesh;
+
+enum { NAME_BITS = 33, LISTENER = 1, FIRST_DIALLED = 2, SOCKETS_MAX = 1 << 15 };
+
+struct endpoint {
     kl_transport transport;
     bool is_master, is_tcp, closing;
+    bool is_part; /* true: this endpoint belongs to the mesh of another one */
+    mesh *mesh;   /* NULL: other workers cannot reach this worker */
     char *address;
     kl_zmq_options options; /* the endpoint's own copy of its key */
     void *context, *socket, *monitor;
@@ -110,11 +136,11 @@ typedef struct endpoint {
     bool was_answered;
     unsigned failed_handshakes; /* number of failures in a row */
     unsigned dialled;
-    double retry_at_s, retry_s;
+    kl_retry retry;
     kl_buffer parts;  /* parts of a message from the master that is not complete yet */
     kl_arena *arena;  /* arena for large messages to the master; NULL: none */
     double trim_at_s; /* time at which unneeded memory of the arenas is freed; 0: they take no memory */
-} endpoint;
+};
 
 typedef struct frame {
     uint32_t id; /* routing id of the sender, at the master */
@@ -131,9 +157,21 @@ static uint32_t id_of(kl_peer name) {
     return (uint32_t)(name - 1);
 }
 
+/* Return the part of the mesh that has this peer, and the peer's name there. NULL: no part has it. */
+static endpoint *part_with(const endpoint *e, kl_peer name, kl_peer *inner) {
+    uint64_t number = name >> NAME_BITS;
+    *inner = name & (((kl_peer)1 << NAME_BITS) - 1);
+    if (!e->mesh || number == 0)
+        return NULL;
+    if (number == LISTENER)
+        return e->mesh->listener;
+    return number - FIRST_DIALLED < e->mesh->count ? e->mesh->dialled[number - FIRST_DIALLED] : NULL;
+}
+
+/* A worker that was reached gets messages before it has answered. */
 static bool is_live(const endpoint *e, kl_peer name) {
     if (!e->is_master)
-        return name == THE_MASTER && e->stage == JOINED;
+        return name == THE_MASTER && (e->stage == JOINED || (e->is_part && e->stage == SEEKING && e->socket));
     return name != KL_NO_PEER && name <= name_of(UINT32_MAX) &&
            kl_zmq_peers_get(&e->peers, id_of(name)) == KL_ZMQ_LIVE;
 }
@@ -248,6 +286,10 @@ static kilter_status send_bytes(kl_transport *transport, kl_peer name, const voi
         return kl_fail(error, KILTER_ERR_RANGE,
                        "sending %zu bytes to peer %llu: a message must have less than %d; send it in parts",
                        size, number, MESSAGE_BYTES_MAX);
+    kl_peer inner;
+    endpoint *part = part_with(e, name, &inner);
+    if (part)
+        return send_bytes(&part->transport, inner, data, size, error);
     int code = is_live(e, name) ? send_message(e, id_of(name), data, size) : EHOSTUNREACH;
     if (code == ENOMEM || code == EHOSTUNREACH)
         return kl_cannot_send(code == ENOMEM ? KILTER_ERR_MEMORY : KILTER_ERR_PEER, name, size, error);
@@ -491,9 +533,11 @@ static bool is_welcome(endpoint *e, const frame *f) {
 static void hear_as_worker(endpoint *e, frame *f) {
     if (e->stage == SEEKING && is_welcome(e, f)) {
         e->stage = JOINED;
-        tell(e, &(kl_event){.kind = KL_EVENT_JOINED, .peer = THE_MASTER});
+        if (!e->is_part)
+            tell(e, &(kl_event){.kind = KL_EVENT_JOINED, .peer = THE_MASTER});
     } else if (e->stage == SEEKING && kind_of(f) == BYE) {
-        e->refused = true;
+        e->refused = !e->is_part;
+        e->lost |= e->is_part;
     } else if (e->stage == JOINED && kind_of(f) != STILL_THERE && !take_in(e, f, &e->parts, THE_MASTER)) {
         if (!e->closing)
             say_bye(e, 0);
@@ -589,8 +633,8 @@ static void set_up(void *socket, double lost_after_s, bool ipv6) {
 
 /* Reports are queued without limit; otherwise libzmq's I/O thread could block on them. */
 static bool watch(endpoint *e, int reports) {
-    char name[40];
-    snprintf(name, sizeof name, "inproc://monitor-%u", e->dialled);
+    char name[64];
+    snprintf(name, sizeof name, "inproc://monitor-%u-%016llx", e->dialled, (unsigned long long)kl_token());
     if (zmq_socket_monitor(e->socket, name, reports) != 0)
         return false;
     e->monitor = zmq_socket(e->context, ZMQ_PAIR);
@@ -655,13 +699,13 @@ static kilter_status dial(endpoint *e, kilter_error *error) {
 
 static void lose_master(endpoint *e) {
     e->lost = false;
-    if (e->stage == SEEKING) {
+    if (e->stage == SEEKING && !e->is_part) {
         drop_socket(e);
-        e->retry_at_s = kl_monotonic_s() + e->retry_s;
-        e->retry_s = fmin(2 * e->retry_s, LONGEST_RETRY_S);
+        e->retry.at_s = kl_monotonic_s() + e->retry.pause_s;
+        e->retry.pause_s = fmin(2 * e->retry.pause_s, LONGEST_RETRY_S);
         return;
     }
-    if (e->stage == JOINED)
+    if (e->stage != OVER)
         tell(e, &(kl_event){.kind = KL_EVENT_LEFT, .peer = THE_MASTER});
     e->stage = OVER;
     drop_socket(e);
@@ -673,7 +717,7 @@ static kilter_status redial_when_due(endpoint *e, kilter_error *error) {
     if (e->refused) {
         drop_socket(e);
         e->refused = false;
-        e->retry_at_s = kl_monotonic_s() + LONGEST_RETRY_S;
+        e->retry.at_s = kl_monotonic_s() + LONGEST_RETRY_S;
         return kl_fail(error, KILTER_ERR_PEER,
                        "joining \"%.200s\": the master there uses another protocol version; use the same "
                        "Kilter on both sides",
@@ -681,13 +725,13 @@ static kilter_status redial_when_due(endpoint *e, kilter_error *error) {
     }
     if (e->is_tcp && e->failed_handshakes >= HANDSHAKES_MAX) {
         e->failed_handshakes = 0;
-        e->retry_s = LONGEST_RETRY_S;
+        e->retry.pause_s = LONGEST_RETRY_S;
         return kl_fail(error, KILTER_ERR_PEER,
                        "joining \"%.200s\": the program that listens there refuses the key of %.200s; give "
                        "--key a copy of the key file the master names",
                        e->address, e->options.key->file);
     }
-    return e->socket || kl_monotonic_s() < e->retry_at_s ? KILTER_OK : dial(e, error);
+    return e->socket || kl_monotonic_s() < e->retry.at_s ? KILTER_OK : dial(e, error);
 }
 
 /* --- the loop --- */
@@ -741,6 +785,40 @@ static bool look(endpoint *e) {
     return true;
 }
 
+/* Hand on the events of a part of the mesh. */
+static void take_events(endpoint *e, endpoint *part, uint64_t number) {
+    kl_event event;
+    while (kl_event_queue_pop(&part->ready, &event)) {
+        event.peer |= (kl_peer)number << NAME_BITS;
+        tell(e, &event);
+    }
+    e->out_of_memory |= part->out_of_memory || part->peers.failed;
+}
+
+static void free_endpoint(endpoint *e);
+
+/* Look at all parts of the mesh. false: more may follow without a wait. */
+static bool look_at_mesh(endpoint *e) {
+    mesh *m = e->mesh;
+    bool all = true;
+    if (!m || e->ready.count > 0)
+        return true;
+    all &= look(m->listener);
+    take_events(e, m->listener, LISTENER);
+    for (size_t i = 0; i < m->count; i++) {
+        endpoint *part = m->dialled[i];
+        if (!part)
+            continue;
+        all &= look(part);
+        take_events(e, part, FIRST_DIALLED + i);
+        if (part->stage == OVER) {
+            m->dialled[i] = NULL;
+            free_endpoint(part);
+        }
+    }
+    return all;
+}
+
 static int fd_of(void *socket) {
     int fd = -1;
     size_t size = sizeof fd;
@@ -749,11 +827,40 @@ static int fd_of(void *socket) {
     return fd;
 }
 
-/* Sleep until something may have happened. Both sockets were read until empty, as their descriptors require;
+static nfds_t add_fds(const endpoint *e, struct pollfd *fds) {
+    void *sockets[] = {e->socket, e->monitor, e->gate};
+    for (size_t i = 0; i < 3; i++)
+        fds[i] = (struct pollfd){.fd = fd_of(sockets[i]), .events = POLLIN};
+    return 3;
+}
+
+/* Sleep until one of the endpoint's descriptors is readable, also one of its mesh. */
+static void sleep_on_fds(endpoint *e, const struct timespec *rest) {
+    enum { EACH = 3, OWN = 2 * EACH + 1 };
+    struct pollfd few[OWN], *fds = few;
+    size_t dialled = e->mesh ? e->mesh->count : 0;
+    nfds_t count = 0;
+    if (dialled > 0 && !(fds = malloc((OWN + EACH * dialled) * sizeof *fds))) {
+        e->out_of_memory = true;
+        return;
+    }
+    fds[count++] = (struct pollfd){.fd = e->wake_fd, .events = POLLIN};
+    count += add_fds(e, fds + count);
+    if (e->mesh)
+        count += add_fds(e->mesh->listener, fds + count);
+    for (size_t i = 0; i < dialled; i++)
+        if (e->mesh->dialled[i])
+            count += add_fds(e->mesh->dialled[i], fds + count);
+    ppoll(fds, count, rest, NULL);
+    if (fds != few)
+        free(fds);
+}
+
+/* Sleep until something may have happened. All sockets were read until empty, as their descriptors require;
  * poll() ignores descriptors of −1. */
 static void sleep_until(endpoint *e, double deadline_s) {
     if (!e->is_master && e->stage == SEEKING && !e->socket)
-        deadline_s = fmin(deadline_s, e->retry_at_s);
+        deadline_s = fmin(deadline_s, e->retry.at_s);
     if (e->trim_at_s > 0 && kl_monotonic_s() >= e->trim_at_s) {
         bool all = !e->arena || kl_arena_trim(e->arena);
         for (size_t i = 0; i < e->peers.slot_count; i++)
@@ -763,14 +870,10 @@ static void sleep_until(endpoint *e, double deadline_s) {
     }
     if (e->trim_at_s > 0)
         deadline_s = fmin(deadline_s, e->trim_at_s);
-    if (e->peers.rival_count)
+    if (e->peers.rival_count || (e->mesh && e->mesh->listener->peers.rival_count))
         deadline_s = fmin(deadline_s, kl_monotonic_s() + ASK_AGAIN_S);
-    struct pollfd fds[] = {{.fd = fd_of(e->socket), .events = POLLIN},
-                           {.fd = fd_of(e->monitor), .events = POLLIN},
-                           {.fd = fd_of(e->gate), .events = POLLIN},
-                           {.fd = e->wake_fd, .events = POLLIN}};
     struct timespec rest = kl_timespec(deadline_s - kl_monotonic_s());
-    ppoll(fds, sizeof fds / sizeof *fds, &rest, NULL);
+    sleep_on_fds(e, &rest);
 }
 
 /* `woken` is set before the descriptor and cleared after it, so that each wake ends one poll(). */
@@ -797,6 +900,7 @@ static kilter_status poll_event(kl_transport *transport, double timeout_s, kl_ev
         if (status)
             return status;
         bool all_heard = look(e);
+        all_heard &= look_at_mesh(e);
         complain_of_strangers(e);
         if (kl_event_queue_pop(&e->ready, event))
             return KILTER_OK;
@@ -813,6 +917,12 @@ static kilter_status poll_event(kl_transport *transport, double timeout_s, kl_ev
 static void drop_peer(kl_transport *transport, kl_peer name) {
     endpoint *e = (endpoint *)transport;
     kl_event_queue_forget(&e->ready, name);
+    kl_peer inner;
+    endpoint *part = part_with(e, name, &inner);
+    if (part) {
+        drop_peer(&part->transport, inner);
+        return;
+    }
     if (!is_live(e, name))
         return;
     say_bye(e, id_of(name));
@@ -850,11 +960,28 @@ static void hear_the_others_out(endpoint *e) {
     }
 }
 
+static void free_mesh(mesh *m) {
+    if (!m)
+        return;
+    if (m->listener && m->listener->socket)
+        kl_zmq_stops_listening(m->listener->address);
+    free_endpoint(m->listener);
+    for (size_t i = 0; i < m->count; i++)
+        free_endpoint(m->dialled[i]);
+    while (m->context && zmq_ctx_term(m->context) != 0 && errno == EINTR)
+        ;
+    free(m->dialled);
+    free(m);
+}
+
 static void free_endpoint(endpoint *e) {
+    if (!e)
+        return;
+    free_mesh(e->mesh);
     drop_socket(e);
     if (e->gate)
         zmq_close(e->gate);
-    while (e->context && zmq_ctx_term(e->context) != 0 && errno == EINTR)
+    while (!e->is_part && e->context && zmq_ctx_term(e->context) != 0 && errno == EINTR)
         ;
     if (e->wake_fd >= 0)
         close(e->wake_fd);
@@ -874,6 +1001,8 @@ static void free_endpoint(endpoint *e) {
 static void close_endpoint(kl_transport *transport) {
     endpoint *e = (endpoint *)transport;
     e->closing = true;
+    free_mesh(e->mesh); /* other workers see that the connections end */
+    e->mesh = NULL;
     if (e->is_master)
         kl_zmq_stops_listening(e->address);
     if (!e->is_master && e->stage == JOINED)
@@ -885,6 +1014,10 @@ static void close_endpoint(kl_transport *transport) {
     free_endpoint(e);
 }
 
+static kilter_status open_to_workers(kl_transport *transport, char address[KL_ADDRESS_BYTES],
+                                     kilter_error *error);
+static kilter_status reach(kl_transport *transport, const char *address, kl_peer *peer, kilter_error *error);
+
 static const kl_transport_ops zmq_ops = {.name = "zmq",
                                          .threads = true,
                                          .send = send_bytes,
@@ -892,7 +1025,9 @@ static const kl_transport_ops zmq_ops = {.name = "zmq",
                                          .drop = drop_peer,
                                          .wake = wake_up,
                                          .close = close_endpoint,
-                                         .lend = lend};
+                                         .lend = lend,
+                                         .open = open_to_workers,
+                                         .reach = reach};
 
 /* --- opening --- */
 
@@ -911,8 +1046,9 @@ static kilter_status copy_key(endpoint *e, const kl_key *key, kilter_error *erro
  * started. */
 enum { MASTER_THREADS = 6, WORKER_THREADS = 3 };
 
+/* shared: the context of the mesh that the endpoint is a part of; NULL: the endpoint gets its own. */
 static kilter_status new_endpoint(const char *address, const kl_zmq_options *options, bool is_master,
-                                  endpoint **made, kilter_error *error) {
+                                  void *shared, endpoint **made, kilter_error *error) {
     kilter_status status = kl_zmq_check(address, error);
     if (!status)
         status = is_master ? kl_zmq_may_listen(address, error) : kl_zmq_may_join(address, error);
@@ -930,16 +1066,18 @@ static kilter_status new_endpoint(const char *address, const kl_zmq_options *opt
                     .is_tcp = strncmp(address, "tcp:", 4) == 0,
                     .address = copy,
                     .options = *options,
-                    .retry_s = FIRST_RETRY_S,
-                    .wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
+                    .retry = {.pause_s = FIRST_RETRY_S},
+                    .is_part = shared,
+                    .wake_fd = shared ? -1 : eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     e->options.key = NULL;
     if (!(e->options.lost_after_s > 0))
         e->options.lost_after_s = KL_LOST_AFTER_S;
     atomic_init(&e->woken, false);
-    status = kl_allow_threads(is_master ? MASTER_THREADS : WORKER_THREADS, error);
+    if (!shared)
+        status = kl_allow_threads(is_master ? MASTER_THREADS : WORKER_THREADS, error);
     if (!status && e->is_tcp)
         status = copy_key(e, options->key, error);
-    e->context = e->wake_fd < 0 || status ? NULL : zmq_ctx_new();
+    e->context = shared ? shared : e->wake_fd < 0 || status ? NULL : zmq_ctx_new();
     if (!e->context && !status)
         status = kl_fail(error, KILTER_ERR_SYSTEM, "opening \"%.200s\": %s; close files or raise their limit",
                          address, zmq_strerror(errno));
@@ -981,13 +1119,96 @@ static kilter_status finish(endpoint *e, kilter_status status, kl_transport **tr
 kilter_status kl_zmq_listen(const char *address, const kl_zmq_options *options, char **bound,
                             kl_transport **transport, kilter_error *error) {
     endpoint *e;
-    kilter_status status = new_endpoint(address, options, true, &e, error);
+    kilter_status status = new_endpoint(address, options, true, NULL, &e, error);
     return status ? status : finish(e, bind_endpoint(e, bound, error), transport);
 }
 
 kilter_status kl_zmq_join(const char *address, const kl_zmq_options *options, kl_transport **transport,
                           kilter_error *error) {
     endpoint *e;
-    kilter_status status = new_endpoint(address, options, false, &e, error);
+    kilter_status status = new_endpoint(address, options, false, NULL, &e, error);
     return status ? status : finish(e, dial(e, error), transport);
+}
+
+/* --- workers that reach each other --- */
+
+/* Set the options of a part of the mesh. The workers' keys are the server's, too. */
+static kl_zmq_options part_options(const endpoint *e, kl_key *key) {
+    kl_zmq_options options = {.lost_after_s = e->options.lost_after_s, .key = e->options.key ? key : NULL};
+    if (!e->options.key)
+        return options;
+    *key = *e->options.key;
+    memcpy(key->server_public, key->worker_public, sizeof key->server_public);
+    memcpy(key->server_secret, key->worker_secret, sizeof key->server_secret);
+    return options;
+}
+
+static kilter_status open_mesh(endpoint *e, mesh *m, kilter_error *error) {
+    char at[KL_ADDRESS_BYTES];
+    char *bound = NULL;
+    kl_key key;
+    kl_zmq_options options = part_options(e, &key);
+    if (kl_allow_threads(WORKER_THREADS, error) != KILTER_OK)
+        return KILTER_ERR_SYSTEM;
+    m->context = zmq_ctx_new();
+    if (!m->context || zmq_ctx_set(m->context, ZMQ_MAX_SOCKETS, SOCKETS_MAX) != 0)
+        return kl_fail(error, KILTER_ERR_SYSTEM, "listening for other workers: %s", zmq_strerror(errno));
+    kilter_status status = kl_zmq_address_of_worker(e->address, at, error);
+    if (!status)
+        status = kl_allow_files(FILES_OF_MESH, error);
+    if (!status)
+        status = new_endpoint(at, &options, true, m->context, &m->listener, error);
+    if (!status)
+        status = bind_endpoint(m->listener, &bound, error);
+    if (status)
+        return status;
+    free(m->listener->address);
+    m->listener->address = bound;
+    return KILTER_OK;
+}
+
+static kilter_status open_to_workers(kl_transport *transport, char address[KL_ADDRESS_BYTES],
+                                     kilter_error *error) {
+    endpoint *e = (endpoint *)transport;
+    if (e->is_master)
+        return kl_fail(error, KILTER_ERR_USAGE, "listening for other workers: a master does so already");
+    if (!e->mesh) {
+        mesh *m = calloc(1, sizeof *m);
+        kilter_status status =
+            m ? open_mesh(e, m, error)
+              : kl_fail(error, KILTER_ERR_MEMORY, "listening for other workers: memory ran out");
+        if (status) {
+            free_mesh(m);
+            return status;
+        }
+        e->mesh = m;
+    }
+    snprintf(address, KL_ADDRESS_BYTES, "%s", e->mesh->listener->address);
+    return KILTER_OK;
+}
+
+static kilter_status reach(kl_transport *transport, const char *address, kl_peer *peer, kilter_error *error) {
+    endpoint *e = (endpoint *)transport, *part = NULL;
+    mesh *m = e->mesh;
+    if (!m)
+        return kl_fail(error, KILTER_ERR_USAGE, "reaching \"%.200s\": this worker is not open to workers",
+                       address);
+    kl_key key;
+    kl_zmq_options options = part_options(e, &key);
+    endpoint **more = kl_array_grow(m->dialled, &m->room, m->count + 1, sizeof *more);
+    if (!more)
+        return kl_fail(error, KILTER_ERR_MEMORY, "reaching \"%.200s\": memory ran out", address);
+    m->dialled = more;
+    kilter_status status = kl_allow_files(FILES_OF_MESH, error);
+    if (!status)
+        status = new_endpoint(address, &options, false, m->context, &part, error);
+    if (!status)
+        status = dial(part, error);
+    if (status) {
+        free_endpoint(part);
+        return status;
+    }
+    *peer = ((kl_peer)(FIRST_DIALLED + m->count) << NAME_BITS) | THE_MASTER;
+    m->dialled[m->count++] = part;
+    return KILTER_OK;
 }

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "sys/sys.h"
 #include "transport/transport.h"
 
 static const char *after(const char *text, const char *prefix) {
@@ -145,6 +147,43 @@ kilter_status kl_zmq_may_join(const char *endpoint, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_USAGE,
                        "joining \"%.200s\": it does not name one address; give the master's address and port",
                        endpoint);
+    return KILTER_OK;
+}
+
+/* Find the address of this host from which messages to `host` go out. Nothing is sent for that. */
+static bool address_towards(const char *host, const char *port, char *address, size_t size) {
+    struct addrinfo wanted = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
+    struct sockaddr_storage own;
+    socklen_t bytes = sizeof own;
+    if (getaddrinfo(host, port, &wanted, &found) != 0)
+        return false;
+    int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool known =
+        fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
+        getsockname(fd, (struct sockaddr *)&own, &bytes) == 0 &&
+        getnameinfo((struct sockaddr *)&own, bytes, address, (socklen_t)size, NULL, 0, NI_NUMERICHOST) == 0;
+    if (fd >= 0)
+        close(fd);
+    freeaddrinfo(found);
+    return known;
+}
+
+kilter_status kl_zmq_address_of_worker(const char *endpoint, char address[KL_ADDRESS_BYTES],
+                                       kilter_error *error) {
+    const char *path = after(endpoint, "ipc://"), *rest = after(endpoint, "tcp://");
+    char host[KL_ADDRESS_BYTES], own[KL_ADDRESS_BYTES - 16];
+    if (path) {
+        snprintf(address, KL_ADDRESS_BYTES, "%.200s-%08x", endpoint, (unsigned)kl_token());
+        return KILTER_OK;
+    }
+    const char *port = strrchr(rest, ':') + 1;
+    bool bracketed = *rest == '[';
+    snprintf(host, sizeof host, "%.*s", (int)(port - rest) - 1 - 2 * bracketed, rest + bracketed);
+    if (!address_towards(host, port, own, sizeof own))
+        return kl_fail(error, KILTER_ERR_SYSTEM,
+                       "listening for other workers: this host's address towards \"%.200s\" is not known",
+                       endpoint);
+    snprintf(address, KL_ADDRESS_BYTES, strchr(own, ':') ? "tcp://[%s]:*" : "tcp://%s:*", own);
     return KILTER_OK;
 }
 

@@ -2,7 +2,7 @@
 #ifndef KL_ZMQ_ENDPOINT_H
 #define KL_ZMQ_ENDPOINT_H
 
-#include "kilter/status.h"
+#include "transport/transport.h"
 
 /* Check whether a master may listen at `endpoint`, which passed kl_zmq_check(). An ipc path must not belong
  * to another program, because libzmq removes what is there. */
@@ -12,6 +12,10 @@ kilter_status kl_zmq_may_listen(const char *endpoint, kilter_error *error);
 void kl_zmq_stops_listening(const char *endpoint);
 /* Check whether a worker may connect to the endpoint: it must name one address. */
 kilter_status kl_zmq_may_join(const char *endpoint, kilter_error *error);
+/* Choose an endpoint where a worker of the master at `endpoint` listens for other workers. It is beside the
+ * master's file, or at this host's address towards the master, with any port. */
+kilter_status kl_zmq_address_of_worker(const char *endpoint, char address[KL_ADDRESS_BYTES],
+                                       kilter_error *error);
 /* Explain why listening at `endpoint` failed with `code` of errno. */
 kilter_status kl_zmq_cannot_listen(const char *endpoint, int code, kilter_error *error);
 

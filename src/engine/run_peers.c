@@ -1,0 +1,597 @@
+/* A run that the workers organise among themselves. The master is the root of room peer: it does no tasks,
+ * says which worker is where, and counts results. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/master_private.h"
+
+static kilter_status no_memory(kilter_error *error) {
+    return kl_fail(error, KILTER_ERR_MEMORY, "organising a run among peers: memory ran out");
+}
+
+static bool takes_part(const member *one) {
+    return one->stage == WORKING && !one->resting;
+}
+
+/* A worker that has left is no error here: its departure comes with the next events. */
+static kilter_status send(kl_master *m, kl_peer peer, const kl_buffer *message, kilter_error *error) {
+    kilter_status status = kl_send(m->transport, peer, message, error);
+    return status == KILTER_ERR_PEER ? KILTER_OK : status;
+}
+
+static kilter_status post(kl_master *m, kl_peer peer, kl_buffer *message, kilter_error *error) {
+    kilter_status status = send(m, peer, message, error);
+    kl_buffer_free(message);
+    return status;
+}
+
+/* --- results --- */
+
+static kilter_status deliver_sum(kl_master *m, kilter_bytes sum, uint64_t count, kilter_error *error) {
+    kl_delivery *d = malloc(sizeof *d + sum.size);
+    if (!d)
+        return no_memory(error);
+    *d = (kl_delivery){.count = count, .size = sum.size, .is_sum = true};
+    memcpy(d->copy, sum.data, sum.size);
+    d->results = d->copy;
+    kl_delivery_list list = {.first = d, .end = &d->next};
+    kl_delivery_append(&m->results, &list);
+    return KILTER_OK;
+}
+
+static uint64_t read_failures(const member *as, kl_master *m, uint64_t task, kl_reader *results) {
+    bool failed;
+    kilter_bytes bytes;
+    char text[KILTER_ERROR_TEXT_BYTES];
+    kl_wire_next_result(results, &failed, &bytes);
+    if (!failed)
+        return 0;
+    snprintf(text, sizeof text, "%.*s", (int)(bytes.size < sizeof text ? bytes.size : sizeof text - 1),
+             bytes.size > 0 ? (const char *)bytes.data : "");
+    kl_master_record_failure(m, as, (kl_trace_failure_row){.task = task, .final = true, .text = text});
+    return 1;
+}
+
+/* The run cannot go on: what is counted would be wrong. The turn ends it with this error. */
+static kilter_status misfit(kl_master *m) {
+    if (m->peers.failure.status == KILTER_OK)
+        kl_fail(&m->peers.failure, KILTER_ERR_PEER, "the results of peers do not fit their tasks");
+    return KILTER_OK;
+}
+
+/* Count the results of a segment, each task once, and give them to the user. */
+static kilter_status take_segment(kl_master *m, const kl_harvest_segment *s, kilter_error *error) {
+    member as = {.number = s->worker};
+    kl_reader results = kl_reader_of(s->results.data, s->results.size);
+    kl_span rest = {s->lo, s->lo + s->count};
+    kilter_status status = KILTER_OK;
+    if (rest.hi > m->run.summary.tasks)
+        return misfit(m);
+    while (rest.lo < rest.hi && status == KILTER_OK) {
+        bool done;
+        kl_span alike = kl_ledger_alike(&m->balance.ledger, rest, &done);
+        size_t at = results.at;
+        uint64_t failures = 0;
+        for (uint64_t task = alike.lo; task < alike.hi; task++)
+            failures += read_failures(&as, m, task, &results);
+        m->peers.twice += done ? alike.hi - alike.lo : 0;
+        kilter_bytes bytes = {results.data + at, results.at - at};
+        if (!done) {
+            kl_master_count_done(m, alike, failures);
+            status = kl_master_deliver(m, &as, alike, bytes, NULL, error);
+        }
+        rest.lo = alike.hi;
+    }
+    return status;
+}
+
+static int by_worker(const void *a, const void *b) {
+    const kl_run_peer *x = a, *y = b;
+    return x->worker < y->worker ? -1 : x->worker > y->worker;
+}
+
+/* Find a peer by its worker's number. The first ones are in order of these; the others joined later. */
+static const kl_run_peer *peer_of_worker(const kl_run_peers *p, uint32_t worker) {
+    kl_run_peer key = {.worker = worker};
+    const kl_run_peer *found =
+        p->first > 1 ? bsearch(&key, p->list + 1, p->first - 1, sizeof key, by_worker) : NULL;
+    for (uint32_t i = p->first; i < p->count && !found; i++)
+        found = p->list[i].worker == worker ? &p->list[i] : NULL;
+    return found;
+}
+
+static void take_stat(kl_master *m, const kl_harvest_stat *s, double bytes) {
+    const kl_run_peer *peer = peer_of_worker(&m->peers, s->worker);
+    if (peer && peer->place < m->balance.snapshot.slots && m->balance.views[peer->place].number == s->worker)
+        kl_balance_peer_report(&m->balance, peer->place, &s->task_s, bytes);
+}
+
+/* The sum of the good ones of `tasks` tasks. All failed ones have been counted. */
+static kilter_status take_sum(kl_master *m, kilter_bytes sum, uint64_t tasks, uint64_t failures,
+                              kilter_error *error) {
+    uint64_t good = tasks - failures;
+    if (failures > tasks || (good > 0) != (sum.size > 0))
+        return misfit(m);
+    m->run.done += good;
+    m->run.finished += good;
+    return good > 0 ? deliver_sum(m, sum, good, error) : KILTER_OK;
+}
+
+/* The value of `tasks` tasks counts from now on. */
+static kilter_status take_value(kl_master *m, const kl_node_action *a, kilter_error *error) {
+    kl_run_peers *p = &m->peers;
+    kl_harvest h;
+    kl_harvest_stat stat;
+    kl_harvest_segment segment;
+    kilter_status status = KILTER_OK;
+    if (a->size == 0)
+        return a->task == 0 ? KILTER_OK : misfit(m);
+    if (!kl_harvest_read(p->actions.bytes.data + a->at, a->size, p->reaper.sum_bytes, &h))
+        return misfit(m);
+    uint64_t done = m->run.done;
+    while (kl_harvest_next_stat(&h, &stat))
+        take_stat(m, &stat, (double)a->size * (double)stat.task_s.count / fmax(1, (double)a->task));
+    while (status == KILTER_OK && kl_harvest_next_segment(&h, &segment))
+        status = take_segment(m, &segment, error);
+    if (status != KILTER_OK || p->failure.status != KILTER_OK)
+        return status;
+    if (p->twice > 0 || kl_node_state_of(p->root).twice > 0)
+        return misfit(m);
+    uint64_t counted = m->run.done - done; /* in runs that reduce, only failed tasks have segments */
+    if (p->reaper.sum_bytes > 0)
+        return take_sum(m, h.sum, a->task, counted, error);
+    return counted == a->task ? KILTER_OK : misfit(m);
+}
+
+/* --- steps --- */
+
+static kilter_status send_note(kl_master *m, const kl_node_action *a, kilter_error *error) {
+    kl_run_peers *p = &m->peers;
+    const uint8_t *note = p->actions.bytes.data + a->at;
+    if (a->peer == 0) {
+        kl_put_span(&p->self, note, a->size);
+        return p->self.failed ? no_memory(error) : KILTER_OK;
+    }
+    if (a->peer >= p->count || p->list[a->peer].gone)
+        return KILTER_OK;
+    kl_note_head head = {.run = m->run.number};
+    kl_buffer_clear(&p->message);
+    kl_wire_put_note(&p->message, &head, note, a->size);
+    return send(m, p->list[a->peer].peer, &p->message, error);
+}
+
+static kilter_status step_once(kl_master *m, const kl_node_event *event, kilter_error *error) {
+    kl_run_peers *p = &m->peers;
+    kilter_status status = KILTER_OK;
+    kl_node_step(p->root, event, kl_now_s(&m->options.clock), &p->actions);
+    p->wake_s = p->actions.wake_s;
+    p->malformed |= p->actions.malformed;
+    if (p->actions.failed || (p->actions.malformed && event->peer == 0))
+        return no_memory(error);
+    for (size_t i = 0; i < p->actions.count && status == KILTER_OK; i++) {
+        const kl_node_action *a = &p->actions.items[i];
+        if (a->kind == KL_NODE_SEND)
+            status = send_note(m, a, error);
+        else if (a->kind == KL_NODE_COUNTS)
+            status = take_value(m, a, error);
+        else if (a->kind == KL_NODE_OVER && m->run.done < m->run.summary.tasks)
+            status = misfit(m);
+    }
+    return status;
+}
+
+static kilter_status tell_number(kl_master *m, kl_peer peer, kl_message_type type, uint64_t number,
+                                 kilter_error *error) {
+    kl_buffer out = {0};
+    kl_wire_put_number(&out, type, number);
+    return post(m, peer, &out, error);
+}
+
+/* Send peers out of the run that others have reported as gone: their tasks are given to others. */
+static kilter_status send_out_gone(kl_master *m, kilter_error *error) {
+    kl_run_peers *p = &m->peers;
+    kilter_status status = KILTER_OK;
+    p->seen_deaths = kl_node_state_of(p->root).deaths;
+    for (uint32_t i = 1; i < p->count && status == KILTER_OK; i++) {
+        kl_run_peer *one = &p->list[i];
+        if (one->gone || !kl_node_counts_gone(p->root, i))
+            continue;
+        one->gone = true;
+        p->deaths++;
+        member *who = kl_master_find(m, one->peer);
+        if (who && who->run_number == i)
+            who->run_number = 0;
+        status = tell_number(m, one->peer, KL_DISBAND, m->run.number, error);
+    }
+    return status;
+}
+
+static kilter_status deal_rest(kl_master *m, const char *why, kilter_error *error);
+
+static bool may_deal(const kl_master *m) {
+    const kl_run_peers *p = &m->peers;
+    return p->root && p->failure.status == KILTER_OK && m->run.done < m->run.summary.tasks;
+}
+
+/* A task may be what ends workers, or they may not reach each other. The master finds out, with `attempts`.
+ */
+static bool too_many_deaths(const kl_master *m) {
+    const kl_run_peers *p = &m->peers;
+    return may_deal(m) && p->deaths > m->options.attempts + p->count / 10;
+}
+
+static kilter_status step(kl_master *m, const kl_node_event *event, kilter_error *error) {
+    kl_run_peers *p = &m->peers;
+    kilter_status status = step_once(m, event, error);
+    while (status == KILTER_OK && p->self.size > 0) {
+        kl_buffer own = p->self;
+        p->self = (kl_buffer){0};
+        kl_reader r = kl_reader_of(own.data, own.size);
+        while (status == KILTER_OK && r.at < r.size) {
+            kl_node_event hears = {.kind = KL_NODE_HEARS};
+            hears.data = kl_get_span(&r, &hears.size);
+            status = step_once(m, &hears, error);
+        }
+        kl_buffer_free(&own);
+    }
+    if (status == KILTER_OK && kl_node_state_of(p->root).deaths != p->seen_deaths)
+        status = send_out_gone(m, error);
+    if (status == KILTER_OK && too_many_deaths(m))
+        status = deal_rest(m, "too many workers were lost", error);
+    return status;
+}
+
+double kl_run_peers_due_s(const kl_master *m) {
+    return m->peers.root ? m->peers.wake_s : HUGE_VAL;
+}
+
+kilter_status kl_run_peers_look(kl_master *m, kilter_error *error) {
+    return kl_now_s(&m->options.clock) >= kl_run_peers_due_s(m)
+               ? step(m, &(kl_node_event){.kind = KL_NODE_REACHED}, error)
+               : KILTER_OK;
+}
+
+kilter_status kl_run_peers_hear(kl_master *m, member *one, kilter_bytes note, kilter_error *error) {
+    if (!m->peers.root)
+        return KILTER_OK;
+    m->peers.malformed = false;
+    kl_node_event hears = {KL_NODE_HEARS, one->run_number, note.data, note.size};
+    kilter_status status = step(m, &hears, error);
+    return status == KILTER_OK && m->peers.malformed
+               ? kl_master_expel(m, one, "sent a malformed message", error)
+               : status;
+}
+
+/* --- the beginning --- */
+
+static kl_run_peer *add_peer(kl_run_peers *p) {
+    kl_run_peer *list = kl_array_grow(p->list, &p->room, (uint64_t)p->count + 1, sizeof *list);
+    if (!list)
+        return NULL;
+    p->list = list;
+    list[p->count] = (kl_run_peer){0};
+    return &list[p->count++];
+}
+
+/* Find the tasks that are done, and the others. */
+static bool split(const kl_master *m, kl_ranges *done, kl_ranges *rest) {
+    bool ok = true;
+    for (kl_span all = {0, m->run.summary.tasks}; all.lo < all.hi && ok;) {
+        bool is_done;
+        kl_span alike = kl_ledger_alike(&m->balance.ledger, all, &is_done);
+        ok = kl_ranges_add(is_done ? done : rest, alike);
+        all.lo = alike.hi;
+    }
+    return ok;
+}
+
+/* Move the first `count` tasks of `rest`, from *at on, to `out`. */
+static bool cut(const kl_ranges *rest, kl_span *at, size_t *i, uint64_t count, kl_ranges *out) {
+    bool ok = true;
+    while (count > 0 && *i < rest->count && ok) {
+        uint64_t part = at->hi - at->lo < count ? at->hi - at->lo : count;
+        ok = kl_ranges_add(out, (kl_span){at->lo, at->lo + part});
+        at->lo += part;
+        count -= part;
+        if (at->lo == at->hi && ++*i < rest->count)
+            *at = rest->at[*i];
+    }
+    return ok;
+}
+
+static kilter_status tell_peer(kl_master *m, member *one, const kl_ranges *tasks, kilter_error *error) {
+    const kl_run_peers *p = &m->peers;
+    const char *policy = (m->options.help ? m->options.help : kl_help_at(0))->name;
+    kl_peers_head head = {.run = m->run.number,
+                          .tasks = m->run.summary.tasks,
+                          .number = one->run_number,
+                          .peers = p->first,
+                          .shared = m->balance.shared_hash,
+                          .result_bytes = m->balance.result_bytes,
+                          .reduces = p->reaper.sum_bytes > 0,
+                          .inputs = m->balance.data.inputs,
+                          .seed = kl_mix64(m->run.number + 1)};
+    kl_buffer out = {0};
+    snprintf(head.policy, sizeof head.policy, "%s", policy);
+    kilter_status status = kl_master_send_shared(m, one, error);
+    kl_wire_put_peers(&out, &head, tasks);
+    if (status == KILTER_OK || status == KILTER_ERR_PEER)
+        return post(m, one->peer, &out, error);
+    kl_buffer_free(&out);
+    return status;
+}
+
+/* Give each peer its share of the tasks, in proportion to its speed if all speeds are known. */
+static kilter_status share_out(kl_master *m, const kl_ranges *rest, kilter_error *error) {
+    const kl_run_peers *p = &m->peers;
+    double all = 0, before = 0, tasks = (double)kl_ranges_sum(rest);
+    bool known = true;
+    for (uint32_t i = 1; i < p->count; i++) {
+        double rate = kl_balance_rate(&m->balance, p->list[i].place);
+        known &= rate > 0;
+        all += rate;
+    }
+    kl_span at = rest->count > 0 ? rest->at[0] : (kl_span){0};
+    size_t next = 0;
+    uint64_t given = 0;
+    kilter_status status = KILTER_OK;
+    for (uint32_t i = 1; i < p->count && status == KILTER_OK; i++) {
+        member *one = kl_master_find(m, p->list[i].peer);
+        kl_ranges part = {0};
+        before += known ? kl_balance_rate(&m->balance, p->list[i].place) / all : 1.0 / (p->count - 1);
+        uint64_t until = i + 1 == p->count ? (uint64_t)tasks : (uint64_t)(before * tasks);
+        if (!cut(rest, &at, &next, until > given ? until - given : 0, &part))
+            status = no_memory(error);
+        given = until > given ? until : given;
+        if (status == KILTER_OK && one)
+            status = tell_peer(m, one, &part, error);
+        kl_ranges_free(&part);
+    }
+    return status;
+}
+
+static kl_node *new_root(kl_master *m, const kl_ranges *done) {
+    kl_run_peers *p = &m->peers;
+    p->reaper.reducer = m->options.reducer;
+    p->reaper.sum_bytes = m->organising.sum_bytes;
+    return kl_node_new(&(kl_node_options){.peers = p->first,
+                                          .tasks = m->run.summary.tasks,
+                                          .done = done,
+                                          .root_rests = true,
+                                          .help = m->options.help ? m->options.help : kl_help_at(0),
+                                          .combine = {kl_harvest_add, kl_harvest_check, &p->reaper},
+                                          .attends = true,
+                                          .least_s = KL_PEER_LEAST_S,
+                                          .seed = kl_mix64(m->run.number + 1)});
+}
+
+static void give_number(member *one, uint32_t run_number) {
+    one->run_number = run_number;
+    one->was_peer = true;
+}
+
+static kilter_status list_peers(kl_master *m, kilter_error *error) {
+    kl_run_peers *p = &m->peers;
+    p->count = 0;
+    if (!add_peer(p)) /* the master */
+        return no_memory(error);
+    for (size_t i = 0; i < m->members.count; i++) {
+        const member *one = &m->members.list[i];
+        kl_run_peer *peer = takes_part(one) ? add_peer(p) : NULL;
+        if (takes_part(one) && !peer)
+            return no_memory(error);
+        if (peer)
+            *peer = (kl_run_peer){.peer = one->peer, .place = one->worker, .worker = one->number};
+    }
+    p->first = p->count;
+    if (p->count > 2)
+        qsort(p->list + 1, p->count - 1, sizeof *p->list, by_worker);
+    for (uint32_t i = 1; i < p->count; i++)
+        give_number(kl_master_find(m, p->list[i].peer), i);
+    return KILTER_OK;
+}
+
+static kilter_status start(kl_master *m, kilter_error *error) {
+    kl_run_peers *p = &m->peers;
+    kl_ranges done = {0}, rest = {0};
+    kilter_status status = list_peers(m, error);
+    if (status == KILTER_OK && !split(m, &done, &rest))
+        status = no_memory(error);
+    if (status == KILTER_OK) {
+        p->deaths = p->seen_deaths = 0;
+        p->twice = 0;
+        p->root = new_root(m, &done);
+        if (p->root)
+            kl_node_bound(p->root, p->count);
+        status = p->root ? share_out(m, &rest, error) : no_memory(error);
+    }
+    kl_ranges_free(&done);
+    kl_ranges_free(&rest);
+    return status == KILTER_OK ? step(m, &(kl_node_event){.kind = KL_NODE_STARTS}, error) : status;
+}
+
+static const char *why_not(const member *one) {
+    return one->reach.why_not && *one->reach.why_not ? one->reach.why_not : "it has no address for them";
+}
+
+/* The worker cannot be reached by others. By choice of the master, the master deals then; else the run ends.
+ */
+static kilter_status cannot_reach(kl_master *m, const member *one, kilter_error *error) {
+    kl_run_peers *p = &m->peers;
+    if (m->options.organise == KL_ORGANISE_PEERS) {
+        kl_fail(&p->failure, KILTER_ERR_USAGE,
+                "--organise peers: other workers cannot reach worker %u on %s: %s; use --organise auto",
+                one->number, one->host ? one->host : "an unknown host", why_not(one));
+        return KILTER_OK;
+    }
+    char why[KILTER_ERROR_TEXT_BYTES];
+    snprintf(why, sizeof why, "workers cannot reach each other: %s", why_not(one));
+    return deal_rest(m, why, error);
+}
+
+/* Begin if the addresses of all workers are known; ask for them. */
+static kilter_status start_if_ready(kl_master *m, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    uint32_t waits = 0, ready = 0;
+    for (size_t i = 0; i < m->members.count && status == KILTER_OK; i++) {
+        member *one = &m->members.list[i];
+        if (!takes_part(one))
+            continue;
+        if (one->reach.address && !*one->reach.address)
+            return cannot_reach(m, one, error);
+        ready++;
+        waits += !one->reach.address;
+        if (!one->reach.address && !one->reach.asked) {
+            kl_buffer out = {0};
+            one->reach.asked = true;
+            kl_wire_put_plain(&out, KL_OPEN);
+            status = post(m, one->peer, &out, error);
+        }
+    }
+    return status == KILTER_OK && waits == 0 && ready > 0 ? start(m, error) : status;
+}
+
+kilter_status kl_run_peers_begin(kl_master *m, kilter_error *error) {
+    kl_run_peers *p = &m->peers;
+    p->on = true;
+    p->wake_s = HUGE_VAL;
+    p->failure = (kilter_error){KILTER_OK, ""};
+    p->warned = false;
+    return start_if_ready(m, error);
+}
+
+/* --- workers come and go --- */
+
+/* Let a worker join the run that is under way. */
+static kilter_status join(kl_master *m, member *one, kilter_error *error) {
+    kl_run_peers *p = &m->peers;
+    kl_run_peer *peer = p->count < KL_PEERS_MOST - 1 ? add_peer(p) : NULL;
+    kl_ranges none = {0};
+    if (!peer)
+        return no_memory(error);
+    *peer = (kl_run_peer){.peer = one->peer, .place = one->worker, .worker = one->number};
+    give_number(one, p->count - 1);
+    kl_node_bound(p->root, p->count);
+    return tell_peer(m, one, &none, error);
+}
+
+/* Only workers that are no peers of this run are left. */
+static bool has_only_others(const kl_master *m) {
+    bool others = false;
+    for (size_t i = 0; i < m->members.count; i++) {
+        const member *one = &m->members.list[i];
+        if (one->run_number > 0)
+            return false;
+        others |= takes_part(one) && one->reach.address;
+    }
+    return others;
+}
+
+static kilter_status deal_if_needed(kl_master *m, kilter_error *error) {
+    return may_deal(m) && has_only_others(m) ? deal_rest(m, "no peer of this run is left", error) : KILTER_OK;
+}
+
+/* A worker that joins late and cannot be reached has no part in the run. */
+static kilter_status leave_out(kl_master *m, const member *one, kilter_error *error) {
+    char text[KILTER_ERROR_TEXT_BYTES];
+    snprintf(text, sizeof text,
+             "worker %u on %s has no part in this run: other workers cannot reach it: ", one->number,
+             one->host ? one->host : "an unknown host");
+    if (m->options.warn && !m->peers.warned)
+        m->options.warn(m->options.self, text, why_not(one));
+    m->peers.warned = true;
+    return deal_if_needed(m, error);
+}
+
+kilter_status kl_run_peers_ready(kl_master *m, member *one, kilter_error *error) {
+    kl_run_peers *p = &m->peers;
+    if (!p->on || !m->run.running || !takes_part(one) || one->was_peer)
+        return KILTER_OK;
+    if (!p->root)
+        return start_if_ready(m, error);
+    if (one->reach.address)
+        return *one->reach.address ? join(m, one, error) : leave_out(m, one, error);
+    if (one->reach.asked)
+        return KILTER_OK;
+    kl_buffer out = {0};
+    one->reach.asked = true;
+    kl_wire_put_plain(&out, KL_OPEN);
+    return post(m, one->peer, &out, error);
+}
+
+kilter_status kl_run_peers_lose(kl_master *m, member *one, bool is_lost, kilter_error *error) {
+    kl_run_peers *p = &m->peers;
+    kilter_status status = KILTER_OK;
+    for (size_t i = 0; one->reach.address && i < m->members.count && status == KILTER_OK; i++) {
+        const member *other = &m->members.list[i];
+        if (other != one && other->stage != GONE && other->reach.address)
+            status = tell_number(m, other->peer, KL_GONE, one->number, error);
+    }
+    uint32_t number = one->run_number;
+    one->run_number = 0;
+    if (!p->on || status != KILTER_OK)
+        return status;
+    if (!p->root)
+        return start_if_ready(m, error);
+    if (number > 0 && !p->list[number].gone) {
+        p->list[number].gone = true;
+        p->deaths += is_lost;
+        status = step(m, &(kl_node_event){.kind = KL_NODE_LOSES, .peer = number}, error);
+    }
+    return status == KILTER_OK ? deal_if_needed(m, error) : status;
+}
+
+/* --- the end --- */
+
+static void disband(kl_master *m) {
+    for (size_t i = 0; i < m->members.count; i++) {
+        member *one = &m->members.list[i];
+        if (one->stage != GONE && one->run_number > 0)
+            tell_number(m, one->peer, KL_DISBAND, m->run.number, NULL);
+    }
+}
+
+static void forget(kl_master *m) {
+    kl_run_peers *p = &m->peers;
+    for (size_t i = 0; i < m->members.count; i++) {
+        m->members.list[i].run_number = 0;
+        m->members.list[i].was_peer = false;
+    }
+    kl_node_free(p->root);
+    p->root = NULL;
+    p->count = p->first = 0;
+    kl_buffer_clear(&p->self);
+}
+
+void kl_run_peers_end(kl_master *m, bool early) {
+    if (early)
+        disband(m);
+    forget(m);
+}
+
+/* The master deals the tasks that are not counted yet. */
+static kilter_status deal_rest(kl_master *m, const char *why, kilter_error *error) {
+    kl_run_peers *p = &m->peers;
+    const kl_ranges *counted = p->root ? kl_node_counted(p->root) : NULL;
+    kilter_status status = KILTER_OK;
+    if (counted)
+        status = kl_balance_take_over(&m->balance, (kl_spans){counted->at, counted->count}, error);
+    if (m->options.warn)
+        m->options.warn(m->options.self, "the master deals the rest of the run, because ", why);
+    disband(m);
+    forget(m);
+    p->on = false;
+    m->feeding.all = true;
+    return status;
+}
+
+void kl_run_peers_free(kl_run_peers *p) {
+    kl_node_free(p->root);
+    kl_reaper_free(&p->reaper);
+    kl_node_actions_free(&p->actions);
+    kl_buffer_free(&p->self);
+    kl_buffer_free(&p->message);
+    free(p->list);
+}

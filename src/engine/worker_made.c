@@ -1,0 +1,66 @@
+/* The result that the task at hand makes, and the share of the core that tasks get. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/worker_private.h"
+
+/* Seconds in tasks after which the share of CPU time is measured. */
+static const double SHARE_S = 10e-3;
+
+kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size) {
+    size_t have = result->buffer->size - result->at - 4;
+    if (size > KL_WIRE_MOST_BYTES - have)
+        return KILTER_ERR_RANGE;
+    kl_put_bytes(result->buffer, data, size);
+    return result->buffer->failed ? KILTER_ERR_MEMORY : KILTER_OK;
+}
+
+void kl_fail_result(kilter_result *result, const char *text) {
+    result->buffer->size = result->at + 4;
+    kl_put_bytes(result->buffer, text, strlen(text));
+    result->failed = true;
+}
+
+int kilter_result_fail(kilter_result *result, const char *format, ...) {
+    char text[KILTER_ERROR_TEXT_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    kl_fail_result(result, text);
+    return 1;
+}
+
+/* Make the result a failure if it is wrong or missing. */
+void kl_check_result(hand *h, int code, size_t wanted) {
+    kilter_result *result = &h->result;
+    char text[100];
+    if (code != 0 && !result->failed) {
+        snprintf(text, sizeof text, "the work function returned %d", code);
+        kl_fail_result(result, text);
+    }
+    const size_t size = h->making.size - result->at - 4;
+    if (!result->failed && wanted > 0 && size != wanted) {
+        snprintf(text, sizeof text, "its result has %zu bytes, those of this run have %zu", size, wanted);
+        kl_fail_result(result, text);
+    }
+    if (h->making.failed) { /* the result did not fit: the task fails, not the worker */
+        h->making.failed = false;
+        kl_fail_result(result, "keeping its result: memory ran out");
+    }
+    kl_wire_end_result(&h->making, result->at, result->failed);
+}
+
+/* Account for a task's share of the core, but not for each small task: reading CPU time costs more. */
+void kl_account_share(task_share *share, const kl_attendance *attendance, double seconds) {
+    share->tasks_s += seconds;
+    if (!attendance->busy_s || share->tasks_s < SHARE_S)
+        return;
+    double busy_s = attendance->busy_s(attendance->self);
+    double got = fmin(1, (busy_s - share->busy_s) / share->tasks_s);
+    share->usual += (got - share->usual) / (share->usual > 0 ? 8 : 1);
+    share->busy_s = busy_s;
+    share->tasks_s = 0;
+}
