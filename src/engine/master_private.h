@@ -21,6 +21,11 @@ typedef struct kl_reachable { /* where other workers reach a worker */
     bool asked;               /* the worker was asked for its address */
 } kl_reachable;
 
+typedef struct kl_peer_part { /* a worker's part in a run by peers */
+    uint32_t number;          /* its number among the peers of this run; 0: it is none */
+    bool had;                 /* it is a peer of this run, or was one */
+} kl_peer_part;
+
 typedef struct member {
     kl_peer peer;
     stage stage;
@@ -51,8 +56,7 @@ typedef struct member {
     uint32_t chunk_count;
     uint64_t chunk_room;
     kl_reachable reach;
-    uint32_t run_number; /* its number among the peers of this run; 0: it is none */
-    bool was_peer;       /* it is a peer of this run, or was one */
+    kl_peer_part part;
 } member;
 
 /* Tasks [lo, hi) that two workers have: the end of the first chunk, and the second chunk, which is a copy. A
@@ -365,7 +369,8 @@ kilter_status kl_run_peers_begin(kl_master *master, kilter_error *error);
 kilter_status kl_run_peers_ready(kl_master *master, member *one, kilter_error *error);
 /* The worker is gone. Tell the others. */
 kilter_status kl_run_peers_lose(kl_master *master, member *one, bool is_lost, kilter_error *error);
-/* Let the root hear a message of this peer, or do what is due. */
+/* Let the root hear a message of this peer (peers.malformed: the message cannot be used), or do what is due.
+ */
 kilter_status kl_run_peers_hear(kl_master *master, member *one, kilter_bytes note, kilter_error *error);
 kilter_status kl_run_peers_look(kl_master *master, kilter_error *error);
 double kl_run_peers_due_s(const kl_master *master); /* HUGE_VAL: nothing will be due */

@@ -31,8 +31,11 @@ static kilter_status on_note(kl_master *m, member *one, const kl_message *messag
     if (!kl_wire_get_note(message->data, message->size, &head, &note))
         return kl_master_expel(m, one, "sent a malformed message", error);
     bool current =
-        m->peers.root && head.run == m->run.number && head.from == one->run_number && head.from > 0;
-    return current ? kl_run_peers_hear(m, one, note, error) : KILTER_OK;
+        m->peers.root && head.run == m->run.number && head.from == one->part.number && head.from > 0;
+    kilter_status status = current ? kl_run_peers_hear(m, one, note, error) : KILTER_OK;
+    return status == KILTER_OK && current && m->peers.malformed
+               ? kl_master_expel(m, one, "sent a malformed message", error)
+               : status;
 }
 
 static kilter_status post(kl_master *m, member *one, kl_buffer *out, kilter_error *error) {

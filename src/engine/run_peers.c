@@ -201,8 +201,8 @@ static kilter_status send_out_gone(kl_master *m, kilter_error *error) {
         one->gone = true;
         p->deaths++;
         member *who = kl_master_find(m, one->peer);
-        if (who && who->run_number == i)
-            who->run_number = 0;
+        if (who && who->part.number == i)
+            who->part.number = 0;
         status = tell_number(m, one->peer, KL_DISBAND, m->run.number, error);
     }
     return status;
@@ -257,11 +257,8 @@ kilter_status kl_run_peers_hear(kl_master *m, member *one, kilter_bytes note, ki
     if (!m->peers.root)
         return KILTER_OK;
     m->peers.malformed = false;
-    kl_node_event hears = {KL_NODE_HEARS, one->run_number, note.data, note.size};
-    kilter_status status = step(m, &hears, error);
-    return status == KILTER_OK && m->peers.malformed
-               ? kl_master_expel(m, one, "sent a malformed message", error)
-               : status;
+    kl_node_event hears = {KL_NODE_HEARS, one->part.number, note.data, note.size};
+    return step(m, &hears, error);
 }
 
 /* --- the beginning --- */
@@ -306,7 +303,7 @@ static kilter_status tell_peer(kl_master *m, member *one, const kl_ranges *tasks
     const char *policy = (m->options.help ? m->options.help : kl_help_at(0))->name;
     kl_peers_head head = {.run = m->run.number,
                           .tasks = m->run.summary.tasks,
-                          .number = one->run_number,
+                          .number = one->part.number,
                           .peers = p->first,
                           .shared = m->balance.shared_hash,
                           .result_bytes = m->balance.result_bytes,
@@ -368,8 +365,8 @@ static kl_node *new_root(kl_master *m, const kl_ranges *done) {
 }
 
 static void give_number(member *one, uint32_t run_number) {
-    one->run_number = run_number;
-    one->was_peer = true;
+    one->part.number = run_number;
+    one->part.had = true;
 }
 
 static kilter_status list_peers(kl_master *m, kilter_error *error) {
@@ -482,7 +479,7 @@ static bool has_only_others(const kl_master *m) {
     bool others = false;
     for (size_t i = 0; i < m->members.count; i++) {
         const member *one = &m->members.list[i];
-        if (one->run_number > 0)
+        if (one->part.number > 0)
             return false;
         others |= takes_part(one) && one->reach.address;
     }
@@ -507,7 +504,7 @@ static kilter_status leave_out(kl_master *m, const member *one, kilter_error *er
 
 kilter_status kl_run_peers_ready(kl_master *m, member *one, kilter_error *error) {
     kl_run_peers *p = &m->peers;
-    if (!p->on || !m->run.running || !takes_part(one) || one->was_peer)
+    if (!p->on || !m->run.running || !takes_part(one) || one->part.had)
         return KILTER_OK;
     if (!p->root)
         return start_if_ready(m, error);
@@ -529,8 +526,8 @@ kilter_status kl_run_peers_lose(kl_master *m, member *one, bool is_lost, kilter_
         if (other != one && other->stage != GONE && other->reach.address)
             status = tell_number(m, other->peer, KL_GONE, one->number, error);
     }
-    uint32_t number = one->run_number;
-    one->run_number = 0;
+    uint32_t number = one->part.number;
+    one->part.number = 0;
     if (!p->on || status != KILTER_OK)
         return status;
     if (!p->root)
@@ -548,7 +545,7 @@ kilter_status kl_run_peers_lose(kl_master *m, member *one, bool is_lost, kilter_
 static void disband(kl_master *m) {
     for (size_t i = 0; i < m->members.count; i++) {
         member *one = &m->members.list[i];
-        if (one->stage != GONE && one->run_number > 0)
+        if (one->stage != GONE && one->part.number > 0)
             tell_number(m, one->peer, KL_DISBAND, m->run.number, NULL);
     }
 }
@@ -556,8 +553,8 @@ static void disband(kl_master *m) {
 static void forget(kl_master *m) {
     kl_run_peers *p = &m->peers;
     for (size_t i = 0; i < m->members.count; i++) {
-        m->members.list[i].run_number = 0;
-        m->members.list[i].was_peer = false;
+        m->members.list[i].part.number = 0;
+        m->members.list[i].part.had = false;
     }
     kl_node_free(p->root);
     p->root = NULL;

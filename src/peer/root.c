@@ -49,8 +49,7 @@ static bool all_gone(const kl_node *n) {
 
 static void want(kl_node *n, double part) {
     kl_root *root = n->root;
-    double pause_s =
-        all_gone(n) ? 0 : fmax(CALL_ROUNDS * root->took_s, part * (n->round.end_s - n->now_s));
+    double pause_s = all_gone(n) ? 0 : fmax(CALL_ROUNDS * root->took_s, part * (n->round.end_s - n->now_s));
     double call_s = root->called_s < 0 ? n->now_s : fmax(n->now_s, root->called_s + pause_s);
     if (!(root->call_s < call_s))
         root->call_s = call_s;
