@@ -16,7 +16,7 @@ expect estimate_bits
 for workers in 2 7; do
     same evaluate "$sp" --workers $workers
 done
-for policy in $("$sp" --kilter-help | sed -n '/^Policies/,$ s/^  \([a-z0-9-]*\) .*/\1/p'); do
+for policy in $("$sp" --kilter-help | sed -n '/^Policies:/,/^Policies of peers/ s/^  \([a-z0-9-]*\) .*/\1/p'); do
     same evaluate "$sp" --workers 3 --policy "$policy"
     policies=${policies:-}${policies:+ }$policy
 done
