@@ -22,6 +22,7 @@ for policy in $("$sp" --kilter-help | sed -n '/^Policies:/,/^Policies of peers/ 
 done
 case " ${policies:-} " in *" static "*" auto "*) ;; *) complain "policies: ${policies:-none}" ;; esac
 same evaluate "$sp" --workers 3 --transport inproc
+same evaluate "$sp" --workers 3 --organise peers
 if [ -n "$ranks" ]; then
     # shellcheck disable=SC2086 # $ranks is a list
     same evaluate $ranks "$sp"
