@@ -1,0 +1,219 @@
+/* Door of room ckpt: checkpoints of loops on disk, and the folder of a kept program (keep_folder.h).
+ *
+ * A checkpoint is an HDF5 file of several datasets, the parts of a plan. Rank 0 lays the file out by HDF5,
+ * which gives each part a place in the file. Then every rank writes its rows to these places by itself. HDF5
+ * is in a library of its own, which is loaded when a loop wants checkpoints. The file gets its final name
+ * when all ranks have synchronised their rows with the disk, so a file with this name is whole. Numbers at
+ * the end of names distinguish generations.
+ *
+ *     plan.c          what a checkpoint holds, and whether it fits a program
+ *     folder.c        names, generations, the final name
+ *     seal.c          creates a file, and checks its headers
+ *     write.c, read.c the rows of one rank
+ *     library.c       loads libkilter-ckpt, which consists of layout_hdf5.c
+ *     keep_folder.c   the folder of a kept program; json.c: its files
+ *
+ * docs/reference/checkpoint.md describes the file. */
+#ifndef KL_CKPT_H
+#define KL_CKPT_H
+
+#include "base/base.h"
+#include "ckpt/keep_folder.h"
+#include "rank/rank.h"
+
+/* --- what a checkpoint holds --- */
+
+enum { KL_CKPT_VERSION = 1, KL_CKPT_LOOP_BYTES = 256, KL_CKPT_NAME_BYTES = 64, KL_CKPT_PART_BYTES = 80 };
+
+/* Attributes of the file. One list makes the struct and the attributes. */
+#define KL_CKPT_COUNTS(X)                                                                                    \
+    X(version)                                                                                               \
+    X(rows)     /* iterations of the loop */                                                                 \
+    X(kind)     /* 0: DOALL; 1: DOACROSS */                                                                  \
+    X(inner)    /* DOACROSS: elements of a row */                                                            \
+    X(arrays)   /* number of arrays */                                                                       \
+    X(content)  /* 1: rows have content of changing size */                                                  \
+    X(values)   /* number of kept values */                                                                  \
+    X(sweeps)   /* sweeps done */                                                                            \
+    X(ranks)    /* ranks of the program that wrote the file */                                               \
+    X(failures) /* times that the program was resumed after a failure */                                     \
+    X(stopped)  /* 1: the program stopped on request after this checkpoint */
+#define KL_CKPT_NUMBERS(X)                                                                                   \
+    X(elapsed_s) /* seconds that the program has run, without repeated and lost parts */                     \
+    X(written_unix_s)
+
+typedef struct kl_ckpt_facts {
+#define KL_CKPT_COUNT(name)  uint64_t name;
+#define KL_CKPT_NUMBER(name) double name;
+    KL_CKPT_COUNTS(KL_CKPT_COUNT)
+    KL_CKPT_NUMBERS(KL_CKPT_NUMBER)
+#undef KL_CKPT_COUNT
+#undef KL_CKPT_NUMBER
+    char loop[KL_CKPT_LOOP_BYTES];
+} kl_ckpt_facts;
+
+typedef struct kl_ckpt_part { /* a dataset of rows × width elements */
+    char name[KL_CKPT_PART_BYTES];
+    uint64_t rows, width; /* width 0: one dimension */
+    bool words;           /* elements are 64-bit words, otherwise bytes */
+    uint64_t at;          /* offset in the file */
+} kl_ckpt_part;
+
+typedef struct kl_ckpt_kept { /* a value that is the same on all ranks */
+    char name[KL_CKPT_NAME_BYTES];
+    void *at;
+    size_t bytes;
+} kl_ckpt_kept;
+
+/* The parts in order: rows and checksums of each array; bytes and index of the content, if there is content;
+ * values; their checksums, if there are values. */
+typedef struct kl_ckpt_plan {
+    kl_ckpt_facts facts;
+    kl_ckpt_part *parts;
+    size_t count;
+} kl_ckpt_plan;
+
+/* Plan a checkpoint. array_bytes[facts->arrays]: bytes of a row; array_rows[facts->arrays]: number of rows,
+ * or NULL if all arrays have facts->rows; values[facts->values]; content_bytes: 0 if not known. The caller
+ * frees the plan. false: memory ran out */
+bool kl_ckpt_plan_make(kl_ckpt_plan *plan, const kl_ckpt_facts *facts, const uint64_t *array_bytes,
+                       const uint64_t *array_rows, uint64_t content_bytes, const kl_ckpt_kept *values);
+/* Set the size of the content in a plan that has content. */
+void kl_ckpt_size_content(kl_ckpt_plan *plan, uint64_t bytes);
+void kl_ckpt_plan_free(kl_ckpt_plan *plan);
+/* Return the bytes of a part. */
+uint64_t kl_ckpt_part_bytes(const kl_ckpt_part *part);
+/* Compare a file's facts and parts with those of the program. The size of the content may differ.
+ * KILTER_ERR_INPUT: they differ; the error says in what. */
+kilter_status kl_ckpt_facts_fit(const kl_ckpt_facts *file, const kl_ckpt_facts *program, kilter_error *error);
+kilter_status kl_ckpt_parts_fit(const kl_ckpt_plan *file, const kl_ckpt_plan *program, kilter_error *error);
+/* Return whether a value may have this name. */
+bool kl_ckpt_is_name(const char *name);
+
+/* --- libkilter-ckpt --- */
+
+/* The functions of the library. One thread at a time calls them. */
+typedef struct kl_ckpt_library {
+    const char *version; /* Kilter's version. This stays the first field, because other versions may differ in
+                            the others */
+    /* Empty the existing file at `path`, and write the headers of all parts of the plan, without their data.
+     * Set each part's `at`, its offset in the file. */
+    kilter_status (*create)(const char *path, kl_ckpt_plan *plan, kilter_error *error);
+    /* Read the facts of a file whose seal is right. KILTER_ERR_INPUT: it is no checkpoint; KILTER_ERR_SYSTEM:
+     * it cannot be read */
+    kilter_status (*read_facts)(const char *path, kl_ckpt_facts *facts, kilter_error *error);
+    /* Find the parts of a file by their names, and set the rest. KILTER_ERR_RANGE: a part is missing;
+     * KILTER_ERR_SYSTEM: the file cannot be read */
+    kilter_status (*read_parts)(const char *path, kl_ckpt_plan *plan, kilter_error *error);
+} kl_ckpt_library;
+
+/* Load the library. Nothing is unloaded. KILTER_ERR_SYSTEM: it is not installed, or of another version */
+kilter_status kl_ckpt_load(const kl_ckpt_library **library, kilter_error *error);
+
+/* Create an unfinished file with all parts of a plan, of which only the places are made. KILTER_ERR_SYSTEM */
+kilter_status kl_ckpt_lay_out(const kl_ckpt_library *library, const char *path, kl_ckpt_plan *plan,
+                              kilter_error *error);
+/* Check the headers of a file before HDF5 sees it. KILTER_ERR_INPUT: they are damaged, or it is no
+ * checkpoint; KILTER_ERR_SYSTEM, _MEMORY: it cannot be read now */
+kilter_status kl_ckpt_check_seal(const char *path, kilter_error *error);
+
+/* --- files and generations --- */
+
+typedef struct kl_ckpt_folder {
+    char *path;      /* absolute */
+    char *stem;      /* beginning of the files' names */
+    kl_span damaged; /* generations that could not be continued from, because they are damaged */
+} kl_ckpt_folder;
+
+/* Find the folder of checkpoints at `path`, which lacks number and suffix. KILTER_ERR_SYSTEM: there is no
+ * such folder, or no file can be created in it; KILTER_ERR_RANGE: the path is no name; KILTER_ERR_MEMORY */
+kilter_status kl_ckpt_folder_open(const char *path, kl_ckpt_folder *folder, kilter_error *error);
+void kl_ckpt_folder_free(kl_ckpt_folder *folder);
+/* Return the path of a generation, or of its file before it is whole. malloc'd; NULL: memory ran out */
+char *kl_ckpt_path(const kl_ckpt_folder *folder, uint64_t generation);
+char *kl_ckpt_unfinished_path(const kl_ckpt_folder *folder, uint64_t generation, uint64_t token);
+/* List the generations that exist, newest first. The caller frees the list. KILTER_ERR_SYSTEM, _MEMORY */
+kilter_status kl_ckpt_list(const kl_ckpt_folder *folder, uint64_t **generations, size_t *count,
+                           kilter_error *error);
+/* Return the newest generation; 0: there is none. */
+kilter_status kl_ckpt_newest(const kl_ckpt_folder *folder, uint64_t *generation, kilter_error *error);
+/* Give a file, which is synchronised, its final name, and synchronise the folder. KILTER_ERR_SYSTEM: the file
+ * does not have the name */
+kilter_status kl_ckpt_commit(const kl_ckpt_folder *folder, uint64_t generation, uint64_t token,
+                             kilter_error *error);
+/* Remove what is older than the `keep` newest generations that are not damaged. Call this after a commit. */
+void kl_ckpt_remove_old(const kl_ckpt_folder *folder, unsigned keep);
+/* Note that a program starts from a generation, and return how many did before. Without effect if the note
+ * cannot be written. */
+uint64_t kl_ckpt_note_start(const kl_ckpt_folder *folder, uint64_t generation);
+/* Return the length of the final path that an unfinished path begins with, for messages. */
+int kl_ckpt_shown(const char *unfinished_path);
+void kl_ckpt_clean(const kl_ckpt_folder *folder); /* remove unfinished files, which dead programs leave */
+/* Read the generation from a file's name. false: the file is no checkpoint of this stem */
+bool kl_ckpt_generation_of(const char *stem, const char *name, uint64_t *generation);
+
+/* --- the rows of one rank --- */
+
+typedef struct kl_ckpt_piece { /* adjacent rows of one array */
+    size_t array;
+    kl_span rows;
+    const uint8_t *from;
+} kl_ckpt_piece;
+
+typedef struct kl_ckpt_share { /* what one rank writes */
+    kl_ckpt_piece *pieces;
+    size_t count;
+    const kl_parcel *content;   /* packed content of the rank's rows; NULL: none */
+    uint64_t content_at;        /* place of its first byte among the content of all ranks */
+    const kl_ckpt_kept *values; /* rank 0: the kept values; NULL on other ranks */
+} kl_ckpt_share;
+
+/* Write a rank's rows to an unfinished file, and synchronise them with the disk. KILTER_ERR_SYSTEM */
+kilter_status kl_ckpt_write(const char *path, const kl_ckpt_plan *plan, const kl_ckpt_share *share,
+                            kilter_error *error);
+
+typedef struct kl_ckpt_file { /* a checkpoint that is being read */
+    int descriptor;
+    const char *path;
+    const kl_ckpt_plan *plan;
+} kl_ckpt_file;
+
+/* Open a file whose plan is known, and check that all parts lie within it. The file keeps `path` and `plan`.
+ * KILTER_ERR_SYSTEM: it cannot be read; KILTER_ERR_INPUT: it is too short */
+kilter_status kl_ckpt_open(const char *path, const kl_ckpt_plan *plan, kl_ckpt_file *file,
+                           kilter_error *error);
+void kl_ckpt_close(kl_ckpt_file *file);
+/* Read rows of an array to `to`, or kept values, and check their checksums. KILTER_ERR_INPUT: they are
+ * damaged; KILTER_ERR_SYSTEM, _MEMORY */
+kilter_status kl_ckpt_read_rows(const kl_ckpt_file *file, size_t array, kl_span rows, uint8_t *to,
+                                kilter_error *error);
+kilter_status kl_ckpt_read_values(const kl_ckpt_file *file, const kl_ckpt_kept *values, kilter_error *error);
+/* Read the content of the rows that a parcel lists. The caller frees the parcel. */
+kilter_status kl_ckpt_read_content(const kl_ckpt_file *file, kl_parcel *content, kilter_error *error);
+/* Return the checksum of a row. part: number of its array, or KL_CKPT_OF_CONTENT, KL_CKPT_OF_VALUES */
+enum { KL_CKPT_OF_CONTENT = 1 << 20, KL_CKPT_OF_VALUES };
+uint64_t kl_ckpt_checksum(uint64_t part, uint64_t row, const void *data, size_t bytes);
+/* Words of a row in the index of the content: place among the content's bytes, number of bytes, checksum. */
+enum { KL_CKPT_INDEX_AT, KL_CKPT_INDEX_BYTES, KL_CKPT_INDEX_SUM, KL_CKPT_INDEX_WORDS };
+
+/* Return parts of a plan. */
+static inline const kl_ckpt_part *kl_ckpt_array(const kl_ckpt_plan *plan, size_t array) {
+    return &plan->parts[2 * array];
+}
+static inline const kl_ckpt_part *kl_ckpt_array_sums(const kl_ckpt_plan *plan, size_t array) {
+    return &plan->parts[2 * array + 1];
+}
+static inline const kl_ckpt_part *kl_ckpt_content(const kl_ckpt_plan *plan) {
+    return &plan->parts[2 * plan->facts.arrays];
+}
+static inline const kl_ckpt_part *kl_ckpt_content_index(const kl_ckpt_plan *plan) {
+    return &plan->parts[2 * plan->facts.arrays + 1];
+}
+static inline const kl_ckpt_part *kl_ckpt_value(const kl_ckpt_plan *plan, size_t value) {
+    return &plan->parts[2 * (plan->facts.arrays + plan->facts.content) + value];
+}
+static inline const kl_ckpt_part *kl_ckpt_value_sums(const kl_ckpt_plan *plan) {
+    return &plan->parts[plan->count - 1];
+}
+
+#endif
