@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# A farm that grows by jobs, under a real Slurm of four nodes on this machine.
+# usage: grow_slurm_box.sh KILTER FARM     exit 77: root, namespaces, slurm-wlm or munge are missing
+set -eu
+. "$(dirname "$0")/farm_test.sh"
+. "$here/slurm_box.sh"
+fail() {
+    echo "FAILED: $*" >&2
+    cat run.err run.out jobs/output >&2 2>/dev/null || :
+    tail -n 5 "$place"/log.* >&2 2>/dev/null || :
+    exit 1
+}
+record=$place/farm.kilter
+stop=$place/stop
+begin() { # OPTION…
+    : >"$stop.hold"
+    "$kilter" run --slurm "-N 1 --exclusive -t 10" --folder jobs --listen 127.0.0.1 "$@" -- \
+        "$farm" "$stop" --team all --record "$record" >>run.out 2>>run.err &
+    pid=$!
+    children="$children $pid"
+}
+says() { grep -q -- "$1" run.err; }
+jobs_are() { [ "$(squeue -h -o %i | wc -l)" = "$1" ]; }
+on_host() { "$kilter" report --json "$record" | tr ',{' '\n\n' | grep -c "\"host\":\"$1\""; }
+
+# one job after another, as long as there are tasks; two workers on each node
+begin --jobs 2
+until_so shows "^workers  *4 at work"
+jobs_are 2 || fail "there are not two jobs: $(squeue)"
+first=$(squeue -h -o %N | sort | head -n 1)
+
+# a drained host gives its workers back, and another node brings new ones
+rm "$stop.hold" # the workers finish their tasks
+"$kilter" drain "$record" --host "$first" >/dev/null
+until_so says "$first gets no more workers: it was drained"
+: >"$stop.hold"
+until_so shows "^workers  *4 at work"
+! squeue -h -o %N | grep -qx "$first" || fail "there is a job on the drained node: $(squeue)"
+
+# the end
+rm "$stop.hold"
+: >"$stop"
+wait $pid || fail "the farm failed"
+until_so jobs_are 0
+until_so idle 4
+"$kilter" report "$record" >report.out
+grep -q "$first gets no more workers" report.out || fail "the report lacks the decision: $(cat report.out)"
+rm "$stop"
+
+# a command that is killed: its jobs end with the master
+record=$place/second.kilter
+begin --jobs 2
+until_so shows "^workers  *4 at work"
+kill -9 $pid
+wait $pid 2>/dev/null || :
+rm "$stop.hold" # the workers finish their tasks, and find no master
+until_so jobs_are 0
+until_so idle 4
+
+# a signal cancels all jobs
+record=$place/third.kilter
+begin --jobs 2
+until_so shows "^workers  *4 at work"
+kill -TERM $pid
+rm "$stop.hold"
+wait $pid && fail "a cancelled farm succeeded"
+until_so jobs_are 0
+until_so idle 4

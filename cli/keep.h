@@ -1,0 +1,164 @@
+/* kilter run --keep: the driver of a kept run's keeper. It carries out what room keeper decides.
+ *
+ *   keep.c         the loop: what happened → the machine → what to do
+ *   keep_folder.c  the keep folder: its files, and the lock of its keeper
+ *   keep_orders.c  requests of kilter move and kilter drain, through the folder
+ *   keep_hosts.c   hosts of a list, measured by room hosts
+ *   keep_start.c   attempts that are processes: mpirun, srun, a launcher of the user's
+ *   keep_slurm.c   attempts that are jobs of Slurm
+ *   keep_state.c   what of this a later keeper must know
+ *   keep_record.c  the keeper's decisions in the run record */
+#ifndef KL_KEEP_H
+#define KL_KEEP_H
+
+#include "hosts/hosts.h"
+#include "keeper/keeper.h"
+#include "sys/sys.h"
+#include "trace/trace.h"
+
+typedef struct kl_keep_options {
+    bool keep;
+    uint32_t ranks, least, tries;
+    const char *hosts, *slurm; /* file with hosts; options of sbatch */
+    const char *folder, *checkpoint, *pick, *launcher, *mpirun, *ssh;
+    double hang_s, wait_s, look_s, margin_s, weight;
+    uint64_t seed;
+    bool fixed;
+    char **program; /* the program and its arguments; NULL is the last entry */
+} kl_keep_options;
+
+/* Run the program under a keeper. Return the exit code. */
+int kl_keep_run(const kl_keep_options *options);
+
+/* --- keep_folder.c --- */
+
+typedef struct kl_keep_folder {
+    char *path; /* absolute */
+    int lock;   /* −1: another keeper has the folder */
+} kl_keep_folder;
+
+/* Create the folder if it is missing, and lock it. KILTER_ERR_USAGE: another keeper works on it, or it holds
+ * other things; KILTER_ERR_SYSTEM; KILTER_ERR_MEMORY */
+kilter_status kl_keep_folder_open(const char *path, kl_keep_folder *folder, kilter_error *error);
+void kl_keep_folder_close(kl_keep_folder *folder);
+char *kl_keep_file(const char *folder, const char *name); /* malloc'd; NULL: memory ran out */
+/* Read a small file into `text`. false: it does not exist, or cannot be read. */
+bool kl_keep_read(const char *folder, const char *name, kl_buffer *text);
+kilter_status kl_keep_write(const char *folder, const char *name, const kl_buffer *text, kilter_error *error);
+/* Read from the file `ended` how this attempt ended. false: it has not, as far as the file says. */
+bool kl_keep_read_end(const char *folder, uint64_t attempt, kl_keeper_end *end);
+/* Let NFS ask its server for new files: it remembers for some seconds which files were missing. */
+void kl_keep_refresh(const char *folder);
+bool kl_keep_is_folder(const char *path); /* Is it the keep folder of a run? */
+
+/* --- keep_orders.c --- */
+
+typedef struct kl_keep_order {
+    char token[32]; /* the name of the answer's file */
+    kl_keeper_event_kind kind;
+    char names[KL_KEEPER_TEXT_BYTES];
+} kl_keep_order;
+
+/* Take an order that waits in the folder. */
+bool kl_keep_order_take(const char *folder, kl_keep_order *order);
+void kl_keep_order_answer(const char *folder, const kl_keep_order *order, const kl_keeper *keeper);
+/* Give the keeper of a folder an order, and wait for the answer. Return the exit code. */
+int kl_keep_order_give(const char *command, const char *folder, kl_keeper_event_kind kind, const char *names,
+                       bool json);
+
+/* --- keep_hosts.c --- */
+
+typedef struct kl_keep_hosts kl_keep_hosts;
+/* Read the list of hosts. KILTER_ERR_INPUT names the file and line; KILTER_ERR_USAGE: the picker is unknown.
+ */
+kilter_status kl_keep_hosts_open(const kl_keep_options *options, kl_keep_hosts **hosts, kilter_error *error);
+void kl_keep_hosts_close(kl_keep_hosts *hosts);
+bool kl_keep_hosts_of_slurm(const kl_keep_hosts *hosts); /* Are they those of the present allocation? */
+void kl_keep_hosts_look(kl_keep_hosts *hosts, const kl_keeper *keeper, bool others, double limit_s);
+/* Return true once when a look is over; the views are valid until the next look. */
+bool kl_keep_hosts_poll(kl_keep_hosts *hosts, const kl_keeper_view **views, size_t *count);
+/* A kl_keeper_order_fn for the picker of the options. */
+void kl_keep_hosts_order(void *hosts, const kl_keeper_host *table, size_t count, uint32_t *order);
+/* An attempt has begun: round-robin goes on behind its hosts, and random pickers draw again. */
+void kl_keep_hosts_used(kl_keep_hosts *hosts, const kl_keeper *keeper);
+bool kl_keep_hosts_picks(const kl_keep_hosts *hosts); /* Does the picker order hosts? Otherwise speed does. */
+
+/* --- keep_start.c --- */
+
+typedef struct kl_keep_start { /* attempts that are processes */
+    const kl_keep_options *options;
+    const char *folder, *checkpoint;
+    kl_launcher launcher;
+    const char *command; /* the launcher's words; NULL: by its usual name */
+    const char *mpi;     /* srun's --mpi; NULL: Slurm's default */
+    pid_t guard;         /* 0: no attempt runs */
+    double looked_s;     /* when the guard's lock was last looked at */
+    double gone_s;       /* since when the guard is gone without a word; 0: it is not */
+} kl_keep_start;
+
+/* Find out how the program is started. KILTER_ERR_USAGE, KILTER_ERR_INPUT */
+kilter_status kl_keep_start_open(kl_keep_start *start, bool in_slurm, kilter_error *error);
+kilter_status kl_keep_start_begin(kl_keep_start *start, const kl_keeper *keeper, kilter_error *error);
+bool kl_keep_start_alive(const kl_keep_start *start); /* Does an attempt of this folder run on this host? */
+void kl_keep_start_kill(const kl_keep_start *start);
+/* Has the attempt ended? Then fill in how. */
+bool kl_keep_start_ended(kl_keep_start *start, uint64_t attempt, kl_keeper_end *end);
+/* The command line of an attempt. NULL: memory ran out */
+char **kl_keep_start_words(const kl_keep_start *start, const kl_keeper *keeper);
+/* "NAME=VALUE" of what an attempt gets in its environment; NULL ends them. NULL: memory ran out */
+char **kl_keep_start_variables(const kl_keep_start *start, uint64_t attempt);
+
+/* --- keep_state.c --- */
+
+typedef struct kl_keep_state { /* lines of the file `state` */
+    uint64_t version, hash, attempt;
+    bool runs; /* the attempt had not ended when the state was written */
+    char program[KL_KEEPER_TEXT_BYTES], host[KL_KEEPER_TEXT_BYTES];
+    char engine[16]; /* what starts attempts: own, openmpi, mpich, srun, slurm */
+    char job[KL_SLURM_JOB_BYTES], jobs[KL_SLURM_NAME_BYTES];
+} kl_keep_state;
+
+void kl_keep_state_put(const kl_keep_options *options, const char *engine, kl_buffer *text);
+kl_keep_state kl_keep_state_read(const kl_buffer *text);
+/* Check that this keeper may go on with the run. KILTER_ERR_USAGE, KILTER_ERR_INPUT */
+kilter_status kl_keep_state_check(const kl_keep_start *start, const kl_keep_state *state,
+                                  kilter_error *error);
+
+/* --- keep_slurm.c --- */
+
+typedef struct kl_keep_slurm kl_keep_slurm;
+kilter_status kl_keep_slurm_open(const kl_keep_start *start, kl_keep_slurm **slurm, kilter_error *error);
+void kl_keep_slurm_close(kl_keep_slurm *slurm);
+void kl_keep_slurm_nodes(const kl_keep_slurm *slurm, uint32_t *least, uint32_t *most);
+kilter_status kl_keep_slurm_begin(kl_keep_slurm *slurm, const kl_keeper *keeper, kilter_error *error);
+void kl_keep_slurm_kill(kl_keep_slurm *slurm);
+bool kl_keep_slurm_ended(kl_keep_slurm *slurm, uint64_t attempt, kl_keeper_end *end);
+void kl_keep_slurm_look(kl_keep_slurm *slurm);
+bool kl_keep_slurm_poll(kl_keep_slurm *slurm, const kl_keeper_view **views, size_t *count);
+void kl_keep_slurm_began(kl_keep_slurm *slurm);     /* the program has reported, so that its job has run */
+double kl_keep_slurm_limit_s(kl_keep_slurm *slurm); /* the present job's end, once it is known; 0: not yet */
+bool kl_keep_slurm_pending(const kl_keep_slurm *slurm);
+const char *kl_keep_slurm_job(const kl_keep_slurm *slurm);   /* "": no job */
+const char *kl_keep_slurm_names(const kl_keep_slurm *slurm); /* how the names of its jobs begin */
+/* Follow the job of an attempt that an earlier keeper began. job "": look for it in the queue by its name. */
+void kl_keep_slurm_adopt(kl_keep_slurm *slurm, const char *names, const char *job, uint64_t attempt);
+
+/* --- keep_record.c --- */
+
+typedef struct kl_keep_record {
+    kl_trace *trace; /* NULL: there is none */
+    double opened_s;
+    uint64_t decisions, moves;
+    double gained_s, came_s, cost_s;
+    double last_came_s, last_spent_s; /* of the last planned move, which may be told again */
+    uint64_t last;
+} kl_keep_record;
+
+void kl_keep_record_open(kl_keep_record *record, const kl_keep_options *options, const char *folder,
+                         const char *launcher);
+void kl_keep_record_decision(kl_keep_record *record, const kl_keeper_action *action, double now_s);
+void kl_keep_record_hosts(kl_keep_record *record, const kl_keeper *keeper, double now_s);
+void kl_keep_record_came(kl_keep_record *record, const kl_keeper_action *action, double now_s);
+void kl_keep_record_close(kl_keep_record *record, const kl_keeper *keeper, const char *status, double now_s);
+
+#endif

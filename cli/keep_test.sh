@@ -1,0 +1,296 @@
+#!/usr/bin/env bash
+# kilter run --keep, kilter move and kilter drain, with a program, a launcher and hosts that are scripts: keep_test.sh KILTER
+set -eu
+. "$(dirname "$0")/farm_test.sh"
+solver=$here/keep_test_solver
+fail() {
+    echo "FAILED: $*" >&2
+    cat kept.err kept.out >&2 2>/dev/null || :
+    exit 1
+}
+clean() { # programs outlive a keeper that is killed
+    for child in $children; do kill -9 $child 2>/dev/null || :; done
+    for file in "$place"/*/keep/running; do
+        [ ! -s "$file" ] || kill -TERM "$(cat "$file")" 2>/dev/null || :
+    done
+    for file in "$place"/*/keep/running; do
+        tries=0
+        while [ -s "$file" ] && kill -0 "$(cat "$file")" 2>/dev/null && [ $((tries += 1)) -lt 100 ]; do sleep 0.1; done
+    done
+    rm -rf "$place"
+}
+trap clean EXIT
+unset KILTER_KEEP KILTER_CHECKPOINT KILTER_KEEP_ATTEMPT
+
+# --- the command line
+expect 2 "no program given" "$kilter" run --keep
+expect 2 "--hosts and --host cannot be combined" "$kilter" run --hosts x --host a -- true
+expect 2 "--keep and --host cannot be combined" "$kilter" run --keep --host a -- true
+expect 2 "--keep and --listen cannot be combined" "$kilter" run --keep --listen a -- true
+expect 2 "--slurm and --ranks cannot be combined" "$kilter" run --keep --slurm -N2 -n 2 -- true
+expect 2 "--weight has no effect without --pick" "$kilter" run --keep --weight 0.5 -- true
+expect 2 "--least 3 is more than --ranks 2" "$kilter" run --keep -n 2 --least 3 -- true
+expect 2 "--mpirun has no effect with --launcher own" "$kilter" run --keep --launcher own --mpirun x -- true
+expect 2 "--launcher: 'ssh' is none of: auto mpirun srun own" "$kilter" run --keep --launcher ssh -- true
+expect 2 "--pick: 'worst' is none of" "$kilter" run --keep --pick worst -- true
+expect 2 "no-such-file: No such file" "$kilter" run --keep --hosts no-such-file --launcher own -- true
+expect 2 "--mpirun: 'true --version' names neither Open MPI nor MPICH" "$kilter" run --keep --mpirun true -- true
+for name in ranks least tries; do
+    expect 2 "--$name: '0' is not a whole number" "$kilter" run --keep --$name 0 -- true
+done
+expect 2 "--hang: '0' is not a number of seconds above 0" "$kilter" run --keep --hang 0 -- true
+expect 2 "no folder given" "$kilter" move
+expect 2 "'nowhere' is not the folder of a kept run" "$kilter" move nowhere
+expect 2 "--to: ',' is not a list of hosts" "$kilter" move --to , x.keep
+ls -d ./*.keep 2>/dev/null && fail "a refused command line left a folder"
+
+# --- hosts a to d, which are all this one
+ln -s "$here/keep_test_agent" ssh
+export place
+printf '%s slots=2\n' a b c d >hosts
+
+run() { # NAME OPTION… -- ARGUMENT…: a kept run of the solver in the background, in a folder of its own
+    name=$1
+    shift
+    options=()
+    while [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    shift
+    mkdir -p "$place/$name"
+    cd "$place/$name"
+    env --default-signal=INT "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own --folder keep \
+        "${options[@]}" -- "$solver" '{ranks}' '{hosts}' "$@" >>kept.out 2>>kept.err & # shells ignore INT there
+    pid=$!
+    children="$children $pid"
+}
+ends() { # CODE: the keeper ends with it
+    code=0
+    wait $pid || code=$?
+    [ $code = "$1" ] || fail "$name: exit code $code, not $1: $(cat kept.err)"
+}
+says() { grep -q -- "$1" "$place/$name/kept.err"; }
+swept() { # N: at least N sweeps are done
+    [ "$(sed -n 's/.*"sweeps":\([0-9]*\),.*/\1/p' "$place/$name/keep/progress")" -ge "$1" ]
+}
+solver_pid() { sed -n 's/.*"pid":\([0-9]*\),.*/\1/p' "$place/$name/keep/progress"; }
+attempts() { grep -c "^attempt .* begins" kept.out; }
+on() { # HOSTS: the last attempt runs there
+    [ "$(sed -n 's/^attempt .* on //p' kept.out | tail -n 1)" = "$1" ] || { tail -n 3 kept.out; false; }
+}
+gone() { ! kill -0 "$1" 2>/dev/null; }
+
+# --- a healthy run
+run healthy -n 3 --stay -- 30
+ends 0
+[ "$(attempts)" = 1 ] || fail "a healthy run has $(attempts) attempts"
+on a:2,b:1 || fail "a healthy run is elsewhere"
+grep -qx "result 30" kept.out || fail "the result is missing: $(cat kept.out)"
+[ "$(cat kept.err)" = "kilter run: attempt 1: 3 ranks on a (2), b" ] || fail "a healthy run says: $(cat kept.err)"
+expect 2 "is done; remove the folder" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
+    --folder keep -- "$solver" '{ranks}' '{hosts}' 30
+expect 2 "with other arguments" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
+    --folder keep -- "$solver" '{ranks}' '{hosts}' 31
+expect 2 "no keeper works on 'keep'" "$kilter" move keep
+"$kilter" report keep/keep.kilter >report || fail "the record cannot be read"
+grep -q "^Run keep_test_solver took .* and did 30 sweeps: done\." report || fail "the report says: $(cat report)"
+
+# --- failures: the run goes on where it was saved
+cd "$place" && mkdir failing && cd failing
+echo 3 >die.12
+echo 4 >die.22
+run failing -n 2 --stay -- 40
+ends 0
+grep "^attempt" kept.out >begins
+printf 'attempt %s begins with sweep %s on a:2\n' 1 0 2 10 3 20 | same begins - "attempts after failures"
+says "ended with exit code 3 after sweep 12; 2 sweeps (40 ms) are lost" || fail "the failure is not named: $(cat kept.err)"
+says "done after 3 attempts" || fail "the end is not named: $(cat kept.err)"
+"$kilter" report keep/keep.kilter >report
+grep -q "3 attempts, 0 planned moves, 2 failures" report || fail "the report says: $(cat report)"
+
+# --- a program that always fails at the same place is not started for ever, and its exit code is passed on
+cd "$place" && mkdir bug && cd bug
+echo 7 >die.12
+: >die.always
+run bug -n 2 --stay -- 40
+ends 7
+[ "$(attempts)" = 4 ] || fail "a program with a bug has $(attempts) attempts" # the first one saved something
+on b:2 || fail "the last attempt was not elsewhere"
+says "given up: .*3 attempts in a row saved nothing after sweep 10" || fail "giving up is not explained: $(cat kept.err)"
+rm die.12 # the same command tries again
+run bug -n 2 --stay -- 40
+ends 0
+grep -qx "attempt 5 begins with sweep 10 on b:2" kept.out || fail "the run did not go on: $(cat kept.out)"
+
+# --- a program that cannot be started
+cd "$place"
+code=0
+"$kilter" run --keep --ssh "$place/ssh" --hosts hosts --launcher own --folder missing.keep -- ./missing 2>kept.err || code=$?
+[ $code = 127 ] || fail "a missing launcher gives exit code $code"
+grep -q "starting ./missing: No such file" kept.err && grep -q "given up: the launcher could not be started" kept.err ||
+    fail "a missing program is not named: $(cat kept.err)"
+
+code=0
+"$kilter" run --keep --ssh "$place/ssh" --hosts hosts --launcher own --folder plain.keep -- ./hosts 2>kept.err || code=$?
+[ $code = 126 ] || fail "a launcher that is not executable gives exit code $code"
+
+# --- a hang is ended, with the processes that the launcher does not end
+mkdir hang && cd hang
+: >hang.12
+cat >launch <<'ENDLAUNCH'
+#!/bin/bash
+trap '' TERM
+"$@" &
+wait
+ENDLAUNCH
+chmod +x launch
+"$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own --folder keep -n 2 --hang 1 --stay -- \
+    ./launch "$solver" '{ranks}' '{hosts}' 30 >kept.out 2>kept.err || fail "the run with a hang failed: $(cat kept.err)"
+name=hang
+says "no sweep has ended in .*, and the limit is 1 s" || fail "the hang is not named: $(cat kept.err)"
+[ "$(attempts)" = 2 ] || fail "a run with a hang has $(attempts) attempts"
+cd "$place" && mkdir frozen
+run frozen -n 2 --hang 1 --stay -- 400
+until_so swept 12
+kill -STOP "$(solver_pid)"
+until_so says "attempt 2: .*after sweep"
+: >hang.$((10000)) # nothing: the name is not reached
+kill -TERM $pid
+ends 143
+
+# --- ranks that outlive their launcher end before the next attempt
+cd "$place" && mkdir orphans
+cat >orphans/launch <<'ENDLAUNCH'
+#!/bin/bash
+"$@" &
+solver=$!
+if [ ! -e once ]; then
+    until [ -s "$KILTER_CHECKPOINT" ]; do read -rt 0.05 <> <(:) || :; done
+    echo $solver >once
+    exit 9
+fi
+wait $solver
+ENDLAUNCH
+chmod +x orphans/launch
+cd orphans
+"$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own --folder keep -n 2 --stay -- \
+    ./launch "$solver" '{ranks}' '{hosts}' 200 >kept.out 2>kept.err || fail "the run with orphans failed: $(cat kept.err)"
+gone "$(cat once)" || fail "a rank of the first attempt is alive"
+grep -qx "result 200" kept.out || fail "the result is missing"
+
+# --- move and drain
+cd "$place"
+run moves -n 4 --stay -- 100000
+until_so swept 12
+on a:2,b:2 || fail "the run began elsewhere"
+[ "$("$kilter" move keep --to c,d)" = "the run moves to c,d, if these hosts are fit" ] || fail "the answer to move"
+until_so on c:2,d:2
+until_so swept 13
+expect 2 "'x' is not a host of this run" "$kilter" move keep --to x
+expect 2 "name a host with --host" "$kilter" drain keep 1
+expect 2 "no host given" "$kilter" drain keep
+expect 2 "'x' is not a host of this run" "$kilter" drain keep --host x
+[ "$("$kilter" drain --json keep --host c)" = '{"answer":"the run leaves c when it is saved"}' ] || fail "the answer to drain"
+until_so on a:2,d:2
+until_so says "attempt 3"
+expect 2 "another keeper works on" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
+    --folder keep -- true
+until_so grep -q '"attempt":3,' keep/progress # a program that has not reported is ended at once
+[ "$("$kilter" drain keep --all)" = "the run stops" ] || fail "the answer to drain --all"
+ends 75
+says "saved after sweep [0-9]* and stopped; run the same command to continue" || fail "the stop is not named: $(cat kept.err)"
+sqlite3 keep/keep.kilter "SELECT count(*) FROM decision WHERE kind = 'relocate' AND spent_s > 0" 2>/dev/null | grep -qx 2 ||
+    ! command -v sqlite3 >/dev/null || fail "the record has no outcomes of the two moves"
+
+# --- a program that cannot save goes on
+: >refuse
+run moves -n 4 --stay -- 100000
+until_so says "attempt 4"
+until_so swept 14
+"$kilter" move keep --to c >/dev/null || "$kilter" move keep --to b >/dev/null
+until_so says "could not save, and goes on: the disk is full"
+rm refuse
+kill -INT $pid
+ends 130
+
+# --- a slow host is left
+cd "$place"
+run slow -n 2 --look 1 -- 100000
+until_so swept 20
+on a:2 || fail "the run began elsewhere"
+: >slow.a
+until_so says "other hosts are faster: a sweep takes \(1[0-9][0-9]\|200\) ms here"
+until_so grep -q "^attempt 2 begins with sweep .* on [bcd]:2" kept.out
+kill -TERM $pid
+ends 143
+
+# --- a keeper that is killed: the program goes on, and the next keeper finds it, or its end
+cd "$place"
+run killed -n 2 --stay -- 100000
+until_so swept 12
+kill -9 $pid
+until_so gone $pid
+reached=$(sed -n 's/.*"sweeps":\([0-9]*\),.*/\1/p' keep/progress)
+until_so swept $((reached + 5))
+mkdir "$place/slurm"
+for command in sbatch squeue sinfo scancel; do ln -s /bin/true "$place/slurm/$command"; done
+expect 2 "still runs on this host: start its keeper without --slurm" env PATH="$place/slurm:$PATH" \
+    "$kilter" run --keep --slurm -N1 --folder keep -- "$solver" '{ranks}' '{hosts}' 100000
+sed -i.here 's/^keeper_host .*/keeper_host elsewhere/' keep/state
+expect 2 "was started on host elsewhere, and may still run" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" \
+    --launcher own --folder keep -- "$solver" '{ranks}' '{hosts}' 100000
+mv keep/state.here keep/state
+run killed -n 2 --stay -- 100000
+until_so says "which is still running"
+[ "$(attempts)" = 1 ] || fail "the program was started again"
+"$kilter" drain keep --host a >/dev/null
+until_so says "attempt 2"
+until_so swept $((reached + 10))
+kill -9 $pid # and the program dies while no keeper looks
+until_so gone $pid
+kill -9 "$(solver_pid)"
+until_so test -s keep/ended
+run killed -n 2 --stay -- 100000
+until_so says "attempt 3"
+guard=$(cat keep/running)
+kill -9 $pid # and now its guard, too
+until_so gone $pid
+kill -9 "$guard"
+until_so gone "$(solver_pid)"
+run killed -n 2 --stay -- 100000
+until_so says "the program is gone, and its exit code is not known"
+until_so says "attempt 4"
+kill -TERM $pid
+ends 143
+
+# --- two signals end a program that does not answer
+cd "$place" && mkdir stubborn && : >stubborn/hang.12
+run stubborn -n 2 --hang 1000 --stay -- 100000
+until_so swept 12
+stubborn=$(solver_pid)
+kill -INT $pid
+until_so says "saving and stopping"
+kill -INT $pid
+ends 130
+gone "$stubborn" || fail "the program is alive"
+
+# --- hosts that cannot be reached get no ranks
+cd "$place"
+: >"$place/unreachable.a"
+run unreachable -n 4 --stay -- 20
+ends 0
+on b:2,c:2 || fail "the unreachable host was used"
+: >"$place/unreachable.b"
+: >"$place/unreachable.c"
+: >"$place/unreachable.d"
+run nowhere -n 2 --wait 1 -- 20
+ends 1
+says "0 ranks fit on the hosts, and 1 are needed: waiting for hosts" && says "no host has become fit" || fail "$(cat kept.err)"
+rm "$place"/unreachable.*
+
+# --- pickers
+run best -n 2 --pick best --stay -- 20
+ends 0
+run turn -n 2 --pick round-robin --stay -- 20
+ends 0

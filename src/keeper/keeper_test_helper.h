@@ -1,0 +1,274 @@
+/* For tests of the keeper: a world with a fake clock, in which one program runs on hosts of changing speed.
+ */
+#ifndef KL_KEEPER_TEST_HELPER_H
+#define KL_KEEPER_TEST_HELPER_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "keeper/keeper.h"
+
+enum { WORLD_HOSTS = 8, WORLD_RANKS = 64, WORLD_TEXTS = 400 };
+
+typedef struct world_host {
+    const char *name;
+    uint32_t slots;
+    double pace;  /* speed of a rank; 0: the host is dead */
+    double looks; /* pace that a measurement shows; 0: the true one */
+    bool leaving;
+} world_host;
+
+typedef struct world_program {
+    bool runs, reports, saves, hangs, asked, killed;
+    double begins_s;    /* when its ranks begin */
+    double done, saved; /* sweeps, with fractions */
+    double last_save_s;
+    uint64_t attempt, answered;
+    bool stopped;
+    uint32_t ranks[WORLD_HOSTS];
+} world_program;
+
+typedef struct world {
+    kl_keeper keeper;
+    double now_s;
+    world_host host[WORLD_HOSTS];
+    size_t hosts;
+    /* the program's nature */
+    double sweeps; /* in all */
+    double rows;   /* of a sweep: a rank of pace 1 does one row a second */
+    double launch_s, save_s, save_every_s;
+    bool mute;       /* it never reports */
+    bool refuses;    /* its disk is full, so that it cannot save */
+    double dies_at;  /* it dies when it reaches this sweep; 0: never */
+    uint32_t deaths; /* how often; UINT32_MAX: always */
+    bool fail_code;  /* it dies by an exit code and not by a signal */
+    world_program program;
+    /* what the keeper did */
+    uint32_t starts, kills, asks, moves, restarts, gave_up;
+    bool over;
+    kl_keeper_action end;
+    kl_keeper_action last_move;
+    char last_text[KL_KEEPER_TEXT_BYTES];
+    double came_s, spent_s;
+    bool looks, looks_at_others;
+} world;
+
+static double world_speed(const world *w) {
+    double speed = 0;
+    for (size_t i = 0; i < w->hosts; i++) {
+        if (w->program.ranks[i] > 0 && w->host[i].pace == 0)
+            return 0;
+        speed += w->program.ranks[i] * w->host[i].pace;
+    }
+    return speed;
+}
+
+static bool world_lost_a_host(const world *w) {
+    for (size_t i = 0; i < w->hosts; i++)
+        if (w->program.ranks[i] > 0 && w->host[i].pace == 0)
+            return true;
+    return false;
+}
+
+static void world_tell(world *w, const kl_keeper_event *event);
+
+static double world_shown_pace(const world_host *h) {
+    return h->pace > 0 && h->looks > 0 ? h->looks : h->pace;
+}
+
+static void world_look(world *w) {
+    kl_keeper_view views[WORLD_HOSTS];
+    size_t count = 0;
+    for (size_t i = 0; i < w->hosts; i++)
+        if (!w->looks_at_others || w->program.ranks[i] == 0 || w->host[i].leaving)
+            views[count++] = (kl_keeper_view){.name = w->host[i].name,
+                                              .slots = w->host[i].slots,
+                                              .qos = world_shown_pace(&w->host[i]),
+                                              .pace = world_shown_pace(&w->host[i]),
+                                              .leaving = w->host[i].leaving,
+                                              .why = ""};
+    w->looks = false;
+    world_tell(w, &(kl_keeper_event){.kind = KL_KEEPER_HOSTS, .views = views, .count = count});
+}
+
+static void world_start(world *w, const kl_keeper_action *a) {
+    world_program *p = &w->program;
+    double saved = p->saved;
+    *p = (world_program){.runs = true,
+                         .attempt = a->attempt,
+                         .begins_s = w->now_s + w->launch_s,
+                         .done = saved,
+                         .saved = saved};
+    for (size_t i = 0; i < w->keeper.count; i++)
+        for (size_t j = 0; j < w->hosts; j++)
+            if (strcmp(w->keeper.hosts[i].name, w->host[j].name) == 0)
+                p->ranks[j] = w->keeper.hosts[i].ranks;
+    w->starts++;
+}
+
+static void world_carry_out(world *w) {
+    kl_keeper_action a;
+    while (kl_keeper_take(&w->keeper, &a)) {
+        switch (a.act) {
+        case KL_KEEPER_LOOK:
+            w->looks = true;
+            w->looks_at_others = a.others;
+            break;
+        case KL_KEEPER_START:
+            world_start(w, &a);
+            break;
+        case KL_KEEPER_ASK:
+            w->asks++;
+            w->program.asked = true;
+            w->program.answered = a.number;
+            break;
+        case KL_KEEPER_KILL:
+            w->kills++;
+            w->program.killed = true;
+            break;
+        case KL_KEEPER_DECIDED:
+            snprintf(w->last_text, sizeof w->last_text, "%s", a.text);
+            w->moves += a.decision.kind == KL_DECIDES_RELOCATE;
+            w->restarts += a.decision.kind == KL_DECIDES_RESTART;
+            w->gave_up += a.decision.kind == KL_DECIDES_GIVE_UP;
+            if (a.decision.kind == KL_DECIDES_RELOCATE)
+                w->last_move = a;
+            break;
+        case KL_KEEPER_CAME:
+            w->came_s = a.came_s;
+            w->spent_s = a.spent_s;
+            break;
+        case KL_KEEPER_OVER:
+            w->over = true;
+            w->end = a;
+            break;
+        }
+    }
+}
+
+static void world_tell(world *w, const kl_keeper_event *event) {
+    kl_keeper_step(&w->keeper, event, w->now_s);
+    world_carry_out(w);
+}
+
+static void world_report(world *w, bool stopped, bool done) {
+    static const char *names[WORLD_RANKS];
+    double rates[WORLD_RANKS] = {0}, speed = world_speed(w);
+    uint32_t ranks = 0;
+    for (size_t i = 0; i < w->hosts; i++)
+        for (uint32_t r = 0; r < w->program.ranks[i] && ranks < WORLD_RANKS; r++) {
+            names[ranks] = w->host[i].name;
+            rates[ranks++] = w->host[i].pace;
+        }
+    const double sweep_s = speed > 0 ? w->rows / speed : 0;
+    const kl_keeper_report report = {.attempt = w->program.attempt,
+                                     .ranks = ranks,
+                                     .hosts = names,
+                                     .rates = w->program.done > w->program.saved + 1 ? rates : NULL,
+                                     .sweeps = (uint64_t)w->program.done,
+                                     .expected = (uint64_t)w->sweeps,
+                                     .saved = (uint64_t)w->program.saved,
+                                     .sweep_s = sweep_s,
+                                     .longest_s = sweep_s,
+                                     .write_s = w->save_s,
+                                     .answered = stopped || w->refuses ? w->program.answered : 0,
+                                     .error = w->refuses ? "the disk is full" : "",
+                                     .stopped = stopped,
+                                     .done = done};
+    w->program.reports = true;
+    world_tell(w, &(kl_keeper_event){.kind = KL_KEEPER_REPORT, .report = &report});
+}
+
+static void world_end(world *w, kl_keeper_how how, uint32_t code) {
+    w->program.runs = false;
+    for (size_t i = 0; i < WORLD_HOSTS; i++)
+        w->program.ranks[i] = 0;
+    world_tell(w, &(kl_keeper_event){.kind = KL_KEEPER_ENDED, .end = {w->program.attempt, how, code}});
+}
+
+static void world_save(world *w) {
+    world_program *p = &w->program;
+    if (w->save_every_s > 0)
+        p->saved = (double)(uint64_t)p->done;
+    p->last_save_s = w->now_s;
+}
+
+/* Let the program run for dt_s. */
+static void world_run(world *w, double dt_s) {
+    world_program *p = &w->program;
+    if (p->killed) {
+        world_end(w, KL_KEEPER_SIGNALLED, 9);
+        return;
+    }
+    if (world_lost_a_host(w)) {
+        world_end(w, KL_KEEPER_EXITED, 255);
+        return;
+    }
+    if (w->now_s < p->begins_s || p->hangs)
+        return;
+    if (p->last_save_s == 0)
+        p->last_save_s = w->now_s;
+    p->done += dt_s * world_speed(w) / w->rows;
+    if (w->deaths > 0 && w->dies_at > 0 && p->done >= w->dies_at) {
+        w->deaths -= w->deaths != UINT32_MAX;
+        world_end(w, w->fail_code ? KL_KEEPER_EXITED : KL_KEEPER_SIGNALLED, 9);
+    } else if (p->done >= w->sweeps) {
+        if (!w->mute)
+            world_report(w, false, true);
+        world_end(w, KL_KEEPER_EXITED, 0);
+    } else if (p->asked && !w->mute && !w->refuses) {
+        world_save(w);
+        world_report(w, true, false);
+        world_end(w, KL_KEEPER_EXITED, 1);
+    } else {
+        if (w->save_every_s > 0 && w->now_s - p->last_save_s >= w->save_every_s)
+            world_save(w);
+        if (!w->mute)
+            world_report(w, false, false);
+    }
+}
+
+static void world_pass(world *w, double dt_s) {
+    w->now_s += dt_s;
+    if (w->looks)
+        world_look(w);
+    if (w->program.runs)
+        world_run(w, dt_s);
+    world_tell(w, &(kl_keeper_event){.kind = KL_KEEPER_TIME});
+}
+
+/* Let time pass until the keeper is over, or a condition holds. Return whether it came to that. */
+static bool world_until(world *w, bool (*holds)(const world *w), double most_s) {
+    static const double STEP_S = 0.1;
+    double until_s = w->now_s + most_s;
+    while (!w->over && w->now_s < until_s && !(holds && holds(w)))
+        world_pass(w, STEP_S);
+    return w->over || (holds && holds(w));
+}
+
+/* Four hosts with two slots each, of pace 1, and a run of four ranks: 200 sweeps of 0.25 s. */
+static inline void world_init(world *w, const kl_keeper_options *options) {
+    static const char *const NAMES[] = {"a", "b", "c", "d"};
+    const kl_keeper_options plain = {
+        .ranks = 4, .least = 1, .tries = 3, .hang_s = 10, .wait_s = 60, .look_s = 5};
+    *w = (world){.hosts = 4,
+                 .now_s = 1000,
+                 .sweeps = 200,
+                 .rows = 1,
+                 .launch_s = 0.5,
+                 .save_s = 0.1,
+                 .save_every_s = 2};
+    for (size_t i = 0; i < w->hosts; i++)
+        w->host[i] = (world_host){.name = NAMES[i], .slots = 2, .pace = 1};
+    kl_keeper_init(&w->keeper, options ? options : &plain);
+}
+
+static inline bool world_is_running(const world *w) {
+    return w->keeper.state == KL_KEEPER_RUNNING;
+}
+
+static inline bool world_has_saved(const world *w) {
+    return w->program.runs && w->program.saved > w->keeper.tally.saved_then;
+}
+
+#endif

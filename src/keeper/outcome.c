@@ -1,0 +1,58 @@
+/* The outcome of the last planned move, and the doubt that follows from it. */
+#include <math.h>
+
+#include "keeper/keeper_private.h"
+
+static const double DOUBT_MOST = 64;
+static const double DISAPPOINTS = 0.25; /* a move with less than this part of its gain raises the doubt */
+
+void kl_keeper_promise_make(kl_keeper *k, uint64_t number, const kl_keeper_prospect *p) {
+    kl_keeper_promise_settle(k);
+    k->promise = (kl_keeper_promise){.number = number,
+                                     .asked_s = k->now_s,
+                                     .stay_sweep_s = p ? p->stay_sweep_s : 0,
+                                     .sweep_s = p ? p->sweep_s : 0};
+}
+
+static void tell(kl_keeper *k, double came_s) {
+    kl_keeper_action *a = kl_keeper_ask_for(k, KL_KEEPER_CAME);
+    a->number = k->promise.number;
+    a->came_s = came_s;
+    a->spent_s = k->promise.spent_s;
+}
+
+void kl_keeper_promise_began(kl_keeper *k) {
+    kl_keeper_promise *p = &k->promise;
+    if (p->number == 0 || p->spent_s > 0)
+        return;
+    p->spent_s = k->now_s - p->asked_s;
+    p->first = k->watch.first;
+    tell(k, 0);
+}
+
+/* Return the seconds that the sweeps since the move would have taken longer before it. */
+static double gained_s(const kl_keeper *k) {
+    const kl_keeper_promise *p = &k->promise;
+    double sweeps = k->watch.sweeps > p->first ? (double)(k->watch.sweeps - p->first) : 0;
+    return sweeps * p->stay_sweep_s - (k->now_s - k->watch.first_s);
+}
+
+static void learn(kl_keeper *k, double came_s) {
+    const kl_keeper_promise *p = &k->promise;
+    double sweeps = k->watch.sweeps > p->first ? (double)(k->watch.sweeps - p->first) : 0;
+    double promised_s = sweeps * (p->stay_sweep_s - p->sweep_s);
+    k->costs.doubt = came_s < DISAPPOINTS * promised_s ? fmin(2 * k->costs.doubt, DOUBT_MOST)
+                                                       : fmax(k->costs.doubt / 2, 1);
+}
+
+void kl_keeper_promise_settle(kl_keeper *k) {
+    kl_keeper_promise *p = &k->promise;
+    bool forecast = p->stay_sweep_s > 0 && p->sweep_s > 0;
+    if (p->number > 0 && p->spent_s > 0 && k->watch.reported) {
+        double came_s = forecast ? gained_s(k) : 0;
+        tell(k, came_s);
+        if (forecast && k->watch.sweeps > p->first)
+            learn(k, came_s);
+    }
+    *p = (kl_keeper_promise){.number = 0};
+}

@@ -1,0 +1,43 @@
+/* Count attempts, so that no program is started for ever without progress. */
+#include "keeper/keeper_private.h"
+
+void kl_keeper_tally_launch(kl_keeper *k) {
+    k->tally.attempt++;
+    k->tally.saved_then = k->tally.saved;
+    k->tally.by_hand = false;
+}
+
+/* Note the newest checkpoint when an attempt first reports. If it is newer than the keeper knew, the attempt
+ * before wrote it last. */
+void kl_keeper_tally_first(kl_keeper *k) {
+    if (k->watch.saved > k->tally.saved) {
+        k->tally.saved = k->watch.saved;
+        k->tally.idle = 0;
+    }
+    k->tally.saved_then = k->tally.saved;
+    k->tally.refused_s = 0;
+}
+
+/* Only what is in a checkpoint is progress: everything else is lost with the attempt. */
+static bool saved_something(kl_keeper *k) {
+    if (k->watch.saved > k->tally.saved)
+        k->tally.saved = k->watch.saved;
+    return k->tally.saved > k->tally.saved_then;
+}
+
+void kl_keeper_tally_end(kl_keeper *k, bool planned) {
+    bool progress = saved_something(k);
+    if (progress)
+        k->tally.idle = 0;
+    else if (!k->tally.by_hand)
+        k->tally.idle++;
+    for (uint64_t i = 0; i < k->count; i++) {
+        kl_keeper_host *h = &k->hosts[i];
+        if (h->ranks > 0)
+            h->failures = progress ? 0 : h->failures + !planned;
+    }
+}
+
+bool kl_keeper_tally_is_full(const kl_keeper *k) {
+    return k->tally.idle >= k->options.tries;
+}

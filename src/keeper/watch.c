@@ -1,0 +1,110 @@
+/* Watch the present attempt by its reports, and by their absence. */
+#include <math.h>
+
+#include "keeper/keeper_private.h"
+
+static const double HANG_SWEEPS = 10;    /* a silence of this many longest sweeps is a hang */
+static const double FIRST_SWEEP = 3;     /* before a sweep has ended, the limit is this many times --hang */
+static const double START_LEAST_S = 30;  /* least limit for an attempt to report */
+static const double START_LAUNCHES = 10; /* and this many times the longest launch */
+static const double WATCHED_MOST_S = 1;  /* a longer step is a pause of the keeper, not of the program */
+static const double MARGIN_LEAST_S = 10; /* least time to save before a limit */
+static const double SMOOTH_S = 1; /* speeds are means over about this time: others' programs come and go */
+static const double LEARN_S = 10; /* what sweeps take at best is learned in about this time */
+static const double MARGIN_SAVES = 5; /* and this many times what a save has taken */
+
+void kl_keeper_watch_launch(kl_keeper *k) {
+    k->watch = (kl_keeper_watch){.started_s = k->now_s};
+    k->asked = 0;
+    k->pending = false;
+    k->limit_s = 0;
+    k->pays_s = 0;
+    for (uint64_t i = 0; i < k->count; i++) {
+        k->hosts[i].rate = 0;
+        k->hosts[i].launch_pace = k->hosts[i].ranks > 0 ? k->hosts[i].pace : 0;
+    }
+}
+
+static bool is_news(const kl_keeper_watch *w, const kl_keeper_report *r) {
+    return !w->reported || r->sweeps != w->sweeps || r->saved != w->saved || r->answered != w->answered ||
+           r->stopped != w->stopped || r->done != w->done;
+}
+
+static void note_first(kl_keeper *k, const kl_keeper_report *r) {
+    kl_keeper_watch *w = &k->watch;
+    w->first_s = k->now_s;
+    w->first = r->sweeps;
+    k->costs.launch_s = fmax(k->now_s - w->started_s, 0);
+    k->tally.reported = true;
+}
+
+/* Learn how little a sweep takes. Rates are a little older than the sweep, so one report changes little. */
+static void learn_rows(kl_keeper *k, double passed_s) {
+    double rows = 0;
+    for (uint64_t i = 0; i < k->count; i++)
+        rows += k->watch.sweep_s * k->hosts[i].rate;
+    if (rows > 0 && (k->costs.sweep_rows == 0 || rows < k->costs.sweep_rows))
+        k->costs.sweep_rows = kl_keeper_smooth(k->costs.sweep_rows, rows, 1 - exp(-passed_s / LEARN_S));
+}
+
+bool kl_keeper_watch_report(kl_keeper *k, const kl_keeper_report *r) {
+    kl_keeper_watch *w = &k->watch;
+    bool first = !w->reported;
+    double passed_s = k->now_s - w->reported_s, weight = 1 - exp(-passed_s / SMOOTH_S);
+    if (is_news(w, r))
+        w->quiet_s = 0;
+    kl_keeper_take_rates(k, r, weight);
+    if (first)
+        note_first(k, r);
+    w->reported = true;
+    w->reported_s = k->now_s;
+    w->sweeps = r->sweeps;
+    w->expected = r->expected;
+    w->saved = r->saved;
+    w->answered = r->answered;
+    w->stopped = r->stopped;
+    w->done = r->done;
+    w->sweep_s = r->sweep_s > 0 ? kl_keeper_smooth(w->sweep_s, r->sweep_s, weight) : 0;
+    learn_rows(k, passed_s);
+    if (w->sweep_s > 0 && (w->best_sweep_s == 0 || w->sweep_s < w->best_sweep_s))
+        w->best_sweep_s = w->sweep_s;
+    w->longest_s = fmax(w->longest_s, fmax(r->longest_s, r->load_s));
+    w->write_s = fmax(w->write_s, r->write_s);
+    k->tally.longest_s = fmax(k->tally.longest_s, r->longest_s);
+    return first;
+}
+
+void kl_keeper_watch_time(kl_keeper *k, double passed_s) {
+    k->watch.quiet_s += fmin(fmax(passed_s, 0), WATCHED_MOST_S);
+}
+
+/* A program whose loop is closed may write results for any time. Before a sweep has ended, nobody knows how
+ * long one takes. */
+static double silence_s(const kl_keeper *k) {
+    const kl_keeper_watch *w = &k->watch;
+    double longest_s = fmax(w->longest_s, k->tally.longest_s);
+    if (w->done)
+        return 0;
+    if (!(longest_s > 0))
+        return FIRST_SWEEP * k->options.hang_s;
+    return fmax(k->options.hang_s, HANG_SWEEPS * fmax(longest_s, w->write_s));
+}
+
+double kl_keeper_hang_s(const kl_keeper *k) {
+    if (k->watch.reported)
+        return silence_s(k);
+    if (k->tally.reported)
+        return fmax(fmax(START_LEAST_S, k->options.hang_s), START_LAUNCHES * k->costs.launch_s);
+    return 0;
+}
+
+double kl_keeper_margin_s(const kl_keeper *k) {
+    const kl_keeper_watch *w = &k->watch;
+    if (k->options.margin_s > 0)
+        return k->options.margin_s;
+    return fmax(MARGIN_LEAST_S, MARGIN_SAVES * (w->write_s + w->longest_s));
+}
+
+void kl_keeper_watch_stopped(kl_keeper *k) {
+    k->costs.stop_s = fmax(k->now_s - k->since_s, 0);
+}
