@@ -1,0 +1,215 @@
+/* kilter map: run a command for each of many values, on the cores of this host. */
+#include <ctype.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "map.h"
+#include "sys/sys.h"
+
+enum { SLOTS_MOST = 1000 };
+
+/* --- values that are more than a number or a word --- */
+
+/* Read "30" (seconds), "10x" or "300%" (of the median so far). */
+static kilter_status read_timeout(const kl_value *v) {
+    kl_map_setup *setup = &((kl_map_request *)v->into)->setup;
+    char *end;
+    double value = strtod(v->text, &end);
+    bool times = strcmp(end, "x") == 0, percent = strcmp(end, "%") == 0;
+    if (!isdigit((unsigned char)*v->text) || !(*end == '\0' || times || percent) ||
+        !(value > 0 && value <= 1e9))
+        return kl_option_refuse(v, "neither a number of seconds, nor a multiple of the usual time such as "
+                                   "10x or 300%");
+    setup->timeout_s = times || percent ? 0 : value;
+    setup->timeout_times = times ? value : percent ? value / 100 : 0;
+    return KILTER_OK;
+}
+
+static kilter_status read_halt(const kl_value *v) {
+    return kl_map_read_halt(v->text, &((kl_map_request *)v->into)->halt)
+               ? KILTER_OK
+               : kl_option_refuse(v, "not never, and not WHEN,WHY=N as in now,fail=1 or soon,success=30%");
+}
+
+/* Read N, +N and −N (beside the cores), or N% (of the cores). 0: as many as there are commands. */
+static kilter_status read_jobs(const kl_value *v) {
+    bool relative = *v->text == '+' || *v->text == '-';
+    char *end;
+    double value = strtod(v->text + relative, &end), cores = kl_core_count();
+    bool percent = strcmp(end, "%") == 0;
+    if (!isdigit((unsigned char)v->text[relative]) || !(percent || *end == '\0') || !(value <= 1e6))
+        return kl_option_refuse(v, "not a number of slots such as 4, +1, -1 or 50%");
+    double amount = percent ? value / 100 * cores : value;
+    double slots = *v->text == '+' ? cores + amount : *v->text == '-' ? cores - amount : amount;
+    bool all = !relative && !percent && value == 0;
+    slots = all || slots > SLOTS_MOST ? SLOTS_MOST : slots < 1 ? 1 : slots;
+    ((kl_map_request *)v->into)->slots = (uint32_t)slots;
+    ((kl_map_request *)v->into)->jobs = v->text;
+    return KILTER_OK;
+}
+
+static kilter_status read_size(const kl_value *v, uint64_t *bytes) {
+    return kl_map_read_size(v->text, bytes)
+               ? KILTER_OK
+               : kl_option_refuse(v, "not a number of bytes such as 1000000, 500M or 2G");
+}
+
+static kilter_status read_memory(const kl_value *v) {
+    return read_size(v, &((kl_map_request *)v->into)->needs.memory);
+}
+
+static kilter_status read_limit(const kl_value *v) {
+    return read_size(v, &((kl_map_request *)v->into)->needs.output_most);
+}
+
+static kilter_status read_named(const kl_value *v, bool use) {
+    return kl_map_needs_read(v->text, use, &((kl_map_request *)v->into)->needs)
+               ? KILTER_OK
+               : kl_option_refuse(
+                     v, "not NAME=N as in gpu=2; a name has letters, digits and _, and there may be "
+                        "eight of them");
+}
+
+static kilter_status read_resource(const kl_value *v) {
+    return read_named(v, false);
+}
+
+static kilter_status read_use(const kl_value *v) {
+    return read_named(v, true);
+}
+
+/* --- the table --- */
+
+#define AT(member) .offset = offsetof(kl_map_request, member)
+
+static const kl_option rows[] = {
+    {"jobs", "N",
+     "Number of slots: commands that run at once (default: one for each core). +N and -N: beside the number "
+     "of cores; N%: part of it; 0: as many as possible.",
+     KL_OPTION_OTHER, .read = read_jobs, .letter = 'j'},
+    {"arg-file", "FILE", "Read the values from FILE, one a line; - is the standard input.", KL_OPTION_TEXT,
+     AT(file), .letter = 'a'},
+    {"null", NULL, "In files and on the standard input, zero bytes separate values, not ends of lines.",
+     KL_OPTION_SWITCH, AT(null), .letter = '0'},
+    {"colsep", "REGEX",
+     "Cut each value at this regular expression into columns: {1}, {2} and so on. \\t is a tabulator.",
+     KL_OPTION_TEXT, AT(columns), .letter = 'C'},
+    {"quote", NULL, "Take the words of COMMAND as they are: the shell does not interpret them.",
+     KL_OPTION_SWITCH, AT(quoted), .letter = 'q'},
+    {"keep-order", NULL, "Print outputs in the order of the values, not as the commands end.",
+     KL_OPTION_SWITCH, AT(keep), .letter = 'k'},
+    {"tag", NULL, "Begin each line of output with the value and a tabulator.", KL_OPTION_SWITCH, AT(tag)},
+    {"results", "FOLDER",
+     "Store outputs in FOLDER, as FOLDER/1/VALUE/stdout and stderr, and do not print them.", KL_OPTION_TEXT,
+     AT(results)},
+    {"joblog", "FILE", "Write a line to FILE for each command that has ended: its times and exit code.",
+     KL_OPTION_TEXT, AT(joblog), .is_file = true},
+    {"retries", "N", "Start a command up to N times if it fails; only the last output is printed.",
+     KL_OPTION_UINT32, AT(tries), .least = 1, .most = 1000000},
+    {"timeout", "HOW",
+     "End a command that takes too long: 60 is seconds, 10x or 1000% is ten times the median so far.",
+     KL_OPTION_OTHER, .read = read_timeout},
+    {"halt", "WHEN,WHY=N",
+     "End the run early. WHEN: now ends all commands, soon starts no more. WHY: fail, success or done. N: "
+     "number of such commands, or N% of all.",
+     KL_OPTION_OTHER, .read = read_halt},
+    {"after", "FILE",
+     "Run the commands of FILE, each after those that it names. An entry is a line NAME: NAMES and, indented "
+     "below it, the command. Commands after a failed one are not run.",
+     KL_OPTION_TEXT, AT(after), .except = "arg-file"},
+    {"hosts", "FILE",
+     "Run the commands on these hosts instead of this one. FILE is as for kilter hosts; it may change during "
+     "the "
+     "run. Only values and outputs travel, and commands begin in the home folder; see --shared-fs.",
+     KL_OPTION_TEXT, AT(hosts), .except = "serve"},
+    {"shared-fs", NULL, "The hosts have this folder, too: commands begin there, and files need not travel.",
+     KL_OPTION_SWITCH, AT(shared_fs), .needs = "hosts"},
+    {"ssh", "COMMAND",
+     "Reach a host with COMMAND HOST SCRIPT (default: ssh -o BatchMode=yes, which never asks for a password; "
+     "localhost needs none).",
+     KL_OPTION_TEXT, AT(ssh), .needs = "hosts"},
+    {"listen", "ADDRESS", "Address of this machine that the hosts reach (default: its name).", KL_OPTION_TEXT,
+     AT(listen), .needs = "hosts"},
+    {"serve", "ENDPOINT",
+     "Run commands of a kilter map on another machine, which starts this with --hosts. The key comes from "
+     "the "
+     "standard input.",
+     KL_OPTION_TEXT, AT(serve)},
+    {"cores", "N",
+     "Cores that each command needs: as many run at once as fit. OMP_NUM_THREADS is set to N, unless it is "
+     "set "
+     "already.",
+     KL_OPTION_UINT32, AT(needs.cores), .least = 1, .most = 65536},
+    {"memory", "SIZE",
+     "Memory that each command needs, such as 500M or 2G: as many run at once as fit, and a command waits "
+     "until "
+     "that much is free.",
+     KL_OPTION_OTHER, .read = read_memory},
+    {"resource", "NAME=N",
+     "This host has N of a resource, such as gpu=2 or license=3. The option may be repeated.",
+     KL_OPTION_OTHER, .read = read_resource, .repeats = true},
+    {"use", "NAME=N",
+     "Each command needs N of a resource. KILTER_NAME tells it which, as in 0,1; for gpu, "
+     "CUDA_VISIBLE_DEVICES, "
+     "too. The number of GPUs is known without --resource. The option may be repeated.",
+     KL_OPTION_OTHER, .read = read_use, .repeats = true},
+    {"output-limit", "SIZE",
+     "End a command that writes more than SIZE to one of its outputs, such as 10G (default: when the disk of "
+     "TMPDIR is nearly full).",
+     KL_OPTION_OTHER, .read = read_limit},
+    {"quiet", NULL, "Show no line of progress.", KL_OPTION_SWITCH, AT(quiet)},
+    {"dry-run", NULL, "Print the command lines and run nothing.", KL_OPTION_SWITCH, AT(dry_run)},
+    {"resume", "FILE",
+     "Store results in this run record, and do not run commands again whose results it holds. Repeat the "
+     "same "
+     "command.",
+     KL_OPTION_TEXT, AT(resume)},
+    {"resume-anyway", NULL, "Let --resume continue although the command or its values have changed.",
+     KL_OPTION_SWITCH, AT(resume_anyway), .needs = "resume"},
+};
+
+static int run(const kl_command *command, int argc, char **argv) {
+    kl_map_request q = {.slots = 0};
+    kilter_error error;
+    int first, code = kl_cmd_read(command, argc, argv, &q, &first);
+    if (code != EXIT_SUCCESS)
+        return code;
+    signal(SIGPIPE, SIG_IGN); /* a reader that goes away is noticed when writing to it */
+    if (q.serve)
+        return kl_map_serve(&q);
+    if ((!q.hosts && kl_map_needs_fit(&q.needs, q.jobs, &q.slots, &error) != KILTER_OK) ||
+        kl_map_read_values(&q, argc - first, argv + first, &error) != KILTER_OK) {
+        code = kilter_exit("kilter map", &error);
+    } else {
+        uint64_t commands = kl_map_combinations(q.sources, q.source_count);
+        if (commands < q.slots)
+            q.slots = commands > 0 ? (uint32_t)commands : 1;
+        code = kl_map_run(&q);
+    }
+    kl_map_free_values(&q);
+    return code;
+}
+
+const kl_command kl_cmd_map = {
+    .name = "map",
+    .summary = "Run a command for each of many values.",
+    .text = "usage: kilter map [OPTION]… COMMAND [WORD]… [::: VALUE…]…\n"
+            "       kilter map [OPTION]… COMMAND [WORD]… < VALUES\n\n"
+            "Runs COMMAND once for each value. It uses all cores. Values are words after :::, lines\n"
+            "of files after ::::, of the file of -a, or of the standard input.\n"
+            "Without COMMAND, the values are command lines. With several ::: there is a command for\n"
+            "each combination of values; :::+ puts values beside those of the list before.\n"
+            "\n"
+            "In COMMAND, {} is the value, {.} the value without its ending, {/} its file name, {//}\n"
+            "its folder, {/.} its file name without ending. Forms {2} and {2/.} take the second\n"
+            "value or column, {-1} the last one. Numbers: {#} that of the command, {##} of all\n"
+            "commands, {%} of the slot. Without any of these, COMMAND ends with {}.\n"
+            "\n"
+            "Output is printed when its command has ended, and never mixed. The exit code is the\n"
+            "number of commands that failed, and 101 if more than 100 did. Ctrl-C ends all commands.\n",
+    .options = KL_OPTIONS(rows),
+    .in_order = true,
+    .run = run,
+};
