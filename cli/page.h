@@ -1,0 +1,25 @@
+/* The page about a record: `kilter report --html` writes it into a file, `kilter top --serve` serves it. */
+#ifndef KL_CLI_PAGE_H
+#define KL_CLI_PAGE_H
+
+#include <stdio.h>
+
+#include "base/base.h"
+
+/* The files of cli/page, and uPlot's, which are empty if the build did not find it. */
+extern const unsigned char kl_page_html[], kl_page_css[], kl_page_js[];
+extern const unsigned char kl_plot_js[], kl_plot_css[], kl_plot_licence[];
+
+/* Return whether the page can draw line plots. Without them, it has tables. */
+static inline bool kl_page_has_plots(void) {
+    return *kl_plot_js != '\0';
+}
+
+/* Write the page about a record. Errors as of kl_report_read(). */
+kilter_status kl_page_print(const char *record, FILE *out, kilter_error *error);
+/* Write a page that fetches its data from `data` and follows `events`, relative to its own address. */
+void kl_page_print_live(const char *title, FILE *out);
+/* Append the page's data, deflated. Errors as of kl_report_read(). */
+kilter_status kl_page_data(const char *record, kl_buffer *deflated, kilter_error *error);
+
+#endif
