@@ -1,0 +1,291 @@
+/* The iteration: the shortest sequence of calls that repeats.
+ *
+ * Calls are compared by the place in the program that makes them. For each candidate length p, the calls that
+ * are like the call p before are counted. Branches, such as output at each tenth step, leave some calls
+ * unlike; so the shortest length counts whose calls are nearly as much alike as those of the best length. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "watch/watch.h"
+
+enum {
+    CALLS_LEAST = 16,    /* of fewer calls, nothing is said */
+    PERIODS_LEAST = 4,   /* an iteration repeats at least this many times */
+    LENGTH_MOST = 8192,  /* calls of an iteration */
+    WINDOW_MOST = 32768, /* calls that are compared */
+    SAMPLE = 256,        /* pairs of calls that are looked at first */
+    MULTIPLES_MOST = 64, /* repeated calls of one place that may be one iteration */
+};
+static const double ALIKE_LEAST = 0.7;  /* of the calls of any iteration */
+static const double ALIKE_NEARLY = 0.9; /* of the best length's */
+static const double LIKE_TIMES = 0.6;   /* least correlation of useful times that means something */
+/* Something else happened in an iteration that has this many times the usual calls, or less than
+ * the inverse; or that takes this many
+ * times as long as the middle one, and this part of the time of all. */
+static const double CALLS_USUAL = 2, GAP = 10, GAP_PART = 0.2;
+
+/* The calls that are compared. */
+typedef struct window {
+    const kl_watch_call *call;
+    size_t count;
+} window;
+
+/* Return one of the windows that are tried in turn. The first one has all calls without the first and last
+ * twentieth. The others are halves and quarters of it, because a program may have phases. After the last
+ * window, count is 0. */
+static window window_of(const kl_watch_rank *r, size_t number) {
+    static const struct {
+        size_t of, at; /* begins at `at` of 8 parts, and has 8 / of of them */
+    } PARTS[] = {{1, 0}, {2, 2}, {2, 4}, {2, 0}, {4, 6}, {4, 4}, {4, 2}, {4, 0}};
+    if (r->call_count == 0 || number >= sizeof PARTS / sizeof *PARTS)
+        return (window){NULL, 0};
+    size_t edge = r->call_count / 20, all = r->call_count - 2 * edge, count = all / PARTS[number].of;
+    size_t from = edge + all * PARTS[number].at / 8;
+    if (count > WINDOW_MOST) {
+        from += (count - WINDOW_MOST) / 2;
+        count = WINDOW_MOST;
+    }
+    return (window){r->call + from, count};
+}
+
+/* Look at some pairs of calls only. Return whether far too few are alike. */
+static bool is_hopeless(const window *w, size_t length) {
+    size_t pairs = w->count - length, step = pairs / SAMPLE + 1, unlike = 0;
+    for (size_t i = length; i < w->count; i += step)
+        unlike += w->call[i].site != w->call[i - length].site;
+    return 2 * unlike * step > pairs;
+}
+
+/* Return the part of the calls that are like the call `length` before; 0 if it is below `least`. */
+static double alike(const window *w, size_t length, double least) {
+    size_t pairs = w->count - length, unlike = 0;
+    size_t most = (size_t)((1 - least) * (double)pairs);
+    if (is_hopeless(w, length))
+        return 0;
+    for (size_t i = length; i < w->count && unlike <= most; i++)
+        unlike += w->call[i].site != w->call[i - length].site;
+    return unlike > most ? 0 : 1 - (double)unlike / (double)pairs;
+}
+
+/* Return the shortest length that is nearly as good as the best one; 0: none. A length that is nearly as good
+ * as can be ends the search. */
+static size_t length_of(const window *w, double *how) {
+    size_t most = w->count / PERIODS_LEAST < LENGTH_MOST ? w->count / PERIODS_LEAST : LENGTH_MOST;
+    double best = 0, *found = calloc(most + 1, sizeof *found);
+    size_t length = 0;
+    for (size_t p = 1; found && p <= most && best < ALIKE_NEARLY; p++) {
+        found[p] = alike(w, p, fmax(ALIKE_LEAST, ALIKE_NEARLY * best));
+        best = fmax(best, found[p]);
+    }
+    for (size_t p = 1; found && p <= most && length == 0; p++)
+        if (found[p] > 0 && found[p] >= ALIKE_NEARLY * best) {
+            length = p;
+            *how = found[p];
+        }
+    free(found);
+    return length;
+}
+
+/* Return `length` calls from the middle of the longest part that repeats. NULL: nothing repeats. */
+static const kl_watch_call *pattern_of(const window *w, size_t length) {
+    size_t same = 0, longest = 0, end = 0;
+    for (size_t i = length; i < w->count; i++) {
+        same = w->call[i].site == w->call[i - length].site ? same + 1 : 0;
+        if (same <= longest)
+            continue;
+        longest = same;
+        end = i + 1;
+    }
+    return longest >= length ? &w->call[end - longest / 2 - length] : NULL;
+}
+
+/* --- calls of one place --- */
+
+/* Return how alike the useful times are that are `lag` calls apart, from −1 to 1. times: less their mean. */
+static double correlation(const double *times, size_t count, size_t lag) {
+    double both = 0, alone = 0;
+    for (size_t i = lag; i < count; i++) {
+        both += times[i] * times[i - lag];
+        alone += (times[i] * times[i] + times[i - lag] * times[i - lag]) / 2;
+    }
+    return alone > 0 ? both / alone : 0;
+}
+
+/* Keep the calls of the places that are used in each iteration of this length. Return how many. */
+static size_t keep_usual(const window *w, size_t length, double *times) {
+    size_t *often = calloc(UINT16_MAX + 1, sizeof *often), count = 0;
+    for (size_t i = 0; often && i < w->count; i++)
+        often[w->call[i].site]++;
+    for (size_t i = 0; often && i < w->count; i++)
+        if (2 * length * often[w->call[i].site] >= w->count)
+            times[count++] = w->call[i].useful_s;
+    free(often);
+    return count;
+}
+
+/* Replace long times by 1 and short ones by 0, less their mean. Other programs on the host make some times
+ * much longer, but few of the short ones long. */
+static void mark_long(double *times, size_t count) {
+    double mean = 0, part = 0;
+    for (size_t i = 0; i < count; i++)
+        mean += times[i] / (double)count;
+    for (size_t i = 0; i < count; i++) {
+        times[i] = times[i] > mean / 4;
+        part += times[i] / (double)count;
+    }
+    for (size_t i = 0; i < count; i++)
+        times[i] -= part;
+}
+
+/* Programs may exchange messages with all neighbours from the same place. Then each call is like the one
+ * before, and only the useful times tell where an iteration begins. Return how many times `length` it has. */
+static size_t multiple_of(const window *w, size_t length) {
+    double best = 0, found[MULTIPLES_MOST + 1] = {0}, *times = calloc(w->count + 1, sizeof *times);
+    size_t multiple = 1, count = times ? keep_usual(w, length, times) : 0;
+    if (times)
+        mark_long(times, count);
+    for (size_t k = 1; k <= MULTIPLES_MOST && k * length * PERIODS_LEAST <= count; k++) {
+        found[k] = correlation(times, count, k * length);
+        best = fmax(best, found[k]);
+    }
+    if (best >= LIKE_TIMES && found[1] < best / 2)
+        while (found[multiple] < ALIKE_NEARLY * best)
+            multiple++;
+    free(times);
+    return multiple;
+}
+
+/* --- the anchor --- */
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Get how often each call of the pattern happened in the run, sorted; several calls of one place share its
+ * number. NULL: no memory. */
+static double *often(const kl_watch_rank *r, const kl_watch_call *pattern, size_t calls,
+                     const size_t *times) {
+    double *found = calloc(calls + 1, sizeof *found);
+    for (size_t i = 0; found && i < calls; i++)
+        found[i] = (double)r->places[pattern[i].site].events / (double)times[pattern[i].site];
+    if (found)
+        qsort(found, calls, sizeof *found, by_value);
+    return found;
+}
+
+/* Choose the anchor: a place that is used as often as the middle one of the pattern. Some places are used
+ * outside of the iteration, too, and some are left out in a few iterations. */
+static void choose_anchor(const kl_watch_rank *r, const kl_watch_call *pattern, kl_watch_period *p) {
+    size_t *times = calloc(r->place_count + 1, sizeof *times);
+    for (size_t i = 0; times && i < p->calls; i++)
+        times[pattern[i].site]++;
+    double *sorted = times ? often(r, pattern, p->calls, times) : NULL;
+    double middle = sorted ? sorted[p->calls / 2] : 0, nearest = INFINITY;
+    for (size_t i = 0; sorted && i < p->calls; i++) {
+        uint16_t site = pattern[i].site;
+        double away = fabs((double)r->places[site].events / (double)times[site] - middle);
+        if (away > nearest || (away == nearest && times[site] >= p->each))
+            continue;
+        nearest = away;
+        p->anchor = site;
+        p->each = times[site];
+        p->iterations = (uint64_t)(middle + 0.5);
+    }
+    if (!sorted)
+        *p = (kl_watch_period){.calls = 0};
+    free(sorted);
+    free(times);
+}
+
+/* --- the time of an iteration --- */
+
+/* Add up the calls of each iteration in the ring: all time, or useful time only. The part before the first
+ * anchor and the part after the last one are left out. */
+static double *split(const kl_watch_rank *r, const kl_watch_period *p, bool useful, size_t *count) {
+    double *found = p->calls > 0 && p->each > 0 ? calloc(r->call_count / p->each + 2, sizeof *found) : NULL;
+    size_t seen = 0, parts = 0;
+    for (size_t i = 0; found && i < r->call_count; i++) {
+        const kl_watch_call *c = &r->call[i];
+        double s = c->useful_s + (useful ? 0 : c->mpi_s);
+        if (parts > 0)
+            found[parts - 1] += s;
+        if (c->site == p->anchor && seen++ % p->each == 0)
+            parts++;
+    }
+    *count = parts > 0 ? parts - 1 : 0;
+    if (*count >= 2)
+        return found;
+    free(found);
+    return NULL;
+}
+
+double *kl_watch_iterations(const kl_watch_rank *rank, const kl_watch_period *period, size_t *count) {
+    return split(rank, period, true, count);
+}
+
+/* Mark as 0 the times of iterations in which something else happened, by their number of calls. */
+static void drop_unusual(const kl_watch_rank *r, const kl_watch_period *p, double *times, size_t count) {
+    size_t seen = 0, parts = 0, calls = 0;
+    for (size_t i = 0; i < r->call_count; i++, calls++)
+        if (r->call[i].site == p->anchor && seen++ % p->each == 0) {
+            if (parts > 0 && parts <= count &&
+                ((double)calls > CALLS_USUAL * (double)(p->calls + 1) ||
+                 CALLS_USUAL * (double)calls < (double)p->calls))
+                times[parts - 1] = 0;
+            parts++;
+            calls = 0;
+        }
+}
+
+/* Find the mean time of an iteration. The places of the pattern may also be used elsewhere, so the number of
+ * iterations is corrected by the part that is usual. */
+static void take_time(const kl_watch_rank *r, kl_watch_period *p) {
+    size_t count, used = 0, usual = 0;
+    double sum = 0, all = 0, *times = split(r, p, false, &count);
+    if (!times)
+        return;
+    drop_unusual(r, p, times, count);
+    for (size_t i = 0; i < count; i++)
+        usual += times[i] > 0;
+    p->iterations = p->iterations * (usual + 1) / (count + 1);
+    qsort(times, count, sizeof *times, by_value);
+    for (size_t i = 0; i < count; i++)
+        all += times[i];
+    double gap = fmax(GAP * times[count / 2], GAP_PART * all);
+    for (size_t i = 0; i < count; i++)
+        if (times[i] > 0 && times[i] <= gap) {
+            sum += times[i];
+            used++;
+        }
+    free(times);
+    if (used > 0)
+        p->iteration_s = sum / (double)used;
+}
+
+static kl_watch_period period_in(const kl_watch_rank *rank, const window *w) {
+    kl_watch_period p = {.iteration_s = (double)NAN};
+    p.calls = length_of(w, &p.alike);
+    p.calls = p.calls > 0 ? p.calls * multiple_of(w, p.calls) : 0;
+    const kl_watch_call *pattern = p.calls > 0 ? pattern_of(w, p.calls) : NULL;
+    if (pattern)
+        choose_anchor(rank, pattern, &p);
+    else
+        p.calls = 0;
+    if (p.calls > 0)
+        take_time(rank, &p);
+    return p;
+}
+
+kl_watch_period kl_watch_period_of(const kl_watch_rank *rank) {
+    kl_watch_period none = {.iteration_s = (double)NAN};
+    for (size_t i = 0;; i++) {
+        window w = window_of(rank, i);
+        if (w.count < CALLS_LEAST)
+            return none;
+        kl_watch_period p = period_in(rank, &w);
+        if (p.calls > 0)
+            return p;
+    }
+}
