@@ -1,0 +1,99 @@
+/* kilter top: the runs of this user that go on, a screen of them, and the keys. */
+#ifndef KL_TOP_H
+#define KL_TOP_H
+
+#include "control/control.h"
+#include "report/report.h"
+
+enum {
+    KL_TOP_COLUMNS_MOST = 240,
+    KL_TOP_LINE_BYTES = 4 * KL_TOP_COLUMNS_MOST + 1,
+    KL_TOP_ROWS_MOST = 200,
+    KL_TOP_DECISIONS = 8,
+    KL_TOP_WORD_BYTES = 512,
+};
+
+/* A run that goes on, or that ended a moment ago. */
+typedef struct kl_top_run {
+    char *path;
+    kl_report *report; /* program, process, control socket; of a loop everything, read again at each look */
+    kl_tuner *tuner;   /* NULL: not attached */
+    kl_control_state *state;                             /* the latest state of a farm; NULL: none */
+    char word[KL_TOP_WORD_BYTES];                        /* why there is no newer state; "": there is one */
+    char decisions[KL_TOP_DECISIONS][KL_TOP_WORD_BYTES]; /* the latest one last; "": fewer */
+    uint32_t looks_gone;                                 /* looks since it ended; 0: it goes on */
+} kl_top_run;
+
+typedef enum kl_top_mode {
+    KL_TOP_WATCHING,
+    KL_TOP_DRAINING, /* asks whether to drain the chosen worker */
+    KL_TOP_ENDING,   /* asks whether to end the chosen run */
+    KL_TOP_CHOOSING, /* a policy is chosen */
+} kl_top_mode;
+
+typedef struct kl_top {
+    kl_top_run *runs;
+    size_t run_count, run; /* run: the chosen one */
+    uint32_t row;          /* the chosen row of its workers */
+    size_t policy;         /* the chosen policy, an index of kl_policy_at() */
+    kl_top_mode mode;
+    char message[KL_TOP_WORD_BYTES]; /* the answer to the last request */
+} kl_top;
+
+/* --- screen and keys: pure --- */
+
+typedef enum kl_top_look { KL_TOP_PLAIN, KL_TOP_TITLE, KL_TOP_CHOSEN, KL_TOP_WARNING } kl_top_look;
+
+typedef struct kl_top_line {
+    kl_top_look look;
+    char text[KL_TOP_LINE_BYTES];
+} kl_top_line;
+
+/* Write the screen as `rows` lines of at most `columns` characters, and return how many lines there are. */
+size_t kl_top_screen(const kl_top *top, size_t columns, size_t rows, kl_top_line *lines);
+
+typedef enum kl_top_key { /* keys that are no characters */
+                          KL_KEY_UP = 0x110000,
+                          KL_KEY_DOWN,
+                          KL_KEY_NEXT, /* the next run */
+                          KL_KEY_ENTER,
+                          KL_KEY_LEAVE,
+} kl_top_key;
+
+typedef enum kl_top_action {
+    KL_TOP_NOTHING,
+    KL_TOP_QUIT,
+    KL_TOP_DRAIN,  /* the chosen worker */
+    KL_TOP_POLICY, /* set the chosen policy */
+    KL_TOP_END,    /* end the chosen run */
+} kl_top_action;
+
+kl_top_action kl_top_press(kl_top *top, int key);
+/* Return the worker of the chosen row; −1: there is none. */
+int64_t kl_top_worker(const kl_top *top);
+/* Return the chosen run; NULL: there is none. */
+kl_top_run *kl_top_chosen(const kl_top *top);
+/* Describe how far a run is. */
+void kl_top_progress(const kl_top_run *run, char words[KL_TOP_WORD_BYTES]);
+
+/* --- what goes on --- */
+
+/* Look at `file`, or at all records of this user that are being written. KILTER_ERR_INPUT: `file` cannot be
+ * read at the first look; KILTER_ERR_MEMORY. */
+kilter_status kl_top_update(kl_top *top, const char *file, kilter_error *error);
+/* Carry out a request; top->message tells what came of it. */
+void kl_top_do(kl_top *top, kl_top_action action);
+void kl_top_free(kl_top *top);
+
+/* Show the screen on the terminal until the user quits. Return the exit code. */
+int kl_top_show(const char *file, double interval_s);
+
+/* --- kilter top --serve --- */
+
+/* Print what Prometheus reads. */
+void kl_top_metrics(const kl_top *top, FILE *out);
+/* Serve the page of `file`, or of the newest run, on this port of the loopback interface, until SIGINT or
+ * SIGTERM. Return the exit code. */
+int kl_top_serve(const char *file, uint32_t port, double interval_s);
+
+#endif
