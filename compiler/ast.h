@@ -1,0 +1,52 @@
+/* Small helpers over libclang: children of a node, its text, its place in the file, and constants. */
+#ifndef KC_AST_H
+#define KC_AST_H
+
+#include <clang-c/Index.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Children of a node, in the order of the source. Free `at`. */
+typedef struct kc_children {
+    CXCursor *at;
+    size_t count, room;
+} kc_children;
+
+kc_children kc_children_of(CXCursor node);
+/* Return child number `nth`, or the null cursor if there are fewer. */
+CXCursor kc_child(CXCursor node, size_t nth);
+size_t kc_child_count(CXCursor node);
+
+/* Skip parentheses and conversions that keep the value. `converted` is called for each conversion that is
+ * skipped; NULL: none. */
+CXCursor kc_plain(CXCursor node);
+/* Skip one layer of parentheses, conversion or constant expression; *inner is what is below it. */
+bool kc_is_wrapper(CXCursor node, CXCursor *inner);
+
+char *kc_name(CXCursor node); /* to be freed; "" without a name */
+bool kc_is_named(CXCursor node, const char *name);
+unsigned kc_line(CXCursor node);
+/* Offsets of the node's text in the main file; a macro counts with its name and arguments. false: it is
+ * elsewhere. */
+bool kc_extent(CXCursor node, unsigned *from, unsigned *to);
+bool kc_in_main_file(CXCursor node);
+
+bool kc_constant(CXCursor node, long long *value); /* an integer that the compiler knows */
+bool kc_is_integer(CXType type);
+bool kc_is_unsigned(CXType type);
+bool kc_is_floating(CXType type);
+bool kc_is_pointer(CXType type);               /* a pointer or an array */
+bool kc_is_array_parameter(CXCursor variable); /* declared as an array, and a pointer in truth */
+
+enum CXCursorKind kc_kind(CXCursor node);
+bool kc_is_assignment(CXCursor node); /* = or an operator with =, ++ or --; the first child is changed */
+/* The declaration that a plain name refers to, or the null cursor. */
+CXCursor kc_declaration(CXCursor node);
+/* The function with a body that a call calls; the null cursor if the file does not define it. */
+CXCursor kc_callee(CXCursor call);
+bool kc_is_null(CXCursor node);
+bool kc_same(CXCursor a, CXCursor b); /* the same statement or expression */
+/* Is `node` within `outer`, by its place in the file? */
+bool kc_is_within(CXCursor node, CXCursor outer);
+
+#endif

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Check the verdicts of kilter cc --explain against the comments before the loops of explained/loops.c, and its errors.
+# usage: explain_test.sh KILTER KILTER-CC SOURCE-DIR
+set -euo pipefail
+kilter=$1 source=$3
+KILTER_LIBEXEC=$(dirname "$2")
+export KILTER_LIBEXEC
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "$1"; exit 1; }
+"$kilter" cc --explain --json "$source/explained/loops.c" >"$work/json"
+python3 - "$source/explained/loops.c" "$work/json" <<'PY' || exit 1
+import json, re, sys
+lines = open(sys.argv[1]).read().split('\n')
+loops = {l['line']: l for l in json.load(open(sys.argv[2]))['loops']}
+bad = 0
+for number, line in enumerate(lines, 1):
+    said = re.match(r' +/\* (\w+)(?:: (.*))? \*/', line)
+    if not said:
+        continue
+    loop = loops.get(number + 1)
+    if not loop or loop['verdict'] != said[1] or (said[2] and not re.search(said[2], loop['reason'])):
+        print(f'line {number + 1}: {loop and (loop["verdict"], loop["reason"])}, not {said[0].strip()}')
+        bad = 1
+sys.exit(bad)
+PY
+printf 'int main(void) {\n#pragma kilter loop\n    int i;\n}\n' >"$work/stray.c"
+"$kilter" cc --explain "$work/stray.c" 2>"$work/error" && fail "a pragma before no loop was accepted"
+grep -q "stray.c:2: the pragma does not stand before a for loop" "$work/error" || fail "$(cat "$work/error")"
+printf 'int main(void) {\n    return x;\n}\n' >"$work/broken.c"
+"$kilter" cc --explain "$work/broken.c" 2>"$work/error" && fail "a program that does not compile was accepted"
+grep -q "broken.c:2: does not compile" "$work/error" || fail "$(cat "$work/error")"
+"$kilter" cc --explain "$work/none.c" 2>"$work/error" && fail "a missing file was accepted"
+grep -q "none.c: No such file" "$work/error" || fail "$(cat "$work/error")"
+KILTER_LIBEXEC=$work "$kilter" cc --explain "$work/stray.c" 2>"$work/error" && fail "kilter-cc is not needed"
+grep -q "libclang-19-dev" "$work/error" || fail "$(cat "$work/error")"
+sed 's/reduction(max.*)/reduction(/' "$source/programs/heat3d.c" >"$work/heat3d.c"
+"$kilter" cc --keep "$work/kept.c" "$work/heat3d.c" -- "-I$source/programs" 2>"$work/error" && fail "a wrong clause was accepted"
+grep -q "heat3d.c:.*write #pragma kilter loop" "$work/error" || fail "$(cat "$work/error")"
+refuse() { # statement of main(), reason
+    cat >"$work/outside.c" <<C
+#include <stdio.h>
+struct { double x; } u[9], *p = u;
+int n, j;
+int next(void) { return ++n; }
+int marked(void) {
+#pragma kilter loop
+    for (int i = 0; i < 9; i++)
+        for (j = 0; j < 1; j++)
+            u[i].x += 1;
+    return 1;
+}
+int main(void) {
+    $1
+}
+C
+    "$kilter" cc --keep "$work/kept.c" "$work/outside.c" 2>"$work/error" && fail "accepted: $1"
+    grep -q "outside.c:13: .*$2" "$work/error" || fail "$1: $(cat "$work/error")"
+}
+refuse 'printf("%d", next());' 'must not change anything'
+refuse 'printf("%d", marked());' 'must not change anything'
+refuse 'double s = p->x + marked();' 'use two statements'
+refuse 'marked(); for (j = j + 1; j < 9; j++) n++;' 'with the value that this loop left\|used afterwards'
+cat >"$work/names.c" <<C
+int m = 5, u[9], *w;
+static int get(int i) { return w[i % 2 + m]; }
+int main(void) {
+    int m = 1, x[9];
+    w = x;
+#pragma kilter loop
+    for (int i = 0; i < 9; i++)
+        u[i] = get(i) + m;
+}
+C
+"$kilter" cc --keep "$work/kept.c" "$work/names.c" 2>"$work/error" && fail "two variables m were mixed up"
+grep -q "names.c:7: .*variable m, which has no name here" "$work/error" || fail "$(cat "$work/error")"

@@ -1,0 +1,177 @@
+/* Loops, each with the verdict that kilter cc must give in the comment before it. */
+#define N 100
+double u[N][N], v[N][N], w[N], s;
+int idx[N];
+double cost(double);
+void f(int n, double *x) {
+    /* refused: later blocks */
+    for (int i = 1; i < N - 1; i++)
+        for (int j = 1; j < N - 1; j++)
+            u[i][j] = (u[i - 1][j + 1] + u[i][j - 1]) / 6;
+}
+void g(void) {
+    /* refused: 2 iterations before */
+    for (int i = 2; i < N; i++)
+        for (int j = 0; j < N; j++)
+            u[i][j] = u[i - 2][j] * 0.5;
+}
+void h(void) {
+    /* refused: columns */
+    for (int i = 0; i < N; i++)
+        for (int j = 1; j < N; j++)
+            u[j][i] += u[j - 1][i];
+}
+void k(void) {
+    /* refused: first subscript */
+    for (int i = 0; i < N; i++)
+        u[idx[i]][0] += 1;
+}
+void l(void) {
+    /* doall */
+    for (int i = 2; i < N - 2; i++)
+        for (int j = 0; j < N; j++)
+            v[i][j] = u[i - 2][j] + u[i + 2][j];
+}
+void m(void) {
+    /* refused: any of its rows */
+    for (int i = 0; i < N; i++) {
+        double sum = w[i];
+        for (int j = 0; j < i; j++)
+            sum -= u[i][j] * w[j];
+        w[i] = sum / u[i][i];
+    }
+}
+void o(void) {
+    /* refused: cost\(\) */
+    for (int i = 0; i < N; i++)
+        w[i] = cost(w[i]);
+}
+void p(void) {
+    /* old */
+    for (int i = 0; i < N - 1; i++)
+        for (int j = 0; j < N; j++)
+            u[i][j] = 0.5 * (u[i][j] + u[i + 1][j]);
+}
+void q(double *x, int n) {
+    /* doacross */
+    for (int i = 1; i < n; i++)
+        for (int j = 0; j < n; j++)
+            x[i * n + j] += x[(i - 1) * n + j];
+}
+void r(double *x, int n) {
+    /* refused: within a row */
+    for (int i = 1; i < n; i++)
+        for (int j = 0; j <= n; j++)
+            x[i * n + j] = 1;
+}
+void t(unsigned n, double (*x)[8]) {
+    /* refused: wrap around */
+    for (unsigned i = 0; i < n - 1; i++)
+        x[i][0] = 1;
+}
+void y(void) {
+    /* refused: carries a value */
+    for (int i = 0; i < N; i++) {
+        w[i] = s;
+        s = u[i][0];
+    }
+}
+void z(void) {
+    /* refused: leaves the loop */
+    for (int i = 0; i < N; i++) {
+        if (w[i] > 1)
+            break;
+        w[i] = 1;
+    }
+}
+void two(double *x, int n, int m) {
+    /* refused: two lengths */
+    for (int i = 0; i < 9; i++) {
+        if (n > 1)
+            x[i * n] = 1;
+        if (m > 1)
+            x[i * m] = 1;
+    }
+}
+void mixed(double *x, int n) {
+    /* refused: with rows and without */
+    for (int i = 1; i < 9; i++)
+        if (n > 1)
+            x[i * n] = x[5];
+}
+int count[N], total;
+unsigned natural[N];
+static void some(int i) {
+    if (i % 3)
+        return;
+    s = i;
+}
+void partial(void) {
+    /* refused: carries a value */
+    for (int i = 0; i < N; i++)
+        count[i] = total++;
+}
+void cut(void) {
+    /* refused: carries a value */
+    for (int i = 0; i < N; i++)
+        total *= 1.5;
+}
+void signs(void) {
+    /* refused: carries a value */
+    for (int i = 0; i < N; i++)
+        if (natural[i] > total)
+            total = natural[i];
+}
+void narrow(void) {
+    /* refused: carries a value */
+    for (int i = 0; i < N; i++)
+        if (count[i] > total)
+            total = (char)count[i];
+}
+void early(void) {
+    /* refused: carries a value */
+    for (int i = 0; i < N; i++) {
+        some(i);
+        w[i] = s;
+    }
+}
+void address(void) {
+    int sum = 0, *p = &sum;
+    /* refused: address of sum */
+    for (int i = 0; i < N; i++) {
+        sum += 2;
+        count[i] = *p;
+    }
+}
+void loaded(double **x) {
+    /* refused: which memory this changes */
+    for (int i = 0; i < N; i++)
+        x[i][0] = 1;
+}
+double *leads[N];
+void stored(void) {
+    /* refused: a pointer is stored */
+    for (int i = 0; i < N; i++)
+        leads[i] = v[i];
+}
+union {
+    double flat[4], square[2][2];
+} both[N];
+void shared(void) {
+    /* refused: which memory */
+    for (int i = 1; i < N; i++)
+        both[i].square[1][1] = both[i - 1].flat[3];
+}
+void index_of_both(void) {
+    int i;
+    /* refused: must not change i|changes the index */
+    for (i = 0; i < N; i++)
+        for (i = 3; i < 5; i++)
+            w[i] = 1;
+}
+void parameter(int n, double x[n][n], double y[n][n]) {
+    /* doall */
+    for (int i = 1; i < n; i++)
+        for (int j = 0; j < n; j++)
+            x[i][j] = y[i - 1][j];
+}

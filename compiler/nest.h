@@ -1,0 +1,97 @@
+/* The intermediate form: a loop, and what its iterations read and write.
+ *
+ * Integer expressions become isl's piecewise affine expressions over symbols. A symbol is a variable that the
+ * loop does not change, or the index of a loop. Everything is an over-approximation: an unknown condition may
+ * hold, an unknown subscript may have any value. So a proof that two iterations do not touch the same element
+ * holds for the program. */
+#ifndef KC_NEST_H
+#define KC_NEST_H
+
+#include <isl/aff.h>
+#include <isl/map.h>
+#include <isl/set.h>
+
+#include "ast.h"
+
+enum { KC_DIMS = 6, KC_DEPTH = 16, KC_ARRAYS = 64, KC_ACCESSES = 1024, KC_SYMBOLS = 128, KC_TEXT = 400 };
+
+/* An array, a pointer or a scalar that the loop's iterations touch and that is not theirs alone. */
+typedef struct kc_array {
+    CXCursor variable; /* its declaration */
+    char *name;
+    bool scalar;     /* neither array nor pointer */
+    bool pointer;    /* memory of unknown size */
+    bool fresh;      /* an array, or a restricted pointer: no other name leads to its memory */
+    int dims;        /* number of subscripts of its accesses; the rows of flat memory count as one */
+    CXCursor stride; /* of flat memory, x[i * n + j]: the variable n; the null cursor: there is none */
+    long long width; /* of flat memory whose rows have a constant length: that length; 0: none */
+} kc_array;
+
+typedef enum kc_update {
+    KC_NO_UPDATE,
+    KC_SUM,
+    KC_PRODUCT,
+    KC_LEAST, /* by a comparison, so that NaN stays */
+    KC_MOST,
+    KC_FMIN, /* fmin(), which prefers numbers to NaN */
+    KC_FMAX,
+} kc_update;
+
+typedef struct kc_access {
+    int array;
+    bool write;
+    kc_update update; /* part of an update of a scalar: s += …, s = fmax(s, …) */
+    bool in_inner;    /* within the first loop inside */
+    bool by_own_name; /* in a called function, which names the variable itself */
+    /* from [index of the loop] or [index, index of the first loop inside] to the subscripts */
+    isl_map *where;
+    int region[KC_DEPTH + 1], depth; /* the conditions and loops around it, from the outside */
+    unsigned line;
+} kc_access;
+
+/* A loop, as its header describes it. */
+typedef struct kc_header {
+    CXCursor loop, index, lower, test, bound, body;
+    bool declared;         /* the header declares the index */
+    long long step;        /* negative: the index falls */
+    bool inclusive;        /* the index may reach the bound */
+    long long shift;       /* index + shift is compared with the bound */
+    isl_pw_aff *from, *to; /* first value; the value that the index does not reach; NULL: not affine */
+} kc_header;
+
+typedef struct kc_symbol {
+    CXCursor variable;
+    isl_id *id;
+    int loops; /* number of the loop whose index this is, from 1; 0: a parameter */
+    bool is_index;
+} kc_symbol;
+
+typedef struct kc_nest {
+    isl_ctx *isl;
+    CXCursor function; /* the function that the loop is in */
+    kc_header outer, inner;
+    bool has_inner;           /* the body is one loop, perhaps in a function that it calls */
+    CXCursor calls[KC_DEPTH]; /* the calls on the way to the first loop inside */
+    int call_count;
+    kc_array array[KC_ARRAYS];
+    int arrays;
+    kc_access access[KC_ACCESSES];
+    int accesses;
+    kc_symbol symbol[KC_SYMBOLS];
+    int symbols;
+    isl_set *context;    /* what is known of the parameters */
+    unsigned wrong_line; /* the first thing that was not understood */
+    char wrong[KC_TEXT];
+} kc_nest;
+
+/* Read the loop. The nest is to be freed in any case; nest->wrong is "" if all was understood. */
+kc_nest *kc_nest_read(isl_ctx *isl, CXCursor function, CXCursor loop);
+void kc_nest_free(kc_nest *nest);
+void kc_wrong(kc_nest *nest, CXCursor at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* Is the variable never changed after its declaration, as far as its own name goes? */
+bool kc_is_stable(CXCursor function, CXCursor variable);
+/* May a pointer lead to the variable? */
+bool kc_has_address(CXCursor variable);
+
+#endif

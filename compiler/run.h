@@ -1,0 +1,25 @@
+/* Start compilers and programs. */
+#ifndef KC_RUN_H
+#define KC_RUN_H
+
+#include <stdbool.h>
+
+#include "kilter/status.h"
+
+enum { KC_WORDS = 256 };
+
+typedef struct kc_words {
+    char *at[KC_WORDS + 1]; /* NULL after the last one */
+    int count;
+} kc_words;
+
+void kc_add_word(kc_words *words, const char *word);
+void kc_add_text(kc_words *words, const char *text); /* words separated by blanks */
+void kc_words_free(kc_words *words);
+/* Run a command. output: file for its standard output; NULL: that of this process. KILTER_ERR_SYSTEM: it
+ * cannot be started. *code: its exit code */
+kilter_status kc_run(const kc_words *words, const char *output, int *code, kilter_error *error);
+/* Return what a command prints, or NULL if it fails. To be freed. */
+char *kc_output_of(const char *command);
+
+#endif

@@ -1,0 +1,553 @@
+/* Functions for programs that `kilter cc` makes. It is no interface for programs written by hand: it may
+ * change with every version of kilter cc.
+ *
+ * The program's own memory, the whole, keeps its place on every rank. Marked loops work on rows that lie in
+ * arrays of a kilter_loop. A slot connects the two: it says which of them is up to date. Outside of marked
+ * loops every rank does the same; only rank 0 reads and writes files. */
+#ifndef KILTER_CC_H
+#define KILTER_CC_H
+
+#include <errno.h>
+#include <kilter/loop.h>
+#include <malloc.h>
+#include <mpi.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KCC_SITES = 32, KCC_SLOTS = 64 };
+
+typedef struct kcc_site kcc_site;
+typedef struct kcc_group kcc_group;
+
+/* An array of a marked loop, as the loop begins. */
+typedef struct kcc_array {
+    const char *name;
+    const void *whole; /* row 0 of the program's memory */
+    size_t bytes;      /* of a row */
+    long long lo, hi;  /* rows that the loop touches */
+    bool writes;
+    const int *ghost; /* halo of each site of the group */
+    int slot;         /* set by kcc_enter() */
+} kcc_array;
+
+typedef struct kcc_slot {
+    char *whole;    /* NULL: the slot is free, or rows are all there is (of reductions) */
+    const int *key; /* of a reduction: which one */
+    size_t bytes;
+    long long lo, hi; /* rows of the whole that belong to it */
+    bool rows_valid, whole_valid, used;
+    int ghost[KCC_SITES];
+    bool now[KCC_SITES], shared[KCC_SITES]; /* used by the site when it last began; has its halo */
+    void *rows;                             /* row 0 of the loop's array */
+} kcc_slot;
+
+struct kcc_site { /* a marked loop */
+    kcc_group *group;
+    const char *name;
+    unsigned line;
+    kilter_loop_kind kind;
+    bool backward;
+    int number; /* in the group */
+    uint64_t inner;
+    kilter_loop *loop;
+};
+
+struct kcc_group { /* marked loops over the same arrays; one leads */
+    kcc_site *site[KCC_SITES];
+    int sites, leader, slots;
+    long long rows; /* number of iterations of its loops; 0: they are not open */
+    kcc_slot slot[KCC_SLOTS];
+    kilter_loop *holder; /* follows the leader, and has all arrays */
+    kcc_group *next;
+    bool listed;
+};
+
+static kcc_group *kcc_groups;
+static int kcc_rank;
+static const char *kcc_file;
+
+#define kcc_root (kcc_rank == 0)
+
+__attribute__((format(printf, 2, 3), noreturn)) static inline void kcc_stop(unsigned line, const char *format,
+                                                                            ...) {
+    va_list args;
+    va_start(args, format);
+    if (kcc_root) {
+        fflush(stdout);
+        fprintf(stderr, "%s:%u: ", kcc_file, line);
+        vfprintf(stderr, format, args);
+        fputs("\n", stderr);
+    }
+    va_end(args);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    exit(1);
+}
+
+static inline void kcc_must(unsigned line, kilter_status status, const kilter_error *error) {
+    if (status == KILTER_OK)
+        return;
+    fprintf(stderr, "%s:%u: %s\n", kcc_file, line, error->text);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    exit(1);
+}
+
+/* --- the whole and its rows --- */
+
+static inline void kcc_copy_rows(kcc_group *g, kcc_slot *s, long long lo, long long hi) { /* from the whole */
+    kilter_range r;
+    for (size_t nth = 0; s->whole && kilter_loop_mine(g->site[g->leader]->loop, nth, &r); nth++) {
+        long long from = (long long)r.lo > lo ? (long long)r.lo : lo,
+                  to = (long long)r.hi < hi ? (long long)r.hi : hi;
+        if (from < to)
+            memcpy((char *)s->rows + (size_t)from * s->bytes, s->whole + (size_t)from * s->bytes,
+                   (size_t)(to - from) * s->bytes);
+    }
+}
+
+static inline void kcc_share_bytes(char *at, size_t bytes) { /* from rank 0 */
+    while (bytes > 0) {
+        int part = bytes > (1u << 30) ? 1 << 30 : (int)bytes;
+        MPI_Bcast(at, part, MPI_BYTE, 0, MPI_COMM_WORLD);
+        at += part;
+        bytes -= (size_t)part;
+    }
+}
+
+/* Bring the whole up to date on all ranks. */
+static inline void kcc_make_whole(kcc_group *g, kcc_slot *s) {
+    kilter_error error;
+    if (s->whole_valid || !s->rows_valid || !s->whole)
+        return;
+    size_t all = (size_t)g->rows * s->bytes, from = (size_t)s->lo * s->bytes,
+           size = (size_t)(s->hi - s->lo) * s->bytes;
+    char *memory = kcc_root ? malloc(all ? all : 1) : NULL;
+    if (kcc_root && !memory)
+        kcc_stop(0, "no memory for an array of %zu bytes", all);
+    kcc_must(0, kilter_loop_gather(g->holder, s->rows, 0, memory, &error), &error);
+    if (kcc_root)
+        memcpy(s->whole + from, memory + from, size);
+    free(memory);
+    kcc_share_bytes(s->whole + from, size);
+    s->whole_valid = true;
+}
+
+/* Code outside of marked loops touches memory that may be part of a slot. */
+static inline void kcc_all(bool writes) {
+    for (kcc_group *g = kcc_groups; g; g = g->next)
+        for (int i = 0; i < g->slots; i++)
+            if (g->slot[i].whole) {
+                kcc_make_whole(g, &g->slot[i]);
+                if (writes)
+                    g->slot[i].rows_valid = false;
+            }
+}
+
+static inline bool kcc_overlap(const char *a, const char *a_end, const char *b, const char *b_end) {
+    return a < b_end && b < a_end;
+}
+
+static inline bool kcc_touches(const kcc_slot *s, const char *from, const char *to) {
+    return s->whole &&
+           kcc_overlap(from, to, s->whole + (size_t)s->lo * s->bytes, s->whole + (size_t)s->hi * s->bytes);
+}
+
+static inline void kcc_unbind(kcc_slot *s) {
+    s->whole = NULL;
+    s->rows_valid = s->whole_valid = false;
+    s->lo = s->hi = 0;
+}
+
+/* Memory that a marked loop reads as a copy. `to` NULL: its size is not known, but no other name leads to it.
+ */
+static inline void kcc_copied(const kcc_site *site, const char *name, const void *from, const void *to,
+                              const kcc_array *a, int count) {
+    if (!to) {
+        kcc_all(false);
+        return;
+    }
+    for (int i = 0; i < count; i++)
+        if (a[i].whole && a[i].writes && from < to &&
+            kcc_overlap((const char *)from, (const char *)to,
+                        (const char *)a[i].whole + a[i].lo * (long long)a[i].bytes,
+                        (const char *)a[i].whole + a[i].hi * (long long)a[i].bytes))
+            kcc_stop(site->line,
+                     "%s and %s share memory, so the iterations may depend on each other; "
+                     "the loop cannot run in parallel",
+                     name, a[i].name);
+    for (kcc_group *g = kcc_groups; g; g = g->next)
+        for (int i = 0; i < g->slots; i++)
+            if (kcc_touches(&g->slot[i], (const char *)from, (const char *)to))
+                kcc_make_whole(g, &g->slot[i]);
+}
+
+static inline void kcc_free(void *memory) {
+    for (kcc_group *g = kcc_groups; g && memory; g = g->next)
+        for (int i = 0; i < g->slots; i++)
+            if (g->slot[i].whole >= (char *)memory &&
+                g->slot[i].whole < (char *)memory + malloc_usable_size(memory))
+                kcc_unbind(&g->slot[i]);
+    free(memory);
+}
+
+typedef struct kcc_memory {
+    const void *at;
+    size_t bytes;
+} kcc_memory;
+
+/* The life of an automatic array ends. */
+static inline void kcc_end_life(const kcc_memory *m) {
+    const char *from = (const char *)m->at, *to = from + m->bytes;
+    for (kcc_group *g = kcc_groups; g; g = g->next)
+        for (int i = 0; i < g->slots; i++) {
+            kcc_slot *s = &g->slot[i];
+            if (s->whole && (kcc_touches(s, from, to) || (s->whole >= from && s->whole < to)))
+                kcc_unbind(s);
+        }
+}
+
+/* --- opening loops --- */
+
+static inline void kcc_close(kcc_group *g) {
+    kilter_error error;
+    if (g->rows == 0)
+        return;
+    kcc_must(0, kilter_loop_close(g->holder, &error), &error);
+    for (int i = 0; i < g->sites; i++)
+        if (i != g->leader)
+            kcc_must(0, kilter_loop_close(g->site[i]->loop, &error), &error);
+    kcc_must(0, kilter_loop_close(g->site[g->leader]->loop, &error), &error);
+    g->rows = 0;
+}
+
+static inline void kcc_open_site(kcc_group *g, kcc_site *s, long long rows, kilter_loop *leader) {
+    kilter_error error;
+    kilter_loop_options options = {.iterations = (uint64_t)rows,
+                                   .kind = s->kind,
+                                   .name = s->name,
+                                   .follows = leader,
+                                   .backward = s->backward};
+    options.inner = s->kind == KILTER_DOACROSS ? (s->inner ? s->inner : 1) : 0;
+    (void)g;
+    kcc_must(s->line, kilter_loop_open(MPI_COMM_WORLD, &options, &s->loop, &error), &error);
+}
+
+/* Arrays that a pipeline had earlier may have rows of another length. */
+static inline bool kcc_has_halo(const kcc_site *s, const kcc_slot *slot) {
+    if (s->kind == KILTER_DOALL)
+        return true;
+    return s->inner && (slot->now[s->number] || slot->bytes % s->inner == 0);
+}
+
+static inline void kcc_open(kcc_group *g, long long rows) {
+    kilter_error error;
+    kcc_site *leader = g->site[g->leader];
+    kcc_open_site(g, leader, rows, NULL);
+    for (int i = 0; i < g->sites; i++)
+        if (i != g->leader)
+            kcc_open_site(g, g->site[i], rows, leader->loop);
+    kilter_loop_options options = {.iterations = (uint64_t)rows, .follows = leader->loop, .name = "arrays"};
+    kcc_must(0, kilter_loop_open(MPI_COMM_WORLD, &options, &g->holder, &error), &error);
+    for (int i = 0; i < g->slots; i++)
+        kcc_must(0, kilter_loop_array(g->holder, g->slot[i].bytes, 0, &g->slot[i].rows, &error), &error);
+    for (int i = 0; i < g->slots; i++)
+        for (int k = 0; k < g->sites; k++) {
+            g->slot[i].shared[k] = g->slot[i].ghost[k] > 0 && kcc_has_halo(g->site[k], &g->slot[i]);
+            if (g->slot[i].shared[k])
+                kcc_must(g->site[k]->line,
+                         kilter_loop_share(g->site[k]->loop, g->slot[i].rows, (uint64_t)g->slot[i].ghost[k],
+                                           &error),
+                         &error);
+        }
+    g->rows = rows;
+    if (!g->listed) {
+        g->next = kcc_groups;
+        kcc_groups = g;
+        g->listed = true;
+    }
+}
+
+/* --- slots --- */
+
+/* Other slots, also of other groups, that have parts of this memory give it up. */
+static inline void kcc_take_over(const kcc_slot *mine, const char *from, const char *to) {
+    for (kcc_group *g = kcc_groups; g; g = g->next)
+        for (int i = 0; i < g->slots; i++)
+            if (&g->slot[i] != mine && kcc_touches(&g->slot[i], from, to)) {
+                kcc_make_whole(g, &g->slot[i]);
+                kcc_unbind(&g->slot[i]);
+            }
+}
+
+static inline int kcc_find_slot(kcc_group *g, const kcc_array *a, unsigned line, bool *changed) {
+    int unused = -1, other = -1;
+    for (int i = 0; i < g->slots; i++) {
+        kcc_slot *s = &g->slot[i];
+        if (a->whole ? s->whole == a->whole && s->bytes == a->bytes : s->key == a->ghost)
+            return i;
+        if (!s->whole && !s->key && !s->used && s->bytes == a->bytes && a->whole)
+            unused = i;
+        else if (!s->whole && !s->key && !s->used && a->whole)
+            other = i;
+    }
+    if (unused >= 0)
+        return unused;
+    if (other >= 0) { /* its rows get another length */
+        g->slot[other] = (kcc_slot){.bytes = a->bytes};
+        *changed = true;
+        return other;
+    }
+    if (g->slots == KCC_SLOTS)
+        kcc_stop(line, "a group of loops has more than %d arrays", KCC_SLOTS);
+    g->slot[g->slots] = (kcc_slot){.bytes = a->bytes, .key = a->whole ? NULL : a->ghost};
+    return g->slots++;
+}
+
+/* Two names of one loop lead to the same memory, and the loop writes it. */
+static inline void kcc_check_names(const kcc_site *s, const kcc_array *a, int count) {
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < i; k++)
+            if (a[i].whole && a[k].whole &&
+                (a[i].writes || a[k].writes || a[i].whole != a[k].whole || a[i].bytes != a[k].bytes) &&
+                kcc_overlap((const char *)a[i].whole + a[i].lo * (long long)a[i].bytes,
+                            (const char *)a[i].whole + a[i].hi * (long long)a[i].bytes,
+                            (const char *)a[k].whole + a[k].lo * (long long)a[k].bytes,
+                            (const char *)a[k].whole + a[k].hi * (long long)a[k].bytes))
+                kcc_stop(s->line,
+                         "%s and %s share memory, so the iterations may depend on each other; "
+                         "the loop cannot run in parallel",
+                         a[i].name, a[k].name);
+}
+
+static inline void kcc_save_all(kcc_group *g) {
+    for (int i = 0; i < g->slots; i++) {
+        kcc_make_whole(g, &g->slot[i]);
+        g->slot[i].rows_valid = false;
+    }
+}
+
+static inline void kcc_load(kcc_group *g, kcc_slot *s, const kcc_array *a) {
+    if (a->lo >= a->hi || !s->whole)
+        return;
+    if (!s->rows_valid || s->lo >= s->hi) {
+        s->lo = s->lo < s->hi && s->lo < a->lo ? s->lo : a->lo;
+        s->hi = s->hi > a->hi ? s->hi : a->hi;
+        kcc_copy_rows(g, s, s->lo, s->hi);
+        s->rows_valid = true;
+    }
+    if (a->lo < s->lo) {
+        kcc_copy_rows(g, s, a->lo, s->lo);
+        s->lo = a->lo;
+    }
+    if (a->hi > s->hi) {
+        kcc_copy_rows(g, s, s->hi, a->hi);
+        s->hi = a->hi;
+    }
+}
+
+static inline void kcc_bind(kcc_slot *s, const kcc_array *a, kcc_group *g, bool *changed) {
+    const char *whole = (const char *)a->whole;
+    if (a->whole && a->lo < a->hi)
+        kcc_take_over(s, whole + a->lo * (long long)a->bytes, whole + a->hi * (long long)a->bytes);
+    if (!s->whole && a->whole) {
+        s->whole = (char *)(size_t)whole;
+        s->whole_valid = true;
+        s->lo = s->hi = 0;
+    }
+    s->used = true;
+    for (int k = 0; k < g->sites; k++)
+        if (a->ghost[k] > s->ghost[k]) {
+            s->ghost[k] = a->ghost[k];
+            *changed = true;
+        }
+}
+
+static inline long long kcc_most_rows(const kcc_site *s, const kcc_array *a, int count, long long rows) {
+    for (int i = 0; i < count; i++) {
+        if (a[i].whole && a[i].lo < a[i].hi && a[i].lo < 0)
+            kcc_stop(s->line, "%s has rows before row 0", a[i].name);
+        rows = a[i].hi > rows ? a[i].hi : rows;
+    }
+    return rows > 0 ? rows : 1;
+}
+
+/* Begin a marked loop: its arrays' rows are where its iterations are. rows: least number of iterations. */
+static inline void kcc_enter(kcc_site *s, kcc_array *a, int count, long long rows, uint64_t inner) {
+    kcc_group *g = s->group;
+    kilter_error error;
+    bool changed = s->inner != inner;
+    int slots = g->slots;
+    for (int i = 0; i < count; i++)
+        if (a[i].bytes == 0) { /* rows without elements */
+            a[i].bytes = 1;
+            a[i].lo = a[i].hi = 0;
+        }
+    kcc_check_names(s, a, count);
+    for (int i = 0; i < g->slots; i++)
+        g->slot[i].used = g->slot[i].now[s->number] = false;
+    for (int i = 0; i < count; i++) {
+        a[i].slot = kcc_find_slot(g, &a[i], s->line, &changed);
+        kcc_slot *slot = &g->slot[a[i].slot];
+        kcc_bind(slot, &a[i], g, &changed);
+        slot->now[s->number] = true;
+        changed = changed || (slot->ghost[s->number] > 0 && !slot->shared[s->number]);
+    }
+    rows = kcc_most_rows(s, a, count, rows);
+    if (g->rows < rows || changed || slots != g->slots) {
+        if (g->rows > 0)
+            kcc_save_all(g);
+        rows = rows > g->rows ? rows : g->rows;
+        kcc_close(g);
+        s->inner = inner;
+        kcc_open(g, rows);
+    }
+    for (int i = 0; i < count; i++) {
+        kcc_load(g, &g->slot[a[i].slot], &a[i]);
+        if (a[i].writes)
+            g->slot[a[i].slot].whole_valid = false;
+    }
+    kcc_must(s->line, kilter_loop_begin(s->loop, &error), &error);
+}
+
+#define KCC_ROWS(site, array) ((site)->group->slot[(array).slot].rows)
+
+static inline void kcc_leave(kcc_site *s) {
+    kilter_error error;
+    kcc_must(s->line, kilter_loop_end(s->loop, &error), &error);
+}
+
+static inline void kcc_reduce(kcc_site *s, const kcc_array *a, kilter_loop_combine combine, void *result) {
+    kilter_error error;
+    kcc_must(
+        s->line,
+        kilter_loop_reduce(s->group->holder, s->group->slot[a->slot].rows, combine, NULL, result, &error),
+        &error);
+}
+
+/* --- ranges --- */
+
+typedef struct kcc_span {
+    long long from, to; /* first index; the index that is not reached */
+} kcc_span;
+
+/* The part of the indices from, from ± step, … before `to` whose rows, index + shift, are in a range. */
+static inline kcc_span kcc_part(long long from, long long to, long long step, kilter_range rows,
+                                long long shift) {
+    long long lo = (long long)rows.lo - shift, hi = (long long)rows.hi - shift;
+    kcc_span part = {from, to};
+    if (step > 0) {
+        if (lo > from)
+            part.from = from + (lo - from + step - 1) / step * step;
+        if (hi < to)
+            part.to = hi;
+    } else {
+        if (hi - 1 < from)
+            part.from = from - (from - (hi - 1) - step - 1) / -step * -step;
+        if (lo - 1 > to)
+            part.to = lo - 1;
+    }
+    return part;
+}
+
+/* The value of the index after the loop. */
+static inline long long kcc_after(long long from, long long to, long long step) {
+    if (step > 0)
+        return from < to ? from + (to - from + step - 1) / step * step : from;
+    return from > to ? from - (from - to - step - 1) / -step * -step : from;
+}
+
+static inline long long kcc_less(long long a, long long b) {
+    return a < b ? a : b;
+}
+
+static inline long long kcc_more(long long a, long long b) {
+    return a > b ? a : b;
+}
+
+static inline long long kcc_floor(long long a, long long b) {
+    return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+/* --- combining what iterations give --- */
+
+#define KCC_LOWEST(type)                                                                                     \
+    ((type)-1 < (type)1 ? (type)((unsigned long long)1 << (8 * sizeof(type) - 1)) : (type)0)
+#define KCC_HIGHEST(type) ((type)~KCC_LOWEST(type))
+
+/* Define a function that combines the values of later rows with those of earlier rows. */
+#define KCC_COMBINE(name, type, statement)                                                                   \
+    static void name(void *left, const void *right, uint64_t bytes, void *user) {                            \
+        type a, b;                                                                                           \
+        (void)bytes, (void)user;                                                                             \
+        memcpy(&a, left, sizeof a);                                                                          \
+        memcpy(&b, right, sizeof b);                                                                         \
+        statement;                                                                                           \
+        memcpy(left, &a, sizeof a);                                                                          \
+    }
+
+/* --- outside of loops --- */
+
+/* Rank 0 alone does it. */
+#define KCC_ROOT(expression) (kcc_root ? (void)(expression) : (void)0)
+
+/* Rank 0 does it, and all ranks get the value. */
+#define KCC_SAME(expression)                                                                                 \
+    __extension__({                                                                                          \
+        __typeof__(expression) kcc_value = 0;                                                                \
+        int kcc_errno = 0;                                                                                   \
+        if (kcc_root) {                                                                                      \
+            kcc_value = expression;                                                                          \
+            kcc_errno = errno;                                                                               \
+        }                                                                                                    \
+        MPI_Bcast(&kcc_value, (int)sizeof kcc_value, MPI_BYTE, 0, MPI_COMM_WORLD);                           \
+        MPI_Bcast(&kcc_errno, 1, MPI_INT, 0, MPI_COMM_WORLD);                                                \
+        errno = kcc_errno;                                                                                   \
+        kcc_value;                                                                                           \
+    })
+
+/* All ranks do it, and all get what rank 0 got, also in what one of the arguments points to. */
+#define KCC_FILLED(call, to)                                                                                 \
+    __extension__({                                                                                          \
+        __typeof__(call) kcc_value = call;                                                                   \
+        MPI_Bcast(&kcc_value, (int)sizeof kcc_value, MPI_BYTE, 0, MPI_COMM_WORLD);                           \
+        MPI_Bcast(to, (int)sizeof *(to), MPI_BYTE, 0, MPI_COMM_WORLD);                                       \
+        kcc_value;                                                                                           \
+    })
+
+static inline char *kcc_fgets(char *line, int size, FILE *in) {
+    char *got = kcc_root ? fgets(line, size, in) : NULL;
+    int any = got != NULL;
+    MPI_Bcast(&any, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    if (any)
+        MPI_Bcast(line, size, MPI_BYTE, 0, MPI_COMM_WORLD);
+    return any ? line : NULL;
+}
+
+static inline size_t kcc_fread(void *to, size_t size, size_t count, FILE *in) {
+    unsigned long long got = kcc_root ? fread(to, size, count, in) : 0;
+    MPI_Bcast(&got, (int)sizeof got, MPI_BYTE, 0, MPI_COMM_WORLD);
+    kcc_share_bytes((char *)to, (size_t)got * size);
+    return (size_t)got;
+}
+
+static void kcc_finish(void) {
+    int finished;
+    MPI_Finalized(&finished);
+    if (finished)
+        return;
+    for (kcc_group *g = kcc_groups; g; g = g->next)
+        kcc_close(g);
+    fflush(NULL);
+    MPI_Finalize();
+}
+
+static inline void kcc_start(int *argc, char ***argv, const char *file) {
+    kcc_file = file;
+    MPI_Init(argc, argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &kcc_rank);
+    atexit(kcc_finish);
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* A source file: its loops, and what their pragmas say. */
+#ifndef KC_UNIT_H
+#define KC_UNIT_H
+
+#include "decide.h"
+#include "kilter/status.h"
+
+enum { KC_LOOPS = 256, KC_PRAGMAS = 128 };
+
+typedef struct kc_loop {
+    CXCursor loop, function;
+    bool marked;          /* a pragma stands before it */
+    unsigned pragma_from; /* offset of the pragma's line, or of the loop */
+    kc_clauses clauses;
+    kc_nest *nest;
+    kc_decision decision;
+} kc_loop;
+
+typedef struct kc_pragma {
+    unsigned line, from, next; /* offsets of its line and of the token after it */
+    kc_clauses clauses;
+    bool used;
+} kc_pragma;
+
+typedef struct kc_unit {
+    const char *path;
+    char *text; /* the file's text */
+    size_t bytes;
+    isl_ctx *isl;
+    CXIndex index;
+    CXTranslationUnit tu;
+    kc_pragma pragma[KC_PRAGMAS];
+    int pragmas;
+    kc_loop loop[KC_LOOPS];
+    int loops;
+} kc_unit;
+
+/* Read a file, and decide on its loops. The unit is to be closed in any case. flags: further flags of the
+ * compiler. KILTER_ERR_INPUT: the file cannot be read, does not compile, or has a wrong pragma */
+kilter_status kc_unit_open(kc_unit *unit, const char *path, const char *const *flags, int count,
+                           kilter_error *error);
+void kc_unit_close(kc_unit *unit);
+
+/* --- explain.c --- */
+
+void kc_explain(const kc_unit *unit, FILE *out);
+void kc_explain_json(const kc_unit *unit, FILE *out);
+
+#endif

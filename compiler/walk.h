@@ -1,0 +1,106 @@
+/* Private to the front end: what is known while a loop is read. Values and places own their isl objects. */
+#ifndef KC_WALK_H
+#define KC_WALK_H
+
+#include "nest.h"
+
+enum { KC_BOUND = 256, KC_CHANGED = 512, KC_CHECKS = 256, KC_FUNCTIONS = 64 };
+
+/* An integer: aff, or rows × stride + aff. aff is NULL if the value is unknown. */
+typedef struct kc_value {
+    isl_pw_aff *aff, *rows;
+    CXCursor stride;
+} kc_value;
+
+enum { KC_OWN = -1, KC_UNKNOWN = -2 }; /* memory of one iteration alone; memory that is not known */
+
+/* An element, or the address of one. Arithmetic on the address changes the last subscript. */
+typedef struct kc_place {
+    int array; /* its number, KC_OWN or KC_UNKNOWN */
+    int count;
+    isl_pw_aff *at[KC_DIMS]; /* NULL: unknown */
+    isl_pw_aff *rows;        /* flat memory: the last subscript counts from rows × stride */
+    CXCursor stride;
+    bool by_own_name;
+} kc_place;
+
+/* A variable with a known value or place: an index, a parameter of a called function, a constant. */
+typedef struct kc_bound {
+    CXCursor variable;
+    isl_pw_aff *value; /* NULL: unknown */
+    bool is_place;
+    kc_place place;
+} kc_bound;
+
+/* A value that must be within the limits of its type. Otherwise C computes another one. */
+typedef struct kc_check {
+    isl_pw_aff *value;
+    CXType type;
+} kc_check;
+
+typedef struct kc_walk {
+    kc_nest *nest;
+    CXCursor loop;
+    isl_set *domain; /* of the present statement */
+    kc_bound bound[KC_BOUND];
+    int bounds;
+    CXCursor changed[KC_CHANGED], index[KC_CHANGED]; /* variables that statements and loop headers change */
+    int changes, indices;
+    kc_check check[KC_CHECKS];
+    int checks;
+    CXCursor function[KC_FUNCTIONS]; /* functions that were looked through */
+    int functions;
+    int region[KC_DEPTH + 1], depth, regions;
+    int loops, calls;
+    bool in_inner, ignore;
+    bool returned; /* the present function may have returned */
+} kc_walk;
+
+/* --- affine.c --- */
+
+kc_value kc_eval(kc_walk *w, CXCursor node);
+void kc_value_free(kc_value value);
+/* As kc_eval(), if the value is affine and within its types' limits wherever the statement is done. */
+isl_pw_aff *kc_affine(kc_walk *w, CXCursor node);
+/* Iterations in which a condition may hold. *exact: it holds there and nowhere else. Limits are not checked.
+ */
+isl_set *kc_condition(kc_walk *w, CXCursor node, bool *exact);
+/* Check that all values since the last call are within their limits in `where`. Takes `where`. */
+bool kc_settle(kc_walk *w, isl_set *where);
+void kc_add_check(kc_walk *w, isl_pw_aff *value, CXType type); /* takes `value` */
+bool kc_fixed(isl_pw_aff *aff, long long *value);              /* the same value everywhere */
+isl_pw_aff *kc_number(kc_walk *w, long long number);
+isl_pw_aff *kc_of_symbol(kc_walk *w, int symbol);
+int kc_symbol_of(kc_walk *w, CXCursor variable, int loop); /* −1: there are too many */
+const kc_bound *kc_lookup(const kc_walk *w, CXCursor variable);
+void kc_bind(kc_walk *w, kc_bound bound);
+void kc_unbind(kc_walk *w, int count); /* down to this number */
+bool kc_has(const CXCursor *list, int count, CXCursor one);
+bool kc_is_own(const kc_walk *w, CXCursor variable); /* each iteration has its own variable */
+
+/* --- place.c --- */
+
+kc_place kc_place_of(kc_walk *w, CXCursor node);
+void kc_place_free(kc_place *place);
+/* Note that the statement reads or writes the place. Takes the place. */
+void kc_touch(kc_walk *w, CXCursor node, kc_place place, bool write, kc_update update);
+
+/* --- header.c --- */
+
+/* Read the header of a loop. false: it has another form. */
+bool kc_header_read(kc_walk *w, CXCursor loop, kc_header *header);
+/* Restrict the domain to the loop's iterations, whose index is the symbol. false: its values are not known.
+ */
+bool kc_header_enter(kc_walk *w, kc_header *header, int symbol);
+void kc_header_free(kc_header *header);
+
+/* --- expression.c --- */
+
+/* Note all that an expression reads and writes. */
+void kc_expression(kc_walk *w, CXCursor node);
+void kc_expression_statement(kc_walk *w, CXCursor node); /* its value is not used */
+/* if (e > s) s = e; note the update of the scalar s. false: it is another statement. */
+bool kc_extreme(kc_walk *w, CXCursor test, CXCursor body);
+void kc_body_of_call(kc_walk *w, CXCursor function); /* in nest.c */
+
+#endif
