@@ -3,7 +3,7 @@
 
 #include "balance/balance.h"
 
-/* Empty the bag, but keep what is known of the series. */
+/* Empty the bag, but keep the homes of the series' tasks. */
 static void empty(kl_bag *bag) {
     free(bag->spans);
     free(bag->prefix);
@@ -15,7 +15,7 @@ void kl_bag_free(kl_bag *bag) {
     kl_homes_free(&bag->homes);
 }
 
-/* Within these limits, squares of times per unit and sums over all tasks fit into a double. */
+/* Limits of a weight. Within them, sums over all tasks and squares of times per unit fit into a double. */
 static const double LEAST_WEIGHT = 1e-50, MOST_WEIGHT = 1e50;
 
 kilter_status kl_weights_check(const double *weights, uint64_t lo, uint64_t count, kilter_error *error) {
@@ -45,8 +45,8 @@ static kilter_status add_up_weights(kl_bag *bag, uint64_t tasks, const double *w
     return KILTER_OK;
 }
 
-/* Put all tasks that are not done into the bag, from the last span to the first, because the last one put is
- * dealt first. */
+/* Put all tasks that are not done into the bag. Begin with the last span, because the span that is put last
+ * is dealt first. */
 static kilter_status put_all_but(kl_bag *bag, kl_spans done) {
     kilter_status status = KILTER_OK;
     uint64_t hi = bag->tasks;
@@ -80,7 +80,7 @@ kilter_status kl_bag_fill(kl_bag *bag, uint64_t tasks, const double *weights, kl
 
 /* --- growing --- */
 
-/* Add up the weights of all tasks; tasks without weights count as 1 unit each. */
+/* Continue the sums of weights over the added tasks. A task without a weight counts as 1 unit. */
 static bool sum_weights(kl_bag *bag, uint64_t count, const double *weights) {
     uint64_t tasks = bag->tasks;
     double *prefix = kl_array_grow(bag->prefix, &bag->prefix_room, tasks + count + 1, sizeof *prefix);
@@ -98,7 +98,7 @@ static bool sum_weights(kl_bag *bag, uint64_t count, const double *weights) {
 static void put_last(kl_bag *bag, kl_span span) {
     if (span.lo >= span.hi)
         return;
-    /* in a series, tasks from before the addition have been returned */
+    /* in a series, spans before the added tasks hold tasks that were returned */
     bool first_added = span.lo == bag->homes.tasks;
     if (bag->count > 0 && bag->spans[0].hi == span.lo && !first_added) {
         bag->spans[0].hi = span.hi;
@@ -154,12 +154,12 @@ kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snaps
     return status;
 }
 
-/* Choose where the worker's next tasks come from: first its own home, then returned tasks, then another
- * worker's home, last the added tasks. Return the consecutive tasks at the front of that place. */
+/* Choose the worker's next tasks: first from its own home, then returned tasks, then from another worker's
+ * home, last added tasks. Return the consecutive tasks at the front of the chosen source. */
 static kl_offer source_for(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *s,
                            uint32_t worker) {
     const kl_homes *homes = &bag->homes;
-    /* In a series, bag.spans also has the added tasks. */
+    /* in a series, bag.spans holds returned tasks and, from homes->tasks on, added tasks */
     bool has_come_back = bag->count > 0 && bag->spans[bag->count - 1].lo < homes->tasks;
     if (!kl_homes_in_use(homes) || (has_come_back && !kl_homes_has_own(homes, worker)))
         return (kl_offer){.span = bag->spans[bag->count - 1], .home = UINT32_MAX};

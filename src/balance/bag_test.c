@@ -30,13 +30,13 @@ static void make_team(team *t) {
 static kl_span take_for(kl_bag *bag, const team *t, uint32_t worker, uint64_t count) {
     kl_offer offer = kl_bag_offer(bag, t->dealer, &t->s, worker, count);
     if (offer.span.hi - offer.span.lo > 1 && count % 5 == 0)
-        offer.span.hi--; /* a message has room for this number of tasks only */
+        offer.span.hi--; /* as if the message had no room for the last task */
     kl_bag_take(bag, &offer);
     return offer.span;
 }
 
 static kl_span take(kl_bag *bag, uint64_t count) {
-    /* outside of a series every worker gets the same offer */
+    /* without a series, every worker gets the same offer */
     kl_offer offer = kl_bag_offer(bag, NULL, NULL, 0, count);
     kl_bag_take(bag, &offer);
     return offer.span;
@@ -46,8 +46,7 @@ static double weight_of(uint64_t i) {
     return 0.1 + (double)(kl_mix64(i) % 1000);
 }
 
-/* Tasks are taken in random numbers, and some are returned. At the end, every task has been taken exactly
- * once. */
+/* Take random numbers of tasks, and return some of them. In the end, every task was taken exactly once. */
 static void every_task_is_taken_once(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -65,7 +64,8 @@ static void every_task_is_taken_once(void **state) {
         for (uint64_t step = 0; bag.left > 0; step++) {
             uint64_t random = kl_mix64(seed * 1000 + step), left = bag.left;
             double left_units = bag.left_units;
-            kl_span span = take(&bag, 1 + random % (left + 3)); /* ask for more tasks than are left, too */
+            /* sometimes ask for more tasks than are left */
+            kl_span span = take(&bag, 1 + random % (left + 3));
             assert_true(span.lo < span.hi && span.hi <= tasks);
             assert_true(bag.left == left - (span.hi - span.lo));
             assert_true(fabs(left_units - bag.left_units - kl_bag_units(&bag, span)) < 1e-6);
@@ -83,7 +83,7 @@ static void every_task_is_taken_once(void **state) {
     }
 }
 
-/* The same with several workers in runs of a series. Sometimes one of the workers is gone. */
+/* Do the same with several workers in runs of a series. In every second run, one of the workers is gone. */
 static void in_a_series_too(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -126,8 +126,7 @@ static void in_a_series_too(void **state) {
     }
 }
 
-/* Some tasks are added later, and some of those are already done. All others are taken once, the added ones
- * last. */
+/* Add tasks later, some of which are already done. Every other task is taken exactly once. */
 static void what_is_added_is_taken_once(void **state) {
     (void)state;
     enum { MOST = 4000 };
@@ -140,8 +139,8 @@ static void what_is_added_is_taken_once(void **state) {
         memset(seen, 0, sizeof seen);
         for (uint64_t i = 0; i < MOST; i++)
             weights[i] = weight_of(i);
-        for (uint64_t at = 3; seed % 3 == 0 && at + 10 < MOST;
-             at += 20) /* also across the borders between two additions */
+        /* some spans of done tasks reach across an addition's border */
+        for (uint64_t at = 3; seed % 3 == 0 && at + 10 < MOST; at += 20)
             done[done_count++] = (kl_span){at, at + 1 + kl_mix64(at) % 9};
         size_t first = 0;
         while (first < done_count && done[first].lo < tasks)
@@ -197,7 +196,8 @@ static void what_is_added_is_dealt_last(void **state) {
     kl_bag_free(&bag);
 }
 
-/* Added tasks come also after the tasks at other workers' homes, and after returned ones. */
+/* Add tasks to runs of a series. They are taken after the tasks in all workers' homes, and after returned
+ * tasks. */
 static void what_is_added_in_a_series_is_dealt_last_too(void **state) {
     (void)state;
     enum { TASKS = 40, MOST = 80 };
@@ -236,18 +236,19 @@ static void what_is_added_in_a_series_is_dealt_last_too(void **state) {
 
 static void weights_cut_by_share(void **state) {
     (void)state;
-    double weights[] = {1, 1, 1, 1, 96}; /* all but the last together weigh one twenty-fifth of the work */
+    /* the first four tasks together weigh one twenty-fifth of the work */
+    double weights[] = {1, 1, 1, 1, 96};
     kl_bag bag = {0};
     assert_int_equal(kl_bag_fill(&bag, 5, weights, (kl_spans){0}, NULL), KILTER_OK);
     assert_true(fabs(bag.units - 5) < 1e-12); /* a task is 1 unit on average */
     assert_true(fabs(kl_bag_units(&bag, (kl_span){4, 5}) - 4.8) < 1e-12);
-    kl_span first = take(&bag, 1); /* a fifth of the work ends inside the last task, which cannot be cut */
+    kl_span first = take(&bag, 1); /* a fifth of the work would end inside the last task, which is not cut */
     assert_int_equal(first.hi, 5);
     kl_bag_free(&bag);
 
     double rising[] = {1, 2, 3, 4, 5, 5};
     assert_int_equal(kl_bag_fill(&bag, 6, rising, (kl_spans){0}, NULL), KILTER_OK);
-    assert_int_equal(take(&bag, 3).hi, 4); /* half of the 20 tasks */
+    assert_int_equal(take(&bag, 3).hi, 4); /* half of the tasks, so half of the total weight of 20 */
     kl_bag_free(&bag);
 }
 

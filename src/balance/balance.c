@@ -1,13 +1,14 @@
-/* The control loop of a farm: look, model, decide, move. */
+/* The control loop of a farm: measure, model, decide, move. */
 #include "balance/balance.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A message holds at most about this number of bytes of inputs and weights. A larger plan is sent as several
- * chunks. */
-static const size_t CHUNK_BYTES = (size_t)16 << 20;
+/* A message holds about this many bytes of inputs and weights at most. A larger plan is sent as several
+ * chunks. Messages that wait with a worker should leave room for others in the caches. More bytes would also
+ * need memory that was not used before, and new pages cost ten times as much as a copy. */
+static const size_t CHUNK_BYTES = (size_t)4 << 20;
 
 kilter_status kl_balance_init(kl_balance *b, const kl_policy *policy, kl_clock clock, kl_transport *transport,
                               kilter_error *error) {
@@ -54,7 +55,8 @@ kilter_status kl_balance_set_policy(kl_balance *b, const kl_policy *policy, doub
     return KILTER_OK;
 }
 
-/* If the same work has another number of tasks, convert what is known of the workers to the new tasks. */
+/* Note the work of a task. If it differs from the last run's, convert the workers' times and rates to the new
+ * tasks. */
 static void take_task_work(kl_balance *b, const kilter_run *run) {
     double task_work = run->tasks > 0 && run->work > 0 ? run->work / (double)run->tasks : b->task_work;
     double factor = b->task_work > 0 && task_work > 0 ? task_work / b->task_work : 1;
@@ -83,8 +85,8 @@ static void record(const kl_balance *b, uint64_t chunk, const kl_decision *decis
                       &d);
 }
 
-/* Record what was assigned before any worker asked, and which workers are left out. A run that grows ends
- * later, so there is no forecast of its end. */
+/* Record which tasks the policy assigned before any request, and which workers it left out. A run that grows
+ * gets no forecast of its end. */
 static void record_assignment(kl_balance *b, bool grows) {
     kl_assignment a;
     if (!b->rows.trace || !kl_dealer_assignment(b->dealer, &a))
@@ -128,6 +130,7 @@ kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run 
     b->chunks = b->largest = 0;
     b->smallest = UINT64_MAX;
     b->run_unit_s = (kl_stat){0};
+    b->observed.count = 0;
     take_task_work(b, run);
     b->snapshot.task_bytes = b->snapshot.result_bytes = 0;
     kl_msgcost_next_window(&b->traffic.message);
@@ -175,7 +178,7 @@ kilter_status kl_balance_grow(kl_balance *b, uint64_t count, const kilter_bytes 
     return KILTER_OK;
 }
 
-/* Return as much of the span as one message should hold, and at least one task. */
+/* Cut the span to what one message should hold, but to at least one task. */
 static kl_span fit_message(const kl_balance *b, kl_span span) {
     size_t each = (b->data.weights ? sizeof(double) : 0) + (b->data.inputs ? sizeof(uint32_t) : 0), bytes = 0;
     for (uint64_t i = span.lo; each > 0 && i < span.hi; i++) {
@@ -260,7 +263,7 @@ kilter_status kl_balance_deal(kl_balance *b, const kl_request *request, kl_chunk
     }
     const kl_snapshot *snapshot = look(b); /* measure: the state now */
     kl_plan plan;
-    /* model and decide: the time that each choice would take, and the best choice */
+    /* model and decide: compute the time of each choice, and take the best one */
     kl_dealer_plan(b->dealer, snapshot, request->worker, &plan);
     if (plan.decision.count == 0) {
         if (!request->again) {
@@ -287,8 +290,8 @@ void kl_balance_report(kl_balance *b, kl_chunk *chunk, const kl_segment *segment
                        uint64_t bytes, uint64_t failed) {
     kl_span tasks = {segment->lo, segment->lo + segment->count};
     kl_worker_view *view = &b->views[chunk->worker];
-    /* Convert the segment's times to the master's clock. offset_s includes the way of one message, which
-     * differs between messages. So the begin is at least busy_s before the end. */
+    /* Convert the segment's times to the master's clock. offset_s is not exact, because it includes the time
+     * of one message. So make sure that the chunk began at least busy_s before its end. */
     double began_s = chunk->began_s == 0 ? segment->began_s + offset_s : chunk->began_s;
     chunk->ended_s = segment->ended_s + offset_s;
     chunk->busy_s += segment->busy_s;
@@ -305,6 +308,7 @@ void kl_balance_report(kl_balance *b, kl_chunk *chunk, const kl_segment *segment
     kl_view_reported(view, &unit_s, segment->busy_s, kl_bag_units(&b->bag, tasks), b->snapshot.unit_s.mean,
                      kl_now_s(&b->clock));
     kl_sizes_add(&b->snapshot.sizes, &unit_s, kl_worker_rate(view));
+    kl_observed_add(&b->observed, view, chunk->worker, &unit_s);
     kl_balance_view_changed(b, chunk->worker);
     double weight = (double)segment->count / (double)b->run_unit_s.count;
     b->snapshot.result_bytes += weight * ((double)bytes / (double)segment->count - b->snapshot.result_bytes);
@@ -317,10 +321,11 @@ void kl_balance_peer_report(kl_balance *b, uint32_t worker, const kl_stat *task_
     unit_s.last_s = kl_now_s(&b->clock);
     kl_stat_merge(&b->run_unit_s, &unit_s);
     kl_stat_merge(&b->snapshot.unit_s, &unit_s);
-    view->queued_tasks += task_s->count; /* the report takes them away */
+    view->queued_tasks += task_s->count; /* kl_view_reported() subtracts them again */
     view->queued_units += units;
     kl_view_reported(view, &unit_s, task_s->mean * tasks, units, b->snapshot.unit_s.mean, unit_s.last_s);
     kl_sizes_add(&b->snapshot.sizes, &unit_s, kl_worker_rate(view));
+    kl_observed_add(&b->observed, view, worker, &unit_s);
     kl_balance_view_changed(b, worker);
     double weight = tasks / (double)b->run_unit_s.count;
     b->snapshot.result_bytes += weight * (bytes / tasks - b->snapshot.result_bytes);
@@ -365,7 +370,7 @@ void kl_balance_abandon(kl_balance *b, kl_chunk *chunk) {
     uint64_t hi = chunk->hi, next = chunk->at + 1 < hi ? chunk->at + 1 : hi;
     kl_balance_cut(b, chunk, next);
     chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->lo, chunk->at});
-    kl_balance_end_chunk(b, chunk, false); /* other workers did the rest of the chunk */
+    kl_balance_end_chunk(b, chunk, false); /* the other tasks of the chunk were done by other workers */
     chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->at, next});
     kl_view_abandoned(&b->views[chunk->worker], chunk->units, b->snapshot.unit_s.mean, kl_now_s(&b->clock));
     chunk->hi = hi;
@@ -396,7 +401,7 @@ void kl_balance_end_chunk(kl_balance *b, const kl_chunk *chunk, bool lost) {
                                       .run = b->snapshot.run,
                                       .chunk = chunk->id,
                                       .lo = chunk->lo,
-                                      .hi = chunk->lo + chunk->counted, /* each task is in one row only */
+                                      .hi = chunk->lo + chunk->counted, /* only tasks that no other row has */
                                       .worker = view->number,
                                       .units = chunk->units,
                                       .dealt_s = chunk->dealt_s - b->rows.opened_s,

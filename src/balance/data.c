@@ -1,4 +1,4 @@
-/* Inputs and weights of the run's tasks: the user's arrays, unless the run has grown. */
+/* Inputs and weights of the run's tasks: the user's arrays, or own copies after tasks were added. */
 #include "balance/balance.h"
 
 /* Make one array of all inputs, the added ones last. */
@@ -17,7 +17,7 @@ static bool add_inputs(kl_run_data *d, uint64_t tasks, uint64_t count, const kil
     return true;
 }
 
-/* Make one array of all weights; a task without weight is 1 unit. */
+/* Make one array of all weights, the added ones last. A task without a weight is 1 unit. */
 static bool add_weights(kl_run_data *d, const kl_bag *bag, uint64_t count, const double *weights) {
     uint64_t tasks = bag->tasks;
     double unit = 1 / bag->scale;

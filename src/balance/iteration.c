@@ -1,10 +1,10 @@
-/* The results of an iteration, as input of the model for the number of workers. */
+/* The measurements of a run, as input of the model for the number of workers. */
 #include <math.h>
 
 #include "balance/balance.h"
 
-/* Return units per second over the whole run; of a worker that took no part in it: over the last run in which
- * it did; 0: not known. */
+/* Return the worker's units per second over the whole run. If it took no part in the run, return its pace
+ * before; 0: not known. */
 static double rate_of(const kl_worker_view *v) {
     if (v->units > 0 && v->busy_s > 0)
         return v->units / v->busy_s;
@@ -16,7 +16,8 @@ double kl_balance_rate(const kl_balance *b, uint32_t worker) {
     return rate_of(&b->views[worker]);
 }
 
-/* Workers of unknown speed come last, and count as having the mean speed. */
+/* Return the sum of the n greatest speeds, relative to the mean. Workers of unknown speed come last, with the
+ * mean speed. */
 static double of_fastest(const void *balance, uint32_t n) {
     const kl_balance *b = balance;
     uint32_t ranked = kl_crew_ranked(b->crew);
@@ -25,9 +26,12 @@ static double of_fastest(const void *balance, uint32_t n) {
 
 /* Sums over the workers that took part in the run. */
 typedef struct effort {
-    uint32_t workers, active, there;         /* there: number of workers that could have taken part */
-    double rate, units, busy_s, most_busy_s; /* most: the largest value that one worker has */
-    /* deviations of single tasks, relative to their worker's mean, times the number of tasks */
+    /* numbers of workers that took part, that get tasks, and that are connected */
+    uint32_t workers, active, there;
+    /* sums over the workers that took part; most_busy_s: busy seconds of the worker that has most */
+    double rate, units, busy_s, most_busy_s;
+    /* squared deviation of each task's time from its worker's mean, relative to the mean, added up over the
+     * tasks */
     double variance;
     double tasks;
 } effort;
@@ -52,8 +56,8 @@ static effort effort_of(const kl_snapshot *s) {
     return e;
 }
 
-/* Set the run's load on all resources that the workers share. The tasks' times become those on a worker that
- * shares nothing. */
+/* Set the run's load on the resources that the workers share. Convert the tasks' times to those on a worker
+ * that shares nothing. */
 static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
     it->load = (kl_load){.use = *use,
                          .workers = it->workers,
@@ -72,10 +76,10 @@ static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
     it->task_mean_s *= alone;
     it->task_sd_s *= alone;
     if (use->local_tasks >= use->tasks)
-        it->model.message.per_unit_s = 0; /* the work of the cores includes the tasks' bytes */
+        it->model.message.per_unit_s = 0; /* the tasks' time on the cores includes the bytes */
 }
 
-/* The cost of a byte is its time on the link, if that is known. */
+/* Return the cost of a message. The cost of a byte is its time on the link, if this is known. */
 static kl_linear message_cost(const kl_balance *b) {
     kl_linear message = b->snapshot.message;
     if (b->traffic.link_byte_s > 0)
@@ -101,8 +105,8 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
                                .to_workers = bytes > 0 ? s->task_bytes / bytes : 0,
                                .master_s = times->master_s};
     it.answer_s = b->traffic.answer.mean;
-    /* Probe and traffic give the whole time of a message. The next message waits only for the part that the
-     * master itself needs. */
+    /* The measured time of a message is that of its whole way. The next message waits only for the master's
+     * part of it. */
     double under_way_s = it.model.message.fixed_s;
     if (it.answer_s > 0 && it.answer_s < under_way_s) {
         it.model.message.fixed_s = it.answer_s;

@@ -1,4 +1,4 @@
-/* Which tasks are done: each is counted once, however often it was executed. */
+/* Tells which tasks are done. A task counts once, however often it was executed. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,7 +47,8 @@ kl_span kl_ledger_alike(const kl_ledger *l, kl_span span, bool *done) {
     *done = kl_ledger_is_done(l, span.lo);
     uint64_t other = *done ? 0 : UINT64_MAX, at = span.lo + 1;
     while (at < span.hi) {
-        if (at % BITS == 0 && l->done[at / BITS] == ~other) /* all tasks of a word */
+        /* skip the tasks of a word whose bits are all alike */
+        if (at % BITS == 0 && l->done[at / BITS] == ~other)
             at += BITS;
         else if (kl_ledger_is_done(l, at) == *done)
             at++;
@@ -72,7 +73,7 @@ void kl_ledger_do(kl_ledger *l, kl_span span) {
 
 /* --- counts --- */
 
-/* Return the place of the first span that ends behind `task`. */
+/* Return the index of the first span that ends after `task`. */
 static size_t place_of(const kl_tally *t, uint64_t task) {
     size_t low = 0, high = t->count;
     while (low < high) {
@@ -110,7 +111,7 @@ static bool has_room(kl_tally *t, size_t more) {
 
 kilter_status kl_tally_add(kl_tally *t, kl_span span) {
     size_t inside = place_of(t, span.hi) - place_of(t, span.lo) + 1;
-    if (!has_room(t, 2 + inside + 1)) /* two splits, and a gap beside each span that is met */
+    if (!has_room(t, 2 + inside + 1)) /* two splits, and a new span beside each old one */
         return KILTER_ERR_MEMORY;
     split_at(t, span.lo);
     split_at(t, span.hi);

@@ -12,11 +12,12 @@ enum { MOST = 500 };
 
 static kl_span any_span(uint64_t *seed, uint64_t tasks) {
     uint64_t lo = kl_mix64((*seed)++) % tasks, left = tasks - lo;
-    uint64_t most = kl_mix64((*seed)++) % 3 ? left : left < 3 ? left : 3; /* many spans are short */
+    /* one in three spans has at most 3 tasks */
+    uint64_t most = kl_mix64((*seed)++) % 3 ? left : left < 3 ? left : 3;
     return (kl_span){lo, lo + 1 + kl_mix64((*seed)++) % most};
 }
 
-/* Spans are marked as done in any order. For any span the ledger and a plain list say the same. */
+/* Mark spans as done in any order. The ledger agrees with a plain list for any span. */
 static void spans_alike_are_as_long_as_can_be(void **state) {
     (void)state;
     for (uint64_t round = 0; round < 300; round++) {

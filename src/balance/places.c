@@ -1,13 +1,14 @@
-/* The workers' places: workers join, rest and leave. */
+/* The workers' places in the views: workers get them, rest, and give them back. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "balance/balance.h"
 
-/* Number of places that are kept for workers that are gone and took part in the run. */
+/* Greatest number of places that are kept for workers that are gone but took part in the run. */
 enum { GONE_KEPT = 1024 };
 
-/* Find a place that is no longer needed; false: there is none. */
+/* Take the place of a worker that is gone. If too many such workers took part in the run, join two of them.
+ * false: there is no place. */
 static bool take_place(kl_balance *b, uint32_t *place) {
     kl_places *p = &b->places;
     uint32_t i = 0;
@@ -17,7 +18,7 @@ static bool take_place(kl_balance *b, uint32_t *place) {
         return false;
     if (i == p->gone_count) {
         i = 0;
-        /* Join two workers that are gone into one worker that did the work of both. */
+        /* let the second worker that is gone count as having done the work of the first, too */
         kl_worker_view *into = &b->views[p->gone[1]];
         const kl_worker_view *from = &b->views[p->gone[0]];
         into->units += from->units;
@@ -32,7 +33,7 @@ static bool take_place(kl_balance *b, uint32_t *place) {
 
 static bool add_place(kl_balance *b, uint32_t *place) {
     uint32_t slots = b->snapshot.slots;
-    if ((slots & (slots + 1)) == 0) { /* room for 1, 3, 7, 15 … */
+    if ((slots & (slots + 1)) == 0) { /* make room for 1, 3, 7, 15 … places */
         size_t room = 2 * (size_t)slots + 1;
         kl_worker_view *views = realloc(b->views, room * sizeof *views);
         if (!views)

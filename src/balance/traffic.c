@@ -2,13 +2,14 @@
 #include <math.h>
 
 #include "balance/balance.h"
+#include "probe/probe.h"
 
 void kl_balance_answer_cost(kl_balance *b, double busy_s) {
     kl_stat_add(&b->traffic.answer, busy_s, kl_now_s(&b->clock));
 }
 
-/* Use the smaller of the two costs. A message may wait for a core that others use; but a chunk is requested
- * early enough, so no time is lost by that. And the model knows the waiting for the link from the link's
+/* Use the probe's cost if it is smaller. A message of a run may wait for a busy core, which costs no time,
+ * because chunks are requested early. It may also wait for the link, which the model derives from the link's
  * load. */
 void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s, bool probe) {
     kl_msgcost_add(&b->traffic.message, bytes, one_way_s);
@@ -21,7 +22,7 @@ void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s, bool
     b->snapshot.round_trip_s = 2 * b->snapshot.message.fixed_s;
 }
 
-/* The quickest stream counts, because the others may have been disturbed. */
+/* Keep the quickest stream, because others may have been disturbed. */
 void kl_balance_link_cost(kl_balance *b, double byte_s) {
     kl_traffic *t = &b->traffic;
     if (t->link_byte_s == 0 || byte_s < t->link_byte_s)
@@ -29,16 +30,19 @@ void kl_balance_link_cost(kl_balance *b, double byte_s) {
     t->links_measured++;
 }
 
-void kl_balance_near_cost(kl_balance *b, double byte_s, double small_s) {
+/* A single probe may be disturbed, and the two round trips differ by little. So each of them is the quickest
+ * of all workers. */
+void kl_balance_near_cost(kl_balance *b, double small_s, double large_s) {
     kl_traffic *t = &b->traffic;
-    if (t->near_s == 0 || small_s < t->near_s)
-        t->near_s = small_s;
-    if (byte_s > 0 && (t->copy_byte_s == 0 || byte_s < t->copy_byte_s))
-        t->copy_byte_s = byte_s;
+    if (t->near_s == 0 || small_s / 2 < t->near_s)
+        t->near_s = small_s / 2;
+    if (t->near_large_s == 0 || large_s / 2 < t->near_large_s)
+        t->near_large_s = large_s / 2;
+    t->copy_byte_s = kl_probe_copy_s(2 * t->near_s, 2 * t->near_large_s);
 }
 
-/* Part of a message's start-up time. A chunk that waits longer for the link also measures the chunk before
- * it. */
+/* Part of a message's fixed time. If a chunk waits longer for the link, its time includes that of the chunk
+ * before it. */
 static const double QUIET_PART = 0.1;
 
 bool kl_traffic_is_quiet(const kl_traffic *t, double now_s) {

@@ -237,7 +237,7 @@ const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size) {
     kl_buffer_clear(scratch);
     kl_put_bytes(scratch, data, size);
     if (size == 0 && !scratch->failed)
-        kl_put_u8(scratch, 0); /* a static array, so that the empty buffer has an address */
+        kl_put_u8(scratch, 0); /* allocate one byte, so that an empty buffer has an address */
     return scratch->failed ? NULL : scratch->data;
 }
 
@@ -248,14 +248,15 @@ uint64_t kl_mix64(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-/* Mix one word into one lane. With the same word, different lanes give different results; so do different
- * words with the same lane. So no difference in the data is lost on the way. */
+/* Mix one word into one lane. Two lanes stay different when the same word is mixed in, and two words give
+ * different results in the same lane. So no difference in the data is lost. */
 static uint64_t stir(uint64_t lane, uint64_t word) {
-    lane = (lane ^ word) * 0x9e3779b97f4a7c15u; /* an odd multiplier keeps the map a bijection */
+    /* the multiplier is odd, so no two inputs give the same result */
+    lane = (lane ^ word) * 0x9e3779b97f4a7c15u;
     return lane ^ (lane >> 29);
 }
 
-/* Hash four lanes at once, so that the processor can overlap their multiplications. */
+/* Mix the data into four independent lanes, so that the processor can overlap the multiplications. */
 uint64_t kl_hash(const void *data, size_t size, uint64_t seed) {
     const uint8_t *bytes = data;
     uint64_t lanes[4], hash = kl_mix64(seed ^ size);
@@ -267,7 +268,8 @@ uint64_t kl_hash(const void *data, size_t size, uint64_t seed) {
             lanes[i] = stir(lanes[i], kl_load_u64(bytes + at + 8 * (size_t)i));
     for (; size - at >= 8; at += 8)
         lanes[at / 8 % 4] = stir(lanes[at / 8 % 4], kl_load_u64(bytes + at));
-    uint8_t rest[8] = {0}; /* the seed contains the number of bytes */
+    /* padded with zeros; `hash` already depends on `size`, so padding is not mistaken for data */
+    uint8_t rest[8] = {0};
     if (at < size)
         memcpy(rest, bytes + at, size - at);
     hash = stir(hash, kl_load_u64(rest));

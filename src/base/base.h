@@ -1,4 +1,4 @@
-/* Door of room base: errors with words, byte buffers, the linear cost c + m·x. Pure. */
+/* Header of room base: error messages, byte buffers, sets of indices, linear costs c + m·x. Pure. */
 #ifndef KL_BASE_H
 #define KL_BASE_H
 
@@ -27,8 +27,7 @@ typedef struct kl_buffer {
     uint8_t *data;
     size_t size, capacity;
     bool failed;
-    bool borrowed; /* the memory belongs to the caller; a buffer that outgrows it continues in its own memory
-                    */
+    bool borrowed; /* `data` belongs to the caller; a buffer that needs more memory moves to its own */
 } kl_buffer;
 
 void kl_buffer_free(kl_buffer *buffer);  /* free the memory and zero the buffer */
@@ -60,14 +59,16 @@ double kl_get_f64(kl_reader *reader);
 const uint8_t *kl_get_span(kl_reader *reader, size_t *size);
 bool kl_reader_done(const kl_reader *reader); /* true when every byte was read and no read failed */
 
-/* A list of a message's members writes and reads them, in this order and without padding:
+/* Write and read a message's members in the order of a list, without padding. The list is a macro with the
+ * type and name of each member.
  *
  *     #define POINT(X) X(f64, x) X(f64, y) X(label, name)
  *     … POINT(KL_PUT_MEMBER) …  with a kl_buffer *out and a const point *m
  *     … POINT(KL_GET_MEMBER) …  with a kl_reader *r and a point *m
  *
- * flag: a bool. time: a double, finite and not negative. text: a char array, refused when it does not fit or
- * holds a NUL. label: a char array for somebody's terminal, cut to what fits, '?' for control characters. */
+ * Types: flag is a bool. time is a double, finite and not negative. text is a char array; a text that does
+ * not fit or contains a NUL is refused. label is a char array for a terminal. Reading cuts a label to the
+ * array's size and replaces its control characters by '?'. */
 #define KL_PUT_MEMBER(type, name) kl_put_##type(out, m->name);
 #define KL_GET_MEMBER(type, name) kl_read_##type(r, &m->name, sizeof m->name);
 
@@ -98,39 +99,39 @@ static inline void kl_read_f64(kl_reader *reader, double *value, size_t size) {
     (void)size;
     *value = kl_get_f64(reader);
 }
-/* A word of a message at an address of any alignment. */
+/* Write or read a little-endian word at an address of any alignment. */
 void kl_store_u64(uint8_t *at, uint64_t value);
 uint64_t kl_load_u64(const uint8_t *at);
 void kl_copy_label(char *label, size_t size, const uint8_t *bytes,
                    size_t length); /* bytes NULL: an empty label */
 
-/* Return the bytes at an address that is aligned for any type: `data` itself, or a copy in `scratch`, which
- * is valid until `scratch` is used again. NULL: no memory. */
+/* Return the bytes at an address that is aligned for any type: `data` itself, or a copy in `scratch`. The
+ * copy is valid until `scratch` is used again. NULL: no memory. */
 const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size);
 
 /* Grow an array to room for at least `needed` elements of `each` bytes; *room is set to the number of
  * elements it holds. Return NULL, and leave the array alone, when there is no memory. */
 void *kl_array_grow(void *array, uint64_t *room, uint64_t needed, size_t each);
 
-/* A public struct as this library knows it. A program that was compiled with another version may have a
- * shorter or longer one. */
+/* A public struct with the members of this version. A program compiled with another version may have a
+ * shorter or longer struct. */
 typedef struct kl_struct {
-    const char *name; /* for messages */
+    const char *name; /* name of the type, for error messages */
     void *at;
     size_t bytes;
 } kl_struct;
 #define KL_STRUCT(type, variable) ((kl_struct){#type, &(variable), sizeof(variable)})
 
 /* Copy a program's struct of `bytes` bytes to own.at; members that the program does not have become zero.
- * KILTER_ERR_USAGE: the program sets a member that this library does not have; own.at is as it was. */
+ * KILTER_ERR_USAGE: the program sets a member that this library does not have; own.at stays unchanged. */
 kilter_status kl_struct_in(kl_struct own, const void *theirs, size_t bytes, kilter_error *error);
 /* Copy own.at to a program's struct of `bytes` bytes, and no more; members that this library does not have
  * become zero. */
 void kl_struct_out(void *theirs, size_t bytes, kl_struct own);
 
-/* A public struct that the library hands to a function of the program, with zeros behind it: a program that
- * was compiled for a newer Kilter reads members that this library does not have as zero. KL_ROOMY is the type
- * of such a struct that is handed over often: its owner zeroes it once. */
+/* Pass a public struct to a function of the program, followed by zeros. A program compiled for a newer Kilter
+ * then reads members that this library does not have as zero. KL_HAND builds a temporary copy. KL_ROOMY is
+ * the type of a variable for a struct that is passed often: its owner zeroes it once. */
 enum { KL_LATER_BYTES = 64 };
 #define KL_ROOMY(type)                                                                                       \
     struct {                                                                                                 \
@@ -166,12 +167,13 @@ typedef struct kl_linear {
  * on the order of the draws. */
 uint64_t kl_mix64(uint64_t x);
 
-/* Return a hash that is the same on every machine. It detects accidental changes, not deliberate ones: a
- * change within 8 aligned bytes always changes the hash, any other change is missed once in 2^64. To hash
- * several pieces, pass each hash as the seed of the next. */
+/* Return a hash that is the same on every machine. It detects accidental changes, not deliberate ones. A
+ * change within 8 aligned bytes always changes the hash; any other change is missed with probability 2^−64.
+ * To hash several pieces, pass each hash as the seed of the next. */
 uint64_t kl_hash(const void *data, size_t size, uint64_t seed);
 
-/* Carry in a sum, so that each digit is within ±2^32. The words of up to 2^29 such sums can be added. */
+/* Carry the excess of each digit of a sum into the next digit, so that each digit is within ±2^32. Then the
+ * words of up to 2^29 such sums can be added without overflow. */
 void kl_sum_tidy(kilter_sum *sum);
 
 #endif

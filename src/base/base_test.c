@@ -133,7 +133,7 @@ static bool tell(const told *m, told *heard) {
         TOLD(KL_GET_MEMBER)
     }
     bool done = kl_reader_done(r);
-    for (size_t cut = 0; cut < buffer.size; cut++) { /* no part of it passes for the whole */
+    for (size_t cut = 0; cut < buffer.size; cut++) { /* a message that was cut anywhere is refused */
         told part, *m = &part;
         reader = kl_reader_of(buffer.data, cut);
         TOLD(KL_GET_MEMBER)

@@ -1,4 +1,4 @@
-/* How many cases a test tries. */
+/* Choose how many cases a test tries. */
 #ifndef KL_CASES_TEST_HELPER_H
 #define KL_CASES_TEST_HELPER_H
 

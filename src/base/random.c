@@ -1,4 +1,4 @@
-/* Random numbers of tasks. */
+/* The random numbers that a task draws: a counter-based generator. */
 #include "kilter/random.h"
 
 #include <math.h>

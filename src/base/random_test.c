@@ -1,4 +1,5 @@
-/* Random numbers of tasks: published values, the same from any start, and plausible means. */
+/* Random numbers of tasks: compare with published values, begin at any position, check means and variances.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +12,7 @@
 
 enum { NUMBERS = 100000 };
 
-/* The known answer of Random123 for counter and key 0, and the next block. */
+/* Compare with Random123's published answer for counter 0 and key 0, and with the next block. */
 static void the_numbers_are_those_of_philox(void **state) {
     (void)state;
     static const uint64_t known[4] = {0x16554d9eca36314c, 0xdb20fe9d672d0fdc, 0xd7e772cee186176b,
@@ -48,7 +49,8 @@ static void tasks_and_seeds_have_numbers_of_their_own(void **state) {
     }
 }
 
-/* Mean and variance within five standard errors, over one long task and over the first numbers of many. */
+/* Mean and variance are within five standard errors: over one long task, and over the first numbers of many
+ * tasks. */
 static void check_moments(double (*draw)(kilter_random *), double mean, double variance, double fourth) {
     for (int many = 0; many < 2; many++) {
         kilter_random r = kilter_random_of(1, 0);

@@ -1,4 +1,4 @@
-/* Sets of indices: against a plain array of flags, with random spans. */
+/* Compare sets of indices with a plain array of flags, for random spans. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

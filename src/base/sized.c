@@ -1,4 +1,4 @@
-/* Structs that cross the border to programs compiled against an older or a newer Kilter. */
+/* Copy public structs from and to programs that were compiled with an older or a newer Kilter. */
 #include <string.h>
 
 #include "base/base.h"

@@ -1,4 +1,5 @@
-/* Structs of programs compiled against an older or a newer Kilter: what is copied, and what is left alone. */
+/* Structs of programs compiled with an older or a newer Kilter: check which bytes are copied and which stay.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +12,8 @@
 
 enum { OWN = 24, LONGEST = 3 * OWN, GUARD = 0xA5 };
 
-/* Every length from 0 on: what both have is copied, the rest of ours is zero. */
+/* For every length of the program's struct, the common bytes are copied and the rest of the library's are
+ * zero. */
 static void what_both_have_comes_in(void **state) {
     (void)state;
     for (size_t bytes = 0; bytes <= LONGEST; bytes++) {
@@ -25,7 +27,7 @@ static void what_both_have_comes_in(void **state) {
     }
 }
 
-/* A single byte set beyond what we know is enough, wherever it is. */
+/* One byte set anywhere behind the members that the library has is enough for an error. */
 static void what_only_a_newer_one_has_is_refused(void **state) {
     (void)state;
     for (size_t set = OWN; set < LONGEST; set++) {

@@ -1,10 +1,12 @@
-/* A long fixed-point number (Kulisch). A double is 53 bits of this number, and adding integers is exact. */
+/* Sum doubles exactly in a long fixed-point number (Kulisch). A double is an integer of 53 bits at some place
+ * in this number, and adding integers is exact. */
 #include "base/base.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { DIGITS = 69, INFINITE = DIGITS, NEGATIVE, NOT_A_NUMBER }; /* places in the words */
+/* indices in `word`: digits 0 … DIGITS−1, then counts of +∞, −∞ and NaN */
+enum { DIGITS = 69, INFINITE = DIGITS, NEGATIVE, NOT_A_NUMBER };
 enum { TIDY_AFTER = 1 << 29, LEAST_EXPONENT = -1074 };
 
 static void add_bits(kilter_sum *sum, uint64_t bits, int exponent, bool negative) {
@@ -38,15 +40,15 @@ void kl_sum_tidy(kilter_sum *sum) {
     int64_t carry = 0;
     for (int i = 0; i < DIGITS - 1; i++) {
         int64_t digit = sum->word[i] + carry;
-        carry = digit >> 32; /* the carry is rounded down, so the rest is not negative */
+        carry = digit >> 32; /* the shift rounds down, so the remaining digit is not negative */
         sum->word[i] = digit & UINT32_MAX;
     }
     sum->word[DIGITS - 1] += carry;
     sum->untidied = 0;
 }
 
-/* Take the highest 64 bits, and set the last of them if any lower bit is set. Then only one rounding is left.
- */
+/* Round the sum to a double once. Take the highest 64 bits and set the last one if any lower bit is set; then
+ * only ldexp() rounds. */
 static double round_once(const kilter_sum *sum) {
     int top = DIGITS - 1;
     while (top > 0 && sum->word[top] == 0)

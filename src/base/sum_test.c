@@ -49,7 +49,8 @@ static void test_known_sums(void **state) {
         {{-DBL_MAX, -DBL_MAX}, -INFINITY},
         {{1, 1e100, 1, -1e100}, 2},
         {{0.1, 0.2, -0.3}, 0x1p-55},
-        {{1, 0x1p-53}, 1},                               /* half way between two doubles: rounded to even */
+        /* half way between two doubles: the result is the one with an even last bit */
+        {{1, 0x1p-53}, 1},
         {{1, 0x1p-53, 0x1p-1074}, 1 + DBL_EPSILON},      /* slightly more than half way */
         {{1, 3 * 0x1p-53, -0x1p-1074}, 1 + DBL_EPSILON}, /* slightly less than half way */
         {{-1, -0x1p-53, -0x1p-1074}, -1 - DBL_EPSILON},
@@ -71,7 +72,7 @@ static void test_pairs_are_rounded_as_by_the_hardware(void **state) {
     for (int i = 0; i < 100000; i++) {
         double a = draw(&seed), b = ldexp(draw(&seed), 0);
         int exponent;
-        frexp(a, &exponent); /* the two numbers must be near each other to be rounded */
+        frexp(a, &exponent); /* only numbers of similar size have a sum that must be rounded */
         if (i % 2)
             b = ldexp(frexp(b, &(int){0}), exponent - i % 70);
         volatile double sum = a + b;
@@ -85,7 +86,7 @@ static void test_order_and_parts_do_not_matter(void **state) {
     double x[COUNT];
     uint64_t seed = 2;
     for (int i = 0; i < COUNT; i++)
-        x[i] = ldexp(draw(&seed), -40); /* without overflow */
+        x[i] = ldexp(draw(&seed), -40); /* so small that no sum overflows */
     double whole = sum_of(x, COUNT);
     for (int round = 0; round < 50; round++) {
         kilter_sum parts[7] = {{{0}, 0}}, total = {{0}, 0};

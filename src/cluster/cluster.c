@@ -50,8 +50,7 @@ static void read_share(kl_scan *s, kl_profile *profile) {
            smaller = part < 0.5 ? part : 1 - part;
     if (kl_scan_ok(s) && slice_s / smaller > MOST_TIME_S)
         kl_scan_fail(s, at, KILTER_ERR_RANGE,
-                     "the host and the other program would alternate less often than every %g s",
-                     MOST_TIME_S);
+                     "with this part and this slice, a period would be longer than %g s", MOST_TIME_S);
     if (!kl_scan_ok(s))
         return;
     profile->period_s = slice_s / smaller;

@@ -16,8 +16,8 @@ kilter_status kl_cluster_parse(const char *spec, kl_cluster *cluster, kilter_err
 void kl_cluster_free(kl_cluster *cluster); /* free the platform and zero it */
 
 enum { KL_CLUSTER_HOST_BYTES = 16 };
-/* Name of a host in the platform below: "n0", "n1", … for the workers, "master" for a master with a host of
- * its own. Otherwise the master is on n0. */
+/* Store a host's name in the SimGrid platform: "n0", "n1", … for the workers, "master" for a master with a
+ * host of its own. Any other master is on n0. */
 void kl_cluster_worker_host(uint32_t worker, char name[KL_CLUSTER_HOST_BYTES]);
 void kl_cluster_master_host(const kl_cluster *cluster, char name[KL_CLUSTER_HOST_BYTES]);
 /* Write the platform for SimGrid (XML, version 4.1; speed 1 is 1 Gflop/s). KILTER_ERR_SYSTEM. */
@@ -51,9 +51,9 @@ typedef struct kl_tasks {
     size_t span_count;
 } kl_tasks;
 
-/* Read a task SPEC, such as "8000@lognormal(1ms,1.0)", or "file=run.kilter" for the tasks of the last run in
- * a record, which are then the same in every run. Errors as above; KILTER_ERR_INPUT for a record that cannot
- * be used. */
+/* Read a task SPEC, such as "8000@lognormal(1ms,1.0)". "file=run.kilter" takes the tasks of the record's last
+ * run, and every run then has these tasks. Errors are those of kl_cluster_parse(), and KILTER_ERR_INPUT for a
+ * record that cannot be used. */
 kilter_status kl_tasks_parse(const char *spec, kl_tasks *tasks, kilter_error *error);
 void kl_tasks_free(kl_tasks *tasks); /* free the tasks and zero them */
 /* Return the seconds of task `index` of run `run` at speed 1. It is a pure function of seed, run and index,

@@ -103,7 +103,7 @@ static void what_cannot_be_a_platform_is_refused(void **state) {
         {"4x1@", "column 5: '@' must be followed"},
         {"4x1@wave(3s)", "column 5: '@' must be followed"},
         {"4x1@share(1,3ms)", "column 11: the part must be above 0 and below 1"},
-        {"4x1@share(1e-320,3ms)", "column 11: the host and the other program would alternate less often"},
+        {"4x1@share(1e-320,3ms)", "column 11: with this part and this slice, a period would be longer than"},
         {"4x1@share(0.5)", "column 14: ',' must follow the part"},
         {"4x1@share(0.5,0s)", "column 15: the slice must be from"},
         {"4x1@osc(60,30s)", "column 11: the period needs a unit"},
@@ -206,7 +206,7 @@ static void laws_have_their_mean_and_deviation(void **state) {
         {"100000@normal(2s,0.2)", 2, 0.2, 0},         {"100000@exp(1us)", 1e-6, 1, 0},
         {"100000@lognormal(1ms,1)", 1e-3, 1, 0},      {"100000@lognormal(1ms,0.3)", 1e-3, 0.3, 0},
         {"100000@lognormal(1ms,0)", 1e-3, 0, 1e-3},   {"100000@const(0s)", 0, 0, 0},
-        {"100000@normal(1ms,0.8)", 1.04e-3, 0.71, 0}, /* normal, but never below 0 */
+        {"100000@normal(1ms,0.8)", 1.04e-3, 0.71, 0}, /* times below 0 become 0, which changes mean and cv */
     };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         kl_tasks t = read_tasks(rows[r].spec);

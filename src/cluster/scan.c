@@ -49,8 +49,8 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Return the length of the decimal number at the front, 0 if there is none. Hexadecimal ("4x…" is a count)
- * and "inf" are not numbers here. */
+/* Return the length of the decimal number at the front, 0 if there is none. "inf" and hexadecimal numbers are
+ * refused: in "4x1.0" the 4 is a count. */
 static size_t number_length(const char *text) {
     const char *at = text;
     size_t digits = 0;
@@ -129,7 +129,7 @@ typedef struct unit {
     double factor;
 } unit;
 
-/* A name that begins with another name comes first. */
+/* If one name begins with another, the longer name must come first. */
 static const unit time_units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"ms", 1e-3},
                                   {"s", 1},     {"min", 60},  {"h", 3600},  {NULL, 0}};
 static const unit rate_units[] = {{"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"B/s", 1}, {NULL, 0}};

@@ -16,7 +16,7 @@ struct kl_tuner {
     struct sockaddr_un address;
     socklen_t address_size;
     int fd;
-    bool ended; /* the farm announced its end */
+    bool ended; /* true: the farm said that it ends */
     double patience_s;
     kl_buffer request;
     uint8_t reply[KL_REPLY_BYTES_MOST];
@@ -54,7 +54,8 @@ static void leave(kl_tuner *t) {
     t->fd = -1;
 }
 
-/* Connect to the farm's socket. After a farm has ended, any user may listen under its name. */
+/* Connect to the farm's socket. Refuse a listener of another user, who may use the name after the farm has
+ * ended. */
 static bool reach(kl_tuner *t) {
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -66,7 +67,8 @@ static bool reach(kl_tuner *t) {
 }
 
 static kilter_status enter(kl_tuner *t, kilter_error *error) {
-    /* connecting waits while many clients connect; sending waits while an earlier request is unread */
+    /* limit both waits: connecting waits while many clients connect, and sending while an earlier request is
+     * unread */
     struct timeval patience = {.tv_sec = (time_t)t->patience_s,
                                .tv_usec = (suseconds_t)(1e6 * fmod(t->patience_s, 1))};
     t->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -100,11 +102,17 @@ void kl_tuner_detach(kl_tuner *t) {
     free(t);
 }
 
+int64_t kl_tuner_process(const kl_tuner *t) {
+    struct ucred peer = {0};
+    socklen_t size = sizeof peer;
+    return getsockopt(t->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+}
+
 bool kl_tuner_ended(const kl_tuner *t) {
     return t->ended;
 }
 
-/* Wait for the farm's reply. Return its length, or 0 if the farm closed the connection. */
+/* Wait for the farm's reply. t->reply_size gets its bytes, or 0 if the farm closed the connection. */
 static kilter_status wait_for_reply(kl_tuner *t, double until_s, kilter_error *error) {
     double left_s;
     while ((left_s = until_s - kl_monotonic_s()) > 0) {
@@ -113,9 +121,9 @@ static kilter_status wait_for_reply(kl_tuner *t, double until_s, kilter_error *e
             continue; /* a signal interrupted the wait, or the time is over */
         ssize_t size = recv(t->fd, t->reply, sizeof t->reply, MSG_DONTWAIT | MSG_TRUNC);
         if (size < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
-            continue; /* data sent before a reset can still be read */
+            continue; /* an answer may have come before the reset, and can still be read */
         t->reply_size = size < 0 ? 0 : (size_t)size;
-        /* a longer reply is cut and therefore malformed */
+        /* a reply that does not fit is malformed */
         if (t->reply_size > sizeof t->reply)
             t->reply_size = sizeof t->reply;
         return KILTER_OK;
@@ -123,8 +131,8 @@ static kilter_status wait_for_reply(kl_tuner *t, double until_s, kilter_error *e
     return no_answer(t, error);
 }
 
-/* Send t->request and read t->reply. A farm that runs closes a connection only to make room for another tool.
- */
+/* Send t->request and read t->reply. A running farm closes a connection only to make room for another tool,
+ * so connect again then. */
 static kilter_status exchange(kl_tuner *t, kilter_error *error) {
     double until_s = kl_monotonic_s() + t->patience_s;
     for (;;) {
@@ -192,5 +200,12 @@ kilter_status kl_tuner_drain(kl_tuner *t, const kl_control_drain *drain, char an
                              kilter_error *error) {
     kl_buffer_clear(&t->request);
     kl_talk_put_drain(&t->request, drain);
+    return ask_to_take(t, answer, error);
+}
+
+kilter_status kl_tuner_note(kl_tuner *t, const kl_decision *decision, kilter_error *error) {
+    char answer[KL_CONTROL_ANSWER_BYTES];
+    kl_buffer_clear(&t->request);
+    kl_talk_put_note(&t->request, decision);
     return ask_to_take(t, answer, error);
 }

@@ -5,7 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Check that writing the message gives the bytes it was read from. */
+/* Check that the message was written as the bytes from which it was read, and free it. */
 static void must_be(kl_buffer *again, const uint8_t *data, size_t size) {
     if (again->failed || again->size != size || memcmp(again->data, data, size) != 0)
         __builtin_trap();
@@ -15,6 +15,7 @@ static void must_be(kl_buffer *again, const uint8_t *data, size_t size) {
 static void read_requests(const uint8_t *data, size_t size) {
     kl_control_setting setting;
     kl_control_drain drain;
+    kl_decision note;
     kl_buffer again = {0};
     kl_talk_get_look(data, size);
     if (kl_talk_get_set(data, size, &setting)) {
@@ -23,6 +24,10 @@ static void read_requests(const uint8_t *data, size_t size) {
     }
     if (kl_talk_get_drain(data, size, &drain)) {
         kl_talk_put_drain(&again, &drain);
+        must_be(&again, data, size);
+    }
+    if (kl_talk_get_note(data, size, &note)) {
+        kl_talk_put_note(&again, &note);
         must_be(&again, data, size);
     }
 }

@@ -19,7 +19,7 @@
 #include "control/talk.h"
 #include "sys/sys.h"
 
-static const double PATIENCE_S = 60; /* seconds of a wait; it takes this long only if the test fails */
+static const double PATIENCE_S = 60; /* seconds of a wait; a passing test never waits this long */
 
 typedef struct fake_farm {
     pthread_mutex_t lock;
@@ -27,6 +27,7 @@ typedef struct fake_farm {
     kl_control_setting last;
     unsigned drains;
     kl_control_drain last_drain;
+    kl_decision last_note;
     kl_control *control;
 } fake_farm;
 
@@ -65,10 +66,20 @@ static kilter_status drain(void *self, const kl_control_drain *drain, char answe
     return KILTER_OK;
 }
 
+static kilter_status note(void *self, const kl_decision *decision, kilter_error *error) {
+    fake_farm *f = self;
+    if (decision->kind == KL_DECIDES_EXCLUDE)
+        return kl_fail(error, KILTER_ERR_RANGE, "there is no such host");
+    pthread_mutex_lock(&f->lock);
+    f->last_note = *decision;
+    pthread_mutex_unlock(&f->lock);
+    return KILTER_OK;
+}
+
 static int open_farm(void **state) {
     fake_farm *f = calloc(1, sizeof *f);
     pthread_mutex_init(&f->lock, NULL);
-    kl_control_farm farm = {look, set, drain, f};
+    kl_control_farm farm = {look, set, drain, note, f, NULL};
     *state = f;
     return kl_control_open(&farm, &f->control, NULL);
 }
@@ -161,11 +172,42 @@ static void the_socket_is_in_no_folder(void **state) {
     assert_null(strchr(name, '/'));
 }
 
-/* Every user of the machine can connect to the socket, but only the owner is answered. */
+/* Connect as another user. Every user can connect to the socket, but only the owner is answered. */
+static void notes_reach_the_farm_or_are_refused(void **state) {
+    fake_farm *f = *state;
+    kl_tuner *tuner = attach(f);
+    kl_decision sent = {.kind = KL_DECIDES_GROW, .count = 3, .gain_s = 7, .reason = "90 tasks are left"};
+    kilter_error error;
+    assert_int_equal(kl_tuner_note(tuner, &sent, &error), KILTER_OK);
+    assert_int_equal(f->last_note.kind, KL_DECIDES_GROW);
+    assert_int_equal(f->last_note.count, 3);
+    assert_string_equal(f->last_note.reason, "90 tasks are left");
+    sent.kind = KL_DECIDES_EXCLUDE;
+    assert_int_equal(kl_tuner_note(tuner, &sent, &error), KILTER_ERR_RANGE);
+    sent.kind = KL_DECIDES_DEAL; /* only the farm itself decides this */
+    assert_int_equal(kl_tuner_note(tuner, &sent, &error), KILTER_ERR_INPUT);
+    kl_tuner_detach(tuner);
+}
+
+static void a_wanted_name_is_taken_if_it_is_free(void **state) {
+    const fake_farm *f = *state;
+    char *name = kl_control_new_name();
+    kl_control_farm farm = {look, set, drain, note, *state, name};
+    kl_control *first, *second;
+    assert_int_equal(kl_control_open(&farm, &first, NULL), KILTER_OK);
+    assert_int_equal(kl_control_open(&farm, &second, NULL), KILTER_OK);
+    assert_string_equal(kl_control_name(first), name);
+    assert_string_not_equal(kl_control_name(second), name);
+    assert_string_not_equal(kl_control_name(f->control), name);
+    kl_control_close(first);
+    kl_control_close(second);
+    free(name);
+}
+
 static void another_user_is_sent_away(void **state) {
     fake_farm *f = *state;
     if (geteuid() != 0) {
-        print_message("only root can be somebody else: not tried\n");
+        print_message("skipped: only root can act as another user\n");
         skip();
     }
     pid_t child = fork();
@@ -235,7 +277,7 @@ static void who_talks_too_long_is_dropped(void **state) {
     check_alive(f);
 }
 
-/* Open more connections than there are places; each ends without a message, with or without a request. */
+/* Open more connections than there are places. Each is closed at once, some of them after a request. */
 static void clients_that_die_leave_nothing(void **state) {
     fake_farm *f = *state;
     kl_buffer request = {0};
@@ -279,7 +321,8 @@ static void who_gave_its_place_to_others_is_answered(void **state) {
         close(idle[i]);
 }
 
-/* A client that sends requests and never reads is dropped when its socket is full; others are served. */
+/* Send requests and never read an answer. The farm drops this client when its socket is full, and serves
+ * others. */
 static void who_reads_no_answers_is_dropped(void **state) {
     fake_farm *f = *state;
     int fd = connect_raw(f);
@@ -348,7 +391,8 @@ static void an_end_is_told(void **state) {
     assert_int_equal(kl_tuner_attach(name, PATIENCE_S, &tuner, &error), KILTER_ERR_PEER);
 }
 
-/* The farm ends before or after it reads the client's request; the client learns of the end in both cases. */
+/* Close the farm while a client sends requests. The client is told of the end, whether the farm read its last
+ * request or not. */
 static void an_end_is_told_to_who_has_just_asked(void **state) {
     (void)state;
     for (int round = 0; round < 50; round++) {
@@ -372,7 +416,7 @@ static void an_end_is_told_to_who_has_just_asked(void **state) {
     }
 }
 
-/* A killed process sends no message of its end. */
+/* Kill the farm. The client sees that no message of its end came. */
 static void a_crash_is_told_from_an_end(void **state) {
     (void)state;
     int pipes[2];
@@ -405,7 +449,7 @@ static void a_crash_is_told_from_an_end(void **state) {
     close(pipes[1]);
 }
 
-/* The socket accepts connections, but nobody answers. */
+/* Attach to a socket that accepts connections but does not answer. */
 static void nobody_waits_for_a_master_that_does_not_answer(void **state) {
     (void)state;
     char path[60];
@@ -426,11 +470,12 @@ static void nobody_waits_for_a_master_that_does_not_answer(void **state) {
     close(fd);
 }
 
-/* After a farm has ended, another user can listen under its name. */
+/* Listen under a farm's name as another user, which is possible after the farm has ended. The tool refuses
+ * this listener. */
 static void another_users_socket_is_not_attached_to(void **state) {
     (void)state;
     if (geteuid() != 0) {
-        print_message("only root can be somebody else: not tried\n");
+        print_message("skipped: only root can act as another user\n");
         skip();
     }
     char name[60];
@@ -474,6 +519,8 @@ int main(void) {
         WITH_FARM(looks_and_settings_reach_the_farm),
         WITH_FARM(a_refusal_says_why_and_ends_nothing),
         WITH_FARM(drains_reach_the_farm_or_are_refused),
+        WITH_FARM(notes_reach_the_farm_or_are_refused),
+        WITH_FARM(a_wanted_name_is_taken_if_it_is_free),
         WITH_FARM(the_socket_is_in_no_folder),
         WITH_FARM(another_user_is_sent_away),
         WITH_FARM(garbage_is_refused),

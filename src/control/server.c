@@ -1,5 +1,5 @@
-/* The farm's side of the control connection: one thread answers one request of each client in turn and then
- * rests a moment, so that a flood of requests costs the farm's machine little. The thread never waits for a
+/* The farm's side of the control connection. One thread answers one request of each client in turn and then
+ * rests a moment. So a flood of requests costs the farm's machine little. The thread never waits for a
  * client. */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,12 +16,14 @@
 #include "sys/sys.h"
 
 enum {
-    CLIENTS_MOST = 16, /* a further client replaces the one that has been silent for longest */
-    /* greatest number of clients accepted in a round, so that present clients can send a request first */
+    /* number of clients; a further one replaces the client that has been silent for longest */
+    CLIENTS_MOST = 16,
+    /* greatest number of clients accepted in a round, so that they do not replace clients that are about to
+     * ask */
     JOINING_MOST = 8,
     WAITING_MOST = 64, /* number of connections that wait to be accepted */
     PAUSE_MS = 5,      /* milliseconds between two rounds of answers */
-    WAKE = 0,          /* places in `polled` */
+    WAKE = 0,          /* from here on: places in `polled` */
     LISTENER = 1,
     CLIENTS = 2,
 };
@@ -30,7 +32,7 @@ struct kl_control {
     kl_control_farm farm;
     char *name;
     pthread_t thread;
-    /* clients that the server's thread serves; fd −1: there is none */
+    /* the descriptors that the thread waits for; fd −1: no client has the place */
     struct pollfd polled[CLIENTS + CLIENTS_MOST];
     uint64_t heard[CLIENTS_MOST], rounds; /* the round in which each client last sent something */
     kl_buffer reply;
@@ -39,7 +41,7 @@ struct kl_control {
 
 /* --- clients --- */
 
-/* Return whether the client is the farm's owner. Every user can connect to the socket. */
+/* Return whether the client is the farm's owner or root. Every user can connect to the socket. */
 static bool is_owner(int fd) {
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -47,7 +49,7 @@ static bool is_owner(int fd) {
            (peer.uid == geteuid() || peer.uid == 0);
 }
 
-/* Tell a client that it is refused, and close the connection. */
+/* Tell a client that it is not the owner, and close the connection. */
 static void turn_away(kl_control *c, int fd) {
     kilter_error error;
     kl_talk_fail_not_owner(&error);
@@ -105,6 +107,7 @@ static void answer_taken(kl_control *c, kilter_status status, const char *answer
 static void answer(kl_control *c, const void *data, size_t size) {
     kl_control_setting setting;
     kl_control_drain drain;
+    kl_decision note;
     uint32_t version;
     kl_buffer_clear(&c->reply);
     kl_talk_kind(data, size, &version);
@@ -120,6 +123,9 @@ static void answer(kl_control *c, const void *data, size_t size) {
         char answer[KL_CONTROL_ANSWER_BYTES] = "";
         kilter_error error;
         answer_taken(c, c->farm.drain(c->farm.self, &drain, answer, &error), answer, &error);
+    } else if (kl_talk_get_note(data, size, &note)) {
+        kilter_error error;
+        answer_taken(c, c->farm.note(c->farm.self, &note, &error), "", &error);
     } else {
         kilter_error error;
         if (version != 0 && version != KL_CONTROL_VERSION)
@@ -132,8 +138,8 @@ static void answer(kl_control *c, const void *data, size_t size) {
     }
 }
 
-/* Serve one request of the client, if it has sent one. Drop a client that takes no answer or sends too much.
- */
+/* Serve one request of the client, if it has sent one. Drop a client whose request is too long or that does
+ * not read its answers. */
 static void serve(kl_control *c, int client) {
     uint8_t request[KL_REQUEST_BYTES_MOST];
     int fd = c->polled[CLIENTS + client].fd;
@@ -179,13 +185,26 @@ static kilter_status no_socket(const char *doing, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_SYSTEM, "%s the control socket: %s", doing, strerror(errno));
 }
 
-static kilter_status open_socket(kl_control *c, kilter_error *error) {
+char *kl_control_new_name(void) {
+    return kl_text("@kilter-%016" PRIx64 "%016" PRIx64, kl_token(), kl_token());
+}
+
+/* Bind the socket to the wanted name. If another farm of this command has it, the socket gets a new one. */
+static bool bind_socket(kl_control *c, int fd) {
     struct sockaddr_un address;
     socklen_t size;
-    kl_control_address(c->name, &address, &size);
+    if (c->farm.name && kl_control_address(c->farm.name, &address, &size) &&
+        bind(fd, (struct sockaddr *)&address, size) == 0) {
+        free(c->name);
+        return (c->name = strdup(c->farm.name)) != NULL;
+    }
+    return kl_control_address(c->name, &address, &size) && bind(fd, (struct sockaddr *)&address, size) == 0;
+}
+
+static kilter_status open_socket(kl_control *c, kilter_error *error) {
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     c->polled[LISTENER] = (struct pollfd){.fd = fd, .events = POLLIN};
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, size) != 0 || listen(fd, WAITING_MOST) != 0)
+    if (fd < 0 || !bind_socket(c, fd) || listen(fd, WAITING_MOST) != 0)
         return no_socket("opening", error);
     c->polled[WAKE] = (struct pollfd){.fd = eventfd(0, EFD_CLOEXEC), .events = POLLIN};
     return c->polled[WAKE].fd < 0 ? no_socket("serving", error) : KILTER_OK;
@@ -213,7 +232,7 @@ kilter_status kl_control_open(const kl_control_farm *farm, kl_control **control,
     c->farm = *farm;
     for (int i = 0; i < CLIENTS + CLIENTS_MOST; i++)
         c->polled[i].fd = -1;
-    c->name = kl_text("@kilter-%016" PRIx64 "%016" PRIx64, kl_token(), kl_token());
+    c->name = kl_control_new_name();
     kilter_status status =
         c->name ? open_socket(c, error)
                 : kl_fail(error, KILTER_ERR_MEMORY, "opening the control socket: memory ran out");
@@ -236,7 +255,7 @@ void kl_control_close(kl_control *c) {
         return;
     eventfd_write(c->polled[WAKE].fd, 1);
     pthread_join(c->thread, NULL);
-    /* by this message a client knows that the farm has ended and has not crashed */
+    /* this message tells the clients that the farm has ended and did not crash */
     kl_buffer_clear(&c->reply);
     kl_talk_put_ended(&c->reply);
     for (int i = CLIENTS; i < CLIENTS + CLIENTS_MOST && !c->reply.failed; i++)

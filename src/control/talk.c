@@ -23,7 +23,7 @@ kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version) {
     return *version == KL_CONTROL_VERSION && kind <= KL_TALK_ENDED ? (kl_talk)kind : KL_TALK_NONE;
 }
 
-/* Return a reader at the first byte after the header. Its `bad` is set if the message is not of this kind. */
+/* Return a reader of the bytes after the header. Its `bad` is true if the message is not of this kind. */
 static kl_reader body_of(const void *data, size_t size, kl_talk kind) {
     kl_reader r = kl_reader_of(data, size);
     uint32_t version;
@@ -33,11 +33,13 @@ static kl_reader body_of(const void *data, size_t size, kl_talk kind) {
     return r;
 }
 
-/* The members of the messages, in their order. */
+/* the members of the messages, in their order */
 /* clang-format off */
 #define SET(X)    X(flag, policy_given) X(flag, factor_given) X(flag, workers_given) X(text, policy) \
                   X(f64, factor) X(u32, workers)
 #define DRAIN(X)  X(flag, all) X(text, host)
+#define HOST(X)   X(text, name) X(flag, drained) X(u32, workers) X(u32, idle) X(u32, working) X(u32, lost)
+#define NOTE(X)   X(u64, count) X(f64, forecast_s) X(f64, gain_s) X(f64, cost_s) X(text, reason)
 #define WORKER(X) X(f64, rate_units_per_s) X(f64, busy_s) X(u64, chunks) X(u64, queued_tasks)
 #define STATE(X)  X(text, program) X(text, transport) X(flag, running) X(flag, chooses) X(text, policy) \
                   X(text, waiting) X(text, decision)
@@ -84,7 +86,7 @@ void kl_talk_put_drain(kl_buffer *out, const kl_control_drain *m) {
         kl_put_u32(out, m->workers[i]);
 }
 
-/* A drain that names no worker, or both a host and workers, is malformed. */
+/* Read a drain. It is malformed if it names no worker, or both a host and workers. */
 bool kl_talk_get_drain(const void *data, size_t size, kl_control_drain *m) {
     kl_reader body = body_of(data, size, KL_TALK_DRAIN), *r = &body;
     *m = (kl_control_drain){0};
@@ -95,6 +97,30 @@ bool kl_talk_get_drain(const void *data, size_t size, kl_control_drain *m) {
     for (; m->worker_count < workers && !r->bad; m->worker_count++)
         m->workers[m->worker_count] = kl_get_u32(r);
     return kl_reader_done(r);
+}
+
+void kl_talk_put_note(kl_buffer *out, const kl_decision *m) {
+    put_head(out, KL_TALK_NOTE);
+    kl_put_u8(out, (uint8_t)m->kind);
+    NOTE(KL_PUT_MEMBER)
+}
+
+bool kl_talk_get_note(const void *data, size_t size, kl_decision *m) {
+    kl_reader body = body_of(data, size, KL_TALK_NOTE), *r = &body;
+    uint8_t kind = kl_get_u8(r);
+    r->bad |= kind < KL_DECIDES_GIVE_UP || kind >= KL_DECISION_KINDS;
+    *m = (kl_decision){.kind = r->bad ? KL_DECIDES_NOTHING : (kl_decision_kind)kind,
+                       .subject = KL_SUBJECT_ALL};
+    NOTE(KL_GET_MEMBER)
+    return kl_reader_done(r);
+}
+
+static void put_host(kl_buffer *out, const kl_control_host *m) {
+    HOST(KL_PUT_MEMBER)
+}
+
+static void get_host(kl_reader *r, kl_control_host *m) {
+    HOST(KL_GET_MEMBER)
 }
 
 static void put_worker(kl_buffer *out, const kl_control_worker *m) {
@@ -119,6 +145,9 @@ void kl_talk_put_state(kl_buffer *out, const kl_control_state *m) {
     kl_put_u32(out, m->worker_count);
     for (uint32_t i = 0; i < m->worker_count; i++)
         put_worker(out, &m->workers[i]);
+    kl_put_u32(out, m->host_count);
+    for (uint32_t i = 0; i < m->host_count; i++)
+        put_host(out, &m->hosts[i]);
 }
 
 bool kl_talk_get_state(const void *data, size_t size, kl_control_state *m) {
@@ -131,6 +160,10 @@ bool kl_talk_get_state(const void *data, size_t size, kl_control_state *m) {
     r->bad |= workers > KL_CONTROL_WORKERS_MOST;
     for (; m->worker_count < workers && !r->bad; m->worker_count++)
         get_worker(r, &m->workers[m->worker_count]);
+    uint32_t hosts = kl_get_u32(r);
+    r->bad |= hosts > KL_CONTROL_HOSTS_MOST;
+    for (; m->host_count < hosts && !r->bad; m->host_count++)
+        get_host(r, &m->hosts[m->host_count]);
     return kl_reader_done(r);
 }
 
@@ -154,7 +187,7 @@ void kl_talk_put_refused(kl_buffer *out, const kilter_error *why) {
 bool kl_talk_get_refused(const void *data, size_t size, kilter_error *why) {
     kl_reader r = body_of(data, size, KL_TALK_REFUSED);
     uint8_t status = kl_get_u8(&r);
-    /* the caller would take a status that is not an error for success */
+    /* refuse a status that is no error, because the caller would take it for success */
     r.bad |= status <= KILTER_ENDED || status > KILTER_ERR_MPI;
     why->status = r.bad ? KILTER_ERR_INPUT : (kilter_status)status;
     kl_read_text(&r, why->text, sizeof why->text);

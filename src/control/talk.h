@@ -17,20 +17,22 @@ typedef enum kl_talk {
     KL_TALK_LOOK, /* requests */
     KL_TALK_SET,
     KL_TALK_DRAIN,
+    KL_TALK_NOTE,
     KL_TALK_STATE, /* replies */
     KL_TALK_TAKEN,
     KL_TALK_REFUSED,
     KL_TALK_ENDED, /* the farm has ended; sent without a request */
 } kl_talk;
 
-/* Fill in the address of the socket whose name, "@…", is in the record. Such a socket has no file and ends
- * with its process. Return false if the text is not such a name. */
+/* Fill in the address of the socket whose name, "@…", is in the run record. Such a socket has no file and
+ * ends with its process. Return false if `name` is not the name of one. */
 bool kl_control_address(const char *name, struct sockaddr_un *address, socklen_t *size);
 
 /* Fill in the error of a client that is neither the farm's owner nor root. */
 kilter_status kl_talk_fail_not_owner(kilter_error *error);
 
-/* Return the message's kind, if this version knows it. `version`: the message's; 0: not Kilter's. */
+/* Return the message's kind; KL_TALK_NONE: this version does not know it. *version gets the message's
+ * version; 0: the message is not Kilter's. */
 kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version);
 
 void kl_talk_put_ended(kl_buffer *out);
@@ -41,6 +43,8 @@ void kl_talk_put_set(kl_buffer *out, const kl_control_setting *setting);
 bool kl_talk_get_set(const void *data, size_t size, kl_control_setting *setting);
 void kl_talk_put_drain(kl_buffer *out, const kl_control_drain *drain);
 bool kl_talk_get_drain(const void *data, size_t size, kl_control_drain *drain);
+void kl_talk_put_note(kl_buffer *out, const kl_decision *decision);
+bool kl_talk_get_note(const void *data, size_t size, kl_decision *decision);
 void kl_talk_put_state(kl_buffer *out, const kl_control_state *state);
 bool kl_talk_get_state(const void *data, size_t size, kl_control_state *state);
 void kl_talk_put_taken(kl_buffer *out, const char *answer);

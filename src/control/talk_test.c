@@ -33,6 +33,12 @@ static kl_control_state some_state(uint32_t workers) {
     for (uint32_t i = 0; i < workers; i++)
         s.workers[i] =
             (kl_control_worker){i, (kl_control_activity)(i % KL_CONTROL_ACTIVITIES), i / 3.0, NAN, i, 2 * i};
+    s.host_count = workers < KL_CONTROL_HOSTS_MOST ? workers : KL_CONTROL_HOSTS_MOST;
+    for (uint32_t i = 0; i < s.host_count; i++) {
+        s.hosts[i] =
+            (kl_control_host){.drained = i % 2, .workers = i, .idle = i + 1, .working = i + 2, .lost = 3};
+        memset(s.hosts[i].name, 'n', sizeof s.hosts[i].name - 1);
+    }
     return s;
 }
 
@@ -63,6 +69,13 @@ static void a_state_arrives_as_it_was_sent(void **unused) {
             assert_true(isnan(got.workers[i].busy_s));
             assert_int_equal(got.workers[i].chunks, i);
             assert_int_equal(got.workers[i].queued_tasks, 2 * i);
+        }
+        assert_int_equal(got.host_count, sent.host_count);
+        for (uint32_t i = 0; i < got.host_count; i++) {
+            assert_string_equal(got.hosts[i].name, sent.hosts[i].name);
+            assert_true(got.hosts[i].drained == i % 2 && got.hosts[i].workers == i &&
+                        got.hosts[i].idle == i + 1 && got.hosts[i].working == i + 2 &&
+                        got.hosts[i].lost == 3);
         }
         kl_buffer_free(&out);
     }
@@ -148,7 +161,7 @@ static void answers_and_refusals_arrive(void **unused) {
     kl_buffer_clear(&out);
     sent.status = KILTER_OK;
     kl_talk_put_refused(&out, &sent);
-    /* the status of this refusal is not an error */
+    /* a refusal must have the status of an error */
     assert_false(kl_talk_get_refused(out.data, out.size, &got));
     kl_buffer_free(&out);
 }
@@ -164,7 +177,8 @@ static bool any_reads(const uint8_t *data, size_t size) {
            kl_talk_get_taken(data, size, answer) || kl_talk_get_refused(data, size, &why);
 }
 
-/* A message that is cut, or has a byte too many, is refused. So is another version, which can be read. */
+/* Read messages that are cut, or have a byte too many, or are of another version. All are refused, and the
+ * other version can be read. */
 static void what_is_not_exactly_a_message_is_none(void **unused) {
     (void)unused;
     kl_control_state state = some_state(3);
@@ -183,7 +197,7 @@ static void what_is_not_exactly_a_message_is_none(void **unused) {
         assert_true(any_reads(out.data, out.size));
         for (size_t size = 0; size < out.size; size++)
             assert_false(any_reads(out.data, size));
-        out.data[4]++; /* the version */
+        out.data[4]++; /* change the version */
         uint32_t version;
         assert_false(any_reads(out.data, out.size));
         assert_int_equal(kl_talk_kind(out.data, out.size, &version), KL_TALK_NONE);
@@ -195,8 +209,8 @@ static void what_is_not_exactly_a_message_is_none(void **unused) {
     }
 }
 
-/* Changed bytes are read as a message or refused; the sanitizers check that nothing past their end is read.
- */
+/* Change single bytes of a message. It may be accepted or refused; the sanitizers check that nothing past its
+ * end is read. */
 static void changed_bytes_do_no_harm(void **unused) {
     (void)unused;
     kl_control_state state = some_state(KL_CONTROL_WORKERS_MOST);

@@ -1,5 +1,5 @@
-/* Make recorded decisions again: bring a dealer into its recorded state, from the rows that grounds.c wrote,
- * and ask the dealer for its decision. */
+/* Make recorded decisions again: restore a dealer's state from the rows that grounds.c wrote, and let the
+ * dealer decide. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ struct kl_again {
     const char *missing; /* reason why later decisions cannot be made again; NULL: they can */
 };
 
-/* The row that is read at present. */
+/* The row of the record that is being read, and the answer to it. */
 typedef struct reading {
     kl_again *again;
     kl_reader bytes;
@@ -26,7 +26,7 @@ typedef struct reading {
 } reading;
 
 static const char NO_MEMORY[] = "memory ran out";
-static const char LACKS[] = "the record lacks what it was made from";
+static const char LACKS[] = "the record lacks its inputs";
 
 kl_again *kl_again_new(const kl_policy *instead) {
     kl_again *a = calloc(1, sizeof *a);
@@ -51,7 +51,8 @@ void kl_again_free(kl_again *a) {
 
 /* --- the state at the decision --- */
 
-/* Make the places of workers. A row lists all new places, except places whose view is all zeros. */
+/* Make room for the workers' views. `listed` views follow in the row; a new worker may be missing there if
+ * its view is all zeros. */
 static bool take_places(kl_again *a, uint32_t before, uint64_t listed) {
     uint32_t slots = a->snapshot.slots;
     if (slots < before || slots > before + listed + 1)
@@ -77,7 +78,7 @@ static void take_view(reading *r) {
     bool was_present = view->present;
     kl_grounds_get_changes(&r->bytes, &kl_members_of_view, view);
     a->snapshot.present += (uint32_t)view->present - was_present;
-    if (was_present && !view->present) /* the crew keeps no speed of workers that left */
+    if (was_present && !view->present) /* as in the recorded run, forget the speed of a worker that left */
         kl_crew_set_speed(a->crew, (uint32_t)worker, 0);
     kl_crew_update(a->crew, a->views, (uint32_t)worker);
 }
@@ -161,7 +162,8 @@ static void worker_joins(reading *r) {
         kl_dealer_joined(r->again->dealer, (uint32_t)worker);
 }
 
-/* Commit the recorded decision instead of the new one, so that the next decision has its recorded state. */
+/* Commit the recorded decision instead of the new one, so that the next decision is made from its recorded
+ * state. */
 static void follow(const reading *r, kl_plan *plan, bool cut_short) {
     kl_again *a = r->again;
     uint64_t dealt = r->row->decision.count;
@@ -234,11 +236,12 @@ static void answer_assignment(reading *r) {
         return;
     *r->answer = (kl_answer){
         .decision = assignment.decision, .meant = r->row->decision.count, .now_s = a->snapshot.now_s};
-    if (r->row->decision.forecast_s > 0) /* a run that grows during its course has no forecast */
+    /* 0: the run grew after it began, and its forecast was not recorded */
+    if (r->row->decision.forecast_s > 0)
         r->answer->decision.forecast_s = a->snapshot.now_s + assignment.end_s;
 }
 
-/* Answer why a worker was left out before it asked for work. */
+/* Answer a row that says why the assignment left out a worker, before it asked for work. */
 static void answer_left_out(reading *r) {
     const kl_again *a = r->again;
     uint32_t worker = 0;
@@ -257,10 +260,11 @@ static const char *why_not(const kl_again *a, kl_decision_kind kind) {
     if (kind != KL_DECIDES_DEAL && a->instead)
         return "the other policy has no such decision";
     bool known = kind <= KL_DECIDES_ASSIGN || kind == KL_DECIDES_WORKERS || kind == KL_DECIDES_TEAM;
-    return known ? LACKS : "Kilter cannot decide this kind again";
+    return known ? LACKS : "Kilter cannot make decisions of this kind again";
 }
 
-/* Return whether this row follows the last one. On a slow disk some rows may be missing. */
+/* Return whether decisions can be made again from this row: it begins a run, or no row before it is missing.
+ * On a slow disk, rows may be missing. */
 static bool row_is_next(reading *r) {
     kl_again *a = r->again;
     bool known = kl_get_u8(&r->bytes) == KL_GROUNDS_VERSION;
@@ -283,7 +287,7 @@ static void read_row(reading *r) {
     while (r->bytes.at < r->bytes.size && !r->bytes.bad && !a->missing)
         take_note(r);
     if (r->bytes.bad && !a->missing)
-        a->missing = "what it was made from is damaged in the record, or of a later version of Kilter";
+        a->missing = "its inputs are damaged in the record, or were written by a later version of Kilter";
     if (a->missing || r->answered)
         return;
     if (r->row->decision.kind == KL_DECIDES_ASSIGN)

@@ -1,5 +1,5 @@
-/* Fuzz target: the recorded inputs of decisions, because records may come from anywhere. Each row has its
- * length in two bytes, the kind of its decision, its count, and its bytes. */
+/* Fuzz target: decisions made again from recorded inputs, because records may come from anywhere. The
+ * fuzzer's bytes are rows: length (two bytes), kind of decision, count, inputs. */
 #include "decide/decide.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

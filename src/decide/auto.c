@@ -1,20 +1,21 @@
 /* AUTO, the default policy. Chunks are as small as their overhead and the master's time allow, and never
- * large enough to delay the end. docs/reference/policies.md explains the constants. */
+ * large enough to delay the end. The page docs/reference/policies.md explains the constants. */
 #include <math.h>
 
 #include "decide/policy.h"
 
-static const double OVERHEAD_PART = 0.002; /* greatest overhead of a chunk, as a part of the chunk's time */
-static const double OVERHEAD_UNKNOWN_S = 20e-6; /* seconds of overhead for a chunk until it is measured */
-/* greatest chunk of a worker, as a part of the worker's share */
+static const double OVERHEAD_PART = 0.002; /* a chunk's overhead should be at most this part of its time */
+static const double OVERHEAD_UNKNOWN_S = 20e-6; /* overhead of a chunk while it is not measured */
+/* a chunk is at most this part of the worker's share of the remaining tasks */
 static const double CAP_PART = 0.25;
-static const double LEAST_OVERHEADS = 4; /* least time of a chunk, as a multiple of its overhead */
-static const double FLOOR_SAFETY = 2;    /* multiple of the requests that the master could serve */
+static const double LEAST_OVERHEADS = 4; /* a chunk takes at least this multiple of its overhead */
+/* chunks are this many times as long as the master needs to serve all workers */
+static const double FLOOR_SAFETY = 2;
 static const double LEFT_OVER =
-    0.5; /* a remainder below this part of a shortest chunk is added to the chunk */
-static const double TRUST =
-    4; /* most tasks in a chunk, as a multiple of the measured tasks: the pace of few tasks may be wrong */
-enum { PROBE_PARTS = 4 }; /* a probe is at most 1/(4P) of the tasks left */
+    0.5;                       /* a remainder below this part of the shortest chunk is added to the chunk */
+static const double TRUST = 4; /* a chunk has at most this multiple of the number of measured tasks, because
+                                  the pace of few tasks may be wrong */
+enum { PROBE_PARTS = 4 };      /* a probe is at most 1/(4P) of the remaining tasks, P: number of workers */
 
 /* Return the seconds that dealing one chunk costs: the master's time, about the same time at the worker, and
  * the worker's wait. The worker asks during its last task, so it waits only if the answer takes longer. */
@@ -24,25 +25,26 @@ static double overhead_s(const kl_snapshot *s, double task_s) {
 }
 
 /* Return the seconds of the shortest chunk with which the master can serve all workers. Only the fixed cost
- * of a chunk counts, because larger chunks do not reduce the bytes per task: see wire_bound(). */
+ * of a chunk counts, because larger chunks do not reduce the bytes per task (see wire_bound()). */
 static double floor_s(const kl_look *look) {
     return FLOOR_SAFETY * kl_model_min_chunk_s(kl_send_s(look->snapshot), look->workers);
 }
 
-/* Return whether the time to send one task to every other worker is longer than the task (equation 11). */
+/* Return whether sending one task to every other worker takes longer than a task (equation 11), so that the
+ * wire limits the run. */
 static bool wire_bound(const kl_look *look, double task_s) {
     const kl_snapshot *s = look->snapshot;
     return kl_model_min_chunk_s(s->message.per_unit_s * s->task_bytes, look->workers) > task_s;
 }
 
-/* Probe a worker whose pace is not known, with 1 task, then 2, 4, … tasks. If the pace of others is known, a
- * probe lasts at least as long as the master needs to serve all workers. */
+/* Deal a chunk to a worker whose pace is not known, as a probe: 1 task, then 2, 4, … tasks. If the pace of
+ * other workers is known, a probe lasts at least as long as the master needs to serve all workers. */
 static void probe(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     const kl_worker_view *self = look->self;
     double most = (double)s->left / ((double)PROBE_PARTS * look->workers);
     if (most < 1 && self->queued_tasks > 0) {
-        kl_reason(plan, "waits for its first task to tell its pace: only %llu left for %u workers",
+        kl_reason(plan, "waits for its first task, which shows its pace: only %llu left for %u workers",
                   kl_ull(s->left), (unsigned)look->workers);
         return;
     }
@@ -53,7 +55,8 @@ static void probe(const kl_look *look, kl_plan *plan) {
     kl_reason(plan, "probe %llu: its pace is not known yet", kl_ull(self->chunks + 1));
 }
 
-/* Return whether the other workers would finish all tasks left before this worker finishes one more task. */
+/* Return whether the other workers would finish all remaining tasks before this worker finishes one more
+ * task. */
 static bool withheld(const kl_look *look, double task_s, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     if (look->forecast.share_units >= kl_task_units(s))
@@ -62,7 +65,7 @@ static bool withheld(const kl_look *look, double task_s, kl_plan *plan) {
     double without_s = kl_model_end_without_s(s, look->worker) + s->round_trip_s;
     if (!(here_s > without_s * (1 + 1e-9)))
         return false;
-    kl_reason(plan, "withheld: a task would end here in %s, the others end all %llu left in %s",
+    kl_reason(plan, "withheld: a task here would end in %s, but the other workers finish all %llu left in %s",
               kl_say_s(here_s).text, kl_ull(s->left), kl_say_s(without_s).text);
     return true;
 }
@@ -83,23 +86,24 @@ void kl_deal_auto(const kl_look *look, kl_plan *plan) {
     if (least_s > tasks * task_s && least_s > task_s) {
         tasks = share * task_s < (1 + LEFT_OVER) * least_s ? share : least_s / task_s;
         if (feed_s < least_s)
-            kl_reason(plan, "at least %s: dealing costs %s; its share is %.3g tasks%s",
+            kl_reason(plan, "at least %s per chunk: dealing costs %s; its share is %.3g tasks%s",
                       kl_say_s(least_s).text, kl_say_s(overhead).text, share, wire);
         else
-            kl_reason(plan, "at least %s keeps the master ahead of %u workers; its share is %.3g tasks%s",
+            kl_reason(plan,
+                      "at least %s per chunk keeps the master ahead of %u workers; its share is %.3g tasks%s",
                       kl_say_s(feed_s).text, (unsigned)look->workers, share, wire);
     } else if (target <= cap || cap < 1) {
         double chunk_s = fmax(floor(tasks), 1) * task_s;
         kl_reason(plan, "%s of work: dealing costs %s, %.2g %% of it%s", kl_say_s(chunk_s).text,
                   kl_say_s(overhead).text, overhead / chunk_s * 100, wire);
     } else {
-        kl_reason(plan, "a quarter of its share of %.3g tasks until all end in %s%s", share,
+        kl_reason(plan, "a quarter of its share of %.3g tasks; all workers end in %s%s", share,
                   kl_say_s(look->forecast.left_s).text, wire);
     }
     double trusted = TRUST * (double)s->unit_s.count;
     if (tasks > trusted) {
         tasks = trusted;
-        kl_reason(plan, "%.3g times the %llu tasks that have shown a pace so far", TRUST,
+        kl_reason(plan, "%.3g times the %llu tasks measured so far, as the pace may be wrong", TRUST,
                   kl_ull(s->unit_s.count));
     }
     plan->decision.count = kl_whole_tasks(floor(tasks), s->left);
@@ -107,7 +111,7 @@ void kl_deal_auto(const kl_look *look, kl_plan *plan) {
 
 const kl_policy kl_policy_auto = {
     .name = "auto",
-    .summary = "each worker's chunks from its present speed, their overhead and the time left",
+    .summary = "chunks from each worker's present speed, their overhead and the time left",
     .deal = kl_deal_auto,
     .rescues = true,
 };

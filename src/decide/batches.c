@@ -1,5 +1,5 @@
-/* Policies that cut the tasks left into batches, and a batch into chunks, one for each request. The policies
- * differ in when a batch is cut, how large it is (refill), and in the workers' weights. */
+/* Policies that cut the remaining tasks into batches, and a batch into chunks, one for each request. The
+ * policies differ in when a batch is cut, how large it is (refill), and in the workers' weights. */
 #include <math.h>
 
 #include "decide/policy.h"
@@ -35,7 +35,7 @@ static void hand_out(kl_course *course) {
     course->batches--;
 }
 
-/* Return the fewest tasks in a chunk with which the master can serve all workers. */
+/* Return the number of tasks in the smallest chunks with which the master can serve all workers. */
 static double lower_limit(const kl_look *look) {
     const kl_snapshot *s = look->snapshot;
     double task_s = s->unit_s.mean * kl_task_units(s);
@@ -54,7 +54,7 @@ static void refill_half(const kl_look *look, kl_course *course) {
         prepare(course, look->workers, (double)look->snapshot->left / (2.0 * look->workers));
 }
 
-/* AWF-C: cut each chunk from the tasks that are left at its request. */
+/* AWF-C: cut a chunk from all remaining tasks at each request. */
 static void refill_each(const kl_look *look, kl_course *course) {
     course->batches = 0;
     prepare(course, 1, (double)look->snapshot->left / (2.0 * look->workers));
@@ -65,7 +65,8 @@ static void cut(const kl_look *look, kl_course *course, uint64_t free_tasks, dou
     uint64_t n = look->workers;
     if (n == 0 || free_tasks < n) { /* with fewer tasks than workers, a chunk is a single task */
         prepare(course, free_tasks, 1);
-    } else if (chunk < lower_limit(look)) { /* the last N chunks are as equal as whole tasks allow */
+        /* the master cannot keep up with smaller batches: N last chunks, as equal as whole tasks allow */
+    } else if (chunk < lower_limit(look)) {
         uint64_t smaller = free_tasks / n, larger = smaller + 1;
         prepare(course, free_tasks % n, (double)larger);
         prepare(course, n - free_tasks % n, (double)smaller);
@@ -130,7 +131,8 @@ static double relative(const kl_worker_view *worker, speed speed, double mean) {
     return own > 0 && mean > 0 ? own / mean : 1;
 }
 
-/* Return whether fixed weights may be computed again now. WF computes them once, after the first batch. */
+/* Return whether the stored weights must be computed now. AWF-B computes them for every batch, WF once after
+ * the first batch. */
 static bool weights_due(const kl_look *look, const kl_course *course) {
     if (look->dealer->policy->weighting == KL_PER_BATCH)
         return course->weighed != course->opened;
@@ -138,7 +140,8 @@ static bool weights_due(const kl_look *look, const kl_course *course) {
            mean_speed(look, PACE) > 0;
 }
 
-/* Return which measurements give the weights. Until this run has some, AWF uses those of earlier runs. */
+/* Return which measurements give the weights. AWF uses speeds of earlier runs until this run has
+ * measurements. */
 static speed measured_by(const kl_look *look) {
     if (look->dealer->policy->weighting == KL_FIXED)
         return PACE;
@@ -171,12 +174,12 @@ static void say_batch(const kl_look *look, const kl_course *course, double weigh
         kl_reason(plan, "batch %llu: chunks of %.4g tasks times weight %.3g", number, batch->tasks, weight);
     else if (look->dealer->expected_s > 0)
         kl_reason(plan,
-                  "batch %llu: chunks of %.4g tasks, %llu left; factor %.1g of 0.1 … 1 should end it "
+                  "batch %llu: chunks of %.4g tasks, %llu chunks left; factor %.1g should end the run "
                   "soonest, in %s",
                   number, ceil(batch->tasks), (unsigned long long)batch->chunks, look->dealer->factor,
                   kl_say_s(look->dealer->expected_s).text);
     else
-        kl_reason(plan, "batch %llu: chunks of %.4g tasks, %llu of them left", number, ceil(batch->tasks),
+        kl_reason(plan, "batch %llu: chunks of %.4g tasks, %llu chunks left", number, ceil(batch->tasks),
                   (unsigned long long)batch->chunks);
 }
 
@@ -213,14 +216,14 @@ const kl_policy kl_policy_fsc = {
 
 const kl_policy kl_policy_fac2 = {
     .name = "fac2",
-    .summary = "factoring: every batch is half of what is left",
+    .summary = "factoring: every batch is half of the remaining tasks",
     .refill = refill_half,
     BATCHES,
 };
 
 const kl_policy kl_policy_wf = {
     .name = "wf",
-    .summary = "weighted factoring: fac2, chunks weighted by speeds fixed once",
+    .summary = "weighted factoring: fac2 with chunks weighted by speeds that are measured once",
     .refill = refill_half,
     .weighting = KL_FIXED,
     BATCHES,
@@ -228,7 +231,7 @@ const kl_policy kl_policy_wf = {
 
 const kl_policy kl_policy_awf_b = {
     .name = "awf-b",
-    .summary = "adaptive weighted factoring: fac2, speeds renewed with every batch",
+    .summary = "adaptive weighted factoring: fac2 with weights renewed for every batch",
     .refill = refill_half,
     .weighting = KL_PER_BATCH,
     BATCHES,
@@ -236,7 +239,7 @@ const kl_policy kl_policy_awf_b = {
 
 const kl_policy kl_policy_awf_c = {
     .name = "awf-c",
-    .summary = "adaptive weighted factoring: half of what is left and speeds renewed with every chunk",
+    .summary = "adaptive weighted factoring: half of the remaining tasks and weights renewed for every chunk",
     .refill = refill_each,
     .weighting = KL_PER_CHUNK,
     BATCHES,
@@ -244,7 +247,7 @@ const kl_policy kl_policy_awf_c = {
 
 const kl_policy kl_policy_dpf = {
     .name = "dpf",
-    .summary = "dynamic predictive factoring: every batch is a fixed part of what is left",
+    .summary = "dynamic predictive factoring: every batch is a fixed part of the remaining tasks",
     .factor = 0.25,
     .refill = refill_dpf,
     BATCHES,
@@ -252,7 +255,7 @@ const kl_policy kl_policy_dpf = {
 
 const kl_policy kl_policy_daf = {
     .name = "daf",
-    .summary = "dynamic adjusting factoring: batches from mean and deviation of the task time",
+    .summary = "dynamic adjusting factoring: batches from mean and standard deviation of a task's time",
     .refill = refill_daf,
     BATCHES,
 };

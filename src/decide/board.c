@@ -1,5 +1,5 @@
-/* Record the answers of a board, from which recalls and copies are chosen, and give the answers again to a
- * decision that is made again. */
+/* Record a board's answers, from which a recall or copy is chosen, and give these answers again when the
+ * decision is made again. */
 #include "decide/grounds.h"
 
 typedef enum question { HELD = 1, WAITS, WAITING } question;
@@ -60,10 +60,10 @@ void kl_grounds_rescue(kl_grounds *grounds, const kl_snapshot *s, const kl_board
 
 typedef struct memory {
     kl_reader answers;
-    bool lacks; /* a question was asked that the recorded decision did not ask */
+    bool lacks; /* a question was asked that has no recorded answer */
 } memory;
 
-/* Find the recorded answer to this question about this worker. false: there is no recorded answer. */
+/* Find the recorded answer to a question about a worker. false: there is none. */
 static bool find(memory *m, question asked, uint32_t of, kl_held *held, uint64_t *number) {
     kl_reader r = m->answers;
     while (r.at < r.size && !r.bad) {

@@ -21,12 +21,12 @@ typedef enum asking { ROUND_ROBIN, RANDOM, GREEDY, ASKING_ORDERS } asking;
 typedef struct habit {
     asking order;
     bool measured;  /* workers report the times of their tasks */
-    bool prior;     /* workers have rates from earlier runs */
+    bool prior;     /* workers have prior rates */
     bool lagging;   /* reports come after random delays */
     bool late;      /* half of the workers join during the run */
     bool vanishing; /* workers leave, and their tasks come back */
-    bool finished;  /* the tasks of a worker that left were finished after all */
-    bool warm;      /* an earlier run has measured paces and statistics */
+    bool finished;  /* with `vanishing`: the tasks of a worker that leaves are finished, not returned */
+    bool warm;      /* paces and statistics are known from an earlier run */
 } habit;
 
 typedef struct farm {
@@ -88,7 +88,8 @@ static void set_up(farm *f, const kl_policy *policy, uint32_t workers, uint64_t 
         }
     }
     f->dealer = kl_dealer_new(policy, NULL);
-    f->grounds = seed % 4 == 0 ? kl_grounds_new() : NULL; /* recording takes as long as the rest of a test */
+    /* only each fourth farm records, as this doubles the time */
+    f->grounds = seed % 4 == 0 ? kl_grounds_new() : NULL;
     f->again = kl_again_new(NULL);
     assert_true(f->dealer && f->again);
     kl_dealer_write(f->dealer, f->grounds);
@@ -108,7 +109,7 @@ static void update(farm *f, uint32_t i) {
     kl_grounds_changed(f->grounds, i);
 }
 
-/* The oldest chunk of a worker is done, or is lost and comes back. */
+/* End the oldest chunk of a worker: its tasks are done, or are lost and must be dealt again. */
 static void end_chunk(farm *f, uint32_t i, bool lost) {
     kl_worker_view *w = &f->workers[i];
     uint64_t count = f->chunk[i][0];
@@ -153,8 +154,8 @@ static void come_and_go(farm *f) {
     update(f, i);
 }
 
-/* Return a worker that gets tasks. When no tasks are under way, nothing more happens by itself, so some
- * worker must get tasks. */
+/* Return a worker that gets tasks; fail if there is none. While no worker holds tasks, nothing else would
+ * change the state of the farm. */
 static uint32_t who_gets_something(const farm *f) {
     for (uint32_t i = 0; i < f->s.slots; i++) {
         kl_plan plan;
@@ -187,7 +188,7 @@ static void decide_again(farm *f, const kl_plan *plan) {
 static bool ask(farm *f, uint32_t i) {
     kl_plan plan, again;
     kl_dealer_plan(f->dealer, &f->s, i, &plan);
-    if (draw(f, 16) == 0) { /* planning again changes nothing */
+    if (draw(f, 16) == 0) { /* the same plan again: planning must change nothing */
         kl_dealer_plan(f->dealer, &f->s, i, &again);
         assert_true(plan.decision.count == again.decision.count &&
                     strcmp(plan.decision.reason, again.decision.reason) == 0);
@@ -241,8 +242,8 @@ static void deal_everything(const kl_policy *policy, uint32_t workers, uint64_t 
         if (habit.late || habit.vanishing)
             come_and_go(&f);
         uint32_t i = next_asking(&f, turn);
-        /* Each worker has one chunk under way and one ahead, lagging workers have more. Reports come before
-         * the next request. */
+        /* A worker has at most two chunks when it asks, a lagging one MOST_CHUNKS − 1. Older chunks are
+         * reported before. */
         while (f.chunks[i] >= (habit.lagging ? MOST_CHUNKS - 1 : 2))
             end_chunk(&f, i, false);
         bool served = ask(&f, i);
@@ -314,7 +315,8 @@ static int free_own(void **state) {
     return 0;
 }
 
-/* Small farms are tested with every order of requests and many habits, larger farms with random habits. */
+/* Test up to 8 workers with every order of requests and several habits, and more workers with one random
+ * habit. */
 static void every_task_is_dealt_once(void **state) {
     (void)state;
     const uint32_t step = MOST_WORKERS / (uint32_t)kl_test_cases(8, MOST_WORKERS);
@@ -334,7 +336,7 @@ static void every_task_is_dealt_once(void **state) {
             }
 }
 
-/* The same test with far more tasks than workers, where batches follow each other. */
+/* Deal far more tasks than workers, so that many batches follow each other. */
 static void many_tasks_are_dealt_once(void **state) {
     (void)state;
     for (size_t p = 0; p < policy_count(); p++)
@@ -345,7 +347,7 @@ static void many_tasks_are_dealt_once(void **state) {
         }
 }
 
-/* A dealer lives through all runs of its farm, and each run begins anew. */
+/* One dealer deals all tasks of several runs, one after another. */
 static void runs_follow_each_other(void **state) {
     (void)state;
     for (size_t p = 0; p < policy_count(); p++) {

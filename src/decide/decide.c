@@ -1,4 +1,4 @@
-/* A dealer: the policy of one farm, with its state from run to run. */
+/* The dealer: plan and commit chunks with the policy of one farm, and keep its state from run to run. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -74,7 +74,7 @@ void kl_dealer_changed(kl_dealer *dealer) {
     dealer->undealt = 0;
 }
 
-/* The first two runs measure tasks. The third run begins the search, as in the paper. */
+/* The number of the first run whose factor is searched: as in the paper, the first two runs measure tasks. */
 enum { FIRST_SEARCHED_RUN = 2 };
 
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {
@@ -97,8 +97,8 @@ kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {
     return KILTER_OK;
 }
 
-/* When a run grows, the assigned shares are outdated. If there is a task for each worker, shares are computed
- * again; otherwise the tasks left are dealt step by step. */
+/* Give up the assigned shares, because the run has grown. If it grew by at least one task for each worker,
+ * compute new shares; else the remaining tasks are dealt step by step. */
 kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks) {
     kl_grounds_grows(dealer->grounds, snapshot, tasks);
     kilter_status status = make_room(dealer, snapshot->slots);
@@ -119,8 +119,8 @@ static kl_look look_at(const kl_dealer *dealer, const kl_snapshot *snapshot, uin
     };
 }
 
-/* Forecast when the worker will have done the chunk, and the seconds lost if it had an equal part instead. On
- * a slow worker an equal part would end late; on a fast worker, others would do some of its tasks. */
+/* Forecast when the worker will have done the chunk, and what an equal part of the remaining work would cost.
+ * A slow worker would end an equal part late. A fast worker would leave some of its share to others. */
 static void add_forecast(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     const kl_forecast *f = &look->forecast;

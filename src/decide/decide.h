@@ -1,6 +1,6 @@
-/* The interface of room decide, which chooses the next chunk for a worker and gives the reason. The room is
- * pure code. Planning and committing are separate calls: kl_dealer_plan() changes nothing, and the caller
- * calls kl_dealer_commit() once for each plan that it carries out. */
+/* Header of room decide: choose the next chunk for a worker, and give the reason. Pure. Planning and
+ * committing are separate calls. kl_dealer_plan() changes nothing; the caller calls kl_dealer_commit() once
+ * for each plan that it carries out. */
 #ifndef KL_DECIDE_H
 #define KL_DECIDE_H
 
@@ -12,7 +12,7 @@ enum { KL_REASON_BYTES = 160 };
 
 /* --- a decision --- */
 
-/* The kinds of decisions of farms and of loops. Brackets say what a decision's `count` counts. */
+/* The kinds of decisions of farms, loops and kept runs. Brackets say what a decision's `count` counts. */
 typedef enum kl_decision_kind {
     KL_DECIDES_NOTHING,  /* not recorded */
     KL_DECIDES_DEAL,     /* a chunk for a worker [tasks] */
@@ -23,16 +23,24 @@ typedef enum kl_decision_kind {
     KL_DECIDES_POLICY,   /* the user chose another policy [0] */
     KL_DECIDES_FACTOR,   /* the user set the policy's factor [0] */
     KL_DECIDES_WORKERS,  /* the number of workers in a run [workers] */
-    KL_DECIDES_TEAM,     /* the number of workers with which the next farm of this program begins [workers] */
+    KL_DECIDES_TEAM,     /* the number of workers with which this program's next farm begins [workers] */
     KL_DECIDES_GRAIN,    /* the number of tasks that a program should make [tasks] */
     KL_DECIDES_PROGRAM,  /* the forecast of a program for its coming runs [runs] */
     KL_DECIDES_MOVE,     /* rows of a loop move to other ranks [iterations] */
-    KL_DECIDES_STAY,     /* no better shares are known [0] */
-    KL_DECIDES_WAIT,     /* moving to better shares does not pay yet [0] */
-    KL_DECIDES_REST,     /* balancing pauses [0] */
-    KL_DECIDES_REFUSED,  /* a rank had no memory for a move [0] */
-    KL_DECIDES_BLOCK,    /* the blocks of a pipeline [elements] */
-    KL_DECIDES_ORGANISE, /* who organises a run [peers that do; 0: the master] */
+    KL_DECIDES_STAY,     /* a loop's shares stay: no better ones are known [0] */
+    KL_DECIDES_WAIT,     /* a loop's shares stay: moving to better ones does not pay yet [0] */
+    KL_DECIDES_REST,     /* balancing of a loop pauses [0] */
+    KL_DECIDES_REFUSED,  /* a loop's rank had no memory for a move [0] */
+    KL_DECIDES_BLOCK,    /* the size of the blocks of a pipeline [elements] */
+    KL_DECIDES_ORGANISE, /* who organises a run: peers or the master [number of peers; 0: the master] */
+    KL_DECIDES_LAUNCH,   /* a kept run: an attempt begins [ranks; 0: a queue decides] */
+    KL_DECIDES_RELOCATE, /* a kept run: it is saved, and goes on elsewhere [ranks] */
+    KL_DECIDES_RESTART,  /* a kept run: it failed, and is started again [sweeps that are lost] */
+    KL_DECIDES_GIVE_UP,  /* a kept run: it is not started again; a farm: no more jobs are submitted [0] */
+    KL_DECIDES_GROW,     /* a farm: a job with more workers is submitted [jobs that there are then] */
+    KL_DECIDES_SHRINK,   /* a farm: a job is cancelled, or its workers are released [jobs that stay] */
+    KL_DECIDES_EXCLUDE,  /* a farm: a host gets no more workers [failures in a row; 0: drained by hand] */
+    KL_DECIDES_SAVE,     /* a loop writes a checkpoint [bytes of the file; 0: it could not be written] */
     KL_DECISION_KINDS
 } kl_decision_kind;
 
@@ -41,19 +49,20 @@ enum { KL_SUBJECT_ALL = -1 };
 /* A decision of any kind, as it is stored in the record. Its times are forecasts in seconds. */
 typedef struct kl_decision {
     kl_decision_kind kind;
-    int64_t subject;   /* the worker concerned: in memory its place in the snapshot, in the record its number.
-                          KL_SUBJECT_ALL: the whole farm or loop */
-    uint64_t count;    /* tasks, workers, runs, iterations or elements, as kl_decision_kind says */
-    double forecast_s; /* time at which the decision will have been carried out; 0: not known */
-    double gain_s;     /* seconds that the decision saves; 0: not known */
-    double cost_s;     /* seconds spent on carrying out the decision */
+    /* the worker: in memory its place in the snapshot, in the record its number. KL_SUBJECT_ALL: the whole
+     * farm or loop */
+    int64_t subject;
+    uint64_t count;               /* number of tasks, workers, … as the brackets of kl_decision_kind say */
+    double forecast_s;            /* time at which the decided work will have ended; 0: not known */
+    double gain_s;                /* seconds that the decision saves; 0: not known */
+    double cost_s;                /* seconds that carrying out the decision costs */
     char reason[KL_REASON_BYTES]; /* the reason: one clause with the numbers that decided */
 } kl_decision;
 
 const char *kl_decision_name(kl_decision_kind kind); /* the name in the record: "deal", "withhold", … */
 kl_decision_kind kl_decision_find(const char *name); /* KL_DECISION_KINDS: no kind has this name */
 
-/* A time with its unit, for people to read. */
+/* A time as text with its unit, such as "3.2 ms". */
 typedef struct kl_time_text {
     char text[16];
 } kl_time_text;
@@ -61,12 +70,15 @@ kl_time_text kl_say_s(double seconds);
 
 /* --- the next chunk of a worker --- */
 
-/* The answer to a worker that asks: tasks (deal), or no tasks now (withhold). A worker without tasks is
- * considered again after the next event. The gain is relative to an equal part of the remaining tasks. */
+/* The answer to a worker that asks for work: tasks (deal), or no tasks now (withhold). A worker that got none
+ * is considered again after the next event. The gain is relative to dealing the worker an equal part of the
+ * remaining tasks. */
 typedef struct kl_plan {
     kl_decision decision; /* count: number of tasks, at most snapshot.left */
-    bool cut_short;       /* set by the caller: fewer than `meant` tasks, as only these are consecutive */
-    uint64_t meant; /* number of tasks that the policy chose, before weights and message sizes change it */
+    /* set by the caller: it sent fewer than `meant` tasks, because no more were consecutive */
+    bool cut_short;
+    /* number of tasks that the policy chose; the caller may send fewer, for the tasks' weights or sizes */
+    uint64_t meant;
 } kl_plan;
 
 typedef struct kl_policy_settings {
@@ -82,8 +94,8 @@ size_t kl_policy_count(void);
 const kl_policy *kl_policy_at(size_t i);
 /* Find a policy by its name in upper or lower case; NULL: there is no such policy. */
 const kl_policy *kl_policy_find(const char *name);
-/* Take the program's own policies. The list ends with NULL, and the program keeps it as long as `own` lives.
- * KILTER_ERR_USAGE: a policy in the list cannot be used. */
+/* Check and store the program's own policies. The list ends with NULL; the program must keep the list until
+ * `own` is freed. KILTER_ERR_USAGE: a policy in the list cannot be used. */
 enum { KL_POLICY_NAME_BYTES = 32 };
 typedef struct kl_own_policies kl_own_policies;
 kilter_status kl_own_policies_new(const kilter_policy *const *list, kl_own_policies **own,
@@ -102,8 +114,8 @@ double kl_dealer_factor(const kl_dealer *dealer); /* return the present factor; 
 /* Set the factor from the next batch on; 0: the policy chooses. A policy without a factor ignores this. */
 void kl_dealer_set_factor(kl_dealer *dealer, double factor);
 
-/* Begin a run, with all its tasks left. Error: KILTER_ERR_MEMORY. The caller has told snapshot.crew every
- * change of a worker's view, and has advanced the crew to snapshot.now_s. This holds below, too. */
+/* Begin a run of which no task has been dealt yet. Error: KILTER_ERR_MEMORY. For this and all functions
+ * below, snapshot.crew must know every change of a worker's view, and must be advanced to snapshot.now_s. */
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot);
 /* Note that the run got `tasks` more tasks. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks);
@@ -111,31 +123,31 @@ kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, ui
 void kl_dealer_joined(kl_dealer *dealer, uint32_t worker);
 /* Note that workers came or left. */
 void kl_dealer_changed(kl_dealer *dealer);
-/* Plan how many tasks `worker`, which asks for work, gets. Every task is dealt in the end, whatever the order
- * in which workers ask. When no worker holds tasks, at least one present worker gets some. */
+/* Plan how many tasks `worker` gets, which asks for work. Every task is dealt in the end, in whatever order
+ * workers ask: while no worker holds tasks, at least one present worker gets some. */
 void kl_dealer_plan(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker, kl_plan *plan);
 /* Note that the plan was carried out. `snapshot` is the one that kl_dealer_plan() got. */
 kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, const kl_plan *plan);
 
 /* --- the inputs of decisions, for the record --- */
 
-/* The stored inputs of a dealer, from which kl_again makes the dealer's decisions again. The functions for it
- * accept NULL, and then do nothing. */
+/* The stored inputs of a dealer, from which kl_again makes the dealer's decisions again. Its functions do
+ * nothing if `grounds` is NULL. */
 typedef struct kl_grounds kl_grounds;
 
 kl_grounds *kl_grounds_new(void); /* NULL: memory ran out */
 void kl_grounds_free(kl_grounds *grounds);
 /* Note that the view of `worker` has changed. */
 void kl_grounds_changed(kl_grounds *grounds, uint32_t worker);
-/* Note that the plan was recorded. `snapshot` is the one that kl_dealer_plan() got. */
+/* Store the inputs of a plan that will be recorded. `snapshot` is the one that kl_dealer_plan() got. */
 void kl_grounds_answers(kl_grounds *grounds, const kl_snapshot *snapshot, const kl_plan *plan);
-/* Return the bytes that were stored since the last call, for the next decision's row. They are valid until
- * more is stored. Empty bytes: decisions cannot be made again until the next run begins. */
+/* Return the bytes stored since the last call, for the row of the next decision. They are valid until more is
+ * stored. Empty: storing failed, so no decision can be made again before the next run. */
 kilter_bytes kl_grounds_take(kl_grounds *grounds);
 /* Make the dealer store its inputs in `grounds`, from the next run on. */
 void kl_dealer_write(kl_dealer *dealer, kl_grounds *grounds);
 
-/* Makes the decisions of a recorded run again, row by row. */
+/* The state in which the decisions of a recorded run are made again, row by row. */
 typedef struct kl_again kl_again;
 
 /* A row of the record: the bytes that kl_grounds_take() returned, and the decision. The decision's subject is
@@ -146,14 +158,16 @@ typedef struct kl_recorded {
 } kl_recorded;
 
 typedef struct kl_answer {
-    const char *missing;  /* why the decision could not be made again; NULL: it was made */
-    kl_decision decision; /* its count is what the policy meant; its subject is the worker's number */
-    uint64_t meant;       /* the count that the policy meant when the decision was recorded */
-    double now_s;         /* the time at which decision.forecast_s was forecast */
+    const char *missing; /* why the decision could not be made again; NULL: it was made */
+    /* the decision made again; its count is the policy's, its subject the worker's number */
+    kl_decision decision;
+    uint64_t meant; /* the count that the policy chose in the recorded run */
+    double now_s;   /* time of the recorded decision */
 } kl_answer;
 
-/* Begin to make the decisions of a run again. `instead` is a policy that decides in place of the recorded
- * one, with the chunks that were dealt in the run; NULL: the recorded one. Return NULL without memory. */
+/* Begin to make the decisions of a run again. The policy `instead` decides in place of the recorded one,
+ * unless it is NULL. The state follows the chunks of the recorded run either way. Return NULL if there is no
+ * memory. */
 kl_again *kl_again_new(const kl_policy *instead);
 void kl_again_free(kl_again *again);
 /* Make the decision of a row again. Call this for each row, in the order of the record. */
@@ -162,9 +176,9 @@ void kl_again_decide(kl_again *again, const kl_recorded *row, kl_answer *answer)
 /* --- whole shares --- */
 
 /* Assign `tasks` equal tasks of task_units each by earliest completion (Buaklee, Tracy, Vernon, Wright 2002).
- * Each task goes to the lane that would end it first after its tasks so far, and the first lane wins ties. No
- * other assignment ends sooner. The function fills counts[0 … lanes−1]. Rates are above 0. O(lanes·log
- * lanes). Error: KILTER_ERR_MEMORY. */
+ * The numbers of tasks go to counts[0 … count−1]. Each task goes to the lane that would end it first, after
+ * the tasks it already has; the first lane wins ties. No other assignment ends sooner. Rates must be above 0.
+ * It costs O(count·log count). Error: KILTER_ERR_MEMORY. */
 kilter_status kl_assign_earliest(const kl_lane *lanes, uint32_t count, double task_units, uint64_t tasks,
                                  uint64_t *counts);
 /* Return the seconds until the last task of an assignment ends; 0: there is no task. */
@@ -172,13 +186,14 @@ double kl_assignment_end_s(const kl_lane *lanes, uint32_t count, double task_uni
 
 /* The shares that a policy assigned at the beginning of a run. */
 typedef struct kl_assignment {
-    kl_decision decision; /* count: workers that get tasks. gain_s: seconds saved against equal groups; below
-                             0: equal groups would end sooner. forecast_s: filled in by the caller */
-    uint32_t idle;        /* number of workers that are too slow to help */
-    double end_s;         /* forecast seconds from now to the end of all tasks */
+    /* count: workers that get tasks. gain_s: seconds saved against equal groups; below 0: equal groups end
+     * sooner. forecast_s: set by the caller */
+    kl_decision decision;
+    uint32_t idle; /* number of workers that get no tasks, as they are too slow to help */
+    double end_s;  /* forecast seconds from now to the end of all tasks */
 } kl_assignment;
 
-/* Return the assignment of the present run. false: the policy deals step by step. */
+/* Get the assignment of the present run. false: there is none, the policy deals step by step. */
 bool kl_dealer_assignment(const kl_dealer *dealer, kl_assignment *assignment);
 /* Return whether the assignment leaves `worker` without tasks, and fill in the reason. */
 bool kl_dealer_leaves_out(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker,
@@ -190,36 +205,37 @@ uint64_t kl_dealer_share(const kl_dealer *dealer, uint32_t worker);
 
 /* --- the tasks of a worker --- */
 
-typedef struct kl_home { /* the home of one worker: the tasks in spans[first … end) wait for this worker */
+/* the home of one worker: spans[first … end) are the tasks that wait for this worker */
+typedef struct kl_home {
     size_t first, end;
     uint64_t tasks;
 } kl_home;
 
-/* A series of runs with the same tasks, index by index. A task is cheaper on the worker that did it last,
- * because this worker still keeps data of the task. Zeroed: no series. */
+/* A series of runs in which each index is the same task in every run. A task is cheaper on the worker that
+ * did it last, because this worker still has the task's data. Zeroed: no series. */
 typedef struct kl_homes {
     uint64_t series, tasks;
     uint32_t *last; /* last[task]: the place of the worker that did the task last; UINT32_MAX: no worker */
-    kl_span *spans; /* tasks of the present run that are not dealt yet, by home */
+    kl_span *spans; /* tasks of the present run that are not dealt yet, sorted by home */
     kl_home *home; /* home[0 … places−1]: homes of workers; home[places]: tasks without a present worker */
     uint32_t places;
 } kl_homes;
 
 void kl_homes_free(kl_homes *homes);
-/* Begin a run of the series (0: the run belongs to no series) with the tasks in left[0 … count−1]; the last
- * span is dealt first. O(tasks). Error: KILTER_ERR_MEMORY. */
+/* Begin a run of the series (0: of none) with the tasks in left[0 … count−1]; the last span is dealt first.
+ * It costs O(tasks). Error: KILTER_ERR_MEMORY. */
 kilter_status kl_homes_begin(kl_homes *homes, uint64_t series, uint64_t tasks, const kl_snapshot *snapshot,
                              const kl_span *left, size_t count);
 bool kl_homes_in_use(const kl_homes *homes);
 bool kl_homes_has_own(const kl_homes *homes,
-                      uint32_t worker); /* are there tasks that this worker did last time? */
-/* Return the home from which `worker` takes tasks next, and set the most tasks that it may take. This is the
- * worker's own home while tasks are in it. From another home, `worker` takes only tasks beyond the share of
- * that home's worker; with the same shares and workers as last time there are no such tasks. If the returned
+                      uint32_t worker); /* Return whether the worker's own home has tasks. */
+/* Return the home from which `worker` takes tasks next, and set *most to the number that it may take. This is
+ * the worker's own home while it has tasks. From another home, `worker` takes only tasks beyond the share of
+ * that home's worker. If shares and workers are as in the last run, there are no such tasks. If the returned
  * home has no tasks, none are left for `worker`. */
 uint32_t kl_homes_choose(const kl_homes *homes, const kl_dealer *dealer, const kl_snapshot *snapshot,
                          uint32_t worker, uint64_t *most);
-/* Return the consecutive tasks that leave a home next; the home is not empty. */
+/* Return the consecutive tasks that are dealt next from a home that is not empty. */
 kl_span kl_homes_front(const kl_homes *homes, uint32_t home);
 void kl_homes_take(kl_homes *homes, uint32_t home, uint64_t count);
 /* Note that `worker` did the tasks `done`. Tasks that were added during the run are not noted. */
@@ -227,40 +243,40 @@ void kl_homes_note(kl_homes *homes, kl_span done, uint32_t worker);
 
 /* --- recalls and speculative copies --- */
 
-/* A recall: the subject keeps the first `count` tasks that it holds, and gives back the other tasks that it
- * has not begun. A copy: the last `count` tasks that the subject holds go to `to` as well, and the first
- * result counts. KL_DECIDES_NOTHING: neither. */
+/* A recall, a copy, or KL_DECIDES_NOTHING. With a recall, the subject keeps its first `count` tasks and
+ * returns the others that it has not begun. With a copy, the subject's last `count` tasks are also sent to
+ * worker `to`. The first result counts. */
 typedef struct kl_rescue {
     kl_decision decision;
     uint32_t to;
 } kl_rescue;
 
-/* The caller's answers to questions about the tasks of a worker, and about waiting workers. Only a few
- * workers are asked about. */
+/* Functions of the caller that tell which tasks a worker holds and which workers wait. They are called for a
+ * few workers only. */
 typedef struct kl_board {
     const void *self;
     void (*held)(const void *self, uint32_t worker, kl_held *held);
-    bool (*waits)(const void *self, uint32_t worker); /* did the worker ask for work and get none? */
+    bool (*waits)(const void *self, uint32_t worker); /* true: the worker asked for work and got none */
     uint32_t (*waiting)(const void *self); /* number of waiting workers; called seldom, may be O(P) */
-    double coming_units;                   /* units of work that is recalled and not back yet */
+    double coming_units;                   /* units of work that were recalled and have not come back yet */
 } kl_board;
 
-/* The most recalls and the most copies of one task. */
+/* A task is recalled and copied at most this often. */
 enum { KL_RESCUE_RECALLS = 3, KL_RESCUE_COPIES = 2 };
 
 /* Return whether the policy rescues late tasks. AUTO and ECT do; the other policies are as published. */
 bool kl_policy_rescues(const kl_policy *policy);
-/* Choose a recall or a copy for late workers, when nothing is left to deal and a worker waits. O(log P +
- * number of late workers whose tasks are copied already). */
+/* Choose a recall or a copy for a late worker, when no task is left to deal and a worker waits. It costs
+ * O(log P + number of late workers whose tasks are all copied already). */
 void kl_rescue_choose(const kl_snapshot *snapshot, const kl_board *board, kl_rescue *rescue);
 /* Choose a rescue in the same way, and store the inputs of the choice. */
 void kl_grounds_rescue(kl_grounds *grounds, const kl_snapshot *snapshot, const kl_board *board,
                        kl_rescue *rescue);
-/* Return the seconds until the next look at workers that wait and get no tasks. task_s: mean seconds of a
- * task; took_s: seconds that the last look took. */
+/* Return the seconds until workers that wait without tasks should be considered again. task_s: mean seconds
+ * of a task; took_s: seconds that the last time took. */
 double kl_held_pause_s(double task_s, double took_s);
 /* Return the seconds until kl_rescue_choose() should be called again after it chose nothing. waited_s:
- * seconds since the bag became empty; took_s: seconds that the last call took. */
+ * seconds since no task was left to deal; took_s: seconds that the last call took. */
 double kl_rescue_pause_s(const kl_snapshot *snapshot, double waited_s, double took_s);
 
 /* --- the number of workers --- */
@@ -268,17 +284,19 @@ double kl_rescue_pause_s(const kl_snapshot *snapshot, double waited_s, double to
 /* Measurements of the iteration that ended, and the workers available for the next one. */
 typedef struct kl_iteration {
     uint64_t run, tasks, chunks;
-    kl_farm_model model;           /* its work_s [T_c] is at the mean speed of the workers that took part */
+    kl_farm_model model;           /* work_s [T_c] holds for the mean speed of the workers that took part */
     double task_mean_s, task_sd_s; /* mean and standard deviation of a task's seconds at this speed [μ, σ] */
-    double answer_s;               /* seconds of the master for one chunk; 0: not known, and m_o is used */
-    double way_s;     /* seconds of a message's way there and back that occupy nobody, beyond m_o */
+    /* seconds that the master works for one chunk; 0: not known, m_o is used */
+    double answer_s;
+    double way_s;     /* seconds of a round trip, beyond m_o, in which neither side works */
     uint32_t workers; /* workers that took part [n] */
     double elapsed_s; /* measured seconds of the iteration, without the master's own time */
-    double uneven_s;  /* seconds of elapsed_s by which the greatest busy time exceeds the mean one */
+    double uneven_s;  /* greatest minus mean busy time of a worker in seconds */
     double quality;   /* measured value of 1 − mean busy time/elapsed_s [q] */
-    kl_speeds speeds; /* speeds of all `most` present workers; 1: mean of those that took part */
+    kl_speeds speeds; /* speeds of all `most` present workers, relative to the mean of those that took part */
     uint32_t most;
-    kl_load load; /* measured load; zeroed: not known */
+    kl_load load;               /* measured load; zeroed: not known */
+    const struct kl_team *team; /* numbers of workers that were measured before; NULL: none */
 } kl_iteration;
 
 enum { KL_TEAM_PERSISTS = 3 }; /* iterations that must agree before a change, and before it is judged */
@@ -287,7 +305,7 @@ typedef enum kl_team_way {
     KL_TEAM_STAY,
     KL_TEAM_FEWER,
     KL_TEAM_MORE,
-    KL_TEAM_OTHERS, /* the same number, with faster workers that rest now */
+    KL_TEAM_OTHERS, /* the same number of workers, but faster ones that rest now */
     KL_TEAM_WAYS,
 } kl_team_way;
 
@@ -298,57 +316,74 @@ typedef enum kl_team_verdict {
     KL_TEAM_BACK, /* the last change did not pay and is undone */
 } kl_team_verdict;
 
-/* The cost of an iteration: the index n·T² per task, and per second of work. A smaller cost is better. */
+/* The cost of an iteration: its index n·T², once relative to the number of tasks and once to the seconds of
+ * work. Smaller is better. */
 typedef struct kl_team_cost {
     double by_task, by_work;
 } kl_team_cost;
 
+/* The cost that was measured with another number of workers. */
+typedef struct kl_team_point {
+    uint32_t workers; /* 0: this entry is free */
+    kl_team_cost cost;
+    uint64_t until; /* run from which the cost counts as outdated */
+} kl_team_point;
+
+enum { KL_TEAM_POINTS = 6 };
+
 /* The findings of the iterations so far. Zeroed: no iteration yet. */
 typedef struct kl_team {
     uint32_t workers; /* number of workers in the last iteration */
-    kl_team_way way; /* the way that `seen` iterations agreed on, less iterations that found nothing better */
+    /* the direction of a change that `seen` iterations agreed on; an iteration without a finding lowers
+     * `seen` by 1 */
+    kl_team_way way;
     uint32_t seen, nearest;
     uint32_t measured;                    /* number of consecutive iterations with `workers` */
-    kl_team_cost costs[KL_TEAM_PERSISTS]; /* costs of the latest of these iterations */
+    kl_team_cost costs[KL_TEAM_PERSISTS]; /* costs of the latest of these iterations, in turn */
     uint32_t tried_from;                  /* number of workers before a change on trial; 0: no trial */
     kl_team_cost before;                  /* cost of an iteration before the trial */
-    uint64_t barred_until[KL_TEAM_WAYS];  /* run until which a way is barred, because it did not pay */
-    uint32_t failures[KL_TEAM_WAYS];
+    bool explores;                        /* the trial is one that only the model's uncertainty suggested */
+    uint64_t others_until; /* run until which no faster workers are tried, because they did not pay */
+    uint32_t failures[KL_TEAM_WAYS];      /* number of changes each way that did not pay */
+    kl_team_point points[KL_TEAM_POINTS]; /* other numbers of workers that were measured */
 } kl_team;
 
 /* The number of workers chosen for the next iteration. */
 typedef struct kl_team_plan {
-    kl_decision decision; /* count: workers, the fastest ones; the present number unless the verdict is
-                             CHANGED or BACK. gain_s: seconds saved by `considered` workers; below 0: the
-                             iteration takes longer, with fewer workers */
+    /* count: number of workers, the fastest ones; it differs from the present number if the verdict is
+     * CHANGED or BACK. gain_s: seconds that `considered` workers would save; below 0: fewer workers would
+     * take longer */
+    kl_decision decision;
     kl_team_verdict verdict;
     uint32_t considered; /* number of workers that was considered */
     kl_team_way way;
     uint32_t seen;
+    bool explores;
     double forecast_s; /* forecast seconds of the next iteration with the chosen number of workers */
 } kl_team_plan;
 
-/* Return the most workers, 1 … most, whose load can be balanced. Then each worker gets at least two tasks,
- * and the last chunks leave at most a fifth of the time idle. */
+/* Return the largest number of workers, 1 … most, whose load can be balanced. Each then gets at least two
+ * tasks, and waiting for the last chunks takes at most a fifth of the time. */
 uint32_t kl_team_balanceable(const kl_iteration *iteration);
 /* Choose the number of workers with the smallest index, among the numbers that the master can serve and that
  * can be balanced. The present number stays if the best is not 5 % better. A change needs KL_TEAM_PERSISTS
  * iterations that agree. If the model does not explain much of the time, only fewer workers are tried. If the
- * load was very uneven, changes wait. */
+ * load was very uneven, changes wait. Times that were measured with other numbers of workers correct the
+ * model. Where the model is uncertain, a number nearby is tried once. */
 void kl_team_choose(const kl_team *team, const kl_iteration *iteration, kl_team_plan *plan);
 /* --- within a run --- */
 
-/* Findings of the looks at one run. At first all members but the times are 0. */
+/* Findings of the looks at a run under way. At first all members but the times are 0. */
 typedef struct kl_glance {
-    double began_s, then_s,
-        then_cpu_s; /* times of the beginning and of the last look; CPU seconds until then */
-    uint32_t found; /* number of workers that are enough, by the last look; 0: there was no look */
+    double began_s, then_s, then_cpu_s; /* times of the run's beginning and of the last look; CPU seconds used
+                                           up to the last look */
+    uint32_t found; /* number of workers that the last look found enough; 0: there was no look */
     uint32_t from;  /* number of workers before some began to rest; 0: none rests */
-    bool gave_up;   /* resting workers were needed after all, so none rests again */
+    bool gave_up;   /* resting workers were needed after all, so none rests again in this run */
 } kl_glance;
 
 typedef struct kl_sight {
-    double now_s, cpu_s; /* cpu_s: CPU seconds of the farm and all workers on its host in this run */
+    double now_s, cpu_s; /* cpu_s: CPU seconds of the farm and of all workers on its host in this run */
     uint32_t cores, workers;
     uint64_t done; /* number of tasks done */
     const kl_load *load;
@@ -359,28 +394,32 @@ typedef struct kl_glance_plan {
     bool changed;
 } kl_glance_plan;
 
-/* Look at a run under way. While all cores are busy, workers may rest if the run is as fast without them; two
- * looks must agree. When cores become idle, all workers work again. Return false if too little is known. */
+/* Look at a run under way. While all cores are busy, let workers rest if two looks agree that the run is as
+ * fast without them. When cores become idle, let all workers work again. Return false if too little is known.
+ */
 bool kl_glance_look(kl_glance *glance, const kl_sight *sight, kl_glance_plan *plan);
 double kl_glance_due_s(const kl_glance *glance, double now_s); /* Return the time of the next look. */
 
 /* Return the number of workers for a farm that is about to begin, from one iteration of an earlier farm; 0:
- * the iteration does not tell this number. */
+ * the iteration is not enough to tell. */
 uint32_t kl_team_expect(const kl_iteration *iteration, char reason[KL_REASON_BYTES]);
-/* Do the same as the functions above, and append the inputs of the decision to `grounds`. */
+/* Do the same as kl_team_choose(), kl_team_expect() and kl_glance_look(), and append the inputs of the
+ * decision to `grounds`. */
 void kl_grounds_team(kl_buffer *grounds, const kl_team *team, const kl_iteration *iteration,
                      kl_team_plan *plan);
 uint32_t kl_grounds_expect(kl_buffer *grounds, const kl_iteration *iteration, char reason[KL_REASON_BYTES]);
 bool kl_grounds_look(kl_buffer *grounds, kl_glance *glance, const kl_sight *sight, kl_glance_plan *plan);
-/* Carry a plan into the team's state; call this once for each iteration. */
+/* Update the team's state with a plan; call this once for each iteration. */
 void kl_team_commit(kl_team *team, const kl_iteration *iteration, const kl_team_plan *plan);
 
 /* --- the number of tasks --- */
 
-/* The question of a program that can cut its work into any number of tasks: which number is fastest? */
+/* A program can cut its work into any number of tasks from `least` to `most`, and asks which number is
+ * fastest. */
 typedef struct kl_grain_question {
-    uint64_t least, most; /* least and greatest number of tasks that the program can make; 1 ≤ least ≤ most */
-    double (*runs)(uint64_t tasks, void *user); /* runs needed with `tasks` tasks; NULL: always the same */
+    uint64_t least, most; /* 1 ≤ least ≤ most */
+    /* number of runs needed with `tasks` tasks; NULL: always the same */
+    double (*runs)(uint64_t tasks, void *user);
     void *user;
 } kl_grain_question;
 
@@ -396,16 +435,18 @@ typedef struct kl_grain_look {
 } kl_grain_look;
 
 typedef struct kl_grain_plan {
-    kl_decision decision; /* count: tasks. gain_s: seconds saved in each run, against as many tasks as in the
-                             last run, if all runs are counted */
-    uint32_t workers;     /* number of workers that get tasks */
+    /* count: tasks. gain_s: seconds saved over all runs, compared with the last run's number of tasks,
+     * divided by the number of runs */
+    kl_decision decision;
+    uint32_t workers;                       /* number of workers that get tasks */
     double master_s, workers_s, messages_s; /* forecast seconds of the parts of one iteration */
 } kl_grain_plan;
 
-/* Choose the number of tasks with the least product of runs and time of an iteration; the smaller number wins
- * ties. The candidates are numbers 1/16 apart and multiples of the number of workers. The present number
- * stays if no candidate is 5 % better. The measured t_M is trusted from a quarter of the fewest to four times
- * the most tasks seen. Without measurements the choice is four tasks a worker. Error: KILTER_ERR_MEMORY. */
+/* Choose the number of tasks with the least product of number of runs and time of an iteration; the smaller
+ * number wins ties. The candidates are numbers 1/16 apart and multiples of the number of workers. The present
+ * number stays unless a candidate is 5 % better. The measured t_M is trusted from a quarter of the least to
+ * four times the greatest number of tasks seen. Without measurements the choice is four tasks for each
+ * worker. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_grain_choose(const kl_grain_look *look, const kl_grain_question *question,
                               kl_grain_plan *plan);
 
@@ -416,16 +457,23 @@ typedef enum kl_organise { KL_ORGANISE_MASTER, KL_ORGANISE_AUTO, KL_ORGANISE_PEE
 typedef struct kl_organise_look {
     kl_organise wanted;
     const char *never;        /* why peers cannot do this run; NULL: they can */
-    uint32_t workers;         /* active workers */
-    uint64_t tasks;           /* tasks of the run */
+    uint32_t workers;         /* number of active workers */
+    uint64_t tasks;           /* number of tasks of the run */
     const kl_iteration *last; /* the last run that a master organised; NULL: there was none */
+    uint64_t master_runs;     /* number of runs that a master organised */
     /* mean seconds of a task in the last run, on a worker of mean speed; 0: not known */
     double task_s;
-    /* time of the last run that peers organised, for as many tasks; 0: there was none */
+    /* seconds of the last run that peers organised, scaled to the same number of tasks; 0: there was none */
     double peers_s;
+    /* seconds that runs with a master lost since the last run that peers organised: their time minus the mean
+     * time for which a worker worked */
+    double lost_s;
 } kl_organise_look;
 
-/* count: number of peers, 0: the master. forecast_s: seconds of the run. gain_s: against the other way. */
+/* Return the seconds that a run with a master lost, for any reason. */
+double kl_organise_lost_s(const kl_iteration *run);
+/* Choose who organises a run. count: number of peers; 0: the master. forecast_s: seconds of the run. gain_s:
+ * seconds saved against the other choice. */
 kl_decision kl_organise_choose(const kl_organise_look *look);
 
 #endif

@@ -1,4 +1,4 @@
-/* Tables of situations and the decisions expected in them. */
+/* Compare the decisions of each policy with tables of situations and expected decisions. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static void the_registry_is_complete(void **state) {
 
 enum { MOST = 8 };
 
-/* Equal or unequal workers that ask in turn. Their only measurements are those in `rates`. */
+/* A farm under test: its workers, and the snapshot from which chunks are planned. */
 typedef struct world {
     kl_worker_view workers[MOST];
     kl_snapshot s;
@@ -144,8 +144,8 @@ static void weights_follow_what_is_known(void **state) {
     (void)state;
     world w;
     make_world(&w, 4, 1000, 1000);
-    /* WF deals equal chunks in the first batch. Then weights follow from the first batch's paces, and stay
-     * fixed whatever happens. */
+    /* WF deals equal chunks in the first batch. Then it computes weights from the workers' paces, and keeps
+     * them. */
     kl_dealer *dealer = kl_dealer_new(kl_policy_find("wf"), NULL);
     kl_dealer_begin(dealer, &w.s);
     for (uint32_t i = 0; i < 4; i++)
@@ -171,7 +171,7 @@ static void weights_follow_what_is_known(void **state) {
         assert_int_equal(plan.decision.count, 72);
         kl_dealer_free(dealer);
     }
-    /* AWF-B keeps the weights of a batch; AWF-C computes weights for each chunk. */
+    /* If a worker becomes slower within a batch, AWF-B keeps its weight, and AWF-C lowers it. */
     for (int each = 0; each < 2; each++) {
         make_world(&w, 4, 1000, 1000);
         for (uint32_t i = 0; i < 4; i++)
@@ -201,7 +201,7 @@ static void daf_cuts_by_its_equations(void **state) {
     kl_dealer_begin(dealer, &w.s);
     for (uint32_t k = 0; k < 8; k++)
         assert_in_range(deal(dealer, &w, k), 299,
-                        300); /* 4800/(2·8) tasks; σ is the sample's, slightly above 0.5 */
+                        300); /* 4800/(2·8) tasks; the sample's σ/μ is slightly above 0.5 */
     for (uint32_t k = 0; k < 8; k++)
         assert_in_range(deal(dealer, &w, k), 99, 100); /* 2400/(3·8) tasks */
     for (uint32_t k = 0; k < 8; k++)
@@ -244,7 +244,7 @@ static void af_is_the_published_formula(void **state) {
     kl_dealer_free(dealer);
 }
 
-/* STATIC when workers ask early, leave and come back. */
+/* Let workers of a farm with policy STATIC ask twice, leave and come back. */
 static void static_deals_one_part_each_and_the_rest_to_who_asks(void **state) {
     (void)state;
     world w;
@@ -257,7 +257,7 @@ static void static_deals_one_part_each_and_the_rest_to_who_asks(void **state) {
     w.workers[2].present = w.workers[3].present = false; /* the workers that waited have left */
     w.s.present = 2;
     assert_int_equal(deal(dealer, &w, 1), 25);
-    w.workers[3].present = true; /* one worker comes back, and the tasks left wait for it */
+    w.workers[3].present = true; /* one worker comes back, and its part waits for it */
     w.s.present = 3;
     assert_int_equal(deal(dealer, &w, 1), 0);
     assert_int_equal(deal(dealer, &w, 3), 25);
@@ -272,7 +272,7 @@ typedef struct auto_row {
     double queued[MOST];
     double now_s; /* seconds since all queued tasks were queued */
     double answer_s, round_trip_s, task_bytes;
-    uint64_t chunks; /* chunks dealt to the asking worker before */
+    uint64_t chunks; /* chunks that the asking worker got before */
     uint32_t asks;
     uint64_t least, most;
     const char *reason;
@@ -327,7 +327,20 @@ static const auto_row auto_rows[] = {
      51000,
      "dealing"},
     {"slow worker: fewer tasks", 2, 20000, {4e-3, 1e-3}, {0}, 0, 40e-6, 0, 0, 9, 0, 10, 10, "dealing costs"},
-    {"a quarter of the share at the end", 2, 20, {1e-4, 1e-4}, {0}, 0, 10e-6, 0, 0, 9, 0, 2, 2, "quarter"},
+    {"few tasks left: a quarter of the share",
+     2,
+     20,
+     {1e-4, 1e-4},
+     {0},
+     0,
+     10e-6,
+     0,
+     0,
+     9,
+     0,
+     2,
+     2,
+     "quarter"},
     {"shares are proportional to speeds", 2, 44, {1e-4, 1e-3}, {0}, 0, 10e-6, 0, 0, 9, 0, 9, 10, "quarter"},
     {"chunks are long enough for the master",
      8,
@@ -383,8 +396,8 @@ static void auto_decides_by_the_table(void **state) {
     }
 }
 
-/* AUTO trusts a pace only as far as it was measured. After a first task that took almost no time, a worker
- * seems able to do all tasks at once. */
+/* AUTO deals at most four times the number of measured tasks. Otherwise a worker whose first task took almost
+ * no time would get all tasks at once. */
 static void auto_trusts_a_pace_as_far_as_it_was_seen(void **state) {
     (void)state;
     for (uint64_t measured = 1; measured <= 1000; measured *= 10) {
@@ -403,7 +416,7 @@ static void plans_say_when_and_what_they_gain(void **state) {
     (void)state;
     world w;
     make_world(&w, 2, 1000, 1000);
-    know(&w, 0, 4e-3, 0); /* an equal part would take this worker 2 s; both workers together need 0.8 s */
+    know(&w, 0, 4e-3, 0); /* an equal part takes this worker 2 s; the best distribution takes 0.8 s */
     know(&w, 1, 1e-3, 0);
     w.s.now_s = 7;
     w.workers[0].queued_at_s = w.workers[1].queued_at_s = 7;
@@ -436,8 +449,8 @@ static void who_is_not_here_gets_nothing(void **state) {
     }
 }
 
-/* DAF's equations (1) and (2), the last N chunks, and no batch of fewer tasks than workers. 8 workers ask in
- * turn and report nothing meanwhile; σ/μ is given. */
+/* Check DAF's equations (1) and (2), its last N chunks, and batches of fewer tasks than workers. 8 workers
+ * ask in turn. They report no times meanwhile, so σ/μ stays. */
 static void daf_follows_its_equations(void **state) {
     (void)state;
     static const struct {
@@ -454,13 +467,13 @@ static void daf_follows_its_equations(void **state) {
         {0.5, 0, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 9}, {8, 6}, {8, 4}, {8, 3}, {8, 2}}},
         /* x_0 = 3, x_j = 4 */
         {1, 0, 1000, {{8, 41}, {8, 21}, {8, 15}, {8, 12}, {8, 9}, {8, 6}, {8, 5}, {8, 4}}},
-        /* The lower limit is 7·0.002/0.001 = 14 tasks. 336 tasks left would make chunks of 14, and 224 make
-           9, so the last 8 chunks have 28. */
+        /* The lower limit is 7·0.002/0.001 = 14 tasks. Chunks would have 14 tasks, then 9 of the last 224,
+         * which is below the limit. So the last 8 chunks have 28. */
         {0.5, 2e-3, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 28}}},
-        /* The last chunks are as equal as whole tasks allow: 64 − 8·4 = 32 tasks are left, the lower limit
-           is 1.75, a chunk would have 1 task, so 32 = 8·4. */
+        /* After the first batch 64 − 8·4 = 32 tasks are left. A chunk would have 1 task, the lower limit is
+         * 1.75, so the last 8 chunks have 32/8 tasks. */
         {0.5, 2.5e-4, 64, {{8, 4}, {8, 4}}},
-        /* 5 tasks for 8 workers are single tasks */
+        /* fewer tasks than workers: chunks of one task */
         {0.5, 0, 5, {{5, 1}}},
         {0, 0, 11, {{8, 1}, {3, 1}}},
     };
@@ -486,7 +499,8 @@ static void daf_follows_its_equations(void **state) {
     }
 }
 
-/* The search finds the best factor in runs that it can forecast; the order of the factors is known. */
+/* From the third run on, the factor is searched unless the user has set it. Each row has a situation for
+ * which the range of the best factor is known. */
 static void fsc_and_dpf_search_from_the_third_run_on(void **state) {
     (void)state;
     static const struct {
@@ -500,7 +514,7 @@ static void fsc_and_dpf_search_from_the_third_run_on(void **state) {
         {"fsc", 2, 0, 1, 1e-5, 0.1, 0.1},   /* equal workers, so all factors tie and the first wins */
         {"fsc", 2, 0, 0.3, 1e-5, 0.1, 0.3}, /* one slow worker, so chunks are small */
         {"dpf", 2, 0, 0.3, 1e-5, 0.1, 0.7},
-        {"fsc", 2, 0, 0.3, 1, 1, 1}, /* a chunk costs 1 s */
+        {"fsc", 2, 0, 0.3, 1, 1, 1}, /* the master needs 1 s for a chunk, so chunks are large */
         {"fsc", 2, 0.7, 0.3, 1e-5, 0.7, 0.7},
         {"dpf", 5, 0.4, 1, 1e-5, 0.4, 0.4},
     };
@@ -523,7 +537,7 @@ static void fsc_and_dpf_search_from_the_third_run_on(void **state) {
         kl_dealer_plan(dealer, &w.s, 0, &plan);
         kl_crew_free(crew);
         bool searched = rows[r].run >= 2 && rows[r].set == 0;
-        if (!!strstr(plan.decision.reason, "should end it soonest") != searched)
+        if (!!strstr(plan.decision.reason, "should end the run") != searched)
             fail_msg("row %d: %s", (int)r, plan.decision.reason);
         kl_dealer_free(dealer);
     }

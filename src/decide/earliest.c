@@ -1,5 +1,5 @@
-/* Earliest completion: each task goes to the worker that would finish it first (Buaklee, Tracy, Vernon,
- * Wright 2002). The policy is meant for runs of few tasks a worker, as in fork-join programs: each worker
+/* Policy ECT, earliest completion: each task goes to the worker that would finish it first (Buaklee, Tracy,
+ * Vernon, Wright 2002). It is meant for runs with few tasks per worker, as in fork-join programs. Each worker
  * gets its whole share in one message. */
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@ static double task_end_s(const kl_lane *lane, double task_units, uint64_t tasks)
     return lane->free_s + (double)tasks * task_units / lane->rate;
 }
 
-/* A heap of lanes. The top lane would end one more task first. */
+/* A heap of lanes, whose top is the lane that would end one more task first. */
 typedef struct contest {
     const kl_lane *lanes;
     double task_units;
@@ -38,8 +38,8 @@ static void sift_down(contest *c, uint32_t at) {
     c->heap[at] = lane;
 }
 
-/* Return the seconds until all lanes would end together if tasks were divisible. Lanes that are busy for
- * longer are left out. Each lane that is left out makes this time shorter, so the search ends. */
+/* Return the seconds until all lanes would end together if tasks were divisible, without lanes that stay busy
+ * for longer. Start with all lanes. Leaving lanes out only shortens the time, so the search ends. */
 static double level_s(const kl_lane *lanes, uint32_t count, double units) {
     for (double level = INFINITY;;) {
         double rate = 0, owed = 0;
@@ -55,8 +55,9 @@ static double level_s(const kl_lane *lanes, uint32_t count, double units) {
     }
 }
 
-/* Assign the tasks that end before the common level. They belong to the assignment in any case, so they need
- * no heap. Each lane gets one task fewer, because the level is rounded. */
+/* Assign the tasks that end before the time of level_s(), and return the number of the other tasks. Every
+ * earliest assignment contains these tasks, so they need no heap. Give each lane one task fewer, because the
+ * time is rounded. */
 static uint64_t assign_below_level(contest *c, uint32_t count, uint64_t tasks) {
     double level = level_s(c->lanes, count, (double)tasks * c->task_units);
     for (uint32_t i = 0; i < count; i++) {
@@ -84,7 +85,7 @@ kilter_status kl_assign_earliest(const kl_lane *lanes, uint32_t count, double ta
         counts[c.heap[0]]++;
         sift_down(&c, 0);
     }
-    counts[c.heap[0]] += left; /* tasks without work end all on the lane that is free first */
+    counts[c.heap[0]] += left; /* tasks without work all go to the lane that is free first */
     free(c.heap);
     return KILTER_OK;
 }
@@ -127,7 +128,8 @@ static kilter_status look_at_known(const kl_snapshot *s, field *f) {
     return KILTER_OK;
 }
 
-/* Give one task to each worker without a known rate, while most tasks are left to the other workers. */
+/* Give one task to each worker whose rate is not known, but at most half of all tasks. Return their number.
+ */
 static uint64_t give_benchmarks(kl_dealer *dealer, const kl_snapshot *s) {
     uint64_t given = 0;
     for (uint32_t i = 0; i < s->slots && given < s->left / 2; i++)
@@ -138,7 +140,7 @@ static uint64_t give_benchmarks(kl_dealer *dealer, const kl_snapshot *s) {
     return given;
 }
 
-/* Return the seconds with equal groups, which are dealt while speeds are not known. */
+/* Return the seconds that equal groups of tasks would take, for comparison. */
 static double equal_end_s(const field *f, double task_units, uint64_t tasks) {
     double end_s = 0;
     for (uint32_t i = 0; i < f->count; i++) {
@@ -162,7 +164,7 @@ static void describe(kl_dealer *dealer, const field *f, double task_units, uint6
     if (benchmarks > 0)
         snprintf(unknown, sizeof unknown, ", %llu of unknown speed get 1", kl_ull(benchmarks));
     snprintf(a->decision.reason, sizeof a->decision.reason,
-             "%llu tasks to %u workers, all done in %s; equal groups: %s%s; too slow to help: %u",
+             "%llu tasks to %u workers, all done in %s; in equal groups: %s%s; too slow to help: %u",
              kl_ull(tasks), (unsigned)a->decision.count, kl_say_s(a->end_s).text,
              kl_say_s(a->end_s + a->decision.gain_s).text, unknown, (unsigned)a->idle);
 }
@@ -207,7 +209,7 @@ bool kl_dealer_leaves_out(const kl_dealer *dealer, const kl_snapshot *s, uint32_
         return false;
     kl_lane lane = lane_of(s, worker);
     snprintf(reason, KL_REASON_BYTES,
-             "too slow to help: a task would end here in %s, the others end all in %s",
+             "too slow to help: a task would end here in %s, but the other workers finish all tasks in %s",
              kl_say_s(task_end_s(&lane, kl_task_units(s), 1)).text, kl_say_s(dealer->assignment.end_s).text);
     return true;
 }
@@ -216,18 +218,18 @@ uint64_t kl_dealer_share(const kl_dealer *d, uint32_t worker) {
     return d->undealt > 0 && worker < d->slots ? d->shares[worker] : 0;
 }
 
-/* Deal a share, scaled to the tasks left. The result differs from the share only if tasks have different
- * sizes or came back. */
+/* Deal a worker's share, scaled to the remaining tasks. The chunk differs from the share only if tasks have
+ * different sizes or came back. */
 static void deal_share(const kl_look *look, uint64_t share, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     plan->decision.count =
         kl_whole_tasks((double)s->left * (double)share / (double)look->dealer->undealt, s->left);
     if (kl_worker_rate(look->self) > 0)
         kl_reason(plan,
-                  "its share of %llu tasks: each goes to the worker that ends it first, and all end in %s",
+                  "its share of %llu tasks: each goes to the worker that would end it first; all end in %s",
                   kl_ull(s->tasks), kl_say_s(look->dealer->assignment.end_s).text);
     else
-        kl_reason(plan, "its benchmark: its pace is not known yet");
+        kl_reason(plan, "one task as a benchmark: its pace is not known yet");
 }
 
 static void deal_ect(const kl_look *look, kl_plan *plan) {
@@ -235,9 +237,11 @@ static void deal_ect(const kl_look *look, kl_plan *plan) {
     if (share > 0)
         deal_share(look, share, plan);
     else if (look->dealer->undealt == 0 || (look->self->chunks > 0 && look->self->queued_tasks == 0))
-        kl_deal_auto(look, plan); /* the assignment is outdated, or a worker did not ask for its part */
+        kl_deal_auto(look, plan); /* the assignment is outdated, or the worker is done with its share and
+                                     others have not asked for theirs */
     else if (!kl_dealer_leaves_out(look->dealer, look->snapshot, look->worker, plan->decision.reason))
-        kl_reason(plan, "waits: the %llu tasks left are the shares of others", kl_ull(look->dealer->undealt));
+        kl_reason(plan, "waits: the %llu tasks left are shares of other workers",
+                  kl_ull(look->dealer->undealt));
 }
 
 static void dealt_ect(kl_dealer *dealer, const kl_look *look, const kl_plan *plan) {
@@ -251,7 +255,7 @@ static void dealt_ect(kl_dealer *dealer, const kl_look *look, const kl_plan *pla
 
 const kl_policy kl_policy_ect = {
     .name = "ect",
-    .summary = "earliest completion: whole shares, each task to the worker that would end it first",
+    .summary = "earliest completion: whole shares; each task goes to the worker that would end it first",
     .begin = begin_ect,
     .deal = deal_ect,
     .dealt = dealt_ect,

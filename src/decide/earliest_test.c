@@ -89,7 +89,7 @@ static void no_other_assignment_ends_sooner(void **state) {
     }
 }
 
-/* Tasks without work end all on the lane that is free first. */
+/* Tasks without work must all go to the lane that is free first, without a loop over them. */
 static void tasks_without_work_are_assigned_at_once(void **state) {
     (void)state;
     const kl_lane lanes[] = {{1, 3}, {2, 1}, {9, 2}, {5, 1}};
@@ -125,7 +125,7 @@ static const struct {
     {"too slow to help", 3, {10, 10, 1}, {0}, 8, {4, 4, 0}},
     {"just fast enough to help", 3, {10, 10, 1}, {0}, 21, {10, 10, 1}},
     {"a worker is still busy", 2, {1, 1}, {3, 0}, 5, {1, 4}},
-    {"busy for longer than all take", 2, {1, 1}, {30, 0}, 5, {0, 5}},
+    {"busy for longer than all tasks take", 2, {1, 1}, {30, 0}, 5, {0, 5}},
     {"fewer tasks than workers: the fastest", 5, {1, 3, 2, 5, 4}, {0}, 2, {0, 0, 0, 1, 1}},
 };
 
@@ -204,15 +204,18 @@ static void whole_shares_are_dealt_in_any_order(void **state) {
     assert_int_equal(a.decision.count, 3);
     assert_int_equal(a.idle, 1);
     assert_true(fabs(a.end_s - 4) < 1e-9);
-    assert_true(fabs(a.decision.gain_s - 136) < 1e-9); /* an equal group has 7 tasks of 20 s */
+    /* equal groups end after 7 tasks of 20 s, the assignment after 4 s */
+    assert_true(fabs(a.decision.gain_s - 136) < 1e-9);
     assert_non_null(strstr(a.decision.reason, "too slow to help: 1"));
     char reason[KL_REASON_BYTES];
     assert_true(kl_dealer_leaves_out(w.dealer, &w.s, 3, reason));
-    assert_non_null(strstr(reason, "a task would end here in 20 s, the others end all in 4 s"));
+    assert_non_null(
+        strstr(reason, "a task would end here in 20 s, but the other workers finish all tasks in 4 s"));
     assert_false(kl_dealer_leaves_out(w.dealer, &w.s, 0, reason));
     assert_int_equal(deal(&w, 3), 0);
     assert_int_equal(deal(&w, 2), 16);
-    assert_int_equal(deal(&w, 2), 0); /* worker 2 asks ahead, but the tasks left are shares of others */
+    /* worker 2 asks again, but the remaining tasks are shares of other workers */
+    assert_int_equal(deal(&w, 2), 0);
     assert_int_equal(deal(&w, 0), 4);
     assert_int_equal(deal(&w, 1), 8);
     assert_int_equal(w.s.left, 0);
@@ -238,7 +241,7 @@ static void one_not_known_gets_its_benchmark(void **state) {
     end_world(&w);
 }
 
-/* Every task is dealt even if the workers of the assignment leave or change. */
+/* Every task is dealt even if a worker of the assignment leaves, does not ask, or returns tasks. */
 static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     (void)state;
     world w;
@@ -255,7 +258,7 @@ static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     make_world(&w, 2, (double[]){1, 1}, 8);
     assert_int_equal(deal(&w, 0), 4);
     w.workers[0].queued_tasks =
-        0; /* worker 0 is done and worker 1 has not asked yet, so worker 0 takes part of its share */
+        0; /* worker 0 is done and worker 1 has not asked yet, so worker 0 gets tasks of worker 1's share */
     w.workers[0].queued_units = 0;
     kl_crew_update(w.crew, w.workers, 0);
     assert_true(deal(&w, 0) > 0);

@@ -1,15 +1,15 @@
-/* Looks within a run: find workers that do not help because the cores of their host are busy without them.
- * The time of the run is not used, because only a part of this time is known. */
+/* Look at a run under way: let workers rest that do not help, because the cores of their host are busy
+ * without them. The run's own time is not used, as it is not known before the end. */
 #include <math.h>
 #include <stdio.h>
 
 #include "decide/policy.h"
 
-static const double BUSY = 0.9; /* with this part of the cores in use, more workers cannot help */
-static const double FREE =
-    0.8; /* with at most this part of the cores in use, more workers could use the rest */
-static const double AS_FAST = 1.03;    /* greatest time with fewer workers, relative to the time with all */
-static const uint64_t TASKS_EACH = 8;  /* least number of finished tasks per worker before a decision */
+/* if at least this part of the cores' time is used, more workers cannot help */
+static const double BUSY = 0.9;
+static const double FREE = 0.8;        /* if less than this part is used, more workers could use the rest */
+static const double AS_FAST = 1.03;    /* fewer workers may take this multiple of the time with all workers */
+static const uint64_t TASKS_EACH = 8;  /* a decision needs this number of finished tasks per worker */
 static const double WINDOW_S = 0.1;    /* least seconds between two looks */
 static const double WINDOW_PART = 0.1; /* least seconds between two looks, as a part of the run so far */
 
@@ -17,15 +17,15 @@ double kl_glance_due_s(const kl_glance *g, double now_s) {
     return now_s + fmax(WINDOW_S, WINDOW_PART * (now_s - g->began_s));
 }
 
-/* Return the time per task with this number of workers, up to a common factor. The CPU time of a task is the
- * present one; with fewer workers it is probably less, but this is not measured. */
+/* Return a value proportional to the time of a task with this number of workers. A task is assumed to need
+ * its present CPU time. With fewer workers it would probably need less, but this is not measured. */
 static double time_with(const kl_load *load, uint32_t workers) {
     kl_load as_dear = *load;
     as_dear.workers = workers;
     return kl_model_limit(&as_dear, workers).times / workers;
 }
 
-/* Return the fewest workers that the model says are as fast as all workers. */
+/* Return the least number of workers that are as fast as all workers, by the model. */
 static uint32_t enough(const kl_load *load, uint32_t workers) {
     double all = time_with(load, workers);
     uint32_t few = 0, many = workers; /* `few` workers are not enough */
@@ -40,7 +40,7 @@ static uint32_t enough(const kl_load *load, uint32_t workers) {
 }
 
 static void say(const kl_glance_plan *plan, const char *what, double busy, char *reason) {
-    snprintf(reason, KL_REASON_BYTES, "%u worker%s, in the run: %s, the cores are %.0f %% busy",
+    snprintf(reason, KL_REASON_BYTES, "%u worker%s during the run: %s; the cores are %.0f %% busy",
              (unsigned)plan->decision.count, plan->decision.count == 1 ? "" : "s", what, 100 * busy);
 }
 

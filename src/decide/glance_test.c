@@ -1,4 +1,5 @@
-/* Looks within a run: workers rest while the cores are busy without them, and work again when cores idle. */
+/* Looks at a run under way: workers rest while the cores are busy without them, and work again when cores are
+ * idle. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,10 +11,10 @@
 
 #include "decide/decide.h"
 
-/* A host with some cores. Its tasks compute for a part of their time, and sleep for the rest. */
+/* A host with some cores and workers. A task computes for a part of its time, and sleeps for the rest. */
 typedef struct world {
     uint32_t cores, workers, all;
-    double task_s, cpu_s; /* seconds of a task alone; cpu_s: CPU seconds of a task */
+    double task_s, cpu_s; /* seconds of a task that runs alone; CPU seconds of a task */
     double now_s, used_s; /* used_s: CPU seconds so far */
     double tasks;
     kl_glance glance;
@@ -37,7 +38,7 @@ static kl_load load_of(const world *w) {
     return load;
 }
 
-/* Continue until the next look, and look. Return whether the look changed anything. */
+/* Continue the run until the next look is due, and look. Return whether the number of workers changed. */
 static bool go_on(world *w) {
     double due_s = kl_glance_due_s(&w->glance, w->now_s), pause_s = due_s - w->now_s,
            done = rate_of(w) * pause_s;
@@ -91,7 +92,7 @@ static void who_sleeps_goes_on(void **state) {
     assert_int_equal(changes(&w, 30), 0);
 }
 
-/* Tasks sleep for half of their time, so more workers than cores are useful, but not all workers. */
+/* If tasks sleep for half of their time, more workers than cores are useful, but not all 32. */
 static void some_more_than_cores_stay_where_tasks_sleep(void **state) {
     (void)state;
     world w = world_of(2, 32, 1e-3, 0.5);
@@ -111,7 +112,7 @@ static void all_work_again_when_tasks_sleep_later_on(void **state) {
     assert_true(go_on(&w)); /* all workers work again at the next look */
     assert_int_equal(w.workers, 8);
     w.task_s = w.cpu_s = 1e-3;
-    assert_int_equal(changes(&w, 20), 0); /* after one failed trial, no worker rests again */
+    assert_int_equal(changes(&w, 20), 0); /* resting did not work once, so no worker rests again */
 }
 
 static void one_look_is_not_enough(void **state) {

@@ -1,4 +1,4 @@
-/* Write the inputs of a dealer's decisions: only values that have changed. */
+/* Store the inputs of a dealer's decisions: only values that have changed since the last row. */
 #include "decide/grounds.h"
 
 #include <math.h>
@@ -61,7 +61,7 @@ const kl_members kl_members_of_snapshot = LIST_OF(of_snapshot), kl_members_of_vi
 
 /* --- bytes --- */
 
-/* The bit WHOLE is set in a member's number if the member's real value is written as a count. */
+/* WHOLE: bit in a member's number that says that a real value is a whole number, written as a count. */
 enum { WHOLE = 128, COUNT_BYTES = 10 };
 
 uint64_t kl_grounds_get_count(kl_reader *reader) {
@@ -76,7 +76,7 @@ uint64_t kl_grounds_get_count(kl_reader *reader) {
     return 0;
 }
 
-/* Return whether the value is a real number that is small and whole, as units mostly are. */
+/* Return whether a member is a real number with a small whole value, as units of work mostly are. */
 static bool is_whole(const kl_member *member, const char *in) {
     double value = member->type >= KL_MEMBER_REAL ? *(const double *)(const void *)(in + member->offset) : -1;
     return value >= 0 && value < UINT32_MAX && value == (double)(uint32_t)value && !signbit(value);
@@ -118,8 +118,8 @@ static bool is_same(const kl_member *member, const char *was, const char *is) {
     return memcmp(was + at, is + at, member->type == KL_MEMBER_U32 ? sizeof(uint32_t) : sizeof(double)) == 0;
 }
 
-/* Write the changed members. This is done for each chunk, so the bytes of all members are collected before
- * they go into the buffer. */
+/* Write the changed members. This happens for each chunk, so it is fast: the bytes of all members go into the
+ * buffer at once. */
 void kl_grounds_put_changes(kl_buffer *out, const kl_members *members, const void *was, const void *is) {
     uint8_t bytes[KL_MEMBERS_MOST * (1 + COUNT_BYTES) + 1], *to = bytes;
     for (size_t i = 0; i < members->count; i++)
@@ -129,7 +129,8 @@ void kl_grounds_put_changes(kl_buffer *out, const kl_members *members, const voi
     kl_put_bytes(out, bytes, (size_t)(to - bytes));
 }
 
-/* Limits far beyond the values of a real farm, so that sums and products of such numbers are finite. */
+/* Values that are accepted from a record. The limits are far beyond a real farm's values, but keep sums and
+ * products finite. */
 static const uint64_t COUNT_MOST = (uint64_t)1 << 52;
 static const double REAL_LEAST = 1e-100, REAL_MOST = 1e30;
 static const double SUM_LEAST = -1; /* a sum from which parts are subtracted may end slightly below 0 */
@@ -171,25 +172,25 @@ void kl_grounds_get_changes(kl_reader *reader, const kl_members *members, void *
 
 /* --- grounds --- */
 
-/* Most bytes of a row. Readers of records refuse larger rows. */
+/* Greatest size of a row in bytes; readers of records refuse larger rows. */
 static const size_t MOST_BYTES = (size_t)512 << 10;
 
 typedef struct noted {
-    kl_worker_view view; /* the worker's view as it was written last */
+    kl_worker_view view; /* the worker's view as it was stored last */
     bool changed;
 } noted;
 
 struct kl_grounds {
     kl_buffer out;
-    bool whole;           /* all changes since the run began were written */
-    bool taken;           /* the caller has taken the bytes of `out`, so the next row begins there */
+    bool whole;           /* false: something could not be stored, so nothing more is stored in this run */
+    bool taken;           /* the caller has taken the bytes of `out`, so the next input begins a new row */
     uint32_t rows;        /* number of rows since the run began */
-    kl_snapshot snapshot; /* the snapshot as it was written last, without `sizes` */
-    kl_sizes sizes;       /* the sizes as they were written last */
+    kl_snapshot snapshot; /* the snapshot as it was stored last, without `sizes` */
+    kl_sizes sizes;       /* the sizes as they were stored last */
     kl_buffer board;
     noted *views;
     uint64_t room;
-    uint32_t *changed, changed_count; /* places whose view has changed, and their number */
+    uint32_t *changed, changed_count; /* changed[0 … changed_count−1]: places whose view has changed since */
     uint64_t changed_room;
 };
 
@@ -253,7 +254,7 @@ static void put_state(kl_grounds *k, const kl_snapshot *s) {
     k->whole &= !k->out.failed && k->out.size <= MOST_BYTES;
 }
 
-/* Begin a ground. false: the grounds record nothing. */
+/* Begin to store an input of this kind, in a new row if needed. false: nothing is stored. */
 static bool begin_ground(kl_grounds *k, kl_ground ground) {
     if (!k || !k->whole)
         return false;
@@ -263,7 +264,8 @@ static bool begin_ground(kl_grounds *k, kl_ground ground) {
     return true;
 }
 
-/* Write every value anew from here on, so that the rows of one run are enough to make its decisions again. */
+/* Forget what was stored, so that each value is stored anew: the rows of a run must be enough to make its
+ * decisions again. */
 static void forget(kl_grounds *k, uint32_t slots) {
     k->whole = make_room(k, slots);
     k->rows = k->changed_count = 0;
@@ -328,7 +330,7 @@ kl_buffer *kl_grounds_answers_of_board(kl_grounds *k) {
     return &k->board;
 }
 
-/* Write only the changed bins, which are few between two decisions. */
+/* Write the histogram's changed bins, which are few between two decisions. */
 static void put_sizes(kl_buffer *out, const kl_sizes *was, const kl_sizes *is) {
     kl_put_f64(out, is->count);
     for (uint32_t i = 0; i < KL_SIZE_BINS; i++)

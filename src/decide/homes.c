@@ -1,5 +1,5 @@
-/* Choose which tasks a worker gets. In a series of runs of the same tasks, each worker gets the tasks that it
- * did last time. The policy limits their number. */
+/* Choose which tasks a worker gets in a series of runs of the same tasks: those that it did last time. The
+ * policy decides how many. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,8 @@ void kl_homes_free(kl_homes *homes) {
     *homes = (kl_homes){0};
 }
 
-/* Begin a run of a series. Keep the workers of the series' last run; without it, no task has a worker. */
+/* Begin a run of a series. If the series' last run is known, keep the worker of each task; else no task has a
+ * worker. */
 static kilter_status begin_series(kl_homes *h, uint64_t series, uint64_t tasks) {
     if (h->last && h->series == series && h->tasks == tasks)
         return KILTER_OK;
@@ -26,13 +27,14 @@ static kilter_status begin_series(kl_homes *h, uint64_t series, uint64_t tasks) 
     return KILTER_OK;
 }
 
-/* Return the task's home: the place of its worker if present, otherwise the home behind all places. */
+/* Return the task's home: the place of its last worker if this worker is present, else the extra home
+ * `places`. */
 static uint32_t home_of(const kl_homes *h, const kl_worker_view *views, uint64_t task) {
     uint32_t last = h->last[task];
     return last < h->places && views[last].present ? last : h->places;
 }
 
-/* Return the tasks from span.lo on that have the same home, at least one task. */
+/* Return the longest span of tasks from span.lo on that have the same home, at least one task. */
 static kl_span alike(const kl_homes *h, const kl_worker_view *views, kl_span span, uint32_t *home) {
     *home = home_of(h, views, span.lo);
     uint64_t hi = span.lo + 1;
@@ -41,7 +43,8 @@ static kl_span alike(const kl_homes *h, const kl_worker_view *views, kl_span spa
     return (kl_span){span.lo, hi};
 }
 
-/* Count each home's spans, or store them (`put`) in the places that follow from the counts. */
+/* Count each home's spans (`put` false), or store them at the positions that follow from the counts (`put`
+ * true). Return their number. */
 static size_t go_through(kl_homes *h, const kl_worker_view *views, const kl_span *left, size_t count,
                          bool put) {
     size_t found = 0;
@@ -93,15 +96,15 @@ bool kl_homes_has_own(const kl_homes *h, uint32_t worker) {
     return worker < h->places && h->home[worker].tasks > 0;
 }
 
-/* Return how many tasks of a home must go to others: all beyond the share of the home's worker. */
+/* Return how many tasks of a home other workers must do: those beyond the share of the home's worker. */
 static double beyond_share(const kl_homes *h, const kl_dealer *dealer, const kl_snapshot *s, uint32_t home) {
     double waiting = (double)h->home[home].tasks;
     bool there = home < h->places && s->workers[home].present;
     return there ? waiting - (double)kl_dealer_share(dealer, home) : waiting;
 }
 
-/* Return the home with the most tasks beyond its worker's share; tasks of no worker come first. h->places: no
- * home has tasks. */
+/* Return the home with the most tasks beyond its worker's share, but the home of no worker (h->places) first
+ * if it has tasks. Return h->places also if no home has tasks. */
 static uint32_t fullest(const kl_homes *h, const kl_dealer *dealer, const kl_snapshot *s) {
     uint32_t home = h->places;
     double most = -HUGE_VAL;

@@ -1,5 +1,5 @@
-/* In a series, each task is dealt once, by the shares of earliest completion, and as few tasks change workers
- * as these shares allow. */
+/* In a series of runs, each task is dealt once and each worker gets its share by earliest completion. No more
+ * tasks change workers than the shares require. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,8 +15,8 @@
 enum { WORKERS = 12, TASKS = 400 };
 
 typedef struct series {
-    double unit_s[WORKERS]; /* unit_s[i] = 0: worker i has left */
-    uint32_t doer[TASKS];   /* worker that did the task in the last run; UINT32_MAX: none */
+    double unit_s[WORKERS]; /* seconds of a unit of work at worker i; 0: worker i has left */
+    uint32_t doer[TASKS];   /* doer[t]: worker that did task t in the last run; UINT32_MAX: none */
     kl_homes homes;
     uint64_t tasks, number;
 } series;
@@ -26,7 +26,8 @@ typedef struct run_of_series {
     kl_snapshot s;
     kl_crew *crew;
     kl_dealer *dealer;
-    uint64_t share[WORKERS], dealt[WORKERS], had[WORKERS]; /* had: tasks of each worker in the last run */
+    /* had: tasks that each present worker did in the last run */
+    uint64_t share[WORKERS], dealt[WORKERS], had[WORKERS];
     uint64_t moved, chunks;
 } run_of_series;
 
@@ -55,7 +56,7 @@ static void make_run(run_of_series *r, const series *q) {
             r->had[q->doer[t]]++;
 }
 
-/* Return the number of tasks that the worker gets when it asks now. */
+/* Deal a chunk to a worker that asks; return its number of tasks. */
 static uint64_t give(run_of_series *r, series *q, uint32_t worker) {
     kl_plan plan;
     kl_dealer_plan(r->dealer, &r->s, worker, &plan);
@@ -88,7 +89,7 @@ static void end_run(run_of_series *r) {
     kl_crew_free(r->crew);
 }
 
-/* Run all tasks. The seed gives the order in which workers ask. */
+/* Deal all tasks of a run, in an order of requests drawn from the seed. */
 static void run_once(run_of_series *r, series *q, uint64_t seed) {
     make_run(r, q);
     kl_span all = {0, q->tasks};
@@ -109,7 +110,7 @@ static series begin_series(uint64_t seed) {
     return q;
 }
 
-/* Change speeds, and let workers leave and come. */
+/* Change some workers' speeds, and let some leave and others come. */
 static void change(series *q, uint64_t seed) {
     for (uint32_t i = 1; i < WORKERS; i++) {
         uint64_t random = kl_mix64(seed * 90 + i);
@@ -146,7 +147,7 @@ static void shares_stay_and_no_more_tasks_move_than_must(void **state) {
         }
         kl_homes_free(&q.homes);
     }
-    assert_true(moved > 10000 && stayed > 10000); /* both cases occurred */
+    assert_true(moved > 10000 && stayed > 10000); /* enough tasks moved, and enough stayed */
 }
 
 static void nothing_moves_while_nothing_changes(void **state) {
@@ -187,20 +188,20 @@ static void another_series_begins_anew(void **state) {
     kl_homes_free(&q.homes);
 }
 
-/* Three workers and nine tasks. A row has the worker that did each task last time, and the homes from which
- * worker 0 takes tasks. */
+/* Three workers and nine tasks. A row has the worker that did each task last time, and the first two homes
+ * from which worker 0 takes tasks. */
 static const struct {
     const char *name;
     double unit_s[3];
     uint32_t doer[9];
-    uint32_t first, then; /* homes expected; 3: the home of no worker */
+    uint32_t first, then; /* expected homes; 3: the home of no worker */
 } rows[] = {
     {"first from its own home", {1, 1, 1}, {0, 0, 0, 1, 1, 1, 2, 2, 2}, 0, 1},
     {"then from the home of no worker", {1, 1, 1}, {0, 1, 1, 1, 2, 2, 2, 9, 9}, 0, 3},
     {"then from a worker that has left", {1, 0, 1}, {0, 1, 1, 1, 1, 2, 2, 2, 2}, 0, 3},
     {"then from a worker with more than its share", {1, 1, 1}, {0, 0, 1, 1, 1, 2, 2, 2, 2}, 0, 2},
     {"then from a worker that has become slower", {1, 1, 50}, {0, 0, 0, 1, 1, 1, 2, 2, 2}, 0, 2},
-    {"it had no tasks last time", {1, 1, 1}, {1, 1, 1, 1, 1, 1, 2, 2, 2}, 1, 1},
+    {"worker 0 had no tasks last time", {1, 1, 1}, {1, 1, 1, 1, 1, 1, 2, 2, 2}, 1, 1},
 };
 
 static void homes_are_chosen_as_in_the_table(void **state) {

@@ -4,33 +4,53 @@
 
 #include "decide/decide.h"
 
-/* Messages of a peer in a whole run, at most. Peers must gain this part of the time, because a run that is
- * organised as before has known costs. */
+/* PEER_MESSAGES: greatest number of messages of a peer in a run. GAIN_LEAST: peers must save at least this
+ * part of the time, because the costs of a change are not known. */
 static const double PEER_MESSAGES = 130, GAIN_LEAST = 0.05;
-/* A master that is busy for a smaller part of the run does not hold up its workers. */
-static const double USE_LEAST = 0.5;
-/* Seconds that a peer spends on a task beside doing it. */
+/* If the work that peers would take from the master is less than this part of the run, it hardly delays the
+ * workers. The limit is far below 1: near the end of a run chunks are smallest, so most messages come then.
+ */
+static const double USE_LEAST = 0.2;
+/* A run by peers is tried when the runs with a master have lost TRIAL_PART of a run's time together. The last
+ * one must have lost LOST_LEAST of its own. Peers are tried again when the runs have lost AGAIN_TIMES the
+ * time that the trial cost. TRIAL_LEAST_S: in a shorter run, peers would be measured while they connect. */
+static const double TRIAL_PART = 0.05, LOST_LEAST = 0.01, AGAIN_TIMES = 16, TRIAL_LEAST_S = 0.1;
+/* A farm's first run is slower, because nothing is measured before it. So a master has a second run, unless
+ * peers take less than this part of its first one. */
+static const double FIRST_PART = 0.8;
+/* Seconds that a peer works to organise a task, besides doing it. */
 static const double PEER_TASK_S = 2e-6;
 
-/* Return the seconds that a master would be busy with the run's messages. */
+/* Return the seconds that a master would be busy with the run's messages. It is busy no longer than it was
+ * there. */
 static double busy_s(const kl_organise_look *k) {
     const kl_iteration *last = k->last;
     double message_s = last->answer_s > 0 ? last->answer_s : last->model.message.fixed_s;
     double scale = last->tasks > 0 ? (double)k->tasks / (double)last->tasks : 0;
-    return scale * ((double)last->chunks * message_s + last->model.bytes * last->model.message.per_unit_s);
+    double last_s = (double)last->chunks * message_s + last->model.bytes * last->model.message.per_unit_s;
+    return scale * fmin(last_s, last->elapsed_s);
 }
 
-/* Return the time of the run if the master deals chunks: the workers' time, or the master's if it is more. */
+/* Return the part of it that peers do not save: the bytes of inputs and results begin and end at the master.
+ */
+static double carrying_s(const kl_organise_look *k) {
+    return busy_s(k) * (1 - kl_message_fixed_part(k->last->model.bytes, 2 * (double)k->last->chunks));
+}
+
+double kl_organise_lost_s(const kl_iteration *run) {
+    return fmax(0, run->elapsed_s - run->model.work_s / fmax(1, run->workers));
+}
+
+/* Return the seconds of the run if the master deals chunks: the workers' time with its losses, or the
+ * master's time if that is longer. */
 static double master_s(const kl_organise_look *k, double work_s) {
     const kl_iteration *last = k->last;
-    double ideal_s = last->model.work_s / fmax(1, last->workers);
-    double lost_s = fmax(0, last->elapsed_s - ideal_s); /* what the last run lost, however it did */
     double scale = last->tasks > 0 ? fmin(1, (double)k->tasks / (double)last->tasks) : 1;
-    return fmax(work_s + scale * lost_s, busy_s(k));
+    return fmax(work_s + scale * kl_organise_lost_s(last), busy_s(k));
 }
 
 static double peers_s(const kl_organise_look *k, double work_s, double task_s) {
-    work_s += PEER_TASK_S * (double)k->tasks / fmax(1, k->workers);
+    work_s = fmax(carrying_s(k), work_s + PEER_TASK_S * (double)k->tasks / fmax(1, k->workers));
     return work_s + 2 * PEER_MESSAGES * k->last->model.message.fixed_s + task_s;
 }
 
@@ -42,26 +62,67 @@ static kl_decision answer(uint64_t count, double forecast_s, double gain_s) {
                          .gain_s = gain_s};
 }
 
-/* Decide by the model. */
-static kl_decision by_model(const kl_organise_look *k) {
+/* --- the choice --- */
+
+typedef struct choice {
+    double master_s, peers_s; /* forecasts of the run's time */
+    double use;               /* part of its time for which a master is busy */
+    bool peers;
+    const char *why; /* NULL: the forecasts decide */
+} choice;
+
+/* Return whether runs with a master have lost enough time to pay for a run by peers that only measures them.
+ */
+static bool may_try(const kl_organise_look *k, const choice *c) {
+    if (k->peers_s > 0 && c->peers_s <= c->master_s)
+        return false;
+    double cost_s = k->peers_s > 0 ? AGAIN_TIMES * (c->peers_s - c->master_s) : TRIAL_PART * c->master_s;
+    return c->master_s >= TRIAL_LEAST_S && k->lost_s >= cost_s &&
+           kl_organise_lost_s(k->last) > LOST_LEAST * k->last->elapsed_s;
+}
+
+/* Choose by the measured times of both, scaled to the same number of tasks. */
+static void by_measurement(const kl_organise_look *k, choice *c) {
+    c->master_s = k->last->elapsed_s * (double)k->tasks / (double)k->last->tasks;
+    c->peers_s = k->peers_s;
+    c->peers = c->peers_s < (k->master_runs < 2 ? FIRST_PART : 1) * c->master_s;
+    c->why = c->peers                   ? "both were measured"
+             : c->peers_s < c->master_s ? "the first run with a master is not compared"
+                                        : "peers took longer in an earlier run";
+}
+
+static void by_forecast(const kl_organise_look *k, choice *c) {
     double work_s = k->task_s * (double)k->tasks / fmax(1, k->workers);
-    double by_master_s = master_s(k, work_s), by_peers_s = peers_s(k, work_s, k->task_s);
-    bool missed = k->peers_s > 0 && k->peers_s > by_master_s;
-    double use = by_master_s > 0 ? busy_s(k) / by_master_s : 0;
-    bool peers = !missed && use >= USE_LEAST && by_peers_s < (1 - GAIN_LEAST) * by_master_s && k->workers > 1;
-    kl_decision d = answer(peers ? k->workers : 0, peers ? by_peers_s : by_master_s,
-                           peers ? by_master_s - by_peers_s : fmax(0, by_peers_s - by_master_s));
+    c->master_s = master_s(k, work_s);
+    c->peers_s = peers_s(k, work_s, k->task_s);
+    c->use = c->master_s > 0 ? busy_s(k) / c->master_s : 0;
+    double saved = c->master_s > 0 ? (busy_s(k) - carrying_s(k)) / c->master_s : 0;
+    c->peers = saved >= USE_LEAST && c->peers_s < (1 - GAIN_LEAST) * c->master_s;
+    if (k->peers_s > 0)
+        by_measurement(k, c);
+}
+
+/* Choose the master or peers by their measured or forecast times. */
+static kl_decision by_model(const kl_organise_look *k) {
+    choice c = {0};
+    by_forecast(k, &c);
+    if (!c.peers && may_try(k, &c)) {
+        c.peers = true;
+        c.why = "a run by peers measures them";
+    }
+    c.peers &= k->workers > 1;
+    kl_decision d = answer(c.peers ? k->workers : 0, c.peers ? c.peers_s : c.master_s,
+                           fmax(0, c.peers ? c.master_s - c.peers_s : c.peers_s - c.master_s));
     uint32_t fed = kl_model_capability(&k->last->model);
     char capability[24] = "all";
     if (fed < k->workers)
         snprintf(capability, sizeof capability, "%u", fed);
     char text[400];
-    snprintf(
-        text, sizeof text,
-        "by %s: a master feeds %s of %u workers and is busy %.0f %% of the time; about %s with it, %s with "
-        "peers%s",
-        peers ? "the workers" : "the master", capability, k->workers, 100 * fmin(1, use),
-        kl_say_s(by_master_s).text, kl_say_s(by_peers_s).text, missed ? ", which took longer before" : "");
+    snprintf(text, sizeof text,
+             "by %s: a master keeps %s of %u workers busy and works %.0f %% of the time; about %s with it, "
+             "%s with peers%s%s",
+             c.peers ? "the workers" : "the master", capability, k->workers, 100 * fmin(1, c.use),
+             kl_say_s(c.master_s).text, kl_say_s(c.peers_s).text, c.why ? "; " : "", c.why ? c.why : "");
     snprintf(d.reason, sizeof d.reason, "%.*s", (int)sizeof d.reason - 1, text);
     return d;
 }

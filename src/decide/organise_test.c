@@ -1,5 +1,5 @@
-/* The choice between master and peers: each row is what earlier runs have shown, and who organises the next.
- */
+/* The choice between master and peers: a row has the measurements of earlier runs, and who should organise
+ * the next run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,8 @@
 
 #include "decide/decide.h"
 
-/* A run of `workers` workers by a master: tasks of task_s, chunks of one task, answer_s for each. */
+/* Return the measurements of a run that a master organised: tasks of task_s, chunks of one task, answer_s of
+ * the master for each chunk. */
 static kl_iteration by_master(uint32_t workers, uint64_t tasks, double task_s, double answer_s) {
     double work_s = task_s * (double)tasks, ideal_s = work_s / workers, master_s = answer_s * (double)tasks;
     kl_farm_model model = {.message = {.fixed_s = answer_s}, .work_s = work_s};
@@ -31,10 +32,11 @@ static void the_faster_way_is_chosen(void **state) {
         double task_s, answer_s, peers_s;
         bool peers;
     } rows[] = {
-        {8, 8000, 10e-3, 10e-6, 0, false},       /* the master is nearly idle */
-        {4000, 4000000, 1e-3, 10e-6, 0, true},   /* it could feed a hundred */
-        {4000, 4000000, 1e-3, 10e-6, 60, false}, /* peers have taken longer than it would */
-        {4000, 4000000, 1e-3, 10e-6, 1.1, true}, /* peers have kept their forecast */
+        {8, 8000, 10e-3, 10e-6, 0, false},     /* the master is nearly idle */
+        {4000, 4000000, 1e-3, 10e-6, 0, true}, /* the master could feed only a hundred workers */
+        /* an earlier run with peers took longer than with the master */
+        {4000, 4000000, 1e-3, 10e-6, 60, false},
+        {4000, 4000000, 1e-3, 10e-6, 1.1, true}, /* an earlier run with peers was as fast as forecast */
         {1, 1000, 1e-6, 10e-6, 0, false},        /* a single worker has no one to share with */
         {64, 64000, 1e-6, 1e-9, 0, false},       /* a peer's own work for a task is longer than the task */
     };
@@ -53,6 +55,95 @@ static void the_faster_way_is_chosen(void **state) {
         assert_true(d.forecast_s > 0 && d.gain_s >= 0 && d.reason[0]);
         assert_int_equal(d.count, rows[i].peers ? rows[i].workers : 0);
     }
+}
+
+/* The last run lost a third of its time. A master that was busy for a third of it is the cause; one that was
+ * nearly idle is not. */
+static void only_a_busy_master_is_blamed(void **state) {
+    (void)state;
+    const double answers_s[] = {100e-6, 5e-6};
+    for (int i = 0; i < 2; i++) {
+        kl_iteration last = by_master(300, 30000, 60e-3, answers_s[i]);
+        last.elapsed_s = 1.5 * last.model.work_s / last.workers;
+        kl_organise_look look = {
+            .wanted = KL_ORGANISE_AUTO, .workers = 300, .tasks = 30000, .last = &last, .task_s = 60e-3};
+        assert_int_equal(kl_organise_choose(&look).count, i == 0 ? 300 : 0);
+    }
+}
+
+/* Peers save no time where the master is busy with bytes, and it cannot have been busy for longer than the
+ * run. */
+static void peers_do_not_carry_the_bytes(void **state) {
+    (void)state;
+    kl_iteration last = by_master(32, 32000, 1e-3, 1e-3);
+    kl_organise_look look = {
+        .wanted = KL_ORGANISE_AUTO, .workers = 32, .tasks = 32000, .last = &last, .task_s = 1e-3};
+    assert_int_equal(kl_organise_choose(&look).count, 32);
+    last.model.bytes = 3e6 * 32000;
+    assert_int_equal(kl_organise_choose(&look).count, 0);
+    last.model.bytes = 0;
+    last.elapsed_s = 1.01 * last.model.work_s / 32; /* whatever its messages seemed to cost */
+    assert_int_equal(kl_organise_choose(&look).count, 0);
+}
+
+/* The last run took 748 ms because memory was new, and its master was busy for a fifth of it. With inputs of
+ * 1 MB peers would save none of that; with small inputs they are worth a trial. */
+static void a_master_busy_with_bytes_is_not_blamed(void **state) {
+    (void)state;
+    const double inputs_bytes[] = {8, 100e3, 1e6};
+    for (int i = 0; i < 3; i++) {
+        kl_iteration last = by_master(32, 171, 0.9e-3, 0.92e-3);
+        last.elapsed_s = 0.748;
+        last.model.bytes = inputs_bytes[i] * 171;
+        kl_organise_look look = {
+            .wanted = KL_ORGANISE_AUTO, .workers = 32, .tasks = 171, .last = &last, .task_s = 0.9e-3};
+        assert_int_equal(kl_organise_choose(&look).count, i == 0 ? 32 : 0);
+    }
+}
+
+/* Runs that lose a tenth of their time to no known cause pay for a trial of peers. Peers that were slower are
+ * tried again only after many more runs. */
+static void peers_are_tried_when_a_master_loses_time(void **state) {
+    (void)state;
+    kl_iteration last = by_master(32, 32000, 10e-3, 1e-6);
+    last.elapsed_s = 1.1 * last.model.work_s / last.workers;
+    double lost_s = kl_organise_lost_s(&last);
+    assert_true(lost_s > 0.99 && lost_s < 1.01);
+    kl_organise_look look = {.wanted = KL_ORGANISE_AUTO,
+                             .workers = 32,
+                             .tasks = 32000,
+                             .last = &last,
+                             .master_runs = 2,
+                             .task_s = 10e-3};
+    static const struct {
+        double lost, peers_s; /* runs' losses, in multiples of the last one's */
+        bool peers;
+    } rows[] = {{0.4, 0, false}, {1, 0, true}, {1, 10.9, true}, {1, 12, false}, {17, 12, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        look.lost_s = rows[i].lost * lost_s;
+        look.peers_s = rows[i].peers_s;
+        if ((kl_organise_choose(&look).count > 0) != rows[i].peers)
+            fail_msg("row %d: %s", (int)i, kl_organise_choose(&look).reason);
+    }
+    look = (kl_organise_look){.wanted = KL_ORGANISE_AUTO,
+                              .workers = 32,
+                              .tasks = 32000,
+                              .last = &last,
+                              .master_runs = 1,
+                              .task_s = 10e-3,
+                              .peers_s = 10.5};
+    assert_int_equal(kl_organise_choose(&look).count, 0); /* the master's only run was the farm's first one */
+    last.elapsed_s *= 1e-3;                               /* the run is too short to measure peers */
+    last.model.work_s *= 1e-3;
+    last.chunks = 32;
+    look = (kl_organise_look){.wanted = KL_ORGANISE_AUTO,
+                              .workers = 32,
+                              .tasks = 32000,
+                              .last = &last,
+                              .master_runs = 2,
+                              .task_s = 10e-6,
+                              .lost_s = 1};
+    assert_int_equal(kl_organise_choose(&look).count, 0);
 }
 
 static void peers_never_do_what_they_cannot(void **state) {
@@ -83,6 +174,10 @@ static void without_measurements_the_master_deals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_faster_way_is_chosen),
+        cmocka_unit_test(only_a_busy_master_is_blamed),
+        cmocka_unit_test(peers_do_not_carry_the_bytes),
+        cmocka_unit_test(a_master_busy_with_bytes_is_not_blamed),
+        cmocka_unit_test(peers_are_tried_when_a_master_loses_time),
         cmocka_unit_test(peers_never_do_what_they_cannot),
         cmocka_unit_test(without_measurements_the_master_deals),
     };

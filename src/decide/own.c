@@ -1,4 +1,4 @@
-/* The program's own policies: the values that they see, and how their answers are used. */
+/* Call the program's own policies: fill in the values that they see, and bound their answers. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,17 +71,17 @@ void kilter_policy_say(kilter_policy_reason *reason, const char *format, ...) {
     va_end(args);
 }
 
-/* Bound the answer of a policy. An answer of 0 holds while a present worker has tasks, because this worker's
- * next message asks the policy again. Otherwise deal one task. */
+/* Bound the answer of a policy to the remaining tasks. An answer of 0 holds while any present worker has
+ * tasks, because that worker's next message asks the policy again. Otherwise deal one task. */
 static void bound(const kl_look *look, const char *name, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     unsigned long long wanted = plan->decision.count, left = s->left;
     if (plan->decision.count > s->left) {
         plan->decision.count = s->left;
-        kl_reason(plan, "policy %s chose %llu tasks: all %llu that are left", name, wanted, left);
+        kl_reason(plan, "policy %s chose %llu tasks, but only %llu are left", name, wanted, left);
     } else if (plan->decision.count == 0 && !(kl_crew_total(s->crew)->queued_units > 0)) {
         plan->decision.count = 1;
-        kl_reason(plan, "policy %s chose no task, but no worker has one: one of %llu", name, left);
+        kl_reason(plan, "policy %s chose no task, but no worker has one: one of %llu tasks", name, left);
     }
 }
 
@@ -107,14 +107,15 @@ static kilter_status check(const kilter_policy *const *policies, size_t at, kilt
     const kilter_policy *p = policies[at];
     const char *name = p->name ? p->name : "NULL", *wrong = NULL;
     if (!good_name(p->name))
-        wrong = "a name has 1 to 31 characters of a-z, 0-9, '-' and '_'";
+        wrong = "a policy's name has 1 to 31 characters of a-z, 0-9, '-' and '_'";
     else if (kl_policy_find(name))
-        wrong = "Kilter has a policy of this name; choose another name";
+        wrong = "Kilter has a policy of this name; choose another one";
     else if (!p->choose)
-        wrong = "choose is NULL; give it the function that chooses";
+        wrong = "the member `choose` is NULL; set it to the policy's function";
     for (size_t i = 0; i < sizeof p->later / sizeof *p->later; i++)
         if (p->later[i])
-            wrong = "it sets `later`, which this Kilter does not know; run it with a newer Kilter";
+            wrong = "the program sets the member `later`, which this Kilter does not know; run it with a "
+                    "newer Kilter";
     for (size_t i = 0; !wrong && i < at; i++)
         if (strcmp(policies[i]->name, name) == 0)
             wrong = "two policies have this name";

@@ -1,5 +1,5 @@
-/* The program's own policies: the values that they see, the use of their answers, and refused policies.
- * deal_test.c tests that every task is dealt. */
+/* The program's own policies: check the values that they see, the use of their answers, and which policies
+ * are refused. The test deal_test.c checks that every task is dealt. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,13 +12,13 @@
 #include "decide/decide.h"
 #include "measure/crew_test_helper.h"
 
-/* The answer that the policy gives, and the values that it saw. */
+/* The answer that the policy under test must give, and the values that it saw. */
 typedef struct script {
     uint64_t answer;
     const char *reason; /* NULL: the policy gives no reason */
     kilter_policy_view view;
     kilter_policy_worker asks, other;
-    bool beyond; /* there is a worker behind the last */
+    bool beyond; /* a worker behind the last place was found; must be false */
 } script;
 
 static uint64_t follow(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {
@@ -32,7 +32,7 @@ static uint64_t follow(const kilter_policy_view *view, kilter_policy_reason *rea
     return s->answer;
 }
 
-/* Plan for the first of two workers, which asks while 90 of 100 tasks are left. */
+/* Plan a chunk for the first of two workers, with 90 of 100 tasks left. */
 static kl_plan ask(script *s, double queued_at_second) {
     kl_worker_view workers[2] = {{.number = 7, .present = true, .chunks = 1},
                                  {.number = 9,
@@ -102,11 +102,11 @@ static void answers_are_bounded_and_have_a_reason(void **state) {
         {5, "five at a time", 0, 5, "five at a time"},
         {5, NULL, 0, 5, "policy script"},
         {90, "all", 0, 90, "all"},
-        {91, "all", 0, 90, "policy script chose 91 tasks: all 90 that are left"},
-        {UINT64_MAX, NULL, 0, 90, "policy script chose 18446744073709551615 tasks: all 90 that are left"},
+        {91, "all", 0, 90, "policy script chose 91 tasks, but only 90 are left"},
+        {UINT64_MAX, NULL, 0, 90, "policy script chose 18446744073709551615 tasks, but only 90 are left"},
         {0, "not yet", 3, 0, "not yet"},
         {0, NULL, 3, 0, "policy script"},
-        {0, "not yet", 0, 1, "policy script chose no task, but no worker has one: one of 90"},
+        {0, "not yet", 0, 1, "policy script chose no task, but no worker has one: one of 90 tasks"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         script s = {.answer = table[i].answer, .reason = table[i].said};
@@ -140,7 +140,7 @@ static void policies_that_cannot_be_used_are_refused(void **state) {
         {{.name = "a b", .choose = follow}, wrong_name},
         {{.name = "abcdefghijklmnopqrstuvwxyz012345", .choose = follow}, wrong_name},
         {{.name = "auto", .choose = follow}, "Kilter has a policy of this name"},
-        {{.name = "mine"}, "choose is NULL"},
+        {{.name = "mine"}, "`choose` is NULL"},
         {{.name = "mine", .choose = follow, .later = {&something}}, "newer Kilter"},
         {{.name = "first", .choose = follow}, "two policies have this name"},
     };

@@ -15,7 +15,7 @@ const kl_policy *kl_policy_at(size_t i) {
     return i < kl_policy_count() ? registry[i] : NULL;
 }
 
-/* Return the lower-case letter. tolower() is not used, because it depends on the locale. */
+/* Return the letter in lower case. tolower() is not used, because it depends on the locale. */
 static char lower(char c) {
     return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }

@@ -7,25 +7,28 @@
 
 #include "decide/policy.h"
 
-static const double MOVE_UNKNOWN_S = 20e-6; /* seconds that moving tasks costs, until this is measured */
-static const double RECALL_PAYS = 2;        /* least gain of a recall, as a multiple of the cost of moving */
-static const double UNANSWERED_S = 20e-3;   /* seconds within which a working worker answers a recall */
-static const double UNATTENDED_S = 5e-3;    /* seconds for a worker that answers only between tasks */
-static const double COPY_PART = 0.1;        /* least gain of a copy, as a part of the task's remaining time */
+/* assumed seconds that moving tasks costs, until they are measured */
+static const double MOVE_UNKNOWN_S = 20e-6;
+/* a recall must save more than this multiple of the cost of moving */
+static const double RECALL_PAYS = 2;
+static const double UNANSWERED_S = 20e-3; /* seconds within which a working worker answers a recall */
+static const double UNATTENDED_S = 5e-3;  /* the same for a worker that answers only between tasks */
+/* a copy must save more than this part of the task's remaining time */
+static const double COPY_PART = 0.1;
 static const double SOON_PART =
-    0.1; /* a task whose usual rest is below this part of a copy's time ends soon */
+    0.1; /* a task ends soon if its remaining time is usually below this part of a copy's time */
 static const double STOPPED = 0.01;           /* chance that a worker without heartbeats has stopped */
 static const double MISJUDGED = 0.2;          /* chance that a worker without measured tasks is slow */
-static const double MISJUDGED_RATE = 1.0 / 3; /* rate of such a slow worker, relative to the expected rate */
+static const double MISJUDGED_RATE = 1.0 / 3; /* rate of such a slow worker over its expected rate */
 static const double SLOW_SHARE =
-    0.5; /* a task is slowed if it gets less than this part of the usual core share */
+    0.5; /* a task counts as slowed if its core share is below this part of the usual one */
 static const double SLOW_FOR_S =
-    0.75; /* least seconds that a slowed task has run, because a short burst of other work passes */
-static const double AGREE_S =
-    1; /* greatest difference in seconds between the reported and the observed age of a task */
-static const double GONE_S = 1; /* seconds without a heartbeat after which a worker is stopped or cut off */
-static const double PAUSE_PART =
-    1.0 / 16; /* pause between two looks, as a part of the time since the bag became empty */
+    0.75; /* seconds that it must have run by then, because short bursts of other load do not matter */
+static const double AGREE_S = 1; /* a task's reported age may exceed the observed one by this time */
+/* after this time without a heartbeat, a worker counts as stopped or cut off */
+static const double GONE_S = 1;
+/* The pause between two looks is at least this part of the time since no task was left to deal. */
+static const double PAUSE_PART = 1.0 / 16;
 
 static void say(kl_rescue *rescue, const char *format, ...) KILTER_PRINTF(2, 3);
 static void say(kl_rescue *rescue, const char *format, ...) {
@@ -35,7 +38,8 @@ static void say(kl_rescue *rescue, const char *format, ...) {
     va_end(args);
 }
 
-/* Return the seconds that moving tasks costs. Recall, answer and chunk are one and a half round trips. */
+/* Return the seconds that moving tasks costs: recall, answer and new chunk take one and a half round trips.
+ */
 static double move_s(const kl_snapshot *s) {
     double cost_s = 1.5 * s->round_trip_s + 2 * s->answer_s;
     return cost_s > 0 ? cost_s : MOVE_UNKNOWN_S;
@@ -52,12 +56,13 @@ static bool is_told(const kl_snapshot *s, uint32_t worker, const kl_hand *h) {
     return h->elapsed_s > 0 && h->elapsed_s < h->heard_s - s->workers[worker].queued_at_s + AGREE_S;
 }
 
-/* Return whether the worker's silence is normal for its queue. No long task is reported. */
+/* Return whether the worker's silence is still normal. Its queue should have ended, but chance explains the
+ * delay, and no age of a task was reported. */
 static bool is_on_time(const kl_snapshot *s, uint32_t worker, const kl_held *held) {
     const kl_worker_view *v = &s->workers[worker];
     double rate = rate_of(s, worker), tasks = (double)v->queued_tasks;
     double silent_s = s->now_s - v->queued_at_s, due_s = v->queued_units / rate;
-    /* The time of `tasks` tasks may exceed its mean by one standard deviation. */
+    /* The time of these tasks may exceed its mean by one standard deviation. */
     return !is_told(s, worker, &held->hand) && silent_s > due_s &&
            silent_s < due_s * (1 + (kl_stat_cv(&s->unit_s) * sqrt(tasks)) / tasks) + move_s(s);
 }
@@ -91,21 +96,21 @@ static bool recall(const kl_snapshot *s, const kl_board *board, uint32_t worker,
 
 /* --- copies --- */
 
-/* Return the number of tasks that the worker may have begun when it was asked to give tasks back. A worker
- * that answers only between tasks may be in any of these, and this task may be a long one. */
+/* Return how many tasks the worker may have begun when the recall was sent, at its usual rate. One of them
+ * may be long and still run, as this worker answers only between tasks. */
 static uint64_t maybe_begun(const kl_snapshot *s, uint32_t worker, const kl_held *held, double task_units) {
     double since_s = fmax(held->asked_s - s->workers[worker].queued_at_s, 0);
     double begun = 1 + ceil(rate_of(s, worker) * since_s / task_units);
     return begun < (double)held->tasks ? (uint64_t)begun : held->tasks;
 }
 
-/* Return whether a recall is unanswered for longer than a working worker needs. */
+/* Return whether a recall has had no answer for longer than a working worker needs. */
 static bool is_unanswered(const kl_snapshot *s, const kl_held *held) {
     double patience_s = held->hand.heard_s > 0 ? UNANSWERED_S : UNATTENDED_S;
     return held->asked_s > 0 && s->now_s - held->asked_s >= fmax(patience_s, 4 * move_s(s));
 }
 
-/* Copy the tasks of an unanswered recall. The worker has not begun its last task, or has stopped. */
+/* Copy tasks of a worker that has not answered a recall, without those that it may have begun. */
 static bool copy_unanswered(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
                             kl_rescue *r) {
     if (!is_unanswered(s, held) || held->tasks <= held->kept)
@@ -134,8 +139,8 @@ static bool is_silent(const kl_snapshot *s, const kl_held *held) {
     return held->hand.heard_s > 0 && s->now_s - held->hand.heard_s > GONE_S;
 }
 
-/* Copy all tasks of a silent worker that has several. It will probably do none, not even those that it should
- * keep. */
+/* Copy all tasks of a worker whose heartbeats have stopped, if it has several. It will probably do none of
+ * them, not even those that a recall left to it. */
 static bool copy_all(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
                      kl_rescue *r) {
     uint32_t to;
@@ -155,12 +160,13 @@ static bool copy_all(const kl_snapshot *s, const kl_board *board, uint32_t worke
     return true;
 }
 
-/* The expected outcome of a copy of a worker's last task: sums over cases, weighted by their chance. */
+/* The expected effect of copying a worker's last task: sums over possible cases, each weighted by its chance.
+ */
 typedef struct outlook {
     double chance;
     double rest_s;   /* seconds until the present worker has done the task */
     double gain_s;   /* seconds gained in cases where the copy ends first */
-    double wasted_s; /* seconds for which the copy continues in the other cases */
+    double wasted_s; /* seconds for which the copy runs in vain in the other cases */
 } outlook;
 
 static void weigh(outlook *o, double chance, double rest_s, double copy_s) {
@@ -178,7 +184,8 @@ typedef struct trial {
     double rate, to_rate, move_s;
 } trial;
 
-/* Add the case in which the task has `size` times its predicted units, of which `done` times are done. */
+/* Add the case that the task has `size` times its predicted units. `done`: units done, in the same measure.
+ */
 static void weigh_size(outlook *o, const trial *t, double chance, double size, double done) {
     double wait_s = fmax(-t->elapsed_s, 0);
     weigh(o, chance, wait_s + (size - done) * t->units / t->rate, size * t->units / t->to_rate + t->move_s);
@@ -188,8 +195,8 @@ static double done_of(const trial *t) {
     return fmax(t->rate * t->elapsed_s / t->units, 0);
 }
 
-/* Add the usual cases: the task has the size of one of the measured tasks that are larger than its done part.
- * Return the largest measured size. */
+/* Add the cases that the task is as large as one of the measured tasks, as far as these are larger than its
+ * done part. Return the largest measured size. */
 static double weigh_usual(outlook *o, const trial *t, double chance) {
     double done = done_of(t), largest = 1;
     double each = chance / (t->sizes->count + 1);
@@ -205,14 +212,15 @@ static double weigh_usual(outlook *o, const trial *t, double chance) {
     return largest;
 }
 
-/* Add all cases. If no measured task is larger, the task is expected to take as long again. */
+/* Add all cases: those of weigh_usual(), and one in which the task is larger than all measured tasks and
+ * takes as long again. */
 static void weigh_sizes(outlook *o, const trial *t, double chance) {
     double largest = weigh_usual(o, t, chance), longer = fmax(done_of(t), largest), seldom = largest / longer;
     weigh_size(o, t, chance / (t->sizes->count + 1) * seldom * seldom, 2 * longer, done_of(t));
 }
 
-/* Should the task end soon if it is as usual? Then waiting costs little, and shows whether it is. A task may
- * be late by SOON_PART: equal tasks end together, and results are on their way when the first one arrives. */
+/* Return whether the task should end soon if its size is usual. Then waiting costs little, and shows whether
+ * it is. A task may be late by SOON_PART, because the results of equal tasks arrive one after the other. */
 static bool ends_soon(const trial *t) {
     trial early = *t;
     outlook usual = {0};
@@ -255,23 +263,25 @@ static outlook outlook_of(const kl_snapshot *s, uint32_t worker, const kl_held *
     return (outlook){1, o.rest_s / o.chance, o.gain_s / o.chance, o.wasted_s / o.chance};
 }
 
-/* Copy a last task on a waiting worker if the copy is faster on average. No working worker is disturbed. */
+/* Copy the last task of a worker to a waiting worker if this saves enough time on average. No other working
+ * worker is affected. */
 static bool speculate(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
                       kl_rescue *r) {
     uint32_t to, sooner;
     double to_rate = kl_crew_fastest_idle(s->crew, worker, &to);
-    /* If some tasks can be recalled, a recall comes first. */
+    /* Tasks that can still be recalled are recalled, not copied. */
     bool may_be_recalled = held->asked_s > 0 ? !is_unanswered(s, held) : held->kept < held->tasks;
     if (held->tasks == 0 || (held->tasks > 1 && may_be_recalled) || to == UINT32_MAX ||
         !board->waits(board->self, to))
         return false;
     outlook o = outlook_of(s, worker, held, to_rate);
-    /* The next run loses time while `to` continues with a copy that is not needed. */
+    /* A copy that ends too late keeps worker `to` from the next run's tasks for wasted_s. */
     double costs_s = move_s(s) + (o.wasted_s * to_rate / kl_crew_total(s->crew)->rates);
     if (!(o.gain_s > COPY_PART * o.rest_s + costs_s))
         return false;
     kl_crew_first_end_s(s->crew, held->first_units, worker, &sooner);
-    if (!board->waits(board->self, sooner)) /* a faster worker will be free soon */
+    /* another worker will be free soon and would end the task sooner */
+    if (!board->waits(board->self, sooner))
         return false;
     *r = (kl_rescue){.decision.kind = KL_DECIDES_COPY,
                      .decision.subject = worker,
@@ -279,13 +289,13 @@ static bool speculate(const kl_snapshot *s, const kl_board *board, uint32_t work
                      .decision.count = 1,
                      .decision.forecast_s = s->now_s + o.rest_s - o.gain_s,
                      .decision.gain_s = o.gain_s};
-    say(r, "at worker %u the task would end in %s, and a copy may end %s sooner%s", s->workers[worker].number,
+    say(r, "at worker %u the task would end in %s; a copy may end %s sooner%s", s->workers[worker].number,
         kl_say_s(o.rest_s).text, kl_say_s(o.gain_s).text, is_silent(s, held) ? "; the worker is silent" : "");
     return true;
 }
 
-/* Return whether a worker holds tasks that are not copied. Many late workers may hold only copied tasks, and
- * stay late while they are stopped. */
+/* Return whether a worker holds tasks that no other worker has. A stopped worker stays late forever. If all
+ * its tasks are copied, it must not hide other late workers. */
 static bool holds_some(const void *board, uint32_t worker) {
     const kl_board *b = board;
     kl_held held = {0};
@@ -312,13 +322,13 @@ void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r)
         kl_rescue copy;
         if (!speculate(s, board, late[i], &held, &copy))
             continue;
-        /* Keep the copy for the task that would end last without a copy. */
+        /* If several copies are possible, choose the one for the task that would end last. */
         if (r->decision.kind == KL_DECIDES_NOTHING ||
             copy.decision.forecast_s + copy.decision.gain_s > r->decision.forecast_s + r->decision.gain_s)
             *r = copy;
     }
     if (r->decision.kind == KL_DECIDES_NOTHING)
-        say(r, "no task of the %u workers that end last would end sooner elsewhere", (unsigned)count);
+        say(r, "no task of the %u workers that end last would end sooner on another worker", (unsigned)count);
 }
 
 double kl_held_pause_s(double task_s, double took_s) {
@@ -328,7 +338,7 @@ double kl_held_pause_s(double task_s, double took_s) {
 
 double kl_rescue_pause_s(const kl_snapshot *s, double waited_s, double took_s) {
     static const double LOOK_MOST_S =
-        20e-3; /* most seconds counted for a look; in a longer look the host stood still */
+        20e-3; /* a look counts with at most this time; a longer one means that the host stood still */
     double pause_s = kl_held_pause_s(s->unit_s.mean, fmin(took_s, LOOK_MOST_S));
     return fmax(pause_s, PAUSE_PART * waited_s);
 }

@@ -1,5 +1,5 @@
 /* Tables of situations in which tasks must be recalled or copied, and of situations in which they must not.
- * Worker 0 holds the tasks, and three other workers wait. */
+ * Worker 0 holds the tasks; three other workers wait. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,12 +23,13 @@ typedef struct situation {
     double cv;       /* coefficient of variation of the tasks' times */
     double silent_s; /* seconds since worker 0 last reported */
     uint64_t tasks, kept;
-    double asked_ago_s;                   /* seconds since tasks were recalled; 0: they were not */
-    double first;                         /* units of the first task; 0: 1 unit */
-    double elapsed_s, share, heard_ago_s; /* members of the heartbeat; elapsed_s < 0: heartbeats come, but
-                                             this task has had none */
+    double asked_ago_s; /* seconds since tasks were recalled; 0: there was no recall */
+    double first;       /* units of the first task; 0: 1 unit */
+    /* the last heartbeat: age of the task, core share, seconds since it came. elapsed_s = 0: there are no
+     * heartbeats; below 0: none since this task began */
+    double elapsed_s, share, heard_ago_s;
     uint64_t left;
-    bool busy; /* no worker is free for a copy */
+    bool busy; /* true: no worker is free for a copy */
     kl_decision_kind act;
     uint64_t keep_least, keep_most;
     uint64_t copied;
@@ -194,8 +195,8 @@ static void what_is_slow_is_rescued_and_what_is_long_is_not(void **state) {
 
 enum { CROWD = 60 };
 
-/* Answer that only the first late worker has a task that no other worker holds. The tasks of all other late
- * workers are copied already. */
+/* Answer that only worker 0 holds a task that no other worker has. The tasks of all other late workers are
+ * copied already. */
 static void held_by_the_first(const void *self, uint32_t worker, kl_held *held) {
     (void)self;
     *held = (kl_held){.tasks = worker == 0, .units = worker == 0, .first_units = 1, .kept = 1};
@@ -229,7 +230,7 @@ static void who_holds_nothing_alone_hides_nobody(void **state) {
         views[i] = (kl_worker_view){.present = true, .pace = {.seconds = 50e-3, .units = 50}};
         views[i].queued_tasks = i < CROWD - 1;
         views[i].queued_units = i < CROWD - 1;
-        views[i].queued_at_s = NOW_S - 5 - i; /* the other workers have been silent for longer */
+        views[i].queued_at_s = NOW_S - 5 - i; /* worker 0 has been silent for the shortest time */
     }
     kl_board board = {.held = held_by_the_first, .waits = is_the_last, .waiting = one_waits};
     kl_crew *crew = crew_of(&s);
@@ -239,8 +240,8 @@ static void who_holds_nothing_alone_hides_nobody(void **state) {
     assert_true(r.decision.kind == KL_DECIDES_COPY && r.decision.subject == 0 && r.to == CROWD - 1);
 }
 
-/* A plan never exceeds the tasks that a worker holds. Nothing is planned if all workers are equal and on
- * time. */
+/* In random situations a plan keeps and copies no more tasks than the worker holds, and recalls none that
+ * cannot be recalled. */
 static void plans_stay_within_what_is_there(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20000; seed++) {
@@ -280,7 +281,8 @@ static void the_pause_grows_with_the_wait(void **state) {
     assert_true(kl_rescue_pause_s(&w.s, 0, 0) == 0.1);
 }
 
-/* One or more equal tasks have ended. The others should end at any moment, and none of them is copied. */
+/* Tasks of 20 s run at the same time and some have ended. The others, up to 10 % later, are not copied,
+ * because they should end at any moment. */
 static void a_task_that_should_just_end_is_waited_for(void **state) {
     (void)state;
     for (int ended = 1; ended < 200; ended *= 3)

@@ -1,38 +1,39 @@
-/* FSC and DPF search their factor (César et al. 2006). The next run is forecast with each factor of {0.1,
- * 0.2, … 1}, and the factor of the shortest run is taken. In the forecast, all tasks of a worker take the
- * same time, the master serves one message after the other, and so does each direction of its link. */
+/* Search the factor of FSC and DPF (César et al. 2006). The next run is simulated with each factor of {0.1,
+ * 0.2, … 1}, and the factor of the shortest run is taken. In the simulation all tasks of a worker take the
+ * same time. The master serves one message after another, and so does each direction of its link. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "decide/policy.h"
 
-/* Greatest number of workers in a forecast. With more workers, every k-th worker stands for k. Tasks, the
+/* MOST_WORKERS: greatest number of simulated workers. If there are more, every k-th stands for k. Tasks, the
  * master's time and the link are scaled in the same way, so the master is as busy as in the real run. */
 enum { MOST_WORKERS = 128, FACTORS = 10 };
 
-/* bytes that a message has besides its tasks or results */
+/* bytes of a message besides its tasks or results */
 static const double HEAD_BYTES = 64;
 
-typedef struct hand { /* a worker in the forecast */
+typedef struct hand { /* a simulated worker */
     double task_s;    /* seconds of each task */
-    double message_s; /* time at which its next message is at the master's link; INFINITY: it sends no more */
-    double done_s;    /* time at which its last task ends */
-    double bytes;     /* bytes of its next message */
+    /* time at which its next message reaches the master's link; INFINITY: it sends no more */
+    double message_s;
+    double done_s; /* time at which its last task ends */
+    double bytes;  /* bytes of its next message */
 } hand;
 
-/* A forecast of the next run; dealer and snapshot are copies, the dealer's with the factor under trial. */
+/* A simulation of the next run with one factor, on copies of dealer and snapshot. */
 typedef struct trial {
     kl_dealer dealer;
-    kl_snapshot snapshot; /* of the workers that stand for all */
-    double byte_s;        /* seconds of a byte on the master's link */
-    double in_free_s, master_free_s,
-        out_free_s; /* times at which the link inwards, the master, the link outwards are free */
+    kl_snapshot snapshot;                        /* scaled to the simulated workers */
+    double byte_s;                               /* seconds of a byte on the master's link */
+    double in_free_s, master_free_s, out_free_s; /* times from which the link to the master, the master, and
+                                                    the link from the master are free */
     uint32_t workers;
     hand hands[];
 } trial;
 
-/* Fill in every step-th present worker with its mean task time. A worker without measurements gets the mean
- * of all workers. */
+/* Add every step-th present worker with its mean task time; without measurements, with the mean of all
+ * workers. */
 static void fill_hands(trial *t, const kl_snapshot *s, uint32_t step) {
     uint32_t seen = 0;
     for (uint32_t i = 0; i < s->slots; i++) {
@@ -44,7 +45,7 @@ static void fill_hands(trial *t, const kl_snapshot *s, uint32_t step) {
     }
 }
 
-/* Let the workers filled in stand for all of `s`. */
+/* Scale the run to the simulated workers. */
 static void scale(trial *t, const kl_snapshot *s) {
     double part = (double)t->workers / s->present;
     t->snapshot = *s;
@@ -55,7 +56,7 @@ static void scale(trial *t, const kl_snapshot *s) {
     t->byte_s = s->message.per_unit_s / part;
 }
 
-/* Begin with a request from each worker. */
+/* Begin a simulation: each worker asks at time 0. */
 static void begin(trial *t, const kl_dealer *dealer, double factor) {
     t->dealer = (kl_dealer){.policy = dealer->policy, .factor = factor, .workers = t->workers};
     t->snapshot.left = t->snapshot.tasks;
@@ -94,14 +95,14 @@ static void send_chunk(trial *t, uint32_t worker) {
     h->bytes = HEAD_BYTES + count * s->result_bytes;
 }
 
-/* Nothing is left: the worker sends its last result when it is done. */
+/* Let a worker send its last result when it is done, as no task is left; afterwards it sends no more. */
 static void finish(const trial *t, hand *h) {
     double last_s = h->done_s + t->snapshot.message.fixed_s;
     h->message_s = h->message_s < last_s ? last_s : INFINITY;
     h->bytes = HEAD_BYTES + t->snapshot.result_bytes;
 }
 
-/* Return the seconds of the run with this factor. */
+/* Simulate the run with a factor; return its seconds. */
 static double time_with(trial *t, const kl_dealer *dealer, double factor) {
     begin(t, dealer, factor);
     for (;;) {

@@ -1,22 +1,22 @@
-/* Policies that choose the next chunk from the tasks left, the number of workers and the number of earlier
- * chunks. */
+/* Policies that choose the next chunk from the number of remaining tasks, of workers and of earlier chunks.
+ */
 #include <math.h>
 
 #include "decide/policy.h"
 
-/* STATIC: deal one equal part to each worker. A worker that had its part waits for the workers that had none.
- * When all present workers had one, returned tasks are divided in the same way. */
+/* STATIC: deal one equal part to each worker. A worker that asks again gets nothing while others have had no
+ * part. When all present workers have had one, returned tasks are divided in the same way. */
 static void deal_static(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     uint32_t waiting = kl_crew_total(s->crew)->unserved;
     if (waiting > 0 && look->self->chunks > 0) {
-        kl_reason(plan, "had its part; %u others wait for theirs", (unsigned)waiting);
+        kl_reason(plan, "it has had its part; %u others wait for theirs", (unsigned)waiting);
         return;
     }
     uint32_t parts = waiting ? waiting : look->workers;
     plan->decision.count = (s->left + parts - 1) / parts;
     kl_reason(plan,
-              waiting ? "one of %u equal parts of %llu tasks" : "one of %u parts of %llu tasks put back",
+              waiting ? "one of %u equal parts of %llu tasks" : "one of %u parts of %llu returned tasks",
               (unsigned)parts, kl_ull(s->left));
 }
 
@@ -39,24 +39,26 @@ const kl_policy kl_policy_ss = {
 
 static void deal_gss(const kl_look *look, kl_plan *plan) {
     plan->decision.count = kl_whole_tasks((double)look->snapshot->left / look->workers, look->snapshot->left);
-    kl_reason(plan, "%llu left over %u workers", kl_ull(look->snapshot->left), (unsigned)look->workers);
+    kl_reason(plan, "%llu tasks left, divided by %u workers", kl_ull(look->snapshot->left),
+              (unsigned)look->workers);
 }
 
 const kl_policy kl_policy_gss = {
     .name = "gss",
-    .summary = "guided self-scheduling: what is left over the number of workers",
+    .summary = "guided self-scheduling: remaining tasks divided by the number of workers",
     .deal = deal_gss,
 };
 
-/* TSS: shrink chunks by a constant number of tasks, from M/(2P) to 1 (Tzen and Ni). */
+/* TSS: shrink chunks by a constant number of tasks, from M/(2P) to 1, for M tasks and P workers (Tzen and
+ * Ni). */
 static void deal_tss(const kl_look *look, kl_plan *plan) {
     double tasks = (double)look->snapshot->tasks, p = look->dealer->workers;
     double first = ceil(tasks / (2 * p)), steps = ceil(2 * tasks / (first + 1));
     double fall = steps > 1 ? (first - 1) / (steps - 1) : 0;
     double chunk = floor(first - fall * (double)look->dealer->course.chunks);
     plan->decision.count = kl_whole_tasks(chunk, look->snapshot->left);
-    kl_reason(plan, "chunk %llu of a fall from %.0f by %.3g each", kl_ull(look->dealer->course.chunks + 1),
-              first, fall);
+    kl_reason(plan, "chunk %llu: the first had %.0f tasks, each further one has %.3g fewer",
+              kl_ull(look->dealer->course.chunks + 1), first, fall);
 }
 
 const kl_policy kl_policy_tss = {
@@ -67,32 +69,33 @@ const kl_policy kl_policy_tss = {
 
 enum { AF_FIRST_TASKS = 10 }; /* enough tasks to estimate σ, and few enough not to delay the end */
 
-/* AF: D = Σσ²/μ and T = 1/Σ(1/μ) over the present workers (Banicescu and Liu 2000). */
+/* AF (Banicescu and Liu 2000), with D = Σσ²/μ and T = 1/Σ(1/μ) over the present workers, R tasks left, and μ
+ * of this worker. */
 static void deal_af(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     double units = kl_task_units(s), left = (double)s->left;
     if (look->self->unit_s.count < 2 || !(look->self->unit_s.mean > 0)) {
         plan->decision.count =
             kl_whole_tasks(fmin(AF_FIRST_TASKS, floor(left / (4.0 * look->workers))), s->left);
-        kl_reason(plan, "first %llu tasks: mean and deviation of this worker are not known",
+        kl_reason(plan, "first %llu tasks: mean and deviation of this worker's task times are not known",
                   kl_ull(plan->decision.count));
         return;
     }
     const kl_crew_sums *crew = kl_crew_total(s->crew);
-    /* workers without measurements count as the mean of the others */
+    /* a worker without measurements counts as the mean of the others */
     double all = (double)look->workers / crew->steady;
     double d = units * crew->variance_rates * all, rates = crew->unit_rates / units * all;
     double mean = units * look->self->unit_s.mean, t = 1 / rates, share = left * t / mean;
-    /* (D + 2TR − √(D² + 4DTR))/(2μ), in a form that subtracts no large numbers */
+    /* chunk = (D + 2TR − √(D² + 4DTR))/(2μ), in a form that subtracts no large numbers */
     double both = d + 2 * t * left;
     double chunk = 2 * t * left * t * left / (both + sqrt(d * d + 4 * d * t * left)) / mean;
     plan->decision.count = kl_whole_tasks(floor(chunk), s->left);
-    kl_reason(plan, "%.3g of its share of %.3g tasks: a task takes %s, D is %s", chunk, share,
-              kl_say_s(mean).text, kl_say_s(d).text);
+    kl_reason(plan, "%.3g of its share of %.3g tasks: a task takes %s, the spread D of all workers is %s",
+              chunk, share, kl_say_s(mean).text, kl_say_s(d).text);
 }
 
 const kl_policy kl_policy_af = {
     .name = "af",
-    .summary = "adaptive factoring: chunks from each worker's mean and deviation",
+    .summary = "adaptive factoring: chunks from mean and deviation of each worker's task times",
     .deal = deal_af,
 };

@@ -1,5 +1,5 @@
-/* Record the inputs from which the number of workers was chosen, and choose this number again. Each row can
- * be read without the other rows. */
+/* Store the inputs from which the number of workers was chosen, and choose this number again. Each row can be
+ * read without other rows. */
 #include "decide/grounds.h"
 
 #define REAL(type, member)                                                                                   \
@@ -61,9 +61,15 @@ static const kl_member of_team[] = {
     SMALL(kl_team, tried_from),
     REAL(kl_team, before.by_task),
     REAL(kl_team, before.by_work),
-    COUNT(kl_team, barred_until[KL_TEAM_FEWER]),
-    COUNT(kl_team, barred_until[KL_TEAM_MORE]),
-    COUNT(kl_team, barred_until[KL_TEAM_OTHERS]),
+    FLAG(kl_team, explores),
+    COUNT(kl_team, others_until),
+};
+
+static const kl_member of_point[] = {
+    SMALL(kl_team_point, workers),
+    REAL(kl_team_point, cost.by_task),
+    REAL(kl_team_point, cost.by_work),
+    COUNT(kl_team_point, until),
 };
 
 static const kl_member of_glance[] = {
@@ -77,8 +83,8 @@ static const kl_member of_sight[] = {
 };
 
 static const kl_members members_of_load = LIST_OF(of_load), members_of_iteration = LIST_OF(of_iteration),
-                        members_of_team = LIST_OF(of_team), members_of_glance = LIST_OF(of_glance),
-                        members_of_sight = LIST_OF(of_sight);
+                        members_of_team = LIST_OF(of_team), members_of_point = LIST_OF(of_point),
+                        members_of_glance = LIST_OF(of_glance), members_of_sight = LIST_OF(of_sight);
 
 /* --- record a choice --- */
 
@@ -92,7 +98,7 @@ static void put_load(kl_buffer *out, const kl_load *load) {
     kl_grounds_put_changes(out, &members_of_load, &none, load);
 }
 
-/* Write an iteration. Its speeds are added when the choice uses them. */
+/* Write an iteration without its speeds. hear_speed() adds each speed that the choice uses. */
 static void put_iteration(kl_buffer *out, const kl_iteration *it) {
     const kl_iteration none = {0};
     kl_grounds_put_changes(out, &members_of_iteration, &none, it);
@@ -119,6 +125,8 @@ void kl_grounds_team(kl_buffer *out, const kl_team *team, const kl_iteration *it
     heard.speeds = (kl_speeds){hear_speed, &l};
     begin(out, KL_GROUND_TEAM);
     kl_grounds_put_changes(out, &members_of_team, &none, team);
+    for (int i = 0; i < KL_TEAM_POINTS; i++)
+        kl_grounds_put_changes(out, &members_of_point, &none.points[i], &team->points[i]);
     put_iteration(out, it);
     kl_team_choose(team, &heard, plan);
 }
@@ -146,7 +154,7 @@ bool kl_grounds_look(kl_buffer *out, kl_glance *glance, const kl_sight *sight, k
 
 typedef struct memory {
     kl_reader speeds;
-    bool lacks; /* a speed was used that the recorded decision did not use */
+    bool lacks; /* a speed was needed that is not recorded */
 } memory;
 
 static double recall_speed(const void *self, uint32_t n) {
@@ -162,7 +170,7 @@ static double recall_speed(const void *self, uint32_t n) {
     return n;
 }
 
-/* Read an iteration. All bytes behind it are speeds. */
+/* Read an iteration. All bytes that follow are speeds, which recall_speed() reads. */
 static kl_iteration get_iteration(kl_reader *r, memory *m) {
     kl_iteration it = {0};
     kl_grounds_get_changes(r, &members_of_iteration, &it);
@@ -177,6 +185,8 @@ static bool team_again(kl_reader *r, kl_decision *d) {
     kl_team_plan plan;
     memory m;
     kl_grounds_get_changes(r, &members_of_team, &team);
+    for (int i = 0; i < KL_TEAM_POINTS; i++)
+        kl_grounds_get_changes(r, &members_of_point, &team.points[i]);
     r->bad |= team.way >= KL_TEAM_WAYS;
     const kl_iteration it = get_iteration(r, &m);
     if (r->bad)

@@ -1,5 +1,5 @@
-/* Choose the number of tasks of a fork-join program. Few tasks cost the master little time. Many tasks are
- * spread evenly, and reduce the number of iterations of some methods (Buaklee, Tracy, Vernon, Wright 2002,
+/* Choose the number of tasks of a fork-join program. Few tasks cost the master little time. Many tasks can be
+ * distributed evenly, and some methods then need fewer iterations (Buaklee, Tracy, Vernon, Wright 2002,
  * section 4). */
 #include <math.h>
 #include <stdio.h>
@@ -8,17 +8,18 @@
 #include "decide/policy.h"
 
 static const double FINDING =
-    0.95; /* greatest total time with another number, as a part of the present total */
-static const double BELIEVED = 4; /* t_M is trusted up to this factor beyond the measured numbers of tasks */
-static const double APART = 16;   /* candidate numbers of tasks differ by 1/16 */
-enum { UNMEASURED_TASKS = 4 };    /* tasks for each worker before any measurement */
+    0.95; /* another number must take less than this part of the present total time */
+/* the measured t_M is trusted for up to this multiple of the measured numbers of tasks, and down to 1/4 */
+static const double BELIEVED = 4;
+static const double APART = 16; /* each candidate number of tasks is larger than the last by 1/16 */
+enum { UNMEASURED_TASKS = 4 };  /* tasks for each worker before any measurement */
 
 /* A number of tasks and its forecast. */
 typedef struct candidate {
     uint64_t tasks;
     uint32_t workers;
     double master_s, workers_s, messages_s;
-    double runs, total_s; /* number of runs still needed; total_s: seconds of all these runs */
+    double runs, total_s; /* number of runs needed; total_s: seconds of all these runs */
 } candidate;
 
 static kilter_status weigh(const kl_grain_look *look, const kl_grain_question *q, uint64_t tasks,
@@ -55,7 +56,7 @@ static kilter_status consider(const kl_grain_look *look, const kl_grain_question
     return status;
 }
 
-/* Try numbers 1/16 apart, and below each of them the next multiple of the number of workers. */
+/* Try numbers of tasks 1/16 apart, and between them multiples of the number of workers. */
 static kilter_status find_best(const kl_grain_look *look, const kl_grain_question *q, uint64_t *counts,
                                candidate *best) {
     uint64_t least = within(floor((double)look->least_seen / BELIEVED), q->least, q->most);
@@ -87,7 +88,7 @@ static void answer(const candidate *c, const candidate *now, kl_grain_plan *plan
                       kl_say_s(each_s).text, kl_say_s(c->master_s).text);
     if (now->tasks != c->tasks)
         snprintf(plan->decision.reason + at, sizeof plan->decision.reason - (size_t)at,
-                 "; as %llu all would take %.3g times as long", kl_ull(now->tasks),
+                 "; with %llu tasks all runs would take %.3g times as long", kl_ull(now->tasks),
                  now->total_s / c->total_s);
 }
 
@@ -98,7 +99,7 @@ kilter_status kl_grain_choose(const kl_grain_look *look, const kl_grain_question
             (kl_grain_plan){.decision = {.kind = KL_DECIDES_GRAIN, .subject = KL_SUBJECT_ALL, .count = tasks},
                             .workers = look->lane_count};
         snprintf(plan->decision.reason, sizeof plan->decision.reason,
-                 "%llu tasks: nothing is measured yet, %d for each of %u workers", kl_ull(tasks),
+                 "%llu tasks: nothing is measured yet, so %d for each of %u workers", kl_ull(tasks),
                  UNMEASURED_TASKS, (unsigned)look->lane_count);
         return KILTER_OK;
     }

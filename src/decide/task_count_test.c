@@ -1,4 +1,4 @@
-/* The chosen number of tasks: tables, and a comparison with every other number. */
+/* The chosen number of tasks: compare it with every other number, and with tables. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ static double random_01(uint64_t seed) {
     return (double)(kl_mix64(seed) >> 11) * 0x1p-53;
 }
 
-/* Return the seconds of all runs of a program with `tasks` tasks an iteration, by definition. */
+/* Return the seconds of all runs with `tasks` tasks an iteration, computed from the definition. */
 static double total_s(const kl_grain_look *look, const kl_grain_question *q, uint64_t tasks) {
     uint64_t counts[MOST];
     double units = look->work_units / (double)tasks;
@@ -48,8 +48,7 @@ static kl_grain_look random_look(uint64_t seed, kl_lane *lanes) {
     return look;
 }
 
-/* Up to 16 tasks the choice considers every number. Beyond 16 it considers some, and no other number is
- * better by more than one step makes. */
+/* Up to 16 tasks the choice considers every number, so no other number may be better. */
 static void none_is_better(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
@@ -77,8 +76,8 @@ static void none_is_better(void **state) {
     }
 }
 
-/* Return the iterations of the planning problem with N = 10,000, interpolated between the numbers of table 3
- * on a double logarithmic scale. */
+/* Return the number of iterations of the paper's planning problem with N = 10,000: interpolate between four
+ * numbers of tasks, on a double logarithmic scale. */
 static double runs_of_ssn(uint64_t tasks, void *user) {
     static const double at[] = {50, 100, 200, 400};
     const double *runs = user;
@@ -87,14 +86,14 @@ static double runs_of_ssn(uint64_t tasks, void *user) {
     return runs[i] * pow(runs[i + 1] / runs[i], part);
 }
 
-/* The best T of 2002, and the best T on new machines: workers are 270 times as fast, and the master is 40
- * times as fast. Now the master limits the run. */
+/* Compare the best number of tasks T in 2002 with the best one on new machines. There the workers are about
+ * 260 times as fast, and the master 16 to 40 times. So the master limits the run. */
 static void the_best_T_is_not_the_papers(void **state) {
     (void)state;
     double then[] = {66, 50, 38, 26}, now[] = {62, 33, 21, 16};
     kl_lane lanes[50];
     for (int i = 0; i < 50; i++)
-        lanes[i] = (kl_lane){200 / 6.44, 0}; /* scenarios per second */
+        lanes[i] = (kl_lane){200 / 6.44, 0}; /* in scenarios per second */
     kl_grain_look look = {.model = {.master = {.fixed_s = 0.6, .per_unit_s = 0.0055}},
                           .lanes = lanes,
                           .lane_count = 50,
@@ -106,7 +105,7 @@ static void the_best_T_is_not_the_papers(void **state) {
     kl_grain_plan plan;
     assert_int_equal(kl_grain_choose(&look, &q, &plan), KILTER_OK);
     assert_int_equal(plan.decision.count, 400);
-    assert_non_null(strstr(plan.decision.reason, "as 100 all would take"));
+    assert_non_null(strstr(plan.decision.reason, "with 100 tasks all runs would take"));
     for (int i = 0; i < 50; i++)
         lanes[i].rate = 200 / 0.025;
     look.model = (kl_forkjoin){.master = {.per_unit_s = 0.00043}, .round_trip_s = 1e-4, .update_s = 1e-5};
@@ -114,7 +113,8 @@ static void the_best_T_is_not_the_papers(void **state) {
     q.user = now;
     assert_int_equal(kl_grain_choose(&look, &q, &plan), KILTER_OK);
     assert_in_range(plan.decision.count, 80, 130);
-    look.model.round_trip_s = 0.2; /* iterations across an ocean are expensive */
+    /* workers across an ocean: an iteration costs more, so more tasks and fewer iterations are best */
+    look.model.round_trip_s = 0.2;
     assert_int_equal(kl_grain_choose(&look, &q, &plan), KILTER_OK);
     assert_in_range(plan.decision.count, 200, 400);
 }
@@ -131,7 +131,20 @@ static const struct {
     {"not measured, at most 10 tasks", {0}, 4, 0, 0, 0, 0, 0, 0, 1, 10, 10, 10, "nothing"},
     {"no worker is present", {0}, 0, 0, 0, 0, 0, 0, 0, 3, 10, 3, 3, "nothing"},
     {"equal workers: one task each is best", {1, 1, 1, 1}, 4, 100, 0, 0, 4, 4, 4, 1, 99, 4, 4, "4 tasks"},
-    {"an odd number leaves workers idle", {1, 1, 1, 1}, 4, 100, 0, 0, 5, 5, 5, 1, 99, 4, 4, "as 5 all would"},
+    {"an odd number leaves workers idle",
+     {1, 1, 1, 1},
+     4,
+     100,
+     0,
+     0,
+     5,
+     5,
+     5,
+     1,
+     99,
+     4,
+     4,
+     "with 5 tasks all"},
     {"limited by the master: as few tasks as possible",
      {9, 9, 9, 9},
      4,

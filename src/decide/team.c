@@ -1,30 +1,34 @@
-/* Choose the number of workers with the smallest performance index (César and others 2006, phase 2) when
- * several iterations agree on it. Undo a change that did not pay. Limits: docs/explanation/model.md. */
+/* Choose the number of workers with the smallest performance index (César et al. 2006, phase 2) when several
+ * iterations agree on it. Undo a change that did not pay. Limits: docs/explanation/model.md. */
 #include <math.h>
 #include <stdio.h>
 
 #include "decide/policy.h"
 
-static const double FINDING = 0.95; /* a better number must have at most this part of the present index */
+/* the index of a better number must be below this part of the present index */
+static const double FINDING = 0.95;
 static const double IDLE_MOST =
-    0.2; /* greatest idle part of the time in the last chunks, for a balanced load */
+    0.2; /* a load counts as balanced if waiting for the last chunks takes at most this part of the time */
 static const double UNEXPLAINED =
     0.15; /* greatest part of the time that the model does not explain, for a change to more workers */
 static const double FASTER = 0.8; /* if costs fell below this part, iterations are still warming up */
 static const double WORSE = 1.05; /* if costs rose by more than this factor, the change did not pay */
+static const double AS_BEFORE =
+    1.25; /* if tasks' times changed by more than this factor, old costs tell nothing */
+static const double STEP =
+    1.41421356;        /* factor to the next number of workers that is tried to learn its time */
 enum { PATIENCE = 6 }; /* after this many very uneven iterations, dealing will not remove the imbalance */
 enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10, WHY_BYTES = 80 };
 
-/* Return the expected idle part of the time if each of n workers ends with a chunk of F tasks. F is the
- * fewest tasks that the master can deal. The idle time is σF·√(n/2). */
+/* Return the expected idle part of the time if each of n workers ends with a chunk of F tasks. F is the least
+ * number that the master can deal in time. The idle time is σF·√(n/2). */
 static double idle_part(const kl_iteration *it, uint32_t n) {
     double tasks = fmax(1, kl_model_min_chunk_s(it->model.message.fixed_s, n) / it->task_mean_s);
     double idle_s = it->task_sd_s * tasks * sqrt(n / 2.0);
     return idle_s / (it->model.work_s / kl_speed_of(it->speeds, n) + idle_s);
 }
 
-/* Return the largest number of workers that can be balanced. With more workers each has less work and waits
- * longer, so one number is the largest. */
+/* Find the limit by bisection: with more workers, each has less work and waits longer. */
 uint32_t kl_team_balanceable(const kl_iteration *it) {
     uint32_t can = 1, cannot = it->most + 1;
     while (cannot > can + 1) {
@@ -37,15 +41,15 @@ uint32_t kl_team_balanceable(const kl_iteration *it) {
     return can;
 }
 
-/* Return the seconds for which a worker with `chunks` chunks and work_s seconds of work waits for them. The
- * worker asks for a chunk when it begins the chunk before, and waits if the answer takes longer. */
+/* Return the seconds for which a worker with `chunks` chunks and work_s seconds of work waits for chunks. It
+ * asks for a chunk when it begins the previous one, and waits if the answer takes longer than that. */
 static double waits_s(const kl_iteration *it, double chunks, double work_s) {
     double late_s = fmax(0, it->way_s - work_s / fmax(1, chunks));
     return it->way_s + fmax(0, chunks - 1) * late_s;
 }
 
-/* Forecast the time with n workers, without the master's own time. The model has one chunk for each worker,
- * but the master must answer all chunks, one after another. */
+/* Forecast the seconds of an iteration with n workers, without the master's own time. The paper's model has
+ * one chunk for each worker, but the master must answer all chunks, one after another. */
 static double model_s(const kl_iteration *it, uint32_t n, double speed) {
     kl_farm_model m = it->model;
     double chunks = (double)it->chunks * n / it->workers;
@@ -53,10 +57,10 @@ static double model_s(const kl_iteration *it, uint32_t n, double speed) {
     if (kl_load_known(&it->load) && it->answer_s > 0) { /* use the chunk size that n workers would get */
         chunks = kl_model_chunks(&it->load, n);
         answer_s = kl_model_answer_s(&it->load, n);
-        if (m.message.fixed_s >= it->answer_s) /* the start-up time includes the answer */
+        if (m.message.fixed_s >= it->answer_s) /* m_o includes the answer, so it changes as well */
             m.message.fixed_s += answer_s - it->answer_s;
     }
-    if (kl_load_known(&it->load)) /* the load of the link, or of the cores, includes the bytes */
+    if (kl_load_known(&it->load)) /* the load counts the bytes already, as use of a link or of cores */
         m.message.per_unit_s = 0;
     double served_s = chunks * answer_s + m.message.fixed_s;
     m.work_s *= kl_model_limit(&it->load, n).times;
@@ -72,7 +76,7 @@ static double unexplained_part(const kl_iteration *it) {
     return lost_s(it) / it->elapsed_s;
 }
 
-/* Return the unexplained part of the time without the time lost to imbalance. */
+/* Return the part of the time that neither the model nor imbalance explains. */
 static double contended_part(const kl_iteration *it) {
     return fmax(0, lost_s(it) - it->uneven_s) / it->elapsed_s;
 }
@@ -81,12 +85,68 @@ static bool contended(const kl_iteration *it) {
     return unexplained_part(it) > UNEXPLAINED && 2 * contended_part(it) >= unexplained_part(it);
 }
 
-/* Forecast the time with n workers. Time that the model does not explain is expected to be lost again. If
- * much is lost, and not to imbalance, workers may disturb each other, and fewer workers are worth a trial. */
-static double forecast_s(const kl_iteration *it, uint32_t n) {
+/* Forecast the time with n workers from this iteration alone. Time that the model does not explain is
+ * expected to be lost again. If much is lost, and not to imbalance, workers may disturb each other, and fewer
+ * workers are worth a trial. */
+static double from_here_s(const kl_iteration *it, uint32_t n) {
     double gone = n < it->workers && contended(it) ? 1 - n / (double)it->workers : 0;
     return model_s(it, n, kl_speed_of(it->speeds, n)) + lost_s(it) -
            gone * contended_part(it) * it->elapsed_s;
+}
+
+/* --- measured times correct the model --- */
+
+/* A number of workers that was measured. */
+typedef struct anchor {
+    double away;  /* distance from the present number: logarithm of the factor between them */
+    double ratio; /* measured time over the forecast from this iteration; 0: there is no such number */
+} anchor;
+
+/* Return the measured time with the point's workers. Costs of a task and costs of work give two values, and
+ * the less is used. 0: tasks have changed since. */
+static double measured_s(const kl_iteration *it, const kl_team_point *p) {
+    double by_task_s = (double)it->tasks * sqrt(p->cost.by_task / p->workers);
+    double by_work_s = it->model.work_s * sqrt(p->cost.by_work / p->workers);
+    double more = by_task_s / by_work_s;
+    return more > AS_BEFORE || more < 1 / AS_BEFORE ? 0 : fmin(by_task_s, by_work_s) - it->model.master_s;
+}
+
+static bool beyond(const kl_iteration *it, uint32_t point, uint32_t n) {
+    return n < it->workers ? point < it->workers : point > it->workers;
+}
+
+/* Find the nearest measured numbers around n, on its side of the present number. */
+static void find_anchors(const kl_iteration *it, uint32_t n, anchor *near, anchor *far) {
+    for (const kl_team_point *p = it->team->points; p < it->team->points + KL_TEAM_POINTS; p++) {
+        if (p->workers == 0 || p->workers > it->most || p->until <= it->run || !beyond(it, p->workers, n))
+            continue;
+        double time_s = measured_s(it, p), away = fabs(log(p->workers / (double)it->workers));
+        anchor found = {away, time_s / from_here_s(it, p->workers)};
+        if (!(time_s > 0))
+            continue;
+        if (away <= fabs(log(n / (double)it->workers)))
+            *near = away > near->away ? found : *near;
+        else
+            *far = far->away == 0 || away < far->away ? found : *far;
+    }
+}
+
+/* Return the factor by which forecasts from this iteration are too short for n workers. Models err more the
+ * farther they reach, so between two measured numbers the logarithm of this factor grows with the square of
+ * the distance. */
+static double correction(const kl_iteration *it, uint32_t n) {
+    anchor near = {0, 1}, far = {0, 0};
+    if (!it->team || n == it->workers)
+        return 1;
+    find_anchors(it, n, &near, &far);
+    if (!(far.ratio > 0))
+        return near.ratio;
+    double part = (fabs(log(n / (double)it->workers)) - near.away) / (far.away - near.away);
+    return near.ratio * pow(far.ratio / near.ratio, part * part);
+}
+
+static double forecast_s(const kl_iteration *it, uint32_t n) {
+    return from_here_s(it, n) * correction(it, n);
 }
 
 static double index_of(const kl_iteration *it, double speed, double elapsed_s) {
@@ -106,10 +166,17 @@ static double index_at(const void *iteration, uint32_t n) {
     return index_with(iteration, n);
 }
 
+static bool known_elsewhere(const kl_iteration *it) {
+    for (int i = 0; it->team && i < KL_TEAM_POINTS; i++)
+        if (it->team->points[i].workers > 0 && it->team->points[i].until > it->run)
+            return true;
+    return false;
+}
+
 /* Return the number of workers with the smallest index, among the numbers that the master can serve.
  * Forecasts include shared resources if these were measured. */
 static uint32_t best_of(const kl_iteration *it, uint32_t most) {
-    if (!kl_load_known(&it->load) && !contended(it))
+    if (!kl_load_known(&it->load) && !contended(it) && !known_elsewhere(it))
         return kl_model_best_of(&it->model, it->speeds, most);
     uint32_t fed = kl_load_known(&it->load) ? most : kl_model_capability_of(&it->model, it->speeds, most);
     return kl_model_lowest(&(kl_index){index_at, it}, fed);
@@ -147,30 +214,31 @@ static kl_team_way way_to(uint32_t from, uint32_t n) {
 static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
     kl_team_cost now = least_lately(team, it), before = team->before;
     /* Tasks may have become larger, or workers may slow each other down. So both costs are judged. */
-    bool worse = now.by_task > WORSE * before.by_task && now.by_work > WORSE * before.by_work;
+    double most = team->explores ? 1 : WORSE;
+    bool worse = now.by_task > most * before.by_task && now.by_work > most * before.by_work;
     if (team->measured + 1 < KL_TEAM_PERSISTS || !worse) {
         snprintf(plan->decision.reason, sizeof plan->decision.reason,
-                 "stays at %u worker%s, on trial: iteration %u of %d", (unsigned)it->workers,
+                 "stays at %u worker%s on trial: iteration %u of %d", (unsigned)it->workers,
                  it->workers == 1 ? "" : "s", (unsigned)team->measured + 1, KL_TEAM_PERSISTS);
         return;
     }
     uint32_t back = team->tried_from < it->most ? team->tried_from : it->most;
     plan->verdict = KL_TEAM_BACK;
-    plan->way = way_to(back, it->workers); /* the direction of the change that did not pay */
+    plan->way = way_to(back, it->workers); /* direction of the change that did not pay */
     plan->decision.count = plan->considered = back;
     double ratio = sqrt(now.by_work / team->before.by_work * team->tried_from / it->workers);
     double master_s = it->model.master_s;
     plan->forecast_s = fmax(0, (it->elapsed_s + master_s) / ratio - master_s);
     plan->decision.gain_s = it->elapsed_s - plan->forecast_s;
     snprintf(plan->decision.reason, sizeof plan->decision.reason,
-             "back to %u worker%s: with %u an iteration takes %.3g times as long, and that does not pay",
+             "back to %u worker%s: with %u an iteration takes %.3g times as long, which does not pay",
              (unsigned)back, back == 1 ? "" : "s", (unsigned)it->workers, ratio);
 }
 
 /* --- a finding --- */
 
-/* Return whether the measurements have not settled yet. The first iterations of a farm touch new memory,
- * among other things, so they are slower than the later ones. */
+/* Return whether iterations still get faster. The first ones of a farm are slower, among other things because
+ * they touch new memory. */
 static bool settles(const kl_team *team, const kl_iteration *it) {
     if (team->measured == 0)
         return false;
@@ -178,7 +246,8 @@ static bool settles(const kl_team *team, const kl_iteration *it) {
     return now.by_task < FASTER * before.by_task && now.by_work < FASTER * before.by_work;
 }
 
-/* Return the number of workers nearest to the present one, among those several iterations found. */
+/* Return the number of workers closest to the present number, of n and those that earlier iterations found.
+ */
 static uint32_t nearest(const kl_team *team, kl_team_way way, uint32_t n) {
     bool closer = way == KL_TEAM_FEWER ? team->nearest > n : team->nearest < n;
     return closer ? team->nearest : n;
@@ -209,7 +278,7 @@ static bool finding(const kl_iteration *it, uint32_t n) {
     return index_with(it, n) < FINDING * present_index(it);
 }
 
-/* Mention a greater number of workers that would pay if all of them could be kept busy. */
+/* Say in the reason that more workers would pay if all of them could be kept busy. */
 static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_team_plan *plan) {
     uint32_t n = best_of(it, it->most);
     if (n <= limit || n <= it->workers || !finding(it, n))
@@ -223,12 +292,12 @@ static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_tea
     refuse(it, plan, why);
 }
 
-/* Return whether something speaks against the change, or it is too early; `why` gets the reason. */
+/* Return whether the change is refused for now, and write the reason to `why`. */
 static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl_team_plan *plan,
                      char why[WHY_BYTES]) {
-    if (it->run < team->barred_until[plan->way]) {
+    if (plan->way == KL_TEAM_OTHERS && it->run < team->others_until) {
         snprintf(why, WHY_BYTES, "but the last such change did not pay; again after run %llu",
-                 (unsigned long long)team->barred_until[plan->way]);
+                 (unsigned long long)team->others_until);
         return true;
     }
     plan->seen = again ? team->seen + 1 : 1;
@@ -255,7 +324,7 @@ static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan 
                  index_with(it, n));
 }
 
-/* Cancel one iteration that found a better number, because this iteration found none. */
+/* Lower the number of iterations that agreed on a better number by one, because this iteration found none. */
 static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
     say_nothing_better(it, n, plan);
     if (team->seen == 0 || team->workers != it->workers || settles(team, it))
@@ -265,8 +334,8 @@ static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_te
     plan->considered = team->nearest;
 }
 
-/* Return the best number of workers. If the model does not explain much of the time, more workers are not
- * tried, and a better smaller number is sought. */
+/* Return the best number of workers. If the model leaves much of the time unexplained, prefer a better number
+ * below the present one, because more workers are not tried. */
 static uint32_t best_that_may_be(const kl_iteration *it, uint32_t limit) {
     uint32_t n = best_of(it, limit);
     if (n < it->workers || !contended(it))
@@ -275,12 +344,70 @@ static uint32_t best_that_may_be(const kl_iteration *it, uint32_t limit) {
     return finding(it, fewer) ? fewer : n;
 }
 
+/* Return whether a number of workers between n and its next step was measured, on the side of n. */
+static bool measured_near(const kl_iteration *it, uint32_t n) {
+    double most = STEP * fmax(n, it->workers), least = fmin(n, it->workers) / STEP;
+    for (const kl_team_point *p = it->team->points; p < it->team->points + KL_TEAM_POINTS; p++)
+        if (p->until > it->run && beyond(it, p->workers, n) && p->workers <= most && p->workers >= least)
+            return true;
+    return false;
+}
+
+/* Return the index that n workers have if the model errs in their favour as far as its interval reaches. */
+static double hoped_index(const kl_iteration *it, uint32_t n) {
+    kl_limit limit = kl_model_limit(&it->load, n);
+    kl_doubt doubt = {.known = it->workers};
+    double low_s = kl_model_interval(forecast_s(it, n), &doubt, n, &limit).low_s;
+    return index_of(it, kl_speed_of(it->speeds, n), low_s);
+}
+
+/* Return a number of workers one step away that may be better than the model says; 0: there is none. */
+static uint32_t worth_a_trial(const kl_team *team, const kl_iteration *it, uint32_t limit) {
+    uint32_t found = 0, steps[] = {(uint32_t)ceil(it->workers * STEP), (uint32_t)(it->workers / STEP)};
+    double least = FINDING * present_index(it);
+    if (!kl_load_known(&it->load) || team->workers != it->workers || team->measured + 1 < KL_TEAM_PERSISTS)
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        bool may_be = steps[i] >= 1 && steps[i] <= limit && !measured_near(it, steps[i]);
+        if (!may_be || hoped_index(it, steps[i]) >= least)
+            continue;
+        found = steps[i];
+        least = hoped_index(it, found);
+    }
+    return found;
+}
+
+static void explore(const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
+    plan->verdict = KL_TEAM_CHANGED;
+    plan->explores = true;
+    plan->way = way_to(it->workers, n);
+    plan->decision.count = plan->considered = n;
+    plan->forecast_s = forecast_s(it, n);
+    plan->decision.gain_s = it->elapsed_s - plan->forecast_s;
+    snprintf(
+        plan->decision.reason, sizeof plan->decision.reason,
+        "%u worker%s instead of %u, to measure what the model is not sure of: index %.3g is expected, and "
+        "%.3g is possible, instead of %.3g",
+        (unsigned)n, n == 1 ? "" : "s", (unsigned)it->workers, index_with(it, n), hoped_index(it, n),
+        present_index(it));
+}
+
+static void say_why_it_stays(const kl_team *team, const kl_iteration *it, uint32_t limit,
+                             kl_team_plan *plan) {
+    uint32_t trial = worth_a_trial(team, it, limit);
+    mention_unbalanceable(it, limit, plan);
+    if (plan->verdict != KL_TEAM_NOTHING)
+        return;
+    if (trial > 0)
+        explore(it, trial, plan);
+    else
+        doubt(team, it, best_that_may_be(it, limit), plan);
+}
+
 static void look_around(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
     uint32_t limit = kl_team_balanceable(it), n = best_that_may_be(it, limit);
     if (!finding(it, n)) {
-        mention_unbalanceable(it, limit, plan);
-        if (plan->verdict == KL_TEAM_NOTHING)
-            doubt(team, it, n, plan);
+        say_why_it_stays(team, it, limit, plan);
         return;
     }
     char why[WHY_BYTES];
@@ -301,7 +428,9 @@ static void look_around(const kl_team *team, const kl_iteration *it, kl_team_pla
     say_change(it, plan);
 }
 
-void kl_team_choose(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
+void kl_team_choose(const kl_team *team, const kl_iteration *iteration, kl_team_plan *plan) {
+    kl_iteration informed = *iteration, *it = &informed;
+    it->team = team;
     *plan = (kl_team_plan){
         .decision = {.kind = KL_DECIDES_WORKERS, .subject = KL_SUBJECT_ALL, .count = it->workers},
         .considered = it->workers,
@@ -326,6 +455,41 @@ uint32_t kl_team_expect(const kl_iteration *it, char reason[KL_REASON_BYTES]) {
     return n;
 }
 
+/* Remember the cost of a number of workers. The oldest entry makes room. */
+static void remember(kl_team *team, uint32_t workers, kl_team_cost cost, uint64_t until) {
+    kl_team_point *place = team->points;
+    for (kl_team_point *p = team->points; p < team->points + KL_TEAM_POINTS; p++) {
+        if (p->workers == workers) {
+            place = p;
+            break;
+        }
+        if (p->until < place->until)
+            place = p;
+    }
+    *place = (kl_team_point){workers, cost, until};
+}
+
+/* Return the run until which a way that did not pay counts as known. */
+static uint64_t failed(kl_team *team, kl_team_way way, uint64_t run) {
+    uint32_t failures = team->failures[way]++;
+    return run + ((uint64_t)BARRED_RUNS << (failures < BARRED_DOUBLINGS ? failures : BARRED_DOUBLINGS));
+}
+
+static void change(kl_team *team, const kl_iteration *it, const kl_team_plan *plan, kl_team_cost least) {
+    bool back = plan->verdict == KL_TEAM_BACK;
+    uint64_t until = back ? failed(team, plan->way, it->run) : it->run + BARRED_RUNS;
+    if (plan->way == KL_TEAM_OTHERS)
+        team->others_until = back ? until : team->others_until;
+    else
+        remember(team, it->workers, least, until);
+    team->tried_from = back ? 0 : it->workers;
+    team->explores = plan->explores;
+    team->before = least;
+    team->workers = (uint32_t)plan->decision.count;
+    team->measured = team->seen = 0;
+    team->way = KL_TEAM_STAY;
+}
+
 void kl_team_commit(kl_team *team, const kl_iteration *it, const kl_team_plan *plan) {
     if (!usable(it))
         return;
@@ -335,20 +499,10 @@ void kl_team_commit(kl_team *team, const kl_iteration *it, const kl_team_plan *p
     team->costs[team->measured++ % KL_TEAM_PERSISTS] = cost_of(it);
     team->workers = it->workers;
     if (!same || team->measured >= KL_TEAM_PERSISTS)
-        team->tried_from = 0; /* the trial is judged, or outdated because workers came or left */
+        team->tried_from = 0; /* the trial has been judged, or is outdated because workers came or left */
     team->way = plan->seen > 0 ? plan->way : KL_TEAM_STAY;
     team->seen = plan->seen;
     team->nearest = plan->considered;
-    if (plan->verdict == KL_TEAM_BACK) {
-        uint32_t failures = team->failures[plan->way]++;
-        team->barred_until[plan->way] =
-            it->run + ((uint64_t)BARRED_RUNS << (failures < BARRED_DOUBLINGS ? failures : BARRED_DOUBLINGS));
-    }
-    if (plan->verdict != KL_TEAM_CHANGED && plan->verdict != KL_TEAM_BACK)
-        return;
-    team->tried_from = plan->verdict == KL_TEAM_CHANGED ? it->workers : 0;
-    team->before = least;
-    team->workers = (uint32_t)plan->decision.count;
-    team->measured = team->seen = 0;
-    team->way = KL_TEAM_STAY;
+    if (plan->verdict == KL_TEAM_CHANGED || plan->verdict == KL_TEAM_BACK)
+        change(team, it, plan, least);
 }

@@ -1,5 +1,5 @@
-/* The number of workers: when it changes, when it does not, and where it ends. The model describes some of
- * the tested worlds. */
+/* The number of workers: when it changes, when it does not, and where it ends. Some tests have costs that the
+ * model does not know. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,13 +21,13 @@ static double random_01(uint64_t i) {
 enum { MOST = 200 };
 
 typedef struct world {
-    kl_farm_model model; /* model with the measured values */
+    kl_farm_model model; /* the model of the simulated farm; also the measured one */
     double cv;           /* coefficient of variation of a task's time */
     uint64_t tasks;
     uint32_t most, now;
     double speeds[MOST];
-    double wrong_s; /* seconds that the model does not know, for each worker that rests */
-    double each_s;  /* seconds that the model does not know, for each worker that works */
+    double wrong_s; /* seconds of an iteration that the model does not know: for each worker that rests … */
+    double each_s;  /* … and for each worker that works */
     double noise;   /* relative error of a measured time */
     uint64_t run;
 } world;
@@ -122,7 +122,7 @@ static void one_or_two_odd_iterations_change_nothing(void **state) {
     }
 }
 
-/* A farm of 500 tasks of 1 ms, in which the first iterations of 32 workers take far longer than others. */
+/* 500 tasks of 1 ms on 32 workers; each iteration is faster than the last. Nothing may change meanwhile. */
 static void what_is_seen_while_iterations_get_faster_does_not_count(void **state) {
     (void)state;
     world w = world_of(32, 500, 0.5, 1e-5);
@@ -180,7 +180,8 @@ static void they_come_back_when_work_grows(void **state) {
     assert_true(plan.decision.gain_s > 0);
 }
 
-/* Resting costs time here, and the model does not know it. So each trial fails, and trials become rarer. */
+/* Each resting worker costs time that the model does not know. So each trial of fewer workers fails, and
+ * trials become rarer. */
 static void what_does_not_pay_is_undone_and_not_soon_tried_again(void **state) {
     (void)state;
     world w = world_of(32, 10000, 0.5, 1e-3);
@@ -195,15 +196,16 @@ static void what_does_not_pay_is_undone_and_not_soon_tried_again(void **state) {
             assert_int_equal(w.now, 32);
         if (plan.verdict == KL_TEAM_CHANGED) {
             for (int k = 0; k < 2; k++)
-                assert_int_equal(step(&w, &team).verdict, KL_TEAM_NOTHING); /* the new number is on trial */
+                assert_int_equal(step(&w, &team).verdict,
+                                 KL_TEAM_NOTHING); /* the new number stays on trial */
             i += 2;
         }
     }
     assert_true(changed == back && back >= 3 && back <= 6);
 }
 
-/* Workers slow each other down in a way that the model does not know. Fewer are tried, which ends near the
- * best. */
+/* Workers slow each other down in a way that the model does not know. Fewer workers are tried, and the result
+ * is near the best number. */
 static void fewer_are_tried_where_much_is_lost_to_what_is_not_known(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -239,7 +241,8 @@ static void where_imbalance_stays_fewer_are_tried_late(void **state) {
     assert_int_equal(iterations, 6);
 }
 
-/* Something always takes the same time. A trial of fewer workers is kept only where it pays. */
+/* Each iteration loses a fixed time. A trial of fewer workers lasts only where it pays, so the mean cost
+ * hardly rises. */
 static void what_is_lost_whatever_the_number_makes_no_iteration_dearer_for_long(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -266,8 +269,8 @@ static void fast_ones_that_rest_take_the_place_of_slow_ones(void **state) {
     (void)state;
     world w = world_of(4, 10000, 1, 0);
     w.now = 2;
-    for (uint32_t n = 1; n <= 4;
-         n++) /* speeds relative to the mean of the two that work; the other two are faster */
+    /* sums of speeds, fastest first, relative to the mean of the two that work: 3, 3, 1, 1 */
+    for (uint32_t n = 1; n <= 4; n++)
         w.speeds[n - 1] = n <= 2 ? 3 * n : 6 + (n - 2);
     w.model.message.fixed_s = 0.02;
     kl_team team = {0};
@@ -277,6 +280,100 @@ static void fast_ones_that_rest_take_the_place_of_slow_ones(void **state) {
     assert_int_equal(plan.verdict, KL_TEAM_CHANGED);
     assert_int_equal(plan.way, KL_TEAM_OTHERS);
     assert_non_null(strstr(plan.decision.reason, "2 faster workers"));
+}
+
+/* --- measured numbers correct the model --- */
+
+/* A farm whose tasks use one resource of the master, one after another. */
+typedef struct truth {
+    double task_s,
+        shared_s;  /* seconds of a task alone, and of a resource that only one task uses at a time */
+    double growth; /* each doubling of the number of workers multiplies shared_s by this factor */
+    uint64_t tasks;
+} truth;
+
+static double true_s(const truth *t, uint32_t n) {
+    kl_station station = {t->shared_s * pow(t->growth, log2(n)), 1};
+    return (double)t->tasks / kl_station_rate(&station, fmax(0, t->task_s - station.task_s), n);
+}
+
+/* The master's measurements of a run with n workers: CPU time of its messages, on one core. */
+static kl_iteration measured(const truth *t, uint32_t n, uint32_t most, uint64_t run, const double *speeds) {
+    double tasks = (double)t->tasks, shared_s = t->shared_s * pow(t->growth, log2(n));
+    kl_iteration it = {.run = run, .tasks = t->tasks, .chunks = t->tasks, .workers = n, .most = most};
+    it.speeds = kl_speeds_listed(speeds);
+    it.elapsed_s = true_s(t, n);
+    it.task_mean_s = t->task_s;
+    it.answer_s = 1e-9;
+    it.model = (kl_farm_model){.message = {1e-9, 0}, .work_s = tasks * t->task_s};
+    it.load = (kl_load){.workers = n, .chunks = tasks, .answer_s = 1e-9};
+    it.load.use = (kl_use){.cores = 64, .tasks = tasks, .messages = tasks, .farm_s = 2e-9 * tasks};
+    it.load.use.callbacks_s = shared_s * tasks;
+    kl_load_fit(&it.load, t->task_s, it.elapsed_s);
+    return it;
+}
+
+static double least_index(const truth *t, uint32_t most) {
+    double least = INFINITY;
+    for (uint32_t n = 1; n <= most; n++)
+        least = fmin(least, n * pow(true_s(t, n), 2));
+    return least;
+}
+
+/* A resource gets dearer with more workers, which the model does not know. */
+static void measured_numbers_lead_to_a_good_one(void **state) {
+    (void)state;
+    double speeds[MOST], sum = 0;
+    int count = 0;
+    for (uint32_t i = 0; i < MOST; i++)
+        speeds[i] = i + 1.0;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        truth t = {1e-3, 1e-3 * exp(-4 * random_01(3 * seed)), 1 + 0.5 * random_01(3 * seed + 1), 4000};
+        uint32_t most = 4 + kl_mix64(seed) % 60, now = most;
+        kl_team team = {0};
+        for (uint64_t run = 0; run < 60; run++) {
+            kl_iteration it = measured(&t, now, most, run, speeds);
+            kl_team_plan plan;
+            kl_team_choose(&team, &it, &plan);
+            kl_team_commit(&team, &it, &plan);
+            now = (uint32_t)plan.decision.count;
+            assert_in_range(now, 1, most);
+            if (run == 22) {
+                double index = now * pow(true_s(&t, now), 2) / least_index(&t, most);
+                sum += index;
+                count++;
+                if (index > 1.3)
+                    fail_msg("seed %d: %u of %u workers have %.2f times the least index", (int)seed, now,
+                             most, index);
+            }
+        }
+    }
+    if (sum / count > 1.04)
+        fail_msg("the mean index is %.3f times the least one", sum / count);
+}
+
+/* After a change that did not pay, the next number lies between the two that were measured. */
+static void after_a_failure_a_number_in_between_is_tried(void **state) {
+    (void)state;
+    world w = world_of(32, 10000, 0.5, 1e-3);
+    kl_team team = {0};
+    uint32_t tried = 0;
+    for (int i = 0; i < 40 && tried == 0; i++) {
+        uint32_t before = w.now;
+        kl_team_plan plan = step(&w, &team);
+        if (plan.verdict == KL_TEAM_CHANGED) {
+            tried = w.now;
+            w.wrong_s = 0.06 / (before - tried); /* with so few the run takes twice as long */
+        }
+    }
+    while (step(&w, &team).verdict != KL_TEAM_BACK)
+        ;
+    w.wrong_s = 0;
+    for (int i = 0; i < 6; i++)
+        if (step(&w, &team).verdict == KL_TEAM_CHANGED)
+            break;
+    if (w.now <= tried || w.now >= 32)
+        fail_msg("%u workers after %u did not pay", w.now, tried);
 }
 
 /* --- numbers that are considered and refused --- */
@@ -343,8 +440,8 @@ static void of_an_iteration_that_showed_nothing_nothing_is_made(void **state) {
     assert_int_equal(changes_in(&w, &team, 10), 0);
 }
 
-/* 50 workers have 1 s of work, and a message takes 1 ms to a worker. If this is the master's time, a part of
- * the workers is enough. If it is only time on the way, all workers pay. */
+/* 50 workers have 1 s of work, and each message takes 1 ms. If the master works for this millisecond, fewer
+ * workers are best. If the message is only under way, all 50 are. */
 static void the_way_of_a_message_is_nobodys_time(void **state) {
     (void)state;
     for (int occupied = 0; occupied <= 1; occupied++) {
@@ -364,8 +461,8 @@ static void the_way_of_a_message_is_nobodys_time(void **state) {
     }
 }
 
-/* Each of 4,000 tasks of 1 ms is a chunk, and a worker waits 3 of 4 ms for its next chunk. One worker would
- * take twice as long as two. */
+/* Each of 4,000 tasks of 1 ms is a chunk of its own, and a worker waits 3 of 4 ms for the next one. Still two
+ * workers must stay, because one would take twice as long. */
 static void workers_that_wait_for_each_chunk_are_not_too_many(void **state) {
     (void)state;
     kl_team team = {0};
@@ -396,6 +493,8 @@ int main(void) {
         cmocka_unit_test(where_imbalance_stays_fewer_are_tried_late),
         cmocka_unit_test(what_is_lost_whatever_the_number_makes_no_iteration_dearer_for_long),
         cmocka_unit_test(fast_ones_that_rest_take_the_place_of_slow_ones),
+        cmocka_unit_test(measured_numbers_lead_to_a_good_one),
+        cmocka_unit_test(after_a_failure_a_number_in_between_is_tried),
         cmocka_unit_test(what_is_refused_says_why),
         cmocka_unit_test(more_workers_are_harder_to_balance),
         cmocka_unit_test(of_an_iteration_that_showed_nothing_nothing_is_made),

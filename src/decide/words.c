@@ -8,8 +8,9 @@
 
 const char *kl_decision_name(kl_decision_kind kind) {
     static const char *const names[KL_DECISION_KINDS] = {
-        "nothing", "deal",    "withhold", "recall", "copy", "assign", "policy",  "factor", "workers",  "team",
-        "grain",   "program", "move",     "stay",   "wait", "rest",   "refused", "block",  "organise",
+        "nothing",  "deal",   "withhold", "recall",  "copy",    "assign", "policy", "factor",  "workers",
+        "team",     "grain",  "program",  "move",    "stay",    "wait",   "rest",   "refused", "block",
+        "organise", "launch", "relocate", "restart", "give-up", "grow",   "shrink", "exclude", "save",
     };
     return names[kind];
 }
@@ -45,7 +46,7 @@ double kl_task_units(const kl_snapshot *snapshot) {
 
 kl_time_text kl_say_s(double seconds) {
     kl_time_text t;
-    if (fabs(seconds) >= 0.9995) /* below 1 s, %.3g would print 1e+03 of the smaller unit */
+    if (fabs(seconds) >= 0.9995) /* %.3g would print 0.9996 s as "1e+03 ms" */
         snprintf(t.text, sizeof t.text, "%.3g s", seconds);
     else if (fabs(seconds) >= 0.9995e-3)
         snprintf(t.text, sizeof t.text, "%.3g ms", seconds * 1e3);

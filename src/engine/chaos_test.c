@@ -1,5 +1,5 @@
-/* Workers that randomly die, leave, join late, return tasks and get copies: each task must count once, with
- * the right result. Also tasks that kill every worker that begins them. */
+/* Let workers randomly die, leave, join late, return tasks and get copies. Each task must count once, with
+ * the right result. Test also tasks that kill every worker that begins them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,18 +17,20 @@ enum { MOST_TASKS = 400, FATAL = 2 };
 typedef struct chaos {
     stepped_farm farm;
     uint64_t seed, draws;
-    uint64_t tasks, run, salt;     /* number of tasks, number and salt of the current run */
-    uint64_t series;               /* number of tasks of all runs together; 0: the runs are no series */
+    /* number of tasks and number of the current run, and the factor in its results */
+    uint64_t tasks, run, salt;
+    uint64_t series;               /* number of the series that the runs belong to; 0: none */
     uint64_t fatal[FATAL];         /* tasks that kill their worker; UINT64_MAX: none */
-    uint32_t begun[MOST_TASKS];    /* number of executions of each task in this run */
-    uint8_t seen[MOST_TASKS];      /* number of results that counted */
+    uint32_t begun[MOST_TASKS];    /* number of times that each task was begun in this run */
+    uint8_t seen[MOST_TASKS];      /* number of results of each task that counted */
     uint8_t suspected[MOST_TASKS]; /* 1: the task was a suspect in this run */
     bool fails;                    /* true: each task fails up to twice and is tried again */
     uint8_t failed[MOST_TASKS];    /* number of failures of each task in this run */
-    /* number of events in all runs; ended: workers ended because a task took too much */
+    /* number of failed attempts, and of workers ended because a task took too much, in all runs */
     uint64_t failures, ended;
-    char why[FATAL][400];             /* errors of the failed fatal tasks */
-    uint64_t recalled, copied, again; /* number of tasks in all runs; again: tasks begun more than once */
+    char why[FATAL][400]; /* errors of the failed fatal tasks */
+    /* numbers in all runs: recalls, copies, and tasks that were begun again */
+    uint64_t recalled, copied, again;
 } chaos;
 
 static uint64_t draw(chaos *c, uint64_t below) {
@@ -43,7 +45,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     stepped_actor *actor = state;
     chaos *c = actor->user;
     stepped_spend(state, 1e-4 * (1 + (double)(kl_mix64(task->index) % 100)));
-    if (task->run == c->run) /* otherwise the run has ended and this worker does not know it yet */
+    if (task->run == c->run) /* otherwise the run has ended, and this worker does not know it yet */
         c->begun[task->index]++;
     for (int i = 0; i < FATAL; i++)
         actor->killed |= task->index == c->fatal[i];
@@ -102,7 +104,7 @@ static void recall_some(chaos *c) {
     c->recalled++;
 }
 
-/* Return the last tasks that are at this worker only. */
+/* Copy the last tasks that no other worker has to another worker. */
 static void copy_some(chaos *c) {
     member *one = any_member(c), *to = any_member(c);
     if (!one || !to || one == to || one->chunk_count == 0)
@@ -116,7 +118,7 @@ static void copy_some(chaos *c) {
     c->copied++;
 }
 
-/* The first worker never leaves. */
+/* Choose any worker but the first, which never leaves. */
 static stepped_actor *any_other(chaos *c) {
     return &c->farm.workers[1 + draw(c, c->farm.count - 1)];
 }
@@ -129,7 +131,7 @@ static void kill_one(chaos *c) {
 static void send_one_home(chaos *c) {
     kl_control_drain drain = {.worker_count = 1, .workers = {1 + (uint32_t)draw(c, c->farm.count - 1)}};
     char answer[KL_CONTROL_ANSWER_BYTES];
-    kl_master_drain(c->farm.master, &drain, answer, NULL); /* the worker may be gone */
+    kl_master_drain(c->farm.master, &drain, answer, NULL); /* this may fail, because the worker may be gone */
 }
 
 /* End a worker as if its task took too long. */
@@ -149,14 +151,14 @@ static void end_one(chaos *c) {
     c->ended++;
 }
 
-/* --- where tasks may be --- */
+/* --- where each task is --- */
 
 static void count_span(uint8_t *places, kl_span span) {
     for (uint64_t i = span.lo; i < span.hi; i++)
         places[i]++;
 }
 
-/* Check each unfinished task: it waits in one place, or it is at one worker and has at most the allowed
+/* Check that each unfinished task waits in one place, or is at one worker and has at most the allowed
  * copies. */
 static void check_places(const chaos *c) {
     const kl_master *m = c->farm.master;
@@ -245,7 +247,8 @@ static void each_task_counts_once_whatever_happens(void **state) {
         chaos c;
         const kl_policy *policy = kl_policy_at(seed % kl_policy_count());
         open_chaos(&c, seed, kl_policy_name(policy), 2 + (uint32_t)(kl_mix64(seed) % 7));
-        c.farm.master->options.attempts = 1000; /* other tasks must not be blamed */
+        /* so that no task fails because its workers died for other reasons */
+        c.farm.master->options.attempts = 1000;
         c.farm.master->options.limits.retries = 1000;
         c.fails = seed % 3 == 0;
         for (uint32_t i = 1; i < c.farm.count; i++) { /* some workers join late, and some are slow */
@@ -255,7 +258,7 @@ static void each_task_counts_once_whatever_happens(void **state) {
         while (kl_master_ready(c.farm.master) == 0)
             assert_int_equal(stepped_turn(&c.farm, NULL), KILTER_OK);
         kilter_error error = {KILTER_OK, ""};
-        c.series = seed / kl_policy_count() % 2; /* with half of the seeds */
+        c.series = seed / kl_policy_count() % 2; /* in half of the cases */
         uint64_t tasks = draw(&c, MOST_TASKS);
         for (int i = 0; i < 4; i++)
             run(&c, c.series ? tasks : draw(&c, MOST_TASKS),
@@ -270,15 +273,15 @@ static void each_task_counts_once_whatever_happens(void **state) {
         stepped_close(&c.farm);
     }
     uint64_t many = 10 * seeds / 3;
-    /* each kind of event has occurred at least once */
+    /* every kind of event has happened often */
     assert_true(recalled > many && copied > many && again > many && gone > seeds / 3);
     assert_true(failures > many && ended > seeds / 10);
 }
 
 /* --- tasks that kill --- */
 
-/* A suspect must be its worker's only task, even while other tasks come back to be dealt, so that no other
- * task is blamed. */
+/* Check that a suspect is its worker's only task, even while other tasks return and are dealt again.
+ * Otherwise another task could be blamed for the worker's death. */
 static void check_suspects_are_alone(chaos *c) {
     const kl_master *m = c->farm.master;
     if (once_in(c, 3))
@@ -312,7 +315,7 @@ static void a_task_that_kills_fails_and_all_others_are_done(void **state) {
             snprintf(expected, sizeof expected, "%u worker%s lost with it, so it is not tried again",
                      attempts, attempts == 1 ? " was" : "s were");
             assert_non_null(strstr(c.why[i], expected));
-            /* the task's first worker may have died of the other fatal task */
+            /* the other fatal task may have killed one of the workers that had this task */
             uint32_t begun = c.begun[c.fatal[i]];
             assert_true(begun >= attempts - 1 && begun <= attempts);
         }
@@ -326,8 +329,8 @@ static void a_task_that_kills_fails_and_all_others_are_done(void **state) {
 
 /* --- the first result wins --- */
 
-/* A worker is stuck in its first task, and another worker does a copy of that task. The stuck worker's other
- * tasks are recalled, and the run does not wait for it. */
+/* Let a worker take very long for its first task, and another worker do a copy of its chunk. The slow
+ * worker's tasks are recalled, and the run does not wait for it. */
 static void what_another_has_done_is_not_waited_for(void **state) {
     (void)state;
     chaos c;
@@ -359,15 +362,16 @@ static void what_another_has_done_is_not_waited_for(void **state) {
     }
     kl_deliverer_free(deliverer);
     assert_true(asked_back);
-    /* the stuck task would take far longer */
+    /* the slow worker's tasks would take far longer */
     assert_true(f->master_actor.now_s - began_s < 10 * 20 * 0.0101);
     for (int i = 0; i < 60; i++)
         assert_int_equal(seen[i], 1);
     c.run++;
-    /* the stuck worker is still at its first task */
+    /* the slow worker is still at its first task */
     assert_int_equal(f->master->members.list[0].chunk_count, 1);
     kilter_error error = {KILTER_OK, ""};
-    run(&c, 100, KILTER_BY_ARRIVAL, NULL, &error); /* late results of that task do not count in this run */
+    /* a late result of the last run does not count in this run */
+    run(&c, 100, KILTER_BY_ARRIVAL, NULL, &error);
     stepped_close(f);
 }
 
@@ -394,11 +398,13 @@ static void a_late_task_is_named(void **state) {
     assert_true(late.task == task && late.worker == one->number && late.elapsed_s == 70);
     assert_true(late.usual_s > 1e-4 && late.usual_s < 1e-2);
     char expected[80];
-    snprintf(expected, sizeof expected, " · task %d at worker %u for 70 s, usually %.2g ms", (int)task,
+    kl_progress progress;
+    snprintf(expected, sizeof expected, " · task %d at worker %u for 70 s, usually %.1f ms", (int)task,
              one->number, 1e3 * late.usual_s);
-    kl_master_progress(m, text, sizeof text);
+    kl_master_progress(m, &(kl_telling){.things = "task"}, &progress);
+    kl_progress_print(&progress, 0, text, sizeof text);
     assert_non_null(strstr(text, expected));
-    one->heartbeat.task++; /* the worker has finished that task */
+    one->heartbeat.task++; /* the worker has begun its next task */
     assert_true(kl_master_late(m).elapsed_s == 0);
     stepped_close(&c.farm);
 }

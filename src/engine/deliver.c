@@ -26,16 +26,18 @@ static const char SPOILT[] = "its worker changed the message with its result aft
 struct kl_deliverer {
     kilter_run run;
     kl_reducer reducer;
-    uint64_t next;      /* the task whose result is due next, in order BY_INDEX */
-    kl_delivery **heap; /* deliveries that wait for results of earlier tasks, smallest lo first */
+    uint64_t next; /* if results come in order of index: the task whose result is due next */
+    /* heap of deliveries that wait for results of earlier tasks; the one with the smallest `lo` comes
+     * first */
+    kl_delivery **heap;
     size_t heap_count;
     uint64_t heap_room;
     kl_buffer scratch;
     bool out_of_memory;
     uint64_t given, failed;
     char first_error[256];
-    KL_ROOMY(kilter_outcome) outcome;  /* the outcome, as the user's callback gets it */
-    char why[KILTER_ERROR_TEXT_BYTES]; /* text of a failed task's outcome */
+    KL_ROOMY(kilter_outcome) outcome;  /* the outcome that the user's callback gets */
+    char why[KILTER_ERROR_TEXT_BYTES]; /* text of the outcome's error, if the task failed */
 };
 
 kilter_status kl_deliverer_new(const kilter_run *run, kl_reducer reducer, kl_deliverer **deliverer,
@@ -46,7 +48,7 @@ kilter_status kl_deliverer_new(const kilter_run *run, kl_reducer reducer, kl_del
     d->run = *run;
     d->reducer = reducer;
     if (run->reduce)
-        d->run.order = KILTER_BY_ARRIVAL; /* only failed tasks are given to the callback */
+        d->run.order = KILTER_BY_ARRIVAL; /* the callback gets only failed tasks, in any order */
     *deliverer = d;
     return KILTER_OK;
 }
@@ -70,7 +72,8 @@ uint64_t kl_deliverer_failed(const kl_deliverer *d, char *first, size_t size) {
     return d->failed;
 }
 
-/* Return why the task failed. failed: its worker says so, in `bytes`. */
+/* Return why the task failed. failed: its worker reported this, and `bytes` is the worker's text; otherwise
+ * the result has a wrong size. */
 static const char *explain(kl_deliverer *d, uint64_t index, bool failed, kilter_bytes bytes) {
     char *why = d->why;
     size_t room = sizeof d->why;
@@ -85,7 +88,7 @@ static const char *explain(kl_deliverer *d, uint64_t index, bool failed, kilter_
     return why;
 }
 
-/* Combine a result with the program's. */
+/* Combine a result with the sum that the program has. */
 static void combine(kl_deliverer *d, kilter_bytes bytes) {
     const void *aligned = kl_aligned(&d->scratch, bytes.data, bytes.size);
     if (aligned)
@@ -96,7 +99,7 @@ static void combine(kl_deliverer *d, kilter_bytes bytes) {
 static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, kilter_bytes bytes) {
     kilter_outcome *outcome = &d->outcome.it;
     *outcome = (kilter_outcome){.index = index, .worker = worker, .result = bytes};
-    /* A worker or a record may hold results of another size than the run's results. */
+    /* a worker or a record may give a result of another size than the run's results have */
     if (failed || (d->run.results && bytes.size != d->run.result_bytes)) {
         outcome->status = KILTER_ERR_TASK;
         outcome->result = (kilter_bytes){0};
@@ -116,8 +119,10 @@ static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, 
 }
 
 static void give_all(kl_deliverer *d, kl_delivery *delivery) {
+    kl_wire_sum sum;
     if (delivery->is_sum) {
-        combine(d, (kilter_bytes){delivery->results, delivery->size});
+        if (kl_wire_read_sum(delivery->results, delivery->size, &sum))
+            combine(d, sum.value);
         d->given += delivery->count;
         kl_delivery_free(delivery);
         return;
@@ -126,7 +131,8 @@ static void give_all(kl_deliverer *d, kl_delivery *delivery) {
     for (uint64_t i = 0; i < delivery->count; i++) {
         bool failed;
         kilter_bytes bytes;
-        if (!kl_wire_next_result(&reader, &failed, &bytes)) { /* the message was well-formed on arrival */
+        /* the worker has changed the message since it was checked */
+        if (!kl_wire_next_result(&reader, &failed, &bytes)) {
             failed = true;
             bytes = (kilter_bytes){SPOILT, strlen(SPOILT)};
         }

@@ -1,5 +1,5 @@
-/* Send workers home, by hand or because they are not needed. Such a worker finishes its task, returns its
- * other tasks and leaves; it is not replaced. */
+/* Send workers home, because a user wants it or because they are not needed. Such a worker finishes its task,
+ * returns its other tasks and leaves. It is not replaced. */
 #include <stdio.h>
 #include <string.h>
 
@@ -113,6 +113,8 @@ kilter_status kl_master_drain(kl_master *m, const kl_control_drain *drain,
         if (is_there(one) && one->stage != LEAVING && is_named(one, drain))
             kl_master_send_home(m, one, "was drained: sent home by hand");
     }
+    if (*drain->host)
+        kl_master_note_drained(m, drain->host);
     status = kl_master_wake_for_lost(m, error);
     m->feeding.all = true;
     say(m, &t, answer);

@@ -1,5 +1,5 @@
-/* Workers sent home by hand, under a fake clock: which workers leave, which requests are refused; no task may
- * be lost. */
+/* Send workers home by `kilter drain` under a fake clock. The right workers leave, impossible requests are
+ * refused, and no task is lost. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ typedef struct scene {
     uint64_t count;
     uint64_t drain_at; /* number of results after which workers are drained */
     kl_control_drain drain;
-    kilter_status status; /* result of the drain */
+    kilter_status status; /* return value of kl_master_drain() */
     char answer[KL_CONTROL_ANSWER_BYTES];
     kilter_error error;
 } scene;
@@ -78,13 +78,13 @@ static void wait_until_gone(scene *s, uint32_t stay) {
     assert_int_equal(kl_master_ready(s->farm.master), stay);
 }
 
-/* The right workers have left, and no task is a suspect. */
+/* Check that the right workers have left, and that no task is a suspect. */
 static void check_none_was_lost(const scene *s) {
     assert_int_equal(kl_master_refused(s->farm.master), 0);
     assert_non_null(strstr(kl_master_last_loss(s->farm.master), "was drained: sent home by hand"));
 }
 
-/* Drain 1 to WORKERS − 1 workers at any moment of a run, under every policy. */
+/* Drain 1 to WORKERS − 1 workers at different moments of a run, under every policy. */
 static void no_task_is_lost_by_it(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -124,7 +124,8 @@ static void between_runs_they_go_as_well(void **state) {
     stepped_close(&s.farm);
 }
 
-/* A READY or ECHO that a worker sends after that is too late, but no violation. */
+/* Drain a worker at any moment of its joining. If it sends a late READY or ECHO, this is no violation of the
+ * protocol. */
 static void at_any_moment_of_joining_they_may_be_sent_home(void **state) {
     (void)state;
     uint32_t sent = 0;
@@ -146,7 +147,7 @@ static void at_any_moment_of_joining_they_may_be_sent_home(void **state) {
         check_all_done_once(&s);
         stepped_close(&s.farm);
     }
-    assert_true(sent > 100); /* otherwise the worker had joined before */
+    assert_true(sent > 100); /* otherwise the worker had joined before it could be drained */
 }
 
 static void who_leaves_already_is_not_sent_twice(void **state) {
@@ -186,7 +187,7 @@ static void what_cannot_be_is_refused_as_a_whole(void **state) {
         {{.all = true, .host = "nowhere"}, "no worker on host 'nowhere'"},
         {{.worker_count = 5, .workers = {0, 1, 2, 3, 4}},
          "nobody else would stay: name fewer, or give --all"},
-        {{.all = false}, "nobody else would stay"}, /* the host's */
+        {{.all = false}, "nobody else would stay"}, /* both workers of this host */
     };
     snprintf(cases[5].drain.host, sizeof cases[5].drain.host, "%.127s", host);
     scene s;
@@ -203,7 +204,8 @@ static void what_cannot_be_is_refused_as_a_whole(void **state) {
     stepped_close(&s.farm);
 }
 
-/* The run reports the tasks that it could not finish, and so does the next run. */
+/* Drain all workers. The run fails and reports the tasks that it could not finish, and so does the next
+ * run. */
 static void without_any_worker_a_run_fails(void **state) {
     (void)state;
     scene s;

@@ -3,7 +3,7 @@
 
 #include "engine/master_private.h"
 
-/* Deal suspect tasks, when nothing else is left: one to each worker without other tasks. */
+/* Deal the suspect tasks when nothing else is left. Each worker without other tasks gets one. */
 static kilter_status feed_suspects(kl_master *m, kilter_error *error) {
     kilter_status status = KILTER_OK;
     for (size_t i = 0; i < m->members.count && status == KILTER_OK && m->suspects.count > 0; i++) {
@@ -24,7 +24,7 @@ static bool can_be_fed(const kl_master *m, const member *one) {
     return one->hungry && !one->resting && !kl_master_has_suspect(m, one);
 }
 
-/* Deal to all workers that ask, including those held back. */
+/* Deal to all workers that wait for tasks, also to workers that the policy held back. */
 static kilter_status feed_all(kl_master *m, kilter_error *error) {
     kilter_status status = KILTER_OK;
     bool held = false;
@@ -45,7 +45,8 @@ static kilter_status feed_all(kl_master *m, kilter_error *error) {
     return status;
 }
 
-/* Act when the bag is empty. asked: a worker has just asked for work. */
+/* Deal suspect tasks and rescue late workers when the bag is empty. asked: a worker has just requested
+ * tasks. */
 static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_error *error) {
     kilter_status status = m->suspects.count > 0 ? feed_suspects(m, error) : KILTER_OK;
     bool first = m->feeding.empty_s == 0;
@@ -59,7 +60,8 @@ static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_
     return status;
 }
 
-/* Deal to `asking` (NULL: no worker has just asked), and now and then to workers that are held back. */
+/* Deal to `asking`, which has just requested tasks (NULL: no worker has), and from time to time to workers
+ * that are held back. */
 static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again, kilter_error *error) {
     bool any_queued = m->run.done + m->suspects.tasks + m->balance.bag.left < m->run.summary.tasks;
     m->feeding.empty_s = 0;
@@ -77,8 +79,8 @@ static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again
 kilter_status kl_master_feed(kl_master *m, member *asking, kilter_error *error) {
     bool look_again = m->feeding.look_again_s > 0 && kl_now_s(&m->options.clock) >= m->feeding.look_again_s;
     kilter_status status = m->balance.bag.left > 0 ? feed_from_bag(m, asking, look_again, error) : KILTER_OK;
-    /* look at once if this emptied the bag: if the workers with the last tasks are stopped, no other event
-     * may come */
+    /* look at once if the bag is empty now: if the workers with the last tasks are stopped, no event may come
+     * any more */
     return status == KILTER_OK && m->balance.bag.left == 0
                ? end_game(m, asking && asking->hungry && !asking->resting, look_again, error)
                : status;

@@ -1,7 +1,7 @@
-/* Values of peers: results and measurements of tasks, combined. A value has these parts.
+/* Values of peers: combined results and measurements of tasks. A value has these parts.
  *
  *     The head: u32 sum_bytes, u32 stats, u64 last. `last` is the offset of the last segment, 0: none.
- *     In runs that reduce: the combined results, padded to a multiple of 8 bytes.
+ *     The sum, in runs that reduce: the combined results, padded to a multiple of 8 bytes.
  *     Stats of each worker, by number: u32 worker, u64 tasks, and times.
  *     Segments: u64 lo, u32 worker, u32 count, u32 bytes, results. */
 #include "engine/harvest.h"
@@ -14,7 +14,7 @@ enum {
     LAST_AT = 8,     /* offset of `last` in the head */
     STAT_BYTES = 44, /* worker, count, mean, m2, least, greatest */
     SEGMENT_BYTES = 20,
-    COUNT_AT = 12, /* offsets in a segment */
+    COUNT_AT = 12, /* offsets of `count` and `bytes` in a segment */
     BYTES_AT = 16,
 };
 
@@ -143,7 +143,7 @@ bool kl_harvest_read(const void *value, size_t size, size_t sum_bytes, kl_harves
 
 /* --- combining --- */
 
-/* Combine the sum of `more` with the one at `sum`. */
+/* Combine `more` with the sum at `sum`. false: memory ran out. */
 static bool add_sum(kl_reaper *reaper, void *sum, kilter_bytes more) {
     const void *aligned = kl_aligned(&reaper->aligned, more.data, more.size);
     if (aligned)
@@ -151,7 +151,7 @@ static bool add_sum(kl_reaper *reaper, void *sum, kilter_bytes more) {
     return aligned;
 }
 
-/* Append the segment to the last one if it continues that one. */
+/* Add the segment. If it continues the last segment, append it to that segment. */
 static void add_segment(kl_buffer *into, const kl_harvest_segment *s) {
     uint64_t last = kl_load_u64(into->data + LAST_AT);
     kl_reader r = kl_reader_of(into->data + last, into->size - last);
@@ -170,7 +170,7 @@ static void add_segment(kl_buffer *into, const kl_harvest_segment *s) {
     kl_set_u32(into, (size_t)last + BYTES_AT, (uint32_t)(bytes + s->results.size));
 }
 
-/* Overwrite the stat of the same worker. false: `into` has none. */
+/* Merge the stat into that of the same worker. false: `into` has no stat of this worker. */
 static bool set_stat(kl_buffer *into, const kl_harvest_stat *more) {
     kl_harvest h;
     kl_harvest_stat stat;
@@ -188,7 +188,8 @@ static bool set_stat(kl_buffer *into, const kl_harvest_stat *more) {
     return false;
 }
 
-/* Can `more` be added in place? It has the stat of one worker that `into` has, too, and no first sum. */
+/* Add `more` in place, if `into` has the stat of its only worker, and a sum if `more` has one. Return whether
+ * this was possible. If it was, *ok tells whether memory was enough. */
 static bool add_in_place(kl_reaper *reaper, kl_buffer *into, kl_harvest *more, bool *ok) {
     kl_harvest h, m = *more;
     kl_harvest_stat stat;
@@ -203,7 +204,8 @@ static bool add_in_place(kl_reaper *reaper, kl_buffer *into, kl_harvest *more, b
     return true;
 }
 
-/* Merge the stats of both, which are in order. */
+/* Merge the stats of both values, which are in order of workers, and return the number of the merged
+ * stats. */
 static uint32_t merge_stats(kl_buffer *out, kl_harvest *a, kl_harvest *b) {
     kl_harvest_stat x, y;
     bool has_x = kl_harvest_next_stat(a, &x), has_y = kl_harvest_next_stat(b, &y);
@@ -221,7 +223,7 @@ static uint32_t merge_stats(kl_buffer *out, kl_harvest *a, kl_harvest *b) {
     return count;
 }
 
-/* Write the sums of both values. */
+/* Write the combined sums of both values. false: memory ran out. */
 static bool merge_sums(kl_reaper *reaper, kl_buffer *out, kilter_bytes a, kilter_bytes b) {
     kilter_bytes first = a.size > 0 ? a : b;
     if (first.size == 0)

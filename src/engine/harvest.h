@@ -1,20 +1,21 @@
-/* The value that a peer brings: results of tasks, and what was measured with them. Peers combine values on
- * their way to the master (kl_combine). Reading is safe for any bytes. Private to room engine. */
+/* A value of a peer: results of tasks, with measurements of the tasks. Peers combine values on their way to
+ * the master (kl_combine). Reading is safe for any bytes. Private to room engine. */
 #ifndef KL_HARVEST_H
 #define KL_HARVEST_H
 
 #include "engine/engine.h"
 #include "measure/measure.h"
 
-/* Peers time shorter tasks together: other processes may take a core away for some milliseconds. */
+/* Least seconds that a peer measures: it times shorter tasks together, because other processes may take its
+ * core for some milliseconds. */
 static const double KL_PEER_LEAST_S = 5e-3;
 
-typedef struct kl_harvest_stat { /* tasks of one worker, failed ones included */
+typedef struct kl_harvest_stat { /* times of the tasks of one worker, with failed tasks */
     uint32_t worker;
     kl_stat task_s;
 } kl_harvest_stat;
 
-/* Consecutive tasks of one worker. `results` are as kl_wire_next_result() reads them. */
+/* Consecutive tasks of one worker. kl_wire_next_result() reads `results`. */
 typedef struct kl_harvest_segment {
     uint64_t lo;
     uint32_t worker, count;
@@ -27,24 +28,25 @@ typedef struct kl_harvest { /* a value that is being read */
     kl_reader reader;
 } kl_harvest;
 
-/* How values are combined; `self` of kl_combine. */
+/* Combines values; it is the `self` of kl_combine. */
 typedef struct kl_reaper {
     kl_reducer reducer; /* combines sums */
     size_t sum_bytes;   /* bytes of a sum; 0: the run does not reduce */
     kl_buffer scratch, aligned;
 } kl_reaper;
 
-/* Make the value of one task. `result` is as kl_wire_end_result() has made it. With a sum, a good result
- * becomes the sum, and only a failure becomes a segment. */
+/* Make the value of one task. task->results is a result that kl_wire_end_result() ended. In runs that reduce,
+ * a good result becomes the sum, and only a failure becomes a segment. */
 void kl_harvest_task(kl_buffer *out, const kl_reaper *reaper, const kl_harvest_segment *task, double task_s);
 bool kl_harvest_add(void *reaper, kl_buffer *into, const void *value, size_t size);
-bool kl_harvest_check(void *reaper, const void *value, size_t size); /* Return whether this is a value. */
+/* Return whether the bytes are a value. */
+bool kl_harvest_check(void *reaper, const void *value, size_t size);
 void kl_reaper_free(kl_reaper *reaper);
 
-/* Begin to read a value. false: it is malformed, or its sum has not `sum_bytes` bytes. */
+/* Begin to read a value. false: it is malformed, or its sum has another size than `sum_bytes`. */
 bool kl_harvest_read(const void *value, size_t size, size_t sum_bytes, kl_harvest *harvest);
 bool kl_harvest_next_stat(kl_harvest *harvest, kl_harvest_stat *stat);
-/* Call this after the last stat. false: there is no further segment. */
+/* Read the next segment, after the last stat was read. false: there is no further segment. */
 bool kl_harvest_next_segment(kl_harvest *harvest, kl_harvest_segment *segment);
 
 #endif

@@ -21,7 +21,7 @@ static void read_all(const void *value, size_t size, size_t sum_bytes) {
             bool failed;
             kilter_bytes bytes;
             if (!kl_wire_next_result(&results, &failed, &bytes))
-                __builtin_trap(); /* a checked value can be read to its end */
+                __builtin_trap(); /* a value that passed the check must be readable to its end */
         }
     }
     if (!kl_reader_done(&h.reader))

@@ -1,5 +1,5 @@
-/* A peer that violates the protocol at any of its steps is sent away, and the other workers do every task
- * once. The master is real, under a fake clock. */
+/* Let a peer violate the protocol at each of its steps. The master sends it away, and the other workers do
+ * every task once. The master is real, under a fake clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "engine/harvest.h"
 #include "engine/stepped.h"
 
 enum { TASKS = 60 };
@@ -32,7 +33,8 @@ static stepped_actor *peer_of(scene *s) {
 static void say(scene *s, const kl_buffer *message) {
     stepped_actor *peer = peer_of(s);
     peer->now_s = fmax(peer->now_s, s->farm.master_actor.now_s);
-    kl_send(peer->transport, s->master, message, NULL); /* the peer may have been dropped */
+    /* this may fail, because the master may have dropped the peer */
+    kl_send(peer->transport, s->master, message, NULL);
 }
 
 static void say_and_forget(scene *s, kl_buffer *message) {
@@ -40,7 +42,7 @@ static void say_and_forget(scene *s, kl_buffer *message) {
     kl_buffer_free(message);
 }
 
-/* Run the farm until a message comes for the peer. */
+/* Run the farm until a message comes for the peer, and return its type. */
 static kl_message_type hear(scene *s, kl_message *message) {
     stepped_actor *peer = peer_of(s);
     for (;;) {
@@ -182,8 +184,8 @@ static void misbehave(step until, void (*how)(scene *s, uint32_t variant), uint3
 
 enum { TYPES = KL_DISBAND + 2 };
 
-/* Send a message of one byte, its type. The test tries every type at every step, also 0 and one that is too
- * large, but not a type that is right at that step. */
+/* Send a message of one byte, its type. At every step, the test tries all types but those that are right
+ * then, and also 0 and a type that is too large. */
 static void say_one_byte(scene *s, uint32_t type) {
     kl_buffer out = {0};
     kl_put_u8(&out, (uint8_t)type);
@@ -195,7 +197,7 @@ static void say_nothing(scene *s, uint32_t variant) {
     say(s, &(kl_buffer){0});
 }
 
-/* Send a type followed by random bytes. */
+/* Send the byte of a type, followed by random bytes. */
 static void say_noise(scene *s, uint32_t variant) {
     kl_buffer out = {0};
     kl_put_u8(&out, (uint8_t)(variant % TYPES));
@@ -233,7 +235,7 @@ static void report_wrongly(scene *s, uint32_t variant) {
     assert_true(a->count == 1 && b->count == 1);
     kl_wire_begin_results(&out);
     switch (variant) {
-    case 0: /* the results of the first chunk twice, with the second chunk's between them */
+    case 0: /* the results of the first chunk, of the second chunk, and of the first chunk again */
         put_segment(&out, a, a->lo, 1, true);
         put_segment(&out, b, b->lo, 1, true);
         put_segment(&out, a, a->lo, 1, true);
@@ -299,7 +301,7 @@ static void report_one(scene *s, const kl_chunk_head *chunk) {
     say_and_forget(s, &out);
 }
 
-/* Return tasks that the peer may not return. It has two chunks of one task. */
+/* Return tasks that the peer may not return. It has two chunks, each of one task. */
 static void return_wrongly(scene *s, uint32_t variant) {
     const kl_chunk_head *a = &s->chunks[0], *b = &s->chunks[1];
     assert_true(a->count == 1 && b->count == 1);
@@ -314,7 +316,7 @@ static void return_wrongly(scene *s, uint32_t variant) {
     case 2: /* tasks after the chunk's end */
         say_part(s, a->chunk, a->lo, a->lo + 2);
         break;
-    case 3: /* no task, after the chunk's end */
+    case 3: /* no task, from a place after the chunk's end */
         say_part(s, a->chunk, UINT64_MAX, UINT64_MAX);
         break;
     case 4: /* tasks that do not reach to the chunk's end */
@@ -330,11 +332,11 @@ static void return_wrongly(scene *s, uint32_t variant) {
         say_part(s, a->chunk, a->lo, a->lo + 1);
         say_part(s, a->chunk, a->lo, a->lo + 1);
         break;
-    case 8: /* return a task and send its result, too */
+    case 8: /* return a task, and send its result, too */
         say_part(s, a->chunk, a->lo, a->lo + 1);
         report_one(s, a);
         break;
-    default: /* a task that is done already */
+    default: /* return a task that is done already */
         report_one(s, a);
         say_part(s, a->chunk, a->lo, a->lo + 1);
         break;
@@ -369,8 +371,7 @@ static void heartbeats_that_cannot_be(void **state) {
         misbehave((step)at, heartbeat_too_early, 0);
 }
 
-/* Messages that have no effect, but that a correct worker may send late, are ignored; then the peer leaves.
- */
+/* Send messages that a correct worker may send too late, then leave. The master ignores them. */
 static void be_odd_and_leave(scene *s, uint32_t variant) {
     const kl_chunk_head *a = &s->chunks[0];
     switch (variant) {
@@ -380,7 +381,7 @@ static void be_odd_and_leave(scene *s, uint32_t variant) {
     case 1:
         say_heartbeat(s, &(kl_heartbeat){.chunk = a->chunk, .task = a->lo + 1, .usual_share = 1e300});
         break;
-    case 2: /* the worker has begun all tasks of the chunk */
+    case 2: /* tell the master twice that all tasks of the chunk are begun */
         say_part(s, a->chunk, a->lo + 1, a->lo + 1);
         say_part(s, a->chunk, a->lo + 1, a->lo + 1);
         break;
@@ -388,7 +389,7 @@ static void be_odd_and_leave(scene *s, uint32_t variant) {
         say_part(s, s->chunks[1].chunk, s->chunks[1].lo, s->chunks[1].lo + 1);
         say_part(s, a->chunk, a->lo, a->lo + 1);
         break;
-    case 4: /* the peer is gone when the other messages come */
+    case 4: /* leave before the other messages */
         say_leave(s);
         report_one(s, a);
         break;
@@ -434,13 +435,15 @@ static void workers_of_another_version_are_refused_by_name(void **state) {
 
 /* --- a worker among peers --- */
 
-enum { HURRY = 12, LATE = 13, LOSS = 14, CALL = 16, REPORT = 17, PLAN = 18, GIFT = 4 }; /* kinds of notes */
+/* kinds of notes, as room peer numbers them */
+enum { HURRY = 12, LATE = 13, LOSS = 14, CALL = 16, REPORT = 17, PLAN = 18, GIFT = 4 };
 
 typedef struct rough_note { /* the parts of a note that the test chooses */
     uint8_t kind;
     uint32_t round, peers, gone, standing;
-    uint64_t tasks;    /* number of tasks in `spans` */
-    size_t value_size; /* bytes of a value that is none */
+    uint64_t tasks;         /* number of tasks in `spans` */
+    size_t value_size;      /* bytes of garbage that are sent as the value */
+    const kl_buffer *value; /* a value that is sent instead; NULL: none */
 } rough_note;
 
 static void put_rough(kl_buffer *out, const rough_note *n) {
@@ -471,7 +474,7 @@ static void put_rough(kl_buffer *out, const rough_note *n) {
     kl_put_u32(out, n->gone > 0);
     if (n->gone > 0)
         kl_put_u32(out, n->gone);
-    kl_put_span(out, noise, n->value_size);
+    kl_put_span(out, n->value ? n->value->data : noise, n->value ? n->value->size : n->value_size);
     kl_put_span(out, noise, 0);
 }
 
@@ -485,7 +488,7 @@ static void say_address(scene *s) {
     say_and_forget(s, &out);
 }
 
-/* Hear the message that makes the peer one of the run's peers; return its number. */
+/* Wait for the message that makes this worker a peer of the run. Return its number in the run. */
 static uint32_t hear_peers(scene *s) {
     kl_message message = {0};
     kl_peers_head head = {0};
@@ -508,8 +511,15 @@ static void say_no_address(scene *s, const char *why, int more) {
     say_and_forget(s, &out);
 }
 
+static void keep_first(void *into, const void *value, size_t bytes, void *user) {
+    (void)into, (void)value, (void)bytes, (void)user;
+}
+
 static void open_among_peers(scene *s) {
-    *s = (scene){.farm = {.organise = KL_ORGANISE_PEERS, .attempts = 5, .whole_team = true}};
+    *s = (scene){.farm = {.organise = KL_ORGANISE_PEERS,
+                          .attempts = 5,
+                          .whole_team = true,
+                          .reducer = {.combine = keep_first}}};
     stepped_open(&s->farm, "ss", 2, 50e-6, work);
     kl_worker_free(peer_of(s)->worker);
     peer_of(s)->worker = NULL;
@@ -523,7 +533,7 @@ static void greet(scene *s) {
     answer_probes(s);
 }
 
-/* Follow the protocol until a run of peers has begun, of which this is one. Return its number. */
+/* Follow the protocol until a run of peers has begun. Return this peer's number in the run. */
 static uint32_t play_peer(scene *s, const kilter_run *run) {
     open_among_peers(s);
     greet(s);
@@ -573,7 +583,7 @@ static void peers_that_send_bad_notes_are_sent_away(void **state) {
     }
 }
 
-/* Reported tasks without results: the run ends with one error, and nothing hangs. */
+/* Report tasks as done without their results. The run ends with one error, and nothing hangs. */
 static void peers_whose_results_do_not_fit_end_the_run(void **state) {
     (void)state;
     scene s;
@@ -596,7 +606,47 @@ static void peers_whose_results_do_not_fit_end_the_run(void **state) {
     stepped_close(&s.farm);
 }
 
-/* A worker that cannot be reached, for a reason of any length, stays in the farm. */
+/* In a run that combines its results, report tasks without a sum, or a sum without tasks. */
+static void sums_that_do_not_fit_their_tasks_end_the_run(void **state) {
+    (void)state;
+    static const uint64_t result = 7;
+    kl_reaper reaper = {.reducer = {.combine = keep_first}, .sum_bytes = sizeof result};
+    for (int i = 0; i < 2; i++) {
+        scene s;
+        uint64_t total = 0;
+        kilter_error error = {KILTER_OK, ""};
+        kilter_status status = KILTER_OK;
+        kl_buffer value = {0}, made = {0};
+        const kilter_run run = {
+            .tasks = TASKS, .reduce = true, .results = &total, .result_bytes = sizeof total};
+        uint32_t number = play_peer(&s, &run);
+        s.farm.workers[1].dies_s = 0; /* so the reports come from this peer only */
+        size_t at = kl_wire_begin_result(&made);
+        kl_put_u64(&made, result);
+        kl_wire_end_result(&made, at, i == 0);
+        kl_harvest_task(&value, &reaper, &(kl_harvest_segment){.count = 1, .results = {made.data, made.size}},
+                        1);
+        for (uint32_t turn = 0; status == KILTER_OK && kl_master_running(s.farm.master); turn++) {
+            uint64_t tasks = i == 0 ? TASKS : 0; /* a failure of one task, without the sum of the others */
+            say_note(&s, number,
+                     &(rough_note){.kind = REPORT, .round = 1 + turn % 4, .tasks = tasks, .value = &value});
+            status = stepped_turn(&s.farm, &error);
+        }
+        assert_int_equal(status, KILTER_ERR_PEER);
+        assert_string_equal(error.text, "the results of peers do not fit their tasks");
+        kl_buffer_free(&value);
+        kl_buffer_free(&made);
+        for (kl_delivery *d = kl_master_take(s.farm.master).first, *next; d; d = next) {
+            next = d->next;
+            kl_delivery_free(d);
+        }
+        kl_transport_close(peer_of(&s)->transport);
+        stepped_close(&s.farm);
+    }
+}
+
+/* Tell a very long reason why other workers cannot reach this one. The run ends with an error, and the worker
+ * stays in the farm. */
 static void a_long_reason_for_no_address_does_no_harm(void **state) {
     (void)state;
     scene s;
@@ -628,7 +678,7 @@ static void a_late_worker_without_address_has_no_part(void **state) {
     while (kl_master_ready(s.farm.master) < 1)
         assert_int_equal(stepped_turn(&s.farm, NULL), KILTER_OK);
     assert_int_equal(kl_master_begin(s.farm.master, &run, NULL), KILTER_OK);
-    for (int turns = 0; turns < 8; turns++) /* the other worker begins */
+    for (int turns = 0; turns < 8; turns++) /* let the other worker begin the run */
         assert_int_equal(stepped_turn(&s.farm, NULL), KILTER_OK);
     greet(&s);
     hear_some(&s, KL_OPEN);
@@ -645,7 +695,7 @@ static void a_late_worker_without_address_has_no_part(void **state) {
     stepped_close(&s.farm);
 }
 
-/* --- a master that does not keep to the protocol --- */
+/* --- a master that violates the protocol --- */
 
 typedef struct calls {
     uint32_t started, shared, worked, stopped;
@@ -684,7 +734,7 @@ static double no_endpoint_time_s(void *clock, kl_peer endpoint) {
     return 1;
 }
 
-/* Return the worker's answer to `message`, before or after WELCOME. */
+/* Send the worker `message`, before or after WELCOME. Return the status of its turn. */
 static kilter_status worker_hears(bool welcomed, const kl_buffer *message, calls *seen, kilter_error *error) {
     kl_inproc *hub;
     kl_transport *master, *end;
@@ -704,7 +754,8 @@ static kilter_status worker_hears(bool welcomed, const kl_buffer *message, calls
                                        .clock = {.now_s = no_time_s},
                                        .patience_s = -1};
     assert_int_equal(kl_worker_new(&options, NULL, end, &worker, NULL), KILTER_OK);
-    assert_int_equal(kl_worker_turn(worker, 0, error), KILTER_OK); /* the worker sends its greeting */
+    /* in this turn the worker sends its greeting */
+    assert_int_equal(kl_worker_turn(worker, 0, error), KILTER_OK);
     assert_int_equal(kl_poll(master, 0, &event, NULL), KILTER_OK);
     assert_int_equal(event.kind, KL_EVENT_JOINED);
     kilter_status status = KILTER_OK;
@@ -750,7 +801,7 @@ static void a_worker_ends_at_what_it_cannot_read(void **state) {
                 bool meant = type == KL_PROBE || (welcomed && peers) ||
                              (type == KL_WELCOME && size == 21 && !welcomed) || recall;
                 bool ends = type == KL_RENEW || (size == 1 && (type == KL_END || type == KL_RELEASE));
-                /* the hash of the shared data is wrong */
+                /* these messages have a wrong hash of the shared data */
                 bool torn = type == KL_SHARED && welcomed && size > 15;
                 kilter_status expected = meant  ? KILTER_OK
                                          : ends ? KILTER_ENDED
@@ -774,7 +825,8 @@ static void a_worker_that_is_sent_away_says_why(void **state) {
     kl_buffer_free(&out);
 }
 
-/* A chunk for other shared data would give wrong results without an error. */
+/* Send a chunk for other shared data than the worker has. It must refuse, because the results would be
+ * wrong. */
 static void tasks_for_other_shared_data_are_refused(void **state) {
     (void)state;
     kl_buffer out = {0};
@@ -809,6 +861,7 @@ int main(void) {
         cmocka_unit_test(tasks_for_other_shared_data_are_refused),
         cmocka_unit_test(peers_that_send_bad_notes_are_sent_away),
         cmocka_unit_test(peers_whose_results_do_not_fit_end_the_run),
+        cmocka_unit_test(sums_that_do_not_fit_their_tasks_end_the_run),
         cmocka_unit_test(a_long_reason_for_no_address_does_no_harm),
         cmocka_unit_test(a_late_worker_without_address_has_no_part),
     };

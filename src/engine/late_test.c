@@ -1,4 +1,4 @@
-/* The end of a run under a fake clock, with workers that slow down and with long tasks. */
+/* Test the end of a run under a fake clock, with workers that slow down and with long tasks. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,16 +12,18 @@
 
 enum { TASKS_MOST = 2000 };
 
-/* How the workers behave; global, as the farm runs in one thread. */
+/* How the workers behave. The one instance is global, because the farm runs in one thread. */
 typedef struct scenario {
     double task_s;
-    uint64_t long_task; /* the task that takes long_times as long; UINT64_MAX: there is none */
+    uint64_t long_task; /* the task that takes long_times the time of the others; UINT64_MAX: none */
     double long_times;
-    uint64_t seed; /* 0: the first `slow` workers drop to `factor` at drop_s; otherwise speeds are random */
+    /* 0: at drop_s, the first `slow` workers slow down to `factor`; otherwise speeds are random, from this
+     * seed */
+    uint64_t seed;
     uint32_t slow;
     double drop_s, factor;
     const stepped_farm *farm;
-    uint64_t run; /* the current run; tasks of the previous run may still begin, and do not count */
+    uint64_t run; /* number of the current run; tasks of the previous run may still begin, and do not count */
     uint8_t executed[TASKS_MOST];
 } scenario;
 
@@ -58,7 +60,8 @@ static void count_outcome(const kilter_outcome *outcome, void *user) {
     t->count++;
 }
 
-/* Check that every task counts once and has no more copies than allowed. Return the run's seconds. */
+/* Do a run. Check that every task counts once and has no more copies than allowed. Return the run's
+ * seconds. */
 static double run_s(stepped_farm *f, uint64_t tasks, bool deaths) {
     tally t = {.tasks = tasks};
     now.run = f->master->run.number;
@@ -95,8 +98,8 @@ static void open_farm(stepped_farm *f, uint32_t workers) {
     stepped_gather(f);
 }
 
-/* Two of eight workers drop to a tenth at any time; the run takes little longer than if all workers shared
- * the rest perfectly. */
+/* Let two of eight workers slow down to a tenth of their speed at any time. The run takes little longer than
+ * if all workers shared the rest perfectly. */
 static void a_drop_costs_little_whenever_it_comes(void **state) {
     (void)state;
     enum { WORKERS = 8, TASKS = 1600 };
@@ -109,15 +112,15 @@ static void a_drop_costs_little_whenever_it_comes(void **state) {
         now.drop_s = f.master_actor.now_s + drop_s;
         double elapsed_s = run_s(&f, TASKS, false);
         double bound_s = drop_s + (TASKS * 1e-3 - WORKERS * drop_s) / (WORKERS - 2 + 2 * 0.1);
-        if (elapsed_s > bound_s + 20e-3) /* seconds of two tasks of a slow worker */
+        if (elapsed_s > bound_s + 20e-3) /* 20e-3: seconds of two tasks of a slow worker */
             fail_msg("after %.0f %%: %.1f ms, bound %.1f ms", 100 * part, elapsed_s * 1e3, bound_s * 1e3);
-        now.drop_s = HUGE_VAL; /* workers that are late in the last run take part in the next */
+        now.drop_s = HUGE_VAL; /* the slow workers of the last run take part in the next run */
         run_s(&f, 100, false);
         stepped_close(&f);
     }
 }
 
-/* The slow workers have whole chunks when they almost stop. The tasks that they have not begun must soon go
+/* Let two workers almost stop while they have whole chunks. The tasks that they have not begun must soon go
  * to other workers. */
 static void workers_that_all_but_stop_keep_little(void **state) {
     (void)state;
@@ -127,13 +130,13 @@ static void workers_that_all_but_stop_keep_little(void **state) {
     now.drop_s = f.master_actor.now_s + 0.1;
     double elapsed_s = run_s(&f, 1000, false);
     assert_true(f.master->balance.ledger.recalls.count > 0 || twice(1000) > 0);
-    /* the time of the rest on two workers, and of two tasks that now take 0.1 s */
+    /* seconds before the drop, of the rest on two workers, and of two tasks of a slow worker */
     assert_true(elapsed_s < 0.1 + 0.35 + 0.2);
     stepped_close(&f);
 }
 
-/* Workers are equal, and any one task takes 10 to 300 times as long. No worker is to blame. Idle workers may
- * copy the task, which delays nothing. */
+/* Let one task take 10 to 300 times as long as the others, at equal workers. Idle workers may copy the task,
+ * but the run takes no longer than this task needs. */
 static void a_long_task_takes_its_time_and_no_more(void **state) {
     (void)state;
     for (uint64_t at = 0; at < 400; at += 19)
@@ -144,13 +147,14 @@ static void a_long_task_takes_its_time_and_no_more(void **state) {
             double elapsed_s = run_s(&f, 400, false);
             if (elapsed_s > 400 * 1e-3 / 4 + times * 1e-3 + 5e-3)
                 fail_msg("task %d, %.0f times as long: %.1f ms", (int)at, times, elapsed_s * 1e3);
-            /* the long task and the tasks behind it, because the worker does not answer */
+            /* copies: the long task, and tasks behind it, because its worker does not answer a recall */
             assert_true(twice(400) <= 16);
             stepped_close(&f);
         }
 }
 
-/* The slow worker would need 0.5 s for the long task, an idle worker 50 ms. */
+/* Let a slow worker get a task that would take it 0.5 s, and an idle worker 50 ms. The task is begun again at
+ * an idle worker. */
 static void a_long_task_at_a_slow_worker_is_begun_anew(void **state) {
     (void)state;
     uint64_t copied = 0;
@@ -159,16 +163,17 @@ static void a_long_task_at_a_slow_worker_is_begun_anew(void **state) {
         now = (scenario){.task_s = 1e-3, .long_task = at, .long_times = 50, .slow = 1, .factor = 0.1};
         open_farm(&f, 4);
         double elapsed_s = run_s(&f, 400, false);
-        double all_s = 450 * 1e-3 / 3.1, begun_late_s = 50e-3; /* seconds of two looks for the answer */
+        /* begun_late_s: seconds of two looks at the late worker */
+        double all_s = 450 * 1e-3 / 3.1, begun_late_s = 50e-3;
         if (elapsed_s > all_s + begun_late_s + 40e-3)
             fail_msg("task %d: %.1f ms", (int)at, elapsed_s * 1e3);
         copied += now.executed[at] > 1;
         stepped_close(&f);
     }
-    assert_true(copied > 4); /* otherwise the case shows nothing */
+    assert_true(copied > 4); /* otherwise the test did not test copies */
 }
 
-/* Each task counts once, however speeds change and whichever workers die. */
+/* Change speeds at random and kill workers. Each task counts once. */
 static void speeds_may_change_at_any_moment(void **state) {
     (void)state;
     uint64_t copied = 0, recalled = 0;
@@ -190,7 +195,7 @@ static void speeds_may_change_at_any_moment(void **state) {
         }
         stepped_close(&f);
     }
-    assert_true(copied > 10 && recalled > 10); /* otherwise the case shows nothing */
+    assert_true(copied > 10 && recalled > 10); /* otherwise the test did not test copies and recalls */
 }
 
 int main(void) {

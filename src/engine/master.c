@@ -1,11 +1,11 @@
-/* The life of the master, its messages and its turns. */
+/* The life of the master, the messages that it receives, and its turns. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "engine/master_private.h"
 
 static const double NEWLY_COME_S =
-    0.1; /* seconds that closing waits for newcomers while other members keep sending */
+    0.1; /* seconds for which closing waits for newcomers while other members keep sending */
 
 kl_delivery_list kl_master_take(kl_master *m) {
     kl_delivery_list taken = m->results;
@@ -45,6 +45,7 @@ void kl_master_free(kl_master *m) {
         kl_member_free(&m->members.list[i]);
     free(m->members.list);
     free(m->members.peers);
+    free(m->members.troubles);
     free(m->asked.list);
     kl_twins_free(&m->twins);
     free(m->suspects.list);
@@ -72,7 +73,7 @@ static kilter_status on_heartbeat(kl_master *m, member *one, const kl_message *m
 
 static kilter_status on_message(kl_master *m, member *one, kl_message *message, kilter_error *error) {
     kl_message_type type = kl_wire_type(message->data, message->size);
-    /* The worker sent this before it knew that it is to leave. */
+    /* the worker sent this message before it knew that it must leave */
     if (one->stage == LEAVING && (type == KL_READY || type == KL_ECHO))
         return KILTER_OK;
     switch (type) {
@@ -129,7 +130,7 @@ static double work_due_s(const kl_master *m) {
     return m->feeding.all ? 0 : m->feeding.look_again_s > 0 ? m->feeding.look_again_s : HUGE_VAL;
 }
 
-/* Return the time at which a member without greeting is to be sent away. */
+/* Return the time at which the first member without a greeting is sent away. */
 static double silent_due_s(const kl_master *m) {
     return m->members.greeting > 0 && m->options.greeting_s > 0 ? m->members.silent_s : HUGE_VAL;
 }
@@ -147,7 +148,8 @@ static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
     uint64_t chunks = m->balance.chunks;
     kilter_status status = kl_poll(m->transport, timeout_s, &event, error);
     if (!m->options.clock.busy_s)
-        began_s = kl_now_s(&m->options.clock); /* the time above includes the wait */
+        /* without this, the time would include the wait for the event */
+        began_s = kl_now_s(&m->options.clock);
     m->use.messages += event.kind == KL_EVENT_MESSAGE;
     if (event.kind == KL_EVENT_MESSAGE)
         kl_master_declare_answer(m);
@@ -169,7 +171,7 @@ static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
     return status == KILTER_OK ? kl_master_check_workers(m, error) : status;
 }
 
-/* A message that could not be sent is no failure if its worker is lost. */
+/* Set *error only if the turn fails: a message to a lost worker may have failed before. */
 kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error) {
     kilter_error failure = {KILTER_OK, ""};
     kilter_status status = turn(m, timeout_s, &failure);
@@ -178,8 +180,8 @@ kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error
     return status;
 }
 
-/* Tell newcomers, too, that the farm ends: a worker that only sees its connection end would wait for the
- * master to come back. */
+/* Tell workers that join just now that the farm ends. A worker that only sees its connection end would wait
+ * for the master to come back. */
 static void end_the_newly_come(kl_master *m, const kl_buffer *end) {
     double until_s = kl_now_s(&m->options.clock) + NEWLY_COME_S;
     kl_event event;
@@ -188,7 +190,8 @@ static void end_the_newly_come(kl_master *m, const kl_buffer *end) {
             return;
         if (event.kind == KL_EVENT_JOINED)
             kl_send(m->transport, event.peer, end, NULL);
-        silent = event.kind == KL_EVENT_NONE ? silent + 1 : 0; /* the first NONE may only be a wake-up call */
+        /* the first NONE may come from kl_transport_wake() */
+        silent = event.kind == KL_EVENT_NONE ? silent + 1 : 0;
         kl_message_release(&event.message);
     }
 }
@@ -199,7 +202,7 @@ void kl_master_end(kl_master *m) {
     for (size_t i = 0; i < m->members.count; i++) {
         member *one = &m->members.list[i];
         if (one->stage != GONE)
-            kl_send(m->transport, one->peer, &end, NULL); /* an error does no harm: the member is gone */
+            kl_send(m->transport, one->peer, &end, NULL); /* this may fail, because the member may be gone */
         if (one->stage == LEAVING)
             kl_trace_worker_left(m->trace, one->number, kl_now_s(&m->options.clock) - m->opened_s,
                                  one->sent_home);

@@ -1,4 +1,4 @@
-/* Declarations that the files of the master share. Only these files include it. */
+/* Declarations that the files of the master share. No other file includes it. */
 #ifndef KL_MASTER_PRIVATE_H
 #define KL_MASTER_PRIVATE_H
 
@@ -7,23 +7,23 @@
 #include "probe/probe.h"
 
 typedef enum stage {
-    GREETING, /* the member has joined and sent no greeting yet */
+    GREETING, /* the member has joined, but has not sent its greeting */
     STARTING, /* the worker's start function runs */
-    PROBING,  /* messages to the worker are timed */
-    WORKING,  /* the worker is dealt work */
-    LEAVING,  /* the worker was told to finish its task and go */
+    PROBING,  /* the costs of messages to the worker are measured */
+    WORKING,  /* the worker is dealt tasks */
+    LEAVING,  /* the worker was told to finish its task and leave */
     GONE,
 } stage;
 
-typedef struct kl_reachable { /* where other workers reach a worker */
-    char *address;            /* "": nowhere; NULL: not known */
-    char *why_not;            /* why it is "", in the worker's words; else NULL */
-    bool asked;               /* the worker was asked for its address */
+typedef struct kl_reachable { /* how other workers reach a worker */
+    char *address;            /* "": they cannot; NULL: not known yet */
+    char *why_not;            /* if `address` is "": why, in the worker's words; otherwise NULL */
+    bool asked;               /* true: the worker was asked for its address */
 } kl_reachable;
 
 typedef struct kl_peer_part { /* a worker's part in a run by peers */
-    uint32_t number;          /* its number among the peers of this run; 0: it is none */
-    bool had;                 /* it is a peer of this run, or was one */
+    uint32_t number;          /* the worker's number among the peers of this run; 0: it is no peer */
+    bool had;                 /* true: the worker is a peer of this run, or was one */
 } kl_peer_part;
 
 typedef struct member {
@@ -31,7 +31,7 @@ typedef struct member {
     stage stage;
     uint32_t worker; /* the worker's place in the balance */
     uint32_t number; /* the worker's number, never used again */
-    /* the worker's row in the balance is in use: from stage STARTING until the worker is forgotten */
+    /* true: the worker has a place in the balance: from stage STARTING until the worker is forgotten */
     bool has_place;
     bool attends; /* true: the worker answers messages and sends heartbeats during a task */
     bool hungry, held, resting;
@@ -39,16 +39,16 @@ typedef struct member {
     bool nothing_alone;
     /* names in the worker's greeting, in one block of memory; NULL: it has sent no greeting */
     char *host, *binding;
-    uint64_t pid;          /* the worker's process */
-    uint64_t shared;       /* generation of the shared data that the worker has; 0: none */
+    uint64_t pid;          /* number of the worker's process */
+    uint64_t shared;       /* generation of the shared data that were sent to the worker; 0: none */
     const char *sent_home; /* if LEAVING: why */
     double joined_s;       /* time at which the member joined */
-    double asked_s;        /* time at which the worker became hungry */
+    double asked_s;        /* time at which the worker requested tasks */
     double heard_s;        /* time of the worker's last message */
-    /* totals of the worker's process, as it last reported them; cpu_s 0: it never reported */
+    /* CPU time and delay of the worker's process, as it last reported them; cpu_s = 0: it has not reported */
     double cpu_s, delay_s;
-    double run_cpu_s, run_delay_s; /* the same totals for this run */
-    /* the worker's last heartbeat, which arrived at heartbeat_s; 0: none has arrived */
+    double run_cpu_s, run_delay_s; /* the parts of both that belong to this run */
+    /* the worker's last heartbeat, and the time at which it came; 0: none has come */
     kl_heartbeat heartbeat;
     double heartbeat_s;
     kl_probe probe;
@@ -59,75 +59,84 @@ typedef struct member {
     kl_peer_part part;
 } member;
 
-/* Tasks [lo, hi) that two workers have: the end of the first chunk, and the second chunk, which is a copy. A
- * copy may be copied again. */
+/* Tasks [lo, hi) that two workers have: they are the end of the first chunk and all of the second chunk,
+ * which is a copy. A copy may be copied again. */
 typedef struct kl_twin {
     uint64_t lo, hi, chunk[2];
     uint32_t worker[2]; /* the workers with these chunks */
-    uint32_t copies;    /* number of copies of these tasks so far, this copy included */
+    uint32_t copies;    /* number of copies of these tasks so far, with this copy */
     uint64_t next[2];   /* the next twin in each chunk's chain */
 } kl_twin;
 
 typedef struct kl_twins { /* zeroed: no twins; twins.c */
     kl_twin *list;
     uint64_t count, room;
-    uint64_t *buckets, bucket_count; /* hash table of the chains; bucket_count is a power of 2 */
-    /* true: a second worker got a task of this run, so the task may be carried out twice */
+    uint64_t *buckets, bucket_count; /* hash table of the chains, of which bucket_count is a power of 2 */
+    /* true: in this run, some tasks were given to a second worker, so they may be executed twice */
     bool any;
 } kl_twins;
 
-/* Tasks that are dealt one at a time when nothing else is left. Worker `last` was lost with them, or they
- * failed at that worker. */
+/* Suspects: tasks that failed, or whose worker (`last`) was lost. They are dealt one at a time when nothing
+ * else is left. */
 typedef struct kl_suspect {
     kl_span span;
-    uint32_t last; /* the worker's number */
+    uint32_t last; /* number of the worker that had them last */
 } kl_suspect;
 
-/* A request to a worker to return tasks of a chunk. */
+/* A recall of tasks of a chunk from a worker. */
 typedef struct kl_asked {
     uint32_t worker;
     uint64_t chunk;
 } kl_asked;
+
+/* A host where workers were lost or drained. */
+typedef struct kl_trouble {
+    char name[KL_CONTROL_HOST_BYTES];
+    uint32_t lost;
+    bool drained;
+} kl_trouble;
 
 /* The members of the farm, and their number in each stage; registry.c */
 typedef struct kl_registry {
     member *list; /* in order of `peer` */
     size_t count;
     uint64_t room;
-    kl_peer *peers; /* the peer of the worker at each place */
+    kl_peer *peers; /* the peer of the worker at each place of the balance */
     uint32_t peer_count;
     uint32_t greeting, probing, ready, leaving; /* `ready` includes resting workers */
     uint32_t resting;
-    uint32_t gone;       /* number of members in the list that are gone */
-    uint32_t refused;    /* number of workers so far that could not work, or left without being asked */
-    uint32_t coming;     /* number of workers that are being started */
-    double silent_s;     /* time at which the first member in stage GREETING is sent away */
-    char last_loss[256]; /* the last loss of a worker, in words */
+    uint32_t gone;        /* number of members in the list that are gone and not removed yet */
+    uint32_t refused;     /* number of workers so far that could not work, or that left without being asked */
+    uint32_t coming;      /* number of workers that are being started */
+    double silent_s;      /* time at which the next member in stage GREETING is sent away */
+    char last_loss[256];  /* a sentence on the last loss of a worker */
+    kl_trouble *troubles; /* hosts.c */
+    uint64_t trouble_count, trouble_room;
 } kl_registry;
 
 typedef struct kl_shared_data { /* deal.c */
     kl_buffer message;          /* the SHARED message of the present generation */
     uint64_t generation;
     uint64_t bytes; /* bytes of the shared data */
-    size_t sent;    /* bytes of shared data that the run sent to each worker */
+    size_t sent;    /* bytes of shared data that each worker gets in the run */
 } kl_shared_data;
 
-/* The current run, or the last one; runs.c */
+/* The current run, or the last run if none is in progress; runs.c */
 typedef struct kl_run_state {
     uint64_t number; /* number of the current run, or of the next one; the first is 0 */
     bool running;
-    bool open;  /* true: more tasks may come */
-    bool grown; /* true: more tasks have come */
-    bool holds; /* true: too many results are unsafe, so nothing is dealt */
+    bool open;  /* true: tasks may still be added */
+    bool grown; /* true: tasks were added */
+    bool holds; /* true: too many results are unsafe, so no tasks are dealt */
     kl_limits limits;
     double began_s, ended_s;
     uint64_t done, failed;
-    uint64_t unsafe;   /* number of results that are counted in `done` and may still be lost */
+    uint64_t unsafe;   /* number of results in `done` that are not on the disk yet, and may be lost */
     uint64_t finished; /* number of tasks finished in all runs */
     uint64_t failures_recorded;
     kl_spans done_before; /* tasks of the next run that are done already */
     kilter_farm_summary summary;
-    char decision[512]; /* for the summary */
+    char decision[512]; /* text of the summary's decision */
 } kl_run_state;
 
 typedef struct kl_suspects { /* undone.c */
@@ -137,75 +146,82 @@ typedef struct kl_suspects { /* undone.c */
 } kl_suspects;
 
 typedef struct kl_feeding { /* feed.c */
-    bool all;               /* true: something has changed for all workers, so deal to all of them */
-    /* time of the next look at workers that are held back or late; 0: there are none */
+    bool all;               /* true: every worker that waits may get tasks now, so deal to all */
+    /* time of the next look at workers that the policy holds back or that are late; 0: there are none */
     double look_again_s;
     double empty_s; /* time at which the bag became empty; 0: it is not empty */
 } kl_feeding;
 
 typedef struct kl_recalls { /* rescue.c */
-    kl_asked *list;         /* recalls, some of which may be answered already */
+    kl_asked *list;         /* recalls, of which some may be answered already */
     uint64_t count, room;
 } kl_recalls;
 
 typedef struct kl_run_use { /* use.c */
-    kl_use last;            /* totals of the last run */
+    kl_use last;            /* use of the last run */
     uint64_t messages;      /* number of messages received in this run */
-    bool known;             /* true: the CPU times below are known for the run's beginning */
+    bool known;             /* true: the CPU times at the run's beginning are known, and stand below */
     double farm_then_s, callbacks_then_s;
 } kl_run_use;
 
-/* The number of active workers; team.c, within a run glance.c */
+/* The number of active workers; chosen between runs in team.c, within a run in glance.c */
 typedef struct kl_staff {
     kl_tuning pending; /* tuning points for the next run */
-    uint32_t seats;    /* number of workers wanted in a run; 0: all */
-    bool by_hand;      /* true: `seats` was set by hand */
+    uint32_t seats;    /* number of active workers that are wanted; 0: all */
+    bool by_hand;      /* true: the user has set `seats` */
     bool chooses;      /* true: the farm chooses `seats` itself */
     kl_team team;
-    kl_glance glance;    /* number of looks within this run */
+    kl_glance glance;    /* state of the looks within this run */
     double glance_due_s; /* time of the next look; HUGE_VAL: there is none */
 } kl_staff;
 
-/* The number of tasks of the coming runs; planning.c */
+/* The choice of the number of tasks of coming runs; planning.c */
 typedef struct kl_planning {
-    kl_line alone;           /* the master's own time as a function of the last run's tasks [t_M(T)] */
-    double master_s;         /* the master's own time since the last run [l_m] */
-    double lost_s;           /* seconds of a run that the fork-join model does not explain */
-    uint64_t lost_runs;      /* run number at which lost_s was learned */
-    kl_grain_plan grain;     /* the plan given for the next run; decision.count = 0: no plan was given */
-    kl_expectation expected; /* what the program expects of the coming runs; runs = 0: it expects nothing */
+    /* the program's own time as a function of the last run's number of tasks [t_M(T)] */
+    kl_line alone;
+    double master_s;    /* seconds that the program has computed since the last run [l_m] */
+    double lost_s;      /* seconds of a run that the fork-join model does not explain */
+    uint64_t lost_runs; /* number of the run after which lost_s was learned */
+    /* the plan that the program was given for the next run; decision.count = 0: none was given */
+    kl_grain_plan grain;
+    kl_expectation expected; /* what the program expects of coming runs; runs = 0: nothing */
 } kl_planning;
 
-typedef struct kl_run_peer { /* a peer of the run; its place in the list is its number */
+typedef struct kl_run_peer { /* a peer of the run; the index in the list is its number */
     kl_peer peer;
-    uint32_t place, worker; /* the worker's place and number */
-    bool gone;              /* it is dead, or was sent out of the run */
+    uint32_t place, worker; /* place in the balance, and number of the worker */
+    bool gone;              /* true: the peer is dead, or was sent out of the run */
+    bool reported;          /* true: it counts as a death because another peer reported it as gone */
 } kl_run_peer;
 
 /* A run that the workers organise among themselves; run_peers.c. The master is peer 0, the root. */
 typedef struct kl_run_peers {
-    bool on;       /* true: this run is organised so */
-    kl_node *root; /* NULL: the run waits for addresses */
+    bool on;       /* true: workers organise this run */
+    kl_node *root; /* NULL: the run has not begun, because addresses are missing */
     kl_run_peer *list;
-    uint32_t count, first; /* first: number of peers at the beginning */
+    uint32_t count, first; /* number of peers so far; number of peers at the beginning */
     uint64_t room;
     kl_reaper reaper;
     kl_node_actions actions;
     double wake_s;
-    kl_buffer self, message; /* self: the root's messages to itself, each with its length before it */
+    /* the root's messages to itself, each with its length before it; memory for a message */
+    kl_buffer self, message;
     uint32_t deaths, seen_deaths;
-    bool malformed;       /* a message that was heard was malformed */
-    bool warned;          /* the user was told of a worker that has no part in this run */
-    uint64_t twice;       /* number of results that came again and were dropped */
-    kilter_error failure; /* why the run cannot go on; KILTER_OK: it can */
+    bool malformed;       /* true: the last message that the root heard was malformed */
+    bool warned;          /* true: the user was warned of a worker that takes no part in this run */
+    uint64_t twice;       /* number of results that came a second time and were dropped */
+    kilter_error failure; /* why the run cannot go on; status KILTER_OK: it can */
 } kl_run_peers;
 
-/* The choice of who organises a run; organise.c */
+/* The choice whether the master or peers organise a run; organise.c */
 typedef struct kl_organising {
-    size_t sum_bytes;       /* bytes of the sum of this run's results; 0: the run does not reduce */
-    bool peers;             /* it was decided that peers organise this run */
-    kl_iteration by_master; /* the last run that the master organised; tasks 0: there was none */
-    double peers_task_s; /* seconds of the last run that peers organised, for each task; 0: there was none */
+    size_t sum_bytes; /* bytes of the sum of this run's results; 0: the run does not reduce */
+    bool peers;       /* true: peers organise this run */
+    /* measurements of the last run that the master organised; tasks = 0: there was none */
+    kl_iteration by_master;
+    uint64_t master_runs; /* number of runs that the master organised */
+    double peers_task_s;  /* seconds per task in the last run that peers organised; 0: there was none */
+    double lost_s;        /* seconds that runs with a master have lost since then */
 } kl_organising;
 
 struct kl_master {
@@ -227,32 +243,32 @@ struct kl_master {
     kl_run_peers peers;
     kl_organising organising;
     kl_delivery_list results;
-    kl_farm_state state; /* fields that change only between runs; state.c */
+    kl_farm_state state; /* values that change only between runs; state.c */
 };
 
-/* A file uses only functions of files that stand above it here. */
+/* The files' functions follow. A file uses only functions of the files above it. */
 
 /* --- registry.c --- */
 
-void kl_member_free(member *one); /* frees the member's contents, not the struct */
-/* Return the member, or NULL: there is none with this number. */
+void kl_member_free(member *one); /* free the member's contents, but not the struct */
+/* Return the member with this peer; NULL: there is none. */
 member *kl_master_find(kl_master *master, kl_peer peer);
 member *kl_master_member(const kl_master *master,
-                         uint32_t worker); /* Return the member at this place, or NULL: it is gone. */
-/* Add a member; members that are gone may be removed. */
+                         uint32_t worker); /* Return the member at this place; NULL: it is gone. */
+/* Add a member. Members that are gone may be removed from the list. */
 kilter_status kl_master_add(kl_master *master, kl_peer peer, kilter_error *error);
-/* Note that the worker at this place has this peer. */
+/* Note which peer the worker at this place is. */
 kilter_status kl_master_note_peer(kl_master *master, uint32_t worker, kl_peer peer, kilter_error *error);
 
 /* --- rows.c: rows of the record --- */
 
 void kl_master_record_worker(kl_master *master, const member *one);
-/* worker −1: the farm as a whole */
+/* Record a measurement. worker: its number; −1: the farm as a whole. */
 void kl_master_record_measurement(kl_master *master, int64_t worker, const char *kind, double value);
 void kl_master_record_mean(kl_master *master, int64_t worker, const char *kind, double mean, double sd,
                            uint64_t count);
 void kl_master_record_message_cost(kl_master *master, int64_t worker);
-/* Record a decision and free `grounds`, the inputs of the decision; NULL: they are unknown. */
+/* Record a decision, and free `grounds`, the data on which it is based; NULL: they are unknown. */
 void kl_master_record_decision(kl_master *master, double now_s, const kl_decision *decision,
                                kl_buffer *grounds);
 
@@ -260,29 +276,30 @@ void kl_master_record_decision(kl_master *master, double now_s, const kl_decisio
 
 void kl_master_use_begins(kl_master *master);
 void kl_master_use_told(const kl_master *master, member *one, const kl_results_head *head);
-kl_use kl_master_use_so_far(const kl_master *master); /* costs of the current run; zeroed: unknown */
+/* Return the use of the current run so far; zeroed: unknown. */
+kl_use kl_master_use_so_far(const kl_master *master);
 void kl_master_record_use(kl_master *master);
 
 /* --- twins.c: tasks that several workers have --- */
 
-/* Recall the tasks [from, chunk->hi) that the member has not begun. */
+/* Recall those of the tasks [from, chunk->hi) that the member has not begun. */
 kilter_status kl_master_recall(kl_master *master, member *one, kl_chunk *chunk, uint64_t from,
                                kilter_error *error);
 bool kl_twins_has_copy(const kl_twins *twins, uint64_t chunk); /* Return whether the chunk is a copy. */
-/* Prepare a copy of `tasks` for the worker at place `to`. They are the last tasks of `chunk` that no other
- * worker has. kl_twins_add() sets the number of the copy. */
+/* Prepare a copy of `tasks` for the worker at place `to`. They must be the last tasks of `chunk` that no
+ * other worker has. kl_twins_add() then sets the number of the copy. */
 kl_twin kl_twins_pair(const kl_twins *twins, const kl_chunk *chunk, kl_span tasks, uint32_t to);
 kilter_status kl_twins_add(kl_twins *twins, kl_twin *twin, uint64_t copy, kilter_error *error);
-/* Return the end of the tasks from chunk->at on that may be copied. No later copy of them exists, and more
+/* Return the end of the chunk's tasks from chunk->at on that may be copied: they have no later copy, and more
  * copies are allowed. */
 uint64_t kl_twins_alone_until(const kl_twins *twins, const kl_chunk *chunk);
-/* Return the first part of `span` that a twin of this chunk gives to another worker; empty: none. */
+/* Return the first part of `span` that another worker has, too, through a twin of this chunk; empty: none. */
 kl_span kl_twins_first_shared(const kl_twins *twins, uint64_t chunk, kl_span span);
 void kl_twins_clear(kl_twins *twins);
 void kl_twins_free(kl_twins *twins);
-/* Recall `tasks` of this chunk, which are done, from the workers that have copies of them. */
+/* Recall `tasks` of this chunk, which are done, from the other workers that have them. */
 kilter_status kl_master_settle_twins(kl_master *master, uint64_t chunk, kl_span tasks, kilter_error *error);
-/* Take `span` out of the chunk, whose worker will not do it. Copies of its tasks stay at other workers.
+/* Take `span` out of the chunk, because its worker will not do these tasks. Copies stay at other workers.
  * *at_other: another worker has some of these tasks and may do them. */
 kilter_status kl_master_part_twins(kl_master *master, uint64_t chunk, kl_span span, bool *at_other,
                                    kilter_error *error);
@@ -291,30 +308,30 @@ kilter_status kl_master_part_twins(kl_master *master, uint64_t chunk, kl_span sp
 
 void kl_master_end_chunk(kl_master *master, member *one, size_t i, bool lost);
 void kl_master_record_failure(kl_master *master, const member *one, kl_trace_failure_row row);
-/* Queue the results of `tasks` for the user. A large message is taken over instead of copied. message NULL:
- * there is none, or it holds other results, too. */
+/* Queue the results of `tasks` for the user. message: the message that holds only these results, which is
+ * taken over if it is large; NULL: copy the results. */
 kilter_status kl_master_deliver(kl_master *master, const member *one, kl_span tasks, kilter_bytes results,
                                 kl_message *message, kilter_error *error);
 void kl_master_count_done(kl_master *master, kl_span tasks, uint64_t failures);
-/* Deal again tasks [from, hi) of the member's i-th chunk, which the member will not do, except those at other
- * workers. The first *blamed tasks are dealt one at a time. */
+/* Deal again the tasks [from, hi) of the member's i-th chunk, which it will not do, except tasks that other
+ * workers have, too. The first *blamed tasks are suspects. */
 kilter_status kl_master_give_up(kl_master *master, member *one, size_t i, uint64_t from, uint64_t *blamed,
                                 kilter_error *error);
 kilter_status kl_master_take_all_back(kl_master *master, member *one, bool is_lost, kilter_error *error);
-/* End all chunks when the run ends; their results count no more. */
+/* End all chunks when the run ends. Their results no longer count. */
 void kl_master_end_chunks(kl_master *master);
-/* Return whether the worker has a suspect task. Such a worker gets no other task, so that the cause of its
- * loss would be known. */
+/* Return whether the worker has a suspect task. Such a worker gets no other task, so that the cause is known
+ * if it is lost. */
 bool kl_master_has_suspect(const kl_master *master, const member *one);
-/* Deal these tasks one at a time when nothing else is left; `last` is the worker that had them. */
+/* Make these tasks suspects. `last` is the worker that had them. */
 kilter_status kl_master_suspect(kl_master *master, const member *last, kl_span span, kilter_error *error);
-/* Deal again the tasks that `last` had and no worker has now. A task that was at a lost worker is dealt
- * alone, or it fails. */
+/* Deal again the tasks that `last` had and no worker has now. A task that was at a lost worker becomes a
+ * suspect, or fails. */
 kilter_status kl_master_deal_again(kl_master *master, const member *last, kl_span span, kilter_error *error);
-/* Take a suspect task that this worker may get: not a task that the worker had before, if other workers can
+/* Take a suspect for this worker. It is not a task that the worker had before, unless no other worker can
  * take it. */
 bool kl_master_take_suspect(kl_master *master, const member *to, uint64_t *task);
-/* Try the member's task at hand, which has failed, again elsewhere if retries are left. */
+/* Note that the member's task at hand has failed. Without retries left, the task fails for good. */
 kilter_status kl_master_fail_attempt(kl_master *master, const member *one, const kl_chunk *chunk,
                                      uint64_t task, const char *why, kilter_error *error);
 
@@ -323,12 +340,13 @@ kilter_status kl_master_fail_attempt(kl_master *master, const member *one, const
 kilter_status kl_master_set_shared(kl_master *master, kilter_bytes shared, kilter_error *error);
 /* Send the shared data if the worker does not have them. */
 kilter_status kl_master_send_shared(kl_master *master, member *one, kilter_error *error);
-/* Declare the time of an answer of the master, in builds where no clock measures it. */
+/* Spend the simulated time of an answer of the master; a real clock measures it. */
 void kl_master_declare_answer(const kl_master *master);
-/* Deal to a worker that asks. If there is nothing for the worker now, it stays hungry. */
+/* Deal a chunk to a worker that has requested one. If there is nothing for the worker now, it stays
+ * hungry. */
 kilter_status kl_master_deal(kl_master *master, member *one, kilter_error *error);
-/* Deal tasks that are not in the bag to `to`. *chunk is empty (lo = hi) if the worker has left; then the
- * tasks are not dealt. */
+/* Deal tasks that are not in the bag to `to`. If the worker has left, they are not dealt, and *chunk is empty
+ * (lo = hi). */
 kilter_status kl_master_deal_span(kl_master *master, member *to, kl_span span, double finish_s,
                                   kl_chunk *chunk, kilter_error *error);
 
@@ -337,44 +355,45 @@ kilter_status kl_master_deal_span(kl_master *master, member *to, kl_span span, d
 /* Recall tasks from late workers or copy them, when nothing is left to deal. */
 kilter_status kl_master_rescue(kl_master *master, kilter_error *error);
 
-/* Deal a copy of `tasks` to `to`. They are the last tasks of `chunk` that no other worker has. */
+/* Deal a copy of `tasks` to `to`. They must be the last tasks of `chunk` that no other worker has. */
 kilter_status kl_master_copy(kl_master *master, const kl_chunk *chunk, kl_span tasks, member *to,
                              double finish_s, kilter_error *error);
 
 /* --- feed.c: which workers are dealt work now --- */
 
-kilter_status kl_master_feed(kl_master *master, member *asking,
-                             kilter_error *error); /* asking NULL: no worker asks */
+/* asking: the member that has just requested tasks; NULL: none has */
+kilter_status kl_master_feed(kl_master *master, member *asking, kilter_error *error);
 
 /* --- seats.c: which workers are active --- */
 
 /* Let the staff.seats fastest workers be active; the others rest. */
 kilter_status kl_master_seat(kl_master *master, kilter_error *error);
-/* Let the worker that has joined rest if enough workers are active. */
+/* Let the worker rest. It has just joined, and enough workers are active. */
 void kl_master_rest(kl_master *master, member *one);
-/* Wake a resting worker, because an active one is lost. */
+/* Wake resting workers instead of active workers that are lost or leave. */
 kilter_status kl_master_wake_for_lost(kl_master *master, kilter_error *error);
 
 /* --- drain.c: which workers are sent home --- */
 
 void kl_master_send_home(kl_master *master, member *one, const char *why);
-/* Note that the worker leaves of its own accord. */
+/* Note that the worker leaves because of `why`. */
 void kl_master_note_leaving(kl_master *master, member *one, const char *why);
 
 /* --- run_peers.c: a run that the workers organise among themselves --- */
 
-/* Begin the run as soon as all workers can be reached by others. */
+/* Begin the run, or ask the workers for their addresses and begin when all are known. */
 kilter_status kl_run_peers_begin(kl_master *master, kilter_error *error);
-/* The worker is ready, or it has told its address. */
+/* Note that the worker is ready, or has told its address. */
 kilter_status kl_run_peers_ready(kl_master *master, member *one, kilter_error *error);
-/* The worker is gone. Tell the others. */
+/* Note that the worker is gone, and tell the others. */
 kilter_status kl_run_peers_lose(kl_master *master, member *one, bool is_lost, kilter_error *error);
-/* Let the root hear a message of this peer (peers.malformed: the message cannot be used), or do what is due.
- */
+/* Let the root hear a message of this peer; peers.malformed tells whether it was malformed. The next function
+ * does what is due. */
 kilter_status kl_run_peers_hear(kl_master *master, member *one, kilter_bytes note, kilter_error *error);
 kilter_status kl_run_peers_look(kl_master *master, kilter_error *error);
-double kl_run_peers_due_s(const kl_master *master); /* HUGE_VAL: nothing will be due */
-/* The run has ended: `early`, before all tasks were done. */
+/* Return the time at which something is due; HUGE_VAL: nothing is. */
+double kl_run_peers_due_s(const kl_master *master);
+/* Note that the run has ended. early: not all tasks were done. */
 void kl_run_peers_end(kl_master *master, bool early);
 void kl_run_peers_free(kl_run_peers *peers);
 
@@ -382,7 +401,7 @@ void kl_run_peers_free(kl_run_peers *peers);
 
 /* Send away members whose greeting is overdue. */
 kilter_status kl_master_expel_silent(kl_master *master, kilter_error *error);
-/* Deal the unfinished tasks of a member that is gone again. is_lost: it did not leave of its own accord, so
+/* Deal again the unfinished tasks of a member that is gone. If it is_lost, it did not leave by itself, and
  * one of its tasks may be the cause. */
 kilter_status kl_master_lose(kl_master *master, member *one, const char *why, bool is_lost,
                              kilter_error *error);
@@ -413,8 +432,8 @@ kilter_status kl_master_on_peer_message(kl_master *master, member *one, const kl
 
 /* --- limits.c: time and memory that a task may take --- */
 
-/* Check the limits after a heartbeat: if the task at hand exceeds one, the task fails and the worker is gone.
- */
+/* Check the limits after a heartbeat. If the task at hand exceeds one, the task fails and the worker is
+ * ended. */
 kilter_status kl_master_check_hand(kl_master *master, member *one, kilter_error *error);
 kilter_status kl_master_on_renewal(kl_master *master, member *one, const kl_message *message,
                                    kilter_error *error);
@@ -427,21 +446,21 @@ void kl_master_record_expectation(kl_master *master);
 
 /* --- team.c: the number of workers --- */
 
-/* Put into effect what was set by hand, or decide, before a run begins. */
+/* Before a run begins, apply the settings that wait, or choose the number of workers. */
 kilter_status kl_master_between_runs(kl_master *master, kilter_error *error);
-/* Record a look at the number of workers, with its outcome in state.decision. `grounds` are as in
- * kl_master_record(). */
+/* Record a look at the number of workers, whose outcome is in state.decision. grounds: as in
+ * kl_master_record_decision(). */
 void kl_master_record_look(kl_master *master, uint32_t workers, kl_buffer *grounds);
-/* Return the last run that ended, in the model's terms. */
+/* Return the measurements of the last run that ended, as input of the model. */
 kl_iteration kl_master_iteration(kl_master *master);
-/* Return the part of the current run that is done, in the model's terms. */
+/* Return the measurements of the current run so far, as input of the model. */
 kl_iteration kl_master_iteration_so_far(kl_master *master);
 
 /* --- organise.c: who organises a run --- */
 
-/* Decide, before the run begins, and record it. Return whether the workers organise it among themselves. */
+/* Decide before a run begins who organises it, and record the decision. Return whether the workers do so. */
 bool kl_master_organise(kl_master *master, const kilter_run *run);
-void kl_master_note_organised(kl_master *master); /* Keep what the ended run has shown. */
+void kl_master_note_organised(kl_master *master); /* keep what the run that ended has shown */
 
 /* --- glance.c: the number of workers within a run --- */
 
@@ -449,14 +468,20 @@ void kl_master_glance_begins(kl_master *master);
 /* Decide on the number of workers if a look is due, and let workers rest or wake them. */
 kilter_status kl_master_glance(kl_master *master, kilter_error *error);
 
+/* --- hosts.c: hosts of workers --- */
+
+void kl_master_note_lost_on(kl_master *master, const member *one); /* a worker was lost */
+void kl_master_note_drained(kl_master *master, const char *host);
+void kl_master_list_hosts(const kl_master *master, kl_growing_state *state);
+
 /* --- state.c --- */
 
-void kl_master_note_iteration(kl_master *master); /* Keep the figures of the run that has ended. */
+void kl_master_note_iteration(kl_master *master); /* keep the figures of the run that has ended */
 
 /* --- runs.c --- */
 
 void kl_master_end_if_done(kl_master *master);
-/* Return whether no worker is left and none will come. */
+/* Return whether the run cannot go on, because no worker is left and none will come. */
 bool kl_master_is_abandoned(const kl_master *master);
 kilter_status kl_master_check_workers(kl_master *master,
                                       kilter_error *error); /* End the run if it is abandoned. */

@@ -41,6 +41,8 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     uint64_t unfinished = unfinished_at(m, one);
     bool expected = one->stage == LEAVING && !is_lost;
     note_loss(m, one, why);
+    if (is_lost)
+        kl_master_note_lost_on(m, one);
     m->members.refused += !expected;
     m->members.greeting -= one->stage == GREETING;
     kilter_status status = kl_master_take_all_back(m, one, is_lost, error);
@@ -56,7 +58,8 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     m->members.leaving -= one->stage == LEAVING;
     one->stage = GONE;
     m->members.gone++;
-    m->use.known = false; /* the CPU time of this worker is lost with it */
+    /* the CPU time of this worker is not reported any more, so the run's use is unknown */
+    m->use.known = false;
     one->hungry = one->held = false;
     m->feeding.all = true;
     if (status == KILTER_OK)
@@ -73,7 +76,7 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     return status;
 }
 
-/* The member's connection has ended. */
+/* Note that the member's connection has ended. */
 kilter_status kl_master_lose_connection(kl_master *m, member *one, kilter_error *error) {
     char how[96] = "left";
     bool missed = one->stage == PROBING || one->stage == WORKING;
@@ -83,11 +86,11 @@ kilter_status kl_master_lose_connection(kl_master *m, member *one, kilter_error 
     return kl_master_lose(m, one, sent_home ? one->sent_home : how, !sent_home, error);
 }
 
-/* Send the member away and tell it why: it violates the protocol, or it cannot work. */
+/* Send the member away, and tell it why. */
 kilter_status kl_master_expel(kl_master *m, member *one, const char *why, kilter_error *error) {
     kl_buffer end = {0};
     kl_wire_put_bytes(&end, KL_END, why, strlen(why));
-    kl_send(m->transport, one->peer, &end, NULL); /* the member may be gone */
+    kl_send(m->transport, one->peer, &end, NULL); /* this may fail, because the member may be gone */
     kl_buffer_free(&end);
     kl_drop(m->transport, one->peer);
     kilter_status status = kl_master_lose(m, one, why, false, error);
@@ -99,7 +102,7 @@ kilter_status kl_master_expel(kl_master *m, member *one, const char *why, kilter
 kilter_status kl_master_expel_silent(kl_master *m, kilter_error *error) {
     double now_s = kl_now_s(&m->options.clock), next_s = HUGE_VAL;
     kilter_status status = KILTER_OK;
-    /* keep the last loss of a worker; the loss of a stranger would not explain why a run ends */
+    /* keep the last loss of a worker, because the loss of a stranger does not explain why a run ends */
     char last_loss[sizeof m->members.last_loss];
     memcpy(last_loss, m->members.last_loss, sizeof last_loss);
     for (size_t i = 0; i < m->members.count && status == KILTER_OK; i++) {
@@ -123,10 +126,11 @@ static kilter_status send_or_lose(kl_master *m, member *one, const kl_buffer *me
 /* --- greeting --- */
 
 /* Only few workers are probed at a time, so that their messages do not delay each other. Workers that join
- * meanwhile are not probed: the cost of a message is one figure for all. */
+ * meanwhile are not probed, because the cost of a message is the same for all. */
 enum { PROBED_AT_ONCE = 4, LINKS_MEASURED = 4 };
 
-/* Compare programs as greetings name them: cut to the same length, and without control characters. */
+/* Return whether the greeting names this program. Compare the names as greetings hold them: cut, and without
+ * control characters. */
 static bool is_this_program(const kl_master *m, const kl_hello *hello) {
     kl_hello own = {.version = KL_WIRE_VERSION}, got;
     snprintf(own.program, sizeof own.program, "%s", m->options.program);
@@ -137,7 +141,7 @@ static bool is_this_program(const kl_master *m, const kl_hello *hello) {
     return same;
 }
 
-/* Keep the names in a worker's greeting. */
+/* Keep the names in a worker's greeting. false: memory ran out. */
 static bool note_names(member *one, const kl_hello *hello) {
     size_t host = strlen(hello->host) + 1, binding = strlen(hello->binding) + 1;
     one->host = malloc(host + binding);
@@ -163,7 +167,7 @@ kilter_status kl_master_on_hello(kl_master *m, member *one, const kl_message *me
                  hello.version, KL_WIRE_VERSION);
         return kl_master_expel(m, one, why, error);
     }
-    /* results of another program would be taken for results of this program's tasks */
+    /* refuse another program, whose results would be taken for results of this program's tasks */
     if (!is_this_program(m, &hello)) {
         char why[160];
         snprintf(why, sizeof why,
@@ -211,7 +215,8 @@ static kilter_status send_probe(kl_master *m, member *one, kilter_error *error) 
     return status;
 }
 
-/* Let some of the first workers on other hosts measure the link, while no other worker is probed. */
+/* Return whether this worker measures the link. The first workers on other hosts do so, while no other worker
+ * is probed. */
 static bool measures_link(const kl_master *m, const member *one) {
     return m->balance.traffic.links_measured < LINKS_MEASURED && m->members.probing == 1 &&
            strcmp(one->host, m->options.host) != 0;
@@ -224,7 +229,7 @@ static kilter_status start_working(kl_master *m, member *one, kilter_error *erro
     one->hungry = true;
     one->asked_s = kl_now_s(&m->options.clock);
     bool fixed = m->staff.by_hand || m->run.number == 0 ||
-                 m->staff.team.tried_from > 0; /* otherwise the worker's first chunk shows its speed */
+                 m->staff.team.tried_from > 0; /* otherwise it works, and its first chunk shows its speed */
     if (m->run.running && fixed && m->staff.seats > 0 &&
         m->members.ready - m->members.resting > m->staff.seats)
         kl_master_rest(m, one);
@@ -255,7 +260,7 @@ kilter_status kl_master_on_echo(kl_master *m, member *one, const kl_message *mes
     if (one->probe.bursts)
         kl_balance_link_cost(&m->balance, kl_probe_byte_s(&one->probe));
     if (strcmp(one->host, m->options.host) == 0)
-        kl_balance_near_cost(&m->balance, kl_probe_copy_s(&one->probe), one->probe.small_s / 2);
+        kl_balance_near_cost(&m->balance, one->probe.small_s, one->probe.large_s);
     kl_balance_message_cost(&m->balance, KL_PROBE_SMALL_BYTES, one->probe.small_s / 2, true);
     kl_balance_message_cost(&m->balance, KL_PROBE_LARGE_BYTES, one->probe.large_s / 2, true);
     kl_master_record_message_cost(m, one->number);
@@ -270,7 +275,8 @@ kilter_status kl_master_on_refuse(kl_master *m, member *one, const kl_message *m
     return kl_master_expel(m, one, why, error);
 }
 
-/* Note that the worker leaves of its own accord, after it has returned the tasks that it had not begun. */
+/* Take the worker out of the farm, because it says that it leaves. It has returned the tasks that it had not
+ * begun. */
 kilter_status kl_master_on_leave(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
     char text[120], why[160];
     if (one->stage == GREETING)

@@ -1,5 +1,5 @@
-/* Workers that come and go for weeks: the master forgets those that are gone, and counts what they did. Peers
- * without a worker behind them speak to the real master. */
+/* Let workers come and go as in weeks of service. The master forgets workers that are gone, and keeps the sum
+ * of their work. The master is real, but the workers are only messages of the test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,12 +14,12 @@
 
 enum { JOINS = 100000, TASKS = 200000, AT_ONCE = 8 };
 
-/* --- a transport that delivers the test's events, and shows the message that was sent last --- */
+/* --- a transport that delivers the test's events, and keeps the message that was sent last --- */
 
 typedef struct wire {
     kl_transport base;
     kl_event next;
-    bool woken; /* the next poll returns no event */
+    bool woken; /* true: the next poll returns no event */
     bool gone;  /* true: sending to the transport's peers fails */
     kl_buffer incoming, outgoing;
 } wire;
@@ -123,8 +123,8 @@ static void answer_probes(scene *s, kl_peer peer) {
         answer_probe(s);
 }
 
-/* Report the first `tasks` of the peer's oldest chunk. Each takes 1 ms, of which already_s have passed; the
- * message takes way_s. */
+/* Report the first `tasks` tasks of the peer's oldest chunk. Each takes 1 ms; already_s of the total time
+ * have passed. The message takes way_s. */
 static void report_slowly(scene *s, kl_peer peer, uint64_t tasks, bool more, double already_s, double way_s) {
     kl_chunk chunk = kl_master_find(s->master, peer)->chunks[0];
     kl_segment segment = {.chunk = chunk.id, .lo = chunk.at, .count = tasks};
@@ -219,7 +219,7 @@ static void without_a_run_few_places_are_enough(void **state) {
     for (uint64_t i = 0; i < JOINS; i++) {
         come_and_go(s, kl_mix64(i));
         uint32_t named = s->master->balance.places.next_number;
-        assert_true(named == highest || named == highest + 1); /* no number is used twice */
+        assert_true(named == highest || named == highest + 1); /* no number is used again */
         highest = named;
         check_small(s->master, 2);
     }
@@ -228,7 +228,7 @@ static void without_a_run_few_places_are_enough(void **state) {
     close_scene(s);
 }
 
-/* In one long run, the master's sums keep the work of all workers that took part. */
+/* Let workers come and go in one long run. The master forgets them, but its sums keep their work. */
 static void in_a_run_those_gone_are_counted_and_forgotten(void **state) {
     (void)state;
     scene *s = calloc(1, sizeof *s);
@@ -260,7 +260,7 @@ static void in_a_run_those_gone_are_counted_and_forgotten(void **state) {
     close_scene(s);
 }
 
-/* A failed send to a lost worker is no failure of the master. */
+/* Let sending to a worker fail. The worker is lost, and the master goes on. */
 static void whose_end_is_noticed_in_sending_is_dealt_nothing_and_lost(void **state) {
     (void)state;
     for (int greeted = 0; greeted < 2; greeted++) {
@@ -277,7 +277,7 @@ static void whose_end_is_noticed_in_sending_is_dealt_nothing_and_lost(void **sta
             uint64_t tasks = kl_master_find(s->master, peer)->chunks[0].hi;
             s->wire.gone = true;
             report(s, peer, tasks, true);
-            /* the worker may have sent more messages before it left */
+            /* the master waits for LEFT, because the worker may have sent more messages */
             const member *one = kl_master_find(s->master, peer);
             assert_true(one && one->chunk_count == 0 && !one->hungry);
             happens(s, KL_EVENT_LEFT, peer);
@@ -313,7 +313,7 @@ static void who_has_just_come_is_told_of_the_end(void **state) {
     scene *s = calloc(1, sizeof *s);
     assert_non_null(s);
     open_scene(s);
-    s->wire.woken = true; /* the farm is closed in the same way */
+    s->wire.woken = true; /* the first poll is woken, as it is when the farm is closed */
     s->wire.next = (kl_event){.kind = KL_EVENT_JOINED, .peer = 1};
     kl_master_end(s->master);
     assert_true(s->wire.outgoing.size > 0);
@@ -321,8 +321,8 @@ static void who_has_just_come_is_told_of_the_end(void **state) {
     close_scene(s);
 }
 
-/* Four workers on other hosts measure the link one after the other; the death of one of them does not matter.
- */
+/* Let workers join from other hosts. Four of them measure the link, one after the other. If one dies
+ * meanwhile, another measures it. */
 static void the_link_is_measured_by_the_first_workers(void **state) {
     (void)state;
     scene *s = calloc(1, sizeof *s);
@@ -334,7 +334,7 @@ static void the_link_is_measured_by_the_first_workers(void **state) {
         say_hello(s, peer);
         say_ready(s, peer);
         bool dies = i == 1;
-        for (int echo = 0; dies && echo < 9; echo++) /* two echoes of the stream */
+        for (int echo = 0; dies && echo < 9; echo++) /* after two echoes of the burst */
             answer_probe(s);
         if (dies)
             happens(s, KL_EVENT_LEFT, peer);

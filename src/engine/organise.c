@@ -1,14 +1,15 @@
-/* Decide, by what earlier runs have shown, whether the master or the workers organise a run. */
+/* Decide from earlier runs whether the master or the workers organise a run. */
 #include <math.h>
 #include <stdio.h>
 
 #include "engine/master_private.h"
 
-/* A round's results are in one message of at most 1 GiB. A peer hands on those of 17 peers: its own, and
- * those of the 16 below it. Results of this size leave room for a share that is four times the mean. */
-static const double PEERS_IN_REPORT = 17, PEER_BYTES = 256.0 * (1 << 20);
+/* A peer sends its own results and those of the peers below it in one message. A message has at most 1 GiB.
+ * The limit PEER_BYTES leaves room for a message of four times the mean size. */
+static const double PEERS_IN_REPORT = 1 + KL_PEERS_BELOW, PEER_BYTES = 256.0 * (1 << 20);
 
-/* Would a report with the results of equal shares be too large? result_bytes 0: not known */
+/* Return whether a message with the results of PEERS_IN_REPORT equal shares would be too large. result_bytes
+ * = 0: not known. */
 static bool are_large(const kl_master *m, const kilter_run *run, double result_bytes) {
     double workers = fmax(1, m->members.ready - m->members.resting);
     double bytes = result_bytes * (double)run->tasks * fmin(1, PEERS_IN_REPORT / workers);
@@ -26,7 +27,7 @@ const char *kl_master_never_peers(const kl_master *m, const kilter_run *run) {
     if (run->task_timeout_s > 0 || l->task_s > 0 || l->task_times > 0)
         return "a task's time limit needs a master";
     if (run->retries > 0 || l->retries > 0)
-        return "a failed task is tried again by a master only";
+        return "retrying failed tasks needs a master";
     if (are_large(m, run, (double)run->result_bytes))
         return LARGE;
     if (l->worker_tasks > 0 || l->worker_memory > 0)
@@ -34,31 +35,43 @@ const char *kl_master_never_peers(const kl_master *m, const kilter_run *run) {
     return NULL;
 }
 
-bool kl_master_organise(kl_master *m, const kilter_run *run) {
-    kl_organising *o = &m->organising;
+kl_decision kl_master_way(const kl_master *m, const kilter_run *run, kl_organise wanted) {
+    const kl_organising *o = &m->organising;
     const char *never = kl_master_never_peers(m, run);
     if (!never && run->weights)
         never = "tasks have weights, by which a master deals";
     if (!never && run->result_bytes == 0 && are_large(m, run, m->balance.snapshot.result_bytes))
         never = LARGE;
-    const kl_stat *task_s = &m->balance.snapshot.unit_s;
-    kl_organise_look look = {.wanted = m->options.organise,
+    bool measured = o->by_master.tasks > 0;
+    kl_organise_look look = {.wanted = wanted,
                              .never = never,
                              .workers = m->members.ready - m->members.resting,
                              .tasks = run->tasks,
-                             .last = o->by_master.tasks > 0 ? &o->by_master : NULL,
-                             .task_s = o->by_master.tasks > 0 ? task_s->mean : 0,
-                             .peers_s = o->peers_task_s * (double)run->tasks};
-    kl_decision d = kl_organise_choose(&look);
+                             .last = measured ? &o->by_master : NULL,
+                             .master_runs = o->master_runs,
+                             .task_s = measured ? m->balance.snapshot.unit_s.mean : 0,
+                             .peers_s = o->peers_task_s * (double)run->tasks,
+                             .lost_s = o->lost_s};
+    return kl_organise_choose(&look);
+}
+
+bool kl_master_organise(kl_master *m, const kilter_run *run) {
+    kl_organising *o = &m->organising;
+    kl_organise wanted = m->options.organise;
+    kl_decision d = kl_master_way(m, run, wanted);
     double now_s = kl_now_s(&m->options.clock);
     o->sum_bytes = run->reduce ? run->result_bytes : 0;
-    o->peers = m->options.organise == KL_ORGANISE_PEERS || d.count > 0;
+    o->peers = wanted == KL_ORGANISE_PEERS || d.count > 0;
     d.forecast_s = d.forecast_s > 0 ? now_s + d.forecast_s : 0;
-    bool says =
-        m->options.organise == KL_ORGANISE_PEERS || (m->options.organise == KL_ORGANISE_AUTO && look.last);
+    bool says = wanted == KL_ORGANISE_PEERS || (wanted == KL_ORGANISE_AUTO && o->by_master.tasks > 0);
     if (says && run->tasks > 0)
         kl_master_record_decision(m, now_s, &d, NULL);
     return o->peers;
+}
+
+void kl_master_note_peers(kl_master *m, uint64_t tasks, double elapsed_s) {
+    m->organising.peers_task_s = elapsed_s / (double)tasks;
+    m->organising.lost_s = 0;
 }
 
 void kl_master_note_organised(kl_master *m) {
@@ -66,10 +79,12 @@ void kl_master_note_organised(kl_master *m) {
     bool whole = m->run.done == m->run.summary.tasks && m->run.summary.stored == 0 && !m->run.grown;
     if (!whole || m->run.summary.tasks == 0)
         return;
-    if (o->peers) { /* also if the master dealt the rest of the run */
-        o->peers_task_s = m->run.summary.elapsed_s / (double)m->run.summary.tasks;
+    if (o->peers) { /* this counts also if the master dealt the rest of the run */
+        kl_master_note_peers(m, m->run.summary.tasks, m->run.summary.elapsed_s);
     } else {
         o->by_master = kl_master_iteration(m);
         o->by_master.speeds = (kl_speeds){0};
+        o->master_runs++;
+        o->lost_s += kl_organise_lost_s(&o->by_master);
     }
 }

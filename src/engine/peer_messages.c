@@ -5,7 +5,7 @@
 
 #include "engine/master_private.h"
 
-/* More bytes of inputs than this are not sent in one message, unless a single input has more. */
+/* Most bytes of inputs in one message, unless a single input has more. */
 enum { INPUTS_BYTES = 16 << 20 };
 
 static kilter_status on_address(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
@@ -59,7 +59,7 @@ static kilter_status on_where(kl_master *m, member *one, const kl_message *messa
     return post(m, one, &out, error);
 }
 
-/* Return the end of the inputs that fit in one message. */
+/* Return the end of the wanted inputs that fit in one message. */
 static uint64_t fit(const kilter_bytes *inputs, const kl_wanted *wanted) {
     uint64_t bytes = 0, hi = wanted->lo;
     do {

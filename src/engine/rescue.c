@@ -1,22 +1,22 @@
-/* The end of a run: nothing is left to deal, and a worker waits. decide/rescue.c decides what to do about
- * late workers; this file shows it which worker has which tasks, and carries the decision out. */
+/* The end of a run, when nothing is left to deal and a worker waits. decide/rescue.c decides what to do about
+ * late workers. This file tells it which worker has which tasks, and carries the decision out. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "engine/master_private.h"
 
-enum { RESCUES_AT_ONCE = 16 }; /* most rescues of late workers without a message in between */
+enum { RESCUES_AT_ONCE = 16 }; /* greatest number of decisions on late workers before the next message */
 
 /* --- which worker has which tasks --- */
 
-/* Is the chunk's next task a suspect, or has it failed? Such a task may not be copied. */
+/* Return whether the chunk's next task is a suspect or has failed. Such a task is not copied. */
 static bool is_suspect(const kl_master *m, const kl_chunk *chunk) {
     const kl_ledger *ledger = &m->balance.ledger;
     return chunk->at < chunk->hi &&
            kl_tally_of(&ledger->losses, chunk->at) + kl_tally_of(&ledger->failures, chunk->at) > 0;
 }
 
-/* Return the first tasks of a chunk that are not done and have no later copy. */
+/* Return the chunk's next tasks that are not done and have no later copy. */
 static kl_span alone(const kl_master *m, const kl_chunk *chunk) {
     kl_span own = {chunk->at, chunk->stale ? chunk->at : kl_twins_alone_until(&m->twins, chunk)};
     bool done = m->twins.any;
@@ -36,14 +36,14 @@ static bool may_be_recalled(const kl_master *m, const kl_chunk *chunk) {
            kl_tally_of(&m->balance.ledger.recalls, chunk->at) < KL_RESCUE_RECALLS;
 }
 
-/* Return the tasks of the chunk whose recall is not answered yet. */
+/* Return the number of the chunk's tasks whose recall is not answered yet. */
 static uint64_t coming(const kl_master *m, const kl_chunk *chunk) {
     kl_span own = alone(m, chunk);
     uint64_t from = chunk->recalled_from > own.lo ? chunk->recalled_from : own.lo;
     return chunk->recalled_s > 0 && from < own.hi ? own.hi - from : 0;
 }
 
-/* Get a heartbeat from the driver if it is not sent as a message. */
+/* Get the worker's heartbeat from the driver, if heartbeats are not sent as messages. */
 static void take_heartbeat(const kl_master *m, member *one) {
     double at_s;
     if (!m->options.heartbeat || !m->options.heartbeat(m->options.self, one->peer, &one->heartbeat, &at_s))
@@ -52,7 +52,8 @@ static void take_heartbeat(const kl_master *m, member *one) {
     one->heard_s = fmax(one->heard_s, at_s);
 }
 
-/* Return the worker's last heartbeat's statement on the task at hand, if it was about this task. */
+/* Return what the worker's last heartbeat tells of its task at hand; zeroed: the heartbeat was of another
+ * task. */
 static kl_hand hand_of(const kl_master *m, member *one, const kl_chunk *first) {
     kl_hand hand = {0};
     if (!one->attends)
@@ -94,7 +95,7 @@ static void held(const void *self, uint32_t worker, kl_held *held) {
         held->tasks += tasks;
         held->units += kl_bag_units(&m->balance.bag, own);
     }
-    /* the worker waits until it gets tasks, or until another worker gives a copy up */
+    /* this stays true until the worker gets tasks, or until another worker gives up a copy */
     one->nothing_alone = all == 0;
 }
 
@@ -106,6 +107,13 @@ static bool is_waiting(const kl_master *m, const member *one) {
 
 static bool waits(const void *self, uint32_t worker) {
     return is_waiting(self, kl_master_member(self, worker));
+}
+
+/* The answer if no task may be copied: then no worker is there for a copy. */
+static bool never_waits(const void *self, uint32_t worker) {
+    (void)self;
+    (void)worker;
+    return false;
 }
 
 static bool any_waits(const kl_master *m) {
@@ -133,7 +141,8 @@ static kl_chunk *chunk_of(const kl_master *m, const kl_asked *asked) {
     return NULL;
 }
 
-/* Return the recalled units of work that may still come, and remove answered recalls from the list. */
+/* Return the units of work that were recalled and may still be returned. Remove answered recalls from the
+ * list. */
 static double coming_units(kl_master *m) {
     double units = 0;
     for (size_t i = 0; i < m->asked.count;) {
@@ -159,7 +168,7 @@ static kilter_status note_asked(kl_master *m, uint32_t worker, uint64_t chunk, k
     return KILTER_OK;
 }
 
-/* Recall all but the first `keep` tasks that only this worker has. */
+/* Recall the tasks that only this worker has, but leave the first `keep` of them. */
 static kilter_status recall(kl_master *m, member *one, uint64_t keep, kilter_error *error) {
     kilter_status status = KILTER_OK;
     for (size_t i = 0; i < one->chunk_count && status == KILTER_OK; i++) {
@@ -178,7 +187,8 @@ static kilter_status recall(kl_master *m, member *one, uint64_t keep, kilter_err
 
 kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, kl_span tasks, member *to, double finish_s,
                              kilter_error *error) {
-    kl_twin twin = kl_twins_pair(&m->twins, chunk, tasks, to->worker); /* dealing may move `chunk` */
+    /* do this before dealing, which may move `chunk` */
+    kl_twin twin = kl_twins_pair(&m->twins, chunk, tasks, to->worker);
     kl_chunk copy;
     kilter_status status = kl_master_deal_span(m, to, tasks, finish_s, &copy, error);
     if (status != KILTER_OK || copy.lo == copy.hi)
@@ -186,7 +196,7 @@ kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, kl_span tasks,
     return kl_twins_add(&m->twins, &twin, copy.id, error);
 }
 
-/* Copy the last `tasks` of a chunk that only this worker has to another worker. */
+/* Copy the last `tasks` tasks of a chunk that only this worker has to the worker `to`. */
 static kilter_status copy(kl_master *m, const member *one, member *to, uint64_t tasks, double finish_s,
                           kilter_error *error) {
     for (size_t i = one->chunk_count; i-- > 0;) {
@@ -202,7 +212,8 @@ static kilter_status copy(kl_master *m, const member *one, member *to, uint64_t 
 
 kilter_status kl_master_rescue(kl_master *m, kilter_error *error) {
     double began_s = kl_now_s(&m->options.clock);
-    kl_board board = {.self = m, .held = held, .waits = waits, .waiting = count_waiting};
+    kl_board board = {
+        .self = m, .held = held, .waits = m->options.once ? never_waits : waits, .waiting = count_waiting};
     kilter_status status = KILTER_OK;
     m->feeding.look_again_s = 0;
     if (!any_waits(m))

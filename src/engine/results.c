@@ -1,10 +1,9 @@
-/* Messages that come back from workers: results, each counted once for its task, and tasks that workers will
- * not do. */
+/* Messages from workers: results, of which one counts for each task, and tasks that workers will not do. */
 #include <stdio.h>
 
 #include "engine/master_private.h"
 
-/* Record the failures among the results of `tasks`; the reader is at the first result. */
+/* Record the failures among the results of `tasks`, which `reader` reads. */
 static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_reader reader, bool final) {
     for (uint64_t task = tasks.lo; task < tasks.hi; task++) {
         bool failed;
@@ -19,7 +18,7 @@ static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_r
     }
 }
 
-/* Try again the span's only task, which has failed; the reader is at its result. */
+/* Try again the span's only task, which has failed. `result` reads its result. */
 static kilter_status try_again(kl_master *m, const member *one, const kl_chunk *chunk, kl_span span,
                                kl_reader result, kilter_error *error) {
     bool at_other;
@@ -60,7 +59,7 @@ static bool segments_fit(const member *one, const kl_message *message, uint32_t 
     return true;
 }
 
-/* Read past the results of `tasks`. Return the number of failures among them. */
+/* Skip the results of `tasks`. Return the number of failures among them. */
 static uint64_t read_results(kl_reader *reader, kl_span tasks) {
     uint64_t failures = 0;
     for (uint64_t i = tasks.lo; i < tasks.hi; i++) {
@@ -72,7 +71,7 @@ static uint64_t read_results(kl_reader *reader, kl_span tasks) {
     return failures;
 }
 
-/* Return the first of these tasks that has failed and is to be tried again; `hi`: there is none. */
+/* Return the first of these tasks that has failed and must be tried again; tasks.hi: there is none. */
 static uint64_t first_retried(const kl_master *m, kl_span tasks, kl_reader results) {
     for (uint64_t task = tasks.lo; m->run.limits.retries > 0 && task < tasks.hi; task++) {
         bool failed;
@@ -84,23 +83,23 @@ static uint64_t first_retried(const kl_master *m, kl_span tasks, kl_reader resul
     return tasks.hi;
 }
 
-/* Return the longest beginning of these tasks, none of which was done before, that is treated in one way.
- * *again: it is one failed task to be tried again. */
+/* Return a beginning of these tasks, none of which was done before. It is either a failed task that must be
+ * tried again (*again), or all tasks before the first such task. */
 static kl_span taken_alike(const kl_master *m, kl_span tasks, const kl_reader *results, bool *again) {
     uint64_t failed = first_retried(m, tasks, *results);
     *again = failed == tasks.lo && tasks.lo < tasks.hi;
     return (kl_span){tasks.lo, *again ? failed + 1 : failed};
 }
 
-/* A received message of results. */
+/* A message of results that is being taken in. */
 typedef struct intake {
     member *from;
     kl_reader reader;  /* reader of the rest of the message */
-    double offset_s;   /* seconds by which the master's clock is ahead of the worker's */
-    kl_message *whole; /* the message; NULL: it holds more than one segment */
+    double offset_s;   /* seconds to add to the worker's clock to get the master's */
+    kl_message *whole; /* the message, if it holds only one segment; otherwise NULL */
 } intake;
 
-/* Take the results of `tasks`. If a task has a result already, the first result counts. */
+/* Take in the results of `tasks`. If a task has a result already, the new one is dropped. */
 static kilter_status count_new(kl_master *m, intake *in, kl_span tasks, kl_chunk *chunk,
                                kilter_error *error) {
     kl_reader *reader = &in->reader;
@@ -170,8 +169,7 @@ kilter_status kl_master_on_results(kl_master *m, member *one, kl_message *messag
     kilter_status status = KILTER_OK;
     for (uint32_t i = 0; i < head.segments && status == KILTER_OK; i++) {
         kl_segment s;
-        /* The message was checked on arrival, but its worker may have changed it since, because it is in
-         * shared memory. */
+        /* check again: the message may be in shared memory, where its worker may have changed it */
         if (!kl_wire_next_segment(&in.reader, &s) || one->chunk_count == 0 ||
             !segment_fits(&one->chunks[0], one->chunks[0].at, &s))
             return kl_master_expel(m, one, "sent malformed results", error);

@@ -1,5 +1,5 @@
-/* A run that the workers organise among themselves. The master is the root of room peer: it does no tasks,
- * says which worker is where, and counts results. */
+/* A run that the workers organise among themselves. The master is the root in room peer: it does no tasks,
+ * tells workers each other's addresses, and counts results. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool takes_part(const member *one) {
     return one->stage == WORKING && !one->resting;
 }
 
-/* A worker that has left is no error here: its departure comes with the next events. */
+/* Send a message. It is no error if the worker has left: its departure comes with the next events. */
 static kilter_status send(kl_master *m, kl_peer peer, const kl_buffer *message, kilter_error *error) {
     kilter_status status = kl_send(m->transport, peer, message, error);
     return status == KILTER_ERR_PEER ? KILTER_OK : status;
@@ -29,12 +29,17 @@ static kilter_status post(kl_master *m, kl_peer peer, kl_buffer *message, kilter
 
 /* --- results --- */
 
-static kilter_status deliver_sum(kl_master *m, kilter_bytes sum, uint64_t count, kilter_error *error) {
-    kl_delivery *d = malloc(sizeof *d + sum.size);
+static kilter_status deliver_sum(kl_master *m, kilter_bytes sum, const kl_ranges *tasks,
+                                 kilter_error *error) {
+    kl_buffer *out = &m->peers.message;
+    kl_buffer_clear(out);
+    kl_wire_put_sum(out, tasks, sum);
+    kl_delivery *d = out->failed ? NULL : malloc(sizeof *d + out->size);
     if (!d)
         return no_memory(error);
-    *d = (kl_delivery){.count = count, .size = sum.size, .is_sum = true};
-    memcpy(d->copy, sum.data, sum.size);
+    *d = (kl_delivery){
+        .lo = tasks->at[0].lo, .count = kl_ranges_sum(tasks), .size = out->size, .is_sum = true};
+    memcpy(d->copy, out->data, out->size);
     d->results = d->copy;
     kl_delivery_list list = {.first = d, .end = &d->next};
     kl_delivery_append(&m->results, &list);
@@ -54,14 +59,14 @@ static uint64_t read_failures(const member *as, kl_master *m, uint64_t task, kl_
     return 1;
 }
 
-/* The run cannot go on: what is counted would be wrong. The turn ends it with this error. */
+/* Note that the run cannot go on, because its results would be wrong. The turn ends it with this error. */
 static kilter_status misfit(kl_master *m) {
     if (m->peers.failure.status == KILTER_OK)
         kl_fail(&m->peers.failure, KILTER_ERR_PEER, "the results of peers do not fit their tasks");
     return KILTER_OK;
 }
 
-/* Count the results of a segment, each task once, and give them to the user. */
+/* Count the results of a segment, each task once, and queue them for the user. */
 static kilter_status take_segment(kl_master *m, const kl_harvest_segment *s, kilter_error *error) {
     member as = {.number = s->worker};
     kl_reader results = kl_reader_of(s->results.data, s->results.size);
@@ -92,7 +97,8 @@ static int by_worker(const void *a, const void *b) {
     return x->worker < y->worker ? -1 : x->worker > y->worker;
 }
 
-/* Find a peer by its worker's number. The first ones are in order of these; the others joined later. */
+/* Find a peer by its worker's number. The first peers are in order of these numbers; the others joined
+ * later. */
 static const kl_run_peer *peer_of_worker(const kl_run_peers *p, uint32_t worker) {
     kl_run_peer key = {.worker = worker};
     const kl_run_peer *found =
@@ -108,18 +114,33 @@ static void take_stat(kl_master *m, const kl_harvest_stat *s, double bytes) {
         kl_balance_peer_report(&m->balance, peer->place, &s->task_s, bytes);
 }
 
-/* The sum of the good ones of `tasks` tasks. All failed ones have been counted. */
-static kilter_status take_sum(kl_master *m, kilter_bytes sum, uint64_t tasks, uint64_t failures,
-                              kilter_error *error) {
-    uint64_t good = tasks - failures;
-    if (failures > tasks || (good > 0) != (sum.size > 0))
-        return misfit(m);
-    m->run.done += good;
-    m->run.finished += good;
-    return good > 0 ? deliver_sum(m, sum, good, error) : KILTER_OK;
+/* Take the sum of the good results of an action's tasks. failed: its other tasks, which are counted */
+static kilter_status take_sum(kl_master *m, const kl_node_action *a, kilter_bytes sum,
+                              const kl_ranges *failed, kilter_error *error) {
+    kl_ranges tasks = {0}, good = {0};
+    const uint8_t *at = m->peers.actions.bytes.data + a->at + a->size;
+    bool fits = true;
+    for (size_t i = 0; i < a->spans && fits; i++) {
+        kl_span span;
+        memcpy(&span, at + i * sizeof span, sizeof span);
+        fits = kl_ranges_add(&tasks, span);
+    }
+    kl_ranges_tidy(&tasks);
+    fits = fits && kl_ranges_without(&tasks, failed, &good);
+    uint64_t count = kl_ranges_sum(&good);
+    kilter_status status = fits ? KILTER_OK : no_memory(error);
+    if (fits && (count + kl_ranges_sum(failed) != a->task || (count > 0) != (sum.size > 0)))
+        status = misfit(m);
+    else if (fits && count > 0)
+        status = deliver_sum(m, sum, &good, error);
+    m->run.done += count;
+    m->run.finished += count;
+    kl_ranges_free(&tasks);
+    kl_ranges_free(&good);
+    return status;
 }
 
-/* The value of `tasks` tasks counts from now on. */
+/* Take in the value of a->task tasks, which counts from now on. */
 static kilter_status take_value(kl_master *m, const kl_node_action *a, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     kl_harvest h;
@@ -133,16 +154,24 @@ static kilter_status take_value(kl_master *m, const kl_node_action *a, kilter_er
     uint64_t done = m->run.done;
     while (kl_harvest_next_stat(&h, &stat))
         take_stat(m, &stat, (double)a->size * (double)stat.task_s.count / fmax(1, (double)a->task));
-    while (status == KILTER_OK && kl_harvest_next_segment(&h, &segment))
+    /* in runs that reduce, segments have the failed tasks, and only these */
+    kl_ranges tasks = {0};
+    while (status == KILTER_OK && kl_harvest_next_segment(&h, &segment)) {
         status = take_segment(m, &segment, error);
-    if (status != KILTER_OK || p->failure.status != KILTER_OK)
-        return status;
-    if (p->twice > 0 || kl_node_state_of(p->root).twice > 0)
-        return misfit(m);
-    uint64_t counted = m->run.done - done; /* in runs that reduce, only failed tasks have segments */
-    if (p->reaper.sum_bytes > 0)
-        return take_sum(m, h.sum, a->task, counted, error);
-    return counted == a->task ? KILTER_OK : misfit(m);
+        if (!kl_ranges_add(&tasks, (kl_span){segment.lo, segment.lo + segment.count}))
+            status = no_memory(error);
+    }
+    bool reduces = p->reaper.sum_bytes > 0;
+    kl_ranges_tidy(&tasks);
+    if (status == KILTER_OK && p->failure.status == KILTER_OK) {
+        if (p->twice > 0 || kl_node_state_of(p->root).twice > 0 ||
+            (!reduces && m->run.done - done != a->task))
+            status = misfit(m);
+        else if (reduces)
+            status = take_sum(m, a, h.sum, &tasks, error);
+    }
+    kl_ranges_free(&tasks);
+    return status;
 }
 
 /* --- steps --- */
@@ -189,7 +218,7 @@ static kilter_status tell_number(kl_master *m, kl_peer peer, kl_message_type typ
     return post(m, peer, &out, error);
 }
 
-/* Send peers out of the run that others have reported as gone: their tasks are given to others. */
+/* Send out of the run the peers that others have reported as gone, and give their tasks to others. */
 static kilter_status send_out_gone(kl_master *m, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     kilter_status status = KILTER_OK;
@@ -198,7 +227,7 @@ static kilter_status send_out_gone(kl_master *m, kilter_error *error) {
         kl_run_peer *one = &p->list[i];
         if (one->gone || !kl_node_counts_gone(p->root, i))
             continue;
-        one->gone = true;
+        one->gone = one->reported = true;
         p->deaths++;
         member *who = kl_master_find(m, one->peer);
         if (who && who->part.number == i)
@@ -215,8 +244,8 @@ static bool may_deal(const kl_master *m) {
     return p->root && p->failure.status == KILTER_OK && m->run.done < m->run.summary.tasks;
 }
 
-/* A task may be what ends workers, or they may not reach each other. The master finds out, with `attempts`.
- */
+/* Return whether the master should deal the rest, because too many peers died. A task may kill its workers,
+ * or workers may not reach each other. The master finds such a task by its `attempts`. */
 static bool too_many_deaths(const kl_master *m) {
     const kl_run_peers *p = &m->peers;
     return may_deal(m) && p->deaths > m->options.attempts + p->count / 10;
@@ -257,7 +286,8 @@ kilter_status kl_run_peers_hear(kl_master *m, member *one, kilter_bytes note, ki
     if (!m->peers.root)
         return KILTER_OK;
     m->peers.malformed = false;
-    kl_node_event hears = {KL_NODE_HEARS, one->part.number, note.data, note.size};
+    kl_node_event hears = {
+        .kind = KL_NODE_HEARS, .peer = one->part.number, .data = note.data, .size = note.size};
     return step(m, &hears, error);
 }
 
@@ -272,7 +302,7 @@ static kl_run_peer *add_peer(kl_run_peers *p) {
     return &list[p->count++];
 }
 
-/* Find the tasks that are done, and the others. */
+/* Collect the tasks that are done in `done`, and the others in `rest`. false: memory ran out. */
 static bool split(const kl_master *m, kl_ranges *done, kl_ranges *rest) {
     bool ok = true;
     for (kl_span all = {0, m->run.summary.tasks}; all.lo < all.hi && ok;) {
@@ -284,7 +314,7 @@ static bool split(const kl_master *m, kl_ranges *done, kl_ranges *rest) {
     return ok;
 }
 
-/* Move the first `count` tasks of `rest`, from *at on, to `out`. */
+/* Add the next `count` tasks of `rest` to `out`; *at and *i tell where they begin. false: memory ran out. */
 static bool cut(const kl_ranges *rest, kl_span *at, size_t *i, uint64_t count, kl_ranges *out) {
     bool ok = true;
     while (count > 0 && *i < rest->count && ok) {
@@ -312,6 +342,7 @@ static kilter_status tell_peer(kl_master *m, member *one, const kl_ranges *tasks
                           .seed = kl_mix64(m->run.number + 1)};
     kl_buffer out = {0};
     snprintf(head.policy, sizeof head.policy, "%s", policy);
+    snprintf(head.signals, sizeof head.signals, "%s", m->options.signals ? m->options.signals : "");
     kilter_status status = kl_master_send_shared(m, one, error);
     kl_wire_put_peers(&out, &head, tasks);
     if (status == KILTER_OK || status == KILTER_ERR_PEER)
@@ -320,7 +351,8 @@ static kilter_status tell_peer(kl_master *m, member *one, const kl_ranges *tasks
     return status;
 }
 
-/* Give each peer its share of the tasks, in proportion to its speed if all speeds are known. */
+/* Give each peer a share of the tasks: in proportion to its speed if all speeds are known, otherwise an equal
+ * share. */
 static kilter_status share_out(kl_master *m, const kl_ranges *rest, kilter_error *error) {
     const kl_run_peers *p = &m->peers;
     double all = 0, before = 0, tasks = (double)kl_ranges_sum(rest);
@@ -372,7 +404,7 @@ static void give_number(member *one, uint32_t run_number) {
 static kilter_status list_peers(kl_master *m, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     p->count = 0;
-    if (!add_peer(p)) /* the master */
+    if (!add_peer(p)) /* the master is peer 0 */
         return no_memory(error);
     for (size_t i = 0; i < m->members.count; i++) {
         const member *one = &m->members.list[i];
@@ -413,8 +445,8 @@ static const char *why_not(const member *one) {
     return one->reach.why_not && *one->reach.why_not ? one->reach.why_not : "it has no address for them";
 }
 
-/* The worker cannot be reached by others. By choice of the master, the master deals then; else the run ends.
- */
+/* Note that other workers cannot reach this one. The run ends with an error if the user wants peers;
+ * otherwise the master deals it. */
 static kilter_status cannot_reach(kl_master *m, const member *one, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     if (m->options.organise == KL_ORGANISE_PEERS) {
@@ -428,7 +460,7 @@ static kilter_status cannot_reach(kl_master *m, const member *one, kilter_error 
     return deal_rest(m, why, error);
 }
 
-/* Begin if the addresses of all workers are known; ask for them. */
+/* Begin if the addresses of all workers are known. Ask the workers whose address is missing. */
 static kilter_status start_if_ready(kl_master *m, kilter_error *error) {
     kilter_status status = KILTER_OK;
     uint32_t waits = 0, ready = 0;
@@ -461,7 +493,7 @@ kilter_status kl_run_peers_begin(kl_master *m, kilter_error *error) {
 
 /* --- workers come and go --- */
 
-/* Let a worker join the run that is under way. */
+/* Let a worker join the run that has begun. */
 static kilter_status join(kl_master *m, member *one, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     kl_run_peer *peer = p->count < KL_PEERS_MOST - 1 ? add_peer(p) : NULL;
@@ -474,7 +506,7 @@ static kilter_status join(kl_master *m, member *one, kilter_error *error) {
     return tell_peer(m, one, &none, error);
 }
 
-/* Only workers that are no peers of this run are left. */
+/* Return whether the only workers left are no peers of this run. */
 static bool has_only_others(const kl_master *m) {
     bool others = false;
     for (size_t i = 0; i < m->members.count; i++) {
@@ -490,7 +522,7 @@ static kilter_status deal_if_needed(kl_master *m, kilter_error *error) {
     return may_deal(m) && has_only_others(m) ? deal_rest(m, "no peer of this run is left", error) : KILTER_OK;
 }
 
-/* A worker that joins late and cannot be reached has no part in the run. */
+/* Leave out of the run a worker that joins late and cannot be reached by others. */
 static kilter_status leave_out(kl_master *m, const member *one, kilter_error *error) {
     char text[KILTER_ERROR_TEXT_BYTES];
     snprintf(text, sizeof text,
@@ -518,6 +550,16 @@ kilter_status kl_run_peers_ready(kl_master *m, member *one, kilter_error *error)
     return post(m, one->peer, &out, error);
 }
 
+/* Note that a worker has left by itself. Another peer may have reported it as gone before its message came,
+ * and a worker that leaves does not count as a death. */
+static void forgive(kl_run_peers *p, kl_peer peer) {
+    for (uint32_t i = 1; i < p->count; i++)
+        if (p->list[i].peer == peer && p->list[i].reported) {
+            p->list[i].reported = false;
+            p->deaths--;
+        }
+}
+
 kilter_status kl_run_peers_lose(kl_master *m, member *one, bool is_lost, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     kilter_status status = KILTER_OK;
@@ -532,6 +574,8 @@ kilter_status kl_run_peers_lose(kl_master *m, member *one, bool is_lost, kilter_
         return status;
     if (!p->root)
         return start_if_ready(m, error);
+    if (!is_lost)
+        forgive(p, one->peer);
     if (number > 0 && !p->list[number].gone) {
         p->list[number].gone = true;
         p->deaths += is_lost;
@@ -568,7 +612,7 @@ void kl_run_peers_end(kl_master *m, bool early) {
     forget(m);
 }
 
-/* The master deals the tasks that are not counted yet. */
+/* Let the master deal the tasks that are not counted yet. */
 static kilter_status deal_rest(kl_master *m, const char *why, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     const kl_ranges *counted = p->root ? kl_node_counted(p->root) : NULL;

@@ -1,5 +1,5 @@
-/* Runs that workers organise among themselves: master and workers in virtual time. Every task counts once,
- * whichever worker dies, and with whatever message it was about to send. */
+/* Runs that workers organise among themselves, with master and workers in virtual time. Workers die, some of
+ * them when they are about to send a certain message. Every task counts once. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +13,7 @@
 #include "base/cases_test_helper.h"
 #include "engine/master_private.h"
 #include "engine/stepped.h"
+#include "engine/worker_private.h"
 
 enum { MOST_TASKS = 3000, MOST_WORKERS = 24, NOTE_AT = 17 }; /* NOTE_AT: offset of a note in its message */
 
@@ -21,11 +22,11 @@ typedef struct world {
     uint64_t seed, draws;
     uint8_t seen[MOST_TASKS];
     uint64_t failed;
-    uint32_t kills; /* workers that may still be killed */
+    uint32_t kills; /* number of workers that may still be killed */
     int kind;       /* kind of the notes at which workers are killed; 0: any */
-    uint64_t odds;  /* a worker is killed at one such note in this number */
+    uint64_t odds;  /* one in this number of such notes kills its sender */
     uint32_t killed;
-    bool fails; /* every 100th task fails */
+    bool fails; /* true: every 100th task fails */
 } world;
 
 static uint64_t draw(world *w, uint64_t below) {
@@ -69,7 +70,7 @@ static void sum(void *into, const void *value, size_t bytes, void *user) {
     *(uint64_t *)into += *(const uint64_t *)value;
 }
 
-/* Kill the worker that is about to send a note of the chosen kind. */
+/* Kill the worker `a`, which is about to send a message, if it is a note of the chosen kind. */
 static void kill_some(stepped_farm *f, stepped_actor *a, const void *data, size_t size) {
     world *w = f->user;
     const uint8_t *bytes = data;
@@ -86,7 +87,7 @@ static void open_world(world *w, uint64_t seed, uint32_t workers, const char *he
     w->farm = (stepped_farm){.organise = KL_ORGANISE_PEERS,
                              .help = kl_help_find(help),
                              .reducer = {.combine = sum},
-                             .attempts = 1000, /* the master must not take over */
+                             .attempts = 1000, /* so many that the master does not take over */
                              .attended = seed % 2,
                              .room = MOST_WORKERS,
                              .whole_team = true,
@@ -106,7 +107,7 @@ static uint32_t living(const world *w) {
     return count;
 }
 
-/* Do a run, in which a new worker joins when all are dead, and check that every task counts once. */
+/* Do a run, and let a new worker join when all are dead. Check that every task counts once. */
 static void run(world *w, uint64_t tasks, bool reduce) {
     kilter_error error = {KILTER_OK, ""};
     stepped_farm *f = &w->farm;
@@ -164,7 +165,8 @@ static void every_task_counts_once_with_each_policy(void **state) {
     }
 }
 
-/* Kinds of notes, at which a worker is killed while it gives, takes, reports and hands on a census. */
+/* Kinds of notes that a peer sends when it requests, gives and takes tasks, reports, and passes on
+ * reports. */
 enum { ASK = 1, GIFT = 4, GOT = 5, COPIED = 8, HURRY = 12, LATE = 13, SAVE = 15, CALL = 16, REPORT = 17 };
 
 static void deaths_at_chosen_messages_lose_nothing(void **state) {
@@ -176,7 +178,7 @@ static void deaths_at_chosen_messages_lose_nothing(void **state) {
         size_t k = seed % (sizeof kinds / sizeof *kinds);
         open_world(&w, seed, 3 + (uint32_t)(kl_mix64(seed) % 18), "help");
         w.kind = kinds[k];
-        w.kills = 1 + (uint32_t)draw(&w, 4); /* with odds of 1, several die within one round */
+        w.kills = 1 + (uint32_t)draw(&w, 4); /* with odds of 1, several workers die within a round */
         w.odds = 1 + draw(&w, w.kind == 0 ? 60 : 4);
         run(&w, 200 + draw(&w, MOST_TASKS - 200), seed % 4 == 3);
         killed[k] += w.killed;
@@ -221,14 +223,14 @@ static void inputs_come_from_the_master(void **state) {
     stepped_close(&w.farm);
 }
 
-/* Each input is its task's number, which the task compares after the others caught up with it. The length
- * makes some inputs aligned and others not. */
+/* Bytes of an input, each of which tells the task's number. With this length, some inputs are aligned in
+ * their message, and others are not. */
 enum { INPUT_BYTES = 11 };
 
 static int work_long(const kilter_task *task, kilter_result *result, void *state) {
     uint8_t expected[INPUT_BYTES];
     stepped_farm *f = ((stepped_actor *)state)->wire.farm;
-    uint64_t *left = f->user; /* tasks until the run is cancelled; 0: it is not */
+    uint64_t *left = f->user; /* number of tasks after which the run is cancelled; 0: it is not */
     stepped_spend(state, 5e-3);
     if (*left > 0 && --*left == 0)
         assert_int_equal(kl_master_cancel(f->master, NULL), KILTER_ERR_CANCELLED);
@@ -243,7 +245,7 @@ static void count_seen(const kilter_outcome *o, void *user) {
     ((uint8_t *)user)[o->index]++;
 }
 
-/* The first of two runs is cancelled in the middle of tasks, which go on reading their inputs. */
+/* Cancel the first of two runs in the middle of tasks, which still read their inputs afterwards. */
 static void a_cancelled_run_leaves_inputs_to_its_tasks(void **state) {
     (void)state;
     enum { TASKS = 300 };
@@ -279,7 +281,8 @@ static void a_cancelled_run_leaves_inputs_to_its_tasks(void **state) {
     }
 }
 
-/* A task that ends its worker would end every worker. The master takes over, and that task fails. */
+/* Do a task. Task 77 kills every worker that begins it, so the master must take over, and the task must
+ * fail. */
 static int deadly(const kilter_task *task, kilter_result *result, void *state) {
     if (task->index == 77) {
         ((stepped_actor *)state)->killed = true;
@@ -319,6 +322,102 @@ static void a_task_that_kills_fails_and_the_others_count(void **state) {
     stepped_close(&w.farm);
 }
 
+/* --- large inputs and results --- */
+
+enum { LARGE = 3 << 20, LARGE_TASKS = 40 };
+
+static int work_large(const kilter_task *task, kilter_result *result, void *state) {
+    const uint8_t *bytes = task->input.data;
+    stepped_spend(state, 1e-3);
+    assert_int_equal(task->input.size, LARGE);
+    assert_true(bytes[0] == task->index && bytes[LARGE - 1] == task->index);
+    return kilter_result_put(result, &task->index, sizeof task->index);
+}
+
+/* The master answers a request for 64 inputs with as many as fit into 16 MiB. */
+static void inputs_come_in_messages_of_limited_size(void **state) {
+    (void)state;
+    uint8_t *all = malloc((size_t)LARGE * LARGE_TASKS), seen[LARGE_TASKS] = {0};
+    kilter_bytes inputs[LARGE_TASKS];
+    assert_non_null(all);
+    for (int i = 0; i < LARGE_TASKS; i++) {
+        memset(all + (size_t)LARGE * (size_t)i, i, LARGE);
+        inputs[i] = (kilter_bytes){all + (size_t)LARGE * (size_t)i, LARGE};
+    }
+    stepped_farm f = {.organise = KL_ORGANISE_PEERS, .attempts = 5, .whole_team = true};
+    stepped_open(&f, "auto", 1, 1e-5, work_large);
+    stepped_gather(&f);
+    kilter_run run = {.tasks = LARGE_TASKS, .inputs = inputs, .done = count_seen, .user = seen};
+    kl_deliverer *deliverer;
+    uint64_t most = 0;
+    assert_int_equal(kl_deliverer_new(&run, (kl_reducer){0}, &deliverer, NULL), KILTER_OK);
+    assert_int_equal(kl_master_begin(f.master, &run, NULL), KILTER_OK);
+    while (kl_master_running(f.master)) {
+        assert_int_equal(stepped_turn(&f, NULL), KILTER_OK);
+        assert_int_equal(kl_deliver(deliverer, kl_master_take(f.master), NULL), KILTER_OK);
+        const peering *p = f.workers[0].worker ? f.workers[0].worker->peers : NULL;
+        most = p && p->block.message.size > most ? p->block.message.size : most;
+    }
+    kl_deliverer_free(deliverer);
+    for (int i = 0; i < LARGE_TASKS; i++)
+        assert_int_equal(seen[i], 1);
+    assert_true(most > (16u << 20) - LARGE && most < (16u << 20) + 4096);
+    stepped_close(&f);
+    free(all);
+}
+
+/* Results need a master if those of 13 equal shares are more than 256 MiB, unless they are combined. */
+static void large_results_need_a_master(void **state) {
+    (void)state;
+    world w;
+    for (uint32_t workers = 1; workers <= 20; workers += 19) {
+        open_world(&w, 1, workers, "help");
+        uint64_t most = (256u << 20) / 1024 * (workers > 13 ? workers : 13) / 13;
+        kilter_run fits = {.tasks = most, .result_bytes = 1024},
+                   not = {.tasks = most + 13, .result_bytes = 1024};
+        assert_null(kl_master_never_peers(w.farm.master, &fits));
+        assert_non_null(strstr(kl_master_never_peers(w.farm.master, &not ), "results are large"));
+        not .reduce = true;
+        assert_null(kl_master_never_peers(w.farm.master, &not ));
+        stepped_close(&w.farm);
+    }
+}
+
+/* --- workers that leave --- */
+
+/* Ask some workers to leave, at random times. Their tasks are done by others, and nobody counts as dead. */
+static void workers_that_leave_lose_nothing_and_are_no_deaths(void **state) {
+    (void)state;
+    uint32_t left = 0;
+    for (uint64_t seed = 0; seed < kl_test_cases(20, 400); seed++) {
+        world w;
+        kilter_error error = {KILTER_OK, ""};
+        open_world(&w, seed, 4 + (uint32_t)(kl_mix64(seed) % 8), "help");
+        uint64_t tasks = 400 + draw(&w, 1000), turns = 0;
+        kilter_run what = {.tasks = tasks, .shared = {&w.seed, sizeof w.seed}, .done = take, .user = &w};
+        kl_deliverer *deliverer;
+        assert_int_equal(kl_deliverer_new(&what, w.farm.reducer, &deliverer, NULL), KILTER_OK);
+        assert_int_equal(kl_master_begin(w.farm.master, &what, &error), KILTER_OK);
+        for (; kl_master_running(w.farm.master); turns++) {
+            stepped_actor *a = &w.farm.workers[turns / 40 % w.farm.count];
+            if (turns % 40 == 39 && turns / 40 < w.farm.count - 2 && a->worker)
+                kl_worker_leave(a->worker, "this test asks it to");
+            if (stepped_turn(&w.farm, &error) != KILTER_OK)
+                fail_msg("seed %d: %s", (int)seed, error.text);
+            assert_int_equal(kl_deliver(deliverer, kl_master_take(w.farm.master), &error), KILTER_OK);
+            /* others may report a worker as gone before the master has its message */
+            assert_true(w.farm.master->peers.deaths <=
+                        w.farm.count - living(&w) - w.farm.master->members.gone);
+        }
+        kl_deliverer_free(deliverer);
+        for (uint64_t i = 0; i < tasks; i++)
+            assert_int_equal(w.seen[i], 1);
+        left += w.farm.count - living(&w);
+        stepped_close(&w.farm);
+    }
+    assert_true(left > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_counts_once_with_each_policy),
@@ -327,6 +426,9 @@ int main(void) {
         cmocka_unit_test(inputs_come_from_the_master),
         cmocka_unit_test(a_cancelled_run_leaves_inputs_to_its_tasks),
         cmocka_unit_test(a_task_that_kills_fails_and_the_others_count),
+        cmocka_unit_test(inputs_come_in_messages_of_limited_size),
+        cmocka_unit_test(large_results_need_a_master),
+        cmocka_unit_test(workers_that_leave_lose_nothing_and_are_no_deaths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,7 +3,8 @@
 
 #include "engine/master_private.h"
 
-/* A single task does not show its worker's speed. */
+/* Return whether the workers' speeds are known: each has done at least FEW tasks, because a single task shows
+ * little. */
 static bool speeds_are_known(const kl_snapshot *s) {
     static const uint64_t FEW = 4;
     for (uint32_t i = 0; i < s->slots; i++)
@@ -12,7 +13,8 @@ static bool speeds_are_known(const kl_snapshot *s) {
     return true;
 }
 
-/* Otherwise a forecast for all tasks would be compared with the time of only some tasks. */
+/* Return a forecast of the run's time with an equal split. If some tasks were not done, there is none,
+ * because the run's time is that of only some tasks. */
 static kl_interval equal_split(kl_master *m) {
     kl_iteration it = kl_master_iteration(m);
     double time_s = m->run.done == m->run.summary.tasks && speeds_are_known(&m->balance.snapshot)
@@ -42,7 +44,8 @@ static void sum_up(kl_master *m) {
     sum->decision = m->run.decision;
 }
 
-/* Record what each peer did, as if it had been one chunk. The tasks are counted, but they are not these. */
+/* Record the work of each peer as if it had been one chunk. The number of its tasks is right, but which tasks
+ * they were is not known. */
 static void record_peers(kl_master *m) {
     const kl_snapshot *s = &m->balance.snapshot;
     uint64_t lo = 0, rows = 0;
@@ -85,7 +88,7 @@ static void record_run_measurements(kl_master *m) {
     kl_master_record_mean(m, -1, "round_trip_s", s->round_trip_s, 0, m->balance.traffic.round_trip.count);
 }
 
-/* Record the run's figures as they are now. */
+/* Record the run's row, with its present number of tasks and units. */
 static void record_iteration(kl_master *m) {
     kl_trace_iteration(
         m->trace, &(kl_trace_iteration_row){.run = m->run.number,
@@ -140,7 +143,7 @@ void kl_master_unsafe(kl_master *m, uint64_t results, bool too_many) {
     m->run.holds = too_many;
 }
 
-/* Return the run's limits, or the farm's limits where the run sets none. */
+/* Return the limits that the run sets, and the farm's limits for the others. */
 static kl_limits limits_of(const kl_master *m, const kilter_run *run) {
     kl_limits limits = m->options.limits;
     if (run->task_timeout_s > 0)
@@ -215,9 +218,10 @@ kilter_status kl_master_cancel(kl_master *m, kilter_error *error) {
                    (unsigned long long)m->run.done, (unsigned long long)m->run.summary.tasks);
 }
 
-/* Return whether no worker is left and none will come. */
+/* Return whether the run cannot go on, because no worker is left and none will come. */
 bool kl_master_is_abandoned(const kl_master *m) {
-    bool done = m->run.done == m->run.summary.tasks; /* the run is abandoned even if more tasks may come */
+    /* a run whose tasks so far are all done is not abandoned: more tasks may come */
+    bool done = m->run.done == m->run.summary.tasks;
     if (!m->run.running || done || m->members.ready > 0 || m->members.coming > 0 || m->options.may_join)
         return false;
     for (size_t i = 0; i < m->members.count; i++)

@@ -19,7 +19,7 @@ void kl_master_rest(kl_master *m, member *one) {
 
 typedef struct candidate {
     double rate;
-    uint32_t sharing; /* number of faster workers that are bound to the same cores */
+    uint32_t sharing; /* number of faster workers that are bound to this worker's cores */
     member *member;
 } candidate;
 
@@ -32,8 +32,8 @@ static int faster_first(const void *a, const void *b) {
     return (x->member->number > y->member->number) - (x->member->number < y->member->number);
 }
 
-/* List all workers that could work, the fastest first. A worker of unknown speed counts as the mean of the
- * others. */
+/* List all workers that could work, the fastest first, and return their number. A worker of unknown speed
+ * counts as having the mean speed of the others. */
 static uint32_t rank(kl_master *m, candidate *list) {
     uint32_t count = 0, known = 0;
     double sum = 0;
@@ -53,7 +53,8 @@ static uint32_t rank(kl_master *m, candidate *list) {
     return count;
 }
 
-/* Workers bound to the same cores slow each other down: the second of them comes after the others. */
+/* Move workers back that are bound to the cores of a faster worker, because they would slow each other
+ * down. */
 static void spread(candidate *list, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         const member *one = list[i].member;

@@ -1,5 +1,5 @@
-/* Workers that die, replacements that work, die or never join, and peers that join and send nothing, in every
- * order under a fake clock. The farm must never hang: each run ends with all results or with an error. */
+/* Let workers die, replacements work, die or never join, and peers join and send nothing, in every order
+ * under a fake clock. The farm must never hang: each run ends with all results or with an error. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ typedef enum fate {
 typedef struct staff {
     stepped_farm farm;
     fate fates[LIVES];
-    uint32_t next, coming; /* next: index of the next worker's fate; coming: workers being started */
+    uint32_t next, coming; /* index of the next worker's fate; number of workers that are being started */
     double comes_s;
     kl_transport *mute; /* a peer that sends nothing; NULL: none */
     uint8_t seen[TASKS];
@@ -43,7 +43,7 @@ static void see(const kilter_outcome *o, void *user) {
     ((staff *)user)->seen[o->index]++;
 }
 
-/* Replace a worker as farms do. The replacement's fate is not known before it is started. */
+/* Replace a lost worker some time later, as farms do. The replacement's fate is the next in the list. */
 static void replace(void *self, uint64_t pid, bool missed, char *how, size_t size) {
     staff *s = self;
     (void)pid, (void)how, (void)size;
@@ -74,7 +74,7 @@ static void replacement_comes(staff *s) {
     kl_master_expect(s->farm.master, s->coming);
 }
 
-/* Let the next actor make a turn. Fail if there is none. */
+/* Let the next actor make a turn, or the next replacement start. Fail if nothing would ever happen. */
 static kilter_status turn(staff *s, kilter_error *error) {
     double first_s;
     stepped_next(&s->farm, &first_s);
@@ -97,7 +97,7 @@ static void check_end(const staff *s, kilter_status status, const kilter_error *
         assert_true(s->seen[i] == 1 || (s->seen[i] == 0 && status != KILTER_OK));
 }
 
-/* Before that, there are no workers. */
+/* Run the farm until the first workers and peers have joined. */
 static void await_first(staff *s, uint32_t peers) {
     while (s->farm.master->members.count < peers)
         assert_int_equal(stepped_turn(&s->farm, NULL), KILTER_OK);
@@ -130,7 +130,7 @@ static void play(uint32_t workers, uint32_t number, bool mute) {
         assert_true(turns < 100000);
     }
     check_end(&s, status, &error);
-    /* no actor waited in vain for a message */
+    /* no actor has waited for long, as it would for a message that never comes */
     assert_true(s.farm.master_actor.now_s < (mute ? GREETING_S + 1 : 1));
     kl_deliverer_free(deliverer);
     kl_transport_close(s.mute);

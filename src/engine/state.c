@@ -1,4 +1,4 @@
-/* Report the master's state for `kilter tune`, and the progress of a run. */
+/* Report the master's state for `kilter tune`. */
 #include <stdio.h>
 
 #include "engine/master_private.h"
@@ -10,7 +10,8 @@ void kl_master_note_iteration(kl_master *m) {
         return;
     double speed = it.workers;
     state->last = it;
-    state->last.speeds = (kl_speeds){0}; /* the values that change with the next run */
+    /* speeds belong to the balance, and are valid only until the next run */
+    state->last.speeds = (kl_speeds){0};
     state->time_s = kl_model_time_with_s(&it.model, it.workers, speed) + it.way_s;
     state->index = kl_model_index_with(&it.model, it.workers, speed);
     state->efficiency = kl_model_efficiency_with(&it.model, it.workers, speed);
@@ -52,7 +53,21 @@ static void list_workers(const kl_master *m, kl_farm_state *state) {
     }
 }
 
-void kl_master_state(const kl_master *m, kl_farm_state *state) {
+/* Return the mean time of the tasks that the present workers did; 0: not known. */
+static double task_s(const kl_master *m) {
+    double busy_s = 0;
+    for (size_t i = 0; i < m->members.count; i++)
+        if (m->members.list[i].has_place)
+            busy_s += m->balance.views[m->members.list[i].worker].busy_s;
+    return m->run.done > 0 ? busy_s / (double)m->run.done : 0;
+}
+
+void kl_master_note(kl_master *m, const kl_decision *decision) {
+    snprintf(m->state.decision, sizeof m->state.decision, "%s", decision->reason);
+    kl_master_record_decision(m, kl_now_s(&m->options.clock), decision, NULL);
+}
+
+void kl_master_state(kl_master *m, kl_farm_state *state) {
     *state = m->state;
     state->at_s = kl_now_s(&m->options.clock) - m->opened_s;
     state->running = m->run.running;
@@ -71,39 +86,10 @@ void kl_master_state(const kl_master *m, kl_farm_state *state) {
     state->chooses = m->staff.chooses;
     state->pending = m->staff.pending;
     state->late = kl_master_late(m);
+    state->growing.left_s = m->run.running ? kl_balance_forecast(&m->balance).left_s : 0;
+    const kl_left_look look = {m->run.running ? m->run.summary.tasks - m->run.done : 0, 0, KL_FLUSH_S};
+    kl_balance_time_left(&m->balance, &look, &state->growing.left);
+    state->growing.task_s = task_s(m);
     list_workers(m, state);
-}
-
-static void time_text(double seconds, char *text, size_t size) {
-    if (seconds > 0 && seconds < 0.0995)
-        snprintf(text, size, "%.2g ms", 1e3 * seconds);
-    else if (seconds < 120)
-        snprintf(text, size, "%.*f s", seconds < 9.95 ? 1 : 0, seconds);
-    else if (seconds < 7200)
-        snprintf(text, size, "%.0f min", seconds / 60);
-    else
-        snprintf(text, size, "%.1f h", seconds / 3600);
-}
-
-void kl_master_progress(kl_master *m, char *text, size_t size) {
-    char low[32], high[32], left[80] = "time left still unknown";
-    kl_forecast forecast = kl_balance_forecast(&m->balance);
-    if (forecast.rate_units_per_s > 0) {
-        time_text(forecast.low_s, low, sizeof low);
-        time_text(forecast.high_s, high, sizeof high);
-        snprintf(left, sizeof left, "%s to %s left", low, high);
-    }
-    uint64_t tasks = m->run.summary.tasks, done = m->run.done - m->run.unsafe;
-    uint32_t present = m->members.ready - m->members.resting;
-    kl_late late = kl_master_late(m);
-    char usual[32], long_task[128] = "";
-    if (late.elapsed_s > 0) {
-        time_text(late.elapsed_s, low, sizeof low);
-        time_text(late.usual_s, usual, sizeof usual);
-        snprintf(long_task, sizeof long_task, " · task %llu at worker %u for %s, usually %s",
-                 (unsigned long long)late.task, late.worker, low, usual);
-    }
-    snprintf(text, size, "%3.0f %% · %llu of %llu tasks · %u worker%s · %s%s",
-             tasks ? 100.0 * (double)done / (double)tasks : 100, (unsigned long long)done,
-             (unsigned long long)tasks, present, present == 1 ? "" : "s", left, long_task);
+    kl_master_list_hosts(m, &state->growing);
 }

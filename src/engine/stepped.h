@@ -1,9 +1,9 @@
 /* A whole farm in one thread under a fake clock, for tests. The real master and workers take turns in order
  * of their times over a stepped inproc hub. The same seed gives the same run, to the bit. Every actor has its
- * own time. The actor whose next event comes first moves next; as messages take time, later actions of the
- * others cannot reach it earlier. But a task takes a worker ahead of the others: it looks for messages before
- * they have sent those of that time, and finds them only at its next look. In an attended farm the others
- * catch up before each look, also in a long task. */
+ * own time. The actor whose next event comes first moves next. Later actions of the others cannot reach it
+ * earlier, because messages take time. But a task takes its worker ahead of the others. The worker then looks
+ * for messages before the others have sent them, and finds them only at its next look. In an attended farm
+ * the others catch up before each look, also in a long task. */
 #ifndef KL_STEPPED_H
 #define KL_STEPPED_H
 
@@ -15,8 +15,8 @@
 
 #include "engine/engine.h"
 
-/* The transport of an actor. Sending takes the sender's time. Before an actor looks for messages, the others
- * catch up with it. */
+/* The transport of an actor. Sending takes the sender's time. In an attended farm, the others catch up before
+ * an actor looks for messages. */
 typedef struct stepped_wire {
     kl_transport base;
     kl_transport *inner;
@@ -26,7 +26,7 @@ typedef struct stepped_wire {
 
 typedef struct stepped_actor {
     double now_s;
-    double speed;  /* seconds of work that a worker does in a second */
+    double speed;  /* seconds of work that the worker does in a second */
     double dies_s; /* HUGE_VAL: never */
     kl_transport *transport;
     stepped_wire wire;
@@ -34,9 +34,9 @@ typedef struct stepped_actor {
     kl_worker *worker; /* NULL: gone */
     kl_peer endpoint;
     bool refuses; /* true: the worker's start function fails */
-    bool killed;  /* true: the worker died in its task; the task sets this */
+    bool killed;  /* true: the worker died in its task, which has set this */
     bool moves;   /* true: the actor is in its turn */
-    void *user;   /* free for the test's use */
+    void *user;   /* for the test's own use */
 } stepped_actor;
 
 typedef struct stepped_farm {
@@ -46,27 +46,27 @@ typedef struct stepped_farm {
     kl_master *master;
     stepped_actor *workers;
     uint32_t count;
-    double send_s;   /* seconds that sending a message takes of the sender's time */
-    bool release;    /* set before the farm is opened */
-    bool whole_team; /* set before the farm is opened; true: no worker rests */
-    /* set before the farm is opened: number of active workers in the first run; 0: all that are present */
+    double send_s;   /* seconds of the sender's time that sending a message takes */
+    bool release;    /* this and the following fields, up to `attempts`, are set before the farm is opened */
+    bool whole_team; /* true: no worker rests */
+    /* number of active workers in the first run; 0: all that are present */
     uint32_t seats;
-    uint32_t room; /* set before the farm is opened: number of workers that may join later */
-    bool attended; /* set before the farm is opened; true: workers also look for messages during a task */
-    void (*lost)(void *self, uint64_t pid, bool missed, char *how,
-                 size_t size); /* likewise; its `self` is `user` */
-    /* set before the farm is opened: seconds after which a member without greeting is sent away; 0: never */
+    uint32_t room; /* number of workers that may join later */
+    bool attended; /* true: workers also look for messages during a task */
+    /* its `self` is `user` */
+    void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size);
+    /* seconds after which a member without greeting is sent away; 0: never */
     double greeting_s;
-    kl_organise organise; /* set before the farm is opened */
-    const kl_help *help;  /* likewise */
-    kl_reducer reducer;   /* likewise */
-    uint32_t attempts;    /* likewise */
+    kl_organise organise;
+    const kl_help *help;
+    kl_reducer reducer;
+    uint32_t attempts;
     /* called before a message is sent; it may set actor->killed, and then the message is not sent */
     void (*sends)(struct stepped_farm *farm, stepped_actor *actor, const void *data, size_t size);
     void *user;
-    double task_s;        /* seconds of a task of stepped_task() at speed 1 */
+    double task_s;        /* seconds that a task of stepped_task() takes at speed 1 */
     uint64_t tasks;       /* number of tasks of the run, with those that were added */
-    kilter_error failure; /* error of the master's turn while other actors caught up */
+    kilter_error failure; /* error in a turn of the master while other actors caught up */
 } stepped_farm;
 
 static inline void stepped_catch_up(stepped_farm *f, double now_s);
@@ -128,11 +128,11 @@ static double actor_now_s(void *self) {
     return ((stepped_actor *)self)->now_s;
 }
 
-/* Endpoints without an actor use the master's clock. */
+/* Return the present time of the endpoint's actor; without an actor, that of the master. */
 static double endpoint_now_s(void *clock, kl_peer endpoint) {
     stepped_farm *f = clock;
     for (uint32_t i = endpoint < 2 ? f->count : 0; i < f->count; i++) {
-        /* the first iteration usually finds the actor */
+        /* the first look usually finds the actor */
         uint32_t at = (uint32_t)((endpoint - 2 + i) % f->count);
         if (f->workers[at].endpoint == endpoint)
             return f->workers[at].now_s;
@@ -147,7 +147,7 @@ static int stepped_start(const kilter_worker *worker, void **state) {
 
 static const double STEPPED_LOOK_S = 10e-3; /* seconds between two looks for messages in a task */
 
-/* Let a task take work_s at speed 1; work functions call this, because time passes only here. */
+/* Let a task take work_s at speed 1. Work functions call this, because their time passes only here. */
 static inline void stepped_spend(void *state, double work_s) {
     stepped_actor *actor = state;
     double left_s = work_s / actor->speed;
@@ -158,13 +158,13 @@ static inline void stepped_spend(void *state, double work_s) {
     actor->now_s += left_s;
 }
 
-/* A work function whose tasks all take task_s and return their index. */
+/* Do a task that takes task_s, and return its index as its result. */
 static inline int stepped_task(const kilter_task *task, kilter_result *result, void *state) {
     stepped_spend(state, ((stepped_actor *)state)->wire.farm->task_s);
     return kilter_result_put(result, &task->index, sizeof task->index);
 }
 
-/* Count the results; a run's `done` function. */
+/* Count the results; this is a run's `done` function. */
 static inline void stepped_count(const kilter_outcome *outcome, void *user) {
     (void)outcome;
     ++*(uint64_t *)user;
@@ -249,7 +249,7 @@ static inline void worker_gone(stepped_actor *a) {
     a->worker = NULL;
 }
 
-/* Return the actor whose next event comes first, and its time. */
+/* Return the actor whose next event comes first, and the time of that event. */
 static inline stepped_actor *stepped_next(stepped_farm *f, double *first_s) {
     stepped_actor *next = &f->master_actor;
     *first_s = fmin(actor_next_s(f, next, false, 1), kl_master_due_s(f->master));
@@ -280,7 +280,7 @@ static inline kilter_status stepped_move(stepped_farm *f, stepped_actor *next, d
     return KILTER_OK;
 }
 
-/* Run the events of all workers and of the master that come before now_s. */
+/* Let all actors handle their events before now_s. */
 static inline void stepped_catch_up(stepped_farm *f, double now_s) {
     double first_s;
     kilter_error error;
@@ -293,7 +293,7 @@ static inline void stepped_catch_up(stepped_farm *f, double now_s) {
 static inline kilter_status stepped_turn(stepped_farm *f, kilter_error *error) {
     double first_s;
     stepped_actor *next = stepped_next(f, &first_s);
-    assert(first_s < HUGE_VAL); /* otherwise all actors wait for each other */
+    assert(first_s < HUGE_VAL); /* if this fails, all actors wait for each other */
     kilter_status status = stepped_move(f, next, first_s, error);
     if (status != KILTER_OK || f->failure.status == KILTER_OK)
         return status;
@@ -313,7 +313,7 @@ static inline void stepped_gather(stepped_farm *f) {
     }
 }
 
-/* Do as kilter_farm_add() does; but the test keeps the data behind `inputs` until the run has ended. */
+/* Do the same as kilter_farm_add(), but the caller must keep the data of `inputs` until the run has ended. */
 static inline kilter_status stepped_add(stepped_farm *f, uint64_t count, const kilter_bytes *inputs,
                                         const double *weights, kilter_error *error) {
     f->tasks += count;
@@ -325,7 +325,7 @@ static inline kilter_status stepped_run(stepped_farm *f, const kilter_run *run, 
     kl_deliverer *deliverer;
     kilter_status status = kl_deliverer_new(run, f->reducer, &deliverer, error);
     assert(status == KILTER_OK);
-    for (uint32_t i = 0; i < f->count; i++) /* no worker's time may be after the run's beginning */
+    for (uint32_t i = 0; i < f->count; i++) /* the run must not begin before any worker's time */
         if (f->workers[i].now_s > f->master_actor.now_s)
             f->master_actor.now_s = f->workers[i].now_s;
     f->tasks = run->tasks;

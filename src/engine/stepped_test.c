@@ -1,4 +1,5 @@
-/* The whole farm under a fake clock: every policy, many sizes, and workers that are unequal, fail or die. */
+/* Test the whole farm under a fake clock: every policy, many sizes, and workers that are unequal, fail or
+ * die. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -110,8 +111,8 @@ static void note_doer(const kilter_outcome *outcome, void *user) {
     ((doers *)user)->now[outcome->index] = outcome->worker;
 }
 
-/* Return how many tasks changed workers since the last run; tasks of workers from number `gone` on do not
- * count. */
+/* Do a run. Return the number of tasks that another worker did than in the last run. Tasks of workers from
+ * number `gone` on do not count. */
 static int run_and_count_moved(stepped_farm *f, doers *d, uint64_t series, uint32_t gone) {
     int moved = 0;
     memcpy(d->before, d->now, sizeof d->before);
@@ -129,8 +130,8 @@ static int spend_one(const kilter_task *task, kilter_result *result, void *state
 
 enum { SERIES_WORKERS = 6, SERIES_RUNS = 8 };
 
-/* Change speeds by up to a tenth in each run, and return the number of tasks that moved in all runs. Then a
- * worker dies; *then: number of tasks of other workers that moved in the next run. */
+/* Do runs in which speeds change by up to a tenth. Return the number of tasks that moved to another worker,
+ * in all runs. Then let a worker die; *then: number of the others' tasks that moved in the next run. */
 static int moved_by(const char *policy, uint64_t series, int *then) {
     stepped_farm f = {0};
     int moved = 0;
@@ -173,7 +174,7 @@ static void tasks_of_dead_workers_are_done_by_the_others(void **state) {
         stepped_farm f = {0};
         stepped_open(&f, kl_policy_name(policy), workers, 50e-6, work);
         for (uint32_t i = 1; i < workers;
-             i++) /* all workers but the first may die at any moment, also while they connect */
+             i++) /* all workers but the first may die at any moment, also while they join */
             f.workers[i].dies_s = 0.3 * (double)(kl_mix64(seed * 64 + i) % 1000) / 1000;
         stepped_gather(&f);
         check_run(&f, 300, 0, seed % 2 ? KILTER_BY_INDEX : KILTER_BY_ARRIVAL, true, seed % 3 == 0);
@@ -196,7 +197,7 @@ static void the_death_of_the_last_worker_ends_the_run_with_its_name(void **state
     kl_master_summary(f.master, &summary);
     assert_true(summary.efficiency > 0 && summary.efficiency <= 1 && summary.equal_split_s == 0);
     assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 10}, &error),
-                     KILTER_ERR_NO_WORKER); /* the same run again must not hang */
+                     KILTER_ERR_NO_WORKER); /* the next run must end, too, and not hang */
     stepped_close(&f);
 }
 
@@ -243,7 +244,8 @@ static void count_failures(const kilter_outcome *o, void *user) {
         return;
     }
     assert_int_equal(o->status, KILTER_ERR_TASK);
-    assert_int_equal(o->result.size, 0); /* a result that was put before the failure is dropped */
+    /* the part of the result that was put before the failure is dropped */
+    assert_int_equal(o->result.size, 0);
 }
 
 static void failed_tasks_are_told_and_the_rest_goes_on(void **state) {
@@ -294,7 +296,8 @@ static int work_on_input(const kilter_task *task, kilter_result *result, void *s
     return kilter_result_put(result, &task->input.size, sizeof task->input.size) != KILTER_OK;
 }
 
-/* The last task has nearly all the weight, so a share of the weight is nearly all tasks with their inputs. */
+/* Give the last task nearly all the weight. Any share of the weight is then nearly all tasks, whose inputs do
+ * not fit into one message. */
 static void inputs_fit_their_message_whatever_the_weights(void **state) {
     (void)state;
     enum { TASKS = 1100, INPUT_BYTES = 1 << 20 };
@@ -389,10 +392,11 @@ static void auto_keeps_unequal_workers_busy(void **state) {
         assert_true(got >= rows[i].least && got <= 1.0 + 1e-9);
     }
     double equal = efficiency("static", 2, 0.5, 2000);
-    assert_true(fabs(equal - 2.0 / 3) < 0.01); /* an equal split waits for the slow worker */
+    /* with an equal split, the fast worker waits for the slow one */
+    assert_true(fabs(equal - 2.0 / 3) < 0.01);
 }
 
-/* The user chooses the unit of weights, which may change from run to run. */
+/* Change the unit of the weights from run to run. The farm stays as efficient. */
 static void units_of_weight_do_not_matter(void **state) {
     (void)state;
     const double scales[] = {0, 1e-6, 1, 1e6};
@@ -430,7 +434,8 @@ static void the_summary_says_what_was_gained(void **state) {
     stepped_close(&f);
 }
 
-/* Two tasks, and messages that take longer than both of them. */
+/* Do a run with messages that take much longer than tasks. The summary must tell that an equal split would
+ * have been quicker. */
 static void the_summary_does_not_flatter(void **state) {
     (void)state;
     stepped_farm f = {0};
@@ -450,7 +455,7 @@ static void the_summary_does_not_flatter(void **state) {
 static void the_message_cost_follows_the_traffic(void **state) {
     (void)state;
     for (size_t p = 0; p < kl_policy_count(); p++) {
-        /* otherwise messages that nobody reads look like slow messages */
+        /* attended: otherwise messages that nobody reads during a task would seem slow */
         stepped_farm f = {.attended = true};
         stepped_open(&f, kl_policy_name(kl_policy_at(p)), 4, 50e-6, work_1ms);
         stepped_gather(&f);
@@ -534,7 +539,7 @@ static void whoever_dies_is_replaced_by_one_that_rests(void **state) {
         check_run(&f, 100, 0, KILTER_BY_ARRIVAL, false, false);
         kl_master_tune(f.master, &(kl_tuning){.set = KL_TUNE_WORKERS, .workers = 2}, NULL);
         uint32_t alive = 6;
-        for (uint32_t i = 0; i < 5; i++) /* the worker may be working or resting */
+        for (uint32_t i = 0; i < 5; i++) /* these workers may be active or resting when they die */
             f.workers[i].dies_s =
                 f.master_actor.now_s + 2.0 * (double)(kl_mix64(seed * 64 + i) % 1000) / 1000;
         for (uint64_t run = 1; run < 8; run++) {
@@ -593,7 +598,7 @@ static void the_state_shows_the_model_of_the_last_run(void **state) {
     stepped_close(&f);
 }
 
-/* --- as many workers as pay --- */
+/* --- only workers that speed up the run are active --- */
 
 static double run_s(stepped_farm *f, uint64_t tasks) {
     kilter_error error = {KILTER_OK, ""};
@@ -605,7 +610,8 @@ static double run_s(stepped_farm *f, uint64_t tasks) {
     return summary.elapsed_s;
 }
 
-/* 100 ms of work, and 5 ms for each message: the model wants 2 or 3 workers. */
+/* Do runs with 100 ms of work, where each message takes 5 ms. Most of the 16 workers rest. With more work,
+ * all are active again. */
 static void those_that_do_not_pay_rest_and_come_back_when_they_do(void **state) {
     (void)state;
     const char *const policies[] = {"static", "auto", "daf", "fac2", "gss"};
@@ -642,7 +648,7 @@ static void the_choice_loses_no_task_whoever_dies(void **state) {
         };
         stepped_open(&f, kl_policy_name(kl_policy_at(seed % kl_policy_count())), 8, 50e-6, work);
         stepped_gather(&f);
-        for (uint32_t i = 1; i < 8; i++) /* the worker may be working or resting */
+        for (uint32_t i = 1; i < 8; i++) /* these workers may be active or resting when they die */
             f.workers[i].dies_s = 4.0 * (double)(kl_mix64(seed * 64 + i) % 1000) / 1000;
         for (uint64_t run = 0; run < 12; run++) {
             check_run(&f, run < 6 ? 30 : 300, run, KILTER_BY_INDEX, true, seed % 3 == 0);
@@ -660,12 +666,13 @@ static void released_workers_leave_once_it_is_sure(void **state) {
     for (int run = 0; run < 4; run++)
         run_s(&f, 100);
     assert_true(working(&f) < 16);
-    assert_int_equal(kl_master_ready(f.master), 16); /* the worker could still return these tasks */
+    /* the workers that rest are kept, because they may be needed again */
+    assert_int_equal(kl_master_ready(f.master), 16);
     for (int run = 0; run < 4; run++)
         run_s(&f, 100);
     uint32_t left = kl_master_ready(f.master), alive = 0;
     assert_int_equal(left, working(&f));
-    assert_int_equal(kl_master_refused(f.master), 0); /* a refusal is not a loss */
+    assert_int_equal(kl_master_refused(f.master), 0); /* workers that were released do not count as refused */
     for (uint32_t i = 0; i < f.count; i++)
         alive += f.workers[i].worker != NULL;
     assert_int_equal(alive, left);
@@ -681,7 +688,7 @@ static void the_master_counts_its_own_time(void **state) {
     stepped_open(&f, "static", 8, 50e-6, work_1ms);
     stepped_gather(&f);
     for (int run = 0; run < 8; run++) {
-        /* a task as long as all tasks together: half of the workers would idle */
+        /* the program computes for as long as all tasks together, so one worker is enough */
         kl_master_spent(f.master, 0.5);
         run_s(&f, 500);
     }
@@ -691,8 +698,8 @@ static void the_master_counts_its_own_time(void **state) {
     stepped_close(&f);
 }
 
-/* Too many results wait for the disk. Tasks that are dealt are done, and no more tasks are dealt until there
- * is room. */
+/* Tell the master that too many results wait for the disk. Tasks that were dealt are done, and no more tasks
+ * are dealt until there is room. */
 static void a_master_that_holds_deals_nothing(void **state) {
     (void)state;
     enum { TASKS = 5000 };
@@ -716,7 +723,7 @@ static void a_master_that_holds_deals_nothing(void **state) {
         while (stepped_next(&f, &first_s) && first_s < HUGE_VAL)
             assert_int_equal(stepped_turn(&f, NULL), KILTER_OK);
         assert_int_equal(kl_deliver(deliverer, kl_master_take(f.master), NULL), KILTER_OK);
-        assert_true(times > 0 || t.count < TASKS); /* otherwise there was nothing to hold back */
+        assert_true(times > 0 || t.count < TASKS); /* otherwise nothing was held back */
         held_at = t.count;
         kl_master_unsafe(f.master, 0, false);
     }

@@ -1,4 +1,4 @@
-/* Summarize a run in one sentence. */
+/* Describe a run in one sentence. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,13 +29,13 @@ static void speeds_text(const kl_snapshot *s, char *text, size_t size) {
         snprintf(text + at, size - at, " : … (%u workers)", worked);
 }
 
-/* Write how long an equal split would have taken, if that is known. */
+/* Write how long an equal split would have taken, if this is known. */
 static void gain_text(const kilter_farm_summary *sum, const kl_interval *equal, char *text, size_t size) {
     double low = equal->low_s / sum->elapsed_s, high = equal->high_s / sum->elapsed_s;
     text[0] = '\0';
     if (sum->workers < 2 || !(sum->elapsed_s > 0) || !(equal->low_s > 0))
         return;
-    if (low <= 1 && high >= 1)
+    if (low >= 0.95 && high <= 1.05)
         snprintf(text, size, "; an equal split in advance would have taken about as long");
     else
         snprintf(text, size, "; an equal split in advance would have taken %.2f to %.2f times as long", low,

@@ -1,12 +1,12 @@
-/* The master between two runs: choose active workers and policy of the next run, and record how many workers
- * a later farm should use. */
+/* The master between two runs. It chooses the active workers and the policy of the next run, and records how
+ * many workers a later farm should use. */
 #include <stdio.h>
 
 #include "engine/master_private.h"
 
-/* --- who rests --- */
+/* --- releasing resting workers --- */
 
-/* Send resting workers home, if the user wants workers released that are not needed. */
+/* Send resting workers home. The user wants that workers leave the farm when they are not needed. */
 static void release(kl_master *m) {
     for (size_t i = 0; i < m->members.count; i++)
         if (m->members.list[i].resting)
@@ -60,7 +60,7 @@ kilter_status kl_master_tune(kl_master *m, const kl_tuning *tuning, kilter_error
     if (tuning->set & KL_TUNE_WORKERS)
         m->staff.pending.workers = tuning->workers;
     m->staff.pending.set |= tuning->set & (KL_TUNE_POLICY | KL_TUNE_WORKERS);
-    if (factor && m->staff.pending.set & KL_TUNE_POLICY) { /* the factor belongs to the next policy */
+    if (factor && m->staff.pending.set & KL_TUNE_POLICY) { /* the factor is for the next policy */
         m->staff.pending.factor = tuning->factor;
         m->staff.pending.set |= KL_TUNE_FACTOR;
     } else if (factor) {
@@ -86,9 +86,8 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
         m->staff.by_hand = next.workers > 0;
         m->staff.chooses = !m->staff.by_hand;
         m->staff.team = (kl_team){0};
-        uint32_t workers = m->staff.by_hand
-                               ? m->staff.seats
-                               : m->members.ready; /* no worker rests until the farm chooses again */
+        /* no worker rests until the farm chooses the number again */
+        uint32_t workers = m->staff.by_hand ? m->staff.seats : m->members.ready;
         snprintf(m->state.decision, sizeof m->state.decision,
                  m->staff.by_hand ? "%u worker%s: set by hand"
                                   : "%u worker%s, as the farm chooses: set by hand",
@@ -99,7 +98,7 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* After a complete run: choose the number of active workers in the next run. */
+/* Choose the number of active workers for the next run, after a complete run. Return whether it changes. */
 static bool choose(kl_master *m) {
     kl_iteration it = kl_master_iteration(m);
     kl_team_plan plan;
@@ -124,7 +123,7 @@ static bool choose(kl_master *m) {
     return true;
 }
 
-/* Record an advice for later farms: the number of workers found in several runs or looks, or the forecast
+/* Record how many workers a later farm should use: the number found in several runs or looks, or a forecast
  * from a single run. */
 void kl_master_advise(kl_master *m) {
     if (m->run.number == 0 || m->run.done < m->run.summary.tasks || m->run.grown || m->peers.on)
@@ -152,12 +151,11 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
     bool looked = m->run.number > 0 && m->run.done == m->run.summary.tasks && !m->run.grown && !m->run.open &&
                   !m->peers.on && m->staff.glance.from == 0;
     bool fixed = m->staff.by_hand || m->run.number == 0;
-    bool crowded =
-        fixed && m->staff.seats > 0 &&
-        m->members.ready - m->members.resting > m->staff.seats; /* some workers have joined since */
+    /* true: more workers are active than wanted, because some have joined */
+    bool crowded = fixed && m->staff.seats > 0 && m->members.ready - m->members.resting > m->staff.seats;
     if (number_set || crowded || (m->staff.chooses && looked && choose(m)))
         status = kl_master_seat(m, error);
-    /* During a trial of a smaller number, the other workers must stay, because they may be needed again. */
+    /* while a smaller number is on trial, the other workers stay, because they may be needed again */
     bool on_trial = m->staff.team.tried_from > 0 || m->staff.team.measured < KL_TEAM_PERSISTS;
     if (m->options.release && m->members.resting > 0 && (m->staff.by_hand || !on_trial))
         release(m);

@@ -79,6 +79,19 @@ static void show_workers(const kl_farm_state *s, kl_control_state *shown) {
     }
 }
 
+static void show_hosts(const kl_growing_state *s, kl_control_state *shown) {
+    for (uint32_t i = 0; i < s->hosts; i++) {
+        const kl_host_state *h = &s->host[i];
+        kl_control_host *to = &shown->hosts[shown->host_count++];
+        *to = (kl_control_host){.drained = h->drained,
+                                .workers = h->workers,
+                                .idle = h->idle,
+                                .working = h->working,
+                                .lost = h->lost};
+        memcpy(to->name, h->name, sizeof to->name);
+    }
+}
+
 void kl_tuning_show(const kl_farm_state *s, kl_control_state *shown) {
     *shown = (kl_control_state){.running = s->running,
                                 .chooses = s->chooses,
@@ -92,6 +105,10 @@ void kl_tuning_show(const kl_farm_state *s, kl_control_state *shown) {
                                 .at_s = s->at_s,
                                 .elapsed_s = s->elapsed_s,
                                 .factor = s->factor,
+                                .left_s = known(s->growing.left_s),
+                                .left_low_s = s->growing.left.high_s > 0 ? s->growing.left.low_s : NAN,
+                                .left_high_s = known(s->growing.left.high_s),
+                                .task_s = known(s->growing.task_s),
                                 .late_task = s->late.task,
                                 .late_worker = s->late.worker,
                                 .late_s = s->late.elapsed_s,
@@ -102,11 +119,12 @@ void kl_tuning_show(const kl_farm_state *s, kl_control_state *shown) {
     show_measured(s, shown);
     show_modelled(s, shown);
     show_workers(s, shown);
+    show_hosts(&s->growing, shown);
 }
 
 /* --- settings --- */
 
-/* Return the policy that the factor would belong to. */
+/* Return the policy for which the factor would be set. */
 static const kl_policy *policy_to_come(const kl_farm_state *s, const kl_tuning *tuning) {
     return tuning->policy ? tuning->policy : s->pending.set & KL_TUNE_POLICY ? s->pending.policy : s->policy;
 }

@@ -24,7 +24,7 @@ static kl_farm_state a_farm(void) {
 
 typedef struct setting_case {
     kl_control_setting setting;
-    const char *pending; /* policy that was set before; NULL: none */
+    const char *pending; /* the policy that was set and waits for the next run; NULL: none */
     bool running;
     kilter_status status;
     unsigned set;
@@ -145,7 +145,7 @@ typedef struct tuned {
     kilter_farm *farm;
     char *folder, record[240];
     kl_tuner *tuner;
-    kl_control_setting setting; /* true: the change is requested in the first callback of a run */
+    kl_control_setting setting; /* requested in the first callback of a run */
     bool once;
     char answer[KL_CONTROL_ANSWER_BYTES];
     kl_control_state seen;
@@ -165,7 +165,8 @@ static void attach(tuned *t) {
     kl_report_free(report);
 }
 
-/* The master answers while this computes: it has a thread of its own. */
+/* Look and set from a callback of the run. The farm answers meanwhile, because a thread of its own serves
+ * requests. */
 static void look_and_set(const kilter_outcome *outcome, void *user) {
     tuned *t = user;
     (void)outcome;
@@ -208,7 +209,7 @@ static void a_farm_is_tuned_from_its_own_callback(void **state) {
     assert_int_equal(t.seen.workers_set, 1);
     run_with(&t, (kl_control_setting){.workers_given = true, .workers = 0});
     assert_string_equal(t.seen.policy, "ss");
-    /* requests are also answered between two runs, when only the service thread can do so */
+    /* between two runs, requests are answered, too; only the farm's service thread can do so */
     kl_control_setting factor = {.policy_given = true, .policy = "fsc", .factor_given = true, .factor = 0.5};
     assert_int_equal(kl_tuner_set(t.tuner, &factor, t.answer, NULL), KILTER_OK);
     run_with(&t, (kl_control_setting){.factor_given = true, .factor = 0.1});
@@ -225,7 +226,8 @@ static void a_farm_is_tuned_from_its_own_callback(void **state) {
     free(t.folder);
 }
 
-/* Worker processes that are not needed end; the farm continues without them. */
+/* Set a smaller number of workers in a farm that releases workers. The processes of the others end, and the
+ * farm goes on. */
 static void released_processes_end(void **state) {
     (void)state;
     tuned t = {0};
@@ -260,7 +262,8 @@ int main(void) {
         cmocka_unit_test(what_was_asked_for_later_wins),
         cmocka_unit_test(what_is_not_known_is_not_shown_as_a_number),
         cmocka_unit_test(what_waits_is_shown_in_words),
-        cmocka_unit_test(released_processes_end), /* the setting is made before the farm has threads */
+        /* first, because the setting is made before the farm has threads */
+        cmocka_unit_test(released_processes_end),
         cmocka_unit_test(a_farm_is_tuned_from_its_own_callback),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* Tasks that several workers have: the first result counts, and the other workers need not do the task. */
+/* Tasks that several workers have. The first result of a task counts, and the other workers need not do
+ * it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +78,7 @@ static bool add_twin(kl_twins *t, const kl_twin *twin) {
     return true;
 }
 
-/* Return the next link of this chunk from `link` on; NONE: there is none. */
+/* Follow the chain from `link` on, and return the first link of this chunk; NONE: there is none. */
 static uint64_t link_of(const kl_twins *t, uint64_t link, uint64_t chunk) {
     while (link != NONE && twin_at(t, link)->chunk[link % SIDES] != chunk)
         link = twin_at(t, link)->next[link % SIDES];
@@ -121,15 +122,15 @@ static bool find_chunk(const kl_master *m, const kl_twin *twin, int side, member
 kilter_status kl_master_recall(kl_master *m, member *one, kl_chunk *chunk, uint64_t from,
                                kilter_error *error) {
     if (chunk->recalled_s > 0 && chunk->recalled_from <= from)
-        return KILTER_OK; /* a recall of more tasks is under way already */
+        return KILTER_OK; /* an earlier recall, not answered yet, includes these tasks */
     kl_buffer out = {0};
     kl_wire_put_part(&out, KL_RECALL, &(kl_part){chunk->id, from, chunk->hi});
     chunk->recalled_s = kl_now_s(&m->options.clock);
     chunk->recalled_from = from;
     kilter_status status = kl_send(m->transport, one->peer, &out, error);
     kl_buffer_free(&out);
-    return status == KILTER_ERR_PEER ? KILTER_OK
-                                     : status; /* the transport will report that the worker is gone */
+    /* a worker that is gone is no error: the transport will report it */
+    return status == KILTER_ERR_PEER ? KILTER_OK : status;
 }
 
 /* Return the twin whose second chunk this is; NULL: the chunk is no copy, or its original is gone. */
@@ -167,7 +168,7 @@ static bool is_all_done(const kl_master *m, const kl_twin *twin) {
     return done && alike.hi == twin->hi;
 }
 
-/* Recall the twin's tasks, which are all done, from a worker that has not done them. */
+/* Recall the twin's tasks, which are all done, from the worker on this side, if it has not done them. */
 static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilter_error *error) {
     member *one;
     kl_chunk *chunk;
@@ -176,8 +177,8 @@ static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilte
     return kl_master_recall(m, one, chunk, twin->lo, error);
 }
 
-/* Return a link of the chunk to a twin that has some of these tasks and whose tasks are all done; NONE: there
- * is none. */
+/* Return a link of the chunk to a twin that has some of these tasks, and all of whose tasks are done; NONE:
+ * there is none. */
 static uint64_t link_to_settle(const kl_master *m, uint64_t chunk, kl_span tasks) {
     for (uint64_t link = first_link(&m->twins, chunk); link != NONE; link = next_link(&m->twins, link)) {
         const kl_twin *t = twin_at(&m->twins, link);
@@ -194,13 +195,13 @@ kilter_status kl_master_settle_twins(kl_master *m, uint64_t chunk, kl_span tasks
         remove_twin(&m->twins, link / SIDES);
         for (int side = 0; side < SIDES && status == KILTER_OK; side++)
             status = call_off(m, &twin, side, error);
-        if (status == KILTER_OK) /* the copy may have copies, too */
+        if (status == KILTER_OK) /* settle the copies of the copy, too */
             status = kl_master_settle_twins(m, twin.chunk[1 - link % SIDES], tasks, error);
     }
     return status;
 }
 
-/* Return the first part of `span` that a twin of chunk `id` gives to another worker; empty: none. */
+/* Return the first part of `span` that another worker has, too, through a twin of chunk `id`; empty: none. */
 kl_span kl_twins_first_shared(const kl_twins *twins, uint64_t id, kl_span span) {
     kl_span first = {span.hi, span.hi};
     for (uint64_t link = first_link(twins, id); link != NONE; link = next_link(twins, link)) {
@@ -235,8 +236,8 @@ static bool add_part(kl_twins *t, kl_twin twin, uint64_t lo, uint64_t hi) {
     return lo >= hi || add_twin(t, &twin);
 }
 
-/* Let the copies of `span` count as copies of `original`, because the copy that they were made from gives the
- * span up. */
+/* Let copies of `span` count as copies of the original chunk. They were made from a copy, whose worker gives
+ * up these tasks. */
 static bool pass_on(kl_twins *t, const kl_twin *original, const kl_twin *copy, kl_span span) {
     kl_span passed =
         common(common(span, (kl_span){copy->lo, copy->hi}), (kl_span){original->lo, original->hi});
@@ -246,14 +247,14 @@ static bool pass_on(kl_twins *t, const kl_twin *original, const kl_twin *copy, k
     return add_part(t, twin, passed.lo, passed.hi);
 }
 
-/* Let the copies of chunk `id` count as copies of its own originals, because the chunk gives its tasks up. */
+/* Let the copies of chunk `id` count as copies of the chunks that `id` was copied from, because its worker
+ * gives up these tasks. */
 static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     uint64_t links = 0;
     for (uint64_t link = first_link(t, id); link != NONE; link = next_link(t, link))
         links++;
-    bool added =
-        links < 2 ||
-        reserve(t, links * links); /* chains keep their order, and new twins do not belong to this chunk */
+    /* reserve room before, so that the chains keep their order; the new twins are not of this chunk */
+    bool added = links < 2 || reserve(t, links * links);
     for (uint64_t c = first_link(t, id); c != NONE && added; c = next_link(t, c))
         for (uint64_t o = first_link(t, id); c % SIDES == FIRST && o != NONE && added; o = next_link(t, o)) {
             kl_twin copy = *twin_at(t, c), original = *twin_at(t, o);
@@ -262,7 +263,7 @@ static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     return added;
 }
 
-/* Return whether the worker on this side of the twin has one of these tasks and has not done it. */
+/* Return whether the worker on this side of the twin still has one of these tasks to do. */
 static bool is_at(const kl_master *m, const kl_twin *twin, int side, kl_span span) {
     member *one;
     kl_chunk *chunk;
@@ -289,7 +290,7 @@ kilter_status kl_master_part_twins(kl_master *m, uint64_t id, kl_span span, bool
         kl_twin t = *twin_at(twins, link);
         *at_other |= is_at(m, &t, 1 - (int)(link % SIDES), common(span, (kl_span){t.lo, t.hi}));
         remove_twin(twins, link / SIDES);
-        /* The two workers may now have more tasks that no other worker has. */
+        /* each of the two workers may now have tasks that no other worker has */
         for (int side = 0; side < SIDES; side++) {
             member *one = kl_master_member(m, t.worker[side]);
             if (one)

@@ -1,5 +1,5 @@
-/* The end of chunks. Count tasks that are done and queue their results for the user. Deal tasks again that
- * their worker will not do; suspect and failed tasks are dealt alone. */
+/* The end of chunks. Tasks that are done are counted, and their results queued for the user. Tasks that their
+ * worker will not do are dealt again; suspect and failed tasks are dealt alone. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "engine/master_private.h"
 
 void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
-    if (one->chunks[i].stale) /* the failure's row is in the record already */
+    if (one->chunks[i].stale) /* the chunk's row was written when its run ended */
         kl_balance_forget(&m->balance, &one->chunks[i]);
     else
         kl_balance_end_chunk(&m->balance, &one->chunks[i], lost);
@@ -18,7 +18,7 @@ void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
 
 /* --- failures --- */
 
-/* greatest number of failures in the record of a run; more would not help its reader */
+/* greatest number of failures that are recorded in a run; more would not help a reader */
 enum { FAILURES_RECORDED = 10000 };
 
 void kl_master_record_failure(kl_master *m, const member *one, kl_trace_failure_row row) {
@@ -27,7 +27,7 @@ void kl_master_record_failure(kl_master *m, const member *one, kl_trace_failure_
         return;
     row.run = m->run.number;
     row.attempt = kl_tally_of(&ledger->losses, row.task) + kl_tally_of(&ledger->failures, row.task);
-    row.attempt += !row.lost; /* the loss was counted before */
+    row.attempt += !row.lost; /* a loss is in the tally already */
     row.worker = one->number;
     row.at_s = kl_now_s(&m->options.clock) - m->opened_s;
     row.code = row.signal = UINT64_MAX;
@@ -47,7 +47,7 @@ kilter_status kl_master_suspect(kl_master *m, const member *last, kl_span span, 
     return KILTER_OK;
 }
 
-/* Larger messages with only one segment are kept instead of copied. */
+/* Least bytes of results whose message is kept instead of copied. */
 static const size_t KEEP_BYTES = 16384;
 
 kilter_status kl_master_deliver(kl_master *m, const member *one, kl_span tasks, kilter_bytes results,
@@ -109,7 +109,7 @@ bool kl_master_has_suspect(const kl_master *m, const member *one) {
            kl_tally_of(&m->balance.ledger.losses, one->chunks[0].at) > 0;
 }
 
-/* Return whether another worker works on this run or waits for tasks. */
+/* Return whether another worker could take a task: it works on this run or waits for tasks. */
 static bool others_work(const kl_master *m, const member *one) {
     for (size_t i = 0; i < m->members.count; i++) {
         const member *other = &m->members.list[i];
@@ -155,7 +155,8 @@ kilter_status kl_master_fail_attempt(kl_master *m, const member *one, const kl_c
 
 /* --- tasks that come back undone --- */
 
-/* Deal tasks again that were all lost equally often and failed equally often. */
+/* Deal tasks again that were all lost `losses` times and failed `failures` times. Tasks that were lost too
+ * often fail. */
 static kilter_status deal_again_alike(kl_master *m, const member *last, kl_span span, uint32_t losses,
                                       uint32_t failures, kilter_error *error) {
     kilter_status status = KILTER_OK;
@@ -181,10 +182,11 @@ kilter_status kl_master_deal_again(kl_master *m, const member *last, kl_span spa
     return status;
 }
 
-/* greatest number of tasks that are recorded as the possible cause of one worker's loss */
+/* greatest number of tasks that are recorded as the possible cause of a worker's loss */
 enum { SUSPECTS_RECORDED = 16 };
 
-/* Record the loss of `blamed`. is_shared: another worker has these tasks, too, and may do them. */
+/* Record that a worker was lost with the tasks `blamed`. is_shared: another worker has them, too, and may do
+ * them. */
 static void record_losses(kl_master *m, const member *one, kl_span blamed, bool is_shared) {
     for (uint64_t task = blamed.lo; task < blamed.hi && task < blamed.lo + SUSPECTS_RECORDED; task++) {
         bool last = kl_tally_of(&m->balance.ledger.losses, task) >= m->options.attempts;
@@ -240,8 +242,8 @@ kilter_status kl_master_give_up(kl_master *m, member *one, size_t i, uint64_t fr
     return status == KILTER_OK ? parted : status;
 }
 
-/* More tasks may have been begun since the last results, which come in batches: this multiple of the number
- * that would fit into the time since then, at least so many. */
+/* Results come in batches, so a lost worker may have begun further tasks. Their assumed number is
+ * BEGUN_LEAST, plus BEGUN_SAFETY times the number that fits into the time since the last results. */
 static const double BEGUN_SAFETY = 4, BEGUN_LEAST = 8;
 
 static uint64_t maybe_begun(const kl_master *m, const member *one) {
@@ -255,7 +257,8 @@ static uint64_t maybe_begun(const kl_master *m, const member *one) {
 kilter_status kl_master_take_all_back(kl_master *m, member *one, bool is_lost, kilter_error *error) {
     kilter_status status = KILTER_OK;
     uint64_t blamed = is_lost && one->chunk_count > 0 ? maybe_begun(m, one) : 0;
-    while (one->chunk_count > 0) { /* go on after a failure, too: a member that is gone may keep no chunk */
+    /* go on after an error, because a member that is gone must not keep a chunk */
+    while (one->chunk_count > 0) {
         kilter_status given =
             kl_master_give_up(m, one, 0, one->chunks[0].at, &blamed, status == KILTER_OK ? error : NULL);
         kl_master_end_chunk(m, one, 0, true);

@@ -1,5 +1,4 @@
-/* CPU time that a run costs the master's host: CPU time of the farm, of the program's callbacks and of the
- * workers there. */
+/* The CPU time that the farm, the program's callbacks and the workers on the master's host use in a run. */
 #include <math.h>
 #include <string.h>
 
@@ -16,13 +15,13 @@ void kl_master_use_begins(kl_master *m) {
         m->members.list[i].run_cpu_s = m->members.list[i].run_delay_s = 0;
 }
 
-/* Return the increase of a total; a worker that began anew has a smaller total. */
+/* Return the increase of a total; 0 if the worker began anew, and so has a smaller total. */
 static double gained(double now_s, double before_s) {
     return fmax(0, now_s - before_s);
 }
 
 void kl_master_use_told(const kl_master *m, member *one, const kl_results_head *head) {
-    if (m->run.running && one->cpu_s > 0) { /* the worker has reported before */
+    if (m->run.running && one->cpu_s > 0) { /* the worker has reported these totals before */
         one->run_cpu_s += gained(head->cpu_s, one->cpu_s);
         one->run_delay_s += gained(head->delay_s, one->delay_s);
     }

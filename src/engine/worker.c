@@ -6,7 +6,8 @@
 
 #include "engine/worker_private.h"
 
-/* seconds between two looks at the clock while there is no master: the worker's patience may be over */
+/* seconds between two looks at the clock while there is no master, because the worker does not wait for
+ * ever */
 static const double LOOK_S = 0.1;
 
 /* --- life --- */
@@ -15,7 +16,7 @@ kilter_status kl_worker_new(const kl_worker_options *options, void *driver, kl_t
                             kl_worker **worker, kilter_error *error) {
     kl_worker *w = calloc(1, sizeof *w);
     core_use *core = options->cpu_s ? kl_core_use_new(options, driver) : NULL;
-    /* zeros follow the struct: a newer program may know more fields */
+    /* put zeros behind the struct, because a newer program may know more fields */
     kilter_worker *self = options->start ? calloc(1, sizeof *self + KL_LATER_BYTES) : NULL;
     if (!w || (options->cpu_s && !core) || (options->start && !self)) {
         free(w);
@@ -66,7 +67,7 @@ bool kl_worker_is_orphan(const kl_worker *w) {
     return w->orphan;
 }
 
-/* Forget what the buffer holds, and release memory that the lost master had lent. */
+/* Clear the buffer. Free it if its memory was lent by the lost master. */
 static void empty(kl_buffer *buffer) {
     if (buffer->borrowed)
         kl_buffer_free(buffer);
@@ -134,7 +135,7 @@ static kilter_status on_welcome(kl_worker *w, const kl_message *m, kilter_error 
     if (code != 0)
         return kl_worker_refuse(w, error, "its start function returned %d", code);
     w->started = w->ready = true;
-    w->asking.asked = true; /* READY is also a request */
+    w->asking.asked = true; /* READY also requests a chunk */
     kl_buffer out = {0};
     kl_wire_put_plain(&out, KL_READY);
     return kl_worker_post(w, &out, error);
@@ -154,7 +155,8 @@ static kilter_status on_shared(kl_worker *w, kl_message *m, kilter_error *error)
     queued *item = calloc(1, sizeof *item);
     if (!item)
         return kl_fail(error, KILTER_ERR_MEMORY, "taking shared data: memory ran out");
-    w->asking.bytes = 0; /* the requested chunk comes after this message */
+    /* the round trip cannot be measured, because this message comes before the requested chunk */
+    w->asking.bytes = 0;
     item->is_shared = true;
     kl_queue_put(&w->queue, item, m);
     return KILTER_OK;
@@ -245,7 +247,7 @@ static kilter_status on_event(kl_worker *w, kl_event *event, kilter_error *error
     case KL_EVENT_NONE:
         break;
     case KL_EVENT_JOINED:
-        if (w->master != KL_NO_PEER) /* another worker has reached this one */
+        if (w->master != KL_NO_PEER) /* the new peer is another worker */
             break;
         w->master = event->peer;
         status = say_hello(w, error);
@@ -299,7 +301,7 @@ kilter_status kl_worker_take_in(kl_worker *w, double timeout_s, kilter_error *er
             break;
         timeout_s = 0;
         status = on_event(w, &event, error);
-        w->asking.idle = false; /* messages that are received now may have waited */
+        w->asking.idle = false; /* from now on, messages may have waited while an earlier one was handled */
     }
     return status == KILTER_OK ? kl_peering_look(w, error) : status;
 }
@@ -317,8 +319,8 @@ static kilter_status check_patience(const kl_worker *w, kilter_error *error) {
                    w->options->patience_s);
 }
 
-/* Return whether the worker should send its results now. It should if it has run dry. But if the next chunk
- * has arrived and needs a request at once, one message does both. */
+/* Return whether the worker should send its results now. It should if its queue ran empty. But if the next
+ * chunk has come and needs a request at once, results and request go in one message later. */
 static bool is_to_report(const kl_worker *w, bool ran_dry) {
     if (!w->queue.first)
         return w->ready && (!w->asking.asked || kl_has_results(&w->outbox));
@@ -366,8 +368,7 @@ kilter_status kl_worker_between(kl_worker *w, kilter_error *error) {
 kilter_status kl_worker_turn(kl_worker *w, double timeout_s, kilter_error *error) {
     kilter_error failure = {KILTER_OK, ""};
     kilter_status status = turn(w, timeout_s, &failure);
-    if (status == KILTER_ERR_MEMORY &&
-        w->master != KL_NO_PEER) /* the master should know why the worker ends */
+    if (status == KILTER_ERR_MEMORY && w->master != KL_NO_PEER) /* tell the master why the worker ends */
         kl_worker_send_text(w, KL_REFUSE, failure.text, NULL);
     if (status != KILTER_OK && error)
         *error = failure;

@@ -1,10 +1,10 @@
 /* A second thread serves the worker's messages during a long task. */
 #include "engine/worker_private.h"
 
-/* A worker whose memory is above this part of its limit is replaced after its task, so that a slow leak does
- * not make a task fail. */
+/* Part of the memory limit above which a worker is replaced after its task. So a slow leak does not make a
+ * task fail. */
 static const double NEARLY_ALL = 0.9;
-/* seconds that a task whose result no longer counts may go on: as long as a master waits for its local
+/* seconds that a task may go on after its result no longer counts: as long as a master waits for its local
  * workers */
 static const double END_PATIENCE_S = 5;
 
@@ -14,7 +14,7 @@ void kl_worker_let_attend(kl_worker *w, const kl_attendance *attendance) {
     w->share.tasks_s = 0;
 }
 
-/* Return whether the task at hand is the same as at the last call. If it is not, note it. */
+/* Return whether the task at hand is the same as at the last call. If not, note the new task. */
 static bool is_still_at_it(kl_worker *w, double now_s) {
     attended *a = &w->attended;
     if (a->seen && a->task == w->hand.done)
@@ -32,7 +32,7 @@ void kl_worker_name_task(const kl_worker *w, kl_heartbeat *heartbeat) {
     heartbeat->usual_share = w->share.usual;
 }
 
-/* Send a heartbeat. Before the task was first seen, it is assumed to have had its core. */
+/* Send a heartbeat. Assume that the task had its core all the time before it was first seen. */
 static kilter_status send_heartbeat(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
     attended *a = &w->attended;
     kl_heartbeat heartbeat = {.elapsed_s = now_s - w->hand.began_s, .memory = memory};
@@ -55,7 +55,7 @@ static uint64_t look_at_memory(kl_worker *w) {
     return taken;
 }
 
-/* Do everything that is done between tasks, except begin a task. */
+/* Receive messages, and send what is due: returned tasks, results, a request, a heartbeat. */
 static kilter_status attend(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
     attended *a = &w->attended;
     kilter_status status = kl_worker_take_in(w, 0, error);
@@ -84,7 +84,7 @@ void kl_worker_attend(kl_worker *w) {
             kl_fail_in_task(&w->leaving, &failure, now_s);
     }
     if (w->leaving.failed != KILTER_OK) {
-        /* Let the task at hand, whose result no longer counts, end by itself, but only for some time. */
+        /* let the task at hand end by itself, but only for some time, because its result no longer counts */
         double patience_s = w->leaving.dismissed ? 0 : w->orphan ? w->options->patience_s : END_PATIENCE_S;
         kilter_error why;
         if (kl_task_failure(&w->leaving, &why) != KILTER_OK && w->options->abandon && patience_s >= 0 &&

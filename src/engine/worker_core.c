@@ -1,11 +1,12 @@
-/* CPU time that the worker reports, and the time in which it was ready while other threads had its core. */
+/* The CPU time that the worker reports, and the time for which it was ready while other threads had its core
+ * (delay). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/worker_private.h"
 
-/* seconds between two looks at CPU time, so long that a look costs little */
+/* seconds between two looks at CPU time; looks cost little, because they are rare */
 static const double LOOK_S = 1e-3;
 
 enum { LATELY = 16 }; /* number of waits over which the delay is averaged */
@@ -21,8 +22,8 @@ void kl_core_use_clear(core_use *u) {
     *u = (core_use){.options = u->options, .driver = u->driver};
 }
 
-/* Add the time since the last look in which other threads had the core, without the delays at waits. It is at
- * most the time in tasks minus this thread's CPU time. */
+/* Add the delay since the last look, without the delays at the ends of waits. It is at most the time in tasks
+ * minus this thread's CPU time. */
 static void look_at_core(core_use *u) {
     double run_s, delay_s;
     if (!u->options->core(u->driver, &run_s, &delay_s))
@@ -36,7 +37,8 @@ static void look_at_core(core_use *u) {
     u->since.core_delay_s = delay_s;
 }
 
-/* Look at CPU time, but not with each small message: a look takes as long as a message. */
+/* Look at CPU time if a look is due. A look takes as long as a small message, so not every message gets
+ * one. */
 void kl_core_use_look(core_use *u, double now_s) {
     if (now_s < u->due_s)
         return;
@@ -50,8 +52,8 @@ static double core_delay_s(const core_use *u) {
     return u->options->core(u->driver, &run_s, &delay_s) ? delay_s : 0;
 }
 
-/* A wait for messages, and the delay at its end, are no part of a task. The delay is measured at some waits
- * and assumed to be the same at the others. */
+/* Note that a wait for messages begins. The delay at its end does not belong to tasks. It is measured at some
+ * waits (watched), and assumed to be the same at the others. */
 void kl_core_use_begin_wait(core_use *u, double now_s) {
     u->watches = now_s >= u->watch_due_s;
     if (u->watches)

@@ -8,7 +8,8 @@
 
 bool kl_is_renewal(const leaving *l) {
     const char *why = atomic_load(&l->why);
-    return l->renewal && (!why || why == l->renewal); /* a SIGTERM counts more than a renewal */
+    /* if the worker was told to leave, this counts more than the renewal */
+    return l->renewal && (!why || why == l->renewal);
 }
 
 const char *kl_worker_renewal(const kl_worker *w) {
@@ -24,7 +25,7 @@ void kl_renew(leaving *l, const char *format, ...) {
     va_start(args, format);
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
-    l->renewal = strdup(why); /* if memory is short, the worker stays until the next call */
+    l->renewal = strdup(why); /* if memory runs out, the worker stays until the next call */
     if (l->renewal)
         atomic_compare_exchange_strong(&l->why, &none, l->renewal);
 }

@@ -1,4 +1,4 @@
-/* The result that the task at hand makes, and the share of the core that tasks get. */
+/* The result that the task at hand makes, and the share of the core's time that tasks get. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "engine/worker_private.h"
 
-/* Seconds in tasks after which the share of CPU time is measured. */
+/* seconds in tasks after which the share of the core is measured again */
 static const double SHARE_S = 10e-3;
 
 kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size) {
@@ -46,14 +46,15 @@ void kl_check_result(hand *h, int code, size_t wanted) {
         snprintf(text, sizeof text, "its result has %zu bytes, those of this run have %zu", size, wanted);
         kl_fail_result(result, text);
     }
-    if (h->making.failed) { /* the result did not fit: the task fails, not the worker */
+    if (h->making.failed) { /* the result did not fit into memory: the task fails, not the worker */
         h->making.failed = false;
         kl_fail_result(result, "keeping its result: memory ran out");
     }
     kl_wire_end_result(&h->making, result->at, result->failed);
 }
 
-/* Account for a task's share of the core, but not for each small task: reading CPU time costs more. */
+/* Add a task's time, and measure the share of the core now and then. To read CPU time takes longer than a
+ * small task. */
 void kl_account_share(task_share *share, const kl_attendance *attendance, double seconds) {
     share->tasks_s += seconds;
     if (!attendance->busy_s || share->tasks_s < SHARE_S)

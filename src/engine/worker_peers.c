@@ -5,10 +5,10 @@
 
 #include "engine/worker_private.h"
 
-/* Inputs are asked for in blocks of this number of tasks. */
+/* Number of tasks whose inputs are requested at a time. */
 enum { BLOCK_TASKS = 64 };
 
-/* Messages of runs that have not begun here may take this number of bytes. A worker that sends more is
+/* Most bytes of messages of runs that have not begun at this worker. A peer that sends more is
  * disconnected. */
 enum { EARLY_BYTES = 64 << 20 };
 
@@ -43,7 +43,8 @@ static void drop_early(peering *p, uint64_t before) {
     }
 }
 
-/* The task at hand reads its input where it is: the queue's first keeps the message until the task ends. */
+/* Let go of the block of inputs. The task at hand may still read its input there, so its queue item keeps the
+ * message. */
 static void let_go_of_block(kl_worker *w) {
     block *b = &w->peers->block;
     queued *first = w->hand.at_work ? w->queue.first : NULL;
@@ -62,6 +63,7 @@ void kl_peering_stop(kl_worker *w, uint64_t before) {
     drop_early(p, p->next_run);
     if (!p->node || p->run.run >= before)
         return;
+    kl_signals_end(w);
     kl_node_free(p->node);
     p->node = NULL;
     p->wake_s = HUGE_VAL;
@@ -69,7 +71,7 @@ void kl_peering_stop(kl_worker *w, uint64_t before) {
     kl_mates_clear(&p->mates);
     kl_buffer_clear(&p->self);
     let_go_of_block(w);
-    for (queued **place = &w->queue.first; *place;) /* the task at hand stays, and its result is dropped */
+    for (queued **place = &w->queue.first; *place;) /* keep the task at hand, whose result will be dropped */
         if ((*place)->is_peers && !(place == &w->queue.first && w->hand.at_work)) {
             w->queue.tasks--;
             kl_queue_remove(&w->queue, place);
@@ -103,7 +105,7 @@ static peering *peers_of(kl_worker *w) {
 
 /* --- tasks and their inputs --- */
 
-/* Find the task's input. false: the block has not got it. */
+/* Find the task's input. false: it is not in the block. */
 static bool find_input(block *b, uint64_t task, kl_reader *input) {
     if (task < b->tasks.lo || task >= b->tasks.hi)
         return false;
@@ -120,13 +122,13 @@ static bool find_input(block *b, uint64_t task, kl_reader *input) {
 static kilter_status want_inputs(kl_worker *w, uint64_t task, kilter_error *error) {
     const kl_peers_head *run = &w->peers->run;
     uint64_t most = run->tasks - task < BLOCK_TASKS ? run->tasks - task : BLOCK_TASKS;
-    kl_wanted wanted = {run->run, task, task + most}; /* the master may answer with fewer inputs */
+    kl_wanted wanted = {run->run, task, task + most}; /* the master may answer with fewer inputs than these */
     kl_buffer out = {0};
     kl_wire_put_wanted(&out, KL_WANT, &wanted);
     return kl_worker_post(w, &out, error);
 }
 
-/* Put the task into the queue. Without its input, ask for it first. */
+/* Put the task into the queue. If its input is not here, request the input first. */
 static kilter_status begin(kl_worker *w, uint64_t task, kilter_error *error) {
     peering *p = w->peers;
     kl_reader input = {0};
@@ -184,17 +186,18 @@ static kilter_status step_once(kl_worker *w, const kl_node_event *event, bool *o
         return malformed(error);
     for (size_t i = 0; i < p->actions.count && status == KILTER_OK; i++) {
         const kl_node_action *a = &p->actions.items[i];
-        if (a->kind == KL_NODE_SEND)
-            status = send_note(w, a, error);
-        else if (a->kind == KL_NODE_BEGIN)
+        if (a->kind == KL_NODE_BEGIN)
             status = begin(w, a->task, error);
-        else
-            *over |= a->kind == KL_NODE_OVER;
+        else if (a->kind == KL_NODE_OVER)
+            *over = true;
+        else if (a->kind == KL_NODE_SEND ||
+                 !kl_signals_act(w, a)) /* the folder takes no offer, so send it as a message */
+            status = send_note(w, a, error);
     }
     return status;
 }
 
-/* Step the node, and let it hear its messages to itself. */
+/* Give the node an event, then its messages to itself, and carry out its actions. */
 static kilter_status step(kl_worker *w, const kl_node_event *event, kilter_error *error) {
     peering *p = w->peers;
     bool over = false;
@@ -225,13 +228,28 @@ kilter_status kl_peering_left(kl_worker *w, kl_peer peer, kilter_error *error) {
 }
 
 double kl_peering_due_s(const kl_worker *w) {
-    return w->peers && w->peers->node ? w->peers->wake_s : HUGE_VAL;
+    return w->peers && w->peers->node ? fmin(w->peers->wake_s, kl_signals_due_s(w)) : HUGE_VAL;
+}
+
+static kilter_status look_for_signals(kl_worker *w, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    kl_node_event event;
+    kl_signals_look(w);
+    while (status == KILTER_OK && w->peers->node && kl_signals_next(w, &event))
+        status = step(w, &event, error);
+    return status;
 }
 
 kilter_status kl_peering_look(kl_worker *w, kilter_error *error) {
-    return kl_now_s(&w->options->clock) >= kl_peering_due_s(w)
-               ? step(w, &(kl_node_event){.kind = KL_NODE_REACHED}, error)
-               : KILTER_OK;
+    const peering *p = w->peers;
+    double now_s = kl_now_s(&w->options->clock);
+    kilter_status status = KILTER_OK;
+    if (now_s < kl_peering_due_s(w))
+        return KILTER_OK;
+    if (now_s >= p->wake_s)
+        status = step(w, &(kl_node_event){.kind = KL_NODE_REACHED}, error);
+    return status == KILTER_OK && p->node && now_s >= kl_signals_due_s(w) ? look_for_signals(w, error)
+                                                                          : status;
 }
 
 static void account(kl_worker *w, double seconds, double now_s) {
@@ -290,7 +308,7 @@ static kilter_status on_open(kl_worker *w, const kl_message *m, kilter_error *er
 static kilter_status hear_note(kl_worker *w, kl_peer from, const kl_note_head *head, kilter_bytes note,
                                kilter_error *error) {
     if (from != w->master && (head->from == 0 || head->from == w->peers->run.number))
-        return KILTER_OK; /* the sender names itself wrongly */
+        return KILTER_OK; /* ignore a sender that gives itself a wrong number */
     kilter_status status = from == w->master ? KILTER_OK : kl_mates_heard(w, head, from, error);
     kl_node_event hears = {.kind = KL_NODE_HEARS,
                            .peer = from == w->master ? 0 : head->from,
@@ -334,7 +352,7 @@ static kilter_status on_note(kl_worker *w, kl_peer from, const kl_message *m, ki
 static kilter_status hear_early(kl_worker *w, kilter_error *error) {
     peering *p = w->peers;
     kilter_status status = KILTER_OK;
-    early *kept = p->early; /* messages of later runs are kept again */
+    early *kept = p->early; /* on_note() keeps messages of later runs again */
     p->early = NULL;
     p->early_bytes = 0;
     while (kept) {
@@ -360,6 +378,7 @@ static kl_node *new_node(kl_worker *w, const kl_ranges *tasks) {
                                           .help = kl_help_find(p->run.policy),
                                           .combine = {kl_harvest_add, kl_harvest_check, &p->reaper},
                                           .attends = w->attendance.works != NULL,
+                                          .signals = *p->run.signals,
                                           .least_s = KL_PEER_LEAST_S,
                                           .seed = p->run.seed});
 }
@@ -378,7 +397,7 @@ static kilter_status on_peers(kl_worker *w, const kl_message *m, kilter_error *e
     }
     if (good) {
         kl_peering_stop(w, head.run);
-        if (!p->node) { /* otherwise the master repeats itself */
+        if (!p->node) { /* otherwise the master has sent this message again */
             p->run = head;
             p->next_run = head.run;
             p->node = new_node(w, &tasks);
@@ -389,7 +408,9 @@ static kilter_status on_peers(kl_worker *w, const kl_message *m, kilter_error *e
         return malformed(error);
     if (!p->node)
         return no_memory(error);
-    kilter_status status = step(w, &(kl_node_event){.kind = KL_NODE_STARTS}, error);
+    kilter_status status = kl_signals_begin(w, error);
+    if (status == KILTER_OK)
+        status = step(w, &(kl_node_event){.kind = KL_NODE_STARTS}, error);
     return status == KILTER_OK ? hear_early(w, error) : status;
 }
 
@@ -437,7 +458,7 @@ static kilter_status on_disband(kl_worker *w, const kl_message *m, kilter_error 
 
 kilter_status kl_peering_message(kl_worker *w, kl_peer from, kl_message *m, kilter_error *error) {
     kl_message_type type = kl_wire_type(m->data, m->size);
-    if (from != w->master && type != KL_NOTE) /* a worker sends nothing else */
+    if (from != w->master && type != KL_NOTE) /* a worker may send notes only */
         return KILTER_OK;
     if (!w->ready)
         return malformed(error);

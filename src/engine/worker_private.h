@@ -1,5 +1,5 @@
 /* The parts of the worker, each with the file that owns it. A file may use the parts declared before its own.
- * Only worker*.c include this. */
+ * Only the files worker*.c include this. */
 #ifndef KL_WORKER_PRIVATE_H
 #define KL_WORKER_PRIVATE_H
 
@@ -18,16 +18,17 @@ typedef struct queued {
     kl_message message;
     /* true: the message holds shared data, and the fields below are unused; false: it is a chunk */
     bool is_shared;
-    bool is_peers; /* true: a single task, which the worker does as a peer */
+    bool is_peers; /* true: the item is a single task that the worker does as a peer */
     kl_chunk_head head;
     kl_reader weights, inputs;
-    uint64_t at; /* number of tasks of the chunk that are done */
+    uint64_t at; /* index in the chunk of the first task that is not done */
 } queued;
 
 typedef struct queue {
     queued *first, **end;
     uint64_t tasks; /* number of queued tasks that are not done */
-    /* true: the queue was empty since the last task, so the next task's time leaves the wait out */
+    /* true: the queue was empty since the last task, so the time of the next task begins with the task
+     * itself */
     bool rested;
 } queue;
 
@@ -36,7 +37,7 @@ void kl_queue_open(queue *q);
 void kl_queue_put(queue *q, queued *item, kl_message *message);
 void kl_queue_remove(queue *q, queued **place);
 void kl_queue_clear(queue *q);
-/* Return the place of the chunk with this number; the place holds NULL if there is none. */
+/* Return the link in the queue to the chunk with this number; the link is NULL if there is none. */
 queued **kl_queue_find(queue *q, uint64_t chunk);
 
 /* --- worker_core.c: the worker's CPU time, and the time in which others had its core --- */
@@ -45,24 +46,24 @@ typedef struct core_use {
     const kl_worker_options *options;
     void *driver;
     double cpu_s, due_s; /* CPU time at the last look, and the time of the next look */
-    /* seconds in which the worker was in tasks or sending, and ready, while other threads had its core */
+    /* seconds of delay: the worker was ready, in tasks or sending, while other threads had its core */
     double delay_s;
     struct {                             /* values since the last look */
-        double core_run_s, core_delay_s; /* CPU time of this thread at the last look */
+        double core_run_s, core_delay_s; /* CPU time and delay of this thread at the last look */
         double busy_s;                   /* seconds in tasks */
-        double waits_delay_s;            /* seconds of delay at the ends of waits that were watched */
+        double waits_delay_s;            /* seconds of delay at the ends of watched waits */
         uint32_t waits;                  /* number of waits that were not watched */
     } since;
-    double wait_delay_s; /* mean seconds of delay at the last watched waits */
-    uint32_t watched;    /* number of watched waits */
-    double watch_due_s;  /* time from which on a wait is watched */
-    double before_s;     /* seconds of delay so far when the watched wait began */
+    double wait_delay_s; /* mean seconds of delay at the end of recent watched waits */
+    uint32_t watched;    /* number of watched waits, up to the number that the mean covers */
+    double watch_due_s;  /* time from which on the next wait is watched */
+    double before_s;     /* seconds of delay of this thread when the watched wait began */
     bool watches;        /* true: the current wait is watched */
 } core_use;
 
-/* NULL: memory ran out. */
+/* Return a new core_use; NULL: memory ran out. */
 core_use *kl_core_use_new(const kl_worker_options *options, void *driver);
-void kl_core_use_clear(core_use *u); /* Start again for another master. */
+void kl_core_use_clear(core_use *u); /* start again for another master */
 void kl_core_use_look(core_use *u, double now_s);
 void kl_core_use_begin_wait(core_use *u, double now_s);
 void kl_core_use_end_wait(core_use *u, double began_s);
@@ -74,53 +75,55 @@ enum { WHY_BYTES = 128 };
 typedef struct leaving {
     _Atomic(const char *) why; /* why the worker leaves, in words; NULL: it stays */
     char *renewal;             /* why a new worker is to replace this one, in words; NULL: none is */
-    bool dismissed;            /* true: the master wants no more results, not even of the task at hand */
-    kilter_status failed;      /* an error during a task, returned after the task */
-    char *failure;             /* the error in words; NULL: memory ran out */
+    bool dismissed;            /* true: the master wants no more results, not even that of the task at hand */
+    kilter_status failed;      /* status of an error during a task, which is returned after the task */
+    char *failure;             /* text of the error; NULL: memory ran out */
     double failed_s;
 } leaving;
 
 static inline bool kl_is_leaving(const leaving *l) {
     return atomic_load(&l->why) != NULL;
 }
-bool kl_is_renewal(const leaving *l); /* Return whether a new worker is to replace this one. */
-/* Let the worker leave, and a new one replace it. */
+bool kl_is_renewal(const leaving *l); /* return whether a new worker is to replace this one */
+/* Let the worker leave for this reason, and a new worker replace it. */
 void kl_renew(leaving *l, const char *format, ...) KILTER_PRINTF(2, 3);
 void kl_fail_in_task(leaving *l, const kilter_error *why, double now_s);
 /* Return the error that came during a task; KILTER_OK: there was none. */
 kilter_status kl_task_failure(const leaving *l, kilter_error *error);
-/* Prepare for another master: keep whether and why to leave, forget what the last master did. */
+/* Prepare for another master: keep whether and why to leave, and forget the last master's orders and
+ * errors. */
 void kl_leaving_adopt(leaving *l);
 void kl_leaving_free(leaving *l);
 
 /* --- worker_results.c: sending results, and requesting chunks --- */
 
 typedef struct outbox {
-    kl_buffer out; /* results that are to be sent */
+    kl_buffer out; /* results that are ready to be sent */
     uint32_t segments;
     size_t segment_at;
-    kl_segment segment;    /* the segment that is being filled; count 0: there is none */
+    kl_segment segment;    /* the segment that is being filled; count = 0: there is none */
     double first_result_s; /* time at which the first result in `out` was ready */
     double last_end_s;
 } outbox;
 
 typedef struct asking {
     bool asked; /* true: a chunk was requested and has not come yet */
-    bool idle;  /* true: the worker has no task, it only waits for messages */
+    bool idle;  /* true: the worker has no task and waits for messages */
     double asked_at_s;
     uint64_t run; /* number of the run when the chunk was requested */
-    /* bytes of the request; 0: the request cannot be used to measure a round trip */
+    /* bytes of the request; 0: its round trip cannot be measured */
     double bytes;
-    /* seconds of the measured round trip, which the next results report */
+    /* seconds and bytes of the measured round trip, which the next results report; 0: none */
     double round_trip_s, round_trip_bytes;
-    double answer_s; /* longest recent seconds from a request to its chunk */
+    double answer_s; /* longest of the recent times from a request to its chunk [s] */
 } asking;
 
-/* Send the message and free it. A master that is gone is no error here: the transport reports it after its
- * last message. */
+/* Send the message and free it. It is no error if the master is gone: the transport reports this after the
+ * master's last message. */
 kilter_status kl_worker_post(kl_worker *w, kl_buffer *message, kilter_error *error);
 kilter_status kl_worker_send_text(kl_worker *w, kl_message_type type, const char *text, kilter_error *error);
-/* Tell the master why this worker cannot work; the master goes on without it. */
+/* Tell the master why this worker cannot work, and fail with the same reason. The master goes on without the
+ * worker. */
 kilter_status kl_worker_refuse(kl_worker *w, kilter_error *error, const char *format, ...)
     KILTER_PRINTF(3, 4);
 static inline bool kl_has_results(const outbox *o) {
@@ -131,9 +134,9 @@ static inline bool kl_flush_is_due(const outbox *o) {
 }
 void kl_begin_segment(outbox *o, kl_buffer *out, const queued *chunk, double now_s);
 void kl_end_segment(outbox *o);
-/* Send the results that are ready; with `more`, request the next chunk in the same message. */
+/* Send the results that are ready. more: request the next chunk in the same message. */
 kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error);
-/* Note that a chunk of `bytes` has come. */
+/* Note that a chunk has come in a message of this number of bytes. */
 void kl_asking_answered(asking *a, const kl_chunk_head *head, size_t bytes, double now_s);
 
 /* --- worker_tasks.c: the task at hand, and the shared data --- */
@@ -145,13 +148,14 @@ struct kilter_result {
 };
 
 typedef struct hand {
-    bool at_work;   /* true: the first chunk's next task is at hand */
-    bool alone;     /* true: the result becomes the message; false: it is appended to the ready results */
-    double began_s; /* time at which the task at hand began */
-    KL_ROOMY(kilter_task) handed; /* the task, as the user's function gets it */
+    bool at_work; /* true: the next task of the queue's first item is at hand */
+    /* true: the result's buffer becomes the message; false: the result is appended to `out` */
+    bool alone;
+    double began_s;               /* time at which the task at hand began */
+    KL_ROOMY(kilter_task) handed; /* the task as the work function gets it */
     double weight;
     kilter_result result;
-    kl_buffer making; /* the result that is being made; no other thread touches it */
+    kl_buffer making; /* the result that is being made, which no other thread touches */
     kl_buffer input;  /* copy of an input that was not aligned */
     uint64_t done;    /* number of tasks done so far */
     double task_s;    /* mean seconds of recent tasks; 0: unknown */
@@ -160,17 +164,17 @@ typedef struct hand {
 typedef struct shared_data {
     kilter_bytes bytes; /* the present shared data */
     uint64_t hash;
-    kl_message message; /* the message that holds the data; zero: the data were moved */
+    kl_message message; /* the message that holds the data; zeroed: the data were copied to `moved` */
     kl_buffer moved;    /* copy of data that were not aligned */
 } shared_data;
 
 /* The share of the worker's core that tasks get. */
 typedef struct task_share {
-    double tasks_s, busy_s; /* seconds in tasks since the last look, and CPU time at that look */
+    double tasks_s, busy_s; /* seconds in tasks since the last measurement, and CPU time at that moment */
     double usual;
 } task_share;
 
-/* Return whether so little work is left, with a task at hand, that it is time to request more. */
+/* Return whether it is time to request more tasks, because little work is left. */
 bool kl_worker_runs_low(const kl_worker *w);
 /* Do queued tasks until it is time to look for messages: begin a task, call its function, end it. */
 kilter_status kl_worker_work(kl_worker *w, kilter_error *error);
@@ -186,41 +190,66 @@ kilter_status kl_worker_give_all_back(kl_worker *w, kilter_error *error);
 void kl_fail_result(kilter_result *result, const char *text);
 /* Make the result a failure if it is wrong or missing; code: the return value of the work function. */
 void kl_check_result(hand *h, int code, size_t wanted);
-/* Account for a task's share of the core, but not for each small task. */
+/* Add a task's time, and measure the share of the core when enough time has passed. */
 void kl_account_share(task_share *share, const kl_attendance *attendance, double seconds);
 
 /* --- worker_mates.c: messages to other peers --- */
 
 typedef struct mate { /* another peer of this run */
-    bool asked;       /* the master was asked where it is */
+    bool asked;       /* true: the master was asked for its address */
     bool gone;
-    uint32_t worker;   /* number of the worker, UINT32_MAX: not known */
-    kl_peer peer;      /* KL_NO_PEER: messages wait */
-    kl_buffer waiting; /* messages, each with its length before it */
+    uint32_t worker;   /* number of the worker; UINT32_MAX: not known */
+    kl_peer peer;      /* the connection; KL_NO_PEER: there is none yet, so messages wait */
+    kl_buffer waiting; /* messages that wait, each with its length before it */
 } mate;
 
 typedef struct mates {
-    mate *list; /* by number in the run */
+    mate *list; /* the index is the peer's number in the run */
     uint64_t count, room;
-    kl_peer *known; /* connections to workers, by the worker's number; they outlast a run */
+    kl_peer *known; /* connections to workers, which outlast a run; the index is the worker's number */
     uint64_t known_count;
 } mates;
 
-/* Send the bytes to peer `number` of run `run`, now or when its address is known. */
+/* Send the bytes to peer `number` of the run, now or when its address is known. */
 kilter_status kl_mates_send(kl_worker *w, uint32_t number, const kl_buffer *bytes, kilter_error *error);
-/* Note that a message of peer `number`, which is this worker, has come from `peer`. */
+/* Note that a message of the run's peer head->from has come on the connection `peer`. */
 kilter_status kl_mates_heard(kl_worker *w, const kl_note_head *head, kl_peer peer, kilter_error *error);
-/* The master's answer: connect to the worker, and send what waits. *gone: it is gone. */
+/* Handle the master's answer: connect to the worker, and send the messages that wait. *gone: the worker is
+ * gone. */
 kilter_status kl_mates_found(kl_worker *w, const kl_where *where, bool *gone, kilter_error *error);
-/* The connection has ended, or the worker is gone. Return its number in the run; UINT32_MAX: it has none. */
+/* Note that a connection has ended or, in the second function, that a worker is gone. Return its number in
+ * the run; UINT32_MAX: it has none. */
 uint32_t kl_mates_lose(mates *m, kl_peer peer);
 uint32_t kl_mates_lose_worker(kl_worker *w, uint64_t worker);
 void kl_mates_clear(mates *m); /* forget the run's peers, but not the connections */
 void kl_mates_free(mates *m);
 
+/* --- worker_signals.c: calls for help and offers of help, in a shared folder --- */
+
+typedef struct signalling {
+    bool on;     /* true: the present run has a folder for signals */
+    bool calls;  /* true: this peer is late */
+    bool called; /* true: its call is, or was, in the folder */
+    bool seeks;  /* true: this peer waits for a call that it can answer */
+    kl_signal call;
+    double due_s; /* time of the next look into the folder */
+} signalling;
+
+/* Begin to use the run's folder, if it has one. KILTER_ERR_TASK: this worker cannot use it, and the master
+ * was told. */
+kilter_status kl_signals_begin(kl_worker *w, kilter_error *error);
+void kl_signals_end(kl_worker *w); /* take the call back, and use the folder no more */
+double kl_signals_due_s(const kl_worker *w);
+/* Carry out KL_NODE_CALLS, KL_NODE_SEEKS or KL_NODE_OFFERS. false: the offer cannot be written. */
+bool kl_signals_act(kl_worker *w, const kl_node_action *action);
+/* Begin a look into the folder, which is due: write this peer's call or take it back. */
+void kl_signals_look(kl_worker *w);
+/* Take the next signal for this peer, after kl_signals_look(). false: there is none. */
+bool kl_signals_next(kl_worker *w, kl_node_event *event);
+
 /* --- worker_peers.c: the worker as a peer --- */
 
-typedef struct early { /* a message of a run that has not begun here */
+typedef struct early { /* a message of a run that has not begun at this worker */
     struct early *next;
     kl_peer peer;
     size_t size;
@@ -230,39 +259,40 @@ typedef struct early { /* a message of a run that has not begun here */
 typedef struct block { /* inputs of consecutive tasks */
     kl_message message;
     kl_wanted tasks; /* lo = hi: none */
-    uint64_t next;   /* the task whose input `reader` is at */
+    uint64_t next;   /* the task whose input `reader` reads next */
     kl_reader first, reader;
 } block;
 
 struct peering {
-    kl_node *node; /* NULL: the worker is no peer now */
+    kl_node *node; /* NULL: the worker is not a peer now */
     kl_peers_head run;
-    uint64_t next_run; /* number of the first run that may still begin, or is on */
+    uint64_t next_run; /* number of the first run that has not ended: it is in progress, or may still begin */
     kl_reaper reaper;
     kl_node_actions actions;
     double wake_s;
     mates mates;
     early *early;
     size_t early_bytes;             /* bytes of messages in `early` */
-    kl_buffer self, value, message; /* self: messages to itself, each with its length before it */
-    uint64_t task;                  /* the task to begin when its input is there; UINT64_MAX: none */
+    kl_buffer self, value, message; /* messages of this peer to itself, each with its length before it */
+    uint64_t task;                  /* the task that begins when its input has come; UINT64_MAX: none */
     block block;
+    signalling signals;
 };
 
-/* Handle a message that concerns peers; the message's owner may take it over. */
+/* Handle a message that concerns peers. It may be taken over, and is then zeroed. */
 kilter_status kl_peering_message(kl_worker *w, kl_peer from, kl_message *m, kilter_error *error);
-kilter_status kl_peering_left(kl_worker *w, kl_peer peer,
-                              kilter_error *error);               /* a worker's connection ended */
-kilter_status kl_peering_look(kl_worker *w, kilter_error *error); /* do what is due */
-double kl_peering_due_s(const kl_worker *w); /* the time of the next look; HUGE_VAL: none */
+/* Note that a connection to another worker has ended. */
+kilter_status kl_peering_left(kl_worker *w, kl_peer peer, kilter_error *error);
+kilter_status kl_peering_look(kl_worker *w, kilter_error *error); /* do what is due by now */
+double kl_peering_due_s(const kl_worker *w); /* return the time at which something is due; HUGE_VAL: never */
 /* End the first item of the queue, a task of a peer. */
 kilter_status kl_peering_end_task(kl_worker *w, int code, kilter_error *error);
-void kl_peering_stop(kl_worker *w, uint64_t before); /* be no peer in runs before this one */
+void kl_peering_stop(kl_worker *w, uint64_t before); /* forget all runs with numbers below `before` */
 void kl_peering_free(peering *p);
 
 /* --- worker.c: messages, turns, life --- */
 
-/* Receive messages; wait for one up to timeout_s if there is no work. */
+/* Receive and handle messages. If there is no work, wait up to timeout_s for the first. */
 kilter_status kl_worker_take_in(kl_worker *w, double timeout_s, kilter_error *error);
 
 /* --- worker_attend.c: a second thread serves messages during a long task --- */
@@ -277,17 +307,19 @@ typedef struct attended {
 
 struct kl_worker {
     const kl_worker_options *options;
-    void *driver;             /* the pointer that the functions in `options` get */
-    kl_attendance attendance; /* functions for a second thread; works NULL: no thread attends */
+    void *driver; /* the pointer that the functions in `options` get */
+    /* functions for a second thread that attends; works = NULL: no thread attends */
+    kl_attendance attendance;
     kl_transport *transport;
     kl_peer master;
-    kilter_worker *self; /* the data that the start function gets, with zeros behind; NULL: there are none */
+    /* the data that the start function gets, followed by zeros; NULL: there is no start function */
+    kilter_worker *self;
     void *state;
     uint32_t index;
-    bool started, ready; /* true: the start function was called; this master knows */
+    bool started, ready; /* true: the start function was called; true: this master has welcomed the worker */
     bool orphan;         /* true: the master is gone */
     double waiting_since_s;
-    uint64_t memory_before; /* bytes of the worker's process when the worker was welcomed */
+    uint64_t memory_before; /* bytes of memory of the worker's process when it was welcomed */
     kl_welcome limits;      /* limits in the master's welcome */
     queue queue;
     leaving leaving;
@@ -297,7 +329,7 @@ struct kl_worker {
     task_share share;
     attended attended;
     core_use *core;      /* CPU time and delay; NULL: they are not reported */
-    shared_data *shared; /* NULL: none received */
+    shared_data *shared; /* NULL: none were received */
     peering *peers;      /* NULL: the worker was never a peer */
 };
 

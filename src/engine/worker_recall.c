@@ -1,8 +1,8 @@
 /* Return tasks to the master: recalled tasks, or all tasks when the worker leaves. */
 #include "engine/worker_private.h"
 
-/* Return the tasks of the chunk at `place` from number `keep` on that are not begun. Results of the other
- * tasks are sent first. */
+/* Return those tasks of the chunk at `place`, from number `keep` on, that are not begun. Send the results
+ * that are ready first. */
 static kilter_status give_back(kl_worker *w, queued **place, uint64_t keep, kilter_error *error) {
     queued *chunk = *place;
     bool at_hand = w->hand.at_work && chunk == w->queue.first;
@@ -25,8 +25,8 @@ static kilter_status give_back(kl_worker *w, queued **place, uint64_t keep, kilt
 
 kilter_status kl_worker_on_recall(kl_worker *w, const kl_part *part, kilter_error *error) {
     queued **place = kl_queue_find(&w->queue, part->chunk);
-    return *place ? give_back(w, place, part->lo, error)
-                  : KILTER_OK; /* otherwise the chunk's results are under way */
+    /* a chunk that is not in the queue is done, and its results are on their way */
+    return *place ? give_back(w, place, part->lo, error) : KILTER_OK;
 }
 
 kilter_status kl_worker_give_all_back(kl_worker *w, kilter_error *error) {

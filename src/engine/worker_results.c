@@ -1,7 +1,10 @@
 /* Send results that are ready, and with them the request for the next chunk.
  *
- *   queue     [ chunk 7: ######>········ ][ chunk 9 ]      > the task at hand; chunk 9 came while 7 was being
- * done segment             ^^^^                               done, not sent yet */
+ *   queue     [ chunk 7: ######>········ ][ chunk 9 ]
+ *   segment                ^^^^
+ *
+ * The mark > is the task at hand. The segment's tasks are done, and their results are not sent yet. Chunk 9
+ * came while chunk 7 was being done. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,10 +12,10 @@
 
 #include "engine/worker_private.h"
 
-/* The longest recent answer time is multiplied by ANSWER_MEMORY with each answer; longer answers count as
- * ANSWER_MOST_S. */
+/* The longest recent answer time shrinks to the part ANSWER_MEMORY with each answer. An answer that takes
+ * longer counts as ANSWER_MOST_S. */
 static const double ANSWER_MEMORY = 0.9, ANSWER_MOST_S = 20e-3;
-/* part by which clocks may differ: twenty times a usual difference of 50 millionths */
+/* part by which two clocks may run at different speeds: twenty times the usual 50 millionths */
 static const double CLOCKS_DIFFER = 1e-3;
 
 /* --- sending --- */
@@ -69,8 +72,8 @@ void kl_end_segment(outbox *o) {
 
 /* --- asking for more --- */
 
-/* Measure the round trip of a request and a chunk for which the worker waited without work. Two clocks differ
- * by some millionths of the time that the request waited at the master, so that time must not be too long. */
+/* Measure the round trip of a request and its chunk, if the worker waited for it without work. The clocks of
+ * two hosts run differently, so the request must not have waited too long at the master. */
 static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     double took_s = now_s - a->asked_at_s - head->held_s;
     if (!head->quiet || !a->asked || !a->idle || a->bytes == 0 || took_s < CLOCKS_DIFFER * head->held_s)
@@ -79,11 +82,11 @@ static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, 
     a->round_trip_bytes = a->bytes + (double)bytes;
 }
 
-/* If other threads use the master's core, an answer may take some scheduling quanta. Send the next request
- * earlier by that time. */
+/* Note the time that an answer took. If other threads use the master's core, it may be some time slices; the
+ * next request is then sent earlier by this time. */
 void kl_asking_answered(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     note_round_trip(a, head, bytes, now_s);
-    /* otherwise the answer's time includes the user's time between two runs */
+    /* otherwise the time would include the program's own time between two runs */
     if (a->asked && head->run == a->run)
         a->answer_s = fmax(fmin(now_s - a->asked_at_s, ANSWER_MOST_S), ANSWER_MEMORY * a->answer_s);
     a->asked = false;
@@ -118,7 +121,7 @@ kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error) {
         w->asking.bytes = (double)o->out.size;
     }
     kl_buffer_clear(&o->out);
-    if (o->out.borrowed) /* a large message has taken the borrowed buffer */
+    if (o->out.borrowed) /* the borrowed buffer was sent away with a large message, so get another one */
         kl_lend(w->transport, w->master, 0, &o->out);
     o->segments = 0;
     return status;

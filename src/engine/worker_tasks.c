@@ -7,16 +7,16 @@
 
 #include "engine/worker_private.h"
 
-/* An early request is of no use if the remaining work is shorter than sending a message [seconds]. */
+/* Seconds that sending a message takes. If less work is left, an early request is of no use. */
 static const double HIDES_NOTHING_S = 10e-6;
 
-/* A worker asks ahead of its need by this multiple of the longest recent answer time. */
+/* A worker requests tasks this multiple of the longest recent answer time before it needs them. */
 static const double ANSWERS_AHEAD = 1.5;
 
 /* --- tasks --- */
 
-/* Return whether so little work is left that the next chunk must be requested now. If it is less than the
- * time to send a message, an early request gains nothing and goes with the last result. */
+/* Return whether so little work is left that the next chunk must be requested now. If sending a message takes
+ * longer than this work, the request goes with the last result instead. */
 bool kl_worker_runs_low(const kl_worker *w) {
     double task_s = w->hand.task_s;
     uint64_t tasks = w->queue.tasks;
@@ -33,7 +33,7 @@ static void account_task(kl_worker *w, double seconds, double now_s) {
     segment->count++;
     segment->busy_s += seconds;
     kl_stat_add(&segment->unit_s, seconds / h->weight, now_s);
-    /* The worker uses this mean only to decide when to request; the master keeps the statistics. */
+    /* the worker uses this mean only to decide when to request tasks; the master keeps the statistics */
     h->task_s += (seconds - h->task_s) / (h->task_s > 0 ? 8 : 1);
     w->outbox.last_end_s = now_s;
     if (w->core)
@@ -41,7 +41,7 @@ static void account_task(kl_worker *w, double seconds, double now_s) {
     kl_account_share(&w->share, &w->attendance, seconds);
 }
 
-/* Append the result to the results that are ready. */
+/* Append the result to the results that are ready. If memory runs out, append a failure. */
 static void keep_result(outbox *o, const queued *chunk, const hand *h) {
     if (o->segment.count == 0)
         kl_begin_segment(o, &o->out, chunk, h->began_s);
@@ -79,13 +79,13 @@ static void begin_task(kl_worker *w) {
     hand *h = &w->hand;
     take_task(h, w->queue.first, w->shared);
     h->began_s = w->outbox.last_end_s;
-    /* a peer's result does not go to the master */
-    h->alone = w->outbox.out.size == 0 &&
-               !w->queue.first->is_peers; /* the result then becomes the message and is not copied */
+    /* If `alone`, the result becomes the message, and is not copied. The results of a peer's tasks do not go
+     * to the master. */
+    h->alone = w->outbox.out.size == 0 && !w->queue.first->is_peers;
     kl_buffer_clear(&h->making);
     if (h->alone) {
-        /* Begin the message that the next task's result becomes. The message is in memory that the master can
-         * read, or else in the larger of two buffers, so that only one buffer grows. */
+        /* Begin the message that the task's result becomes. It is in memory that the master can read, or else
+         * in the larger of two buffers, so that only one buffer grows. */
         kl_buffer *out = &w->outbox.out, *making = &w->hand.making;
         if (out->borrowed || (!making->borrowed && out->capacity > making->capacity))
             swap_buffers(out, making);
@@ -109,7 +109,7 @@ int kl_worker_call(kl_worker *w) {
     return w->options->work(task, &w->hand.result, w->state);
 }
 
-/* Run the user's function while a second thread may attend. */
+/* Call the work function while a second thread may attend. */
 static int call_attended(kl_worker *w) {
     if (!w->attendance.works)
         return kl_worker_call(w);
@@ -141,7 +141,7 @@ static void end_task(kl_worker *w, int code) {
     account_task(w, now_s - h->began_s, now_s);
 }
 
-/* Request more tasks if it is time, and begin the first chunk's next task. */
+/* Request more tasks if it is time. Then begin the next task of the queue's first item. */
 static kilter_status begin_next_task(kl_worker *w, kilter_error *error) {
     const queued *chunk = w->queue.first;
     uint64_t has = w->shared ? w->shared->hash : 0;
@@ -181,7 +181,8 @@ void kl_shared_data_free(shared_data *s) {
     free(s);
 }
 
-/* Keep the data in their message if they are aligned for any type there. */
+/* Keep the shared data. If they are aligned for any type, they stay in their message; otherwise they are
+ * copied. */
 static kilter_status keep_shared(shared_data *s, kl_message *m, kilter_bytes bytes, kilter_error *error) {
     const void *at = kl_aligned(&s->moved, bytes.data, bytes.size);
     if (!at)
@@ -201,7 +202,8 @@ static kilter_status take_shared(kl_worker *w, kilter_error *error) {
     kl_message *m = &w->queue.first->message;
     kilter_bytes bytes;
     uint64_t hash;
-    kl_wire_get_shared(m->data, m->size, &hash, &bytes); /* the message was well-formed on arrival */
+    /* this succeeds, because the message was checked on arrival */
+    kl_wire_get_shared(m->data, m->size, &hash, &bytes);
     if (kl_hash(bytes.data, bytes.size, 0) != hash)
         return kl_worker_refuse(w, error, "the %zu bytes of shared data that it received are damaged",
                                 bytes.size);
@@ -219,7 +221,7 @@ static kilter_status take_shared(kl_worker *w, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* --- the queue's first --- */
+/* --- the queue's first item --- */
 
 kilter_status kl_worker_begin_next(kl_worker *w, kilter_error *error) {
     if (w->queue.rested)

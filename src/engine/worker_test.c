@@ -1,5 +1,5 @@
-/* The real worker, with the test as its master, which also sends messages during a task. There is one thread,
- * and a clock that only tasks advance. */
+/* Test the real worker. The test is its master, and also sends messages during a task. There is one thread,
+ * and only tasks advance the clock. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,8 +21,8 @@ typedef struct word {
     uint64_t segments;     /* RESULTS */
     double task_s;         /* RESULTS: seconds of all tasks together */
     double cpu_s, delay_s; /* RESULTS */
-    bool last;             /* RESULTS: `last` of the last segment */
-    kl_part part;          /* RETURN; RESULTS: tasks of the last segment */
+    bool last;             /* RESULTS: `last` of the message's last segment */
+    kl_part part;          /* RETURN: its tasks; RESULTS: tasks of the message's last segment */
     kl_heartbeat heartbeat;
     char text[160]; /* REFUSE, LEAVE */
 } word;
@@ -36,13 +36,14 @@ typedef struct scene {
     kl_worker_options options;
     kl_worker *worker;
     kl_buffer out;
-    bool free;             /* true: other threads may use the worker */
+    bool free;             /* true: another thread may call the worker now, because a task runs */
     uint64_t memory_most;  /* limit in the message WELCOME */
-    uint64_t memory;       /* bytes of memory of the worker's process */
-    double cpu_s, delay_s; /* seconds that the worker's thread ran, and waited for its core */
+    uint64_t memory;       /* bytes of memory that the worker's process has */
+    double cpu_s, delay_s; /* seconds that the worker's thread ran, and was ready while others had its core */
     uint32_t started;
-    uint64_t worked, shared, index; /* shared: the shared data as the last task saw them */
-    uint64_t during_task;           /* task in which something happens */
+    /* number of tasks done; shared data of the last task; number that the worker got */
+    uint64_t worked, shared, index;
+    uint64_t during_task; /* task during which `during` is called */
     void (*during)(struct scene *s);
     uint64_t keep; /* number of tasks that a recall leaves to the worker */
     word words[MANY];
@@ -204,7 +205,7 @@ static void attend(scene *s) {
     kl_worker_attend(s->worker);
 }
 
-/* The first look only notes that there is a task. */
+/* Attend twice: the first look only notes that there is a task. */
 static void attend_late(scene *s) {
     attend(s);
     attend(s);
@@ -274,13 +275,13 @@ static void close_scene(scene *s) {
 enum { TASKS = 10 };
 
 static void recall_now(scene *s) {
-    recall(s, 77, 0, TASKS); /* the recall is for a chunk that is done */
+    recall(s, 77, 0, TASKS); /* a recall of a chunk that is done already */
     recall(s, 1, s->keep, TASKS);
     attend_late(s);
     attend(s);
 }
 
-/* Each task was done, returned or kept exactly once. */
+/* Check that each task was done or returned, and exactly once. */
 static void check_parts(const scene *s, uint64_t at_least_done) {
     uint64_t done = 0, back = TASKS;
     bool ended = false, asked = false;
@@ -340,7 +341,7 @@ static void a_recall_is_answered_between_tasks(void **state) {
             recall(&s, 1, keep, TASKS);
             run_dry(&s);
             hear(&s);
-            /* the worker reads messages after a task */
+            /* the worker reads messages after each task */
             check_parts(&s, keep > at + 1 ? keep : at + 1);
             close_scene(&s);
         }
@@ -364,7 +365,7 @@ static void deal_to_one_that_leaves(scene *s) {
     attend(s);
 }
 
-/* The recall begins before any task of the chunk, in the middle of each, and behind the last one. */
+/* Let the worker leave in the middle of task `at`. It finishes this task and returns all later ones. */
 static void check_leaving(uint64_t at, void (*how)(scene *s)) {
     scene s;
     kl_inproc_stepped timing;
@@ -411,7 +412,7 @@ static void an_idle_worker_leaves_at_once(void **state) {
         scene s;
         kl_inproc_stepped timing;
         open_scene(&s, &timing);
-        if (!welcomed) { /* the worker has no master yet */
+        if (!welcomed) { /* make a worker that has no master yet */
             kl_transport_close(s.master);
             assert_int_equal(turn(&s, NULL), KILTER_ERR_PEER);
             kl_transport_close(s.end);
@@ -491,7 +492,7 @@ static void a_heartbeat_tells_the_usual_share_of_cpu_time(void **state) {
 
 /* --- measurements of the worker's process --- */
 
-/* The task takes 100 ms, in which the thread has its core for 60 ms. */
+/* Take 100 ms for a task, in which the thread has its core for 60 ms. */
 static void share_the_core(scene *s) {
     s->now_s += 0.1;
     s->cpu_s += 0.06;
@@ -513,7 +514,7 @@ static void results_tell_cpu_time_and_what_others_had_of_the_core(void **state) 
         assert_int_equal(last->type, KL_RESULTS);
         assert_true(fabs(last->cpu_s - 0.06 * i) < 1e-9);
         assert_true(fabs(last->delay_s - 0.04 * i) < 1e-9);
-        s.delay_s += 5; /* the delay is at a wait for messages, so it does not count for tasks */
+        s.delay_s += 5; /* this delay is at a wait for messages, so it does not count for tasks */
     }
     close_scene(&s);
 }
@@ -548,7 +549,7 @@ static void a_worker_with_too_much_memory_tells_and_is_replaced(void **state) {
 static void deal_more(scene *s) {
     attend_late(s);
     hear(s);
-    assert_true(s->heard > 0 && s->words[s->heard - 1].more); /* the worker has asked for tasks */
+    assert_true(s->heard > 0 && s->words[s->heard - 1].more); /* the worker has requested tasks */
     deal(s, 2 + s->worked, s->worked, 1, 0);
     attend(s);
     s->during_task++;
@@ -579,7 +580,8 @@ static void chunks_of_one_task_cost_one_message_each(void **state) {
 
 /* --- the time of tasks --- */
 
-/* Each look for messages takes a quarter of a second, which the worker reports as time in tasks. */
+/* Let the worker do its tasks, with a quarter of a second between two turns. Return the time in tasks that it
+ * reports. */
 static double work_off(scene *s) {
     double task_s = 0;
     do {
@@ -605,7 +607,7 @@ static void waiting_between_tasks_is_time_they_take_and_resting_is_not(void **st
     close_scene(&s);
 }
 
-/* The next chunk arrives while the worker looks for messages after its last task. */
+/* Send the next chunk, which arrives while the worker looks for messages after its last task. */
 static void deal_for_later(scene *s) {
     deal(s, s->during_task + 2, s->during_task + 1, 1, 0);
     s->during_task++;
@@ -671,7 +673,7 @@ static void other_shared_data_than_meant_are_refused_by_name(void **state) {
         s.out.data[s.out.size - 1] ^= i == 0;
         say(&s);
         deal(&s, 1, 0, 1, kl_hash(&value, sizeof value, 0) + (i == 1));
-        /* the data have arrived, and are checked when they are needed */
+        /* the data have come, but they are checked only when they are needed */
         assert_int_equal(turn(&s, &error), KILTER_OK);
         kilter_status status = KILTER_OK;
         for (int n = 0; n < 2 && status == KILTER_OK; n++)
@@ -719,7 +721,8 @@ static void an_orphan_keeps_its_state_and_nothing_else(void **state) {
         s.during = NULL;
         greet(&s, 8);
         assert_int_equal(s.started, 1);
-        deal(&s, 1, 5, 2, 0); /* the other master's worker has the same number and no shared data */
+        /* this chunk has the number of a chunk of the last master, and needs no shared data */
+        deal(&s, 1, 5, 2, 0);
         run_dry(&s);
         hear(&s);
         const word *w = &s.words[s.heard - 1];

@@ -12,7 +12,7 @@
 
 #include "farm/farm_private.h"
 
-/* Seconds after which the attendant looks again whether the same task still runs; longer while none runs. */
+/* Seconds between two looks of the attendant: while a task runs, and while none runs. */
 static const double BUSY_LOOK_S = 10e-3, IDLE_LOOK_S = 0.1;
 
 /* number that is added to the count of SIGTERMs to tell the attendant to end */
@@ -23,7 +23,7 @@ enum { NOBODY, WORKER, ATTENDANT };
 struct kl_attendant {
     kl_worker *worker;
     atomic_int turn;           /* the thread that uses the worker */
-    pthread_mutex_t attending; /* the attendant holds this while it may take the turn */
+    pthread_mutex_t attending; /* the attendant holds this while it takes the turn and answers messages */
     pthread_t thread;
     clockid_t cpu; /* CPU clock of the worker's thread */
     int call;      /* an eventfd: a count of SIGTERMs, or END */
@@ -78,7 +78,8 @@ static void *attendant_main(void *arg) {
     bool busy = false;
     for (;;) {
         uint64_t calls = sleep_for(a, busy ? BUSY_LOOK_S : IDLE_LOOK_S);
-        if (calls % END > 0) /* pass it on even at the end: the next master's worker must leave, too */
+        /* pass the signal on even at the end, because the worker must not serve another master */
+        if (calls % END > 0)
             kl_worker_leave(a->worker, "it was told to terminate (SIGTERM)");
         if (calls >= END)
             return NULL;

@@ -5,7 +5,7 @@
 
 #include "farm/farm_private.h"
 
-/* Note whether more results will come, now that the callback has all results so far. */
+/* Note whether the run can still grow, now that the callback has all results so far. */
 static void note_taken(kilter_farm *f, const kl_deliverer *deliverer, kilter_status status) {
     if (f->growth.grows)
         kl_farm_note_growth(f, status != KILTER_OK || kl_deliverer_given(deliverer) == f->run.known->tasks);
@@ -19,16 +19,17 @@ static kilter_status check_limits(const kilter_farm *f, const kilter_run *run, k
     if (run->task_timeout_s > 0 && strcmp(f->transport->ops->name, "zmq") != 0)
         return kl_fail(
             error, KILTER_ERR_USAGE,
-            "a run's task_timeout_s: workers of transport %s cannot be ended one by one; those of zmq can",
+            "a run's task_timeout_s: only workers of transport zmq can be ended one by one, not those of %s",
             f->transport->ops->name);
     return KILTER_OK;
 }
 
 static kilter_status check_results(const kilter_run *run, kilter_error *error) {
     if (!run->results && run->result_bytes > 0)
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "a run's result_bytes of %zu without results: give the array they are copied to",
-                       run->result_bytes);
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "a run's result_bytes of %zu without results: give the array that results are copied to",
+            run->result_bytes);
     if (run->results && (run->result_bytes == 0 || run->result_bytes > KL_WIRE_MOST_BYTES))
         return kl_fail(error, KILTER_ERR_RANGE, "a run's result_bytes of %zu: give 1 to %d bytes",
                        run->result_bytes, KL_WIRE_MOST_BYTES);
@@ -48,9 +49,6 @@ static kilter_status check_organised(const kilter_farm *f, const kilter_run *run
             "a run's reduce without %s: give the function that combines two results, and memory for "
             "their combination",
             f->settings.options.combine ? "results" : "the farm's combine");
-    if (f->settings.resume)
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "--resume: a run that combines its results stores none; leave --resume out");
     return KILTER_OK;
 }
 
@@ -98,13 +96,13 @@ static kilter_status tell_failure(kilter_farm *f, kilter_error *error) {
     return failure.status == KILTER_OK ? KILTER_OK : kl_fail(error, failure.status, "%s", failure.text);
 }
 
-/* Have the tasks dealt, and give the results to the callback as they come. */
+/* Ask the service for the run, and give results to the callback as they arrive. */
 static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_known *known,
                                kl_deliverer *deliverer, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     f->growth.grows = run->grows;
     f->growth.wrong = (kilter_error){KILTER_OK, ""};
-    f->run.ended = f->run.broken; /* in this case no service takes the request */
+    f->run.ended = f->run.broken; /* a broken farm has no service that takes the request */
     f->run.over = f->growth.grown = false;
     f->run.known = known;
     if (!f->run.broken) {

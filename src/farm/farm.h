@@ -7,6 +7,12 @@
 
 void kl_worker_introduce(void *self, kl_hello *hello); /* Describe a worker in this process, on this host. */
 
+/* --- progress.c: for a command of Kilter that shows the progress of its own farm --- */
+
+void kl_farm_tell(kilter_farm *farm, const kl_telling *telling);
+/* Remove the line of progress from the terminal until `mine` is false again, so that the caller can print. */
+void kl_farm_take_screen(kilter_farm *farm, bool mine);
+
 /* --- options --- */
 
 /* The values of kilter_farm_options after command line and environment were read. The strings are copies. */
@@ -15,6 +21,7 @@ typedef struct kl_settings {
     char *organise;
     char *team, *policy, *transport, *listen, *join, *key, *record, *resume, *name, *version;
     char *bind;
+    char *shared_folder;
     char *arguments;      /* the program's arguments; NULL: the program did not pass any */
     kl_limits limits;     /* limits of a task and of a worker */
     kl_own_policies *own; /* the program's own policies; NULL: none */
@@ -27,7 +34,7 @@ kl_option_list kl_farm_options(void);
  * was asked for and has been printed. */
 kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, char **argv,
                                kl_settings *settings, kilter_error *error);
-/* Check that workers of this transport can be held to the limits. KILTER_ERR_USAGE: they cannot. */
+/* Check that this transport can enforce the limits of tasks and workers. KILTER_ERR_USAGE: it cannot. */
 kilter_status kl_settings_check_transport(const kl_settings *settings, const char *transport,
                                           kilter_error *error);
 bool kl_settings_name_record(

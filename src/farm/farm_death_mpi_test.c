@@ -1,10 +1,12 @@
-/* One rank of a farm in which ranks are killed: farm_death_mpi_test RANKS SEED KILLS WHEN. Started by
- * mpi_death_test.sh, under a launcher that lets the others live.
+/* One rank of a farm in which ranks are killed: farm_death_mpi_test RANKS SEED KILLS WHEN. mpi_death_test.sh
+ * starts it under a launcher that lets the other ranks live.
  *
  *   WHEN opening   before or while the farm is opened
  *        running   while tasks of 2 ms are done
  *        sending   while results of 3 MB are sent
  *        master    kill the master while tasks are done
+ *        series    in each of SERIES runs, which have small and large results in turn; KILLS is not used. The
+ *                  last run kills all workers that are left
  *
  * The same SEED kills the same ranks at the same instants. The master exits with 0 if every task was
  * delivered once with the right result, or if all workers were killed and the farm reports it. */
@@ -17,13 +19,16 @@
 #include "farm/farm.h"
 
 enum { TASKS = 400, LARGE_TASKS = 40, LARGE_BYTES = 3000000, SMALL_BYTES = 16, RANKS_MOST = 64 };
+enum { SERIES = 10, SERIES_LEAST = 8, SERIES_KILLS = 4, SERIES_LARGE_BYTES = 100000 };
 
-static const double TASK_S = 2e-3;
+static const double TASK_S = 2e-3, SERIES_TASK_S = 5e-4;
 
 typedef struct plan {
     int ranks, rank, kills;
     const char *when;
     double kill_after_s; /* seconds until this rank is killed; < 0: it is not killed */
+    uint64_t killed_in;  /* in a series: the run in which this rank is killed */
+    double task_s;
     size_t result_bytes;
     uint64_t tasks;
 } plan;
@@ -40,15 +45,42 @@ static bool is_when(const plan *p, const char *when) {
     return strcmp(p->when, when) == 0;
 }
 
-/* Draw from the seed which ranks die, and when: KILLS of the workers. */
+/* Return the number of workers that die in a run of a series. All runs begin with at least SERIES_LEAST. */
+static int kills_in(uint64_t run, int left, uint64_t *seed) {
+    int kills = 1 + (int)(next_random(seed) % SERIES_KILLS);
+    int most = left - SERIES_LEAST - (SERIES - 2 - (int)run);
+    return run + 1 == SERIES ? left : kills < most ? kills : most > 1 ? most : 1;
+}
+
+/* Choose in which run of a series this rank dies, and when: while tasks are done, or soon afterwards. */
+static void draw_series(plan *p, const int *order, uint64_t seed) {
+    int at = 0, workers = p->ranks - 1;
+    for (uint64_t run = 0; run < SERIES && at < workers; run++) {
+        int left = workers - at;
+        for (int kills = kills_in(run, left, &seed); kills > 0; kills--, at++) {
+            double part = (double)(next_random(&seed) % 1000) / 1000;
+            if (order[at] == p->rank) {
+                p->killed_in = run;
+                p->kill_after_s = 1.5 * part * TASKS * SERIES_TASK_S / left;
+            }
+        }
+    }
+}
+
+/* Choose from the seed which ranks die, and when: KILLS workers, or the master. */
 static void draw(plan *p, uint64_t seed) {
     int order[RANKS_MOST];
+    p->kill_after_s = -1;
     for (int i = 0; i < p->ranks - 1; i++)
         order[i] = i + 1;
     for (int i = p->ranks - 2; i > 0; i--) {
         int k = (int)(next_random(&seed) % (uint64_t)(i + 1)), other = order[k];
         order[k] = order[i];
         order[i] = other;
+    }
+    if (is_when(p, "series")) {
+        draw_series(p, order, seed);
+        return;
     }
     bool dies = is_when(p, "master") && p->rank == 0;
     for (int i = 0; i < p->kills && !is_when(p, "master"); i++)
@@ -70,7 +102,7 @@ static void kill_after(double seconds) {
 static int start(const kilter_worker *worker, void **state) {
     plan *p = worker->user;
     *state = p;
-    if (p->kill_after_s >= 0 && !is_when(p, "opening"))
+    if (p->kill_after_s >= 0 && !is_when(p, "opening") && !is_when(p, "series"))
         kill_after(p->kill_after_s);
     return 0;
 }
@@ -80,20 +112,35 @@ static void fill(uint8_t *bytes, size_t size, uint64_t index) {
         bytes[i] = (uint8_t)(index * 31 + i * 7 + (i >> 8));
 }
 
+static size_t bytes_in(const plan *p, uint64_t run) {
+    return is_when(p, "series") && run % 2 ? SERIES_LARGE_BYTES : p->result_bytes;
+}
+
+/* In a series the time to live begins with a task of the run in which the worker is killed. */
+static void begin_to_die(plan *p, uint64_t run) {
+    if (!is_when(p, "series") || p->kill_after_s < 0 || run < p->killed_in)
+        return;
+    kill_after(p->kill_after_s);
+    p->kill_after_s = -1;
+}
+
 static int work(const kilter_task *task, kilter_result *result, void *state) {
-    const plan *p = state;
-    uint8_t *bytes = malloc(p->result_bytes);
+    plan *p = state;
+    size_t size = bytes_in(p, task->run);
+    uint8_t *bytes = malloc(size);
     if (!bytes)
         return 1;
-    fill(bytes, p->result_bytes, task->index);
-    kl_nap_s(TASK_S);
-    kilter_status status = kilter_result_put(result, bytes, p->result_bytes);
+    begin_to_die(p, task->run);
+    fill(bytes, size, task->index);
+    kl_nap_s(p->task_s);
+    kilter_status status = kilter_result_put(result, bytes, size);
     free(bytes);
     return status != KILTER_OK;
 }
 
 typedef struct tally {
     const plan *plan;
+    size_t result_bytes;
     uint64_t came, wrong;
     uint8_t seen[TASKS], *right;
 } tally;
@@ -106,9 +153,9 @@ static const char *fault(tally *t, const kilter_outcome *o) {
         return "it came before";
     if (o->status != KILTER_OK)
         return o->error;
-    if (o->result.size != t->plan->result_bytes)
+    if (o->result.size != t->result_bytes)
         return "its size";
-    fill(t->right, t->plan->result_bytes, o->index);
+    fill(t->right, t->result_bytes, o->index);
     return memcmp(o->result.data, t->right, o->result.size) == 0 ? NULL : "its bytes";
 }
 
@@ -121,8 +168,7 @@ static void count(const kilter_outcome *o, void *user) {
     t->wrong++;
     printf("task %llu of worker %u is wrong: %s\n", (unsigned long long)o->index, o->worker, what);
     const uint8_t *got = o->result.data;
-    for (size_t i = 0, shown = 0; o->result.size == t->plan->result_bytes && i < o->result.size && shown < 5;
-         i++)
+    for (size_t i = 0, shown = 0; o->result.size == t->result_bytes && i < o->result.size && shown < 5; i++)
         if (got[i] != t->right[i])
             printf("  at %zu: %u, not %u\n", i, got[i], t->right[i]), shown++;
 }
@@ -131,21 +177,34 @@ static bool is_deserted(const plan *p, kilter_status status) {
     return status == KILTER_ERR_NO_WORKER && p->kills == p->ranks - 1;
 }
 
-static int be_master(const plan *p, kilter_farm *farm) {
+static int check_run(plan *p, kilter_farm *farm, uint64_t number) {
     kilter_error error = {KILTER_OK, ""};
-    tally t = {.plan = p, .right = malloc(p->result_bytes)};
-    if (p->kill_after_s >= 0)
-        kill_after(p->kill_after_s);
+    tally t = {.plan = p, .result_bytes = bytes_in(p, number)};
+    t.right = malloc(t.result_bytes);
     kilter_run run = {.tasks = p->tasks, .done = count, .user = &t};
     kilter_status status = kilter_farm_run(farm, &run, &error);
-    kilter_farm_close(farm, NULL);
     free(t.right);
     bool deserted = is_deserted(p, status);
     bool done = status == KILTER_OK && t.came == p->tasks;
     printf("%s: %llu of %llu tasks came, %llu wrong%s%s\n",
            t.wrong || !(done || deserted) ? "FAILED" : "right", (unsigned long long)t.came,
            (unsigned long long)p->tasks, (unsigned long long)t.wrong, error.text[0] ? "; " : "", error.text);
+    fflush(stdout);
     return t.wrong || !(done || deserted);
+}
+
+static int be_master(plan *p, kilter_farm *farm) {
+    uint64_t runs = is_when(p, "series") ? SERIES : 1;
+    int failed = 0;
+    if (p->kill_after_s >= 0)
+        kill_after(p->kill_after_s);
+    for (uint64_t i = 0; i < runs && !failed; i++) {
+        if (is_when(p, "series"))
+            p->kills = i + 1 == runs ? p->ranks - 1 : 0;
+        failed = check_run(p, farm, i);
+    }
+    kilter_farm_close(farm, NULL);
+    return failed;
 }
 
 static int rank_here(void) {
@@ -162,13 +221,14 @@ int main(int argc, char **argv) {
     p.when = argv[4];
     p.tasks = is_when(&p, "sending") ? LARGE_TASKS : TASKS;
     p.result_bytes = is_when(&p, "sending") ? LARGE_BYTES : SMALL_BYTES;
+    p.task_s = is_when(&p, "series") ? SERIES_TASK_S : TASK_S;
     draw(&p, strtoull(argv[2], NULL, 10));
     if (p.kill_after_s >= 0 && is_when(&p, "opening"))
         kill_after(p.kill_after_s);
     kilter_farm *farm = NULL;
     kilter_error error = {KILTER_OK, ""};
     kilter_farm_options options = {
-        .work = work, .start = start, .user = &p, .transport = "mpi", .record = "none"};
+        .work = work, .start = start, .user = &p, .transport = "mpi", .attempts = 1000, .record = "none"};
     kilter_status status = kilter_farm_open(&options, NULL, NULL, &farm, &error);
     if (status == KILTER_OK)
         return be_master(&p, farm);

@@ -93,7 +93,7 @@ static void it_may_be_asked_before_every_run(void **state) {
     int asked = 0;
     assert_int_equal(kilter_farm_grain(farm, &(kilter_grain_options){.most = ITEMS}, &grain, NULL),
                      KILTER_OK);
-    assert_int_equal(grain.tasks, 12); /* nothing is measured yet */
+    assert_int_equal(grain.tasks, 12); /* without measurements: four tasks for each of three workers */
     for (int i = 0; i < 20; i++) {
         run_once(farm, grain.tasks, ITEMS);
         kilter_grain_options options = {.least = 2, .most = ITEMS};
@@ -132,7 +132,7 @@ static void wrong_questions_are_refused(void **state) {
     kilter_run run = {.tasks = 3, .work = -3};
     assert_int_equal(kilter_farm_run(farm, &run, &error), KILTER_ERR_RANGE);
     assert_non_null(strstr(error.text, "its work is -3"));
-    run_once(farm, 4, 0); /* the chosen number is as good as before */
+    run_once(farm, 4, 0); /* after these errors the farm still works */
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
 }
 
@@ -155,7 +155,8 @@ static void a_callback_cannot_ask(void **state) {
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
 }
 
-/* The record has each run's grain and assignment with a forecast, which the report compares with the outcome.
+/* Check that each run's choice of tasks and its assignment are recorded with a forecast. The report must
+ * compare the forecast with the outcome.
  */
 static void forecasts_are_in_the_record(void **state) {
     (void)state;
@@ -175,14 +176,14 @@ static void forecasts_are_in_the_record(void **state) {
     assert_int_equal(decision_of(report, "grain")->decisions, RUNS);
     assert_int_equal(decision_of(report, "grain")->forecasts, RUNS);
     assert_in_range(decision_of(report, "assign")->decisions, 1,
-                    RUNS - 1); /* in the first run no worker's pace is known, so no shares are assigned */
+                    RUNS - 1); /* no speed is known in the first run, so it assigns no shares */
     assert_int_equal(decision_of(report, "assign")->forecasts, decision_of(report, "assign")->decisions);
     kl_report_free(report);
     unlink(path);
 }
 
-/* Record two expectations, of three runs and of two runs, each before the last run that it is about. An
- * expectation that was replaced is not recorded. */
+/* Store two forecasts, of three runs and of two runs; each is in the record before its last run ends. A
+ * forecast that was replaced is not recorded. */
 static void what_a_program_expects_is_in_the_record(void **state) {
     (void)state;
     char path[] = "/tmp/kilter_expect_XXXXXX";

@@ -1,5 +1,6 @@
-/* The public farm over the ranks of mpirun: farm_mpi_test [--single]. With --single the program has started
- * MPI itself for one thread only, so the master serves workers from the caller's thread. */
+/* The public farm over the ranks of mpirun: farm_mpi_test [--single | --absent]. With --single the program
+ * has started MPI itself for one thread only, so the master serves workers from the caller's thread. With
+ * --absent the last rank never opens the farm, and the others must end with an error. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,8 +58,8 @@ static int run_all(kilter_farm *farm, kilter_error *error) {
     }
     kilter_farm_summary summary;
     kilter_farm_summary_get(farm, &summary);
-    bool kept =
-        t.of_workers >= TASKS; /* states outlive runs: the busiest worker did more tasks than TASKS / P */
+    /* a worker's state counts its tasks in all runs, so the greatest count is above one run's share */
+    bool kept = t.of_workers >= TASKS;
     int size;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     kept |= t.of_workers * (uint64_t)(size - 1) > TASKS * (RUNS - 1);
@@ -70,7 +71,7 @@ typedef struct growth {
     uint64_t given, added;
 } growth;
 
-/* Add two tasks for each of the first tasks, one addition after the other. */
+/* Add one task for each result, until 2·TASKS tasks were added. */
 static void add_more(const kilter_outcome *o, void *user) {
     growth *g = user;
     (void)o;
@@ -116,7 +117,7 @@ static int tune(kilter_farm *farm, kilter_error *error) {
            strcmp(seen.policy, "fsc") != 0;
 }
 
-/* Launchers bind ranks to cores. */
+/* Bind rank 0 to one core, as a launcher may do. */
 static void bind_master(void) {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMI_RANK");
     char binding[KL_BINDING_BYTES];
@@ -124,7 +125,7 @@ static void bind_master(void) {
         kl_bind_cores(0, 1, binding);
 }
 
-/* The master's core is not the only one: other ranks are bound to other cores. */
+/* Check that the record counts all cores of the host, although the master is bound to one core. */
 static int miscount_cores(const char *record, kilter_error *error) {
     kl_report *report;
     if (kl_report_read(record, &report, error) != KILTER_OK)
@@ -134,7 +135,33 @@ static int miscount_cores(const char *record, kilter_error *error) {
     return cores != kl_host_core_count();
 }
 
+/* Open a farm that the last rank never opens. That rank lives until all others have their error. */
+static void miss_one(void) {
+    char byte = 0;
+    int rank, size, provided;
+    kilter_farm *farm;
+    kilter_error error = {KILTER_OK, ""};
+    setenv("KILTER_MPI_START_S", "0.5", 1);
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (rank == size - 1) {
+        for (int i = 0; i < size - 1; i++)
+            MPI_Recv(&byte, 1, MPI_CHAR, i, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    } else {
+        kilter_farm_options options = {.work = work, .transport = "mpi", .record = "none"};
+        kilter_status status = kilter_farm_open(&options, NULL, NULL, &farm, &error);
+        bool right = status == KILTER_ERR_PEER && strstr(error.text, "not all ranks are there after 0.5 s");
+        printf("rank %d %s: %s\n", rank, right ? "is right" : "is WRONG", error.text);
+        fflush(stdout);
+        MPI_Send(&byte, 1, MPI_CHAR, size - 1, 0, MPI_COMM_WORLD);
+    }
+    _exit(0); /* MPI_Finalize() would wait for the operation that one rank never begins */
+}
+
 int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "--absent") == 0)
+        miss_one();
     bool single = argc > 1 && strcmp(argv[1], "--single") == 0;
     int provided;
     bind_master();
@@ -145,7 +172,7 @@ int main(int argc, char **argv) {
     char record[64];
     snprintf(record, sizeof record, "/tmp/kilter-mpi-test-%d.kilter", (int)getpid());
     kilter_farm_options options = {.work = work, .start = start, .stop = free};
-    if (single) /* results then wait for the disk in the caller's thread, too */
+    if (single) /* so the caller's thread also waits for results to be on the disk */
         options.resume = record;
     else
         options.record = record;

@@ -1,5 +1,7 @@
 /* Farms whose workers organise a run among themselves, with real processes, threads and kills. As
  * `farm_peers_test SCHEDULES [FIRST]`, it runs this number of random schedules of kills. */
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -10,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,16 +23,20 @@
 
 enum { TASKS = 1500, WORKERS_MOST = 32, KILLS_MOST = 4 };
 
-/* A schedule of kills, in memory that all processes share. at[i]: number of tasks that were begun before the
- * i-th kill. The worker that begins the next task kills. */
+/* A schedule of kills, in memory that all processes share. at[i]: number of tasks begun before the i-th kill.
+ * The worker that begins the next task sends the signal. */
 typedef struct schedule {
     atomic_uint_fast64_t begun;
     atomic_uint started;     /* number of workers that have started */
-    atomic_int pid[1024];    /* processes of the workers, in this order */
+    atomic_int pid[1024];    /* processes of the workers, in order of start */
     uint64_t at[KILLS_MOST]; /* UINT64_MAX: no kill */
     uint64_t victim[KILLS_MOST];
     uint32_t killed;
-    double spin_s; /* seconds of a task */
+    atomic_int is_cut; /* 1: a worker was chosen to be stopped, at cut_s */
+    atomic_int cut;    /* its process; 0: it is not stopped yet */
+    atomic_int mended; /* 1: it was continued */
+    double cut_s;
+    double spin_s; /* unit of a task's time, in seconds: tasks take 0, 1 or 2 units */
 } schedule;
 
 static schedule *plan;
@@ -131,7 +138,7 @@ static void check_run(kilter_farm *farm, const kilter_run *run) {
         fail_msg("%s", error.text);
     kilter_farm_summary summary;
     kilter_farm_summary_get(farm, &summary);
-    assert_int_equal(summary.chunks, 0); /* the master dealt nothing */
+    assert_int_equal(summary.chunks, 0); /* the master dealt no chunk */
     assert_true(strstr(summary.decision, "organised") != NULL);
 }
 
@@ -162,7 +169,8 @@ static uint64_t bits_of(double value) {
     return bits;
 }
 
-/* Run one schedule, which follows from the seed. Even seeds check each result, odd ones an exact sum. */
+/* Run one schedule, which follows from the seed. Even seeds check each result; odd seeds check an exact sum.
+ */
 static void run_schedule(uint64_t seed, double expected) {
     uint64_t draws = kl_mix64(seed);
     new_plan();
@@ -201,6 +209,180 @@ static void killed_workers_lose_nothing(void **state) {
         run_schedule(seed, expected_sum());
 }
 
+/* --- Ctrl-C --- */
+
+static void ignore(const kilter_outcome *o, void *user) {
+    (void)o;
+    (void)user;
+}
+
+/* Run a farm that a signal cancels. Return 0 if the run ended as cancelled. */
+static int cancelled_program(const char *transport) {
+    kilter_error error = {KILTER_OK, ""};
+    setpgid(0, 0);
+    kilter_farm *farm = open_farm(3, transport, work);
+    kilter_status status = kilter_farm_run(farm, &(kilter_run){.tasks = 1000000, .done = ignore}, &error);
+    kilter_status closed = kilter_farm_close(farm, NULL);
+    return status != KILTER_ERR_CANCELLED || closed != KILTER_OK;
+}
+
+/* Send SIGINT to master and workers, as a terminal does. */
+static void ctrl_c_cancels_a_run_of_peers(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        int how = 0;
+        new_plan();
+        pid_t child = fork();
+        if (child == 0)
+            _exit(cancelled_program(i == 0 ? "zmq" : "inproc"));
+        while (atomic_load(&plan->begun) < 100)
+            kl_nap_s(1e-3);
+        kill(-child, SIGINT);
+        assert_true(waitpid(child, &how, 0) == child && WIFEXITED(how) && WEXITSTATUS(how) == 0);
+        munmap(plan, sizeof *plan);
+    }
+}
+
+/* --- a peer that lies about its rate --- */
+
+enum { HONEST = 2, JOINED_TASKS = 400 };
+static const double LOST_S = 0.5;
+
+static char folder[] = "/tmp/kilter-peers-XXXXXX", key_file[64], endpoint[64];
+
+/* Return the time as it seems to a worker that works a thousand times faster. */
+static double slow_clock_s(void *self) {
+    (void)self;
+    return 1e-3 * kl_monotonic_s();
+}
+
+/* Be a worker whose clock is a thousand times too slow, so that it reports a thousandfold rate. */
+static void lie(const kl_key *key) {
+    kl_transport *transport;
+    kl_worker *worker;
+    kl_zmq_options link = {.key = key};
+    kl_worker_options options = {.work = work,
+                                 .start = start,
+                                 .program = "peers",
+                                 .binding = "",
+                                 .introduce = kl_worker_introduce,
+                                 .clock = {.now_s = slow_clock_s},
+                                 .patience_s = -1};
+    bool good = kl_zmq_join(endpoint, &link, &transport, NULL) == KILTER_OK &&
+                kl_worker_new(&options, NULL, transport, &worker, NULL) == KILTER_OK;
+    while (good && kl_worker_turn(worker, 1e-3, NULL) == KILTER_OK)
+        ;
+    _exit(0);
+}
+
+static void join_honestly(kilter_work_fn fn) {
+    kilter_farm *farm;
+    kilter_farm_options options = {
+        .work = fn, .start = start, .join = endpoint, .key = key_file, .name = "peers", .record = "none"};
+    options.lost_after_s = LOST_S;
+    kilter_farm_open(&options, NULL, NULL, &farm, NULL);
+    _exit(0);
+}
+
+/* Make a key, and choose a port that is free now. */
+static void choose_endpoint(kl_key *key) {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof at;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(bind(fd, (struct sockaddr *)&at, size) == 0 &&
+                getsockname(fd, (struct sockaddr *)&at, &size) == 0);
+    close(fd);
+    snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%d", ntohs(at.sin_port));
+    snprintf(folder, sizeof folder, "/tmp/kilter-peers-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(key_file, sizeof key_file, "%s/key", folder);
+    assert_int_equal(kl_key_read_or_make(key_file, key, NULL), KILTER_OK);
+}
+
+static kilter_farm *open_listening(kilter_work_fn fn) {
+    kilter_farm *farm = NULL;
+    kilter_error error = {KILTER_OK, ""};
+    kilter_farm_options options = {.work = fn,
+                                   .start = start,
+                                   .workers = 1 + HONEST,
+                                   .listen = endpoint,
+                                   .key = key_file,
+                                   .organise = "peers",
+                                   .name = "peers",
+                                   .lost_after_s = LOST_S,
+                                   .record = "none"};
+    if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    return farm;
+}
+
+static void two_runs_count_each_task_once(kilter_farm *farm, kilter_done_fn done) {
+    for (int run = 1; run <= 2; run++) {
+        check_run(farm, &(kilter_run){.tasks = JOINED_TASKS, .done = done});
+        for (int i = 0; i < JOINED_TASKS; i++)
+            assert_int_equal(seen[i], run);
+    }
+    assert_int_equal(wrong, 0);
+    kilter_farm_close(farm, NULL);
+}
+
+static void await_children(const pid_t *children) {
+    for (int i = 0, how; i < 1 + HONEST; i++)
+        assert_true(waitpid(children[i], &how, 0) == children[i]);
+    unlink(key_file);
+    assert_int_equal(rmdir(folder), 0);
+    munmap(plan, sizeof *plan);
+}
+
+static void a_peer_that_lies_about_its_rate_changes_no_result(void **state) {
+    kl_key key;
+    pid_t children[1 + HONEST];
+    (void)state;
+    new_plan();
+    choose_endpoint(&key);
+    for (int i = 0; i < 1 + HONEST; i++)
+        if ((children[i] = fork()) == 0)
+            (i == 0 ? lie(&key) : join_honestly(work));
+    two_runs_count_each_task_once(open_listening(work), take);
+    await_children(children);
+}
+
+/* --- a peer that is cut off --- */
+
+enum { CUT_AT = 50 };
+
+/* Stop the worker that begins task CUT_AT of all. Then nobody hears it, and it hears nobody. */
+static int work_until_cut(const kilter_task *task, kilter_result *result, void *state) {
+    if (atomic_load(&plan->begun) >= CUT_AT && atomic_exchange(&plan->is_cut, 1) == 0) {
+        plan->cut_s = kl_monotonic_s();
+        atomic_store(&plan->cut, (int)getpid());
+        raise(SIGSTOP);
+    }
+    return work(task, result, state);
+}
+
+/* The last results come only after the stopped worker counts as lost. Then it wakes up and goes on. */
+static void take_and_mend(const kilter_outcome *o, void *user) {
+    int pid = atomic_load(&plan->cut);
+    take(o, user);
+    if (pid > 0 && kl_monotonic_s() > plan->cut_s + 0.5 * LOST_S && atomic_exchange(&plan->mended, 1) == 0)
+        kill(pid, SIGCONT);
+}
+
+static void a_peer_that_was_cut_off_changes_no_result(void **state) {
+    kl_key key;
+    pid_t children[1 + HONEST];
+    (void)state;
+    new_plan();
+    choose_endpoint(&key);
+    for (int i = 0; i < 1 + HONEST; i++)
+        if ((children[i] = fork()) == 0)
+            join_honestly(work_until_cut);
+    two_runs_count_each_task_once(open_listening(work_until_cut), take_and_mend);
+    assert_true(atomic_load(&plan->cut) > 0 && atomic_load(&plan->mended) == 1);
+    await_children(children);
+}
+
 static void what_needs_a_master_is_an_error(void **state) {
     (void)state;
     new_plan();
@@ -210,7 +392,7 @@ static void what_needs_a_master_is_an_error(void **state) {
         const char *names;
     } rows[] = {{{.tasks = 5, .grows = true}, "grows"},
                 {{.tasks = 5, .series = 3}, "series"},
-                {{.tasks = 5, .retries = 2}, "tried again"},
+                {{.tasks = 5, .retries = 2}, "retrying"},
                 {{.tasks = 5, .reduce = true}, "results"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kilter_error error = {KILTER_OK, ""};
@@ -221,7 +403,7 @@ static void what_needs_a_master_is_an_error(void **state) {
     kilter_farm_close(farm, NULL);
 }
 
-/* The same program, organised by a master, gives the same combination. */
+/* Check that a run organised by the master combines results to the same sum. */
 static void a_master_combines_as_well(void **state) {
     (void)state;
     new_plan();
@@ -299,6 +481,107 @@ static void the_next_master_continues(void **state) {
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* A value whose first part has the same bits in any order of combining, and whose second part has not. */
+typedef struct total {
+    kilter_sum exact;
+    double rough;
+} total;
+
+/* The sum of the masters, and its second part after each value that was combined with it. */
+typedef struct totals {
+    total sum;
+    uint32_t combined, dies_at; /* dies_at: values after which the master is killed; 0: never */
+    double after[TASKS];
+} totals;
+
+static totals *masters;
+
+static int total_work(const kilter_task *task, kilter_result *result, void *state) {
+    total one = {.rough = 1.0 / (double)(1 + task->index)};
+    (void)state;
+    atomic_fetch_add(&plan->begun, 1);
+    for (double until_s = kl_monotonic_s() + plan->spin_s; kl_monotonic_s() < until_s;)
+        ;
+    kilter_sum_add(&one.exact, one.rough);
+    return kilter_result_put(result, &one, sizeof one);
+}
+
+static void join_totals(void *into, const void *value, size_t bytes, void *user) {
+    total *sum = into;
+    const total *more = value;
+    (void)bytes;
+    (void)user;
+    kilter_sum_join(&sum->exact, &more->exact);
+    sum->rough += more->rough;
+    if (sum != &masters->sum)
+        return;
+    masters->after[masters->combined++] = sum->rough;
+    if (masters->combined == masters->dies_at)
+        raise(SIGKILL);
+}
+
+static kilter_status run_total(const char *file, bool reduces, kilter_error *error) {
+    kilter_farm *farm;
+    kilter_farm_options options = {.work = total_work,
+                                   .start = start,
+                                   .combine = join_totals,
+                                   .workers = 3,
+                                   .organise = "peers",
+                                   .resume = file,
+                                   .name = "total"};
+    kilter_run run = {.tasks = TASKS, .done = ignore};
+    if (reduces)
+        run = (kilter_run){
+            .tasks = TASKS, .reduce = true, .results = &masters->sum, .result_bytes = sizeof(total)};
+    masters->sum = (total){0};
+    masters->combined = 0;
+    kilter_status status = kilter_farm_open(&options, NULL, NULL, &farm, error);
+    if (status != KILTER_OK)
+        return status;
+    status = kilter_farm_run(farm, &run, error);
+    kilter_farm_close(farm, NULL);
+    return status;
+}
+
+/* Run a master that is killed after it has combined some stored values. */
+static void killed_total(const char *file, uint32_t dies_at) {
+    int how = 0;
+    masters->dies_at = dies_at;
+    pid_t child = fork();
+    if (child == 0) {
+        run_total(file, true, &(kilter_error){KILTER_OK, ""});
+        _exit(0);
+    }
+    assert_true(waitpid(child, &how, 0) == child && WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+    masters->dies_at = 0;
+}
+
+static void a_stored_sum_is_continued_with_the_same_bits(void **state) {
+    char folder[] = "/tmp/kilter-peers-XXXXXX", file[64];
+    kilter_error error = {KILTER_OK, ""};
+    double before[2], expected = expected_sum();
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/run.kilter", folder);
+    new_plan();
+    masters = mmap(NULL, sizeof *masters, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(masters != MAP_FAILED);
+    killed_total(file, 1);
+    killed_total(file, 2);
+    memcpy(before, masters->after, sizeof before);
+    assert_int_equal(run_total(file, false, &error), KILTER_ERR_USAGE);
+    assert_non_null(strstr(error.text, "combined its results and does not now"));
+    atomic_store(&plan->begun, 0);
+    if (run_total(file, true, &error) != KILTER_OK)
+        fail_msg("%s", error.text);
+    assert_memory_equal(before, masters->after, sizeof before);
+    assert_true(bits_of(kilter_sum_value(&masters->sum.exact)) == bits_of(expected));
+    assert_true(atomic_load(&plan->begun) < TASKS); /* what was committed is not done again */
+    munmap(masters, sizeof *masters);
+    unlink(file);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static int series(uint64_t schedules, uint64_t first) {
     double began_s = kl_monotonic_s(), expected = expected_sum();
     for (uint64_t seed = first; seed < first + schedules; seed++) {
@@ -320,9 +603,15 @@ static void given_series(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_task_counts_once),           cmocka_unit_test(killed_workers_lose_nothing),
-        cmocka_unit_test(what_needs_a_master_is_an_error), cmocka_unit_test(a_master_combines_as_well),
+        cmocka_unit_test(each_task_counts_once),
+        cmocka_unit_test(killed_workers_lose_nothing),
+        cmocka_unit_test(what_needs_a_master_is_an_error),
+        cmocka_unit_test(a_master_combines_as_well),
         cmocka_unit_test(the_next_master_continues),
+        cmocka_unit_test(a_stored_sum_is_continued_with_the_same_bits),
+        cmocka_unit_test(a_peer_that_lies_about_its_rate_changes_no_result),
+        cmocka_unit_test(a_peer_that_was_cut_off_changes_no_result),
+        cmocka_unit_test(ctrl_c_cancels_a_run_of_peers),
     };
     const struct CMUnitTest long_series[] = {cmocka_unit_test(given_series)};
     given_schedules = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;

@@ -17,19 +17,20 @@ typedef struct local_worker { /* a worker process that this process started */
     pid_t pid;
     bool ended;
     double started_s;
-    double kill_at_s; /* time at which the process, which still lives, is to be killed; 0: never */
+    double kill_at_s; /* time at which the process is to be killed if it still lives; 0: never */
     bool lost;        /* true: the master was told that the process ended, and has lost the worker */
-    bool renewed;     /* true: the process ended because master or worker wanted it, which is no failure */
+    bool renewed;     /* true: the process ends on the wish of master or worker, so its end is no failure */
     bool replacing;   /* true: the process was started to replace a lost worker, and is not connected yet */
     char how[80];     /* how the process ended */
 } local_worker;
 
-typedef struct drain_request { /* A request to drain; it exists while a caller waits for the answer. */
-    const kl_control_drain *drain;
+typedef struct outside_request {   /* It exists while a caller waits for the answer. */
+    const kl_control_drain *drain; /* workers to drain; NULL: none */
+    const kl_decision *note;       /* a decision to record; NULL: none */
     char *answer;
     kilter_status status;
     kilter_error *error;
-} drain_request;
+} outside_request;
 
 /* A request for the number of tasks; it exists while a caller waits for the answer. */
 typedef struct grain_request {
@@ -41,13 +42,15 @@ typedef struct grain_request {
 typedef struct kl_known { /* the tasks of a run whose results earlier masters have stored */
     uint64_t tasks;       /* number of tasks of the run so far */
     uint64_t call;        /* number of the run, with --resume */
+    bool reduces;         /* the run combines its results */
     kl_stored *rows;
-    kl_span *spans;      /* spans of tasks with stored results */
-    size_t count, first; /* number of spans; first: number of those in the run's first tasks */
+    kl_span *spans; /* spans of tasks with stored results */
+    /* count: number of spans; first: number of spans within the tasks that the run begins with */
+    size_t count, first;
     uint64_t room;
     uint8_t *taken;                  /* a bit for each task whose result was taken */
-    kl_trace_addition *additions;    /* additions of tasks that an earlier master recorded, */
-    size_t addition_count, repeated; /* their number, and the number of those that were made again */
+    kl_trace_addition *additions;    /* additions of tasks that an earlier master recorded */
+    size_t addition_count, repeated; /* number of these additions; number that this run has repeated */
 } kl_known;
 
 typedef struct kl_addition { /* Tasks that are added to the current run, with all data that they need. */
@@ -64,11 +67,11 @@ typedef struct kl_additions {
 /* Workers that the master started; local.c */
 typedef struct kl_locals {
     kl_socket_dir dir;
-    char *socket;              /* path of the socket in socket_dir; NULL: none */
+    char *socket;              /* path of the socket in `dir`; NULL: none */
     kl_supervisor *supervisor; /* the supervisor of local worker processes; NULL: there are none */
     local_worker *list;        /* one entry for each of the farm's workers */
     uint32_t cores_each;       /* number of cores for a local worker; 0: workers are not bound */
-    uint32_t deaths;           /* number of local workers that died since a task was last finished */
+    uint32_t deaths;           /* number of deaths of local workers since a task was last finished */
     uint64_t finished_at_death;
     kl_inproc *hub;
     thread_worker *threads;
@@ -84,11 +87,11 @@ typedef struct kl_usage {
 
 /* The farm as `kilter tune` and `kilter drain` see it; outside.c */
 typedef struct kl_outside {
-    kl_control *control;  /* NULL: none */
-    kl_tuning tuning;     /* settings from outside that the master has not taken yet */
-    bool look_wanted;     /* true: the state was asked for from outside */
-    drain_request *drain; /* a request to drain that the master has not taken yet */
-    uint64_t shows;       /* number of times that `state` was renewed */
+    kl_control *control;      /* NULL: none */
+    kl_tuning tuning;         /* settings from outside that the master has not taken yet */
+    bool look_wanted;         /* true: another process has asked for the state */
+    outside_request *request; /* the request that the master has not taken yet */
+    uint64_t shows;           /* number of times that `state` was renewed */
     kl_farm_state state;
     pthread_cond_t shown;
 } kl_outside;
@@ -98,7 +101,7 @@ typedef struct kl_plans {
     grain_request *asked; /* the caller's request that is not answered yet */
     kl_grain_plan grain;  /* the answer, for the next run; tasks = 0: there was no request */
     kl_expectation
-        expected; /* what the program expects of coming runs, if not recorded yet; runs = 0: nothing */
+        expected; /* the program's forecast for the next runs, until it is recorded; runs = 0: none */
 } kl_plans;
 
 /* interrupt.c */
@@ -120,7 +123,7 @@ typedef struct kl_storing {
     kl_delivery_list list;
     size_t bytes;
     uint64_t tasks;
-    bool held;            /* true: too many results wait to be stored, so no chunk is dealt */
+    bool held;            /* true: no chunk is dealt, because too many results wait to be stored */
     uint64_t calls;       /* number of calls of kilter_farm_run() so far, with --resume */
     uint64_t shared_hash; /* hash of the present shared data */
 } kl_storing;
@@ -129,9 +132,9 @@ typedef struct kl_storing {
 typedef struct kl_growth {
     bool grows;          /* true: the run may grow; only the caller's thread uses this */
     bool grown;          /* true: no more tasks will be added */
-    kl_additions to_add; /* additions that the caller made */
-    kl_addition *added;  /* additions that the master has, in any order */
-    /* reason why the run grows differently than before; only the caller's thread uses this */
+    kl_additions to_add; /* additions that the master does not have yet */
+    kl_addition *added;  /* additions that the master has, in no fixed order */
+    /* error of a run with other additions than the stored run; only the caller's thread uses this */
     kilter_error wrong;
 } kl_growth;
 
@@ -139,20 +142,26 @@ typedef struct kl_service { /* service.c */
     bool threaded;
     bool closing;
     pthread_t thread;
-    double progress_at_s;
 } kl_service;
 
-/* What the caller's thread and the service thread exchange about a run; farm.c */
+typedef struct kl_screen { /* progress.c */
+    pthread_mutex_t lock;  /* for all below */
+    kl_telling telling;
+    double began_s, next_s; /* times when the run began and of the next line */
+    bool terminal, drawn;   /* drawn: the line is on the terminal */
+} kl_screen;
+
+/* Data of a run that the caller's thread and the service thread exchange; farm.c */
 typedef struct kl_asked_run {
     const kilter_run *request;
     double spent_s;           /* seconds that the caller spent between two runs before this request */
     double ended_s;           /* busy seconds of the caller's thread when it noticed a run's end */
     bool gathered;            /* true: the workers that the first run waits for are connected */
     bool over;                /* true: the master has all results, or will get no more */
-    bool ended;               /* true: the caller has them, too */
-    kl_known *known;          /* results of the requested run that were stored before */
+    bool ended;               /* true: the caller's thread can take the last results, too */
+    kl_known *known;          /* results of the requested run that an earlier master stored */
     kl_delivery_list results; /* results that the caller has not taken yet */
-    kilter_error failure;     /* the error of the run or, if it stays, of the farm */
+    kilter_error failure;     /* the error of the run; with `broken`, the error of the farm */
     bool broken;
     kilter_farm_summary summary;
     char decision[512]; /* figures for the summary */
@@ -163,8 +172,9 @@ struct kilter_farm {
     kl_clock clock;
     double opened_s, opened_unix_s;
     uint32_t workers; /* number of workers that are started or waited for */
-    uint32_t seats;   /* number of workers in the first run; 0: all */
+    uint32_t seats;   /* number of active workers in the first run; 0: all */
     kl_transport *transport;
+    char *signals; /* folder for the signals of peers; NULL: none */
     kl_master *master;
     kl_locals local;
     pthread_mutex_t lock; /* lock for data in the parts below that several threads use */
@@ -178,6 +188,7 @@ struct kilter_farm {
     kl_growth growth;
     kl_asked_run run;
     kl_service service;
+    kl_screen screen;
 };
 
 static inline kl_reducer kl_farm_reducer(const kilter_farm *farm) {
@@ -190,8 +201,8 @@ static inline kl_reducer kl_farm_reducer(const kilter_farm *farm) {
 
 /* Measure the CPU time of the farm's threads and of callbacks; for kl_master_options. */
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s);
-/* Note that the caller's thread uses the farm, until kl_farm_end_use(). KILTER_ERR_USAGE: it is in use, by a
- * callback. */
+/* Note that the caller's thread uses the farm, until kl_farm_end_use(). KILTER_ERR_USAGE: the farm is in use,
+ * because a callback made this call. */
 kilter_status kl_farm_begin_use(kilter_farm *farm, const char *what, kilter_error *error);
 void kl_farm_end_use(kilter_farm *farm);
 
@@ -233,7 +244,7 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *farm, kilter_error *error);
 void kl_farm_local_lost(void *farm, uint64_t pid, bool missed, char *how, size_t size);
 /* Replace a local worker that the master ends, or that ends itself. For kl_master_options. */
 void kl_farm_renew_local(void *farm, uint64_t pid, bool at_once);
-/* Replace lost local workers. Return the most seconds that the next turn may take because of them. */
+/* Replace lost local workers. Return the seconds until the next call is due; HUGE_VAL: no call is needed. */
 double kl_farm_tend_local(kilter_farm *farm);
 /* On closing the farm, wait a bounded time for the workers started here, and free their data. */
 void kl_farm_finish_local(kilter_farm *farm);
@@ -242,7 +253,7 @@ void kl_farm_finish_local(kilter_farm *farm);
 
 void kl_farm_open_control(kilter_farm *farm);
 void kl_farm_close_control(kilter_farm *farm);
-void kl_farm_take_drain(kilter_farm *farm); /* Carry out the requested drain. Call this with the lock held. */
+void kl_farm_take_request(kilter_farm *farm); /* Carry out a request. Call this with the lock held. */
 void kl_farm_show_state(
     kilter_farm *farm,
     bool run_ended); /* Give the state to the callers who wait for it. Call this with the lock held. */
@@ -258,7 +269,8 @@ void kl_farm_set_on(kilter_farm *farm, bool on); /* Let runs be cancelled from n
 /* Let signals cancel runs. If there is no memory or no thread for that, signals keep their usual effect. */
 void kl_farm_open_interrupt(kilter_farm *farm);
 void kl_farm_close_interrupt(kilter_farm *farm);
-/* Write what the message about a cancelled run says in addition; "": nothing. */
+/* Write the end of the message about a cancelled run: how to keep or continue its results; "": nothing to
+ * add. */
 void kl_farm_say_interrupt(kilter_farm *farm, char *text, size_t size);
 
 /* --- resume.c: results that survive the master --- */
@@ -277,7 +289,8 @@ void kl_known_free(kl_known *known);
 kilter_status kl_farm_take_results(kilter_farm *farm, kl_delivery_list *list, kilter_error *error);
 void kl_farm_note_over(
     kilter_farm *farm); /* Note that the master's part of a run is over. Call this with the lock held. */
-/* Return whether so many results wait to be stored that nothing should be dealt. Needs the lock. */
+/* Return whether dealing must stop because too many results wait to be stored. Call this with the lock held.
+ */
 bool kl_storing_holds(kl_storing *storing);
 
 /* Note that tasks are added to the run, from task known->tasks on. KILTER_ERR_USAGE: an earlier master added
@@ -302,6 +315,14 @@ kl_additions kl_farm_take_additions(kilter_farm *farm, bool *last);
 /* Give the additions to the master. */
 kilter_status kl_farm_grow(kilter_farm *farm, kl_additions *additions, bool last, kilter_error *error);
 void kl_farm_free_additions(kilter_farm *farm); /* Free the additions of a run that is over. */
+
+/* --- progress.c: the line of progress --- */
+
+void kl_farm_begin_progress(kilter_farm *farm); /* A run begins. */
+/* Return the seconds until the next line; −1: there is none. */
+double kl_farm_progress_due_s(kilter_farm *farm);
+/* Show the line if it is due; running = false: remove it. */
+void kl_farm_show_progress(kilter_farm *farm, bool running);
 
 /* --- service.c: the master's events --- */
 

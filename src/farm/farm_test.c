@@ -289,7 +289,7 @@ static int first_two_workers_die(const kilter_task *task, kilter_result *result,
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
-/* the worker is replaced even if it was the only one */
+/* A worker is replaced even if the farm has no other worker. */
 static void a_killed_worker_is_replaced(void **state) {
     (void)state;
     for (uint32_t workers = 1; workers <= 2; workers++) {
@@ -310,7 +310,7 @@ static void a_killed_worker_is_replaced(void **state) {
     }
 }
 
-/* The worker that has the last task first stops itself. */
+/* The first worker that begins the last task stops itself. */
 static int last_task_stops(const kilter_task *task, kilter_result *result, void *state) {
     int nobody = 0;
     if (task->index == 99 &&
@@ -319,7 +319,7 @@ static int last_task_stops(const kilter_task *task, kilter_result *result, void 
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
-/* the worker would count as lost only after an hour */
+/* Let the other worker copy the last task. The stopped worker counts as lost only after an hour. */
 static void the_last_task_of_a_stopped_worker_is_done_by_another(void **state) {
     (void)state;
     shared_counts *counts = new_counts();
@@ -387,12 +387,14 @@ static void a_task_that_kills_its_workers_fails_and_the_run_goes_on(void **state
         assert_int_equal(kilter_farm_run(farm, &run, &error), KILTER_ERR_TASK);
         for (int i = 0; i < 100; i++)
             assert_int_equal(f.seen[i], 1);
-        if (attempts > 1) { /* otherwise it is not known which of the worker's tasks killed it */
+        /* with one attempt it is not known which task of a dead worker's chunk killed it */
+        if (attempts > 1) {
             assert_non_null(strstr(error.text, "2 of 100 tasks failed"));
             assert_int_equal(f.failed, 2);
             assert_non_null(strstr(f.why[0], "was killed by signal 6"));
             assert_non_null(strstr(f.why[1], "exited with code 3"));
-            /* one of the two tasks may have been in the chunk that the other one ended */
+            /* a fatal task is not begun if the other fatal task, in the same chunk, killed the worker first
+             */
             uint64_t begun = counts->done;
             assert_true(begun >= 2 * (attempts - 1) && begun <= 2 * attempts);
         }
@@ -439,7 +441,7 @@ static void a_run_whose_last_replacement_does_not_come_ends(void **state) {
     munmap(counts, sizeof *counts);
 }
 
-/* a task may kill more workers than are replaced in a row */
+/* Let a task kill all its workers, more than are replaced in a row. The run must end with an error. */
 static void a_run_that_only_kills_its_workers_ends(void **state) {
     (void)state;
     kilter_farm *farm =
@@ -450,7 +452,7 @@ static void a_run_that_only_kills_its_workers_ends(void **state) {
     kilter_farm_close(farm, NULL);
 }
 
-/* The worker that begins the first task stops itself. */
+/* Run a task; the worker that begins the first one sends itself SIGSTOP. */
 static int first_task_freezes(const kilter_task *task, kilter_result *result, void *state) {
     int nobody = 0;
     if (atomic_compare_exchange_strong(&((worker_state *)state)->counts->pid, &nobody, getpid()))
@@ -471,7 +473,7 @@ static void a_frozen_worker_is_killed_and_replaced(void **state) {
         fail_msg("%s", error.text);
     for (int i = 0; i < 20; i++)
         assert_int_equal(seen[i], 1);
-    assert_int_equal(kill(counts->pid, 0), -1); /* no process with that number is left */
+    assert_int_equal(kill(counts->pid, 0), -1); /* the stopped process is gone */
     kilter_farm_close(farm, NULL);
     munmap(counts, sizeof *counts);
 }
@@ -517,7 +519,7 @@ static int short_nap(const kilter_task *task, kilter_result *result, void *state
 typedef struct canceller {
     kilter_farm *farm;
     uint64_t given, at;
-    atomic_uint seen; /* increase the same count, for another thread */
+    atomic_uint seen; /* 1: a result has come; another thread waits for it */
 } canceller;
 
 static void cancel_at(const kilter_outcome *o, void *user) {
@@ -536,7 +538,8 @@ static void *cancel_when_begun(void *user) {
     return NULL;
 }
 
-/* Cancel from the callback, from another thread, and before the run begins; then the farm works as before. */
+/* Cancel from the callback, from another thread, and while no run is under way. The farm must work
+ * afterwards. */
 static void a_cancelled_run_ends_and_the_farm_goes_on(void **state) {
     (void)state;
     static const char *const transports[] = {"zmq", "inproc"};
@@ -545,7 +548,7 @@ static void a_cancelled_run_ends_and_the_farm_goes_on(void **state) {
         canceller c = {.at = 5};
         c.farm = open_farm((kilter_farm_options){.work = short_nap, .workers = 2, .transport = transports[t]},
                            "none");
-        kilter_farm_cancel(c.farm); /* no run is on */
+        kilter_farm_cancel(c.farm); /* has no effect: no run is under way */
         for (int way = 0; way < 2; way++) {
             pthread_t other;
             c.given = 0;
@@ -578,7 +581,7 @@ static void *wake_often(void *user) {
     return NULL;
 }
 
-/* Cancel at any moment between the beginning of a run and its request. */
+/* Cancel a run at any moment between the call of kilter_farm_run() and its request to the service. */
 static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     (void)state;
     canceller c = {0};
@@ -588,7 +591,8 @@ static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     c.farm->stop.interrupted = true;
     pthread_mutex_unlock(&c.farm->lock);
     assert_int_equal(pthread_create(&other, NULL, wake_often, &c), 0);
-    enum { INPUTS = 300000 }; /* number of inputs whose checking takes long enough for a cancel */
+    /* checking this number of inputs takes long enough for a cancel to come in between */
+    enum { INPUTS = 300000 };
     kilter_bytes *inputs = calloc(INPUTS, sizeof *inputs);
     kilter_run run = {.tasks = INPUTS, .inputs = inputs};
     for (int i = 0; i < 20; i++)
@@ -599,7 +603,7 @@ static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     kilter_farm_close(c.farm, NULL);
 }
 
-/* Be a program whose first run is ended by a signal and that tries another run. */
+/* Act as a program: a signal ends its first run, and it tries another run. */
 static int interrupted_program(shared_counts *counts) {
     kilter_farm_options options = counting(counts, 2);
     options.work = short_nap;
@@ -743,7 +747,7 @@ static int join_as_another_program(void *arg) {
     return strstr(error.text, "runs another, the master farm_test") ? 0 : 2;
 }
 
-/* Results of another program would be taken for results of this program's tasks. */
+/* Refuse a worker that runs another program, because its results would count as results of this program. */
 static void another_program_is_sent_away_and_told_why(void **state) {
     (void)state;
     char *folder, endpoint[128];
@@ -755,7 +759,7 @@ static void another_program_is_sent_away_and_told_why(void **state) {
     pid_t pid;
     int status;
     assert_int_equal(kl_process_start(join_as_another_program, &j, &pid, NULL),
-                     KILTER_OK); /* open this farm before there are threads */
+                     KILTER_OK); /* this forks, so it comes before threads are started */
     assert_int_equal(kl_zmq_listen(endpoint, &(kl_zmq_options){0}, NULL, &transport, NULL), KILTER_OK);
     kl_master_options of_master = {.policy = kl_policy_find("auto"),
                                    .clock = kl_clock_system(),
@@ -818,7 +822,8 @@ static void a_run_with_bad_weights_leaves_the_farm_usable(void **state) {
 
 typedef struct descriptors {
     int socket, file;
-    ino_t of_socket; /* the number of the descriptor may now belong to another file */
+    /* inode of the socket: the descriptor's number alone may belong to another file in the worker */
+    ino_t of_socket;
 } descriptors;
 
 static int has_the_file_only(const kilter_worker *worker, void **state) {
@@ -834,7 +839,8 @@ static int nothing(const kilter_task *task, kilter_result *result, void *state) 
     return 0;
 }
 
-/* other files, such as sockets of another farm of the same program */
+/* Sockets, such as those of another farm of the same program, are closed in a worker; other files stay open.
+ */
 static void workers_do_not_keep_private_sockets_open(void **state) {
     (void)state;
     descriptors open_now = {.socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
@@ -896,7 +902,7 @@ static void a_farm_that_never_ran_leaves_nothing(void **state) {
     munmap(counts, sizeof *counts);
 }
 
-/* Measure the peak of memory from here on, without the memory of earlier tests. */
+/* Reset the peak of memory, so that memory of earlier tests does not count. */
 static void forget_peak(void) {
     FILE *f = fopen("/proc/self/clear_refs", "w");
     assert_non_null(f);
@@ -992,7 +998,8 @@ static void limits_are_asked_for_first(void **state) {
     (void)state;
     assert_int_equal(apart(run_with_few_files), 0);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    assert_int_equal(apart(open_with_little_memory), 0); /* sanitizers use the whole address space */
+    /* not with a sanitizer, which uses the whole address space */
+    assert_int_equal(apart(open_with_little_memory), 0);
 #else
     (void)open_with_little_memory;
 #endif
@@ -1009,7 +1016,8 @@ static double peak_bytes(void) {
     return 1024 * kib;
 }
 
-/* Nothing is delivered until everything is done, so all results wait at the master. */
+/* Return the memory of the master for each task. All results wait at the master, because none is delivered
+ * until all tasks are done. */
 static double bytes_per_task(const char *policy, uint64_t tasks) {
     busy_master m = {.counts = new_counts(), .tasks = tasks + 100};
     kilter_farm_options options = counting(m.counts, 2);
@@ -1041,7 +1049,8 @@ static void a_million_tasks_fit_in_little_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* wait until stacks of ended threads can be used again */
+        /* first: later, a new thread could use the stack of an ended thread, and no memory would be missing
+         */
         cmocka_unit_test(limits_are_asked_for_first),
         cmocka_unit_test(processes_do_every_task_once),
         cmocka_unit_test(threads_do_every_task_once),

@@ -1,6 +1,6 @@
 /* Choose the number of tasks of the next run. The service thread gives the present state. The caller's thread
- * decides, because it calls the program's function for the number of runs to come. The program's expectations
- * are recorded in the same way. */
+ * decides, because it calls the program's function for the number of runs to come. The program's own
+ * forecasts for the next runs are also recorded here. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static kilter_status choose(kilter_farm *f, const kilter_grain_options *o, kl_gr
     if (status != KILTER_OK)
         return status;
     if (now.tasks == 0 && now.lane_count < f->workers)
-        now.lane_count = f->workers; /* the run waits for these workers */
+        now.lane_count = f->workers; /* the first run waits for all workers, so plan for all */
     runs_to_come runs = {o, false};
     kl_grain_question question = {.least = o->least ? o->least : 1,
                                   .most = o->most,
@@ -125,13 +125,13 @@ kilter_status kl_farm_grain(kilter_farm *f, const kilter_grain_options *options,
 
 kilter_status kl_farm_program(kilter_farm *f, kilter_program *program, kilter_error *error) {
     kl_grain_look now = {0};
-    kilter_status status = kl_farm_begin_use(f, "asking for a benchmark", error);
+    kilter_status status = kl_farm_begin_use(f, "getting the measurements", error);
     if (status != KILTER_OK)
         return status;
     status = look(f, 0, &now, error);
     if (status == KILTER_OK && now.tasks == 0)
         status = kl_fail(error, KILTER_ERR_USAGE,
-                         "asking for a benchmark: nothing is measured yet; call it after a run");
+                         "getting the measurements: nothing is measured yet; call this after a run");
     if (status == KILTER_OK) {
         double rate = 0;
         for (uint32_t i = 0; i < now.lane_count; i++)
@@ -152,14 +152,14 @@ kilter_status kl_farm_program(kilter_farm *f, kilter_program *program, kilter_er
     return status;
 }
 
-/* --- what the program expects --- */
+/* --- the program's own forecasts --- */
 
 kilter_status kl_farm_expect(kilter_farm *f, const kilter_expectation *expectation, kilter_error *error) {
     if (expectation->runs == 0 || !(expectation->seconds > 0 && isfinite(expectation->seconds)))
         return kl_fail(error, KILTER_ERR_RANGE,
                        "expecting %llu runs to take %g s: give at least one run, and a time above 0",
                        (unsigned long long)expectation->runs, expectation->seconds);
-    kilter_status status = kl_farm_begin_use(f, "expecting something of the coming runs", error);
+    kilter_status status = kl_farm_begin_use(f, "storing a forecast of the next runs", error);
     if (status != KILTER_OK)
         return status;
     kl_expectation expected = {.runs = expectation->runs,

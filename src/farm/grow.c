@@ -25,7 +25,7 @@ static kilter_status check(const kilter_farm *f, uint64_t count, const kilter_by
     return weights ? kl_weights_check(weights, lo, count, error) : KILTER_OK;
 }
 
-/* Return whether the input is the same memory as the input before. If so, one copy is enough. */
+/* Return whether the input is in the same memory as the previous input, so that one copy is enough. */
 static bool repeats(const kilter_bytes *inputs, uint64_t i) {
     return i > 0 && inputs[i].data == inputs[i - 1].data && inputs[i].size == inputs[i - 1].size;
 }
@@ -80,7 +80,7 @@ static kilter_status hand_over(kilter_farm *f, kl_addition *a, kilter_error *err
     if (!over)
         add(&f->growth.to_add, a);
     pthread_mutex_unlock(&f->lock);
-    /* keep the additions after an error, too: the record has them, and the next start adds them again */
+    /* count the addition even after an error, because it is in the record and the next start adds it again */
     f->run.known->tasks += a->count;
     if (over) {
         free(a);

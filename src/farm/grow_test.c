@@ -32,7 +32,7 @@ static tree grow_tree(uint64_t seed) {
     uint64_t nodes = ROOTS;
     for (uint64_t i = 0; i < NODES; i++) {
         uint64_t children = kl_mix64(seed ^ i) % (CHILDREN_MOST + 1);
-        if (i + 1 == nodes && children == 0) /* the tree does not die out */
+        if (i + 1 == nodes && children == 0) /* keep the tree growing */
             children = 1;
         t.first_child[i] = nodes;
         t.children[i] = children < NODES - nodes ? children : NODES - nodes;
@@ -55,7 +55,8 @@ typedef struct grove {
     uint64_t seed, draws;
     stepped_farm *stepped; /* the farm under a fake clock; NULL: a real farm */
     kilter_farm *farm;
-    bool weighted, weighs_later; /* true: the first tasks have weights; true: added tasks have weights */
+    /* weighted: the first tasks have weights; weighs_later: added tasks have weights */
+    bool weighted, weighs_later;
     kilter_order order;
     uint64_t node[NODES]; /* the node of each task */
     kilter_bytes inputs[NODES];
@@ -111,7 +112,7 @@ static void take(const kilter_outcome *o, void *user) {
         g->watch(g, node);
     for (uint64_t i = 0; i < g->tree.children[node]; i++)
         g->waiting[g->waits++] = g->tree.first_child[node] + i;
-    /* add the children now, or after later results, but in any case */
+    /* add the children now or after a later result, at the latest after the last result */
     if (g->given == g->tasks || kl_mix64(g->seed * 77 + g->given) % 3)
         add_waiting(g);
 }
@@ -212,7 +213,8 @@ static void tasks_of_dead_workers_are_done_by_the_others(void **state) {
     }
 }
 
-/* Do as many tasks at a time as there are workers, ten times: with `ect`, each addition is assigned. */
+/* Add 8 tasks after every 8 results, until the run has 80 tasks. The policy `ect` must assign each addition.
+ */
 static void count_rounds(const kilter_outcome *o, void *user) {
     grove *g = user;
     (void)o;
@@ -259,7 +261,7 @@ static void whole_shares_of_what_is_added_are_dealt_by_earliest_completion(void 
 typedef struct board { /* memory shared by all processes */
     atomic_uint session, executed[NODES],
         counted[NODES]; /* session that did the task last; session in which the task counted first */
-    atomic_bool again;  /* a task was done although it had counted in an earlier session */
+    atomic_bool again;  /* a task was done although its result had counted in an earlier session */
     atomic_uint deaths; /* number of deaths that are still to come */
     uint64_t kill_at, delivered;
     kilter_status status;
@@ -430,8 +432,8 @@ typedef struct repeat {
     kilter_farm *farm;
     kilter_status status;
     int right;
-    bool one_copy,
-        own_copy; /* the first two inputs share a copy; the third, equal but elsewhere, has its own */
+    /* one_copy: the first two inputs share a copy; own_copy: the third, equal bytes elsewhere, has its own */
+    bool one_copy, own_copy;
 } repeat;
 
 static int echo(const kilter_task *task, kilter_result *result, void *state) {
@@ -451,7 +453,7 @@ static void add_the_same(const kilter_outcome *o, void *user) {
     size_t size = sizes[o->index - 1];
     r->right += o->result.size == size && (size == 0 || memcmp(o->result.data, TWICE, size) == 0);
     pthread_mutex_lock(&r->farm->lock);
-    /* the tasks are there when a result has arrived */
+    /* a result of an added task has arrived, so the master has the addition */
     const kilter_bytes *kept = r->farm->growth.added->inputs;
     r->one_copy = kept[0].data == kept[1].data;
     r->own_copy = kept[2].data != kept[1].data && kept[0].data != TWICE;
@@ -571,7 +573,7 @@ static void a_run_that_grows_otherwise_is_refused(void **state) {
     p.tree_seed = 1;
     assert_int_equal(master(b, &p), 0);
     assert_int_equal(b->status, KILTER_ERR_USAGE);
-    assert_non_null(strstr(b->text, "grows differently from the stored one"));
+    assert_non_null(strstr(b->text, "grows differently from the stored run"));
     p.tree_seed = 0;
     assert_int_equal(master(b, &p), 0);
     if (b->status != KILTER_OK)
@@ -585,8 +587,9 @@ enum { CHAIN = 6 };
 
 typedef struct chain {
     kilter_farm *farm;
-    bool first;            /* the first master, which ends when the chain does */
-    atomic_uint *sessions; /* the second master's workers die: in task 1, and as they start */
+    bool first; /* true: the first master, whose workers live; its run ends with the chain */
+    /* number of starts of workers; under the second master, workers die in task 1 or as they start */
+    atomic_uint *sessions;
 } chain;
 
 /* Task 1 fails, so its result is not stored. */
@@ -638,7 +641,7 @@ static kilter_status walk_chain(chain *c, const char *file, kilter_error *error)
     return status;
 }
 
-/* The error is the loss of the workers, not that no more tasks can be added. */
+/* The error must name the loss of the workers. It must not say that no more tasks can be added. */
 static void the_loss_of_all_workers_is_what_is_told(void **state) {
     const place *at = *state;
     kilter_error error = {KILTER_OK, ""};
@@ -665,7 +668,7 @@ static int nothing(const kilter_task *task, kilter_result *result, void *state) 
     return 0;
 }
 
-/* Add one task for each of the first results, even if the run is over. */
+/* Add one task for each of the first 8 tasks, even after the run was cancelled. */
 static void add_for_each(const kilter_outcome *o, void *user) {
     cancelled *c = user;
     if (++c->given == c->cancel_at)
@@ -693,7 +696,7 @@ static void what_was_added_too_late_is_added_again(void **state) {
         kilter_error error = {KILTER_OK, ""};
         kilter_status status = run_cancelled(at->file, cancel_at, &error);
         assert_true(status == KILTER_ERR_CANCELLED ||
-                    status == KILTER_OK); /* the task may have been done already */
+                    status == KILTER_OK); /* the run may have ended before the cancel */
         if (run_cancelled(at->file, 0, &error) != KILTER_OK)
             fail_msg("%s", error.text);
         unlink(at->file);

@@ -19,7 +19,7 @@
 
 enum { TASKS = 24, VICTIM = 7, PROCESSES = 256 };
 
-/* What a task does; the task's input says which. */
+/* The behaviour of a task, which its input names. */
 typedef enum habit { SHORT, HANGS, SPINS, FAILS, EATS, LEAKS, TAKES_20_MS } habit;
 
 typedef struct order { /* input of a task */
@@ -32,9 +32,9 @@ typedef struct counts {
     atomic_uint begun[TASKS];
     atomic_int pid_at[TASKS]; /* process of the worker that began the task last */
     atomic_uint started, stopped;
-    atomic_uint used; /* number of used entries of the next two arrays */
+    atomic_uint used; /* number of used entries of pid and tasks_of */
     atomic_int pid[PROCESSES];
-    atomic_uint tasks_of[PROCESSES]; /* number of tasks of each process, in order of start */
+    atomic_uint tasks_of[PROCESSES]; /* number of tasks of the process in pid */
 } counts;
 
 typedef struct scene {
@@ -108,7 +108,7 @@ static int misbehave(habit h, kilter_result *result) {
             pause();
     case LEAKS:
         eat(40000000);
-        kl_nap_s(0.25); /* long enough for a look at the task */
+        kl_nap_s(0.25); /* long enough for a measurement of the memory */
         break;
     case TAKES_20_MS:
         kl_nap_s(0.02);
@@ -204,7 +204,7 @@ static void a_task_that_hangs_fails_and_the_others_are_done(void **state) {
         open_scene(&s, SHORT, habits[i % 2], 0);
         run_once(&s, (kilter_farm_options){.task_timeout = "2", .workers = 1 + i / 2}, 1);
         assert_string_equal(s.why, "it exceeded its time limit of 2 s");
-        uint32_t begun = s.counts->begun[VICTIM]; /* idle workers may have copied the task */
+        uint32_t begun = s.counts->begun[VICTIM]; /* idle workers may have run copies of the task */
         assert_true(begun >= 1 && begun <= (i < 2 ? 1 : 1 + KL_RESCUE_COPIES));
         close_scene(&s);
     }
@@ -263,7 +263,7 @@ static void cancel_at_once(const kilter_outcome *o, void *user) {
     kilter_farm_cancel(*(kilter_farm **)user);
 }
 
-/* The only worker hangs in a task of an earlier run. */
+/* The only worker hangs in a task of a cancelled run. The next run must end it. */
 static void a_task_that_nobody_waits_for_does_not_hold_the_next_run(void **state) {
     (void)state;
     scene s;
@@ -274,7 +274,7 @@ static void a_task_that_nobody_waits_for_does_not_hold_the_next_run(void **state
     run.user = &farm;
     run.inputs = &s.inputs[VICTIM - 1];
     run.tasks = 2;
-    while (s.counts->begun[1] == 0) /* the second of the two tasks */
+    while (s.counts->begun[1] == 0) /* until the second task, which hangs, has begun */
         assert_int_equal(kilter_farm_run(farm, &run, NULL), KILTER_ERR_CANCELLED);
     s.counts->begun[VICTIM] = 1;
     check_run(farm, &s, 0);
@@ -291,7 +291,7 @@ static void tasks_that_fail_are_tried_again(void **state) {
         scene s;
         uint32_t retries = 1 + i / 2 % 2;
         open_scene(&s, i < 4 ? SHORT : FAILS, FAILS, 2);
-        /* this policy makes no copies, because executions are counted here */
+        /* the test counts executions, so it needs a policy without speculative copies */
         kilter_farm_options options = {.policy = "ss", .retries = retries, .transport = transports[i % 2]};
         run_once(&s, options, retries == 2 ? 0 : i < 4 ? 1 : TASKS);
         assert_string_equal(s.why, retries == 2 ? "" : "not this time");
@@ -306,7 +306,7 @@ static void tasks_that_fail_are_tried_again(void **state) {
 static void a_task_that_eats_memory_fails(void **state) {
     (void)state;
 #ifdef __SANITIZE_THREAD__
-    skip(); /* otherwise its own memory would count */
+    skip(); /* the sanitizer's own memory would count */
 #endif
     scene s;
     open_scene(&s, SHORT, EATS, 0);
@@ -343,7 +343,7 @@ static void a_worker_does_so_many_tasks_and_then_another_one_comes(void **state)
     close_scene(&s);
 }
 
-/* Renew many workers as fast as possible: none is taken for lost, and no task loses an attempt. */
+/* Replace each worker after every task. No replaced worker counts as lost, and no task loses an attempt. */
 static void renewals_cost_no_attempts(void **state) {
     (void)state;
     scene s;
@@ -444,7 +444,7 @@ static void cancel_when_it_hangs(const kilter_outcome *o, void *user) {
     kilter_farm_cancel(c->farm);
 }
 
-/* No limit ends the task, and the farm is closed while it hangs. */
+/* Close the farm while a task without a time limit hangs. Its worker must end. */
 static void who_hangs_ends_with_its_farm(void **state) {
     (void)state;
     place p;
@@ -474,13 +474,14 @@ static void *tell_who_hangs_to_go(void *arg) {
     signal_hung *h = arg;
     while (atomic_load(&h->scene->counts->begun[VICTIM]) == 0)
         kl_nap_s(1e-3);
-    for (int i = 0; i < 2; i++) /* the other worker leaves, too, when it is idle */
+    /* signal only the worker with the hanging task, because an idle worker leaves at once */
+    for (int i = 0; i < 2; i++)
         if (atomic_load(&h->scene->counts->pid_at[VICTIM]) == h->pids[i])
             kill(h->pids[i], SIGTERM);
     return NULL;
 }
 
-/* The worker gets a signal, but does not live to obey it. */
+/* Tell a worker in a hanging task to leave. The task's time limit ends the worker first. */
 static void who_was_told_to_go_is_still_ended_in_its_task(void **state) {
     (void)state;
     place p;

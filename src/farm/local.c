@@ -6,12 +6,12 @@
 
 #include "farm/farm_private.h"
 
-static const double FINISH_PATIENCE_S = 5; /* seconds that all local workers together get to end */
+static const double FINISH_PATIENCE_S = 5; /* seconds until local workers that have not ended are killed */
 static const double JOIN_PATIENCE_S = 60;  /* seconds in which a replacement must connect */
 static const double TEND_S = 0.05; /* seconds between two looks at processes, while some are starting */
 
-/* Return the number of cores for each local worker; 0: all cores. By default, each gets an equal number, or
- * one core for each of a task's threads. */
+/* Return the number of cores for each local worker; 0: all cores. By default, each worker gets an equal part
+ * of the cores, but at least one core for each OpenMP thread. */
 static uint32_t cores_each(const kilter_farm *f) {
     const char *bind = f->settings.bind ? f->settings.bind : "auto";
     uint32_t cores = kl_core_count(), each = cores / f->workers, threads = kl_openmp_threads();
@@ -114,7 +114,8 @@ static void take_news(kilter_farm *f, const kl_child_news *news) {
         local->kill_at_s = 0;
     snprintf(local->how, sizeof local->how, "%s", news->how);
     if (!news->ended || kl_master_knows(f->master, (uint64_t)news->pid))
-        local->lost = false; /* if the worker is lost, the master will notice now */
+        /* the process has a connection or has not ended, so the master will notice its loss */
+        local->lost = false;
 }
 
 static void read_news(kilter_farm *f) {
@@ -134,8 +135,8 @@ static local_worker *find_local(kilter_farm *f, uint64_t pid) {
  * lost worker that still lives and may reconnect does not count. */
 static uint32_t tell_who_comes(kilter_farm *f) {
     uint32_t coming = 0;
-    bool any_lives = f->local.supervisor && kl_supervisor_under_way(f->local.supervisor) >
-                                                0; /* otherwise the supervisor may have ended as well */
+    /* if no process lives, the supervisor itself may have ended */
+    bool any_lives = f->local.supervisor && kl_supervisor_under_way(f->local.supervisor) > 0;
     for (uint32_t i = 0; f->local.supervisor && i < f->workers; i++) {
         const local_worker *local = &f->local.list[i];
         coming += (local->lost && local->ended) || (any_lives && (local->lost || local->replacing));
@@ -144,7 +145,7 @@ static uint32_t tell_who_comes(kilter_farm *f) {
     return coming;
 }
 
-/* A worker's connection ends a moment before its process does. */
+/* seconds to wait for the end of a process whose connection has ended */
 static const double END_PATIENCE_S = 0.1;
 
 void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t size) {
@@ -152,7 +153,7 @@ void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t
     kl_child_news news;
     double until_s = kl_now_s(&f->clock) + END_PATIENCE_S;
     local_worker *local = find_local(f, pid);
-    if (!local) /* otherwise the number of the worker's process has not arrived yet */
+    if (!local) /* the supervisor's news of this process may not have been read yet */
         read_news(f);
     local = local ? local : find_local(f, pid);
     while (local && !local->ended &&
@@ -196,7 +197,7 @@ static void kill_frozen(kilter_farm *f, uint32_t number) {
         kl_supervisor_end(f->local.supervisor, number);
 }
 
-/* After this many deaths in a row without a finished task, it is of no use to start more workers. */
+/* After this number of deaths in a row without a finished task, no more workers are started. */
 enum { DEATHS_MOST = 100 };
 
 static bool is_worth_replacing(kilter_farm *f, const local_worker *local) {
@@ -206,7 +207,8 @@ static bool is_worth_replacing(kilter_farm *f, const local_worker *local) {
     f->local.deaths = finished == f->local.finished_at_death ? f->local.deaths + 1 : 1;
     f->local.finished_at_death = finished;
     if (f->local.deaths == DEATHS_MOST + 1)
-        fprintf(stderr, "%s: %d workers in a row were lost with no task finished: no more are started\n",
+        fprintf(stderr,
+                "%s: %d workers in a row were lost with no task finished: no more workers are started\n",
                 f->settings.name, DEATHS_MOST);
     return f->local.deaths <= DEATHS_MOST;
 }
@@ -227,8 +229,7 @@ double kl_farm_tend_local(kilter_farm *f) {
             local->pid = 0;
         }
         if (local->replacing && local->ended)
-            fprintf(stderr,
-                    "%s: a worker that was to replace a lost one %s: no other is started in its place\n",
+            fprintf(stderr, "%s: the replacement of a lost worker %s: no other replacement is started\n",
                     f->settings.name, local->how);
         local->replacing &= !local->ended && !kl_master_knows(f->master, (uint64_t)local->pid);
     }
@@ -245,8 +246,8 @@ static uint32_t locals_ended(kilter_farm *f, const char **how) {
     return ended;
 }
 
-/* Turn until each worker started here is ready or has failed. The first run of a listening master waits for
- * its workers. */
+/* Handle events until each worker started here is ready or has failed. A listening master does not call this:
+ * its first run waits for its workers. */
 kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
     const char *how = "";
     kilter_status status = KILTER_OK;
@@ -264,7 +265,7 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_NO_WORKER, "none of %u workers could start; the last one: %s",
                        f->workers, *loss ? loss : how);
     if (kl_master_ready(f->master) < f->workers)
-        fprintf(stderr, "%s: going on with %u of %u workers; one that could not start: %s\n",
+        fprintf(stderr, "%s: continuing with %u of %u workers; a worker that could not start: %s\n",
                 f->settings.name, kl_master_ready(f->master), f->workers, *loss ? loss : how);
     return KILTER_OK;
 }

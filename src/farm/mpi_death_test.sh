@@ -1,8 +1,12 @@
 #!/bin/bash
 # Ranks of a farm are killed at random instants: every task is counted once, and nobody hangs.
 # usage: mpi_death_test.sh MPIEXEC FARM_DEATH_MPI_TEST WHEN [RUNS [SEED]]    WHEN: as in farm_death_mpi_test.c
+# RANKS_LEAST and RANKS_MOST in the environment: numbers of ranks (default: 3 to 5). With more than 5 ranks up to 4 are
+# killed. Every fifth run kills all workers.
 set -u
 mpiexec=$1 program=$2 when=$3 runs=${4:-3} seed=${5:-1}
+least=${RANKS_LEAST:-3} most=${RANKS_MOST:-5} limit=60
+[ "$when" != series ] || limit=300 # ten runs, perhaps on a busy machine
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 [ "$when" != opening ] || export KILTER_MPI_START_S=5 # elsewhere all ranks come, however late
 out=$(mktemp) || exit 1
@@ -25,8 +29,8 @@ complain() {
     failed=1
 }
 
-# MPI itself failed because a rank was killed while the ranks were connecting, which no rank can help: mpirun hangs in
-# itself, or MPI_Init reports the dead rank as unreachable and aborts the job.
+# Return whether MPI itself failed, because a rank was killed while the ranks were connecting. Then mpirun hangs, or
+# MPI_Init reports the dead rank as unreachable and aborts the job. No rank can prevent that.
 fails_itself() {
     [ "$when" = opening ] && [ "$alive" -eq 0 ] || return 1
     grep -q 'PMIX ERROR: UNREACHABLE\|MPI_INIT has failed because at least one MPI process is unreachable' "$out"
@@ -37,7 +41,7 @@ run() {
     SECONDS=0
     "${launcher[@]}" "$@" >"$out" 2>&1 </dev/null &
     local launched=$!
-    while kill -0 $launched 2>/dev/null && [ $SECONDS -lt 60 ]; do sleep 0.1; done
+    while kill -0 $launched 2>/dev/null && [ $SECONDS -lt "$limit" ]; do sleep 0.1; done
     alive=$(pgrep -fc "^$program $ranks $((seed + i)) $kills $when")
     kill -9 $launched 2>/dev/null
     wait $launched 2>/dev/null
@@ -48,16 +52,20 @@ run() {
     fi
 }
 
-# What is right depends on the moment: a rank that dies before all are together takes the job with it. That a rank
-# failed does not show in the exit code of a mpirun that lets the others live.
+# Check the outcome for this moment of the kill. A rank that dies before all ranks are connected ends the whole job. A
+# mpirun that lets the other ranks live does not report the death in its exit code.
 check() {
     case $when in
-    master) # any code will do
+    master) # the exit code may have any value
         grep -q 'the master is gone' "$out" || complain "$what: the workers do not say why they end"
         ;;
     opening)
         [ "$code" -eq 0 ] || complain "$what: exit code $code"
         grep -q '^right\|not all ranks are there' "$out" || complain "$what: no result"
+        ;;
+    series)
+        [ "$code" -eq 0 ] || complain "$what: exit code $code"
+        [ "$(grep -c '^right' "$out")" -eq 10 ] || complain "$what: not ten results"
         ;;
     *)
         [ "$code" -eq 0 ] || complain "$what: exit code $code"
@@ -67,12 +75,13 @@ check() {
 }
 
 for ((i = 0; i < runs; i++)); do
-    ranks=$((3 + (seed + i) % 3)) kills=$((1 + (seed + i) % 2))
+    ranks=$((least + (seed + i) * 7 % (most - least + 1))) kills=$((1 + (seed + i) % 2))
+    [ $most -le 5 ] || kills=$((1 + (seed + i) % 4))
     [ $((i % 5)) -eq 4 ] && kills=$((ranks - 1))
     what="$ranks ranks, seed $((seed + i)), $kills killed while $when"
     run -n $ranks "$program" $ranks $((seed + i)) $kills "$when"
     check
-    [ $SECONDS -lt 60 ] || [ $code -eq 0 ] || complain "$what: hangs"
+    [ $SECONDS -lt "$limit" ] || [ $code -eq 0 ] || complain "$what: hangs"
     echo "$what: $(grep -o '^right.*\|^FAILED.*\|.*not all ranks are there[^:]*\|.*master is gone.*' "$out" | head -1)"
     [ "$alive" -eq 0 ] || complain "$what: $alive processes are left"
 done

@@ -4,8 +4,9 @@ foreach(ranks 2 4)
     kilter_mpi_test(farm/mpi_${ranks} ${ranks} farm_mpi_test)
     kilter_mpi_test(farm/mpi_single_${ranks} ${ranks} farm_mpi_test --single)
 endforeach()
+kilter_mpi_survivors_test(farm/mpi_absent "rank 0 is right.*rank 1 is right|rank 1 is right.*rank 0 is right" 3 farm_mpi_test --absent)
 
-# Ranks that are killed; the launcher must be told to let the others live, and each MPI in its own way.
+# Ranks that are killed. mpi_death_test.sh tells the launcher of each MPI to let the other ranks live.
 kilter_mpi_test_program(farm_death_mpi_test ${CMAKE_CURRENT_LIST_DIR}/farm_death_mpi_test.c)
 foreach(when opening running sending master)
     kilter_mpi_script_test(farm/mpi_death_${when} 3 ${CMAKE_CURRENT_LIST_DIR}/mpi_death_test.sh ${KILTER_MPIEXEC_${mpi}}

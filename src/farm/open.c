@@ -6,8 +6,8 @@
 
 #include "farm/farm_private.h"
 
-/* Write the address under which other machines reach `bound`: an address for all interfaces is of no use to
- * them. */
+/* Write the address that other machines can use for `bound`: the host's name replaces an address for all
+ * interfaces. */
 static void address_for_others(const char *bound, char *address, size_t size) {
     static const char any[] = "tcp://0.0.0.0:";
     char host[KL_HOST_BYTES];
@@ -47,7 +47,7 @@ static void free_deliveries(kl_delivery_list *list) {
     }
 }
 
-/* Free everything of a master, at any stage of its making. KILTER_ERR_RECORD: the record is incomplete. The
+/* Free a master that is complete or only partly made. KILTER_ERR_RECORD: the record is incomplete. The
  * record is closed after its last row, and before the results that it stores are freed. */
 static kilter_status tear_down(kilter_farm *f, kilter_error *error) {
     double closed_s = kl_now_s(&f->clock) - f->opened_s;
@@ -58,12 +58,15 @@ static kilter_status tear_down(kilter_farm *f, kilter_error *error) {
     kl_transport_close(f->transport);
     kl_farm_finish_local(f);
     kl_master_free(f->master);
+    kl_signal_folder_remove(f->signals);
+    free(f->signals);
     kilter_status status = kl_trace_close(f->record.trace, closed_s, error);
     free_deliveries(&f->run.results);
     free_deliveries(&f->storing.list);
     pthread_cond_destroy(&f->news);
     pthread_cond_destroy(&f->outside.shown);
     pthread_mutex_destroy(&f->lock);
+    pthread_mutex_destroy(&f->screen.lock);
     kl_settings_free(&f->settings);
     free(f);
     return status;
@@ -79,6 +82,7 @@ static kilter_farm *new_farm(kl_settings *settings) {
     f->opened_s = kl_now_s(&f->clock);
     f->opened_unix_s = kl_unix_time_s();
     pthread_mutex_init(&f->lock, NULL);
+    pthread_mutex_init(&f->screen.lock, NULL);
     pthread_cond_init(&f->news, NULL);
     kl_cond_init(&f->outside.shown);
     return f;
@@ -105,12 +109,26 @@ static uint32_t cores_of_host(const kilter_farm *f) {
 
 static kl_organise organise_of(const kl_settings *s) {
     const char *how = s->organise ? s->organise : "auto";
-    return strcmp(how, "peers") == 0                                   ? KL_ORGANISE_PEERS
-           : strcmp(how, "master") == 0 || kl_clock_system().simulated ? KL_ORGANISE_MASTER
-                                                                       : KL_ORGANISE_AUTO;
+    return strcmp(how, "peers") == 0                                                      ? KL_ORGANISE_PEERS
+           : strcmp(how, "master") == 0 || s->options.once || kl_clock_system().simulated ? KL_ORGANISE_MASTER
+                                                                                          : KL_ORGANISE_AUTO;
 }
 
-/* Become the master of workers that are being started. The function takes the farm over, also if it fails. */
+/* Make the folder of --shared-folder, whose path every worker gets with the run. */
+static kilter_status make_signals(kilter_farm *f, kilter_error *error) {
+    const char *folder = f->settings.shared_folder;
+    kilter_error why;
+    if (!folder)
+        return KILTER_OK;
+    if (kl_signal_folder_make(folder, &f->signals, &why) != KILTER_OK)
+        return kl_fail(error, KILTER_ERR_USAGE, "--shared-folder: %.200s; name a folder that can be written",
+                       why.text);
+    if (strlen(f->signals) >= sizeof((kl_peers_head *)NULL)->signals)
+        return kl_fail(error, KILTER_ERR_USAGE, "--shared-folder: the name of '%.120s' is too long", folder);
+    return KILTER_OK;
+}
+
+/* Become the master of workers that are being started. On failure, the function frees the farm. */
 static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_farm **farm,
                                    kilter_error *error) {
     const char *policy = f->settings.policy ? f->settings.policy : "auto";
@@ -127,6 +145,7 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
                                  .chooses = !f->settings.team || strcmp(f->settings.team, "all") != 0,
                                  .seats = f->seats,
                                  .release = f->settings.options.release,
+                                 .once = f->settings.options.once,
                                  .greeting_s = f->local.supervisor || f->settings.listen ? greeting_s(f) : 0,
                                  .warn = warn,
                                  .lost = f->local.supervisor ? kl_farm_local_lost : NULL,
@@ -136,6 +155,9 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
                                  .limits = f->settings.limits,
                                  .self = f};
     kl_hello me;
+    if (status == KILTER_OK)
+        status = make_signals(f, error);
+    options.signals = f->signals;
     kl_worker_introduce(NULL, &me);
     memcpy(options.host, me.host, sizeof options.host);
     if (status == KILTER_OK)
@@ -169,8 +191,8 @@ static kilter_status take_advice(kilter_farm *f, kilter_error *error) {
         return KILTER_OK;
     kilter_status status = kl_record_team(s->team, s->name, &f->seats, error);
     if (status == KILTER_OK && f->seats == 0)
-        fprintf(stderr, "%s: --team %s: the record names no number of workers; all of them begin\n", s->name,
-                s->team);
+        fprintf(stderr, "%s: --team %s: the record has no number of active workers; all workers begin\n",
+                s->name, s->team);
     return status;
 }
 

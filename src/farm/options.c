@@ -104,9 +104,16 @@ static const kl_option OPTIONS[] = {
     {"policy", "POLICY", "Choose how tasks are dealt to the workers (default: auto).", KL_OPTION_TEXT,
      AT(options.policy), .read = check_policy},
     {"organise", "HOW",
-     "Let the master deal tasks, or let the workers share them as peers; auto chooses the faster way by what "
-     "earlier runs have shown (default: auto).",
+     "Let the master deal tasks, or let the workers share them as peers; auto chooses the way that earlier "
+     "runs show to be faster (default: auto).",
      KL_OPTION_TEXT, AT(options.organise), .words = "auto master peers"},
+    {"shared-folder", "FOLDER",
+     "Let late peers call for help by files in this folder, which all hosts have under the same name; for "
+     "policies sos and sos-half (default: by messages).",
+     KL_OPTION_TEXT, AT(options.shared_folder)},
+    {"once", NULL,
+     "Never begin a task a second time while its worker is present: make no speculative copies.",
+     KL_OPTION_SWITCH, AT(options.once)},
     {"transport", "NAME", "Send messages by zmq, mpi or inproc (default: mpi under mpirun, else zmq).",
      KL_OPTION_TEXT, AT(options.transport), .words = "zmq mpi inproc"},
     {"listen", "ENDPOINT", "Wait at tcp://ADDRESS:PORT for workers that are started elsewhere.",
@@ -146,23 +153,24 @@ static const struct {
     {"KILTER_RECORD_DIR",
      "Folder of the run records. Default: $XDG_STATE_HOME/kilter, or ~/.local/state/kilter when "
      "XDG_STATE_HOME is not set."},
-    {"KILTER_MPI", "The MPI of a farm whose launcher does not tell: openmpi or mpich."},
+    {"KILTER_MPI", "MPI of the farm, if the launcher does not name it: openmpi or mpich."},
     {"KILTER_MPI_START_S",
      "Seconds that the ranks of an MPI program wait for each other at the start; 0 waits for ever (default: "
      "300)."},
     {"KILTER_MPI_SHIELD",
      "1 runs each rank of a farm in a child process. With mpiexec -disable-auto-cleanup of MPICH, the others "
      "then survive the death of a rank."},
-    {"KILTER_CHECK",
-     "1 makes loops check that all ranks make the same calls, and name accesses to rows of another rank; 0 "
-     "turns these checks off in debug builds."},
+    {"KILTER_CHECK", "1 makes loops check that all ranks make the same calls, and report each access to "
+                     "another rank's rows; 0 turns these checks off in debug builds."},
     {"KILTER_LIBEXEC",
      "Folder of kilter-simfarm-smpi, the program of the simulation engine smpi. Default: where it was "
      "installed."},
     {"KILTER_ANSWER_S",
      "Seconds a simulated master takes for a message on a host of speed 1 (default: 1e-5)."},
     {"KILTER_QUANTUM_S", "Seconds of the scheduler's time slice in simulated loops (default: 0)."},
-    {"KILTER_RUN", "Set by kilter run for the master, which then does not ask for workers."},
+    {"KILTER_RUN",
+     "Set by kilter run for the master, which then does not print how to start workers. With @NAME, "
+     "this is the name of its control socket."},
 };
 enum { VARIABLE_COUNT = sizeof VARIABLES / sizeof *VARIABLES };
 
@@ -185,7 +193,7 @@ void kilter_farm_usage(FILE *out) {
         kl_option_print(out, VARIABLES[i].name, VARIABLES[i].help);
 }
 
-/* --- sources, the weakest first --- */
+/* --- sources of settings: a later source overrides an earlier one --- */
 
 /* In the program's options, 0 and NULL mean the default. */
 static kilter_status from_program(const kilter_farm_options *options, kl_settings *settings,
@@ -276,6 +284,11 @@ kilter_status kl_settings_check_transport(const kl_settings *s, const char *tran
                    transport);
 }
 
+static bool has_board(const char *policy) {
+    const kl_help *help = policy ? kl_help_find(policy) : NULL;
+    return help && help->board;
+}
+
 static kilter_status check(const kl_settings *settings, kilter_error *error) {
     const kilter_farm_options *s = &settings->options;
     if (s->record && s->resume)
@@ -291,6 +304,9 @@ static kilter_status check(const kl_settings *settings, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_USAGE,
                        "--key -: only a worker, with --join, reads its key there; name a file");
     bool peers = s->organise && strcmp(s->organise, "peers") == 0;
+    if (s->once && peers)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "--once and --organise peers: peers may copy tasks; leave one of them out");
     if (s->policy && kl_help_find(s->policy) && !peers)
         return kl_fail(error, KILTER_ERR_USAGE,
                        "--policy %s: it is a policy of peers; give --organise peers, too", s->policy);
@@ -300,6 +316,10 @@ static kilter_status check(const kl_settings *settings, kilter_error *error) {
             "--policy %s and --organise peers: this policy is a master's; give help, sos, sos-half or "
             "steal, or leave it out",
             s->policy);
+    if (s->shared_folder && !(peers && has_board(s->policy)))
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "--shared-folder: only peers with a list of late peers use it; give --organise peers "
+                       "and --policy sos or sos-half, too");
     if (s->transport && kl_settings_check_transport(settings, s->transport, error) != KILTER_OK)
         return KILTER_ERR_USAGE;
     if (s->listen && kl_zmq_check(s->listen, error) != KILTER_OK)
@@ -315,16 +335,23 @@ static kilter_status keep_arguments(int count, char *const *words, kl_settings *
                         : kl_fail(error, KILTER_ERR_MEMORY, "reading the options: memory ran out");
 }
 
-/* Texts that must outlive the call, and their copies. */
+/* Texts of the caller that must be kept after the call, and the fields for their copies. */
 static const struct {
     size_t text, copy;
 } COPIES[] = {
-    {FIELD(options.bind), FIELD(bind)},       {FIELD(options.team), FIELD(team)},
-    {FIELD(options.policy), FIELD(policy)},   {FIELD(options.transport), FIELD(transport)},
-    {FIELD(options.listen), FIELD(listen)},   {FIELD(options.join), FIELD(join)},
-    {FIELD(options.key), FIELD(key)},         {FIELD(options.record), FIELD(record)},
-    {FIELD(options.resume), FIELD(resume)},   {FIELD(options.name), FIELD(name)},
-    {FIELD(options.version), FIELD(version)}, {FIELD(options.organise), FIELD(organise)},
+    {FIELD(options.bind), FIELD(bind)},
+    {FIELD(options.team), FIELD(team)},
+    {FIELD(options.policy), FIELD(policy)},
+    {FIELD(options.transport), FIELD(transport)},
+    {FIELD(options.listen), FIELD(listen)},
+    {FIELD(options.join), FIELD(join)},
+    {FIELD(options.key), FIELD(key)},
+    {FIELD(options.record), FIELD(record)},
+    {FIELD(options.resume), FIELD(resume)},
+    {FIELD(options.name), FIELD(name)},
+    {FIELD(options.version), FIELD(version)},
+    {FIELD(options.organise), FIELD(organise)},
+    {FIELD(options.shared_folder), FIELD(shared_folder)},
 };
 enum { COPY_COUNT = sizeof COPIES / sizeof *COPIES };
 

@@ -239,13 +239,14 @@ static void every_option_is_taken(void **state) {
                                                               : "7";
         if (strcmp(o->name, "transport") == 0)
             value = "zmq";
+        const char *needs = strcmp(o->name, "shared-folder") == 0 ? " --organise peers --policy sos" : "";
         char line[128], rest[256];
         kl_settings s;
-        snprintf(line, sizeof line, "prog a --%s=%s --x b", o->name, value);
+        snprintf(line, sizeof line, "prog a --%s=%s --x b%s", o->name, value, needs);
         assert_int_equal(read_line(line, &s, rest, NULL), KILTER_OK);
         assert_string_equal(rest, "a --x b");
         kl_settings_free(&s);
-        snprintf(line, sizeof line, "prog a --%s %s --x b", o->name, value);
+        snprintf(line, sizeof line, "prog a --%s %s --x b%s", o->name, value, needs);
         assert_int_equal(read_line(line, &s, rest, NULL), KILTER_OK);
         assert_string_equal(rest, o->value ? "a --x b" : "a 1 --x b");
         kl_settings_free(&s);

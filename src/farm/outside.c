@@ -1,9 +1,11 @@
-/* What `kilter tune` and `kilter drain` ask of the farm. The control thread receives requests; the service
- * thread takes and answers them. */
+/* Requests of `kilter tune`, `kilter drain` and `kilter run` to the farm. The control thread receives them;
+ * the service thread answers them. */
+#include <stdlib.h>
+
 #include "farm/farm_private.h"
 
-static const double LOOK_PATIENCE_S = 0.2; /* seconds that a look waits for the master's state */
-static const double DRAIN_PATIENCE_S = 1;  /* seconds that a drain waits for the master */
+static const double LOOK_PATIENCE_S = 0.2; /* seconds that a request for the state waits for the master */
+static const double TAKE_PATIENCE_S = 1;   /* seconds that another request waits for the master */
 
 /* Ask the master for its state, from the control thread. Use the last state if the master has no turn soon.
  */
@@ -44,29 +46,41 @@ static kilter_status set_from_outside(void *self, const kl_control_setting *sett
     return KILTER_OK;
 }
 
-static kilter_status drain_from_outside(void *self, const kl_control_drain *drain,
-                                        char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error) {
-    kilter_farm *f = self;
-    drain_request request = {.drain = drain, .answer = answer, .error = error};
-    struct timespec until = kl_time_after(DRAIN_PATIENCE_S);
+static kilter_status let_take(kilter_farm *f, outside_request *request) {
+    struct timespec until = kl_time_after(TAKE_PATIENCE_S);
     pthread_mutex_lock(&f->lock);
-    f->outside.drain = &request;
+    f->outside.request = request;
     kl_transport_wake(f->transport);
-    while (f->outside.drain && pthread_cond_timedwait(&f->outside.shown, &f->lock, &until) == 0)
+    while (f->outside.request && pthread_cond_timedwait(&f->outside.shown, &f->lock, &until) == 0)
         ;
-    bool taken = !f->outside.drain;
-    f->outside.drain = NULL;
+    bool taken = !f->outside.request;
+    f->outside.request = NULL;
     pthread_mutex_unlock(&f->lock);
     if (!taken)
-        return kl_fail(error, KILTER_ERR_PEER,
-                       "the master has not taken it within %g s; try again during a run", DRAIN_PATIENCE_S);
-    return request.status;
+        return kl_fail(request->error, KILTER_ERR_PEER,
+                       "the master has not taken it within %g s; try again during a run", TAKE_PATIENCE_S);
+    return request->status;
+}
+
+static kilter_status drain_from_outside(void *self, const kl_control_drain *drain,
+                                        char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error) {
+    return let_take(self, &(outside_request){.drain = drain, .answer = answer, .error = error});
+}
+
+static kilter_status note_from_outside(void *self, const kl_decision *decision, kilter_error *error) {
+    return let_take(self, &(outside_request){.note = decision, .error = error});
 }
 
 /* Open the farm's socket. Without it, the farm works and cannot be watched. */
 void kl_farm_open_control(kilter_farm *f) {
-    kl_control_farm farm = {
-        .look = look_from_outside, .set = set_from_outside, .drain = drain_from_outside, .self = f};
+    kl_control_farm farm = {.look = look_from_outside,
+                            .set = set_from_outside,
+                            .drain = drain_from_outside,
+                            .note = note_from_outside,
+                            .self = f,
+                            .name = getenv("KILTER_RUN")};
+    if (f->outside.control)
+        return;
     kilter_error error;
     if (kl_control_open(&farm, &f->outside.control, &error) != KILTER_OK)
         fprintf(stderr, "%s: kilter tune will not reach this run: %s\n", f->settings.name, error.text);
@@ -77,18 +91,22 @@ void kl_farm_close_control(kilter_farm *f) {
     f->outside.control = NULL;
 }
 
-/* Carry out the drain. Call this with the lock held, because the client may be gone a moment later. */
-void kl_farm_take_drain(kilter_farm *f) {
-    drain_request *request = f->outside.drain;
+/* Carry out the request. Call this with the lock held, because the waiting caller may give up, and the
+ * request ends with it. */
+void kl_farm_take_request(kilter_farm *f) {
+    outside_request *request = f->outside.request;
     if (!request)
         return;
-    request->status = kl_master_drain(f->master, request->drain, request->answer, request->error);
-    f->outside.drain = NULL;
+    if (request->drain)
+        request->status = kl_master_drain(f->master, request->drain, request->answer, request->error);
+    if (request->note)
+        kl_master_note(f->master, request->note);
+    f->outside.request = NULL;
     pthread_cond_signal(&f->outside.shown);
 }
 
 /* Give the state to the callers who wait for it. Call this with the lock held. A master without a thread has
- * no turn between two runs, so it shows the end of its last run then. */
+ * no turn between two runs, so it gives the state at the end of its last run. */
 void kl_farm_show_state(kilter_farm *f, bool run_ended) {
     if (!f->outside.look_wanted && !(run_ended && !f->service.threaded))
         return;

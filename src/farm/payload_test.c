@@ -105,7 +105,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
 typedef struct plan {
     uint64_t tasks;
     size_t result_bytes, input_bytes, shared_bytes;
-    bool any_size; /* results of any size, without an array */
+    bool any_size; /* results may have any size, and the run has no `results` array */
 } plan;
 
 typedef struct taken {
@@ -248,8 +248,7 @@ static void every_transport_carries_all_of_it(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Twelve workers die in the middle of a result, while they have inputs and other workers' results are under
- * way. */
+/* Kill twelve workers in the middle of a result, while inputs and other workers' results are under way. */
 static void workers_that_are_killed_spoil_nothing(void **state) {
     (void)state;
     const plan p = {.tasks = 60, .result_bytes = 300000, .input_bytes = 200000, .shared_bytes = 100000};
@@ -266,7 +265,7 @@ static void workers_that_are_killed_spoil_nothing(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* If address space is limited, as under ulimit -v, no memory is shared, and everything works. */
+/* With a limit of the address space, as under ulimit -v, the farm shares no memory and must still work. */
 static void a_limited_address_space_changes_nothing(void **state) {
     (void)state;
     pid_t child = fork();

@@ -14,7 +14,7 @@
 
 enum { MOST = 50 };
 
-/* SSN with N = 10,000, T = 200 on 50 equal workers: 5.51 min in table 3. */
+/* The paper's program SSN with N = 10,000, T = 200: its table 3 gives 5.51 min on 50 equal workers. */
 static const kilter_program ssn = {
     .tasks = 200, .iterations = 38, .work_s = 50 * 6.44, .master_s = 79.46 / 38};
 
@@ -43,8 +43,8 @@ static double random_01(uint64_t seed) {
     return (double)(kl_mix64(seed) >> 11) * 0x1p-53;
 }
 
-/* The time is above the bound, at most that of the fastest worker alone, not longer with one more worker, and
- * half as long if all speeds are doubled. */
+/* Check that the time is between the bound and the time of the fastest worker alone. One more worker must not
+ * lengthen the time, and doubled speeds must halve it. */
 static void any_workers(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 500; seed++) {

@@ -9,7 +9,7 @@
 #include "farm/farm_private.h"
 #include "kilter/version.h"
 
-/* KILTER_ERR_…: no file can be made at `path`, which `option` asks for. */
+/* Check that a file can be made at `path`, which the user gave with `option`. */
 static kilter_status check_folder(const char *option, const char *path, kilter_error *error) {
     char *folder = strdup(path);
     if (!folder)
@@ -61,13 +61,18 @@ static kilter_status default_record(const kilter_farm *f, char **path, kilter_er
  * the program asked for the record. */
 kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     const char *asked = f->settings.record, *resume = f->settings.resume;
-    if (f->record.decided || (asked && strcmp(asked, "none") == 0))
+    bool none = asked && strcmp(asked, "none") == 0;
+    const char *run = getenv("KILTER_RUN");
+    if (none && run && *run == '@') /* `kilter run` watches the farm without its record */
+        kl_farm_open_control(f);
+    if (f->record.decided || none)
         return KILTER_OK;
     char *path = NULL, host[KL_HOST_BYTES];
     kl_trace *trace = NULL;
     kilter_error problem;
     kilter_status status = asked || resume ? KILTER_OK : default_record(f, &path, &problem);
-    if (status == KILTER_OK && !f->clock.simulated) /* simulated ranks have no threads beside them */
+    /* the socket needs a thread, and simulated ranks have none */
+    if (status == KILTER_OK && !f->clock.simulated)
         kl_farm_open_control(f);
     kl_host_name(host);
     char *words = resume && !f->settings.arguments ? kl_own_words(1) : NULL, build[KL_BUILD_BYTES] = "";
@@ -96,8 +101,9 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     free(words);
     free(here);
     if (status != KILTER_OK)
-        kl_farm_close_control(f);                       /* without a record no tool would find the socket */
-    f->record.decided = status == KILTER_OK || !resume; /* with --resume no run continues without a record */
+        kl_farm_close_control(f); /* without a record, no tool can find the socket */
+    /* with --resume a run without a record fails, and the next run tries again */
+    f->record.decided = status == KILTER_OK || !resume;
     if (status != KILTER_OK && resume)
         return kl_fail(error, status, "%s", problem.text);
     if (status != KILTER_OK && asked)

@@ -11,7 +11,7 @@ static const size_t UNSTORED_BYTES_MOST = (size_t)64 << 20;
 
 /* --- new results, on their way to the disk --- */
 
-/* Return the bytes of a delivery while it waits; its row in the trace needs fewer. */
+/* Return the bytes that count for a waiting delivery. Its row in the trace needs fewer bytes. */
 static size_t bytes_of(const kl_delivery *delivery) {
     return 2 * sizeof *delivery + delivery->size;
 }
@@ -21,15 +21,15 @@ static void note_end(kilter_farm *f) {
     f->run.ended |= f->run.over && !f->storing.list.first;
 }
 
-/* End the run because results cannot be stored. The run's caller then frees the inputs, so dealing must have
- * ended; a service thread ends it itself. */
+/* End the run because results cannot be stored. The caller may then free the inputs, so dealing must have
+ * ended: a service thread first ends it and then sets run.ended. */
 static void stop_storing(kilter_farm *f, const kilter_error *failure) {
     f->run.failure = *failure;
     f->run.broken = true;
     f->run.ended |= !f->service.threaded;
 }
 
-/* Let the first `count` waiting results, which are stored, count from now on. */
+/* Give the first `count` waiting results to the caller's thread, because they are stored now. */
 static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
     kilter_farm *f = farm;
     pthread_mutex_lock(&f->lock);
@@ -50,7 +50,7 @@ static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
     else
         note_end(f);
     bool look = failure || (f->storing.held && f->storing.bytes <= UNSTORED_BYTES_MOST);
-    /* read this with the lock held: a farm that is being closed has no transport any more */
+    /* `closing` needs the lock: a farm that is being closed may have no transport any more */
     if (look && !f->service.closing)
         kl_transport_wake(f->transport);
     pthread_cond_signal(&f->news);
@@ -136,10 +136,11 @@ static uint64_t hash_weights(const double *weights, uint64_t tasks) {
 }
 
 static kilter_status differs(const kl_known *known, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_USAGE,
-                   "--resume: run %llu grows differently from the stored one, after %llu tasks; additions "
-                   "must depend only on the results taken before and their order; or name another file",
-                   (unsigned long long)known->call, (unsigned long long)known->tasks);
+    return kl_fail(
+        error, KILTER_ERR_USAGE,
+        "--resume: run %llu grows differently from the stored run, after %llu tasks; additions must depend "
+        "only on earlier results and their order; correct the program, or name another file",
+        (unsigned long long)known->call, (unsigned long long)known->tasks);
 }
 
 static bool is_taken(const kl_known *known, uint64_t task) {
@@ -147,7 +148,8 @@ static bool is_taken(const kl_known *known, uint64_t task) {
 }
 
 /* Deliver results of a row. Do nothing without a deliverer, or without tasks. */
-static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row *piece, kilter_error *error) {
+static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row *piece, bool is_sum,
+                             kilter_error *error) {
     if (!deliverer || piece->count == 0)
         return KILTER_OK;
     size_t size = piece->results.size;
@@ -158,9 +160,36 @@ static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row 
                               .count = piece->count,
                               .size = size,
                               .worker = piece->worker,
+                              .is_sum = is_sum,
                               .results = delivery->copy};
     memcpy(delivery->copy, piece->results.data, size);
     return kl_deliver(deliverer, (kl_delivery_list){.first = delivery, .end = &delivery->next}, error);
+}
+
+/* Deliver a stored sum. Its tasks have not been counted before, because masters store each task once. */
+static kilter_status take_sum(kl_known *known, const kl_trace_result_row *row, const kl_wire_sum *sum,
+                              kl_deliverer *deliverer, kilter_error *error) {
+    uint64_t count = 0;
+    bool fits = known->reduces;
+    for (uint32_t i = 0; i < sum->spans && fits; i++) {
+        kl_span span = kl_wire_sum_span(sum, i);
+        fits = span.hi <= known->tasks;
+        for (uint64_t task = span.lo; task < span.hi && fits; task++, count++) {
+            fits = !is_taken(known, task);
+            known->taken[task / 8] |= (uint8_t)(1u << task % 8);
+        }
+    }
+    if (fits && count == row->count)
+        return deliver(deliverer, row, true, error);
+    if (!known->reduces)
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "--resume: run %llu combined its results and does not now; start the program as it was "
+            "started then, or name another file",
+            (unsigned long long)known->call);
+    return kl_fail(error, KILTER_ERR_RECORD,
+                   "reading stored results: the tasks of a sum from task %llu on are malformed",
+                   (unsigned long long)row->lo);
 }
 
 /* Deliver the results of a row that were not taken yet, in blocks of consecutive tasks. Failed tasks are done
@@ -170,6 +199,9 @@ static kilter_status take_row(kl_known *known, const kl_trace_result_row *row, k
     kl_reader reader = kl_reader_of(row->results.data, row->results.size);
     kl_trace_result_row piece = {.lo = row->lo, .worker = row->worker};
     kilter_status status = KILTER_OK;
+    kl_wire_sum sum;
+    if (kl_wire_read_sum(row->results.data, row->results.size, &sum))
+        return take_sum(known, row, &sum, deliverer, error);
     if (deliverer && row->lo + row->count > known->tasks)
         return differs(known, error);
     size_t from = 0;
@@ -187,12 +219,12 @@ static kilter_status take_row(kl_known *known, const kl_trace_result_row *row, k
             continue;
         }
         piece.results = (kilter_bytes){reader.data + from, at - from};
-        status = deliver(deliverer, &piece, error);
+        status = deliver(deliverer, &piece, false, error);
         piece = (kl_trace_result_row){.lo = task + 1, .worker = row->worker};
         from = reader.at;
     }
     piece.results = (kilter_bytes){reader.data + from, reader.at - from};
-    return status == KILTER_OK ? deliver(deliverer, &piece, error) : status;
+    return status == KILTER_OK ? deliver(deliverer, &piece, false, error) : status;
 }
 
 static kilter_status take_all(kl_known *known, kl_deliverer *deliverer, kilter_error *error) {
@@ -226,7 +258,8 @@ static kilter_status add_spans(kl_known *known, kl_span tasks, kilter_error *err
     return status;
 }
 
-/* Read and check all stored results before any is delivered, so that a damaged record is found first. */
+/* Read and check all stored results before the first is delivered, so that no result of a damaged record is
+ * used. */
 static kilter_status find(kl_known *known, const char *path, const kl_trace_call *call, kilter_error *error) {
     kilter_status status = kl_stored_open(path, call, &known->rows, error);
     if (status == KILTER_OK)
@@ -279,7 +312,8 @@ kilter_status kl_farm_look_up(kilter_farm *f, const kilter_run *run, kl_known *k
                                 .inputs = hash_inputs(run->inputs, run->tasks),
                                 .weights = hash_weights(run->weights, run->tasks),
                                 .shared = f->storing.shared_hash,
-                                .grows = run->grows};
+                                .in_order = run->grows || run->reduce};
+    known->reduces = run->reduce;
     known->call = call.call;
     kilter_status status = KILTER_OK;
     if (call.call < kl_trace_calls(f->record.trace))

@@ -79,7 +79,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     if (task->index == UNLUCKY && !s->board->lucky)
         return kilter_result_fail(result, "unlucky");
     uint64_t value = result_of(task->run, task->index, input, shared);
-    for (uint64_t i = 0; i <= task->index % 20; i++) /* texts of different lengths */
+    for (uint64_t i = 0; i <= task->index % 20; i++) /* make results of different lengths */
         kilter_result_put(result, &value, sizeof value);
     return 0;
 }
@@ -91,17 +91,17 @@ static void stop(void *state) {
 /* --- a master --- */
 
 typedef struct plan {
-    const char *file, *transport, *listen; /* listen: the endpoint; it is given instead of a transport */
+    const char *file, *transport, *listen; /* listen: endpoint, which replaces `transport` */
     /* tasks: number of tasks of the second run; seed: of inputs, weights and shared data */
     uint64_t tasks, seed;
     bool weighted;
-    uint64_t other_input, other_weight,
-        other_shared; /* amounts added to inputs, weights and shared data of the second run */
+    /* numbers added to an input, a weight and the shared data of the second run, to make them differ */
+    uint64_t other_input, other_weight, other_shared;
     const char *name, *version;
     const char *word; /* the program's only argument; NULL: not passed to Kilter */
     bool anyway;
     kilter_order order;
-    rlim_t file_bytes_max; /* limit of the file's bytes; 0: there is none */
+    rlim_t file_bytes_max; /* limit of the file's size in bytes; 0: no limit */
     uint64_t kill_at;      /* number of results of the session after which the master is killed; 0: never */
     double kill_after_s;   /* likewise */
 } plan;
@@ -137,7 +137,7 @@ static void take(const kilter_outcome *o, void *user) {
         kill(getpid(), SIGKILL);
 }
 
-/* Return the number of executions of tasks in this session; some tasks may have been done twice. */
+/* Return the number of tasks that were done in this session. Each task counts once. */
 static uint64_t tasks_done(const board *b) {
     uint64_t tasks = 0;
     for (size_t i = 0; i < RUNS * TASKS; i++)
@@ -352,7 +352,7 @@ static void workers_outlive_their_masters(void **state) {
     expect_well(b, &p);
     assert_true(b->summary[0].stored == TASKS);
     for (int i = 0; i < 2; i++) {
-        kill(workers[i], SIGKILL); /* farm_test checks how workers end */
+        kill(workers[i], SIGKILL); /* end them at once; farm_test checks how workers end */
         assert_int_equal(waitpid(workers[i], NULL, 0), workers[i]);
     }
     unlink(endpoint + strlen("ipc://"));
@@ -384,9 +384,9 @@ static void another_run_is_refused(void **state) {
         assert_int_equal(tasks_done(b), 0);
     }
     p.version = "2";
-    expect_refused(b, &p, KILTER_ERR_RECORD, "it is of program version '', this is '2'");
+    expect_refused(b, &p, KILTER_ERR_RECORD, "its program version is '', and this is '2'");
     p.name = "other";
-    expect_refused(b, &p, KILTER_ERR_RECORD, "it is of program 'resume_test', this is 'other'");
+    expect_refused(b, &p, KILTER_ERR_RECORD, "its program is 'resume_test', and this is 'other'");
     munmap(b, sizeof *b);
 }
 
@@ -427,16 +427,16 @@ static void results_of_other_arguments_are_refused(void **state) {
     assert_int_equal(tasks_done(b), 0);
     p.word = "2";
     expect_refused(b, &p, KILTER_ERR_USAGE,
-                   "the results have other arguments, 'it'\\''s 1' there and 2 here");
+                   "the results were made with other arguments, 'it'\\''s 1' then and 2 now");
     p.anyway = true;
     expect_well(b, &p);
     assert_int_equal(tasks_done(b), 0);
     p.anyway = false;
-    expect_well(b, &p); /* the record now has these arguments, too */
+    expect_well(b, &p); /* the record now accepts these arguments, too */
     p.word = "it's 1";
     expect_well(b, &p);
     do_sql(at->file, "UPDATE origin SET build = 'x'");
-    expect_refused(b, &p, KILTER_ERR_USAGE, "other builds of the program, x there");
+    expect_refused(b, &p, KILTER_ERR_USAGE, "other builds of the program, x then");
     p.anyway = true;
     expect_well(b, &p);
     munmap(b, sizeof *b);
@@ -488,7 +488,7 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
 
     for (int whole = 0; whole < 2; whole++) { /* an empty record, and one with results */
         b->lucky = true;
-        memset(b->counted, 0, sizeof b->counted); /* the file is not there any more */
+        memset(b->counted, 0, sizeof b->counted); /* the record is gone, so no result counts */
         if (whole)
             expect_well(b, &p);
         else
@@ -506,7 +506,8 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
 
     memset(b->counted, 0, sizeof b->counted);
     expect_well(b, &p);
-    do_sql(at->file, "ALTER TABLE decision DROP COLUMN grounds"); /* as records of earlier versions are */
+    /* records of earlier versions lack this column */
+    do_sql(at->file, "ALTER TABLE decision DROP COLUMN grounds");
     b->lucky = true;
     expect_well(b, &p);
     do_sql(at->file, "PRAGMA user_version = 1");
@@ -516,7 +517,7 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
     unlink(at->file);
 
     assert_int_equal(mkfifo(at->file, 0600), 0);
-    expect_refused(b, &p, KILTER_ERR_RECORD, "it is not a file");
+    expect_refused(b, &p, KILTER_ERR_RECORD, "it is not a regular file");
     unlink(at->file);
     p.file = at->folder;
     expect_refused(b, &p, KILTER_ERR_RECORD, "Is a directory");
@@ -551,7 +552,7 @@ static void a_second_master_is_refused(void **state) {
     int lock[2];
     assert_int_equal(pipe(lock), 0);
     pid_t first = fork();
-    if (first == 0) { /* this process holds the record, as a master does between two runs */
+    if (first == 0) { /* this process holds the record open, as a master does between two runs */
         kl_trace *trace;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         const kl_trace_run_row row = {.program = "resume_test", .host = "ada", .anyway = true};
@@ -570,7 +571,8 @@ static void a_second_master_is_refused(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* The disk is full after some bytes, so the run fails. When there is room again, the rest is done. */
+/* Make the disk full after a number of bytes, so that the run fails. With room again, the next start does the
+ * remaining tasks. */
 static void a_full_disk_ends_the_run_and_what_was_stored_is_kept(void **state) {
     const place *at = *state;
     board *b = new_board();
@@ -599,7 +601,7 @@ static void count_call(const kilter_outcome *o, void *user) {
     *(unsigned *)user += o->index < TASKS ? 1 : 1000000;
 }
 
-/* Leave a result that was on its way to the disk when the farm failed in its last run. */
+/* Break the farm while a result of its last run is still on the way to the disk. */
 static void leave_one_behind(kilter_farm *f) {
     static const uint8_t bytes[] = {1, 0, 0, 0, 'r'};
     kl_delivery *late = malloc(sizeof *late + sizeof bytes);
@@ -649,7 +651,8 @@ static void a_broken_farm_gives_no_run_the_results_of_another(void **state) {
 
 /* --- damage --- */
 
-/* Either the error names the file, or all results are right. */
+/* Run a master on a damaged record. It must get all results right, or fail with an error that names the file.
+ * Return whether all were right. */
 static bool survives(board *b, const plan *p) {
     memset(b->counted, 0, sizeof b->counted);
     assert_int_equal(master(b, p), 0);
@@ -666,7 +669,7 @@ static void a_damaged_record_gives_no_wrong_result(void **state) {
     board *b = new_board();
     b->lucky = true;
     plan p = usual(at->file);
-    p.kill_at = RUNS * TASKS - 100; /* the database's log is beside the file */
+    p.kill_at = RUNS * TASKS - 100; /* the killed master leaves the database's log beside the file */
     assert_true(WIFSIGNALED(master(b, &p)));
     p.kill_at = 0;
     char *log_name = kl_text("%s-wal", at->file);
@@ -698,7 +701,7 @@ static void a_damaged_record_gives_no_wrong_result(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Damage a closed record without a log: every page, and single bits. */
+/* Damage a closed record, which has no log: cut it at every page, cut it anywhere, and flip single bits. */
 static void a_damaged_closed_record_gives_no_wrong_result(void **state) {
     const place *at = *state;
     board *b = new_board();
@@ -743,11 +746,12 @@ static double one_session_s(const char *file) {
 }
 
 typedef struct series {
-    /* early: number of masters that were killed before a result had counted */
+    /* early: masters killed before a result had counted; left: tasks not stored at restarts; done: tasks done
+     * after them */
     uint64_t kills, early, records, sessions_most, left, done;
 } series;
 
-/* Continue one record, from the first master to the one that finishes. */
+/* Kill masters of one record until a master finishes. */
 static void kill_until_done(const char *file, uint64_t seed, double session_s, uint64_t kills_most,
                             series *s) {
     board *b = new_board();

@@ -1,5 +1,6 @@
 /* Serve a master until the worker or the master ends. If the master was lost and is started again, serve the
  * new one. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,10 @@ typedef struct served {
     const kl_settings *settings;
     kl_key key; /* farm key, if the worker is a process; kept because standard input can be read only once */
     clockid_t cpu;
-    kl_core_meter meter; /* measures the thread's core while the worker reports its CPU time */
+    /* measures the core of the worker's thread; open only if the worker reports its CPU time */
+    kl_core_meter meter;
     kl_worker_options options;
+    bool warned; /* true: a fault of the shared folder was reported */
 } served;
 
 static void begin_anew(const served *p) {
@@ -36,8 +39,8 @@ static void abandon(void *self, const kilter_error *why, bool anew) {
     if (p->settings->join && anew)
         begin_anew(p);
     bool good = anew || why->status == KILTER_ENDED;
-    if (p->settings->join &&
-        !good) /* the master reports a local worker; the task may hold the lock of stderr */
+    /* for a local worker the master prints this; dprintf(), because the task may hold the lock of stderr */
+    if (p->settings->join && !good)
         dprintf(STDERR_FILENO, "%s: %s\n", p->settings->name, why->text);
     _exit(good ? EXIT_SUCCESS : EXIT_FAILURE);
 }
@@ -64,6 +67,44 @@ static uint64_t memory(void *self) {
     return kl_process_memory();
 }
 
+/* Report the first fault of the shared folder. The run goes on, but late workers may get no help. */
+static void report_fault(served *self) {
+    int why = errno;
+    if (!self->warned)
+        dprintf(STDERR_FILENO,
+                "%s: the shared folder does not work at this worker, so the run may be longer: %s\n",
+                self->settings->name, strerror(why));
+    self->warned = true;
+}
+
+static kilter_status check_folder(void *self, const char *folder, kilter_error *error) {
+    (void)self;
+    return kl_signal_folder_check(folder, error);
+}
+
+static bool put_signal(void *self, const char *folder, const char *name, kilter_bytes text) {
+    bool put = kl_signal_file_put(folder, name, text.data, text.size);
+    if (!put)
+        report_fault(self);
+    return put;
+}
+
+static bool take_signal(void *self, const char *folder, const char *prefix, const char *claim,
+                        char text[KL_SIGNAL_BYTES], size_t *size) {
+    *size = KL_SIGNAL_BYTES;
+    kl_signal_found found = kl_signal_file_take(folder, prefix, claim, text, size);
+    if (found == KL_SIGNAL_FAULT)
+        report_fault(self);
+    return found == KL_SIGNAL_TAKEN;
+}
+
+static void drop_signal(void *self, const char *folder, const char *name) {
+    (void)self;
+    kl_signal_file_drop(folder, name);
+}
+
+static const kl_signal_folder SIGNALS = {check_folder, put_signal, take_signal, drop_signal};
+
 /* Describe this worker to the master. binding NULL: the worker is a thread. */
 static void describe(served *self, const kl_settings *s, const char *binding, bool tells_cpu) {
     *self = (served){.settings = s, .meter = {-1, -1}};
@@ -83,6 +124,7 @@ static void describe(served *self, const kl_settings *s, const char *binding, bo
         .patience_s = -1,
         .memory = memory,
         .abandon = binding ? abandon : NULL,
+        .signals = &SIGNALS,
     };
     if (tells_cpu) {
         /* A rank of MPI computes while it waits, so its CPU time is not used. */

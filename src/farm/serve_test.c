@@ -110,7 +110,7 @@ static void expect_end(pid_t pid, int code) {
     assert_int_equal(WEXITSTATUS(status), code);
 }
 
-/* --- the test in the part of a master --- */
+/* --- the test acts as the master --- */
 
 typedef struct part {
     plot *plot;
@@ -144,7 +144,8 @@ static void say(part *m) {
 }
 
 static void meet(part *m, plot *p) {
-    *m = (part){.plot = p, .worker = start_process(be_worker, p)}; /* do this before there are threads */
+    /* this forks, so it comes before threads are started */
+    *m = (part){.plot = p, .worker = start_process(be_worker, p)};
     assert_int_equal(kl_zmq_listen(p->endpoint, &(kl_zmq_options){0}, NULL, &m->transport, NULL), KILTER_OK);
     await(m, KL_HELLO);
     kl_wire_put_welcome(&m->out, &(kl_welcome){0});
@@ -178,7 +179,7 @@ static void expect_last_result(part *m) {
             kl_wire_next_segment(&reader, &segment);
         kl_message_release(&message);
         if (head.segments == 0)
-            continue; /* the worker asked for tasks */
+            continue; /* a message without results: the worker asks for tasks */
         assert_true(segment.lo == 0 && segment.count == 1 && segment.last);
         return;
     }
@@ -229,7 +230,7 @@ static void expect_leave(part *m) {
     expect_end(m->worker, ENDED);
 }
 
-/* The signal comes when the worker has just lost its master and its attendant is being ended. */
+/* Send the signal when the worker has just lost its master and its attendant is being stopped. */
 static int be_told_to_go_between_two_masters(void *arg) {
     kl_inproc *hub;
     kl_transport *listener;
@@ -350,7 +351,7 @@ static void a_worker_told_to_terminate_costs_no_task(void **state) {
         kilter_farm *farm;
         assert_int_equal(kilter_farm_open(&options, NULL, NULL, &farm, NULL), KILTER_OK);
         run(farm);
-        if (strcmp(policies[i], "auto") == 0) /* idle workers may begin a task, too */
+        if (strcmp(policies[i], "auto") == 0) /* `auto` lets idle workers run copies of tasks */
             assert_true(p->begun >= TASKS);
         else
             assert_int_equal(p->begun, TASKS); /* each task was begun once: none was lost with the worker */
@@ -388,9 +389,9 @@ static void a_worker_that_was_stopped_for_long_comes_back(void **state) {
     for (int i = 0; i < WORKERS; i++)
         workers[i] = start_process(be_worker, p);
     kilter_farm *farm = listen_as_master(p);
-    run(farm); /* the other worker ends the run */
+    run(farm); /* the other worker does the tasks of the stopped worker */
     kill(atomic_load(&p->villain), SIGCONT);
-    run(farm); /* both workers begin the task */
+    run(farm); /* ends only if both workers take part */
     run(farm);
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
     for (int i = 0; i < WORKERS; i++)

@@ -2,25 +2,11 @@
  * allows only one thread, the caller's thread does both in turn. */
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "farm/farm_private.h"
 
-static const double PROGRESS_S = 0.5;    /* seconds between two progress lines on a terminal */
-static const double PROGRESS_LOG_S = 10; /* seconds between two progress lines elsewhere */
 static const double STORED_S =
-    0.02; /* seconds between two looks at what is stored, without a service thread */
-
-static void show_progress(kilter_farm *f) {
-    double now_s = kl_now_s(&f->clock);
-    bool terminal = isatty(STDERR_FILENO) == 1;
-    if (!f->settings.options.progress || now_s < f->service.progress_at_s)
-        return;
-    f->service.progress_at_s = now_s + (terminal ? PROGRESS_S : PROGRESS_LOG_S);
-    char text[320];
-    kl_master_progress(f->master, text, sizeof text);
-    fprintf(stderr, terminal ? "\r%s: %s\033[K" : "%s: %s\n", f->settings.name, text);
-}
+    0.02; /* without a service thread: seconds between two checks which results are stored */
 
 /* Cancel the run. unbegun: the run has not begun, because it waits for workers. */
 static kilter_status cancel_run(kilter_farm *f, bool unbegun, kilter_error *error) {
@@ -35,10 +21,10 @@ static kilter_status cancel_run(kilter_farm *f, bool unbegun, kilter_error *erro
     return kl_fail(error, status, "%s%s", why.text, more);
 }
 
-/* Requests of other threads that the next turn follows. */
+/* Requests of other threads, which the next turn carries out. */
 typedef struct orders {
     const kilter_run *request; /* the run that is to begin; NULL: there is none */
-    kl_spans done;             /* spans of the request whose results are stored */
+    kl_spans done;             /* spans of the run's tasks whose results are stored */
     double spent_s;
     kl_grain_plan grain;
     kl_expectation expected;
@@ -54,7 +40,7 @@ static void take_request(kilter_farm *f, orders *o) {
     f->run.gathered |= !f->settings.listen || kl_master_ready(f->master) >= f->workers;
     bool deals = f->run.request && !kl_known_all(f->run.known, f->run.request->tasks);
     o->request = f->run.gathered || !deals ? f->run.request : NULL;
-    /* a cancellation before a request is kept for that request */
+    /* a cancellation that comes before the run's request is kept until the request */
     o->cancel = f->stop.cancelled && (f->run.request || kl_master_running(f->master));
     o->unbegun = o->cancel && f->run.request && !o->request;
     if (o->request || o->unbegun)
@@ -66,7 +52,7 @@ static void take_request(kilter_farm *f, orders *o) {
     o->spent_s = f->run.spent_s;
     o->grain = f->plans.grain;
     o->expected = f->plans.expected;
-    f->plans = (kl_plans){0}; /* all requests are answered */
+    f->plans = (kl_plans){0}; /* the plans now belong to this run */
 }
 
 /* Copy the requests of other threads. Call it with the lock held. */
@@ -80,11 +66,11 @@ static void take_orders(kilter_farm *f, orders *o) {
     f->record.told |= o->new_trace != NULL;
     o->tuning = f->outside.tuning;
     f->outside.tuning = (kl_tuning){0};
-    kl_farm_take_drain(f);
+    kl_farm_take_request(f);
 }
 
 static kilter_status begin_run(kilter_farm *f, const orders *o, kilter_error *error) {
-    f->service.progress_at_s = kl_now_s(&f->clock) + PROGRESS_S;
+    kl_farm_begin_progress(f);
     kl_master_spent(f->master, o->spent_s);
     kl_master_note_grain(f->master, &o->grain);
     kl_master_note_expectation(f->master, &o->expected);
@@ -92,7 +78,7 @@ static kilter_status begin_run(kilter_farm *f, const orders *o, kilter_error *er
     return kl_master_begin(f->master, o->request, error);
 }
 
-/* Follow the requests and handle one event. */
+/* Carry out the requests and handle one event. */
 static kilter_status follow(kilter_farm *f, orders *o, double timeout_s, kilter_error *error) {
     kilter_status status = KILTER_OK;
     if (o->new_trace)
@@ -139,7 +125,7 @@ static double patience_s(kilter_farm *f, double timeout_s) {
 
 void kl_farm_turn(kilter_farm *f, bool run_is_on) {
     orders o;
-    double timeout_s = f->settings.options.progress && run_is_on ? PROGRESS_S : -1;
+    double timeout_s = run_is_on ? kl_farm_progress_due_s(f) : -1;
     kilter_error error = {KILTER_OK, ""};
     pthread_mutex_lock(&f->lock);
     take_orders(f, &o);
@@ -149,10 +135,7 @@ void kl_farm_turn(kilter_farm *f, bool run_is_on) {
     pthread_mutex_unlock(&f->lock);
     o.was_running = kl_master_running(f->master) || o.request || o.unbegun;
     kilter_status status = follow(f, &o, patience_s(f, timeout_s), &error);
-    if (kl_master_running(f->master))
-        show_progress(f);
-    else if (o.was_running && f->settings.options.progress && isatty(STDERR_FILENO) == 1)
-        fprintf(stderr, "\r\033[K");
+    kl_farm_show_progress(f, kl_master_running(f->master));
     pthread_mutex_lock(&f->lock);
     hand_over(f, o.was_running, status, &error);
     pthread_mutex_unlock(&f->lock);
@@ -175,7 +158,7 @@ static void *service_main(void *arg) {
 kilter_status kl_farm_start_service(kilter_farm *f, kilter_error *error) {
     if (!f->transport->ops->threads)
         return KILTER_OK;
-    f->service.threaded = true; /* set before the thread reads it */
+    f->service.threaded = true; /* set first, because the thread reads it */
     int code = kl_thread_start(&f->service.thread, service_main, f);
     if (code != 0)
         f->service.threaded = false;

@@ -2,7 +2,7 @@
 #include "farm/farm_private.h"
 
 static const uint64_t RUNS_LOOKED_FOR_THREADS =
-    3; /* number of first runs in which the farm looks for its threads; after these, all threads exist */
+    3; /* the farm looks for its threads during this number of runs; later, no new thread starts */
 
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     kilter_farm *f = farm;
@@ -14,7 +14,7 @@ bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     uint64_t calls = f->storing.calls;
     pthread_mutex_unlock(&f->lock);
     if (calls <= RUNS_LOOKED_FOR_THREADS) {
-        /* Find the farm's threads apart from the service thread; a program may have threads of its own. */
+        /* Find the farm's other threads by name, because the program may have threads of its own. */
         kl_usage *u = &f->usage;
         enum { MOST = sizeof u->helper_cpu / sizeof *u->helper_cpu };
         u->helpers = kl_threads_named("ZMQbg/", u->helper_cpu, MOST);
@@ -34,8 +34,8 @@ kilter_status kl_farm_begin_use(kilter_farm *f, const char *what, kilter_error *
     f->usage.in_use = true;
     pthread_mutex_unlock(&f->lock);
     return in_use ? kl_fail(error, KILTER_ERR_USAGE,
-                            "%s: the farm's last run has not returned; call it after that, and not from the "
-                            "callback",
+                            "%s: the farm's last run has not returned; do this after the run, and not from "
+                            "the callback",
                             what)
                   : KILTER_OK;
 }

@@ -1,7 +1,14 @@
-/* Attach arrays to a loop. */
+/* Attach arrays to a loop, and share them with aligned loops. The leader's layout lists the arrays of all
+ * aligned loops, because their rows move together. */
 #include <stdlib.h>
 
 #include "loop/loop_mpi.h"
+
+static size_t array_count(const kilter_loop *l) {
+    return l->bundle->leader->rank.layout.array_count;
+}
+
+/* --- a new array --- */
 
 static kilter_status check_array(const kilter_loop *l, size_t bytes, uint64_t halo, void **base,
                                  kilter_error *error) {
@@ -14,89 +21,226 @@ static kilter_status check_array(const kilter_loop *l, size_t bytes, uint64_t ha
         wrong = "in a loop of kind KILTER_DOACROSS bytes must be a multiple of inner, and ghost at most 1";
     else if (!base)
         wrong = "the pointer for its address is NULL";
-    return wrong ? kl_fail(error, KILTER_ERR_RANGE, "attaching array %zu to loop '%s': %s",
-                           l->rank.layout.array_count, l->group.name, wrong)
+    return wrong ? kl_fail(error, KILTER_ERR_RANGE, "attaching array %zu to loop '%s': %s", array_count(l),
+                           l->name, wrong)
                  : KILTER_OK;
 }
 
 static kilter_status agree_on_array(kilter_loop *l, size_t bytes, uint64_t halo, void **base,
                                     kilter_error *error) {
-    static const char *const names[] = {"bytes", "ghost", "base (NULL)"};
-    const uint64_t values[] = {bytes, halo, base == NULL};
+    static const char *const names[] = {"bytes", "ghost", "base (NULL)", "loop"};
+    const uint64_t values[] = {bytes, halo, base == NULL, l->number};
     const char *differs;
-    kl_step(&l->steps, KL_CALL_ARRAY, kl_meter_sweep(&l->rank.meter), l->rank.layout.array_count, 0);
-    kilter_status status = kl_steps_meet(&l->steps, NULL, error);
+    kl_step(&l->bundle->steps, KL_CALL_ARRAY, kl_meter_sweep(&l->rank.meter), array_count(l), 0);
+    kilter_status status = kl_steps_meet(&l->bundle->steps, NULL, error);
     if (status == KILTER_OK)
-        status = kl_group_agree(&l->group, values, names, sizeof names / sizeof *names, &differs, error);
+        status =
+            kl_group_agree(&l->bundle->group, values, names, sizeof names / sizeof *names, &differs, error);
     if (status == KILTER_OK && differs)
         return kl_fail(
             error, KILTER_ERR_RANGE,
             "attaching array %zu to loop '%s': '%s' differs between ranks (here: bytes %zu, ghost %llu)",
-            l->rank.layout.array_count, l->group.name, differs, bytes, (unsigned long long)halo);
+            array_count(l), l->name, differs, bytes, kl_ull(halo));
     return status;
 }
 
-static kilter_status get_rows(kilter_loop *l, size_t bytes, uint64_t halo, kl_rows *rows,
-                              kilter_error *error) {
+/* Get address space for all rows, and memory for those of this rank. */
+static kilter_status get_rows(kilter_loop *l, const kl_array *array, kl_rows *rows, kilter_error *error) {
     kilter_error why = {KILTER_OK, "another rank has no memory for its rows"};
-    kilter_status status = kl_rows_reserve(rows, l->options.iterations, bytes, &why);
+    kl_span own = kl_layout_own(l->rank.layout.lead);
+    kilter_status status =
+        kl_rows_reserve(rows, array->map.rows + 2 * kl_array_edge(array), array->bytes, &why);
     if (status == KILTER_OK)
-        status = kl_rows_take(
-            rows, kl_layout_with_halo(&l->rank.layout, kl_layout_own(&l->rank.layout), halo), &why);
+        status = kl_rows_take(rows, kl_array_with_room(array, own), &why);
     uint64_t fits = status == KILTER_OK;
-    status = kl_group_least(&l->group, &fits, 1, error);
+    status = kl_group_least(&l->bundle->group, &fits, 1, error);
     if (status != KILTER_OK || fits)
         return status;
     kl_rows_release(rows);
-    return kl_fail(error, why.status == KILTER_OK ? KILTER_ERR_MEMORY : why.status, "loop '%s': %s",
-                   l->group.name, why.text);
+    return kl_fail(error, why.status == KILTER_OK ? KILTER_ERR_MEMORY : why.status, "loop '%s': %s", l->name,
+                   why.text);
+}
+
+static kilter_status grow_lists(kilter_loop *l, kilter_error *error) {
+    kl_bundle *a = l->bundle;
+    uint64_t fits = kl_memory_grow(&a->memory) && kl_rank_grow(&a->leader->rank) &&
+                    (kl_loop_leads(l) || kl_rank_grow(&l->rank));
+    kilter_status status = kl_group_least(&a->group, &fits, 1, error);
+    if (status == KILTER_OK && !fits)
+        return kl_fail(error, KILTER_ERR_MEMORY, "attaching an array to loop '%s': memory ran out", l->name);
+    return status;
+}
+
+/* Add the array to the lists. Only sweeps of the loop that it was attached to bring its ghost rows. */
+static void add(kilter_loop *l, kl_array array, const kl_rows *rows) {
+    kilter_loop *leader = l->bundle->leader;
+    kl_loop_record_array(leader, array.bytes, array.halo);
+    l->bundle->memory.rows[array_count(l)] = *rows;
+    if (!kl_loop_leads(l)) {
+        kl_layout_add(&l->rank.layout, &array);
+        array.halo = 0;
+    }
+    kl_layout_add(&leader->rank.layout, &array);
+    kl_guard(leader);
 }
 
 static kilter_status attach(kilter_loop *l, size_t bytes, uint64_t halo, void **base, kilter_error *error) {
     kilter_status status = agree_on_array(l, bytes, halo, base, error);
     if (status == KILTER_OK)
         status = check_array(l, bytes, halo, base, error);
+    if (status == KILTER_OK)
+        status = grow_lists(l, error);
     if (status != KILTER_OK)
         return status;
     halo = halo < l->options.iterations ? halo : l->options.iterations;
     kl_rows rows = {0};
-    uint64_t fits = kl_memory_grow(&l->memory) && kl_rank_grow(&l->rank);
-    status = kl_group_least(&l->group, &fits, 1, error);
-    if (status == KILTER_OK && !fits)
-        return kl_fail(error, KILTER_ERR_MEMORY, "attaching an array to loop '%s': memory ran out",
-                       l->group.name);
-    if (status == KILTER_OK)
-        status = get_rows(l, bytes, halo, &rows, error);
+    kl_array array = {.bytes = bytes,
+                      .halo = halo,
+                      .room = halo,
+                      .map = l->rank.layout.map,
+                      .periodic = l->options.periodic};
+    status = get_rows(l, &array, &rows, error);
     if (status != KILTER_OK)
         return status;
-    kl_loop_record_array(l, bytes, halo);
-    l->memory.rows[l->rank.layout.array_count] = rows;
-    kl_layout_add(&l->rank.layout, &(kl_array){rows.base, bytes, halo, halo});
-    *base = rows.base;
-    kl_guard(l);
+    *base = array.base = kl_rows_at(&rows, kl_array_edge(&array));
+    add(l, array, &rows);
     return KILTER_OK;
 }
 
-/* Attach an array. An argument that all ranks refuse does not change the loop; other failures end it. */
-kilter_status kilter_loop_array(kilter_loop *l, size_t bytes, uint64_t halo, void **base,
-                                kilter_error *error) {
-    kilter_status status = kl_loop_enter(l, "kilter_loop_array()", error);
-    if (status != KILTER_OK)
-        return status;
-    if (l->phase == KL_WITHIN || kl_meter_sweep(&l->rank.meter) > 0)
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "attaching an array to loop '%s': it has begun; attach arrays before the first "
-                       "kilter_loop_begin()",
-                       l->group.name);
-    kilter_error why = {KILTER_OK, ""};
-    status = attach(l, bytes, halo, base, &why);
+/* End a call. An argument that all ranks refuse does not change the loop; other failures end it. */
+static kilter_status conclude(kilter_loop *l, kilter_status status, const kilter_error *why,
+                              kilter_error *error) {
     if (status == KILTER_OK)
         return KILTER_OK;
     if (status == KILTER_ERR_PEER || status == KILTER_ERR_MPI || status == KILTER_ERR_USAGE) {
-        l->failure = why;
+        l->bundle->failure = *why;
         return kl_loop_failed(l, status, error);
     }
     if (error)
-        *error = why;
+        *error = *why;
     return status;
+}
+
+kilter_status kilter_loop_array(kilter_loop *l, size_t bytes, uint64_t halo, void **base,
+                                kilter_error *error) {
+    kilter_error why = {KILTER_OK, ""};
+    kilter_status status = kl_loop_enter(l, "kilter_loop_array()", error);
+    if (status != KILTER_OK)
+        return status;
+    if (l->bundle->phase == KL_WITHIN || l->bundle->begun)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "attaching an array to loop '%s': it has begun; attach arrays before the first "
+                       "kilter_loop_begin()",
+                       l->name);
+    if (l->bundle->resumed)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "attaching an array to loop '%s': kilter_loop_resumed() was called already, and has "
+                       "not filled this array; attach arrays before",
+                       l->name);
+    status = attach(l, bytes, halo, base, &why);
+    return conclude(l, status, &why, error);
+}
+
+/* --- arrays of aligned loops --- */
+
+const kl_array *kl_loop_array_at(const kilter_loop *l, const void *base) {
+    const kl_layout *layout = l->rank.layout.lead;
+    for (size_t a = 0; a < layout->array_count; a++)
+        if (layout->arrays[a].base == base)
+            return &layout->arrays[a];
+    return NULL;
+}
+
+size_t kl_loop_index_of(const kilter_loop *l, const kl_array *array) {
+    return (size_t)(array - l->rank.layout.lead->arrays);
+}
+
+bool kl_loop_array_own(const kilter_loop *l, const kl_array *array, size_t nth, kl_span *range) {
+    const kilter_loop *leader = l->bundle->leader;
+    if (leader->rank.kind->anywhere)
+        return kl_rank_own(&leader->rank, nth, range);
+    *range = kl_array_own(array, kl_layout_own(&leader->rank.layout));
+    return nth == 0 && !kl_is_empty(*range);
+}
+
+/* Return whether sweeps of the loop bring ghost rows of the array already. */
+static bool has(const kilter_loop *l, const kl_array *array) {
+    const kl_layout *layout = &l->rank.layout;
+    for (size_t a = 0; a < layout->array_count; a++)
+        if (layout->arrays[a].base == array->base && layout->arrays[a].halo > 0)
+            return true;
+    return false;
+}
+
+static const char *wrong_share(const kilter_loop *l, const kl_array *array, uint64_t ghost) {
+    if (!array)
+        return "the argument is not the base of an array of this loop or of a loop aligned with it";
+    if (ghost == 0)
+        return "ghost must be at least 1; rows of its own a loop may use without this call";
+    if (l->options.scattered || l->options.deep)
+        return "the loop is scattered or deep";
+    if (has(l, array))
+        return "the loop has ghost rows of this array already";
+    if (l->options.inner > 0 && (array->bytes % l->options.inner != 0 || ghost > 1 ||
+                                 !kl_is_same_map(&array->map, &l->rank.layout.map)))
+        return "a loop of kind KILTER_DOACROSS shares arrays of loops with the same rows, with bytes that "
+               "are "
+               "a multiple of inner, and ghost 1";
+    return NULL;
+}
+
+static kilter_status agree_on_share(kilter_loop *l, size_t index, uint64_t ghost, kilter_error *error) {
+    static const char *const names[] = {"base", "ghost", "loop"};
+    const uint64_t values[] = {index, ghost, l->number};
+    const char *differs;
+    kl_step(&l->bundle->steps, KL_CALL_SHARE, kl_meter_sweep(&l->rank.meter), index, 0);
+    kilter_status status = kl_steps_meet(&l->bundle->steps, NULL, error);
+    if (status == KILTER_OK)
+        status =
+            kl_group_agree(&l->bundle->group, values, names, sizeof names / sizeof *names, &differs, error);
+    if (status == KILTER_OK && differs)
+        return kl_fail(error, KILTER_ERR_RANGE, "sharing an array with loop '%s': '%s' differs between ranks",
+                       l->name, differs);
+    return status;
+}
+
+static kilter_status share(kilter_loop *l, const kl_array *array, uint64_t ghost, kilter_error *error) {
+    kl_bundle *a = l->bundle;
+    size_t index = array ? kl_loop_index_of(l, array) : array_count(l);
+    kilter_status status = agree_on_share(l, index, ghost, error);
+    const char *wrong = wrong_share(l, array, ghost);
+    if (status == KILTER_OK && wrong)
+        return kl_fail(error, KILTER_ERR_RANGE, "sharing array %zu with loop '%s': %s", index, l->name,
+                       wrong);
+    if (status != KILTER_OK || !array)
+        return status;
+    ghost = ghost < array->map.rows ? ghost : array->map.rows;
+    uint64_t fits = (kl_loop_leads(l) || kl_rank_grow(&l->rank)) && kl_memory_raise(&a->memory, index, ghost);
+    status = kl_group_least(&a->group, &fits, 1, error);
+    if (status == KILTER_OK && !fits)
+        return kl_fail(error, KILTER_ERR_MEMORY, "sharing array %zu with loop '%s': memory ran out", index,
+                       l->name);
+    if (status != KILTER_OK)
+        return status;
+    kl_array shared = *array;
+    shared.halo = ghost;
+    if (kl_loop_leads(l))
+        kl_layout_widen(&l->rank.layout, index, ghost);
+    else
+        kl_layout_add(&l->rank.layout, &shared);
+    return KILTER_OK;
+}
+
+kilter_status kilter_loop_share(kilter_loop *l, const void *base, uint64_t ghost, kilter_error *error) {
+    kilter_error why = {KILTER_OK, ""};
+    kilter_status status = kl_loop_enter(l, "kilter_loop_share()", error);
+    if (status != KILTER_OK)
+        return status;
+    if (l->bundle->phase == KL_WITHIN || l->bundle->begun)
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "sharing an array with loop '%s': it has begun; share arrays before the first "
+                       "kilter_loop_begin()",
+                       l->name);
+    status = share(l, kl_loop_array_at(l, base), ghost, &why);
+    return conclude(l, status, &why, error);
 }

@@ -1,5 +1,6 @@
 /* Content of rows, whose size changes: the program's functions pack and unpack it. */
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,11 +35,11 @@ static bool pack(const kilter_loop_content *c, kl_parcel *p) {
 
 bool kl_loop_pack(kilter_loop *l, kl_parcel *parcels, size_t count) {
     bool packed = true;
-    l->calls_program = true;
+    l->bundle->calls_program = true;
     for (size_t i = 0; i < count && packed; i++)
         if (parcels[i].sends)
             packed = pack(&l->content, &parcels[i]);
-    l->calls_program = false;
+    l->bundle->calls_program = false;
     return packed;
 }
 
@@ -51,6 +52,16 @@ bool kl_loop_make_parcels(kl_parcel *parcels, size_t count) {
     return true;
 }
 
+static kilter_status cannot_unpack(const kilter_loop *l, const kl_parcel *p, uint64_t item,
+                                   kilter_error *error) {
+    char from[40] = "a checkpoint";
+    if (p->peer >= 0)
+        snprintf(from, sizeof from, "rank %d", p->peer);
+    return kl_fail(error, KILTER_ERR_TASK,
+                   "loop '%s': the program could not unpack row %llu, of %llu bytes, from %s", l->name,
+                   kl_ull(p->items[item].row), kl_ull(p->items[item].bytes), from);
+}
+
 static kilter_status unpack(kilter_loop *l, const kl_parcel *p, kilter_error *error) {
     const kilter_loop_content *c = &l->content;
     static const _Alignas(max_align_t) uint8_t nothing[KL_ALIGNED];
@@ -58,12 +69,10 @@ static kilter_status unpack(kilter_loop *l, const kl_parcel *p, kilter_error *er
     for (uint64_t i = 0; i < p->count; i++) {
         const void *from = p->data ? (const void *)(p->data + at) : nothing;
         bool unpacked = c->unpack(p->items[i].row, from, p->items[i].bytes, c->user);
-        if (l->phase == KL_BROKEN)
-            return l->failure.status;
+        if (l->bundle->phase == KL_BROKEN)
+            return l->bundle->failure.status;
         if (!unpacked)
-            return kl_fail(error, KILTER_ERR_TASK,
-                           "loop '%s': the program could not unpack row %llu, of %llu bytes, from rank %d",
-                           l->group.name, kl_ull(p->items[i].row), kl_ull(p->items[i].bytes), p->peer);
+            return cannot_unpack(l, p, i, error);
         at += kl_item_room(&p->items[i]);
     }
     return KILTER_OK;
@@ -71,24 +80,24 @@ static kilter_status unpack(kilter_loop *l, const kl_parcel *p, kilter_error *er
 
 kilter_status kl_loop_unpack(kilter_loop *l, kl_parcel *parcels, size_t count, kilter_error *error) {
     kilter_status status = KILTER_OK;
-    l->calls_program = true;
+    l->bundle->calls_program = true;
     for (size_t i = 0; i < count && status == KILTER_OK; i++)
         if (!parcels[i].sends)
             status = unpack(l, &parcels[i], error);
     for (size_t i = 0; i < count && status == KILTER_OK; i++)
         for (uint64_t k = 0; k < parcels[i].count && parcels[i].sends; k++)
             l->content.drop(parcels[i].items[k].row, l->content.user);
-    l->calls_program = false;
+    l->bundle->calls_program = false;
     return status;
 }
 
 uint64_t kl_loop_weigh(kilter_loop *l, const kl_ranges *rows) {
     uint64_t bytes = 0;
-    l->calls_program = true;
+    l->bundle->calls_program = true;
     for (size_t i = 0; i < rows->count; i++)
         for (uint64_t row = rows->at[i].lo; row < rows->at[i].hi; row++)
             bytes += l->content.bytes(row, l->content.user);
-    l->calls_program = false;
+    l->bundle->calls_program = false;
     return bytes;
 }
 
@@ -96,7 +105,10 @@ uint64_t kl_loop_weigh(kilter_loop *l, const kl_ranges *rows) {
 
 static const char *check(const kilter_loop *l, const kilter_loop_content *c) {
     if (l->options.deep)
-        return "a deep loop has none, because its ranks also do rows of neighbours";
+        return "a deep loop has none, because its ranks also do rows of neighbours; open the loop without "
+               "`deep`";
+    if (!kl_loop_leads(l))
+        return "a loop that follows another has none; declare it for the loop that it follows";
     return c && c->bytes && c->pack && c->unpack && c->drop
                ? NULL
                : "bytes, pack, unpack or drop is missing on a rank";
@@ -104,13 +116,12 @@ static const char *check(const kilter_loop *l, const kilter_loop_content *c) {
 
 static kilter_status declare(kilter_loop *l, const kilter_loop_content *c, kilter_error *error) {
     uint64_t complete = check(l, c) == NULL;
-    kl_step(&l->steps, KL_CALL_ROWS, kl_meter_sweep(&l->rank.meter), 0, 0);
-    kilter_status status = kl_steps_meet(&l->steps, NULL, error);
+    kl_loop_step(l, KL_CALL_ROWS);
+    kilter_status status = kl_steps_meet(&l->bundle->steps, NULL, error);
     if (status == KILTER_OK)
-        status = kl_group_least(&l->group, &complete, 1, error);
+        status = kl_group_least(&l->bundle->group, &complete, 1, error);
     if (status == KILTER_OK && !complete)
-        return kl_fail(error, KILTER_ERR_RANGE, "content of rows of loop '%s': %s", l->group.name,
-                       check(l, NULL));
+        return kl_fail(error, KILTER_ERR_RANGE, "content of rows of loop '%s': %s", l->name, check(l, NULL));
     if (status != KILTER_OK)
         return status;
     l->content = *c;
@@ -123,11 +134,15 @@ kilter_status kl_loop_declare(kilter_loop *l, const kilter_loop_content *c, kilt
     kilter_status status = kl_loop_enter(l, "kilter_loop_rows()", error);
     if (status != KILTER_OK)
         return status;
-    if (l->phase == KL_WITHIN || kl_meter_sweep(&l->rank.meter) > 0 || l->rank.content.on)
+    const char *wrong = l->rank.content.on                                  ? "it has content already"
+                        : l->bundle->phase == KL_WITHIN || l->bundle->begun ? "it has begun"
+                        : l->bundle->resumed ? "kilter_loop_resumed() was called already"
+                                             : NULL;
+    if (wrong)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "content of rows of loop '%s': it has %s; call kilter_loop_rows() once, before the "
-                       "first kilter_loop_begin()",
-                       l->group.name, l->rank.content.on ? "content already" : "begun");
+                       "content of rows of loop '%s': %s; call kilter_loop_rows() once, before "
+                       "kilter_loop_resumed() and the first kilter_loop_begin()",
+                       l->name, wrong);
     kilter_error why = {KILTER_OK, ""};
     status = declare(l, c, &why);
     if (status == KILTER_OK || status == KILTER_ERR_RANGE) {
@@ -135,6 +150,6 @@ kilter_status kl_loop_declare(kilter_loop *l, const kilter_loop_content *c, kilt
             *error = why;
         return status;
     }
-    l->failure = why;
+    l->bundle->failure = why;
     return kl_loop_failed(l, status, error);
 }

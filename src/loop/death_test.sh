@@ -31,7 +31,7 @@ lose() { # run misuse_mpi_test with these arguments
 }
 
 birth() {
-    local begun=8 # number of collective operations of each rank in kilter_loop_open() with a record
+    local begun=9 # number of collective operations of each rank in kilter_loop_open() with a record
     export KILTER_RECORD=$folder/record
     for ((when = 0; when < 2 * begun; when++)); do
         lose birth $when $(((seed + when / 2) % ranks))

@@ -3,7 +3,7 @@
 
 int kilter_loop_owner(const kilter_loop *l, uint64_t row) {
     const kl_layout *layout = &l->rank.layout;
-    if (l->options.scattered || l->calls_program || row >= layout->iterations)
+    if (l->options.scattered || l->bundle->calls_program || row >= layout->iterations)
         return -1;
     return (int)kl_posts_owner(layout->target, layout->ranks, row);
 }
@@ -22,16 +22,16 @@ kilter_status kilter_loop_post(kilter_loop *l, uint64_t from, uint64_t to, const
         wrong = SCATTERED;
     else if (from >= l->options.iterations || to >= l->options.iterations)
         wrong = "there is no such row";
-    else if (kilter_loop_owner(l, from) != l->group.rank)
+    else if (kilter_loop_owner(l, from) != l->bundle->group.rank)
         wrong = "the row that it comes from is on another rank";
     else if (!data && bytes > 0)
         wrong = "the pointer for the data is NULL";
     if (wrong)
         status = kl_loop_misused(l, "kilter_loop_post()", wrong);
     else if (!kl_posts_add(&l->posts, l->rank.rounds.passed - l->began_pass, from, to, data, bytes))
-        status = kl_fail(&l->failure, KILTER_ERR_MEMORY,
+        status = kl_fail(&l->bundle->failure, KILTER_ERR_MEMORY,
                          "posting %llu bytes to row %llu of loop '%s': memory ran out", kl_ull(bytes),
-                         kl_ull(to), l->group.name);
+                         kl_ull(to), l->name);
     return status == KILTER_OK ? KILTER_OK : kl_loop_failed(l, status, error);
 }
 
@@ -39,7 +39,7 @@ kilter_status kilter_loop_post(kilter_loop *l, uint64_t from, uint64_t to, const
 
 static kilter_status no_memory(const kilter_loop *l, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_MEMORY, "delivering messages between rows of loop '%s': memory ran out",
-                   l->group.name);
+                   l->name);
 }
 
 /* Tell each rank the bytes for it. Ranks of one host wake each other by messages. Among more ranks, a
@@ -47,12 +47,12 @@ static kilter_status no_memory(const kilter_loop *l, kilter_error *error) {
  * before. */
 static kilter_status exchange_sizes_far(kilter_loop *l, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
-    kilter_status status = kl_steps_meet(&l->steps, NULL, error);
+    kilter_status status = kl_steps_meet(&l->bundle->steps, NULL, error);
     if (status != KILTER_OK)
         return status;
     int code = MPI_Ialltoall(l->posts.sends, 1, MPI_UINT64_T, l->posts.receives, 1, MPI_UINT64_T,
-                             l->group.comm, &request);
-    return kl_group_await(&l->group, code, request, error);
+                             l->bundle->group.comm, &request);
+    return kl_group_await(&l->bundle->group, code, request, error);
 }
 
 static kl_mail size_for(uint64_t *bytes, uint32_t peer) {
@@ -60,7 +60,7 @@ static kl_mail size_for(uint64_t *bytes, uint32_t peer) {
 }
 
 static kilter_status exchange_sizes_near(kilter_loop *l, kilter_error *error) {
-    kl_group *g = &l->group;
+    kl_group *g = &l->bundle->group;
     kilter_status status = KILTER_OK;
     for (uint32_t r = 0; r < g->ranks && status == KILTER_OK; r++)
         if ((int)r != g->rank)
@@ -72,14 +72,14 @@ static kilter_status exchange_sizes_near(kilter_loop *l, kilter_error *error) {
 }
 
 static kilter_status exchange_sizes(kilter_loop *l, kilter_error *error) {
-    l->posts.receives[l->group.rank] = 0;
-    if (l->group.ranks == 1)
+    l->posts.receives[l->bundle->group.rank] = 0;
+    if (l->bundle->group.ranks == 1)
         return KILTER_OK;
-    return l->group.near ? exchange_sizes_near(l, error) : exchange_sizes_far(l, error);
+    return l->bundle->group.near ? exchange_sizes_near(l, error) : exchange_sizes_far(l, error);
 }
 
 static kilter_status exchange_data(kilter_loop *l, kilter_error *error) {
-    kl_group *g = &l->group;
+    kl_group *g = &l->bundle->group;
     kl_posts *s = &l->posts;
     kilter_status status = KILTER_OK;
     kl_mail mail = {.data = s->in.data, .tag = KL_TAG_POSTED};
@@ -106,17 +106,17 @@ static kilter_status exchange_data(kilter_loop *l, kilter_error *error) {
 static kilter_status hand_over(kilter_loop *l, kilter_loop_take take, void *user, kilter_error *error) {
     for (uint64_t i = 0; i < l->posts.listed; i++) {
         const kl_post *p = l->posts.list[i];
-        l->calls_program = true;
+        l->bundle->calls_program = true;
         bool taken = take(p->to, p->from, kl_post_data(p), p->bytes, user);
-        l->calls_program = false;
-        if (l->phase == KL_BROKEN)
-            return l->failure.status;
+        l->bundle->calls_program = false;
+        if (l->bundle->phase == KL_BROKEN)
+            return l->bundle->failure.status;
         if (!taken)
             return kl_fail(
                 error, KILTER_ERR_TASK,
                 "loop '%s': the program could not take a message of %llu bytes from row %llu to row "
                 "%llu",
-                l->group.name, kl_ull(p->bytes), kl_ull(p->from), kl_ull(p->to));
+                l->name, kl_ull(p->bytes), kl_ull(p->from), kl_ull(p->to));
     }
     return KILTER_OK;
 }
@@ -131,7 +131,8 @@ static kilter_status exchange(kilter_loop *l, kilter_error *error) {
 /* Sort the posted messages and exchange them. *waited_s: seconds of the exchange */
 static kilter_status gather(kilter_loop *l, double *waited_s, kilter_error *error) {
     const kl_layout *layout = &l->rank.layout;
-    kilter_status status = l->group.checks ? kl_steps_meet(&l->steps, NULL, error) : KILTER_OK;
+    kilter_status status =
+        l->bundle->group.checks ? kl_steps_meet(&l->bundle->steps, NULL, error) : KILTER_OK;
     if (status == KILTER_OK && !kl_posts_sort(&l->posts, layout->bounds, layout->ranks, layout->rank))
         status = no_memory(l, error);
     double began_s = kl_loop_now_s(l);
@@ -158,7 +159,7 @@ kilter_status kilter_loop_deliver(kilter_loop *l, kilter_loop_take take, void *u
     kilter_status status = kl_loop_enter(l, "kilter_loop_deliver()", error);
     if (status != KILTER_OK)
         return status;
-    if (l->phase == KL_WITHIN)
+    if (l->bundle->phase == KL_WITHIN)
         wrong = "a sweep is under way; end it first";
     else if (l->options.scattered)
         wrong = SCATTERED;
@@ -167,8 +168,8 @@ kilter_status kilter_loop_deliver(kilter_loop *l, kilter_loop_take take, void *u
     if (wrong) {
         status = kl_loop_misused(l, "kilter_loop_deliver()", wrong);
     } else {
-        kl_step(&l->steps, KL_CALL_DELIVER, kl_meter_sweep(&l->rank.meter), 0, 0);
-        status = deliver(l, take, user, &l->failure);
+        kl_loop_step(l, KL_CALL_DELIVER);
+        status = deliver(l, take, user, &l->bundle->failure);
     }
     return status == KILTER_OK ? KILTER_OK : kl_loop_failed(l, status, error);
 }

@@ -28,35 +28,35 @@ static kilter_status post(kilter_loop *l, const kl_action *a, kilter_error *erro
     kl_requests *requests = a->set->requests;
     kilter_status status = KILTER_OK;
     for (size_t i = a->receives; i < a->count && status == KILTER_OK; i++)
-        status = kl_send(&l->group, requests, a->mails[i], error);
+        status = kl_send(&l->bundle->group, requests, a->mails[i], error);
     for (size_t i = a->receives; i < a->count; i++)
         if (a->mails[i].silent)
-            kl_bells_ring(l->group.wait.bells, (uint32_t)a->mails[i].peer);
+            kl_bells_ring(l->bundle->group.wait.bells, (uint32_t)a->mails[i].peer);
     for (size_t i = 0; i < a->receives && status == KILTER_OK; i++)
-        status = kl_receive(&l->group, requests, a->mails[i], error);
+        status = kl_receive(&l->bundle->group, requests, a->mails[i], error);
     return status;
 }
 
 static kilter_status share(kilter_loop *l, const kl_action *a, kilter_error *error) {
-    return kl_group_share(&l->group, a->set->requests, a->mine, a->all, a->bytes, error);
+    return kl_group_share(&l->bundle->group, a->set->requests, a->mine, a->all, a->bytes, error);
 }
 
 static kilter_status look(kilter_loop *l, const kl_action *a, kilter_error *error) {
-    return kl_requests_look(&l->group, a->set->requests, error);
+    return kl_requests_look(&l->bundle->group, a->set->requests, error);
 }
 
 static kilter_status await(kilter_loop *l, const kl_action *a, kilter_error *error) {
-    return kl_requests_await(&l->group, a->set->requests, error);
+    return kl_requests_await(&l->bundle->group, a->set->requests, error);
 }
 
 /* Rest until a message comes, or a short time. In a simulation no rank dies, so only a message ends it. */
 static kilter_status rest(kilter_loop *l, const kl_action *a, kilter_error *error) {
     (void)a;
     if (!l->rests)
-        kl_mpi_traffic(&l->group.wait);
+        kl_mpi_traffic(&l->bundle->group.wait);
     l->rests = true;
-    kl_mpi_rest(&l->group.wait, false, kl_mpi_ranks_die ? REST_MOST_S : SIMULATED_REST_MOST_S);
-    return kl_group_look(&l->group, kl_loop_now_s(l), error);
+    kl_mpi_rest(&l->bundle->group.wait, false, kl_mpi_ranks_die ? REST_MOST_S : SIMULATED_REST_MOST_S);
+    return kl_group_look(&l->bundle->group, kl_loop_now_s(l), error);
 }
 
 static kilter_status forget(kilter_loop *l, const kl_action *a, kilter_error *error) {
@@ -72,7 +72,7 @@ static kl_room find_room(kilter_loop *l) {
     if (c->on && !c->packed)
         return KL_ROOM_UNPACKED;
     bool fits = kl_rows_fit(kl_layout_coming_bytes(layout) + 2 * kl_content_bytes(c, true)) &&
-                kl_memory_take(&l->memory, kl_layout_next(layout)) &&
+                kl_memory_take(&l->bundle->memory, kl_layout_next(layout)) &&
                 kl_loop_make_parcels(c->parcels, c->count);
     return fits ? KL_ROOM_FITS : KL_ROOM_NONE;
 }
@@ -84,18 +84,18 @@ static kilter_status make_room(kilter_loop *l, const kl_action *a, kilter_error 
     uint64_t room = find_room(l);
     double spent_s = kl_loop_now_s(l) - began_s;
     (void)a;
-    kilter_status status = kl_group_least(&l->group, &room, 1, error);
+    kilter_status status = kl_group_least(&l->bundle->group, &room, 1, error);
     if (status != KILTER_OK)
         return status;
     if (room != KL_ROOM_FITS)
-        kl_memory_give(&l->memory, layout->target, layout->bounds);
+        kl_memory_give(&l->bundle->memory, layout->target, layout->bounds);
     kl_exchange_room_is(&l->rank.exchange, (kl_room)room, spent_s);
     return KILTER_OK;
 }
 
 static kilter_status give_back(kilter_loop *l, const kl_action *a, kilter_error *error) {
     (void)a, (void)error;
-    kl_memory_give(&l->memory, l->rank.layout.bounds, l->rank.layout.target);
+    kl_memory_give(&l->bundle->memory, l->rank.layout.bounds, l->rank.layout.target);
     return KILTER_OK;
 }
 
@@ -104,7 +104,7 @@ static kilter_status take(kilter_loop *l, const kl_action *a, kilter_error *erro
     (void)error;
     for (size_t i = 0; i < l->rank.layout.array_count; i++)
         for (size_t k = 0; k < a->ranges->count && fits; k++)
-            fits = kl_rows_take(&l->memory.rows[i], a->ranges->at[k], NULL) == KILTER_OK;
+            fits = kl_rows_take(&l->bundle->memory.rows[i], a->ranges->at[k], NULL) == KILTER_OK;
     *(uint64_t *)a->all = fits && kl_loop_make_parcels(a->parcels, a->count);
     return KILTER_OK;
 }
@@ -129,12 +129,12 @@ static kilter_status drop(kilter_loop *l, const kl_action *a, kilter_error *erro
     (void)error;
     for (size_t i = 0; i < l->rank.layout.array_count; i++)
         for (size_t k = 0; k < a->ranges->count; k++)
-            kl_rows_give(&l->memory.rows[i], a->ranges->at[k], a->kept->at, a->kept->count);
+            kl_rows_give(&l->bundle->memory.rows[i], a->ranges->at[k], a->kept->at, a->kept->count);
     return KILTER_OK;
 }
 
 static kilter_status find_most(kilter_loop *l, const kl_action *a, kilter_error *error) {
-    return kl_group_most_f64(&l->group, a->values, a->count, error);
+    return kl_group_most_f64(&l->bundle->group, a->values, a->count, error);
 }
 
 static kilter_status measure_quantum(kilter_loop *l, const kl_action *a, kilter_error *error) {
@@ -156,7 +156,7 @@ static kilter_status record_refused(kilter_loop *l, const kl_action *a, kilter_e
 }
 
 static kilter_status fail(kilter_loop *l, const kl_action *a, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_MEMORY, "%s loop '%s': memory ran out", a->text, l->group.name);
+    return kl_fail(error, KILTER_ERR_MEMORY, "%s loop '%s': memory ran out", a->text, l->name);
 }
 
 static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error *error) {
@@ -179,23 +179,24 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
                                            [KL_REFUSED] = record_refused,
                                            [KL_FAIL] = fail};
     if (a->set && !kl_loop_requests(a->set))
-        return kl_fail(error, KILTER_ERR_MEMORY, "messages of loop '%s': memory ran out", l->group.name);
+        return kl_fail(error, KILTER_ERR_MEMORY, "messages of loop '%s': memory ran out", l->name);
     kilter_status status = operations[a->act](l, a, error);
-    if (status == KILTER_OK && l->phase == KL_BROKEN) /* a function of the program has called the loop */
-        status = l->failure.status;
+    if (status == KILTER_OK &&
+        l->bundle->phase == KL_BROKEN) /* a function of the program has called the loop */
+        status = l->bundle->failure.status;
     if (status == KILTER_OK && a->set)
         a->set->open = a->set->requests && a->set->requests->open > 0;
     return status;
 }
 
 /* Return the time after an action that began at now_s. Reading the clock after each action would take a
- * hundredth of a short sweep. A sweep begins without it, because no stage there needs the time. A wait has
- * read it already. */
+ * hundredth of a short sweep. A sweep begins without it, unless rows move, because no stage there needs the
+ * time. A wait has read it already. */
 static double time_after(const kilter_loop *l, kl_loop_call call, kl_act act, double now_s) {
-    if (call == KL_LOOP_BEGIN && (act == KL_LOOK || act == KL_POST))
+    if (call == KL_LOOP_BEGIN && (act == KL_LOOK || act == KL_POST) && !l->rank.exchange.moving)
         return now_s;
-    if (act == KL_AWAIT && !l->group.clock.simulated && l->group.wait.counted_s > now_s)
-        return l->group.wait.counted_s;
+    if (act == KL_AWAIT && !l->bundle->group.clock.simulated && l->bundle->group.wait.counted_s > now_s)
+        return l->bundle->group.wait.counted_s;
     return kl_loop_now_s(l);
 }
 
@@ -213,7 +214,7 @@ kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, ki
     }
     /* The message for which the rank rested has come. */
     if (l->rests)
-        kl_mpi_waited(&l->group.wait);
+        kl_mpi_waited(&l->bundle->group.wait);
     l->rests = false;
     return KILTER_OK;
 }

@@ -304,6 +304,30 @@ static kilter_status ask_above(kl_group *g, kl_requests *r, kl_mail mail, kilter
     return status == KILTER_OK ? kl_requests_await(g, r, error) : status;
 }
 
+kilter_status kl_group_hear(kl_group *g, kl_requests *r, kl_mail mail, kilter_error *error) {
+    if (g->rank == 0)
+        return KILTER_OK;
+    mail.peer = (g->rank - 1) / 2;
+    kilter_status status = kl_receive(g, r, mail, error);
+    return status == KILTER_OK ? kl_requests_await(g, r, error) : status;
+}
+
+kilter_status kl_group_pass_on(kl_group *g, kl_requests *r, kl_mail mail, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (int i = 0; i < 2 && has_below(g, i) && status == KILTER_OK; i++) {
+        mail.peer = below(g, i);
+        status = kl_send(g, r, mail, error);
+    }
+    return status;
+}
+
+kilter_status kl_group_tell(kl_group *g, kl_requests *r, kl_mail mail, kilter_error *error) {
+    kilter_status status = kl_group_hear(g, r, mail, error);
+    if (status == KILTER_OK)
+        status = kl_group_pass_on(g, r, mail, error);
+    return status == KILTER_OK ? kl_requests_await(g, r, error) : status;
+}
+
 /* Reduce values up the tree to rank 0 and send the result down. The messages wake their receivers, while
  * MPI's own reduction wakes no rank. */
 static kilter_status reduce_near(kl_group *g, const kl_reduction *how, kilter_error *error) {
@@ -315,10 +339,8 @@ static kilter_status reduce_near(kl_group *g, const kl_reduction *how, kilter_er
     kilter_status status = add_below(g, how, &requests, mail, error);
     if (status == KILTER_OK && g->rank > 0)
         status = ask_above(g, &requests, mail, error);
-    for (int i = 0; i < 2 && has_below(g, i) && status == KILTER_OK; i++) {
-        mail.peer = below(g, i);
-        status = kl_send(g, &requests, mail, error);
-    }
+    if (status == KILTER_OK)
+        status = kl_group_pass_on(g, &requests, mail, error);
     if (status == KILTER_OK)
         status = kl_requests_await(g, &requests, error);
     kl_requests_free(&requests);
@@ -343,7 +365,7 @@ kilter_status kl_group_most_f64(kl_group *g, double *values, size_t count, kilte
 
 kilter_status kl_group_agree(kl_group *g, const uint64_t *values, const char *const *names, size_t count,
                              const char **differs, kilter_error *error) {
-    enum { MOST = 8 };
+    enum { MOST = 24 };
     uint64_t both[2 * MOST];
     for (size_t i = 0; i < count; i++) {
         both[i] = values[i];

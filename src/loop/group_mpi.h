@@ -82,9 +82,16 @@ kilter_status kl_group_reduce(kl_group *group, kl_reduction how, void *values, k
 /* Replace each value by the smallest value, or the largest, on any rank. */
 kilter_status kl_group_least(kl_group *group, uint64_t *values, size_t count, kilter_error *error);
 kilter_status kl_group_most_f64(kl_group *group, double *values, size_t count, kilter_error *error);
-/* Compare at most 8 values on all ranks. *differs: the name of a value that differs; NULL: no value differs.
+/* Compare at most 24 values on all ranks. *differs: the name of a value that differs; NULL: no value differs.
  * Collective. */
 kilter_status kl_group_agree(kl_group *group, const uint64_t *values, const char *const *names, size_t count,
                              const char **differs, kilter_error *error);
+
+/* Pass a message from rank 0 to all ranks, along a tree. Ranks other than 0 receive it; then ranks with
+ * others below them send it on. The two steps may lie apart. The mail's peer is ignored. */
+kilter_status kl_group_hear(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
+kilter_status kl_group_pass_on(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
+/* Do both steps, and wait until the message is sent. Collective. */
+kilter_status kl_group_tell(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
 
 #endif

@@ -51,9 +51,11 @@ static int owner_of(const kilter_loop *l, uint64_t row) {
     return rank;
 }
 
-static void say_where(const kilter_loop *l, uint64_t row, text *t) {
+/* array_row: a row of an array; its place is the leader's row that it follows */
+static void say_where(const kilter_loop *l, const kl_map *map, uint64_t array_row, text *t) {
+    uint64_t row = map->stride * array_row + map->offset;
     const kl_gone *gone = when_gone(l, row);
-    if (row >= l->options.iterations) {
+    if (array_row >= map->rows) {
         add(t, ", which does not exist");
         return;
     }
@@ -78,24 +80,30 @@ static void say_where(const kilter_loop *l, uint64_t row, text *t) {
 static void say(const kilter_loop *l, size_t array, uint64_t row) {
     text t = {.size = 0};
     add(&t, "loop '");
-    add(&t, l->group.name);
+    add(&t, l->name);
     add(&t, "': rank ");
-    add_number(&t, (uint64_t)l->group.rank);
+    add_number(&t, (uint64_t)l->bundle->group.rank);
     add(&t, " touched row ");
     add_number(&t, row);
     add(&t, " of array ");
     add_number(&t, array);
-    say_where(l, row, &t);
+    say_where(l, &l->rank.layout.arrays[array].map, row, &t);
     add(&t, "\n");
     (void)!write(STDERR_FILENO, t.at, t.size);
+}
+
+/* Return the row at an index, which counts from the first row with address space. A ghost row beyond an end
+ * of a periodic array gets the number of its original. */
+static uint64_t row_at(const kl_array *array, uint64_t index) {
+    return array->periodic ? index % array->map.rows : index;
 }
 
 static void look(const uint8_t *address) {
     for (const kilter_loop *l = guarded; l; l = l->next_guarded)
         for (size_t a = 0; a < l->rank.layout.array_count; a++) {
-            const kl_rows *rows = &l->memory.rows[a];
+            const kl_rows *rows = &l->bundle->memory.rows[a];
             if (address >= rows->base && address < kl_rows_mapping(rows) + rows->reserved)
-                say(l, a, (uint64_t)(address - rows->base) / rows->bytes);
+                say(l, a, row_at(&l->rank.layout.arrays[a], (uint64_t)(address - rows->base) / rows->bytes));
         }
 }
 
@@ -125,7 +133,7 @@ static kilter_loop *_Atomic *place_of(const kilter_loop *l) {
 
 void kl_guard(kilter_loop *l) {
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
-    if (!l->group.checks)
+    if (!l->bundle->group.checks)
         return;
     pthread_mutex_lock(&guarding);
     if (!guarded)

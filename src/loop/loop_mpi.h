@@ -5,6 +5,7 @@
 #include "loop/detector_mpi.h"
 #include "loop/memory.h"
 #include "loop/posts.h"
+#include "loop/saver_mpi.h"
 #include "loop/steps_mpi.h"
 
 typedef enum kl_phase { KL_BETWEEN, KL_WITHIN, KL_BROKEN } kl_phase;
@@ -14,22 +15,36 @@ typedef struct kl_record_word { /* message from rank 0 to all ranks */
     uint64_t made; /* 1: there is a record */
 } kl_record_word;
 
-struct kilter_loop {
-    kilter_loop_options options;
+/* The part that aligned loops share: ranks, calls, and the memory of all arrays. Only one of these loops can
+ * be in a sweep. A failure ends all of them. A loop without followers is aligned with none. */
+typedef struct kl_bundle {
+    kilter_loop *leader;
+    uint64_t opened, followers; /* number of followers opened so far, and of those still open */
     kl_phase phase;
+    kilter_loop *sweeps; /* in phase KL_WITHIN: the loop whose sweep is under way */
+    bool begun;          /* one of the loops has begun a sweep, so no array can be attached any more */
+    bool resumed;        /* the program has asked for saved rows, so nothing can be declared any more */
     kilter_error failure;
     bool closing;
-    bool calls_program;  /* a function of the program runs, which must not call the loop */
-    int key;             /* MPI attribute key: lets MPI_Finalize() find the loop */
-    double began_s;      /* time at which the sweep began */
-    uint64_t began_pass; /* number of passes before the sweep */
-    kilter_loop *_Atomic next_guarded;
+    bool calls_program; /* a function of the program runs, which must not call the loops */
+    int key;            /* MPI attribute key: lets MPI_Finalize() find the leader */
 
     kl_group group;
     kl_detector detector;
     kl_steps steps;
-    kl_rank rank;
     kl_memory memory;
+} kl_bundle;
+
+struct kilter_loop {
+    kilter_loop_options options;
+    kl_bundle *bundle;   /* the leader owns this struct */
+    char *name;          /* for error messages */
+    uint64_t number;     /* 0: the loop leads; otherwise the number of this follower */
+    double began_s;      /* time at which the sweep began */
+    uint64_t began_pass; /* number of passes before the sweep */
+    kilter_loop *_Atomic next_guarded;
+
+    kl_rank rank;
     kilter_loop_content content; /* valid if rank.content.on */
     kl_posts posts;
     kl_requests delivery; /* messages of kilter_loop_deliver() */
@@ -37,19 +52,39 @@ struct kilter_loop {
 
     struct kl_loop_record *record; /* NULL: there is no record, or this is not rank 0 */
     kl_record_word record_word;
+
+    kl_kept kept;
+    kl_saver *saver;                   /* NULL: the loop has no checkpoints */
+    struct kl_loop_progress *progress; /* NULL: there is no keeper, or this is not rank 0 */
+    void *opening;                     /* message about checkpoints while the loop is opened */
 };
 
 static inline double kl_loop_now_s(const kilter_loop *l) {
-    return kl_group_now_s(&l->group);
+    return kl_group_now_s(&l->bundle->group);
+}
+/* Return whether a sweep of this loop is under way. */
+static inline bool kl_loop_sweeps(const kilter_loop *l) {
+    return l->bundle->phase == KL_WITHIN && l->bundle->sweeps == l;
+}
+static inline bool kl_loop_leads(const kilter_loop *l) {
+    return l->bundle->leader == l;
+}
+
+/* Note a collective call of the loop. */
+static inline void kl_loop_step(kilter_loop *l, kl_call call) {
+    kl_step(&l->bundle->steps, call, kl_meter_sweep(&l->rank.meter), (size_t)l->number, 0);
 }
 
 /* outcome_mpi.c: summary and failure of the loop */
-/* End the loop on this rank with l->failure, and tell the other ranks. */
+/* End the loop on this rank with l->bundle->failure, and tell the other ranks. */
 void kl_loop_break(kilter_loop *l);
+/* End the loop with l->bundle->failure, which all ranks have agreed on: a rank that told the others could be
+ * faster than the agreement. */
+void kl_loop_end_together(kilter_loop *l);
 kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error *error);
 /* Check that the loop takes calls; otherwise end it. */
 kilter_status kl_loop_enter(kilter_loop *l, const char *call, kilter_error *error);
-/* Set l->failure to KILTER_ERR_USAGE: `what` says what is wrong with the call. */
+/* Set l->bundle->failure to KILTER_ERR_USAGE: `what` says what is wrong with the call. */
 kilter_status kl_loop_misused(kilter_loop *l, const char *call, const char *what);
 
 /* content_mpi.c: content of rows, whose size changes */
@@ -77,15 +112,74 @@ void kl_loop_record_array(kilter_loop *l, size_t bytes, uint64_t halo);
 /* Record the last round of l->rank, whose plan is in force already. */
 void kl_loop_record_round(const kilter_loop *l);
 void kl_loop_record_refused(const kilter_loop *l, const char *reason);
+void kl_loop_record_decision(const kilter_loop *l, double at_s, const kl_decision *decision);
 kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error); /* collective, at the end */
 /* End the record. failure: the reason why the loop ended; NULL: it was closed. KILTER_ERR_RECORD: rows are
  * missing. */
 kilter_status kl_loop_record_end(kilter_loop *l, const kilter_loop_summary *summary,
                                  const kilter_error *failure, kilter_error *error);
 
+/* progress_mpi.c: the folder of a kept program. Without a keeper these functions do nothing. Only rank 0
+ * calls those that are not collective. */
+kilter_status kl_loop_progress_open(kilter_loop *l, kilter_error *error); /* collective */
+void kl_loop_progress_free(kilter_loop *l);
+void kl_loop_progress_begin(kilter_loop *l); /* a sweep begins */
+void kl_loop_progress_news(kilter_loop *l);  /* a checkpoint was completed or failed */
+/* Return what the keeper asks for, which the next checkpoint then answers. */
+kl_keep_what kl_loop_progress_asked(kilter_loop *l, double now_s);
+void kl_loop_progress_end(kilter_loop *l); /* the loop was closed */
+
+/* saver_mpi.c: checkpoints. Without them these functions do nothing. */
+/* Open the checkpoints if rank 0's options ask for them. Collective. *refused is set if rank 0 refused. Then
+ * all ranks return the same error, and the caller frees the loop. */
+kilter_status kl_loop_saver_open(kilter_loop *l, bool *refused, kilter_error *error);
+void kl_loop_saver_free(kilter_loop *l);
+/* Save before a sweep if the ranks have agreed on it. Collective. KILTER_ERR_STOPPED: the run stops */
+kilter_status kl_loop_save_if_due(kilter_loop *l, kilter_error *error);
+kilter_status kl_loop_saver_look(kilter_loop *l,
+                                 kilter_error *error); /* look whether a checkpoint is whole */
+kilter_status kl_loop_saver_close(kilter_loop *l, kilter_error *error); /* collective */
+
+/* facts_mpi.c: what a checkpoint of this program holds */
+kl_ckpt_facts kl_loop_facts(const kilter_loop *l);
+bool kl_loop_plan(const kilter_loop *l, const kl_ckpt_facts *facts, uint64_t content_bytes,
+                  kl_ckpt_plan *plan); /* false: memory ran out */
+
+/* resume_mpi.c */
+/* Prepare the checkpoints of a program that did not call kilter_loop_resumed(). If there are checkpoints
+ * already, the program may not begin, because it would write beside the state of another run. Collective,
+ * before the first sweep. */
+kilter_status kl_loop_settle(kilter_loop *l, kilter_error *error);
+
 /* guard_mpi.c: in checking mode, reports accesses to rows that are on other ranks */
 void kl_guard(kilter_loop *l);
 void kl_unguard(kilter_loop *l); /* does nothing if the loop is not guarded */
+
+/* follow_mpi.c: loops whose rows follow the rows of another loop. Collective */
+kilter_status kl_loop_follow(const kilter_loop_options *options, kilter_loop **loop, kilter_error *error);
+/* Free a follower. Its arrays stay until the leader is closed. */
+kilter_status kl_loop_unfollow(kilter_loop *l, kilter_error *error);
+
+/* handle_mpi.c: the handle of a loop, and its options */
+kilter_status kl_loop_agree_on_options(kilter_loop *l, kilter_error *error); /* collective */
+/* Say why the options are not possible. NULL: they are possible */
+const char *kl_loop_wrong_option(const kilter_loop_options *options);
+/* Make a handle for a loop on the ranks of bundle->group. NULL: memory ran out */
+kilter_loop *kl_loop_new_handle(const kilter_loop_options *options, kl_bundle *bundle);
+void kl_loop_free_handle(kilter_loop *l);           /* l->bundle stays */
+kl_bundle *kl_loop_new_bundle(int rank, int ranks); /* NULL: memory ran out */
+void kl_loop_free_bundle(kl_bundle *bundle);        /* after its leader */
+
+/* collect_mpi.c: check a call between two sweeps that collects rows. array, other: NULL is wrong */
+kilter_status kl_loop_check_collect(kilter_loop *l, const char *call, const kl_array *array,
+                                    const void *other);
+
+/* attach_mpi.c: arrays of a loop and of the loops aligned with it */
+/* Return the attached array with this base. NULL: there is none */
+const kl_array *kl_loop_array_at(const kilter_loop *l, const void *base);
+size_t kl_loop_index_of(const kilter_loop *l, const kl_array *array); /* number of an attached array */
+/* Return range number `nth` of this rank's rows of the array. false: there are fewer ranges */
+bool kl_loop_array_own(const kilter_loop *l, const kl_array *array, size_t nth, kl_span *range);
 
 /* --- open_mpi.c, content_mpi.c, outcome_mpi.c: public calls, for sized_mpi.c --- */
 

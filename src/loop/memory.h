@@ -13,6 +13,9 @@ typedef struct kl_memory {
 /* Make room for one more array in the list. false: memory ran out */
 bool kl_memory_grow(kl_memory *memory);
 void kl_memory_free(kl_memory *memory);
+/* Get memory for `room` rows on either side of the array's own rows. false: memory ran out, and nothing has
+ * changed */
+bool kl_memory_raise(kl_memory *memory, size_t array, uint64_t room);
 /* Get memory for the rows `own` and their halos, in all arrays. false: no memory; a part may be
  * allocated. */
 bool kl_memory_take(kl_memory *memory, kl_span own);

@@ -11,7 +11,7 @@ static const double GUESSED_QUANTUM_S = 0.01;
 static kilter_status time_reports(kilter_loop *l, double *best_s, kilter_error *error) {
     kl_loop_rounds *r = &l->rank.rounds;
     kl_requests *requests = r->set.requests;
-    kl_group *g = &l->group;
+    kl_group *g = &l->bundle->group;
     kilter_status status = KILTER_OK;
     *best_s = HUGE_VAL;
     for (int i = 0; i < PROBES && status == KILTER_OK; i++) {
@@ -48,7 +48,7 @@ static kilter_status time_neighbours(kl_group *g, uint8_t *data, size_t bytes, d
 }
 
 static kilter_status measure_messages(kilter_loop *l, kl_messages *messages, kilter_error *error) {
-    kl_group *g = &l->group;
+    kl_group *g = &l->bundle->group;
     double s[3];
     uint8_t *data = calloc(2, PROBE_BYTES);
     uint64_t fits = data != NULL;
@@ -80,14 +80,14 @@ kilter_status kl_loop_open_rounds(kilter_loop *l, kilter_error *error) {
     if (!kl_rounds_wanted(k))
         return KILTER_OK;
     uint64_t fits = kl_rounds_reserve(&k->rounds, k->layout.ranks) && kl_loop_requests(&k->rounds.set);
-    kilter_status status = kl_group_least(&l->group, &fits, 1, error);
+    kilter_status status = kl_group_least(&l->bundle->group, &fits, 1, error);
     if (status == KILTER_OK && fits)
         status = measure_messages(l, &messages, error);
     if (status != KILTER_OK)
         return status;
     fits = fits && kl_rounds_open(k, &messages);
-    status = kl_group_least(&l->group, &fits, 1, error);
+    status = kl_group_least(&l->bundle->group, &fits, 1, error);
     if (status == KILTER_OK && !fits)
-        return kl_fail(error, KILTER_ERR_MEMORY, "beginning loop '%s': memory ran out", l->group.name);
+        return kl_fail(error, KILTER_ERR_MEMORY, "beginning loop '%s': memory ran out", l->name);
     return status;
 }

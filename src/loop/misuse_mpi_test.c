@@ -142,7 +142,7 @@ static void be_apart(const struct kind *kind, const char *calls) {
     run r = new_run();
     kilter_status status = make_call(&r, kind, *calls++);
     if (status == KILTER_OK)
-        r.loop->steps.tell_after_s = 0;
+        r.loop->bundle->steps.tell_after_s = 0;
     for (; *calls && status == KILTER_OK; calls++)
         status = make_call(&r, kind, *calls);
     if (!strstr(r.error.text, "out of step") || !strstr(r.error.text, "kilter_loop_") ||
@@ -215,7 +215,7 @@ static void test_waits(void) {
     MPI_Barrier(MPI_COMM_WORLD);
     for (int at = 0; calls[at]; at++) {
         if (at > 0 && rank == at % ranks)
-            await_word(told_before, r.loop->steps.number);
+            await_word(told_before, r.loop->bundle->steps.number);
         CHECK(make_call(&r, &kinds[0], calls[at]) == KILTER_OK);
     }
     CHECK(told <= (int)sizeof calls);

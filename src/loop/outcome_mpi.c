@@ -16,41 +16,55 @@ void kl_loop_summary_get(const kilter_loop *l, kilter_loop_summary *summary) {
                                      .waited_s = all->waited_s,
                                      .moving_s = all->moving_s,
                                      .gained_s = account->forecast_s,
-                                     .came_s = account->came_s};
-    summary->decision = k->rounds.decision[0] ? k->rounds.decision
-                        : l->group.ranks == 1 ? "nothing moves: there is one rank"
-                        : l->options.fixed    ? "nothing moves: the loop is fixed"
-                                              : "no decision was made yet";
+                                     .came_s = account->came_s,
+                                     .saves = l->saver ? l->saver->saves : 0,
+                                     .saving_s = l->saver ? l->saver->saving_s : 0};
+    summary->decision = !kl_loop_leads(l)             ? "rows move with the loop that this loop follows"
+                        : k->rounds.decision[0]       ? k->rounds.decision
+                        : l->bundle->group.ranks == 1 ? "nothing moves: there is one rank"
+                        : l->options.fixed            ? "nothing moves: the loop is fixed"
+                                                      : "no decision was made yet";
+}
+
+/* End the record now, because the program may exit without closing the loop. */
+static void end_record(kilter_loop *l) {
+    kilter_loop_summary summary;
+    kl_loop_summary_get(l->bundle->leader, &summary);
+    kl_loop_record_end(l->bundle->leader, &summary, &l->bundle->failure, NULL);
 }
 
 void kl_loop_break(kilter_loop *l) {
-    kilter_loop_summary summary;
-    if (l->phase == KL_BROKEN)
+    kl_bundle *a = l->bundle;
+    if (a->phase == KL_BROKEN)
         return;
-    l->phase = KL_BROKEN;
+    a->phase = KL_BROKEN;
     kl_mpi_keep(l);
-    kl_detector_ask(&l->detector, &l->failure);
-    kl_detector_give_up(&l->detector, l->failure.text);
-    kl_loop_summary_get(l, &summary);
-    kl_loop_record_end(l, &summary, &l->failure,
-                       NULL); /* now, because the program may exit without closing the loop */
+    kl_detector_ask(&a->detector, &a->failure);
+    kl_detector_give_up(&a->detector, a->failure.text);
+    end_record(l);
+}
+
+void kl_loop_end_together(kilter_loop *l) {
+    l->bundle->phase = KL_BROKEN;
+    kl_mpi_keep(l);
+    end_record(l);
 }
 
 kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error *error) {
     kl_loop_break(l);
     if (error)
-        *error = l->failure;
-    return l->failure.status ? l->failure.status : status;
+        *error = l->bundle->failure;
+    return l->bundle->failure.status ? l->bundle->failure.status : status;
 }
 
 kilter_status kl_loop_enter(kilter_loop *l, const char *call, kilter_error *error) {
-    if (l->phase != KL_BROKEN && !l->calls_program)
+    if (l->bundle->phase != KL_BROKEN && !l->bundle->calls_program)
         return KILTER_OK;
-    if (l->phase != KL_BROKEN)
+    if (l->bundle->phase != KL_BROKEN)
         kl_loop_misused(l, call, "a function that this loop calls must not call the loop");
-    return kl_loop_failed(l, l->failure.status, error);
+    return kl_loop_failed(l, l->bundle->failure.status, error);
 }
 
 kilter_status kl_loop_misused(kilter_loop *l, const char *call, const char *what) {
-    return kl_fail(&l->failure, KILTER_ERR_USAGE, "%s of loop '%s': %s", call, l->group.name, what);
+    return kl_fail(&l->bundle->failure, KILTER_ERR_USAGE, "%s of loop '%s': %s", call, l->name, what);
 }

@@ -74,10 +74,10 @@ static kilter_status start(kilter_loop *l, const char *path, kilter_error *error
                                   .host = host,
                                   .began_unix_s = kl_unix_time_s(),
                                   .pid = getpid(),
-                                  .simulated = l->group.clock.simulated,
+                                  .simulated = l->bundle->group.clock.simulated,
                                   .folder = here,
                                   .loop = true};
-    struct kl_loop_record *r = new_record(l->group.ranks);
+    struct kl_loop_record *r = new_record(l->bundle->group.ranks);
     kilter_status status =
         r ? kl_trace_open(path, &run, &r->trace, error)
           : kl_fail(error, KILTER_ERR_MEMORY, "creating the run record '%s': memory ran out", path);
@@ -87,14 +87,14 @@ static kilter_status start(kilter_loop *l, const char *path, kilter_error *error
         return status;
     }
     if (strcmp(kl_trace_path(r->trace), path) != 0)
-        fprintf(stderr, "%s: '%s' exists: the run record of loop '%s' is '%s'\n", run.program, path,
-                l->group.name, kl_trace_path(r->trace));
+        fprintf(stderr, "%s: '%s' exists: the run record of loop '%s' is '%s'\n", run.program, path, l->name,
+                kl_trace_path(r->trace));
     const char *kind = o->kind == KILTER_DOACROSS ? "doacross" : o->scattered ? "scattered" : "doall";
-    kl_trace_loop(r->trace, &(kl_trace_loop_row){.name = l->group.name,
+    kl_trace_loop(r->trace, &(kl_trace_loop_row){.name = l->name,
                                                  .kind = kind,
                                                  .iterations = o->iterations,
                                                  .inner = o->inner,
-                                                 .ranks = l->group.ranks,
+                                                 .ranks = l->bundle->group.ranks,
                                                  .fixed = o->fixed});
     r->block = l->rank.flow.block;
     l->record = r;
@@ -114,8 +114,9 @@ static kilter_status start_if_asked(kilter_loop *l, kilter_error *error) {
 
 static kilter_status gather(kilter_loop *l, const void *mine, void *all, size_t bytes, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
-    int code = MPI_Igather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, l->group.comm, &request);
-    return kl_group_await(&l->group, code, request, error);
+    int code = MPI_Igather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, l->bundle->group.comm,
+                           &request);
+    return kl_group_await(&l->bundle->group, code, request, error);
 }
 
 static kilter_status say_who_is_where(kilter_loop *l, kilter_error *error) {
@@ -123,7 +124,7 @@ static kilter_status say_who_is_where(kilter_loop *l, kilter_error *error) {
     whereabouts mine = {.pid = getpid()};
     kl_host_name(mine.host);
     kilter_status status = gather(l, &mine, r ? r->ranks : NULL, sizeof mine, error);
-    for (uint32_t rank = 0; rank < l->group.ranks && r && status == KILTER_OK; rank++)
+    for (uint32_t rank = 0; rank < l->bundle->group.ranks && r && status == KILTER_OK; rank++)
         kl_trace_worker(r->trace, &(kl_trace_worker_row){.worker = rank,
                                                          .host = r->ranks[rank].host,
                                                          .binding = "",
@@ -134,13 +135,13 @@ static kilter_status say_who_is_where(kilter_loop *l, kilter_error *error) {
 kilter_status kl_loop_record_open(kilter_loop *l, kilter_error *error) {
     kl_record_word *word = &l->record_word;
     MPI_Request request = MPI_REQUEST_NULL;
-    if (l->group.rank == 0)
+    if (l->bundle->group.rank == 0)
         start_if_asked(l, &word->error);
     word->made = l->record != NULL;
-    int code = MPI_Ibcast(word, sizeof *word, MPI_BYTE, 0, l->group.comm, &request);
-    kilter_status status = kl_group_await(&l->group, code, request, error);
+    int code = MPI_Ibcast(word, sizeof *word, MPI_BYTE, 0, l->bundle->group.comm, &request);
+    kilter_status status = kl_group_await(&l->bundle->group, code, request, error);
     if (status == KILTER_OK && word->error.status != KILTER_OK)
-        return kl_fail(error, KILTER_ERR_RECORD, "opening loop '%s': %s", l->group.name, word->error.text);
+        return kl_fail(error, KILTER_ERR_RECORD, "opening loop '%s': %s", l->name, word->error.text);
     return status == KILTER_OK && word->made ? say_who_is_where(l, error) : status;
 }
 
@@ -243,7 +244,7 @@ static void write_round(const kilter_loop *l, const kl_rank_report *reports, con
                                                    .now_s = plan->now_s,
                                                    .then_s = plan->then_s,
                                                    .block = l->rank.flow.block});
-    for (uint32_t i = 0; i < l->group.ranks; i++) {
+    for (uint32_t i = 0; i < l->bundle->group.ranks; i++) {
         bool ranged = !l->rank.kind->anywhere;
         kl_trace_share(r->trace, &(kl_trace_share_row){.round = l->rank.meter.all.rounds,
                                                        .rank = i,
@@ -266,7 +267,7 @@ void kl_loop_record_round(const kilter_loop *l) {
     if (!r)
         return;
     double at_s = r->heard_s = reports[0].elapsed_s;
-    for (uint32_t i = 0; i < l->group.ranks; i++) {
+    for (uint32_t i = 0; i < l->bundle->group.ranks; i++) {
         r->did[i].iterations += reports[i].iterations;
         r->did[i].busy_s += reports[i].busy_s;
         r->did[i].moving_s += reports[i].moving_s;
@@ -281,10 +282,15 @@ void kl_loop_record_refused(const kilter_loop *l, const char *reason) {
         return;
     kl_decision d = {.kind = KL_DECIDES_REFUSED, .subject = KL_SUBJECT_ALL};
     snprintf(d.reason, sizeof d.reason, "%s", reason);
-    write_decision(l, kl_loop_now_s(l) - l->group.opened_s, &d);
+    write_decision(l, kl_loop_now_s(l) - l->bundle->group.opened_s, &d);
     if (r->moved_in > 0)
         kl_trace_refused(r->trace, r->moved_in);
     r->moved_in = 0;
+}
+
+void kl_loop_record_decision(const kilter_loop *l, double at_s, const kl_decision *decision) {
+    if (l->record)
+        write_decision(l, at_s, decision);
 }
 
 /* --- the end --- */
@@ -301,13 +307,13 @@ kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error) {
     if (!l->record_word.made)
         return KILTER_OK;
     struct kl_loop_record *r = l->record;
-    const kl_trace_rank_row mine = {.rank = (uint32_t)l->group.rank,
+    const kl_trace_rank_row mine = {.rank = (uint32_t)l->bundle->group.rank,
                                     .iterations = own_iterations(l),
                                     .elapsed_s = l->rank.meter.all.elapsed_s,
                                     .waited_s = l->rank.meter.all.waited_s,
                                     .moving_s = l->rank.meter.all.moving_s};
     kilter_status status = gather(l, &mine, r ? r->ends : NULL, sizeof mine, error);
-    for (uint32_t rank = 0; rank < l->group.ranks && r && status == KILTER_OK; rank++)
+    for (uint32_t rank = 0; rank < l->bundle->group.ranks && r && status == KILTER_OK; rank++)
         kl_trace_rank(r->trace, &r->ends[rank]);
     return status;
 }
@@ -317,10 +323,11 @@ kilter_status kl_loop_record_end(kilter_loop *l, const kilter_loop_summary *s, c
     struct kl_loop_record *r = l->record;
     if (!r)
         return KILTER_OK;
-    double ended_s = kl_loop_now_s(l) - l->group.opened_s;
-    if (failure && failure->status == KILTER_ERR_PEER && l->detector.words.rank > 0)
-        kl_trace_worker_left(r->trace, (uint32_t)l->detector.words.rank, ended_s,
-                             l->detector.words.text[0] ? l->detector.words.text : "is dead, or has ended");
+    double ended_s = kl_loop_now_s(l) - l->bundle->group.opened_s;
+    if (failure && failure->status == KILTER_ERR_PEER && l->bundle->detector.words.rank > 0)
+        kl_trace_worker_left(r->trace, (uint32_t)l->bundle->detector.words.rank, ended_s,
+                             l->bundle->detector.words.text[0] ? l->bundle->detector.words.text
+                                                               : "is dead, or has ended");
     if (l->rank.rounds.steer)
         write_open_outcome(l);
     kl_trace_loop_ended(

@@ -13,10 +13,15 @@ static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
  * offset. */
 static const size_t SKEW_BYTES = 64;
 /* Arrays of this size and larger get large pages where the system has them. Then there are fewer page faults
- * when rows come, and fewer misses when they are read. A large page lies within the rank's own rows. After
- * rows have left, up to 2 MB at each bound stay allocated until the system needs them. */
+ * when rows come, and fewer misses when they are read. Memory that rows have left stays allocated until the
+ * system needs it, because rows often return. The first access to new memory takes up to ten times as long
+ * as the copy. */
 static const size_t LARGE_PAGES_FROM_BYTES = 4 << 20;
 static const uint64_t LOOK_FROM_BYTES = 1 << 20; /* least number of bytes for which the check is needed */
+
+static bool has_large_pages(size_t bytes) {
+    return bytes >= LARGE_PAGES_FROM_BYTES;
+}
 
 kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error) {
     if (bytes == 0 || n == 0 || n > MOST_BYTES / bytes)
@@ -32,7 +37,7 @@ kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_er
                        "attaching an array of %llu rows of %zu bytes: the address space is too small: "
                        "%s; check that RLIMIT_AS (ulimit -v) is larger than all arrays together",
                        (unsigned long long)n, bytes, strerror(errno));
-    if (size >= LARGE_PAGES_FROM_BYTES)
+    if (has_large_pages(size))
         madvise(base, size, MADV_HUGEPAGE); /* a system without large pages refuses, which is harmless */
     *rows = (kl_rows){
         .base = (uint8_t *)base + skew, .n = n, .bytes = bytes, .page = page, .reserved = size, .skew = skew};
@@ -67,7 +72,9 @@ kilter_status kl_rows_take(kl_rows *rows, kl_span range, kilter_error *error) {
 static void drop(kl_rows *rows, uint64_t lo, uint64_t hi) {
     if (lo >= hi)
         return;
-    madvise(kl_rows_mapping(rows) + lo, hi - lo, MADV_DONTNEED);
+    int how = has_large_pages(rows->reserved) ? MADV_FREE : MADV_DONTNEED;
+    if (madvise(kl_rows_mapping(rows) + lo, hi - lo, how) != 0)
+        madvise(kl_rows_mapping(rows) + lo, hi - lo, MADV_DONTNEED);
     mprotect(kl_rows_mapping(rows) + lo, hi - lo, PROT_NONE);
 }
 

@@ -24,15 +24,21 @@ bool kl_loop_checks(void) {
 /* --- calls as numbers --- */
 
 static void name_call(uint64_t packed, char text[NAME_BYTES]) {
-    static const char *const names[] = {"", "array", "begin", "sum", "gather", "close", "rows", "deliver"};
+    static const char *const names[KL_CALLS_END] = {"",      "array",  "begin",   "sum",     "gather",
+                                                    "close", "rows",   "deliver", "resumed", "open",
+                                                    "share", "reduce", "scatter"};
     kl_call call = (kl_call)(packed >> 36 & 0xf);
+    unsigned array = packed >> 28 & 0xff, root = packed >> 16 & 0xfff;
     char details[40] = "";
-    if (call == KL_CALL_ARRAY || call == KL_CALL_SUM)
-        snprintf(details, sizeof details, "%s array %u", call == KL_CALL_SUM ? " of" : " for",
-                 (unsigned)(packed >> 28 & 0xff));
-    else if (call == KL_CALL_GATHER)
-        snprintf(details, sizeof details, " of array %u to rank %u", (unsigned)(packed >> 28 & 0xff),
-                 (unsigned)(packed >> 16 & 0xfff));
+    if (call == KL_CALL_ARRAY)
+        snprintf(details, sizeof details, " for array %u", array);
+    else if (call == KL_CALL_SUM || call == KL_CALL_SHARE || call == KL_CALL_REDUCE)
+        snprintf(details, sizeof details, " of array %u", array);
+    else if (call == KL_CALL_GATHER || call == KL_CALL_SCATTER)
+        snprintf(details, sizeof details, " of array %u %s rank %u", array,
+                 call == KL_CALL_GATHER ? "to" : "from", root);
+    else if (array > 0)
+        snprintf(details, sizeof details, " of follower %u", array);
     snprintf(text, NAME_BYTES, "kilter_loop_%s()%s (sweeps so far: %u)",
              call < KL_CALLS_END ? names[call] : "?", details, (unsigned)(packed >> 40));
 }
@@ -51,8 +57,8 @@ static kilter_status out_of_step(const kl_steps *s, uint64_t one, int rank, uint
 /* --- calls in which all ranks meet --- */
 
 void kl_step(kl_steps *s, kl_call call, uint64_t sweeps, size_t array, int root) {
-    /* Pack a call for comparing and naming: sweep, call, array, root. The lowest 16 bits stay free for a
-     * rank. */
+    /* Pack a call for comparing and naming: sweep, call, array or number of a follower, root. The lowest 16
+     * bits stay free for a rank. */
     s->recent[s->number++ % KL_STEPS] = (sweeps & 0xffffff) << 40 | (uint64_t)call << 36 |
                                         (array & 0xff) << 28 | ((uint64_t)root & 0xfff) << 16;
 }

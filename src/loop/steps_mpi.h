@@ -12,6 +12,11 @@ typedef enum kl_call { /* collective calls */
                        KL_CALL_CLOSE,
                        KL_CALL_ROWS,
                        KL_CALL_DELIVER,
+                       KL_CALL_RESUMED,
+                       KL_CALL_FOLLOW,
+                       KL_CALL_SHARE,
+                       KL_CALL_REDUCE,
+                       KL_CALL_SCATTER,
                        KL_CALLS_END,
 } kl_call;
 

@@ -23,8 +23,8 @@ static void live(thread *t, int ms) {
     for (int at = 0; at < ms; at += STEP_MS) {
         double step_s = STEP_MS * 1e-3, ready = 1;
         if (t->core.sleeps)
-            ready = fmin(1, t->part < 1 ? t->wanted / t->part
-                                        : t->wanted); /* a thread that wants too much is scheduled late */
+            /* a thread that wants more than its share waits for the core */
+            ready = fmin(1, t->part < 1 ? t->wanted / t->part : t->wanted);
         double run_s = fmin(t->core.sleeps ? t->wanted : 1, t->part) * step_s;
         t->now.run_s += run_s;
         t->now.delay_s += fmax(0, ready * step_s - run_s) * (t->part < 1);
@@ -55,7 +55,7 @@ static void a_core_of_ones_own_is_known(void **state) {
     assert_true(t.core.share == 1);
 }
 
-/* The estimate finds the share, and the shorter of both turns, within 0.1 s for every share. */
+/* After 0.1 s the estimate has the share, and the shorter of both threads' turns, for every share. */
 static void the_share_is_what_a_thread_gets_that_wants_all(void **state) {
     (void)state;
     static const double parts[] = {0.9, 0.75, 0.5, 1.0 / 3, 0.1};
@@ -77,13 +77,13 @@ static void who_has_slack_sleeps(void **state) {
     assert_true(t.core.sleeps);
     live(&t, 20000);
     assert_true(t.core.sleeps);
-    assert_true(fabs(t.core.share - 0.5) < 0.02); /* although it uses less than that */
+    assert_true(fabs(t.core.share - 0.5) < 0.02); /* the share, although the thread uses only 0.2 */
 
     t = begin(0.5, 1);
     live(&t, 20000);
     assert_false(t.core.sleeps);
 
-    int slept = 0, steps = 0; /* it waits at times, but wants more than its share */
+    int slept = 0, steps = 0; /* 0.7: it waits for messages at times, but wants more than its share */
     for (t = begin(0.5, 0.7); steps < 2000; steps++) {
         live(&t, STEP_MS);
         slept += t.core.sleeps;
@@ -91,7 +91,8 @@ static void who_has_slack_sleeps(void **state) {
     assert_true(slept > 0 && slept < steps / 4);
 }
 
-/* Sleeping left no slack; then the thread's work is taken away. It sleeps although the pause is not over. */
+/* A thread that stopped sleeping for lack of slack must not sleep for some time. If it then has almost no
+ * work, it sleeps before that time is over. */
 static void a_thread_without_work_sleeps_soon(void **state) {
     (void)state;
     thread t = begin(0.5, 1);

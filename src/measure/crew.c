@@ -1,19 +1,20 @@
 /* The workers of a farm, summed and sorted. Two treaps (Seidel and Aragon 1996) hold sums of every subtree:
  * `waits` sorts the present workers by the time they become free, `ranks` sorts by speed. A worker's priority
  * is a mix of its number, so the shape of a treap depends on the keys alone. A binary tree over the workers'
- * numbers holds the sums that need no order. Every sum is computed from its parts, so rounding errors do not
- * accumulate.
+ * numbers holds the sums that need no order. Every sum is computed anew from its parts, not by adding
+ * differences, so rounding errors do not accumulate.
  *
- * Most changes are followed by others before somebody asks. So workers are put in their places, and
- * sums of subtrees are computed, when somebody asks: waits_in_order(), ranks_in_order(). */
+ * Mostly several workers change between two queries. So a query first moves the changed workers to their
+ * places and computes the sums of subtrees: waits_in_order(), ranks_in_order(). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "measure/measure.h"
 
-/* Overdue workers are grouped while the longest silence is at most this multiple of the shortest. The mean of
- * numbers in [1, k] stands for their weighted harmonic mean, which is at least 4k/(k+1)² of it. */
+/* Overdue workers are grouped while the longest silence is at most this multiple of the shortest. The rate of
+ * a group is exact with the harmonic mean of the silences, weighted by queued units; the weighted mean is
+ * used instead. For numbers in [1, k] the harmonic mean is at least 4k/(k+1)² of the mean. */
 static const double ALIKE = 1.2;
 
 enum { BLOCK = 4 }; /* workers in a leaf of the tree of sums */
@@ -24,57 +25,60 @@ typedef struct node {
     uint32_t left, right;
 } node;
 
-/* The group a present worker belongs to. Each group is sorted by its own key: */
+/* The group of a worker. Each group is a treap of its own, sorted by the key named here. */
 typedef enum place {
     AWAY,    /* not present */
     IDLE,    /* nothing queued; key 0 */
     BUSY,    /* key: time when it becomes free [s] */
-    OVERDUE, /* key: time since when it has been silent [s]; its queued work should be finished by now */
-    UNKNOWN, /* key: as for overdue workers; it is busy and may be overdue, but its rate is not known */
+    OVERDUE, /* its queued work should be finished by now; key: time of its last sign [s] */
+    UNKNOWN, /* it has work but its rate is not known; key: time of its last sign [s] */
     PLACES,
 } place;
 
-/* A subtree of `waits`. */
+/* Sums over a subtree of `waits`. */
 typedef struct wait {
     uint32_t workers, known;
-    double first, last;                /* key */
-    double rate, best_rate, rate_keys; /* over workers with a known rate: Σ rate, largest rate, Σ rate·key */
-    double units, units_keys;          /* queued: Σ units, Σ units·key */
-    double keys;                       /* Σ key */
-    double least_units, most_units;    /* largest queue of one worker */
+    double first, last; /* key */
+    /* workers with a known rate: Σ rate, largest rate, Σ rate·key */
+    double rate, best_rate, rate_keys;
+    double units, units_keys;       /* queued: Σ units, Σ units·key */
+    double keys;                    /* Σ key */
+    double least_units, most_units; /* smallest and largest queue of one worker */
 } wait;
 
 typedef struct waiting {
     place place;
     bool present;
-    double rate, units, at_s; /* the worker's own values: rate (0: not known), queued units, and since when */
-    wait all;                 /* sums of this node and its subtree */
+    /* of this worker: rate (0: not known), queued units, time of its last sign */
+    double rate, units, at_s;
+    wait all; /* sums of this node and its subtree */
 } waiting;
 
 typedef struct rank {
-    double key; /* the worker's own, when it is in its place: its negative speed; 0: it is not ranked */
+    /* of this worker: its negative speed, the node's key from the next query on; 0: it is not ranked */
+    double key;
     uint32_t workers;
-    double speed; /* of this node and its subtree: Σ */
+    double speed; /* Σ of the speeds in this subtree */
 } rank;
 
 typedef struct treap {
     node *nodes;
     struct {
-        bool stale; /* its sums are to be computed, and those of all nodes above it */
-        bool moved; /* it may have another key, or another place; it is in `moved` */
-    } * marks;      /* by node */
+        bool stale; /* the sums of this node and of all nodes above it must be computed */
+        bool moved; /* its key or group may have changed; the node is listed in `moved` */
+    } * marks;      /* marks[node] */
     uint32_t *moved, moved_count;
     void (*sum_up)(kl_crew *crew, uint32_t at); /* compute the sums of a subtree from its two children */
 } treap;
 
 struct kl_crew {
-    uint32_t slots, room; /* capacity: BLOCK·leaves workers */
+    uint32_t slots, room; /* room: number of workers that fit, BLOCK·leaves */
     double now_s;
     treap waits, ranks;
-    waiting *waiting; /* waiting[0 … room], by node */
+    waiting *waiting; /* waiting[node], node = 0 … room */
     rank *rank;
     uint32_t roots[PLACES], fastest; /* roots of `waits` and of `ranks` */
-    uint32_t leaves;                 /* a power of two */
+    uint32_t leaves;                 /* number of leaves of the tree of sums, a power of two */
     kl_crew_sums
         *sums; /* sums[1] is the total; sums[i] adds sums[2i] and sums[2i+1]; leaves begin at sums[leaves] */
 };
@@ -86,7 +90,7 @@ static bool before(const treap *t, uint32_t a, double key, uint32_t b) {
     return own < key || (own == key && a < b);
 }
 
-/* Split a treap: nodes before (key, at_key) go to *low, the others to *high. */
+/* Split a treap: nodes that sort before (key, at_key) go to *low, the others to *high. */
 static void split(treap *t, uint32_t at, double key, uint32_t at_key, uint32_t *low, uint32_t *high) {
     if (at == 0) {
         *low = *high = 0;
@@ -117,7 +121,7 @@ static uint32_t joined(treap *t, uint32_t low, uint32_t high) {
     return at;
 }
 
-/* Insert and remove a node; both return the new root. */
+/* Insert or remove a node (with, lacking); return the new root. */
 static uint32_t with(treap *t, uint32_t at, uint32_t added) {
     node *n = &t->nodes[added];
     if (at == 0 || kl_mix64(added) > kl_mix64(at)) {
@@ -150,21 +154,21 @@ static void note_moved(treap *t, uint32_t at) {
     t->marks[at].moved = true;
 }
 
-/* Take a node that has moved from the list; 0: none has. */
+/* Take a node from the list of moved nodes; 0: the list is empty. */
 static uint32_t take_moved(treap *t) {
     uint32_t at = t->moved_count > 0 ? t->moved[--t->moved_count] : 0;
     t->marks[at].moved = false;
     return at;
 }
 
-/* The sums of a node whose key has not changed are stale, and those of all above it. */
+/* Mark the sums of a node whose key has not changed, and of all nodes above it, as stale. */
 static void make_stale(treap *t, uint32_t at, uint32_t changed) {
     for (t->marks[at].stale = true; at != changed; t->marks[at].stale = true)
         at = before(t, changed, t->nodes[at].key, at) ? t->nodes[at].left : t->nodes[at].right;
 }
 
 static void sum_up(kl_crew *c, treap *t, uint32_t at) {
-    if (!t->marks[at].stale) /* as that of no node is */
+    if (!t->marks[at].stale) /* node 0 is never stale */
         return;
     sum_up(c, t, t->nodes[at].left);
     sum_up(c, t, t->nodes[at].right);
@@ -218,7 +222,7 @@ static void sum_up_waits(kl_crew *c, uint32_t at) {
     }
 }
 
-/* Move a worker to its new place. */
+/* Move a worker to a group and key, or mark its sums as stale if it stays there. */
 static void put(kl_crew *c, uint32_t at, place where, double key) {
     waiting *w = &c->waiting[at];
     treap *t = &c->waits;
@@ -258,7 +262,8 @@ static void put_in_places(kl_crew *c) {
         put_in_place(c, at);
 }
 
-/* Every question begins with this, so no answer depends on when the order was made. */
+/* Move all changed workers and compute all sums. Every query begins with this, so its result does not depend
+ * on earlier queries. */
 static void waits_in_order(const kl_crew *crew) {
     kl_crew *c = (kl_crew *)crew;
     put_in_places(c);
@@ -293,11 +298,11 @@ void kl_crew_advance(kl_crew *c, double now_s) {
     }
 }
 
-/* A query and the values that a lane depends on besides the worker itself. */
+/* A query: its inputs, and the values besides the worker's own that a lane depends on. */
 typedef struct question {
     double now_s, mean_rate;
-    double within_s; /* input of kl_crew_free_within() */
-    double units;    /* input of kl_crew_first_end_s() */
+    double within_s; /* input of kl_crew_free_within() only */
+    double units;    /* input of kl_crew_first_end_s() only */
     uint32_t without;
 } question;
 
@@ -308,7 +313,7 @@ static question ask(const kl_crew *c, uint32_t without) {
                       .without = without < c->slots ? without + 1 : 0};
 }
 
-/* Return the time at which some workers finish their queued work at their last known rates. */
+/* When some workers finish their queued work at their last known rates: the first and the last time. */
 typedef struct due {
     double first_s, last_s;
 } due;
@@ -325,8 +330,8 @@ static due due_of(const wait *w, place where, const question *q) {
 
 typedef enum standing { OUT, RUNNING, LATE, MIXED } standing;
 
-/* Tell whether all of these workers become free within the time asked for, none, or some (MIXED). A single
- * worker is never MIXED. */
+/* Tell which workers of a subtree become free within within_s: all, as running (RUNNING) or overdue workers
+ * of similar silence (LATE), or none (OUT). MIXED: look at the children. A single worker is never MIXED. */
 static standing standing_of(const wait *w, place where, const question *q) {
     due d = due_of(w, where, q);
     if (d.first_s >= q->now_s)
@@ -336,14 +341,14 @@ static standing standing_of(const wait *w, place where, const question *q) {
     if (d.last_s >= q->now_s)
         return MIXED;
     double least_s = q->now_s - w->last,
-           most_s = q->now_s - w->first; /* the silence so far, and the same time again */
+           most_s = q->now_s - w->first; /* an overdue worker counts as free after its silence once more */
     if (least_s >= q->within_s)
         return OUT;
     return most_s < q->within_s && most_s <= ALIKE * least_s ? LATE : MIXED;
 }
 
 static kl_crew_part part_of(const wait *w, place where, standing s, const question *q) {
-    if (s == LATE) /* treats all of them as silent for the mean time */
+    if (s == LATE) /* all count as silent for their mean time */
         return (kl_crew_part){w->workers, w->units / (q->now_s - w->units_keys / w->units), w->units};
     if (where == IDLE)
         return (kl_crew_part){w->workers, w->rate + (w->workers - w->known) * q->mean_rate, 0};
@@ -361,7 +366,8 @@ static void add_part(kl_crew_part *sum, const wait *w, place where, standing s, 
     sum->owed += p.owed;
 }
 
-/* holds: the subtree may contain q->without. */
+/* Add the workers of a subtree that become free in time, except q->without. holds: the subtree may contain
+ * q->without. */
 static void add_free(const kl_crew *c, uint32_t at, place where, const question *q, bool holds,
                      kl_crew_part *sum) {
     if (at == 0)
@@ -393,7 +399,7 @@ kl_crew_part kl_crew_free_within(const kl_crew *c, double within_s, uint32_t wit
     return sum;
 }
 
-/* Return an upper bound of their free_s; for a single worker, its exact value. */
+/* Return an upper bound of free_s of the workers in a subtree; for a single worker, its exact value. */
 static double most_free_s(const wait *w, place where, const question *q) {
     due d = due_of(w, where, q);
     double running_s = d.last_s >= q->now_s ? d.last_s - q->now_s : 0;
@@ -405,7 +411,8 @@ static void find_longest(const kl_crew *c, uint32_t at, place where, const quest
         return;
     wait own = wait_of_one(c, at);
     *longest_s = fmax(*longest_s, most_free_s(&own, where, q));
-    /* Running workers on the right become free later; overdue workers on the left have waited longer. */
+    /* The later ones first: right are busy workers that become free later, left are overdue ones silent for
+     * longer. */
     uint32_t likely = where == BUSY ? c->waits.nodes[at].right : c->waits.nodes[at].left;
     uint32_t other = where == BUSY ? c->waits.nodes[at].left : c->waits.nodes[at].right;
     find_longest(c, likely, where, q, longest_s);
@@ -420,7 +427,7 @@ double kl_crew_longest_s(const kl_crew *c) {
     return longest_s;
 }
 
-/* The latest workers found so far, largest free_s first. */
+/* The workers with the largest free_s found so far, largest first. */
 typedef struct latest {
     const kl_crew_choice *choice;
     uint32_t *workers, count, most;
@@ -466,14 +473,15 @@ uint32_t kl_crew_latest(const kl_crew *c, double beyond_s, const kl_crew_choice 
     return l.count;
 }
 
-/* Return a lower bound of their free_s + units/rate; for a single worker, its exact value. */
+/* Return a lower bound of free_s + units/rate of the workers in a subtree; for a single worker, its exact
+ * value. */
 static double least_end_s(const wait *w, place where, const question *q) {
     double best_rate = w->known < w->workers ? fmax(w->best_rate, q->mean_rate) : w->best_rate;
     due d = due_of(w, where, q);
     double end_s = INFINITY;
     if (d.last_s >= q->now_s)
         end_s = fmax(d.first_s - q->now_s, 0) + q->units / best_rate;
-    if (d.first_s < q->now_s) /* the rate of an overdue worker: its queue over its silence */
+    if (d.first_s < q->now_s) /* an overdue worker's rate is its queue over its silence */
         end_s = fmin(end_s, fmax(q->now_s - w->last, 0) * (1 + q->units / w->most_units));
     return end_s;
 }
@@ -540,7 +548,7 @@ static void rank_again(kl_crew *c, uint32_t at) {
         c->fastest = with(&c->ranks, c->fastest, at);
 }
 
-/* Return the node of the fastest; 0: none is ranked. */
+/* Move changed workers to their ranks and compute the sums; return the root, 0 if nobody is ranked. */
 static uint32_t ranks_in_order(const kl_crew *crew) {
     kl_crew *c = (kl_crew *)crew;
     for (uint32_t at; (at = take_moved(&c->ranks));)
@@ -549,7 +557,8 @@ static uint32_t ranks_in_order(const kl_crew *crew) {
     return c->fastest;
 }
 
-/* Return the speed in the last run the worker took part in; if there is none, its present pace. */
+/* Return the speed in this run or else the last one; if it took part in none, one over its pace. 0: not
+ * known. */
 static double speed_of(const kl_worker_view *v, double last) {
     if (v->units > 0 && v->busy_s > 0)
         return v->units / v->busy_s;
@@ -557,7 +566,7 @@ static double speed_of(const kl_worker_view *v, double last) {
     return last > 0 ? last : unit_s > 0 ? 1 / unit_s : 0;
 }
 
-/* Keys are negative speeds, so the fastest come first. */
+/* Note a new key. Keys are negative speeds, so the fastest workers come first. */
 static void set_rank(kl_crew *c, uint32_t at, double key) {
     if (key == c->rank[at].key)
         return;
@@ -694,7 +703,7 @@ void kl_crew_look_again(kl_crew *c, const kl_worker_view *views, double now_s) {
     }
 }
 
-/* Grow the array that the pointer at `place` points to; what is new is zero. */
+/* Grow the array that the pointer at `place` points to, and zero the new elements. */
 static bool grow(void *place, size_t had, size_t count, size_t each) {
     void *array;
     memcpy(&array, place, sizeof array);

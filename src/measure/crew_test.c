@@ -153,7 +153,7 @@ static void questions_are_answered(farm *f, double within_s, uint32_t without) {
     }
     kl_crew_part part = kl_crew_free_within(f->crew, within_s, without);
     assert_int_equal(part.workers, workers);
-    /* Tolerance: the result is a difference of sums of size rate·now_s. */
+    /* The tolerance has the term rate·now_s because the result is a difference of two sums of that size. */
     assert_true(near(part.owed, owed) || fabs(part.owed - owed) <= 1e-12 * rate * f->now_s);
     assert_true(part.rate <= rate * (1 + 1e-9) && part.rate >= (rate - 0.009 * late) * (1 - 1e-9));
     assert_true(fabs(kl_crew_longest_s(f->crew) - longest_s) <= 1e-9 * fmax(longest_s, 1e-3 * f->now_s));
@@ -173,7 +173,7 @@ static double free_s_of(const farm *f, uint32_t worker) {
     return kl_worker_lane(&f->views[worker], kl_crew_mean_rate(f->crew), f->now_s).free_s;
 }
 
-/* Only some of the workers count; no order decides which. */
+/* Let about two thirds of the workers count, chosen at random. */
 static bool counts(const void *self, uint32_t worker) {
     return kl_mix64(worker + *(const uint64_t *)self) % 3 > 0;
 }
@@ -288,7 +288,8 @@ static void sums_and_orders_are_those_of_all_workers(void **state) {
     }
 }
 
-/* The forecast must depend on the workers' state, not on the history that led to it. */
+/* Two crews with the same workers must give the same answers, also if one of them went through many changes.
+ */
 static void the_way_there_does_not_matter(void **state) {
     (void)state;
     static farm f;
@@ -316,7 +317,8 @@ static void the_way_there_does_not_matter(void **state) {
     }
 }
 
-/* 10 units at 10 units a second are due after 1 s; after that the rate follows from the silence. */
+/* A queue of 10 units at 10 units a second should end after 1 s. From then on the rate is the queue over the
+ * silence. */
 static void silence_slows_a_worker_down(void **state) {
     (void)state;
     kl_worker_view views[2] = {{.present = true, .queued_units = 10}, {.present = true}};

@@ -1,4 +1,4 @@
-/* A helper for tests that fill a snapshot by hand. */
+/* Build a crew for tests that fill a snapshot by hand. */
 #ifndef KL_CREW_TEST_HELPER_H
 #define KL_CREW_TEST_HELPER_H
 

@@ -1,13 +1,13 @@
-/* Fit a line to observed costs. */
+/* Fit a line, or a power, to observed costs. */
 #include <math.h>
 
 #include "measure/measure.h"
 
-static const double KEPT = 0.8; /* factor on the weight of a reading with every later reading */
+static const double KEPT = 0.8; /* every later reading multiplies the weight of a reading by this */
 /* Readings whose numbers differ by less than this part of their mean give a level but no slope. */
 static const double ALIKE = 0.02;
-/* Numbers that differ by at least this part give the power with which the cost grows; closer numbers mostly
- * show noise. */
+/* The numbers must differ by about this part to show with which power the cost grows; smaller differences
+ * mostly show noise. */
 static const double APART = 0.15;
 static const double MOST_BEND = 1;
 static const double LEAST_S = 1e-9; /* smallest value whose logarithm is taken */
@@ -16,7 +16,7 @@ double kl_curve_s(const kl_curve *c, double number) {
     return c->fixed_s + c->per_unit_s * number * (c->bend > 0 ? pow(number, c->bend) : 1);
 }
 
-/* Running means and sums of a weighted sample (West 1979). */
+/* Add a point to the running means and sums of a weighted sample (West 1979). */
 static void add(struct kl_line_sums *t, double weight, double x, double y) {
     double from_x = x - t->x, from_y = y - t->y;
     t->x += from_x / weight;
@@ -25,7 +25,7 @@ static void add(struct kl_line_sums *t, double weight, double x, double y) {
     t->with_y = KEPT * t->with_y + from_x * (y - t->y);
 }
 
-/* Weight of a reading; number > 0. */
+/* Add a reading; number > 0. */
 void kl_line_add(kl_line *line, double number, double seconds) {
     line->least_x = line->count ? fmin(line->least_x, number) : number;
     line->most_x = line->count ? fmax(line->most_x, number) : number;
@@ -35,7 +35,9 @@ void kl_line_add(kl_line *line, double number, double seconds) {
     add(&line->logs, line->weight, log(number), log(fmax(seconds, LEAST_S)));
 }
 
-/* Add one artificial reading, APART from the others, that is proportional to them. */
+/* Fit a power to the logarithms. An artificial reading is added for a number whose logarithm is APART from
+ * the mean, with a cost proportional to the number. It draws the exponent towards 1 while the other numbers
+ * differ little. */
 static kl_curve power(const struct kl_line_sums *logs) {
     double bend = (logs->with_y - logs->spread_x) / (logs->spread_x + APART * APART);
     bend = fmax(0, fmin(MOST_BEND, bend));

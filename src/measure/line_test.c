@@ -38,7 +38,7 @@ static void one_number_tells_a_proportion(void **state) {
         kl_line_add(&line, 200, 5 + i);
     kl_curve fit = kl_line_fit(&line);
     assert_true(fit.fixed_s == 0 && fit.per_unit_s * 200 > 6 &&
-                fit.per_unit_s * 200 < 7); /* later readings count more */
+                fit.per_unit_s * 200 < 7); /* the fit is near the later of two readings */
 }
 
 /* The master's time grows faster than the number of tasks. Readings at 100 and 400 tasks predict 50, 200 and
@@ -102,7 +102,7 @@ static void the_past_fades(void **state) {
     assert_true(fabs(fit.fixed_s - 1) < 0.01 && fabs(fit.per_unit_s - 0.01) < 1e-4);
 }
 
-/* A change of the unit of work changes no result in seconds. */
+/* Changing the unit of work changes no cost in seconds. */
 static void views_are_rescaled(void **state) {
     (void)state;
     kl_worker_view v = {.present = true};

@@ -40,16 +40,15 @@ double kl_stat_cv(const kl_stat *stat) {
     return stat->mean == 0 ? 0 : kl_stat_sd(stat) / fabs(stat->mean);
 }
 
-/* Stands for a time that is too short for the clock; 0 would mean that the pace is not known. */
+/* Seconds counted for work that was too short for the clock; 0 would mean that the pace is not known. */
 static const double TICK_S = 1e-9;
 
 void kl_pace_add(kl_pace *pace, double seconds, double units, double memory_s) {
     if (!(seconds >= 0) || !(units >= 0) || !(memory_s > 0) || !isfinite(seconds) || !isfinite(units))
         return;
     seconds = fmax(seconds, TICK_S);
-    /* The past fades while work goes on, and so does the beginning of the work itself: the weight of a piece
-     * is ∫ exp(−t/memory) dt over its length. So one long piece weighs the same as the same piece cut into
-     * parts. */
+    /* Weights decay during the work that is added, too: a piece of work weighs ∫ exp(−t/memory) dt over its
+     * length. So one long piece weighs the same as the same piece cut into parts. */
     double keep = exp(-seconds / memory_s);
     double weight = -expm1(-seconds / memory_s) * memory_s / seconds;
     double known = kl_pace_unit_s(pace);
@@ -75,8 +74,8 @@ double kl_wap_unit_s(const kl_wap *wap) {
     return wap->units > 0 ? wap->seconds / wap->units : 0;
 }
 
-/* The last tasks all took this multiple of the pace; by chance that happens less than once in 1,000 times,
- * even where σ/μ is 1. */
+/* The pace is out of date if the last two, or three, tasks all took more than this multiple of it. By chance
+ * that happens less than once in 1,000 times, even with σ/μ = 1. */
 static const double SLOWED_TWO = 4, SLOWED_THREE = 2;
 
 /* Return seconds per unit if the last tasks show that the pace is out of date; else 0. */

@@ -73,7 +73,7 @@ static void few_or_odd_values_make_no_nan(void **state) {
     kl_pace_add(&p, -1, 1, 1);
     kl_pace_add(&p, 1, 1, 0);
     assert_true(kl_pace_unit_s(&p) == 0);
-    kl_pace_add(&p, 0, 5, 1); /* work too short for the clock still gives a known, small pace */
+    kl_pace_add(&p, 0, 5, 1); /* a time of 0 gives a small pace, not an unknown one */
     assert_true(kl_pace_unit_s(&p) > 0 && kl_pace_unit_s(&p) < 1e-9);
 }
 
@@ -129,7 +129,7 @@ static void message_cost_is_found_again(void **state) {
     }
 }
 
-/* Squared error of a fit, over the three points below. */
+/* Return the sum of squared errors of a fit over three points {bytes, seconds}. */
 static double error_of(kl_linear fit, double (*points)[2]) {
     double sum = 0;
     for (int i = 0; i < 3; i++)
@@ -179,7 +179,8 @@ static void messages_that_waited_for_others_do_not_count(void **state) {
     assert_true(near(fit.fixed_s, truth.fixed_s, 1e-6) && near(fit.per_unit_s, truth.per_unit_s, 1e-6));
 }
 
-/* Large messages give λ first; then only small messages come, and their cost changes. */
+/* Large messages show λ first. Then only small messages follow, with another start-up cost: λ must stay and
+ * m_o must follow. */
 static void the_fit_follows_a_change_and_keeps_the_cost_of_a_byte(void **state) {
     (void)state;
     const double factors[] = {10, 0.1, 1, 300};
@@ -197,7 +198,8 @@ static void the_fit_follows_a_change_and_keeps_the_cost_of_a_byte(void **state) 
         kl_msgcost_next_window(&cost);
         kl_linear fit = kl_msgcost_fit(&cost);
         assert_true(near(fit.fixed_s, truth.fixed_s, 0.01) && near(fit.per_unit_s, truth.per_unit_s, 0.01));
-        kl_msgcost_add(&cost, 200, 1); /* an exchange that was delayed does not end the previous window */
+        /* one delayed exchange alone does not complete a window, so the previous window still counts */
+        kl_msgcost_add(&cost, 200, 1);
         kl_msgcost_next_window(&cost);
         kl_msgcost_next_window(&cost);
         assert_true(near(kl_msgcost_fit(&cost).fixed_s, truth.fixed_s, 0.01));
@@ -213,7 +215,8 @@ static void later_chunks_weigh_more(void **state) {
     assert_true(near(kl_wap_unit_s(&wap), (1 * 1 + 2 * 4) / 3.0, 1e-12)); /* (1·1 + 2·4)/(1 + 2) */
 }
 
-/* A first task that took almost no time is not believed in full; a first task slower than the mean is. */
+/* A first task that took almost no time gives at least 0.4 of the mean seconds per unit. A first task slower
+ * than the mean counts as it is. */
 static void a_first_report_makes_nobody_endlessly_fast(void **state) {
     (void)state;
     const kl_stat nothing = {.count = 1, .mean = 0};
@@ -262,7 +265,7 @@ static void of_many_tasks_the_extremes_are_kept(void **state) {
     kl_stat_add(&many, 0.01, 0);
     kl_stat_add(&many, 50, 0);
     kl_sizes_add(&sizes, &many, 1);
-    kl_sizes_add(&sizes, &many, 0); /* a worker with an unknown rate adds nothing */
+    kl_sizes_add(&sizes, &many, 0); /* a worker with an unknown rate (0) adds nothing */
     kl_sizes_add(&sizes, &(kl_stat){0}, 1);
     double sum = 0, most = 0;
     for (uint32_t i = 0; i < KL_SIZE_BINS; i++)
@@ -278,11 +281,11 @@ static void of_many_tasks_the_extremes_are_kept(void **state) {
 static void who_never_reported_is_as_slow_as_it_was_silent(void **state) {
     (void)state;
     kl_worker_view view = {.present = true, .queued_tasks = 1, .queued_units = 1, .queued_at_s = 10};
-    kl_view_abandoned(&view, 1, 0.1, 10.05); /* an age below that of a usual task shows nothing */
+    kl_view_abandoned(&view, 1, 0.1, 10.05); /* a task younger than a mean task shows nothing */
     assert_true(kl_worker_rate(&view) == 0);
     kl_view_abandoned(&view, 1, 0.1, 12);
     assert_true(fabs(kl_worker_rate(&view) - 0.5) < 1e-9);
-    kl_view_abandoned(&view, 1, 0.1, 20); /* the worker's rate is known now */
+    kl_view_abandoned(&view, 1, 0.1, 20); /* the worker's rate is known now, so it stays */
     assert_true(fabs(kl_worker_rate(&view) - 0.5) < 1e-9);
 }
 

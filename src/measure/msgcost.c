@@ -4,10 +4,11 @@
 
 #include "measure/measure.h"
 
-/* Sizes that differ by more than this give the cost of a byte; between closer sizes, jitter of the start-up
- * cost would dominate. */
+/* Sizes must differ by at least this to show the cost of a byte; with closer sizes, jitter of the start-up
+ * cost dominates. */
 static const double SPREAD_BYTES = 16384;
-/* A window with fewer exchanges does not end, because one delayed exchange would decide it. */
+/* A window goes on until it has this number of exchanges, so that one delayed exchange cannot decide the
+ * result. */
 enum { WINDOW_EXCHANGES = 4 };
 
 static kl_msgcost_size *size_of(kl_msgcost_window *window, double bytes) {
@@ -51,7 +52,8 @@ static sums sum_up(const kl_msgcost_window *a, const kl_msgcost_window *b) {
     return s;
 }
 
-/* Fit one window alone, because the start-up cost may have changed between two windows. */
+/* Return whether the messages of this window differ enough in size to show λ, the cost of a byte. Two windows
+ * must not be joined for this, because the start-up cost may have changed between them. */
 static bool tells_per_byte(const kl_msgcost_window *window) {
     sums s = sum_up(window, window);
     return s.n > 0 && s.most - s.least >= SPREAD_BYTES;
@@ -64,7 +66,7 @@ static kl_linear least_squares(const sums *s) {
         return flat;
     double slope = (s->n * s->xy - s->x * s->y) / spread;
     double start = (s->y - slope * s->x) / s->n;
-    /* If the free fit leaves the allowed region, the best allowed fit lies on the border it crossed. */
+    /* If a term of the free fit is negative, the best allowed fit has 0 for that term. */
     if (slope < 0)
         return flat;
     if (start < 0)

@@ -1,16 +1,16 @@
-/* One iteration of a balanced master/worker program: expressions (7) to (13) of César, Moreno, Sorribes and
- * Luque 2006, and the quality of what a distribution achieved. docs/explanation/model.md has them with their
- * limits. */
+/* Model an iteration of a balanced master/worker program by expressions (7) to (13) of César, Moreno,
+ * Sorribes and Luque 2006. Rate how well work was distributed. docs/explanation/model.md explains them and
+ * their limits. */
 #include "model/model.h"
 
 #include <math.h>
 
-/* λαV: wire time of all bytes to the workers. */
+/* Return λαV, the time that all bytes to the workers need on the wire. */
 static double wire_to_s(const kl_farm_model *m) {
     return m->message.per_unit_s * m->to_workers * m->bytes;
 }
 
-/* λV: wire time of all bytes, both ways. */
+/* Return λV, the time that all bytes in both directions need on the wire. */
 static double wire_s(const kl_farm_model *m) {
     return m->message.per_unit_s * m->bytes;
 }
@@ -27,12 +27,13 @@ double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers, double spe
 
 double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double speed) {
     double spent_s = speed * kl_model_time_with_s(m, workers, speed);
-    return spent_s > 0 ? m->work_s / spent_s : 1; /* without work nothing is lost */
+    return spent_s > 0 ? m->work_s / spent_s : 1; /* no work and no cost: nothing is lost */
 }
 
 double kl_model_index_with(const kl_farm_model *m, uint32_t workers, double speed) {
     double time_s = kl_model_time_with_s(m, workers, speed), scaled = speed * time_s * time_s;
-    /* Without work every index is infinite; leaving out the constant T_c keeps their order. */
+    /* Without work every index is infinite. The constant factor 1/T_c is left out then, which keeps their
+     * order. */
     return m->work_s > 0 ? scaled / m->work_s : scaled;
 }
 
@@ -42,7 +43,7 @@ static uint32_t whole_workers(double n) {
 
 uint32_t kl_model_capability(const kl_farm_model *m) {
     double start_s = m->message.fixed_s, to_s = wire_to_s(m), total_s = wire_s(m) + m->work_s;
-    double answer_s = total_s - to_s; /* (1−α)λV + T_c: n times one worker's work and its answer */
+    double answer_s = total_s - to_s; /* (1−α)λV + T_c: n times the time of one worker's work and answer */
     if (m->synchronous) {
         double b = to_s - 2 * start_s;
         if (start_s > 0) { /* (12), in a form that keeps all digits when b is large */
@@ -51,7 +52,7 @@ uint32_t kl_model_capability(const kl_farm_model *m) {
         }
         return to_s > 0 ? whole_workers(total_s / to_s) : UINT32_MAX;
     }
-    /* A send takes max(m_o, λαV/n), so both limits hold, and the smaller one decides. */
+    /* A send takes max(m_o, λαV/n), so the limits by m_o and by λαV/n both hold; the smaller one decides. */
     double by_start = start_s > 0 ? 1 + sqrt(1 + answer_s / start_s) : INFINITY; /* (10) */
     bool waits = !m->own_links && to_s > start_s;
     double by_wire = waits ? total_s / (to_s - start_s) : (double)INFINITY; /* (11) */
@@ -63,7 +64,8 @@ typedef struct best {
     double index;
 } best;
 
-/* The inequality behind (10) to (12): are the other n−1 messages sent before the first answer is back? */
+/* Return whether the other n−1 messages are sent before the first worker's answer is back: the inequality
+ * behind (10) to (12). */
 static bool feeds(const kl_farm_model *m, uint32_t workers, double speed) {
     double n = workers, start_s = m->message.fixed_s, to_s = wire_to_s(m) / n;
     double send_s = m->synchronous ? start_s + to_s : m->own_links ? start_s : fmax(start_s, to_s);
@@ -78,7 +80,7 @@ kl_speeds kl_speeds_listed(const double *sums) {
     return (kl_speeds){listed, sums};
 }
 
-/* With more workers sending takes longer and the first answer comes sooner, so there is one limit. */
+/* Find the limit by bisection: with more workers, sending takes longer and the first answer comes sooner. */
 uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most) {
     uint32_t fed = 1, over = most + 1; /* `fed` workers can be fed, `over` workers cannot */
     while (over > fed + 1) {
@@ -91,10 +93,11 @@ uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32
     return fed;
 }
 
-enum { COARSE = 32 }; /* number of steps into which a range, or a number, is cut in one round */
+/* number of steps for a range; at growing distances, each number is 1/32 larger than the last */
+enum { COARSE = 32 };
 
-/* Evaluate low, … , high, `step` apart (step 0: at growing distances), and return the best number with its
- * neighbours. */
+/* Evaluate the index from *low to *high, `step` apart (0: at growing distances). Return the best number and
+ * set *low and *high to its neighbours. */
 static best look_through(const kl_index *index, uint32_t step, uint32_t *low, uint32_t *high) {
     uint32_t last = *high, before = *low;
     best found = {*low, INFINITY};
@@ -112,13 +115,12 @@ static best look_through(const kl_index *index, uint32_t step, uint32_t *low, ui
     }
 }
 
-/* The values fall and then rise: evaluate numbers at growing distances, then narrow the search around the
- * best. */
+/* Evaluate numbers at growing distances, then search ever closer around the best one. This works because the
+ * values fall and then rise. */
 uint32_t kl_model_lowest(const kl_index *index, uint32_t most) {
     uint32_t low = 1, high = most;
     best found = look_through(index, 0, &low, &high);
-    while (found.index < INFINITY &&
-           high > low + 1) { /* strictly less fails when no number has a finite index */
+    while (found.index < INFINITY && high > low + 1) { /* stop if no number has a finite index */
         uint32_t step = (high - low) / COARSE + 1;
         found = look_through(index, step, &low, &high);
         if (step == 1)
@@ -145,7 +147,8 @@ uint32_t kl_model_best_of(const kl_farm_model *m, kl_speeds speeds, uint32_t mos
 double kl_model_quality(double busy_s, uint32_t workers, double elapsed_s) {
     if (workers == 0 || !(elapsed_s > 0))
         return 0;
-    return fmax(0, 1 - busy_s / workers / elapsed_s); /* measurements of two clocks may differ slightly */
+    /* the times may come from two clocks, so busy_s may be slightly too large */
+    return fmax(0, 1 - busy_s / workers / elapsed_s);
 }
 
 double kl_model_quality_bound(double task_mean_s, double task_sd_s, uint32_t workers) {

@@ -1,12 +1,13 @@
-/* Forecast the end of a run from the present pace of each worker; compute the two yardsticks of a run. */
+/* Forecast the end of a run from the present pace of each worker; compute its time with an equal split and in
+ * perfect balance. */
 #include "model/model.h"
 
 #include <math.h>
 
-/* Return the time until the workers together have taken `units`, each from the time it becomes free on, with
- * one extra worker of own_rate from now on; longest_s: when the last of them becomes free. The iteration
- * starts with all workers. Leaving out those that stay busy longer only shortens the time, so it converges,
- * mostly within two rounds. */
+/* Return the seconds in which the workers together do `units`, if each of them begins when it becomes free.
+ * One more worker of own_rate begins at once. longest_s: time until the last worker is free. Start with all
+ * workers, then leave out those that stay busy for longer than the result. This only shortens the time, so it
+ * converges, mostly within two rounds. */
 static double level_s(const kl_snapshot *s, double units, double own_rate, uint32_t without,
                       double longest_s) {
     double level = INFINITY;
@@ -20,8 +21,8 @@ static double level_s(const kl_snapshot *s, double units, double own_rate, uint3
     }
 }
 
-/* Return the variance of the relative error of left_s. Tasks differ (those to come and those in the sample),
- * paces vary, and a worker without measurements may be half as fast or half again as fast as the mean. */
+/* Return the variance of the relative error of left_s. The remaining tasks differ, and so do those in the
+ * sample. A worker without measurements may be 50 % slower or faster than the mean. Paces vary. */
 static double relative_variance(const kl_snapshot *s, const kl_crew_sums *c, double task) {
     double n = c->present, cv = kl_stat_cv(&s->unit_s);
     double variance = cv * cv * task / fmax(s->left_units + c->queued_units, task);
@@ -44,7 +45,8 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
         double task = s->tasks && s->units > 0 ? s->units / (double)s->tasks : 1;
         double off = 1.96 * sqrt(relative_variance(s, c, task));
         f.low_s = f.left_s / (1 + off);
-        f.high_s = f.left_s * (1 + off) + s->unit_s.mean * task; /* no worker ends in the middle of a task */
+        /* a worker's last task may have just begun */
+        f.high_s = f.left_s * (1 + off) + s->unit_s.mean * task;
     }
     if (worker < s->slots && s->workers[worker].present) {
         kl_lane l = kl_worker_lane(&s->workers[worker], mean_rate, s->now_s);
@@ -55,8 +57,9 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
     return f;
 }
 
-/* When fewer tasks than workers are left, the fastest workers do one task each, and the end is not before the
- * slowest of these. Divisible work would seem to end before any worker can finish a task. */
+/* Return the least time if fewer tasks than workers are left; else 0. The fastest workers, without `worker`,
+ * then do one task each, and the slowest of them decides. If work were divisible, the result would be less
+ * than the time of a task. */
 static double one_each_s(const kl_snapshot *s, uint32_t worker, double task_units) {
     double speed = 0, own = kl_worker_rate(&s->workers[worker]);
     uint32_t ranked = kl_crew_ranked(s->crew);
@@ -64,7 +67,7 @@ static double one_each_s(const kl_snapshot *s, uint32_t worker, double task_unit
         return 0;
     uint32_t last = (uint32_t)s->left;
     kl_crew_nth_fastest(s->crew, last, &speed);
-    if (own >= speed) /* `worker` is one of them */
+    if (own >= speed) /* `worker` is among the fastest, so one more is needed */
         kl_crew_nth_fastest(s->crew, last + 1, &speed);
     return speed > 0 ? task_units / speed : 0;
 }

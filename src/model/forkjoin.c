@@ -1,5 +1,6 @@
 /* Fork-join iterations: the master computes alone, then the workers do its tasks (Buaklee, Tracy, Vernon,
- * Wright 2002). Round trip and the master's time for each worker's results are added to their model. */
+ * Wright 2002). Kilter adds to their model a round trip, the master's time for each worker's results, and
+ * each task's time on the link. */
 #include "model/model.h"
 
 double kl_model_join_s(const kl_forkjoin *m, double tasks, uint32_t workers, double workers_s) {

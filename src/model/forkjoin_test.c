@@ -1,4 +1,4 @@
-/* Fork-join programs: table 3 of the paper, and properties that hold for any program. */
+/* Fork-join programs: compare with table 3 of the paper, and check properties that hold for any program. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,8 @@
 
 #include "model/model.h"
 
-/* Table 3: iterations, t_M and t_W in seconds, and the model's minutes as printed. */
+/* Rows of table 3: groups, workers, iterations, t_M and t_W in seconds, and the model's minutes as printed.
+ */
 static const struct {
     const char *problem;
     uint32_t groups, workers, iterations;
@@ -29,7 +30,8 @@ static const struct {
     {"ssn 10,000, T = 100, G = 100", 100, 100, 44, 70.32, 3.31, "3.65"},
 };
 
-/* Equal groups of tasks; with fewer workers than groups some workers get one group more. */
+/* Return the model's minutes for equal groups of tasks. With fewer workers than groups, some workers do one
+ * group more. */
 static double minutes(double master_s, uint32_t iterations, double group_s, uint32_t groups,
                       uint32_t workers) {
     double workers_s = group_s * ceil((double)groups / workers);
@@ -52,9 +54,9 @@ static void table_3_to_the_last_digit(void **state) {
                        near_by[r].printed);
 }
 
-/* The four rows of ssn 20,000 follow to the last digit from other values of t_W than the printed ones, 0.4 to
- * 0.7 % lower: one value for T = 50 and 400, one for T = 100 and 200. No number of evaluations explains them
- * at the printed t_W. */
+/* In the four rows of ssn 20,000 the printed t_W does not give the printed minutes, for any number of
+ * evaluations. Values of t_W that are 0.4 to 0.7 % lower do, to the last digit: one value for T = 50 and 400,
+ * one for T = 100 and 200. */
 static void table_3_with_another_benchmark(void **state) {
     (void)state;
     static const struct {
@@ -75,8 +77,8 @@ static void table_3_with_another_benchmark(void **state) {
     }
 }
 
-/* The row with fewer workers than groups follows from n evaluations, as the paper's text says, and from t_W
- * printed as 6.32; n + 1 evaluations give 10.56. */
+/* The row with fewer workers than groups follows with n evaluations, as the paper's text says, from a t_W
+ * that rounds to the printed 6.32. With n + 1 evaluations the result would be 10.56. */
 static void table_3_fewer_workers_than_groups(void **state) {
     (void)state;
     assert_printed(minutes(64.81, 44 - 1, 6.3155, 3, 2), "10.34");

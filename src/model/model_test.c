@@ -56,7 +56,7 @@ static double equal_speeds(const void *self, uint32_t n) {
 
 static const kl_speeds equal = {equal_speeds, NULL};
 
-/* The best of 1 … most, and the largest number that can be fed. */
+/* Return the best number of workers in 1 … most that the master can feed, by trying all. */
 static uint32_t best_by_scan(const kl_farm_model *m, uint32_t most) {
     uint32_t feeds = kl_model_capability(m), best = 1;
     for (uint32_t n = 2; n <= most && n <= feeds; n++)
@@ -92,7 +92,8 @@ static void worked_figures_of_the_paper(void **state) {
     assert_printed(gain_40 * 100, "%.2f", "3.99");
 }
 
-/* (3) to (6): bytes to and from each of n workers and their processing times, in the order served. */
+/* Return the time by (3) to (6), which allow other bytes and processing times for each worker, in the order
+ * of sending. */
 static double general_time_s(const kl_farm_model *m, uint32_t workers, const double *bytes_to,
                              const double *bytes_from, const double *work_s) {
     double start_s = m->message.fixed_s, byte_s = m->message.per_unit_s, all = 0, largest = 0;
@@ -109,7 +110,7 @@ static double general_time_s(const kl_farm_model *m, uint32_t workers, const dou
     return send_s + work_s[workers - 1] + receive_s + m->master_s; /* (3) */
 }
 
-/* With everything alike it must be (7) to (9). */
+/* For equal workers the general form must give the same as (7) to (9). */
 static void general_form_agrees_with_the_balanced_one(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
@@ -127,8 +128,8 @@ static void general_form_agrees_with_the_balanced_one(void **state) {
     }
 }
 
-/* The definition behind (10) to (12): the time until the first worker's answer arrives, after the other n−1
- * messages were sent. */
+/* Return the relative time between sending the other n−1 messages and the first worker's answer. (10) to (12)
+ * say where it becomes negative. */
 static double slack_s(const kl_farm_model *m, double n) {
     double start_s = m->message.fixed_s, to_s = m->message.per_unit_s * m->to_workers * m->bytes / n;
     double send_s = m->synchronous ? start_s + to_s : fmax(start_s, to_s);
@@ -169,14 +170,14 @@ static void free_messages_feed_everybody(void **state) {
     for (int synchronous = 0; synchronous < 2; synchronous++) {
         kl_farm_model m = {.work_s = 1, .bytes = 1e6, .to_workers = 0.5, .synchronous = synchronous};
         assert_true(kl_model_capability(&m) == UINT32_MAX);
-        assert_int_equal(kl_model_best_of(&m, equal, 77), 77); /* every worker pays here */
+        assert_int_equal(kl_model_best_of(&m, equal, 77), 77); /* each worker costs nothing */
         assert_true(near(efficiency(&m, 77), 1, 1e-12));
     }
 }
 
 enum { SPEEDS = 3000 };
 
-/* Sums of speeds from 1 down, fastest first, in groups of equal workers as in clusters. */
+/* Fill sums[] for workers sorted from the fastest down, in groups of equal workers as in clusters. */
 static void random_speeds(uint64_t seed, double *sums) {
     double speed = 1, sum = 0;
     uint32_t group = 1 + (uint32_t)(kl_mix64(seed) % 200);
@@ -201,7 +202,8 @@ static void equal_speeds_are_the_balanced_form(void **state) {
     }
 }
 
-/* Twice the speed of all workers equals half the work; one more worker never lengthens the compute time. */
+/* Twice the speed of all workers has the same effect as half the work, and more speed never lengthens an
+ * iteration. */
 static void speeds_divide_the_work(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
@@ -234,7 +236,8 @@ static void best_of_unequal_workers_agrees_with_a_scan(void **state) {
     }
 }
 
-/* Four workers at full speed and a thousand at a hundredth: the slow workers cost messages and add little. */
+/* Four workers have speed 1, a thousand have 0.01. Where messages are dear the four are best, where they are
+ * cheap all. */
 static void slow_workers_are_left_out(void **state) {
     (void)state;
     double sums[1004];
@@ -290,8 +293,8 @@ static void shortest_chunk_is_the_capability_turned_round(void **state) {
         double send_s = 37e-6, chunk_s = kl_model_min_chunk_s(send_s, n);
         kl_farm_model m = {.message = {.fixed_s = send_s}, .work_s = n * chunk_s};
         assert_int_equal(kl_model_capability(&m), n);
-        /* All time is wire time: (12) without start-up cost. Half a unit in n avoids rounding at the limit.
-         */
+        /* Here all time is wire time: (12) without start-up cost. The work is half a chunk more than needed,
+         * so that rounding cannot decide. */
         kl_farm_model wire = {.message = {.per_unit_s = 1},
                               .bytes = send_s * n,
                               .to_workers = 1,
@@ -361,7 +364,7 @@ static void queued_work_comes_first(void **state) {
     const double rates[] = {10, 10, 10};
     kl_worker_view workers[3];
     kl_snapshot s = farm_of(workers, rates, 3, 100);
-    workers[0].queued_units = 50; /* 5 s, of which 1 s has passed */
+    workers[0].queued_units = 50; /* 5 s of work, of which 1 s has passed */
     s.now_s = 1;
     assert_true(near(forecast_of(&s, 0).share_units, 20.0 / 3, 1e-6)); /* (6 − 4) s at 10 */
     assert_true(near(forecast_of(&s, 1).share_units, 140.0 / 3, 1e-6));

@@ -1,15 +1,16 @@
-/* The balanced iteration for work in several rounds. It extends (7) to (9): workers that begin late get fewer
- * chunks, and the next chunk is sent before the previous one ends. Derivation: docs/explanation/model.md. */
+/* Model an iteration whose work is dealt in several rounds. This extends (7) to (9): workers that begin late
+ * get fewer chunks, and a chunk is sent before the previous one ends. Derivation: docs/explanation/model.md.
+ */
 #include "model/model.h"
 
 #include <math.h>
 
-/* Seconds of a chunk's message: how long it occupies the master, and after how long it arrives. */
+/* Seconds for which a chunk's message occupies the master, and seconds from its sending to its arrival. */
 typedef struct message {
     double send_s, arrive_s;
 } message;
 
-/* answer_s = 0 stands for m_o, as in the paper. */
+/* Return the times of a message. answer_s = 0: m_o is used instead, as in the paper. */
 static message message_of(const kl_farm_model *m, double bytes, double answer_s) {
     double start_s = m->message.fixed_s, wire_s = m->message.per_unit_s * bytes;
     double busy_s = answer_s > 0 ? answer_s : start_s;
@@ -21,8 +22,8 @@ static double bytes_out(const kl_farm_model *m, const kl_rounds *rounds, size_t 
     return m->to_workers * m->bytes * rounds->part[round] / n;
 }
 
-/* Return by how many σ the last of n is expected after their mean: the smaller of Hartley and David's bound
- * for any distribution and the value for a normal one (Cramér 1946). */
+/* Return the expected distance, in σ, of the largest of n values from their mean. It is the smaller of
+ * Hartley and David's bound for any distribution and of the value for a normal one (Cramér 1946). */
 static double last_of(double n) {
     if (n <= 1)
         return 0;
@@ -32,8 +33,8 @@ static double last_of(double n) {
     return fmin((n - 1) / sqrt(2 * n - 1), normal);
 }
 
-/* When the first and the last worker begin their last chunk, with one chunk a worker and round, and the
- * earliest arrival of the last message. */
+/* Times in the last round if each worker does one chunk a round. The first and the last worker begin at
+ * first_s and last_s; the last message arrives at arrived_s at the earliest. */
 typedef struct last_round {
     double first_s, last_s, arrived_s;
 } last_round;
@@ -46,7 +47,8 @@ static last_round play_rounds(const kl_farm_model *m, double n, double speed, co
     for (size_t round = 1; round < rounds->count; round++) {
         double chunk_s = m->work_s * rounds->part[round - 1] / speed, asking_s = m->message.fixed_s;
         msg = message_of(m, bytes_out(m, rounds, round, n), rounds->answer_s);
-        double from_s = fmax(sent_s, r.first_s + asking_s); /* a worker asks when it begins a chunk */
+        /* a worker asks for the next chunk when it begins one */
+        double from_s = fmax(sent_s, r.first_s + asking_s);
         sent_s = from_s + n * msg.send_s;
         r.arrived_s = from_s + (n - 1) * msg.send_s + msg.arrive_s;
         r.last_s = fmax(fmax(r.arrived_s, r.last_s + asking_s + msg.arrive_s), r.last_s + chunk_s);
@@ -56,9 +58,10 @@ static last_round play_rounds(const kl_farm_model *m, double n, double speed, co
 }
 
 /* Return when the last worker ends, given when the last chunks begin. Workers are in step while each takes
- * one chunk a round in the same order. They keep their distance from the start, and the differences of their
- * chunks add up. Otherwise, or if their starts are more than a chunk apart, faster workers take chunks that
- * slower ones would have got. Then all end within one last chunk, on average at its middle. */
+ * one chunk a round in the same order. Then the distances between their starts stay, and the differences of
+ * their chunks add up. Out of step, or if their starts are more than a chunk apart, faster workers take
+ * chunks that slower ones would have got. Then all end within the time of one last chunk, on average at its
+ * middle. */
 static double end_last_s(const last_round *r, const kl_rounds *rounds, double n, double chunk_s,
                          double late_s, double late_in_step_s) {
     double in_step_s = r->last_s + chunk_s + late_in_step_s;
@@ -76,7 +79,7 @@ double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double s
     last_round r = play_rounds(m, n, speed, rounds);
     double chunk_s = m->work_s * part / speed, task_sd_s = rounds->task_sd_s * n / speed;
     double late_s = task_sd_s * sqrt(rounds->tasks * part / n) * last_of(n);
-    /* In step, only workers that began within this spread of the last one can end after it. */
+    /* In step, only a worker that began at most own_sd_s before the last one is likely to end after it. */
     double own_sd_s = task_sd_s * sqrt(rounds->tasks / n), apart_s = r.last_s - r.first_s;
     double rivals = apart_s > own_sd_s ? (n - 1) * own_sd_s / apart_s : n - 1;
     double late_in_step_s = own_sd_s * last_of(1 + rivals);
@@ -88,7 +91,7 @@ size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double variation
                           double *part, size_t most) {
     double n = workers ? workers : 1, left = 1;
     double spread = variation * sqrt(n / 2);
-    double least = n / tasks; /* at least a task for each worker */
+    double least = n / tasks; /* at least one task for each worker */
     if (m->work_s > 0) {
         double send_s = message_of(m, m->to_workers * m->bytes / tasks, 0).send_s;
         least = fmax(least, kl_model_min_chunk_s(send_s, workers) * n / m->work_s);

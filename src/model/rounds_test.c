@@ -19,7 +19,7 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* ---- reference: the same computation chunk by chunk ---- */
+/* ---- reference: a simulation chunk by chunk ---- */
 
 typedef struct played {
     const kl_farm_model *m;
@@ -31,7 +31,8 @@ typedef struct played {
     uint64_t seed;
 } played;
 
-/* Return the seconds of a chunk with `part` of the work; the sum of many tasks is close to normal. */
+/* Draw the seconds of a chunk with `part` of the work from a normal distribution, as for the sum of many
+ * tasks. */
 static double chunk_s(played *p, double part, uint32_t worker) {
     double sum = 0;
     for (int i = 0; i < 12; i++)
@@ -47,7 +48,7 @@ static uint32_t first_to_ask(const played *p) {
     return first;
 }
 
-/* The worker gets `part` of the work and asks for the next part in time. */
+/* Send `part` of the work to a worker, and set when it asks for its next part. */
 static void deal(played *p, uint32_t worker, double part) {
     double start_s = p->m->message.fixed_s, byte_s = p->m->message.per_unit_s, bytes = p->m->bytes * part;
     double wire_s = byte_s * p->m->to_workers * bytes;
@@ -105,7 +106,7 @@ static void one_round_of_equal_tasks_is_the_paper_s(void **state) {
         }
 }
 
-/* Equal workers and equal tasks stay in step, so the model is exact. */
+/* With equal workers and equal tasks all stay in step, so the model agrees with the simulation. */
 static void rounds_in_step_are_exact(void **state) {
     (void)state;
     double part[10];
@@ -140,7 +141,7 @@ static void compare(const kl_farm_model *m, uint32_t workers, double slow, const
     e->count++;
 }
 
-/* The rounds of DAF, and 6, 11 and 16 equal rounds. */
+/* Compare model and simulation for the rounds of DAF, and for 6, 11 and 16 equal rounds. */
 static void compare_dealings(uint32_t workers, uint32_t messages, double cv, errors *e) {
     double part[PARTS_MAX];
     kl_farm_model m = model_of(workers, messages);
@@ -157,8 +158,7 @@ static void compare_dealings(uint32_t workers, uint32_t messages, double cv, err
     }
 }
 
-/* Check the errors that docs/explanation/model.md states, for tasks of 1 ms and 200 of them for each worker.
- */
+/* Check the errors that docs/explanation/model.md states: 200 tasks of 1 ms for each worker. */
 static void error_against_chunk_by_chunk(void **state) {
     (void)state;
     static const double cv[] = {0, 0.1, 0.3, 0.8};

@@ -1,20 +1,24 @@
-/* Resources that workers share slow all of them down: cores, the master's threads, callbacks, a link. Each
- * one is a station with a load. */
+/* Model how much the resources that workers share slow them down: cores, the master's threads, callbacks,
+ * links. Each resource is a station. */
 #include <math.h>
 
 #include "model/model.h"
 
-/* Bytes whose cost equals that of the message around them; and the cost of one more message for a farm with
- * many messages over its cost for a farm with few, which must wake threads and finds cold caches.
- * docs/explanation/model.md says where both numbers come from. */
+/* HALF_BYTES: bytes of contents that cost as much as a message without contents. AMONG_MANY: cost of a
+ * message among many others, relative to one among few. With few messages, threads must be woken and caches
+ * are cold. docs/explanation/model.md says where both numbers come from. */
 static const double HALF_BYTES = 48e3, AMONG_MANY = 0.4;
-/* Least part of a task's time that counts as work, whatever delay was reported. */
+/* If a byte costs less CPU time than this, messages within the master's host go through shared memory. A byte
+ * on an encrypted socket costs about 1 ns. */
+static const double NEAR_BYTE_S = 0.5e-9;
+/* At least this part of a task's time counts as work, whatever delay was reported. */
 static const double LEAST_ALONE = 0.02;
-static const double NOTHING = 1e-12; /* states less likely than this part of the likeliest one are left out */
+/* a state is left out if its probability is below this part of the likeliest one's */
+static const double NOTHING = 1e-12;
 
 /* --- one station --- */
 
-/* Return the probability of k + 1 visitors over that of k. */
+/* Return the probability of k + 1 tasks at the station over the probability of k. */
 static double step_up(const kl_station *s, double away_s, double n, double k) {
     return (n - k) * s->task_s / (away_s * fmin(k + 1, s->servers));
 }
@@ -25,7 +29,7 @@ static double likeliest(const kl_station *s, double away_s, double n) {
     return floor(fmin(n, fmax(0, k)));
 }
 
-/* Sum the weights of the states, from the likeliest one outwards, and the service rate in them. */
+/* Sums over the states: of their weights, and of weight × number of busy servers. */
 typedef struct served {
     double weight, servers;
 } served;
@@ -54,66 +58,83 @@ double kl_station_rate(const kl_station *s, double away_s, uint32_t workers) {
 
 /* --- stations of a farm --- */
 
-/* Return the part of the cost of messages that does not depend on their size. */
-static double fixed_part(double bytes, double messages) {
+double kl_message_fixed_part(double bytes, double messages) {
     return HALF_BYTES / (HALF_BYTES + bytes / fmax(1, messages));
 }
 
-/* The cost of a byte is that of an encrypted socket, unless it was measured between processes of one host.
- * Shared memory takes a tenth of it, or more where the bytes are not in the caches. But no message costs a
- * side more than the time in which both sides exchange two. */
+/* Return the part of farm_s that does not depend on the size of messages. Without a measurement within the
+ * host, a byte costs as much as on an encrypted socket. Shared memory costs a tenth of that, or more if the
+ * bytes are not in the caches. Limit the result: apart from its bytes, a message costs one side no more than
+ * a round trip. */
 static double message_part(const kl_load *l) {
-    double least = fixed_part(l->use.bytes, l->use.messages);
+    double least = kl_message_fixed_part(l->use.bytes, l->use.messages);
     if (!(l->copy_s > 0) || l->use.local_tasks < l->use.tasks)
         return least;
     double most = 2 * l->near_s * l->use.messages / l->use.farm_s;
     return fmax(least, fmin(most, 1 - l->copy_s * l->use.bytes / l->use.farm_s));
 }
 
-/* Return the CPU time of the master's process for additional messages, with this many chunks, if each costs
- * as much as those that were measured. */
+/* Return the additional CPU time of the master's process with another number of chunks, if a message costs as
+ * much as in the measured run. */
 static double added_s(const kl_load *l, double chunks) {
     return message_part(l) * l->use.farm_s * (chunks / l->chunks - 1);
 }
 
-/* Return the additional CPU time of the master's process for messages and dealing, with this many chunks. */
+/* Return whether workers exchange messages with the master through shared memory, and not encrypted. */
+static bool is_near(const kl_load *l) {
+    return l->use.local_tasks >= l->use.tasks && l->near_s > 0 && l->copy_s < NEAR_BYTE_S;
+}
+
+/* Return added_s(), but count each additional message at AMONG_MANY of its cost, because a run with more
+ * chunks has many messages. */
 static double more_s(const kl_load *l, double chunks) {
     double change_s = added_s(l, chunks);
     return change_s > 0 ? AMONG_MANY * change_s : change_s;
 }
 
-/* A worker has one thread to wake where the master has two. Its own messages stay as rare as they were, so an
- * additional one does not cost less. */
-static const double THEIRS = 0.4;
+/* Cost of an additional message for a worker, relative to its cost for the master. A worker has fewer threads
+ * to wake, but it encrypts as much. A worker's messages stay rare, so AMONG_MANY does not apply. */
+static const double THEIRS = 0.6, THEIRS_NEAR = 0.4;
 
 static kl_station cores_of(const kl_load *l, double chunks) {
     double own_s = l->apart ? 0 : l->use.farm_s + l->use.callbacks_s + more_s(l, chunks);
-    double theirs_s = l->use.local_s + THEIRS * added_s(l, chunks) * l->use.local_tasks / l->use.tasks;
-    double threads = 1; /* CPU time of a worker for its side of messages */
+    double theirs_s = l->use.local_s + (is_near(l) ? THEIRS_NEAR : THEIRS) * added_s(l, chunks) *
+                                           l->use.local_tasks / l->use.tasks;
+    /* CPU seconds of a worker per second of a task, at least 1: above 1 if tasks use several threads */
+    double threads = 1;
     if (l->use.local_tasks > 0)
         threads = fmax(1, l->use.local_s / l->use.local_tasks / l->task_s);
     return (kl_station){(own_s + theirs_s) / l->use.tasks / threads, l->use.cores / threads};
 }
 
-/* Workers are assumed to need as much time for their side of messages as the master does. */
+/* Return the CPU time for sending and receiving on the master's host. A worker is assumed to need as much for
+ * a message as the master. */
 static double sending_s(const kl_load *l, double chunks) {
     double farm_s = l->use.farm_s + more_s(l, chunks);
     return fmin(l->use.local_s, farm_s * l->use.local_tasks / l->use.tasks) + (l->apart ? 0 : farm_s);
 }
 
 static kl_station messages_of(const kl_load *l, double chunks) {
-    double others_s = fmax(
-        0, l->use.farm_s -
-               l->answer_s * l->chunks); /* sending and receiving threads, beside the thread that deals */
+    /* CPU time of the threads that send and receive; another thread deals */
+    double others_s = fmax(0, l->use.farm_s - l->answer_s * l->chunks);
     double times = 1 + more_s(l, chunks) / l->use.farm_s;
     return (kl_station){times * fmax(l->answer_s * l->chunks, others_s) / l->use.tasks, 1};
 }
 
-/* Return a task's time on a link, in the busier direction. */
+/* Return the seconds that a task's bytes need on a link, in the busier direction. */
 static double link_s(const kl_load *l) {
     double part = fmax(l->to_workers, 1 - l->to_workers);
     double away = 1 - l->use.local_tasks / l->use.tasks;
     return away * part * l->use.bytes * l->per_byte_s / l->use.tasks;
+}
+
+/* A crowded link drops more segments. Each doubling of the workers beyond those that fill it costs 6 % of its
+ * rate. docs/explanation/model.md says where this comes from. */
+static const double CROWDED = 0.09;
+
+static double crowded(const kl_load *l, uint32_t workers) {
+    double fill = link_s(l) > 0 ? fmax(1, l->task_s / link_s(l)) : INFINITY;
+    return pow(fmax(1, workers / fill), CROWDED);
 }
 
 bool kl_load_known(const kl_load *l) {
@@ -121,19 +142,21 @@ bool kl_load_known(const kl_load *l) {
            l->workers > 0 && l->beyond > 0;
 }
 
-static const double SEVERAL = 2; /* workers that get more chunks than this get ever smaller ones */
+/* with more chunks per worker than this, the policy deals ever smaller chunks */
+static const double SEVERAL = 2;
 
-/* Return the number of rounds up to a factor. Each round deals the same part of what is left, until chunks
- * are as small as the master can deal. */
+/* Return a number proportional to the number of rounds. Each round deals the same part of the remaining
+ * tasks, until chunks are the smallest that the master can deal in time. */
 static double rounds_of(const kl_load *l, double workers) {
-    double answer_s = AMONG_MANY * l->answer_s * fixed_part(l->to_workers * l->use.bytes, l->chunks);
+    double answer_s =
+        AMONG_MANY * l->answer_s * kl_message_fixed_part(l->to_workers * l->use.bytes, l->chunks);
     double least = l->task_s > 0 ? fmax(1, (workers - 1) * answer_s / l->task_s) : 1;
     return log1p(l->use.tasks / workers / least);
 }
 
 double kl_model_chunks(const kl_load *l, uint32_t workers) {
     double times = workers / (double)l->workers;
-    if (l->chunks >= l->use.tasks) /* a task each, for any number of workers */
+    if (l->chunks >= l->use.tasks) /* one task per chunk, for any number of workers */
         return l->chunks;
     if (l->chunks > SEVERAL * l->workers)
         times *= rounds_of(l, workers) / rounds_of(l, l->workers);
@@ -141,7 +164,7 @@ double kl_model_chunks(const kl_load *l, uint32_t workers) {
 }
 
 double kl_model_answer_s(const kl_load *l, uint32_t workers) {
-    double fixed = fixed_part(l->to_workers * l->use.bytes, l->chunks);
+    double fixed = kl_message_fixed_part(l->to_workers * l->use.bytes, l->chunks);
     return l->answer_s * (fixed + (1 - fixed) * l->chunks / kl_model_chunks(l, workers));
 }
 
@@ -152,7 +175,7 @@ static void stations_of(const kl_load *l, uint32_t workers, double chunks, kl_st
     stations[KL_SHARED_CORES] = cores_of(l, chunks);
     stations[KL_SHARED_MESSAGES] = messages_of(l, chunks);
     stations[KL_SHARED_CALLBACKS] = (kl_station){l->use.callbacks_s / l->use.tasks, 1};
-    stations[KL_SHARED_LINK] = (kl_station){l->own_links ? 0 : link_s(l), 1};
+    stations[KL_SHARED_LINK] = (kl_station){l->own_links ? 0 : crowded(l, workers) * link_s(l), 1};
     stations[KL_SHARED_LINKS] = (kl_station){l->own_links ? link_s(l) : 0, workers};
 }
 
@@ -167,21 +190,21 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
     return longest_s;
 }
 
-/* With more workers than cores CPU time grows by a power of their number. Threads are switched more often,
- * and results leave the caches before the master reads them. docs/explanation/model.md says where both
- * exponents come from. */
-static const double DEARER = 0.025, MOVED = 0.2;
+/* With more workers than these for each core, CPU time grows by a power of their number. Threads are switched
+ * more often, and results leave the caches before the master reads them. docs/explanation/model.md says where
+ * the three numbers come from. */
+static const double CACHED = 3, DEARER = 0.025, MOVED = 0.4;
 static const double COPIED = 4e9; /* bytes per second */
 
 static double dearer(const kl_load *l, uint32_t workers) {
-    double then = fmax(l->workers, l->use.cores), now = fmax(workers, l->use.cores);
+    double least = CACHED * l->use.cores, then = fmax(l->workers, least), now = fmax(workers, least);
     double cpu_s = l->use.farm_s + l->use.callbacks_s + l->use.local_s;
     double bytes = fmin(1, (1 - l->to_workers) * l->use.bytes / COPIED / cpu_s);
     return pow(now / then, DEARER + MOVED * bytes);
 }
 
-/* A thread that wakes goes to the core on which it was before, even while another core is idle. So each core
- * has a queue of its own, with its part of the workers. */
+/* Return the tasks per second of the cores. A thread that wakes goes to its previous core, even while another
+ * core is idle. So each core is a station of its own with its part of the workers. */
 static double cores_rate(const kl_station *cores, double away_s, uint32_t workers) {
     double each = workers / cores->servers, few = floor(each);
     kl_station one = {cores->task_s, 1};
@@ -199,14 +222,32 @@ static double rate_of(const kl_station *stations, int i, double task_s, uint32_t
                                 : kl_station_rate(&stations[i], away_s, workers);
 }
 
-/* A worker that wakes finds its data gone from the caches if another one has used the core. That costs about
- * this much. A task whose worker computes for less than half of its time is assumed to wake once. */
+/* SWITCH_S: seconds that a worker loses after waking, if another worker has used the core and the caches.
+ * COMPUTES: if workers compute for less than this part of a task's time, they are assumed to wake once a
+ * task. */
 static const double SWITCH_S = 5e-6, COMPUTES = 0.5;
+
+static bool wakes_in_tasks(const kl_load *l) {
+    return l->use.local_tasks > 0 && l->use.local_s <= COMPUTES * l->task_s * l->use.local_tasks;
+}
+
+/* CPU seconds that a wake costs if no other worker has kept the core awake. It is at most this part of a
+ * task's CPU time. */
+static const double ROUSE_S = 10e-6, ROUSE_MOST = 0.65;
+
+double kl_model_roused_s(const kl_load *l, uint32_t workers) {
+    double alone_then = fmin(1, l->use.cores / (double)l->workers),
+           alone = fmin(1, l->use.cores / (double)workers);
+    if (!wakes_in_tasks(l))
+        return 0;
+    double each_s = fmin(ROUSE_S, ROUSE_MOST * l->use.local_s / l->use.local_tasks);
+    return each_s * (alone_then - alone) * l->use.local_tasks / l->use.tasks;
+}
 
 static double switching_s(const kl_load *l, uint32_t workers, const kl_station *stations) {
     const kl_station *cores = &stations[KL_SHARED_CORES];
     double others = 1 - fmin(1, cores->servers / workers);
-    if (l->use.local_s > COMPUTES * l->task_s * l->use.local_tasks)
+    if (!wakes_in_tasks(l))
         return 0;
     double used = rate_of(stations, KL_SHARED_CORES, l->task_s, workers) * cores->task_s / cores->servers;
     return SWITCH_S * l->use.local_tasks / l->use.tasks * used * others;
@@ -217,6 +258,7 @@ static kl_limit limit_of(const kl_load *l, uint32_t workers) {
     kl_station stations[SHARED];
     double chunks = kl_model_chunks(l, workers);
     stations_of(l, workers, chunks, stations);
+    stations[KL_SHARED_CORES].task_s -= kl_model_roused_s(l, workers);
     stations[KL_SHARED_CORES].task_s *= dearer(l, workers);
     stations[KL_SHARED_CORES].task_s += switching_s(l, workers, stations);
     for (int i = KL_SHARED_CORES; i < SHARED; i++) {
@@ -238,18 +280,19 @@ kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     if (!kl_load_known(l))
         return (kl_limit){.what = KL_SHARED_NOTHING, .times = 1};
     kl_limit limit = limit_of(l, workers);
-    limit.times = fmax(1, limit.times * l->beyond); /* no task is quicker than alone */
+    limit.times = fmax(1, limit.times * l->beyond); /* no task is quicker than it is alone */
     return limit;
 }
 
-/* A small excess proves nothing, because the rate is that of streams that may have been disturbed. */
+/* Links of the workers' own are assumed only if one link would have been busy for more than this multiple of
+ * the run's time. A smaller excess may come from a disturbed measurement of the link's rate. */
 static const double MORE_THAN_ONE = 1.25;
-/* Least part of the run's time that the model with links of the workers' own must explain. */
+/* The model with links of the workers' own must explain at least this part of the run's time. */
 static const double EXPLAINED = 0.85;
 
-/* One link cannot carry more than its rate. If more was carried, each worker has a link of its own, or the
- * rate was measured too low. With links of their own the workers wait little for bytes, so the run's time
- * tells which it was. In the other case the run shows the rate of the busy link. */
+/* Find out how more bytes were carried than one link can carry at its measured rate. Either each worker has a
+ * link of its own: then workers wait little for bytes, so the model explains the run's time. Or the rate was
+ * measured too low: then the run's time gives the rate of the busy link. */
 static void fit_link(kl_load *l, double elapsed_s) {
     double busy_s = link_s(l) * l->use.tasks, task_s = l->workers * elapsed_s / l->use.tasks;
     if (busy_s <= elapsed_s)
@@ -257,14 +300,15 @@ static void fit_link(kl_load *l, double elapsed_s) {
     kl_load own = *l;
     own.own_links = true;
     bool explained = limit_of(&own, l->workers).times * l->task_s >= EXPLAINED * task_s;
-    bool possible = busy_s <= l->workers * elapsed_s; /* links of their own have a rate, too */
+    bool possible = busy_s <= l->workers * elapsed_s; /* the workers' own links have the same rate */
     l->own_links = possible && explained && busy_s > MORE_THAN_ONE * elapsed_s;
     if (!l->own_links)
         l->per_byte_s *= elapsed_s / busy_s;
 }
 
-/* The factor that the model does not explain is assumed to stay the same. A worker waits in its tasks or
- * between them, so the explained wait may lie anywhere between the time in tasks and the whole time. */
+/* Set `beyond`, the factor that the model does not explain; it is assumed to stay the same. Workers wait
+ * during tasks or between them. So `beyond` is 1 if the modelled time is anywhere between the time in tasks
+ * and the whole time. */
 double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     double delay_s = l->use.tasks > 0 ? l->use.delay_s / l->use.tasks : 0;
     double alone = fmax(1 - delay_s / task_s, LEAST_ALONE);
@@ -302,12 +346,12 @@ kl_load kl_load_with_bytes(const kl_load *l, double times) {
 /* --- uncertainty of a forecast --- */
 
 static const double RUNS_DIFFER =
-    0.03; /* spread of equal runs when it was not measured; least spread that is assumed */
+    0.03; /* relative spread of equal runs if it was not measured; below: the least spread that is assumed */
 static const double RUNS_DIFFER_LEAST = 0.01;
 static const double DOUBLING =
     0.02; /* relative error of the model for each doubling of the number of workers */
-static const double UNKNOWN = 0.15;      /* the same when nothing is known about shared resources */
-static const double SHARING = 0.2;       /* relative error of the time that sharing adds */
+static const double UNKNOWN = 0.15;      /* the same error if nothing is known about shared resources */
+static const double SHARING = 0.3;       /* relative error of the time that sharing adds */
 static const double SURE_SIGMAS = 1.645; /* quantile of the normal distribution for KL_SURE */
 
 kl_interval kl_model_interval(double time_s, const kl_doubt *doubt, uint32_t workers, const kl_limit *limit) {

@@ -1,6 +1,6 @@
 #include "move/move.h"
 
-/* Return the most bytes that a message with this chunk may have. */
+/* Return an upper limit for the bytes of the message that holds this chunk. */
 static size_t chunk_bytes(const kl_chunk_head *head, const kilter_bytes *inputs) {
     size_t bytes = sizeof *head + (size_t)head->count * (sizeof(double) + sizeof(uint32_t));
     for (uint64_t i = 0; i < head->count; i++)

@@ -1,4 +1,4 @@
-/* The interface of room move, which turns plans into messages. */
+/* The interface of room move, which turns planned chunks into messages. */
 #ifndef KL_MOVE_H
 #define KL_MOVE_H
 
@@ -11,7 +11,7 @@ typedef struct kl_payload {
     const double
         *weights; /* weights[tasks], multiplied by `scale` when sent; NULL: the tasks have no weights */
     double scale;
-    kl_buffer *scratch; /* memory that each call uses again */
+    kl_buffer *scratch; /* buffer for the message; each call uses its memory again */
 } kl_payload;
 
 /* Send the tasks of `head` to `peer` with their inputs and weights, and set *bytes to the message's size.

@@ -13,11 +13,11 @@ kl_message_type kl_wire_type(const void *data, size_t size) {
 
 static kl_reader body_of(const void *data, size_t size) {
     kl_reader reader = kl_reader_of(data, size);
-    kl_get_u8(&reader); /* the type, which the caller has checked */
+    kl_get_u8(&reader); /* skip the type, which the caller has checked */
     return reader;
 }
 
-/* Numbers of zeros that align the bytes behind them; see wire.h. */
+/* Numbers of zeros that align the bytes after them; see wire.h. */
 enum { SHARED_GAP = 7, CHUNK_GAP = 10, RESULTS_GAP = 13 };
 
 static void put_gap(kl_buffer *out, size_t size) {
@@ -55,7 +55,7 @@ bool kl_wire_get_hello(const void *data, size_t size, kl_hello *m) {
         return false;
     *m = (kl_hello){.version = kl_get_u32(r)};
     HELLO(KL_GET_MEMBER)
-    if (m->version == KL_WIRE_VERSION) { /* another version may lack these members */
+    if (m->version == KL_WIRE_VERSION) { /* a message of another version may lack these members */
         HELLO2(KL_GET_MEMBER)
     }
     /* A message of another version may have more members. It is refused for its version, not as malformed. */
@@ -172,7 +172,8 @@ bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *m, kl_reade
     return kl_reader_done(r);
 }
 
-/* The offset of the members behind the type, and the bytes of the whole head. A time has 8 bytes. */
+/* The head of RESULTS: offset of its members, which come after the type, and its bytes. A time has 8
+ * bytes. */
 enum { RESULTS_MEMBERS_AT = 1, RESULTS_HEAD_BYTES = 1 + 1 + 4 + 5 * 8 + RESULTS_GAP };
 
 static void put_results_head(kl_buffer *out, const kl_results_head *m) {
@@ -207,7 +208,7 @@ void kl_wire_end_segment(kl_buffer *out, size_t segment_at, const kl_segment *se
     if (out->failed)
         return;
     size_t end = out->size;
-    out->size = segment_at; /* overwrite the head, whose values are known now */
+    out->size = segment_at; /* write the head again, because its values are known only now */
     put_segment_head(out, segment);
     out->size = end;
 }
@@ -241,6 +242,41 @@ bool kl_wire_next_result(kl_reader *reader, bool *failed, kilter_bytes *bytes) {
     bytes->data = kl_get_bytes(reader, bytes->size);
     bytes->size = reader->bad ? 0 : bytes->size;
     return !reader->bad;
+}
+
+/* The first number of a sum, which cannot be the length of a result. */
+static const uint32_t SUM_MARK = UINT32_MAX;
+
+void kl_wire_put_sum(kl_buffer *out, const kl_ranges *tasks, kilter_bytes value) {
+    kl_put_u32(out, SUM_MARK);
+    kl_put_u32(out, (uint32_t)tasks->count);
+    for (size_t i = 0; i < tasks->count; i++) {
+        kl_put_u64(out, tasks->at[i].lo);
+        kl_put_u64(out, tasks->at[i].hi);
+    }
+    kl_put_bytes(out, value.data, value.size);
+}
+
+kl_span kl_wire_sum_span(const kl_wire_sum *sum, uint32_t i) {
+    kl_reader r = kl_reader_of(sum->at + i * sizeof(kl_span), sizeof(kl_span));
+    uint64_t lo = kl_get_u64(&r);
+    return (kl_span){lo, kl_get_u64(&r)};
+}
+
+bool kl_wire_read_sum(const void *data, size_t size, kl_wire_sum *sum) {
+    kl_reader r = kl_reader_of(data, size);
+    if (kl_get_u32(&r) != SUM_MARK)
+        return false;
+    sum->spans = kl_get_u32(&r);
+    sum->at = kl_get_bytes(&r, sum->spans * sizeof(kl_span));
+    sum->value.size = r.bad ? 0 : size - r.at;
+    sum->value.data = kl_get_bytes(&r, sum->value.size);
+    bool good = !r.bad && sum->spans > 0 && sum->value.size > 0;
+    for (uint32_t i = 0; i < sum->spans && good; i++) {
+        kl_span span = kl_wire_sum_span(sum, i);
+        good = span.lo < span.hi;
+    }
+    return good;
 }
 
 static bool skip_results(kl_reader *reader, uint64_t count) {

@@ -1,5 +1,5 @@
-/* The farm's messages as bytes. Decoding is safe for any bytes: it ends, reads nothing outside them, and
- * returns false unless they are exactly one well-formed message. Integers are little-endian, see base.h.
+/* The farm's messages as bytes. Decoding is safe for any bytes. It reads nothing outside them, and returns
+ * false unless they are exactly one well-formed message. Integers are little-endian, see base.h.
  *
  *   worker → master                        master → worker
  *   HELLO    who I am            ─────▶
@@ -9,20 +9,20 @@
  *   ECHO                         ─────▶
  *                                ◀─────    SHARED   shared data of the runs from now on
  *                                ◀─────    CHUNK    tasks [lo, lo + count)
- *   RESULTS (and: send more)     ─────▶
+ *   RESULTS, a request for more  ─────▶
  *   HEARTBEAT    the task at hand    ─────▶
  *                                ◀─────    RECALL   return the tasks of a chunk that you have not begun
  *   RETURN   the chunk's end     ─────▶
  *                                ◀─────    RELEASE  finish your task, return the others, and go
- *   LEAVE    I leave, and why    ─────▶
- *   RENEW    I leave, and a new worker replaces me, and why ─▶
- *                                ◀─────    END      the farm is closed; or why you are sent away
- *                                ◀─────    RENEW    end now, even in a task, to be replaced: why
+ *   LEAVE    why I leave         ─────▶
+ *   RENEW    why I leave and must be replaced     ─────▶
+ *                                ◀─────    END      the farm is closed, or why you are refused
+ *                                ◀─────    RENEW    stop now, even in a task, and why you are replaced
  *
  * In a run that is organised by peers, workers send messages to each other as well:
  *
- *                                ◀─────    OPEN     let other workers reach you
- *   ADDRESS   where they do      ─────▶
+ *                                ◀─────    OPEN     let other workers connect to you
+ *   ADDRESS   connect here       ─────▶
  *                                ◀─────    PEERS    the run begins: you are peer n, with these tasks
  *   NOTE      of a peer          ◀────▶    NOTE     of a peer; also between two workers
  *   WHERE     who is peer n?     ─────▶
@@ -30,16 +30,16 @@
  *                                ◀─────    GONE     worker i is gone
  *   WANT      inputs of tasks    ─────▶
  *                                ◀─────    INPUTS   these inputs
- *                                ◀─────    DISBAND  you are no peer any more */
+ *                                ◀─────    DISBAND  you are no longer a peer of the run */
 #ifndef KL_WIRE_H
 #define KL_WIRE_H
 
 #include "kilter/run.h"
 #include "measure/measure.h"
 
-enum { KL_WIRE_VERSION = 7 };
-/* Most bytes of one result, input or shared data. Transports limit a message to 1 GiB, and the other parts of
- * the message need some of this. */
+enum { KL_WIRE_VERSION = 8 };
+/* Most bytes of one result, input or shared data. Transports limit a message to 1 GiB, of which the other
+ * parts of the message need some. */
 enum { KL_WIRE_MOST_BYTES = (1 << 30) - (1 << 20) };
 
 typedef enum kl_message_type {
@@ -79,7 +79,7 @@ typedef struct kl_hello {
     uint32_t version;
     uint64_t pid;
     char host[128], binding[32], program[128];
-    char program_version[64]; /* version of the program; "": the program does not give one */
+    char program_version[64]; /* version of the program; "": the program does not tell one */
     bool attends;             /* true: the worker answers messages and sends HEARTBEATs during a task */
 } kl_hello;
 
@@ -101,18 +101,19 @@ bool kl_wire_get_plain(const void *data, size_t size);
 
 void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
                        size_t size); /* REFUSE, PROBE, ECHO, LEAVE, RENEW, END, ADDRESS */
-/* Get the text behind the message's type, cut to fit and without control characters. */
+/* Get the text of a message. It is cut to fit, and control characters are left out. */
 void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity);
 
-/* If a message is aligned for any type, its shared data are, too. So are the first input of a chunk without
- * weights, and the first result. Zeros before these bytes align them. */
+/* Zeros in a message align its shared data, the first input of a chunk without weights, and the first result.
+ * They are aligned for any C type if the message is. */
 
 /* Shared data are sent with their kl_hash(), so that the worker can check them. */
 void kl_wire_put_shared(kl_buffer *out, const void *bytes, size_t size);
 bool kl_wire_get_shared(const void *data, size_t size, uint64_t *hash, kilter_bytes *bytes);
 
-/* Tasks [lo, hi) of a chunk. RECALL: return those tasks that are not begun; hi is the chunk's end. RETURN:
- * these tasks were not begun and will not be, so the chunk now ends at lo. lo = hi: all tasks were begun. */
+/* Tasks [lo, hi) of a chunk. RECALL: return the tasks of these that are not begun; hi is the chunk's end.
+ * RETURN: the worker did not begin these tasks and will not, so the chunk ends at lo. lo = hi: it has begun
+ * all tasks. */
 typedef struct kl_part {
     uint64_t chunk, lo, hi;
 } kl_part;
@@ -124,7 +125,7 @@ bool kl_wire_get_part(const void *data, size_t size, kl_part *part);
 typedef struct kl_heartbeat {
     uint64_t chunk, task;
     double elapsed_s;   /* seconds since the task began */
-    double cpu_s;       /* CPU seconds of the worker's thread in the task */
+    double cpu_s;       /* CPU seconds that the worker's thread has spent in the task */
     double usual_share; /* CPU time divided by elapsed time in finished tasks; 0: not known */
     uint64_t memory;    /* bytes by which the process has grown since it joined; 0: not measured */
 } kl_heartbeat;
@@ -136,27 +137,28 @@ bool kl_wire_get_heartbeat(const void *data, size_t size, kl_heartbeat *heartbea
  * the inputs of all tasks if they have inputs. */
 typedef struct kl_chunk_head {
     uint64_t run, chunk, lo, count;
-    uint64_t shared;       /* kl_hash() of the shared data for these tasks; 0: no shared data */
+    uint64_t shared;       /* kl_hash() of the shared data that these tasks need; 0: no shared data */
     uint64_t result_bytes; /* bytes of each result; 0: any number */
-    double lead_s;         /* request more when less than these seconds of work are left */
-    double held_s;         /* seconds that the request waited at the master */
-    bool quiet;            /* no other chunk was under way, so the round trip measures only messages */
+    double lead_s;         /* request more tasks when the queue holds less than these seconds of work */
+    double held_s;         /* seconds for which the worker's request waited at the master */
+    /* true: no other chunk was on the link, so the round trip measures only messages */
+    bool quiet;
     bool weighted, inputs;
 } kl_chunk_head;
 
 void kl_wire_put_chunk(kl_buffer *out, const kl_chunk_head *head);
-/* Check the whole message. If it is valid, `weights` is at the first weight and `inputs` at the first input.
- */
+/* Check the whole message. If it is valid, `weights` then reads the first weight and `inputs` the first
+ * input. */
 bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_reader *weights,
                        kl_reader *inputs);
 
-/* A segment of results: consecutive tasks of one chunk. A message has any number of segments. */
+/* A segment of results: consecutive tasks of one chunk. A RESULTS message has any number of segments. */
 typedef struct kl_segment {
     uint64_t chunk, lo, count; /* tasks [lo, lo + count) */
-    bool last;                 /* the chunk ends with this segment */
+    bool last;                 /* true: the chunk ends with this segment */
     double busy_s;             /* seconds spent on the tasks, including the gaps between two queued tasks */
     double began_s,
-        ended_s;    /* times at which the first task began and the last task ended, by the worker's clock */
+        ended_s;    /* times of the first task's begin and the last task's end, by the worker's clock */
     kl_stat unit_s; /* seconds per unit of work in these tasks */
 } kl_segment;
 
@@ -164,52 +166,67 @@ typedef struct kl_segment {
     0x80000000u /* set in a result's length: the task failed, and the bytes are the text of its error */
 
 void kl_wire_begin_results(kl_buffer *out);
-void kl_wire_begin_segment(kl_buffer *out, const kl_segment *begun); /* uses the members chunk and lo */
-/* Begin and end one task's result; put its bytes between the two calls. result_at: the value that
- * kl_wire_begin_result() returned. */
+void kl_wire_begin_segment(kl_buffer *out, const kl_segment *begun); /* only `chunk` and `lo` need values */
+/* Begin and end one task's result; put its bytes between the two calls. result_at: the return value of the
+ * first. */
 size_t kl_wire_begin_result(kl_buffer *out);
 void kl_wire_end_result(kl_buffer *out, size_t result_at, bool failed);
 void kl_wire_end_segment(kl_buffer *out, size_t segment_at, const kl_segment *segment);
 
 typedef struct kl_results_head {
     uint32_t segments;
-    bool more;     /* the worker requests its next chunk */
+    bool more;     /* true: the worker requests its next chunk */
     double sent_s; /* time of sending in seconds, by the worker's clock */
-    /* CPU seconds of the worker since its start, messages included; seconds in which the worker was ready in
-     * tasks while other processes had its core. cpu_s 0: both values are unknown. */
+    /* CPU seconds of the worker since its start, with those for messages; seconds in which it was ready in
+     * tasks while other processes had its core. cpu_s 0: both are unknown. */
     double cpu_s, delay_s;
-    /* Seconds and bytes of a request and its chunk together, measured while the worker was idle. 0: none were
+    /* Seconds from a request to its chunk, and bytes of both, measured while the worker was idle; 0: not
      * measured since the last message. */
     double round_trip_s, round_trip_bytes;
 } kl_results_head;
 
 void kl_wire_end_results(kl_buffer *out, const kl_results_head *head);
 
-/* Check the whole message. Then the caller reads the segments in order, and the `count` results of each. */
+/* Check the whole message. If it is valid, the caller reads the segments in order, and the `count` results of
+ * each. */
 bool kl_wire_check_results(const void *data, size_t size, kl_results_head *head);
 kl_reader kl_wire_read_results(const void *data, size_t size);
 bool kl_wire_next_segment(kl_reader *reader, kl_segment *segment);
 bool kl_wire_next_result(kl_reader *reader, bool *failed, kilter_bytes *bytes);
 
+/* A sum: one value that combines the results of several tasks. The record keeps sums where it keeps results
+ * otherwise. */
+typedef struct kl_wire_sum {
+    uint32_t spans;
+    const uint8_t *at; /* the spans of tasks, as pairs of 64-bit numbers */
+    kilter_bytes value;
+} kl_wire_sum;
+
+void kl_wire_put_sum(kl_buffer *out, const kl_ranges *tasks, kilter_bytes value);
+/* Read a sum. false: the bytes are no sum, for example because they are results. */
+bool kl_wire_read_sum(const void *data, size_t size, kl_wire_sum *sum);
+kl_span kl_wire_sum_span(const kl_wire_sum *sum, uint32_t i);
+
 /* --- runs that are organised by peers; wire_peers.c --- */
 
-/* The beginning of a run. Behind it are the spans of tasks with which the peer begins. */
+/* The beginning of a run. After it come the spans of tasks with which the peer begins. */
 typedef struct kl_peers_head {
     uint64_t run, tasks;
-    uint32_t number, peers; /* number of this peer, and of all at the beginning, the master included */
+    uint32_t number, peers; /* number of this peer; number of peers at the beginning, the master included */
     uint64_t shared;        /* as in kl_chunk_head */
     uint64_t result_bytes;
-    bool reduces, inputs; /* results are combined on their way; tasks have inputs */
+    bool reduces, inputs; /* true: results are combined on their way to the master; true: tasks have inputs */
     char policy[16];
     uint64_t seed;
+    char signals[256]; /* folder for signals; "": peers call for help by messages */
 } kl_peers_head;
 
 void kl_wire_put_peers(kl_buffer *out, const kl_peers_head *head, const kl_ranges *tasks);
-/* Spans are not empty and end at head->tasks or before. They are added to `tasks`. false: the message is
+/* Read the head, and add the spans to `tasks`; none is empty or ends after head->tasks. false: the message is
  * malformed, or memory ran out. */
 bool kl_wire_get_peers(const void *data, size_t size, kl_peers_head *head, kl_ranges *tasks);
 
-/* A message of room peer, from peer `from`, which is this worker. */
+/* The head of a message between peers. `from` is the number of the peer that sends it. */
 typedef struct kl_note_head {
     uint64_t run;
     uint32_t from, worker;
@@ -218,7 +235,7 @@ typedef struct kl_note_head {
 void kl_wire_put_note(kl_buffer *out, const kl_note_head *head, const void *note, size_t size);
 bool kl_wire_get_note(const void *data, size_t size, kl_note_head *head, kilter_bytes *note);
 
-/* A peer of a run. WHERE has run and number only. */
+/* A peer of a run. WHERE holds only the run and the number. */
 typedef struct kl_where {
     uint64_t run;
     uint32_t number, worker;
@@ -232,14 +249,35 @@ void kl_wire_put_number(kl_buffer *out, kl_message_type type,
                         uint64_t number); /* GONE: a worker; DISBAND: a run */
 bool kl_wire_get_number(const void *data, size_t size, uint64_t *number);
 
-/* Tasks [lo, hi) of a run. INPUTS has their inputs behind it. */
+/* Tasks [lo, hi) of a run. In INPUTS, their inputs follow. */
 typedef struct kl_wanted {
     uint64_t run, lo, hi;
 } kl_wanted;
 
 void kl_wire_put_wanted(kl_buffer *out, kl_message_type type, const kl_wanted *wanted);
 bool kl_wire_get_wanted(const void *data, size_t size, kl_wanted *wanted);
-/* Read the head of INPUTS. `inputs` is then at the first of hi − lo inputs, which kl_get_span() reads. */
+/* Read the head of INPUTS. `inputs` then holds hi − lo inputs, which kl_get_span() reads. */
 bool kl_wire_get_inputs(const void *data, size_t size, kl_wanted *wanted, kl_reader *inputs);
+
+/* --- signals in a shared folder; signal.c --- */
+
+/* A signal of a peer. It is the text of a small file, which has a name of its own. A call for help has name
+ * SOS.run.peer; an offer of help to peer `to` has name AID.run.to.peer. */
+typedef struct kl_signal {
+    bool offers; /* true: an offer; false: a call */
+    uint64_t run;
+    uint32_t peer, to; /* to: the peer that gets the offer; 0 in a call */
+    uint64_t left;     /* tasks that `peer` has left */
+    double rate;       /* tasks per second of `peer`; 0: not known */
+} kl_signal;
+
+enum { KL_SIGNAL_BYTES = 256 }; /* more than the greatest size of a signal's text and of its name */
+
+size_t kl_signal_put(const kl_signal *signal, char text[KL_SIGNAL_BYTES]); /* return the text's size */
+/* Read a signal from untrusted bytes. false: they are no signal. */
+bool kl_signal_get(const void *data, size_t size, kl_signal *signal);
+void kl_signal_name(const kl_signal *signal, char name[KL_SIGNAL_BYTES]);
+/* Write the beginning of the names of all calls of the run, or of all offers to peer `to`. */
+void kl_signal_prefix(const kl_signal *signal, char prefix[KL_SIGNAL_BYTES]);
 
 #endif

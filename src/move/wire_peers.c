@@ -5,7 +5,7 @@
 
 /* clang-format off */
 #define PEERS(X)  X(u64, run) X(u64, tasks) X(u32, number) X(u32, peers) X(u64, shared) X(u64, result_bytes) \
-                  X(flag, reduces) X(flag, inputs) X(text, policy) X(u64, seed)
+                  X(flag, reduces) X(flag, inputs) X(text, policy) X(u64, seed) X(text, signals)
 #define NOTE(X)   X(u64, run) X(u32, from) X(u32, worker)
 #define WHERE(X)  X(u64, run) X(u32, number) X(u32, worker) X(text, address)
 #define WANTED(X) X(u64, run) X(u64, lo) X(u64, hi)
@@ -13,7 +13,7 @@
 
 static kl_reader body_of(const void *data, size_t size) {
     kl_reader reader = kl_reader_of(data, size);
-    kl_get_u8(&reader); /* the type, which the caller has checked */
+    kl_get_u8(&reader); /* skip the type, which the caller has checked */
     return reader;
 }
 

@@ -28,7 +28,7 @@ static void hello_survives(void **state) {
     assert_string_equal(got.binding, "core 3");
     assert_string_equal(got.program, "prog");
     assert_string_equal(got.program_version, "1.2");
-    b.data[1] ^= 1; /* the magic number */
+    b.data[1] ^= 1; /* change the magic number */
     assert_false(kl_wire_get_hello(b.data, b.size, &got));
     kl_buffer_free(&b);
 }
@@ -81,7 +81,7 @@ static void parts_of_chunks_survive(void **state) {
         kl_wire_put_part(&b, i ? KL_RETURN : KL_RECALL, &sent[i]);
         assert_int_equal(kl_wire_type(b.data, b.size), i ? KL_RETURN : KL_RECALL);
         assert_int_equal(kl_wire_get_part(b.data, b.size, &got),
-                         i < 2); /* the last range ends before it begins */
+                         i < 2); /* end the last range before it begins */
         assert_true(got.chunk == sent[i].chunk && got.lo == sent[i].lo && got.hi == sent[i].hi);
         assert_false(kl_wire_get_part(b.data, b.size - 1, &got));
         kl_put_u8(&b, 0);
@@ -215,6 +215,34 @@ static bool decode_copy(decoder decode, const uint8_t *data, size_t size) {
     return good;
 }
 
+static void sums_survive_and_are_no_results(void **state) {
+    (void)state;
+    kl_buffer b = {0}, result = {0};
+    kl_ranges tasks = {0};
+    kl_wire_sum sum;
+    bool failed;
+    kilter_bytes bytes;
+    assert_true(kl_ranges_add(&tasks, (kl_span){3, 5}) && kl_ranges_add(&tasks, (kl_span){9, 10}));
+    kl_wire_put_sum(&b, &tasks, (kilter_bytes){"value", 5});
+    assert_true(kl_wire_read_sum(b.data, b.size, &sum));
+    assert_int_equal(sum.spans, 2);
+    assert_int_equal(kl_wire_sum_span(&sum, 0).hi, 5);
+    assert_int_equal(kl_wire_sum_span(&sum, 1).lo, 9);
+    assert_memory_equal(sum.value.data, "value", 5);
+    for (size_t size = 0; size <= b.size - 5; size++)
+        assert_false(kl_wire_read_sum(b.data, size, &sum));
+    kl_reader r = kl_reader_of(b.data, b.size);
+    assert_false(kl_wire_next_result(&r, &failed, &bytes));
+    kl_store_u64(b.data + 8, 6); /* a span that ends before it begins */
+    assert_false(kl_wire_read_sum(b.data, b.size, &sum));
+    kl_put_u32(&result, 5);
+    kl_put_bytes(&result, "value", 5);
+    assert_false(kl_wire_read_sum(result.data, result.size, &sum));
+    kl_ranges_free(&tasks);
+    kl_buffer_free(&b);
+    kl_buffer_free(&result);
+}
+
 static void every_shortened_or_lengthened_message_is_refused(void **state) {
     (void)state;
     kl_buffer results = {0}, chunk = {0};
@@ -242,7 +270,7 @@ static void counts_beyond_the_message_are_refused_at_once(void **state) {
     kl_wire_put_chunk(&b, &head);
     assert_false(decode_chunk(b.data, b.size));
     kl_buffer_clear(&b);
-    head = (kl_chunk_head){.lo = UINT64_MAX - 1, .count = 5}; /* the end of the tasks would overflow */
+    head = (kl_chunk_head){.lo = UINT64_MAX - 1, .count = 5}; /* make the end of the tasks overflow */
     kl_wire_put_chunk(&b, &head);
     assert_false(decode_chunk(b.data, b.size));
     kl_buffer_free(&b);
@@ -253,9 +281,9 @@ static void weights_and_times_must_be_numbers(void **state) {
     kl_buffer b = {0};
     put_chunk(&b, 1, true, false);
     assert_true(decode_chunk(b.data, b.size));
-    memset(b.data + b.size - 8, 0xff, 8); /* a weight that is not a number */
+    memset(b.data + b.size - 8, 0xff, 8); /* make a weight NaN */
     assert_false(decode_chunk(b.data, b.size));
-    for (size_t number = 0; number < 3; number++) { /* a time in the results' head */
+    for (size_t number = 0; number < 3; number++) { /* make one of the times in the head of RESULTS NaN */
         kl_buffer_clear(&b);
         put_results(&b);
         assert_true(decode_results(b.data, b.size));
@@ -263,6 +291,32 @@ static void weights_and_times_must_be_numbers(void **state) {
         assert_false(decode_results(b.data, b.size));
     }
     kl_buffer_free(&b);
+}
+
+static void signals_survive_and_shortened_ones_are_refused(void **state) {
+    (void)state;
+    static const uint64_t numbers[] = {0, 1, 9, 10, UINT32_MAX, UINT64_MAX};
+    for (int i = 0; i < 12; i++) {
+        kl_signal s = {.offers = i % 2,
+                       .run = numbers[i % 6],
+                       .peer = (uint32_t)numbers[(i + 1) % 6],
+                       .to = (uint32_t)numbers[(i + 2) % 6],
+                       .left = numbers[(i + 3) % 6],
+                       .rate = i < 6 ? 0.25 * i : 1e8};
+        kl_signal got;
+        char text[KL_SIGNAL_BYTES], name[KL_SIGNAL_BYTES], prefix[KL_SIGNAL_BYTES];
+        size_t size = kl_signal_put(&s, text);
+        assert_true(size < sizeof text);
+        assert_true(kl_signal_get(text, size, &got));
+        assert_true(got.offers == s.offers && got.run == s.run && got.peer == s.peer && got.to == s.to &&
+                    got.left == s.left && got.rate == s.rate);
+        for (size_t cut = 0; cut < size; cut++)
+            assert_false(kl_signal_get(text, cut, &got));
+        assert_false(kl_signal_get(text, size + 1, &got)); /* the text is followed by 0 */
+        kl_signal_name(&s, name);
+        kl_signal_prefix(&s, prefix);
+        assert_memory_equal(name, prefix, strlen(prefix));
+    }
 }
 
 int main(void) {
@@ -275,9 +329,11 @@ int main(void) {
         cmocka_unit_test(heartbeats_survive),
         cmocka_unit_test(chunks_survive),
         cmocka_unit_test(results_survive),
+        cmocka_unit_test(sums_survive_and_are_no_results),
         cmocka_unit_test(every_shortened_or_lengthened_message_is_refused),
         cmocka_unit_test(counts_beyond_the_message_are_refused_at_once),
         cmocka_unit_test(weights_and_times_must_be_numbers),
+        cmocka_unit_test(signals_survive_and_shortened_ones_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,19 @@
-/* A peer that runs out of tasks asks other peers for some. */
+/* Ask other peers for tasks when this peer runs out of them. */
 #include <math.h>
 
 #include "peer/peer_private.h"
 
 enum { RANDOM_TRIES = 3, DRAWS = 16 };
-/* Of the paper's algorithm 2, in parts of the whole run: the time between two looks at whether a peer is
- * late, and the delay of a late peer. */
+/* From the paper's algorithm 2, in parts of the whole run's time. CHECK_PART: pause between two checks
+ * whether this peer is late. LATE_PART: a peer with at least this delay is late. */
 static const double CHECK_PART = 0.01, LATE_PART = 0.01;
 
 static uint64_t draw(kl_node *n) {
     return kl_mix64(n->of.seed + kl_mix64(n->of.number + ((uint64_t)++n->asking.draws << 32)));
 }
 
-/* Choose a random victim; three of four draws are of near peers. KL_NOBODY: only peers that are gone were
- * drawn. */
+/* Choose a random victim, in three of four draws a near peer. KL_NOBODY: all draws were of peers that are
+ * gone. */
 static uint32_t random_victim(kl_node *n) {
     uint32_t peers = n->tree.peers, near = n->of.near;
     for (int i = 0; i < DRAWS; i++) {
@@ -35,7 +35,12 @@ static void question(kl_node *n, uint32_t to, kl_note_kind kind) {
     a->out = true;
     a->victim = to;
     a->asked_s = n->now_s;
-    kl_post_plain(n, to, kind, 0);
+    if (!n->of.signals)
+        kl_post_plain(n, to, kind, 0);
+    else if (kind == KL_NOTE_QUERY)
+        kl_act_signal(n, KL_NODE_SEEKS, to);
+    else
+        kl_post_offer(n, to);
 }
 
 static void ask(kl_node *n, bool idle) {
@@ -58,8 +63,8 @@ static void ask(kl_node *n, bool idle) {
     }
 }
 
-/* Return the seconds until the peer should ask, so that the answer comes before its work ends; 0: it should
- * ask now. */
+/* Return the seconds after which this peer should ask, so that the answer comes before its work ends; 0: ask
+ * now. */
 static double spare_s(const kl_node *n) {
     double rate = kl_work_rate(&n->work, n->now_s), elapsed_s = n->now_s - n->work.hand.began_s;
     if (!(rate > 0))
@@ -89,7 +94,7 @@ void kl_ask_settle(kl_node *n) {
 void kl_ask_answered(kl_node *n, uint32_t by, bool empty) {
     kl_asking *a = &n->asking;
     a->fails = empty ? a->fails + 1 : 0;
-    if (!empty) /* the root has taken this peer from its list of late ones */
+    if (!empty) /* `by` gave tasks, so it has taken this peer from its list of waiting peers */
         a->signed_up &= ~(uint64_t)(by ^ n->of.number);
     a->asleep = empty && (a->asleep || n->of.help->board);
     if (!a->out || a->victim != by)
@@ -120,7 +125,9 @@ void kl_ask_check(kl_node *n) {
     double rate = kl_work_rate(&n->work, n->now_s);
     double end_s = rate > 0 ? n->now_s + kl_work_left(&n->work) / rate : n->now_s;
     bool late = n->work.left > 0 && end_s - n->round.end_s >= LATE_PART * whole_s;
-    if (late != a->posted)
+    if (late != a->posted && n->of.signals)
+        kl_act_signal(n, KL_NODE_CALLS, late);
+    else if (late != a->posted)
         kl_post_plain(n, 0, KL_NOTE_POST, late);
     a->posted = late;
 }

@@ -1,4 +1,5 @@
-/* A peer gives tasks to others. A gift belongs to its giver until the receiver has acknowledged it. */
+/* Give tasks to other peers. A gift is a message with tasks; in a census they belong to the giver until the
+ * receiver has acknowledged the gift. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +34,8 @@ void kl_give_got(kl_node *n, uint32_t by, const kl_note *note) {
         }
 }
 
-/* Return the number of tasks to give to a peer of this rate, so that both end at the same time; 0: the gift
- * would end after all others. */
+/* Return the number of tasks to give to a peer of this rate, so that both end at the same time. If there is
+ * nothing to give, or the peer is too slow, return 0. */
 static uint64_t part_of(const kl_node *n, double rate) {
     const kl_round *r = &n->round;
     kl_part_rule rule = n->of.help->part;
@@ -52,7 +53,8 @@ static uint64_t part_of(const kl_node *n, double rate) {
     return 1 / rate < rest_s ? 1 : 0;
 }
 
-/* Would a copy of the running task probably end much earlier? The rule is that of decide/rescue.c. */
+/* Return whether a copy of the running task on a peer of this rate would probably end much earlier, as
+ * decide/rescue.c does. */
 static bool pays_to_copy(const kl_node *n, double rate) {
     const kl_running *h = &n->work.hand;
     double own = kl_work_rate(&n->work, n->now_s), done = own * (n->now_s - h->began_s);
@@ -120,7 +122,7 @@ void kl_give_feed(kl_node *n) {
         g->look_s = n->now_s + 0.25 / kl_work_rate(&n->work, n->now_s);
 }
 
-/* Tasks in gifts that did not arrive are found by the census. */
+/* Forget peers that are gone, and gifts to them. The census finds tasks whose gift did not arrive. */
 void kl_give_lose_all(kl_node *n) {
     kl_giving *g = &n->giving;
     for (size_t i = g->gift_count; i-- > 0;)

@@ -1,11 +1,11 @@
-/* Deaths of peers, which each peer tells its parent until the root knows them. */
+/* Pass the deaths of peers up the tree to the root. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "peer/peer_private.h"
 
-/* Time between two messages about deaths, as a part of the time of a round. Deaths that a peer learns of
- * meanwhile go up in one message. */
+/* Pause between two messages about deaths, as a part of the time between two reports. Deaths that a peer
+ * learns of meanwhile go up in one message. */
 static const double PAUSE_PART = 0.03;
 
 void kl_loss_note(kl_node *n, uint32_t peer) {

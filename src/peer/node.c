@@ -1,11 +1,11 @@
-/* A peer: events in, actions out. */
+/* The state machine of a peer: take an event, return actions. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "peer/peer_private.h"
 
-/* The first round begins when peer 0, or peer 1 if peer 0 rests, has done this part of its tasks. */
+/* Begin the first round when peer 0, or peer 1 if peer 0 rests, has done this part of its tasks. */
 static const double FIRST_PART = 0.05;
 
 static uint64_t first_part(const kl_node_options *o) {
@@ -36,7 +36,7 @@ kl_node *kl_node_new(const kl_node_options *options) {
                           .closing = options->help->sharing == KL_SHARE_NEVER};
     n->asking.due_s = n->giving.look_s = n->round.tell_s = n->losses.tell_s = INFINITY;
     n->losses.told_s = -INFINITY;
-    n->of.more = n->of.done = NULL; /* they are copied */
+    n->of.more = n->of.done = NULL; /* the caller's; both were copied */
     n->first = first_part(options);
     if (own_first(n, options) && (options->number > 0 || kl_root_begin(n, options->done)))
         return n;
@@ -56,7 +56,7 @@ void kl_node_free(kl_node *n) {
     kl_haul_free(&n->work.sent);
     kl_give_free(&n->giving);
     kl_round_free(&n->round);
-    kl_save_free(&n->saves);
+    kl_saves_free(&n->saves);
     free(n->losses.news.at);
     kl_root_free(n->root);
     kl_note_free(&n->note);
@@ -124,7 +124,7 @@ static void end_task(kl_node *n, kilter_bytes result) {
 /* --- messages --- */
 
 static void asked(kl_node *n, uint32_t from, const kl_note *note) {
-    n->asking.posted = false; /* the asking peer has removed the victim from the board */
+    n->asking.posted = false; /* the root took this peer from the board when it named it to the asking peer */
     if (!kl_give_part(n, from, note->rate))
         kl_post_plain(n, from, KL_NOTE_EMPTY, 0);
 }
@@ -186,8 +186,8 @@ static void handle(kl_node *n, uint32_t from, const kl_note *note) {
     handlers[note->kind](n, from, note);
 }
 
-/* The sender has been called to a census, and this peer has not. The message waits until it is: otherwise the
- * census would miss the tasks that the message moves. */
+/* Keep a message whose sender was called to a census before this peer was, until this peer is called too.
+ * Otherwise the census would miss tasks that the message moves. */
 static void keep(kl_node *n, const kl_node_event *e) {
     kl_later *later = malloc(sizeof *later + e->size);
     kl_peer_check(n, later);
@@ -199,6 +199,21 @@ static void keep(kl_node *n, const kl_node_event *e) {
     memcpy(later->data, e->data, e->size);
     *n->later_end = later;
     n->later_end = &later->next;
+}
+
+/* Handle an answer of the driver's signals as the message that it replaces. A peer that does not exist or is
+ * gone is ignored. */
+static void take_signal(kl_node *n, const kl_node_event *e) {
+    bool rests = e->peer == 0 && n->of.root_rests;
+    bool there =
+        e->peer < n->tree.peers && !kl_tree_is_gone(&n->tree, e->peer) && e->peer != n->of.number && !rests;
+    kl_note note = {.kind = KL_NOTE_ASK, .peer = e->peer, .rate = e->rate};
+    if (e->kind == KL_NODE_FOUND && there)
+        kl_ask_victim(n, 0, &note);
+    else if (e->kind == KL_NODE_FOUND)
+        n->asking.out = false; /* seek another peer */
+    else if (there)
+        asked(n, e->peer, &note);
 }
 
 static void lose(kl_node *n, uint32_t peer);
@@ -226,7 +241,8 @@ static void hear_kept(kl_node *n) {
     while (kept) {
         kl_later *first = kept;
         kept = first->next;
-        hear(n, &(kl_node_event){KL_NODE_HEARS, first->peer, first->data, first->size});
+        hear(n, &(kl_node_event){
+                    .kind = KL_NODE_HEARS, .peer = first->peer, .data = first->data, .size = first->size});
         free(first);
     }
     if (n->later && census != n->round.census)
@@ -244,21 +260,21 @@ static void lose(kl_node *n, uint32_t peer) {
         kl_ask_lose(n, peer);
         while (n->round.above > 0 && kl_tree_is_gone(&n->tree, n->round.above))
             n->round.above = kl_tree_above(n->round.above);
-        kl_post_plain(n, n->round.above, KL_NOTE_HURRY, 0); /* the parent may not know of the death */
+        kl_post_plain(n, n->round.above, KL_NOTE_HURRY, 0); /* the new parent may not know of the death */
     }
 }
 
 /* --- the step --- */
 
-/* Does this peer ask for the first round now? It does if it is idle. If the root has no tasks by which to
- * choose the time, peer 1 chooses it. */
+/* Return whether this peer asks for the first round now. It does if it is idle. If the root rests, peer 1
+ * also asks when it has done the first part of its tasks. */
 static bool wants_first_round(const kl_node *n) {
     bool chooses = n->of.root_rests && n->of.number == 1 && n->work.done_tasks >= n->first;
     return n->of.help->sharing != KL_SHARE_NEVER && n->round.number == 1 && !(n->root && n->of.root_rests) &&
            (!n->work.hand.on || chooses);
 }
 
-/* Do what is possible after any event. */
+/* Do everything that may have become possible or due, after any event. */
 static void settle(kl_node *n) {
     begin_next(n);
     kl_give_feed(n);
@@ -273,7 +289,7 @@ static void settle(kl_node *n) {
         (n->root ? kl_root_close : kl_round_report)(n);
     (n->root ? kl_root_late : kl_round_tell)(n);
     kl_loss_tell(n);
-    begin_next(n); /* a plan brought tasks */
+    begin_next(n); /* a plan may have brought tasks */
 }
 
 void kl_node_step(kl_node *n, const kl_node_event *e, double now_s, kl_node_actions *out) {
@@ -293,6 +309,8 @@ void kl_node_step(kl_node *n, const kl_node_event *e, double now_s, kl_node_acti
         lose(n, e->peer);
     } else if (e->kind == KL_NODE_ENDED) {
         end_task(n, (kilter_bytes){e->data, e->size});
+    } else if ((e->kind == KL_NODE_FOUND || e->kind == KL_NODE_OFFERED) && !n->over) {
+        take_signal(n, e);
     }
     if (n->later && n->round.census > 0)
         hear_kept(n);

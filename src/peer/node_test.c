@@ -1,4 +1,4 @@
-/* Single steps of peers: what they send, and what they keep. */
+/* Test single steps of a peer: what it sends, and what it keeps. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 enum { TASKS = 100 };
 
-typedef struct alone { /* a peer, whose messages the test reads and writes */
+typedef struct alone { /* a peer under test; the test plays all other peers */
     kl_node *node;
     kl_node_actions out;
     kl_note note;
@@ -40,7 +40,10 @@ static void let_go(alone *a) {
 static void hears(alone *a, uint32_t from, const kl_note *note, double now_s) {
     kl_buffer bytes = {0};
     kl_note_put(&bytes, note);
-    kl_node_step(a->node, &(kl_node_event){KL_NODE_HEARS, from, bytes.data, bytes.size}, now_s, &a->out);
+    kl_node_step(
+        a->node,
+        &(kl_node_event){.kind = KL_NODE_HEARS, .peer = from, .data = bytes.data, .size = bytes.size}, now_s,
+        &a->out);
     assert_false(a->out.failed);
     kl_buffer_free(&bytes);
 }
@@ -99,7 +102,8 @@ static void a_gift_to_a_peer_that_is_gone_is_for_the_census(void **state) {
     let_go(&a);
 }
 
-/* Peer 2 has been called, and this peer has not. The census must see the tasks that 2 gives exactly once. */
+/* Peer 2 sends a gift after it was called to a census; this peer gets it before it is called. The gift must
+ * wait until then, or its tasks would be counted twice. */
 static void a_message_from_behind_the_cut_waits(void **state) {
     (void)state;
     alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
@@ -132,8 +136,8 @@ static void tasks_of_a_round_that_was_not_committed_are_reported_again(void **st
     }
 }
 
-/* A late result goes up at once in a message of its own. If a census comes, it goes up again in the report.
- */
+/* A task that is done after the peer's report goes up at once in a LATE message. If a census comes, the task
+ * goes up again in the report. */
 static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **state) {
     (void)state;
     alone a = peer_of(1, 3, "steal", (kl_span){0, 1});
@@ -146,7 +150,7 @@ static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **sta
     assert_int_equal(sent(&a, KL_NOTE_LATE)->spans.at[0].lo, 50);
     kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_REACHED}, 4, &a.out);
     assert_null(sent(&a, KL_NOTE_LATE));
-    call.number = 1; /* the first report was counted */
+    call.number = 1; /* round 1 is committed, so its report was counted */
     hears(&a, 0, &call, 5);
     assert_int_equal(kl_ranges_sum(&sent(&a, KL_NOTE_REPORT)->spans), 1);
     assert_int_equal(a.note.spans.at[0].lo, 50);
@@ -154,15 +158,16 @@ static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **sta
     let_go(&a);
 }
 
-/* Peer 17 is below peer 1. */
+/* Peer 1 is the parent of peer 13, which sent it a copy of its results and died. The parent must report those
+ * results that are not committed. */
 static void a_parent_reports_what_a_child_saved_before_it_died(void **state) {
     (void)state;
     for (uint32_t committed = 0; committed <= 2; committed++) {
-        alone a = peer_of(1, 18, "steal", (kl_span){0});
+        alone a = peer_of(1, 14, "steal", (kl_span){0});
         kl_note save = {.kind = KL_NOTE_SAVE, .round = 1}, call = call_of(4);
         assert_true(kl_ranges_add(&save.spans, (kl_span){20, 25}) &&
-                    kl_ranges_add(&save.held, (kl_span){10, 15}) && kl_numbers_add(&call.gone, 17));
-        hears(&a, 17, &save, 1);
+                    kl_ranges_add(&save.held, (kl_span){10, 15}) && kl_numbers_add(&call.gone, 13));
+        hears(&a, 13, &save, 1);
         call.number = committed;
         hears(&a, 0, &call, 1);
         static const uint64_t counted[] = {10, 5, 0};
@@ -190,7 +195,7 @@ static void loses(alone *a, uint32_t peer, double now_s) {
     kl_node_step(a->node, &(kl_node_event){.kind = KL_NODE_LOSES, .peer = peer}, now_s, &a->out);
 }
 
-/* A death is told at once, and the next ones a part of a round later. */
+/* The first death is reported at once. Later ones go up together, after a pause. */
 static void deaths_go_up_together(void **state) {
     (void)state;
     alone a = peer_of(1, 40, "help", (kl_span){0, 10});
@@ -214,7 +219,10 @@ static void malformed_bytes_lose_their_sender(void **state) {
     for (uint64_t i = 0; i < 200; i++) {
         alone a = peer_of(0, 3, "help", (kl_span){0, 10});
         uint64_t bytes[4] = {kl_mix64(i), kl_mix64(i + 1), kl_mix64(i + 2), kl_mix64(i + 3)};
-        kl_node_step(a.node, &(kl_node_event){KL_NODE_HEARS, 1, bytes, i % sizeof bytes}, 0, &a.out);
+        kl_node_step(
+            a.node,
+            &(kl_node_event){.kind = KL_NODE_HEARS, .peer = 1, .data = bytes, .size = i % sizeof bytes}, 0,
+            &a.out);
         assert_false(a.out.failed);
         assert_true(a.out.malformed);
         assert_true(kl_node_counts_gone(a.node, 1));

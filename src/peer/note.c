@@ -1,4 +1,4 @@
-/* The messages between peers: bytes and lists. */
+/* Write and read the messages between peers, and their lists. */
 #include "peer/note.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #define ORDER(X) X(u32, from) X(u32, to) X(u64, span.lo) X(u64, span.hi)
 /* clang-format on */
 
-/* bool kl_NAMEs_add(kl_NAMEs *list, TYPE one) */
+/* Define bool kl_NAMEs_add(kl_NAMEs *list, TYPE one), which appends to a list. */
 #define LIST_ADD(name, type)                                                                                 \
     bool kl_##name##s_add(kl_##name##s *l, type one) {                                                       \
         void *more = kl_array_grow(l->at, &l->room, l->count + 1, sizeof one);                               \
@@ -26,7 +26,8 @@ LIST_ADD(standing, kl_standing)
 LIST_ADD(order, kl_order)
 LIST_ADD(number, uint32_t)
 
-/* Define the writing and the reading of a list of structs. CHECK must hold for each struct that is read. */
+/* Define put_NAME() and get_NAME(), which write and read a list of structs. get_NAME() refuses a struct for
+ * which CHECK is false. */
 #define LIST_CODEC(name, type, MEMBERS, CHECK)                                                               \
     static void put_##name(kl_buffer *out, const kl_##name *list) {                                          \
         kl_put_u32(out, (uint32_t)list->count);                                                              \

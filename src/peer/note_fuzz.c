@@ -1,5 +1,5 @@
-/* Read any bytes as a message between peers. A message that was read must be the same after writing and
- * reading it again. */
+/* Fuzz target: read any bytes as a message between peers. If they are one, it must stay the same when it is
+ * written and read again. */
 #include <string.h>
 
 #include "peer/note.h"

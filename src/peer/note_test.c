@@ -1,4 +1,4 @@
-/* Messages between peers: what was written can be read, and malformed bytes are refused. */
+/* Messages between peers: written messages can be read, and malformed bytes are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,7 +75,8 @@ static void tasks_that_are_not_of_the_run_are_refused(void **state) {
     kl_buffer_free(&out);
 }
 
-/* A peer keeps a bit for each number below the largest one that it knows. */
+/* Too large numbers of peers are refused, because a peer uses memory in proportion to the largest number that
+ * it knows. */
 static void a_number_that_no_peer_can_have_is_refused(void **state) {
     (void)state;
     const kl_note bad[] = {

@@ -1,4 +1,4 @@
-/* Actions, most of which are messages. */
+/* Add actions to a step; most are messages to other peers. */
 #include "peer/peer_private.h"
 
 void kl_peer_check(kl_node *node, bool ok) {
@@ -32,6 +32,23 @@ void kl_post(kl_node *node, uint32_t to, kl_note *note, uint64_t tasks) {
     kl_peer_check(node, !bytes->failed);
     action.size = bytes->size - action.at;
     kl_act(node, action);
+}
+
+void kl_act_signal(kl_node *node, kl_node_action_kind kind, uint64_t number) {
+    kl_act(node, (kl_node_action){.kind = kind,
+                                  .task = number,
+                                  .left = kl_work_left(&node->work),
+                                  .rate = kl_work_rate(&node->work, node->now_s)});
+}
+
+void kl_post_offer(kl_node *node, uint32_t to) {
+    size_t before = node->out->count;
+    kl_post_plain(node, to, KL_NOTE_ASK, 0);
+    if (node->out->count == before)
+        return;
+    kl_node_action *offer = &node->out->items[before];
+    offer->kind = KL_NODE_OFFERS;
+    offer->rate = kl_work_rate(&node->work, node->now_s);
 }
 
 void kl_post_plain(kl_node *node, uint32_t to, kl_note_kind kind, uint64_t number) {

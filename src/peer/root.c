@@ -1,17 +1,17 @@
-/* The root commits rounds, finds the tasks that were lost with peers, makes plans and ends the run. */
+/* The root's own work: commit rounds, find tasks that were lost with peers, make plans, end the run. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "peer/peer_private.h"
 
-/* The next round begins when this part of the time left has passed. */
+/* The next reports are due when this part of the time left has passed. */
 static const double NEXT_PART = 0.45;
-/* Least pause between two calls: this part of the time left, and this multiple of the time that a round
- * takes. LOSS_PART: the part for deaths, which can wait. */
+/* The pause between two calls is at least CALL_PART of the time left, and CALL_ROUNDS times the duration of a
+ * round. After a death it is at least LOSS_PART of the time left. */
 static const double CALL_PART = 0.25, LOSS_PART = 0.8, CALL_ROUNDS = 4;
-/* The closing round begins when the time left is below this multiple of a round's time plus the time of this
- * number of tasks. */
-static const double LAST_ROUNDS = 2, LAST_TASKS = 8;
+/* The closing round begins when the time left is below LAST_ROUNDS times the duration of a round plus the
+ * time of LAST_TASKS tasks. */
+static const double LAST_ROUNDS = 1.5, LAST_TASKS = 8;
 
 bool kl_root_begin(kl_node *n, const kl_ranges *done) {
     n->root = calloc(1, sizeof *n->root);
@@ -39,7 +39,8 @@ static void call(kl_node *n) {
     kl_round_call(n, n->of.number, &note);
 }
 
-/* Is no peer left to which the last plan went? Then no peer works while the root waits. */
+/* Return whether the root rests and all its children of the last plan are gone. Then nobody works while the
+ * root waits. */
 static bool all_gone(const kl_node *n) {
     for (size_t i = 0; i < n->tree.below.count; i++)
         if (!kl_tree_is_gone(&n->tree, n->tree.below.at[i]))
@@ -82,8 +83,14 @@ static void commit(kl_node *n, kl_haul *done) {
     root->committed_round = n->round.number;
     n->round.reported = true;
     kl_act_on(n, KL_NODE_COUNTS, kl_haul_value(done));
-    if (n->out->count > 0)
-        n->out->items[n->out->count - 1].task = kl_ranges_sum(&done->tasks);
+    if (done->tasks.count > 0)
+        kl_put_bytes(&n->out->bytes, done->tasks.at, done->tasks.count * sizeof *done->tasks.at);
+    kl_peer_check(n, !n->out->bytes.failed);
+    if (n->out->count > 0) {
+        kl_node_action *counts = &n->out->items[n->out->count - 1];
+        counts->task = kl_ranges_sum(&done->tasks);
+        counts->spans = done->tasks.count;
+    }
     kl_haul_clear(done);
 }
 
@@ -102,7 +109,7 @@ static void find_lost(kl_node *n, kl_ranges *lost) {
 
 static void plan(kl_node *n, const kl_orders *orders) {
     kl_root *root = n->root;
-    /* The first reports of a round are older than the last ones. */
+    /* Time left and rates are as old as the first report. Since then, the round has taken took_s. */
     double left_s = fmax(root->sharing.left_s - root->took_s, 0), rate = root->sharing.mean_rate;
     double next_s = rate > 0 ? NEXT_PART * left_s : n->now_s - n->round.began_s;
     bool last = rate > 0 && left_s < LAST_ROUNDS * root->took_s + LAST_TASKS / rate;

@@ -1,13 +1,13 @@
-/* Rounds: reports climb the tree, and plans come down. Tasks in a report count when its round is committed. A
- * called round is a census as well. No message crosses from a peer that was called to one that was not, so no
- * task of a living peer is missed. */
+/* Rounds: reports go up the tree, and plans come down. Tasks in a report count when its round is committed. A
+ * round that the root calls is a census as well: peers report all tasks that they hold. A message from a peer
+ * that was called to one that was not has to wait, so the census misses no task. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "peer/peer_private.h"
 
-/* Time between two messages with late tasks, as a part of the time of a round. */
+/* Pause between two messages with late tasks, as a part of the time between two reports. */
 static const double PAUSE_PART = 0.125;
 
 static void empty(kl_round *r) {
@@ -16,14 +16,14 @@ static void empty(kl_round *r) {
     r->collected.standings.count = 0;
 }
 
-/* Wait for the reports of a new round. */
+/* Prepare for the reports of a new round. */
 void kl_round_begin(kl_node *n, uint32_t number) {
     kl_round *r = &n->round;
     r->number = number;
     r->reported = r->joined_in = r->hurried = false;
     r->heard_count = 0;
     n->asking.signed_up = 0;
-    kl_haul_move(n, &n->work.done, &r->told); /* not committed: the peer reports them again */
+    kl_haul_move(n, &n->work.done, &r->told); /* these may not be committed, so the peer reports them again */
     kl_haul_clear(&r->late);
     empty(r);
     kl_peer_check(n, kl_tree_look(&n->tree));
@@ -35,13 +35,14 @@ void kl_round_begin(kl_node *n, uint32_t number) {
     }
 }
 
-/* Report the tasks that this peer has done since its last report. */
+/* Add this peer's own part to the report: the tasks that it has done since its last report, its tasks left
+ * and its rate. */
 static void join_in(kl_node *n) {
     kl_round *r = &n->round;
     kl_work *w = &n->work;
     kl_standing own = {n->of.number, kl_work_left(w), kl_work_rate(w, n->now_s)};
     kl_ranges_tidy(&w->done.tasks);
-    if (!(n->root && n->of.root_rests)) /* a peer that rests is given no tasks */
+    if (!(n->root && n->of.root_rests)) /* a root that rests must get no tasks */
         kl_peer_check(n, kl_standings_add(&r->collected.standings, own));
     kl_haul_join(n, &r->reports, &w->done);
     kl_haul_move(n, &w->sent, &w->done);
@@ -49,7 +50,7 @@ static void join_in(kl_node *n) {
     r->joined_in = true;
 }
 
-/* Add all tasks that this peer holds to the report. */
+/* Add all tasks that this peer holds to the report of a census. */
 static bool hold(kl_node *n) {
     kl_ranges *held = &n->round.collected.held;
     const kl_work *w = &n->work;
@@ -64,7 +65,7 @@ void kl_round_call(kl_node *n, uint32_t from, const kl_note *note) {
     uint32_t committed = (uint32_t)note->number;
     if (note->round <= r->number)
         return;
-    if (r->sent_round > committed) /* the tasks that it reported must be reported again */
+    if (r->sent_round > committed) /* their round was not committed, so report them again */
         kl_haul_join(n, &n->work.done, sent);
     kl_haul_clear(sent);
     kl_tree_know(&n->tree, note->peers);
@@ -161,7 +162,8 @@ void kl_round_hear(kl_node *n, uint32_t from, const kl_note *note) {
 bool kl_round_is_full(kl_node *n) {
     kl_round *r = &n->round;
     const kl_work *w = &n->work;
-    /* If the plan's times were wrong, all may be idle long before the next report. */
+    /* A peer that is idle before its next report is due reports at once if the root rests: the plan's times
+     * may have been wrong. */
     bool idle =
         n->of.root_rests && r->period_s > 0 && w->left == 0 && !w->hand.on && (n->root || n->asking.asleep);
     bool due = idle         ? true
@@ -196,7 +198,7 @@ void kl_round_hurry(kl_node *n) {
     n->round.hurried = true;
 }
 
-/* Tasks done after this peer's report are sent to the parent that got the report. */
+/* Add the tasks that this peer has done after its report to `late`, for the parent that got the report. */
 void kl_round_late_own(kl_node *n) {
     kl_haul_join(n, &n->round.late, &n->work.done);
     kl_haul_move(n, &n->round.told, &n->work.done);
@@ -209,7 +211,7 @@ void kl_round_late(kl_node *n, uint32_t from, const kl_note *note) {
         kl_haul_add(n, &r->late, &note->spans, note->value);
 }
 
-/* Late tasks of many peers go up in one message. */
+/* Send late tasks of this peer and of peers below it up in one message, if they are due. */
 void kl_round_tell(kl_node *n) {
     kl_round *r = &n->round;
     bool idle = n->work.left == 0 && !kl_work_owns_hand(&n->work);
@@ -233,6 +235,6 @@ void kl_round_free(kl_round *r) {
     kl_haul_free(&r->late);
     kl_haul_free(&r->told);
     kl_haul_free(&r->reports);
-    r->collected.spans = (kl_ranges){0}; /* they belonged to r->reports */
+    r->collected.spans = (kl_ranges){0}; /* an alias of r->reports.tasks, which is freed */
     kl_note_free(&r->collected);
 }

@@ -1,10 +1,10 @@
-/* A peer's results since the last committed round die with it, unless its parent has a copy. So the peer
- * sends copies. */
+/* Send copies of this peer's results to its parent. Without them, results since the last committed round
+ * would be lost if the peer died. */
 #include <stdlib.h>
 
 #include "peer/peer_private.h"
 
-/* Time between two copies, as a part of the whole run. */
+/* Pause between two copies, as a part of the whole run's time. */
 static const double SAVE_PART = 0.1;
 
 void kl_save_send(kl_node *n) {
@@ -69,7 +69,7 @@ void kl_save_inherit(kl_node *n, uint32_t peer, uint32_t committed) {
     drop(&n->saves, save);
 }
 
-void kl_save_free(kl_saves *s) {
+void kl_saves_free(kl_saves *s) {
     while (s->count > 0)
         drop(s, &s->at[0]);
     free(s->at);

@@ -1,8 +1,11 @@
-/* Algorithm 1 of the paper: new shares by measured rates, as orders to peers that have too many tasks. */
+/* Make new shares by measured rates, as orders to peers that have too many tasks: algorithm 1 of the paper.
+ */
 #include <math.h>
 #include <stdlib.h>
 
 #include "peer/peer_private.h"
+
+enum { GIFTS_MOST = 32 };
 
 typedef struct shares {
     kl_standings *all;
@@ -20,7 +23,7 @@ static void order(shares *s, uint32_t from, uint32_t to, kl_span span) {
     s->failed |= !kl_orders_add(s->orders, (kl_order){from, to, span});
 }
 
-/* Return the time left and the mean rate; a peer of unknown rate counts as having the mean. */
+/* Return the time left and the mean rate. A peer whose rate is not known gets the mean rate. */
 static kl_sharing_of sum_up(kl_standings *all, uint64_t lost) {
     double left = (double)lost, rates = 0, known = 0;
     for (size_t i = 0; i < all->count; i++) {
@@ -35,7 +38,8 @@ static kl_sharing_of sum_up(kl_standings *all, uint64_t lost) {
     return (kl_sharing_of){mean > 0 ? left / (mean * (double)all->count) : 0, mean};
 }
 
-/* Give the first `count` tasks of `lost`, from task `at` on, to the peer at place i. */
+/* Give `count` lost tasks, from the beginning of span *at on, to the peer at place i. Return the span of the
+ * next one. */
 static kl_span *adopt(shares *s, size_t i, uint64_t count, kl_span *at) {
     while (count > 0) {
         uint64_t part = at->hi - at->lo < count ? at->hi - at->lo : count;
@@ -48,7 +52,7 @@ static kl_span *adopt(shares *s, size_t i, uint64_t count, kl_span *at) {
     return at;
 }
 
-/* Give lost tasks to peers that lack some, and spread the rest over all peers. */
+/* Give lost tasks to peers that have too few, and spread the rest over all peers. */
 static void adopt_all(shares *s, kl_ranges *lost) {
     uint64_t left = kl_ranges_sum(lost);
     kl_span *at = lost->at;
@@ -67,19 +71,24 @@ static void adopt_all(shares *s, kl_ranges *lost) {
     }
 }
 
-/* Within places [first, end), each peer that lacks tasks gets them from the first one that has too many. */
+/* Within places [first, end), let each peer that has too few tasks get some from the first peer that has too
+ * many. A peer gives to at most GIFTS_MOST others, so that it does not send too many messages. */
 static void match(shares *s, size_t first, size_t end) {
     size_t giver = first;
+    unsigned gifts = 0;
     for (size_t i = first; i < end; i++)
         while (s->over[i] <= -1) {
-            while (giver < end && s->over[giver] < 1)
+            while (giver < end && (s->over[giver] < 1 || gifts == GIFTS_MOST)) {
                 giver++;
+                gifts = 0;
+            }
             if (giver == end)
                 return;
             double count = floor(fmin(-s->over[i], s->over[giver]));
             order(s, s->all->at[giver].peer, s->all->at[i].peer, (kl_span){0, (uint64_t)count});
             s->over[giver] -= count;
             s->over[i] += count;
+            gifts++;
         }
 }
 

@@ -1,13 +1,13 @@
-/* The measured rate of a peer. */
+/* Measure the rate of a peer. */
 #include <math.h>
 
 #include "peer/peer_private.h"
 
 /* number of tasks over which the pace is averaged */
 static const double MEMORY_TASKS = 64;
-/* The last tasks alone count if their mean differs from the pace by at least such a factor … */
+/* The last tasks alone give the rate if it is below SLOWER or above FASTER times the rate by the pace … */
 static const double SLOWER = 0.5, FASTER = 2.5;
-/* … or by more than this number of standard deviations of exponential times. */
+/* … or if they took too long by more than this number of standard deviations of exponential times. */
 static const double CHANCE = 3;
 
 void kl_tempo_add(kl_tempo *t, double task_s, double least_s) {

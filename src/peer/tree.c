@@ -1,13 +1,11 @@
-/* The tree of peers. */
+/* The tree of peers: find parents and living children. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "peer/peer_private.h"
 
-enum { ARITY = 16 };
-
 uint32_t kl_tree_above(uint32_t number) {
-    return (number - 1) / ARITY;
+    return (number - 1) / KL_PEERS_BELOW;
 }
 
 bool kl_tree_under(uint32_t above, uint32_t number) {
@@ -38,15 +36,15 @@ bool kl_tree_lose(kl_tree *t, uint32_t number) {
     return true;
 }
 
-/* Go down through peers that are gone. Each peer has at most ARITY peers directly below it. */
+/* Find the living children: a child that is gone is replaced by its own children. */
 bool kl_tree_look(kl_tree *t) {
     bool ok = true;
     kl_numbers todo = {0};
     t->below.count = 0;
     ok = kl_numbers_add(&todo, t->number);
     for (size_t i = 0; i < todo.count && ok; i++) {
-        uint64_t first = (uint64_t)todo.at[i] * ARITY + 1;
-        for (uint64_t c = first; c < first + ARITY && c < t->peers && ok; c++)
+        uint64_t first = (uint64_t)todo.at[i] * KL_PEERS_BELOW + 1;
+        for (uint64_t c = first; c < first + KL_PEERS_BELOW && c < t->peers && ok; c++)
             ok = kl_numbers_add(kl_tree_is_gone(t, (uint32_t)c) ? &todo : &t->below, (uint32_t)c);
     }
     free(todo.at);

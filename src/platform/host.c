@@ -1,9 +1,9 @@
-/* What a host does over time: its speed is constant between two steps of its profile. */
+/* Compute what a host does over time: its speed is constant between two steps of its profile. */
 #include <math.h>
 
 #include "platform/platform.h"
 
-/* Constant speed until `until_s`. */
+/* A stretch of time with constant speed, up to until_s. */
 typedef struct stretch {
     double speed, until_s;
 } stretch;
@@ -18,7 +18,7 @@ static stretch stretch_at(const kl_host *host, double at_s) {
     double until_s = next < p->count                   ? begin_s + p->at_s[next]
                      : p->period_s > 0 && p->count > 0 ? begin_s + p->period_s
                                                        : INFINITY;
-    if (until_s <= at_s) /* by rounding, the border may not be after at_s: take the next stretch */
+    if (until_s <= at_s) /* rounding may put the end at or before at_s; time must advance */
         until_s = nextafter(at_s, INFINITY);
     return (stretch){host->speed * factor, until_s};
 }
@@ -86,8 +86,8 @@ static double all_work_s(const kl_cluster *cluster, double from_s, double to_s) 
     return sum;
 }
 
-/* The work done grows continuously with time, so bisection finds the moment; the secant is exact if no speed
- * changes between the ends. */
+/* Find the time by bisection and secant steps in turn. The work done grows continuously with time, so
+ * bisection converges; a secant is exact if no speed changes between its ends. */
 double kl_cluster_bound_s(const kl_cluster *cluster, double from_s, double work_s) {
     double low_s = 0, high_s = 1e-6, low = 0, high;
     if (!(work_s > 0))

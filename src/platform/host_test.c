@@ -1,4 +1,5 @@
-/* Work over speeds that change: the definition integrated in small steps, and round trips. */
+/* Work of hosts whose speed changes: compare with an integral in small steps, and check that kl_host_end_s()
+ * and kl_host_work_s() agree. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* Door of room platform: described hosts and links, and the work they do in a time. Pure. */
+/* Header of room platform: described hosts and links, and how long work takes on them. Pure. */
 #ifndef KL_PLATFORM_H
 #define KL_PLATFORM_H
 
@@ -6,20 +6,21 @@
 
 enum { KL_PROFILE_STEPS = 16 };
 
-/* The fraction of a host's speed over time: 1 before the first step, then the factor of the last step passed.
+/* A factor on a host's speed over time: 1 before the first step, then the factor of the last step passed.
  * With period_s > 0 it repeats every period_s. All zero: always 1. */
 typedef struct kl_profile {
     uint32_t count;
-    double at_s[KL_PROFILE_STEPS]; /* times of the steps, rising; below period_s if there is a period */
+    /* seconds at which the steps begin, rising; below period_s if there is a period */
+    double at_s[KL_PROFILE_STEPS];
     double factor[KL_PROFILE_STEPS];
     double period_s;
 } kl_profile;
 
 typedef struct kl_host {
-    double speed; /* seconds of work, described for speed 1, that the host does per second */
+    double speed; /* seconds of work that the host does per second; work is described for speed 1 */
     kl_profile profile;
-    double joins_s;                /* the host joins at this time */
-    double dies_from_s, dies_by_s; /* the host dies at a random moment in between; 0: it stays alive */
+    double joins_s;                /* time at which the host joins */
+    double dies_from_s, dies_by_s; /* the host dies at a random time between these two; 0: it stays alive */
 } kl_host;
 
 double kl_host_speed(const kl_host *host, double at_s);
@@ -33,8 +34,8 @@ typedef struct kl_host_group { /* `count` hosts, all equal to `host` */
     kl_host host;
 } kl_host_group;
 
-/* Hosts with one worker each, connected by one switch: a message passes the link of its sender's host and
- * that of its receiver's. */
+/* Hosts with one worker each, connected by one switch. A message passes the sender's link and the receiver's
+ * link. */
 typedef struct kl_cluster {
     kl_host_group *groups; /* workers are numbered through the groups, from 0 */
     uint32_t group_count, workers;
@@ -42,9 +43,10 @@ typedef struct kl_cluster {
     kl_host master;
     double latency_s;   /* seconds of latency of one link */
     double bytes_per_s; /* bytes per second of one link in one direction; INFINITY: bytes cost nothing */
-    bool half_duplex;   /* both directions share a link */
-    uint32_t near; /* hosts 0 … near − 1 are a cluster of their own, and so are the next ones; 0: all are */
-    double far_s; /* latency of the whole way of a message from one cluster to another */
+    bool half_duplex;   /* true: both directions share a link's rate */
+    /* number of hosts in a cluster: hosts 0 … near − 1 are the first one, and so on; 0: all hosts are one */
+    uint32_t near;
+    double far_s; /* seconds of latency of a message from one cluster to another, over its whole way */
 } kl_cluster;
 
 const kl_host *kl_cluster_master(const kl_cluster *cluster);

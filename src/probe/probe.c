@@ -1,17 +1,17 @@
 #include "probe/probe.h"
 
-/* Number of exchanges of each size. The first exchange only warms up; the rest are many enough to outvote a
- * disturbed one and few enough to take a few milliseconds. */
+/* Sizes of the single exchanges, in their order. The first only warms up. Each size occurs three times more,
+ * so that a disturbed exchange does not count, and all take only a few milliseconds. */
 static const size_t SIZES[] = {KL_PROBE_SMALL_BYTES, KL_PROBE_SMALL_BYTES, KL_PROBE_LARGE_BYTES,
                                KL_PROBE_SMALL_BYTES, KL_PROBE_LARGE_BYTES, KL_PROBE_SMALL_BYTES,
                                KL_PROBE_LARGE_BYTES};
 enum {
     EXCHANGES = sizeof SIZES / sizeof SIZES[0],
-    BURST = 8, /* messages sent at once */
+    BURST = 8, /* number of messages that a burst sends at once */
     BURSTS_MOST = 4
 };
-/* A burst that other threads disturb lasts some milliseconds longer. So bursts are repeated while they are
- * short; a slow link is measured well enough by one. */
+/* Bursts are repeated until they have taken this long together, because other threads may prolong one by some
+ * milliseconds. On a slow link a single burst takes longer, and measures well enough. */
 static const double BURSTING_S = 20e-3;
 
 bool kl_probe_done(const kl_probe *probe) {
@@ -23,7 +23,7 @@ bool kl_probe_waits(const kl_probe *probe) {
     return probe->answered > EXCHANGES && (probe->answered - EXCHANGES) % BURST != 0;
 }
 
-/* Note that the last echo of a burst has come, and ask for another burst if these are short. */
+/* Note that a burst has ended, and plan another one while bursts are short. */
 static void end_burst(kl_probe *probe, double took_s) {
     if (probe->burst_s == 0 || took_s < probe->burst_s)
         probe->burst_s = took_s;
@@ -62,8 +62,8 @@ double kl_probe_byte_s(const kl_probe *probe) {
     return more_s > 0 ? more_s / (BURST - 1) / KL_PROBE_LARGE_BYTES : 0;
 }
 
-double kl_probe_copy_s(const kl_probe *probe) {
+double kl_probe_copy_s(double small_s, double large_s) {
     static const double SIDES = 4; /* a sender and a receiver there, and both again on the way back */
-    double more_s = probe->large_s - probe->small_s;
+    double more_s = large_s - small_s;
     return more_s > 0 ? more_s / SIDES / (KL_PROBE_LARGE_BYTES - KL_PROBE_SMALL_BYTES) : 0;
 }

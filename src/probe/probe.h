@@ -6,34 +6,36 @@
 #include "sys/sys.h"
 
 /* The state of probing one worker. Small and large messages alternate, one at a time. Then, if the link is to
- * be measured, several large ones are sent at once, and again while that is quick. All zero: not begun. */
+ * be measured, several large ones are sent at once (a burst), and again while bursts are quick. Zeroed: not
+ * begun. */
 typedef struct kl_probe {
     uint32_t answered;
-    bool bursts; /* true: measure the link, too; the caller may set this after the other exchanges */
+    bool bursts; /* true: measure the link, too; the caller may set this even after the single exchanges */
     double sent_s;
-    double small_s, large_s; /* shortest exchanges so far; 0: none */
-    uint32_t burst_count;    /* number of bursts begun */
-    double burst_s;          /* seconds until the last echo of a burst, in the quickest one; 0: none so far */
-    double bursting_s;       /* seconds of all bursts together */
+    /* seconds of the shortest exchange of a small message, and of a large one; 0: none so far */
+    double small_s, large_s;
+    uint32_t burst_count; /* number of bursts begun */
+    double burst_s;       /* seconds until the last echo of the quickest burst; 0: none so far */
+    double bursting_s;    /* seconds of all bursts together */
 } kl_probe;
 
 enum { KL_PROBE_SMALL_BYTES = 8, KL_PROBE_LARGE_BYTES = 65536 };
 
-/* Begin the next exchange and return the size of its messages, one of the two above. *messages: number of
- * messages to send now */
+/* Begin the next exchange. Return the bytes of each of its messages, one of the two sizes above; *messages:
+ * number of messages to send now. */
 size_t kl_probe_begin(kl_probe *probe, const kl_clock *clock, uint32_t *messages);
 /* Record the echo of `bytes` bytes. Return false when no such exchange is in progress. */
 bool kl_probe_answered(kl_probe *probe, size_t bytes, const kl_clock *clock);
-bool kl_probe_waits(
-    const kl_probe *probe); /* Return whether the probe waits for more echoes of messages that were sent. */
-/* Return whether all exchanges have ended. Then small_s and large_s are the undisturbed round trips of a
- * message. */
+/* Return whether the probe waits for more echoes of a burst. */
+bool kl_probe_waits(const kl_probe *probe);
+/* Return whether all exchanges have ended. Then small_s and large_s are the seconds of an undisturbed round
+ * trip. */
 bool kl_probe_done(const kl_probe *probe);
-/* Return the seconds that a link needs for each further byte of a long stream; 0: not measured. A single
- * message takes longer per byte, because it passes one station of its way after the other. */
+/* Return the seconds that a link needs for each further byte of a stream of messages; 0: not measured. A
+ * single message takes longer per byte, because it passes the stations on its way one after the other. */
 double kl_probe_byte_s(const kl_probe *probe);
-/* Return the CPU seconds of one side for each byte of a message, if both sides share a host; 0: not measured.
- * No link takes part then, and one side waits while the other works. */
-double kl_probe_copy_s(const kl_probe *probe);
+/* Return the CPU seconds of one side for each byte of a message, from two round trips between processes of
+ * one host; 0: not measured. No link takes part then, and one side waits while the other works. */
+double kl_probe_copy_s(double small_s, double large_s);
 
 #endif

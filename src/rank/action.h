@@ -20,6 +20,8 @@ enum { /* tags of messages */
        KL_TAG_STEPS,
        KL_TAG_COUNT,
        KL_TAG_POSTED,
+       KL_TAG_WORD,
+       KL_TAG_SAVE,
        KL_TAGS = 16, /* all tags are below this number */
 };
 

@@ -11,6 +11,7 @@ bool kl_exchange_init(kl_exchange *x, kl_layout *layout, kl_meter *meter) {
 
 void kl_exchange_free(kl_exchange *x) {
     free(x->legs);
+    free(x->copies);
     free(x->goal);
 }
 
@@ -27,11 +28,18 @@ void kl_exchange_deepen(kl_exchange *x, uint64_t depth) {
 
 /* --- the messages of an exchange --- */
 
-/* Return the rows of an array that must be on this rank before a sweep or pass. Rows that move between passes
- * arrive complete, with the blocks that are done, because a body may read these blocks. */
-static kl_span needed(const kl_exchange *x, const kl_array *array, kl_span own) {
-    kl_span all = kl_layout_with_halo(x->layout, own, array->halo + (x->depth - 1) * x->layout->halo);
-    return x->by_blocks && !x->midway && !kl_is_empty(own) ? (kl_span){own.lo, all.hi} : all;
+/* List the rows of an array that must be on a rank before a sweep or pass. Rows that move between passes
+ * arrive complete, with the blocks that are done, because a body may read these blocks. A rank without rows
+ * of the loop needs no halos. */
+static size_t list_needed(const kl_exchange *x, const kl_array *array, uint32_t rank,
+                          kl_piece pieces[KL_PIECES]) {
+    const kl_layout *l = x->layout;
+    kl_span places = kl_range_of(l->lead->target, rank);
+    bool has_rows = !kl_is_empty(kl_map_span(&l->map, places));
+    uint64_t halo = has_rows ? array->halo + (x->depth - 1) * l->halo : 0, halos[2] = {halo, halo};
+    if (x->by_blocks && !x->midway)
+        halos[x->backward] = 0;
+    return kl_array_pieces(array, kl_array_own(array, places), halos[0], halos[1], pieces);
 }
 
 static bool add_leg(kl_exchange *x, kl_mail mail) {
@@ -45,26 +53,54 @@ static bool add_leg(kl_exchange *x, kl_mail mail) {
     return true;
 }
 
-static bool add(kl_exchange *x, int peer, const kl_array *array, kl_span rows) {
-    return kl_is_empty(rows) || add_leg(x, (kl_mail){.data = kl_row_at(array, rows.lo),
-                                                     .bytes = (size_t)kl_length(rows) * array->bytes,
-                                                     .peer = peer,
-                                                     .tag = KL_TAG_ROWS,
-                                                     .silent = true});
+static bool add_copy(kl_exchange *x, kl_copy copy) {
+    kl_copy *more = kl_array_grow(x->copies, &x->copy_room, x->copy_count + 1, sizeof *more);
+    if (!more)
+        return false;
+    x->copies = more;
+    x->copies[x->copy_count++] = copy;
+    return true;
+}
+
+/* Add a piece that this rank receives from a peer or sends to it. This rank copies its own rows itself. */
+static bool add_piece(kl_exchange *x, uint32_t peer, const kl_array *array, const kl_piece *piece,
+                      bool receives) {
+    uint8_t *from = kl_row_at(array, piece->rows.lo);
+    uint8_t *to = from + piece->shift * (int64_t)array->bytes;
+    size_t bytes = (size_t)kl_length(piece->rows) * array->bytes;
+    if (peer == x->layout->rank)
+        return !receives || piece->shift == 0 || add_copy(x, (kl_copy){to, from, bytes});
+    return add_leg(x, (kl_mail){.data = receives ? to : from,
+                                .bytes = bytes,
+                                .peer = (int)peer,
+                                .tag = KL_TAG_ROWS,
+                                .silent = true});
+}
+
+/* Add the rows of an array that this rank receives from a peer, or sends to it. */
+static bool add_rows(kl_exchange *x, uint32_t peer, const kl_array *array, bool receives) {
+    const kl_layout *l = x->layout;
+    uint32_t to = receives ? l->rank : peer, from = receives ? peer : l->rank;
+    kl_span there = kl_array_own(array, kl_range_of(l->lead->bounds, from));
+    kl_piece pieces[KL_PIECES];
+    size_t count = list_needed(x, array, to, pieces);
+    bool fits = true;
+    for (size_t i = 0; i < count; i++) {
+        pieces[i].rows = kl_common(pieces[i].rows, there);
+        if (!kl_is_empty(pieces[i].rows))
+            fits &= add_piece(x, peer, array, &pieces[i], receives);
+    }
+    return fits;
 }
 
 /* Add the messages that this rank receives, or sends. Two ranks list the messages between them in the same
- * order, which is that of the arrays. */
+ * order, which is that of the arrays and of the receiver's pieces. */
 static bool add_all(kl_exchange *x, bool receives) {
     const kl_layout *l = x->layout;
     bool fits = true;
     for (size_t a = 0; a < l->array_count; a++)
-        for (uint32_t r = 0; r < l->ranks; r++) {
-            uint32_t to = receives ? l->rank : r, from = receives ? r : l->rank;
-            kl_span wanted = needed(x, &l->arrays[a], kl_range_of(l->target, to));
-            if (r != l->rank)
-                fits &= add(x, (int)r, &l->arrays[a], kl_common(wanted, kl_range_of(l->bounds, from)));
-        }
+        for (uint32_t r = 0; r < l->ranks; r++)
+            fits &= add_rows(x, r, &l->arrays[a], receives);
     return fits;
 }
 
@@ -84,7 +120,7 @@ static bool add_parcels(kl_exchange *x, const kl_content *c, bool receives) {
 }
 
 static bool plan(kl_exchange *x, const kl_content *c) {
-    x->leg_count = 0;
+    x->leg_count = x->copy_count = 0;
     bool fits = add_all(x, true) && add_parcels(x, c, true);
     x->receives = x->leg_count;
     return fits && add_all(x, false) && add_parcels(x, c, false);
@@ -94,15 +130,15 @@ static bool plan(kl_exchange *x, const kl_content *c) {
 
 /* Return the own rows that were on this rank before with their halos. None of them is sent or received. */
 static kl_span inner_rows(const kl_exchange *x) {
-    const kl_layout *l = x->layout;
-    kl_span stay = kl_common(kl_layout_own(l), kl_layout_next(l));
+    const kl_layout *l = x->layout, *lead = l->lead;
+    kl_span stay = kl_common(kl_layout_own(lead), kl_layout_next(lead));
     if (kl_is_empty(stay))
         return (kl_span){0, 0};
-    uint64_t sent = x->depth * l->halo, below = stay.lo > 0 ? sent : 0,
-             above = stay.hi < l->iterations ? sent : 0;
+    uint64_t sent = x->depth * l->reach, below = stay.lo > 0 || l->wraps ? sent : 0,
+             above = stay.hi < lead->iterations || l->wraps ? sent : 0;
     if (kl_length(stay) <= below + above)
         return (kl_span){0, 0};
-    return (kl_span){stay.lo + below, stay.hi - above};
+    return kl_map_span(&l->map, (kl_span){stay.lo + below, stay.hi - above});
 }
 
 static kl_act ask_for_room(kl_rank *k) {
@@ -142,6 +178,8 @@ kl_act kl_exchange_post(kl_rank *k) {
     x->ahead = x->depth - 1;
     x->inner = inner_rows(x);
     x->under_way = x->leg_count > 0 || x->moves;
+    for (uint64_t i = 0; i < x->copy_count; i++)
+        memcpy(x->copies[i].to, x->copies[i].from, x->copies[i].bytes);
     x->moving = x->moves;
     x->passing &= x->moving; /* the move may have been refused */
     if (x->leg_count == 0)

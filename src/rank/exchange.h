@@ -19,15 +19,24 @@ typedef enum kl_finishing {
 /* The ranks' answer to KL_ROOM: the least answer of any rank counts. */
 typedef enum kl_room { KL_ROOM_UNPACKED, KL_ROOM_NONE, KL_ROOM_FITS } kl_room;
 
+typedef struct kl_copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+} kl_copy;
+
 typedef struct kl_exchange {
     kl_layout *layout;
     kl_meter *meter;
-    bool by_blocks; /* the loop is a pipeline: the halo below comes block by block */
+    bool by_blocks; /* the loop is a pipeline: the halo on one side comes block by block */
+    bool backward;  /* this side is above the own rows, because the pipeline runs backwards */
     bool midway;    /* the loop is a pipeline, and some blocks of the sweep are done */
     kl_mail *legs;  /* messages of the exchange; receives come first */
     size_t receives, leg_count;
     uint64_t leg_room;
-    bool legs_stand;        /* the messages in `legs` fit the present bounds */
+    kl_copy *copies; /* halos of periodic arrays that are own rows of this rank */
+    uint64_t copy_count, copy_room;
+    bool legs_stand;        /* legs and copies fit the present bounds */
     kl_span inner;          /* own rows that do not depend on the last exchange */
     bool begins;            /* this sweep has an exchange */
     bool under_way, moving; /* moving: the exchange brings rows, not only halos */

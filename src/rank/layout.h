@@ -1,15 +1,31 @@
-/* Private to room rank: where the rows of a loop lie. rank.h includes this header. */
+/* Private to room rank: where the rows of a loop lie. rank.h includes this header. Loops may be aligned: one
+ * of them leads, and the rows of the others follow the leader's rows. */
 #ifndef KL_LAYOUT_H
 #define KL_LAYOUT_H
 
 #include "base/base.h"
+
+/* Row k of a loop or of an array is on the rank that has row stride·k + offset of the leader. The leader's
+ * row is called the place of row k. */
+typedef struct kl_map {
+    uint64_t rows, stride, offset;
+} kl_map;
 
 typedef struct kl_array {
     uint8_t *base; /* row i is at base + i·bytes */
     size_t bytes;  /* bytes of a row */
     uint64_t halo; /* number of rows that may be read on either side of the own rows */
     uint64_t room; /* number of rows with memory on either side of the own rows */
+    kl_map map;    /* where its rows lie; zeroed: where the rows of the loop lie */
+    bool periodic; /* the first row and the last row are neighbours; halos are at −1, −2, … and n, n + 1, … */
 } kl_array;
+
+/* Adjacent rows that are needed. They are copied to the places of rows `rows` + shift. */
+typedef struct kl_piece {
+    kl_span rows;
+    int64_t shift; /* other than 0 in halos beyond the ends of a periodic array */
+} kl_piece;
+enum { KL_PIECES = 3 }; /* most pieces of one range with its halos */
 
 typedef struct kl_gone { /* rows that have left this rank */
     kl_span rows;
@@ -24,7 +40,12 @@ typedef struct kl_layout {
     uint32_t rank, ranks;
     uint64_t *bounds; /* bounds[ranks + 1] of the rows now; in scattered loops, before the first sweep */
     uint64_t *target; /* target[ranks + 1]: bounds of the rows after the next exchange */
-    uint64_t halo;    /* the widest halo of any array */
+    uint64_t halo;    /* the widest halo of any array, in rows of the array */
+    uint64_t reach;   /* the widest halo of any array, in rows of the leader */
+    bool wraps;       /* an array with a halo is periodic */
+    const struct kl_layout *lead; /* the layout of the leader; this layout if the loop leads */
+    kl_map map;                   /* where the loop's own rows lie */
+    uint64_t changes;             /* number of times that the bounds have changed, as this loop knows */
     kl_array *arrays;
     size_t array_count;
     kl_gone gone[KL_GONE]; /* the last departures of rows; departure k is at k mod KL_GONE */
@@ -36,6 +57,13 @@ bool kl_layout_init(kl_layout *layout, uint64_t iterations, uint32_t rank, uint3
 void kl_layout_free(kl_layout *layout);
 bool kl_layout_grow(kl_layout *layout); /* make a place for one more array; false: memory ran out */
 void kl_layout_add(kl_layout *layout, const kl_array *array);
+/* Let the loop read more halo rows of an array. */
+void kl_layout_widen(kl_layout *layout, size_t array, uint64_t halo);
+/* Let the loop's rows follow the rows of `lead`, which must live longer. map: where the rows lie */
+void kl_layout_follow(kl_layout *layout, const kl_layout *lead, const kl_map *map);
+/* Take over the bounds of the leader. false: the leader's rows have not moved. Even if they have, the bounds
+ * of this loop may be the same. */
+bool kl_layout_refresh(kl_layout *layout);
 
 static inline kl_span kl_range_of(const uint64_t *bounds, uint32_t rank) {
     return (kl_span){bounds[rank], bounds[rank + 1]};
@@ -56,14 +84,31 @@ static inline uint8_t *kl_row_at(const kl_array *array, uint64_t i) {
     return array->base + i * array->bytes;
 }
 kl_span kl_common(kl_span a, kl_span b);
+static inline bool kl_is_same_map(const kl_map *a, const kl_map *b) {
+    return a->rows == b->rows && a->stride == b->stride && a->offset == b->offset;
+}
+/* Return the rows whose places are in a range of the leader's rows. An empty range begins and ends at the
+ * first row whose place is not before it. */
+kl_span kl_map_span(const kl_map *map, kl_span places);
+/* Return the rows of an array that belong to a range of the leader's rows. */
+static inline kl_span kl_array_own(const kl_array *array, kl_span places) {
+    return kl_map_span(&array->map, places);
+}
+/* Return the number of rows with address space before row 0, and after the last row. */
+static inline uint64_t kl_array_edge(const kl_array *array) {
+    return array->periodic ? array->map.rows : 0;
+}
+/* Return the rows of an array that have memory on a rank with the rows `own` of the leader. They are counted
+ * from the first row with address space, which is kl_array_edge() rows before row 0. */
+kl_span kl_array_with_room(const kl_array *array, kl_span own);
+/* Split a range of an array's rows, with `below` rows before it and `above` rows after it, into pieces.
+ * Return the number of pieces. */
+size_t kl_array_pieces(const kl_array *array, kl_span own, uint64_t below, uint64_t above,
+                       kl_piece pieces[KL_PIECES]);
 
 /* Return `own` with `halo` rows on either side, as far as such rows exist; an empty range stays empty. */
 kl_span kl_layout_with_halo(const kl_layout *layout, kl_span own, uint64_t halo);
-/* Return `own` with all rows around it for which the array has memory. */
-static inline kl_span kl_layout_with_room(const kl_layout *layout, kl_span own, size_t array) {
-    return kl_layout_with_halo(layout, own, layout->arrays[array].room);
-}
-/* Return the bytes of a row in all arrays. */
+/* Return the bytes that a row of the leader has in all arrays, on average. */
 uint64_t kl_layout_row_bytes(const kl_layout *layout);
 /* Return the bytes of rows that the target adds to this rank. */
 uint64_t kl_layout_coming_bytes(const kl_layout *layout);

@@ -25,13 +25,30 @@ static double cpu_since_given_s(const kl_meter *m) {
     return m->tells_cpu ? m->cpu_s - m->given_cpu_s : 0;
 }
 
-static void count(kl_meter *m, double rows, double busy_s, double cpu_s) {
-    m->since.busy_s += busy_s;
-    m->since.rows += rows;
-    if (m->tells_cpu) {
-        m->since.cpu_s += cpu_s;
-        m->since.cpu_rows += rows;
+void kl_meter_begin_sweep(kl_meter *m, uint64_t rows) {
+    kl_following *f = &m->following;
+    if (rows > 0) {
+        f->row_busy_s = f->busy_s / (double)rows;
+        f->row_cpu_s = f->cpu_s / (double)rows;
     }
+    f->busy_s = f->cpu_s = 0;
+}
+
+static void add(kl_meter *m, double rows, double busy_s, double cpu_s) {
+    m->since.busy_s += busy_s + rows * m->following.row_busy_s;
+    m->since.rows += rows;
+    if (m->leader)
+        m->leader->following.busy_s += busy_s;
+    if (!m->tells_cpu)
+        return;
+    m->since.cpu_s += cpu_s + rows * m->following.row_cpu_s;
+    m->since.cpu_rows += rows;
+    if (m->leader)
+        m->leader->following.cpu_s += cpu_s;
+}
+
+static void count(kl_meter *m, double rows, double busy_s, double cpu_s) {
+    add(m, rows, busy_s, cpu_s);
     if (m->sweep_s > MEAN_OVER_S)
         m->sweep_s = m->sweep_rows = 0;
     m->sweep_s += busy_s;

@@ -24,7 +24,14 @@ typedef struct kl_totals { /* measurements since the loop was opened */
     double elapsed_s, waited_s, moving_s;
 } kl_totals;
 
+typedef struct kl_following {     /* work of the loops that follow this loop */
+    double busy_s, cpu_s;         /* seconds since the last sweep of this loop began */
+    double row_busy_s, row_cpu_s; /* seconds for each of this loop's rows, between its last two sweeps */
+} kl_following;
+
 typedef struct kl_meter {
+    struct kl_meter *leader; /* the meter of the loop that is followed; NULL: none */
+    kl_following following;
     const kl_core_share *core; /* this rank's share of its core; the driver owns it */
     bool crowded;              /* true: other ranks share the core, or all cores */
     bool waits_first; /* true: all ranks are on this host and share its cores, so a rank that waits leaves
@@ -49,7 +56,10 @@ typedef struct kl_meter {
 static inline uint64_t kl_meter_sweep(const kl_meter *m) { /* number of the current or next sweep */
     return m->all.sweeps;
 }
-/* Note that the body gets its work now. */
+/* Begin a sweep. Where this loop's rows move, the work of its followers moves, too. So a row costs its own
+ * time and its time in followers since the last sweep. Argument: this rank's rows in that time. */
+void kl_meter_begin_sweep(kl_meter *meter, uint64_t rows);
+/* Note that the body is given rows at now_s. */
 void kl_meter_give(kl_meter *meter, double now_s);
 /* Count `rows` as done since kl_meter_give(). Some of these rows may be outside `own`. */
 void kl_meter_rows(kl_meter *meter, kl_span own, kl_span rows, double now_s);

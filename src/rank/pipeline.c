@@ -1,5 +1,6 @@
 /* Loops whose iterations depend on the previous iteration: the ranks work as a pipeline, block by block. A
- * sweep has one or several passes, and rows may move between passes. */
+ * sweep has one or several passes, and rows may move between passes. A pipeline that runs backwards begins
+ * with the last row and its last elements. Its blocks are counted from there. */
 #include <math.h>
 
 #include "rank/rank.h"
@@ -262,18 +263,37 @@ static kl_act next_pass(kl_rank *k) {
 
 /* --- next --- */
 
-/* Return the next rank with rows, downwards (way −1) or upwards (1); −1: there is no such rank. */
-static int neighbour(const kl_layout *l, int way) {
+/* Return the rank that does the rows before this rank's rows (way −1) or after them (1), in the order of the
+ * pipeline; −1: there is no such rank. */
+static int neighbour(const kl_rank *k, int way) {
+    const kl_layout *l = &k->layout;
+    way = k->options.backward ? -way : way;
     int r = (int)l->rank + way;
     while (r >= 0 && r < (int)l->ranks && l->bounds[r] == l->bounds[r + 1])
         r += way;
     return r < (int)l->ranks ? r : -1;
 }
 
-/* Pass one block of a boundary row for each array with a halo. Send this block of the last own row upwards,
- * or receive this block of the row below the own rows. */
+/* Return the elements of a block in the order of memory. */
+static kl_span elements_of(const kl_rank *k, uint64_t index) {
+    kl_span block = block_at(k, index);
+    uint64_t inner = k->options.inner;
+    return k->options.backward ? (kl_span){inner - block.hi, inner - block.lo} : block;
+}
+
+/* Return the own row that the next rank reads, or the row that this rank reads from the rank before it. */
+static uint64_t boundary_row(const kl_rank *k, bool sends) {
+    kl_span own = kl_layout_own(&k->layout);
+    if (sends)
+        return k->options.backward ? own.lo : own.hi - 1;
+    return k->options.backward ? own.hi : own.lo - 1;
+}
+
+/* Send a block of an own row to the next rank, or receive a block from the rank before this rank. Each array
+ * with a halo has such a row. */
 static kl_act pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
-    kl_span own = kl_layout_own(&k->layout), block = block_at(k, index);
+    kl_span block = elements_of(k, index);
+    uint64_t row = boundary_row(k, sends);
     kl_mail *mails = sends ? k->flow.sent : k->flow.wanted;
     size_t count = 0;
     for (size_t a = 0; a < k->layout.array_count; a++) {
@@ -281,11 +301,10 @@ static kl_act pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
         size_t element = array->bytes / k->options.inner;
         if (array->halo == 0)
             continue;
-        mails[count++] =
-            (kl_mail){.data = kl_row_at(array, sends ? own.hi - 1 : own.lo - 1) + block.lo * element,
-                      .bytes = (size_t)kl_length(block) * element,
-                      .peer = peer,
-                      .tag = KL_TAG_BLOCK};
+        mails[count++] = (kl_mail){.data = kl_row_at(array, row) + block.lo * element,
+                                   .bytes = (size_t)kl_length(block) * element,
+                                   .peer = peer,
+                                   .tag = KL_TAG_BLOCK};
     }
     return kl_ask(k, (kl_action){.act = count > 0 ? KL_POST : KL_GO_ON,
                                  .set = sends ? &k->flow.going : &k->flow.coming,
@@ -299,11 +318,11 @@ static kl_act finish_block(kl_rank *k) {
     if (!f->in_block)
         return KL_GO_ON;
     kl_blocks blocks = blocks_of(k);
-    int above = neighbour(&k->layout, 1);
+    int after = neighbour(k, 1);
     f->in_block = false;
     f->body_over_s = k->now_s;
     measure_block(k, &blocks, kl_blocks_at(&blocks, f->done++));
-    return above < 0 ? KL_GO_ON : pass_block(k, true, above, f->done - 1);
+    return after < 0 ? KL_GO_ON : pass_block(k, true, after, f->done - 1);
 }
 
 static kl_act look_at_sent(kl_rank *k) {
@@ -311,10 +330,10 @@ static kl_act look_at_sent(kl_rank *k) {
 }
 
 static kl_act ask_for_block(kl_rank *k) {
-    int below = neighbour(&k->layout, -1);
-    if (below < 0 || k->flow.asked == k->flow.pass.hi)
+    int before = neighbour(k, -1);
+    if (before < 0 || k->flow.asked == k->flow.pass.hi)
         return KL_GO_ON;
-    return pass_block(k, false, below, k->flow.asked++);
+    return pass_block(k, false, before, k->flow.asked++);
 }
 
 /* Request the boundary of this block, unless it was requested already. */
@@ -346,7 +365,7 @@ static kl_act give_block(kl_rank *k) {
     kl_meter_give(&k->meter, k->now_s);
     if (k->flow.done > 0)
         measure_boundary(&k->meter, &k->flow, &k->rounds.link);
-    return kl_give(k, (kl_given){kl_layout_own(&k->layout), block_at(k, k->flow.done)});
+    return kl_give(k, (kl_given){kl_layout_own(&k->layout), elements_of(k, k->flow.done)});
 }
 
 /* --- end --- */

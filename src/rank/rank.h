@@ -80,7 +80,11 @@ typedef struct kl_rank_options {
     uint64_t iterations;
     uint32_t rank, ranks;
     uint64_t inner, block; /* in a pipeline: elements of a row, and of a block; block 0: Kilter chooses */
-    bool fixed;            /* true: no rows move */
+    bool backward;         /* a pipeline's rows and elements come in falling order */
+    bool fixed;            /* true: no rows move by decisions of this loop */
+    bool watched;          /* a keeper wants to know the ranks' rates */
+    kl_rank *leader;       /* this rank in the loop whose rows are followed; NULL: this loop leads */
+    kl_map map;            /* where the rows lie, if there is a leader */
 } kl_rank_options;
 
 enum { KL_CALLS_DEEP = 5 }; /* greatest depth of nested lists of stages */
@@ -96,22 +100,26 @@ struct kl_rank {
     kl_work work;
     kl_flow flow;
     struct kl_scatter *scatter;           /* data of a scattered loop; otherwise NULL */
+    kl_rank *followers;                   /* list of this rank in loops that follow this loop; NULL: none */
+    kl_rank *next;                        /* the next follower of the same leader */
     double now_s;                         /* time last set by the driver */
     kl_action action;                     /* the last action */
     const kl_stage *stage[KL_CALLS_DEEP]; /* stage[k]: the next stage of list k */
     int deep;
 };
 
-/* Begin with equal shares. The struct must not move afterwards. false: no memory; call kl_rank_free() even
- * then. */
+/* Begin with equal shares, or where the leader's rows are. The struct must not move afterwards. false: no
+ * memory; call kl_rank_free() even then. */
 bool kl_rank_init(kl_rank *rank, const kl_kind *kind, const kl_rank_options *options);
-void kl_rank_free(kl_rank *rank);
+void kl_rank_free(kl_rank *rank); /* call this for followers before their leader */
 /* Make room for one more array, which kl_layout_add() then adds. false: memory ran out */
 bool kl_rank_grow(kl_rank *rank);
 void kl_rank_call(kl_rank *rank, kl_loop_call call);
 /* Return the next action. now_s: the time, not before the end of the last action */
 const kl_action *kl_rank_act(kl_rank *rank, double now_s);
-void kl_rank_end_sweep(kl_rank *rank, double took_s); /* call this after KL_LOOP_END has returned */
+/* Call this after KL_LOOP_END has returned. If the leader's rows have moved, its followers take over their
+ * new places. */
+void kl_rank_end_sweep(kl_rank *rank, double took_s);
 
 /* Get range number `nth` of the own rows between two sweeps. false: there are fewer ranges */
 bool kl_rank_own(const kl_rank *rank, size_t nth, kl_span *range);

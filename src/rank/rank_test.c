@@ -18,7 +18,7 @@ enum { MOST = 9, SWEEPS_MOST = 64, MAILS = 4096, PAGE = 4, TRUE_RANKS = 2, POISO
 
 static const double LATENCY_S = 2e-5, REST_S = 1e-4;
 
-typedef enum loop_kind { RANGED, DEEP, PIPELINED, SCATTERED, KINDS } loop_kind;
+typedef enum loop_kind { RANGED, DEEP, PIPELINED, BACKWARD, PERIODIC, SCATTERED, KINDS } loop_kind;
 
 typedef struct scene {
     loop_kind kind;
@@ -79,8 +79,9 @@ typedef struct actor {
     double now_s;
     int sweep;
     double began_s;
-    uint64_t *cells[2]; /* two arrays [n · inner], in which rows of other ranks are poisoned */
-    bulk *bulks;        /* [n] */
+    uint64_t *cells[2];  /* two arrays [n · inner], in which rows of other ranks are poisoned */
+    uint64_t *memory[2]; /* of these arrays, also for ghost rows beyond the ends */
+    bulk *bulks;         /* [n] */
     uint64_t shares, meetings, rooms, packs; /* number of operations so far */
     void *shared; /* destination of the reports; NULL: no reports are on their way */
     size_t shared_bytes;
@@ -96,6 +97,10 @@ typedef struct world {
 
 /* --- the program --- */
 
+static bool is_pipeline(const scene *s) {
+    return s->kind == PIPELINED || s->kind == BACKWARD;
+}
+
 static uint64_t *cell(const actor *a, int array, uint64_t row, uint64_t element, uint64_t inner) {
     return &a->cells[array][row * inner + element];
 }
@@ -109,25 +114,42 @@ static uint64_t next_value(const scene *s, const uint64_t *last, const uint64_t 
         return kl_mix64(value + (row > 0 ? 3 * this[at - s->inner] : 0) +
                         (row > 0 && element > 0 ? 7 * this[at - s->inner - 1] : 0) +
                         (row + 1 < s->n ? 5 * last[at + s->inner] : 0));
+    if (s->kind == BACKWARD)
+        return kl_mix64(value + (row + 1 < s->n ? 3 * this[at + s->inner] : 0) +
+                        (row + 1 < s->n && element + 1 < s->inner ? 7 * this[at + s->inner + 1] : 0) +
+                        (row > 0 ? 5 * last[at - s->inner] : 0));
     if (s->kind == SCATTERED)
         return kl_mix64(value);
+    if (s->kind == PERIODIC) /* inner is 1 */
+        return kl_mix64(value + 3 * *(last + row - 1) + 5 * last[row + 1]);
     return kl_mix64(value + (row > 0 ? 3 * last[at - 1] : 0) + (row + 1 < s->n ? 5 * last[at + 1] : 0));
+}
+
+/* Compute a range of rows and elements, in the order of the loop. */
+static void compute(const scene *s, const uint64_t *from, uint64_t *to, kl_span rows, kl_span inner) {
+    for (uint64_t i = 0; i < kl_length(rows); i++)
+        for (uint64_t k = 0; k < kl_length(inner); k++) {
+            bool falls = s->kind == BACKWARD;
+            uint64_t row = falls ? rows.hi - 1 - i : rows.lo + i, e = falls ? inner.hi - 1 - k : inner.lo + k;
+            to[row * s->inner + e] = next_value(s, from, to, row, e);
+        }
 }
 
 static uint64_t *sequential(const scene *s) {
     size_t cells = (size_t)(s->n * s->inner);
-    uint64_t *u = calloc(2 * cells, sizeof *u), *from = u, *to = u;
+    uint64_t *memory = calloc(2 * cells + 4, sizeof *memory), *u[2] = {memory + 1, memory + cells + 3};
+    uint64_t *from = u[0], *to = u[0];
     for (size_t i = 0; i < cells; i++)
-        u[i] = i;
+        from[i] = i;
     for (int sweep = 0; sweep < s->sweeps; sweep++) {
-        to = s->kind == PIPELINED ? from : u + (sweep % 2 == 0 ? cells : 0);
-        for (uint64_t row = 0; row < s->n; row++)
-            for (uint64_t e = 0; e < s->inner; e++)
-                to[row * s->inner + e] = next_value(s, from, to, row, e);
+        to = is_pipeline(s) ? from : u[(sweep + 1) % 2];
+        *(from - 1) = from[cells - 1]; /* for periodic loops */
+        from[cells] = from[0];
+        compute(s, from, to, (kl_span){0, s->n}, (kl_span){0, s->inner});
         from = to;
     }
-    memmove(u, to, cells * sizeof *u);
-    return u;
+    memmove(memory, to, cells * sizeof *memory);
+    return memory;
 }
 
 /* Replace the content of a row by another one, whose size differs, too. */
@@ -150,17 +172,17 @@ static double speed_at(const scene *s, uint32_t r, double at_s) {
 static void work(world *w, uint32_t r, const kl_given *given) {
     const scene *s = w->scene;
     actor *a = &w->actors[r];
-    bool pipeline = s->kind == PIPELINED;
+    bool pipeline = is_pipeline(s);
     kl_span own = kl_layout_next(&a->rank.layout), inner = pipeline ? given->inner : (kl_span){0, 1};
     const uint64_t *from = a->cells[pipeline ? 0 : a->sweep % 2];
     uint64_t *to = a->cells[pipeline ? 0 : (a->sweep + 1) % 2];
+    compute(s, from, to, given->rows, inner);
     for (uint64_t row = given->rows.lo; row < given->rows.hi; row++)
-        for (uint64_t e = inner.lo; e < inner.hi; e++) {
-            to[row * s->inner + e] = next_value(s, from, to, row, e);
+        for (uint64_t e = inner.lo; e < inner.hi; e++)
             if (s->kind == SCATTERED || (row >= own.lo && row < own.hi))
                 w->times_done[(size_t)a->sweep * s->n * s->inner + row * s->inner + e]++;
-        }
-    for (uint64_t row = given->rows.lo; row < given->rows.hi && s->content && inner.hi == s->inner; row++) {
+    bool ends = s->kind == BACKWARD ? inner.lo == 0 : inner.hi == s->inner; /* the rows' last block */
+    for (uint64_t row = given->rows.lo; row < given->rows.hi && s->content && ends; row++) {
         assert_true(a->bulks[row].here);
         change(&a->bulks[row], row);
     }
@@ -276,11 +298,13 @@ static void close_set(world *w, uint32_t r, kl_set *set) {
 
 static void poison(const world *w, actor *a) {
     const kl_layout *l = &a->rank.layout;
-    kl_span had = kl_layout_with_room(l, kl_layout_own(l), 0),
-            has = kl_layout_with_room(l, kl_layout_next(l), 0);
+    uint64_t edge = kl_array_edge(&l->arrays[0]);
+    kl_span had = kl_array_with_room(&l->arrays[0], kl_layout_own(l)),
+            has = kl_array_with_room(&l->arrays[0], kl_layout_next(l));
     for (uint64_t row = had.lo; row < had.hi; row++)
         for (int i = 0; i < 2 && (row < has.lo || row >= has.hi); i++)
-            memset(cell(a, i, row, 0, w->scene->inner), POISON, w->scene->inner * sizeof(uint64_t));
+            memset(cell(a, i, row, 0, w->scene->inner) - edge * w->scene->inner, POISON,
+                   w->scene->inner * sizeof(uint64_t));
 }
 
 /* Get memory for rows. This may fail. */
@@ -544,11 +568,13 @@ static bool step(world *w) {
 /* --- a loop from its beginning to its end --- */
 
 static void open_actor(const scene *s, actor *a, uint32_t r) {
-    bool pipeline = s->kind == PIPELINED;
+    bool pipeline = is_pipeline(s), periodic = s->kind == PERIODIC;
+    uint64_t edge = periodic ? s->n : 0, cells = (s->n + 2 * edge) * s->inner;
     const kl_rank_options o = {.iterations = s->n,
                                .rank = r,
                                .ranks = s->ranks,
                                .inner = pipeline ? s->inner : 0,
+                               .backward = s->kind == BACKWARD,
                                .fixed = s->fixed};
     const kl_messages messages = {2 * LATENCY_S, {LATENCY_S, 1e-9}, 0.01};
     bool scattered =
@@ -558,10 +584,15 @@ static void open_actor(const scene *s, actor *a, uint32_t r) {
     a->core = (kl_core_share){.share = r == 0 ? s->share : 1};
     a->rank.meter.core = &a->core;
     for (int i = 0; i < 2; i++) {
-        a->cells[i] = malloc(s->n * s->inner * sizeof *a->cells[i]);
-        memset(a->cells[i], POISON, s->n * s->inner * sizeof *a->cells[i]);
+        a->memory[i] = malloc(cells * sizeof *a->memory[i]);
+        memset(a->memory[i], POISON, cells * sizeof *a->memory[i]);
+        a->cells[i] = a->memory[i] + edge * s->inner;
         uint64_t halo = s->kind != SCATTERED, room = s->kind == DEEP ? KL_DEEPEST : halo;
-        kl_array array = {(uint8_t *)a->cells[i], s->inner * sizeof(uint64_t), halo, room};
+        kl_array array = {.base = (uint8_t *)a->cells[i],
+                          .bytes = s->inner * sizeof(uint64_t),
+                          .halo = halo,
+                          .room = room,
+                          .periodic = periodic};
         assert_true(kl_rank_grow(&a->rank));
         kl_layout_add(&a->rank.layout, &array);
     }
@@ -613,7 +644,7 @@ static void check(const world *w) {
     uint64_t *expected = sequential(s), rows = 0;
     for (uint32_t r = 0; r < s->ranks; r++) {
         const actor *a = &w->actors[r];
-        const uint64_t *values = a->cells[s->kind == PIPELINED ? 0 : s->sweeps % 2];
+        const uint64_t *values = a->cells[is_pipeline(s) ? 0 : s->sweeps % 2];
         kl_span own;
         assert_true(a->state == OVER);
         assert_memory_equal(a->rank.layout.bounds, w->actors[0].rank.layout.bounds,
@@ -650,8 +681,8 @@ static void close_world(world *w) {
         for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
             forget(sets[i]);
         kl_rank_free(k);
-        free(w->actors[r].cells[0]);
-        free(w->actors[r].cells[1]);
+        free(w->actors[r].memory[0]);
+        free(w->actors[r].memory[1]);
         for (uint64_t row = 0; row < w->scene->n; row++)
             free(w->actors[r].bulks[row].at);
         free(w->actors[r].bulks);
@@ -689,7 +720,7 @@ static outcome run(const scene *s) {
 static scene scene_of(loop_kind kind) {
     return (scene){.kind = kind,
                    .n = 64,
-                   .inner = kind == PIPELINED ? 32 : 1,
+                   .inner = kind == PIPELINED || kind == BACKWARD ? 32 : 1,
                    .ranks = 4,
                    .sweeps = 40,
                    .row_s = 0.01,

@@ -19,10 +19,10 @@ void kl_rounds_free(kl_loop_rounds *r) {
     kl_steer_free(r->steer);
 }
 
-/* Return whether the rank makes decisions: there are several ranks, and the program has not fixed all
- * settings. */
+/* Return whether the ranks tell each other their rates. A single rank does not, and neither do ranks whose
+ * settings are all fixed, unless a keeper wants to know. */
 bool kl_rounds_wanted(const kl_rank *k) {
-    bool chooses = !k->options.fixed || (k->kind->prepare && k->options.block == 0);
+    bool chooses = !k->options.fixed || k->options.watched || (k->kind->prepare && k->options.block == 0);
     return k->layout.ranks > 1 && !k->rounds.forced && chooses;
 }
 
@@ -32,9 +32,13 @@ bool kl_rounds_reserve(kl_loop_rounds *r, uint32_t ranks) {
     return r->all && r->heard;
 }
 
+/* Seconds until a byte of a row has a place in new memory. Pings do not show them, because their memory is
+ * used again and again. */
+static const double NEW_BYTE_S = 2e-9;
+
 static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
     const kl_loop_rounds *r = &k->rounds;
-    double bytes = (double)kl_layout_row_bytes(&k->layout);
+    double bytes = (double)kl_layout_row_bytes(&k->layout), byte_s = fmax(r->link.per_unit_s, NEW_BYTE_S);
     return kl_steer_new(&(kl_steer_options){
         .iterations = k->layout.iterations,
         .ranks = k->layout.ranks,
@@ -45,8 +49,8 @@ static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
         .deepest = k->exchange.deepest,
         .interact_s = r->interact_s,
         .quantum_s = quantum_s,
-        .move = {r->interact_s + r->link.fixed_s, r->link.per_unit_s * bytes},
-        .byte_s = r->link.per_unit_s,
+        .move = {r->interact_s + r->link.fixed_s, byte_s * bytes},
+        .byte_s = byte_s,
     });
 }
 
@@ -268,7 +272,7 @@ static kl_act act_on_reports(kl_rank *k) {
 
 kl_act kl_rounds_answer(kl_rank *k) {
     kl_loop_rounds *r = &k->rounds;
-    if (r->forced && r->passed > 0)
+    if (r->forced && r->passed > 0 && !k->options.leader)
         force(k);
     if (!r->reported || r->passed < r->due)
         return KL_GO_ON;

@@ -2,6 +2,8 @@
 #include "rank/rank.h"
 
 void kl_rank_call(kl_rank *k, kl_loop_call call) {
+    if (call == KL_LOOP_BEGIN)
+        kl_meter_begin_sweep(&k->meter, kl_length(kl_layout_own(&k->layout)));
     k->deep = 0;
     k->stage[0] = k->kind->stages[call];
 }
@@ -24,8 +26,17 @@ static bool go_back(kl_rank *k) {
     return true;
 }
 
+/* Count the seconds in which MPI copied rows that move, while their messages were posted or looked at. The
+ * wait for the rest of the rows is counted when it ends. */
+static void count_copying(kl_rank *k, double now_s) {
+    const kl_action *last = &k->action;
+    if (k->exchange.moving && (last->act == KL_POST || last->act == KL_LOOK) && last->set == &k->exchange.set)
+        kl_meter_moving(&k->meter, now_s - k->now_s);
+}
+
 const kl_action *kl_rank_act(kl_rank *k, double now_s) {
     kl_act act = KL_GO_ON;
+    count_copying(k, now_s);
     k->now_s = now_s;
     while (act <= KL_REPEAT) {
         const kl_stage **place = &k->stage[k->deep], *stage = *place;

@@ -33,7 +33,7 @@ static kl_recorded read_row(sqlite3_stmt *row) {
     return r;
 }
 
-/* Do the times differ? They are compared as printed, to the microsecond. */
+/* Return whether two times differ by a microsecond, the precision in which they are printed. */
 static bool is_other_time(double a_s, double b_s) {
     return !(fabs(a_s - b_s) < 1e-6);
 }

@@ -13,14 +13,16 @@ enum { KL_COLUMN_KIND = 5, KL_COLUMN_GROUNDS = 12 };
 
 /* A decision that was made again. Its times are those of the record. */
 typedef struct kl_again_verdict {
-    const char *missing; /* why the decision was not made again; then nothing else holds. NULL: it was made */
+    /* why the decision was not made again; the other members are then not set. NULL: it was made */
+    const char *missing;
     kl_decision decision;
-    uint64_t meant; /* count, as the policy meant it then */
+    uint64_t meant; /* count that the policy chose when the decision was recorded, before limits changed it */
     bool other_kind, other_count, other_forecast, other_gain, other_reason;
 } kl_again_verdict;
 
 bool kl_again_differs(const kl_again_verdict *verdict);
-/* by_other: another policy decides, so forecasts and words may differ. */
+/* Make the decision of the row again. by_other: another policy decides, so forecasts and reasons are not
+ * compared. */
 void kl_decide_again(kl_again *again, bool by_other, sqlite3_stmt *row, kl_again_verdict *verdict);
 
 #endif

@@ -1,4 +1,5 @@
-/* Draw the iterations of a loop's ranks over time, a band for each rank, and below the time of a sweep. */
+/* Draw the iterations of a loop's ranks over time, with a band for each rank. A curve below shows the time of
+ * a sweep. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ typedef struct bands {
     FILE *out;
 } bands;
 
-/* Return where band `band` begins in the step before round i, or after the last round. */
+/* Return the y position of a band's lower edge before round i; i = number of rounds: after the last round. */
 static double *edge_at(const bands *b, uint32_t band, size_t i) {
     return &b->edges[(size_t)band * (b->loop->round_count + 1) + i];
 }
@@ -101,10 +102,11 @@ static void draw_decisions(const bands *b) {
 
 static void draw_legend(const bands *b) {
     double x = LEFT + WIDTH - 330, y = 68;
-    kl_svg_text(
-        b->out, (kl_point){LEFT, y + 4}, KL_ANCHOR_START, "small", "iterations of each rank, rank 0 below%s",
-        strcmp(b->loop->kind, "scattered") == 0 ? "; their number only, because ranks have no fixed range"
-                                                : "");
+    kl_svg_text(b->out, (kl_point){LEFT, y + 4}, KL_ANCHOR_START, "small",
+                "iterations of each rank, rank 0 below%s",
+                strcmp(b->loop->kind, "scattered") == 0
+                    ? "; only their number, because scattered ranks have no fixed range"
+                    : "");
     kl_svg_line(b->out, x, y - 4, x, y + 4, "move");
     kl_svg_text(b->out, (kl_point){x + 6, y + 4}, KL_ANCHOR_START, "small", "a move was decided");
     kl_svg_line(b->out, x + 120, y - 5, x + 120, y + 5, "refused");
@@ -123,7 +125,7 @@ static void draw_scales(const bands *b, double bottom) {
                      "time since the loop was opened");
 }
 
-/* Draw the time of a sweep with the shares that each round found. */
+/* Draw the time of a sweep at each round, with the shares that ranks had then. */
 static void draw_curve(const bands *b, double top) {
     double most_s = 0, bottom = top + CURVE;
     bool begun = false;
@@ -185,9 +187,9 @@ kilter_status kl_loop_draw(const kl_report *report, FILE *out, kilter_error *err
     if (loop->round_count > 0)
         b.end_s = fmax(loop->ended_s, loop->round[loop->round_count - 1].at_s);
     if (!(b.end_s > 0) || !isfinite(b.end_s) || loop->ranks == 0 || loop->iterations == 0)
-        return kl_fail(error, KILTER_ERR_INPUT,
-                       "drawing the run record '%s': it has no rounds and therefore no ranks%s", report->path,
-                       loop->ended ? "; it was too short, had one rank or was fixed" : " yet");
+        return kl_fail(error, KILTER_ERR_INPUT, "drawing the run record '%s': it has no rounds%s",
+                       report->path,
+                       loop->ended ? "; the loop was too short, had one rank or was fixed" : " yet");
     b.every = (loop->ranks + BANDS_MAX - 1) / BANDS_MAX;
     b.x = (kl_scale){.low = 0, .high = b.end_s, .from = LEFT, .to = LEFT + WIDTH};
     b.y = (kl_scale){.low = 0, .high = (double)loop->iterations, .from = TOP + HEIGHT, .to = TOP};

@@ -58,7 +58,8 @@ static int compute(const kilter_task *task, kilter_result *result, void *state) 
     return kilter_result_put(result, (const void *)&sum, sizeof sum);
 }
 
-/* More workers than cores: the outcome depends on the machine, but it is always recorded. */
+/* Run more workers than cores. The number that the farm chooses depends on the machine, but it is always
+ * recorded. */
 static void a_farm_that_ran_once_says_what_it_learned(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_farm *farm;
@@ -76,7 +77,7 @@ static void a_farm_that_ran_once_says_what_it_learned(void **state) {
     kl_report_free(report);
 }
 
-static const double BESIDE_S = 0.5; /* long enough to be visible */
+static const double BESIDE_S = 0.5; /* seconds that another thread computes; the record would show them */
 
 static void *compute_beside(void *unused) {
     clockid_t cpu = kl_thread_cpu();
@@ -115,7 +116,7 @@ static void a_thread_of_the_program_is_no_cost_of_the_farm(void **state) {
     kl_report_free(report);
 }
 
-/* One task kills each worker that begins it, and one reports why it fails. */
+/* Task 3 kills each worker that begins it, and task 7 reports a failure. */
 static int deadly(const kilter_task *task, kilter_result *result, void *state) {
     (void)state;
     if (task->index == 3)
@@ -174,10 +175,10 @@ static kl_report *close_recorded(stepped_farm *f, kl_trace *trace, const char *f
     return report;
 }
 
-/* Messages are expensive: fewer workers are considered, rejected twice, then accepted on trial. */
+/* With expensive messages, the farm rejects a smaller number of workers twice, then accepts it on trial. */
 static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     const char *file = ((place *)*state)->file;
-    stepped_farm f = {.send_s = 5e-3, .master_actor.now_s = 1e4}; /* clocks do not begin with the farm */
+    stepped_farm f = {.send_s = 5e-3, .master_actor.now_s = 1e4}; /* the clock is not 0 when the farm opens */
     kl_trace *trace = open_recorded(&f, "static", 16, file);
     stepped_gather(&f);
     for (int run = 0; run < 5; run++)
@@ -186,8 +187,8 @@ static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     kl_report *report = close_recorded(&f, trace, file);
     const kl_report_decision *workers = decision_of(report, "workers");
     assert_true(workers->decisions == 4 && workers->forecasts == 3 && workers->tasks == 0);
-    assert_non_null(strstr(workers->last_reason, "stays at 3 workers, on trial"));
-    assert_true(workers->missed_s < 0.02); /* an iteration takes 60 to 100 ms */
+    assert_non_null(strstr(workers->last_reason, "stays at 3 workers on trial"));
+    assert_true(workers->missed_s < 0.02); /* a run takes 60 to 100 ms */
     kl_report_free(report);
     uint32_t team = 0;
     assert_int_equal(kl_record_team(file, "test", &team, NULL), KILTER_OK);
@@ -221,12 +222,12 @@ static void advice_is_that_of_the_same_program_or_none(void **state) {
     stepped_farm f = {.send_s = 5e-3};
     kl_trace *trace = open_recorded(&f, "static", 4, file);
     stepped_gather(&f);
-    kl_master_advise(f.master); /* no run has been done */
+    kl_master_advise(f.master); /* without a run there is nothing to advise */
     kl_report_free(close_recorded(&f, trace, file));
     uint32_t team = 7;
     kilter_error error;
     assert_int_equal(kl_record_team(file, "test", &team, &error), KILTER_OK);
-    assert_int_equal(team, 0); /* the record has no number */
+    assert_int_equal(team, 0); /* 0: the record has no number */
     team = 7;
     assert_int_equal(kl_record_team(file, "other", &team, &error), KILTER_ERR_USAGE);
     assert_non_null(strstr(error.text, "it is a record of program 'test', this is 'other'"));
@@ -235,7 +236,7 @@ static void advice_is_that_of_the_same_program_or_none(void **state) {
     assert_int_equal(team, 7);
 }
 
-/* One of four workers is a thousand times slower: as soon as its silence shows this it gets no tasks, and
+/* One of four workers is a thousand times slower. It gets no tasks as soon as its silence shows this, and
  * each forecast mentions it. */
 static void who_is_too_slow_to_help_is_recorded(void **state) {
     enum { RUNS = 6 };
@@ -262,7 +263,8 @@ static void add_twice(const kilter_outcome *o, void *user) {
         assert_int_equal(stepped_add(user, 2, NULL, NULL, NULL), KILTER_OK);
 }
 
-/* Its row and its chunks have all tasks; the end was not known at its beginning. */
+/* The run's row and its chunks must have all tasks. Its end was not known at the beginning, so it has no
+ * forecast. */
 static void a_run_that_grows_is_recorded_as_it_ended(void **state) {
     const char *file = ((place *)*state)->file;
     stepped_farm f = {0};

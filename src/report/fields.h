@@ -26,7 +26,8 @@ typedef struct kl_field {
     bool later;         /* records of earlier versions may lack the column */
 } kl_field;
 
-/* Field `name` of struct ROW; define ROW around a list. */
+/* Describe the member `name` of struct ROW. Define ROW before a list of fields, and undefine it after the
+ * list. */
 #define KL_FIELD(type, name)                                                                                 \
     { KL_FIELD_##type, offsetof(ROW, name), #name, #name, false }
 #define KL_FIELD_LATER(type, name)                                                                           \
@@ -34,7 +35,7 @@ typedef struct kl_field {
 #define KL_FIELD_AS(type, name, from, as)                                                                    \
     { KL_FIELD_##type, offsetof(ROW, name), from, as, false }
 
-enum { KL_FIELDS_MAX = 24 };
+enum { KL_FIELDS_MAX = 32 };
 
 typedef struct kl_rows {
     size_t size;              /* size of the struct */
@@ -57,6 +58,7 @@ void kl_row_free(const kl_rows *rows, void *item); /* free the texts of a row */
 void kl_rows_free(const kl_rows *rows, void *items, size_t count);
 
 extern const kl_rows kl_run_rows, kl_session_rows, kl_worker_rows, kl_iteration_rows, kl_share_rows,
-    kl_decision_rows, kl_decided_rows, kl_measurement_rows, kl_loop_rows, kl_rank_rows, kl_round_rows;
+    kl_decision_rows, kl_decided_rows, kl_measurement_rows, kl_loop_rows, kl_rank_rows, kl_round_rows,
+    kl_watched_rows, kl_watched_rank_rows, kl_watched_place_rows, kl_watched_slice_rows;
 
 #endif

@@ -16,12 +16,12 @@ enum {
     ROWS_MAX = 60,
     RUNS_MAX = 20,
     LABEL_COLUMNS = 18,
-    LEVELS = 5,        /* shades for how much of a pixel is computing time */
-    INKS = 2 + LEVELS, /* two shades for chunks in turn, then the levels */
-    LEGEND_X = 640     /* where the legend begins */
+    LEVELS = 5,        /* number of shades for the computing fraction of a pixel */
+    INKS = 2 + LEVELS, /* two shades for neighbouring chunks, then LEVELS shades */
+    LEGEND_X = 640     /* pixel at which the legend begins */
 };
 static const double LEFT = 150, RIGHT = 30, TOP = 92, BOTTOM = 54, CURVE = 64, CURVE_GAP = 26;
-static const double WHOLE_PIXELS = 2; /* a chunk of this width is drawn by itself */
+static const double WHOLE_PIXELS = 2; /* a chunk at least this wide is drawn by itself */
 
 typedef struct gantt {
     const kl_report *report;
@@ -164,7 +164,8 @@ static void finish_row(gantt *g) {
     memset(g->covered, 0, sizeof g->covered);
 }
 
-/* Columns: worker, run, began_s, ended_s, dealt_s, lost; by worker, then run, then time. */
+/* Take a row with the columns worker, run, began_s, ended_s, dealt_s, lost. Rows are sorted by worker, then
+ * run, then time. */
 static void take_chunk(void *context, sqlite3_stmt *row) {
     gantt *g = context;
     uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
@@ -266,7 +267,7 @@ static void draw_legend(const gantt *g) {
     kl_svg_box(g->out, x, y, 14, 10, "c0 i0");
     kl_svg_box(g->out, x + 14, y, 14, 10, "c0 i1");
     kl_svg_text(g->out, (kl_point){x + 34, y + 9}, KL_ANCHOR_START, "small",
-                "computing, a shade a chunk in turn");
+                "computing; chunks alternate in shade");
     kl_svg_box(g->out, x + 236, y, 22, 10, "wait");
     kl_svg_text(g->out, (kl_point){x + 264, y + 9}, KL_ANCHOR_START, "small", "waiting");
     fprintf(g->out, "<path class=\"lost\" d=\"M%.1f %.1fl9 9m0-9l-9 9\"/>\n", x + 330, y + 0.5);
@@ -345,9 +346,10 @@ static kilter_status draw(gantt *g, const char *path, int64_t run, kilter_error 
 
 static kilter_status draw_loop(const kl_report *report, int64_t run, FILE *out, kilter_error *error) {
     if (run >= 0)
-        return kl_fail(error, KILTER_ERR_INPUT,
-                       "drawing the run record '%s': it is a loop's and has no runs; leave --run out",
-                       report->path);
+        return kl_fail(
+            error, KILTER_ERR_INPUT,
+            "drawing the run record '%s': it is the record of a loop, which has no runs; leave --run out",
+            report->path);
     return kl_loop_draw(report, out, error);
 }
 

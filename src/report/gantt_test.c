@@ -116,7 +116,7 @@ static void one_run_of_several(void **state) {
     assert_int_equal(count_of(svg, "h-"), 7);
     assert_null(strstr(svg, "run 1"));
     free(svg);
-    svg = drawn(file, -1); /* the last 20 */
+    svg = drawn(file, -1); /* all runs: only the last 20 are drawn */
     check_xml(svg);
     assert_null(strstr(svg, "run 9<"));
     assert_non_null(strstr(svg, "run 10<"));

@@ -8,6 +8,11 @@
 void kl_loop_print_what(const kl_report *report, FILE *out); /* print the loop's line of the header */
 void kl_loop_print_text(const kl_report *report, FILE *out);
 void kl_loop_print_json(kl_json *j, const kl_report *report); /* print the member "loop" */
+/* The same for a kept run: its record is that of a loop whose rounds are the keeper's decisions. */
+bool kl_is_kept(const kl_report_loop *loop);
+void kl_kept_print_what(const kl_report *report, FILE *out);
+void kl_kept_print_text(const kl_report *report, FILE *out);
+void kl_kept_print_sentence(const kl_report_loop *loop, FILE *out);
 /* Draw the iterations of each rank over time. KILTER_ERR_INPUT: the record has no rounds. */
 kilter_status kl_loop_draw(const kl_report *report, FILE *out, kilter_error *error);
 

@@ -38,7 +38,8 @@ static kl_report_rank *rank_of(const kl_report_loop *loop, uint64_t rank) {
     return rank < loop->ranks ? &loop->rank[rank] : NULL;
 }
 
-/* Columns: round, rank, count, done, busy_s, rate_per_s, as written; a rank's last row counts. */
+/* Take a row with the columns round, rank, count, done, busy_s, rate_per_s. Rows come as they were written;
+ * counts and rates of a rank's last row replace earlier ones. */
 static void take_share(kl_reading *r, sqlite3_stmt *row) {
     kl_report_loop *loop = loop_of(r);
     uint64_t number = kl_count_at(row, 0), done = kl_count_at(row, 3);
@@ -71,7 +72,7 @@ static double or_zero(double value) {
     return isnan(value) ? 0 : value;
 }
 
-/* Fill in, from the rows, what a loop that did not end has not recorded itself. */
+/* Compute from the rows the sums that a loop records only at its end. */
 static void derive(const kl_report *report, kl_report_loop *loop) {
     const kl_report_round *last = loop->round_count > 0 ? &loop->round[loop->round_count - 1] : NULL;
     if (!loop->ended) {
@@ -95,7 +96,7 @@ static void derive(const kl_report *report, kl_report_loop *loop) {
     }
 }
 
-/* Read the loop. Without its first rows, nothing is known of it. */
+/* Read the loop. Without a row in the table `loop`, it has not begun. */
 void kl_loop_read(kl_reading *r) {
     kl_report_loop *loop = r->report->loop = calloc(1, sizeof *loop);
     r->memory |= !loop;

@@ -8,7 +8,7 @@
 static void take_run(kl_reading *r, sqlite3_stmt *row) {
     kl_outline *o = r->outline;
     if (o->program)
-        return; /* a file holds one run */
+        return; /* take only the first row; a valid record has no other */
     o->program = kl_text_at(r, row, 0);
     o->began_unix_s = kl_record_real(row, 1);
     o->elapsed_s = kl_record_real(row, 2);
@@ -37,7 +37,12 @@ static void take_loop(kl_reading *r, sqlite3_stmt *row) {
     r->outline->status = kl_text_or_null(r, row, 2);
 }
 
-/* The chunks written last are those that ended last. */
+static void take_watched(kl_reading *r, sqlite3_stmt *row) {
+    r->outline->executions = kl_count_at(row, 0);
+    r->outline->status = kl_text_or_null(r, row, 1);
+}
+
+/* Read a farm's numbers. Chunks are written as they end, so the last 1000 rows have the latest end. */
 static bool read_farm(kl_reading *r) {
     return kl_each_row(r, "SELECT count(*), sum(tasks), sum(failed) FROM iteration", take_runs) &&
            kl_each_row(r, "SELECT status FROM iteration ORDER BY run DESC LIMIT 1", take_status) &&
@@ -58,11 +63,14 @@ static bool read_rows(kl_reading *r) {
     kl_outline *o = r->outline;
     o->loop = kl_has_table(r, "loop");
     o->results = kl_has_table(r, "result");
+    o->watched = kl_has_table(r, "watched");
     return kl_each_row(r,
                        has_folder ? "SELECT program, began_unix_s, ended_s, folder FROM run"
                                   : "SELECT program, began_unix_s, ended_s, '' FROM run",
                        take_run) &&
-           (o->loop ? read_loop(r) : read_farm(r));
+           (o->loop      ? read_loop(r)
+            : o->watched ? kl_each_row(r, "SELECT iterations, status FROM watched", take_watched)
+                         : read_farm(r));
 }
 
 kilter_status kl_outline_read(const char *path, kl_outline *outline, kilter_error *error) {

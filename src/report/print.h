@@ -9,7 +9,7 @@
 enum {
     KL_WIDTH = 110, /* width of everything printed for people */
     KL_CELL_BYTES = 160,
-    KL_CELL_COLUMNS = 32, /* width of a cell with text of the user's */
+    KL_CELL_COLUMNS = 32, /* width of a cell with text from the user */
     KL_COLUMNS_MAX = 16,
     KL_WHOLE = 2, /* see kl_column */
 };
@@ -90,7 +90,7 @@ typedef struct kl_json {
     bool first;
 } kl_json;
 
-/* name: of the member, if inside an object; NULL elsewhere. */
+/* name: name of the member inside an object; NULL in an array or outside. */
 void kl_json_open(kl_json *j, const char *name, char bracket); /* '{' or '[' */
 void kl_json_close(kl_json *j, char bracket);
 void kl_json_text(kl_json *j, const char *name, const char *value); /* NULL: null */

@@ -1,6 +1,7 @@
 /* Print the report as JSON, for programs. */
 #include "report/fields.h"
 #include "report/loop_print.h"
+#include "report/watched.h"
 
 static void print_iterations(kl_json *j, const kl_report *report) {
     kl_json_open(j, "iterations", '[');
@@ -25,6 +26,8 @@ void kl_report_print_json(const kl_report *report, FILE *out) {
     kl_rows_json(&j, "workers", &kl_worker_rows, report->workers, report->worker_count);
     if (report->loop)
         kl_loop_print_json(&j, report);
+    if (report->watched)
+        kl_watched_print_json(&j, report->watched);
     print_iterations(&j, report);
     kl_rows_json(&j, "decisions", &kl_decision_rows, report->decisions, report->decision_count);
     kl_rows_json(&j, "decided", &kl_decided_rows, report->decided, report->decided_count);

@@ -75,7 +75,8 @@ static const void *move_at(const void *context, size_t row) {
     return ((const moves *)context)->shown[row];
 }
 
-/* Return the round of a move, which has the sweep's time before the move and the forecast of its time after.
+/* Return the round of a move. It has the time of a sweep before the move, and the forecast of this time after
+ * the move.
  */
 static const kl_report_round *round_at(const void *context, size_t row) {
     const kl_report_decided *move = move_at(context, row);
@@ -134,19 +135,44 @@ static void print_gains(const kl_report *report, FILE *out) {
     uint64_t refused = 0;
     for (size_t i = 0; i < report->decided_count; i++)
         refused += report->decided[i].refused;
-    kl_say(out, "moves", "%" PRIu64 " carried out, %" PRIu64 " iteration%s changed hands%s", loop->moves,
+    kl_say(out, "moves", "%" PRIu64 " carried out, which moved %" PRIu64 " iteration%s%s", loop->moves,
            loop->moved, kl_plural(loop->moved), refused ? "; some moves were refused" : "");
     if (loop->moves > 0)
-        kl_say(out, "gained", "%s was forecast, %s came of %s; moving took %s",
+        kl_say(out, "gained", "forecast %s; measured %s %s; moving took %s",
                kl_time_words(loop->gained_s).text, kl_time_words(loop->came_s).text,
-               loop->ended ? "it, against equal shares from the first move on" : "these moves so far",
+               loop->ended ? "against equal shares since the first move" : "for these moves so far",
                kl_time_words(loop->cost_s).text);
+}
+
+/* Say what the checkpoints cost. A checkpoint that could not be written has no bytes. */
+static void print_saves(const kl_report *report, FILE *out) {
+    uint64_t saves = 0, failed = 0, bytes = 0;
+    double stopped_s = 0;
+    const kl_report_decided *d = kl_report_next_decided(report, "save", 0), *last = NULL;
+    for (; d; d = kl_report_next_decided(report, "save", (size_t)(d - report->decided) + 1)) {
+        last = d;
+        saves += d->count > 0;
+        failed += d->count == 0;
+        bytes += d->count;
+        stopped_s += d->cost_s;
+    }
+    if (!last)
+        return;
+    kl_say(out, "saves", "%" PRIu64 " checkpoint%s with %s stopped the sweeps for %s", saves,
+           kl_plural(saves), kl_bytes_words(bytes).text, kl_time_words(stopped_s).text);
+    if (failed > 0)
+        kl_say(out, "", "%" PRIu64 " more could not be written", failed);
+    kl_say(out, "", "the last one at %s: %s", kl_time_words(last->at_s).text, last->reason);
 }
 
 void kl_loop_print_what(const kl_report *report, FILE *out) {
     const kl_report_loop *loop = report->loop;
     if (!loop->name) {
-        kl_say(out, "loop", "nothing is known of it yet");
+        kl_say(out, "loop", "it has not begun yet");
+        return;
+    }
+    if (kl_is_kept(loop)) {
+        kl_kept_print_what(report, out);
         return;
     }
     kl_say(out, "loop",
@@ -159,13 +185,17 @@ void kl_loop_print_what(const kl_report *report, FILE *out) {
 
 void kl_loop_print_text(const kl_report *report, FILE *out) {
     const kl_report_loop *loop = report->loop;
+    if (kl_is_kept(loop)) {
+        kl_kept_print_text(report, out);
+        return;
+    }
     print_ranks(report, out);
     if (loop->ended)
         kl_say(out, "sweeps", "%" PRIu64 " in %s", loop->executions, kl_time_words(loop->elapsed_s).text);
     else
-        kl_say(out, "sweeps", "the loop did not end; %" PRIu64 " at least", loop->executions);
+        kl_say(out, "sweeps", "at least %" PRIu64 "; the loop did not end", loop->executions);
     if (loop->round_count > 0)
-        kl_say(out, "rounds", "%" PRIu64 ", at least %s apart at last; %zu of them in the record",
+        kl_say(out, "rounds", "%" PRIu64 ", at the end at least %s apart; %zu of them are in the record",
                loop->rounds, kl_time_words(loop->round[loop->round_count - 1].period_s).text,
                loop->round_count);
     else
@@ -175,6 +205,7 @@ void kl_loop_print_text(const kl_report *report, FILE *out) {
     if (!loop->fixed)
         print_gains(report, out);
     print_moves(report, out);
+    print_saves(report, out);
     if (loop->decision && *loop->decision)
         kl_say(out, "decision", "%s", loop->decision);
     if (loop->status && *loop->status && strcmp(loop->status, "done") != 0)

@@ -8,9 +8,11 @@
 #include "report/print.h"
 #include "report/report.h"
 #include "report/text.h"
+#include "report/watched.h"
 
 enum {
-    LIST_ALL = 12, /* up to this many earlier runs, or departed workers, are listed in full */
+    LIST_ALL = 12, /* greatest number of earlier runs, or of departed workers, or decisions about jobs, that
+                      are all listed */
     LIST_FIRST = 3,
     LIST_LAST = 6
 };
@@ -38,7 +40,7 @@ static shares shares_of(const kl_report *report, const kl_report_iteration *it) 
     return s;
 }
 
-/* Is this the row of sums, below the workers? */
+/* Return whether this is the row of sums, below the workers. */
 static bool is_sum(const shares *s, size_t row) {
     return row == s->it->share_count;
 }
@@ -148,7 +150,7 @@ static void print_earlier(const kl_report *report, FILE *out) {
 static void print_outcome(const kl_report_iteration *it, FILE *out) {
     if (!isnan(it->efficiency))
         kl_say(out, "efficiency",
-               "%s of the bound: %s, had every worker computed all the time at its real speed",
+               "%s of the bound, which is %s: every worker computes all the time at its real speed",
                kl_percent(it->efficiency).text, kl_time_words(it->bound_s).text);
     if (it->failed > 0)
         kl_say(out, "failed", "%" PRIu64 " task%s", it->failed, kl_plural(it->failed));
@@ -171,7 +173,7 @@ static void print_last(const kl_report *report, FILE *out) {
         kl_say(out, "run", "%" PRIu64 ": did not end; %" PRIu64 " of %" PRIu64 " task%s done, policy %s",
                it->run, it->tasks_done, it->tasks, kl_plural(it->tasks), it->policy);
     if (it->stored > 0)
-        kl_say(out, "", "%" PRIu64 " more task%s had been done by an earlier master", it->stored,
+        kl_say(out, "", "%" PRIu64 " further task%s were done by an earlier master", it->stored,
                kl_plural(it->stored));
     fputc('\n', out);
     if (it->share_count > 0) {
@@ -204,10 +206,12 @@ static void print_header(const kl_report *report, FILE *out) {
         kl_say(out, "began", "%s; the run did not end (still running or killed)",
                date_of(run->began_unix_s).text);
     if (report->session_count > 1)
-        kl_say(out, "masters", "%zu, one after the other; the last one from %s on", report->session_count,
+        kl_say(out, "masters", "%zu in succession; the last one began after %s", report->session_count,
                kl_time_words(report->sessions[report->session_count - 1].began_s).text);
     if (report->loop)
         kl_loop_print_what(report, out);
+    else if (report->watched)
+        kl_watched_print_what(report->watched, out);
     else
         kl_say(out, "dealt by", "%s over %s", run->policy, run->transport);
     kl_say(out, "record", "%s", report->path);
@@ -224,8 +228,8 @@ static void print_left(const kl_report *report, FILE *out) {
             continue;
         if (++left <= LIST_ALL)
             kl_say(out, listed++ ? "" : "left", "%s %" PRIu32 " (%s) at %s: %s",
-                   report->loop ? "rank" : "worker", w->worker, w->host, kl_time_words(w->left_s).text,
-                   *w->why ? w->why : "no reason given");
+                   report->loop || report->watched ? "rank" : "worker", w->worker, w->host,
+                   kl_time_words(w->left_s).text, *w->why ? w->why : "no reason given");
     }
     if (left > listed)
         kl_say(out, "", "and %zu more", left - listed);
@@ -233,18 +237,15 @@ static void print_left(const kl_report *report, FILE *out) {
 
 /* How a kind of decision is printed, with the number of such decisions. */
 static const struct how {
-    const char *kind, *label, *of; /* of: what the forecast is about; NULL: there is no forecast */
-    bool counted;                  /* print the number of decisions and the time of the last */
+    const char *kind, *label,
+        *of; /* label NULL: printed elsewhere; of: what the forecast is about; NULL: there is no forecast */
+    bool counted; /* print the number of decisions and the time of the last */
 } hows[] = {
-    {"workers", "workers", "iteration", false},
-    {"assign", "assign", "iteration", false},
-    {"grain", "grain", "iteration", false},
-    {"program", "program", "program", false},
-    {"organise", "organised", "run", false},
-    {"wait", "refusals", NULL, true},
-    {"rest", "rests", NULL, true},
-    {"refused", "no memory", NULL, true},
-    {"block", "blocks", NULL, true},
+    {"workers", "workers", "run", false},    {"assign", "assign", "run", false},
+    {"grain", "grain", "run", false},        {"program", "program", "program", false},
+    {"organise", "organised", "run", false}, {"wait", "refusals", NULL, true},
+    {"rest", "rests", NULL, true},           {"refused", "no memory", NULL, true},
+    {"block", "blocks", NULL, true},         {"save", NULL, NULL, false},
 };
 
 static const struct how *how_of(const kl_report_decision *d) {
@@ -261,7 +262,7 @@ static void print_decision(const kl_report_decision *d, FILE *out) {
     if (how && how->counted)
         kl_say(out, how->label, "%" PRIu64 ", the last one at %s%s%s", d->decisions,
                kl_time_words(d->last_s).text, *reason ? ": " : "", reason);
-    else if (how)
+    else if (how && how->label)
         kl_say(out, how->label, "%s", reason);
     if (of && d->forecasts > 0)
         kl_say(out, "forecasts", "%" PRIu64 " %s%s: off by %s on average, ended %s %s", d->forecasts, of,
@@ -280,6 +281,25 @@ static void print_decisions(const kl_report *report, FILE *out) {
         kl_say(out, "decisions", "%s", list);
     for (size_t i = 0; i < report->decision_count; i++)
         print_decision(&report->decisions[i], out);
+}
+
+static bool is_about_jobs(const kl_report_decided *d) {
+    return strcmp(d->kind, "grow") == 0 || strcmp(d->kind, "shrink") == 0 ||
+           strcmp(d->kind, "exclude") == 0 || strcmp(d->kind, "give-up") == 0;
+}
+
+/* Each decision of `kilter run --slurm` about the farm's jobs; the last ones of a long list. */
+static void print_jobs(const kl_report *report, FILE *out) {
+    size_t all = 0, at = 0;
+    for (size_t i = 0; i < report->decided_count; i++)
+        all += is_about_jobs(&report->decided[i]);
+    for (size_t i = 0; i < report->decided_count; i++) {
+        const kl_report_decided *d = &report->decided[i];
+        if (is_about_jobs(d) && at++ + LIST_ALL >= all)
+            kl_say(out, d->kind, "at %s: %s", kl_time_words(d->at_s).text, d->reason);
+    }
+    if (all > LIST_ALL)
+        kl_say(out, "", "and %zu before", all - LIST_ALL);
 }
 
 static void print_messages(const kl_report *report, FILE *out) {
@@ -310,9 +330,13 @@ void kl_report_print_text(const kl_report *report, FILE *out) {
         kl_loop_print_text(report, out);
     if (report->iteration_count > 0)
         print_earlier(report, out);
+    if (report->watched)
+        kl_watched_print_text(report, out);
     if (!report->loop)
         print_last(report, out);
     print_left(report, out);
     print_decisions(report, out);
+    if (!report->loop)
+        print_jobs(report, out);
     print_messages(report, out);
 }

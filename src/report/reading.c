@@ -13,7 +13,7 @@
 enum {
     BUSY_MS = 5000, /* milliseconds to wait for a master that finishes its record and locks it for a moment */
     OWN_VIEWS_STAY =
-        3035000 /* first version of SQLite in which refusing a file's views leaves temporary views usable */
+        3035000 /* first version of SQLite that can disable a file's views and keep temporary views */
 };
 
 /* ---- the file ---- */
@@ -22,7 +22,8 @@ kilter_status kl_no_record(const char *path, const char *why, kilter_error *erro
     return kl_fail(error, KILTER_ERR_INPUT, "reading the run record '%s': %s", path, why);
 }
 
-/* Check the file by its name: closing a descriptor of it would drop the locks of a master in this process. */
+/* Check the file by its name. Opening and closing it here would drop the locks of a master in this process.
+ */
 static kilter_status check_file(const char *path, kilter_error *error) {
     struct stat info;
     if (stat(path, &info) != 0 || access(path, R_OK) != 0)
@@ -30,7 +31,7 @@ static kilter_status check_file(const char *path, kilter_error *error) {
     if (!S_ISREG(info.st_mode))
         return kl_no_record(path, "it is not a file; name a record", error);
     if (info.st_size == 0)
-        return kl_no_record(path, "it is empty; the run has not begun, or could not", error);
+        return kl_no_record(path, "it is empty; the run has not begun, or could not begin", error);
     return KILTER_OK;
 }
 
@@ -166,7 +167,8 @@ static kilter_status check_format(const kl_reading *r, const char *path, kilter_
     return KILTER_OK;
 }
 
-/* Check the file's last page: SQLite reads missing bytes as zeros. A log may have the whole page. */
+/* Check that the file's last page is whole, because SQLite reads missing bytes as zeros. If there is a log,
+ * it may have the whole page. */
 static kilter_status check_last_page(const kl_reading *r, const char *path, kilter_error *error) {
     struct stat info;
     int64_t page_bytes = pragma(r->db, "PRAGMA page_size");

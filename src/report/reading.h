@@ -25,7 +25,10 @@ kilter_status kl_no_record(const char *path, const char *why, kilter_error *erro
 kilter_status kl_reading_open(kl_reading *r, const char *path, kilter_error *error);
 kilter_status kl_reading_failed(const kl_reading *r, const char *path,
                                 kilter_error *error); /* set the error from r */
-/* Has the record this table? Records of earlier versions lack some. */
+/* Open the record as r->db, and read it into a new r->report; with run_only, as kl_report_read_run(). The
+ * caller closes and frees both, also after an error. */
+kilter_status kl_reading_report(kl_reading *r, const char *path, bool run_only, kilter_error *error);
+/* Return whether the record has this table. Records of earlier versions lack some tables. */
 bool kl_has_table(const kl_reading *r, const char *name);
 bool kl_has_column(const kl_reading *r, const char *table, const char *name);
 
@@ -55,6 +58,8 @@ kilter_status kl_record_ask(const char *path, const char *sql, int64_t number, k
 /* Read the tables that only a loop's record has into r->report->loop. */
 void kl_loop_read(kl_reading *r);
 void kl_loop_report_free(kl_report_loop *loop);
+void kl_watched_read(kl_reading *r);
+void kl_watched_report_free(kl_report_watched *watched);
 double kl_record_real(sqlite3_stmt *row, int column); /* NAN: the column holds no number */
 
 #endif

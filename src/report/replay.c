@@ -22,7 +22,7 @@ typedef struct printer {
     kl_again *again;
     const char *instead;      /* the policy that decides instead of the recorded one; NULL: none */
     int64_t id;               /* id of the shown decision; −1: all */
-    kl_again_verdict verdict; /* verdict on that decision */
+    kl_again_verdict verdict; /* verdict on the shown decision */
     uint64_t decisions, made_again, same;
     left_out left_out[KL_DECISION_KINDS + 1];
 } printer;
@@ -36,10 +36,10 @@ typedef struct section {
 #define OF_DECISION " FROM decision d WHERE d.id = ?1"
 #define BEFORE      "(SELECT coalesce(max(at_s), 0) FROM decision WHERE id < d.id)"
 
-/* A recorded chunk's tasks are those that counted, so returned tasks are not part of it here. */
+/* A recorded chunk has only the tasks whose results counted, so recalled tasks do not appear in it. */
 static const section sections[] = {
     {"decision", "the decision", "SELECT " KL_DECISION_COLUMNS OF_DECISION, false},
-    {"outcome", "what came of it",
+    {"outcome", "the outcome",
      "SELECT c.worker, c.hi - c.lo AS tasks, c.began_s, c.ended_s, c.ended_s - d.forecast_s AS late_s, "
      "c.lost "
      "FROM decision d JOIN chunk c ON c.run = d.run AND c.chunk = d.chunk WHERE d.id = ?1 ORDER BY c.id",
@@ -49,8 +49,8 @@ static const section sections[] = {
      "(SELECT coalesce(sum(hi - lo), 0) FROM chunk WHERE run = d.run AND ended_s <= d.at_s AND NOT lost) "
      "AS finished FROM decision d JOIN iteration i ON i.run = d.run WHERE d.id = ?1",
      false},
-    /* Several decisions may have the same time: chunks in hand are those with lower numbers than the
-       decision's. */
+    /* Several decisions may have the same time. So chunks in hand are chunks with a lower number than the
+       decision's chunk. */
     {"workers", "the workers at that moment",
      "WITH d AS MATERIALIZED (SELECT run, at_s, (SELECT min(l.chunk) FROM decision l "
      "WHERE l.run = d.run AND l.id >= d.id) AS next_chunk" OF_DECISION ") "
@@ -67,7 +67,7 @@ static const section sections[] = {
      "SELECT s.rank, s.lo, s.count, s.done, s.busy_s, s.rate_per_s FROM decision d "
      "JOIN share s ON s.round = d.round WHERE d.id = ?1 ORDER BY s.rank",
      true},
-    {"events", "since the decision before",
+    {"events", "events since the previous decision",
      "SELECT c.ended_s AS at_s, CASE WHEN c.lost THEN 'lost' ELSE 'finished' END AS event, c.worker, "
      "c.chunk, c.hi - c.lo AS tasks FROM decision d JOIN chunk c ON c.run = d.run "
      "AND c.ended_s > " BEFORE " AND c.ended_s <= d.at_s WHERE d.id = ?1 "
@@ -225,7 +225,7 @@ static kilter_status ask_decisions(printer *p, const char *path, const char *whi
 static void print_left_out(const printer *p) {
     for (size_t i = 0; i <= KL_DECISION_KINDS; i++)
         if (p->left_out[i].count > 0)
-            fprintf(p->out, "  %" PRIu64 " of kind %s not: %s\n", p->left_out[i].count,
+            fprintf(p->out, "  %" PRIu64 " of kind %s not made again: %s\n", p->left_out[i].count,
                     i < KL_DECISION_KINDS ? kl_decision_name((kl_decision_kind)i) : "unknown",
                     p->left_out[i].why);
 }

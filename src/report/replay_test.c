@@ -129,7 +129,8 @@ static void each_decision_of_each_policy_is_made_again(void **state) {
         }
 }
 
-/* Worker processes die of a task; tasks have weights; the second run has twice as many. */
+/* Kill the worker in one task of the second run, which adds tasks and ends with twice as many. The first run
+ * has weights. */
 static int work_or_die(const kilter_task *task, kilter_result *result, void *state) {
     volatile double sum = 0;
     (void)state;
@@ -181,7 +182,7 @@ static void change(const char *file, const char *sql) {
     sqlite3_close(db);
 }
 
-/* as after a change of the policy */
+/* Change a recorded decision, as if the policy had changed since. */
 static void what_differs_is_said(void **state) {
     const char *file = ((place *)*state)->file;
     record(file, &cases[1], "gss", 0);
@@ -209,11 +210,11 @@ static void what_the_record_lacks_is_said(void **state) {
     change(file, "ALTER TABLE decision DROP COLUMN grounds");
     text = replay(file, (kl_replay_choice){.by = KL_REPLAY_LIST});
     assert_int_equal(number_after(text, "made again: "), 0);
-    assert_true(has(text, "of kind deal not: the record lacks what it was made from"));
+    assert_true(has(text, "of kind deal not made again: the record lacks its inputs"));
     free(text);
 }
 
-/* one byte is changed or lost */
+/* Change or remove one byte of what decisions were made from. Replaying must not fail. */
 static void bytes_that_are_wrong_do_no_harm(void **state) {
     const char *file = ((place *)*state)->file;
     char sql[200];

@@ -16,14 +16,14 @@ static kl_report_iteration *iteration_of(const kl_report *report, uint64_t run) 
     return bsearch(&run, report->iterations, report->iteration_count, sizeof *report->iterations, by_run);
 }
 
-/* Columns: run, worker, tasks, chunks, failed, lost, units, busy_s, Σ busy²/units, last ended_s,
- * bytes out and in, k. k: number of chunks of which at least one task was done.
- * With chunk i of u_i units in b_i seconds, and m = Σb/Σu, the variance of a single unit is estimated by
- * Σ u_i (b_i/u_i − m)² / (k − 1) = (Σ b_i²/u_i − (Σb)²/Σu) / (k − 1). */
+/* Take a row with the columns run, worker, tasks, chunks, failed, lost, units, busy_s, Σ busy²/units, last
+ * ended_s, bytes out and in, k. k is the number of chunks of which at least one task was done. Chunk i has
+ * u_i units and takes b_i seconds; m = Σb/Σu. The variance of a single unit is estimated by Σ u_i (b_i/u_i −
+ * m)² / (k − 1) = (Σ b_i²/u_i − (Σb)²/Σu) / (k − 1). */
 static void take_share(kl_reading *r, sqlite3_stmt *row) {
     kl_report_iteration *it = iteration_of(r->report, kl_count_at(row, 0));
     if (!it)
-        return; /* the worker's own row was dropped */
+        return; /* the row of the run is missing */
     kl_report_share *share;
     KL_APPEND(r, it->shares, it->share_count, share);
     if (!share)
@@ -50,12 +50,13 @@ static void take_share(kl_reading *r, sqlite3_stmt *row) {
         it->elapsed_s = ended_s - it->began_s;
 }
 
-/* Columns: at_s, worker, sd, in order of time; the last value within a run counts. */
+/* Take a row with the columns at_s, worker, sd. Rows are in order of time; the last value within a run
+ * counts. */
 static void take_spread(kl_reading *r, sqlite3_stmt *row) {
     double at_s = kl_record_real(row, 0), sd = kl_record_real(row, 2);
     uint32_t worker = (uint32_t)sqlite3_column_int64(row, 1);
     kl_report_iteration *its = r->report->iterations;
-    size_t low = 0, high = r->report->iteration_count; /* the last run that began before */
+    size_t low = 0, high = r->report->iteration_count; /* search for the last run that began by at_s */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (its[middle].began_s <= at_s)
@@ -180,14 +181,20 @@ static void read_rows(kl_reading *r) {
         kl_each_row(r, queries[i].sql, queries[i].take);
     if (!r->failed && kl_has_table(r, "loop"))
         kl_loop_read(r);
+    if (!r->failed && kl_has_table(r, "watched"))
+        kl_watched_read(r);
 }
 
-static kilter_status read_all(kl_reading *r, const char *path, bool run_only, kilter_error *error) {
-    kilter_status status = kl_reading_open(r, path, error);
-    if (status != KILTER_OK)
+kilter_status kl_reading_report(kl_reading *r, const char *path, bool run_only, kilter_error *error) {
+    r->report = calloc(1, sizeof *r->report);
+    if (r->report)
+        r->report->path = strdup(path);
+    r->memory = !r->report || !r->report->path;
+    kilter_status status = r->memory ? kl_reading_failed(r, path, error) : kl_reading_open(r, path, error);
+    kl_report *p = r->report;
+    if (status != KILTER_OK || !p)
         return status;
     /* Records of earlier versions have no sessions. */
-    kl_report *p = r->report;
     kl_row_read(r, &kl_run_rows, &p->run);
     if (!r->failed && kl_has_table(r, "session"))
         p->sessions = kl_rows_read(r, &kl_session_rows, p->sessions, &p->session_count);
@@ -201,19 +208,14 @@ static kilter_status read_all(kl_reading *r, const char *path, bool run_only, ki
 }
 
 static kilter_status read_record(const char *path, bool run_only, kl_report **report, kilter_error *error) {
-    kl_reading r = {.report = calloc(1, sizeof(kl_report))};
-    if (r.report)
-        r.report->path = strdup(path);
-    r.memory = !r.report || !r.report->path;
-    kilter_status status =
-        r.memory ? kl_reading_failed(&r, path, error) : read_all(&r, path, run_only, error);
+    kl_reading r = {0};
+    kilter_status status = kl_reading_report(&r, path, run_only, error);
     sqlite3_close(r.db);
-    if (status != KILTER_OK) {
+    if (status == KILTER_OK)
+        *report = r.report;
+    else
         kl_report_free(r.report);
-        return status;
-    }
-    *report = r.report;
-    return KILTER_OK;
+    return status;
 }
 
 kilter_status kl_report_read(const char *path, kl_report **report, kilter_error *error) {
@@ -240,6 +242,7 @@ void kl_report_free(kl_report *report) {
     kl_rows_free(&kl_decided_rows, report->decided, report->decided_count);
     kl_rows_free(&kl_measurement_rows, report->measurements, report->measurement_count);
     kl_loop_report_free(report->loop);
+    kl_watched_report_free(report->watched);
     free(report);
 }
 

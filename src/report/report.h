@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "watch/watch.h"
 
 typedef struct kl_report_session { /* one master's part of a record */
     double began_s, ended_s;       /* ended_s: NAN if the master was killed or still runs */
@@ -33,7 +34,7 @@ typedef struct kl_report_worker {
     char *why;               /* why the worker left; NULL: it has not */
 } kl_report_worker;
 
-/* What one worker did in one run. Lost chunks count in lost_chunks only. */
+/* The work of one worker in one run. Lost chunks count in lost_chunks only. */
 typedef struct kl_report_share {
     uint32_t worker;
     uint64_t tasks, chunks, failed, lost_chunks;
@@ -72,13 +73,13 @@ typedef struct kl_report_decided {
     int64_t subject;
     uint64_t count;
     double forecast_s, gain_s, cost_s; /* forecasts */
-    double settled_s, came_s, spent_s; /* outcome of a move until settled_s; NAN: not known */
+    double settled_s, came_s, spent_s; /* outcome of a move, measured until settled_s; NAN: not known */
     bool refused;                      /* the move was refused because a rank had no memory */
 } kl_report_decided;
 
 typedef struct kl_report_decision { /* all decisions of one kind */
     char *kind;
-    uint64_t decisions, tasks; /* tasks given */
+    uint64_t decisions, tasks; /* tasks: number of tasks that these decisions dealt */
     char *last_reason;
     double last_s;
     uint64_t forecasts;      /* forecasts of chunks, runs or series of runs that have ended */
@@ -94,7 +95,7 @@ typedef struct kl_report_measurement { /* the latest measurement of its kind */
 
 /* A loop over ranks, which are the report's workers. */
 typedef struct kl_report_rank { /* sorted by rank; counts and times are sums over the recorded rounds */
-    uint64_t iterations;        /* last reported number */
+    uint64_t iterations;        /* iterations of the rank by its last report */
     uint64_t done;
     double busy_s, rate_per_s;            /* rate_per_s: last measured rate; NAN: never measured */
     double believed_per_s;                /* filtered */
@@ -108,7 +109,7 @@ typedef struct kl_report_round {
 } kl_report_round;
 
 typedef struct kl_report_loop {
-    char *name, *kind; /* "doall", "scattered", "doacross" */
+    char *name, *kind; /* "doall", "scattered", "doacross"; "kept" */
     uint64_t iterations, inner, row_bytes, arrays;
     uint32_t ranks;
     bool fixed, ended; /* not ended: the other members come from the recorded rounds and moves */
@@ -125,9 +126,43 @@ typedef struct kl_report_loop {
 /* Return the round with that number; NULL: it is not in the record. */
 const kl_report_round *kl_report_round_of(const kl_report_loop *loop, uint64_t round);
 
+/* An MPI program under `kilter watch`, whose ranks are the report's workers. Numbers as in kl_watch_found. */
+typedef struct kl_report_watched_rank {
+    uint32_t rank;
+    double elapsed_s, useful_s, mpi_s, core_share; /* core_share: NAN: not known */
+    uint64_t calls;
+    char *end;
+} kl_report_watched_rank;
+
+typedef struct kl_report_watched_place { /* a place that calls MPI; sums over all ranks */
+    char *call, *place;
+    uint64_t calls;
+    double mpi_s;
+} kl_report_watched_place;
+
+typedef struct kl_report_watched_slice {
+    uint32_t rank;
+    double began_s, length_s, useful_s;
+} kl_report_watched_slice;
+
+typedef struct kl_report_watched {
+    char *mpi, *way, *reason, *status; /* way: NULL: the program is not watched to its end */
+    int64_t exit_code;
+    uint64_t other_calls, spawned, missing, iterations, iteration_calls;
+    uint32_t ranks, slowest, shared_ranks;
+    double elapsed_s, load_balance, communication, parallel, iteration_s, alike;
+    double lost_constant, lost_slow, lost_fast;
+    kl_watch_range even, follow;
+    kl_report_watched_rank *rank;   /* sorted by rank */
+    kl_report_watched_place *place; /* the one with most time in MPI first */
+    kl_report_watched_slice *slice;
+    size_t rank_count, place_count, slice_count;
+} kl_report_watched;
+
 typedef struct kl_report {
     char *path;
-    kl_report_loop *loop; /* NULL: a farm's record */
+    kl_report_loop *loop;       /* NULL: no loop's record */
+    kl_report_watched *watched; /* NULL: no watched program's record */
     kl_report_run run;
     kl_report_session *sessions; /* more than one: later masters continued the record. None in old records */
     size_t session_count;
@@ -151,7 +186,7 @@ typedef struct kl_outline {
     double began_unix_s;
     double elapsed_s; /* seconds until the end or the last recorded event; NAN: not known */
     bool ended;       /* the farm or loop was closed */
-    bool loop, results;
+    bool loop, results, watched;
     uint64_t runs, tasks, failed; /* of a farm: number of runs, of their tasks, and of failed tasks */
     uint64_t executions, rounds;  /* of a loop: number of sweeps and rounds */
 } kl_outline;
@@ -185,17 +220,60 @@ void kl_report_print_json(const kl_report *report, FILE *out); /* one object; an
  * kl_report_read(). */
 kilter_status kl_failures_print(const char *path, bool json, FILE *out, kilter_error *error);
 
-/* Draw a run as SVG, or with run −1 all runs (of many, the last ones): a row for each worker with its chunks
- * over time; of very many workers, only some. Errors as of kl_report_read(); KILTER_ERR_INPUT: no such run,
- * or no chunk in it. Nothing is written on errors; check ferror(out) after success. */
+/* Draw a run as SVG; run −1: all runs, or the last runs of many. Each worker has a row with its chunks over
+ * time; of very many workers, only some have a row. Errors as of kl_report_read(); KILTER_ERR_INPUT: no such
+ * run, or no chunk in it. Nothing is written on errors; check ferror(out) after success. */
 kilter_status kl_gantt_write(const char *path, int64_t run, FILE *out, kilter_error *error);
+
+/* The contents of a page about a record. `data` is a row of sections, each a length in 4 bytes,
+ * little-endian, and its bytes. The first section is a JSON object; columns of chunks follow, see
+ * KL_PAGE_COLUMNS. */
+enum { KL_PAGE_SENTENCES = 3 };
+typedef struct kl_page {
+    char *title;                    /* name of the program */
+    char *story[KL_PAGE_SENTENCES]; /* the outcome without symbols; NULL: there is no further sentence */
+    char *data;
+    size_t size;
+} kl_page;
+
+/* A chunk has a number in each column: varints of 7 bits, the lowest first; a signed number is 2n, or −2n − 1
+ * if it is below 0. Chunks are sorted by worker, then by their beginning. Times are in ticks. A loop has a
+ * chunk for each rank and written round. */
+#define KL_PAGE_COLUMNS(X)                                                                                   \
+    X(GAP)    /* signed: ticks between the end of the worker's previous chunk and this one's beginning */    \
+    X(LENGTH) /* ticks */                                                                                    \
+    X(IDLE)   /* ticks of the length in which no task ran */                                                 \
+    X(TASKS)  /* number of tasks; iterations of a loop */                                                    \
+    X(FIRST)  /* signed: first task − end of the previous chunk; for a loop, the rank's iterations. This   \
+               * column is sorted by beginning, and chunks that begin together by worker */                  \
+    X(RUN)    /* signed: run − the run of the worker's previous chunk */                                   \
+    X(STATE)  /* 1: lost; + 2 for each failed task */                                                        \
+    X(UNITS)  /* units in `unit`s of the JSON object; empty if each task is one unit */
+
+/* Read what a page shows. Errors as of kl_report_read(). */
+kilter_status kl_page_read(const char *path, kl_page *page, kilter_error *error);
+void kl_page_free(kl_page *page);
+/* Write the run as trace events, in the JSON format that Perfetto and Chrome read. Errors as of
+ * kl_report_read(). Nothing is written on errors. */
+kilter_status kl_trace_events_write(const char *path, FILE *out, kilter_error *error);
+/* Called once for each table: open a file for it, or return NULL after setting the error. */
+typedef FILE *(*kl_table_open_fn)(void *context, const char *table, kilter_error *error);
+/* Write each table of the record as CSV (RFC 4180, with a header line; NULL is an empty field, a blob is
+ * hexadecimal) into a file of its own, which `open` opens and `close` closes. Errors of these two and of
+ * kl_report_read(). */
+typedef struct kl_table_files {
+    kl_table_open_fn open;
+    kilter_status (*close)(void *context, FILE *file, bool whole, kilter_error *error);
+    void *context;
+} kl_table_files;
+kilter_status kl_tables_write(const char *path, const kl_table_files *files, kilter_error *error);
 
 /* Each of the tasks [lo, hi) took task_s. */
 typedef void (*kl_task_times_fn)(void *context, uint64_t lo, uint64_t hi, double task_s);
 
-/* Give the task times of run `run`, or with −1 of the last run that ended: for each chunk, sorted by first
- * task, the mean scaled to a worker of mean speed. Errors as of kl_report_read(); KILTER_ERR_INPUT: no such
- * run. */
+/* Pass the task times of a run to `take`; run −1: of the last run that ended. Chunks come in order of their
+ * first task. A time is the mean of a chunk, scaled to a worker of mean speed. Errors as of kl_report_read();
+ * KILTER_ERR_INPUT: no such run. */
 kilter_status kl_report_task_times(const char *path, int64_t run, kl_task_times_fn take, void *context,
                                    kilter_error *error);
 

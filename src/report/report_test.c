@@ -70,7 +70,8 @@ static void push_deal(kl_trace *t, uint64_t chunk, const char *reason, double fo
     kl_trace_decision(t, &(kl_trace_moment){.now_s = 1, .chunk = chunk}, &d);
 }
 
-/* Two workers, worker 1 at half speed, one that does nothing, a lost chunk; 40 tasks. */
+/* Record 40 tasks on two workers, worker 1 at half speed; a third worker is idle, a fourth comes too late. A
+ * chunk is lost. */
 static void push_example(kl_trace *t) {
     kl_trace_worker(t, &(kl_trace_worker_row){0, "ada", "core 0", 1, 0.5});
     kl_trace_worker(t, &(kl_trace_worker_row){1, "bob", "core 1", 2, 0.5});
@@ -171,7 +172,8 @@ static void a_finished_run(void **state) {
     assert_string_equal(r->decisions[0].last_reason, "last");
     assert_int_equal(r->decisions[0].tasks, 20);
     assert_int_equal(r->decisions[0].forecasts, 2);
-    assert_near(r->decisions[0].late_s, 0); /* one chunk was half a second late, one as much early */
+    /* one chunk ended half a second late, another half a second early */
+    assert_near(r->decisions[0].late_s, 0);
     assert_near(r->decisions[0].missed_s, 0.5);
     assert_int_equal(r->decisions[1].forecasts, 0);
     assert_string_equal(r->decisions[2].last_reason, "three"); /* the outcome is the run's end */
@@ -185,7 +187,7 @@ static void a_finished_run(void **state) {
     kl_report_free(r);
 }
 
-/* the row that push_example() adds last */
+/* Wait for the row that push_example() adds last. */
 static void wait_for_example(const char *file) {
     sqlite3 *db;
     sqlite3_stmt *count;
@@ -260,7 +262,7 @@ static void refuses(const char *file, const char *words) {
     kl_report *report = (kl_report *)file;
     kilter_error error = {0};
     assert_int_equal(kl_report_read(file, &report, &error), KILTER_ERR_INPUT);
-    assert_ptr_equal(report, file); /* not written */
+    assert_ptr_equal(report, file); /* on failure, `report` stays unchanged */
     if (!strstr(error.text, words) || !strstr(error.text, file))
         fail_msg("\"%s\" lacks \"%s\" or \"%s\"", error.text, words, file);
 }
@@ -327,11 +329,12 @@ static void expect_control(const char *file, const char *expected) {
     }
 }
 
-/* Records of earlier versions lack the column of the socket; in an untrusted one it may hold anything. */
+/* Records of earlier versions lack the column of the socket. In an untrusted record, the column may hold
+ * anything. */
 static void the_control_socket(void **state) {
     const char *file = ((place *)*state)->file;
     kl_trace *t = open_trace(file, "prog");
-    expect_control(file, "/run/kilter-1/control"); /* recorded from the beginning */
+    expect_control(file, "/run/kilter-1/control"); /* the name is in the record from the beginning */
     close_trace(t, 1);
     expect_control(file, "/run/kilter-1/control");
     change(file, "UPDATE run SET control = NULL");
@@ -361,7 +364,7 @@ static void print_both(const kl_report *r) {
     fclose(nowhere);
 }
 
-/* The writer was killed when only the tables existed. */
+/* Read a record whose writer was killed when only the tables existed. */
 static void a_loop_that_has_only_begun(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_error error = {0};
@@ -396,7 +399,7 @@ static void cut_anywhere_it_is_refused(void **state) {
         write_file(file, bytes, cut);
         refuses(file, "record");
     }
-    for (size_t cut = 4096; cut < size; cut += 4096) { /* whole pages */
+    for (size_t cut = 4096; cut < size; cut += 4096) { /* cut between two pages */
         write_file(file, bytes, cut);
         refuses(file, "damaged or cut");
     }
@@ -410,7 +413,7 @@ static void draw_nowhere(const char *file) {
     fclose(nowhere);
 }
 
-/* Any values may then be read and printed, but within bounds. */
+/* Flip bytes of the record. It must be refused, or read and printed without a fault. */
 static void flip_bytes(const char *file, const char *bytes, size_t size, uint64_t times) {
     int refused = 0;
     for (uint64_t i = 0; i < times; i++) {
@@ -419,7 +422,7 @@ static void flip_bytes(const char *file, const char *bytes, size_t size, uint64_
         memcpy(broken, bytes, size);
         for (uint64_t k = 0; k < 1 + i % 4; k++) {
             uint64_t random = kl_mix64(4 * i + k);
-            /* every second change is in the first pages, which describe the tables */
+            /* in every second record, changes are in the first pages, which describe the tables */
             broken[(random >> 8) % (i % 2 ? size : 4096)] ^= (char)(1 + random % 255);
         }
         write_file(file, broken, size);
@@ -448,7 +451,7 @@ static void flipped_bytes_do_no_harm(void **state) {
     free(bytes);
 }
 
-/* A file copied without its log to a read-only medium. */
+/* Read a record that was copied without its log to a read-only medium. */
 static void a_lone_file_on_a_read_only_medium(void **state) {
     place *p = *state;
     close_trace(open_trace(p->file, "prog"), 1);
@@ -544,7 +547,7 @@ static void check_json(const char *text) {
         assert_true(kl_utf8_bytes(s) > 0);
 }
 
-/* Text as a hostile or careless user might give it. */
+/* Return a text as a hostile or careless user might give it. */
 static const char *nasty(uint64_t i) {
     static const char *const words[] = {
         "",
@@ -693,8 +696,8 @@ static void records_of_format_1_tell_the_same(void **state) {
     push_example_end(t);
     close_trace(t, 10);
     expect_the_same_when_aged(file);
-    change(file,
-           "DROP TABLE move; ALTER TABLE decision DROP COLUMN round"); /* the first versions lacked both */
+    /* records of the first versions lack both */
+    change(file, "DROP TABLE move; ALTER TABLE decision DROP COLUMN round");
     kl_report_free(read_report(file));
     unlink(file);
     for (uint64_t seed = 1; seed < 35; seed += 11) {

@@ -83,7 +83,8 @@ static const kl_field decided_fields[] = {
 const kl_rows kl_decided_rows =
     KL_ROWS(kl_report_decided, "decision", "WHERE subject IS NULL ORDER BY id", decided_fields);
 
-/* In a group with one maximum, SQLite takes the other columns from the maximum's row, here the last. */
+/* With max(id) in a query, SQLite takes the other columns of a group from the row of this maximum, which is
+ * the last row. */
 #define ROW kl_report_decision
 static const kl_field decision_fields[] = {
     KL_FIELD(TEXT, kind),
@@ -149,3 +150,56 @@ static const kl_field round_fields[] = {
     KL_FIELD(REAL, now_s),  KL_FIELD(REAL, then_s),     KL_FIELD(COUNT, block)};
 #undef ROW
 const kl_rows kl_round_rows = KL_ROWS(kl_report_round, "round", "ORDER BY round", round_fields);
+
+#define ROW kl_report_watched
+static const kl_field watched_fields[] = {
+    KL_FIELD(TEXT, mpi),
+    KL_FIELD(TEXT, way),
+    KL_FIELD(TEXT, reason),
+    KL_FIELD(TEXT, status),
+    KL_FIELD(SIGNED, exit_code),
+    KL_FIELD(COUNT, other_calls),
+    KL_FIELD(COUNT, spawned),
+    KL_FIELD(COUNT, missing),
+    KL_FIELD(NUMBER, ranks),
+    KL_FIELD(REAL, elapsed_s),
+    KL_FIELD(REAL, load_balance),
+    KL_FIELD(REAL, communication),
+    KL_FIELD(REAL, parallel),
+    KL_FIELD(COUNT, iterations),
+    KL_FIELD(COUNT, iteration_calls),
+    KL_FIELD(REAL, iteration_s),
+    KL_FIELD(REAL, alike),
+    KL_FIELD(REAL, lost_constant),
+    KL_FIELD(REAL, lost_slow),
+    KL_FIELD(REAL, lost_fast),
+    KL_FIELD_AS(REAL, even.least_s, "even_least_s", "even_least_s"),
+    KL_FIELD_AS(REAL, even.most_s, "even_most_s", "even_most_s"),
+    KL_FIELD_AS(REAL, follow.least_s, "follow_least_s", "follow_least_s"),
+    KL_FIELD_AS(REAL, follow.most_s, "follow_most_s", "follow_most_s"),
+    KL_FIELD(NUMBER, slowest),
+    KL_FIELD(NUMBER, shared_ranks)};
+#undef ROW
+const kl_rows kl_watched_rows = KL_ROWS(kl_report_watched, "watched", "ORDER BY watched", watched_fields);
+
+#define ROW kl_report_watched_rank
+static const kl_field watched_rank_fields[] = {
+    KL_FIELD(NUMBER, rank),     KL_FIELD(REAL, elapsed_s), KL_FIELD(REAL, useful_s), KL_FIELD(REAL, mpi_s),
+    KL_FIELD(REAL, core_share), KL_FIELD(COUNT, calls),    KL_FIELD(TEXT, end)};
+#undef ROW
+const kl_rows kl_watched_rank_rows =
+    KL_ROWS(kl_report_watched_rank, "watched_rank", "ORDER BY rank", watched_rank_fields);
+
+#define ROW kl_report_watched_place
+static const kl_field watched_place_fields[] = {KL_FIELD(TEXT, call), KL_FIELD(TEXT, place),
+                                                KL_FIELD(COUNT, calls), KL_FIELD(REAL, mpi_s)};
+#undef ROW
+const kl_rows kl_watched_place_rows =
+    KL_ROWS(kl_report_watched_place, "watched_place", "ORDER BY mpi_s DESC, id", watched_place_fields);
+
+#define ROW kl_report_watched_slice
+static const kl_field watched_slice_fields[] = {KL_FIELD(NUMBER, rank), KL_FIELD(REAL, began_s),
+                                                KL_FIELD(REAL, length_s), KL_FIELD(REAL, useful_s)};
+#undef ROW
+const kl_rows kl_watched_slice_rows =
+    KL_ROWS(kl_report_watched_slice, "watched_slice", "ORDER BY id", watched_slice_fields);

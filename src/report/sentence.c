@@ -3,13 +3,19 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "report/loop_print.h"
 #include "report/print.h"
 #include "report/report.h"
 #include "report/text.h"
+#include "report/watched.h"
 
 static void loop_sentence(const kl_report_loop *loop, FILE *out) {
     if (!loop->name) {
         fputs("The loop has not begun.", out);
+        return;
+    }
+    if (kl_is_kept(loop)) {
+        kl_kept_print_sentence(loop, out);
         return;
     }
     char name[4 * KL_CELL_COLUMNS + 1];
@@ -44,6 +50,8 @@ static void run_sentence(const kl_report_iteration *it, FILE *out) {
 static void sentence(const kl_report *report, FILE *out) {
     if (report->loop)
         loop_sentence(report->loop, out);
+    else if (report->watched)
+        kl_watched_print_sentence(report, out);
     else if (report->iteration_count == 0)
         fputs("No tasks were dealt.", out);
     else

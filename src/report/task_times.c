@@ -31,7 +31,6 @@ kilter_status kl_report_task_times(const char *path, int64_t run, kl_task_times_
     if (status == KILTER_OK && a.chunks == 0)
         return kl_fail(
             error, KILTER_ERR_INPUT,
-            "taking task times from the run record '%s': no iteration in it has ended with its tasks done",
-            path);
+            "taking task times from the run record '%s': no run in it has ended with its tasks done", path);
     return status;
 }

@@ -30,7 +30,7 @@ size_t kl_utf8_columns(const char *s) {
     return columns;
 }
 
-/* Is the character a C0 or C1 control character? */
+/* Return whether the character is a C0 or C1 control character. */
 static int is_control(const char *s, size_t bytes) {
     const uint8_t *u = (const uint8_t *)s;
     return (bytes == 1 && (u[0] < 0x20 || u[0] == 0x7f)) || (bytes == 2 && u[0] == 0xc2 && u[1] < 0xa0);

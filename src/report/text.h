@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Return the bytes of the UTF-8 character at `s`, which ends in NUL; 0: not valid, or the end. */
+/* Return the number of bytes of the UTF-8 character at the front of `s`, which ends in NUL; 0: not valid, or
+ * the end. */
 size_t kl_utf8_bytes(const char *s);
 /* Return the number of characters in valid UTF-8. */
 size_t kl_utf8_columns(const char *s);

@@ -7,9 +7,9 @@
 typedef struct kl_happening {
     double at_s;
     uint32_t who;
-    int what;      /* chosen by the driver */
+    int what;      /* what happens: a number of the driver */
     uint64_t turn; /* set by kl_heap_push() */
-    void *thing;   /* chosen by the driver */
+    void *thing;   /* the driver's data of the event */
 } kl_happening;
 
 /* At equal times the smallest `who` comes first, then the event that was pushed first. Zeroed: empty. */

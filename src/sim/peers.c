@@ -6,9 +6,9 @@
 #include "sim/heap.h"
 #include "sim/sim.h"
 
-/* seconds after which others know of a death */
+/* seconds from the death of a peer until the other peers are told */
 static const double NOTICE_S = 0.05;
-enum { ROOT = 0, ARITY = 16 };
+enum { ROOT = 0 };
 
 /* A message under way, or waiting for its receiver; or the news that its sender is gone. */
 typedef struct packet {
@@ -32,7 +32,7 @@ typedef enum doing {
 typedef struct seat { /* the driver's data of one peer */
     kl_node *engine;  /* NULL: the peer is not present */
     kl_host host;
-    double clock;  /* seconds of the peer's own clock in a second */
+    double clock;  /* seconds that the peer's own clock counts in one second */
     double dies_s; /* the time when the peer dies; INFINITY: never */
     bool busy;
     uint64_t task; /* the running task, and the time when it ends */
@@ -48,10 +48,10 @@ typedef struct world {
     const kl_sim_run *run;
     kl_sim_peers_outcome *outcome;
     seat *seats;
-    uint32_t count, there; /* there: from the beginning */
+    uint32_t count, there; /* count: all peers; there: peers that are present from the beginning */
     kl_heap heap;
     kl_node_actions actions;
-    uint64_t sum; /* of the results that were counted */
+    uint64_t sum; /* sum of the results that were counted */
     double now_s;
     bool over;
     kilter_error failure;
@@ -64,10 +64,12 @@ static void out_of_memory(world *w) {
 
 static void will(world *w, double at_s, uint32_t who, doing what, packet *p) {
     kl_happening one = {.at_s = at_s, .who = who, .what = (int)what, .thing = p};
-    if (at_s < INFINITY && !kl_heap_push(&w->heap, one)) {
-        free(p);
+    bool comes = at_s < INFINITY;
+    if (comes && kl_heap_push(&w->heap, one))
+        return;
+    free(p);
+    if (comes)
         out_of_memory(w);
-    }
 }
 
 /* --- messages --- */
@@ -77,11 +79,11 @@ static double way_s(const world *w, uint32_t a, uint32_t b) {
     return a == b ? 0 : c->near > 0 && a / c->near != b / c->near ? c->far_s : 2 * c->latency_s;
 }
 
-/* The processor works on a message for message_s, and the running task waits. */
+/* Let the peer's host work message_s on a message. The running task is delayed by this work. */
 static void attend(world *w, seat *s, double at_s) {
-    s->attends_until_s = fmax(s->attends_until_s, at_s) + w->of->message_s;
+    s->attends_until_s = kl_host_end_s(&s->host, fmax(s->attends_until_s, at_s), w->of->message_s);
     if (s->busy)
-        s->ends_s += w->of->message_s;
+        s->ends_s = kl_host_end_s(&s->host, s->ends_s, w->of->message_s);
 }
 
 static packet *packet_new(world *w, uint32_t from, const void *data, size_t size) {
@@ -111,7 +113,7 @@ static void send(world *w, uint32_t from, const kl_node_action *a, double at_s) 
     will(w, s->link_free_s + way_s(w, from, a->peer), a->peer, ARRIVES, p);
 }
 
-/* Tell `to` that `gone` is. */
+/* Tell peer `to` that peer `gone` has died. */
 static void tell(world *w, uint32_t to, uint32_t gone) {
     packet *p = w->seats[to].engine ? packet_new(w, gone, NULL, 0) : NULL;
     if (!p)
@@ -126,7 +128,7 @@ static double task_s(const world *w, uint64_t task) {
     return w->run->task_s ? w->run->task_s(w->run->self, 0, task) : w->run->even_s;
 }
 
-/* Each task's result is kl_mix64() of its index, and the run's result is the sum. */
+/* Add a result to the sum. The result of a task is kl_mix64() of its index. */
 static bool add_sums(void *self, kl_buffer *into, const void *value, size_t size) {
     (void)self;
     uint64_t sum = 0, more;
@@ -182,7 +184,7 @@ static void hear(world *w, uint32_t i, packet *p, double at_s) {
     free(p);
 }
 
-/* The receiver is not present: tell the sender that it is gone. */
+/* Tell the sender of a packet that its receiver is not present. */
 static void come_back(world *w, uint32_t i, packet *p) {
     if (!p->gone)
         tell(w, p->from, i);
@@ -220,12 +222,12 @@ static void hears(world *w, uint32_t i, packet *p) {
         hear(w, i, p, w->now_s);
 }
 
-/* Take in messages that have come meanwhile, before the next task begins. */
+/* End the peer's task. First the peer takes in the messages that came during the task. */
 static void ends(world *w, uint32_t i) {
     seat *s = &w->seats[i];
     if (!s->engine)
         return;
-    if (s->ends_s > w->now_s) { /* messages took a part of the processor's time */
+    if (s->ends_s > w->now_s) { /* messages have delayed the end of the task */
         will(w, s->ends_s, i, ENDS, NULL);
         return;
     }
@@ -288,23 +290,25 @@ static void dies(world *w, uint32_t i) {
     will(w, w->now_s + NOTICE_S, i, NOTICED, NULL);
 }
 
-/* Find the living peers whose parent has changed: those below this peer, also through others that are gone.
+/* Tell the living descendants of peer i that `gone` has died, on each path down to the first living peer.
  */
 static void tell_below(world *w, uint32_t i, uint32_t gone) {
-    for (uint64_t c = (uint64_t)i * ARITY + 1; c <= (uint64_t)i * ARITY + ARITY && c < w->count; c++)
+    for (uint64_t c = (uint64_t)i * KL_PEERS_BELOW + 1;
+         c <= (uint64_t)i * KL_PEERS_BELOW + KL_PEERS_BELOW && c < w->count; c++)
         if (w->seats[c].engine)
             tell(w, (uint32_t)c, gone);
         else
             tell_below(w, (uint32_t)c, gone);
 }
 
-/* The parent and the children of a peer are connected to it, and so is each peer that waits for its answer.
+/* Tell the peers that were connected to a dead peer: its parent, its children, and the senders of messages
+ * that it has not taken in.
  */
 static void noticed(world *w, uint32_t i) {
     seat *s = &w->seats[i];
     uint32_t above = i;
     while (above > 0 && !w->seats[above].engine)
-        above = (above - 1) / ARITY;
+        above = (above - 1) / KL_PEERS_BELOW;
     tell(w, above, i);
     tell_below(w, i, i);
     while (s->first) {
@@ -349,7 +353,7 @@ static int by_arrival(const void *a, const void *b) {
     return x->last_s < y->last_s ? -1 : x->last_s > y->last_s;
 }
 
-/* Peers are numbered in the order in which they join. */
+/* Make the seats. Peers are numbered in the order in which they join. */
 static bool make_seats(world *w) {
     const kl_cluster *c = w->of->cluster;
     w->seats = calloc(c->workers, sizeof *w->seats);
@@ -389,7 +393,7 @@ static void close_world(world *w) {
     free(w->seats);
 }
 
-/* Return the bound, as for a cluster, with hosts that are present for a part of the time. */
+/* Return the lower bound of the run's time. A host counts only while its peer is present. */
 static double bound_s(const world *w, double work_s) {
     kl_host_group *groups = calloc(w->count + 1, sizeof *groups);
     if (!groups)
@@ -438,14 +442,14 @@ kilter_status kl_sim_peers_run(const kl_sim_peers *peers, const kl_sim_run *run,
     *outcome = (kl_sim_peers_outcome){0};
     if (!make_seats(&w))
         kl_fail(&w.failure, w.seats ? KILTER_ERR_RANGE : KILTER_ERR_MEMORY,
-                w.seats ? "no peer is there at the start" : "simulating peers: memory ran out");
+                w.seats ? "no peer is present at the start" : "simulating peers: memory ran out");
     for (uint32_t i = 0; w.failure.status == KILTER_OK && i < w.count; i++) {
         will(&w, w.seats[i].host.joins_s, i, JOINS, NULL);
         will(&w, w.seats[i].dies_s, i, DIES, NULL);
     }
     while (w.failure.status == KILTER_OK && !w.over) {
         if (w.heap.count == 0) {
-            kl_fail(&w.failure, KILTER_ERR_RANGE, "nothing will happen any more: the run cannot end");
+            kl_fail(&w.failure, KILTER_ERR_RANGE, "no event is left, so the run cannot end");
             break;
         }
         kl_happening one = kl_heap_pop(&w.heap);

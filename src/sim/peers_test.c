@@ -15,7 +15,7 @@
 enum { MOST_PEERS = 100 };
 
 typedef struct scene {
-    kl_host_group groups[MOST_PEERS]; /* one for each peer */
+    kl_host_group groups[MOST_PEERS]; /* one group for each peer */
     kl_cluster cluster;
     kl_sim_peers peers;
     kl_sim_run run;
@@ -75,7 +75,7 @@ static void every_task_once_with_every_policy_and_size(void **state) {
             }
 }
 
-/* Make a scene: speeds, drops, clusters, latencies and numbers of tasks. */
+/* Choose speeds, drops of speed, latencies and clusters at random. */
 static void make_hosts(scene *s, double whole_s) {
     for (uint32_t i = 0; i < s->cluster.workers; i++) {
         kl_host *h = &s->groups[i].host;
@@ -98,7 +98,7 @@ static void random_scene(scene *s, uint64_t seed) {
     make_hosts(s, 1e-3 * (double)tasks / peers);
 }
 
-/* Return a clock that is right, or runs up to 1024 times as fast or as slow. Powers of two need no rounding.
+/* Return the rate of a peer's clock: 1, or a power of two from 1/1024 to 1024, which needs no rounding.
  */
 static double wrong_clock(void *self, uint32_t peer) {
     uint64_t random = kl_mix64(*(uint64_t *)self + peer);
@@ -117,8 +117,8 @@ static void peers_that_report_wrong_rates_lose_nothing(void **state) {
     }
 }
 
-/* Peers die while they give, take, adopt and report: at random times, and in one of five scenes all at the
- * same time. */
+/* Let peers die while they give tasks, take tasks, take over from dead peers and report. They die at random
+ * times; in one of five scenes, all die at the same time. */
 static void every_task_once_whoever_dies_and_joins(void **state) {
     (void)state;
     scene s;
@@ -144,8 +144,8 @@ static void every_task_once_whoever_dies_and_joins(void **state) {
         deaths += out.deaths;
         adopted += out.adopted;
     }
-    assert_true(deaths > cases &&
-                adopted > cases); /* the scenes have as many deaths and lost tasks as they should */
+    /* without deaths and lost tasks, this test would check nothing */
+    assert_true(deaths > cases && adopted > cases);
 }
 
 static void the_root_dies_and_the_error_says_what_was_counted(void **state) {
@@ -174,10 +174,10 @@ static void those_that_join_work(void **state) {
     (void)state;
     scene s;
     scene_of(&s, "help", 40, 8000);
-    for (uint32_t i = 0; i < 20; i++) /* the peer described first: numbers follow the times of joining */
+    for (uint32_t i = 0; i < 20; i++) /* these peers get the last numbers, because they join last */
         s.groups[i].host.joins_s = 0.05;
     kl_sim_peers_outcome out = outcome_of(&s);
-    assert_true(out.elapsed_s < 0.3); /* 0.4 s without the deaths */
+    assert_true(out.elapsed_s < 0.3); /* without the peers that join, the run would take 0.4 s */
 }
 
 /* The slow half is 20 times slower: without help the run would take 2 s. */

@@ -17,12 +17,12 @@ typedef struct sim_case {
     const char *name;
     uint32_t workers;
     uint64_t tasks;
-    double task_s, cv; /* of a task at speed 1 */
+    double task_s, cv; /* mean seconds of a task at speed 1, and σ/μ */
     law law;
     /* Workers 0 … slow−1 run at slow_speed from change_s on; before, all run at speed 1. */
     uint32_t slow;
     double slow_speed, change_s;
-    uint32_t runs; /* runs of a farm; the last one counts */
+    uint32_t runs; /* number of runs of the farm; only the last run is measured */
     uint64_t seed;
 } sim_case;
 
@@ -48,7 +48,7 @@ static double task_s(void *self, uint64_t run, uint64_t i) {
     return c->task_s;
 }
 
-/* 50 us one way, 20 us of the master per message; the master has its own host */
+/* Make a cluster with 50 us one way and a master on its own host, which needs 20 us per message. */
 static kl_cluster cluster_of(const sim_case *c, kl_host_group groups[2]) {
     kl_host_group slow = {c->slow, {.speed = 1, .profile = {1, {c->change_s}, {c->slow_speed}, 0}}};
     groups[0] = slow;
@@ -84,7 +84,7 @@ static sim_result simulate(const sim_case *c, const char *policy, double factor)
     return result;
 }
 
-/* least: least mean efficiency of AUTO */
+/* least: mean efficiency that the policy `auto` must reach */
 typedef struct row {
     sim_case what;
     double least;
@@ -134,8 +134,8 @@ static void auto_keeps_its_promise_and_the_table(void **state) {
     printf("\n");
 }
 
-/* The master needs 20 us a message, including reports: single tasks would take it 4 s, and the probes alone
- * take 40 ms of the run's 100 ms. */
+/* The master needs 20 us per message. With one task in each chunk, it would need 4 s. The first chunks of all
+ * workers alone take 40 ms of the run's 100 ms. */
 static void a_thousand_workers_do_not_swamp_the_master(void **state) {
     (void)state;
     sim_case c = {"", 1000, 100000, 1e-3, 0.3, LOGNORMAL, 0, 1, 0, .runs = 1};
@@ -155,7 +155,8 @@ static void work_too_short_for_the_clock_ends(void **state) {
         assert_int_equal(r.done, fewer.tasks);
     }
     sim_result r = simulate(&c, "auto", 0);
-    assert_true(r.elapsed_s < 0.1); /* 0 s of work: single tasks would take the master 20 s */
+    /* tasks take 0 s; with one task in each chunk, the master would need 20 s */
+    assert_true(r.elapsed_s < 0.1);
 }
 
 int main(void) {

@@ -1,6 +1,6 @@
-/* The driver: choose who acts next, and for how long.
+/* The driver of a farm in virtual time: it chooses who acts next, and for how long.
  *
- * Messages pass the master's link one after the other, so in each direction they arrive in the order of
+ * Messages pass the master's link one after the other. So in each direction, they arrive in the order of
  * sending. The next event is therefore the first of three: the master's next action, the head of the messages
  * to workers, and the top of the workers' heap. */
 #include <math.h>
@@ -19,7 +19,7 @@ enum {
 /* A message under way, or waiting for its receiver. */
 typedef struct packet {
     struct packet *next;
-    double at_s; /* when it arrives */
+    double at_s; /* time of arrival */
     uint32_t worker;
     kl_event_kind kind;
     size_t size;
@@ -74,9 +74,9 @@ typedef struct worker {
     kl_worker *engine; /* NULL: the worker is gone */
     const kl_host *host;
     line inbox;
-    double began_s; /* time when the current task began, */
-    double ends_s;  /* and time when it ends */
-    double cpu_s;   /* CPU time of the tasks before it */
+    double began_s; /* time when the current task began */
+    double ends_s;  /* time when the current task ends */
+    double cpu_s;   /* seconds of CPU time of earlier tasks */
 } worker;
 
 struct kl_sim {
@@ -89,14 +89,15 @@ struct kl_sim {
     worker *workers;
     uint32_t count;
     line to_master, to_workers;
-    double out_free_s, in_free_s; /* when each direction of the master's link is free */
+    double out_free_s, in_free_s; /* time from which each direction of the master's link is free */
     kl_heap heap;
     double now_s;
     double master_s; /* the master's clock: its work is done up to this time */
-    double stolen_s; /* the master's work on a busy worker's host, which still delays the worker */
-    double opened_s; /* begin of the profiles; INFINITY: before the first run */
+    double stolen_s; /* work of the master on a busy worker's host, in seconds at speed 1, that has not
+                        delayed the worker yet */
+    double opened_s; /* time at which the hosts' profiles begin; INFINITY: before the first run */
     double busy_s;   /* busy seconds of the master in this run */
-    uint64_t messages, results, executed; /* likewise */
+    uint64_t messages, results, executed; /* numbers of this run */
     uint8_t *zeros;                       /* memory for inputs and results */
     kilter_error failure;
 };
@@ -106,8 +107,8 @@ static void out_of_memory(kl_sim *s) {
         kl_fail(&s->failure, KILTER_ERR_MEMORY, "simulating %u workers: memory ran out", (unsigned)s->count);
 }
 
-/* Return when the host has done the work; before the first run it has full speed. The sum may be rounded
- * down, but time never runs back. */
+/* Return when the host has done the work. Before the first run the host has full speed. fmax() is needed
+ * because the sum may be rounded down to less than from_s. */
 static double host_end_s(const kl_sim *s, const kl_host *host, double from_s, double work_s) {
     return s->opened_s < INFINITY
                ? fmax(from_s, s->opened_s + kl_host_end_s(host, from_s - s->opened_s, work_s))
@@ -142,7 +143,7 @@ static double worker_now_s(void *self) {
     return ((const kl_sim *)self)->now_s;
 }
 
-/* The master computes. If its host is that of a busy worker, each of them gets half. */
+/* Let the master compute. If a busy worker is on the same host, each gets half of the speed. */
 static void master_works(void *self, double work_s) {
     kl_sim *s = self;
     bool shared = !s->farm.cluster->master_apart && is_at_task(&s->workers[0]);
@@ -191,7 +192,7 @@ static kilter_status send_down(kl_transport *t, kl_peer peer, const void *data, 
     if (!p)
         return kl_fail(error, KILTER_ERR_MEMORY, "%s", s->failure.text);
     if (kl_wire_type(data, size) == KL_CHUNK)
-        master_works(s, s->farm.startup_s);
+        master_works(s, s->farm.startup_s + s->farm.byte_s * (double)size);
     s->out_free_s = fmax(s->master_s, s->out_free_s) + link_s(s, size);
     if (s->farm.cluster->half_duplex)
         s->in_free_s = s->out_free_s;
@@ -222,7 +223,7 @@ static kilter_status send_up(kl_transport *t, kl_peer peer, const void *data, si
     return KILTER_OK;
 }
 
-/* Give the packet to its receiver; the event's message is the packet itself. */
+/* Turn the packet into an event. The event's message is the packet's memory, which the receiver frees. */
 static void hand_over(packet *p, kl_peer from, kl_event *event) {
     *event = (kl_event){.kind = p->kind, .peer = from};
     if (p->kind == KL_EVENT_MESSAGE)
@@ -282,7 +283,7 @@ static void introduce(void *driver, kl_hello *hello) {
     memcpy(hello->host, name, sizeof name);
 }
 
-/* Time of a look, so that a stopped host takes none. */
+/* Work of a look at messages, in seconds at speed 1. It is above 0, so that a stopped host does not look. */
 static const double LOOK_S = 1e-6;
 
 static void will_attend(kl_sim *s, worker *w) {
@@ -296,7 +297,7 @@ static void begin_task(kl_sim *s, worker *w) {
     double work_s = s->run.task_s ? s->run.task_s(s->run.self, task->run, task->index) : s->run.even_s;
     w->began_s = s->now_s;
     if (shares_the_masters_host(s, w))
-        s->stolen_s = 0; /* how much the master delays the task is known only later */
+        s->stolen_s = 0; /* the master's delay of this task is known only later; is_made_up() adds it */
     w->ends_s = host_end_s(s, w->host, s->now_s, work_s);
     will_happen(s, w->ends_s, (uint32_t)(w - s->workers), ENDS_TASK);
     will_attend(s, w);
@@ -313,7 +314,7 @@ static void lose(kl_sim *s, worker *w) {
     put_up(s, p, s->now_s);
 }
 
-/* Without a task at hand, take in messages and begin the next task. */
+/* Take in messages and begin the next task, if no task is at hand. */
 static void go_on(kl_sim *s, worker *w) {
     kilter_status status = kl_worker_between(w->engine, NULL);
     while (status == KILTER_OK && kl_worker_has_work(w->engine) && !is_at_task(w))
@@ -324,7 +325,7 @@ static void go_on(kl_sim *s, worker *w) {
         begin_task(s, w);
 }
 
-/* Attend during a task; the first look only notes the task. */
+/* Look at messages during a task. The first of two looks only notes the task. */
 static void attend(kl_sim *s, worker *w) {
     kl_worker_attend(w->engine);
     kl_worker_attend(w->engine);
@@ -399,13 +400,13 @@ static void master_acts(kl_sim *s) {
     }
 }
 
-/* Handle the next event. At the same time, the master comes first, then messages to workers, then workers. */
+/* Handle the next event. At equal times, the master comes first, then messages to workers, then workers. */
 static void step(kl_sim *s) {
     double master_s = master_acts_s(s), comes_s = s->to_workers.first ? s->to_workers.first->at_s : INFINITY;
     double task_s = s->heap.count > 0 ? s->heap.items[0].at_s : INFINITY;
     double first_s = fmin(master_s, fmin(comes_s, task_s));
     if (!(first_s < INFINITY)) {
-        kl_fail(&s->failure, KILTER_ERR_RANGE, "nothing will happen any more: the run cannot end");
+        kl_fail(&s->failure, KILTER_ERR_RANGE, "no event is left, so the run cannot end");
         return;
     }
     s->now_s = first_s;
@@ -421,14 +422,15 @@ static void step(kl_sim *s) {
 
 /* --- heartbeats --- */
 
-/* A host slower than this sends no heartbeats. */
+/* A host sends no heartbeats while its speed is below this part of its full speed. */
 static const double STOPPED = 1e-3;
 
 static bool is_stopped(const kl_sim *s, const kl_host *host, double at_s) {
     return s->opened_s < INFINITY && kl_host_speed(host, at_s - s->opened_s) < STOPPED * host->speed;
 }
 
-/* Heartbeats are not simulated one by one: an hour has thousands, of which the master looks at few. */
+/* Find the last heartbeat that the master has got. There is no event for each heartbeat: an hour has
+ * thousands, and the master looks at few. */
 static bool heartbeat(void *self, kl_peer peer, kl_heartbeat *heartbeat, double *at_s) {
     const kl_sim *s = self;
     const worker *w = &s->workers[peer - MASTER - 1];
@@ -548,6 +550,19 @@ void kl_sim_record(kl_sim *s, kl_trace *trace) {
     kl_master_record(s->master, trace);
 }
 
+kl_decision kl_sim_way(const kl_sim *s, const kl_sim_run *run) {
+    kilter_run next = {.tasks = run->tasks, .result_bytes = run->result_bytes};
+    return kl_master_way(s->master, &next, KL_ORGANISE_AUTO);
+}
+
+void kl_sim_note_peers(kl_sim *s, uint64_t tasks, double elapsed_s) {
+    kl_master_note_peers(s->master, tasks, elapsed_s);
+}
+
+void kl_sim_progress(const kl_sim *s, kl_progress *progress) {
+    kl_master_progress(s->master, &(kl_telling){0}, progress);
+}
+
 double kl_sim_now_s(const kl_sim *s) {
     return s->master_s;
 }
@@ -561,7 +576,8 @@ static double work_of(const kl_sim *s, uint64_t run) {
     return work_s;
 }
 
-/* Return the same zeros for each task. NULL: tasks have no input, or memory ran out. */
+/* Make the inputs of all tasks, which share one block of zeros. NULL: tasks have no input, or memory ran out.
+ */
 static kilter_bytes *make_inputs(kl_sim *s) {
     size_t most = s->run.task_bytes > s->run.result_bytes ? s->run.task_bytes : s->run.result_bytes;
     free(s->zeros);
@@ -586,7 +602,7 @@ kilter_status kl_sim_run_next(kl_sim *s, const kl_sim_run *run, kl_sim_outcome *
     s->run = *run;
     s->busy_s = 0;
     s->messages = s->results = s->executed = 0;
-    if (s->opened_s == INFINITY)
+    if (s->opened_s == INFINITY || s->farm.renews)
         s->opened_s = s->master_s;
     double began_s = s->master_s;
     kilter_bytes *inputs = make_inputs(s);

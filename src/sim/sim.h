@@ -19,9 +19,12 @@ typedef struct kl_sim_farm {
     void (*name_host)(uint32_t worker,
                       char name[KL_SIM_HOST_BYTES]); /* name of a host in the record; NULL: "" */
     double factor;   /* partition factor of the policy, if it has one; 0: the policy's default */
-    double answer_s; /* the master's seconds at speed 1 for a message or an unasked chunk */
-    double
-        startup_s; /* the sender's seconds before tasks or results leave [m_o]; workers compute meanwhile */
+    double answer_s; /* seconds at speed 1 that the master needs for a message or for a chunk that no worker
+                        asked for */
+    double byte_s;   /* seconds at speed 1 that the master needs for each byte of a chunk, in addition */
+    /* seconds before tasks or results leave their sender [m_o]; a worker computes meanwhile */
+    double startup_s;
+    bool renews; /* true: the hosts' profiles begin anew with each run */
 } kl_sim_farm;
 
 typedef struct kl_sim_run {
@@ -34,7 +37,8 @@ typedef struct kl_sim_run {
 } kl_sim_run;
 
 typedef struct kl_sim_outcome {
-    double began_s, elapsed_s;  /* hosts' profiles begin with the first run: began_s = 0 */
+    double began_s, elapsed_s;  /* began_s: seconds since the first run began, which is also the begin of the
+                                   hosts' profiles */
     double work_s;              /* sum over all tasks, at speed 1 */
     uint64_t results, executed; /* results: one for each task; executed: number of executions by workers */
     uint64_t chunks, messages;  /* numbers of this run */
@@ -49,20 +53,27 @@ void kl_sim_free(kl_sim *sim); /* NULL does nothing */
  * the run cannot end, because no event is left; or the farm's error. */
 kilter_status kl_sim_run_next(kl_sim *sim, const kl_sim_run *run, kl_sim_outcome *outcome,
                               kilter_error *error);
+/* Choose who would organise a further run like `run`, as `--organise auto` does. count: number of peers; 0:
+ * the master. */
+kl_decision kl_sim_way(const kl_sim *sim, const kl_sim_run *run);
+/* Note a run that peers have organised, for the next choice. */
+void kl_sim_note_peers(kl_sim *sim, uint64_t tasks, double elapsed_s);
 /* Write the farm's rows into this trace from now on. */
 void kl_sim_record(kl_sim *sim, kl_trace *trace);
+/* Look at the progress of the present run, from task_s() of the run. */
+void kl_sim_progress(const kl_sim *sim, kl_progress *progress);
 double kl_sim_now_s(const kl_sim *sim); /* seconds since the farm was opened, as in the record */
 
 /* Peers without a master, one on each host of a platform; peers.c. */
 typedef struct kl_sim_peers {
     const kl_cluster *cluster;
     const kl_help *help;
-    double message_s; /* seconds that a message takes from the processor of its sender, and from that of its
-                         receiver */
-    bool attends;     /* peers have a thread for messages; otherwise they take them in between two tasks */
+    /* seconds at speed 1 that the sender of a message works for it, and again its receiver */
+    double message_s;
+    bool attends; /* peers have a thread for messages; otherwise they take them in between two tasks */
     uint64_t seed;
-    /* Return the seconds of the peer's own clock in a second. A peer whose clock is slow takes itself for
-     * fast, and says so to others. Powers of two, so that times are not rounded. NULL: all clocks are right
+    /* Return how many seconds the peer's own clock counts in one second. A peer with a slow clock reports too
+     * high a speed. Powers of two avoid rounding. NULL: all clocks are right
      */
     double (*clock)(void *self, uint32_t peer);
     void *self;
@@ -71,17 +82,19 @@ typedef struct kl_sim_peers {
 typedef struct kl_sim_peers_outcome {
     double elapsed_s; /* seconds until the root knows that every task is counted */
     double work_s, bound_s;
-    uint64_t results, executed;       /* number of tasks counted; number of tasks that peers did */
-    uint64_t twice;                   /* number of tasks counted again: a fault */
-    bool exact;                       /* the sum of the results of all tasks came to the root */
-    uint64_t messages, most_messages; /* number of messages sent by all peers; by the peer that sent most */
-    uint64_t moved, adopted;          /* number of tasks that were given away; that died with their peer */
+    uint64_t results, executed; /* number of tasks counted; number of tasks that peers did */
+    uint64_t twice;             /* number of tasks counted more than once; above 0 is a fault */
+    bool exact;                 /* true: the root got the right sum of all results */
+    /* messages sent by all peers together; messages sent by the peer that sent most */
+    uint64_t messages, most_messages;
+    /* tasks given to other peers; tasks lost with a peer and given to another peer */
+    uint64_t moved, adopted;
     uint32_t peers, rounds, deaths;
 } kl_sim_peers_outcome;
 
 /* Run tasks once, all equally shared at the start. run->result_bytes is not used: results are combined on
  * their way. KILTER_ERR_PEER: peer 0 died, and the message says how much was counted; KILTER_ERR_MEMORY;
- * KILTER_ERR_RANGE: nothing will happen any more. */
+ * KILTER_ERR_RANGE: the run cannot end, because no event is left. */
 kilter_status kl_sim_peers_run(const kl_sim_peers *peers, const kl_sim_run *run,
                                kl_sim_peers_outcome *outcome, kilter_error *error);
 

@@ -15,15 +15,15 @@ enum { PARTS_MAX = 4096 };
 static const double LATENCY_S = 50e-6, ANSWER_S = 5e-6, BYTES_PER_S = 125e6, TASK_S = 1e-3;
 static const double TASK_BYTES = 100, RESULT_BYTES = 100;
 
-/* A policy of the test's own: each round is a part of the tasks, and each worker gets its part of the round
- * in proportion to its speed. */
+/* A policy for this test. A round deals a part of all tasks, and each worker gets a chunk of the round in
+ * proportion to its speed. */
 typedef struct dealing {
     const kl_rounds *rounds;
-    const kl_cluster *cluster; /* of two groups */
-    double speed;              /* sum over all workers */
+    const kl_cluster *cluster; /* has two groups of hosts */
+    double speed;              /* sum of the workers' speeds */
 } dealing;
 
-/* Return the part of all tasks in the round that is being dealt, and the number of its tasks that are not
+/* Return which part of all tasks the current round deals. *left: number of this round's tasks that are not
  * dealt. */
 static double present_round(const kl_rounds *rounds, const kilter_policy_view *view, uint64_t *left) {
     uint64_t dealt = view->tasks - view->left, end = 0;
@@ -49,7 +49,7 @@ static uint64_t choose(const kilter_policy_view *view, kilter_policy_reason *rea
     return tasks < left ? tasks : left;
 }
 
-/* uniform, with the given σ/μ up to 1/√3 */
+/* Return the time of a task, uniform with the given σ/μ, which is at most 1/√3. */
 static double task_s(void *self, uint64_t run, uint64_t index) {
     double cv = *(double *)self, random = (double)(kl_mix64(index ^ run << 40) >> 11) * 0x1p-53;
     return TASK_S * (1 + cv * sqrt(12) * (random - 0.5));
@@ -116,7 +116,7 @@ static double error_of(uint32_t workers, double slow, double cv, size_t equal_pa
     return kl_model_rounds_time_s(&m, workers, speed, &rounds) / measured_s - 1;
 }
 
-/* What docs/explanation/model.md states. */
+/* Check the errors that docs/explanation/model.md states. */
 static void model_of_rounds_against_the_simulated_run(void **state) {
     (void)state;
     static const uint32_t numbers[] = {1, 2, 8, 25, 50, 200};

@@ -84,11 +84,32 @@ static void one_chunk_takes_its_messages_and_its_work(void **state) {
     kl_sim_outcome out = outcome_of(&cluster, "static", &run);
     assert_int_equal(out.chunks, 1);
     double expected_s = 2 * LATENCY_S + 10 * 4e-3 / 2 + 2 * LATENCY_S;
-    assert_true(fabs(out.elapsed_s - expected_s) < 50e-6); /* and the master's time for two messages */
+    assert_true(fabs(out.elapsed_s - expected_s) < 50e-6); /* the rest: the master handles two messages */
 }
 
-/* Return the seconds of the fourth run, which is the second with a searched factor. factor: 0: it is
- * searched. */
+/* The master copies inputs into chunks, one after another, while workers wait. */
+static void a_byte_of_a_chunk_keeps_the_master_busy(void **state) {
+    (void)state;
+    static const struct {
+        double byte_s;
+        size_t task_bytes;
+    } rows[] = {{0, 100000}, {1e-9, 0}, {1e-9, 100000}, {1e-8, 100000}};
+    kl_host_group groups[] = {{2, {.speed = 1}}};
+    kl_cluster cluster = cluster_of(groups, 1);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kl_sim_run run = {.tasks = 20, .even_s = 1e-3, .task_bytes = rows[i].task_bytes};
+        kl_sim_farm farm = {
+            .cluster = &cluster, .policy = kl_policy_find("static"), .byte_s = rows[i].byte_s};
+        kl_sim_outcome outcome;
+        assert_int_equal(simulate(&farm, &run, &outcome, NULL), KILTER_OK);
+        double copies_s = rows[i].byte_s * 20 * (double)rows[i].task_bytes;
+        assert_true(fabs(outcome.master_busy_s - copies_s) < 0.01 * copies_s + 1e-6);
+        assert_true(fabs(outcome.elapsed_s - 14e-3 - copies_s) < 0.01 * copies_s + 50e-6);
+    }
+}
+
+/* Return the seconds of the fourth run. If factor is 0, the farm searches it, and the fourth run is the
+ * second that uses the result. */
 static double fourth_run_s(const kl_cluster *cluster, const char *policy, double factor,
                            const kl_sim_run *run) {
     kl_sim_farm farm = {
@@ -102,7 +123,7 @@ static double fourth_run_s(const kl_cluster *cluster, const char *policy, double
     return outcome.elapsed_s;
 }
 
-/* The search for the factor of FSC and DPF by a short forecast, against whole runs with each factor. */
+/* Compare the factor that a short forecast finds for FSC and DPF with the best factor in whole runs. */
 static void a_searched_factor_is_nearly_as_good_as_the_best(void **state) {
     (void)state;
     static const struct {
@@ -184,7 +205,7 @@ static void a_run_that_cannot_end_says_so(void **state) {
     assert_non_null(strstr(error.text, "cannot end"));
 }
 
-/* Measurements of a run are used in the next. */
+/* A run uses the measurements of earlier runs. */
 static void speeds_are_known_from_the_second_run_on(void **state) {
     (void)state;
     kl_host_group groups[] = {{2, {.speed = 1}}, {2, {.speed = 0.1}}};
@@ -230,8 +251,8 @@ static void tasks_that_take_no_time_are_counted_in_every_run(void **state) {
             &run);
 }
 
-/* When the first result arrives, the other tasks have ended, too. A copy of one would occupy a worker in the
- * next run. */
+/* All tasks end at the same time, so none is late when the first result arrives. A speculative copy would
+ * occupy a worker in the next run. */
 static void equal_tasks_on_equal_workers_are_not_copied(void **state) {
     (void)state;
     kl_host_group groups[] = {{50, {.speed = 1}}};
@@ -257,6 +278,7 @@ int main(void) {
         cmocka_unit_test(every_task_once_with_every_policy_and_size),
         cmocka_unit_test(the_same_again_to_the_bit),
         cmocka_unit_test(one_chunk_takes_its_messages_and_its_work),
+        cmocka_unit_test(a_byte_of_a_chunk_keeps_the_master_busy),
         cmocka_unit_test(a_searched_factor_is_nearly_as_good_as_the_best),
         cmocka_unit_test(bytes_take_their_time_on_the_masters_link),
         cmocka_unit_test(a_master_on_a_workers_host_takes_its_time),

@@ -1,14 +1,15 @@
-/* The rows that a move sends and receives. If sizes of rows change, a row counts by its bytes. */
+/* Count the rows that the busiest rank sends and receives in a move. If rows change their size, a row counts
+ * by its bytes. */
 #include "steer/parts.h"
 
-typedef struct walk { /* through the bounds, in rising order */
+typedef struct walk { /* a walk along the bounds, in rising order */
     const kl_outlook *o;
     const kl_place *before;
-    uint32_t rank; /* the rank that has the rows at the last bound */
-    double below;  /* rows of mean size below this rank's first row */
+    uint32_t rank; /* the rank whose range contains the last bound */
+    double below;  /* rows below this rank's range, in rows of mean size */
 } walk;
 
-/* Return the number of rows of mean size below a bound. */
+/* Return the rows below a bound, in rows of mean size. */
 static double rows_below(walk *w, uint64_t bound) {
     while (w->rank + 1 < w->o->options.ranks && w->before[w->rank + 1] <= bound) {
         w->below += (double)(w->before[w->rank + 1] - w->before[w->rank]) * w->o->weight[w->rank];
@@ -17,10 +18,11 @@ static double rows_below(walk *w, uint64_t bound) {
     return w->below + (double)(bound - w->before[w->rank]) * w->o->weight[w->rank];
 }
 
-/* Return the rows of mean size that pass a bound which moves. */
+/* Return the rows between the old and the new place of a bound, in rows of mean size. */
 static double passing(walk *w, uint64_t before, uint64_t after) {
     double first = rows_below(w, before < after ? before : after);
-    walk further = *w; /* the next lower bound may be below this upper bound */
+    /* `w` stays at the lower place, because the next bound may begin below the upper one */
+    walk further = *w;
     return rows_below(&further, before < after ? after : before) - first;
 }
 

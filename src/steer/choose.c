@@ -1,26 +1,35 @@
-/* Choose between staying, moving and resting, by the prospects of the candidates. */
+/* Choose between staying, moving and resting, by the forecasts for the candidate shares. */
 #include <stdio.h>
 
 #include "steer/parts.h"
 
-/* Seconds of a sweep that shares must save to be worth a move. Measured speeds have an error that does not
- * shrink with more measurements. The time in the body includes reading the clock, and the wait for the first
- * row to come from memory. */
+/* Other shares must save more than these seconds of a sweep. Measured speeds have an error that more
+ * measurements do not reduce. The time in the body includes reading the clock, and waiting for the first row
+ * to come from memory. */
 static const double LEAST_GAIN_S = 3e-7;
 
-/* Return the part of a sweep by which forecasts may be wrong. */
+/* Rows follow speeds that have not been seen before only after these seconds. Younger loads often end before
+ * their rows have moved and moved back. */
+static const double LEAST_AGE_S = 0.15;
+
+/* This part of the time that is not computing makes a forecast uncertain. If ranks are more than cores, they
+ * compute in turn, and most of a sweep is such time. */
+static const double OTHER_PART = 0.1;
+
+/* Return the part of a sweep's time by which a forecast may be wrong. */
 static double uncertain_part(const kl_outlook *o, double sweep_s) {
-    double noise = kl_loads_uncertain(&o->loads), least = LEAST_GAIN_S / sweep_s;
-    return noise > least ? noise : least;
+    double noise = kl_loads_uncertain(&o->loads), least = LEAST_GAIN_S / sweep_s,
+           other = OTHER_PART * (1 - kl_share_of_time(o));
+    return kl_larger(noise, kl_larger(least, other));
 }
 
-/* Return whether moving pays by more than the errors of measurements. */
+/* Return whether moving to `after` pays, and saves more than measurements may be wrong; fill in *j. */
 static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect *p, kl_judgement *j) {
     double uncertain = uncertain_part(o, p->now_s);
     kl_whether(p, j);
     if (!(j->verdict == KL_MOVE_FORESIGHT || j->verdict == KL_MOVE_HINDSIGHT))
         return false;
-    /* At the last measured speeds the move may be wrong. These speeds may be the beginning of a change. */
+    /* The last measured speeds may be the beginning of a change, so the move must pay at these as well. */
     if (kl_time_with(o, after, o->loads.raw) >= kl_time_with(o, o->here, o->loads.raw)) {
         j->verdict = KL_STAY_WAITING;
         snprintf(j->reason, sizeof j->reason,
@@ -32,9 +41,20 @@ static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect 
         return true;
     j->verdict = KL_STAY_BALANCED;
     snprintf(j->reason, sizeof j->reason,
-             "balanced as far as is known: %s in a sweep of %s is less than the measurements' error of %s",
+             "balanced as far as is known: saving %s in a sweep of %s is less than a measurement's error, %s",
              kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text,
              kl_say_s(uncertain * p->now_s).text);
+    return false;
+}
+
+/* Return whether the speeds that make a move pay in hindsight have lasted for a while. */
+static bool is_old(const kl_prospect *p, kl_judgement *j) {
+    if (j->verdict != KL_MOVE_HINDSIGHT || p->lasted_s >= LEAST_AGE_S)
+        return true;
+    j->verdict = KL_STAY_WAITING;
+    snprintf(j->reason, sizeof j->reason,
+             "a sweep could take %s instead of %s, if the speeds of the last %s remain",
+             kl_say_s(p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(p->lasted_s).text);
     return false;
 }
 
@@ -46,10 +66,11 @@ static void adopt(kl_steer_plan *plan, const kl_prospect *p, const kl_judgement 
 
 static void choose_candidate(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
-    bool cycles = kl_comes_and_goes(&o->loads); /* the loss in one visit is no reason to move */
+    /* if speeds come and go, the loss during one state is no reason to move */
+    bool cycles = kl_comes_and_goes(&o->loads);
     kl_prospect p = kl_foresee(o, s->candidates[0], cycles);
     kl_judgement j;
-    if (worth(o, s->candidates[0], &p, &j))
+    if (worth(o, s->candidates[0], &p, &j) && is_old(&p, &j))
         s->proposed = s->candidates[0];
     adopt(plan, &p, &j);
     if (j.verdict == KL_MOVE_FORESIGHT)
@@ -65,8 +86,8 @@ static void choose_candidate(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
     }
 }
 
-/* Return whether the proposed shares differ from refused ones by less than a tenth; then they are not
- * proposed. */
+/* Return whether the proposed shares are as good as refused already: they differ from refused ones by at most
+ * a tenth of a mean share. */
 bool kl_steer_barred(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     uint64_t tolerance = o->options.iterations / o->options.ranks / 10;
@@ -95,8 +116,8 @@ static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
     s->proposed = o->equal;
 }
 
-/* Choose shares for the mean of speeds, or end such shares. Reports that come once a cycle measure means, so
- * the known states are forgotten. */
+/* Choose shares for the mean of changing speeds, or give such shares up. From then on reports come once a
+ * cycle and measure means, so the known states are forgotten. */
 static void average(kl_steer *s, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     kl_prospect p = {0};
@@ -134,6 +155,9 @@ void kl_choose(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_pl
                  "balancing rests for another %s, although a sweep could take %s instead of %s",
                  kl_say_s(s->outcome.account.rests_until_s - o->now_s).text, kl_say_s(plan->then_s).text,
                  kl_say_s(plan->now_s).text);
+    } else if (s->proposed && kl_moving_open(o)) {
+        kl_steer_stay(s, KL_STAY_WAITING, plan);
+        snprintf(reason, KL_REASON_BYTES, "the last movement is still under way, so its cost is not known");
     } else if (s->proposed && kl_steer_barred(s)) {
         kl_steer_stay(s, KL_STAY_WAITING, plan);
         snprintf(reason, KL_REASON_BYTES,

@@ -1,17 +1,18 @@
-/* The blocks of a pipeline: the time of its body in blocks of each size, and the best size. */
+/* Choose the block size of a pipeline, from the time of its body in blocks of each size. */
 #include "steer/steer.h"
 
 /* --- blocks that are tried --- */
 
-/* Return the elements of one try. Smaller blocks use the cache lines that the first block loaded. */
+/* Return the number of elements in one try of a size. It is at least 8, because blocks smaller than a cache
+ * line profit from what the first of them has loaded. */
 static uint64_t elements_of_try(uint32_t size) {
     enum { LEAST = 8 };
     uint64_t elements = UINT64_C(1) << size;
     return elements > LEAST ? elements : LEAST;
 }
 
-/* Return the elements of one turn, which tries each size once. Several turns follow, so a load that comes or
- * goes disturbs all sizes alike. */
+/* Return the number of elements in one turn, which tries each size once. There are several turns, so that a
+ * load that comes or goes disturbs all sizes alike. */
 static uint64_t elements_of_turn(uint32_t sizes) {
     uint64_t sum = 0;
     for (uint32_t k = 0; k < sizes; k++)
@@ -75,7 +76,7 @@ bool kl_blocks_try(const kl_blocks *b, uint64_t element, uint32_t *size, kl_span
 
 /* --- the best block size --- */
 
-/* Return the seconds of an element in blocks of any size, interpolated between two tried sizes. */
+/* Return the seconds of an element in blocks of this size, interpolated between two tried sizes. */
 static double element_s(const kl_grain *g, uint64_t block) {
     uint32_t k = 0;
     while (k + 1 < g->sizes && UINT64_C(1) << (k + 1) <= block)
@@ -98,7 +99,8 @@ double kl_grain_elapsed_s(const kl_grain *g, uint64_t block) {
     return kl_pipeline_elapsed_s(&p, (double)blocks);
 }
 
-/* Compare each tried size, and the formula's block at the speed of this size. */
+/* Compare all tried sizes and, for each of them, the best block that kl_pipeline_block() finds at its speed.
+ */
 uint64_t kl_grain_block(const kl_grain *g) {
     uint64_t best = g->pipeline.elements;
     for (uint32_t k = 0; k < g->sizes; k++) {

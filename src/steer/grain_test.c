@@ -1,5 +1,4 @@
-/* Test the blocks of a pipeline: they cover a row exactly once. The chosen size is nearly as fast as the
- * fastest of all sizes. */
+/* Test the blocks of a pipeline: they cover a row exactly once, and the chosen size is nearly the fastest. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,8 +44,8 @@ static void blocks_cover_a_row_once(void **state) {
     assert_int_equal(kl_blocks_sizes(UINT64_MAX / 4, UINT64_MAX), KL_SIZES);
 }
 
-/* A load that comes or goes once, after the first turn and before the last, is not mistaken for the speed of
- * a size. */
+/* A load begins or ends once, after the first try of each size and before the last one. Each size must still
+ * have one try without the load. */
 static void a_load_meanwhile_is_taken_for_no_size(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 1000; seed++) {
@@ -69,7 +68,8 @@ static void a_load_meanwhile_is_taken_for_no_size(void **state) {
     }
 }
 
-/* Return the times of random bodies, up to four times as fast or slow in blocks of twice the size. */
+/* Return a pipeline with a random body. In blocks of twice the size, the body's speed changes by a factor of
+ * up to `change`. */
 static kl_grain random_grain(uint64_t seed, double change) {
     kl_grain g = {.pipeline = {.ranks = 2 + kl_mix64(seed) % 63,
                                .elements = 48 + kl_mix64(seed + 1) % 3000,
@@ -122,7 +122,7 @@ static void what_executions_take_sets_the_level(void **state) {
     (void)state;
     kl_grain g = {
         .pipeline = {.ranks = 4, .elements = 100, .fixed_s = 1e-6}, .sizes = 2, .element_s = {2, 1}};
-    kl_grain_refresh(&g, 2, 300); /* 3 s for an element in blocks of 2 */
+    kl_grain_refresh(&g, 2, 300); /* 300 s for 100 elements in blocks of 2 */
     assert_true(g.element_s[0] == 6 && g.element_s[1] == 3);
     kl_grain_refresh(&g, 50, 100);
     assert_true(g.element_s[0] == 2 && g.element_s[1] == 1);

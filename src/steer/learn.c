@@ -5,10 +5,12 @@
 #include "steer/parts.h"
 
 enum { BINS_MOST = 4096 };
-static const double TRUST = 0.5;  /* weight of new costs of iterations */
+static const double TRUST = 0.5;  /* weight of newly measured costs of iterations */
+enum { SEEN_ROUNDS = 3 };         /* rounds in which a movement is seen: reports are made within sweeps */
 static const double MOVE_H = 0.5; /* weight of earlier movements in the mean cost of a movement */
+static const double GUESS_PART = 0.01; /* the first guess counts like a movement of this part of the rows */
 static const double LEAST_SIZE =
-    0.25; /* size of rows, relative to the mean, below which their movement does not show its cost */
+    0.25; /* a movement shows the cost of a row only if its rows have at least this part of the mean size */
 
 uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
     for (uint32_t r = 0; r < ranks; r++)
@@ -17,8 +19,8 @@ uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
     return 0;
 }
 
-/* Return the number of the last step's sweeps that were done before a movement; ranks measured only later
- * sweeps. */
+/* Return how many sweeps of the last step were done before a movement: those that the ranks have not
+ * measured. */
 static double before_movement(const kl_outlook *o, const kl_rank_report *reports) {
     double done = 0, of = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++)
@@ -38,8 +40,22 @@ void kl_learn_step(kl_outlook *o, const kl_rank_report *reports) {
     o->as_before = before_movement(o, reports);
 }
 
-/* Find the mean bytes of a row, and how far the rows of each rank differ from it. The seconds of moving a
- * mean row follow its bytes; the first report with bytes gives the first estimate. */
+/* Count moved rows in rows of another mean size; at first guess the cost of a row from its bytes. */
+static void scale_moving(kl_outlook *o, double mean_bytes) {
+    kl_moving *m = &o->moving;
+    if (o->mean_bytes > 0) {
+        double part = o->mean_bytes / mean_bytes;
+        o->per_move_s /= part;
+        m->past_rows *= part;
+        m->rows *= part;
+    } else {
+        o->per_move_s = o->options.byte_s * mean_bytes;
+        m->past_s = m->past_rows * o->per_move_s;
+    }
+}
+
+/* Learn the mean bytes of a row, and the size of each rank's rows relative to it. Scale the seconds of moving
+ * a mean row by the change of its bytes; estimate them from the first report with bytes. */
 void kl_learn_bytes(kl_outlook *o, const kl_rank_report *reports) {
     double bytes = 0, rows = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++) {
@@ -49,40 +65,112 @@ void kl_learn_bytes(kl_outlook *o, const kl_rank_report *reports) {
     }
     if (!(bytes > 0))
         return;
-    o->per_move_s =
-        o->mean_bytes > 0 ? o->per_move_s * (bytes / rows / o->mean_bytes) : o->options.byte_s * bytes / rows;
+    scale_moving(o, bytes / rows);
     o->mean_bytes = bytes / rows;
     for (uint32_t r = 0; r < o->options.ranks; r++)
         o->weight[r] = reports[r].row_bytes > 0 ? reports[r].row_bytes / o->mean_bytes : 1;
 }
 
-/* Return the number of rows that a rank moved; if sizes of rows change, as rows of mean size. */
+/* Return the number of rows that a rank moved; if rows change their size, in rows of mean size. */
 static double moved_rows(const kl_outlook *o, const kl_rank_report *report) {
     bool sized = o->mean_bytes > 0 && report->moved_bytes > 0;
     return sized ? report->moved_bytes / o->mean_bytes : (double)report->moved;
 }
 
-/* Take the report of the rank that moved longest, because all ranks move rows at the same time. */
-double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports) {
-    const kl_rank_report *longest = &reports[0];
-    for (uint32_t r = 1; r < o->options.ranks; r++)
-        if (reports[r].moving_s > longest->moving_s ||
-            (reports[r].moving_s == longest->moving_s && reports[r].moved > longest->moved))
-            longest = &reports[r];
-    double spent_s = longest->moving_s > 0 ? longest->moving_s : 0,
-           over_s = spent_s - o->options.move.fixed_s;
-    double rows = moved_rows(o, longest);
-    if (longest->moved > 0 && rows >= LEAST_SIZE * (double)longest->moved)
-        o->per_move_s = (1 - MOVE_H) * (over_s > 0 ? over_s : 0) / rows + MOVE_H * o->per_move_s;
-    if (o->moved)
-        spent_s += o->refill * kl_sweep_s(o, o->here);
-    o->moved = false;
-    if (longest->moved > 0)
-        o->movement_s = o->movement_s > 0 ? (1 - MOVE_H) * spent_s + MOVE_H * o->movement_s : spent_s;
-    return spent_s;
+/* Return whether the time of sweeps shows the cost of a movement. In a pipeline and in a scattered loop ranks
+ * do not compute at the same time. */
+static bool shows_excess(const kl_outlook *o) {
+    return !o->options.scattered && !o->options.buffers && o->refill == 0;
 }
 
-/* Take the longest quantum of any rank, because all ranks wait for the least certain rate. */
+void kl_moving_init(kl_outlook *o) {
+    double rows = kl_larger(1, GUESS_PART * (double)o->options.iterations);
+    o->per_move_s = o->options.move.per_unit_s;
+    o->moving.rounds = SEEN_ROUNDS;
+    o->moving.past_rows = rows;
+    o->moving.past_s = rows * o->per_move_s;
+}
+
+static double rows_s(const kl_outlook *o) {
+    return kl_larger(0, o->moving.spent_s - o->options.move.fixed_s);
+}
+
+void kl_moving_begin(kl_outlook *o) {
+    kl_moving *m = &o->moving;
+    if (m->rows > 0) {
+        m->past_rows += m->rows;
+        m->past_s += rows_s(o);
+    }
+    if (m->told) {
+        m->past_rows *= MOVE_H;
+        m->past_s *= MOVE_H;
+        m->past_movement_s = o->movement_s;
+    }
+    m->told = false;
+    m->rounds = 0;
+    m->rows = m->excess_s = m->spent_s = 0;
+    memset(m->reported_s, 0, o->options.ranks * sizeof *m->reported_s);
+}
+
+bool kl_moving_open(const kl_outlook *o) {
+    return shows_excess(o) && !o->moving.told && o->moving.rounds < SEEN_ROUNDS;
+}
+
+static double most_of(const double *values, uint32_t ranks) {
+    double most = 0;
+    for (uint32_t r = 0; r < ranks; r++)
+        most = kl_larger(most, values[r]);
+    return most;
+}
+
+/* Add the last step to the movement that is seen in it, and return the seconds that it has cost in this step.
+ * The ranks report parts of a sweep, so its time and the rows may be in different reports. */
+static double add_step(kl_outlook *o, const kl_rank_report *reports) {
+    kl_moving *m = &o->moving;
+    double most_rows = 0, before_s = m->spent_s;
+    for (uint32_t r = 0; r < o->options.ranks; r++) {
+        double rows = moved_rows(o, &reports[r]);
+        if (rows >= LEAST_SIZE * (double)reports[r].moved)
+            most_rows = kl_larger(most_rows, rows);
+        m->told |= reports[r].moved > 0;
+        m->reported_s[r] += kl_larger(0, reports[r].moving_s);
+    }
+    m->rows += most_rows;
+    double reported_s = most_of(m->reported_s, o->options.ranks);
+    m->spent_s = reported_s;
+    if (shows_excess(o)) {
+        m->excess_s += o->step_s - kl_computed_s(o);
+        m->spent_s = kl_larger(before_s, kl_smaller(reported_s, m->excess_s));
+    }
+    return m->spent_s - before_s;
+}
+
+static bool anybody_moved(const kl_outlook *o, const kl_rank_report *reports) {
+    for (uint32_t r = 0; r < o->options.ranks; r++)
+        if (reports[r].moved > 0 || reports[r].moving_s > 0)
+            return true;
+    return false;
+}
+
+double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports) {
+    kl_moving *m = &o->moving;
+    if (!shows_excess(o) && anybody_moved(o, reports)) /* a part of a movement counts as a movement */
+        kl_moving_begin(o);
+    if (m->rounds++ >= SEEN_ROUNDS)
+        return 0;
+    double spent_s = add_step(o, reports), refill_s = o->moved ? o->refill * kl_sweep_s(o, o->here) : 0;
+    o->moved = false;
+    if (m->rows > 0)
+        o->per_move_s = (m->past_s + rows_s(o)) / (m->past_rows + m->rows);
+    if (m->told) {
+        double all_s = m->spent_s + refill_s, past_s = m->past_movement_s;
+        o->movement_s = past_s > 0 ? (1 - MOVE_H) * all_s + MOVE_H * past_s : all_s;
+    }
+    return spent_s + refill_s;
+}
+
+/* Learn the scheduler's quantum: the longest of any rank, because decisions must wait for the least certain
+ * rate. */
 void kl_learn_quantum(kl_outlook *o, const kl_rank_report *reports) {
     double longest_s = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++)
@@ -113,7 +201,7 @@ kilter_status kl_forget_loads(kl_outlook *o) {
     return status;
 }
 
-/* Begin to learn costs. Forget the speeds, because a rank with an expensive range looked slow. */
+/* Begin to learn costs. Forget the speeds, because so far a rank with an expensive range looked slow. */
 static kilter_status begin_costs(kl_outlook *o, const kl_rank_report *reports) {
     const uint32_t ranks = o->options.ranks;
     uint64_t bins = (uint64_t)KL_SEGMENTS * ranks;

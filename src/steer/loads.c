@@ -5,13 +5,14 @@
 #include <string.h>
 
 enum {
-    SETTLES = 4,   /* rounds after which a continuing change counts as a state */
-    AVERAGED = 16, /* greatest number of rounds over which a state is averaged */
-    DWELLS = 4,    /* number of last durations whose mean is the usual duration of a state */
-    OTHERS = 8,    /* the same for all states together */
-    SEVERAL = 3,   /* least number of durations whose mean is used */
+    SETTLES = 4,   /* a change that still continues after this number of rounds counts as a new state */
+    AVERAGED = 16, /* a state's speeds are averaged over at most this number of rounds */
+    DWELLS = 4,    /* the usual duration of a state is the mean of this number of its last durations */
+    OTHERS = 8,    /* the same number for the mean over all states, which serves new states */
+    SEVERAL = 3,   /* the mean over all states is used if it has at least this number of durations */
 };
-static const double SAME = 1.15;   /* speeds whose ratio is below this factor belong to one state */
+/* two sets of speeds are the same state if no rank's speeds differ by more than this factor */
+static const double SAME = 1.15;
 static const double NOISE_H = 0.9; /* weight of earlier rounds in the mean noise */
 
 kilter_status kl_loads_init(kl_loads *l, uint32_t ranks) {
@@ -46,14 +47,15 @@ static double mean_of_known(const double *speeds, uint32_t ranks) {
     return known > 0 ? sum / known : 0;
 }
 
-/* Fill in `guess` for unknown speeds, and return the mean speed. */
+/* Set unknown speeds to `guess`, and return the mean speed. */
 static double fill(double *speeds, uint32_t ranks, double guess) {
     for (uint32_t r = 0; r < ranks; r++)
         speeds[r] = speeds[r] > 0 ? speeds[r] : guess;
     return mean_of_known(speeds, ranks);
 }
 
-/* Average the differences between measured and estimated rates. A great difference is a change. */
+/* Average the relative differences between measured and estimated rates, without large ones, which are
+ * changes. */
 static void learn_noise(kl_loads *l, const double *rates) {
     double sum = 0;
     uint32_t known = 0;
@@ -113,7 +115,7 @@ static bool moving(const kl_loads *l) {
     return false;
 }
 
-/* Forget visits up to the last visit to this state, because another state takes its place. */
+/* Forget all visits up to the last one to this state, because another state takes its entry. */
 static void forget(kl_loads *l, uint32_t state) {
     for (uint32_t i = l->visit_count; i-- > 0;)
         if (l->visits[i].state == state) {
@@ -123,7 +125,7 @@ static void forget(kl_loads *l, uint32_t state) {
         }
 }
 
-/* Return the present state: a state that was seen before, or the place of the state that was not seen for the
+/* Return the present state: a known state, or a new one in the entry of the state that was not seen for the
  * longest time. */
 static uint32_t recognise(kl_loads *l) {
     uint32_t oldest = 0;
@@ -157,7 +159,7 @@ static void arrive(kl_loads *l) {
     l->arrived = true;
 }
 
-/* Take over measured rates at once if they fit a known state. */
+/* Take over the measured rates without the filter if they fit another known state. Return whether they do. */
 static bool recall(kl_loads *l) {
     double mean = mean_of_known(l->raw, l->ranks);
     uint32_t i = 0;

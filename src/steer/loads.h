@@ -12,9 +12,9 @@ enum { KL_STATES = 4, KL_VISITS = 32 };
 typedef struct kl_state {
     double *speed;          /* speed of each rank relative to the mean, which is 1 */
     double level;           /* iterations of mean cost per second at speed 1 */
-    double lasts_s;         /* mean seconds that the state lasted; 0: the state never ended */
-    uint64_t ended, rounds; /* times that the state ended; rounds in the state */
-    uint64_t seen;          /* last round in this state; 0: this entry is free */
+    double lasts_s;         /* mean seconds that the state lasted; 0: it never ended */
+    uint64_t ended, rounds; /* number of times that the state ended; number of rounds in it */
+    uint64_t seen;          /* number of the last round in this state; 0: this entry is free */
 } kl_state;
 
 typedef struct kl_visit {
@@ -26,36 +26,37 @@ typedef struct kl_loads {
     uint32_t ranks;
     uint64_t round;
     kl_trend *trends;
-    double *raw;       /* work per second of each rank, as measured last */
+    double *raw;       /* work per second of each rank in its last measurement */
     double *speed;     /* filtered speed of each rank relative to the mean */
     double mean_speed; /* work per second at speed 1 */
-    double guess;      /* rate of a rank that was never measured: the mean of the ranks measured first */
-    double noise;      /* mean relative difference between measured and estimated speeds */
+    /* rate assumed for a rank that was never measured: the mean of the first measured ones */
+    double guess;
+    double noise; /* mean relative difference between measured and estimated speeds */
     kl_state states[KL_STATES];
     uint32_t here;
     double begun_s; /* time at which this state began */
-    double dwell_s; /* mean duration, in seconds, of the states that ended last */
+    double dwell_s; /* mean seconds of the states that ended last */
     uint64_t dwells;
-    uint32_t unsettled;         /* rounds in which speeds have been changing to another state */
-    double departed_s;          /* time at which the speeds began to change to another state */
-    double pending_s;           /* seconds that this change has lasted since the last movement */
-    bool arrived;               /* another state began in this round */
-    kl_visit visits[KL_VISITS]; /* states since the last movement, in order */
+    uint32_t unsettled;         /* number of rounds for which speeds have been changing to another state */
+    double departed_s;          /* time at which this change began */
+    double pending_s;           /* seconds of this change since the last movement */
+    bool arrived;               /* true: another state began in this round */
+    kl_visit visits[KL_VISITS]; /* states since the last movement, oldest first */
     uint32_t visit_count;
 } kl_loads;
 
-kilter_status kl_loads_init(kl_loads *loads, uint32_t ranks); /* call kl_loads_free() even after a failure */
+kilter_status kl_loads_init(kl_loads *loads, uint32_t ranks); /* Call kl_loads_free() even after a failure. */
 void kl_loads_free(kl_loads *loads);
 /* Add the work per second of each rank in a round; 0: the rank was not measured. @return false: no rank was
  * ever measured */
 bool kl_loads_measure(kl_loads *loads, const double *rates);
-/* Find the state of the speeds that were measured over the step_s seconds before now_s. */
+/* Find the state to which the last measured speeds belong; they cover the step_s seconds before now_s. */
 void kl_loads_follow(kl_loads *loads, double now_s, double step_s);
 void kl_loads_moved(kl_loads *loads); /* forget the visits, because rows moved */
 /* Return the present speeds: the mean of the state, or the measured speeds during a change. */
 const double *kl_loads_present(const kl_loads *loads);
-/* Return the seconds that the present state usually lasts. If it never ended, return the mean of other
- * states, provided that several of them ended. 0: not known. */
+/* Return the seconds that the present state usually lasts. If it has never ended, return the mean of all
+ * states, once several have ended. 0: not known. */
 double kl_loads_lasts_s(const kl_loads *loads);
 double kl_loads_lasted_s(const kl_loads *loads, double now_s);
 /* Return the relative difference of speeds below which a difference may be noise. */

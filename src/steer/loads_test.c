@@ -1,4 +1,5 @@
-/* States of the speeds: they are recognised with their durations, and noise is not taken for a state. */
+/* States of the speeds: known states are recognised with their durations, and noise is not taken for a new
+ * state. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,7 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* Let a second pass with rank 0 at `speed`. */
+/* Measure one second, with rank 0 at `speed` and the others at 1. */
 static void second(kl_loads *loads, double *now_s, double speed, double noise) {
     double rates[RANKS];
     *now_s += 1;

@@ -1,13 +1,13 @@
-/* Compute shares for averaged loads, in loops whose ranks may be ahead of each other. */
+/* Decide about shares for the mean of changing speeds, in loops whose ranks may be ahead of each other. */
 #include "steer/parts.h"
 
-enum { RECALLS = 3 }; /* rounds between a change to a known state and a movement */
+enum { RECALLS = 3 }; /* a movement follows a change to a known state after this number of rounds */
 static const double AVERAGED_PART =
-    0.98; /* with averaging, a sweep must take less than this part of the time */
+    0.98; /* averaging is chosen if a sweep then takes less than this part of the time */
 static const double AHEAD_LOST =
-    2.0 / 3; /* part of a half's gain that is lost; simulations gave 0.63 to 0.75 */
+    2.0 / 3; /* part of a half's gain that averaging loses; simulations gave 0.63 to 0.75 */
 static const double AVERAGED_MOST =
-    1.15; /* greatest time with the present shares, relative to the best ones */
+    1.15; /* averaging ends if the present shares take more than this multiple of the best ones' time */
 
 typedef struct half { /* one of the two states between which speeds alternate */
     const kl_state *state;
@@ -29,8 +29,8 @@ static double follow_s(const kl_outlook *o, const half h[2], double moving_s) {
     return (h[0].lasts_s + h[1].lasts_s) / done;
 }
 
-/* Return the seconds of a sweep with shares for the mean speeds. A rank that is fast now works ahead for its
- * slow time. At the beginning of a sweep the rank is not ahead, so a part of the gain of a half is lost. */
+/* Return the seconds of a sweep with shares for the mean speeds. In its fast half a rank works ahead, for its
+ * slow half. It is not ahead at the beginning of a sweep, so a part of a half's gain is lost. */
 static double averaged_s(const kl_outlook *o, const half h[2], const kl_place *at, const double *mean) {
     double pace_s = kl_time_with(o, at, mean), ahead_s = 0;
     for (int i = 0; i < 2; i++)
@@ -57,7 +57,7 @@ bool kl_mean_pays(kl_mean *m, const kl_outlook *o, kl_prospect *p) {
     p->move_s = kl_move_s(o, o->spare);
     p->now_s = follow_s(o, h, kl_larger(p->move_s, o->movement_s));
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        /* mean seconds of a sweep over both states */
+        /* mean seconds of a sweep over both states, without moving */
         double stay_s = (h[0].lasts_s + h[1].lasts_s) / (h[0].lasts_s * rate_in(o, &h[0], places[i]) +
                                                          h[1].lasts_s * rate_in(o, &h[1], places[i]));
         p->now_s = kl_smaller(p->now_s, stay_s);

@@ -1,15 +1,16 @@
-/* Measure the gain and the cost of movements. */
+/* Keep account of the gain and the cost of movements. */
 #include "steer/parts.h"
 
-static const double PACE_H = 0.97; /* weight of earlier steps in the mean pace */
+static const double PACE_H = 0.97; /* weight of earlier steps in lately_s and lately_equal */
 
-typedef struct step { /* seconds of the last step */
-    double took_s;    /* seconds spent on computing */
-    double spent_s;   /* seconds spent on moving */
+typedef struct step { /* the last step */
+    double took_s;    /* seconds of the step that count */
+    double spent_s;   /* seconds of them spent on moving */
 } step;
 
-/* Return the seconds saved in the last step, against other shares during the whole step. Each additional
- * sweep counts as the mean seconds of a sweep. The cost of movements is counted separately. */
+/* Return the seconds saved in the last step, compared with other shares during the whole step. Each sweep
+ * that these would have done less counts with the mean seconds of a sweep. Moving is counted as cost
+ * elsewhere, so its seconds are added here. */
 static double came_s(const kl_outcome *c, const kl_outlook *o, const kl_place *other, step last) {
     double would = last.took_s / kl_time_with(o, other, o->loads.raw);
     return (o->sweeps - would) * c->lately_s / c->lately_equal + last.spent_s;
@@ -20,8 +21,8 @@ void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o) {
     c->anchor_came_s = c->equal_came_s = c->least_came_s = 0;
 }
 
-/* Return the seconds saved in the last step: the smaller of the savings against the anchor and against equal
- * shares. */
+/* Return by how much the last step raised least_came_s. This is the smaller of the savings against the
+ * anchor's shares and against equal shares since the anchor was set. */
 static double lately_s(kl_outcome *c, const kl_outlook *o, step last) {
     c->anchor_came_s += came_s(c, o, c->anchor, last);
     c->equal_came_s += came_s(c, o, o->equal, last);
@@ -30,8 +31,8 @@ static double lately_s(kl_outcome *c, const kl_outlook *o, step last) {
     return c->least_came_s - before_s;
 }
 
-/* Return the seconds of movements that are due now. A movement costs at once but pays later, so until it is
- * judged, its cost is due only up to its gain so far. */
+/* Return the cost of movements that the account must count now. A movement costs at once but gains later, so
+ * until it is judged, its cost counts only up to its gain. */
 static double take_due_s(kl_outcome *c, double spent_s, double came_s) {
     double due_s = c->due_s, paid_s = kl_smaller(kl_larger(came_s, 0), c->unpaid_s += spent_s);
     c->unpaid_s -= paid_s;
@@ -39,10 +40,11 @@ static double take_due_s(kl_outcome *c, double spent_s, double came_s) {
     return due_s + paid_s;
 }
 
-/* Add the last step to the account. With shares for averaged loads, ranks do not end sweeps together. */
+/* Add the last step to the account. With shares for averaged loads (`lags`), ranks do not end sweeps
+ * together, so the whole step counts. */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason) {
     step last = {lags ? o->step_s : kl_computed_s(o) + spent_s, spent_s};
-    /* Update the recent seconds of a sweep with equal shares. */
+    /* recent seconds, and the sweeps that equal shares would have done in them */
     double equal = last.took_s / kl_time_with(o, o->equal, o->loads.raw);
     c->lately_s = PACE_H * c->lately_s + last.took_s;
     c->lately_equal = PACE_H * c->lately_equal + equal;

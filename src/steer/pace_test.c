@@ -1,5 +1,5 @@
-/* The trend filter, the period, the grain and the model of a load that comes and goes: tables, and optima of
- * formulas compared with scans. */
+/* Test the trend filter, the period, the block sizes, and the model of a load that comes and goes. Compare
+ * them with tables, and optima of formulas with scans. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +83,7 @@ static void what_is_believed_lies_between_what_was_measured(void **state) {
     for (uint64_t seed = 0; seed < 200; seed++) {
         kl_trend trend = {0};
         double low = INFINITY, high = 0;
-        for (uint64_t k = 0; k < 1000; k++) { /* more rounds than `seen` can count */
+        for (uint64_t k = 0; k < 1000; k++) { /* more rounds than the member `seen` can count */
             double rate = seed % 3 == 0 ? 1 + (double)k : 0.5 + random_01(seed * 1000 + k);
             low = fmin(low, rate);
             high = fmax(high, rate);
@@ -101,7 +101,7 @@ static void the_period_is_the_largest_bound(void **state) {
         double interact_s, movement_s, quantum_s, target_s;
         kl_bound_of_period bound;
     } rows[] = {
-        {0.001, 0, 0.1, 1, KL_PERIOD_QUANTUM}, /* the paper's machine */
+        {0.001, 0, 0.1, 1, KL_PERIOD_QUANTUM}, /* the values of the paper's machine */
         {0.1, 0, 0.1, 2, KL_PERIOD_INTERACT},          {0.001, 3, 0.1, 3, KL_PERIOD_MOVEMENT},
         {0.001, 0.01, 0.003, 0.03, KL_PERIOD_QUANTUM}, {0, 0, 0, 0, KL_PERIOD_INTERACT},
     };
@@ -171,7 +171,7 @@ static void the_block_is_the_best_of_all(void **state) {
     }
 }
 
-/* If the optimum is not at an end, twice or half the block costs little. */
+/* If the optimum is far from both ends, twice or half the number of blocks costs little. */
 static void a_factor_of_two_costs_little(void **state) {
     (void)state;
     double worst = 1, sum = 0;
@@ -194,12 +194,13 @@ static void a_factor_of_two_costs_little(void **state) {
 static void a_pipeline_has_its_known_forms(void **state) {
     (void)state;
     kl_pipeline p = {.ranks = 4, .elements = 1000, .seq_s = 8};
-    assert_true(fabs(kl_pipeline_efficiency(&p, 10) - 10.0 / 13) < 1e-12);          /* M/(M + P − 1) */
-    assert_true(kl_pipeline_best_blocks(&p) == 1000 && kl_pipeline_block(&p) == 1); /* messages are free */
+    assert_true(fabs(kl_pipeline_efficiency(&p, 10) - 10.0 / 13) < 1e-12); /* M/(M + P − 1) */
+    /* messages cost nothing */
+    assert_true(kl_pipeline_best_blocks(&p) == 1000 && kl_pipeline_block(&p) == 1);
     p.fixed_s = 1;
     assert_true(kl_pipeline_block(&p) >= 334);
     p.fixed_s = 0.001;
-    p.incr_s = 1e-6; /* the optimum is sqrt((8·3/4 + 0.002)/0.001) */
+    p.incr_s = 1e-6; /* M* is now sqrt((8·3/4 + 0.002)/0.001) */
     assert_true(fabs(kl_pipeline_best_blocks(&p) - sqrt(6.002 / 0.001)) < 1e-9);
     p.ranks = 1;
     assert_true(kl_pipeline_block(&p) == 1000 && kl_pipeline_efficiency(&p, 1) == 1);
@@ -212,22 +213,21 @@ static void doall_is_given_what_a_period_holds(void **state) {
     assert_int_equal(kl_doall_grain(1000, 0.01, 1), 100);
     assert_int_equal(kl_doall_grain(70, 0.01, 1), 70);
     assert_int_equal(kl_doall_grain(70, 10, 1), 1);
-    assert_int_equal(kl_doall_grain(70, 0, 1), 1); /* without a known time, do one iteration and look */
+    assert_int_equal(kl_doall_grain(70, 0, 1), 1); /* the time of an iteration is not known: do one */
     assert_int_equal(kl_doall_grain(0, 0, 1), 1);
 }
 
 /* --- a load that comes and goes --- */
 
-/* Compute the same efficiency by small steps of time. */
+/* Return the efficiency under a changing load, computed in small steps of time. */
 static double stepped(const kl_swing *s, bool moves) {
     double done = 0, step_s = (s->on_s + s->off_s) / 200000, available = 0;
     for (int i = 0; i < 200000; i++) {
         double at = (i + 0.5) * step_s, half = at < s->on_s ? at : at - s->on_s;
         bool on = at < s->on_s;
         double speed = on ? s->speed : 1, react_s = on ? s->react_on_s : s->react_off_s;
-        double wish = !moves           ? 1
-                      : half < react_s ? (on ? 1 : s->speed)
-                                       : speed; /* speed for which the shares were made */
+        /* the speed of the changing rank for which the shares are made */
+        double wish = !moves ? 1 : half < react_s ? (on ? 1 : s->speed) : speed;
         double share = wish / (s->ranks - 1 + wish), other = 1 / (s->ranks - 1 + wish);
         bool moving = moves && half >= react_s && half < react_s + s->move_s;
         done += moving ? 0 : step_s / fmax(share / speed, other);

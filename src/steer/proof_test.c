@@ -8,7 +8,8 @@
 
 #include "steer/proof.h"
 
-/* Add rounds of 1 s, in which a sweep takes here_s, until a try is due or `rounds` are over. */
+/* Add rounds of 1 s in which a sweep takes here_s, until a try is due, but at most `rounds`. Return their
+ * number. */
 static int rounds_until_due(kl_proof *p, double *now_s, double here_s, double cost_s, int rounds) {
     int n = 0;
     while (n < rounds && !kl_proof_due(p, *now_s, cost_s, 1)) {
@@ -21,7 +22,8 @@ static int rounds_until_due(kl_proof *p, double *now_s, double here_s, double co
 
 static kl_proved try(kl_proof *p, double *now_s, double equal_s) {
     kl_proof_begin(p);
-    kl_proof_round(p, *now_s, 3, 1, true); /* this round has partly the shares before */
+    /* in a part of this round shares were not equal yet, so it does not count */
+    kl_proof_round(p, *now_s, 3, 1, true);
     assert_int_equal(kl_proof_verdict(p), KL_PROVED_NOTHING);
     for (int n = 0; kl_proof_verdict(p) == KL_PROVED_NOTHING && n < 10; n++, *now_s += 1)
         kl_proof_round(p, *now_s, 1 / equal_s, 1, true);
@@ -41,7 +43,8 @@ static void equal_shares_are_judged_by_what_they_take(void **state) {
     }
 }
 
-/* Tries cost little, whatever one try costs and however the tries end. */
+/* Tries take at most a hundredth of the time, for any cost of a try, and the pauses between them never
+ * shrink. */
 static void tries_cost_a_hundredth_at_most_and_ever_less(void **state) {
     (void)state;
     for (double cost_s = 0.001; cost_s < 10; cost_s *= 1.5) {
@@ -52,7 +55,7 @@ static void tries_cost_a_hundredth_at_most_and_ever_less(void **state) {
             rounds_until_due(&p, &now_s, 0.1, cost_s, 1 << 20);
             double waited_s = now_s - began_s;
             assert_true(waited_s >= 100 * cost_s && waited_s >= 6 && waited_s >= before_s);
-            before_s = waited_s - 1; /* tries begin after whole rounds */
+            before_s = waited_s - 1; /* a try begins after a whole round, so pauses may differ by 1 s */
             assert_int_equal(try(&p, &now_s, 0.2), KL_BALANCING_PAYS);
         }
     }
@@ -64,7 +67,7 @@ static void learn_equal(kl_proof *p, double equal_s) {
     kl_proof_round(p, 0, 1, 1, false);
 }
 
-/* When sweeps were faster with equal shares, the next try comes sooner. */
+/* If sweeps were faster when shares were equal, the next try comes sooner. */
 static void doubts_are_looked_into_soon(void **state) {
     (void)state;
     double sure_s = 0, doubting_s = 0;
@@ -76,7 +79,7 @@ static void doubts_are_looked_into_soon(void **state) {
     assert_true(doubting_s >= 6 && doubting_s < sure_s / 2);
 }
 
-/* Return the number of balanced rounds until equal shares have won two tries. */
+/* Return the number of rounds with balanced shares until equal shares have won two tries. */
 static int rounds_until_rest(kl_proof *p, double *now_s) {
     int n = 0;
     while (n < 1000 && !kl_proof_rests(p, *now_s)) {
@@ -86,7 +89,8 @@ static int rounds_until_rest(kl_proof *p, double *now_s) {
     return n;
 }
 
-/* Equal shares must win two tries, because a load may be absent for just as long as one try. */
+/* Equal shares must win two tries before a rest, because a load may be absent by chance during one try. Rests
+ * become longer. */
 static void what_costs_rests_ever_longer(void **state) {
     (void)state;
     kl_proof p = {0};
@@ -106,7 +110,8 @@ static void what_costs_rests_ever_longer(void **state) {
     assert_true(p.rest_s == 0 && !kl_proof_rests(&p, now_s));
 }
 
-/* Under another load, the earlier result is outdated and the rest ends. One bad round does not end it. */
+/* A rest ends when sweeps take longer, because another load has outdated its result. One bad round does not
+ * end it. */
 static void a_rest_ends_when_executions_take_longer(void **state) {
     (void)state;
     for (int bad = 0; bad < 10; bad++) {
@@ -122,7 +127,7 @@ static void a_rest_ends_when_executions_take_longer(void **state) {
     }
 }
 
-/* Rounds count however often the balanced shares change, because balancing as a whole is judged. */
+/* A try is due after six rounds; no try is due while shares are equal anyway. */
 static void rounds_count_whether_rows_move_or_not(void **state) {
     (void)state;
     kl_proof p = {0};

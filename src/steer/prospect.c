@@ -1,14 +1,15 @@
-/* Compare the present shares with other shares, in hindsight and for the expected speeds. */
+/* Compare the present shares with other shares: for the time since the last movement, and for the expected
+ * speeds. */
 #include <math.h>
 
 #include "steer/parts.h"
 
 enum {
-    REACTS = 4, /* rounds between a change and a movement */
+    REACTS = 4, /* a movement follows a change after this number of rounds */
     CYCLE = 3,  /* number of visits in a cycle */
 };
 
-/* Number of sweeps done with the present shares, and number that other shares would have done. */
+/* Seconds, sweeps done in them with the present shares, and sweeps that other shares would have done. */
 typedef struct tally {
     double elapsed_s, done, would;
 } tally;
@@ -23,14 +24,14 @@ static void count(tally *t, const tally *each, double elapsed_s) {
     t->would += elapsed_s * each->would;
 }
 
-/* Return the seconds that other shares would have saved for the same sweeps. Loads change with time, not with
- * the sweeps done. */
+/* Return the seconds that other shares would have saved for the same sweeps. Sweeps are compared over equal
+ * times, because loads change with time. */
 static double saved_s(const tally *t) {
     return t->would > 0 ? t->elapsed_s * (1 - t->done / t->would) : 0;
 }
 
-/* Return the relative difference between the times with the present shares and with `after`. A loss is
- * uncertain by this part of a round, because the beginning of a state is known only to a round. */
+/* Return the relative difference between the times with the present shares and with `after`. The beginning of
+ * a state is known only to a round, so a loss is uncertain by this part of a round. */
 static double part_apart(const kl_outlook *o, const kl_place *after) {
     const double *speed = kl_loads_present(&o->loads);
     double now = kl_time_with(o, o->here, speed), then = kl_time_with(o, after, speed);
@@ -100,8 +101,8 @@ const kl_state *kl_next_state(const kl_loads *l) {
     return next;
 }
 
-/* Return the expected loss, in seconds, in the next state if iterations lie as in `at`. This is the smaller
- * of the losses by moving and by staying. The spare place has the best shares for this state. */
+/* Return the seconds that the shares `at` are expected to lose in the next state: by moving then, or by
+ * staying, whichever is less. The spare place has the best shares for that state. */
 static double next_state_s(const kl_outlook *o, const kl_state *next, const kl_place *at, double moving_s) {
     double part = 1 - kl_time_with(o, o->spare, next->speed) / kl_time_with(o, at, next->speed);
     double followed_s = moving_s + REACTS * o->round_s * part, borne_s = next->lasts_s * part;
@@ -135,8 +136,7 @@ kl_prospect kl_prospect_of(const kl_outlook *o, const kl_place *after, bool cycl
                          .move_s = kl_move_s(o, after)};
 }
 
-/* Return the prospect with the state after the present one. During a change of state, no later state can be
- * foreseen. */
+/* During a change of state the next state is not known, so it is left out. */
 kl_prospect kl_foresee(const kl_outlook *o, const kl_place *best, bool cycles) {
     const kl_loads *l = &o->loads;
     kl_prospect p = kl_prospect_of(o, best, cycles);

@@ -9,7 +9,7 @@
 typedef struct due {
     uint32_t rank;
     double rate; /* rate relative to the largest rate */
-    double part; /* part of an iteration that is due and not given yet */
+    double part; /* part of an iteration that is due but not given yet */
 } due;
 
 static int by_rate(const void *a, const void *b) {
@@ -37,8 +37,8 @@ static double largest(uint32_t ranks, const double *rates) {
     return most;
 }
 
-static const double SPEEDS_MOST =
-    8; /* a larger ratio between two ranks' speeds is probably a jump of costs at the bound */
+static const double SPEEDS_MOST = 8; /* if speeds of two ranks seem to differ by more than this factor, the
+                                        cost probably jumps at their bound */
 
 enum { BUCKETS = 256 };
 
@@ -47,8 +47,8 @@ static uint32_t bucket_of(const due *d) {
     return at < BUCKETS - 1 ? (uint32_t)at : BUCKETS - 1;
 }
 
-/* Give one more iteration to each of the `more` largest parts: to whole buckets from above, and in order
- * within the last bucket. */
+/* Give one more iteration to each of the `more` ranks with the largest parts. Parts are sorted into buckets;
+ * only the last bucket that gets any is sorted exactly. */
 static void deal_parts(uint64_t more, due *dues, size_t count, uint64_t *shares) {
     size_t in[BUCKETS] = {0}, last = BUCKETS, edge = 0;
     for (size_t i = 0; i < count; i++)
@@ -78,14 +78,14 @@ static void deal(uint64_t n, due *dues, size_t count, double sum, uint64_t *shar
         shares[dues[i].rank] = whole;
         left -= whole;
     }
-    uint64_t each = left / count; /* above 0 only if n has more digits than a double */
+    uint64_t each = left / count; /* above 0 only if n is too large for a double */
     for (size_t i = 0; i < count && each > 0; i++)
         shares[dues[i].rank] += each;
     deal_parts(left % count, dues, count, shares);
 }
 
-/* Raise the dues below `floor` to `floor`, slowest ranks first, and take the difference from the other dues.
- * Return the number of raised dues; *n and *sum are set to those of the other dues. */
+/* Give `floor` iterations to each rank that would get fewer, slowest ranks first. Return the number of these
+ * ranks; *n and *sum become the iterations and the sum of rates of the others. */
 static uint32_t deal_floor(uint64_t floor, due *dues, uint32_t ranks, uint64_t *n, double *sum,
                            uint64_t *shares) {
     uint32_t low = 0;
@@ -111,7 +111,7 @@ kilter_status kl_shares(uint64_t n, uint32_t ranks, const double *rates, uint64_
         slowest = dues[r].rate < slowest ? dues[r].rate : slowest;
     }
     uint64_t floor_each = least < n / ranks ? least : n / ranks;
-    uint32_t low = 0; /* number of the slowest ranks that get only the floor */
+    uint32_t low = 0; /* number of the slowest ranks, which get only the floor */
     if ((double)n * (slowest / sum) < (double)floor_each)
         low = deal_floor(floor_each, dues, ranks, &n, &sum, shares);
     deal(n, dues + low, ranks - low, sum, shares);
@@ -182,7 +182,7 @@ static bool measured(double seconds) {
     return seconds > 0 && isfinite(seconds);
 }
 
-/* Return the seconds in [from, to) of the range, and set the length that was measured. */
+/* Return the seconds measured in [from, to) of the range, and set *known to the length that was measured. */
 static double seconds_in(kl_span range, const double *segments_s, double from, double to, double *known) {
     double length = (double)(range.hi - range.lo) / KL_SEGMENTS, lo = (double)range.lo, seconds = 0;
     double first = (from - lo) / length;
@@ -197,8 +197,8 @@ static double seconds_in(kl_span range, const double *segments_s, double from, d
     return seconds;
 }
 
-/* Return the cost at the beginning (way 1) or end (−1) of the range, relative to the mean of the range. The
- * value continues the line through the two segments there. */
+/* Return the cost at the beginning (way 1) or at the end (way −1) of a range, relative to its mean cost.
+ * Extend the line through the two outermost segments, but at most to half or twice the last one's value. */
 static double end_of(const double *segments_s, uint32_t first, int way) {
     double sum = 0;
     for (uint32_t s = 0; s < KL_SEGMENTS; s++) {
@@ -225,7 +225,8 @@ static double mean_s(const double *segments_s) {
     return sum / KL_SEGMENTS;
 }
 
-/* Return whether the ranks' speeds are believable if costs are equal on both sides of a bound. */
+/* Return whether the ranks' speeds differ by a credible factor if costs are assumed equal on both sides of
+ * each bound. */
 static bool are_believable(uint32_t ranks, const double (*segments_s)[KL_SEGMENTS]) {
     double level = 1, least = INFINITY, most = 0;
     for (uint32_t r = 0; r < ranks; r++) {
@@ -268,7 +269,7 @@ void kl_costs_learn(kl_costs *costs, kl_span range, const double *segments_s, do
     }
     if (!(seconds > 0))
         return;
-    double speed = work / seconds; /* speed of this rank if the costs of the range are right */
+    double speed = work / seconds; /* speed of this rank, if the range's costs are right as a whole */
     for (uint32_t k = first; k < costs->bins && k * width < hi; k++) {
         double here_s = seconds_in(range, segments_s, k * width, (k + 1) * width, &known);
         costs->cost[k] += trust * (here_s * speed - known * costs->cost[k]) / width;
@@ -296,7 +297,8 @@ static kilter_status bounds_of_rates(uint64_t n, uint32_t ranks, const double *r
     return status;
 }
 
-/* Find the bounds in one walk along the index: at a bound, the work so far is due to the ranks below. */
+/* Find the bounds in one walk along the index: bound r lies where the work so far is what ranks 0 … r−1 must
+ * get. */
 static void cut(const kl_costs *costs, uint32_t ranks, const double *speeds, double most, double total,
                 uint64_t *bounds) {
     double width = width_of(costs), sum = 0, due_work = 0, before = 0;

@@ -1,4 +1,5 @@
-/* Shares, bounds and transfers between them: sums, orders and optima, for random rates and costs. */
+/* Shares, bounds, and transfers between old and new ones: check sums, orders and optima for random rates and
+ * costs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +44,7 @@ static void shares_are_by_largest_remainder(void **state) {
         {100, 4, {1, 1, 1, 0}, 1, {33, 33, 33, 1}},
         {100, 4, {1e-9, 1, 1, 1}, 4, {4, 32, 32, 32}},
         {100, 3, {1e-9, 1e-9, 1}, 10, {10, 10, 80}},
-        {5, 4, {0, 0, 0, 1}, 9, {1, 1, 1, 2}},       /* no room for 9 each: n/ranks */
+        {5, 4, {0, 0, 0, 1}, 9, {1, 1, 1, 2}},       /* 9 for each rank are not possible: n/ranks */
         {3, 4, {0, 0, 0, 7}, 1, {0, 0, 0, 3}},       /* fewer iterations than ranks: no floor */
         {7, 1, {1e300}, 1, {7}},                     /* a single rank */
         {12, 3, {1e308, 1e308, 1e308}, 0, {4, 4, 4}} /* a sum that overflows */
@@ -102,8 +103,8 @@ static void shares_add_up_and_follow_the_rates(void **state) {
             assert_true(shares[r] >= (least < n / ranks ? least : n / ranks));
             if (least == 0 && n < (uint64_t)1 << 50)
                 assert_true(fabs((double)shares[r] - (double)n * rates[r] / sum) < 1.01);
-            for (uint32_t q = 0; q < ranks;
-                 q++) /* a faster rank has no smaller share, nor has the lower of two equal ranks */
+            /* a faster rank gets no smaller share, nor does the lower of two equal ranks */
+            for (uint32_t q = 0; q < ranks; q++)
                 if (rates[q] > rates[r] || (rates[q] == rates[r] && q < r))
                     assert_true(shares[q] >= shares[r]);
         }
@@ -182,8 +183,8 @@ static void alike_iterations_have_the_bounds_of_shares(void **state) {
     }
 }
 
-/* Fill in the seconds that rank r measures along its range, in a loop whose iterations cost `truth`, on ranks
- * of `speeds`. */
+/* Fill in the seconds per iteration that rank r measures along its range, if iterations cost `truth` and
+ * ranks have `speeds`. */
 static void measure(const kl_costs *truth, const double *speeds, const uint64_t *bounds, uint32_t r,
                     double *segments_s) {
     double length = (double)(bounds[r + 1] - bounds[r]) / KL_SEGMENTS, count[KL_SEGMENTS] = {0};
@@ -210,8 +211,8 @@ static double slowest_over_mean(const kl_costs *truth, const double *speeds, con
     return most / (work / total);
 }
 
-/* Costs and speeds are both unknown at first. They are separated at the bounds between ranges, and as bounds
- * move. */
+/* Costs and speeds are both unknown at first. The costs at bounds, and bounds that move, show which is which,
+ * so the loop ends in balance. */
 static void what_ranks_measure_ends_in_balance(void **state) {
     (void)state;
     enum { RANKS = 6, N = 3000 };
@@ -248,8 +249,8 @@ static void what_ranks_measure_ends_in_balance(void **state) {
     }
 }
 
-/* Costs are alike in every rank's first range. If jumps at bounds were taken for speeds, each rank would seem
- * twice as fast as the rank below. */
+/* Costs rise along each rank's range and fall back at each bound. If costs were assumed equal at bounds, each
+ * rank would seem twice as fast as the one below. */
 static void costs_that_jump_at_bounds_are_no_speeds(void **state) {
     (void)state;
     static const uint32_t sizes[] = {5, 16, 64, 1200};
@@ -287,7 +288,7 @@ static void what_was_not_measured_is_not_learnt(void **state) {
         alike[s] = 3e-6;
     assert_int_equal(kl_costs_init(&costs, 1000, 50), KILTER_OK);
     kl_costs_learn(&costs, (kl_span){0, 500}, nothing, 1);
-    kl_costs_learn(&costs, (kl_span){0, 5000}, alike, 1); /* this range is outside the loop */
+    kl_costs_learn(&costs, (kl_span){0, 5000}, alike, 1); /* this range ends outside the loop */
     kl_costs_learn(&costs, (kl_span){7, 7}, alike, 1);
     kl_costs_learn(&costs, (kl_span){3, 5}, alike, 1);
     for (uint32_t k = 0; k < costs.bins; k++)
@@ -319,7 +320,7 @@ static void transfers_are_few_and_move_no_more_than_needed(void **state) {
         assert_true(count <= ranks - 1);
         for (size_t i = 0; i < count; i++) {
             assert_true(transfers[i].count > 0 && transfers[i].from != transfers[i].to);
-            before[transfers[i].from] -= transfers[i].count; /* a rank only gives or only takes */
+            before[transfers[i].from] -= transfers[i].count; /* a rank either gives or takes */
             before[transfers[i].to] += transfers[i].count;
             moved += transfers[i].count;
         }
@@ -342,7 +343,8 @@ static uint64_t largest_share(uint32_t ranks, const uint64_t *bounds) {
     return most;
 }
 
-/* Bounds are arbitrary: some ranks have no rows, or all rows. */
+/* Go from random bounds to others in stages. Some ranks have no rows, or all. Rows move only to neighbours,
+ * and the number of stages is the least possible. */
 static void bounds_go_to_their_place_by_neighbours(void **state) {
     (void)state;
     enum { N = 60, RANKS = 7 };
@@ -378,7 +380,7 @@ static void bounds_go_to_their_place_by_neighbours(void **state) {
     }
 }
 
-/* Count the rows that cross each bound, one by one. */
+/* Compare kl_flow_busiest() with a count of the rows that cross each bound. */
 static void the_busiest_rank_is_counted_over_its_bounds(void **state) {
     (void)state;
     enum { N = 60, RANKS = 7 };

@@ -5,11 +5,11 @@ static uint64_t above(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
 }
 
-/* The next rank with too many iterations gives to the next rank with too few. */
+/* Go through the ranks once: the next rank with too many iterations gives to the next rank with too few. */
 size_t kl_transfers(uint32_t ranks, const uint64_t *before, const uint64_t *after, kl_transfer *transfers) {
     size_t count = 0;
     uint32_t from = 0, to = 0;
-    uint64_t given = 0, taken = 0; /* iterations that `from` has given, and that `to` has taken */
+    uint64_t given = 0, taken = 0; /* iterations that `from` has given so far, and that `to` has taken */
     for (;;) {
         while (from < ranks && above(before[from], after[from]) == given) {
             from++;
@@ -38,8 +38,8 @@ uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint
     return most;
 }
 
-/* A row moves to a neighbour in one stage only if no bound passes the next bound. After s such stages, bound
- * r is the place nearest to after[r] between before[r − s] and before[r + s]. */
+/* In one stage rows move only to neighbours, so no bound may pass the old place of the next bound. After s
+ * such stages, bound r is as near to after[r] as before[r − s] and before[r + s] allow. */
 void kl_bounds_stage(uint32_t ranks, const uint64_t *before, const uint64_t *after, uint64_t *stage) {
     stage[0] = before[0];
     stage[ranks] = before[ranks];

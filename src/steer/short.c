@@ -1,15 +1,20 @@
 /* Choose shares for sweeps shorter than the slices in which the scheduler shares a core. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "steer/parts.h"
 
 static const double CORE_CHANGED =
-    0.2; /* a larger change of a rank's core share means that another load began */
+    0.2; /* if a rank's core share has changed by more, another load has begun */
 static const double SAME_PART =
-    0.08; /* a lasting choice ignores changes of shares below this part of all iterations */
+    0.08; /* while a choice stays, rows move only if more than this part of all iterations would move */
 static const double WORTH_TRYING =
-    0.97; /* a choice is tried only if its predicted time is below this part of the best time */
+    0.97; /* a choice is tried only if its forecast time is below this part of the best measured time */
+
+static const double SHARED_S =
+    0.3;                        /* choices are tried after a core was shared for this time without a break */
+static const double CALM_S = 1; /* if no core was shared for this time, the load does not come again */
 
 void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports) {
     for (uint32_t r = 0; r < ranks; r++)
@@ -32,7 +37,7 @@ static kilter_status place_of_choice(kl_short *t, const kl_outlook *o, int choic
         o->scratch[r] = part * speed[r];
     }
     kilter_status status = kl_bounds(&o->costs, ranks, o->scratch, choice != KL_CHOICE_OUT, at);
-    if (status == KILTER_ERR_RANGE) { /* all ranks share their cores, so none can be left out */
+    if (status == KILTER_ERR_RANGE) { /* every rank shares its core, so none can be left out */
         kl_put(o, at, o->equal);
         status = KILTER_OK;
     }
@@ -46,16 +51,16 @@ static bool cores_changed(const kl_short *t, const kl_outlook *o) {
     return most > CORE_CHANGED;
 }
 
-/* Return whether the choice should be tried. Its shares are in the spare place; the speeds give its least
- * time. */
+/* Return whether the present choice should be tried. Its shares are in the spare place. The forecast from the
+ * speeds is the least time that it can take. */
 static bool may_be_better(const kl_short *t, const kl_outlook *o) {
     const kl_slices *c = &t->slices;
     bool possible = c->choice != KL_CHOICE_DEEP || t->depth > 1;
     return possible && kl_sweep_s(o, o->spare) < WORTH_TRYING * kl_slices_best_s(c);
 }
 
-/* Find the choice for the next round: the present one, or the next one that should be tried. Its shares are
- * stored in the spare place. */
+/* Find the choice for the next round: the present one, or else the next one that is worth trying. Store its
+ * shares in the spare place. */
 static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s, int before) {
     kl_slices *c = &t->slices;
     double rows = (double)o->options.iterations / o->options.ranks;
@@ -73,7 +78,8 @@ static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s,
     return status;
 }
 
-/* Count the round, and return the choice that was in force; −1: none. */
+/* Count the round's time as a measurement of the choice that was in force. Return this choice; −1: there was
+ * none. */
 static int count_round(kl_short *t, const kl_outlook *o, double took_s) {
     kl_slices *c = &t->slices;
     int before = c->active && !t->unplaced ? c->choice : -1;
@@ -84,7 +90,7 @@ static int count_round(kl_short *t, const kl_outlook *o, double took_s) {
     return before;
 }
 
-/* Propose the shares of the choice, which are in the spare place. */
+/* Propose the shares of the present choice, which are in the spare place. */
 static void propose(kl_steer *s, double now_s, int before, kl_steer_plan *plan) {
     const kl_outlook *o = &s->outlook;
     const kl_slices *c = &s->trying.slices;
@@ -102,17 +108,48 @@ static void propose(kl_steer *s, double now_s, int before, kl_steer_plan *plan) 
     kl_slices_say(c, now_s, o->options.quantum_s, plan->judgement.reason);
 }
 
+/* Return whether a load is so young that trials may outlast it, or went so lately that it may come again.
+ * Meanwhile rows stay: in sweeps shorter than slices, speeds do not show which shares are best. Rows that
+ * trials have moved may move back. */
+static bool is_passing(kl_short *t, const kl_outlook *o, bool shared, double now_s) {
+    const kl_slices *c = &t->slices;
+    t->shared_s = shared ? t->shared_s + o->step_s : 0;
+    if (shared) {
+        t->seen_s = o->now_s;
+        return !c->active && t->shared_s < SHARED_S;
+    }
+    bool lately = t->seen_s > 0 && o->now_s - t->seen_s < CALM_S;
+    return lately && c->held == KL_CHOICE_EQUAL && kl_slices_short(now_s, o->options.quantum_s) &&
+           kl_volume(o, o->equal) == 0;
+}
+
+static void wait_for_load(kl_steer *s, double now_s, kl_steer_plan *plan) {
+    kl_steer_stay(s, KL_STAY_WAITING, plan);
+    plan->now_s = plan->then_s = now_s;
+    snprintf(
+        plan->judgement.reason, KL_REASON_BYTES,
+        "other processes use a core now and then, in slices of %s: no shares are tried for loads shorter "
+        "than %s",
+        kl_say_s(s->outlook.options.quantum_s).text, kl_say_s(SHARED_S).text);
+}
+
 kilter_status kl_short_decide(kl_steer *s, double spent_s, kl_steer_plan *plan, bool *tries) {
     const kl_outlook *o = &s->outlook;
     kl_short *t = &s->trying;
     double took_s = o->step_s - kl_smaller(spent_s, o->step_s),
            now_s = o->sweeps > 0 ? took_s / o->sweeps : 0;
-    *tries = !o->options.scattered &&
-             kl_slices_apply(&t->slices, o->options.ranks, t->core, now_s, o->options.quantum_s);
-    if (!*tries) {
+    bool shared = !o->options.scattered &&
+                  kl_slices_apply(&t->slices, o->options.ranks, t->core, now_s, o->options.quantum_s);
+    *tries = shared;
+    if (!shared)
         kl_slices_leave(&t->slices);
+    if (!o->options.scattered && !s->trial.proof.tries && is_passing(t, o, shared, now_s)) {
+        *tries = true;
+        wait_for_load(s, now_s, plan);
         return KILTER_OK;
     }
+    if (!shared)
+        return KILTER_OK;
     if (s->trial.proof.tries)
         kl_proof_end(&s->trial.proof, o->now_s, KL_PROVED_NOTHING);
     int before = count_round(t, o, took_s);

@@ -1,9 +1,9 @@
 /* Loops whose sweeps are shorter than the slices in which the scheduler shares a core.
  *
- * A rank that waits for its core for a slice delays all others for many sweeps. A rank that uses its whole
- * share of the core waits for whole slices; a rank that uses less runs at once when it wakes. So rows in
- * proportion to the core shares are too many. How many fewer are best, and whether such a rank should have
- * none, depends on the scheduler and the other programs. So the choices are tried and measured. */
+ * A rank that waits for its core for a slice delays all others for many sweeps. This happens if it uses its
+ * whole share of the core; a rank that uses less runs at once when it wakes. So rows in proportion to the
+ * core shares are too many for it. How many are best, or whether none are, depends on the scheduler and the
+ * other programs. So several choices are tried and measured. */
 #include "steer/slices.h"
 
 #include <math.h>
@@ -11,26 +11,30 @@
 #include <string.h>
 
 enum {
-    TRY_ROUNDS = 3,     /* rounds for each choice; each of the best two is tried once more */
-    FIRST_HOLD = 200,   /* rounds with the best choice before all choices are tried again */
-    LONGEST_HOLD = 1600 /* greatest number of such rounds */
+    TRY_ROUNDS = 3, /* rounds in which a choice is tried; the best two are tried twice */
+    /* the best choice stays for this number of rounds at first, before all choices are tried again … */
+    FIRST_HOLD = 200,
+    LONGEST_HOLD = 1600 /* … and for at most this number later */
 };
-static const double OWN_PART = 0.95; /* a rank that gets less than this part of its core shares the core */
-static const double SHORT = 1.5, LONG = 5; /* sweeps of fewer slices are short; LONG: while trying */
-static const double ALIKE = 0.15;          /* if core shares differ by less, no choice is tried */
+/* a rank that gets less than this part of its core shares it with other processes */
+static const double OWN_PART = 0.95;
+/* sweeps are short if they take less than SHORT slices, or less than LONG while choices are tried */
+static const double SHORT = 1.5, LONG = 5;
+/* if the ranks' core shares differ by no more, no choice is tried */
+static const double ALIKE = 0.15;
 static const double CLEAR = 1.15; /* a choice above this multiple of the best time needs no second try */
 static const double HOPELESS =
     1.25; /* a choice above this multiple of the best time is tried for one round only */
 static const double MARGIN = 0.93,
-                    STILL_BETTER = 0.97; /* greatest times of another choice, relative to equal shares */
-static const double TRY_PART = 0.05;     /* greatest part of the time in which choices are tried */
-static const double WAKE_S = 7e-6;       /* seconds to sleep and wake, once in a sweep */
+                    STILL_BETTER = 0.97; /* another choice must take less than MARGIN of the time of equal
+                                            shares; later it stays below STILL_BETTER of it */
+static const double TRY_PART = 0.05;     /* choices are tried in at most this part of the time */
+static const double WAKE_S = 7e-6;       /* seconds that a rank needs to sleep and wake, once in each sweep */
 static const double CREDIT_PART =
     0.6; /* part of its core share that a rank may use and still run at once in short sweeps */
 static const double LEAST_PART = 0.1;
 static const double DEEP_SLICES = 5;
-static const double TWICE_PART =
-    0.05; /* most rows that a rank does for its neighbours, as a part of its own rows */
+static const double TWICE_PART = 0.05; /* a rank computes at most this part of its rows for its neighbours */
 
 bool kl_slices_shared(double share) {
     return share > 0 && share < OWN_PART;
@@ -52,13 +56,14 @@ uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, 
     return (uint64_t)fmax(1, fmin(depth, ceil(DEEP_SLICES * quantum_s / sweep_s)));
 }
 
-static double score(const kl_slices *s, int choice) { /* return the seconds of a sweep */
+/* Return the seconds of a sweep; HUGE_VAL: not known, or refused. */
+static double score(const kl_slices *s, int choice) {
     const kl_tried *t = &s->tried[choice];
     return t->executions > 0 && !t->refused ? t->elapsed_s / t->executions : HUGE_VAL;
 }
 
-/* Return the rated seconds of a sweep. The program without Kilter has equal shares, so another choice must be
- * clearly better. */
+/* Return the seconds of a sweep by which choices are compared. Equal shares get a bonus, because they are
+ * what the program has without Kilter: another choice must be clearly better. */
 static double rated(const kl_slices *s, int choice) {
     return choice == KL_CHOICE_EQUAL ? MARGIN * score(s, choice) : score(s, choice);
 }
@@ -71,7 +76,11 @@ static int best_but(const kl_slices *s, int other) {
     return best;
 }
 
-/* Compare the slice with a sweep of the best choice so far, because the choice under trial may be slow. */
+/* While choices are tried, judge by the sweep of the best one so far, because the present one may be slow. */
+bool kl_slices_short(double sweep_s, double quantum_s) {
+    return sweep_s < SHORT * quantum_s;
+}
+
 bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, double sweep_s,
                      double quantum_s) {
     double least = 1, most = 0;
@@ -119,7 +128,7 @@ void kl_slices_refuse(kl_slices *s) {
     next_try(s);
 }
 
-/* Begin to try, or hold the choice that held last if there is no time to try. */
+/* Begin to try choices, or keep the last best one if trying has taken too much time already. */
 static void begin(kl_slices *s, bool has_time) {
     s->active = true;
     s->holds = !has_time;
@@ -132,7 +141,7 @@ bool kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
     bool over = s->holds && s->rounds >= s->hold, has_time = s->trying_s <= TRY_PART * now_s;
     if (!s->active || (has_time && (over || (s->holds && changed)))) {
         if (!over)
-            s->hold = 0; /* the core shares have changed */
+            s->hold = 0; /* the core shares have changed: begin with the first length of a hold */
         begin(s, has_time);
         return true;
     }
@@ -141,7 +150,7 @@ bool kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
     kl_tried *t = &s->tried[s->choice];
     t->executions += executions;
     t->elapsed_s += elapsed_s;
-    /* The choice is based on a few rounds. Its measurement continues, and it must stay better than equal
+    /* The choice was made after a few rounds only, so its measurement goes on: it must stay better than equal
      * shares. */
     if (s->holds && score(s, s->choice) > STILL_BETTER * score(s, KL_CHOICE_EQUAL))
         s->choice = KL_CHOICE_EQUAL;
@@ -175,8 +184,8 @@ void kl_slices_say(const kl_slices *s, double sweep_s, double quantum_s, char re
     }
     if (s->hold == 0) {
         snprintf(reason, KL_REASON_BYTES,
-                 "as before for slices of %s: %s; trying again has to wait, as it has taken %s", slice.text,
-                 name, kl_say_s(s->trying_s).text);
+                 "as before for slices of %s: %s; no new trials now, as trials have taken %s so far",
+                 slice.text, name, kl_say_s(s->trying_s).text);
         return;
     }
     size_t at = (size_t)snprintf(reason, KL_REASON_BYTES, "chosen for slices of %s: %s", slice.text, name);

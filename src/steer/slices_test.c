@@ -8,7 +8,7 @@
 
 #include "steer/slices.h"
 
-/* Return the rounds of round_s seconds until a choice is held, in a loop whose sweep takes takes_s[choice]
+/* Return the number of rounds of round_s seconds until a choice is kept. A sweep takes takes_s[choice]
  * seconds. */
 static int rounds_until_held(kl_slices *s, const double *takes_s, double round_s) {
     int rounds = 0;
@@ -18,8 +18,8 @@ static int rounds_until_held(kl_slices *s, const double *takes_s, double round_s
     return rounds;
 }
 
-/* The best choice is found for every order of the choices' times. Each choice is tried, and trying ends soon.
- * Equal shares are kept if no choice is clearly better. */
+/* For random times of all choices, each choice is tried, trying ends soon, and the best choice is kept. Equal
+ * shares are kept if no choice is clearly better. */
 static void the_best_choice_is_held(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
@@ -58,7 +58,7 @@ static void choices_are_tried_again_ever_less_and_when_something_changes(void **
     assert_false(s.holds);
 }
 
-/* A load comes and goes after `rounds` rounds each time. */
+/* Another load comes every `rounds` rounds. Trials must not take more than their part of the time. */
 static void trying_takes_a_small_part_of_the_time(void **state) {
     (void)state;
     static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5, 6e-5}, ROUND_S = 0.04;
@@ -77,8 +77,8 @@ static void trying_takes_a_small_part_of_the_time(void **state) {
     }
 }
 
-/* Shares are tried only if a core is shared and sweeps are short. Trying that has begun ends at a higher
- * bound. */
+/* Choices are tried only if a core is shared and sweeps are short. If trying has begun, a longer sweep is
+ * needed to end it. */
 static void only_short_executions_on_shared_cores(void **state) {
     (void)state;
     static const double own[] = {1, 1}, shared[] = {1, 0.5}, alike[] = {0.5, 0.45};
@@ -91,10 +91,11 @@ static void only_short_executions_on_shared_cores(void **state) {
     assert_false(kl_slices_apply(&active, 2, shared, 1e-1, 4e-3));
     assert_false(kl_slices_apply(&s, 2, shared, 0, 4e-3));
     active.tried[KL_CHOICE_PROPORTION] = (kl_tried){.executions = 10, .elapsed_s = 0.05};
-    assert_true(kl_slices_apply(&active, 2, shared, 1e-1, 4e-3)); /* a bad try ends, but trying goes on */
+    /* the present choice is slow, but another one was not, so trying goes on */
+    assert_true(kl_slices_apply(&active, 2, shared, 1e-1, 4e-3));
 }
 
-/* A choice that won by short rounds by chance is given up. */
+/* A choice that won by chance, with good rounds during the trial, is given up later. */
 static void what_is_held_must_stay_better_than_equal_shares(void **state) {
     (void)state;
     static const double takes_s[KL_CHOICES] = {4e-5, 6e-5, 3e-5, 5e-5, 6e-5};
@@ -107,7 +108,7 @@ static void what_is_held_must_stay_better_than_equal_shares(void **state) {
     assert_int_equal(s.choice, KL_CHOICE_EQUAL);
 }
 
-/* If a choice is refused, the best of the other choices is held. */
+/* If a choice is refused, the best of the others is kept. */
 static void what_is_refused_is_not_chosen(void **state) {
     (void)state;
     static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5, 6e-5};
@@ -135,7 +136,8 @@ static void the_part_grows_with_the_execution(void **state) {
     assert_true(last > 0.99);
 }
 
-/* Halos are as deep as five slices need, but a rank does at most a twentieth of its rows twice. */
+/* Halos are as deep as sweeps of five slices need, but a rank computes at most a twentieth of its rows for
+ * neighbours. */
 static void halos_are_as_deep_as_slices_want_and_ranks_allow(void **state) {
     (void)state;
     for (double sweep_s = 1e-6; sweep_s < 1; sweep_s *= 1.3)

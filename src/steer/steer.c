@@ -1,13 +1,15 @@
-/* Balance one loop: make a plan from the reports of a round. The duration of the present speeds is forecast
- * from their earlier durations. Losses of the present shares are counted over all speeds since the last
- * movement. So under a load that changes too fast to follow, iterations end where the mean loss is least. */
+/* Balance one loop: make a plan from the reports of a round. How long the present speeds will last is
+ * forecast from their earlier durations. The losses of the present shares are counted over all speeds since
+ * the last movement. So if loads change too fast to follow, the loop ends with the shares whose mean loss is
+ * least. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "steer/parts.h"
 
-static const double PERIOD_PART = 0.2; /* a loss below this part of a period may be noise */
+/* a movement counts with at least this part of a period; smaller losses may be noise */
+static const double PERIOD_PART = 0.2;
 
 static void describe(kl_steer *s, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
@@ -34,12 +36,10 @@ static void judge_last(kl_outcome *c, bool arrived, kl_steer_plan *plan) {
     c->open = false;
 }
 
-/* Learn from the reports of the last step, and return the seconds that movements took. */
-static double learn_step(kl_steer *s, const kl_rank_report *reports) {
+/* Learn from the reports what depends on the speeds, and return the seconds that movements took. */
+static double learn_rest(kl_steer *s, const kl_rank_report *reports) {
     kl_outlook *o = &s->outlook;
     kl_proof *proof = &s->trial.proof;
-    kl_learn_step(o, reports);
-    kl_learn_bytes(o, reports);
     double spent_s = kl_learn_movements(o, reports);
     bool rested = kl_proof_rests(proof, o->now_s);
     kl_proof_round(proof, o->now_s, o->sweeps, o->step_s - kl_smaller(spent_s, o->step_s),
@@ -51,7 +51,7 @@ static double learn_step(kl_steer *s, const kl_rank_report *reports) {
     return spent_s;
 }
 
-/* Decide with the known speeds. rest_begins: the reason why a rest begins; NULL: no rest begins. */
+/* Decide with the speeds known so far. rest_begins: the reason why a rest begins; NULL: no rest begins. */
 static kilter_status decide(kl_steer *s, double spent_s, const char *rest_begins, kl_steer_plan *plan) {
     uint32_t count = 0;
     bool tries = false;
@@ -70,19 +70,24 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     char rest_begins[KL_REASON_BYTES];
     *plan = (kl_steer_plan){.judgement.verdict = KL_STAY_WAITING, .depth = 1};
     s->proposed = NULL;
-    double spent_s = learn_step(s, reports);
-    plan->period = kl_period_of(o->options.interact_s, o->movement_s, o->options.quantum_s);
-    o->round_s = kl_larger(o->step_s, plan->period.target_s);
+    kl_learn_step(o, reports);
+    kl_learn_bytes(o, reports);
     kilter_status status = kl_learn_costs(o, reports);
     if (status != KILTER_OK)
         return status;
-    if (!kl_learn_speeds(o, reports)) {
+    bool known = kl_learn_speeds(o, reports);
+    double spent_s = known ? learn_rest(s, reports) : 0;
+    plan->period = kl_period_of(o->options.interact_s, o->movement_s, o->options.quantum_s);
+    o->round_s = kl_larger(o->step_s, plan->period.target_s);
+    if (!known) {
         snprintf(plan->judgement.reason, sizeof plan->judgement.reason, "no rank has done an iteration yet");
         describe(s, plan);
         return KILTER_OK;
     }
     s->outcome.unit_s = kl_larger(o->movement_s, PERIOD_PART * plan->period.target_s);
     bool rests = kl_outcome_settle(&s->outcome, o, s->mean.lag_s > 0, spent_s, rest_begins);
+    if (o->loads.round <= KL_FIRST_ROUNDS)
+        kl_loads_moved(&o->loads); /* what the first rounds lost will not be lost again */
     kl_loads_follow(&o->loads, o->now_s, o->step_s);
     status = decide(s, spent_s, rests ? rest_begins : NULL, plan);
     if (status != KILTER_OK)
@@ -97,7 +102,8 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
 
 /* --- the rest of a sweep --- */
 
-/* Return the seconds by which the plan delays the present sweep. Transfers take rows to do first. */
+/* Return the seconds by which the plan delays the present sweep. Transfers take rows that are still to be
+ * done first. */
 static double delay_s(kl_steer *s, const uint64_t *todo, const kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     memcpy(s->left, todo, o->options.ranks * sizeof *todo);
@@ -116,12 +122,12 @@ static void put_off(kl_steer *s, double delayed_s, kl_steer_plan *plan) {
     plan->after = s->outlook.here;
     plan->moved = plan->transfer_count = 0;
     snprintf(plan->judgement.reason, sizeof plan->judgement.reason,
-             "other shares would save %s, but delay what is left of this sweep by %s",
+             "other shares would save %s, but delay the rest of this sweep by %s",
              kl_say_s(plan->judgement.gain_s).text, kl_say_s(delayed_s).text);
 }
 
-/* Make a plan that shares what is left of this sweep. Close the last movement without a judgement, because
- * its gain cannot be separated from the gain of this one. */
+/* Make a plan that distributes the rest of this sweep. Close the last movement without a judgement, because
+ * its gain cannot be separated from this one's. */
 static void share_left(kl_steer *s, const uint64_t *todo, const kl_prospect *p, kl_steer_plan *plan) {
     s->outcome.open = false;
     plan->move = true;
@@ -131,7 +137,7 @@ static void share_left(kl_steer *s, const uint64_t *todo, const kl_prospect *p, 
     plan->judgement =
         (kl_judgement){.verdict = KL_MOVE_FORESIGHT, .gain_s = p->now_s - p->then_s, .cost_s = p->move_s};
     snprintf(plan->judgement.reason, sizeof plan->judgement.reason,
-             "what is left of this sweep takes %s instead of %s: moving costs %s", kl_say_s(p->then_s).text,
+             "the rest of this sweep takes %s instead of %s: moving costs %s", kl_say_s(p->then_s).text,
              kl_say_s(p->now_s).text, kl_say_s(p->move_s).text);
 }
 
@@ -165,14 +171,15 @@ void kl_steer_commit(kl_steer *s) {
     kl_outlook *o = &s->outlook;
     if (!s->proposed)
         return;
-    kl_place *now = o->previous; /* the plan's `before` keeps its memory */
+    kl_place *now = o->previous; /* the plan's `before` points to o->here, so swap the places */
     o->previous = o->here;
     o->here = now;
     kl_put(o, o->here, s->proposed);
     kl_loads_moved(&o->loads);
+    kl_moving_begin(o);
     kl_account_move(&s->outcome.account, s->gain_s);
     if (!s->outcome.retreats)
-        kl_account_wake(&s->outcome.account); /* the move has a reason, which ends the rest */
+        kl_account_wake(&s->outcome.account); /* a move that pays ends the rest */
     s->outcome.open = true;
     s->outcome.open_forecast_s = s->gain_s;
     s->outcome.open_came_s = s->outcome.open_cost_s = 0;
@@ -230,7 +237,7 @@ static bool allocate(kl_steer *s) {
                            &s->left, &s->trial.kept, &s->barred, &s->mean.halves[0], &s->mean.halves[1]};
     enum { PLACES = sizeof places / sizeof *places };
     s->places = calloc((PLACES + KL_CANDIDATES) * (ranks + 1), sizeof *s->places);
-    s->numbers = calloc(4 * ranks, sizeof *s->numbers);
+    s->numbers = calloc(5 * ranks, sizeof *s->numbers);
     s->transfers = calloc(ranks, sizeof *s->transfers);
     if (!s->places || !s->numbers || !s->transfers)
         return false;
@@ -242,6 +249,7 @@ static bool allocate(kl_steer *s) {
     s->trying.core = s->numbers + ranks;
     s->trying.core_then = s->numbers + 2 * ranks;
     o->weight = s->numbers + 3 * ranks;
+    o->moving.reported_s = s->numbers + 4 * ranks;
     return kl_loads_init(&o->loads, o->options.ranks) == KILTER_OK;
 }
 
@@ -252,7 +260,7 @@ kl_steer *kl_steer_new(const kl_steer_options *options) {
     kl_outlook *o = &s->outlook;
     o->options = *options;
     o->costs.n = options->iterations;
-    o->per_move_s = options->move.per_unit_s;
+    kl_moving_init(o);
     s->trying.depth = 1;
     if (!allocate(s)) {
         kl_steer_free(s);

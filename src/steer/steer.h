@@ -1,8 +1,8 @@
-/* The interface of room steer, which decides where the iterations of a loop lie and when some move. The
- * room is pure code. A farm deals each task once (room decide). The iterations of a loop stay where they are,
- * with their rows, until moving them pays. Every rank decides for itself from the same reports, so the same
- * numbers must give the same bits. Therefore this room only uses + − × ÷ and sqrt, which IEEE 754 rounds
- * alike everywhere, and adds in a fixed order. docs/explanation/loops.md has formulas and constants. */
+/* Header of room steer: decide which ranks have which iterations of a loop, and when some move. Pure. The
+ * iterations of a loop stay on their rank, with their rows, until moving them pays; a farm deals each task
+ * once (room decide). Every rank decides for itself from the same reports, so all ranks must get the same
+ * bits. Therefore this room only uses + − × ÷ and sqrt, which IEEE 754 rounds alike everywhere, and adds in a
+ * fixed order. The page docs/explanation/loops.md has formulas and constants. */
 #ifndef KL_STEER_H
 #define KL_STEER_H
 
@@ -12,17 +12,18 @@
 
 /* Divide n iterations among the ranks in proportion to their rates, by largest remainders; the lower rank
  * wins ties. Each rank gets at least min(least, n/ranks) iterations, even at rate 0, because a rank without
- * iterations would never be measured again. The sum of the shares is n. O(P log P). @return KILTER_OK;
- * KILTER_ERR_RANGE: a rate is negative or not finite, or all rates are 0; KILTER_ERR_MEMORY */
+ * iterations would never be measured again. The sum of the shares is n. It costs O(P log P). @return
+ * KILTER_OK; KILTER_ERR_RANGE: a rate is negative or not finite, or all rates are 0; KILTER_ERR_MEMORY */
 kilter_status kl_shares(uint64_t n, uint32_t ranks, const double *rates, uint64_t least, uint64_t *shares);
-void kl_equal_shares(uint64_t n, uint32_t ranks, uint64_t *shares); /* n/ranks, the first n%ranks one more */
+/* Fill shares[] with n/ranks, the first n%ranks of them one more. */
+void kl_equal_shares(uint64_t n, uint32_t ranks, uint64_t *shares);
 /* Fill bounds[ranks + 1]: rank r has the iterations [bounds[r], bounds[r + 1]). */
 void kl_bounds_of_shares(uint32_t ranks, const uint64_t *shares, uint64_t *bounds);
 
-/* Costs of the iterations relative to their mean. They are constant within each of `bins` equal parts of
- * 0 … n−1. A rank measures only its own range, and at its own speed, so that seconds = cost/speed. Its report
- * shows how costs differ within the range. Costs in different ranges are first compared by the costs on both
- * sides of a bound, and later by ranks that have worked on both sides. */
+/* Costs of the iterations relative to their mean. They are constant within each of `bins` equal parts of 0 …
+ * n−1. A rank measures only its own range, at its own speed (seconds = cost/speed). So its report shows how
+ * costs differ within the range. To compare different ranges, costs are at first assumed equal on both sides
+ * of a bound. Later, ranks that have worked on both sides tell the difference. */
 typedef struct kl_costs {
     uint64_t n;
     uint32_t bins;
@@ -41,18 +42,18 @@ static inline uint32_t kl_segment_of(kl_span range, uint64_t i) {
     uint32_t segment = (uint32_t)((double)(i - range.lo) * KL_SEGMENTS / (double)(range.hi - range.lo));
     return segment < KL_SEGMENTS ? segment : KL_SEGMENTS - 1; /* rounded up above 2^53 iterations */
 }
-/* Scale the ranges against each other before any cost is learnt, assuming that costs are equal on both sides
- * of a bound. Then a difference in times is a difference in the ranks' speeds. bounds[ranks + 1];
- * segments_s[ranks] as in kl_costs_learn(). */
+/* Set the mean cost of each range, before any cost is learnt. Costs are assumed equal on both sides of a
+ * bound, so that a difference in times there is a difference of speeds. bounds[ranks + 1]; segments_s[ranks]
+ * as in kl_costs_learn(). */
 void kl_costs_join(kl_costs *costs, uint32_t ranks, const uint64_t *bounds,
                    const double (*segments_s)[KL_SEGMENTS]);
 /* Learn the costs within `range` from the seconds per iteration that its rank measured in its KL_SEGMENTS
- * equal parts. Values that are 0 or not finite are ignored. The cost of the whole range stays. `trust`, 0 …
- * 1, is the weight of the new values. */
+ * equal parts. Values that are 0 or not finite are ignored. The cost of the range as a whole stays. `trust`
+ * is the weight of the new values, 0 … 1. */
 void kl_costs_learn(kl_costs *costs, kl_span range, const double *segments_s, double trust);
 /* Compute bounds that give each rank work in proportion to its speed (cost per second), and at least
- * min(least, n/ranks) iterations. If all iterations cost the same, these are the bounds of kl_shares().
- * O(bins + P log P). Errors: those of kl_shares(). */
+ * min(least, n/ranks) iterations. If all iterations cost the same, these are the bounds of kl_shares(). It
+ * costs O(bins + P log P). Errors: those of kl_shares(). */
 kilter_status kl_bounds(const kl_costs *costs, uint32_t ranks, const double *speeds, uint64_t least,
                         uint64_t *bounds);
 
@@ -63,9 +64,9 @@ typedef struct kl_transfer {
     uint64_t count;
 } kl_transfer;
 
-/* Find transfers of the least total volume from any rank to any other rank. Both `from` and `to` rise along
- * the list, which has at most ranks − 1 transfers. The sums of `before` and `after` must be equal. @return
- * the number of transfers */
+/* Find transfers of the least total volume from any rank to any other rank. The list is sorted by `from` and
+ * by `to`, and has at most ranks − 1 transfers. The sums of `before` and `after` must be equal. @return the
+ * number of transfers */
 size_t kl_transfers(uint32_t ranks, const uint64_t *before, const uint64_t *after, kl_transfer *transfers);
 
 /* Compute the bounds after the next stage on the way from `before` to `after`. In a stage, rows move only to
@@ -73,8 +74,8 @@ size_t kl_transfers(uint32_t ranks, const uint64_t *before, const uint64_t *afte
  * ranks that a row must pass, at most ranks − 1. No rank ever has more rows than at the end, or than the
  * largest rank had at first. All arrays are [ranks + 1], as in kl_bounds_of_shares(). */
 void kl_bounds_stage(uint32_t ranks, const uint64_t *before, const uint64_t *after, uint64_t *stage);
-/* Return the most iterations that one rank sends and receives, to its neighbours (flow) or to any rank
- * (transfers). Different ranks move rows at the same time. */
+/* Return the number of iterations that the busiest rank sends and receives, to its neighbours (flow) or to
+ * any rank (transfers). It gives the time of a move, because all ranks move rows at the same time. */
 uint64_t kl_flow_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after);
 uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after);
 
@@ -89,12 +90,13 @@ uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint
  * finite) changes nothing. */
 typedef struct kl_trend {
     double rate;  /* the filtered rate r' */
-    int8_t way;   /* direction of the last changes: −1 down, +1 up, 0 none */
+    int8_t way;   /* direction of the last change: −1 down, +1 up, 0 none */
     uint8_t seen; /* number of consecutive changes in this direction */
 } kl_trend;
 
-double kl_trend_next(kl_trend *trend, double rate); /* return the new r' */
-bool kl_trend_moves(const kl_trend *trend);         /* does r' not fully follow a change yet? */
+double kl_trend_next(kl_trend *trend, double rate); /* Take a measured rate, and return the new r'. */
+/* Return whether r' has not fully followed a change yet. */
+bool kl_trend_moves(const kl_trend *trend);
 
 /* --- the time between decisions --- */
 
@@ -106,18 +108,19 @@ typedef enum kl_bound_of_period {
 
 typedef struct kl_period {
     double interact_s; /* seconds of one interaction; interactions may take 5 % of the time */
-    double movement_s; /* mean seconds of the last movements; the next decision waits until one has ended */
-    double quantum_s;  /* seconds of the scheduler's quantum; a rate is averaged over ten quanta */
-    double target_s;   /* seconds until the next decision: the largest of the three bounds */
+    /* mean seconds of the last movements; the time between decisions is at least one of them */
+    double movement_s;
+    double quantum_s; /* seconds of the scheduler's quantum; a rate is averaged over ten quanta */
+    double target_s;  /* seconds until the next decision: the largest of the three bounds */
     kl_bound_of_period bound;
 } kl_period;
 
 kl_period kl_period_of(double interact_s, double movement_s, double quantum_s);
-/* Return the number of passes, at least 1, until the next interaction, which is due in left_s seconds. A pass
- * takes pass_s seconds; 0: not known, and the result is 1. */
+/* Return the number of passes, at least 1, until the next interaction is due in left_s seconds. A pass takes
+ * pass_s seconds; 0: not known, the result is 1. */
 uint64_t kl_period_hooks(double left_s, double pass_s);
-/* Return the number of passes from one report to the next, so that reports take less than 1 % of the time. If
- * passes become longer, the next report measures this. */
+/* Return the number of passes from one report to the next with which reports take less than 1 % of the time.
+ * A report is how ranks notice that passes take longer. */
 uint64_t kl_report_hooks(double interact_s, double pass_s);
 
 /* --- grain --- */
@@ -125,10 +128,10 @@ uint64_t kl_report_hooks(double interact_s, double pass_s);
 /* A loop whose work passes through P ranks as a pipeline. */
 typedef struct kl_pipeline {
     uint32_t ranks;
-    uint64_t elements; /* elements in the pipelined direction [m], at least 1 */
+    uint64_t elements; /* number of elements in the pipelined direction [m], at least 1 */
     double seq_s;      /* seconds of the whole loop on one rank, at the slowest rank's speed [t_seq] */
     double fixed_s;    /* seconds that the boundary of a block costs a rank, without its elements [t_fixed] */
-    double incr_s;     /* additional seconds for each element in the boundary [t_incr] */
+    double incr_s;     /* additional seconds for each element of the boundary [t_incr] */
 } kl_pipeline;
 
 /* Return (M + P − 1)·t_seq/(P·M) + (M + P − 2)·(t_fixed + t_incr·m/M), for any number of blocks M ≥ 1. */
@@ -141,84 +144,90 @@ double kl_pipeline_best_blocks(const kl_pipeline *p);
  * of the two whole numbers next to m/M*. */
 uint64_t kl_pipeline_block(const kl_pipeline *p);
 
-/* The blocks of one sweep. At first, blocks of 1, 2, 4, … elements (`sizes` different sizes) are tried in
- * turn, KL_TRIES times, to measure the body in each size. All other blocks have `block` elements. */
+/* The blocks of one sweep. The first ones try `sizes` sizes of 1, 2, 4, … elements in turn, KL_TRIES times
+ * each, to measure the body in blocks of each size. All other blocks have `block` elements. */
 enum { KL_TRIES = 3, KL_SIZES = 16 };
 typedef struct kl_blocks {
     uint64_t elements, block;
     uint32_t sizes; /* number of sizes that are tried; 0: none */
 } kl_blocks;
 
-/* Return the number of sizes to try: blocks have up to `most` elements, and the tries use at most half of the
- * elements. */
+/* Return the number of sizes to try, so that blocks have at most `most` elements and the tries take at most
+ * half of the elements. */
 uint32_t kl_blocks_sizes(uint64_t elements, uint64_t most);
-uint64_t kl_blocks_tried(const kl_blocks *blocks); /* return the number of blocks that are tried at first */
-uint64_t kl_blocks_count(const kl_blocks *blocks); /* return the number of all blocks */
+uint64_t kl_blocks_tried(const kl_blocks *blocks); /* Return the number of blocks in the tries. */
+uint64_t kl_blocks_count(const kl_blocks *blocks); /* Return the number of all blocks. */
 kl_span kl_blocks_at(const kl_blocks *blocks, uint64_t index);
-/* Find the try that contains an element: whole blocks of 2^*size elements. Return false if no try contains
- * it. */
+/* Find the try that contains an element: *try is a series of blocks of 2^*size elements. Return false if no
+ * try contains the element. */
 bool kl_blocks_try(const kl_blocks *blocks, uint64_t element, uint32_t *size, kl_span *try);
 
-/* A pipeline whose body's speed depends on the block. Rows of small blocks stay in the cache and overlap in
- * the processor, but each row starts anew. */
+/* A pipeline whose body's speed depends on the block size. Rows of small blocks stay in the cache and overlap
+ * in the processor, but starting a row costs time. */
 typedef struct kl_grain {
-    kl_pipeline pipeline; /* seq_s is not used */
+    kl_pipeline pipeline; /* without seq_s, which depends on the block size */
     uint32_t sizes;
-    double element_s[KL_SIZES]; /* [k]: seconds of one element of the slowest rank's rows, in blocks of 2^k */
+    /* element_s[k]: seconds that the slowest rank needs for an element of its rows, in blocks of 2^k elements
+     */
+    double element_s[KL_SIZES];
 } kl_grain;
 
 double kl_grain_elapsed_s(const kl_grain *grain, uint64_t block);
-/* Return the block with the least time: one of the sizes, or kl_pipeline_block() at the speed of a size. */
+/* Return the block size with the least time: one of the tried sizes, or kl_pipeline_block() at the speed of
+ * one of them. */
 uint64_t kl_grain_block(const kl_grain *grain);
-/* Take over a new measurement: the slowest rank's body takes sweep_s seconds for a sweep in blocks of `block`
- * elements. The ratios to the other sizes stay. */
+/* Scale all sizes to a new measurement: the slowest rank's body takes sweep_s seconds for a sweep in blocks
+ * of `block` elements. */
 void kl_grain_refresh(kl_grain *grain, uint64_t block, double sweep_s);
 
-/* Return the number of iterations to do before the next look for work or messages: as many as fit into a
- * period, from 1 to `mine`. Fewer iterations would cost time, and more would delay the interaction. */
+/* Return the number of iterations to do before the next look for work or messages, from 1 to `mine`: those
+ * that fit into a period. Fewer would cost time; more would delay the interaction. */
 uint64_t kl_doall_grain(uint64_t mine, double iteration_s, double period_s);
 
 /* --- whether --- */
 
-/* The forecast of a movement. Times of a sweep are forecasts at the present speeds. */
+/* The forecast for a movement. Times of a sweep are forecasts at the present speeds. */
 typedef struct kl_prospect {
     double now_s, then_s; /* seconds of a sweep with the present shares, and with the proposed ones */
     double lasted_s;      /* seconds since the speeds last changed */
-    double lasts_s;       /* mean seconds that such speeds lasted before; 0: they never ended */
+    double lasts_s;       /* mean seconds that such speeds have lasted before; 0: they have never ended */
     double lost_s;        /* seconds that the proposed shares would have saved since the last movement */
     double move_s;        /* seconds that the move itself takes */
-    double back_s; /* seconds that the move will cost at the next change of speeds; 0: none is expected */
+    /* seconds that the move will cost at the next change of speeds; 0: no change is expected */
+    double back_s;
 } kl_prospect;
 
 typedef enum kl_verdict {
-    KL_STAY_BALANCED,  /* no better shares are known */
-    KL_STAY_WAITING,   /* better shares are known, but do not pay yet, or the speeds will soon change */
+    KL_STAY_BALANCED, /* no better shares are known */
+    /* better shares are known, but moving does not pay yet, or the speeds will soon change */
+    KL_STAY_WAITING,
     KL_STAY_RESTING,   /* no shares are considered until the rest of balancing ends */
-    KL_MOVE_FORESIGHT, /* the move pays before the next change is due */
+    KL_MOVE_FORESIGHT, /* moving will pay before the next change of speeds */
     KL_MOVE_HINDSIGHT, /* staying has already lost as much as the move costs */
 } kl_verdict;
 
 typedef struct kl_judgement {
     kl_verdict verdict;
-    double gain_s, cost_s; /* forecast seconds saved until the next change; seconds spent on moving */
+    double gain_s, cost_s; /* seconds saved until the next change, by forecast; seconds that moving costs */
     char reason[KL_REASON_BYTES];
 } kl_judgement;
 
 /* Decide whether to move. Move when staying has cost as much as moving costs. This rule (ski rental) costs at
- * most twice the best decision in hindsight, however long the speeds stay. Move sooner if such speeds lasted
- * long enough before that the saving exceeds the cost. Speeds that have lasted longer than usual are expected
- * to last for as long again as the time beyond the usual. */
+ * most twice the best decision in hindsight, however long the speeds last. Move sooner if such speeds usually
+ * last so long that the saving exceeds the cost. If speeds have lasted t seconds longer than usual, they are
+ * expected to last another t seconds. */
 void kl_whether(const kl_prospect *prospect, kl_judgement *judgement);
 
 /* --- the outcome of moves --- */
 
-/* Gains and costs of all moves. Zeroed: no row was moved yet. All times are of the same clock. */
+/* Gains and costs of all moves. Zeroed: no row was moved yet. All times are from one clock. */
 typedef struct kl_account {
     uint64_t moves;
-    double forecast_s, came_s, cost_s; /* seconds of all moves: forecast gain, actual gain, and cost */
-    double balance_s;     /* recent gain minus cost, in seconds; at most KL_ACCOUNT_MEMORY movements */
-    bool paid;            /* the balance has reached half of its upper limit since the last rest */
-    double rests_until_s; /* end of the rest; 0: balancing does not rest */
+    double forecast_s, came_s, cost_s; /* sums over all moves in seconds: forecast gain, actual gain, cost */
+    /* seconds of gain minus cost, at most the time of KL_ACCOUNT_MEMORY movements; 0 at each rest */
+    double balance_s;
+    bool paid;            /* true: the balance has reached half of its upper limit since the last rest */
+    double rests_until_s; /* time at which the rest ends; 0: balancing does not rest */
     double rest_s;        /* seconds of the last rest; 0: there was none */
     uint32_t rests;
 } kl_account;
@@ -226,66 +235,73 @@ typedef struct kl_account {
 enum { KL_ACCOUNT_MOVES = 2, KL_ACCOUNT_MEMORY = 32, KL_REST_MOVES = 10, KL_REST_DOUBLINGS = 6 };
 
 void kl_account_move(kl_account *account, double forecast_s);
-typedef struct kl_account_step { /* seconds since the last step; below 0: seconds lost */
-    double came_s;               /* seconds saved against a run with equal shares from its beginning */
-    double lately_s;             /* seconds saved, against the shares when the balance last reached a limit */
-    double cost_s;               /* seconds spent on moving */
+typedef struct kl_account_step { /* the time since the last step, in seconds; below 0: seconds lost */
+    double came_s;               /* saved, compared with equal shares from the beginning */
+    /* saved, compared with the shares when balance_s last reached a limit, or with equal shares if that is
+     * less */
+    double lately_s;
+    double cost_s; /* spent on moving */
 } kl_account_step;
 
-/* Add a step to the account. `unit_s` > 0 is the expected seconds of one movement. Balancing rests when
- * recent moves have cost more than they gained, by the time of KL_ACCOUNT_MOVES movements. The first rest
- * lasts as long as KL_REST_MOVES movements. Each further rest is twice as long as the rest before, or half as
- * long if balancing paid in between; the longest rest is 2^KL_REST_DOUBLINGS times the first. Losses during a
- * rest do not count. @return true: a rest begins, and `reason` says why */
+/* Add a step to the account. `unit_s` > 0 is the expected seconds of one movement. Balancing rests when moves
+ * have cost more than they gained, by more than the time of KL_ACCOUNT_MOVES movements. The first rest lasts
+ * as long as KL_REST_MOVES movements. Each further rest is twice as long as the rest before, or half as long
+ * if balancing paid in between; the longest rest is 2^KL_REST_DOUBLINGS times the first. Losses during a rest
+ * do not count. @return true: a rest begins, and `reason` says why */
 bool kl_account_settle(kl_account *account, double now_s, const kl_account_step *step, double unit_s,
                        char reason[KL_REASON_BYTES]);
-/* Begin a rest for another reason than losses. */
+/* Begin a rest for a reason other than losses. */
 void kl_account_rest(kl_account *account, double now_s, double unit_s);
 void kl_account_wake(kl_account *account);
-/* Return whether balancing rests. `lost_s` is the seconds that staying has cost during the rest. The rest
- * ends early when these seconds reach a third of its length. */
+/* Return whether balancing rests. lost_s: seconds that staying has cost during the rest. The rest ends early
+ * when lost_s reaches a third of its length. */
 bool kl_account_rests(const kl_account *account, double now_s, double lost_s);
 
 /* --- loss under a load that comes and goes --- */
 
-/* One of `ranks` equal ranks has `speed` (0 … 1) for on_s seconds, then full speed for off_s seconds, in
- * turns. In each phase the loop has the old shares until the balancer reacts, then no work while rows move,
- * then balanced shares. */
+/* One of `ranks` equal ranks has `speed` (0 … 1) for on_s seconds, then speed 1 for off_s seconds, and so on.
+ * In each phase the loop first has the shares of the last phase, for react_on_s or react_off_s. Then no work
+ * is done while rows move; then shares are balanced. */
 typedef struct kl_swing {
     uint32_t ranks;
     double speed, on_s, off_s;
     double react_on_s, react_off_s, move_s;
 } kl_swing;
 
-double kl_swing_efficiency(const kl_swing *s); /* return work done over possible work, 0 … 1 */
-double kl_swing_unmoved(const kl_swing *s);    /* the same ratio with equal shares all the time */
+double kl_swing_efficiency(const kl_swing *s); /* Return the work done over the possible work, 0 … 1. */
+double kl_swing_unmoved(const kl_swing *s);    /* Return the same ratio with equal shares all the time. */
 
 /* --- the decisions of one loop --- */
 
-/* The decisions of one loop. The same calls with the same arguments make the same decisions on every rank. */
+/* The state from which one loop's decisions are made. The same calls with the same arguments make the same
+ * decisions on every rank. */
 typedef struct kl_steer kl_steer;
 
 typedef struct kl_steer_options {
     uint64_t iterations;
     uint32_t ranks;
-    bool scattered; /* rows move between any two ranks; otherwise each rank has one range, in order */
-    bool buffers;   /* a pipeline: a rank may be a sweep ahead of the next one */
-    uint64_t least; /* iterations that every rank keeps if n ≥ ranks·least: 1, or the number of ghost rows */
-    double interact_s;       /* seconds of an interaction, measured at the start; the same on all ranks */
-    double quantum_s;        /* seconds of the scheduler's quantum, until a report gives one */
-    uint64_t reach, deepest; /* rows that the body reads on either side; most sweeps whose ghost rows are
-                                exchanged at once, 0 means 1 */
-    kl_linear move;          /* seconds by the number of iterations moved, until a movement is measured */
-    double byte_s;           /* seconds of moving a byte, for rows whose sizes reports tell */
+    bool scattered; /* true: rows move between any two ranks; false: each rank has one range, in order */
+    bool buffers;   /* true: a pipeline, in which a rank may be a sweep ahead of the next one */
+    /* least number of iterations of a rank if n ≥ ranks·least: 1, or the number of ghost rows */
+    uint64_t least;
+    /* seconds of an interaction, measured at the start; the same value on all ranks */
+    double interact_s;
+    double quantum_s; /* seconds of the scheduler's quantum, until a report gives one */
+    /* reach: number of rows that the body reads on either side; deepest: greatest number of sweeps whose
+     * ghost rows may be exchanged at once, 0: 1 */
+    uint64_t reach, deepest;
+    /* seconds of a movement by the number of iterations moved, until one is measured */
+    kl_linear move;
+    double byte_s; /* seconds of moving a byte, used if reports give the sizes of rows */
 } kl_steer_options;
 
-/* The report of a rank in a round. It covers the time since the rank's last report. */
+/* The report of a rank in a round, for the time since the rank's last report. */
 typedef struct kl_rank_report {
-    double
-        elapsed_s; /* seconds since the loop was opened; decisions use the value of kl_steer_clock()'s rank */
+    double elapsed_s;  /* seconds since the loop was opened; decisions use the value of the rank that
+                          kl_steer_clock() returns */
     double executions; /* sweeps that ended, plus the part of the present sweep that is done */
-    double
-        busy_s; /* seconds in the loop's body, including time in which others had the core, without waits */
+    double busy_s; /* seconds in the loop's body, without waiting, but with the time in which other processes
+                      had the core */
     uint64_t iterations; /* iterations done in busy_s seconds; 0: this rank measured nothing this time */
     uint64_t lo, hi;     /* the range of the rank while it did these iterations; scattered: 0, 0 */
     double moving_s;     /* seconds spent on moving rows, without the part that overlapped with work */
@@ -293,13 +309,14 @@ typedef struct kl_rank_report {
     double quantum_s;    /* seconds of the scheduler's quantum on the rank's host; 0: not measured yet */
     double share;        /* part of its core that the rank can get, 0 … 1; 0: not known, and 1 is assumed */
     double boundary_s;   /* seconds that the boundary of a block costs in a pipeline; 0: not known */
-    uint64_t segments;   /* 1: costs of iterations differ; 0: they are equal, or were not measured */
-    double
-        segments_s[KL_SEGMENTS]; /* seconds per iteration along lo … hi; 0: not known; sent if segments > 0 */
-    /* Only for rows whose size changes, otherwise 0 and not sent: mean bytes of the rank's rows, and the
-     * bytes of the `moved` iterations. */
+    /* above 0: costs of iterations differ, and segments_s is sent; 0: they are equal, or were not measured */
+    uint64_t segments;
+    double segments_s[KL_SEGMENTS]; /* seconds per iteration in each of KL_SEGMENTS equal parts of lo … hi; 0:
+                                       not known */
+    /* Mean bytes of the rank's rows, and bytes of the `moved` iterations. Only for rows whose size changes;
+     * otherwise 0, and not sent. */
     double row_bytes, moved_bytes;
-} kl_rank_report; /* ranks send the struct without conversion: a multiple of 8 bytes without padding */
+} kl_rank_report; /* ranks send the struct as it is, so it must be a multiple of 8 bytes without padding */
 
 /* The answer to a round. Its arrays belong to the steer and stay valid until the next round, also after a
  * commit. */
@@ -308,47 +325,49 @@ typedef struct kl_steer_plan {
     const uint64_t *before, *after; /* ranged: bounds[ranks + 1]; scattered: shares[ranks] */
     const kl_transfer *transfers;   /* scattered */
     size_t transfer_count;
-    uint64_t moved;                 /* iterations that change their rank (ranged: the sum over all bounds) */
+    /* number of iterations that change their rank (ranged: sum over all bounds) */
+    uint64_t moved;
     kl_judgement judgement;         /* the decision and its reason, for the record */
     double now_s, then_s;           /* seconds of a sweep now and after the move, measured or forecast */
-    double body_now_s, body_then_s; /* forecast seconds of the slowest rank's body in these sweeps */
+    double body_now_s, body_then_s; /* the slowest rank's seconds in the body in such sweeps, by forecast */
     kl_period period;               /* time until the next round */
-    uint64_t depth; /* number of sweeps whose ghost rows are exchanged at once from now on, at least 1 */
-    double lag_s;   /* buffers: no rank waits for the next answer before this many seconds; 0: at once */
-    bool settled;   /* the last movement was judged; the next member has its forecast, gain and cost */
+    uint64_t depth; /* number of sweeps whose ghost rows are exchanged at once from now on; at least 1 */
+    /* only with options.buffers: no rank waits for the next answer before this time has passed; 0: at once */
+    double lag_s;
+    bool settled; /* true: the last movement was judged; its forecast gain, gain and cost follow */
     double settled_forecast_s, settled_came_s, settled_cost_s;
 } kl_steer_plan;
 
-kl_steer *kl_steer_new(const kl_steer_options *options); /* begins with equal shares; NULL: memory ran out */
+kl_steer *kl_steer_new(const kl_steer_options *options); /* Begin with equal shares. NULL: memory ran out. */
 void kl_steer_free(kl_steer *steer);
 /* Set the part of a sweep that a pipeline loses when it drains before a move and fills again. With its
- * present blocks this is (P − 1)·b/m, the same on all ranks. The part is 0 until this is called. */
+ * present blocks this is (P − 1)·b/m, the same value on all ranks. It is 0 until this is called. */
 void kl_steer_refill(kl_steer *steer, double part);
-/* Return the rank whose report gives the time and the sweeps: the first rank with iterations. A rank without
- * iterations is ahead of the others, so its sweeps do not count. */
+/* Return the rank whose report gives the time and the number of sweeps: the first one with iterations. A rank
+ * without iterations is ahead of the others, so its sweeps do not count. */
 uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports);
-/* Make a plan from the reports of all ranks, in the order of ranks. O(P log P). Error: KILTER_ERR_MEMORY. */
+/* Make a plan from the reports of all ranks, in the order of ranks. It costs O(P log P). Error:
+ * KILTER_ERR_MEMORY. */
 kilter_status kl_steer_round(kl_steer *steer, const kl_rank_report *reports, kl_steer_plan *plan);
-/* Adapt the plan of a round to the present sweep of a scattered loop, of which todo[ranks] iterations are
- * left. Shares are for whole sweeps, and a rank without iterations left is not measured. A plan that delays
- * this sweep by more than the plan gains is dropped. Without a plan to move, transfers may let all ranks end
- * this sweep at the same time. They must save more than moving costs, more than a period and more than noise.
- * @return true: the plan has such transfers. The caller reports them by kl_steer_place(), and does not commit
- * them. */
+/* Adapt the plan of a round to the present sweep of a scattered loop, in which rank r has todo[r] iterations
+ * left. Drop the plan if it delays this sweep by more than it gains. If the plan does not move rows, it may
+ * get transfers with which all ranks end this sweep at the same time. These must save more than moving costs,
+ * more than a period and more than noise. @return true: the plan has such transfers. The caller reports them
+ * by kl_steer_place(), and does not commit them. */
 bool kl_steer_left(kl_steer *steer, const uint64_t *todo, kl_steer_plan *plan);
-/* Note that the plan's move will be carried out: from now on iterations lie as in the plan's `after`. If this
- * is not called, the move was refused, and nothing changes. */
+/* Note that the plan's move will be carried out: from now on the shares are the plan's `after`. If this is
+ * not called, the move was refused, and nothing changes. */
 void kl_steer_commit(kl_steer *steer);
-/* Note that a committed move was not carried out, because a rank had no memory. Iterations lie as before, and
- * no move is proposed until the wanted shares differ from the refused ones by a tenth. */
+/* Note that a committed move was not carried out, because a rank had no memory. The shares are those before
+ * it, and no move is proposed until the wanted shares differ from the refused ones by a tenth. */
 void kl_steer_refuse(kl_steer *steer);
-/* Set where iterations lie after a part of a refused move was carried out. */
+/* Set the present shares, after a part of a move was carried out. */
 void kl_steer_place(kl_steer *steer, const uint64_t *iterations);
-const uint64_t *kl_steer_shares(const kl_steer *steer); /* present shares; ranged: bounds */
+const uint64_t *kl_steer_shares(const kl_steer *steer); /* Return the present shares; ranged: bounds. */
 const kl_account *kl_steer_account(const kl_steer *steer);
-/* Return the seconds that the last movement has gained and cost so far. false: every movement was judged. */
+/* Get the seconds that the last movement has gained and cost so far. false: it was judged already. */
 bool kl_steer_open_move(const kl_steer *steer, double *came_s, double *cost_s);
-/* Return the estimated number of iterations of mean cost that the rank does in a second; 0: not known yet. */
+/* Return the estimated number of iterations of mean cost that a rank does in a second; 0: not known yet. */
 double kl_steer_rate(const kl_steer *steer, uint32_t rank);
 
 #endif

@@ -1,4 +1,4 @@
-/* The trend filter, which decides how soon a changed rate is believed. */
+/* The trend filter: decide how soon an estimate follows a changed rate. */
 #include <math.h>
 
 #include "steer/steer.h"

@@ -3,9 +3,10 @@
 
 #include "steer/parts.h"
 
-static const double TRY_TAKES = 3; /* rounds with equal shares in a trial */
+static const double TRY_TAKES = 3; /* expected number of rounds with equal shares in a trial */
 
-/* Return the seconds that a trial costs: rows move there and back, and sweeps may be slower in between. */
+/* Return the expected cost of a trial in seconds: rows move to equal shares and back, and sweeps may be
+ * slower in between. */
 static double try_s(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     double loss = 1 - kl_time_with(o, o->here, o->loads.raw) / kl_time_with(o, o->equal, o->loads.raw);
@@ -27,10 +28,9 @@ void kl_trial_begin(kl_steer *s, kl_steer_plan *plan) {
     plan->now_s = kl_proof_sweep_s(&s->trial.proof);
     plan->then_s = kl_sweep_s(o, o->equal);
     plan->judgement = (kl_judgement){.verdict = KL_MOVE_HINDSIGHT, .cost_s = cost_s};
-    snprintf(
-        plan->judgement.reason, KL_REASON_BYTES,
-        "equal shares for some rounds, to measure their sweeps; with the present shares a sweep takes %s",
-        kl_say_s(plan->now_s).text);
+    snprintf(plan->judgement.reason, KL_REASON_BYTES,
+             "equal shares for some rounds, to measure sweeps; with the present shares a sweep takes %s",
+             kl_say_s(plan->now_s).text);
 }
 
 static void end_try(kl_steer *s, kl_proved proved, kl_steer_plan *plan) {
@@ -52,7 +52,8 @@ static void end_try(kl_steer *s, kl_proved proved, kl_steer_plan *plan) {
     plan->move = true;
     plan->then_s = kept_s;
     *j = (kl_judgement){.verdict = KL_MOVE_HINDSIGHT, .cost_s = kl_move_s(o, s->trial.kept)};
-    snprintf(j->reason, KL_REASON_BYTES, "back to the shares before: %s a sweep, and %s with equal ones",
+    snprintf(j->reason, KL_REASON_BYTES,
+             "back to the shares before: a sweep takes %s, and took %s with equal shares",
              kl_say_s(kept_s).text, kl_say_s(equal_s).text);
 }
 
@@ -62,7 +63,7 @@ bool kl_trial_keeps(kl_steer *s, kl_steer_plan *plan) {
         kl_steer_stay(s, KL_STAY_RESTING, plan);
         plan->now_s = plan->then_s = kl_proof_sweep_s(&s->trial.proof);
         snprintf(plan->judgement.reason, KL_REASON_BYTES,
-                 "balancing rests for another %s: when tried, equal shares were better",
+                 "balancing rests for another %s: a trial found equal shares better",
                  kl_say_s(s->trial.proof.rests_until_s - s->outlook.now_s).text);
         return true;
     }

@@ -5,8 +5,8 @@
 
 /* --- whether --- */
 
-/* Return the seconds that the present speeds are expected to last. If they have outlasted their usual time,
- * or have no usual time, they are expected to last for the time beyond it again. */
+/* Return the seconds for which the present speeds are expected to last from now on. If they have lasted
+ * longer than usual, this is the time beyond the usual; if nothing is usual (0), the time so far. */
 static double remaining_s(const kl_prospect *p) {
     return p->lasted_s < p->lasts_s ? p->lasts_s - p->lasted_s : p->lasted_s - p->lasts_s;
 }
@@ -19,7 +19,7 @@ static void say_move(const kl_prospect *p, kl_judgement *j) {
                  kl_say_s(p->move_s).text);
     else
         snprintf(j->reason, sizeof j->reason,
-                 "a sweep takes %s instead of %s: %s saved in the %s this should last, for %s",
+                 "a sweep takes %s instead of %s: %s saved in the %s that this should last, at a cost of %s",
                  kl_say_s(p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(j->gain_s).text,
                  kl_say_s(remaining_s(p)).text, kl_say_s(j->cost_s).text);
 }
@@ -29,12 +29,12 @@ static void say_stay(const kl_prospect *p, kl_judgement *j) {
         snprintf(j->reason, sizeof j->reason, "balanced: a sweep takes %s", kl_say_s(p->now_s).text);
     else if (p->lasts_s > p->lasted_s)
         snprintf(j->reason, sizeof j->reason,
-                 "%s less in a sweep of %s: not worth %s, as it ends in %s, as seen before",
+                 "%s less in a sweep of %s is not worth a cost of %s: it should end in %s, as seen before",
                  kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(j->cost_s).text,
                  kl_say_s(remaining_s(p)).text);
     else
         snprintf(j->reason, sizeof j->reason,
-                 "%s less in a sweep of %s: moving costs %s, and staying has cost %s so far",
+                 "could save %s in a sweep of %s: moving costs %s, staying has cost %s so far",
                  kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(p->move_s).text,
                  kl_say_s(p->lost_s).text);
 }

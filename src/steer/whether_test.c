@@ -1,5 +1,5 @@
-/* Moving or staying costs at most twice the best decision in hindsight, and no imbalance stays for ever. The
- * account of moves is tested, too. */
+/* Deciding between moving and staying costs at most twice the best decision in hindsight, and no imbalance
+ * stays for ever. The account of moves is tested as well. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,11 +33,11 @@ static void verdicts_are_those_of_the_table(void **state) {
          "has cost 2 s"},
         {{.now_s = 2, .then_s = 1, .lasted_s = 1, .lost_s = 0.5}, KL_MOVE_HINDSIGHT, "moving costs 0 us"},
         {{.now_s = 2, .then_s = 1, .lasted_s = 0, .lost_s = 0}, KL_STAY_WAITING, "so far"},
-        /* even an imbalance of 1 % ends at some time */
+        /* even an imbalance of 1 % is moved away after some time */
         {{.now_s = 1, .then_s = 0.99, .lasted_s = 1000, .lost_s = 10, .move_s = 9},
          KL_MOVE_HINDSIGHT,
          "cost 10 s"},
-        /* such speeds lasted 30 s before */
+        /* such speeds have lasted 30 s or 10 s before */
         {{.now_s = 2, .then_s = 1, .lasts_s = 30, .lasted_s = 3, .move_s = 2, .back_s = 3},
          KL_MOVE_FORESIGHT,
          "13.5 s saved in the 27 s"},
@@ -59,8 +59,8 @@ static void verdicts_are_those_of_the_table(void **state) {
     }
 }
 
-/* Return the cost of deciding. An imbalance begins, and its end is not known. Staying costs a part of each
- * second, and moving ends this cost. */
+/* Return the cost of the decisions during an imbalance that lasts ends_s. Staying costs `part` of each
+ * second; moving costs move_s once and ends this. When the imbalance ends is not known in advance. */
 static double cost_of_deciding(double part, double move_s, double ends_s, double step_s) {
     double cost_s = 0;
     for (double at = step_s; at <= ends_s; at += step_s) {
@@ -84,7 +84,8 @@ static void staying_and_moving_cost_at_most_twice_the_best_in_hindsight(void **s
                ends_s = 300 * step_s * random_01(seed + 3);
         double paid_s = cost_of_deciding(part, move_s, ends_s, step_s);
         double best_s = fmin(move_s, part * (floor(ends_s / step_s) * step_s));
-        assert_true(paid_s <= 2 * best_s + part * step_s * (1 + 1e-9)); /* and one round to notice it */
+        /* plus one round, because decisions are made only between rounds */
+        assert_true(paid_s <= 2 * best_s + part * step_s * (1 + 1e-9));
         worst = fmax(worst, paid_s / fmax(best_s, part * step_s));
     }
     assert_true(worst > 1.5); /* the bound is nearly reached */
@@ -119,7 +120,7 @@ static void balancing_that_costs_rests_for_twice_as_long_each_time(void **state)
     kl_account account = {0};
     char reason[KL_REASON_BYTES];
     double now_s = 0, before_s = 0, spent_s = 0, rested_s = 0;
-    for (int rests = 0; rests < 14;) { /* each move costs 1 s and gains nothing */
+    for (int rests = 0; rests < 14;) { /* every move costs 1 s and gains nothing */
         now_s += 0.1;
         if (kl_account_rests(&account, now_s, 0))
             continue;
@@ -143,7 +144,7 @@ static void gains_of_old_do_not_pay_for_losses_of_today(void **state) {
     kl_account account = {0};
     char reason[KL_REASON_BYTES];
     assert_false(kl_account_settle(&account, 1, &(kl_account_step){-100, -100, 0}, 1,
-                                   reason)); /* no row was moved: not balancing's loss */
+                                   reason)); /* no row was moved yet, so this loss does not count */
     kl_account_move(&account, 1000);
     assert_false(kl_account_settle(&account, 2, &(kl_account_step){1000, 1000, 1}, 1, reason));
     double lost_s = 0;

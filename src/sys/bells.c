@@ -1,7 +1,7 @@
 /* Doorbells between processes of one host: a process that waits for a message sleeps until the sender rings.
  * A bell is a word of shared memory that the system can wait on (a futex). The receiver marks itself asleep,
  * looks once more for a message, and sleeps while the word stays the same. The sender sends, reads the mark,
- * changes the word and wakes the receiver. Each side writes before it reads the other side's value, so at
+ * changes the word and wakes the receiver. Each side writes its own value before it reads the other's, so at
  * least one of the two notices the other. */
 #include <fcntl.h>
 #include <limits.h>
@@ -24,14 +24,14 @@ typedef struct bell {
     _Alignas(64) atomic_uint rung; /* number of rings; the receiver waits until this word changes */
     atomic_bool there, asleep;
     atomic_ullong cores;   /* hash of the set of cores that the process may use */
-    atomic_ullong used_ns; /* time for which it ran */
+    atomic_ullong used_ns; /* time for which the process ran [ns], as kl_bells_tell_used() reported it */
 } bell;
 
 struct kl_bells {
     bell *all;
     uint32_t places, mine;
-    int cpus;        /* hash for this process */
-    unsigned before; /* value of the own word when this process marked itself asleep */
+    int cpus;        /* number of cores that this process may use */
+    unsigned before; /* value of this process's `rung` when it marked itself asleep */
     char name[NAME_BYTES];
 };
 
@@ -48,11 +48,11 @@ static bell *map_bells(const char *name, size_t bytes) {
         return NULL;
     void *at = MAP_FAILED;
     if (posix_fallocate(fd, 0, (off_t)bytes) ==
-        0) /* reserve the memory, so that a full /dev/shm is an error here and not a SIGBUS later */
+        0) /* reserve the memory: then a full /dev/shm is an error here, not a SIGBUS later */
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (at == MAP_FAILED)
-        shm_unlink(name); /* mark the bells as unusable, so that the others do not use them either */
+        shm_unlink(name); /* remove the name, so that no other process maps these bells */
     return at == MAP_FAILED ? NULL : at;
 }
 
@@ -138,7 +138,7 @@ void kl_bells_ring(kl_bells *b, uint32_t place) {
     if (!b)
         return;
     bell *bell = &b->all[place];
-    atomic_thread_fence(memory_order_seq_cst); /* the message must be visible before the mark is read */
+    atomic_thread_fence(memory_order_seq_cst); /* make the message visible before reading the mark */
     if (!atomic_load(&bell->asleep))
         return;
     atomic_fetch_add(&bell->rung, 1);
@@ -149,8 +149,7 @@ void kl_bells_lie_down(kl_bells *b) {
     bell *mine = &b->all[b->mine];
     b->before = atomic_load(&mine->rung);
     atomic_store(&mine->asleep, true);
-    atomic_thread_fence(
-        memory_order_seq_cst); /* the mark must be visible before the last look for a message */
+    atomic_thread_fence(memory_order_seq_cst); /* make the mark visible before the last look for a message */
 }
 
 void kl_bells_sleep(kl_bells *b, double seconds) {

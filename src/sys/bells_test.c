@@ -22,7 +22,7 @@ static void *shared(size_t bytes) {
     return at;
 }
 
-/* Sleep until `word` is at least `value`; after a lost ring this takes a minute. */
+/* Sleep until `word` is at least `value`. A lost ring makes the sleep last a minute. */
 static void await(kl_bells *bells, atomic_int *word, int value) {
     while (atomic_load(word) < value) {
         kl_bells_lie_down(bells);
@@ -91,8 +91,7 @@ static void who_is_not_there_is_not_rung(void **state) {
     kl_bells_close(NULL);
 }
 
-/* Two processes that may use only one and the same core are too many for it; with a second core they are not.
- */
+/* Two processes bound to one core count as crowded; two processes with two cores do not. */
 static void as_many_as_cores_are_not_crowded(void **state) {
     (void)state;
     cpu_set_t all, one;
@@ -110,8 +109,8 @@ static void as_many_as_cores_are_not_crowded(void **state) {
     assert_true(kl_bells_crowded(first) && kl_bells_crowded(second));
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
     if (CPU_COUNT(&all) > 1) {
-        kl_bells *third =
-            kl_bells_open(token, 3, 2); /* a process on other cores than the first two does not count */
+        /* this one may use other cores than the first two, so they do not count */
+        kl_bells *third = kl_bells_open(token, 3, 2);
         assert_false(kl_bells_crowded(third));
         kl_bells_close(third);
     }
@@ -120,7 +119,7 @@ static void as_many_as_cores_are_not_crowded(void **state) {
     assert_false(kl_bells_crowded(NULL));
 }
 
-/* After kl_bells_settle() another process with the same token gets bells of its own. */
+/* After kl_bells_settle(), a process that opens the same token gets new bells, not these. */
 static void settled_bells_are_not_found(void **state) {
     (void)state;
     uint64_t token = kl_token();

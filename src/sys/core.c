@@ -1,4 +1,5 @@
-/* Read from the system how much of its core a thread gets. */
+/* Read from the system how long a thread ran, how long it waited for a core, and how long the cores were
+ * idle. */
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The machine that a process runs on: its clocks, its cores' time, its name. A simulated build uses
+/* The machine on which a process runs: its clocks, its cores' time, its name. A simulated build uses
  * sim/machine.c in place of this file. */
 #include <math.h>
 #include <stdio.h>

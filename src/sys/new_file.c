@@ -1,5 +1,5 @@
-/* Files that are replaced as a whole: the new content is written to a second file, which takes the old one's
- * name when all of it is on the disk. */
+/* Files that are replaced as a whole: the new content goes to a second file. When all of it is on the disk,
+ * the second file takes the name of the first. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -11,7 +11,7 @@
 
 #include "sys/sys.h"
 
-/* Use the access rights of a file made by fopen(), or those of the file that is replaced. */
+/* Open the second file. Give it the access rights of `old`; NULL: those that fopen() gives. */
 static bool open_beside(kl_new_file *file, const struct stat *old) {
     file->part = kl_text("%s.%016llx", file->path, (unsigned long long)kl_token());
     int fd = file->part ? open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
@@ -92,4 +92,25 @@ kilter_status kl_new_file_end(kl_new_file *file, bool good, kilter_error *error)
         return failed(file, why ? why : EIO, error);
     forget(file);
     return KILTER_OK;
+}
+
+kilter_status kl_replace_file(const char *path, const kl_buffer *text, kilter_error *error) {
+    char *part = kl_text("%s.%016llx", path, (unsigned long long)kl_token());
+    FILE *out = part && !text->failed ? fopen(part, "we") : NULL;
+    if (!part || text->failed) {
+        free(part);
+        return kl_fail(error, KILTER_ERR_MEMORY, "writing '%.200s': memory ran out", path);
+    }
+    bool written = out && fwrite(text->data, 1, text->size, out) == text->size;
+    written &= out && fclose(out) == 0;
+    int why = errno;
+    if (written && rename(part, path) != 0) {
+        why = errno;
+        written = false;
+    }
+    if (!written)
+        unlink(part);
+    free(part);
+    return written ? KILTER_OK
+                   : kl_fail(error, KILTER_ERR_SYSTEM, "writing '%.200s': %s", path, strerror(why));
 }

@@ -11,12 +11,16 @@
  * folder. A path that is not a plain file, or a folder that accepts no other file, is written in place. */
 typedef struct kl_new_file {
     FILE *out;
-    char *path, *part; /* name of the second file; NULL: written in place */
+    char *path, *part; /* name of the second file; NULL: `out` writes to `path` itself */
 } kl_new_file;
 
 kilter_status kl_new_file_open(const char *path, kl_new_file *file, kilter_error *error);
-/* Finish the file. good: all content was written; otherwise the old file stays. Frees everything, after
- * failures, too. KILTER_ERR_SYSTEM: the content could not be written, and the old file stays. */
+/* Finish the file and free everything, even on failure. good: all content was written; false: keep the old
+ * file. KILTER_ERR_SYSTEM: the content could not be written, and the old file stays. */
 kilter_status kl_new_file_end(kl_new_file *file, bool good, kilter_error *error);
+
+/* Replace a small file as a whole, without waiting for the disk: a crash of the host may leave the old file.
+ * KILTER_ERR_SYSTEM, KILTER_ERR_MEMORY */
+kilter_status kl_replace_file(const char *path, const kl_buffer *text, kilter_error *error);
 
 #endif

@@ -63,7 +63,8 @@ static void good_values_are_stored(void **state) {
     assert_int_equal(f.small, UINT32_MAX);
     assert_int_equal(set("large", "18446744073709551615", &f, NULL), KILTER_OK);
     assert_true(f.large == UINT64_MAX);
-    assert_int_equal(set("large", "9007199254740993", &f, NULL), KILTER_OK); /* no double has this value */
+    /* a double cannot hold this number exactly */
+    assert_int_equal(set("large", "9007199254740993", &f, NULL), KILTER_OK);
     assert_true(f.large == 9007199254740993u);
     const struct {
         const char *name, *text;
@@ -130,7 +131,7 @@ static void only_whole_names_are_found(void **state) {
     assert_null(kl_option_find(LIST, "", 0));
 }
 
-/* Every line of help fits, every word of it is there, and nothing is in the column of the names but these. */
+/* Check that help lines fit, that no word is missing, and that the names have their column alone. */
 static void help_is_wrapped(void **state) {
     (void)state;
     char *text = NULL, *rest = NULL, help[800] = "";

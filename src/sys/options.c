@@ -36,7 +36,8 @@ static kilter_status set_number(const kl_option *o, const char *said, const char
     char *end;
     double value = strtod(text, &end);
     errno = 0;
-    uint64_t count = counts ? strtoull(text, &end, 10) : 0; /* a double does not hold all of 64 bits */
+    /* a double cannot hold every whole number of 64 bits */
+    uint64_t count = counts ? strtoull(text, &end, 10) : 0;
     bool good = (isdigit((unsigned char)*text) || (!counts && *text && strchr(".+", *text))) && !*end &&
                 !errno && isfinite(value) && (o->above ? value > o->least : value >= o->least) &&
                 (o->most <= 0 || value <= o->most) &&
@@ -124,8 +125,9 @@ void kl_option_print(FILE *out, const char *left, const char *help) {
 void kl_options_print(FILE *out, kl_option_list list) {
     for (size_t i = 0; i < list.count; i++) {
         const kl_option *o = &list.row[i];
-        char left[64];
-        snprintf(left, sizeof left, "--%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+        char left[64], letter[] = {'-', o->letter, ',', ' ', '\0'};
+        snprintf(left, sizeof left, "%s--%s%s%s", o->letter ? letter : "", o->name, o->value ? " " : "",
+                 o->value ? o->value : "");
         kl_option_print(out, left, o->help);
     }
 }

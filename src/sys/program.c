@@ -15,7 +15,8 @@
 #include "sys/sys.h"
 
 static const char PLAIN[] =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+@%-"; /* the word needs no quotes */
+    /* characters that a shell takes without quotes */
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+@%-";
 
 static void put_word(FILE *out, const char *word) {
     if (*word && word[strspn(word, PLAIN)] == '\0') {
@@ -48,7 +49,7 @@ char *kl_words_text(size_t count, char *const *words) {
     return NULL;
 }
 
-/* The system stores the words one after the other, each with a terminating 0. */
+/* /proc/self/cmdline holds the words one after the other, each with a terminating 0. */
 char *kl_own_words(int first) {
     FILE *in = fopen("/proc/self/cmdline", "re");
     char *word = NULL, *text = NULL;
@@ -70,7 +71,7 @@ char *kl_own_words(int first) {
 
 enum { WORDS_MOST = 4096 };
 
-/* Split the text into words; words[count] is NULL, and the text stays in use. */
+/* Read the command line into `words`, with NULL behind the last one. Return the number of words. */
 static size_t read_words(char *words[WORDS_MOST + 1]) {
     FILE *in = fopen("/proc/self/cmdline", "re");
     size_t count = 0, room = 0;
@@ -88,7 +89,8 @@ static size_t read_words(char *words[WORDS_MOST + 1]) {
     return count;
 }
 
-/* A memory file without a name, so that no other process can open it. */
+/* Put `input` into a memory file without a name, which no other process can open, and make it the standard
+ * input. */
 static bool put_at_standard_input(const void *input, size_t size) {
     int file = memfd_create("input", 0);
     bool put = file >= 0 && write(file, input, size) == (ssize_t)size && lseek(file, 0, SEEK_SET) == 0 &&
@@ -110,7 +112,7 @@ kilter_status kl_begin_anew(const void *input, size_t size, kilter_error *error)
                        "restarting the program: its command line cannot be read, or has %d words",
                        WORDS_MOST);
     close_range(STDERR_FILENO + 1, UINT_MAX,
-                CLOSE_RANGE_CLOEXEC); /* older kernels lack close_range() and leave files open */
+                CLOSE_RANGE_CLOEXEC); /* kernels without close_range() leave the other files open */
     pthread_sigmask(SIG_SETMASK, &none, NULL);
     execv("/proc/self/exe", words);
     return kl_fail(error, KILTER_ERR_SYSTEM, "beginning anew: %s", strerror(errno));

@@ -1,5 +1,4 @@
-/* Measure the scheduler's quantum: two threads share a core for a moment, and each measures how long it does
- * not run. */
+/* Measure the scheduler's quantum: two threads compete for a core, and one measures its pauses. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -8,8 +7,8 @@
 
 enum { GAPS = 3 };
 
-static const double MOST_S = 0.04;      /* upper limit of the measurement */
-static const double LEAST_GAP_S = 2e-4; /* shorter pauses are interrupts */
+static const double MOST_S = 0.04;      /* upper limit of the measurement [s] */
+static const double LEAST_GAP_S = 2e-4; /* [s] a shorter pause is an interrupt */
 
 typedef struct rival {
     int core;
@@ -31,7 +30,7 @@ static void *want_core(void *arg) {
     return NULL;
 }
 
-/* Return the mean of the pauses. */
+/* Return the mean pause of this thread in seconds; 0: there was none. */
 static double watch(void) {
     double begun_s = kl_monotonic_s(), last_s = begun_s, sum_s = 0;
     int gaps = 0;

@@ -1,6 +1,6 @@
-/* Turn SIGTERM and SIGINT into events that a thread can wait for. A signal handler has no argument, and
- * blocking the signal would block it in every program that a task starts. So the descriptor that the handler
- * writes to is the one object in the library that hangs from no handle; a process has only one SIGTERM. */
+/* Turn SIGTERM and SIGINT into events that a thread can wait for. Blocking the signals would block them in
+ * every program that a task starts, so a handler writes to a descriptor. A handler has no argument, so the
+ * descriptor is a global variable. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -14,14 +14,17 @@ struct kl_sigterm {
     struct sigaction term, interrupt; /* the signal handlers that the program had set */
 };
 
-static atomic_int sigterm_fd = -1, sigterm_pid, interrupted; /* number of the signal that arrived */
-static atomic_llong interrupted_ns; /* when it arrived, on CLOCK_MONOTONIC; 0: none yet */
+/* the descriptor, the process that opened it, and the number of the signal that arrived */
+static atomic_int sigterm_fd = -1, sigterm_pid, interrupted;
+/* time at which the signal arrived, on CLOCK_MONOTONIC; 0: none arrived yet */
+static atomic_llong interrupted_ns;
 static const long long SAME_NS =
     1000000000; /* a second signal within this time belongs to the same request */
 
 static void end_by(int number) {
     signal(number, SIG_DFL);
-    raise(number); /* set for a signal that ends the process when the handler returns */
+    /* the signal is blocked in its own handler, so it ends the process when the handler returns */
+    raise(number);
 }
 
 static void tell(void) {
@@ -31,8 +34,8 @@ static void tell(void) {
     errno = kept;
 }
 
-/* A child that a task forked inherits handler and descriptor. It must die of the signal, and its parent must
- * not notice. */
+/* Tell the program of the signal. A child that a task forked inherits handler and descriptor; there the
+ * signal ends the child, and the parent notices nothing. */
 static void on_sigterm(int number) {
     if (getpid() == atomic_load(&sigterm_pid))
         tell();
@@ -46,7 +49,8 @@ static long long now_ns(void) {
     return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-/* A program that stops a process group may send the signal twice: to the group and to one member. */
+/* Tell the program of the first signal. Ignore a second one soon after: the sender may signal both a process
+ * group and its member. */
 static void on_interrupt(int number) {
     int first = 0;
     if (getpid() != atomic_load(&sigterm_pid)) {
@@ -65,7 +69,7 @@ static bool is_ours(const struct sigaction *action) {
     return action->sa_handler == on_sigterm || action->sa_handler == on_interrupt;
 }
 
-/* Return the handler that the program has set; in a child of a process that catches signals, the default. */
+/* Get the handler that the program has set; SIG_DFL if it is Kilter's own, inherited from a parent. */
 static bool read_action(int number, struct sigaction *action) {
     bool read = sigaction(number, NULL, action) == 0;
     if (read && is_ours(action))
@@ -73,7 +77,7 @@ static bool read_action(int number, struct sigaction *action) {
     return read;
 }
 
-/* Return the descriptor if nobody in this process uses it. */
+/* Take the descriptor for signals, unless this process has one already. NULL: it has, or memory ran out. */
 static kl_sigterm *take(int fd) {
     int none = -1;
     if (atomic_load(&sigterm_pid) != getpid())
@@ -89,8 +93,7 @@ static kl_sigterm *take(int fd) {
 }
 
 static void give_back(kl_sigterm *s) {
-    atomic_store(&sigterm_fd,
-                 -1); /* a handler that runs right now writes to this descriptor without effect */
+    atomic_store(&sigterm_fd, -1); /* a handler that runs right now fails to write, which does no harm */
     free(s);
 }
 
@@ -142,7 +145,7 @@ int kl_interrupted_by(void) {
 
 static atomic_int worker_pid;
 
-/* Let the signal end a child that a task forked. */
+/* End this process by the signal if it is a child that a task forked; otherwise ignore the signal. */
 static void leave_to_master(int number) {
     if (getpid() != atomic_load(&worker_pid))
         end_by(number);
@@ -156,7 +159,7 @@ void kl_leave_interrupts(void) {
         sigaction(SIGINT, &nothing, NULL);
 }
 
-/* Restore the handler, unless the program has set another one since. */
+/* Restore the program's handler, unless the program has set another one since. */
 static void restore(int number, const struct sigaction *before) {
     struct sigaction now;
     if (sigaction(number, NULL, &now) == 0 && is_ours(&now))

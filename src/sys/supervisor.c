@@ -5,8 +5,8 @@
  *                      START number ─────▶ │
  *                    ◀───── STARTED, ENDED │            (SIGCHLD, waitpid)
  *
- * The supervisor ends when its opener ends, and it takes the workers with it. It then also does the cleaning
- * up that the dead opener cannot do any more. */
+ * The supervisor ends when its opener ends, and it takes the workers with it. If the opener died, the
+ * supervisor then cleans up for it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,7 +24,7 @@
 
 enum { START = 1, END_ONE, CLOSING, STARTED, NOT_STARTED, ENDED };
 
-typedef struct note { /* messages of both directions; both ends run the same program */
+typedef struct note { /* a message in either direction; both ends run the same program */
     int32_t kind;
     uint32_t number;
     int32_t pid;
@@ -35,13 +35,13 @@ struct kl_supervisor {
     pid_t pid;
     int fd;
     bool gone;
-    uint32_t under_way; /* workers that run or are being started */
-    /* news that arrived during a request; those from `told` on have not been delivered to the farm yet */
+    uint32_t under_way; /* number of workers that run or are being started */
+    /* [heard_count] news received but kept; the first `told` of them have been delivered */
     note *heard;
     uint64_t heard_count, heard_capacity, told;
 };
 
-static const double START_PATIENCE_S = 10; /* time for a busy supervisor to answer */
+static const double START_PATIENCE_S = 10; /* seconds that a busy supervisor has to answer */
 
 /* --- inside the supervisor --- */
 
@@ -54,20 +54,20 @@ typedef struct house {
     int (*body)(void *arg, uint32_t number);
     void (*on_death)(void *arg);
     void *arg;
-    bool closed; /* the opener closes the supervisor: the lost connection does not mean that the opener is
-                    dead */
+    /* true: the opener is closing the supervisor, so a lost connection does not mean that it died */
+    bool closed;
     pid_t opener;
     int fd, signals;
-    sigset_t mask; /* restore the program's signal handlers */
+    sigset_t mask; /* the opener's blocked signals and its handler of SIGCHLD, which each worker gets back */
     struct sigaction on_child;
     child *children;
     uint64_t count, capacity;
-    uint32_t starting; /* the worker's number, set in the new child */
+    uint32_t starting; /* number of the worker that is being started, for the new child */
 } house;
 
 static int be_child(void *self) {
     house *h = self;
-    close(h->signals); /* close the connection to the master, like every private socket */
+    close(h->signals); /* the connection to the opener is closed already, like every private socket */
     sigaction(SIGCHLD, &h->on_child, NULL);
     sigprocmask(SIG_SETMASK, &h->mask, NULL);
     return h->body(h->arg, h->starting);
@@ -96,7 +96,7 @@ static void start_one(house *h, uint32_t number) {
     tell(h, &(note){.kind = STARTED, .number = number, .pid = pid});
 }
 
-/* Return false when the opener is dead. */
+/* Report the children that have ended. Return false when the opener is dead. */
 static bool reap(house *h) {
     struct signalfd_siginfo signal;
     bool alive = true;
@@ -137,7 +137,8 @@ static bool answer(house *h) {
 enum { ORPHANED_LOOKS = 100 };
 static const double ORPHANED_LOOK_S = 0.01;
 
-/* A dying process closes its files a moment before it is gone, and its thread may have ended alone. */
+/* Return whether the opener is dead. A dying process closes its files a moment before it is gone, and its
+ * thread may have ended alone. */
 static bool is_orphaned(const house *h) {
     for (int look = 0; look < ORPHANED_LOOKS && getppid() == h->opener; look++)
         kl_nap_s(ORPHANED_LOOK_S);
@@ -148,11 +149,14 @@ static int keep_house(void *self) {
     house *h = self;
     fcntl(h->fd, F_SETFD, FD_CLOEXEC); /* the workers must not inherit it */
     sigset_t all, news;
-    int death = SIGRTMAX; /* the supervisor must not die at once with its opener */
-    sigfillset(&all);     /* the program's handlers have no work here, and the master alone answers Ctrl-C */
+    /* sent at the opener's death; SIGKILL, which kl_process_start() sets, would prevent the cleaning up */
+    int death = SIGRTMAX;
+    /* block all signals: the program's handlers have no work here, and only the opener reacts to Ctrl-C */
+    sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &h->mask);
     struct sigaction plain = {.sa_handler = SIG_DFL};
-    sigaction(SIGCHLD, &plain, &h->on_child); /* otherwise nobody could report how the workers ended */
+    /* if SIGCHLD were ignored, the exit status of workers would be lost */
+    sigaction(SIGCHLD, &plain, &h->on_child);
     sigemptyset(&news);
     sigaddset(&news, SIGCHLD);
     sigaddset(&news, death);
@@ -188,7 +192,7 @@ kilter_status kl_supervisor_open(int (*body)(void *arg, uint32_t number), void (
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting worker processes: %s", strerror(code));
     }
     house h = {.body = body, .on_death = on_death, .arg = arg, .fd = ends[1], .opener = getpid()};
-    fcntl(ends[1], F_SETFD, 0); /* the one private socket that this child keeps */
+    fcntl(ends[1], F_SETFD, 0); /* the supervisor keeps this one private socket */
     kilter_status status = kl_process_start(keep_house, &h, &n->pid, error);
     close(ends[1]);
     if (status != KILTER_OK) {
@@ -201,14 +205,14 @@ kilter_status kl_supervisor_open(int (*body)(void *arg, uint32_t number), void (
     return KILTER_OK;
 }
 
-/* Note that the supervisor is gone, and with it all its workers. */
+/* Note that the supervisor is gone, and all its workers with it. */
 static void be_gone(kl_supervisor *n) {
     n->gone = true;
     n->under_way = 0;
     n->heard_count = n->told = 0;
 }
 
-/* Receive news and keep them until the caller asks for them. */
+/* Receive news from the supervisor and keep them until the caller asks. Return whether any came. */
 static bool hear(kl_supervisor *n) {
     note *heard = kl_array_grow(n->heard, &n->heard_capacity, n->heard_count + 1, sizeof *heard);
     if (!heard)
@@ -222,7 +226,8 @@ static bool hear(kl_supervisor *n) {
     return size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* The supervisor's socket is full. The supervisor itself may be waiting until somebody reads its news. */
+/* Wait until the supervisor's full socket has room. Meanwhile read news, because the supervisor may wait for
+ * that. */
 static bool await_room(kl_supervisor *n, double until_s) {
     struct pollfd one = {.fd = n->fd, .events = POLLIN | POLLOUT};
     struct timespec rest = kl_timespec(until_s - kl_monotonic_s());
@@ -250,7 +255,8 @@ kilter_status kl_supervisor_start(kl_supervisor *n, uint32_t number, kilter_erro
 void kl_supervisor_end(kl_supervisor *n, uint32_t number) {
     note end = {.kind = END_ONE, .number = number};
     (void)!send(n->fd, &end, sizeof end,
-                MSG_NOSIGNAL | MSG_DONTWAIT); /* if this fails, the end of the socket ends the worker */
+                /* if this message is lost, the end of the connection ends the worker */
+                MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 uint32_t kl_supervisor_under_way(const kl_supervisor *n) {
@@ -298,7 +304,7 @@ void kl_supervisor_close(kl_supervisor *n, double patience_s) {
         kl_supervisor_next(n, until_s - kl_monotonic_s(), &unused);
     const note closing = {.kind = CLOSING};
     (void)!send(n->fd, &closing, sizeof closing, MSG_NOSIGNAL | MSG_DONTWAIT);
-    close(n->fd); /* the supervisor ends the remaining workers and itself */
+    close(n->fd); /* the supervisor notices this, ends the remaining workers and exits */
     kl_process_finish(n->pid, 1);
     free(n->heard);
     free(n);

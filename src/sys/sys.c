@@ -30,7 +30,7 @@ static bool is_named(const char *thread, const char *prefix) {
 uint32_t kl_threads_named(const char *prefix, clockid_t *clocks, uint32_t most) {
     uint32_t count = 0;
     DIR *threads = opendir("/proc/self/task");
-    /* Build the clock number as pthread_getcpuclockid() does, from a thread's number. */
+    /* Compute the thread's CPU clock from its number, as pthread_getcpuclockid() does. */
     for (struct dirent *one; threads && count < most && (one = readdir(threads));)
         if (*one->d_name != '.' && is_named(one->d_name, prefix))
             clocks[count++] = (clockid_t)(~(unsigned)strtol(one->d_name, NULL, 10) << 3 | 6);
@@ -80,8 +80,8 @@ uint32_t kl_host_core_count(void) {
     return count_cores(load_machine());
 }
 
-/* Name one core by its number, and several by their processing units, whose numbers are unique on a machine.
- */
+/* Write to `binding` the number of one core, or of several cores' processing units: their numbers are unique
+ * on a machine. */
 static void say_binding(hwloc_obj_t core, hwloc_const_bitmap_t units, uint32_t count,
                         char binding[KL_BINDING_BYTES]) {
     unsigned number = core->os_index == HWLOC_UNKNOWN_INDEX ? core->logical_index : core->os_index;
@@ -119,13 +119,13 @@ void kl_bind_cores(uint32_t i, uint32_t count, char binding[KL_BINDING_BYTES]) {
         hwloc_topology_destroy(topology);
 }
 
-/* The function exists if the program was linked with OpenMP. OpenMP counted the cores before this process was
+/* This function exists only in a program linked with OpenMP. OpenMP counted the cores before this process was
  * bound. */
 extern void omp_set_num_threads(int threads) __attribute__((weak));
 
 uint32_t kl_openmp_threads(void) {
-    const char *text =
-        getenv("OMP_NUM_THREADS"); /* the variable may be a list with one number for each level */
+    /* the variable may list several numbers, one for each level; the first is used */
+    const char *text = getenv("OMP_NUM_THREADS");
     unsigned long threads = omp_set_num_threads && text ? strtoul(text, NULL, 10) : 0;
     return threads < 100000 ? (uint32_t)threads : 0;
 }
@@ -135,8 +135,8 @@ void kl_limit_openmp(uint32_t threads) {
         omp_set_num_threads((int)threads);
 }
 
-/* Close inherited sockets that belong to another farm. While a child holds one, the other end never sees a
- * disconnect, and the address stays in use. */
+/* Close inherited sockets that belong to another farm. While a child holds such a socket, its other end never
+ * sees a disconnect, and the address stays in use. */
 static void close_private_sockets(void) {
     DIR *open_files = opendir("/proc/self/fd");
     for (struct dirent *entry; open_files && (entry = readdir(open_files));) {
@@ -155,7 +155,7 @@ void kl_keep_standard_streams(void) {
         if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
             open("/dev/null", stream == STDIN_FILENO
                                   ? O_WRONLY
-                                  : O_RDONLY); /* dup() took the lowest free number, which is this one */
+                                  : O_RDONLY); /* open() takes the lowest free number, which is this one */
 }
 
 static uint64_t count_open_files(void) {
@@ -204,7 +204,7 @@ void kl_cond_init(pthread_cond_t *cond) {
 }
 
 static void *wait_for_others(void *gate) {
-    pthread_mutex_lock(gate); /* open files until the number is reached */
+    pthread_mutex_lock(gate); /* the starting thread holds the lock until all threads are started */
     pthread_mutex_unlock(gate);
     return NULL;
 }
@@ -243,7 +243,7 @@ static void child_setup(pid_t parent) {
 
 kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, kilter_error *error) {
     pid_t parent = getpid();
-    fflush(NULL); /* otherwise the child would write the buffered text a second time */
+    fflush(NULL); /* otherwise the child would write the parent's buffered text a second time */
     pid_t child = fork();
     if (child < 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting a worker process: %s; lower the number of workers",
@@ -252,7 +252,7 @@ kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, ki
         child_setup(parent);
         int code = body(arg);
         fflush(NULL);
-        _exit(code); /* exit handlers belong to the parent */
+        _exit(code); /* exit handlers belong to the parent, so they do not run here */
     }
     *pid = child;
     return KILTER_OK;
@@ -358,7 +358,7 @@ static bool is_folder_of_ours(int base, const char *name, struct stat *found) {
            found->st_uid == geteuid();
 }
 
-/* Name of the file that marks a folder as made here; other programs' folders may have similar names. */
+/* Name of the file that marks a folder as Kilter's; other programs' folders may have similar names. */
 static const char MARK[] = ".kilter-sockets";
 
 static void remove_sockets(DIR *folder) {
@@ -386,9 +386,9 @@ static void remove_dead_folder(int base, const char *name) {
         close(fd);
 }
 
-enum { BEING_MADE_S = 60 }; /* a folder this young may not be locked yet */
+enum { BEING_MADE_S = 60 }; /* seconds; a younger folder may not be locked yet */
 
-/* Remove folders that killed masters left behind: nobody holds their lock. */
+/* Remove folders that killed masters left behind. Nobody holds a lock on such a folder. */
 static void sweep(void) {
     DIR *base = opendir(runtime_dir());
     for (struct dirent *entry; base && (entry = readdir(base));) {
@@ -429,7 +429,7 @@ void kl_socket_dir_close(kl_socket_dir *dir) {
     if (!dir->path)
         return;
     DIR *folder = opendir(dir->path);
-    if (folder) { /* killed workers leave sockets behind */
+    if (folder) { /* remove the sockets of workers that were killed */
         remove_sockets(folder);
         closedir(folder);
     }

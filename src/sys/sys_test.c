@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -21,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "sys/root_test_helper.h"
 #include "sys/sys.h"
 
 #ifndef CLONE_NEWTIME
@@ -64,7 +64,7 @@ static int report_binding(void *arg) {
                          : 3;
 }
 
-/* End the child and describe how it ended. */
+/* Wait for the child's end and describe it. */
 static void end_of(pid_t pid, char *how, size_t size) {
     while (!kl_process_ended(pid, how, size))
         usleep(1000);
@@ -75,7 +75,7 @@ static void every_core_can_be_bound(void **state) {
     uint32_t cores = kl_core_count();
     assert_true(cores >= 1);
     for (uint32_t core = 0; core <= cores;
-         core++) { /* one more than there are cores: counting wraps around */
+         core++) { /* one number more than there are cores, so that counting wraps around */
         pid_t pid;
         char how[64];
         assert_int_equal(kl_process_start(report_binding, &core, &pid, NULL), KILTER_OK);
@@ -105,7 +105,7 @@ static void cores_are_bound_in_pieces(void **state) {
     }
 }
 
-/* Act like a program that is linked with OpenMP. */
+/* Stand in for OpenMP's function, so that this program counts as linked with OpenMP. */
 static int openmp_threads;
 void omp_set_num_threads(int threads);
 void omp_set_num_threads(int threads) {
@@ -196,7 +196,7 @@ static void children_are_started_at_any_time_and_tell_how_they_ended(void **stat
     (void)state;
     uint32_t code = 7;
     kl_supervisor *supervisor;
-    signal(SIGCHLD, SIG_IGN); /* for any way in which the program treats its own children */
+    signal(SIGCHLD, SIG_IGN); /* the supervisor must work however the program treats its own children */
     assert_int_equal(kl_supervisor_open(be_number, NULL, &code, &supervisor, NULL), KILTER_OK);
     const char *const ends[] = {"exited with code 7", "was killed by signal 9 (Killed)"};
     for (int round = 0; round < 50; round++) {
@@ -212,7 +212,7 @@ static void children_are_started_at_any_time_and_tell_how_they_ended(void **stat
     signal(SIGCHLD, SIG_DFL);
 }
 
-/* Send more requests, and get more news, than a socket can hold. */
+/* Request more children, and get more news, than a socket holds messages. */
 static void many_children_are_asked_for_at_once(void **state) {
     (void)state;
     enum { MANY = 700 };
@@ -228,7 +228,7 @@ static void many_children_are_asked_for_at_once(void **state) {
     kl_supervisor_close(supervisor, 5);
 }
 
-/* True when a process is gone, or is a zombie that its parent has not waited for. */
+/* Return whether the process is gone, or is a zombie that its parent has not waited for. */
 static bool is_dead(pid_t pid) {
     char path[40], line[200] = "";
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -318,7 +318,7 @@ static void a_killed_supervisor_takes_its_children_along_and_is_known_to_be_gone
 
 /* --- folders --- */
 
-/* Make a folder as a killed master leaves it behind. */
+/* Make a folder for sockets and leave it behind, as a killed master does. */
 static char *folder_of_the_dead(void) {
     int ends[2];
     char path[200] = "";
@@ -351,7 +351,8 @@ static void folders_of_the_dead_are_swept(void **state) {
     assert_int_equal(kl_socket_dir_open(&living, NULL), KILTER_OK);
     char *dead = folder_of_the_dead();
     assert_int_equal(kl_private_dir(&foreign, NULL), KILTER_OK);
-    char *file = kl_text("%s/socket", foreign); /* another program's folder with a similar name */
+    /* another program's folder, whose name looks like one of Kilter's */
+    char *file = kl_text("%s/socket", foreign);
     assert_int_equal(mknod(file, S_IFSOCK | 0600, 0), 0);
     const struct timespec long_ago[] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
     char *const old[] = {living.path, dead, foreign};
@@ -395,7 +396,7 @@ static void folders_are_made_with_those_above_them(void **state) {
     assert_int_equal(kl_private_dir(&base, NULL), KILTER_OK);
     deep = kl_text("%s/a/b c/d", base);
     assert_int_equal(kl_make_dirs(deep, NULL), KILTER_OK);
-    assert_int_equal(kl_make_dirs(deep, NULL), KILTER_OK); /* both entries may exist */
+    assert_int_equal(kl_make_dirs(deep, NULL), KILTER_OK); /* it is no error that the folders exist */
     assert_int_equal(access(deep, W_OK), 0);
     file = kl_text("%s/file", deep);
     fclose(fopen(file, "w"));
@@ -487,7 +488,7 @@ static void a_request_to_end_that_comes_twice_counts_once(void **state) {
     assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGTERM);
 }
 
-/* A task forks a process and ends it. */
+/* Fork a process and kill it, as a task may. The signal ends the child, and the parent does not see it. */
 static void who_was_forked_dies_of_its_own_sigterm(void **state) {
     (void)state;
     int called = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), how = -1;
@@ -507,7 +508,7 @@ static void who_was_forked_dies_of_its_own_sigterm(void **state) {
     close(called);
 }
 
-/* Runs in the child of a process whose clock started months ago. */
+/* Wait in the child of a process whose clock started months ago. */
 static int wait_in_a_machine_up_for_months(void) {
     int offsets = unshare(CLONE_NEWTIME) == 0 ? open("/proc/self/timens_offsets", O_WRONLY) : -1;
     if (offsets < 0 || dprintf(offsets, "monotonic 10000000 0\n") < 0)
@@ -546,27 +547,6 @@ static void a_wait_ends_when_it_is_to_however_long_the_machine_is_up(void **stat
 
 /* --- memory --- */
 
-typedef struct written {
-    const char *path, *text;
-} written;
-
-static void write_below(const char *root, const written *w) {
-    char *path = kl_text("%s/%s", root, w->path), *folder = kl_text("%s/%s", root, w->path);
-    *strrchr(folder, '/') = '\0';
-    assert_int_equal(kl_make_dirs(folder, NULL), KILTER_OK);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(w->text, file);
-    assert_int_equal(fclose(file), 0);
-    free(path);
-    free(folder);
-}
-
-static int remove_entry(const char *path, const struct stat *is, int kind, struct FTW *place) {
-    (void)is, (void)kind, (void)place;
-    return remove(path);
-}
-
 #define MEMINFO                                                                                              \
     { "proc/meminfo", "MemTotal: 9000 kB\nMemFree:  100 kB\nMemAvailable:    1000 kB\nSwapFree: 7 kB\n" }
 #define GROUP(g)                                                                                             \
@@ -600,7 +580,7 @@ static void the_least_of_host_and_groups_is_left(void **state) {
           {V1 "/x/memory.usage_in_bytes", "400000\n"},
           {V1 "/x/memory.stat", "inactive_file 9\ntotal_inactive_file 1000\ntotal_active_file 2\n"}},
          101002},
-        /* in a container the group's own path is not visible */
+        /* inside a container, the path of the process's own group is not visible */
         {{MEMINFO,
           GROUP("0::/hidden\n"),
           {V2 "/memory.max", "800\n"},
@@ -610,13 +590,9 @@ static void the_least_of_host_and_groups_is_left(void **state) {
         {{MEMINFO, GROUP("nonsense\n:\n0:\n")}, 1024000},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        char *root;
-        assert_int_equal(kl_private_dir(&root, NULL), KILTER_OK);
-        for (size_t i = 0; i < FILES && cases[c].files[i].path; i++)
-            write_below(root, &cases[c].files[i]);
+        char *root = make_root(cases[c].files, FILES);
         assert_int_equal(kl_memory_left(root), cases[c].left);
-        assert_int_equal(nftw(root, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
-        free(root);
+        remove_root(root);
     }
     assert_true(kl_memory_left("") > 0);
 }
@@ -649,7 +625,7 @@ static void a_program_knows_its_build(void **state) {
     free(words);
 }
 
-/* The process's own memory counts; memory shared with other processes does not. */
+/* Memory that the process alone uses counts; memory that it shares with others does not. */
 static void a_process_knows_what_memory_it_has(void **state) {
     (void)state;
     enum { BYTES = 64 << 20, SLACK = 16 << 20 };
@@ -697,7 +673,8 @@ static void threads_are_found_by_how_their_names_begin(void **state) {
     clockid_t its;
     assert_int_equal(pthread_getcpuclockid(ids[2], &its), 0);
     assert_true(its == clocks[0]);
-    assert_int_equal(kl_threads_named("kltest", clocks, 2), 2); /* as many as fit */
+    /* three names match, but there is room for two clocks */
+    assert_int_equal(kl_threads_named("kltest", clocks, 2), 2);
     assert_int_equal(kl_threads_named("nobody", clocks, 4), 0);
     for (int i = 0; i < 4; i++) {
         sem_post(&threads[i].end);

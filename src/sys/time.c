@@ -5,8 +5,8 @@
 
 #include "sys/sys.h"
 
-/* The caller checks its condition after every wait, so a limit of one day is harmless and avoids an overflow
- * of time_t. */
+/* Limit the time to one day, to avoid an overflow of time_t. This is harmless: callers check their condition
+ * after every wait. */
 struct timespec kl_timespec(double seconds) {
     if (!(seconds > 0))
         return (struct timespec){0};
@@ -16,7 +16,7 @@ struct timespec kl_timespec(double seconds) {
     return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = (long)((seconds - whole) * 1e9)};
 }
 
-/* The machine may have been up for months, so only the pause is limited to a day. */
+/* Limit only the pause to a day, not the result: the machine may have been up for months. */
 struct timespec kl_time_after(double seconds) {
     struct timespec until, pause = kl_timespec(seconds);
     clock_gettime(CLOCK_MONOTONIC, &until);

@@ -9,7 +9,7 @@ static size_t least(size_t a, size_t b, size_t c) {
     return a < b ? (a < c ? a : c) : b < c ? b : c;
 }
 
-/* Count the letters to change, add, leave out or swap with the next one to turn `a` into `b`. */
+/* Return how many letters of `a` must be changed, added, left out or swapped with the next one to get `b`. */
 static size_t distance(const char *a, const char *b) {
     size_t rows[3][NAME_MOST + 1], lengths[2] = {strlen(a), strlen(b)};
     if (lengths[0] > NAME_MOST || lengths[1] > NAME_MOST)
@@ -36,7 +36,7 @@ const char *kl_typo_of(const char *word, const char *const *names, size_t count)
         if (apart == 0)
             return NULL;
         if (apart <= most) {
-            most = apart - 1; /* only a nearer name replaces it */
+            most = apart - 1; /* only a name with fewer differences can replace this one */
             nearest = names[i];
         }
     }

@@ -10,7 +10,8 @@ static kilter_status fail(const char *path, const char *why, kilter_error *error
     return kl_fail(error, KILTER_ERR_USAGE, "--team %s: %s; name another record, or say auto", path, why);
 }
 
-/* Columns of `row`: the program, the number of workers (NULL: the farm was killed before it wrote one). */
+/* Take the number of workers from `row`. Its columns: the program, and the number; NULL: the farm was killed
+ * before it wrote one. */
 static kilter_status take(sqlite3_stmt *row, const char *path, const char *program, uint32_t *workers,
                           kilter_error *error) {
     const char *of = (const char *)sqlite3_column_text(row, 0);

@@ -9,16 +9,15 @@
 #include "trace/record.h"
 
 static kilter_status fail(const char *path, const char *why, kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_RECORD, "going on with the run record '%s': %s; name another file", path,
+    return kl_fail(error, KILTER_ERR_RECORD, "continuing the run record '%s': %s; name another file", path,
                    why);
 }
 
 static kilter_status fail_damaged(const char *path, const char *how, kilter_error *error) {
-    return kl_fail(
-        error, KILTER_ERR_RECORD,
-        "going on with the run record '%s': it is damaged or cut (%s); restore a copy of it, or name "
-        "another file",
-        path, how);
+    return kl_fail(error, KILTER_ERR_RECORD,
+                   "continuing the run record '%s': it is damaged or cut (%s); restore a copy of it, or name "
+                   "another file",
+                   path, how);
 }
 
 kilter_status kl_past_damaged(sqlite3 *db, const char *path, kilter_error *error) {
@@ -32,7 +31,8 @@ kilter_status kl_past_damaged(sqlite3 *db, const char *path, kilter_error *error
 
 enum { ANSWER_BYTES = 256 };
 
-/* Read the first column of the first row as text; "" for NULL. False: there is no row, or SQLite failed. */
+/* Read the first column of the query's first row as text; "" for NULL. false: there is no row, or SQLite
+ * failed. */
 static bool ask(sqlite3 *db, const char *sql, char answer[ANSWER_BYTES]) {
     sqlite3_stmt *statement = NULL;
     bool got = sqlite3_prepare_v2(db, sql, -1, &statement, NULL) == SQLITE_OK &&
@@ -45,8 +45,8 @@ static bool ask(sqlite3 *db, const char *sql, char answer[ANSWER_BYTES]) {
     return got;
 }
 
-/* Return the query's text of any length, malloc'd. NULL: there is none, SQLite failed, or
- * memory ran out. */
+/* Return the first column of the query's first row as text of any length, malloc'd. NULL: there is none,
+ * SQLite failed, or memory ran out. */
 static char *ask_long(sqlite3 *db, const char *sql) {
     sqlite3_stmt *statement = NULL;
     char *answer = NULL;
@@ -80,8 +80,8 @@ static kilter_status check_format(sqlite3 *db, const char *path, kilter_error *e
     return KILTER_OK;
 }
 
-/* Is the last page whole? SQLite reads missing bytes as zeros. If there is a log, the page may be in the log.
- */
+/* Return whether the last page is whole. SQLite would read missing bytes as zeros. If there is a log, the
+ * page may be in it. */
 static bool last_page_is_whole(sqlite3 *db, const char *path) {
     struct stat info;
     int64_t page_bytes = ask_number(db, "PRAGMA page_size");
@@ -102,7 +102,7 @@ static kilter_status check_whole(sqlite3 *db, const char *path, kilter_error *er
     return KILTER_OK;
 }
 
-/* Fail unless record and program have the same value of `what`. */
+/* Fail unless the record's value of `what` is `own`, this program's. */
 static kilter_status check_same(sqlite3 *db, const char *path, const char *sql, const char *what,
                                 const char *own, kilter_error *error) {
     char found[ANSWER_BYTES], cut[ANSWER_BYTES], why[2 * ANSWER_BYTES + 64];
@@ -111,7 +111,7 @@ static kilter_status check_same(sqlite3 *db, const char *path, const char *sql, 
     snprintf(cut, sizeof cut, "%s", own ? own : "");
     if (strcmp(found, cut) == 0)
         return KILTER_OK;
-    snprintf(why, sizeof why, "it is of %s '%s', this is '%s'", what, found, cut);
+    snprintf(why, sizeof why, "its %s is '%s', and this is '%s'", what, found, cut);
     return fail(path, why, error);
 }
 
@@ -124,7 +124,7 @@ static kilter_status check_program(sqlite3 *db, const char *path, const kl_trace
     return status;
 }
 
-/* Return where two texts begin to differ, or a little before. */
+/* Return where two texts begin to differ, less 10 bytes to be shown before. */
 static size_t first_difference(const char *a, const char *b) {
     static const size_t SHOWN_BEFORE = 10;
     size_t at = 0;
@@ -137,14 +137,14 @@ static kilter_status fail_origin(const char *path, const char *what, const char 
                                  kilter_error *error) {
     size_t from = first_difference(then, now);
     const char *dots = from > 0 ? "…" : "";
-    return kl_fail(
-        error, KILTER_ERR_USAGE,
-        "--resume: start it as it was started then, name another file, or say --resume-anyway: the "
-        "results have other %s, %s%.60s there and %s%.60s here (%s)",
-        what, dots, *then ? then + from : "none", dots, *now ? now + from : "none", path);
+    return kl_fail(error, KILTER_ERR_USAGE,
+                   "start the program as it was started then, name another file, or say --resume-anyway: the "
+                   "results were made with other %s, %s%.60s then and %s%.60s now (%s)",
+                   what, dots, *then ? then + from : "none", dots, *now ? now + from : "none", path);
 }
 
-/* Has any earlier master of this record the same arguments and build? The newest may have stored nothing. */
+/* Return whether any earlier master of this record had these arguments and this build. Not only the last one
+ * counts, because it may have stored nothing. */
 static bool has_origin(sqlite3 *db, const char *arguments, const char *build) {
     sqlite3_stmt *origin = NULL;
     bool found = sqlite3_prepare_v2(db, "SELECT 1 FROM origin WHERE arguments = ?1 AND build = ?2", -1,
@@ -156,7 +156,8 @@ static bool has_origin(sqlite3 *db, const char *arguments, const char *build) {
     return found;
 }
 
-/* Check that earlier results have the same arguments and program, unless the user allows others. */
+/* Check that the stored results were made with this program's arguments and build, unless the user allows
+ * others. */
 static kilter_status check_origin(sqlite3 *db, const char *path, const kl_trace_run_row *run,
                                   kilter_error *error) {
     const char *arguments = run->arguments ? run->arguments : "", *build = run->build ? run->build : "";
@@ -164,7 +165,7 @@ static kilter_status check_origin(sqlite3 *db, const char *path, const kl_trace_
          *built = ask_long(db, "SELECT build FROM origin ORDER BY session");
     kilter_status status = KILTER_OK;
     if (!then || !built)
-        status = fail_damaged(path, "what it was made by is missing", error);
+        status = fail_damaged(path, "its arguments and build are missing", error);
     else if (!run->anyway && !has_origin(db, arguments, build))
         status = strcmp(then, arguments) != 0
                      ? fail_origin(path, "arguments", then, arguments, error)
@@ -189,8 +190,8 @@ static double ask_time(sqlite3 *db, const char *sql) {
     return ask(db, sql, answer) ? strtod(answer, NULL) : NAN;
 }
 
-/* Return the time from which times are counted: the clock of day, which may have been set back, but not
- * before the last time. */
+/* Return the time at which this master's times begin: the time of day, but not before the last recorded time.
+ * The clock may have been set back. */
 static double time_to_go_on_from(sqlite3 *db, double now_unix_s) {
     double by_clock_s = now_unix_s - ask_time(db, "SELECT began_unix_s FROM run");
     double last_s =

@@ -24,12 +24,13 @@ struct kl_record {
     char *path;
     sqlite3 *db;
     sqlite3_stmt *statements[KL_ROW_KINDS][KL_ROW_STATEMENTS];
-    bool moved, resume, loop;
-    int lock; /* the locked file, so that no other master writes it; −1: none */
+    bool moved;
+    kl_record_parts parts;
+    int lock; /* descriptor of the file, on which the lock is held against other masters; −1: none */
     kl_past past;
 };
 
-/* Was the file moved? SQLite still writes into a file whose name is gone, but its rows would be lost. */
+/* Return whether the file was moved or removed. SQLite still writes to it, but the rows would be lost. */
 static bool has_moved(kl_record *record) {
     int moved = 0;
     if (sqlite3_file_control(record->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
@@ -59,8 +60,8 @@ static int exec(const kl_record *record, const char *sql) {
     return sqlite3_exec(record->db, sql, NULL, NULL, NULL);
 }
 
-/* Execute with retries: SQLite does not wait where it sees two processes wait for each other, of which one
- * soon gives up here. */
+/* Execute `sql`, with retries. SQLite refuses to wait when two processes would wait for each other, but one
+ * of them soon gives up here. */
 static int exec_patiently(const kl_record *record, const char *sql) {
     sqlite3_busy_timeout(record->db, 0);
     int status = exec(record, sql);
@@ -72,21 +73,23 @@ static int exec_patiently(const kl_record *record, const char *sql) {
     return status;
 }
 
-/* Refuse a file that others may write, because it may change before it is read. */
+/* Refuse a file that other users may write, because they may change it before it is read. */
 static kilter_status check_owner(const char *path, const struct stat *info, kilter_error *error) {
     if (info->st_uid != geteuid())
         return kl_fail(
             error, KILTER_ERR_RECORD,
-            "going on with the run record '%s': it is another user's; copy it, or name another file", path);
+            "continuing the run record '%s': it belongs to another user; copy it, or name another file",
+            path);
     if ((info->st_mode & 022) != 0)
-        return kl_fail(error, KILTER_ERR_RECORD,
-                       "going on with the run record '%s': others may write it; chmod go-w, or name another "
-                       "file",
-                       path);
+        return kl_fail(
+            error, KILTER_ERR_RECORD,
+            "continuing the run record '%s': other users may write it; run chmod go-w on it, or name another "
+            "file",
+            path);
     return KILTER_OK;
 }
 
-/* Check SQLite's log files, too: SQLite takes over their contents. */
+/* Check SQLite's log files in the same way, because SQLite takes over their contents. */
 static kilter_status check_logs(const char *path, kilter_error *error) {
     static const char *const endings[] = {"-wal", "-journal"};
     kilter_status status = KILTER_OK;
@@ -100,8 +103,9 @@ static kilter_status check_logs(const char *path, kilter_error *error) {
     return status;
 }
 
-/* Claim a new file, or an empty one, which may reserve a name. *taken: the file is not empty, or another
- * master's. Check before opening: closing a record that this process writes would drop SQLite's locks. */
+/* Lock a new file, or an empty one, with which a user may have reserved the name. *taken: the file is not
+ * empty, or another master has it. Look before opening: this process may write that record, and closing it
+ * would drop SQLite's locks. */
 static kilter_status claim_file(kl_record *record, bool *created, bool *taken, kilter_error *error) {
     struct stat info = {.st_size = 0};
     record->lock = open(record->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
@@ -119,20 +123,21 @@ static kilter_status claim_file(kl_record *record, bool *created, bool *taken, k
     if (record->lock < 0)
         return kl_fail(error, KILTER_ERR_RECORD, "creating the run record '%s': %s; name another file",
                        record->path, strerror(errno));
-    bool others = !kl_record_lock(record->lock) && errno == EAGAIN; /* otherwise there are no locks here */
+    /* with other errors, the file system has no locks */
+    bool others = !kl_record_lock(record->lock) && errno == EAGAIN;
     *taken = others || fstat(record->lock, &info) != 0 || info.st_size > 0;
     *created &= !*taken;
     return KILTER_OK;
 }
 
-/* Return "a-2.kilter" for "a.kilter": the ending marks records. */
+/* Return the name with the number before its ending, which marks records: "a-2.kilter" for "a.kilter". */
 static char *numbered_name(const char *path, unsigned number) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
     int stem = (int)(dot && dot > name ? (size_t)(dot - path) : strlen(path));
     return number == 1 ? strdup(path) : kl_text("%.*s-%u%s", stem, path, number, path + stem);
 }
 
-/* Claim `path`, or the first free numbered name after it. */
+/* Lock a file named `path` or, if it is taken, the first free numbered name. */
 static kilter_status claim_free_file(kl_record *record, const char *path, bool *created,
                                      kilter_error *error) {
     for (unsigned number = 1; number <= NUMBER_MOST; number++) {
@@ -149,7 +154,7 @@ static kilter_status claim_free_file(kl_record *record, const char *path, bool *
         record->lock = -1;
     }
     return kl_fail(error, KILTER_ERR_RECORD,
-                   "creating the run record '%s': it exists, and so do %d names numbered after it; name "
+                   "creating the run record '%s': it and the %d numbered names after it exist; name "
                    "another file",
                    path, NUMBER_MOST - 1);
 }
@@ -164,17 +169,17 @@ static kilter_status lock_file(kl_record *record, bool *created, kilter_error *e
         return kl_fail(error, KILTER_ERR_RECORD, "opening the run record '%s': %s; name another file",
                        record->path, strerror(errno));
     if (!S_ISREG(info.st_mode))
-        return kl_fail(error, KILTER_ERR_RECORD, "opening the run record '%s': it is not a file; name one",
-                       record->path);
+        return kl_fail(error, KILTER_ERR_RECORD,
+                       "opening the run record '%s': it is not a regular file; name a file", record->path);
     if (!*created && (check_owner(record->path, &info, error) != KILTER_OK ||
                       check_logs(record->path, error) != KILTER_OK))
         return KILTER_ERR_RECORD;
-    if (info.st_size == 1) /* SQLite would take a file of one byte for an empty one */
+    if (info.st_size == 1) /* refuse a file of one byte, which SQLite would take for an empty one */
         return kl_fail(error, KILTER_ERR_RECORD,
-                       "going on with the run record '%s': it is not a run record; name another file",
+                       "continuing the run record '%s': it is not a run record; name another file",
                        record->path);
     if (!kl_record_lock(record->lock)) {
-        *created = false; /* the owner of the lock has the file */
+        *created = false; /* another master holds the lock, so the file is not this one's to remove */
         return kl_fail(error, KILTER_ERR_RECORD, "opening the run record '%s': %s", record->path,
                        errno == EAGAIN
                            ? "another master is writing it; let that one end, or name another file"
@@ -184,7 +189,7 @@ static kilter_status lock_file(kl_record *record, bool *created, kilter_error *e
 }
 
 static kilter_status open_database(kl_record *record, kilter_error *error) {
-    /* With "./" in front, SQLite treats no name as special (":memory:", "file:…"). */
+    /* Put "./" before the name, so that SQLite does not treat it as special, like ":memory:" or "file:…". */
     char *name = sqlite3_mprintf("%s%s", record->path[0] == '/' ? "" : "./", record->path);
     if (!name)
         return fail_memory(record->path, error);
@@ -196,7 +201,7 @@ static kilter_status open_database(kl_record *record, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Does the file have tables? A file without tables is new, or another master has just claimed it. */
+/* Find whether the file has tables. If not, it is new, or another master has just locked it. */
 static int look_for_tables(const kl_record *record, bool *there) {
     sqlite3_stmt *tables = NULL;
     int status = sqlite3_prepare_v2(record->db, "SELECT 1 FROM sqlite_master", -1, &tables, NULL);
@@ -207,24 +212,20 @@ static int look_for_tables(const kl_record *record, bool *there) {
     return status == SQLITE_ROW || status == SQLITE_DONE ? SQLITE_OK : status;
 }
 
-static kl_record_parts parts_of(const kl_record *record) {
-    return (kl_record_parts){.results = record->resume, .loop = record->loop};
-}
-
 static int create_tables(const kl_record *record) {
     const char *strict = sqlite3_libversion_number() >= 3037000 ? "STRICT" : "";
     char sql[sizeof(kl_sql) + 8];
     if (exec(record, "CREATE TABLE host(host INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)") != SQLITE_OK)
         return sqlite3_errcode(record->db);
     for (size_t i = 0; i < kl_record_tables(); i++) {
-        const kl_sql table = kl_record_table(i, parts_of(record));
+        const kl_sql table = kl_record_table(i, record->parts);
         snprintf(sql, sizeof sql, "%s %s", table.text, strict);
         if (*table.text && exec(record, sql) != SQLITE_OK)
             return sqlite3_errcode(record->db);
     }
-    if (record->resume && exec(record, "CREATE INDEX result_of_task ON result(call, lo)") != SQLITE_OK)
+    if (record->parts.results && exec(record, "CREATE INDEX result_of_task ON result(call, lo)") != SQLITE_OK)
         return sqlite3_errcode(record->db);
-    if (record->loop &&
+    if (record->parts.loop &&
         exec(record, "CREATE INDEX move_of_round ON decision(round) WHERE kind = 'move'") != SQLITE_OK)
         return sqlite3_errcode(record->db);
     snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d", KL_RECORD_APPLICATION,
@@ -235,7 +236,7 @@ static int create_tables(const kl_record *record) {
 static int prepare_statements(kl_record *record) {
     for (kl_row_kind kind = 0; kind < KL_ROW_KINDS; kind++) {
         const kl_sql sql[KL_ROW_STATEMENTS] = {kl_host_sql(kind), kl_row_sql(kind)};
-        for (int i = 0; i < KL_ROW_STATEMENTS && kl_row_is_in(kind, parts_of(record)); i++)
+        for (int i = 0; i < KL_ROW_STATEMENTS && kl_row_is_in(kind, record->parts); i++)
             if (sqlite3_prepare_v3(record->db, sql[i].text, -1, SQLITE_PREPARE_PERSISTENT,
                                    &record->statements[kind][i], NULL) != SQLITE_OK)
                 return sqlite3_errcode(record->db);
@@ -243,7 +244,8 @@ static int prepare_statements(kl_record *record) {
     return SQLITE_OK;
 }
 
-/* Create the tables before WAL is switched on, so that they are in the file and not in the log beside it. */
+/* Create the tables and the first row. This comes before the log (WAL) is used, so that the tables are in the
+ * file itself. */
 static kilter_status create(kl_record *record, const kl_trace_run_row *run, kilter_error *error) {
     if (create_tables(record) != SQLITE_OK || prepare_statements(record) != SQLITE_OK)
         return cannot(record, "creating", error);
@@ -254,11 +256,10 @@ static kilter_status go_on(kl_record *record, const kl_trace_run_row *run, kilte
     kilter_status status = kl_past_read(record->db, record->path, run, &record->past, error);
     if (status != KILTER_OK)
         return status;
-    exec(
-        record,
-        "ALTER TABLE decision ADD COLUMN grounds BLOB"); /* fails if the column exists; old records lack it */
+    /* old records lack this column; this fails if it exists, which does no harm */
+    exec(record, "ALTER TABLE decision ADD COLUMN grounds BLOB");
     if (prepare_statements(record) != SQLITE_OK || kl_past_end(record->db) != SQLITE_OK)
-        return cannot(record, "going on with", error);
+        return cannot(record, "continuing", error);
     return kl_record_put(record, KL_ROW_RUN_AGAIN, run, error);
 }
 
@@ -270,28 +271,30 @@ static kilter_status begin_session(kl_record *record, const kl_trace_run_row *ru
                                           .program_version = run->program_version,
                                           .pid = run->pid};
     kilter_status status = kl_record_put(record, KL_ROW_SESSION, &session, error);
-    if (status == KILTER_OK && record->resume)
+    if (status == KILTER_OK && record->parts.results)
         status = kl_record_put(record, KL_ROW_ORIGIN, run, error);
     return status == KILTER_OK ? kl_record_commit(record, error) : status;
 }
 
-/* Fill in the first rows. Before there are results nothing waits for the disk, so the run begins earlier. */
+/* Write the first rows, or continue the record. Without results, do not wait for the disk, so that the run
+ * begins earlier. */
 static kilter_status fill(kl_record *record, const kl_trace_run_row *run, bool *taken, kilter_error *error) {
-    const char *wait = record->resume ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = OFF";
-    const char *log = record->resume ? "PRAGMA journal_mode = WAL"
-                                     : "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
+    const char *wait = record->parts.results ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = OFF";
+    const char *log = record->parts.results ? "PRAGMA journal_mode = WAL"
+                                            : "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL";
     if (exec(record, wait) != SQLITE_OK || exec_patiently(record, "BEGIN IMMEDIATE") != SQLITE_OK ||
         look_for_tables(record, taken) != SQLITE_OK)
-        return record->resume ? kl_past_damaged(record->db, record->path, error)
-                              : cannot(record, "creating", error);
-    if (*taken && !record->resume)
+        return record->parts.results ? kl_past_damaged(record->db, record->path, error)
+                                     : cannot(record, "creating", error);
+    if (*taken && !record->parts.results)
         return kl_fail(error, KILTER_ERR_RECORD,
                        "creating the run record '%s': another program writes it; name another file",
                        record->path);
     kilter_status status = *taken ? go_on(record, run, error) : create(record, run, error);
     if (status == KILTER_OK)
         status = begin_session(record, run, error);
-    /* If the file system does not support WAL, SQLite keeps its journal: slower for readers, equally safe. */
+    /* If the file system does not support WAL, SQLite uses its journal, which is slower for readers but
+     * equally safe. */
     if (status == KILTER_OK && exec_patiently(record, log) != SQLITE_OK)
         status = cannot(record, "creating", error);
     return status;
@@ -302,8 +305,8 @@ static void free_record(kl_record *record) {
         for (int i = 0; i < KL_ROW_STATEMENTS; i++)
             sqlite3_finalize(record->statements[kind][i]);
     sqlite3_close(record->db);
-    if (record->lock >=
-        0) { /* after SQLite has closed the file: closing this descriptor drops SQLite's locks */
+    /* close this after SQLite has closed the file, because closing it drops SQLite's locks */
+    if (record->lock >= 0) {
         kl_record_unlock(record->lock);
         close(record->lock);
     }
@@ -315,7 +318,7 @@ static kilter_status new_record(const char *path, kl_record_parts parts, kl_reco
                                 kilter_error *error) {
     kl_record *r = calloc(1, sizeof *r);
     if (r)
-        *r = (kl_record){.path = strdup(path), .resume = parts.results, .loop = parts.loop, .lock = -1};
+        *r = (kl_record){.path = strdup(path), .parts = parts, .lock = -1};
     if (!r || !r->path) {
         free(r);
         return fail_memory(path, error);
@@ -328,7 +331,7 @@ kilter_status kl_record_open(const char *path, const kl_trace_run_row *run, bool
                              kilter_error *error) {
     bool created = false, taken = false;
     kl_record *record = NULL;
-    const kl_record_parts parts = {.results = resume, .loop = run->loop};
+    const kl_record_parts parts = {.results = resume, .loop = run->loop, .watched = run->watched};
     kilter_status status = new_record(path, parts, &record, error);
     if (status != KILTER_OK)
         return status;
@@ -379,7 +382,8 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_b
     case KL_BIND_BOOL:
         return sqlite3_bind_int(statement, at, *(const bool *)value);
     case KL_BIND_HOST:
-    case KL_BIND_TEXT: /* the row outlives the step, so SQLite need not copy the text */
+    /* the row exists until the statement was carried out, so SQLite need not copy the text */
+    case KL_BIND_TEXT:
         text = *(const char *const *)value;
         return sqlite3_bind_text(statement, at, text ? text : "", -1, SQLITE_STATIC);
     case KL_BIND_F64_OR_NULL:
@@ -388,7 +392,7 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_b
     case KL_BIND_U64_OR_NULL:
         return *(const uint64_t *)value == UINT64_MAX ? sqlite3_bind_null(statement, at)
                                                       : bind_u64(statement, at, *(const uint64_t *)value);
-    case KL_BIND_BYTES: /* empty bytes are not NULL */
+    case KL_BIND_BYTES: /* empty bytes are stored as such, not as NULL */
         bytes = value;
         return sqlite3_bind_blob64(statement, at, bytes->size ? bytes->data : "", bytes->size, SQLITE_STATIC);
     case KL_BIND_COPY:
@@ -419,7 +423,7 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_b
 
 static int carry_out(const kl_past *past, sqlite3_stmt *statement, const kl_row_field *fields,
                      const void *row) {
-    int used = sqlite3_bind_parameter_count(statement); /* a statement may use only the first few fields */
+    int used = sqlite3_bind_parameter_count(statement); /* a statement may use only the first fields */
     int status = SQLITE_OK;
     for (int i = 0; i < used && status == SQLITE_OK; i++)
         if (kl_is_bound(&fields[i]))
@@ -451,7 +455,8 @@ void kl_record_rollback(kl_record *record) {
         exec(record, "ROLLBACK");
 }
 
-/* Merge the log into the file, which needs exclusive access. If a reader remains, the log stays. */
+/* Merge the log into the file, which needs exclusive access. If readers do not leave in time, the log
+ * stays. */
 static void leave_wal(kl_record *record) {
     for (int waited_ms = 0; waited_ms < UNWIND_MS; waited_ms += UNWIND_STEP_MS) {
         int status = exec(record, "PRAGMA journal_mode = DELETE");

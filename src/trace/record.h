@@ -1,4 +1,4 @@
-/* Private to room trace: the layout of rows, for the queue and SQLite, and the record's file. */
+/* Private to room trace: the rows of a record, as the queue and SQLite need them, and the record's file. */
 #ifndef KL_TRACE_RECORD_H
 #define KL_TRACE_RECORD_H
 
@@ -9,7 +9,7 @@
 
 typedef enum kl_row_kind {
     KL_ROW_RUN,
-    KL_ROW_RUN_AGAIN, /* another master continues the record */
+    KL_ROW_RUN_AGAIN, /* the row of another master that continues the record */
     KL_ROW_SESSION,
     KL_ROW_RUN_ENDED,
     KL_ROW_SESSION_ENDED,
@@ -25,25 +25,30 @@ typedef enum kl_row_kind {
     KL_ROW_CALL,
     KL_ROW_ADDITION,
     KL_ROW_RESULT,
-    KL_ROW_LOOP, /* this and all later kinds occur only in a loop's record */
+    KL_ROW_LOOP, /* this and the kinds up to KL_ROW_RANK occur only in a loop's record */
     KL_ROW_LOOP_ENDED,
     KL_ROW_ARRAY,
     KL_ROW_ROUND,
     KL_ROW_SHARE,
     KL_ROW_SETTLED,
+    KL_ROW_CAME,
     KL_ROW_REFUSED,
     KL_ROW_RANK,
+    KL_ROW_WATCHED, /* this and all later kinds occur only in the record of a watched program */
+    KL_ROW_WATCHED_RANK,
+    KL_ROW_WATCHED_PLACE,
+    KL_ROW_WATCHED_SLICE,
     KL_ROW_KINDS
 } kl_row_kind;
 
-/* Rows that kl_trace_* takes as arguments rather than as a struct. */
+/* Structs for rows whose values the kl_trace_* functions take as arguments. */
 typedef struct kl_trace_worker_left_row {
     uint32_t worker;
     double left_s;
     const char *why;
 } kl_trace_worker_left_row;
 
-typedef struct kl_trace_session_row { /* the numbers are this master's, without those of earlier masters */
+typedef struct kl_trace_session_row { /* runs and workers are counted from this master's first */
     double began_s;
     const char *host, *version, *transport, *policy, *program_version;
     int64_t pid;
@@ -56,7 +61,7 @@ typedef struct kl_trace_run_end {
     uint64_t dropped_rows;
 } kl_trace_run_end;
 
-/* A kl_decision, and the time when it was made. */
+/* A kl_decision, and when it was made. */
 typedef struct kl_trace_decision_row {
     double at_s;
     uint64_t run, round, chunk; /* round, chunk: UINT64_MAX: none */
@@ -74,28 +79,30 @@ typedef struct kl_trace_refused_row {
 
 /* The optional parts of a record. */
 typedef struct kl_record_parts {
-    bool results, loop;
+    bool results, loop, watched;
 } kl_record_parts;
 
-/* C type of a row's member. It determines how the member is bound to a statement, and the column's type. */
+/* The type of a struct's member. It determines how the value is bound to a statement, and the column's
+ * type. */
 typedef enum kl_bind {
     KL_BIND_U32,
     KL_BIND_U64,
     KL_BIND_I64,
     KL_BIND_F64, /* NULL in the file if the value is NAN */
     KL_BIND_BOOL,
-    KL_BIND_TEXT,           /* a NULL pointer: '' */
-    KL_BIND_HOST,           /* a text; stored as the number of the host with that name */
-    KL_BIND_F64_OR_NULL,    /* NULL if 0, which means not known */
-    KL_BIND_U64_OR_NULL,    /* UINT64_MAX, none: NULL */
-    KL_BIND_BYTES,          /* a kilter_bytes, not copied into the queue */
-    KL_BIND_COPY,           /* a kilter_bytes, copied; empty: NULL */
-    KL_BIND_TIME,           /* from here on: added to the value where the last master stopped */
-    KL_BIND_TIME_OR_NULL,   /* NULL if 0, which means not known */
+    KL_BIND_TEXT,        /* a NULL pointer: '' */
+    KL_BIND_HOST,        /* a text; stored as the number of the host with this name */
+    KL_BIND_F64_OR_NULL, /* stored as NULL if 0, which means not known */
+    KL_BIND_U64_OR_NULL, /* UINT64_MAX, none: NULL */
+    KL_BIND_BYTES,       /* a kilter_bytes, not copied into the queue */
+    KL_BIND_COPY,        /* a kilter_bytes, copied; empty: NULL */
+    /* this and all later kinds: the value is added to the last one of earlier masters */
+    KL_BIND_TIME,
+    KL_BIND_TIME_OR_NULL,   /* stored as NULL if 0, which means not known */
     KL_BIND_RUN,            /* a uint64_t */
     KL_BIND_WORKER,         /* a uint32_t */
-    KL_BIND_WORKER_OR_NULL, /* an int64_t; NULL if −1, the farm as a whole */
-    KL_BIND_SUM             /* checksum of a kl_trace_result_row */
+    KL_BIND_WORKER_OR_NULL, /* an int64_t; stored as NULL if −1, which means the farm as a whole */
+    KL_BIND_SUM             /* the checksum of a kl_trace_result_row */
 } kl_bind;
 
 typedef struct kl_row_field {
@@ -103,21 +110,23 @@ typedef struct kl_row_field {
     kl_bind bind;
     size_t offset;
     const char *value; /* SQL expression, in which ? is the bound value; NULL: the bound value itself */
-    bool key;          /* an update changes the rows with this value; otherwise: the table's key */
+    /* true: an update changes the rows that have this value, or the column is the table's key */
+    bool key;
 } kl_row_field;
 
 static inline bool kl_is_bound(const kl_row_field *field) {
     return !field->value || strchr(field->value, '?');
 }
 
-enum { KL_ROW_FIELDS_MAX = 16, KL_ROW_STATEMENTS = 2 };
+enum { KL_ROW_FIELDS_MAX = 32, KL_ROW_STATEMENTS = 2 };
 
 typedef struct kl_row_shape {
     const char *table;
     enum { KL_VERB_INSERT, KL_VERB_REPLACE, KL_VERB_IGNORE, KL_VERB_UPDATE } verb;
-    size_t size;                            /* size of the struct */
-    bool bulk;                              /* numerous rows: they are dropped before memory runs short */
-    kl_row_field fields[KL_ROW_FIELDS_MAX]; /* field i is parameter ?i+1 */
+    size_t size; /* size of the struct */
+    /* true: there are many such rows, and they are dropped before memory runs short */
+    bool bulk;
+    kl_row_field fields[KL_ROW_FIELDS_MAX]; /* field i gives the value of parameter ?i+1 */
 } kl_row_shape;
 
 typedef struct kl_sql {
@@ -127,39 +136,42 @@ typedef struct kl_sql {
 const kl_row_shape *kl_row_shape_of(kl_row_kind kind);
 bool kl_row_is_in(kl_row_kind kind, kl_record_parts parts);
 kl_sql kl_row_sql(kl_row_kind kind);
-kl_sql kl_host_sql(kl_row_kind kind); /* gives the row's host a number; "": no host */
+/* Return the statement that stores the row's host under a number; "": the row has no host. */
+kl_sql kl_host_sql(kl_row_kind kind);
 size_t kl_record_tables(void);
-kl_sql kl_record_table(
-    size_t table,
-    kl_record_parts parts); /* statement that creates the table; "": the record does not have it */
+/* Return the statement that creates the table; "": the record does not have this table. */
+kl_sql kl_record_table(size_t table, kl_record_parts parts);
 
 /* Where earlier masters of a record stopped; zero for the first master. */
 typedef struct kl_past {
-    double ended_s; /* this master's times are counted from here */
+    double ended_s; /* this master's times are added to this time */
     int64_t runs, workers;
     uint64_t calls;
 } kl_past;
 
-/* Read where earlier masters stopped. KILTER_ERR_RECORD: the record is another program's, or damaged. */
+/* Check that the record can be continued, and read where earlier masters stopped. KILTER_ERR_RECORD: it is
+ * another program's, or damaged. */
 kilter_status kl_past_read(sqlite3 *db, const char *path, const kl_trace_run_row *run, kl_past *past,
                            kilter_error *error);
-int kl_past_end(sqlite3 *db); /* its workers are marked as left; returns SQLite's status */
+int kl_past_end(sqlite3 *db); /* mark the last master's workers as left, and return SQLite's status */
 kilter_status kl_past_damaged(sqlite3 *db, const char *path,
-                              kilter_error *error); /* the error says what SQLite says */
+                              kilter_error *error); /* fail with what SQLite says about the record */
 
 /* The record's file. Only the thread that opened it uses it. */
 typedef struct kl_record kl_record;
 
 /* Create `path`, or a numbered name if `path` exists, with its tables and the run's row. On failure, no new
- * file is left behind. With `resume` the record holds results; an existing one that does is continued.
- * KILTER_ERR_RECORD, KILTER_ERR_MEMORY. */
+ * file is left behind. With `resume` the record holds results, and an existing record that holds results is
+ * continued. KILTER_ERR_RECORD, KILTER_ERR_MEMORY. */
 kilter_status kl_record_open(const char *path, const kl_trace_run_row *run, bool resume, kl_record **record,
                              kilter_error *error);
-const char *kl_record_path(const kl_record *record); /* the file's name */
-uint64_t kl_record_calls(const kl_record *record);   /* number of calls of earlier masters */
-/* Return the checksum of everything stored with a result; `worker` is the stored number. */
+const char *kl_record_path(const kl_record *record); /* return the file's name */
+/* Return the number of calls that earlier masters of the record made. */
+uint64_t kl_record_calls(const kl_record *record);
+/* Return the checksum of a row of results with its other columns. row->worker must be the number that is
+ * stored. */
 uint64_t kl_result_sum(const kl_trace_result_row *row);
-/* Write a batch: begin, put …, commit. After a failure: rollback. KILTER_ERR_RECORD. */
+/* Write a batch: begin, put each row, commit; after a failure: rollback. KILTER_ERR_RECORD. */
 kilter_status kl_record_begin(kl_record *record, kilter_error *error);
 kilter_status kl_record_put(kl_record *record, kl_row_kind kind, const void *row, kilter_error *error);
 kilter_status kl_record_commit(kl_record *record, kilter_error *error);

@@ -21,7 +21,8 @@ static inline int make_place(void **state) {
     return p->file ? 0 : -1;
 }
 
-/* Fail if files other than the record are left; file.moved is a record that was moved away. */
+/* Remove the record and its logs. Fail if other files are left; a test may have moved the record to
+ * file.moved. */
 static inline int remove_place(void **state) {
     place *p = *state;
     static const char *const endings[] = {"", "-wal", "-shm", "-journal", ".moved"};

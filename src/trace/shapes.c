@@ -1,4 +1,4 @@
-/* The rows of the record. Tables, statements and bound values are made from these descriptions. */
+/* Descriptions of the record's rows, from which tables, statements and bound values are made. */
 #include "trace/record.h"
 
 #include <stdio.h>
@@ -6,13 +6,16 @@
 
 /* clang-format off */
 #define F(binding, row, member) {.column = #member, .bind = KL_BIND_##binding, .offset = offsetof(kl_trace_##row, member)}
+#define FOUND(name, binding, member) {.column = (name), .bind = KL_BIND_##binding, .offset = offsetof(kl_trace_watched_row, found.member)}
 #define KEY(binding, row, member) {#member, KL_BIND_##binding, offsetof(kl_trace_##row, member), NULL, true}
 #define VALUE(name, binding, sql) {.column = (name), .bind = KL_BIND_##binding, .value = (sql)}
 #define KEY_VALUE(name, binding, sql) {.column = (name), .bind = KL_BIND_##binding, .value = (sql), .key = true}
 #define LAST_SESSION "(SELECT max(session) FROM session)"
 #define ROW_OF(row, name, how) .table = (name), .verb = KL_VERB_##how, .size = sizeof(kl_trace_##row)
 
-/* "OR REPLACE" and unique keys: a repeated row must not end the recording. Columns of chunk, measurement and decision are only added at the end and have no index, which makes rows cheapest. */
+/* A table with a unique key uses "OR REPLACE", so that a repeated row does not end the recording. The tables
+ * chunk, measurement and decision have no index, which makes their rows cheapest; new columns of theirs are
+ * added at the end. */
 static const kl_row_shape shapes[KL_ROW_KINDS] = {
     [KL_ROW_RUN] = {ROW_OF(run_row, "run", INSERT),
         .fields = {F(TEXT, run_row, program), F(TEXT, run_row, version), F(TEXT, run_row, transport),
@@ -67,6 +70,9 @@ static const kl_row_shape shapes[KL_ROW_KINDS] = {
     [KL_ROW_SETTLED] = {ROW_OF(outcome, "decision", UPDATE), .bulk = true,
         .fields = {KEY(U64, outcome, round), KEY_VALUE("kind", TEXT, "'move'"), F(TIME, outcome, settled_s),
                    F(F64, outcome, came_s), F(F64, outcome, spent_s)}},
+    [KL_ROW_CAME] = {ROW_OF(outcome, "decision", UPDATE),
+        .fields = {KEY(U64, outcome, round), F(TIME, outcome, settled_s), F(F64, outcome, came_s),
+                   F(F64, outcome, spent_s)}},
     [KL_ROW_REFUSED] = {ROW_OF(refused_row, "decision", UPDATE),
         .fields = {KEY(U64, refused_row, round), KEY_VALUE("kind", TEXT, "'move'"), VALUE("refused", BOOL, "1")}},
     [KL_ROW_FAILURE] = {ROW_OF(failure_row, "failure", INSERT), .bulk = true,
@@ -106,20 +112,57 @@ static const kl_row_shape shapes[KL_ROW_KINDS] = {
     [KL_ROW_RANK] = {ROW_OF(rank_row, "rank", REPLACE),
         .fields = {KEY(U32, rank_row, rank), F(U64, rank_row, iterations), F(F64, rank_row, elapsed_s),
                    F(F64, rank_row, waited_s), F(F64, rank_row, moving_s)}},
+    [KL_ROW_WATCHED] = {ROW_OF(watched_row, "watched", REPLACE),
+        .fields = {KEY_VALUE("watched", U64, "0"), F(TEXT, watched_row, mpi), F(TEXT, watched_row, way), F(TEXT, watched_row, reason),
+                   F(TEXT, watched_row, status), F(I64, watched_row, exit_code), F(U64, watched_row, other_calls),
+                   F(U64, watched_row, spawned), F(U64, watched_row, missing), FOUND("ranks", U32, ranks), FOUND("elapsed_s", F64, elapsed_s),
+                   FOUND("load_balance", F64, load_balance), FOUND("communication", F64, communication),
+                   FOUND("parallel", F64, parallel), FOUND("iterations", U64, iterations),
+                   FOUND("iteration_calls", U64, iteration_calls), FOUND("iteration_s", F64, iteration_s),
+                   FOUND("alike", F64, alike), FOUND("lost_constant", F64, lost_constant),
+                   FOUND("lost_slow", F64, lost_slow), FOUND("lost_fast", F64, lost_fast),
+                   FOUND("even_least_s", F64, even.least_s), FOUND("even_most_s", F64, even.most_s),
+                   FOUND("follow_least_s", F64, follow.least_s), FOUND("follow_most_s", F64, follow.most_s),
+                   FOUND("slowest", U32, slowest), FOUND("shared_ranks", U32, shared_ranks)}},
+    [KL_ROW_WATCHED_RANK] = {ROW_OF(watched_rank_row, "watched_rank", REPLACE),
+        .fields = {KEY(U32, watched_rank_row, rank), F(F64, watched_rank_row, elapsed_s), F(F64, watched_rank_row, useful_s),
+                   F(F64, watched_rank_row, mpi_s), F(F64, watched_rank_row, core_share), F(U64, watched_rank_row, calls),
+                   F(TEXT, watched_rank_row, end)}},
+    [KL_ROW_WATCHED_PLACE] = {ROW_OF(watched_place_row, "watched_place", INSERT),
+        .fields = {F(TEXT, watched_place_row, call), F(TEXT, watched_place_row, place), F(U64, watched_place_row, calls),
+                   F(F64, watched_place_row, mpi_s)}},
+    [KL_ROW_WATCHED_SLICE] = {ROW_OF(watched_slice_row, "watched_slice", INSERT), .bulk = true,
+        .fields = {F(U32, watched_slice_row, rank), F(F64, watched_slice_row, began_s), F(F64, watched_slice_row, length_s),
+                   F(F64, watched_slice_row, useful_s)}},
 };
 /* clang-format on */
 
-/* own_key: the key of a table whose rows have none. */
+/* The tables. own_key: name of the key of a table whose rows have none. */
 static const struct {
     const char *name, *own_key;
-    enum { IN_ALL, WITH_RESULTS, OF_LOOPS } part;
+    enum { IN_ALL, WITH_RESULTS, OF_LOOPS, OF_WATCHED } part;
 } tables[] = {
-    {"run", NULL, IN_ALL},        {"worker", NULL, IN_ALL},         {"iteration", NULL, IN_ALL},
-    {"chunk", "id", IN_ALL},      {"measurement", "id", IN_ALL},    {"decision", "id", IN_ALL},
-    {"failure", "id", IN_ALL},    {"session", "session", IN_ALL},   {"origin", NULL, WITH_RESULTS},
-    {"call", NULL, WITH_RESULTS}, {"addition", "id", WITH_RESULTS}, {"result", "id", WITH_RESULTS},
-    {"loop", NULL, OF_LOOPS},     {"array", NULL, OF_LOOPS},        {"round", NULL, OF_LOOPS},
-    {"share", "id", OF_LOOPS},    {"rank", NULL, OF_LOOPS},
+    {"run", NULL, IN_ALL},
+    {"worker", NULL, IN_ALL},
+    {"iteration", NULL, IN_ALL},
+    {"chunk", "id", IN_ALL},
+    {"measurement", "id", IN_ALL},
+    {"decision", "id", IN_ALL},
+    {"failure", "id", IN_ALL},
+    {"session", "session", IN_ALL},
+    {"origin", NULL, WITH_RESULTS},
+    {"call", NULL, WITH_RESULTS},
+    {"addition", "id", WITH_RESULTS},
+    {"result", "id", WITH_RESULTS},
+    {"loop", NULL, OF_LOOPS},
+    {"array", NULL, OF_LOOPS},
+    {"round", NULL, OF_LOOPS},
+    {"share", "id", OF_LOOPS},
+    {"rank", NULL, OF_LOOPS},
+    {"watched", NULL, OF_WATCHED},
+    {"watched_rank", NULL, OF_WATCHED},
+    {"watched_place", "id", OF_WATCHED},
+    {"watched_slice", "id", OF_WATCHED},
 };
 enum { TABLES = sizeof tables / sizeof *tables };
 
@@ -128,7 +171,16 @@ const kl_row_shape *kl_row_shape_of(kl_row_kind kind) {
 }
 
 static bool table_is_in(size_t table, kl_record_parts parts) {
-    return tables[table].part == IN_ALL || (tables[table].part == WITH_RESULTS ? parts.results : parts.loop);
+    switch (tables[table].part) {
+    case WITH_RESULTS:
+        return parts.results;
+    case OF_LOOPS:
+        return parts.loop;
+    case OF_WATCHED:
+        return parts.watched;
+    default:
+        return true;
+    }
 }
 
 bool kl_row_is_in(kl_row_kind kind, kl_record_parts parts) {
@@ -174,7 +226,7 @@ static void add_insert(kl_sql *sql, const kl_row_shape *shape) {
     add(sql, ")");
 }
 
-/* Add the fields that are keys, or those that are not, each as "column = value". */
+/* Add "column = value" for each field that is a key, or for each that is not. */
 static void add_equations(kl_sql *sql, const kl_row_shape *shape, bool keys, const char *before,
                           const char *between) {
     bool first = true;
@@ -232,7 +284,7 @@ static const char *type_of(kl_bind bind) {
     }
 }
 
-/* Did an earlier field of the same table create this column? */
+/* Return whether an earlier field of the same table has created this column. */
 static bool is_made(kl_row_kind kind, size_t field) {
     for (kl_row_kind k = 0; k <= kind; k++)
         for (size_t i = 0; strcmp(shapes[k].table, shapes[kind].table) == 0 && shapes[k].fields[i].column;

@@ -12,7 +12,7 @@ struct kl_stored {
     sqlite3 *db;
     sqlite3_stmt *rows;
     kl_trace_call call;
-    uint64_t tasks; /* tasks of the call, including added ones */
+    uint64_t tasks; /* number of tasks of the call, including added ones */
 };
 
 static kilter_status fail_damaged(const char *path, const char *how, kilter_error *error) {
@@ -39,14 +39,15 @@ static kilter_status open_database(kl_stored *s, kilter_error *error) {
 }
 
 static kilter_status differs(const kl_stored *s, const char *what, kilter_error *error) {
-    return kl_fail(
-        error, KILTER_ERR_USAGE,
-        "--resume: %s: run %llu has other %s than the one stored there; start it as it was started then, or "
-        "name another file",
-        s->path, (unsigned long long)s->call.call, what);
+    return kl_fail(error, KILTER_ERR_USAGE,
+                   "--resume: %s: run %llu has other %s than the one stored there; start the program as it "
+                   "was started then, or "
+                   "name another file",
+                   s->path, (unsigned long long)s->call.call, what);
 }
 
-/* Compare the call with the stored one. No stored call is fine: the last master did not reach it. */
+/* Compare the call with the stored one. It is no error if the call is not stored: then the last master did
+ * not reach it. */
 static kilter_status compare(const kl_stored *s, kilter_error *error) {
     sqlite3_stmt *call = NULL;
     kilter_status status = KILTER_OK;
@@ -68,7 +69,7 @@ static kilter_status compare(const kl_stored *s, kilter_error *error) {
     return status;
 }
 
-/* Find the newest row. */
+/* Find the newest row of results. */
 static int last_row(const kl_stored *s, int64_t *id) {
     sqlite3_stmt *last = NULL;
     int status = sqlite3_prepare_v2(s->db, "SELECT max(id) FROM result", -1, &last, NULL);
@@ -78,12 +79,12 @@ static int last_row(const kl_stored *s, int64_t *id) {
     return status;
 }
 
-/* Prepare the query, without rows that this master stores while it runs. */
+/* Prepare the query for results, without rows that this master adds later. */
 static kilter_status prepare(kl_stored *s, kilter_error *error) {
-    const char *sql = s->call.grows ? "SELECT lo, count, worker, results, sum FROM result "
-                                      "WHERE call = ?1 AND id <= ?2 ORDER BY id"
-                                    : "SELECT lo, count, worker, results, sum FROM result "
-                                      "WHERE call = ?1 AND id <= ?2 ORDER BY lo, id";
+    const char *sql = s->call.in_order ? "SELECT lo, count, worker, results, sum FROM result "
+                                         "WHERE call = ?1 AND id <= ?2 ORDER BY id"
+                                       : "SELECT lo, count, worker, results, sum FROM result "
+                                         "WHERE call = ?1 AND id <= ?2 ORDER BY lo, id";
     int64_t last = 0;
     if (last_row(s, &last) == SQLITE_ROW && sqlite3_prepare_v2(s->db, sql, -1, &s->rows, NULL) == SQLITE_OK &&
         sqlite3_bind_int64(s->rows, 1, (int64_t)s->call.call) == SQLITE_OK &&
@@ -115,7 +116,7 @@ kilter_status kl_stored_open(const char *path, const kl_trace_call *call, kl_sto
     return KILTER_OK;
 }
 
-/* Take the next addition, while the tasks follow each other. */
+/* Read an addition. Return whether its tasks follow the tasks before it. */
 static bool take_addition(const kl_stored *s, sqlite3_stmt *rows, kl_trace_addition *a) {
     *a = (kl_trace_addition){.call = s->call.call,
                              .lo = (uint64_t)sqlite3_column_int64(rows, 0),
@@ -136,7 +137,7 @@ static kilter_status take_additions(kl_stored *s, sqlite3_stmt *rows, kl_trace_a
                            "reading results from the run record '%s': memory ran out", s->path);
         *list = grown;
         if (!take_addition(s, rows, &grown[*count]))
-            return fail_damaged(s->path, "tasks that were added do not follow each other", error);
+            return fail_damaged(s->path, "its added tasks have gaps or overlap", error);
         s->tasks += grown[(*count)++].tasks;
     }
     return step == SQLITE_DONE ? KILTER_OK : fail_damaged(s->path, sqlite3_errmsg(s->db), error);
@@ -165,7 +166,7 @@ kilter_status kl_stored_additions(kl_stored *s, kl_trace_addition **additions, s
     return KILTER_OK;
 }
 
-/* Take a row after checking its checksum. */
+/* Read a row of results, and check its checksum. */
 static kilter_status take_row(const kl_stored *s, kl_trace_result_row *row, kilter_error *error) {
     int64_t lo = sqlite3_column_int64(s->rows, 0), count = sqlite3_column_int64(s->rows, 1),
             worker = sqlite3_column_int64(s->rows, 2);

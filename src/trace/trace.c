@@ -4,7 +4,8 @@
  *                                     ▲                                   │
  *                                     └───────── spare blocks ◀───────────┘
  *
- * A row lies in one block: its header, its struct, the texts the struct points to. Blocks never move. */
+ * A row is in one block: its header, its struct, then the texts that the struct points to. Blocks never
+ * move. */
 #include "trace/record.h"
 
 #include <errno.h>
@@ -23,7 +24,8 @@ enum {
     SPARE_BLOCKS_MAX = 64,
     TEXT_BYTES_MAX = 32 * 1024, /* longer texts are cut, so that each row fits into a block or two */
 };
-/* Most bytes of waiting rows, about a million chunks. Rare rows have a reserve of their own. */
+/* Most bytes of waiting bulk rows, about a million chunks, and of all waiting rows: rare rows have a
+ * reserve. */
 static const size_t bulk_bytes_max = (size_t)128 << 20;
 static const size_t waiting_bytes_max = (size_t)144 << 20;
 
@@ -36,12 +38,12 @@ typedef struct block {
 
 typedef struct row_head {
     uint32_t kind;
-    uint32_t bytes; /* size with this header and the texts */
+    uint32_t bytes; /* bytes of the row, with this header and the texts */
 } row_head;
 
 struct kl_trace {
     char *path;
-    const kl_trace_run_row *run; /* the caller's; used while kl_trace_open() waits */
+    const kl_trace_run_row *run; /* belongs to the caller; used while kl_trace_open() waits */
     kl_record *record;           /* used by the writer only */
     pthread_t writer;
     pthread_mutex_t lock; /* guards everything below */
@@ -51,15 +53,16 @@ struct kl_trace {
     bool waits, opened, closing, failed;
     kl_trace_stored_fn stored; /* NULL: the record holds no results */
     void *stored_context;
-    uint64_t results;            /* number of results in head … tail */
+    uint64_t results;            /* number of results in the blocks from `head` to `tail` */
     struct timespec results_due; /* time at which the waiting results are to be written */
-    bool hurry, told;            /* told: the failure was reported */
+    bool hurry, told;            /* true: store waiting results at once; true: the failure was reported */
     kilter_error first;          /* the failure that ended the recording */
     double ended_s;
     block *head, *tail, *spare;
     uint32_t spares;
-    uint64_t rows;        /* number of rows in head … tail */
-    size_t waiting_bytes; /* bytes of head … tail and of the batch being written */
+    uint64_t rows; /* number of rows in the blocks from `head` to `tail` */
+    /* bytes of the blocks from `head` to `tail`, and of the batch that is being written */
+    size_t waiting_bytes;
     uint64_t dropped;
 };
 
@@ -83,7 +86,7 @@ static block *new_block(kl_trace *trace, size_t bytes) {
     return b;
 }
 
-/* Return room for a row, or NULL if the row must be dropped. */
+/* Return memory for a row in the queue; NULL: the row must be dropped. */
 static void *reserve(kl_trace *trace, size_t bytes, size_t bytes_max) {
     while (trace->waits && !trace->failed && trace->waiting_bytes + bytes > bytes_max)
         pthread_cond_wait(&trace->room, &trace->lock);
@@ -108,7 +111,7 @@ static void *reserve(kl_trace *trace, size_t bytes, size_t bytes_max) {
     return room;
 }
 
-/* Must the data that the field points to be copied, too? A kilter_bytes begins with its pointer. */
+/* Return whether the data that the field points to must be copied, too. */
 static bool is_copied(const kl_row_field *field) {
     bool text = field->bind == KL_BIND_TEXT || field->bind == KL_BIND_HOST;
     return (text || field->bind == KL_BIND_COPY) && kl_is_bound(field);
@@ -126,7 +129,8 @@ static kilter_bytes bytes_at(const kl_row_shape *shape, const void *row, size_t 
     return text ? (kilter_bytes){text, strnlen(text, TEXT_BYTES_MAX)} : bytes;
 }
 
-/* Copy a row and its texts, each with a NUL after it. `copied` has data for the fields that need it. */
+/* Copy a row, and after it the data in `copied`, each with a NUL behind it. Let the row's fields point to the
+ * copies. A kilter_bytes begins with its pointer, so it needs no other treatment than a text. */
 static void copy_row(char *to, const kl_row_shape *shape, const void *row, const kilter_bytes *copied) {
     memcpy(to, row, shape->size);
     char *copy = to + shape->size;
@@ -140,7 +144,8 @@ static void copy_row(char *to, const kl_row_shape *shape, const void *row, const
     }
 }
 
-/* Return the limit for waiting rows of this kind. Results are limited elsewhere and never dropped. */
+/* Return the most bytes of waiting rows at which a row of this kind is accepted. Results are never dropped;
+ * their number is limited elsewhere. */
 static size_t most_waiting(kl_row_kind kind) {
     if (kind == KL_ROW_RESULT)
         return SIZE_MAX;
@@ -199,7 +204,12 @@ PUSHES(array, array_row, ARRAY)
 PUSHES(round, round_row, ROUND)
 PUSHES(share, share_row, SHARE)
 PUSHES(settled, outcome, SETTLED)
+PUSHES(came, outcome, CAME)
 PUSHES(rank, rank_row, RANK)
+PUSHES(watched, watched_row, WATCHED)
+PUSHES(watched_rank, watched_rank_row, WATCHED_RANK)
+PUSHES(watched_place, watched_place_row, WATCHED_PLACE)
+PUSHES(watched_slice, watched_slice_row, WATCHED_SLICE)
 PUSHES(call_begins, call, CALL)
 PUSHES(call_grows, addition, ADDITION)
 PUSHES(result, result_row, RESULT)
@@ -245,7 +255,8 @@ const char *kl_trace_path(const kl_trace *trace) {
 
 /* ---- the writer's side ---- */
 
-/* Return the real time `ns` from now, even if the run's clock is simulated: it bounds how long rows wait. */
+/* Return the real time `ns` nanoseconds from now, which limits how long rows wait, even if the run's clock is
+ * simulated. */
 static struct timespec in_ns(long ns) {
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
@@ -259,12 +270,13 @@ static struct timespec earlier_of(struct timespec a, struct timespec b) {
     return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec) ? a : b;
 }
 
-/* Must the writer write now? */
+/* Return whether the writer must not wait for more rows. */
 static bool is_urgent(const kl_trace *trace) {
     return trace->closing || (trace->failed && !trace->told) || (trace->hurry && trace->results > 0);
 }
 
-/* Wait for rows, and then until they fill a batch, are old enough, or are the last. */
+/* Wait for rows. Then wait until they fill a batch, or have waited long enough, or must be written at
+ * once. */
 static void wait_for_batch(kl_trace *trace) {
     while (trace->rows == 0 && !is_urgent(trace))
         pthread_cond_wait(&trace->wake, &trace->lock);
@@ -320,7 +332,8 @@ static void free_blocks(block *list) {
     }
 }
 
-/* Keep blocks of the common size for later rows; free other blocks and those above the limit. */
+/* Take back the blocks of a batch. Keep some blocks of the common size for later rows, and free the
+ * others. */
 static void give_back(kl_trace *trace, block *list) {
     block *rest = NULL;
     while (list) {
@@ -357,7 +370,7 @@ static kilter_status write_batch(kl_record *record, const block *batch, kilter_e
     return status;
 }
 
-/* Drop the waiting rows, and all later ones. */
+/* Note the failure. Drop the waiting rows now, and all later rows. */
 static void stop_recording(kl_trace *trace, const block *batch, const kilter_error *error) {
     trace->failed = true;
     trace->first = *error;
@@ -367,7 +380,8 @@ static void stop_recording(kl_trace *trace, const block *batch, const kilter_err
     trace->rows = trace->results = 0;
 }
 
-/* Report the outcome of a batch without holding the lock: the callback may add rows. */
+/* Report the outcome of a batch to the farm. Release the lock meanwhile, because the callback may add
+ * rows. */
 static void tell(kl_trace *trace, uint64_t results) {
     bool fails = trace->failed && !trace->told;
     trace->told |= fails; /* set this without a callback, too, so that the failure is no longer urgent */
@@ -401,7 +415,7 @@ static void write_until_closed(kl_trace *trace) {
     pthread_mutex_unlock(&trace->lock);
 }
 
-/* Write the run's end. Try even after a failure: there may be room again. */
+/* Write the run's end. Try this even after a failure, because the disk may have room again. */
 static void write_end(kl_trace *trace) {
     kl_trace_run_end end = {.ended_s = trace->ended_s, .dropped_rows = trace->dropped};
     kilter_error error;
@@ -420,8 +434,8 @@ static void write_end(kl_trace *trace) {
     trace->failed = true;
 }
 
-/* The writer thread makes all SQLite calls. It blocks signals, so that a write beyond the file size limit
- * returns an error instead of killing the process by SIGXFSZ. */
+/* Run the writer thread, which makes all calls of SQLite. It blocks signals: a write beyond the file size
+ * limit then returns an error, and no SIGXFSZ kills the process. */
 static void *writer(void *argument) {
     pthread_setname_np(pthread_self(), KL_TRACE_THREAD);
     kl_trace *trace = argument;
@@ -481,7 +495,7 @@ static kl_trace *new_trace(const char *path, const kl_trace_run_row *run) {
     return trace;
 }
 
-/* Start the thread and wait until it has opened the file. Takes the trace over, also on errors. */
+/* Start the thread and wait until it has opened the file. On errors, free the trace. */
 static kilter_status open_trace(kl_trace *trace, kl_trace **out, kilter_error *error) {
     int failure = kl_thread_start(&trace->writer, writer, trace);
     if (failure) {
@@ -533,8 +547,8 @@ static kilter_status outcome(const kl_trace *trace, kilter_error *error) {
                        trace->first.text, (unsigned long long)trace->dropped);
     if (trace->dropped)
         return kl_fail(error, KILTER_ERR_RECORD,
-                       "writing the run record '%s': the disk could not follow, rows missing: %llu; name a "
-                       "file on a faster one (the results are complete)",
+                       "writing the run record '%s': the disk was too slow, rows missing: %llu; name a "
+                       "file on a faster disk (the results are complete)",
                        trace->path, (unsigned long long)trace->dropped);
     return KILTER_OK;
 }

@@ -54,7 +54,7 @@ static sqlite3 *open_file(const char *file, int flags) {
     return db;
 }
 
-/* Read the first row of a query's answer, columns joined by '|', NULL as "NULL". */
+/* Read the first row of a query's answer as text: its columns, separated by '|', with "NULL" for NULL. */
 static void ask(sqlite3 *db, const char *sql, char *answer, size_t size) {
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK)
@@ -201,8 +201,9 @@ static void push_loop(kl_trace *t) {
     kl_trace_decision(t, &(kl_trace_moment){.now_s = 1.5, .chunk = UINT64_MAX, .round = 3}, &d);
     d.count = 41;
     kl_trace_decision(t, &(kl_trace_moment){.now_s = 2.5, .chunk = UINT64_MAX, .round = 5}, &d);
+    kl_trace_came(t, &(kl_trace_outcome){3, 3, 2, 2});
     kl_trace_settled(t, &(kl_trace_outcome){3, 4, 1, 1});
-    kl_trace_settled(t, &(kl_trace_outcome){3, 4.5, -0.25, 0.03125}); /* the last one counts */
+    kl_trace_settled(t, &(kl_trace_outcome){3, 4.5, -0.25, 0.03125}); /* the last outcome of a round counts */
     d = (kl_decision){.kind = KL_DECIDES_REFUSED, .subject = KL_SUBJECT_ALL};
     kl_trace_decision(t, &(kl_trace_moment){.now_s = 2.5, .chunk = UINT64_MAX, .round = 5}, &d);
     kl_trace_decision(t, &(kl_trace_moment){.now_s = 2.5, .chunk = UINT64_MAX}, &d);
@@ -317,7 +318,7 @@ static void two_threads_push_and_readers_read(void **state) {
         assert_int_equal(pthread_create(&threads[i], NULL, push_half, &halves[i]), 0);
     sqlite3 *db = open_file(file, SQLITE_OPEN_READONLY);
     long long seen = 0;
-    while (seen < BOTH) { /* rows arrive before the trace is closed, and none disappears */
+    while (seen < BOTH) { /* rows appear before the trace is closed, and none disappears */
         long long rows = number(db, "SELECT count(*) FROM chunk");
         assert_true(rows >= seen);
         seen = rows;
@@ -341,7 +342,7 @@ static void a_reader_that_stays_loses_nothing(void **state) {
     assert_int_equal(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM chunk", NULL, NULL, NULL), SQLITE_OK);
     push_chunks(t, 10, 20);
     close_well(t, 2);
-    expect(db, "SELECT count(*) FROM chunk", "10"); /* from its own snapshot */
+    expect(db, "SELECT count(*) FROM chunk", "10"); /* the reader still sees its own snapshot */
     sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
     expect(db, "SELECT count(*) FROM chunk", "20");
     expect(db, "SELECT ended_s FROM run", "2.0");
@@ -355,13 +356,13 @@ static void refuses(const char *file, const char *words) {
     kl_trace *trace = (kl_trace *)&a_run;
     kilter_error error = {0};
     assert_int_equal(kl_trace_open(file, &a_run, &trace, &error), KILTER_ERR_RECORD);
-    assert_ptr_equal(trace, &a_run); /* not written */
+    assert_ptr_equal(trace, &a_run); /* the pointer was not changed */
     assert_int_equal(error.status, KILTER_ERR_RECORD);
     assert_non_null(strstr(error.text, file));
     assert_non_null(strstr(error.text, words));
 }
 
-/* Make a record that ended at `ended_s`; return its name. */
+/* Make a record that ends at `ended_s`. Return its name. */
 static char *written_name(const char *file, double ended_s) {
     kl_trace *t = open_trace(file);
     char *name = strdup(kl_trace_path(t));
@@ -389,7 +390,7 @@ static void what_exists_is_not_touched(void **state) {
 
 static void a_name_that_exists_is_numbered(void **state) {
     place *p = *state;
-    kl_trace *first = open_trace(p->file); /* another record is being written */
+    kl_trace *first = open_trace(p->file); /* this record is still being written meanwhile */
     static const struct {
         const char *asked, *wanted;
     } rows[] = {{"a.kilter", "a-2.kilter"},
@@ -428,7 +429,7 @@ static void a_name_that_exists_is_numbered(void **state) {
 static void a_record_is_locked_while_it_is_written(void **state) {
     place *p = *state;
     kl_trace *t = open_trace(p->file);
-    pid_t child = fork(); /* a process of its own: closing the file here would drop SQLite's locks */
+    pid_t child = fork(); /* use another process: closing the file in this one would drop SQLite's locks */
     if (child == 0) {
         int file = open(p->file, O_RDWR | O_CLOEXEC);
         _exit(file >= 0 && kl_record_is_locked(file) && !kl_record_lock(file) && errno == EAGAIN ? 0 : 1);
@@ -447,7 +448,7 @@ static int open_at_once(const char *file, int go) {
     kl_trace *t = NULL;
     kilter_error error = {0};
     char byte;
-    if (read(go, &byte, 1) < 0) /* ends when the parent closes the other end */
+    if (read(go, &byte, 1) < 0) /* the read returns when the parent closes its end of the pipe */
         return 3;
     if (kl_trace_open(file, &a_run, &t, &error) != KILTER_OK)
         return 2;
@@ -522,7 +523,8 @@ static void fails_at_close(kl_trace *t, const char *words) {
     assert_non_null(strstr(error.text, "results are complete"));
 }
 
-/* Let SIGXFSZ have its default action, so that the test dies if the writer does not block it. */
+/* Record on a full disk, which a limit for the size of files stands for. The signal SIGXFSZ kills the test if
+ * the writer does not block it. */
 static int run_on_a_full_disk(const char *file) {
     kl_trace *t = NULL;
     kilter_error error = {0};
@@ -590,7 +592,8 @@ static void hear_nothing(void *context, uint64_t results, const kilter_error *fa
     (void)context, (void)results, (void)failure;
 }
 
-/* Workers are forked, and programs fork: a child inherits all open files. */
+/* Close a record while a forked child has it open, as any child inherits open files. The record can be opened
+ * again. */
 static void a_closed_record_is_free_whoever_was_forked_meanwhile(void **state) {
     const char *file = ((place *)*state)->file;
     int ends[2];
@@ -650,7 +653,7 @@ static void a_new_file_of_the_name_is_left_alone(void **state) {
     assert_int_equal(info.st_size, 0);
 }
 
-/* A user's own transaction is open during the run. */
+/* Hold a transaction on the file open while many rows are recorded. Rows above the limit are dropped. */
 static void what_waits_in_memory_is_bounded(void **state) {
     const char *file = ((place *)*state)->file;
     enum { TEXT = 16 * 1024, ROWS = 10000 }; /* 160 MB */
@@ -664,14 +667,15 @@ static void what_waits_in_memory_is_bounded(void **state) {
     kl_trace_worker(t, &(kl_trace_worker_row){.worker = 5, .host = "late"}); /* few: kept */
     assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
-    fails_at_close(t, "could not follow");
+    fails_at_close(t, "the disk was too slow");
 
     db = open_file(file, SQLITE_OPEN_READONLY);
     long long kept = number(db, "SELECT count(*) FROM measurement");
     long long bytes = kept * TEXT;
     assert_true(bytes > 100000000 && bytes < 140000000);
     assert_int_equal(number(db, "SELECT dropped_rows FROM run"), ROWS - kept);
-    expect(db, "SELECT max(count) - count(*) FROM measurement", "-1"); /* the first rows, without a gap */
+    /* the first rows were kept, without a gap */
+    expect(db, "SELECT max(count) - count(*) FROM measurement", "-1");
     expect(db, "SELECT count(*) FROM worker", "1");
     sqlite3_close(db);
 }
@@ -687,7 +691,7 @@ static void hear_of_results(void *context, uint64_t results, const kilter_error 
     h->results += (unsigned)results;
 }
 
-/* As many rows wait as may; then a result is added. */
+/* Fill the queue up to its limit, then add a result. The result is stored. */
 static void results_wait_behind_whatever_else_does(void **state) {
     const char *file = ((place *)*state)->file;
     enum { TEXT = 16 * 1024, ROWS = 10000, FEW = 4000 };
@@ -711,7 +715,7 @@ static void results_wait_behind_whatever_else_does(void **state) {
         sched_yield();
     assert_false(h.failed);
     assert_int_equal(h.results, 1);
-    fails_at_close(t, "could not follow"); /* some of the other rows are missing */
+    fails_at_close(t, "the disk was too slow"); /* because some of the other rows are missing */
 }
 
 static void a_simulated_run_waits_for_the_disk(void **state) {
@@ -736,7 +740,7 @@ static void a_short_lock_is_waited_for(void **state) {
     assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE; CREATE TABLE note(text); COMMIT; BEGIN EXCLUSIVE",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
-    push_chunks(t, 0, 10000); /* enough to wake the writer, which finds the file locked */
+    push_chunks(t, 0, 10000); /* enough rows to wake the writer, which finds the file locked */
     assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
     close_well(t, 1);
@@ -754,8 +758,13 @@ static void killed_writers_leave_what_was_committed(void **state) {
             _exit(1);
         if (write(pipe_ends[1], "x", 1) != 1)
             _exit(1);
-        for (uint64_t i = 0;; i++)
+        sqlite3 *written = open_file(file, SQLITE_OPEN_READONLY);
+        for (uint64_t i = 0;;
+             i++) { /* never far ahead of the writer, which might not get the lock otherwise */
             push_chunks(t, i * 1000, i * 1000 + 1000);
+            if (i > 5)
+                wait_until(written, "SELECT count(*) FROM chunk", (long long)(i - 5) * 1000);
+        }
     }
     char byte;
     assert_int_equal(read(pipe_ends[0], &byte, 1), 1);
@@ -770,7 +779,7 @@ static void killed_writers_leave_what_was_committed(void **state) {
 
     db = open_file(file, SQLITE_OPEN_READONLY);
     assert_true(number(db, "SELECT count(*) FROM chunk") >= seen);
-    expect(db, "SELECT max(chunk) + 1 = count(*) FROM chunk", "1"); /* whole batches, in order */
+    expect(db, "SELECT max(chunk) + 1 = count(*) FROM chunk", "1"); /* whole batches were written, in order */
     expect(db, "SELECT ended_s FROM run", "NULL");
     sqlite3_close(db);
 }
@@ -779,7 +788,7 @@ static void killed_writers_leave_what_was_committed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* first, before any thread is started, because it forks */
+        /* first, before there are threads, because this test forks */
         IN_A_PLACE(a_full_disk_stops_the_recording_only),
         IN_A_PLACE(a_recording_that_was_stopped_takes_no_core),
         IN_A_PLACE(a_file_size_limit_at_opening_is_an_error),

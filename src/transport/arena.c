@@ -14,23 +14,24 @@
 
 enum {
     SLOTS = 1024,            /* greatest number of messages in an arena at a time */
-    NOTES_BYTES = 64 * 1024, /* bytes of an arena's table of notes, in whole pages of the largest page size */
-    /* bytes to whose multiples messages are aligned, so that no two messages share a cache line */
+    NOTES_BYTES = 64 * 1024, /* bytes of an arena's table of notes: a multiple of the largest page size */
+    /* sizes of messages are rounded up to a multiple of this, so that no two messages share a cache line */
     ROUND_BYTES = 64,
-    LENT_LEAST_BYTES = 16 * 1024 * 1024, /* bytes of a lent buffer when nothing is known of the message */
+    /* a lent buffer gets at least this much if it is free, so that its message can grow */
+    LENT_LEAST_BYTES = 16 * 1024 * 1024,
     NOT_LENT = SLOTS,
 };
-/* Bytes of an arena without its notes. Pages that were never written take no memory. */
+/* Bytes of an arena without its notes. A page takes no memory until something is written to it. */
 #define ARENA_BYTES ((size_t)256 << 20)
 #define HALF_BYTES  (ARENA_BYTES + NOTES_BYTES)
 #define PAIR_BYTES  (2 * HALF_BYTES)
 
-typedef struct pair { /* true: the master uses the pair */
-    bool taken;
-    bool left;     /* true: the worker uses the pair */
+typedef struct pair {
+    bool taken;    /* true: the master uses the pair */
+    bool left;     /* true: the master has closed its end, because the worker has gone */
     bool ended;    /* true: the worker no longer uses the pair, even if its process goes on */
-    uint64_t pid;  /* the worker's process */
-    unsigned held; /* number of messages that were received here and are not released */
+    uint64_t pid;  /* process number of the worker */
+    unsigned held; /* number of messages that the master received here and has not released */
 } pair;
 
 struct kl_arenas {
@@ -39,7 +40,8 @@ struct kl_arenas {
     uint8_t *bytes;
     uint64_t token;
     pid_t opener;
-    bool narrowed; /* in a worker's process: the one pair that it may touch */
+    /* true: this is a worker's process, and it can no longer touch the pairs of other workers */
+    bool narrowed;
     uint32_t count;
     pair pairs[];
 };
@@ -60,8 +62,8 @@ struct kl_arena {
     uint32_t spare[SLOTS]; /* slots without a block */
     size_t spares;
     uint32_t lent; /* slot of the block that holds the lent buffer; NOT_LENT: there is none */
-    size_t usual;  /* bytes of the last message */
-    size_t reach;  /* end of the part of the arena that takes memory */
+    size_t usual;  /* bytes of the last message, as an estimate for the next one */
+    size_t reach;  /* end of the part of the arena that was written to, and so takes memory */
 };
 
 /* --- all arenas of a farm --- */
@@ -74,13 +76,14 @@ static uint8_t *half_of(const kl_arenas *all, uint32_t number, bool to_worker) {
     return all->bytes + number * PAIR_BYTES + (to_worker ? 0 : HALF_BYTES);
 }
 
-/* Leave address space to the program if it is limited. */
+/* Return whether the address space is limited. If so, the program needs it, and the arenas are not made. */
 static bool is_address_space_limited(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* Make more pairs than workers: messages of a replaced worker may still be in use at the master. */
+/* Open more pairs than there are workers, because the master may still use messages of workers that were
+ * replaced. */
 kl_arenas *kl_arenas_open(uint32_t workers) {
     const uint64_t count = (uint64_t)workers + workers / 4 + 1;
     if (is_address_space_limited() || count > SIZE_MAX / PAIR_BYTES)
@@ -117,13 +120,13 @@ uint64_t kl_arenas_token(const kl_arenas *all) {
 
 /* --- pairs --- */
 
-/* Free the pairs without users (call it with the lock held). This returns their memory to the system and
+/* Free the pairs that nobody uses. Call this with the lock held. This returns their memory to the system and
  * clears their notes. */
 static void free_pairs(kl_arenas *all) {
     for (uint32_t i = 0; i < all->count; i++) {
         pair *one = &all->pairs[i];
-        /* A worker that has disconnected may have been stopped in the middle of a message, or of a task whose
-         * input is in the arena. It may go on later. */
+        /* A worker may be stopped while it writes a message or reads a task's input here, and go on after it
+         * counts as lost. So wait until its process has ended. */
         if (!one->taken || !one->left || one->held > 0 ||
             !(one->ended || (kill((pid_t)one->pid, 0) != 0 && errno == ESRCH)))
             continue;
@@ -154,7 +157,7 @@ static void leave_pair(kl_arenas *all, uint32_t number, bool ended) {
     pthread_mutex_unlock(&all->lock);
 }
 
-/* A worker's process must not touch the arenas of other workers. */
+/* Take away a worker's access to the arenas of other workers. */
 static void narrow(kl_arenas *all, uint32_t number) {
     if (getpid() == all->opener)
         return;
@@ -238,8 +241,18 @@ static void sweep(kl_arena *a) {
     a->count = kept;
 }
 
-/* Make a block of `size` bytes, or of up to `most` bytes if size is 0, in the first gap that is large enough:
- * memory that was used lately is in the caches and needs no new pages. NULL: no gap is large enough. */
+/* Make pages for the part of a block that was never written to, before the block becomes part of `reach`. One
+ * call for all pages costs less than a page fault for each of them. */
+static void make_pages(const kl_arena *a, size_t at, size_t end) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), from = at > a->reach ? at : a->reach;
+    from = from / page * page;
+    if (end > from)
+        madvise(a->bytes + from, end - from, MADV_POPULATE_WRITE); /* an older system refuses: harmless */
+}
+
+/* Make a block in the first gap of at least `size` bytes; it takes up to `most` bytes of the gap. Memory
+ * near the beginning was probably used lately, so it is in the caches and needs no new pages. NULL: no gap is
+ * large enough. */
 static block *new_block(kl_arena *a, size_t size, size_t most) {
     size_t at = 0, i = 0;
     sweep(a);
@@ -251,6 +264,8 @@ static block *new_block(kl_arena *a, size_t size, size_t most) {
     memmove(a->blocks + i + 1, a->blocks + i, (a->count - i) * sizeof *a->blocks);
     a->count++;
     a->blocks[i] = (block){.at = at, .size = room < most ? room : most, .slot = a->spare[--a->spares]};
+    if (size == most)
+        make_pages(a, at, end_of(&a->blocks[i]));
     if (end_of(&a->blocks[i]) > a->reach)
         a->reach = end_of(&a->blocks[i]);
     return &a->blocks[i];
@@ -263,7 +278,7 @@ static block *lent_block(kl_arena *a) {
     return NULL;
 }
 
-/* Lend the block that is lent already if it is large enough, otherwise lend a new one. */
+/* Return the block that is lent already, if it is large enough, or lend a new one. NULL: there is no room. */
 static const block *block_to_lend(kl_arena *a, size_t size) {
     block *lent = lent_block(a);
     if (lent && lent->size >= size)
@@ -327,7 +342,7 @@ bool kl_arena_trim(kl_arena *a) {
 
 /* --- reading --- */
 
-typedef struct held { /* a message that is not released yet */
+typedef struct held { /* a received message that is not released yet */
     kl_arenas *all;
     uint32_t pair;
     _Atomic uint32_t *note;

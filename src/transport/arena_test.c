@@ -22,7 +22,7 @@
 #include "transport/transport_suite.h"
 
 #ifdef __SANITIZE_THREAD__
-/* libzmq is not built with ThreadSanitizer: see transport_zmq_test.c. */
+/* Options for ThreadSanitizer, with which libzmq is not built: see transport_zmq_test.c. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) {
     return "ignore_noninstrumented_modules=1";
@@ -88,7 +88,7 @@ static bool put(kl_arena *arena, uint64_t seed, size_t size, kl_arena_place *pla
 
 typedef struct flying {
     kl_arena_place place;
-    kl_message message; /* all bytes zero: the message was sent and not received */
+    kl_message message; /* zeroed: the message was sent but not received yet */
     uint64_t seed;
     size_t size;
 } flying;
@@ -103,8 +103,9 @@ static size_t draw_size(uint64_t draw) {
     return around[draw % 4] + draw / 4 % 131 - 65;
 }
 
-/* Send messages of any size, many at a time, released in any order. Every message arrives unchanged, and as
- * long as they fit together, there is room for all. Every third message is made in the lent buffer. */
+/* Send messages of any size, many at a time, and release them in any order. Every message arrives unchanged,
+ * and there is room for all that fit into the arena together. Every third message is made in the lent
+ * buffer. */
 static void messages_stay_as_they_are_until_they_are_released(void **state) {
     (void)state;
     enum { UNDER_WAY = 20 };
@@ -162,7 +163,7 @@ static void a_full_arena_says_so_and_has_room_again(void **state) {
     close_ends(&e);
 }
 
-/* If no message was allocated in between, the next message uses the same memory. */
+/* A message uses the memory of the previous one, which was released before. */
 static void pages_are_used_again(void **state) {
     (void)state;
     ends e = open_ends();
@@ -192,7 +193,8 @@ static void a_buffer_that_outgrows_what_is_lent_goes_on(void **state) {
     kl_put_bytes(&lent, bytes, 1000);
     kl_put_bytes(&lent, bytes + 1000, size - 1000);
     CHECK(!lent.failed && !lent.borrowed && lent.size == size && memcmp(lent.data, bytes, size) == 0);
-    kl_arena_lend(e.to_master, LARGE, &lent); /* the message's memory is free again */
+    /* the buffer has left the arena, so its place there is free again */
+    kl_arena_lend(e.to_master, LARGE, &lent);
     CHECK(lent.borrowed && lent.data == where && lent.size == 0);
     kl_buffer_free(&lent);
     free(bytes);
@@ -224,7 +226,8 @@ static void places_where_nothing_lies_are_refused(void **state) {
     }
     CHECK(kl_arena_get(e.to_master, &good, &message));
     kl_message_release(&message);
-    CHECK(!kl_arena_get(e.to_master, &good, &message)); /* the place no longer holds a message */
+    /* the message is released, so no message is at this place */
+    CHECK(!kl_arena_get(e.to_master, &good, &message));
     CHECK(!kl_arena_to_master(e.all, 1000));
     close_ends(&e);
 }
@@ -247,7 +250,7 @@ static void a_pair_changes_hands_when_nobody_uses_it(void **state) {
     for (int ended = 0; ended < 2; ended++)
         for (int dead = 0; dead < 2; dead++)
             for (int held = 0; held < 2; held++) {
-                kl_arenas *all = kl_arenas_open(1); /* two pairs */
+                kl_arenas *all = kl_arenas_open(1); /* one pair for the worker and one spare pair */
                 CHECK(all);
                 kl_arena *first = kl_arena_to_worker(all, dead ? gone : here);
                 kl_arena *second = kl_arena_to_worker(all, here);
@@ -290,7 +293,7 @@ static void nothing_stays_of_those_who_left(void **state) {
     suite_check_message(&message, 1, MEGABYTES << 20);
     CHECK(shared_bytes() >= before + (MEGABYTES << 20));
     kl_message_release(&message);
-    CHECK(shared_bytes() < before + (1 << 20)); /* although all the other messages still exist */
+    CHECK(shared_bytes() < before + (1 << 20)); /* memory is returned although the arenas are still open */
     kl_arenas_close(e.all);
     CHECK(shared_bytes() <= before && open_files() == files);
 }
@@ -335,7 +338,7 @@ static void a_limited_address_space_is_left_to_the_program(void **state) {
 
 /* --- under zmq --- */
 
-/* Some workers have arenas, and others, which were not forked, have none. */
+/* Run the suite with workers that have arenas, and one that was not forked from the master and has none. */
 static void zmq_keeps_every_promise_with_arenas(void **state) {
     (void)state;
     for (unsigned c = 0; c < SUITE_CASES; c++)
@@ -355,7 +358,7 @@ static void zmq_keeps_every_promise_with_arenas(void **state) {
 
 typedef enum moment { WRITING, WRITTEN, SENT, MOMENTS } moment;
 
-/* Send one message, and die while sending the next one. */
+/* Send one message, and die while writing the next one, after writing it, or after sending it. */
 static void work_and_die(kl_transport *t, moment when) {
     kl_buffer lent = {0};
     kl_peer master = suite_meet_master(t, 0);
@@ -366,7 +369,8 @@ static void work_and_die(kl_transport *t, moment when) {
     suite_fill(lent.data, 9, when == WRITING ? LARGE / 2 : LARGE);
     if (when == SENT)
         CHECK_OK(t->ops->send(t, master, lent.data, LARGE, error));
-    if (when == SENT) /* the message may still be in libzmq's own queue */
+    /* if killed now, the worker might lose the message in libzmq's own queue, so wait for the answer */
+    if (when == SENT)
         suite_expect_message(t, master, 10, 5);
     raise(SIGKILL);
 }
@@ -379,7 +383,7 @@ static void expect_killed(pid_t child) {
 
 typedef struct doomed {
     pid_t process;
-    int go; /* a byte written here lets the worker begin */
+    int go; /* descriptor; a byte written here lets the worker begin */
 } doomed;
 
 /* Fork before the master has threads, as the supervisor does. */
@@ -399,9 +403,9 @@ static doomed fork_doomed(const kl_zmq_options *options, moment when) {
     return d;
 }
 
-enum { HELD = 3 }; /* messages that one worker sent */
+enum { HELD = 3 }; /* greatest number of messages that one worker sends */
 
-/* Let the worker work and die, and collect in `held` what it sent before. */
+/* Let the worker work and die, and put the messages that it sent before into `held`. */
 static void outlive(kl_transport *master, const doomed *d, moment when, kl_message held[HELD]) {
     kl_peer worker;
     CHECK(write(d->go, "g", 1) == 1);
@@ -431,7 +435,7 @@ static void the_killed_leave_what_they_sent_and_nothing_else(void **state) {
     enum { ROUNDS = 12 };
     unsigned files = open_files();
     uint64_t before = shared_bytes();
-    kl_zmq_options options = {.arenas = kl_arenas_open(3)}; /* four pairs for twelve workers */
+    kl_zmq_options options = {.arenas = kl_arenas_open(3)}; /* four pairs, used by twelve workers */
     kl_message held[ROUNDS][HELD] = {{{0}}};
     kl_transport *master;
     doomed workers[ROUNDS];
@@ -441,7 +445,8 @@ static void the_killed_leave_what_they_sent_and_nothing_else(void **state) {
     CHECK_OK(kl_zmq_listen(ipc, &options, NULL, &master, error));
     for (int i = 0; i < ROUNDS; i++) {
         outlive(master, &workers[i], (moment)(i % MOMENTS), held[i]);
-        if (i >= 2) /* release messages late, so that pairs become free some rounds later */
+        /* release messages two rounds late, so that a dead worker's pair stays in use for a while */
+        if (i >= 2)
             check_and_release(held[i - 2]);
     }
     kl_transport_close(master);
@@ -481,7 +486,7 @@ static void who_names_a_place_where_nothing_lies_is_dropped(void **state) {
         kl_event event = suite_next(master);
         CHECK(event.kind == KL_EVENT_JOINED);
         CHECK(zmq_recv(socket, answer, sizeof answer, 0) ==
-              (knows ? 12 : 8)); /* a worker that has a pair, then a worker without */
+              (knows ? 12 : 8)); /* a worker that has a pair, or a worker without one */
         for (unsigned k = 0; k < 20; k++)
             place[k] = (uint8_t)(i < 2 ? 0 : kl_mix64(20 * i + k));
         unsigned size = i % 3 == 0 ? 21 : i % 3 == 1 ? 20 : 22;

@@ -19,7 +19,7 @@ static inline int make_folder(void **state) {
     return 0;
 }
 
-/* Fail when files were left in the folder. */
+/* Remove the folder. Fail if files were left in it. */
 static inline int remove_folder(void **state) {
     (void)state;
     int failed = rmdir(folder);

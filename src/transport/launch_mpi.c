@@ -23,14 +23,14 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-/* --- is it the right MPI? --- */
+/* --- check the MPI --- */
 
 #if defined OPEN_MPI
 static const kl_mpi_kind OURS = KL_MPI_OPENMPI;
 #elif defined MPICH
 static const kl_mpi_kind OURS = KL_MPI_MPICH;
 #else
-static const kl_mpi_kind OURS = KL_MPI_UNKNOWN; /* the ranks of a simulation */
+static const kl_mpi_kind OURS = KL_MPI_UNKNOWN; /* for the ranks of a simulation */
 #endif
 
 kilter_status kl_mpi_check_library(const char *doing, kilter_error *error) {
@@ -66,10 +66,10 @@ kilter_status kl_mpi_check_world(const char *doing, kilter_error *error) {
         doing, several);
 }
 
-/* --- does a launcher let ranks outlive others? --- */
+/* --- does a launcher keep ranks alive when one dies? --- */
 
-/* The environment variable that is set if the launcher lets ranks outlive others, and the hint for the user
- * if it is not. */
+/* The environment variable that is set if the launcher keeps the other ranks alive when one dies. The hint is
+ * for the user of a launcher that does not. */
 #if defined OPEN_MPI
 static const char OUTLIVING[] = "OMPI_MCA_orte_enable_recovery";
 static const char HINT[] = "mpirun ends the whole job with it, unless it is mpirun --enable-recovery";
@@ -77,7 +77,7 @@ static const char HINT[] = "mpirun ends the whole job with it, unless it is mpir
 static const char OUTLIVING[] = "KILTER_MPI_SHIELD";
 static const char HINT[] = "mpiexec ends the whole job with it, unless it is KILTER_MPI_SHIELD=1 mpiexec "
                            "-disable-auto-cleanup";
-#else /* ranks of a simulation do not die */
+#else /* in a simulation, no rank dies */
 static const char OUTLIVING[] = "";
 static const char *const HINT = NULL;
 #endif
@@ -106,8 +106,8 @@ bool kl_mpi_says_dead(int code) {
 
 #ifdef MPICH
 
-/* Pass signals on to the program until it has ended, except SIGUSR1, by which the launcher reports a death.
- */
+/* Pass signals on to the rank, and end when it ends. The launcher reports a rank's death by SIGUSR1, which is
+ * not passed on. */
 static _Noreturn void be_shield(pid_t rank, bool is_master) {
     sigset_t all;
     sigfillset(&all);
@@ -123,8 +123,8 @@ static _Noreturn void be_shield(pid_t rank, bool is_master) {
     }
 }
 
-/* The launcher kills all ranks of a host if the process it started was killed. So run the rank in a child of
- * that process. */
+/* Run the rank in a child of the process that the launcher started. If that process were killed, the launcher
+ * would kill all ranks of the host. */
 static kilter_status raise_shield(kilter_error *error) {
     const char *number = getenv("PMI_RANK");
     if (!ranks_outlive_others() || !number)
@@ -148,18 +148,22 @@ static kilter_status raise_shield(kilter_error *error) {
     return KILTER_OK;
 }
 
-/* If UCX reads messages from the sender's memory, the death of a sender ends the reader. Without this way of
- * UCX, MPI_Finalize hangs now and then; but a shielded rank does not call it. */
+/* Keep UCX from reading messages in the sender's memory, because then the death of a sender ends the reader.
+ * Without this, MPI_Finalize sometimes hangs, but a shielded rank does not call it. */
 static void choose_ways(void) {
     if (ranks_outlive_others())
         setenv("UCX_TLS", "^cma", 0);
 }
 
-/* The launcher reports a death to ranks by SIGUSR1, which would end them. */
-static void ignore_word_of_death(void) {
-    struct sigaction now;
-    if (ranks_outlive_others() && sigaction(SIGUSR1, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+/* Ignore SIGUSR1, by which the launcher reports a death, unless the program handled it before MPI started;
+ * with the default action it would end the rank. MPICH handles it, too: each rank then asks the launcher
+ * which ranks are dead. If a rank dies before the launcher has answered it, the launcher fails and ends all
+ * ranks. Kilter's failure detector does not need this question. */
+static void ignore_word_of_death(const struct sigaction *before) {
+    if (ranks_outlive_others() && before->sa_handler == SIG_DFL)
         signal(SIGUSR1, SIG_IGN);
+    else if (ranks_outlive_others())
+        sigaction(SIGUSR1, before, NULL);
 }
 
 #else
@@ -169,13 +173,15 @@ static kilter_status raise_shield(kilter_error *error) {
     return KILTER_OK;
 }
 
-/* With more ranks than cores, Open MPI yields its core at each look that finds nothing, also between two
- * tasks. A process that shares the core then has it for a whole slice. Kilter's ranks sleep instead when they
- * have no work. */
+/* Keep Open MPI from yielding the core. With more ranks than cores, it does so at each look that finds no
+ * message, also between two tasks. Another process then keeps the core for a whole time slice. Kilter's
+ * ranks sleep instead when they have no work. */
 static void choose_ways(void) {
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
 }
-static void ignore_word_of_death(void) {}
+static void ignore_word_of_death(const struct sigaction *before) {
+    (void)before;
+}
 
 #endif
 
@@ -204,6 +210,47 @@ kilter_status kl_mpi_patience_s(double *patience_s, kilter_error *error) {
     return KILTER_OK;
 }
 
+static const double LATE_S = 10, REST_MOST_S = 0.005;
+
+/* Say once, after LATE_S, that ranks are missing. After patience_s, which may be 0 for ever, return an error.
+ */
+static kilter_status look_at_clock(const char *doing, double waited_s, double patience_s, bool *said,
+                                   kilter_error *error) {
+    if (patience_s > 0 && waited_s > patience_s)
+        return kl_fail(
+            error, KILTER_ERR_PEER,
+            "%s: not all ranks are there after %g s: one may have died or ended before it could say "
+            "so; start again (KILTER_MPI_START_S sets how long to wait)",
+            doing, patience_s);
+    if (waited_s > LATE_S && !*said) {
+        fprintf(stderr, "%s: not all ranks are there after %g s; still waiting\n", doing, LATE_S);
+        *said = true;
+    }
+    return KILTER_OK;
+}
+
+kilter_status kl_mpi_await_ranks(MPI_Request *request, const char *doing, double patience_s,
+                                 kilter_error *error) {
+    kl_mpi_wait wait;
+    double began_s = kl_monotonic_s();
+    bool said = false;
+    int there = 0;
+    kilter_status status = KILTER_OK;
+    kl_mpi_wait_begin(&wait);
+    while (status == KILTER_OK && !there) {
+        int code = kl_mpi_look_collective(&wait, request, !kl_mpi_ranks_die, &there);
+        if (code != MPI_SUCCESS)
+            status = kl_fail(error, kl_mpi_says_dead(code) ? KILTER_ERR_PEER : KILTER_ERR_MPI,
+                             "%s: waiting for all ranks: MPI gave error %d", doing, code);
+        else if (!there)
+            status = look_at_clock(doing, kl_monotonic_s() - began_s, patience_s, &said, error);
+        if (!there)
+            kl_mpi_rest(&wait, false, REST_MOST_S);
+    }
+    kl_mpi_wait_end(&wait);
+    return status;
+}
+
 static void *watch_start(void *arg) {
     kl_mpi_watchdog *v = arg;
     double until_s = kl_monotonic_s() + v->patience_s;
@@ -214,10 +261,10 @@ static void *watch_start(void *arg) {
     }
     if (!v->over) {
         fprintf(stderr,
-                "starting MPI: not all ranks are there after %g s: one may have died before it could say so; "
+                "starting MPI: not all ranks are there after %g s, so one may have died; "
                 "start again (KILTER_MPI_START_S sets how long to wait)\n",
                 v->patience_s);
-        _exit(1); /* MPI offers no way to give up */
+        _exit(1); /* no function of MPI gives up the start */
     }
     pthread_mutex_unlock(&v->lock);
     return NULL;
@@ -272,27 +319,29 @@ kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_watchdog **watch
         MPI_Query_thread(provided);
         return KILTER_OK;
     }
-    status = raise_shield(error); /* get this before there are threads */
+    status = raise_shield(error); /* fork before there are threads */
     if (status == KILTER_OK)
         status = begin_watchdog(watchdog, error);
     if (status != KILTER_OK)
         return status;
     choose_ways();
+    struct sigaction before = {.sa_handler = SIG_DFL};
+    sigaction(SIGUSR1, NULL, &before);
     int code = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, provided);
     if (code != MPI_SUCCESS) {
         kl_mpi_started(*watchdog);
         *watchdog = NULL;
         return kl_fail(error, KILTER_ERR_MPI, "starting MPI: MPI_Init_thread gave error %d", code);
     }
-    ignore_word_of_death();
+    ignore_word_of_death(&before);
     *started = true;
     return KILTER_OK;
 }
 
 /* --- the end --- */
 
-/* Remove this job's files in shared memory on this host, which ranks of Open MPI leave behind if they die or
- * exit without MPI_Finalize. Living ranks have mapped them already. */
+/* Remove this job's files in shared memory of this host. Ranks of Open MPI leave them behind if they end
+ * without MPI_Finalize. Living ranks have mapped the files and do not need their names. */
 static void sweep_shared_memory(void) {
     const char *job = getenv("OMPI_MCA_ess_base_jobid");
     char pattern[128];

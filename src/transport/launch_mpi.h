@@ -1,5 +1,5 @@
-/* Starting and ending MPI, and the settings with which ranks of each MPI outlive a rank that dies. Private to
- * room transport. */
+/* Starting and ending MPI, with the settings of each MPI by which the other ranks live on when one dies.
+ * Private to room transport. */
 #ifndef KL_LAUNCH_MPI_H
 #define KL_LAUNCH_MPI_H
 
@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-/* Limits the seconds in which MPI and the farm's ranks must start. */
+/* Ends the process if MPI and the farm's ranks do not start in time. */
 typedef struct kl_mpi_watchdog kl_mpi_watchdog;
 
 /* Check that the program's MPI is the one this library was compiled for. May be called before MPI_Init(), and
@@ -16,21 +16,26 @@ kilter_status kl_mpi_check_library(const char *doing, kilter_error *error);
 /* Check that MPI, which is running, sees the processes that the launcher started. KILTER_ERR_USAGE: the
  * launcher belongs to another MPI. */
 kilter_status kl_mpi_check_world(const char *doing, kilter_error *error);
-/* Start MPI if it is not running. *started: it was not running. *watchdog ends the process with a message
+/* Start MPI if it is not running. *started: this call started it. *watchdog ends the process with a message
  * unless kl_mpi_started() is called in time; NULL: MPI was running. */
 kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_watchdog **watchdog, kilter_error *error);
 void kl_mpi_started(kl_mpi_watchdog *watchdog); /* NULL does nothing */
-/* Get the seconds to wait for ranks at the start: KILTER_MPI_START_S, or 300 if that is unset or wrong; 0:
- * for ever. */
+/* Get the seconds to wait for ranks at the start: KILTER_MPI_START_S, or 300 if it is unset; 0: for ever. A
+ * wrong value is an error. */
 kilter_status kl_mpi_patience_s(double *patience_s, kilter_error *error);
-/* End MPI. If that could wait for a dead rank for ever, exit the process instead. rank_failed: a rank is dead
- * and MPI does not know it. */
+/* Wait for the first operation of all ranks, as long as at the start of MPI, because there is no failure
+ * detector yet. A missing rank is reported on stderr after 10 s. patience_s = 0: wait for ever.
+ * KILTER_ERR_PEER: a rank has not come. MPI may still write where the operation writes. */
+kilter_status kl_mpi_await_ranks(MPI_Request *request, const char *doing, double patience_s,
+                                 kilter_error *error);
+/* End MPI, unless this could wait for a dead rank for ever. rank_failed: a rank is dead and MPI does not know
+ * it. */
 void kl_mpi_end(bool rank_failed);
-/* Tell a leak checker that this memory, to which MPI may still write, is no leak, and neither is memory that
- * it points to. */
+/* Tell a leak checker that this memory, and memory that it points to, is no leak: MPI may still write
+ * there. */
 void kl_mpi_keep(const void *memory);
-/* Return a sentence on what the user can do so that ranks outlive a rank that dies; NULL: there is nothing to
- * do. */
+/* Return a hint how to start the program so that the other ranks live on when one dies; NULL: they do
+ * already. */
 const char *kl_mpi_hint(void);
 /* Return whether this error code of MPI says that a rank is dead. Only an MPI with ULFM enabled returns such
  * codes. */

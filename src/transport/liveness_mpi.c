@@ -2,7 +2,7 @@
  *     connect, to all of its addresses ──▶ accept
  *     KEY of this worker, its number   ──▶
  *                                      ◀── ANSWER for this worker
- * Afterwards only a last message is sent. The first address that answers is taken. */
+ * Afterwards each side may send one last message. The worker keeps the first connection that is answered. */
 #include "transport/liveness_mpi.h"
 
 #include <arpa/inet.h>
@@ -27,9 +27,10 @@ enum {
     HELLO_BYTES = KEY_BYTES + 4, /* the key, then the worker's number */
     BOOT_BYTES = 36,
     ADDRESSES_MOST = 16,
-    /* Most connections without a key, apart from one for each worker. A further one replaces the oldest. */
+    /* Greatest number of connections without a key, beside one for each worker. A further connection replaces
+     * the oldest. */
     STRANGERS_MOST = 64,
-    TURNS_MOST = 64, /* greatest number of events in one look, so that strangers cannot delay it */
+    TURNS_MOST = 64, /* greatest number of events in one look, so that many strangers cannot make it long */
 };
 
 typedef struct secret {
@@ -42,10 +43,10 @@ struct kl_liveness {
     double lost_after_s;
     size_t count;
     int *fds;        /* [count] the lines; −1: there is no line, or it was cut */
-    secret *secrets; /* [count] the workers' keys, at the master */
-    int *strangers;  /* [count + STRANGERS_MOST] connections without a key, the oldest first */
+    secret *secrets; /* [count] the workers' keys and the answers to them; only at the master */
+    int *strangers;  /* [count + STRANGERS_MOST] connections that have sent no key yet, the oldest first */
     size_t stranger_count;
-    uint8_t words[KL_LAST_WORDS_BYTES]; /* the last message on the line that was cut last */
+    uint8_t words[KL_LAST_WORDS_BYTES]; /* the last message on the line that was cut most recently */
     size_t words_size;
 };
 
@@ -53,7 +54,8 @@ static kilter_status system_error(const char *doing, int code, kilter_error *err
     return kl_fail(error, KILTER_ERR_SYSTEM, "%s: %s", doing, strerror(code));
 }
 
-/* Get the id of the running system, so that loopback addresses are used only on it; "": unknown. */
+/* Get an id of the running system; "": unknown. A worker uses a loopback address only on the system that
+ * named it. */
 static void boot_id(char id[BOOT_BYTES + 1]) {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t got = fd >= 0 ? read(fd, id, BOOT_BYTES) : 0;
@@ -62,8 +64,8 @@ static void boot_id(char id[BOOT_BYTES + 1]) {
         close(fd);
 }
 
-/* Let the system probe a line after a third of the allowed silence, and cut it after two probes without an
- * answer. */
+/* Let the system probe a line after a third of the allowed silence. It cuts the line after two probes without
+ * an answer. */
 static void keep_alive(int fd, double lost_after_s) {
     int on = 1, pause_s = (int)fmax(1, floor(lost_after_s / 3)), questions = 2;
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -77,7 +79,7 @@ static bool watch(const kl_liveness *l, int fd) {
     return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-/* Watch the line only for its end: the last message stays unread until then. */
+/* Let `epoll` report the end of the line, but no last message before it. */
 static bool watch_end(const kl_liveness *l, int fd) {
     struct epoll_event event = {.events = EPOLLRDHUP, .data.fd = fd};
     return epoll_ctl(l->epoll, EPOLL_CTL_MOD, fd, &event) == 0;
@@ -90,7 +92,7 @@ static kl_liveness *new_lines(size_t count, double lost_after_s) {
     l->listener = -1;
     l->lost_after_s = lost_after_s;
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
-    l->fds = malloc((count + 1) * sizeof *l->fds); /* one more than needed: a master alone has no lines */
+    l->fds = malloc((count + 1) * sizeof *l->fds); /* the count may be 0, and malloc(0) may return NULL */
     l->strangers = malloc((count + STRANGERS_MOST) * sizeof *l->strangers);
     for (size_t i = 0; l->fds && i < count; i++)
         l->fds[i] = -1;
@@ -125,7 +127,7 @@ int kl_liveness_fd(const kl_liveness *l) {
 }
 
 void kl_liveness_say(kl_liveness *l, size_t worker, const void *words, size_t size) {
-    if (l->fds[worker] >= 0) /* if not, the other end is dead already */
+    if (l->fds[worker] >= 0) /* −1: the other end is dead */
         (void)!send(l->fds[worker], words, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -138,7 +140,7 @@ bool kl_liveness_heard(const kl_liveness *l, void *words, size_t size) {
 
 /* --- the master's end --- */
 
-/* Return a socket on all addresses of the family and a free port; −1: none. */
+/* Return a socket bound to all addresses of the family and to a free port; −1: the system refused. */
 static int bind_anywhere(int family) {
     struct sockaddr_storage any = {.ss_family = (sa_family_t)family}; /* zeros: any address, any port */
     socklen_t size = family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
@@ -151,7 +153,7 @@ static int bind_anywhere(int family) {
     return -1;
 }
 
-/* Listen with IPv6 if the system has it, and with IPv4. */
+/* Listen for IPv4, and for IPv6 if the system has it. */
 static int listen_anywhere(uint16_t *port) {
     int fd = bind_anywhere(AF_INET6);
     if (fd < 0)
@@ -215,7 +217,7 @@ static size_t address_bytes(const struct ifaddrs *it, const void **bytes) {
     if (it->ifa_addr->sa_family != AF_INET6)
         return 0;
     const struct in6_addr *six = &((const struct sockaddr_in6 *)it->ifa_addr)->sin6_addr;
-    *bytes = six; /* a link-local address is useless on other hosts */
+    *bytes = six; /* a link-local address does not work from other hosts */
     return IN6_IS_ADDR_LINKLOCAL(six) ? 0 : sizeof *six;
 }
 
@@ -256,7 +258,7 @@ static void take_in(kl_liveness *l) {
         close(fd);
 }
 
-/* Compare in a time that does not depend on how many bytes agree. */
+/* Compare two keys in a time that does not tell how many bytes agree. */
 static bool same(const uint8_t *a, const uint8_t *b, size_t size) {
     unsigned difference = 0;
     for (size_t i = 0; i < size; i++)
@@ -264,8 +266,8 @@ static bool same(const uint8_t *a, const uint8_t *b, size_t size) {
     return difference == 0;
 }
 
-/* Read a stranger's key. With a worker's key, the connection becomes that worker's line; otherwise it is
- * closed. Bytes as few as these arrive in one piece if a worker sent them. */
+/* Read a stranger's key. If it is a worker's key, the connection becomes that worker's line; otherwise it is
+ * closed. A worker sends only a few bytes, so they arrive in one piece. */
 static void meet(kl_liveness *l, size_t s) {
     int fd = l->strangers[s];
     uint8_t hello[HELLO_BYTES];
@@ -375,7 +377,8 @@ static bool read_invitation(kl_reader *reader, attempt *a) {
     return true;
 }
 
-/* Continue connection `i`, which is ready. Return whether the master has answered on it. */
+/* Send the key on connection `i` if it has just been made; otherwise read the answer. Return whether the
+ * master's answer has come. */
 static bool go_on(attempt *a, size_t i) {
     struct pollfd *p = &a->polled[i];
     uint8_t answer[KEY_BYTES];
@@ -396,7 +399,8 @@ static bool go_on(attempt *a, size_t i) {
     return false;
 }
 
-/* Return the connection that was answered first, and take it out of the attempt; −1: none was. */
+/* Wait until the master answers on one of the connections. Return that connection, which is no longer part of
+ * the attempt; −1: there was no answer. */
 static int await_answer(attempt *a, double until_s) {
     for (;;) {
         size_t alive = 0;

@@ -9,8 +9,8 @@
 
 typedef struct kl_liveness kl_liveness;
 
-/* Open the master's end for `workers` lines. lost_after_s: whole seconds, at least 3, after which a silent
- * host counts as lost. */
+/* Open the master's end for `workers` lines. A host that is silent for lost_after_s counts as lost: whole
+ * seconds, at least 3. */
 kilter_status kl_liveness_listen(size_t workers, double lost_after_s, kl_liveness **lines,
                                  kilter_error *error);
 /* Add to `invitation` the data with which this worker (0, 1, …) connects. Keep the invitation secret. */
@@ -18,17 +18,17 @@ void kl_liveness_invite(const kl_liveness *lines, size_t worker, kl_buffer *invi
 /* Open the worker's end and connect within patience_s. KILTER_ERR_INPUT: not an invitation. */
 kilter_status kl_liveness_connect(const void *invitation, size_t size, double lost_after_s, double patience_s,
                                   kl_liveness **lines, kilter_error *error);
-/* Accept connections and look for cut lines. Return whether the line to *worker was cut (at a worker: to the
- * master, *worker is 0). Each cut is reported once. */
+/* Accept connections and look for a cut line. Return whether the line to *worker was cut. At a worker,
+ * *worker is 0 and means the master. Each cut is reported once. */
 bool kl_liveness_cut(kl_liveness *lines, size_t *worker);
-/* The descriptor is readable when kl_liveness_cut() has something to look at. */
+/* Return a descriptor that is readable when kl_liveness_cut() has something to do. */
 int kl_liveness_fd(const kl_liveness *lines);
 
-/* greatest number of bytes of a last message, which the system takes without waiting */
+/* greatest number of bytes of a last message; the system takes them without waiting */
 enum { KL_LAST_WORDS_BYTES = 1024 };
 /* Send a last message on a line that is about to be closed. */
 void kl_liveness_say(kl_liveness *lines, size_t worker, const void *words, size_t size);
-/* Get the last message on the line that was cut last. false: that line has no last message of this size. */
+/* Get the last message on the line that was cut last. false: there is none of this size. */
 bool kl_liveness_heard(const kl_liveness *lines, void *words, size_t size);
 void kl_liveness_close(kl_liveness *lines); /* NULL does nothing */
 

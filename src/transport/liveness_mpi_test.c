@@ -1,4 +1,5 @@
-/* Lines within one process: which connections are accepted, and which ends are noticed. Needs no MPI. */
+/* Test with lines within one process which connections are accepted, and whether the end of a line is
+ * noticed. Needs no MPI. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -25,7 +26,7 @@ static void *join_in(void *arg) {
     return NULL;
 }
 
-/* Let the master look until the worker is accepted or refused. */
+/* Connect a worker in a thread, while the master looks until the worker is accepted or refused. */
 static kl_liveness *connect_worker(kl_liveness *master, const kl_buffer *invitation, kilter_status expected) {
     joining j = {.invitation = *invitation};
     pthread_t thread;
@@ -76,21 +77,21 @@ static void test_cut_is_told_once_to_both_sides(void) {
     kl_liveness_close(worker[2]);
 }
 
-/* Last messages arrive with the end of their line, whatever happened to other lines. */
+/* The last message on a line can be read when that line was cut, whatever happened to other lines. */
 static void test_last_words(void) {
     static const char gone[] = "the third is gone", full[KL_LAST_WORDS_BYTES] = "I give up";
     char heard[KL_LAST_WORDS_BYTES];
     kl_liveness *worker[WORKERS], *master = connect_all(worker);
     size_t which;
     kl_liveness_say(worker[1], 0, full, sizeof full);
-    CHECK(!kl_liveness_cut(master, &which)); /* a last message alone is no end */
+    CHECK(!kl_liveness_cut(master, &which)); /* a last message does not count as the end of the line */
     kl_liveness_close(worker[1]);
     CHECK(next_cut(master) == 1);
     CHECK(kl_liveness_heard(master, heard, sizeof full) && memcmp(heard, full, sizeof full) == 0);
     CHECK(!kl_liveness_heard(master, heard, sizeof gone));
     kl_liveness_close(worker[2]);
     CHECK(next_cut(master) == 2 && !kl_liveness_heard(master, heard, sizeof full));
-    for (size_t i = 0; i < WORKERS; i++) /* workers that are gone do not get the message */
+    for (size_t i = 0; i < WORKERS; i++) /* send to all workers, also to those that are gone */
         kl_liveness_say(master, i, gone, sizeof gone);
     struct pollfd polled = {.fd = kl_liveness_fd(worker[0]), .events = POLLIN};
     kl_liveness_close(master);
@@ -100,7 +101,7 @@ static void test_last_words(void) {
     kl_liveness_close(worker[0]);
 }
 
-/* A second connection with the same key does not replace a worker's line. */
+/* A second connection with the key of a worker does not replace that worker's line. */
 static void test_second_with_a_key_is_refused(void) {
     kl_liveness *master;
     CHECK_OK(kl_liveness_listen(1, BOUND_S, &master, error));
@@ -123,7 +124,7 @@ static int stranger(const kl_buffer *invitation) {
     return fd;
 }
 
-/* Wait for the end of the connection, on which the master must send nothing. */
+/* Wait until the master closes the connection, on which it must send nothing. */
 static void expect_sent_away(kl_liveness *master, int fd) {
     char byte;
     size_t which;
@@ -157,7 +158,7 @@ static void test_strangers_get_nothing(void) {
     expect_sent_away(master, fd);
 
     enum { SILENT = 200 };
-    int silent[SILENT]; /* more strangers than are kept: the worker is accepted nevertheless */
+    int silent[SILENT]; /* more strangers than the master keeps, yet the worker is accepted */
     for (int i = 0; i < SILENT; i++)
         silent[i] = stranger(&invitation);
     kl_liveness *worker = connect_worker(master, &invitation, KILTER_OK);
@@ -174,11 +175,11 @@ static void test_malformed_invitations(void) {
     kilter_error error;
     CHECK_OK(kl_liveness_listen(1, BOUND_S, &master, error));
     kl_buffer invitation = invite(master, 0);
-    for (size_t size = 0; size < PORT_AT + 4; size++) /* all shorter invitations are refused */
+    for (size_t size = 0; size < PORT_AT + 4; size++) /* every cut-off invitation is refused */
         CHECK(kl_liveness_connect(invitation.data, size, BOUND_S, BOUND_S, &line, &error) ==
               KILTER_ERR_INPUT);
     kl_liveness_close(master);
-    /* nobody listens at this address any more */
+    /* the master is closed, so nobody listens at its address */
     CHECK(kl_liveness_connect(invitation.data, invitation.size, BOUND_S, BOUND_S, &line, &error) ==
           KILTER_ERR_SYSTEM);
     kl_buffer_free(&invitation);

@@ -1,4 +1,4 @@
-/* Find which MPI started this process, and which MPI a library belongs to. Private to room transport. */
+/* Finds which MPI started this process, and which MPI a library belongs to. Private to room transport. */
 #ifndef KL_MPI_KIND_H
 #define KL_MPI_KIND_H
 
@@ -9,13 +9,14 @@ typedef enum kl_mpi_kind {
     KL_MPI_KINDS,
 } kl_mpi_kind;
 
-/* The name in "libkilter-openmpi". This and the next two functions return NULL for an unknown MPI. */
+/* Return the MPI's name in file names such as libkilter-openmpi: "openmpi". This and the next two functions
+ * return NULL for an unknown MPI. */
 const char *kl_mpi_name(kl_mpi_kind kind);
-const char *kl_mpi_title(kl_mpi_kind kind);    /* The name for users: "Open MPI", "MPICH". */
-const char *kl_mpi_launcher(kl_mpi_kind kind); /* The command that starts the ranks. */
-/* Return the MPI whose launcher started this process, found from the environment; unknown if several did. */
+const char *kl_mpi_title(kl_mpi_kind kind);    /* Return the name for users: "Open MPI", "MPICH". */
+const char *kl_mpi_launcher(kl_mpi_kind kind); /* Return the command that starts ranks. */
+/* Return the MPI whose launcher set this process's environment; unknown if none or several did. */
 kl_mpi_kind kl_mpi_of_launcher(void);
-/* Return the number of processes that the launcher started, or a lower bound; 1: unknown. */
+/* Return the number of processes that the launcher started, or a lower bound of it; 1: unknown. */
 long kl_mpi_launched(void);
 /* Return the MPI whose library version is `text`. */
 kl_mpi_kind kl_mpi_of_version(const char *text);

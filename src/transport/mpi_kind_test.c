@@ -33,7 +33,7 @@ static void launchers_are_told_by_the_environment(void **state) {
         {{"OMPI_COMM_WORLD_SIZE", "1", "PMIX_RANK", "0"}, KL_MPI_OPENMPI, 1},
         {{"PMI_SIZE", "3", "MPI_LOCALNRANKS", "3"}, KL_MPI_MPICH, 3},
         {{"PMI_SIZE", "3", "MPI_LOCALNRANKS", "1"}, KL_MPI_MPICH, 3},
-        {{"PMI_SIZE", "3"}, KL_MPI_UNKNOWN, 3}, /* Slurm sets this for ranks of either MPI */
+        {{"PMI_SIZE", "3"}, KL_MPI_UNKNOWN, 3}, /* Slurm sets PMI_SIZE for ranks of either MPI */
         {{"PMIX_RANK", "5"}, KL_MPI_UNKNOWN, 6},
         {{"MV2_COMM_WORLD_SIZE", "2"}, KL_MPI_UNKNOWN, 2},
         {{"OMPI_COMM_WORLD_SIZE", "2", "PMI_SIZE", "3", "MPI_LOCALNRANKS", "3"},
@@ -66,7 +66,7 @@ static void mpis_are_told_by_their_version(void **state) {
         assert_int_equal(kl_mpi_of_version(cases[i].text), cases[i].kind);
 }
 
-/* The rest of opening needs the libraries: tests/package/mpis_test.sh. */
+/* Only this part of opening needs no MPI; tests/package/mpis_test.sh tests the rest. */
 static void an_unknown_name_is_refused(void **state) {
     static const char *const settings[] = {"KILTER_MPI", "lam", NULL};
     kilter_error error = {KILTER_OK, ""};

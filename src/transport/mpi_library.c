@@ -14,7 +14,7 @@
 /* Return the MPI that the program itself has loaded. MPI_Get_library_version() may be called before
  * MPI_Init(). */
 static kl_mpi_kind of_process(void) {
-    enum { VERSION_BYTES = 8192 }; /* long enough for MPICH's longest version text */
+    enum { VERSION_BYTES = 8192 }; /* bytes; MPICH's longest version text fits */
     char text[VERSION_BYTES] = "";
     int length, (*get_version)(char *text, int *length);
     void *symbol = dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
@@ -38,7 +38,7 @@ static kilter_status of_user(kl_mpi_kind *kind, kilter_error *error) {
                    "KILTER_MPI: Kilter does not know the MPI '%s'; use openmpi or mpich", told);
 }
 
-/* Find the MPI; *kind stays unknown if nothing shows it. */
+/* Find which MPI to use; *kind stays unknown if nothing tells. */
 static kilter_status choose(kl_mpi_kind *kind, kilter_error *error) {
     kilter_status status = of_user(kind, error);
     kl_mpi_kind launcher = kl_mpi_of_launcher(), process = of_process();
@@ -59,8 +59,8 @@ static kilter_status choose(kl_mpi_kind *kind, kilter_error *error) {
 
 /* --- Kilter's library for the MPI --- */
 
-/* Look beside libkilter first, then where the system looks. Nothing is unloaded, because MPI cannot be.
- * Symbols are global, because Open MPI finds its own symbols by name. */
+/* Load the library from libkilter's folder, or else from where the system looks. It is never unloaded,
+ * because MPI cannot be. Its symbols are global, because Open MPI finds its own symbols by name. */
 static const kl_mpi_library *load(const char *file) {
     char path[4096] = "";
     static const char HERE = 0;
@@ -73,7 +73,7 @@ static const kl_mpi_library *load(const char *file) {
     return handle ? dlsym(handle, "kl_mpi_library_linked") : NULL;
 }
 
-/* Load the library for the MPI if it is known, otherwise any of the two that is installed. */
+/* Load the library for this MPI; if the MPI is unknown, load the first library that is installed. */
 static kilter_status find(kl_mpi_kind kind, const kl_mpi_library **library, kilter_error *error) {
     char file[64], why[256] = "";
     *library = NULL;

@@ -9,8 +9,8 @@
 
 #include "base/base.h"
 
-/* Identifies a peer while the endpoint exists; never reused. A worker's first peer is its master. Its other
- * peers are workers that it has reached, or that have reached it. */
+/* Identifies a peer of an endpoint; never reused while the endpoint exists. A worker's first peer is its
+ * master. Its other peers are workers that it has reached, or that have reached it. */
 typedef uint64_t kl_peer;
 enum { KL_NO_PEER = 0 };
 
@@ -28,9 +28,11 @@ void kl_message_release(kl_message *message);
 typedef enum kl_event_kind {
     KL_EVENT_NONE,    /* the timeout ended, or kl_transport_wake() was called */
     KL_EVENT_MESSAGE, /* the receiver releases `message` */
-    KL_EVENT_JOINED,  /* the first event of a peer, before its first message; none of a peer that was reached
-                       */
-    /* the last event of a peer, after its last message: the peer closed, died, or dropped this side */
+    /* the first event of a peer, before its first message; does not come for a peer that kl_reach()
+     * returned */
+    KL_EVENT_JOINED,
+    /* the last event of a peer, after its last message: the peer closed its endpoint, died, or dropped this
+     * endpoint */
     KL_EVENT_LEFT,
 } kl_event_kind;
 
@@ -42,11 +44,11 @@ typedef struct kl_event {
 
 typedef struct kl_transport kl_transport;
 
-enum { KL_ADDRESS_BYTES = 256 }; /* greatest size of a worker's address, with its end */
+enum { KL_ADDRESS_BYTES = 256 }; /* greatest size of a worker's address, with its terminating 0 */
 
 typedef struct kl_transport_ops {
     const char *name;
-    bool threads; /* true: a thread other than the one that made the endpoint may use it */
+    bool threads; /* true: several threads may use the endpoint, one after the other */
     /* Queue `size` bytes for `peer` and return at once; the bytes are copied. KILTER_ERR_PEER when the peer
      * is known to be gone. */
     kilter_status (*send)(kl_transport *transport, kl_peer peer, const void *data, size_t size,
@@ -58,16 +60,16 @@ typedef struct kl_transport_ops {
     void (*drop)(kl_transport *transport, kl_peer peer);
     /* Make the poll() that waits, or the next one, return KL_EVENT_NONE. Any thread may call it. */
     void (*wake)(kl_transport *transport);
-    /* Deliver what is queued (for a bounded time), tell the peers, and free everything. */
+    /* Deliver the queued messages, for a limited time at most. Then tell the peers, and free everything. */
     void (*close)(kl_transport *transport);
     /* See kl_lend(). NULL: the transport has no memory to lend. */
     void (*lend)(kl_transport *transport, kl_peer peer, size_t size, kl_buffer *buffer);
     /* Let other workers of the same master reach this worker from now on. `address` gets the address that
-     * they pass to reach(). For workers with a master only. Repeated calls give the same address. */
+     * they pass to reach(). For workers only. Repeated calls give the same address. */
     kilter_status (*open)(kl_transport *transport, char address[KL_ADDRESS_BYTES], kilter_error *error);
     /* Connect to another worker, after open(). Messages may be sent to *peer at once. LEFT follows if it
-     * cannot be reached. There, JOINED comes for a peer that is this worker. Two workers that reach each
-     * other have two connections. KILTER_ERR_USAGE: this is no address of this transport. */
+     * cannot be reached. The other worker gets JOINED for this one. Two workers that reach each other have
+     * two connections. KILTER_ERR_USAGE: the address is not one of this transport. */
     kilter_status (*reach)(kl_transport *transport, const char *address, kl_peer *peer, kilter_error *error);
 } kl_transport_ops;
 
@@ -79,47 +81,49 @@ struct kl_transport {
 
 #define KL_LOST_AFTER_S 10.0
 
-/* The keys of a farm on tcp (CURVE, in libzmq's notation). A master accepts peers that have the workers'
- * secret key; a worker accepts only the master whose public key it knows. */
+/* The keys of a farm on tcp, for libzmq's CURVE encryption and in its notation. A master accepts peers that
+ * have the workers' secret key; a worker accepts only the master whose public key it knows. */
 enum { KL_KEY_CHARS = 40 };
 
 typedef struct kl_key {
-    char server_public[KL_KEY_CHARS + 1], server_secret[KL_KEY_CHARS + 1]; /* "" in the copy for workers */
+    /* the secret key is "" in the copy for workers */
+    char server_public[KL_KEY_CHARS + 1], server_secret[KL_KEY_CHARS + 1];
     char worker_public[KL_KEY_CHARS + 1], worker_secret[KL_KEY_CHARS + 1];
     char file[256]; /* the file that the key was read from, for error messages */
 } kl_key;
 
 kilter_status kl_key_make(kl_key *key, kilter_error *error);
-/* Return the text of a key file: the whole key, or only the workers' part. */
+/* Write the text of a key file. for_master: all keys; otherwise without the master's secret key. */
 void kl_key_write(const kl_key *key, bool for_master, kl_buffer *out);
 kilter_status kl_key_parse(const char *text, size_t size, const char *file, kl_key *key, kilter_error *error);
-/* "-" is the standard input, read to its end. A file that others may read or write is refused. */
+/* Read a key file; "-" is the standard input, read to its end. A file that others may read or write is
+ * refused. */
 kilter_status kl_key_read(const char *path, kl_key *key, kilter_error *error);
 /* Read the key as a master does: a missing file is created, with its parent folders. */
 kilter_status kl_key_read_or_make(const char *path, kl_key *key, kilter_error *error);
-/* Return the path of the key file in the folder of records; malloc'd. */
+/* Return the path of the key file in the folder of run records; malloc'd. */
 kilter_status kl_key_default_path(char **path, kilter_error *error);
 
-/* Memory that a master shares with the workers it forks later, up to `workers` at a time. Large messages
- * between them go there, and the socket carries their place. It has no name and is freed with the last
- * process that uses it. NULL: not available, or the address space is limited (ulimit -v); then everything
- * goes through the socket. */
+/* Memory that a master shares with the workers it forks later, up to `workers` at a time. It holds the large
+ * messages between them, and the socket only carries the message's place. It has no name and is freed with
+ * the last process that uses it. NULL: not available, or the address space is limited (ulimit -v); then
+ * everything goes through the socket. */
 typedef struct kl_arenas kl_arenas;
 kl_arenas *kl_arenas_open(uint32_t workers);
-/* Free the opener's use of the arenas. Received messages stay valid until they are released. NULL does
+/* Close the opener's use of the arenas. Received messages stay valid until they are released. NULL does
  * nothing. */
 void kl_arenas_close(kl_arenas *arenas);
 
 typedef struct kl_zmq_options {
-    /* A peer counts as lost after this silence [s]. A thread of libzmq's sends and answers heartbeats, so a
-     * peer that is merely busy is not lost. 0: KL_LOST_AFTER_S. */
+    /* A peer counts as lost after this silence [s]. A thread of libzmq sends and answers heartbeats, so a
+     * busy peer does not count as lost. 0: KL_LOST_AFTER_S. */
     double lost_after_s;
-    const kl_key *key; /* key of a tcp endpoint, which must have one; it is copied; ignored for ipc */
-    /* Function by which a master reports, in one sentence and not too often, that strangers tried to connect.
-     * NULL: nothing is reported. */
+    const kl_key *key; /* key of a tcp endpoint, which must have one; copied; not used for ipc */
+    /* Function by which a master reports in a sentence, at most once a minute, that strangers tried to
+     * connect. NULL: nothing is reported. */
     void (*complain)(void *self, const char *sentence);
     void *complain_to;
-    kl_arenas *arenas; /* memory shared by both ends; NULL: none. Close it after the endpoints. */
+    kl_arenas *arenas; /* memory that both ends share; NULL: none. Close the arenas after the endpoints. */
 } kl_zmq_options;
 
 /* Open the master's end, bound to `endpoint`: ipc://PATH in a folder nobody else can enter, or
@@ -127,7 +131,7 @@ typedef struct kl_zmq_options {
  * workers connect to; malloc'd, the caller frees it. */
 kilter_status kl_zmq_listen(const char *endpoint, const kl_zmq_options *options, char **bound,
                             kl_transport **transport, kilter_error *error);
-/* Open a worker's end. The master may start later: KL_EVENT_JOINED says when it is there. */
+/* Open a worker's end. The master may start later: KL_EVENT_JOINED comes when it has answered. */
 kilter_status kl_zmq_join(const char *endpoint, const kl_zmq_options *options, kl_transport **transport,
                           kilter_error *error);
 /* Check whether the two functions above can use `endpoint`. If not, fill `error` with a sentence that names
@@ -138,21 +142,21 @@ kilter_status kl_zmq_check(const char *endpoint, kilter_error *error);
 
 typedef struct kl_inproc kl_inproc; /* the hub that owns all endpoints and outlives them */
 
-/* In a stepped hub poll() never waits: it returns an event that is due by the endpoint's present time, or
- * NONE. A message takes latency_s + per_byte_s·size from the sender's present time on. */
+/* In a stepped hub, poll() never waits. It returns an event that is due by the endpoint's present time, or
+ * NONE. A message is due (latency_s + per_byte_s·size) seconds after the sender's present time. */
 typedef struct kl_inproc_stepped {
     double latency_s, per_byte_s;
-    double (*now_s)(void *clock,
-                    kl_peer endpoint); /* present time of an endpoint: 1 is the master, 2, 3, … are workers */
+    /* return the present time of an endpoint: 1 is the master; 2, 3, … are workers */
+    double (*now_s)(void *clock, kl_peer endpoint);
     void *clock;
 } kl_inproc_stepped;
 
-/* stepped: NULL for threads; otherwise it belongs to the caller, who may change its times while the hub
- * lives. */
+/* Make a hub. stepped: the times of a stepped hub, which the caller owns and may change while the hub exists;
+ * NULL: the hub is for threads. */
 kilter_status kl_inproc_new(const kl_inproc_stepped *stepped, kl_inproc **hub, kilter_error *error);
 void kl_inproc_free(kl_inproc *hub); /* Call this after all endpoints of the hub are closed. */
 kilter_status kl_inproc_listen(kl_inproc *hub, kl_transport **transport, kilter_error *error);
-/* *endpoint (may be NULL) gets the number that now_s is called with. */
+/* Open a worker's end. *endpoint (may be NULL) gets the number by which now_s() is asked for its time. */
 kilter_status kl_inproc_join(kl_inproc *hub, kl_peer *endpoint, kl_transport **transport,
                              kilter_error *error);
 /* Return the time at which the endpoint's next event becomes visible; HUGE_VAL: no event is on its way. For
@@ -163,10 +167,10 @@ double kl_inproc_next_s(const kl_inproc *hub, kl_peer endpoint);
 
 /* Open the endpoint of this rank; *rank and *size as in MPI. Collective. Load libkilter-openmpi or
  * libkilter-mpich: for the MPI that the program is linked with, else for the one that KILTER_MPI names, else
- * for the launcher's. Start MPI if it is not running; close() then ends it. If the launcher lets others live
- * (docs/reference/faults.md), LEFT comes within a second of a peer's death, and lost_after_s (whole seconds
- * from 3; 0: KL_LOST_AFTER_S) after its host fell silent. KILTER_ERR_USAGE: MPI sees one of several
- * processes, the launcher belongs to another MPI, or the library is missing. */
+ * for the launcher's. Start MPI if it is not running; close() then ends it. If the launcher keeps other ranks
+ * alive (docs/reference/faults.md), LEFT comes within a second of a peer's death. If a peer's host falls
+ * silent, LEFT comes after lost_after_s: whole seconds from 3; 0: KL_LOST_AFTER_S. KILTER_ERR_USAGE: MPI sees
+ * one of several processes, the launcher belongs to another MPI, or the library is missing. */
 kilter_status kl_mpi_open(double lost_after_s, int *rank, int *size, kl_transport **transport,
                           kilter_error *error);
 
@@ -178,9 +182,9 @@ static inline kilter_status kl_send(kl_transport *t, kl_peer peer, const kl_buff
         return kl_fail(error, KILTER_ERR_MEMORY, "building a message: memory ran out");
     return t->ops->send(t, peer, buffer->data, buffer->size, error);
 }
-/* Place an empty buffer in memory that `peer` can read, if the buffer is to hold a large message: sending
- * then copies nothing. size: number of bytes; 0: as many as recent messages to this peer had. Sending gives
- * the buffer's memory away, so lend it again before adding more. One buffer for each peer at a time. */
+/* Place an empty buffer for a large message in memory that `peer` can read, so that sending copies nothing.
+ * size: bytes of the message; 0: those of the last message to this peer. Sending gives the memory away, so
+ * lend again before the next message. Only one buffer for each peer at a time. */
 static inline void kl_lend(kl_transport *t, kl_peer peer, size_t size, kl_buffer *buffer) {
     if (t->ops->lend)
         t->ops->lend(t, peer, size, buffer);

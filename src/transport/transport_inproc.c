@@ -1,10 +1,10 @@
 /* Messages between endpoints of one process.
  *
- * Every endpoint has an inbox, and a sender puts an item into the receiver's inbox. Two lanes connect a
- * worker and the master, or two workers of which one has reached the other: one for each direction. A lane's
+ * Every endpoint has an inbox, and a sender puts an item into the receiver's inbox. Two lanes, one for each
+ * direction, connect a worker and the master, or two workers of which one has reached the other. A lane's
  * fields:
  *
- *     open, last_s,   under the receiver's lock: does it accept items; when does the last one become visible?
+ *     open, last_s,   the receiver's lock protects these: the lane accepts items; time of the last item
  *     left            the event that tells the receiver of the end
  *     known           used by the receiver's thread only: JOINED was delivered, LEFT was not
  *
@@ -33,7 +33,7 @@ typedef struct item {
 typedef struct lane {
     bool open, known;
     double last_s;
-    item *left; /* this item is allocated in advance, so that disconnecting needs no memory */
+    item *left; /* allocated in advance, so that closing the lane needs no memory */
 } lane;
 
 typedef struct side_lane { /* a lane from another worker */
@@ -47,7 +47,7 @@ typedef struct endpoint {
     kl_inproc *hub;
     kl_peer number;
     lane to_master, to_worker; /* the two lanes between a worker and its master */
-    side_lane *sides;          /* lanes from workers to this one; `lock` protects the list */
+    side_lane *sides;          /* lanes from other workers to this one; `lock` protects the list */
     bool closed;               /* the hub's lock protects this */
 
     pthread_mutex_t lock;
@@ -59,7 +59,8 @@ typedef struct endpoint {
 struct kl_inproc {
     const kl_inproc_stepped *stepped; /* the clock of a stepped hub; NULL: the hub is for threads */
     pthread_mutex_t lock;
-    endpoint **endpoints; /* the endpoints by number − MASTER; the first is NULL until the master listens */
+    /* the endpoints by their number minus MASTER; the first is NULL until the master listens */
+    endpoint **endpoints;
     uint64_t count, capacity;
 };
 
@@ -106,7 +107,7 @@ static void remove_items_of(endpoint *e, kl_peer peer) {
     }
 }
 
-/* Return the lane; NULL: neither worker has reached the other. */
+/* Return the lane from one endpoint to the other; NULL: they are workers that have not reached each other. */
 static lane *lane_from(endpoint *from, endpoint *to) {
     if (to->number == MASTER || from->number == MASTER)
         return to->number == MASTER ? &from->to_master : &to->to_worker;
@@ -118,7 +119,7 @@ static lane *lane_from(endpoint *from, endpoint *to) {
     return side ? &side->lane : NULL;
 }
 
-/* Return the time at which an item that `from` sends now reaches the other side. */
+/* Return the time at which an item that `from` sends now reaches its receiver; 0 in a hub for threads. */
 static double arrival_s(const endpoint *from, size_t size) {
     const kl_inproc_stepped *s = from->hub->stepped;
     if (!s)
@@ -171,7 +172,7 @@ static kilter_status inproc_send(kl_transport *transport, kl_peer peer, const vo
     return KILTER_OK;
 }
 
-/* Take the first item out of the inbox if its time has come. Call this with e->lock held. */
+/* Take the first item out of the inbox if it is visible at now_s. Call this with e->lock held. */
 static item *take(endpoint *e, double now_s) {
     item *it = e->first;
     if (!it || it->visible_s > now_s)
@@ -190,7 +191,7 @@ static item *wait_for_item(endpoint *e, double timeout_s) {
         if (timeout_s < 0)
             pthread_cond_wait(&e->arrival, &e->lock);
         else if (timeout_s == 0 || pthread_cond_timedwait(&e->arrival, &e->lock, &until) == ETIMEDOUT) {
-            it = e->woken ? NULL : take(e, 0); /* an event may have come together with the deadline */
+            it = e->woken ? NULL : take(e, 0); /* an item may have come at the deadline */
             break;
         }
     }
@@ -262,7 +263,7 @@ static void inproc_wake(kl_transport *transport) {
     pthread_mutex_unlock(&e->lock);
 }
 
-/* The endpoint itself stays in the hub, because others may be reading it. */
+/* Close all lanes of the endpoint. The endpoint itself stays in the hub, because others may be reading it. */
 static void inproc_close(kl_transport *transport) {
     endpoint *e = (endpoint *)transport;
     kl_inproc *hub = e->hub;
@@ -302,7 +303,7 @@ kilter_status kl_inproc_new(const kl_inproc_stepped *stepped, kl_inproc **hub, k
     h->stepped = stepped;
     h->endpoints = endpoints;
     h->capacity = 8;
-    h->count = 1; /* room for the master in the list */
+    h->count = 1; /* the first place is the master's, who may come later */
     pthread_mutex_init(&h->lock, NULL);
     *hub = h;
     return KILTER_OK;
@@ -359,7 +360,7 @@ static bool open_lane(endpoint *from, endpoint *to, double at_s) {
         return false;
     }
     pthread_mutex_lock(&to->lock);
-    free(way->left); /* the lane may have been open before */
+    free(way->left); /* the lane may have been open before, with an item for its end */
     way->left = left;
     way->open = true;
     append(to, way, joined, at_s);
@@ -367,8 +368,8 @@ static bool open_lane(endpoint *from, endpoint *to, double at_s) {
     return true;
 }
 
-/* Connect a worker and the master. Each sees the other one message time after the later of the two has come.
- * Call this with the hub's lock held. */
+/* Connect a worker and the master. Each gets JOINED one message time after the present time of `later`, the
+ * endpoint that opened last. Call this with the hub's lock held. */
 static bool tie(endpoint *master, endpoint *worker, const endpoint *later) {
     double at_s = arrival_s(later, 0);
     return open_lane(master, worker, at_s) && open_lane(worker, master, at_s);
@@ -387,7 +388,7 @@ static kilter_status inproc_open(kl_transport *transport, char address[KL_ADDRES
     return KILTER_OK;
 }
 
-/* Add closed lanes between two workers, if there are none. */
+/* Add closed lanes between two workers, unless they have lanes. false: memory ran out. */
 static bool add_sides(endpoint *a, endpoint *b) {
     if (lane_from(a, b))
         return true;
@@ -410,7 +411,8 @@ static bool add_sides(endpoint *a, endpoint *b) {
     return true;
 }
 
-/* Open both lanes. The worker that reaches the other one knows it at once. */
+/* Open both lanes. `e`, which reaches the other worker, may send at once; the other gets JOINED. false:
+ * memory ran out. */
 static bool open_sides(endpoint *e, endpoint *other) {
     lane *in = lane_from(other, e);
     item *left = new_item(KL_EVENT_LEFT, other->number, NULL, 0);
@@ -425,7 +427,7 @@ static bool open_sides(endpoint *e, endpoint *other) {
     return true;
 }
 
-/* A worker that has closed is reached, and leaves at once. */
+/* Connect to another worker. If that worker has closed already, it leaves at once. */
 static kilter_status inproc_reach(kl_transport *transport, const char *address, kl_peer *peer,
                                   kilter_error *error) {
     endpoint *e = (endpoint *)transport;
@@ -442,7 +444,7 @@ static kilter_status inproc_reach(kl_transport *transport, const char *address, 
     pthread_mutex_lock(&e->lock);
     bool is_open = fits && in->open, fresh = fits && !in->open && !in->left;
     if (is_open)
-        in->known = true; /* the other worker has reached this one */
+        in->known = true; /* the other worker has reached this one before */
     pthread_mutex_unlock(&e->lock);
     if (fresh)
         fits = open_sides(e, other);

@@ -1,20 +1,20 @@
 /* Messages over MPI between rank 0, the master, and the other ranks.
- * This file uses only what works on every MPI, also when a rank dies: Isend, Irecv and Testsome, one posted
- * receive per peer and no wildcards. A message is sent as
+ * This file uses only what works on every MPI, also when a rank dies: Isend, Irecv, Testsome, and one posted
+ * receive for each peer. A message is sent as
  *
  *     TAG_HEAD   total length (8 bytes), then as much of the message as fits into EAGER_BYTES
  *     TAG_REST   the rest, in pieces whose sizes both sides know
- * so that the posted receive is small, and the rest is received at its final place. A message with a rest
- * ends with a seal of SEAL_BYTES: MPICH 4.0 calls a receive complete, without an error and without data, when
- * its sender dies. A missing seal means that the peer is dead. A length of BYE is a side's last message. The
- * other side answers with BYE, and then no request is left between the two. The first message of each side is
- * between the endpoints. The master's is the invitation to the worker's line, by which each side notices the
- * other's death (liveness_mpi.h). The worker's says that its line is up, or why not. Requests with a dead
- * peer are abandoned: they may never complete, and are neither awaited nor freed. wait_mpi.h looks for
- * complete requests and waits.
+ * The posted receive is small, and the rest is received at its final place. A message with a rest ends with a
+ * seal of SEAL_BYTES: MPICH 4.0 calls a receive complete, without an error and without data, when its sender
+ * dies. A missing seal means that the peer is dead. A head with the length BYE is a side's last message. The
+ * other side answers with BYE, after which the two have no request left. The first message of each side is
+ * for the endpoints themselves. The master's is the invitation to the worker's line, by which each side
+ * notices the other's death (liveness_mpi.h). The worker's says that its line is up, or why not. Requests
+ * with a dead peer are abandoned: they may never complete, and are neither awaited nor freed. wait_mpi.h
+ * looks for complete requests and waits.
  *
  * Workers exchange messages with each other after open(), which posts a receive for each other rank. A worker
- * does not notice that another one is dead; its driver, which the master tells, drops the dead worker. */
+ * does not notice the death of another. The master tells the worker's driver, which drops the dead worker. */
 #include "transport/transport.h"
 
 #include <math.h>
@@ -38,28 +38,28 @@ enum {
     EAGER_BYTES = 4096,
     SEAL_BYTES = 8,
     PIECE_BYTES = 1 << 30, /* MPI counts bytes in an int */
-    /* greatest number of messages to one peer that MPI has at a time; further messages wait here */
+    /* greatest number of messages to one peer that MPI has at a time; further messages wait in the queue */
     WINDOW = 8,
 };
 
 #define SEAL 0x6b696c7465722121
 #define BYE  UINT64_MAX
-/* the BYE of a side that knows of a dead rank: MPI must be ended in another way */
+/* BYE of a side that knows of a dead rank, after which MPI_Finalize might wait for ever */
 #define BYE_AFTER_FAILURE (UINT64_MAX - 1)
-/* seconds of silence after which close() gives up; a peer that computes is as silent */
+/* close() gives up after a silence of this many seconds; a peer that computes is silent, too */
 #define FAREWELL_S 10.0
-#define MEET_S     30.0  /* the same seconds for open(), if lost_after_s is not longer */
+#define MEET_S     30.0  /* open() gives up after this many seconds, or after lost_after_s if it is longer */
 #define LOOK_S     0.005 /* seconds between two looks at the lines */
-/* longest pause between two messages of a dead peer that are still under way [s] */
+/* seconds for which more messages of a dead peer are awaited after the latest one */
 #define LAST_WORDS_S 0.1
-#define SPIN_S       50e-6 /* seconds within which an answer often comes */
+#define SPIN_S       50e-6 /* seconds within which many answers come */
 
 static const char ADDRESS[] = "rank ";
 
 typedef struct parcel { /* a message on its way out */
     struct parcel *next;
     size_t peer;
-    size_t bytes, requests; /* requests: number of MPI requests that are not complete */
+    size_t bytes, requests; /* bytes of `data`; number of MPI requests that are not complete */
     uint8_t data[];         /* the message's length, then the message */
 } parcel;
 
@@ -72,19 +72,21 @@ typedef enum standing {
 typedef struct peer {
     standing standing;
     bool said_bye;
-    bool used;    /* between two workers: a message was sent, or has come */
+    bool used;    /* between two workers: a message was sent or received */
     bool greeted; /* the peer's first message, `greeting`, has arrived */
     kl_message greeting;
-    /* time at which the peer's line was cut, or at which its last message after that came; 0: the line was
-     * not cut */
+    /* time of the peer's latest message since its line was cut, or time of the cut; 0: the line was not
+     * cut */
     double cut_s;
     parcel *waiting, *last_waiting;
     size_t flying; /* number of parcels that MPI has */
     uint8_t head[EAGER_BYTES];
-    uint8_t *body;            /* the message whose rest is being received; NULL: there is none */
-    size_t size, got, coming; /* coming: number of all its bytes, with the seal */
-    kl_buffer later;          /* heads that arrived before the rest; only where ranks do not die */
-    size_t later_at;          /* offset of the first head that is not handled yet */
+    uint8_t *body; /* the message whose rest is being received; NULL: there is none */
+    /* bytes of the message, bytes received so far, and bytes to receive including the seal */
+    size_t size, got, coming;
+    /* heads that arrived before the rest of an earlier message; only where ranks do not die */
+    kl_buffer later;
+    size_t later_at; /* offset of the first head that is not handled yet */
 } peer;
 
 typedef struct mpi {
@@ -95,35 +97,35 @@ typedef struct mpi {
     size_t count;
     peer *peers; /* [count] */
 
-    /* Receives of each peer, [count]; where ranks do not die, one receive for any head; sends, [flying]; room
-     * for one more. */
+    /* First the receives: [count], one for each peer; then, where ranks do not die, one for any head; then
+     * [flying] sends, and room for one more request. */
     MPI_Request *requests;
     size_t receives;
     uint8_t any_head[EAGER_BYTES];
     parcel **parcels; /* [flying] the parcel that each send belongs to */
     size_t flying, flying_capacity;
-    bool gaps; /* true: some sends are complete or abandoned */
+    bool gaps; /* true: some of the sends are complete or abandoned, and their places free */
 
-    int *done; /* [done_capacity] results of a look for complete requests */
+    int *done; /* [done_capacity] numbers of complete requests, found by a look */
     MPI_Status *statuses;
     size_t done_capacity;
 
     kl_event_queue ready;
     atomic_bool woken;
-    bool out_of_memory; /* an error that stays, because a message was lost */
+    bool out_of_memory; /* true: a message was lost because memory ran out, so every later call fails */
     kl_mpi_wait wait;
-    bool waits; /* true: the endpoint has waited since wait.traffic_s */
+    bool waits; /* true: the endpoint has waited for messages since wait.traffic_s */
     bool near;  /* true: all peers are on this host and have bells */
 
     kl_liveness *lines; /* NULL: none */
     double looked_s;    /* time of the last look at the lines */
-    size_t cut;         /* number of peers that are about to be lost */
+    size_t cut;         /* number of peers whose lines were cut and that are not OVER yet */
     bool rank_failed;   /* true: a rank is dead and MPI does not know it */
-    bool open;          /* a worker: other workers can reach it */
+    bool open;          /* true: other workers can reach this worker */
 } mpi;
 
-/* The master is peer 1, rank r is peer r + 1; peers[] has no place for the endpoint itself. A worker's first
- * peer is the master, and the others have no part in anything before open(). */
+/* Return the rank of peers[i], which has no place for this rank itself. As a kl_peer, rank r is r + 1, so the
+ * master is 1. A worker has only the master as a peer before open(). */
 static int rank_of(const mpi *m, size_t i) {
     return (int)i + ((int)i >= m->rank);
 }
@@ -155,7 +157,8 @@ static kilter_status mpi_error(int code, const char *doing, kilter_error *error)
 
 /* --- sending --- */
 
-/* Return the bytes of the seal behind a message of `size`: 0 if it has no rest, or ranks do not die. */
+/* Return the bytes of the seal that ends a message of `size` bytes: 0 if it has no rest, or if ranks do not
+ * die. */
 static size_t seal_of(size_t size) {
     return kl_mpi_ranks_die && size > EAGER_BYTES - LENGTH_BYTES ? SEAL_BYTES : 0;
 }
@@ -185,7 +188,7 @@ static void lose(mpi *m, size_t i) {
         }
 }
 
-/* Note a dead rank that MPI does not report: collective operations are impossible from now on. */
+/* Note that a rank is dead and MPI does not know it. From now on collective operations would hang. */
 static void lose_dead(mpi *m, size_t i) {
     const char *hint = kl_mpi_hint();
     if (!m->rank_failed && m->rank == 0 && hint)
@@ -255,7 +258,7 @@ static void launch_waiting(mpi *m, size_t i) {
     }
 }
 
-/* Queue a message; `length` is its size or BYE. false: memory ran out. */
+/* Queue a message to peers[i]; `length` is its size or BYE. false: memory ran out. */
 static bool queue(mpi *m, size_t i, uint64_t length, const void *data, size_t size) {
     parcel *it = size <= SIZE_MAX - sizeof(parcel) - LENGTH_BYTES - SEAL_BYTES
                      ? malloc(sizeof *it + LENGTH_BYTES + size + seal_of(size))
@@ -286,7 +289,8 @@ static void say_bye(mpi *m, size_t i) {
         m->out_of_memory = true;
 }
 
-/* Free the send at `f`, which is complete, and send the next waiting parcel. */
+/* Note that the send at place `f` is complete. After the last send of a parcel, free it and send the next
+ * waiting one. */
 static void settle_send(mpi *m, size_t f, bool failed) {
     parcel *it = m->parcels[f];
     size_t i = it->peer;
@@ -333,12 +337,12 @@ static void post_rest(mpi *m, size_t i) {
     if (MPI_Irecv(p->body + p->got, piece, MPI_BYTE, rank_of(m, i), TAG_REST, m->comm, &m->requests[i]) !=
         MPI_SUCCESS)
         lose(m, i);
-    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i)); /* the parcel's sender may wait for this */
+    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i)); /* the sender may wait for this receive */
 }
 
 static void hear_bye(mpi *m, size_t i) {
     peer *p = &m->peers[i];
-    if (p->waiting) { /* nothing of the message is used, except a BYE at its end */
+    if (p->waiting) { /* a peer that has said BYE reads no more messages, only a BYE */
         throw_waiting_away(p);
         p->said_bye = false;
     }
@@ -378,7 +382,7 @@ static void hear_head(mpi *m, size_t i, size_t bytes) {
     }
     if (bytes < LENGTH_BYTES ||
         (length < EAGER_BYTES - LENGTH_BYTES ? bytes != LENGTH_BYTES + length : bytes != EAGER_BYTES)) {
-        lose(m, i); /* the peer uses another protocol */
+        lose(m, i); /* the peer uses another version of the protocol */
         return;
     }
     p->size = (size_t)length;
@@ -410,15 +414,15 @@ static void hear(mpi *m, size_t i, const MPI_Status *status) {
         return;
     }
     p->got += (size_t)bytes;
-    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i)); /* the message's sender may wait for this */
+    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i)); /* the sender may wait for this piece to arrive */
     if (p->got < p->coming)
         post_rest(m, i);
     else
         hear_message(m, i);
 }
 
-/* Handle heads that arrived before the rest of an earlier message, up to the next head that has a rest
- * itself. */
+/* Handle the stored heads, which arrived before the rest of an earlier message. Stop at a head that has a
+ * rest itself. */
 static void hear_later(mpi *m, size_t i) {
     peer *p = &m->peers[i];
     while (!p->body && p->later_at < p->later.size) {
@@ -436,7 +440,7 @@ static void hear_later(mpi *m, size_t i) {
     }
 }
 
-/* Handle a head from any peer. */
+/* Handle a head that the receive for any peer got. */
 static void hear_any(mpi *m, const MPI_Status *status) {
     size_t i = place_of(m, status->MPI_SOURCE);
     peer *p = &m->peers[i];
@@ -470,7 +474,7 @@ static bool reserve_done(mpi *m) {
     return done && statuses;
 }
 
-/* Look for complete requests. *faulty: the status of each request has its error. */
+/* Look for complete requests. *faulty: a request failed, and its status tells the error. */
 static kilter_status look(mpi *m, bool for_ever, int *done, bool *faulty, kilter_error *error) {
     kl_mpi_sight sight = {.requests = m->requests,
                           .receives = (int)m->receives,
@@ -502,12 +506,12 @@ static void note_traffic(mpi *m) {
 
 static void rest(mpi *m, double most_s) {
     if (!m->waits)
-        m->wait.counted_s = kl_monotonic_s(); /* the time before this was no wait */
+        m->wait.counted_s = kl_monotonic_s(); /* the time before this call was no wait */
     m->waits = true;
     kl_mpi_rest(&m->wait, m->near, most_s);
 }
 
-/* Handle complete receives and free complete sends. for_ever has the same sense as for kl_mpi_look(). */
+/* Handle complete receives and free complete sends. for_ever: as in kl_mpi_look(). */
 static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     int done;
     bool faulty;
@@ -544,7 +548,8 @@ static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* A peer whose line is cut is dead, but its earlier messages may still come. */
+/* Look for cut lines. A peer whose line is cut is dead, but its earlier messages may still come, so wait for
+ * them. */
 static void look_at_lines(mpi *m) {
     double now_s = m->lines ? kl_monotonic_s() : 0;
     if (!m->lines || now_s - m->looked_s < LOOK_S)
@@ -576,7 +581,7 @@ static kilter_status mpi_send(kl_transport *transport, kl_peer name, const void 
     p->used = true;
     if (!queue(m, (size_t)(p - m->peers), size, data, size))
         return kl_cannot_send(KILTER_ERR_MEMORY, name, size, error);
-    note_traffic(m); /* an answer to this message may follow soon */
+    note_traffic(m); /* an answer may follow soon */
     return KILTER_OK;
 }
 
@@ -611,7 +616,7 @@ static void mpi_drop(kl_transport *transport, kl_peer name) {
     kl_event_queue_forget(&m->ready, name);
     if (p->standing != LIVE)
         return;
-    if (m->rank > 0 && p != &m->peers[0]) { /* the worker may be dead, and then it says no BYE */
+    if (m->rank > 0 && p != &m->peers[0]) { /* the worker may be dead, and then no BYE comes */
         p->standing = DROPPED;
         say_bye(m, (size_t)(p - m->peers));
         lose(m, (size_t)(p - m->peers));
@@ -623,7 +628,7 @@ static void mpi_drop(kl_transport *transport, kl_peer name) {
     say_bye(m, (size_t)(p - m->peers));
 }
 
-/* Let the endpoint have all ranks as peers. false: memory ran out. */
+/* Let a worker have the other workers as peers, too. false: memory ran out. */
 static bool widen(mpi *m) {
     size_t more = (size_t)m->ranks - 1 - m->count;
     MPI_Request *requests =
@@ -641,7 +646,7 @@ static bool widen(mpi *m) {
     return true;
 }
 
-/* Post a receive for each other worker. */
+/* Let other workers reach this worker: post a receive for each of them. */
 static kilter_status mpi_listen(kl_transport *transport, char address[KL_ADDRESS_BYTES],
                                 kilter_error *error) {
     mpi *m = (mpi *)transport;
@@ -678,7 +683,8 @@ static void mpi_wake(kl_transport *transport) {
 
 /* --- the end --- */
 
-/* Workers between which no message went may not have opened to each other: a BYE would get no answer. */
+/* Return whether peers[i] gets a BYE from this side. Two workers that exchanged no message do not say BYE,
+ * because the other may not have called open(), and would not answer. */
 static bool says_bye(const mpi *m, size_t i) {
     return m->rank == 0 || i == 0 || m->peers[i].used;
 }
@@ -690,7 +696,7 @@ static bool all_said(const mpi *m) {
     return m->flying == 0;
 }
 
-/* Send BYE to all peers that expect it, and receive until they have sent BYE. */
+/* Send BYE to the peers, and receive until they have sent BYE, too. */
 static bool part(mpi *m) {
     for (size_t i = 0; i < m->count; i++) {
         if (m->peers[i].standing == LIVE)
@@ -727,7 +733,7 @@ static void free_all(mpi *m) {
 static void mpi_close(kl_transport *transport) {
     mpi *m = (mpi *)transport;
     bool parted = part(m), ends_mpi = m->ends_mpi, rank_failed = m->rank_failed;
-    /* Cancel the receives of living peers that have not sent BYE in time. */
+    /* cancel the receives of living peers that did not send BYE in time */
     for (size_t i = 0; i < m->receives; i++)
         if (m->requests[i] != MPI_REQUEST_NULL) {
             MPI_Cancel(&m->requests[i]);
@@ -745,7 +751,7 @@ static void mpi_close(kl_transport *transport) {
         kl_mpi_end(rank_failed);
 }
 
-/* Two tables of operations: for endpoints that other threads use, too, and for others. */
+/* The operations of an endpoint that only its own thread uses, and of one that other threads use, too. */
 static const kl_transport_ops mpi_ops[2] = {{.name = "mpi",
                                              .threads = false,
                                              .send = mpi_send,
@@ -775,7 +781,8 @@ static mpi *new_mpi(bool any_thread) {
     MPI_Comm_rank(MPI_COMM_WORLD, &m->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &m->ranks);
     m->count = m->rank == 0 ? (size_t)m->ranks - 1 : 1;
-    m->peers = calloc((size_t)m->ranks, sizeof *m->peers); /* a worker uses most of them after open() only */
+    /* a worker uses peers after the first only after open() */
+    m->peers = calloc((size_t)m->ranks, sizeof *m->peers);
     m->receives = m->count + !kl_mpi_ranks_die;
     m->requests = malloc((m->receives + 1) * sizeof(MPI_Request));
     atomic_init(&m->woken, false);
@@ -791,7 +798,7 @@ static mpi *new_mpi(bool any_thread) {
     return m;
 }
 
-/* --- meeting: the first messages, and the liveness sockets --- */
+/* --- the first messages, and the failure detector --- */
 
 static bool met(const mpi *m) {
     for (size_t i = 0; i < m->count; i++)
@@ -800,7 +807,8 @@ static bool met(const mpi *m) {
     return true;
 }
 
-/* A peer whose first message does not come in time is dead, because all ranks have started MPI just now. */
+/* Wait for each peer's first message. A peer whose message does not come in time is dead, because all ranks
+ * have started MPI just now. */
 static kilter_status await_greetings(mpi *m, double patience_s, kilter_error *error) {
     double until_s = kl_monotonic_s() + patience_s;
     while (!met(m) && kl_monotonic_s() < until_s) {
@@ -816,13 +824,14 @@ static kilter_status await_greetings(mpi *m, double patience_s, kilter_error *er
     return KILTER_OK;
 }
 
-/* A farm without lines works as long as no rank dies. */
+/* Warn that ranks have no line to the failure detector. The farm works nevertheless until a rank dies. */
 static void complain(size_t ranks, const char *why) {
     fprintf(stderr, "%zu rank%s not connected to the failure detector, so %s death will not be noticed: %s\n",
             ranks, ranks == 1 ? " is" : "s are", ranks == 1 ? "its" : "their", why);
 }
 
-/* The first message of the master begins with the token of the bells. */
+/* Send the first message to peers[i]: the token of the bells, then the invitation to its line. false: memory
+ * ran out. */
 static bool invite(mpi *m, size_t i, uint64_t token) {
     kl_buffer invitation = {0};
     kl_put_u64(&invitation, token);
@@ -892,7 +901,26 @@ static kilter_status meet(mpi *m, double lost_after_s, kilter_error *error) {
     return status;
 }
 
-/* Open the endpoint; MPI is running. */
+/* Duplicate MPI_COMM_WORLD, which needs all ranks: ranks of a program that started MPI itself may never come
+ * here. SMPI has no MPI_Comm_idup(). */
+static kilter_status duplicate_world(mpi *m, kilter_error *error) {
+    static const char doing[] = "opening the farm's mpi transport";
+    MPI_Request request = MPI_REQUEST_NULL;
+    double patience_s;
+    kilter_status status = kl_mpi_patience_s(&patience_s, error);
+    if (status != KILTER_OK)
+        return status;
+    int code = kl_mpi_ranks_die ? MPI_Comm_idup(MPI_COMM_WORLD, &m->comm, &request)
+                                : MPI_Comm_dup(MPI_COMM_WORLD, &m->comm);
+    if (code != MPI_SUCCESS)
+        return mpi_error(code, "duplicating MPI_COMM_WORLD", error);
+    status = kl_mpi_ranks_die ? kl_mpi_await_ranks(&request, doing, patience_s, error) : KILTER_OK;
+    if (status == KILTER_OK)
+        MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
+    return status;
+}
+
+/* Open the endpoint of this rank when MPI is running. */
 static kilter_status open_endpoint(bool ends_mpi, bool any_thread, double lost_after_s, mpi **made,
                                    kilter_error *error) {
     mpi *m = new_mpi(any_thread);
@@ -901,12 +929,11 @@ static kilter_status open_endpoint(bool ends_mpi, bool any_thread, double lost_a
             free_all(m);
         return kl_fail(error, KILTER_ERR_MEMORY, "opening the mpi transport: memory ran out");
     }
-    int code = MPI_Comm_dup(MPI_COMM_WORLD, &m->comm);
-    if (code != MPI_SUCCESS) {
-        free_all(m);
-        return mpi_error(code, "duplicating MPI_COMM_WORLD", error);
+    kilter_status status = duplicate_world(m, error);
+    if (status != KILTER_OK) {
+        kl_mpi_keep(m); /* MPI may still write the communicator into it */
+        return status;
     }
-    MPI_Comm_set_errhandler(m->comm, MPI_ERRORS_RETURN);
     m->ends_mpi = ends_mpi;
     for (size_t i = 0; i < m->count && kl_mpi_ranks_die; i++)
         post_head(m, i);
@@ -914,7 +941,7 @@ static kilter_status open_endpoint(bool ends_mpi, bool any_thread, double lost_a
         post_any_head(m);
     kl_mpi_wait_begin(&m->wait);
     m->wait.spin_s = SPIN_S;
-    kilter_status status = meet(m, lost_after_s > 0 ? lost_after_s : KL_LOST_AFTER_S, error);
+    status = meet(m, lost_after_s > 0 ? lost_after_s : KL_LOST_AFTER_S, error);
     if (status == KILTER_OK)
         *made = m;
     else

@@ -26,7 +26,8 @@ static void run_case(const suite_case *its_case) {
     kl_transport_close(t);
 }
 
-/* The program's own messages on MPI_COMM_WORLD with our tags do not disturb the transport. */
+/* Check that the program's own messages on MPI_COMM_WORLD do not disturb the transport, though their tags are
+ * the same. */
 static void run_beside_other_traffic(void) {
     int rank, size, mine, theirs = -1;
     MPI_Request request;
@@ -40,7 +41,7 @@ static void run_beside_other_traffic(void) {
     CHECK(theirs == (rank + size - 1) % size);
 }
 
-/* Two endpoints of one process are separate, like those of two processes. */
+/* Check that a message sent on one endpoint of a process does not arrive at another endpoint of it. */
 static void run_two_at_once(void) {
     int rank, size;
     kl_transport *a = open_endpoint(&rank, &size), *b = open_endpoint(&rank, &size);
@@ -62,7 +63,7 @@ static void run_two_at_once(void) {
     kl_transport_close(a);
 }
 
-/* Large messages to each peer. */
+/* Send `messages` large messages to each worker. */
 static void send_to_workers(kl_transport *t, int count, int messages) {
     kl_peer workers[SUITE_PEERS_MAX];
     suite_meet_workers(t, workers, (unsigned)count);
@@ -71,7 +72,7 @@ static void send_to_workers(kl_transport *t, int count, int messages) {
             suite_send(t, workers[w], 1, 100000);
 }
 
-/* A closing peer can send BYE although the other side has many messages queued for it. */
+/* Check that a peer can close although the other side has many messages queued for it. */
 static void run_close_with_full_queues(void) {
     int rank, size;
     kl_transport *t = open_endpoint(&rank, &size);
@@ -86,7 +87,7 @@ static void run_close_with_full_queues(void) {
     kl_transport_close(t);
 }
 
-/* Both sides close at once, and each has more queued messages than MPI takes. */
+/* Check that both sides can close at once when each has more queued messages than MPI takes. */
 static void run_close_against_close(void) {
     int rank, size;
     kl_transport *t = open_endpoint(&rank, &size);
@@ -100,7 +101,7 @@ static void run_close_against_close(void) {
     kl_transport_close(t);
 }
 
-/* A received message stays valid after its endpoint is closed. */
+/* Check that a received message stays valid after its endpoint is closed. */
 static void run_message_outlives(void) {
     int rank, size;
     kl_transport *t = open_endpoint(&rank, &size);
@@ -139,7 +140,7 @@ static void run_suite(void) {
     kl_transport_close(t);
 }
 
-/* The transport leaves alone an MPI that the program has started. */
+/* Check that the transport does not end an MPI that the program has started. */
 static void run_in_a_program_with_mpi(int *argc, char ***argv, int threads) {
     int provided, finished = 1;
     MPI_Init_thread(argc, argv, threads, &provided);
@@ -149,7 +150,7 @@ static void run_in_a_program_with_mpi(int *argc, char ***argv, int threads) {
     MPI_Finalize();
 }
 
-/* Nobody else has started MPI, so the transport starts it and ends it. */
+/* Check that the transport starts and ends MPI if the program has not started it. */
 static void run_in_a_program_without(void) {
     int rank, size, finished = 0;
     kl_transport *t;
@@ -169,8 +170,8 @@ static size_t last_words_size(unsigned index, unsigned i) {
     return index % 2 ? 100 + i : 300000 + i;
 }
 
-/* A worker is killed with messages on their way: some of the first messages arrive, whole and in order, then
- * LEFT, once. Messages of the last worker, which lives, arrive all the time. */
+/* Receive while all workers but the last are killed in the middle of sending. The first messages of each
+ * arrive whole and in order, then LEFT comes once. The last worker stays usable. */
 static void watch_deaths(kl_transport *t, unsigned count) {
     kl_peer workers[SUITE_PEERS_MAX];
     unsigned heard[SUITE_PEERS_MAX] = {0}, left = 0;
@@ -214,10 +215,11 @@ static void run_with_deaths(void) {
     }
     kl_transport_close(t);
     if (rank == 0)
-        printf("as promised\n"); /* the exit code of a launcher that lets ranks die tells nothing */
+        /* needed because the exit code tells nothing when the launcher lets ranks die */
+        printf("as promised\n");
 }
 
-/* The master is killed: each worker gets LEFT after the master's last messages. */
+/* Kill the master. Each worker gets LEFT, and nothing after it. */
 static void run_with_death_of_master(void) {
     int rank, size;
     kl_transport *t;
@@ -225,7 +227,7 @@ static void run_with_death_of_master(void) {
     kl_peer workers[SUITE_PEERS_MAX];
     if (rank == 0) {
         suite_meet_workers(t, workers, (unsigned)size - 1);
-        for (int w = 0; w < size - 1; w++) { /* all have heard it */
+        for (int w = 0; w < size - 1; w++) { /* all workers have joined and can be told of the death */
             kl_event event = suite_next(t);
             suite_check_message(&event.message, 1, 10);
             kl_message_release(&event.message);

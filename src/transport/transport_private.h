@@ -5,7 +5,7 @@
 #include "sys/sys.h"
 #include "transport/transport.h"
 
-/* Events that wait for poll(), in order. A zeroed queue is empty. */
+/* Events that poll() has not returned yet, in order. A zeroed queue is empty. */
 typedef struct kl_event_queue {
     kl_event *ring;
     size_t capacity, first, count;

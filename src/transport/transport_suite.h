@@ -1,4 +1,4 @@
-/* The conformance suite of room transport: the promises of every implementation, as cases with a master's
+/* The conformance suite of room transport: cases that every implementation must pass. A case has a master's
  * side and a worker's side. The test opens the endpoints before a case and closes them after it. A failed
  * check ends the process, because it may happen in any thread or rank. */
 #ifndef KL_TRANSPORT_SUITE_H
@@ -32,19 +32,19 @@
 
 enum { SUITE_PEERS_MAX = 256, SUITE_LONG_S = 60 };
 
-/* Seconds long enough to see that no event comes where none may come. */
+/* seconds in which a wrong event would be seen */
 #define SUITE_SILENCE_S 0.02
 
 typedef struct suite_case {
     const char *name;
-    /* the workers in order of index */
+    /* `workers` is in order of the workers' indices */
     void (*master)(kl_transport *t, const kl_peer *workers, unsigned count);
     void (*worker)(kl_transport *t, kl_peer master, unsigned index);
 } suite_case;
 
 /* --- helpers of the cases --- */
 
-/* Return the next event; fail instead of waiting for ever. */
+/* Return the next event. Fail if none comes for a long time. */
 static inline kl_event suite_next(kl_transport *t) {
     kl_event event;
     CHECK_OK(kl_poll(t, SUITE_LONG_S, &event, error));
@@ -112,7 +112,7 @@ static inline unsigned suite_place(const kl_peer *peers, unsigned count, kl_peer
     return count;
 }
 
-/* The master meets `count` workers. Each of them sends its index, and the master lets them go on. */
+/* Meet `count` workers as the master: take the index that each sends, and then let all go on. */
 static inline void suite_meet_workers(kl_transport *t, kl_peer *workers, unsigned count) {
     kl_peer joined[SUITE_PEERS_MAX];
     unsigned joins = 0;
@@ -216,7 +216,7 @@ static inline void suite_flood_worker(kl_transport *t, kl_peer master, unsigned 
         suite_expect_message(t, master, i, i % 100);
 }
 
-/* Large messages cross: neither side may wait for the other to receive. */
+/* Send large messages in both directions at once: neither side may wait for the other to receive. */
 static inline void suite_cross_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     for (unsigned i = 0; i < 3; i++)
         for (unsigned w = 0; w < count; w++)
@@ -241,8 +241,8 @@ static inline void suite_cross_worker(kl_transport *t, kl_peer master, unsigned 
         suite_expect_message(t, master, index + i, 1500000);
 }
 
-/* Send messages of sizes at which transports change their method. They stay unchanged until they are
- * released, in any order, while others arrive. */
+/* Send messages of sizes at which a transport may change its method. Hold them while others arrive, and
+ * release them in any order: they stay unchanged. */
 static const size_t suite_large_sizes[] = {16383, 16384,  16385,  32767,  32768,  32769, 65535,  65536,
                                            65537, 262143, 262144, 262145, 524300, 10,    1000003};
 enum { SUITE_LARGE_SIZES = sizeof suite_large_sizes / sizeof *suite_large_sizes };
@@ -301,7 +301,7 @@ static inline void suite_held_worker(kl_transport *t, kl_peer master, unsigned i
         suite_release_held(&held, i);
 }
 
-/* Messages that a worker sends before it closes arrive, then LEFT, once. */
+/* Close a worker right after sending. All its messages arrive, then LEFT comes once. */
 enum { SUITE_LAST_WORDS = 40 };
 
 static inline size_t suite_last_word_size(unsigned i) {
@@ -315,7 +315,7 @@ static inline void suite_last_words_master(kl_transport *t, const kl_peer *worke
         unsigned w = suite_place(workers, count, event.peer);
         CHECK(w < count);
         if (event.kind == KL_EVENT_LEFT) {
-            CHECK(received[w]++ == SUITE_LAST_WORDS); /* wait a little, so that a second LEFT would be seen */
+            CHECK(received[w]++ == SUITE_LAST_WORDS); /* counting on makes a second LEFT fail */
             left++;
             suite_expect_gone(t, event.peer);
             continue;
@@ -336,7 +336,7 @@ static inline void suite_last_words_worker(kl_transport *t, kl_peer master, unsi
         suite_send(t, master, i, suite_last_word_size(i));
 }
 
-/* Messages that the master sends before it closes arrive, although the worker keeps sending. */
+/* Close the master right after sending. Its messages arrive, although the worker keeps sending. */
 static inline void suite_closing_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     for (unsigned i = 0; i < SUITE_LAST_WORDS; i++)
         for (unsigned w = 0; w < count; w++)
@@ -365,9 +365,9 @@ static inline void suite_closing_worker(kl_transport *t, kl_peer master, unsigne
     suite_expect_silence(t);
 }
 
-/* Dropping a peer gives no event on this side, and LEFT on the other. */
+/* Drop a peer. No event follows on this side, and LEFT on the other. */
 static inline void suite_drop_master(kl_transport *t, const kl_peer *workers, unsigned count) {
-    if (count > 0) { /* several messages, so that some still wait here */
+    if (count > 0) { /* several messages, so that some still wait in this endpoint's queue */
         kl_event event = suite_next(t);
         CHECK(event.kind == KL_EVENT_MESSAGE);
         kl_message_release(&event.message);
@@ -382,7 +382,7 @@ static inline void suite_drop_master(kl_transport *t, const kl_peer *workers, un
 }
 
 static inline void suite_drop_worker(kl_transport *t, kl_peer master, unsigned index) {
-    /* the message is on its way when the peer is dropped, or refused afterwards */
+    /* these messages are on their way when this side is dropped, or are refused afterwards */
     for (unsigned i = 0; i < 50; i++)
         (void)t->ops->send(t, master, &index, sizeof index, NULL);
     suite_expect(t, KL_EVENT_LEFT, master);
@@ -408,7 +408,8 @@ static inline void suite_dropped_worker(kl_transport *t, kl_peer master, unsigne
     suite_expect_silence(t);
 }
 
-/* A wake ends one poll: the waiting poll or, if none waits, the next one. */
+/* Wake the endpoint from another thread. A wake ends one poll: the waiting one or, if none waits, the next
+ * one. */
 static inline void *suite_wake(void *transport) {
     kl_transport_wake(transport);
     return NULL;
@@ -445,7 +446,7 @@ static inline void suite_wake_worker(kl_transport *t, kl_peer master, unsigned i
     suite_wakes(t);
 }
 
-/* A wake comes before a waiting message and discards nothing. */
+/* Wake an endpoint that has a message waiting. The wake comes first, and the message stays. */
 static inline void suite_wake_first_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     for (unsigned w = 0; w < count; w++)
         suite_send(t, workers[w], 2, 20);
@@ -489,7 +490,7 @@ static inline void suite_timeout_worker(kl_transport *t, kl_peer master, unsigne
     CHECK(event.kind == KL_EVENT_LEFT);
 }
 
-/* A send to an unknown peer reaches nobody. */
+/* Send to unknown peers. Each send fails. */
 static inline void suite_nobody_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     suite_expect_gone(t, KL_NO_PEER);
     suite_expect_gone(t, UINT64_MAX);
@@ -507,8 +508,8 @@ static inline void suite_nobody_worker(kl_transport *t, kl_peer master, unsigned
     suite_leave_to_others(t, master, index);
 }
 
-/* Workers reach each other by addresses that the master hands on. Each sends to each other one messages,
- * which arrive once and in order, while the master's own messages go on. */
+/* Let workers reach each other by addresses that the master passes on. Each sends messages to every other,
+ * which arrive once and in order, and the master's messages arrive as well. */
 enum { SUITE_REACH = 12 };
 
 static inline void suite_reach_master(kl_transport *t, const kl_peer *workers, unsigned count) {
@@ -534,7 +535,8 @@ static inline void suite_reach_master(kl_transport *t, const kl_peer *workers, u
     }
 }
 
-/* The first four bytes of a message are its sender's index, the others its number. */
+/* Reach all other workers and send them messages. The first four bytes of a message are its sender's index,
+ * the next four its number. */
 static inline void suite_reach_all(kl_transport *t, kl_peer *others, const char *list, unsigned count,
                                    unsigned index) {
     for (unsigned w = 0; w < count; w++)
@@ -562,7 +564,8 @@ static inline void suite_take_reached(kl_message *message, unsigned *received, u
     kl_message_release(message);
 }
 
-/* Return the master's next message. Count the other workers' messages up to then in *got. */
+/* Return the master's next message, or a zeroed one when *got reaches `until`. *got counts the other workers'
+ * messages. */
 static inline kl_message suite_hear_master(kl_transport *t, kl_peer master, unsigned *received, unsigned *got,
                                            unsigned until) {
     while (*got < until) {
@@ -595,7 +598,8 @@ static inline void suite_reach_worker(kl_transport *t, kl_peer master, unsigned 
     kl_message_release(&list);
     CHECK(got == all || !suite_hear_master(t, master, received, &got, all).data);
     CHECK_OK(t->ops->send(t, master, "d", 1, error));
-    kl_message end = suite_hear_master(t, master, received, &got, UINT32_MAX); /* all have their messages */
+    /* this message means that all workers have their messages */
+    kl_message end = suite_hear_master(t, master, received, &got, UINT32_MAX);
     CHECK(got == all && end.size == (size_t)count * KL_ADDRESS_BYTES);
     kl_message_release(&end);
 }
@@ -634,7 +638,7 @@ static inline void *suite_run_worker(void *argument) {
     return NULL;
 }
 
-/* Run a case on endpoints that are made here, and close them. */
+/* Run a case with the workers as threads, and close the endpoints. */
 static inline void suite_run_threads(const suite_case *its_case, kl_transport *master, kl_transport **workers,
                                      unsigned count) {
     suite_thread threads[SUITE_PEERS_MAX];

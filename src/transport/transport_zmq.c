@@ -6,17 +6,17 @@
  *
  *     worker                         master
  *       | ---------- HELLO -----------> |     JOINED
- *  JOINED <-------- WELCOME ----------- |
+ * JOINED <-------- WELCOME ----------- |
  *       | <---- DATA … in both … -----> |     MESSAGE
- *       | <------- STILL_THERE -------- |     (nothing; the master tests the connection)
+ *       | <------- STILL_THERE -------- |     (none: the master tests the connection)
  *       | ----------- BYE ------------> |     LEFT      (or the other way round; a BYE is answered with BYE)
  *
  * A worker that was forked from its master says so in its HELLO, and WELCOME names the arenas they share.
  * Large messages between them are in an arena (arena.h), and one frame, LIES, gives their place.
  *
- * Workers reach each other in the same way. A worker has a ROUTER for those that reach it, and a DEALER for
- * each worker that it reaches. These are endpoints of their own, which its own endpoint looks at. A worker
- * knows only the workers' keys, so among workers these keys are the server's as well.
+ * Workers reach each other in the same way. A worker has a ROUTER for workers that reach it, and a DEALER for
+ * each worker that it reaches. They form the worker's mesh: endpoints that its endpoint to the master looks
+ * at. A worker knows only the workers' keys, so the ROUTER uses these, too.
  *
  * A side that dies sends no BYE. Then the socket's monitor reports the end of the connection, and LEFT
  * follows all messages that had arrived. Each DEALER makes one connection only: if libzmq reconnected by
@@ -52,45 +52,47 @@ enum {
     LIES = 'r'
 };
 
-/* the 2 is the version of this protocol */
+/* the 2 is the version of the protocol */
 static const char hello[] = {'k', 'i', 'l', 't', 'e', 'r', '2', HELLO};
 static const char welcome[] = {'k', 'i', 'l', 't', 'e', 'r', '2', WELCOME};
 enum {
-    /* bytes at the beginning of HELLO and WELCOME. Between them and the kind there may be: */
+    /* bytes of the version, with which HELLO and WELCOME begin; before the kind at their end there may be: */
     VERSION_BYTES = sizeof hello - 1,
-    FORKED_BYTES = 16, /* the arenas' token and the worker's process */
+    FORKED_BYTES = 16, /* the arenas' token and the worker's process number */
     PAIR_BYTES = 4,    /* the number of the worker's pair of arenas */
 };
 
 enum {
-    /* bytes of a part: a link must carry one part within the time after which a peer is lost */
+    /* bytes of a message, and of a part: a link must carry a part before its peer counts as lost */
     MESSAGE_BYTES_MAX = 1 << 30,
     PART_BYTES = 256 * 1024,
     FRAME_BYTES_MAX = PART_BYTES + 1,
     CONNECT_MS = 5000,
-    NEVER_MS = 500000000, /* milliseconds: six days; libzmq adds up to as much again, and counts in int */
+    /* six days in milliseconds; libzmq adds at most as much again, and the sum must fit into an int */
+    NEVER_MS = 500000000,
     BACKLOG = 1024,
-    /* number of messages after which the clock is checked, however busy the socket is */
+    /* number of frames without an event after which look() returns, so that the clock is checked */
     FRAMES_PER_LOOK = 1024,
-    FRAMES_PER_REPORT = 64, /* number of frames after which reports are read, even if more frames wait */
+    /* number of frames after which the monitor's reports are read, even if more frames wait */
+    FRAMES_PER_REPORT = 64,
 };
-/* number of files of some workers that are reached, or that reach this one */
+/* number of files that some connections between workers need */
 enum { FILES_OF_MESH = 64 };
-#define MASTER_LINGER_S                                                                                      \
-    2.0 /* seconds that a closing master waits; a worker waits until its master would count as lost */
+/* seconds for which a closing master waits for the workers' BYE; a worker waits for lost_after_s */
+#define MASTER_LINGER_S 2.0
 #define HANDSHAKE_S     10.0 /* most seconds until a connection becomes a peer */
-#define COMPLAIN_S      60.0 /* least seconds between two messages about strangers */
+#define COMPLAIN_S      60.0 /* least seconds between two reports about strangers */
 #define FIRST_RETRY_S   0.01
 #define LONGEST_RETRY_S 0.5
-#define UNUSED_S        1.0   /* seconds after which memory of arenas that was not needed is freed */
-#define ASK_AGAIN_S     0.001 /* seconds to find out which of two claims on a connection is true */
+#define UNUSED_S        1.0   /* unused memory of arenas is freed after this many seconds */
+#define ASK_AGAIN_S     0.001 /* seconds after which rivals for a connection are tested again */
 
 enum {
     THE_MASTER = 1,
-    HANDSHAKES_MAX = 3
-}; /* number of failures in a row after which the key does not belong to this master */
+    HANDSHAKES_MAX = 3, /* number of failed handshakes in a row after which the key counts as wrong */
+};
 
-typedef struct kl_retry { /* the next attempt to connect, and the seconds between two attempts */
+typedef struct kl_retry { /* time of the next attempt to connect, and the seconds between attempts */
     double at_s, pause_s;
 } kl_retry;
 
@@ -98,8 +100,8 @@ typedef enum stage { SEEKING, JOINED, OVER } stage;
 
 typedef struct endpoint endpoint;
 
-/* The endpoints by which a worker exchanges messages with other workers. A name of a peer has the number of
- * its endpoint in its upper half: 1 is the listener, and `FIRST_DIALLED` + i is dialled[i]. */
+/* The endpoints by which a worker exchanges messages with other workers. The upper bits of a peer's name give
+ * the number of its endpoint: 1 is the listener, and `FIRST_DIALLED` + i is dialled[i]. */
 typedef struct mesh {
     void *context;
     endpoint *listener;
@@ -113,42 +115,41 @@ enum { NAME_BITS = 33, LISTENER = 1, FIRST_DIALLED = 2, SOCKETS_MAX = 1 << 15 };
 struct endpoint {
     kl_transport transport;
     bool is_master, is_tcp, closing;
-    bool is_part; /* true: this endpoint belongs to the mesh of another one */
-    mesh *mesh;   /* NULL: other workers cannot reach this worker */
+    bool is_part; /* true: this endpoint belongs to the mesh of another endpoint */
+    mesh *mesh;   /* NULL: this worker has not opened to other workers */
     char *address;
-    kl_zmq_options options; /* the endpoint's own copy of its key */
+    kl_zmq_options options; /* with a copy of the key that the endpoint owns */
     void *context, *socket, *monitor;
     int wake_fd;
     atomic_bool woken;
     kl_event_queue ready;
-    unsigned unreported; /* number of frames since the last look at the monitor */
+    unsigned unreported; /* number of frames since the monitor's reports were read */
     bool out_of_memory;
 
-    kl_zmq_peers peers; /* peers of the master; `peers` and `gate` are valid up to `stage` */
+    kl_zmq_peers peers; /* peers of a master; from here up to `strangers`, only a master uses the fields */
     void *gate;         /* access control, for tcp only */
-    unsigned strangers; /* number of strangers since the last message about them */
+    unsigned strangers; /* number of strangers since the last report about them */
     double complain_at_s;
 
-    stage stage; /* fields that only a worker uses, from here on */
+    stage stage; /* from here on, only a worker uses the fields */
     bool lost, refused;
-    /* true: connecting failed after the other side had answered; libzmq reports its next try right after the
-     * failure */
+    /* true: the handshake failed, so the other side had answered; libzmq then reports another failure */
     bool was_answered;
-    unsigned failed_handshakes; /* number of failures in a row */
+    unsigned failed_handshakes; /* number of failed handshakes in a row */
     unsigned dialled;
     kl_retry retry;
     kl_buffer parts;  /* parts of a message from the master that is not complete yet */
     kl_arena *arena;  /* arena for large messages to the master; NULL: none */
-    double trim_at_s; /* time at which unneeded memory of the arenas is freed; 0: they take no memory */
+    double trim_at_s; /* time at which unused memory of the arenas is freed; 0: they take no memory */
 };
 
 typedef struct frame {
-    uint32_t id; /* routing id of the sender, at the master */
+    uint32_t id; /* at the master: the sender's routing id */
     zmq_msg_t body;
-    bool whole; /* true: the message has one part, as all our messages have */
+    bool whole; /* true: the frame is the only one of its libzmq message, as all frames of Kilter are */
 } frame;
 
-/* libzmq counts routing ids up from a random number; our peers are counted from 1. */
+/* Return the name of the peer with this routing id. libzmq counts the ids up from a random number. */
 static kl_peer name_of(uint32_t id) {
     return (kl_peer)id + 1;
 }
@@ -157,7 +158,8 @@ static uint32_t id_of(kl_peer name) {
     return (uint32_t)(name - 1);
 }
 
-/* Return the part of the mesh that has this peer, and the peer's name there. NULL: no part has it. */
+/* Return the endpoint of the mesh that has this peer, and the peer's name there. NULL: the mesh does not have
+ * it. */
 static endpoint *part_with(const endpoint *e, kl_peer name, kl_peer *inner) {
     uint64_t number = name >> NAME_BITS;
     *inner = name & (((kl_peer)1 << NAME_BITS) - 1);
@@ -168,7 +170,8 @@ static endpoint *part_with(const endpoint *e, kl_peer name, kl_peer *inner) {
     return number - FIRST_DIALLED < e->mesh->count ? e->mesh->dialled[number - FIRST_DIALLED] : NULL;
 }
 
-/* A worker that was reached gets messages before it has answered. */
+/* Return whether messages may be sent to the peer. A worker that was reached gets messages before it has
+ * answered. */
 static bool is_live(const endpoint *e, kl_peer name) {
     if (!e->is_master)
         return name == THE_MASTER && (e->stage == JOINED || (e->is_part && e->stage == SEEKING && e->socket));
@@ -182,7 +185,7 @@ static void tell(endpoint *e, const kl_event *event) {
 
 /* --- sending frames --- */
 
-/* Both functions return 0 or an errno. They never wait, because the high-water mark is off. */
+/* This function and the next return 0 or an errno. They never wait, because the high-water mark is off. */
 static int send_part(endpoint *e, zmq_msg_t *part, int flags) {
     while (zmq_msg_send(part, e->socket, flags | ZMQ_DONTWAIT) < 0)
         if (errno != EINTR)
@@ -198,7 +201,7 @@ static int send_address(endpoint *e, uint32_t id) {
     return 0;
 }
 
-/* Send `body`, and close it whether it was sent or not. `id`: the receiver's routing id, at the master. */
+/* Send `body`, and close it whether it was sent or not. id: at the master, the receiver's routing id. */
 static int send_frame(endpoint *e, uint32_t id, zmq_msg_t *body) {
     int code = e->is_master ? send_address(e, id) : 0;
     if (!code)
@@ -231,7 +234,7 @@ static int say_bye(endpoint *e, uint32_t id) {
     return say(e, id, &bye, 1);
 }
 
-/* Send `size` bytes and the byte that says their kind. */
+/* Send `size` bytes, followed by the byte for their kind. */
 static int send_kind(endpoint *e, uint32_t id, const uint8_t *data, size_t size, char kind) {
     zmq_msg_t body;
     if (zmq_msg_init_size(&body, size + 1) != 0)
@@ -260,8 +263,8 @@ static int send_place(endpoint *e, uint32_t id, const kl_arena_place *place) {
     return code;
 }
 
-/* Send a message in parts. If a later part cannot be sent, the receiver forgets the message when the next one
- * begins. */
+/* Send a message through the arena if possible, otherwise in frames. If a later frame cannot be sent, the
+ * receiver forgets the message when the next one begins. */
 static int send_message(endpoint *e, uint32_t id, const uint8_t *data, size_t size) {
     kl_arena_place place;
     kl_arena *arena = size >= KL_ARENA_LEAST_BYTES ? arena_of(e, id) : NULL;
@@ -324,17 +327,16 @@ static void hear_report(endpoint *e, uint16_t what, int fd) {
             e->strangers++;
         return;
     }
-    e->lost = true; /* a worker has only one connection, so it needs reports of failures only */
+    e->lost = true; /* a worker gets reports of failures only, because it has only one connection */
     if (what & FAILED_HANDSHAKES) {
         e->failed_handshakes++;
         e->was_answered = true;
-    } else if (what != ZMQ_EVENT_DISCONNECTED &&
-               !e->was_answered) /* nobody listens there now, so the failure has nothing to do with the key */
-        e->failed_handshakes = 0;
+    } else if (what != ZMQ_EVENT_DISCONNECTED && !e->was_answered)
+        e->failed_handshakes = 0; /* nobody listens, so this failure says nothing about the key */
 }
 
-/* Strangers now and then try every port that is open to the world. A worker with a wrong key is a stranger,
- * too. */
+/* Report the strangers since the last report, if it was long enough ago. Some programs try every port that is
+ * open to the world. A worker with a wrong key counts as a stranger, too. */
 static void complain_of_strangers(endpoint *e) {
     double now_s = kl_monotonic_s();
     if (!e->strangers || !e->options.complain || now_s < e->complain_at_s)
@@ -372,7 +374,7 @@ static void read_reports(endpoint *e) {
             memcpy(&what, zmq_msg_data(&part), sizeof what);
             memcpy(&value, (char *)zmq_msg_data(&part) + sizeof what, sizeof value);
             hear_report(e, what, value);
-        } /* the report's other parts hold the address */
+        } /* the second part, the address, is not used */
         zmq_msg_close(&part);
     }
 }
@@ -419,8 +421,8 @@ static bool hand_up_lying(endpoint *e, frame *f, kl_arena *arena, kl_peer from) 
     return true;
 }
 
-/* Take a frame that carries a message of `from`, or a part of a message. false: the frame carries neither, or
- * the part does not fit. */
+/* Take a frame that carries a message of `from`, or a part of one. false: the frame carries neither, or the
+ * part does not fit. */
 static bool take_in(endpoint *e, frame *f, kl_buffer *parts, kl_peer from) {
     int kind = kind_of(f);
     size_t size = zmq_msg_size(&f->body) - 1;
@@ -445,14 +447,14 @@ static bool take_in(endpoint *e, frame *f, kl_buffer *parts, kl_peer from) {
     return true;
 }
 
-/* Let the socket process what its I/O thread has sent to it. */
+/* Let libzmq process what its I/O thread has told the socket, so that it knows which peers are gone. */
 static void notice_who_is_gone(endpoint *e) {
     int unused;
     size_t size = sizeof unused;
     zmq_getsockopt(e->socket, ZMQ_EVENTS, &unused, &size);
 }
 
-/* Return whether the frame is `plain`, with `size` bytes before its kind. */
+/* Return whether the frame is `plain` with `size` more bytes before its kind. */
 static bool says_with(const frame *f, const char *plain, size_t size) {
     const uint8_t *bytes = zmq_msg_data((zmq_msg_t *)&f->body);
     return f->whole && zmq_msg_size(&f->body) == VERSION_BYTES + size + 1 &&
@@ -460,14 +462,13 @@ static bool says_with(const frame *f, const char *plain, size_t size) {
            bytes[VERSION_BYTES + size] == (uint8_t)plain[VERSION_BYTES];
 }
 
-/* Read what the frame holds between the version and the kind. */
+/* Return the bytes of the frame between the version and the kind. */
 static kl_reader details_of(const frame *f) {
     const uint8_t *bytes = zmq_msg_data((zmq_msg_t *)&f->body);
     return kl_reader_of(bytes + VERSION_BYTES, zmq_msg_size(&f->body) - VERSION_BYTES - 1);
 }
 
-/* Return the arenas of a worker that was forked from this process; NULL: it was not forked here, or no pair
- * is free. */
+/* Return the arena to a worker that was forked with these arenas; NULL: it was not, or no pair is free. */
 static kl_arena *arena_for(const endpoint *e, const frame *f) {
     if (!e->options.arenas || !says_with(f, hello, FORKED_BYTES))
         return NULL;
@@ -485,11 +486,11 @@ static int say_welcome(endpoint *e, uint32_t id, const kl_arena *arena) {
     return say_all(e, id, &bytes);
 }
 
-/* Handle the first frame of a connection. Only a HELLO makes a peer; a stranger gets BYE and is ignored from
- * then on. */
+/* Handle the first frame of a connection. A HELLO makes the sender a peer. Any other sender gets BYE and is
+ * ignored from then on. */
 static void meet(endpoint *e, frame *f) {
     if (e->closing)
-        return; /* the worker will notice that */
+        return; /* the worker will notice that this master closes */
     bool ours = says_with(f, hello, 0) || says_with(f, hello, FORKED_BYTES);
     kl_arena *arena = arena_for(e, f);
     read_reports(e);
@@ -511,7 +512,7 @@ static void hear_as_master(endpoint *e, frame *f) {
         meet(e, f);
     } else if (standing == KL_ZMQ_LIVE &&
                !take_in(e, f, &kl_zmq_peers_slot(&e->peers, f->id)->parts, name_of(f->id))) {
-        /* the frame is BYE, or garbage, which counts as BYE */
+        /* the frame is BYE, or it is garbage, which counts as BYE */
         if (!e->closing)
             say_bye(e, f->id);
         kl_zmq_peers_ignore(&e->peers, f->id, kind_of(f) == BYE);
@@ -526,7 +527,7 @@ static bool is_welcome(endpoint *e, const frame *f) {
         return false;
     kl_reader r = details_of(f);
     e->arena = kl_arena_to_master(e->options.arenas, kl_get_u32(&r));
-    e->out_of_memory |= !e->arena; /* the master is going to use the pair */
+    e->out_of_memory |= !e->arena; /* the master will use the arena, so the worker cannot do without it */
     return true;
 }
 
@@ -546,7 +547,7 @@ static void hear_as_worker(endpoint *e, frame *f) {
     }
 }
 
-/* Receive one part. 1: it is here, 0: there is nothing, −1: memory ran out. */
+/* Receive one part of a libzmq message. 1: received; 0: there is none. */
 static int receive_part(endpoint *e, zmq_msg_t *part) {
     zmq_msg_init(part);
     while (zmq_msg_recv(part, e->socket, ZMQ_DONTWAIT) < 0) {
@@ -558,7 +559,7 @@ static int receive_part(endpoint *e, zmq_msg_t *part) {
     return 1;
 }
 
-/* The parts of a message arrive together, so a wait may be needed for the first part only. */
+/* Throw the rest of a libzmq message away. Its parts arrive together, so none of them needs a wait. */
 static void throw_parts_away(endpoint *e) {
     zmq_msg_t part;
     for (bool more = true; more;) {
@@ -570,7 +571,7 @@ static void throw_parts_away(endpoint *e) {
 }
 
 /* Read the sender's routing id from a message. false: our ROUTER cannot have assigned it. Assigned ids have 5
- * bytes, and our workers never choose one. */
+ * bytes, and Kilter's workers never choose their own. */
 static bool read_id(const zmq_msg_t *part, uint32_t *id) {
     const uint8_t *b = zmq_msg_data((zmq_msg_t *)part);
     if (zmq_msg_size(part) != 5 || b[0] != 0)
@@ -579,7 +580,7 @@ static bool read_id(const zmq_msg_t *part, uint32_t *id) {
     return true;
 }
 
-/* Read one message and act on it. false: there is no message. */
+/* Receive one frame and act on it. false: there is none. */
 static bool hear_next(endpoint *e) {
     frame f = {0};
     zmq_msg_t address;
@@ -616,7 +617,7 @@ static void set(void *socket, int option, int value) {
 static void set_up(void *socket, double lost_after_s, bool ipv6) {
     set(socket, ZMQ_SNDHWM, 0);
     set(socket, ZMQ_RCVHWM, 0);
-    /* libzmq asks the peer after a third of the time, and the peer has the rest to answer */
+    /* libzmq asks the peer after a third of the time, and the peer must answer within the rest */
     int lost_after_ms = (int)(1e3 * lost_after_s);
     set(socket, ZMQ_HEARTBEAT_IVL, lost_after_ms / 3);
     set(socket, ZMQ_HEARTBEAT_TIMEOUT, lost_after_ms - lost_after_ms / 3);
@@ -625,13 +626,14 @@ static void set_up(void *socket, double lost_after_s, bool ipv6) {
     set(socket, ZMQ_CONNECT_TIMEOUT, CONNECT_MS);
     set(socket, ZMQ_RECONNECT_IVL, NEVER_MS);
     set(socket, ZMQ_BACKLOG, BACKLOG);
-    set(socket, ZMQ_ROUTER_MANDATORY, 1); /* a DEALER refuses this option, which does no harm */
+    set(socket, ZMQ_ROUTER_MANDATORY, 1); /* for a ROUTER; a DEALER refuses this option, which does no harm */
     set(socket, ZMQ_IPV6, ipv6);
     int64_t longest = FRAME_BYTES_MAX + KL_CURVE_BYTES;
     zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &longest, sizeof longest);
 }
 
-/* Reports are queued without limit; otherwise libzmq's I/O thread could block on them. */
+/* Open the socket's monitor for `reports`. They are queued without limit; otherwise libzmq's I/O thread could
+ * block. */
 static bool watch(endpoint *e, int reports) {
     char name[64];
     snprintf(name, sizeof name, "inproc://monitor-%u-%016llx", e->dialled, (unsigned long long)kl_token());
@@ -650,7 +652,7 @@ static bool make_socket(endpoint *e, int reports) {
     if (!e->socket)
         return false;
     set_up(e->socket, e->options.lost_after_s, strchr(e->address, '[') != NULL);
-    set(e->socket, ZMQ_LINGER, 0); /* see close_endpoint() for the reason */
+    set(e->socket, ZMQ_LINGER, 0); /* close_endpoint() gives the reasons */
     if (e->options.key && !kl_zmq_set_key(e->socket, e->options.key, e->is_master))
         return false;
     return watch(e, reports);
@@ -748,7 +750,7 @@ static void settle_rivals(endpoint *e) {
     kl_zmq_peers_settle(&e->peers, can_be_reached, e);
 }
 
-/* Report LEFT for peers whose connections have ended and whose last messages are read. */
+/* Report LEFT for peers whose connections have ended and whose messages are all read. */
 static void part_with_cut(endpoint *e) {
     if (!e->is_master) {
         if (e->lost)
@@ -762,9 +764,9 @@ static void part_with_cut(endpoint *e) {
             tell(e, &(kl_event){.kind = KL_EVENT_LEFT, .peer = name_of(id)});
 }
 
-/* Prepare events, if there are any. A report of a closed connection counts when all messages before it are
- * read, which is when the socket is empty next time. false: frames without events kept coming, so more may
- * follow. */
+/* Receive frames until there is an event or nothing more to read. A closed connection
+ * counts when the socket is empty next time, because then all its messages are read. Return false if more
+ * frames may wait. */
 static bool look(endpoint *e) {
     for (unsigned frames = 0; !e->ready.count || something_is_cut(e);) {
         if (e->socket && hear_next(e)) {
@@ -785,7 +787,7 @@ static bool look(endpoint *e) {
     return true;
 }
 
-/* Hand on the events of a part of the mesh. */
+/* Pass the events of a part of the mesh on as the endpoint's own. */
 static void take_events(endpoint *e, endpoint *part, uint64_t number) {
     kl_event event;
     while (kl_event_queue_pop(&part->ready, &event)) {
@@ -797,7 +799,7 @@ static void take_events(endpoint *e, endpoint *part, uint64_t number) {
 
 static void free_endpoint(endpoint *e);
 
-/* Look at all parts of the mesh. false: more may follow without a wait. */
+/* Look at all parts of the mesh. false: more frames may wait. */
 static bool look_at_mesh(endpoint *e) {
     mesh *m = e->mesh;
     bool all = true;
@@ -834,7 +836,7 @@ static nfds_t add_fds(const endpoint *e, struct pollfd *fds) {
     return 3;
 }
 
-/* Sleep until one of the endpoint's descriptors is readable, also one of its mesh. */
+/* Sleep until a descriptor of the endpoint or of its mesh is readable. */
 static void sleep_on_fds(endpoint *e, const struct timespec *rest) {
     enum { EACH = 3, OWN = 2 * EACH + 1 };
     struct pollfd few[OWN], *fds = few;
@@ -856,8 +858,8 @@ static void sleep_on_fds(endpoint *e, const struct timespec *rest) {
         free(fds);
 }
 
-/* Sleep until something may have happened. All sockets were read until empty, as their descriptors require;
- * poll() ignores descriptors of −1. */
+/* Sleep until something may have happened. Before this, read all sockets until they are empty, because their
+ * descriptors report only what comes later. */
 static void sleep_until(endpoint *e, double deadline_s) {
     if (!e->is_master && e->stage == SEEKING && !e->socket)
         deadline_s = fmin(deadline_s, e->retry.at_s);
@@ -876,7 +878,8 @@ static void sleep_until(endpoint *e, double deadline_s) {
     sleep_on_fds(e, &rest);
 }
 
-/* `woken` is set before the descriptor and cleared after it, so that each wake ends one poll(). */
+/* End the effect of a wake. `woken` is set before the descriptor and cleared after it, so that each wake ends
+ * one poll(). */
 static void sleep_over(endpoint *e) {
     uint64_t count;
     while (read(e->wake_fd, &count, sizeof count) < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -942,7 +945,7 @@ static void wake_up(kl_transport *transport) {
 
 /* --- closing --- */
 
-/* Read until the peers have sent their last messages, too. By then our messages have arrived. */
+/* Read until the peers have sent BYE. By then the messages to them have arrived. */
 static void hear_the_others_out(endpoint *e) {
     double deadline_s = kl_monotonic_s() + (e->is_master ? MASTER_LINGER_S : e->options.lost_after_s);
     for (;;) {
@@ -994,14 +997,14 @@ static void free_endpoint(endpoint *e) {
     free(e);
 }
 
-/* Close without libzmq's linger, for three reasons: - A TCP socket that is closed with unread data discards
- * what it still has to send. - A DEALER whose peer has just closed keeps its BYE and lingers for nothing. - A
- * lingering socket whose peer closes aborts the process at its next heartbeat (libzmq 4.3: "Assertion failed:
- * !_io_error"). */
+/* Close the endpoint without libzmq's linger, for three reasons. A TCP socket that is closed with unread data
+ * discards what it still has to send. A DEALER whose peer has just closed keeps its BYE and lingers for
+ * nothing. A lingering socket whose peer closes aborts the process at its next heartbeat (libzmq 4.3:
+ * "Assertion failed: !_io_error"). */
 static void close_endpoint(kl_transport *transport) {
     endpoint *e = (endpoint *)transport;
     e->closing = true;
-    free_mesh(e->mesh); /* other workers see that the connections end */
+    free_mesh(e->mesh); /* other workers notice that their connections end */
     e->mesh = NULL;
     if (e->is_master)
         kl_zmq_stops_listening(e->address);
@@ -1042,11 +1045,12 @@ static kilter_status copy_key(endpoint *e, const kl_key *key, kilter_error *erro
     return KILTER_OK;
 }
 
-/* Check that two threads of libzmq, which aborts if it cannot start them, and the farm's threads can be
- * started. */
+/* Numbers of threads that must be startable: two of libzmq, which aborts if it cannot start them, and the
+ * farm's own. */
 enum { MASTER_THREADS = 6, WORKER_THREADS = 3 };
 
-/* shared: the context of the mesh that the endpoint is a part of; NULL: the endpoint gets its own. */
+/* Make an endpoint without a socket. shared: the context of the mesh that it belongs to; NULL: it gets its
+ * own context. */
 static kilter_status new_endpoint(const char *address, const kl_zmq_options *options, bool is_master,
                                   void *shared, endpoint **made, kilter_error *error) {
     kilter_status status = kl_zmq_check(address, error);
@@ -1107,7 +1111,7 @@ static kilter_status bind_endpoint(endpoint *e, char **bound, kilter_error *erro
     return KILTER_OK;
 }
 
-/* Return the endpoint to the caller, or free it if it could not be opened. */
+/* Give the endpoint to the caller, or free it if it could not be opened. */
 static kilter_status finish(endpoint *e, kilter_status status, kl_transport **transport) {
     if (status)
         free_endpoint(e);
@@ -1132,7 +1136,7 @@ kilter_status kl_zmq_join(const char *address, const kl_zmq_options *options, kl
 
 /* --- workers that reach each other --- */
 
-/* Set the options of a part of the mesh. The workers' keys are the server's, too. */
+/* Return the options of a part of the mesh, where the workers' keys are the server's, too. */
 static kl_zmq_options part_options(const endpoint *e, kl_key *key) {
     kl_zmq_options options = {.lost_after_s = e->options.lost_after_s, .key = e->options.key ? key : NULL};
     if (!e->options.key)

@@ -25,8 +25,8 @@
 #define ANY_TCP "tcp://127.0.0.1:*"
 
 #ifdef __SANITIZE_THREAD__
-/* libzmq is not built with ThreadSanitizer, which so does not see that its mailboxes order what threads do.
- */
+/* libzmq is not built with ThreadSanitizer, so ThreadSanitizer does not see that libzmq's mailboxes order
+ * what threads do. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) {
     return "ignore_noninstrumented_modules=1";
@@ -40,7 +40,7 @@ static int make_folder_and_key(void **state) {
     return kl_key_make(&farm_key, NULL) == KILTER_OK ? make_folder(state) : -1;
 }
 
-/* Some tests of this file leave the endpoint's socket file behind. */
+/* Remove the socket file that some tests leave behind, then the folder. */
 static int remove_all(void **state) {
     unlink(ipc + strlen("ipc://"));
     return remove_folder(state);
@@ -90,7 +90,7 @@ static kl_transport *join(const char *endpoint, const kl_zmq_options *options, k
                           kl_peer *worker_name, kl_peer *master_name) {
     kl_transport *worker;
     CHECK_OK(kl_zmq_join(endpoint, options, &worker, error));
-    kl_event event = suite_next(master); /* the master's poll answers the worker's HELLO */
+    kl_event event = suite_next(master); /* this poll also answers the worker's HELLO */
     CHECK(event.kind == KL_EVENT_JOINED);
     *worker_name = event.peer;
     event = suite_next(worker);
@@ -106,7 +106,7 @@ static pair make_pair(const char *endpoint) {
     return p;
 }
 
-/* Close the worker first. If one thread closes two ends, each would wait for the other's answer. */
+/* Close the worker first. In one thread, each close would wait for the other side's BYE. */
 static void close_pair(pair *p) {
     free(p->bound);
     kl_drop(p->master, p->worker_name);
@@ -157,7 +157,7 @@ static void a_worker_may_come_before_its_master(void **state) {
     pair p = {0};
     kl_event event;
     CHECK_OK(kl_zmq_join(ipc, &keyed, &p.worker, error));
-    CHECK_OK(kl_poll(p.worker, 0.05, &event, error)); /* seconds that are enough for some failed attempts */
+    CHECK_OK(kl_poll(p.worker, 0.05, &event, error)); /* long enough for some failed attempts */
     CHECK(event.kind == KL_EVENT_NONE);
     CHECK_OK(kl_zmq_listen(ipc, &keyed, &p.bound, &p.master, error));
     p.worker_name = 0;
@@ -187,8 +187,8 @@ static void a_worker_without_a_master_can_be_closed(void **state) {
     }
 }
 
-/* A closing side discards messages and leaves at the BYE behind them. It must not wait until the peer counts
- * as lost: here that takes longer than a test may. */
+/* Close a worker while messages and a BYE are on their way to it. It discards them and ends at the BYE. If it
+ * waited until the master counts as lost, the test would take an hour. */
 static void what_comes_late_stops_no_closing(void **state) {
     (void)state;
     const kl_zmq_options patient = {.lost_after_s = 3600, .key = &farm_key};
@@ -221,7 +221,7 @@ static int dial_raw(const char *bound) {
     return fd;
 }
 
-/* Write, and wait until the other side disconnects. If it need not, wait as long as it would have taken. */
+/* Connect, send the bytes, and close. until_hung_up: wait before until the other side disconnects. */
 static void shout(const char *bound, const void *bytes, size_t size, bool until_hung_up) {
     int fd = dial_raw(bound);
     (void)!send(fd, bytes, size, MSG_NOSIGNAL);
@@ -231,7 +231,8 @@ static void shout(const char *bound, const void *bytes, size_t size, bool until_
     close(fd);
 }
 
-/* The bytes that libzmq's NULL mechanism expects before the first frame: greeting, then READY of a DEALER. */
+/* Write the bytes that libzmq's NULL mechanism expects before the first frame: greeting, then READY of a
+ * DEALER. */
 static size_t put_handshake(uint8_t *to) {
     static const uint8_t greeting[64] = {0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0, 'N', 'U', 'L', 'L'};
     static const uint8_t ready[] = {4,   26,  5,   'R', 'E', 'A', 'D', 'Y', 11, 'S', 'o', 'c', 'k', 'e', 't',
@@ -242,7 +243,8 @@ static size_t put_handshake(uint8_t *to) {
     return sizeof greeting + sizeof ready;
 }
 
-/* Do the handshake and send HELLO: libzmq accepts nothing but an error before the READY. */
+/* Do the handshake and send HELLO. Wait for the other side's READY before, because libzmq accepts nothing
+ * else until then. */
 static int greet_raw(const char *bound) {
     static const uint8_t greeting[] = {0, 8, 'k', 'i', 'l', 't', 'e', 'r', '2', 'h'};
     uint8_t bytes[400], answer[400];
@@ -259,7 +261,7 @@ static int greet_raw(const char *bound) {
 
 /* --- heartbeats --- */
 
-/* Join, never read, and keep sending for a while. */
+/* Join the master, never read, and keep sending for 0.3 s. */
 static void *talk_deafly(void *endpoint) {
     const uint8_t word[] = {0, 2, 'x', 'd'};
     int fd = greet_raw(endpoint);
@@ -269,8 +271,8 @@ static void *talk_deafly(void *endpoint) {
     return NULL;
 }
 
-/* A lingering libzmq socket whose peer sends and then leaves would abort the process at its next heartbeat.
- */
+/* Close a master with unsent messages while its peer sends and then leaves. If the libzmq socket lingered, it
+ * would abort the process at its next heartbeat. */
 static void heartbeats_stop_no_closing(void **state) {
     (void)state;
     kl_transport *master;
@@ -287,7 +289,7 @@ static void heartbeats_stop_no_closing(void **state) {
 
 /* --- death --- */
 
-/* Fork a child that runs `body` and never returns. */
+/* Fork a child that runs `body`, which must not return. */
 static pid_t start(void (*body)(const char *endpoint), const char *endpoint) {
     pid_t child = fork();
     CHECK(child >= 0);
@@ -322,13 +324,14 @@ static void flood(const char *endpoint) {
     for (uint64_t i = 0;; i++) {
         kl_event event;
         suite_send(t, master, i, i % 2000);
-        CHECK_OK(kl_poll(t, i % 64 ? 0 : 0.0005, &event, error)); /* otherwise the messages fill the memory */
+        /* receive now and then, or the messages would fill the memory */
+        CHECK_OK(kl_poll(t, i % 64 ? 0 : 0.0005, &event, error));
         kl_message_release(&event.message);
     }
 }
 
-/* Return a free port that a child can know before the master listens there. It lies below the ports that the
- * system hands out, so that no other program's connection gets it meanwhile. */
+/* Choose a free port, so that a child can know the endpoint before the master listens. The port is below
+ * those that the system assigns, so that no other program gets it meanwhile. */
 static void find_endpoint(char *endpoint, size_t size) {
     kl_transport *t = NULL;
     for (uint64_t draw = (uint64_t)getpid() << 32; !t; draw++) {
@@ -366,7 +369,7 @@ static void expect_death_in_a_flood(const char *endpoint) {
         kl_message_release(&event.message);
         if (received == 300)
             kill_and_reap(child);
-        /* this message goes into the dead master's socket */
+        /* this message goes to the killed worker */
         (void)master->ops->send(master, worker, "and back", 8, NULL);
     }
     CHECK(received > 300);
@@ -398,8 +401,8 @@ static void be_master(const char *endpoint) {
         throw_away(suite_next(t));
 }
 
-/* The worker that had joined the dead master sees no other peer. The restarted master's socket file replaces
- * that of the dead master. */
+/* Kill a master and start another at the same endpoint. The old master's worker gets LEFT and nothing from
+ * the new master. The new master's socket file replaces the old one. */
 static void expect_orphan(const char *endpoint) {
     pair p = {0};
     kl_transport *orphan;
@@ -408,7 +411,7 @@ static void expect_orphan(const char *endpoint) {
     kl_peer master = suite_meet_master(orphan, 0);
     suite_expect_message(orphan, master, 8, 100000);
     kill_and_reap(child);
-    /* the master is not known to be dead, so the message may be lost */
+    /* the worker may not know yet that the master is dead, so the send succeeds and the message is lost */
     suite_send(orphan, master, 1, 1000000);
     suite_expect(orphan, KL_EVENT_LEFT, master);
     suite_expect_gone(orphan, master);
@@ -429,7 +432,8 @@ static void an_orphan_hears_nothing_more(void **state) {
     expect_orphan(tcp);
 }
 
-/* A message to a master that died unnoticed must not reach its successor. */
+/* Kill a master and start another at the same endpoint at once. Messages that the worker sends to the old
+ * master must not reach the new one. */
 static void a_restarted_master_does_not_inherit(void **state) {
     (void)state;
     pid_t child = start(be_master, ipc);
@@ -462,7 +466,7 @@ static void strangers_on_raw_sockets_change_nothing(void **state) {
         shout(p.bound, bytes, sizeof bytes, false);
     }
     expect_echo(&p, 2);
-    size_t size = put_handshake(bytes); /* the header of a frame of 2 GiB follows */
+    size_t size = put_handshake(bytes); /* the header of a frame of 2 GiB comes after it */
     const uint8_t too_long[] = {2, 0, 0, 0, 0, 0x80, 0, 0, 0, 'x', 'y'};
     memcpy(bytes + size, too_long, sizeof too_long);
     shout(p.bound, bytes, size + sizeof too_long, true);
@@ -528,7 +532,8 @@ static void strangers_on_libzmq_change_nothing(void **state) {
     close_pair(&p);
 }
 
-/* A connection that sends HELLO is a peer. If it sends garbage afterwards, it gets LEFT and BYE. */
+/* Send HELLO, a good message, then garbage. The master reports LEFT, answers BYE, and ignores what
+ * follows. */
 static void expect_raves_dropped(const char *endpoint, const kl_key *key) {
     pair p = make_pair(endpoint);
     const char *const raves[][2] = {
@@ -561,7 +566,8 @@ static void a_peer_that_raves_is_dropped(void **state) {
     expect_raves_dropped(ANY_TCP, &farm_key);
 }
 
-/* Parts without a beginning, and a message above the size limit, get LEFT. */
+/* Send parts of a message that has no beginning, and a frame above the size limit. Both make the master
+ * report LEFT. */
 static void parts_that_fit_nowhere_are_raving(void **state) {
     (void)state;
     pair p = make_pair(ANY_TCP);
@@ -572,7 +578,8 @@ static void parts_that_fit_nowhere_are_raving(void **state) {
         kl_event event = suite_next(p.master);
         CHECK(event.kind == KL_EVENT_JOINED);
         say_parts(&s, 1, (const char *const[]){"startedf"});
-        say_parts(&s, 1, (const char *const[]){"one good wordd"}); /* the incomplete message is forgotten */
+        /* a new message begins, so the incomplete one is forgotten */
+        say_parts(&s, 1, (const char *const[]){"one good wordd"});
         kl_event word = suite_next(p.master);
         CHECK(word.kind == KL_EVENT_MESSAGE && word.message.size == 13);
         kl_message_release(&word.message);
@@ -586,7 +593,7 @@ static void parts_that_fit_nowhere_are_raving(void **state) {
     CHECK(event.kind == KL_EVENT_JOINED);
     uint8_t *large = calloc(1, 300000);
     CHECK(large && zmq_send(s.socket, large, 300000, 0) == 300000);
-    suite_expect(p.master, KL_EVENT_LEFT, event.peer); /* the connection is cut at the frame's header */
+    suite_expect(p.master, KL_EVENT_LEFT, event.peer); /* libzmq cuts the connection at the frame's header */
     free(large);
     free_stranger(&s, 0);
     expect_echo(&p, 1);
@@ -616,8 +623,8 @@ static void a_master_of_another_version_is_named(void **state) {
 
 /* --- keys --- */
 
-static const uint8_t curve[] = {'C', 'U', 'R', 'V',
-                                'E'}; /* the mechanism's name, 12 bytes into the greeting */
+/* name of the mechanism, which is 12 bytes after the greeting's beginning */
+static const uint8_t curve[] = {'C', 'U', 'R', 'V', 'E'};
 
 typedef struct complaints {
     unsigned count;
@@ -638,15 +645,15 @@ static pair make_guarded_pair(complaints *heard) {
     return p;
 }
 
-/* Connections that know only one part of the key or no part, and connections without encryption, are refused.
- */
+/* Connect without encryption, with another farm's keys, with only the master's public key right, and with
+ * noise. All are refused, and the farm goes on. */
 static void who_has_not_the_key_is_nobody(void **state) {
     (void)state;
     complaints heard = {0};
     kl_key other, half;
     pair p = make_guarded_pair(&heard);
     CHECK_OK(kl_key_make(&other, error));
-    half = other; /* the worker keys belong to another farm */
+    half = other; /* only the master's public key is right; the workers' keys are another farm's */
     memcpy(half.server_public, farm_key.server_public, sizeof half.server_public);
     const kl_key *const keys[] = {NULL, &other, &half};
     for (int i = 0; i < 3; i++) {
@@ -663,7 +670,7 @@ static void who_has_not_the_key_is_nobody(void **state) {
     uint8_t bytes[400];
     for (uint64_t seed = 0; seed < 50; seed++) {
         size_t size = put_handshake(bytes);
-        memcpy(bytes + 12, curve, sizeof curve); /* the first command after the greeting is noise */
+        memcpy(bytes + 12, curve, sizeof curve); /* after the greeting comes noise */
         for (size_t i = 64; i < sizeof bytes; i++)
             bytes[i] = (uint8_t)kl_mix64(seed * 1000 + i);
         shout(p.bound, bytes, seed % 2 ? sizeof bytes : size, false);
@@ -675,7 +682,7 @@ static void who_has_not_the_key_is_nobody(void **state) {
     close_pair(&p);
 }
 
-/* Connections that send nothing, or stop in the middle of the handshake, do not stop others from joining. */
+/* Open connections that send nothing or stop in the middle of the handshake. Others can join nevertheless. */
 static void half_open_connections_keep_nobody_out(void **state) {
     (void)state;
     enum { SILENT = 200 };
@@ -729,7 +736,7 @@ static void a_worker_with_another_key_is_told_which(void **state) {
         CHECK_OK(kl_zmq_join(bound, &(kl_zmq_options){.key = &others[i]}, &worker, error));
         double until_s = kl_monotonic_s() + SUITE_LONG_S;
         while (kl_poll(worker, 0, &event, &error) == KILTER_OK && kl_monotonic_s() < until_s)
-            kl_nap_s(0.02); /* wait, so that several of libzmq's reports are read at once */
+            kl_nap_s(0.02); /* let several of libzmq's reports gather before they are read */
         assert_int_equal(error.status, KILTER_ERR_PEER);
         assert_non_null(strstr(error.text, "/some/where/other.key"));
         assert_non_null(strstr(error.text, bound));
@@ -771,8 +778,8 @@ typedef struct visitors {
     unsigned visits;
 } visitors;
 
-/* Join, send a word and leave, sometimes without waiting for WELCOME. In between, open connections that send
- * nothing, so that descriptors are reused. */
+/* Join, send some messages and leave, again and again. In between, open connections that send nothing, so
+ * that descriptors are reused. */
 static void *visit(void *argument) {
     visitors *v = argument;
     for (unsigned i = 0; i < v->visits; i++) {
@@ -788,12 +795,12 @@ static void *visit(void *argument) {
     return NULL;
 }
 
-/* Be strangers that connect and disconnect before anybody can answer. */
+/* Join and disconnect at once, before the master can answer, again and again. */
 static void *ring_and_run(void *argument) {
     visitors *v = argument;
     for (unsigned i = 0; i < v->visits; i++)
         close(greet_raw(v->bound));
-    /* the answer to this connection shows that the earlier ones were handled */
+    /* when this visit is answered, the master has handled the earlier ones */
     return visit(&(visitors){v->bound, 1});
 }
 
@@ -826,7 +833,7 @@ static void descriptors_change_hands(void **state) {
         over |= event.kind == KL_EVENT_NONE;
         if (event.kind == KL_EVENT_NONE)
             continue;
-        CHECK(event.peer != p.worker_name); /* the peer that stays has neither left nor joined again */
+        CHECK(event.peer != p.worker_name); /* the peer that stays gets neither JOINED again nor LEFT */
         unsigned n = suite_place(names, joined, event.peer);
         if (event.kind == KL_EVENT_JOINED) {
             CHECK(n == joined && joined < NAMES);
@@ -853,7 +860,7 @@ static void descriptors_change_hands(void **state) {
     for (unsigned i = 0; i < VISITS; i++)
         expected += 3 * (i % 7);
     assert_int_equal(words, expected);
-    assert_true(joined >= 3 * VISITS); /* a word of a peer that left at once may be lost */
+    assert_true(joined >= 3 * VISITS); /* peers of ring_and_run() may be lost before they join */
     expect_echo(&p, 1);
     suite_expect_silence(p.master);
     close_pair(&p);
@@ -942,11 +949,11 @@ static void places_that_cannot_be_listened_at_are_named(void **state) {
     CHECK(plain);
     fclose(plain);
     expect_no_listening(path, "not a socket");
-    assert_int_equal(unlink(path + 6), 0); /* the other program's file is still there */
+    assert_int_equal(unlink(path + 6), 0); /* the file that is not a socket is still there */
     close_pair(&tcp);
     close_pair(&file);
     struct stat there;
-    assert_int_equal(stat(ipc + 6, &there), -1); /* our own socket file is removed */
+    assert_int_equal(stat(ipc + 6, &there), -1); /* the endpoint's own socket file is removed */
 }
 
 static void places_that_cannot_be_joined_are_named(void **state) {

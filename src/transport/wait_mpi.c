@@ -1,9 +1,8 @@
-/* Waiting of a rank. MPI cannot sleep until a message comes, so a rank looks again and again, and spins or
- * sleeps in between. On an unshared core a rank spins, which is fastest. If there are more ranks than cores
- * and no other processes, it yields to the other ranks. On a core that it shares with other processes it
- * sleeps: spinning would use up CPU time that it needs when the message comes, and yielding would give the
- * core away for a whole slice of the scheduler. A sleeping thread that used less than its share gets the core
- * at once when woken. */
+/* How a rank waits for messages. MPI cannot sleep until a message comes, so a rank looks again and again, and
+ * spins or sleeps in between. On a core of its own it spins, which is fastest. If there are more ranks than
+ * cores and no other processes, it yields to the other ranks. On a core that it shares with other processes
+ * it sleeps. Spinning would use up CPU time that it needs when the message comes, and yielding would give the
+ * core away for a whole time slice. A thread that slept gets the core at once when woken. */
 #include "transport/wait_mpi.h"
 
 #include <math.h>
@@ -14,29 +13,30 @@
 #include <unistd.h>
 
 enum {
-    LOOKS = 3,     /* number of looks before anything else */
-    LAST_LOOKS = 2 /* number of looks before sleeping */
+    LOOKS = 3,     /* number of looks at the beginning of a wait, before any rest */
+    LAST_LOOKS = 2 /* number of looks between marking the rank asleep and sleeping */
 };
 
-static const double SHORT_WAIT_S = 15e-6; /* if the mean wait is shorter than this, … */
-static const double SHORT_SPIN_S = 30e-6; /* … spinning for this time costs less than sleeping */
+/* if the mean wait is shorter than this, the rank spins, even where it would nap otherwise, … */
+static const double SHORT_WAIT_S = 15e-6;
+static const double SHORT_SPIN_S = 30e-6; /* … but at most this long: then a nap costs less */
 static const double WAIT_MEMORY = 0.1;    /* weight of the newest wait in the mean */
-static const double LONG_WAIT_S =
-    1e-3; /* waits longer than this are unusual: the partner could not run, or it has more work */
+/* seconds; a longer wait does not count in the mean, because the partner could not run or has more work */
+static const double LONG_WAIT_S = 1e-3;
 
-/* Without bells, the length of a nap is a part of the wait so far, and a larger part after some time without
- * messages. */
+/* Without bells, a nap takes NAP_PART of the wait so far, within limits; after REST_AFTER_S the upper limit
+ * is LONGEST_REST_S. */
 static const double NAP_PART = 0.125, SHORTEST_NAP_S = 20e-6, LONGEST_NAP_S = 1e-3;
 static const double LONGEST_REST_S = 2e-3, REST_AFTER_S = 0.05;
-/* With bells, naps are limited, too: MPI may need several looks for one message, and a failed rank rings no
- * bell. */
+/* With bells, sleeps are limited in the same way: MPI may need several looks for one message, and a failed
+ * rank rings no bell. */
 static const double SLEEP_PART = 0.5, SHORTEST_SLEEP_S = 2e-4, LONGEST_SLEEP_S = 5e-3;
 static const unsigned long TIMER_SLACK_NS = 1000;
 
 const bool kl_mpi_ranks_die = true;
 
-/* Return whether MPI itself yields when it looks for messages and finds none. Open MPI does so if its
- * launcher started more ranks than it has cores for, unless this setting says otherwise. */
+/* Return whether MPI yields the core when it looks for messages and finds none. Open MPI does so if its
+ * launcher started more ranks than there are cores, unless the first setting says otherwise. */
 static bool mpi_yields(void) {
     const char *set = getenv("OMPI_MCA_mpi_yield_when_idle");
     if (!set)
@@ -57,17 +57,19 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
 
 /* --- the rank's share of its core --- */
 
-/* Find out, where ranks are more than cores, whether other processes use the cores, too. The system counts
- * idle time in ticks of 0.01 s. */
-static const double CROWD_WINDOW_S = 0.3, OTHERS_PART = 0.1;
+/* With more ranks than cores, a rank is alone if other processes use at most OTHERS_PART of the cores' time.
+ * It measures for CROWD_WINDOW_S, because the system counts idle time in ticks of 0.01 s. The first
+ * measurement is shorter and less certain, because until then sweeps may take twice as long. */
+static const double FIRST_WINDOW_S = 0.1, CROWD_WINDOW_S = 0.3, OTHERS_PART = 0.1;
 
 static void look_at_crowd(kl_mpi_wait *wait, double now_s, double run_s) {
     kl_mpi_crowd from = wait->crowd;
     uint32_t cores;
     kl_bells_tell_used(wait->bells, run_s);
-    if (now_s - from.looked_s < CROWD_WINDOW_S)
+    if (now_s - from.looked_s < (from.judged ? CROWD_WINDOW_S : FIRST_WINDOW_S))
         return;
-    wait->crowd = (kl_mpi_crowd){.looked_s = now_s,
+    wait->crowd = (kl_mpi_crowd){.judged = from.looked_s > 0,
+                                 .looked_s = now_s,
                                  .used_s = kl_bells_used(wait->bells, &cores),
                                  .idle_s = kl_core_idle_s(&wait->meter)};
     double accounted_s = wait->crowd.used_s - from.used_s + wait->crowd.idle_s - from.idle_s;
@@ -80,7 +82,7 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     if (!kl_core_share_due(&wait->core, now_s))
         return;
     if (wait->thread != gettid()) {
-        /* Measure the thread that waits, which may not be the one that opened the endpoint. */
+        /* measure the thread that waits now, which may not be the one that opened the endpoint */
         kl_core_meter_close(&wait->meter);
         kl_core_meter_open(&wait->meter);
         wait->thread = gettid();
@@ -140,8 +142,8 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
     return MPI_Test(request, done, MPI_STATUS_IGNORE);
 }
 
-/* If the message is only microseconds late, a nap costs more than another look. But the rank must not spin
- * for long if that may take the core from the rank it waits for. */
+/* Return whether to look again at once. A nap costs more than a look if the message is only microseconds
+ * late. But a rank must not spin for long on a core that the sender may need. */
 static bool spins(const kl_mpi_wait *wait, double waited_s) {
     if (wait->looks < LOOKS)
         return true;
@@ -154,7 +156,8 @@ static double between(double least, double value, double most) {
     return value < least ? least : value < most ? value : most;
 }
 
-/* Open MPI's MPI_Testsome() receives messages and reports them at the next call, so look twice. */
+/* Mark the rank asleep, look twice more, then sleep. Two looks are needed because Open MPI's MPI_Testsome()
+ * reports a message only at the call after it came. */
 static void sleep_until_rung(kl_mpi_wait *wait, double waited_s, double most_s) {
     if (wait->lying == 0)
         kl_bells_lie_down(wait->bells);
@@ -165,7 +168,8 @@ static void sleep_until_rung(kl_mpi_wait *wait, double waited_s, double most_s) 
     get_up(wait);
 }
 
-/* The system's timers may be 50 µs late, which is longer than a nap, so make them finer during the nap. */
+/* Sleep for a part of the wait so far. The system's timers may be 50 µs late, which is longer than a short
+ * nap, so make them finer meanwhile. */
 static void nap(double waited_s, double most_s) {
     double longest_s = waited_s > REST_AFTER_S ? LONGEST_REST_S : LONGEST_NAP_S;
     int slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);

@@ -7,10 +7,10 @@
 
 enum { KL_CURVE_BYTES = 64 }; /* greatest number of bytes that encryption adds to a frame */
 
-/* Call this before the socket binds or connects. */
+/* Set the keys of a socket before it binds or connects. false: libzmq refused. */
 bool kl_zmq_set_key(void *socket, const kl_key *key, bool is_master);
-/* Open the handler for all sockets of `context`, before one of them binds; NULL: errno says why. New
- * connections wait until it is served. */
+/* Open the handler for all sockets of `context` before any of them binds. NULL: it failed, and errno says
+ * why. New connections wait until it is served. */
 void *kl_zmq_gate_open(void *context);
 /* Admit waiting connections that have the workers' key and refuse all others. Returns at once. */
 void kl_zmq_gate_serve(void *gate, const kl_key *key);

@@ -49,7 +49,7 @@ static bool is_port(const char *text) {
     return digits > 0 && digits <= 5 && !text[digits] && atol(text) <= 65535;
 }
 
-/* Accept a host name, an address, an interface, "*", or an IPv6 address in brackets. */
+/* Return whether the text is a host name, an address, an interface, "*", or an IPv6 address in brackets. */
 static bool is_address(const char *text, size_t size) {
     if (size == 1 && *text == '*')
         return true;
@@ -103,7 +103,8 @@ static bool is_served(const char *path) {
     return served;
 }
 
-/* A socket file is not encrypted, so its folder must keep other users out. */
+/* Check that other users cannot enter the folder of the socket file, because its messages are not
+ * encrypted. */
 static kilter_status check_folder(const char *endpoint, const char *path, kilter_error *error) {
     struct stat found;
     const char *slash = strrchr(path, '/');
@@ -150,7 +151,7 @@ kilter_status kl_zmq_may_join(const char *endpoint, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Find the address of this host from which messages to `host` go out. Nothing is sent for that. */
+/* Find this host's address that connections to `host` come from. Nothing is sent. */
 static bool address_towards(const char *host, const char *port, char *address, size_t size) {
     struct addrinfo wanted = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
     struct sockaddr_storage own;

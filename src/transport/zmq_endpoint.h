@@ -1,19 +1,19 @@
-/* Endpoints as users write them, and their possible errors. Private to room transport. */
+/* Endpoints as users write them, and the errors that they may have. Private to room transport. */
 #ifndef KL_ZMQ_ENDPOINT_H
 #define KL_ZMQ_ENDPOINT_H
 
 #include "transport/transport.h"
 
 /* Check whether a master may listen at `endpoint`, which passed kl_zmq_check(). An ipc path must not belong
- * to another program, because libzmq removes what is there. */
+ * to another program, because libzmq removes the file that is there. */
 kilter_status kl_zmq_may_listen(const char *endpoint, kilter_error *error);
-/* Remove the socket file, which libzmq leaves behind. Call this before the socket is closed, while the file
- * is ours. */
+/* Remove the socket file, which libzmq leaves behind. Call this before the socket is closed, while no other
+ * program can have replaced the file. */
 void kl_zmq_stops_listening(const char *endpoint);
 /* Check whether a worker may connect to the endpoint: it must name one address. */
 kilter_status kl_zmq_may_join(const char *endpoint, kilter_error *error);
-/* Choose an endpoint where a worker of the master at `endpoint` listens for other workers. It is beside the
- * master's file, or at this host's address towards the master, with any port. */
+/* Choose an endpoint where a worker listens for other workers. `endpoint` is the master's. The result is a
+ * file beside the master's file, or any port of this host's address towards the master. */
 kilter_status kl_zmq_address_of_worker(const char *endpoint, char address[KL_ADDRESS_BYTES],
                                        kilter_error *error);
 /* Explain why listening at `endpoint` failed with `code` of errno. */

@@ -16,7 +16,7 @@ static const char FIRST_LINE[] = "kilter-key 1";
 
 typedef struct entry {
     const char *name;
-    size_t offset; /* offset of the key's text in kl_key */
+    size_t offset; /* offset of the key in kl_key */
 } entry;
 
 static const entry ENTRIES[] = {
@@ -56,7 +56,7 @@ void kl_key_write(const kl_key *key, bool for_master, kl_buffer *out) {
 /* --- reading --- */
 
 static bool is_key(const char *text, size_t size) {
-    uint8_t bytes[KL_KEY_CHARS]; /* 32 bytes are needed */
+    uint8_t bytes[KL_KEY_CHARS]; /* zmq_z85_decode() writes 32 bytes */
     char copy[KL_KEY_CHARS + 1];
     if (size != KL_KEY_CHARS || memchr(text, '\0', size))
         return false;
@@ -65,7 +65,7 @@ static bool is_key(const char *text, size_t size) {
     return zmq_z85_decode(bytes, copy) != NULL;
 }
 
-/* Store "NAME VALUE" in the key. */
+/* Store a line "NAME VALUE" in the key. */
 static kilter_status take_line(const char *line, size_t size, unsigned number, kl_key *key,
                                kilter_error *error) {
     size_t name_size = 0;
@@ -217,8 +217,8 @@ static bool write_all(int fd, const kl_buffer *text) {
     return fsync(fd) == 0;
 }
 
-/* Write the file under another name first, so that nobody finds half a file. If another master was faster,
- * its file is used. */
+/* Make a key file. Write it under another name first, so that nobody reads half a file. If another master was
+ * faster, its file stays. */
 static kilter_status make_file(const char *path, kilter_error *error) {
     kl_key key;
     kl_buffer text = {0};

@@ -55,7 +55,7 @@ static void two_keys_are_never_the_same(void **state) {
     free(b);
 }
 
-/* Return the key file with line `number`, from 1, replaced by `line`. */
+/* Return the key file's text with line `number` (counted from 1) replaced by `line`. */
 static char *with_line(const char *text, unsigned number, const char *line) {
     const char *from = text;
     for (unsigned i = 1; i < number; i++)
@@ -113,7 +113,8 @@ static void a_torn_file_is_never_a_key(void **state) {
     (void)state;
     char *good = text_of_new(true);
     kl_key key;
-    for (size_t size = 0; size + 1 < strlen(good); size++) /* the file is complete without the last newline */
+    /* the last newline is not needed, so all shorter texts are incomplete */
+    for (size_t size = 0; size + 1 < strlen(good); size++)
         assert_int_equal(kl_key_parse(good, size, "farm.key", &key, NULL), KILTER_ERR_USAGE);
     free(good);
 }
@@ -127,7 +128,7 @@ static void a_master_makes_a_file_that_is_its_owners_alone(void **state) {
     snprintf(deep, sizeof deep, "%s/deep", folder);
     snprintf(path, sizeof path, "%s/deep/farm.key", folder);
     assert_int_equal(kl_key_read(path, &made, &error),
-                     KILTER_ERR_USAGE); /* a worker never creates a key file */
+                     KILTER_ERR_USAGE); /* a worker does not make a missing key file */
     assert_non_null(strstr(error.text, path));
     umask(0);
     assert_int_equal(kl_key_read_or_make(path, &made, NULL), KILTER_OK);

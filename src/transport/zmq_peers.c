@@ -44,7 +44,7 @@ static bool reserve_slot(kl_zmq_peers *peers) {
     return true;
 }
 
-/* Free a slot, and move later entries up that a collision had pushed back. */
+/* Free a slot. Insert the entries behind it again, because a collision may have pushed them back. */
 static void remove_slot(kl_zmq_peers *peers, kl_zmq_slot *slot) {
     size_t mask = peers->slot_count - 1;
     size_t i = (size_t)(slot - peers->slots);
@@ -137,7 +137,7 @@ void kl_zmq_peers_closed(kl_zmq_peers *peers, int fd) {
     if (c->has_peer)
         cut(peers, c->peer);
     *c = (kl_zmq_connection){0};
-    size_t kept = 0; /* this was the last connection that the peer's rivals could have had */
+    size_t kept = 0; /* the rivals claimed this connection, and it is closed */
     for (size_t i = 0; i < peers->rival_count; i++)
         if (peers->rivals[i].fd == fd)
             cut(peers, peers->rivals[i].id);

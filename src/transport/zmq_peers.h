@@ -1,11 +1,10 @@
-/* Which peer of a zmq master has which connection. Private to transport_zmq.c. libzmq identifies a peer by
- * its routing id, which every message carries. It reports the end of a connection by its file descriptor,
+/* Tells which peer of a zmq master has which connection. Private to transport_zmq.c. libzmq identifies a peer
+ * by its routing id, which every message carries. It reports the end of a connection by its file descriptor,
  * which every message carries, too, but which the next connection may reuse. Reports come in the order of
  * events: a connection's end before the next one's beginning, its beginning before its first message. So
- * after reading all reports one knows who owns the descriptor now, unless two peers claim it. That happens
- * because libzmq may report a connection's end, and accept the next one on the same descriptor, before the
- * socket sees the dead peer's messages and notices that it is unreachable. Then no peer is cut until one of
- * them proves unreachable. */
+ * after all reports are read, the owner of a descriptor is known, unless two peers claim it (rivals). Rivals
+ * occur when libzmq reports a connection's end, and accepts the next one on the same descriptor, before the
+ * dead peer's messages are read. Then no peer is cut until one of the rivals cannot be reached. */
 #ifndef KL_ZMQ_PEERS_H
 #define KL_ZMQ_PEERS_H
 
@@ -19,12 +18,12 @@
 typedef enum kl_zmq_standing {
     KL_ZMQ_UNKNOWN,
     KL_ZMQ_LIVE,
-    KL_ZMQ_IGNORED, /* the peer sent BYE, was dropped, or never was a peer */
+    KL_ZMQ_IGNORED, /* the peer sent BYE, was dropped, or never sent HELLO */
 } kl_zmq_standing;
 
 typedef struct kl_zmq_slot {
     uint32_t id;
-    kl_zmq_standing standing; /* UNKNOWN: the slot is free */
+    kl_zmq_standing standing; /* KL_ZMQ_UNKNOWN: the slot is free */
     kl_buffer parts;          /* parts of a message that is not complete yet */
     kl_arena *arena;          /* arena for large messages to the peer; NULL: none */
 } kl_zmq_slot;
@@ -43,29 +42,29 @@ typedef struct kl_zmq_rival {
 typedef struct kl_zmq_peers {
     kl_zmq_slot *slots; /* a hash table with linear probing, at most half full */
     size_t slot_count, used, live;
-    kl_zmq_connection *connections; /* the owner of each open connection, by file descriptor */
+    kl_zmq_connection *connections; /* the owner of each open connection; the index is the file descriptor */
     size_t connection_count;
     uint32_t *cut; /* peers whose connections have ended; they are forgotten when their messages are read */
     uint64_t cut_count, cut_capacity;
-    kl_zmq_rival *rivals; /* peers that claim an open connection which another peer owns */
+    kl_zmq_rival *rivals; /* peers that claim an open connection although it has another owner */
     uint64_t rival_count, rival_capacity;
     bool failed;
 } kl_zmq_peers;
 
 void kl_zmq_peers_free(kl_zmq_peers *peers);
 kl_zmq_standing kl_zmq_peers_get(const kl_zmq_peers *peers, uint32_t id);
-/* Add an unknown peer. `reachable`: a message to it was accepted just now. A reachable peer whose descriptor
- * is open owns that connection, or is a rival of its owner; any other peer is already cut. */
+/* Add a peer. reachable: libzmq accepted a message to it just now. If so, and if the descriptor is open, the
+ * peer owns the connection or is a rival of its owner. Otherwise it is already cut. */
 void kl_zmq_peers_add(kl_zmq_peers *peers, uint32_t id, kl_zmq_standing standing, int fd, bool reachable);
-kl_zmq_slot *kl_zmq_peers_slot(const kl_zmq_peers *peers, uint32_t id); /* the peer must be known */
+kl_zmq_slot *kl_zmq_peers_slot(const kl_zmq_peers *peers, uint32_t id); /* the peer must be in the table */
 /* Mark a peer as left, while its connection may still be open. ended: the peer itself said that it leaves. */
 void kl_zmq_peers_ignore(kl_zmq_peers *peers, uint32_t id, bool ended);
 void kl_zmq_peers_opened(kl_zmq_peers *peers, int fd);
 void kl_zmq_peers_closed(kl_zmq_peers *peers, int fd);
-/* If two peers claim one connection, cut the unreachable peer (`reachable` is called for both).
- * While both are reachable, the rivals remain; ask again soon. */
+/* If two peers claim one connection, cut the one for which reachable() is false. While it is true for both,
+ * they remain rivals; call this again soon. */
 void kl_zmq_peers_settle(kl_zmq_peers *peers, bool (*reachable)(void *self, uint32_t id), void *self);
-/* Remove a peer from `cut` and from the table, and return its state. false: there is no such peer. */
+/* Remove a peer from `cut` and from the table, and get its id and standing. false: `cut` is empty. */
 bool kl_zmq_peers_forget_cut(kl_zmq_peers *peers, uint32_t *id, kl_zmq_standing *standing);
 
 #endif

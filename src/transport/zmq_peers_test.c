@@ -33,7 +33,7 @@ static void a_peer_lives_as_long_as_its_connection(void **state) {
     assert_int_equal(kl_zmq_peers_get(&p, 7), KL_ZMQ_LIVE);
     assert_int_equal(p.live, 1);
     expect_none_cut(&p);
-    kl_zmq_peers_closed(&p, 6); /* the connection of an unknown peer */
+    kl_zmq_peers_closed(&p, 6); /* no peer has this connection */
     expect_none_cut(&p);
     kl_zmq_peers_closed(&p, 5);
     assert_int_equal(kl_zmq_peers_get(&p, 7), KL_ZMQ_LIVE); /* the peer's last messages are not read yet */
@@ -64,7 +64,8 @@ static void who_is_ignored_is_kept_until_its_connection_ends(void **state) {
     kl_zmq_peers_free(&p);
 }
 
-/* A descriptor gets a second owner before the first owner's message is read. */
+/* Close a descriptor and open it again before a message of its first owner is read. The unreachable peer is
+ * cut. */
 static void a_descriptor_belongs_to_the_one_who_can_be_reached(void **state) {
     (void)state;
     enum { DEAD = 1, ALIVE = 2 };
@@ -90,13 +91,13 @@ static void a_descriptor_belongs_to_the_one_who_can_be_reached(void **state) {
 static void who_has_no_connection_is_cut_at_once(void **state) {
     (void)state;
     kl_zmq_peers p = {0};
-    kl_zmq_peers_add(&p, 1, KL_ZMQ_LIVE, -1, true); /* libzmq could not name the descriptor */
+    kl_zmq_peers_add(&p, 1, KL_ZMQ_LIVE, -1, true); /* libzmq did not tell the descriptor */
     expect_cut(&p, 1, KL_ZMQ_LIVE);
     kl_zmq_peers_add(&p, 2, KL_ZMQ_LIVE, 1000, true); /* a descriptor that was never opened */
     expect_cut(&p, 2, KL_ZMQ_LIVE);
     kl_zmq_peers_opened(&p, 9);
     kl_zmq_peers_closed(&p, 9);
-    kl_zmq_peers_add(&p, 3, KL_ZMQ_LIVE, 9, true); /* a descriptor that is closed again */
+    kl_zmq_peers_add(&p, 3, KL_ZMQ_LIVE, 9, true); /* a descriptor that was closed again */
     expect_cut(&p, 3, KL_ZMQ_LIVE);
     kl_zmq_peers_free(&p);
 }
@@ -105,7 +106,8 @@ static bool is_in_set(void *set, uint32_t id) {
     return *(unsigned *)set >> id & 1;
 }
 
-/* The same as above, but the dead peer's message is read while libzmq still accepts messages for it. */
+/* Do the same while libzmq still accepts messages for the dead peer. No peer is cut until it cannot be
+ * reached. */
 static void of_two_that_can_be_reached_neither_is_cut_until_one_cannot(void **state) {
     (void)state;
     enum { DEAD = 1, ALIVE = 2, BOTH = 1 << DEAD | 1 << ALIVE, ONE = 1 << ALIVE };
@@ -146,7 +148,7 @@ static void the_end_of_a_connection_ends_all_who_claim_it(void **state) {
     for (uint32_t id = 5; id < 6; id -= 2)
         expect_cut(&p, id, KL_ZMQ_LIVE);
     expect_none_cut(&p);
-    unsigned reachable = 1 << 4; /* the last owner of three */
+    unsigned reachable = 1 << 4; /* three peers claim descriptor 8; only the last can be reached */
     kl_zmq_peers_settle(&p, is_in_set, &reachable);
     assert_int_equal(p.rival_count, 0);
     expect_cut(&p, 0, KL_ZMQ_LIVE);
@@ -155,7 +157,7 @@ static void the_end_of_a_connection_ends_all_who_claim_it(void **state) {
     kl_zmq_peers_free(&p);
 }
 
-/* Thousands of peers come and go in any order; the table agrees with a plain array. */
+/* Let thousands of peers come and go in any order, and compare the table with a plain array. */
 static void the_table_knows_everybody(void **state) {
     (void)state;
     enum { IDS = 300, STEPS = 20000 };
@@ -165,8 +167,8 @@ static void the_table_knows_everybody(void **state) {
         for (uint64_t step = 0; step < STEPS; step++) {
             uint64_t draw = kl_mix64(seed << 32 | step);
             int i = (int)(draw % IDS);
-            uint32_t id = (uint32_t)(UINT32_MAX - IDS / 2 +
-                                     (uint32_t)i); /* the count of routing ids wraps around zero */
+            /* ids around the point where libzmq's count wraps to zero */
+            uint32_t id = (uint32_t)(UINT32_MAX - IDS / 2 + (uint32_t)i);
             if (expected[i] == KL_ZMQ_UNKNOWN) {
                 expected[i] = draw >> 40 & 1 ? KL_ZMQ_LIVE : KL_ZMQ_IGNORED;
                 kl_zmq_peers_opened(&p, i);

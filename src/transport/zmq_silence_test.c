@@ -1,5 +1,5 @@
-/* Check which silent peers count as lost: over slow links and links that stop, and with processes that are
- * stopped or merely busy. */
+/* Check which silent peers count as lost: over a slow link, over a link that stops, and if a process is
+ * stopped or busy. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
@@ -48,11 +48,11 @@ typedef struct relay {
     struct sockaddr_in master;
     char endpoint[64];          /* the endpoint that workers connect to */
     double bytes_per_s;         /* bytes per second in each direction */
-    atomic_bool passes, closes; /* closing this descriptor ends the thread */
+    atomic_bool passes, closes; /* false: the link passes nothing; true: the thread ends */
     pthread_t thread;
 } relay;
 
-/* Move the bytes that may pass from one end to the other. */
+/* Move bytes from one end to the other, at most *credit_bytes. */
 static void pass(relay *r, int from, double *credit_bytes) {
     char bytes[4096];
     size_t most = *credit_bytes < sizeof bytes ? (size_t)fmax(0, *credit_bytes) : sizeof bytes;
@@ -145,7 +145,8 @@ static void close_pair(pair *p) {
     close_relay(&p->link);
 }
 
-/* Send messages that occupy the link for several times the silence limit, in both directions at once. */
+/* Send messages in both directions that occupy the link for several times the silence limit. No side counts
+ * as lost. */
 static void a_large_message_on_a_slow_link_is_no_silence(void **state) {
     (void)state;
     enum { LARGE = 4 << 20 };
@@ -179,7 +180,8 @@ static void leave_with(kl_transport *t, int code) {
     _exit(code);
 }
 
-/* The test stops this process after its first message; later the process finds that the master is lost. */
+/* Send a message. Then the test stops this process for a while. Afterwards it finds that the master is
+ * lost. */
 static void be_stopped(void) {
     kl_transport *t;
     CHECK_OK(kl_zmq_join(ipc, &options, &t, error));
@@ -188,7 +190,7 @@ static void be_stopped(void) {
     leave_with(t, 0);
 }
 
-/* Ignore the messages that come for several times the limit. */
+/* Receive nothing for several times the silence limit. The master does not count this worker as lost. */
 static void be_busy(void) {
     kl_transport *t;
     CHECK_OK(kl_zmq_join(ipc, &options, &t, error));

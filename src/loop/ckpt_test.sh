@@ -1,0 +1,325 @@
+#!/bin/bash
+# A program dies or stops, and is started again from its checkpoint.
+# usage: ckpt_test.sh MPIEXEC CKPT_MPI_TEST WHAT [ARGUMENT…]
+#   resume KIND N:M…   die on N ranks, continue on M ranks; the result has the same bits as on one rank without checkpoints
+#   damage             torn files, flipped bytes, and files that are no checkpoints
+#   refuse             programs and folders for which there can be no checkpoint
+#   failures           starts that fail before their first checkpoint are counted
+#   memory             ranks without memory, or whose rows cannot be packed
+#   folders            ranks that do not share the folder
+#   full               a disk that gets full, and a limit of file sizes
+#   keep               a keeper reads the progress, asks for a checkpoint, and stops the program
+#   readers            other programs read the file
+# Exit code 77: something that the test needs is not there.
+set -u
+mpiexec=$1 program=$2 what=$3
+shift 3
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 KILTER_RECORD=none
+unset KILTER_KEEP KILTER_KEEP_ATTEMPT KILTER_CHECKPOINT KILTER_CHECKPOINT_S
+folder=$(mktemp -d) || exit 1
+mounted=
+trap '[ -z "$mounted" ] || umount "$mounted"; rm -rf "$folder"' EXIT
+flags=()
+! "$mpiexec" --version 2>&1 | grep -q 'Open MPI\|OpenRTE' ||
+    flags=(--oversubscribe --bind-to none --mca odls_base_sigkill_timeout 0)
+rows=23 sweeps=24
+
+fail() {
+    echo "FAILED: $*"
+    sed 's/^/    /' "$folder/out"
+    exit 1
+}
+launch() { # RANKS ARGUMENT…: run the program; its output is in $folder/out, its exit code in $code
+    timeout -k 5 100 "$mpiexec" "${flags[@]}" -n "$1" "$program" "${@:2}" >"$folder/out" 2>&1 </dev/null
+    code=$?
+    ! grep -q "Sanitizer: [a-zA-Z]\|runtime error: \|^HDF5: " "$folder/out" || fail "a sanitizer or HDF5 reports"
+}
+with() { # launch with checkpoints, as many as possible
+    KILTER_CHECKPOINT=${path:-$folder/c} KILTER_CHECKPOINT_S=1e-9 launch "$@"
+}
+result() { sed -n 's/^result \([0-9a-f]*\) .*/\1/p' "$folder/out"; }
+resumed() { sed -n 's/^resumed at \([0-9]*\)$/\1/p' "$folder/out"; }
+says() { grep -qF -- "$1" "$folder/out" || fail "no word of: $1"; }
+newest() { find "$folder" -maxdepth 1 -name 'c.*.h5' | sort | tail -n 1; }
+reference() { # KIND: store the result without checkpoints
+    launch 1 run "$1" $rows $sweeps
+    right=$(result)
+    [ -n "$right" ] || fail "no result without checkpoints"
+}
+die() { # RANKS KIND SAVES: leave checkpoints behind
+    rm -f "$folder"/c.*
+    with "$1" run "$2" $rows $sweeps "$3"
+    [ -z "$(result)" ] || fail "the program did not die"
+    [ -n "$(newest)" ] || fail "the program left no checkpoint"
+}
+continue_right() { # RANKS KIND: continue to the right result, and not from the beginning
+    with "$1" run "$2" $rows $sweeps
+    [ "$(result)" = "$right" ] || fail "$2 on $1 ranks: the result is '$(result)', not $right"
+    [ "$(resumed)" -gt 0 ] || fail "$2 on $1 ranks began anew"
+}
+
+resume() {
+    local kind=$1 pair saves=0
+    reference "$kind"
+    for pair in "${@:2}"; do
+        die "${pair%:*}" "$kind" $((1 + saves++ % 3))
+        continue_right "${pair#*:}" "$kind"
+        echo "$kind, $pair ranks: resumed at $(resumed), same result"
+    done
+}
+
+flip() { # FILE OFFSET: change one byte
+    local byte
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+    printf "\\x$(printf %02x $((byte ^ 64)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+damage() {
+    local kind file size at older
+    reference content
+    die 3 content 4
+    mkdir "$folder/kept"
+    cp "$folder"/c.*.h5 "$folder/kept"
+    file=$(newest)
+    size=$(stat -c %s "$file")
+    [ "$(find "$folder" -name 'c.*.h5' | grep -vc kept)" -eq 2 ] || fail "two generations were to stay"
+    for at in 0 100 $((size / 2)) $((size - 1)); do # torn: only a part of the file is there
+        rm -f "$folder"/c.*
+        cp "$folder"/kept/* "$folder"
+        truncate -s "$at" "$file"
+        continue_right 2 content
+        says "an older one is looked for"
+    done
+    # A byte in every part: either it is of no matter, or the older generation is taken.
+    RANDOM=4
+    local noticed=0 i
+    for ((i = 0; i < ${FLIPS:-4}; i++)); do
+        rm -f "$folder"/c.*
+        cp "$folder"/kept/* "$folder"
+        flip "$file" $(((RANDOM * 32768 + RANDOM) % size))
+        continue_right 2 content
+        ! grep -q "an older one is looked for" "$folder/out" || noticed=$((noticed + 1))
+    done
+    echo "$noticed of $i flipped bytes changed the state"
+    # Bytes of rows always matter.
+    for kind in arrays/0 content/data values/sum; do
+        rm -f "$folder"/c.*
+        cp "$folder"/kept/* "$folder"
+        at=$(h5dump -H -p -d "$kind" "$file" 2>/dev/null | sed -n 's/.*OFFSET \([0-9]*\).*/\1/p')
+        [ -n "$at" ] || { echo "no h5dump: the places of rows are not known"; break; }
+        flip "$file" $((at + 1))
+        continue_right 2 content
+        says "is damaged: the checksum of"
+    done
+    # The next checkpoint removes no valid generation for the sake of a damaged one.
+    rm -f "$folder"/c.*
+    cp "$folder"/kept/* "$folder"
+    flip "$file" $((size - 1))
+    with 2 run content $rows $sweeps 1
+    [ "$(find "$folder" -maxdepth 1 -name 'c.*.h5' | wc -l)" -eq 3 ] || fail "a damaged generation counts"
+    rm "$(newest)"
+    continue_right 3 content
+    says "an older one is looked for"
+    # Without an older generation nothing is overwritten.
+    rm -f "$folder"/c.*
+    echo "no checkpoint" >"$folder/c.000007.h5"
+    with 2 run content $rows $sweeps
+    [ "$code" -ne 0 ] && says "none of its checkpoints is valid"
+    [ "$(cat "$folder/c.000007.h5")" = "no checkpoint" ] || fail "a file was overwritten"
+}
+
+refuse() {
+    reference doall
+    die 2 doall 2
+    local before
+    before=$(cd "$folder" && md5sum c.*.h5)
+    with 2 forgets $rows
+    [ "$code" -ne 0 ] && says "call kilter_loop_resumed() first, or remove them"
+    with 2 run doall $((rows + 1)) $sweeps
+    [ "$code" -ne 0 ] && says "belongs to another program: it has $rows rows, but the program has $((rows + 1))"
+    with 3 run across $rows $sweeps
+    [ "$code" -ne 0 ] && says "belongs to another program"
+    with 2 wrong doall $rows
+    [ "$code" -ne 0 ] && says "it has 2 kept values, but the program has 3"
+    [ "$before" = "$(cd "$folder" && md5sum c.*.h5)" ] || fail "a refused program changed the checkpoints"
+    path=$folder/nowhere/c with 2 run doall $rows $sweeps
+    [ "$code" -ne 0 ] && says "nowhere/c': No such file or directory; create it"
+    path=$folder/ with 2 run doall $rows $sweeps
+    [ "$code" -ne 0 ] && says "must end with a name"
+    path=none with 2 misuse $rows
+    [ "$code" -eq 0 ] || fail "wrong calls without checkpoints"
+    path=$folder/misuse with 2 misuse $rows
+    [ "$code" -eq 0 ] || fail "wrong calls"
+    KILTER_CHECKPOINT=$folder/c KILTER_CHECKPOINT_S=soon launch 2 run doall $rows $sweeps
+    [ "$code" -ne 0 ] && says "KILTER_CHECKPOINT_S: 'soon' is not a number of seconds"
+    mkdir "$folder/closed"
+    if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o ro none "$folder/closed" 2>/dev/null; then
+        mounted=$folder/closed
+        path=$folder/closed/c with 2 run doall $rows $sweeps
+        [ "$code" -ne 0 ] && says "Read-only file system; choose a folder"
+        umount "$mounted" && mounted=
+    else
+        echo "no read-only file system: not allowed to mount one"
+    fi
+    continue_right 2 doall
+}
+
+failures() {
+    command -v h5dump >/dev/null || { echo "no h5dump"; exit 77; }
+    reference doall
+    die 2 doall 2
+    local starts
+    for starts in 1 2; do # these end before a checkpoint
+        KILTER_CHECKPOINT=$folder/c KILTER_CHECKPOINT_S=1e9 launch 2 run doall $rows $sweeps
+        [ "$(result)" = "$right" ] && [ "$(resumed)" -gt 0 ] || fail "start $starts began anew"
+    done
+    with 2 run doall $rows $sweeps 1
+    h5dump -a failures "$(newest)" >"$folder/out"
+    says "(0): 3"
+    [ -z "$(find "$folder" -name '*.starts')" ] || [ -e "$folder/c.000002.h5" ] || fail "notes stayed"
+}
+
+memory() {
+    reference content
+    TEST_REFUSES=9 with 3 run content $rows $sweeps
+    [ "$(result)" = "$right" ] || fail "rows that cannot be packed changed the result"
+    says "could not be packed, or memory ran out; the loop continues"
+    [ -n "$(newest)" ] || fail "no checkpoint after the first ones failed"
+    rm "$folder"/c.*
+    TEST_STARVES=1 with 3 run content $rows $sweeps
+    [ "$(result)" = "$right" ] || fail "a rank without memory changed the result"
+    [ -n "$(newest)" ] || fail "no checkpoint beside those that failed"
+}
+
+folders() {
+    reference doall
+    mkdir -p "$folder/far/in"
+    path=$folder/far/in/c
+    TEST_HIDES=$folder/far with 2 run doall $rows $sweeps
+    if grep -q "not allowed" "$folder/out"; then
+        echo "not allowed to hide a folder"
+        exit 77
+    fi
+    [ "$code" -ne 0 ] && says "rank 1 cannot write to the folder '$folder/far/in'"
+    TEST_HIDES=$folder/far/in with 2 run doall $rows $sweeps
+    [ "$(result)" = "$right" ] || fail "a folder that is not shared changed the result"
+    says "is missing on this host; choose a folder that all hosts share"
+}
+
+full() {
+    reference doall
+    # A limit of file sizes is like a disk that is too small from the beginning.
+    TEST_FILE_BYTES=4096 with 2 run doall $rows $sweeps
+    [ "$(result)" = "$right" ] || fail "a limit of file sizes changed the result"
+    says "the loop continues, and older checkpoints stay"
+    [ -z "$(find "$folder" -name 'c.*')" ] || fail "an unfinished file stayed"
+    mkdir "$folder/small"
+    if [ "$(id -u)" -ne 0 ] || ! mount -t tmpfs -o size=64k none "$folder/small" 2>/dev/null; then
+        echo "no small disk: not allowed to mount one"
+        return
+    fi
+    mounted=$folder/small
+    path=$folder/small/c
+    with 2 run doall $rows $sweeps 2 # dies; its generations stay
+    local before
+    before=$(cd "$folder/small" && ls)
+    [ -n "$before" ] || fail "nothing was saved while there was room"
+    dd if=/dev/zero of="$folder/small/fill" bs=1k status=none 2>/dev/null
+    with 3 run doall $rows $sweeps
+    [ "$(result)" = "$right" ] && [ "$(resumed)" -gt 0 ] || fail "a full disk changed the result"
+    says "No space left on device; the loop continues, and older checkpoints stay"
+    [ "$before" = "$(cd "$folder/small" && ls -I fill)" ] || fail "a full disk cost a generation"
+    rm "$folder/small/fill"
+    with 1 run doall $rows $sweeps
+    [ "$(result)" = "$right" ] && ! grep -q "could not be written" "$folder/out" || fail "the disk has room again"
+    path=
+}
+
+ask() { # NUMBER WHAT
+    printf '{"version":1,"number":%d,"what":"%s"}\n' "$1" "$2" >"$keep/request.new"
+    mv "$keep/request.new" "$keep/request"
+}
+await() { # JQ-EXPRESSION: wait until it holds for the progress
+    local tries
+    for ((tries = 0; tries < 3000; tries++)); do
+        [ -e "$keep/progress" ] && jq -e "$1" "$keep/progress" >"$folder/seen" 2>&1 && return
+        kill -0 "$launcher" 2>/dev/null || break
+        read -rt 0.02 <> <(:) || :
+    done
+    cat "$keep/progress"
+    fail "the progress never had: $1"
+}
+begin_kept() { # RANKS
+    export KILTER_KEEP=$keep KILTER_CHECKPOINT=$folder/c
+    "$mpiexec" "${flags[@]}" -n "$1" "$program" keep $rows >"$folder/out" 2>&1 </dev/null &
+    launcher=$!
+}
+# Write a line to the file `early` if the program answers its request to stop before it has stopped.
+watch_answer() { # NUMBER
+    local line
+    while kill -0 "$launcher" 2>/dev/null; do
+        { read -r line <"$keep/progress"; } 2>/dev/null || continue
+        [[ $line != *"\"answered\":$1,"* || $line = *'"stopped":true'* ]] || echo "$line" >"$folder/early"
+    done
+}
+keep() {
+    command -v jq >/dev/null || { echo "no jq"; exit 77; }
+    keep=$folder/keep
+    mkdir "$keep"
+    ask 3 stop # for an earlier process
+    KILTER_KEEP_ATTEMPT=1 begin_kept 3
+    await '.attempt == 1 and .ranks == 3 and (.hosts | length) == 3 and (.rates | length) == 3 and .answered == 3 and .sweeps > 0'
+    await '.sweep_s > 0 and .longest_s >= .sweep_s / 2 and .saves == 0'
+    ask 4 save
+    await '.answered == 4 and .saves == 1 and .saved_sweeps > 0 and .error == ""'
+    [ -n "$(newest)" ] || fail "nothing was saved on request"
+    watch_answer 5 &
+    ask 5 stop
+    wait "$launcher"
+    [ $? -ne 0 ] && [ ! -e "$folder/early" ] || fail "the answer came too early: $(cat "$folder/early")"
+    wait
+    says "stopped on request; start the program again to continue"
+    jq -e '.answered == 5 and .stopped and .done and .saved_sweeps == .sweeps' "$keep/progress" >/dev/null ||
+        fail "the progress at the end: $(cat "$keep/progress")"
+    local saved
+    saved=$(jq .saved_sweeps "$keep/progress")
+    KILTER_KEEP_ATTEMPT=2 begin_kept 2
+    await ".attempt == 2 and .sweeps > $saved and .load_s > 0"
+    ask 6 stop
+    wait "$launcher"
+    # A loop without checkpoints answers that it has none.
+    export KILTER_CHECKPOINT=none
+    rm "$keep"/*
+    launcher=$$
+    KILTER_KEEP=$keep launch 2 run doall $rows 200
+    jq -e '.done and .sweeps == 200 and .saves == 0' "$keep/progress" >/dev/null || fail "no progress without checkpoints"
+}
+
+readers() {
+    local found=
+    reference content
+    die 3 content 3
+    if command -v h5dump >/dev/null; then
+        found=1
+        h5dump -H "$(newest)" >"$folder/out" || fail "h5dump cannot read the file"
+        says 'DATASET "data"'
+        h5dump -a sweeps -d arrays/0 "$(newest)" >"$folder/out" || fail "h5dump cannot read the rows"
+    fi
+    if python3 -c 'import h5py' 2>/dev/null; then
+        found=1
+        python3 - "$(newest)" $rows >"$folder/out" 2>&1 <<'PYTHON' || fail "h5py cannot read the file"
+import sys, h5py
+with h5py.File(sys.argv[1]) as f:
+    rows = int(sys.argv[2])
+    assert f.attrs["rows"] == rows and f.attrs["loop"] == b"test" and f.attrs["version"] == 1
+    u = f["arrays/0"][:].view("f8")
+    assert u.shape == (rows, 12) and (abs(u) < 100).all() and u.any()
+    assert f["values/steps"][:].view("u8")[0] == f.attrs["sweeps"] > 0
+    index = f["content/rows"][:]
+    data = f["content/data"][:]
+    assert index.shape == (rows, 3) and (index[:, 0] + index[:, 1] <= len(data)).all()
+PYTHON
+    fi
+    [ -n "$found" ] || { echo "neither h5dump nor h5py is there"; exit 77; }
+}
+
+$what "$@"

@@ -1,0 +1,24 @@
+/* Let the loops of an example move rows at every opportunity, to places that the seed in FORCED_SEED gives.
+ * The example is compiled with this header before its source. The pipelines get blocks
+ * of random size, and their sweeps have several passes. */
+#ifndef KL_FORCED_TEST_HELPER_H
+#define KL_FORCED_TEST_HELPER_H
+
+#include <stdlib.h>
+
+#include "loop/loop_mpi.h"
+
+static inline kilter_status open_forced(MPI_Comm comm, const kilter_loop_options *options, kilter_loop **loop,
+                                        kilter_error *error) {
+    const char *seed = getenv("FORCED_SEED");
+    kilter_status status = kilter_loop_open(comm, options, loop, error);
+    if (status == KILTER_OK) {
+        (*loop)->rank.rounds.forced = true;
+        (*loop)->rank.rounds.seed = kl_mix64((seed ? strtoull(seed, NULL, 10) : 1) + (*loop)->number);
+    }
+    return status;
+}
+
+#define kilter_loop_open open_forced
+
+#endif

@@ -1,0 +1,23 @@
+/* How often a program that may fail writes a checkpoint. */
+#include <math.h>
+
+#include "model/model.h"
+
+static const double UNTIL_KNOWN_S = 24 * 3600.0; /* seconds between failures, before the first one */
+static const double LEAST_S = 1;
+
+double kl_model_between_failures_s(double ran_s, uint64_t failures) {
+    if (failures == 0)
+        return fmax(ran_s, UNTIL_KNOWN_S);
+    return fmax(ran_s / (double)failures, LEAST_S);
+}
+
+/* The formula holds while a checkpoint costs little of the time between failures. Otherwise the program
+ * spends half of its time on checkpoints. */
+double kl_model_checkpoint_s(double cost_s, double between_failures_s) {
+    return fmax(cost_s, sqrt(2 * cost_s * between_failures_s));
+}
+
+double kl_model_lost_part(double interval_s, double cost_s, double between_failures_s) {
+    return cost_s / interval_s + interval_s / (2 * between_failures_s);
+}

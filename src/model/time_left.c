@@ -1,0 +1,341 @@
+/* Forecast the time left of a run as an interval. The rest of the run is played many times. Each play draws
+ * times of tasks from those that were seen. The interval leaves out the shortest and the longest results.
+ *
+ * Plays differ in all that is not known. They draw the seen tasks again, with repetition. They draw how fast
+ * each worker is, and how long each further task takes. Running tasks count as well, because they take longer
+ * than their time so far (Efron 1967, "The two sample problem with censored data"). Without them, long tasks
+ * would seem rare at the beginning. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "model/model.h"
+
+enum {
+    PLAYS = 200,
+    PLAYS_LEAST = 40,
+    MANY_WORKERS = 64,
+    WORKERS_MOST = 1024,
+    TAIL_TASKS = 50,
+    TRIES = 100,
+    UNREPORTED_MOST = 64,
+    ROUNDS = 20
+};
+/* Workers' speeds before anything is known: the standard deviation of their logarithms, and the number of
+ * workers that weigh as much. */
+static const double USUAL_SPREAD = 0.2, USUAL_WORKERS = 2;
+/* A task that is longer than all tasks seen takes x times that long with probability x^(−1/tail). Before
+ * anything is known, this is the tail; it weighs as much as one task. */
+static const double USUAL_TAIL = 0.5;
+
+typedef struct seen { /* a task that has ended, or one that is running */
+    double unit_s;
+    uint32_t worker;
+    bool running;
+} seen;
+
+typedef struct lane {
+    double free_s, unit_s; /* unit_s: seconds for a unit, relative to the mean worker */
+} lane;
+
+typedef struct play {
+    const kl_left_ask *ask;
+    uint64_t random;
+    uint32_t workers;
+    double tasks; /* that are not done, for these workers */
+    seen *seen;
+    uint32_t count;
+    bool by_logs; /* speeds are compared by means of logarithms, not by logarithms of means */
+    double tail;
+    double within, between; /* variances of the logarithm: of one task, and of workers */
+    double *sums, *times;   /* [workers] */
+    lane *lanes;            /* [workers] later a heap: the first one is free first */
+    uint32_t *drawn;        /* [count] the tasks that were seen in this play */
+    double *sizes;          /* [count] their seconds for a unit on the mean worker */
+    double results[PLAYS];
+} play;
+
+/* --- random numbers --- */
+
+static double draw(play *p) { /* above 0, below 1 */
+    return ((double)(kl_mix64(p->random++) >> 12) + 0.5) / 4503599627370496.0;
+}
+
+static double draw_normal(play *p) {
+    double radius = sqrt(-2 * log(draw(p)));
+    return radius * cos(6.283185307179586 * draw(p));
+}
+
+/* Draw the size of a task that is larger than `above`. */
+static double draw_size(play *p, double above) {
+    for (int i = 0; i < TRIES; i++) {
+        uint32_t at = (uint32_t)(draw(p) * p->count);
+        if (p->sizes[at] <= above)
+            continue;
+        if (!p->seen[p->drawn[at]].running)
+            return p->sizes[at];
+        above = p->sizes[at];
+    }
+    return above * pow(draw(p), -p->tail);
+}
+
+/* --- how fast the workers are --- */
+
+static double value_of(const play *p, const seen *s) {
+    return p->by_logs ? log(s->unit_s) : s->unit_s;
+}
+
+static double as_log(const play *p, double mean) {
+    return p->by_logs ? mean : log(mean);
+}
+
+/* Add up the tasks that have ended: those drawn for this play, or all. Return the mean value. */
+static double add_up(play *p, bool drawn) {
+    double sum = 0, count = 0;
+    for (uint32_t w = 0; w < p->workers; w++)
+        p->sums[w] = p->times[w] = 0;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const seen *s = &p->seen[drawn ? p->drawn[i] : i];
+        if (s->running)
+            continue;
+        sum += value_of(p, s);
+        count++;
+        if (s->worker < p->workers) {
+            p->sums[s->worker] += value_of(p, s);
+            p->times[s->worker]++;
+        }
+    }
+    return count > 0 ? sum / count : NAN;
+}
+
+/* Choose the measure in which tasks vary less. */
+static void choose_measure(play *p) {
+    kl_stat plain = {0}, logs = {0};
+    for (uint32_t i = 0; i < p->count; i++)
+        if (!p->seen[i].running) {
+            kl_stat_add(&plain, p->seen[i].unit_s, 0);
+            kl_stat_add(&logs, log(p->seen[i].unit_s), 0);
+        }
+    double cv = kl_stat_cv(&plain), sd = kl_stat_sd(&logs);
+    p->by_logs = sd < cv;
+    p->within = fmax(fmin(cv * cv, sd * sd), 1e-9);
+}
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Estimate the tail from the longest tasks (Hill 1975). They are √n of n. */
+static void measure_tail(play *p) {
+    uint32_t ended = 0;
+    double sum = USUAL_TAIL;
+    for (uint32_t i = 0; i < p->count; i++)
+        if (!p->seen[i].running)
+            p->sizes[ended++] = p->seen[i].unit_s;
+    qsort(p->sizes, ended, sizeof *p->sizes, compare);
+    uint32_t longest = (uint32_t)ceil(sqrt(ended)), first = longest < ended ? ended - longest : 1;
+    for (uint32_t i = first; i < ended; i++)
+        sum += log(p->sizes[i] / p->sizes[first - 1]);
+    p->tail = sum / (1 + (ended > first ? ended - first : 0));
+}
+
+/* Estimate how much workers differ, beyond the differences by chance (DerSimonian, Laird 1986). */
+static void compare_workers(play *p) {
+    double mean = as_log(p, add_up(p, false)), excess = 0, all = 0, squares = 0, known = 0;
+    for (uint32_t w = 0; w < p->workers; w++) {
+        double n = p->times[w], off = n > 0 ? as_log(p, p->sums[w] / n) - mean : 0;
+        excess += n * off * off - (n > 0) * p->within;
+        all += n;
+        squares += n * n;
+        known += n > 0;
+    }
+    double room = all > 0 ? all - squares / all : 0;
+    double seen = room > 0 ? fmax(0, (excess + p->within) / room) : 0, others = fmax(known - 1, 0);
+    p->between = (USUAL_WORKERS * USUAL_SPREAD * USUAL_SPREAD + others * seen) / (USUAL_WORKERS + others);
+}
+
+/* Set the workers' speeds for this play. The more tasks were seen, the more they count. */
+static void set_speeds(play *p) {
+    double mean = as_log(p, add_up(p, true));
+    for (uint32_t w = 0; w < p->workers; w++) {
+        double n = p->times[w], off = n > 0 ? as_log(p, p->sums[w] / n) - mean : 0;
+        double trust = n * p->between / (n * p->between + p->within);
+        double unknown = sqrt(p->between * (1 - trust));
+        p->lanes[w].unit_s = exp(trust * off + (n > 0 ? 0 : unknown * draw_normal(p)));
+    }
+}
+
+/* --- one play --- */
+
+static void draw_seen(play *p) {
+    bool any = false;
+    while (!any)
+        for (uint32_t i = 0; i < p->count; i++) {
+            p->drawn[i] = (uint32_t)(draw(p) * p->count);
+            any |= !p->seen[p->drawn[i]].running;
+        }
+    set_speeds(p);
+    for (uint32_t i = 0; i < p->count; i++) {
+        const seen *s = &p->seen[p->drawn[i]];
+        p->sizes[i] = s->unit_s / (s->worker < p->workers ? p->lanes[s->worker].unit_s : 1);
+    }
+}
+
+/* Draw when the worker has done the task that it has begun. Since its last report it may have done others.
+ * Return the number of all these tasks. */
+static double draw_free(play *p, uint32_t worker) {
+    const kl_left_worker *w = &p->ask->workers[worker];
+    double scale = p->lanes[worker].unit_s * p->ask->task_units, busy_s = 0;
+    uint64_t begun = 0, queued = w->queued < UNREPORTED_MOST ? w->queued : UNREPORTED_MOST;
+    while (begun < queued && (begun == 0 || busy_s < w->silent_s)) {
+        double least_s = begun == 0 ? w->task_s : 0;
+        if (++begun == queued)
+            least_s = fmax(least_s, w->silent_s - busy_s);
+        busy_s += scale * draw_size(p, least_s / scale);
+    }
+    p->lanes[worker].free_s = fmax(busy_s - w->silent_s, 0);
+    return (double)begun;
+}
+
+/* Return when all workers have done `work` together. Workers that become free later do not take part. */
+static double level_of(const play *p, double work) {
+    double level = INFINITY;
+    for (int round = 0; round < ROUNDS; round++) {
+        double rate = 0, owed = 0;
+        for (uint32_t w = 0; w < p->workers; w++)
+            if (p->lanes[w].free_s < level) {
+                rate += 1 / p->lanes[w].unit_s;
+                owed += p->lanes[w].free_s / p->lanes[w].unit_s;
+            }
+        double next = (work + owed) / rate;
+        if (!(next < level))
+            break;
+        level = next;
+    }
+    return level;
+}
+
+/* Do most of many tasks at once: their sum is nearly normally distributed. */
+static void do_most(play *p, double tasks) {
+    kl_stat sizes = {0};
+    for (uint32_t i = 0; i < p->count; i++)
+        kl_stat_add(&sizes, draw_size(p, 0), 0);
+    double sum = tasks * sizes.mean + sqrt(tasks) * kl_stat_sd(&sizes) * draw_normal(p);
+    double level = level_of(p, fmax(sum, 0) * p->ask->task_units);
+    for (uint32_t w = 0; w < p->workers; w++)
+        p->lanes[w].free_s = fmax(p->lanes[w].free_s, level);
+}
+
+static void sink(play *p, uint32_t at) {
+    for (uint32_t next; (next = 2 * at + 1) < p->workers; at = next) {
+        if (next + 1 < p->workers && p->lanes[next + 1].free_s < p->lanes[next].free_s)
+            next++;
+        if (p->lanes[at].free_s <= p->lanes[next].free_s)
+            return;
+        lane swap = p->lanes[at];
+        p->lanes[at] = p->lanes[next];
+        p->lanes[next] = swap;
+    }
+}
+
+/* Give each task to the worker that is free first. Return when the last one ends. */
+static double do_rest(play *p, double tasks) {
+    double end_s = 0;
+    for (uint32_t i = p->workers; i-- > 0;)
+        sink(p, i);
+    for (; tasks >= 0.5; tasks--) {
+        p->lanes[0].free_s += draw_size(p, 0) * p->lanes[0].unit_s * p->ask->task_units;
+        sink(p, 0);
+    }
+    for (uint32_t w = 0; w < p->workers; w++)
+        end_s = fmax(end_s, p->lanes[w].free_s);
+    return end_s;
+}
+
+/* Return the least time of the longest chain of tasks that wait for each other. */
+static double chain_s(play *p) {
+    double sum = 0;
+    for (uint64_t i = 0; i < p->ask->chain; i++)
+        sum += draw_size(p, 0) * p->ask->task_units;
+    return sum;
+}
+
+static double play_once(play *p) {
+    double rest = p->tasks, tail = TAIL_TASKS + 2.0 * p->workers;
+    draw_seen(p);
+    for (uint32_t w = 0; w < p->workers; w++)
+        rest -= draw_free(p, w);
+    if (rest > tail) {
+        do_most(p, rest - tail);
+        rest = tail;
+    }
+    double end_s = do_rest(p, rest);
+    return p->ask->chain > 1 ? fmax(end_s, chain_s(p)) : end_s;
+}
+
+/* --- the whole --- */
+
+/* The next task may be longer than all that were seen: for chances, this counts as one more task. */
+static void take_seen(play *p) {
+    const kl_left_ask *ask = p->ask;
+    double longest = 0;
+    for (uint32_t i = 0; i < ask->seen_count; i++)
+        if (ask->seen[i].unit_s > 0) {
+            p->seen[p->count++] = (seen){ask->seen[i].unit_s, ask->seen[i].worker, false};
+            longest = fmax(longest, ask->seen[i].unit_s);
+        }
+    uint32_t ended = p->count;
+    if (ended > 0)
+        p->seen[p->count++] = (seen){longest, UINT32_MAX, true};
+    for (uint32_t w = 0; w < p->workers && ended > 0; w++)
+        if (ask->workers[w].queued > 0 && ask->workers[w].task_s > 0)
+            p->seen[p->count++] = (seen){ask->workers[w].task_s / ask->task_units, w, true};
+}
+
+/* With many workers a play takes longer, so there are fewer. */
+static int plays_of(uint32_t workers) {
+    int plays = workers > MANY_WORKERS ? PLAYS * MANY_WORKERS / (int)workers : PLAYS;
+    return plays > PLAYS_LEAST ? plays : PLAYS_LEAST;
+}
+
+static void play_all(play *p, kl_left *left) {
+    int plays = plays_of(p->workers), outside = (int)((1 - p->ask->part) / 2 * plays);
+    choose_measure(p);
+    measure_tail(p);
+    compare_workers(p);
+    for (int i = 0; i < plays; i++)
+        p->results[i] = play_once(p);
+    qsort(p->results, (size_t)plays, sizeof *p->results, compare);
+    left->low_s = p->results[outside];
+    left->middle_s = p->results[plays / 2];
+    left->high_s = p->results[plays - 1 - outside];
+}
+
+bool kl_model_time_left(const kl_left_ask *ask, kl_left *left) {
+    uint32_t workers = ask->count < WORKERS_MOST ? ask->count : WORKERS_MOST;
+    size_t most = (size_t)ask->seen_count + workers + 1;
+    play p = {.ask = ask, .random = kl_mix64(ask->seed), .workers = workers};
+    bool known = false;
+    *left = (kl_left){0};
+    if (workers == 0 || ask->seen_count == 0 || !(ask->task_units > 0))
+        return false;
+    p.tasks = (double)ask->tasks * workers / ask->count;
+    p.seen = calloc(most, sizeof *p.seen);
+    p.drawn = calloc(most, sizeof *p.drawn);
+    p.sizes = calloc(most, sizeof *p.sizes);
+    p.sums = calloc(2 * (size_t)workers, sizeof *p.sums);
+    p.lanes = calloc(workers, sizeof *p.lanes);
+    if (p.seen && p.drawn && p.sizes && p.sums && p.lanes) {
+        p.times = p.sums + workers;
+        take_seen(&p);
+        known = p.count > 0;
+        if (known)
+            play_all(&p, left);
+    }
+    free(p.seen);
+    free(p.drawn);
+    free(p.sizes);
+    free(p.sums);
+    free(p.lanes);
+    return known;
+}

@@ -1,0 +1,53 @@
+/* Private to room report: the parts of a page about a record. */
+#ifndef KL_REPORT_PAGE_H
+#define KL_REPORT_PAGE_H
+
+#include "report/print.h"
+#include "report/reading.h"
+
+enum {
+#define KL_PAGE_COLUMN(name) KL_PAGE_##name,
+    KL_PAGE_COLUMNS(KL_PAGE_COLUMN)
+#undef KL_PAGE_COLUMN
+        KL_PAGE_COLUMN_COUNT
+};
+
+/* The time of the last run's workers that was not spent on tasks, in seconds added over the workers. */
+typedef enum kl_cost {
+    KL_COST_START,   /* before the worker's first chunk */
+    KL_COST_BETWEEN, /* between two chunks */
+    KL_COST_WITHIN,  /* between the tasks of a chunk */
+    KL_COST_END,     /* after the worker's last chunk */
+    KL_COST_UNUSED,  /* of workers that got no chunk */
+    KL_COSTS
+} kl_cost;
+
+typedef struct kl_costs {
+    double s[KL_COSTS];
+    double busy_s;
+} kl_costs;
+
+/* The chunks of one worker. */
+typedef struct kl_page_lane {
+    uint32_t worker;
+    uint64_t chunks;
+} kl_page_lane;
+
+typedef struct kl_page_chunks {
+    kl_buffer column[KL_PAGE_COLUMN_COUNT];
+    kl_page_lane *lanes;
+    size_t lane_count;
+    uint64_t count;
+    double tick_s, unit, end_s; /* unit: 0 if each task is one unit; end_s: the last time in the record */
+    kl_costs costs;
+} kl_page_chunks;
+
+/* Read the chunks of the record. On failure set r->failed or r->memory. */
+void kl_page_chunks_read(kl_reading *r, kl_page_chunks *chunks);
+void kl_page_chunks_free(kl_page_chunks *chunks);
+/* Print the first section, with the story of `page`. */
+void kl_page_json(kl_reading *r, const kl_page_chunks *chunks, const kl_page *page, FILE *out);
+/* Print a sentence of the story without a line's end. Print nothing if there is nothing to say. */
+void kl_page_story(const kl_report *report, const kl_costs *costs, int sentence, FILE *out);
+
+#endif

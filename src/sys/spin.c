@@ -1,0 +1,95 @@
+/* Measure what part of the cores a newcomer gets: a thread on each core computes for a moment, and reads how
+ * long it ran. Nothing else ranked an idle, a limited and a loaded host right each time. */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sys/groups.h"
+#include "sys/sys.h"
+
+enum { THREADS_MOST = 1024, STEPS = 2000 };
+
+typedef struct spinner {
+    double seconds;       /* to compute */
+    double ran_s, wall_s; /* results */
+    double steps;
+    volatile double value; /* result of the computation, so that the compiler keeps it */
+} spinner;
+
+static void compute(spinner *s) {
+    double x = s->value;
+    for (int i = 0; i < STEPS; i++)
+        x = x * 0.999999 + 1e-6;
+    s->value = x;
+    s->steps += STEPS;
+}
+
+static void *spin(void *arg) {
+    spinner *s = arg;
+    clockid_t cpu = kl_thread_cpu();
+    double begun_s = kl_monotonic_s(), ran_s = kl_cpu_s(cpu);
+    do {
+        compute(s);
+        s->wall_s = kl_monotonic_s() - begun_s;
+    } while (s->wall_s < s->seconds);
+    s->ran_s = kl_cpu_s(cpu) - ran_s;
+    return NULL;
+}
+
+/* Ticks of all cores, and those that the host of this virtual machine kept for others. */
+typedef struct ticks {
+    double all, stolen;
+} ticks;
+
+static ticks read_ticks(void) {
+    char text[KL_TEXT_BYTES];
+    double of[8] = {0};
+    ticks t = {0, 0};
+    kl_read_below("", "/proc", "stat", text);
+    if (sscanf(text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &of[0], &of[1], &of[2], &of[3], &of[4], &of[5],
+               &of[6], &of[7]) != 8)
+        return t;
+    for (int i = 0; i < 8; i++)
+        t.all += of[i];
+    t.stolen = of[7];
+    return t;
+}
+
+/* A thread's clock runs on while its core is stolen. */
+static double not_stolen(ticks before) {
+    ticks now = read_ticks();
+    double all = now.all - before.all, stolen = now.stolen - before.stolen;
+    return all > 0 && stolen > 0 && stolen < all ? 1 - stolen / all : 1;
+}
+
+/* Start the threads, the last of which is the calling one, and wait for all. Return how many ran. */
+static uint32_t spin_all(spinner *s, uint32_t threads) {
+    pthread_t *thread = calloc(threads, sizeof *thread);
+    uint32_t started = 0;
+    while (thread && started + 1 < threads && kl_thread_start(&thread[started], spin, &s[started]) == 0)
+        started++;
+    spin(&s[started]);
+    for (uint32_t i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+    free(thread);
+    return started + 1;
+}
+
+double kl_spin(uint32_t threads, double seconds, double *steps_per_s) {
+    threads = threads < 1 ? 1 : threads < THREADS_MOST ? threads : THREADS_MOST;
+    spinner *s = calloc(threads, sizeof *s);
+    double ran_s = 0, wall_s = 0, steps = 0;
+    ticks before = read_ticks();
+    for (uint32_t i = 0; s && i < threads; i++)
+        s[i].seconds = seconds;
+    uint32_t count = s ? spin_all(s, threads) : 0;
+    for (uint32_t i = 0; i < count; i++) {
+        ran_s += s[i].ran_s;
+        wall_s += s[i].wall_s;
+        steps += s[i].steps;
+    }
+    free(s);
+    *steps_per_s = ran_s > 0 ? steps / ran_s : NAN;
+    return wall_s > 0 ? fmin(1, ran_s / wall_s) * not_stolen(before) : NAN;
+}
