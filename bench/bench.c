@@ -80,7 +80,7 @@ typedef struct trial {
     uint32_t workers;
     const char *policy, *record, *resume;
     uint64_t tasks;
-    int runs; /* the last run counts */
+    int runs; /* number of runs; the last one is measured */
 } trial;
 
 static kilter_farm_summary farm_trial(const trial *t) {
@@ -104,8 +104,8 @@ static kilter_farm_summary farm_trial(const trial *t) {
     double took_s = kl_monotonic_s() - began_s;
     kilter_farm_summary_get(farm, &summary);
     if (t->resume)
-        summary.elapsed_s = took_s; /* time at which the last result is on the disk */
-    summary.decision = NULL;        /* command-line options for the farm */
+        summary.elapsed_s = took_s; /* includes the time until the last result is on the disk */
+    summary.decision = NULL;        /* the farm owns this text */
     kilter_farm_close(farm, NULL);
     return summary;
 }
@@ -257,7 +257,8 @@ static void bench_recording(void) {
     } rows[] = {{"1 ms tasks, auto", "auto", one_ms, 4000},
                 {"1 ms tasks, ss", "ss", one_ms, 4000},
                 {"empty tasks, ss", "ss", empty, 40000}};
-    printf("d  elapsed time with the record over without, and with results stored (--resume) over without\n");
+    printf("d ratio of elapsed times: with the record to without it, and with stored results (--resume) to "
+           "without the record\n");
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
         double ratio[2 * REPEATS + 1], stored[2 * REPEATS + 1];
         for (int i = 0; i < 2 * REPEATS + 1; i++) {
@@ -342,7 +343,7 @@ static void bench_memory(void) {
 
 /* --- f: deciding --- */
 
-/* A set of simulated busy workers without a farm. */
+/* Simulated busy workers, without a farm. */
 typedef struct crowd {
     uint32_t workers, next;
     kl_worker_view *views;
@@ -409,7 +410,7 @@ static void disperse(crowd *c) {
     free(c->views);
 }
 
-/* One worker reports and gets its next chunk, while the undealt work stays constant. Add up the times. */
+/* Let one worker report and get its next chunk, while the undealt work stays constant. Add up the times. */
 static void serve_next(crowd *c, double *decide_s, double *keep_s) {
     uint32_t i = c->next++ % c->workers;
     kl_worker_view *v = &c->views[i];

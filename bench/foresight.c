@@ -5,8 +5,8 @@
  *
  * Each task reads an input of its own and writes a result. For the rest of its S seconds it sleeps, or it
  * uses CPU time, so that a worker with half a core takes twice as long. The master checks every result. At
- * the end the program prints one line of JSON with the time of each run, from the end of the previous run to
- * its own end, and with the numbers of active and resting workers. */
+ * the end the program prints one line of JSON. It has the time of each run, from the end of the previous run
+ * to its own end, and the numbers of active and resting workers. */
 #include <errno.h>
 #include <kilter/kilter.h>
 #include <math.h>
@@ -57,7 +57,7 @@ static uint64_t sum_of(kilter_bytes input) {
     return sum;
 }
 
-/* Only the first word of an input is not 0. It is the task's number, and so is the sum. */
+/* Check the task's input: only its first word is not 0, so the sum of its words must be the task's number. */
 static int do_task(const kilter_task *task, kilter_result *result, void *state) {
     uint64_t *words = state;
     clockid_t clock = set.sleeps ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
@@ -78,7 +78,8 @@ static int start_worker(const kilter_worker *worker, void **state) {
     *state = malloc(set.result_bytes + sizeof(uint64_t));
     if (!*state)
         return 1;
-    memset(*state, 1, set.result_bytes + sizeof(uint64_t)); /* written once before the first task */
+    /* touch the memory here, so that the first task takes no longer than the others */
+    memset(*state, 1, set.result_bytes + sizeof(uint64_t));
     return 0;
 }
 

@@ -1,12 +1,16 @@
 /* forkjoin NAME=VALUE…: print the time of a fork-join program while workers join and leave, with a fixed
  * number of tasks or with the number that the farm chooses.
  *
- *   work_s=322                     work of an iteration, in seconds on a worker of speed 1
- *   program=50:66:56.7,100:50:71.8 for each number of tasks: the iterations and the master's total seconds
- *   crew=0:5x1,0.3:45x2,0.7:-5x1   PART:COUNTxSPEED: when PART of the program is done, COUNT workers of SPEED
- * join (COUNT below 0: leave) policy=ect tasks=100 groups=50 tasks=0: the farm chooses; groups=0: each task
- * is dealt alone key=FILE                       use real processes over tcp whose tasks sleep; without it:
- * simulate */
+ *   work_s=322      work of an iteration, in seconds on a worker of speed 1
+ *   program=50:66:56.7,100:50:71.8
+ *                   for each number of tasks: number of iterations, total seconds of the master
+ *   crew=0:5x1,0.3:45x2,0.7:-5x1
+ *                   PART:COUNTxSPEED: after this part of the program, COUNT workers join (below 0: leave)
+ *   policy=ect
+ *   tasks=100       number of tasks in a run; 0: the farm chooses
+ *   groups=50       number of groups in which tasks are dealt; 0: each task is dealt alone
+ *   key=FILE        use real processes over tcp, whose tasks sleep; without it, simulate
+ */
 #include "forkjoin.h"
 
 #include <math.h>
@@ -72,8 +76,8 @@ static void come_and_go(const forkjoin *p, const forkjoin_ground *ground, double
     }
 }
 
-/* Count the last iteration only as far as it is needed; otherwise rounding to whole iterations would decide
- * comparisons. */
+/* Do the iterations and print the time. The last iteration counts only in part, because rounding to whole
+ * iterations would decide comparisons. */
 void forkjoin_play(const forkjoin *p, const forkjoin_ground *ground) {
     double done = 0, seen = 0, elapsed_s = 0;
     uint64_t first = 0, least = UINT64_MAX, most = 0;
@@ -162,7 +166,7 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++)
         read_word(&program, argv[i], &key);
     if (program.point_count == 0 || program.change_count == 0 || !(program.work_s > 0))
-        forkjoin_fail("what it is", "give work_s, program and crew");
+        forkjoin_fail("parameters are missing", "give work_s, program and crew");
     if (key)
         forkjoin_run(&program, key);
     else

@@ -6,7 +6,7 @@
 
 enum { FORKJOIN_POINTS = 16, FORKJOIN_CHANGES = 64 };
 
-/* Times for one number of tasks; in between, logarithms are interpolated linearly. */
+/* Values for one number of tasks. For numbers in between, logarithms are interpolated linearly. */
 typedef struct forkjoin_point {
     double tasks, iterations, master_s; /* numbers of tasks and of iterations; master_s: seconds that the
                                            master computes alone, in all iterations */
@@ -36,16 +36,17 @@ typedef struct forkjoin_ground {
     void (*go)(void *self, int count, double speed);
     uint64_t (*ask)(void *self, const kilter_grain_options *options);
     void (*run)(void *self, uint64_t groups, uint64_t tasks,
-                double work_s); /* groups: number of tasks dealt in one group */
+                double work_s); /* groups: number of groups in which the tasks are dealt */
     void (*alone)(void *self, double seconds);
 } forkjoin_ground;
 
 /* Print a line of JSON with the time of the program. */
 void forkjoin_play(const forkjoin *program, const forkjoin_ground *ground);
 
-/* The real master and workers under a simulated clock; the result is the same on every machine. */
+/* Run the program with the real master and workers under a simulated clock. The result is the same on every
+ * machine. */
 void forkjoin_simulate(const forkjoin *program);
-/* Real processes over tcp whose tasks sleep. */
+/* Run the program on real processes over tcp, whose tasks sleep. */
 void forkjoin_run(const forkjoin *program, const char *key);
 /* Run as a worker of forkjoin_run(). */
 int forkjoin_be_worker(char *master, char *key, double speed);

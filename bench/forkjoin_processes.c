@@ -34,15 +34,16 @@ static void check(kilter_status status, const kilter_error *error) {
 
 /* --- a worker --- */
 
-typedef struct group { /* one of the farm's tasks */
+typedef struct group { /* a task of the farm: a group of the program's tasks */
     double tasks, task_s;
 } group;
 
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     group mine;
     memcpy(&mine, task->input.data, sizeof mine);
-    for (; mine.tasks >= 1; mine.tasks--) /* every sleep ends late by the same time, so each group's sleep is
-                                             made shorter by that time */
+    /* sleep for each task alone: every sleep ends late by about the same time, which then grows with the
+     * group */
+    for (; mine.tasks >= 1; mine.tasks--)
         kl_nap_s(mine.task_s / *(double *)state);
     kl_nap_s(mine.tasks * mine.task_s / *(double *)state);
     return kilter_result_put(result, &task->index, sizeof task->index);

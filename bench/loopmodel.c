@@ -18,13 +18,13 @@
 
 enum { MOST_RANKS = 64 };
 
-static const double NOTHING = 1e-9; /* tolerance for a sum of this many quanta */
+static const double NOTHING = 1e-9; /* tolerance for sums of times, in quanta */
 
 /* A processor; times are in quanta. A process that waits loses the rest of its quantum, and then waits for
  * the end of another process's quantum. */
 typedef struct processor {
     bool loaded;
-    double until, left; /* our process ran until `at` and has `left` of its quantum */
+    double until, left; /* until: time at which the rank last ran; left: rest of its quantum */
 } processor;
 
 static double start_at(processor *p, double ready) {
@@ -53,7 +53,7 @@ typedef struct scene {
     processor at[MOST_RANKS];
 } scene;
 
-/* Offsets of the loads' quanta at the start. */
+/* Set the processors to the start. The loads' quanta have different offsets. */
 static void set_scene(scene *s) {
     for (uint32_t r = 0; r < s->ranks; r++)
         s->at[r] = (processor){.loaded = r < s->loaded, .until = 0, .left = 1 - (double)r / s->ranks};
@@ -87,7 +87,7 @@ static double barriers(scene *s, uint64_t parts) {
     return last;
 }
 
-/* --- what is asked --- */
+/* --- the commands --- */
 
 static double number(const char *text) {
     char *end = NULL;

@@ -54,7 +54,7 @@ static void check(const uint8_t *piece, uint64_t bytes, uint64_t number) {
 
 /* --- Kilter --- */
 
-/* The result is as long as the shared data says; an input is read in place. */
+/* Do one task. The shared data gives the length of the result; an input is read in place. */
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     uint64_t bytes;
     (void)state;

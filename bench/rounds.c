@@ -143,8 +143,8 @@ static int rounds_together(uint32_t ranks, change what) {
 
 /* --- neighbours exchange rows --- */
 
-/* In each round a pair of neighbours exchanges two thirds of what would make them even, as if rows were
- * divisible and speeds known. */
+/* Count the rounds until neighbours are balanced. In each round, each pair exchanges two thirds of the rows
+ * that would make it even. Rows are divisible and speeds are known. */
 static int rounds_of_neighbours(uint32_t ranks, change what) {
     double *work = allocate(ranks, sizeof *work), *speed = allocate(ranks, sizeof *speed),
            *over = allocate(ranks, sizeof *over), sum = 0;

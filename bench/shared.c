@@ -3,9 +3,9 @@
  *   shared --rows N --columns M --work E --seconds S [--plain [--first F] | --fixed | --deep]
  *
  * Each sweep updates every second row from the rows above and below; the next sweep updates the other rows.
- * It updates E elements of a row, going round its M columns as often as needed. Neighbours exchange whole
- * rows of M doubles. The program runs for S seconds and prints the time of a sweep. Rank 0 has the part F of
- * the rows; the other ranks share the rest equally. */
+ * An update of a row does E elements: it passes over the M columns as often as needed. Neighbours exchange
+ * whole rows of M doubles. The program runs for S seconds and prints the time of a sweep. Rank 0 has the part
+ * F of the rows; the other ranks share the rest equally. */
 #include <kilter/loop.h>
 #include <math.h>
 #include <mpi.h>
@@ -38,7 +38,7 @@ static void start_row(const grid *g, size_t i, double *row) {
         row[j] = (double)((i * 31 + j * 17) % 101) / 101;
 }
 
-/* Rank 0 decides when to stop. The ranks ask rank 0 so seldom that this costs no measurable time. */
+/* Return whether the time is over. Rank 0 decides; ranks ask so seldom that this costs no measurable time. */
 static bool over(const grid *g, double begun_s, double *asked_s, long sweep, long *next) {
     if (sweep < *next)
         return false;
@@ -129,7 +129,7 @@ static long sweep_with_kilter(const grid *g, double *elapsed_s, char *said, size
     return sweep;
 }
 
-/* A rank has neighbours on both sides, unless rank 0 has all rows. */
+/* Return whether each rank has rows, so that neighbours are next to each other, or rank 0 has all rows. */
 static bool all_have_rows(const grid *g) {
     bool all = true;
     for (int r = 0; r < g->ranks; r++)

@@ -1,5 +1,5 @@
 /* Estimate pi from random points. Each task has its own random numbers, so any number of workers gives the
- * same. */
+ * same result. */
 #include <kilter/kilter.h>
 
 enum { TASKS = 1000, POINTS = 10000 };

@@ -1,5 +1,5 @@
 /* pipeline [N [SWEEPS]] [--block B]: successive over-relaxation of an N×N grid with a fixed boundary, in the
- * order of rows and columns: each point needs the new values above it and to the left. Rows move to the ranks
+ * order of rows and columns. Each point needs the new values above it and to the left. Rows move to the ranks
  * that compute them fastest. The ranks form a pipeline on blocks of B columns, or of the number that Kilter
  * finds best. */
 #include <kilter/loop.h>
@@ -13,7 +13,7 @@ static void start_row(size_t n, size_t i, double *u) {
         u[j] = chance(i * n + j);
 }
 
-/* Relax columns from … to − 1 of a row; u is the address of the row. */
+/* Relax the columns `from` to `to` − 1 of a row; u is the address of the row. */
 static void relax(size_t n, size_t from, size_t to, const double *up, double *u, const double *down) {
     for (size_t j = from > 1 ? from : 1; j < to && j + 1 < n; j++)
         u[j] += OMEGA * (0.25 * (up[j] + down[j] + u[j - 1] + u[j + 1]) - u[j]);

@@ -64,7 +64,7 @@ static void *sequential(const settings *set, size_t n) {
     return x;
 }
 
-/* Compare up to rounding, because sums are added in another order than in the sequential program. */
+/* Compare up to rounding, because the sequential program adds in another order. */
 static bool is_near(size_t count, const double *a, const double *b) {
     double most = 0;
     for (size_t i = 0; b && i < count; i++)

@@ -1,6 +1,6 @@
 /* Lengths and widths of the sepals and petals of 150 irises in mm, measured by E. Anderson: 50 setosa, 50
- * versicolor, 50 virginica, in this order (R. Fisher, The use of multiple measurements in taxonomic problems,
- * Annals of Eugenics 7, 1936, table I). */
+ * versicolor, 50 virginica, in this order. Source: R. Fisher, The use of multiple measurements in taxonomic
+ * problems, Annals of Eugenics 7, 1936, table I. */
 #ifndef IRIS_H
 #define IRIS_H
 

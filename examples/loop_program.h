@@ -3,8 +3,8 @@
  *
  *   PROGRAM [N [SWEEPS]] [--check] [--cost S] [--block B] …
  *
- * --cost S: an iteration takes S seconds of CPU time, as on a slower machine; a simulated one counts only
- * these. */
+ * --cost S: an iteration takes S seconds of CPU time, as on a slower machine. Under a simulator it takes S
+ * simulated seconds and nothing else. */
 #ifndef LOOP_PROGRAM_H
 #define LOOP_PROGRAM_H
 
@@ -28,18 +28,18 @@ typedef struct settings {
     const char *program;
     double n, sweeps;
     double block;  /* number of columns in a block; 0: the program chooses */
-    double cost_s; /* seconds of CPU time for one iteration on this rank; 0: the real time */
+    double cost_s; /* seconds of CPU time of an iteration on this rank; 0: no more than it needs */
     double slow;   /* factor by which iterations take longer on rank 0; 0: no factor */
     bool check;    /* true: compare the result with the sequential program's result */
     const char *picture, *output;
-    bool fixed, say; /* with Kilter; fixed: no rows move; say: a second line tells what balancing did */
-    bool exact;      /* with Kilter: sums are exact */
+    bool fixed, say; /* only with Kilter. fixed: no rows move; say: print a second line about balancing */
+    bool exact;      /* only with Kilter: exact sums */
     const char *record;
 } settings;
 
 /* --- arguments --- */
 
-/* One rank prints the reason; all ranks exit. */
+/* Print the reason on rank 0, and exit on all ranks. */
 _Noreturn static inline void refuse(const settings *set, const char *word, const char *why) {
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -62,7 +62,7 @@ static inline double read_number(const settings *set, const char *word, double l
 static inline settings read_settings(int argc, char **argv, settings set) {
     enum {
         MOST_ROWS = 20000
-    }; /* largest number of rows and columns for which the matrix can be gathered with counts of type int */
+    }; /* with more rows and columns, the number of elements would not fit into MPI's int counts */
     const struct {
         const char *name;
         bool *flag, kilter;
@@ -145,10 +145,11 @@ static inline double cpu_s(const settings *set) {
 static inline void pay(const settings *set, double begun_s, double iterations) {
     (void)begun_s;
     if (set->cost_s * iterations > 0)
-        smpi_execute_flops_benched(set->cost_s * iterations * 1e9); /* a host of 1 Gf has speed 1 */
+        /* a simulated host of 1e9 flop/s has speed 1 */
+        smpi_execute_flops_benched(set->cost_s * iterations * 1e9);
 }
 #else
-/* Return the CPU time used so far, if --cost is given. */
+/* Return the CPU time used so far; 0 without --cost. */
 static inline double cpu_s(const settings *set) {
     struct timespec t = {.tv_sec = 0};
     if (set->cost_s > 0)
@@ -156,7 +157,8 @@ static inline double cpu_s(const settings *set) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Use CPU time until `iterations`, begun when cpu_s() was begun_s, have taken the time of --cost. */
+/* Use CPU time until `iterations` have taken --cost seconds each, counted from begun_s, an earlier cpu_s().
+ */
 static inline void pay(const settings *set, double begun_s, double iterations) {
     while (set->cost_s > 0 && cpu_s(set) < begun_s + set->cost_s * iterations)
         ;
@@ -167,18 +169,18 @@ static inline void pay(const settings *set, double begun_s, double iterations) {
 
 static inline uint64_t checksum(const void *data, size_t bytes) { /* FNV-1a */
     uint64_t hash = 0xcbf29ce484222325;
-    for (size_t i = 0; i < bytes; i++)
+    for (size_t i = 0; data && i < bytes; i++)
         hash = (hash ^ ((const unsigned char *)data)[i]) * 0x100000001b3;
     return hash;
 }
 
-/* Rank 0 prints the line and compares with the sequential program's result, unless it is NULL. Return the
- * exit code. */
+/* Print the line of JSON, on rank 0. Compare the result with the sequential program's, unless that is NULL;
+ * return 1 if they differ, else 0. */
 static inline int finish(const settings *set, double elapsed_s, const void *whole, const void *sequential,
                          size_t bytes) {
     int ranks;
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    bool right = !sequential || memcmp(whole, sequential, bytes) == 0;
+    bool right = !sequential || (whole && memcmp(whole, sequential, bytes) == 0);
     printf("{\"program\":\"%s\",\"kilter\":%s,\"ranks\":%d,\"n\":%.0f,\"sweeps\":%.0f,\"elapsed_s\":%.9g,"
            "\"checksum\":\"%016llx\"%s}\n",
            set->program, WITH_KILTER ? "true" : "false", ranks, set->n, set->sweeps, elapsed_s,

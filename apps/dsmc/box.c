@@ -1,11 +1,11 @@
-/* A homogeneous box of gas. */
+/* Simulate a homogeneous box of gas. */
 #include "box.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-static const double FAST =
-    3; /* most likely speeds, above which few pairs are; the bound grows with faster ones */
+static const double FAST = 3; /* first bound of relative speeds, in most likely ones: few pairs are faster,
+                                 and these raise the bound */
 
 static void draw_particle(dsmc_box *box, const dsmc_start *start, dsmc_particle *p) {
     double speed = sqrt(DSMC_BOLTZMANN * start->translation_k / box->gas.mass);
@@ -45,14 +45,15 @@ static double relative_squared(const dsmc_particle *a, const dsmc_particle *b) {
     return sum;
 }
 
-/* Each particle's rotation takes part with a probability that follows from the collision number. */
+/* Let a particle's rotation take part in a collision with probability box->exchange. Return the energy left
+ * for the relative motion. */
 static double share_energy(dsmc_box *box, dsmc_particle *p, double motion) {
     if (kilter_random_uniform(&box->random) >= box->exchange)
         return motion;
     return dsmc_share_energy(&box->gas, &box->random, &p->rotation, motion);
 }
 
-/* The pair flies apart in any direction; the mean of the two velocities stays. */
+/* Let a pair fly apart in a random direction; the mean of the two velocities stays. */
 static void scatter(dsmc_box *box, dsmc_particle *a, dsmc_particle *b, double motion) {
     double apart[3];
     dsmc_scatter(&box->random, sqrt(4 * motion / box->gas.mass), apart);

@@ -1,5 +1,5 @@
-/* A homogeneous box of gas, by direct simulation Monte Carlo: particles have velocities and rotational
- * energy, and collide. Nothing moves, because all places in the box are alike.
+/* Simulate a homogeneous box of gas by direct simulation Monte Carlo: particles have velocities and
+ * rotational energy, and collide. They have no positions, because all places in the box are alike.
  *
  * Source of the formulas: G. Bird, Molecular Gas Dynamics and the Direct Simulation of Gas Flows, 1994. */
 #ifndef DSMC_BOX_H
@@ -23,7 +23,7 @@ typedef struct dsmc_start {
     double density;                   /* molecules in a cubic metre */
     double translation_k, rotation_k; /* temperatures, K */
     double collisions;                /* rotational collision number Z; see dsmc_least_collisions() */
-    uint64_t seed, realisation;       /* the random numbers follow from both */
+    uint64_t seed, realisation;       /* together they determine all random numbers */
 } dsmc_start;
 
 typedef struct dsmc_box {
@@ -32,8 +32,8 @@ typedef struct dsmc_box {
     uint32_t count;
     double density;    /* molecules in a cubic metre */
     double exchange;   /* probability that a particle's rotation takes part in a collision */
-    double most;       /* upper bound of cross section times relative speed, m³/s */
-    double left;       /* part of a candidate pair, left from the last step */
+    double most;       /* upper bound of cross section × relative speed of a pair, m³/s */
+    double left;       /* fraction of a candidate pair that remains from the last step */
     uint64_t collided; /* number of collisions so far */
     kilter_random random;
 } dsmc_box;
@@ -42,7 +42,7 @@ typedef struct dsmc_box {
 bool dsmc_box_open(dsmc_box *box, const dsmc_gas *gas, const dsmc_start *start);
 void dsmc_box_close(dsmc_box *box);
 
-/* Let the particles collide for step_s seconds, without time counter (Bird, section 11.1). */
+/* Let the particles collide for step_s seconds by the no-time-counter method (Bird, section 11.1). */
 void dsmc_box_step(dsmc_box *box, double step_s);
 
 /* Return the temperature of the velocities relative to their mean, and that of the rotation, K. */

@@ -1,5 +1,5 @@
-/* A box of gas against theory: rate of collisions, energy, relaxation with the set collision number,
- * equilibrium. */
+/* Compare a box of gas with theory: rate of collisions, conserved energy, relaxation at the given collision
+ * number, equilibrium. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,7 +67,7 @@ static void relax(double *translation_k, double *rotation_k, double collisions, 
         double rate = dsmc_collision_rate(&dsmc_nitrogen, DENSITY, *translation_k);
         double change = rate * (*translation_k - *rotation_k) / collisions * for_s / STEPS;
         *rotation_k += change;
-        *translation_k -= change * 2 / 3; /* three degrees of freedom give what two take */
+        *translation_k -= change * 2 / 3; /* energy goes from three degrees of freedom to two */
     }
 }
 
@@ -108,8 +108,10 @@ static void the_end_is_equilibrium(void **state) {
         fourth += scaled * scaled / PARTICLES;
         squares += e * e / PARTICLES;
     }
-    assert_true(fabs(fourth - 3) < 10 * error);   /* of a normal number: standard deviation √96 */
-    assert_true(fabs(squares - 2) < 4.5 * error); /* of an exponential number: standard deviation √20 */
+    /* the fourth power of a normal number has standard deviation √96 */
+    assert_true(fabs(fourth - 3) < 10 * error);
+    /* the square of an exponential number has standard deviation √20 */
+    assert_true(fabs(squares - 2) < 4.5 * error);
     dsmc_box_close(&box);
 }
 

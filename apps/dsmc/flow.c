@@ -1,4 +1,4 @@
-/* The flow of a gas in a plane. */
+/* Simulate the flow of a gas in a plane. */
 #include "flow.h"
 
 #include <math.h>
@@ -6,11 +6,15 @@
 #include <string.h>
 
 static const double PI = 3.14159265358979323846;
-static const double LONGEST = 0.4;  /* cells that a typical particle moves in a step */
-static const double OFTENEST = 0.3; /* collisions of a particle in a step of the stream */
-static const double FAST = 3;       /* likely relative speeds, for the first bound of swept volumes */
-static const double REACH = 5;      /* standard deviations that particles of the stream are faster at most */
-enum { BOUNCES = 20, PARTS = 16 };  /* PARTS: points in a cell, in each direction, that measure its volume */
+static const double LONGEST = 0.4; /* a typical fast particle moves by this number of cells in a step */
+/* greatest mean number of collisions of a particle of the stream in a step */
+static const double OFTENEST = 0.3;
+/* first bound of the relative speeds of pairs, as a multiple of the most likely speed */
+static const double FAST = 3;
+/* no particle is faster than the stream by more than this number of standard deviations */
+static const double REACH = 5;
+/* PARTS: number of points in each direction with which the volume of a cell is measured */
+enum { BOUNCES = 20, PARTS = 16 };
 
 /* --- the plane --- */
 
@@ -40,7 +44,8 @@ static void set_speeds(dsmc_flow *f) {
     f->wall_spread = f->spread * sqrt(o->wall_ratio);
 }
 
-/* In equilibrium, a particle's collisions in a step are its mean speed over the mean free path. */
+/* Set how pairs collide: in equilibrium, a particle's number of collisions in a step is its mean speed over
+ * the mean free path. */
 static void set_collisions(dsmc_flow *f) {
     const dsmc_flow_options *o = &f->options;
     double power = 1 - o->gas.omega, likely = 4 * f->spread * f->spread, path = o->knudsen * o->size;
@@ -83,7 +88,7 @@ static void draw_velocity(const dsmc_flow *f, kilter_random *random, dsmc_point 
     p->rotation = f->options.gas.freedoms > 0 ? f->spread * f->spread * kilter_random_exponential(random) : 0;
 }
 
-/* Round a number of particles up or down, so that its mean is kept. */
+/* Round a number of particles up or down at random, so that the mean stays the same. */
 static uint32_t whole(double number, kilter_random *random) {
     return (uint32_t)(number + kilter_random_uniform(random));
 }
@@ -106,9 +111,10 @@ bool dsmc_flow_fill(const dsmc_flow *f, uint32_t number, dsmc_row *row, dsmc_cel
 /* --- surfaces --- */
 
 typedef struct hit { /* the first surface on a particle's way */
-    double after;    /* part of a step until the particle is there; above the rest of the step: none */
-    double x, y;     /* the surface's normal */
-    double speed;    /* speed of the surface in x */
+    /* part of a step after which the particle is there; at first the rest of the step, with no surface */
+    double after;
+    double x, y;  /* the surface's normal */
+    double speed; /* speed of the surface in x */
 } hit;
 
 static void meet_walls(const dsmc_flow *f, const dsmc_point *p, hit *first) {
@@ -156,7 +162,8 @@ static void reflect(const dsmc_flow *f, const hit *h, kilter_random *random, dsm
         p->rotation = f->wall_spread * f->wall_spread * kilter_random_exponential(random);
 }
 
-/* Move a particle for a part of a step, from surface to surface. Return the momentum in x that these got. */
+/* Move a particle for a part of a step, from surface to surface. Return the momentum in x that the surfaces
+ * got. */
 static double advance(const dsmc_flow *f, double rest, kilter_random *random, dsmc_point *p) {
     double force = 0;
     for (int i = 0; i < BOUNCES; i++) {
@@ -182,7 +189,8 @@ static double advance(const dsmc_flow *f, double rest, kilter_random *random, ds
     return force;
 }
 
-/* Bring a particle back into the plane if it is periodic or has walls. false: the particle has left. */
+/* Between walls, put a particle back into the plane: x is periodic. Return false if the particle has left the
+ * plane. */
 static bool stays(const dsmc_flow *f, dsmc_point *p) {
     double columns = f->options.columns, rows = f->options.rows;
     if (f->options.walls) {
@@ -208,7 +216,7 @@ static bool leave(dsmc_leavers *l, const dsmc_point *p) {
     return true;
 }
 
-typedef struct place { /* the row that is done, and its random numbers */
+typedef struct place { /* the row under way, its random numbers and its force */
     uint32_t number;
     dsmc_row *row;
     kilter_random *random;
@@ -223,7 +231,8 @@ static bool enter(dsmc_flow *f, const place *at, dsmc_point *p, double rest) {
     return dsmc_row_of(p) == at->number ? dsmc_row_add(at->row, p) : leave(&f->leavers, p);
 }
 
-/* Let particles in from both ends of the row: those of a strip outside that reach the plane in this step. */
+/* Let particles in from both ends of the row: fill a strip outside with the stream, and move its particles
+ * for a step. */
 static bool fill_ends(dsmc_flow *f, const place *at) {
     double widths[] = {f->stream + REACH * f->spread, REACH * f->spread - f->stream};
     bool fits = true;
@@ -240,7 +249,8 @@ static bool fill_ends(dsmc_flow *f, const place *at) {
     return fits;
 }
 
-/* Let particles in through the lower or the upper side, as many as cross it in a stream along it. */
+/* Let particles in through the lower or upper side of the plane. Their number is that of the particles of a
+ * parallel stream that cross this side. */
 static bool fill_side(dsmc_flow *f, const place *at, bool upper) {
     double columns = f->options.columns, crossing = columns * f->spread / sqrt(2 * PI);
     bool fits = true;
@@ -254,7 +264,7 @@ static bool fill_side(dsmc_flow *f, const place *at, bool upper) {
     return fits;
 }
 
-/* Let in the particles of the stream around the plane. */
+/* Let particles of the stream in through all sides of the plane that the row has. */
 static bool fill(dsmc_flow *f, const place *at) {
     bool fits = fill_ends(f, at);
     if (fits && at->number == 0)
@@ -264,7 +274,7 @@ static bool fill(dsmc_flow *f, const place *at) {
     return fits;
 }
 
-/* Return the columns between which a particle of the row may meet the body. */
+/* Find the range of x in which the body is, for this row; −1: the row has no part of the body. */
 static void find_body(const dsmc_flow *f, uint32_t number, double *lo, double *hi) {
     double half = f->options.size / 2, width = f->options.shape == DSMC_PLATE ? 0 : half;
     bool beside = number + 1 > f->centre_y - half && number < f->centre_y + half;
@@ -275,8 +285,8 @@ static void find_body(const dsmc_flow *f, uint32_t number, double *lo, double *h
     *hi = f->centre_x + width;
 }
 
-/* Move particle i, which may meet a surface or leave. false: memory ran out. *gone: it has left the row, and
- * the last particle has taken its place. */
+/* Repeat the move of particle i, which may meet a surface or leave the row. If it leaves, the last particle
+ * takes its place. false: memory ran out. */
 static bool move_carefully(dsmc_flow *f, const place *at, uint32_t i) {
     dsmc_row *row = at->row;
     dsmc_point p = dsmc_row_at(row, i);
@@ -296,8 +306,8 @@ static bool move_carefully(dsmc_flow *f, const place *at, uint32_t i) {
     return !lives || leave(&f->leavers, &p);
 }
 
-/* Move all particles as if there were nothing in their way. Then look at those that meet or leave something.
- */
+/* Move all particles as if nothing were in their way. Then repeat the move of those that may meet a surface
+ * or leave the row. */
 static bool move(dsmc_flow *f, const place *at) {
     dsmc_row *row = at->row;
     double *restrict x = row->part[0], *restrict y = row->part[1];
@@ -365,7 +375,7 @@ double dsmc_free_plate_drag(double s, double wall_ratio, bool specular) {
 
 /* Return exp(−z)·I(z) for the modified Bessel function of order 0 or 1, from its integral. */
 static double bessel(int order, double z) {
-    enum { POINTS = 400 }; /* the integrand is periodic, so that the sum is exact to rounding */
+    enum { POINTS = 400 }; /* the integrand is smooth and periodic, so the sum is exact up to rounding */
     double sum = 0;
     for (int i = 0; i < POINTS; i++) {
         double angle = PI * (i + 0.5) / POINTS;

@@ -1,5 +1,6 @@
-/* The flow of a gas in a plane, by direct simulation Monte Carlo: past a body, or between two walls. A step
- * of a row depends only on the row and its number, so rows can be done anywhere. Units are those of row.h. */
+/* Simulate the flow of a gas in a plane by direct simulation Monte Carlo: past a body, or between two walls.
+ * A step of a row depends only on the row's particles and number, so any rank can do it. Units are those of
+ * row.h. */
 #ifndef DSMC_FLOW_H
 #define DSMC_FLOW_H
 
@@ -12,19 +13,19 @@ typedef struct dsmc_flow_options {
     dsmc_shape shape;  /* the plate stands across the stream */
     double size;       /* diameter of the cylinder, or height of the plate, in cells */
     double mach;       /* speed of the stream over the speed of sound; between walls: 0 */
-    double knudsen;    /* mean free path of the stream over `size`; 0: no collisions */
+    double knudsen;    /* mean free path of the stream divided by `size`; 0: no collisions */
     double wall_ratio; /* temperature of surfaces over the stream's temperature */
-    bool specular;     /* surfaces reflect like mirrors; otherwise particles leave in all directions */
-    bool walls;        /* walls below and above, periodic in x; otherwise a stream all around */
-    double wall_mach;  /* speed of the upper wall in x, and of the lower one against it, as a Mach number */
-    double collision_number; /* of the rotation */
+    bool specular;     /* true: surfaces reflect like mirrors; false: particles leave in all directions */
+    bool walls;        /* true: walls below and above, and x is periodic; false: a stream all around */
+    double wall_mach;  /* speed of the upper wall in x as a Mach number; the lower wall moves the other way */
+    double collision_number; /* rotational collision number Z */
     uint32_t columns, rows;  /* cells */
-    double particles;        /* particles in a cell of the stream */
+    double particles;        /* mean number of particles in a cell of the stream */
     uint64_t seed;
 } dsmc_flow_options;
 
-typedef struct dsmc_sums {       /* sums over the particles of a cell, and over samples */
-    double count, u, v, squares; /* squares: of the velocity */
+typedef struct dsmc_sums {       /* sums over the particles of a cell and over samples */
+    double count, u, v, squares; /* squares: of the velocity's length */
 } dsmc_sums;
 
 typedef struct dsmc_leavers { /* particles that go to other rows */
@@ -34,33 +35,34 @@ typedef struct dsmc_leavers { /* particles that go to other rows */
 
 typedef struct dsmc_flow {
     dsmc_flow_options options;
-    double sound, spread; /* speed of sound; standard deviation of a velocity's member; cells a step */
+    /* speed of sound, and standard deviation of a component of velocity, in cells a step */
+    double sound, spread;
     double stream, wall_spread, wall_speed;
-    double centre_x, centre_y; /* of the body */
+    double centre_x, centre_y; /* centre of the body */
     dsmc_collisions collisions;
     double first_most; /* first bound of the swept volume */
-    double *volume;    /* volume[rows · columns]: part of the cell that is outside of the body */
+    double *volume;    /* volume[rows · columns]: part of each cell that is outside the body */
     /* memory for one row at a time */
     dsmc_row sorted;
     uint32_t *first;
     dsmc_leavers leavers;
 } dsmc_flow;
 
-/* A step changes these beside the row's particles. */
+/* The data that a step of a row changes, besides the row's particles. */
 typedef struct dsmc_row_state {
     dsmc_cell *cells; /* cells[columns] */
     dsmc_sums *sums;  /* sums[columns]; NULL: no sample is taken */
-    double *force;    /* momentum in x that surfaces got in this row, summed over steps */
+    double *force;    /* momentum in x that surfaces in this row got, summed over steps */
     uint64_t *collided;
 } dsmc_row_state;
 
-/* false: memory ran out; call dsmc_flow_close() even then */
+/* Return false if memory ran out; call dsmc_flow_close() even then. */
 bool dsmc_flow_open(dsmc_flow *flow, const dsmc_flow_options *options);
 void dsmc_flow_close(dsmc_flow *flow);
 /* Fill row number `number` with the stream. false: memory ran out */
 bool dsmc_flow_fill(const dsmc_flow *flow, uint32_t number, dsmc_row *row, dsmc_cell *cells);
-/* Let the particles of a row collide and move for step number `step`, 1, 2, …. Particles that go to other
- * rows are in flow->leavers afterwards. Return false if memory ran out. */
+/* Let the particles of a row collide and move, in step number `step` = 1, 2, …. Afterwards flow->leavers has
+ * the particles that go to other rows. Return false if memory ran out. */
 bool dsmc_flow_step(dsmc_flow *flow, uint32_t number, uint64_t step, dsmc_row *row,
                     const dsmc_row_state *state);
 /* Return the row in which a leaver is now. */
@@ -70,8 +72,8 @@ static inline uint32_t dsmc_row_of(const dsmc_point *p) {
 /* Return the drag coefficient for the momentum that the body got in `steps` steps. */
 double dsmc_drag(const dsmc_flow *flow, double force, double steps);
 
-/* Return the drag coefficients of a free-molecular flow, for speed ratio s = speed/√(2kT/m) (Bird 1994,
- * equations 7.71 and following; Schaaf, Chambré 1958). specular: 1 or 0. */
+/* Return the drag coefficients of a flow without collisions, for speed ratio s = speed/√(2kT/m). Source: Bird
+ * 1994, equations 7.71 and following; Schaaf, Chambré 1958. */
 double dsmc_free_plate_drag(double s, double wall_ratio, bool specular);
 double dsmc_free_cylinder_drag(double s, double wall_ratio, bool specular);
 

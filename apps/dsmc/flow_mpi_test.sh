@@ -20,7 +20,7 @@ launcher=$1
 shift
 launch=$*
 
-# bits FILE: what must not depend on the ranks
+# bits FILE: print the parts of an answer that must not depend on the number of ranks
 bits() { sed -n 's/.*"particles":\([^,]*\),.*"collisions":\([^,]*\),\(.*\)}/\1 \2 \3/p' "$1"; }
 for gas in argon nitrogen; do
     flow 1 --gas "$gas" --body plate >"$place/one"
@@ -31,15 +31,15 @@ for gas in argon nitrogen; do
     done
 done
 flow 1 --seed 2 >"$place/other"
-[ "$(bits "$place/one")" != "$(bits "$place/other")" ] || fail "another seed gives the same numbers"
+[ "$(bits "$place/one")" != "$(bits "$place/other")" ] || fail "another seed gives the same answer"
 
-# Coarse cells: one warning, on stderr.
+# If cells are larger than a third of a mean free path, there is one warning on stderr.
 flow 2 --size 8 --knudsen 0.3 2>"$place/err" >"$place/out"
 [ "$(grep -c 'warning: a mean free path is 2.4 cells' "$place/err")" -eq 1 ] || fail "no warning: $(cat "$place/err")"
 flow 2 --size 10 --knudsen 0.4 2>"$place/err" >"$place/out"
 ! grep -q 'warning:' "$place/err" || fail "$(cat "$place/err")"
 
-# The middle one of three ranks has the dense gas before the body, so rows move; the bits stay. A longer run gives a busy
+# The middle one of three ranks has the dense gas before the body, so rows move; the bits must stay. A longer run gives a busy
 # host more chances.
 for steps in 300 1200 5000; do
     flow 1 --rows 60 --steps $steps >"$place/one"
@@ -51,7 +51,7 @@ grep -q '"moves":[1-9].*"decision":' "$place/more" || fail "no rows moved: $(cat
 [ "$(tail -n 1 "$place/picture.svg")" = "</svg>" ] || fail "the picture ends early"
 grep -q '<circle' "$place/picture.svg" || fail "the picture has no body"
 
-# refuses TEXT WORD…: exit code 2 and TEXT on stderr, once
+# refuses TEXT WORD…: the program must exit with code 2 and print TEXT once on stderr
 refuses() {
     text=$1 code=0
     shift

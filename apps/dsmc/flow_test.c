@@ -1,5 +1,5 @@
-/* Flows against theory: equilibrium, collision rate, drag without collisions, and a gas between two walls.
- * The rows are done one after the other, in one process. */
+/* Compare flows with theory: equilibrium, collision rate, drag without collisions, and a gas between two
+ * walls. One process does all rows, one after the other. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@ static const double PI = 3.14159265358979323846;
 
 typedef struct plane {
     dsmc_flow flow;
-    dsmc_row *rows, *arrived; /* arrived: particles that go to a row in this step */
+    dsmc_row *rows, *arrived; /* arrived[row]: particles that go to this row in the present step */
     dsmc_cell *cells;
     dsmc_sums *sums;
     double *force;
@@ -90,7 +90,7 @@ static dsmc_flow_options options_of(const dsmc_gas *gas) {
                                .seed = 1};
 }
 
-/* Return the sum of all cells of a row. */
+/* Return the sums over all cells of a row. */
 static dsmc_sums row_sums(const plane *p, uint32_t row) {
     dsmc_sums all = {0};
     for (uint32_t i = 0; i < p->flow.options.columns; i++) {
@@ -105,7 +105,8 @@ static dsmc_sums row_sums(const plane *p, uint32_t row) {
 
 /* --- a stream without a body --- */
 
-/* The stream keeps its density, speed and temperature, and molecules collide as often as in theory. */
+/* A stream without a body keeps its density, speed and temperature, and molecules collide as often as in
+ * theory. */
 static void a_free_stream_stays_as_it_is(void **state) {
     (void)state;
     const dsmc_gas *gases[] = {&dsmc_argon, &dsmc_nitrogen};
@@ -130,20 +131,20 @@ static void a_free_stream_stays_as_it_is(void **state) {
         assert_true(fabs(mean_u / p.flow.stream - 1) < 0.003);
         assert_true(fabs(all.v / all.count) < 0.02 * spread);
         assert_true(fabs(temperature / (spread * spread) - 1) < 0.01);
-        double rate = sqrt(8 / PI) * spread / (o.knudsen * o.size); /* mean speed over mean free path */
+        double rate = sqrt(8 / PI) * spread / (o.knudsen * o.size); /* mean speed divided by mean free path */
         assert_true(fabs(2 * (double)p.collided / ((double)p.particle_steps * rate) - 1) < 0.01);
         close_plane(&p);
     }
 }
 
-/* The collision rate that the flow is set to is that of the gas: swept volumes have the same shape. */
+/* The swept volume of a pair, in the flow's units, must be that of the gas for every relative speed. */
 static void the_swept_volume_is_that_of_the_gas(void **state) {
     (void)state;
     dsmc_flow_options o = options_of(&dsmc_argon);
     o.mach = 3;
     o.knudsen = 0.2;
     double density = 1e21, kelvin = 300;
-    double path = dsmc_free_path(&o.gas, density, kelvin); /* metres; o.knudsen · o.size cells */
+    double path = dsmc_free_path(&o.gas, density, kelvin); /* in metres; this is o.knudsen · o.size cells */
     dsmc_flow f;
     assert_true(dsmc_flow_open(&f, &o));
     double metre = o.knudsen * o.size / path,
@@ -151,7 +152,8 @@ static void the_swept_volume_is_that_of_the_gas(void **state) {
     for (double speed = 100; speed < 2000; speed *= 3) {
         double cells_a_step = speed * metre / second;
         double flow = f.collisions.factor * pow(cells_a_step * cells_a_step, f.collisions.power);
-        double weight = density / (metre * metre * metre) / o.particles; /* molecules of a particle */
+        /* number of molecules that a particle stands for */
+        double weight = density / (metre * metre * metre) / o.particles;
         double gas = weight * dsmc_swept(&o.gas, speed * speed) * metre * metre * metre / second;
         assert_true(fabs(flow / gas - 1) < 1e-9);
     }
@@ -189,7 +191,7 @@ static void drag_without_collisions_is_that_of_the_closed_formula(void **state) 
     }
 }
 
-/* The closed formula of the cylinder is the sum of its parts, each a small plate. */
+/* The formula for the cylinder must equal a sum over small plates along its circumference. */
 static void the_cylinders_formula_is_the_sum_of_small_plates(void **state) {
     enum { POINTS = 20000 };
     (void)state;
@@ -214,7 +216,8 @@ static void the_cylinders_formula_is_the_sum_of_small_plates(void **state) {
 
 /* --- a gas between walls that slide --- */
 
-/* Return the speed of the gas in x, for each row, and the shear stress on the walls. */
+/* Simulate a gas between sliding walls. Return its speed in x for each row, and set the shear stress on the
+ * walls. */
 static double *slide(const dsmc_flow_options *o, uint64_t steps, plane *p, double *stress) {
     double *speed = malloc(o->rows * sizeof *speed);
     *p = open_plane(o);
@@ -228,7 +231,7 @@ static double *slide(const dsmc_flow_options *o, uint64_t steps, plane *p, doubl
     return speed;
 }
 
-/* In a dense gas the speed rises linearly, and the stress is viscosity times slope. The viscosity is that of
+/* In a dense gas the speed rises linearly from wall to wall. The stress is this slope times the viscosity of
  * variable hard spheres. */
 static void stress_between_walls_follows_from_viscosity(void **state) {
     (void)state;
@@ -242,7 +245,8 @@ static void stress_between_walls_follows_from_viscosity(void **state) {
     plane p;
     double stress, *speed = slide(&o, 6000, &p, &stress);
     double slope = 0, squares = 0;
-    for (uint32_t j = 8; j < 22; j++) { /* away from the walls, where a layer of some free paths differs */
+    /* without a layer of some free paths at each wall, where the speed is not linear */
+    for (uint32_t j = 8; j < 22; j++) {
         slope += (j - 14.5) * speed[j];
         squares += (j - 14.5) * (j - 14.5);
     }
@@ -250,14 +254,15 @@ static void stress_between_walls_follows_from_viscosity(void **state) {
     double density = 1e21, kelvin = 300, spread = p.flow.spread;
     double path = dsmc_free_path(&o.gas, density, kelvin);
     double spread_ms = sqrt(DSMC_BOLTZMANN * kelvin / o.gas.mass);
-    /* viscosity over density, mass, free path and thermal speed has no unit */
+    /* viscosity/(density × mass × free path × thermal speed), a number without unit */
     double ratio = dsmc_viscosity(&o.gas, kelvin) / (density * o.gas.mass * path * spread_ms);
     double viscosity = ratio * o.particles * (o.knudsen * o.size) * spread;
-    /* Cells and steps add to the viscosity (Alexander, Garcia, Alder 1998; Hadjiconstantinou 2000). */
+    /* The sizes of cells and steps increase the viscosity (Alexander, Garcia, Alder 1998; Hadjiconstantinou
+     * 2000). */
     double cell = 1 / (o.knudsen * o.size), step = sqrt(2) * spread * cell;
     viscosity *= 1 + 16 / (45 * PI) * cell * cell + 32 / (150 * PI) * step * step;
     assert_true(fabs(stress / (viscosity * slope) - 1) < 0.03);
-    for (uint32_t j = 8; j < 22; j++) /* a straight line through the middle */
+    for (uint32_t j = 8; j < 22; j++) /* the speed is linear and 0 in the middle */
         assert_true(fabs(speed[j] - slope * (j - 14.5)) < 0.03 * p.flow.wall_speed);
     free(speed);
     close_plane(&p);
@@ -281,8 +286,8 @@ static void stress_without_collisions_is_that_of_free_molecules(void **state) {
     close_plane(&p);
 }
 
-/* A gas at rest between walls of its own temperature is Maxwellian: check moments of a member of the
- * velocity. */
+/* A gas at rest between walls of its own temperature has Maxwell's distribution: check moments of each
+ * component of the velocity. */
 static void a_gas_at_rest_is_maxwellian(void **state) {
     (void)state;
     dsmc_flow_options o = options_of(&dsmc_nitrogen);

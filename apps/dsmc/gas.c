@@ -1,4 +1,4 @@
-/* Gases of variable hard spheres. */
+/* Compute collisions and properties of gases of variable hard spheres. */
 #include "gas.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ const dsmc_gas dsmc_nitrogen = {
 const dsmc_gas dsmc_argon = {
     .mass = 66.3e-27, .diameter = 4.17e-10, .reference_k = 273, .omega = 0.81, .freedoms = 0};
 
-/* Degrees of freedom of the relative motion of colliding pairs, over 2. */
+/* Return half of the degrees of freedom of the relative motion of colliding pairs. */
 static double pair_freedom(const dsmc_gas *gas) {
     return 2.5 - gas->omega;
 }
@@ -26,8 +26,8 @@ double dsmc_swept(const dsmc_gas *gas, double speed_squared) {
            pow(speed_squared, 1 - gas->omega);
 }
 
-/* The particles of a pair exchange energy one after the other. So the collision number Z follows from the
- * probability p: 1/Z = p·b/(b + 1)·(1 − p/(2(b + 1))) with b = 5/2 − ω. */
+/* Solve 1/Z = p·b/(b + 1)·(1 − p/(2(b + 1))) for the probability p, with collision number Z and b = 5/2 − ω.
+ * It holds because the particles of a pair exchange energy one after the other. */
 double dsmc_exchange(const dsmc_gas *gas, double collisions) {
     double b = pair_freedom(gas);
     return (b + 1) * (1 - sqrt(1 - 2 / (collisions * b)));
@@ -38,7 +38,7 @@ double dsmc_least_collisions(const dsmc_gas *gas) {
     return (b + 1) / b / (1 - 1 / (2 * (b + 1)));
 }
 
-/* Borgnakke, Larsen 1975; Bird, equation 5.46, for two rotational degrees of freedom. */
+/* The method of Borgnakke and Larsen 1975 (Bird, equation 5.46), for two rotational degrees of freedom. */
 double dsmc_share_energy(const dsmc_gas *gas, kilter_random *random, double *rotation, double motion) {
     double energy = motion + *rotation;
     double part = 1 - pow(kilter_random_uniform(random), 1 / pair_freedom(gas));

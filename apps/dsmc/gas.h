@@ -1,4 +1,4 @@
-/* Gases of variable hard spheres, and what happens in a collision of two molecules.
+/* Gases of variable hard spheres, and the effects of a collision of two molecules.
  *
  * Source of the formulas: G. Bird, Molecular Gas Dynamics and the Direct Simulation of Gas Flows, 1994. */
 #ifndef DSMC_GAS_H
@@ -12,31 +12,33 @@
 
 /* A gas of variable hard spheres. */
 typedef struct dsmc_gas {
-    double mass;        /* of a molecule, kg */
-    double diameter;    /* at the reference temperature, m */
-    double reference_k; /* the reference temperature, K */
-    double omega;       /* exponent of the viscosity's dependence on temperature */
+    double mass;        /* mass of a molecule, kg */
+    double diameter;    /* diameter of a molecule at the reference temperature, m */
+    double reference_k; /* reference temperature, K */
+    double omega;       /* viscosity is proportional to temperature^omega */
     double freedoms;    /* rotational degrees of freedom: 0 or 2 */
 } dsmc_gas;
 
 extern const dsmc_gas dsmc_nitrogen, dsmc_argon;
 
-/* Return the most likely relative speed's square times `times` squared, m²/s². */
+/* Return the square of `times` × the most likely relative speed, m²/s². */
 double dsmc_relative_squared(const dsmc_gas *gas, double temperature_k, double times);
-/* Return cross section times relative speed, m³/s (Bird, equation 4.63). */
+/* Return cross section × relative speed, m³/s (Bird, equation 4.63). */
 double dsmc_swept(const dsmc_gas *gas, double speed_squared);
 
-/* Return the smallest rotational collision number that the gas can have: every collision exchanges energy. */
+/* Return the smallest rotational collision number that the gas can have, with an exchange of energy in every
+ * collision. */
 double dsmc_least_collisions(const dsmc_gas *gas);
-/* Return the probability that a particle's rotation takes part in a collision, for collision number Z. */
+/* Return the probability that a particle's rotation takes part in a collision, for collision number Z =
+ * `collisions`. */
 double dsmc_exchange(const dsmc_gas *gas, double collisions);
-/* Let a particle's rotation share `motion`, the energy of the relative motion, as in equilibrium. Return the
- * energy that the relative motion keeps. */
+/* Divide a particle's rotational energy plus `motion`, the energy of the relative motion, at random as in
+ * equilibrium. Return the new energy of the relative motion. */
 double dsmc_share_energy(const dsmc_gas *gas, kilter_random *random, double *rotation, double motion);
-/* Draw the relative velocity after a collision: any direction, with this speed. */
+/* Draw the relative velocity after a collision: a random direction, with this speed. */
 void dsmc_scatter(kilter_random *random, double speed, double velocity[3]);
 
-/* Return the collisions of a molecule in a second, in equilibrium (Bird, equation 4.64). */
+/* Return the mean number of collisions of a molecule in a second, in equilibrium (Bird, equation 4.64). */
 double dsmc_collision_rate(const dsmc_gas *gas, double density, double temperature_k);
 /* Return the mean free path in equilibrium, m (Bird, chapter 4). */
 double dsmc_free_path(const dsmc_gas *gas, double density, double temperature_k);

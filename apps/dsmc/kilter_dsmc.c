@@ -1,5 +1,5 @@
-/* kilter-dsmc relax: the rotation of a gas comes into equilibrium with its translation, in many independent
- * realisations. A task is a realisation; its result is the two temperatures at each sample. */
+/* kilter-dsmc relax: simulate how the rotation of a gas comes into equilibrium with its translation, in many
+ * independent realisations. A task is a realisation; its result is both temperatures at each sample. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 #include "options.h"
 
 enum { MOST_SAMPLES = 10000 };
-static const double MOST_COLLISIONS = 10; /* greatest number of collisions of a molecule in a step */
+static const double MOST_COLLISIONS = 10; /* greatest mean number of collisions of a molecule in a step */
 
-/* The description of a realisation: the shared data of the run. */
+/* The description of a realisation, which is the shared data of the run. */
 typedef struct setup {
     dsmc_start start;
-    uint64_t steps, samples; /* steps between two samples; number of samples after the first */
+    uint64_t steps, samples; /* time steps between two samples; number of samples after the first */
     double step_s;
 } setup;
 
@@ -51,12 +51,12 @@ static int realise(const kilter_task *task, kilter_result *result, void *state) 
 /* --- the answer: exact sums, so that the order of results does not matter --- */
 
 typedef struct moments {
-    kilter_sum translation, rotation, squares; /* squares: of the rotation */
+    kilter_sum translation, rotation, squares; /* squares: of the rotational temperature */
 } moments;
 
 typedef struct answer {
     setup of;
-    moments *at; /* for each sample */
+    moments *at; /* sums for each sample */
     uint64_t realisations, failed;
 } answer;
 
@@ -79,7 +79,7 @@ static void add(const kilter_outcome *outcome, void *user) {
 
 typedef struct row {
     double time_s, translation_k, rotation_k,
-        error_k; /* error_k: standard error of rotation_k; NAN: unknown */
+        error_k; /* error_k: standard error of rotation_k; NAN: not known */
 } row;
 
 static row row_of(const answer *a, uint64_t i) {
@@ -140,7 +140,7 @@ static const dsmc_option table[] = {
     {"steps", "time steps between two samples (default 10)", WHOLE(steps), .least = 1, .most = 1e9},
     {"samples", "samples after the first (default 20)", WHOLE(samples), .least = 1, .most = MOST_SAMPLES},
     {"step-s", "seconds of a time step (default 2e-11)", NUMBER(step_s), .least = 1e-30, .most = 1},
-    {"seed", "the same seed gives the same numbers (default 1)", WHOLE(seed), .least = 0,
+    {"seed", "the same seed gives the same answer (default 1)", WHOLE(seed), .least = 0,
      .most = 9007199254740992},
     {"json", "print one JSON object", .kind = DSMC_FLAG, .at = offsetof(words, json)},
 };
@@ -160,8 +160,8 @@ static int misuse(const char *before, const char *word, const char *after) {
     return 2;
 }
 
-/* In a step far longer than the time between collisions, pairs collide again and again, and the step never
- * ends. */
+/* Refuse a step far longer than the time between collisions: pairs would collide again and again, and the
+ * step would take too long. */
 static int check_step(const words *w) {
     double hotter = fmax(w->translation, w->rotation);
     double each = w->step_s * dsmc_collision_rate(&dsmc_nitrogen, w->density, hotter);
@@ -173,7 +173,7 @@ static int check_step(const words *w) {
     return 2;
 }
 
-/* Return the exit code of an error; 0: none. */
+/* Check the command and the values. Return the exit code of an error; 0: there is none. */
 static int read_words(int count, char **word, words *w) {
     if (count < 1)
         return misuse("the command is missing", "", ": give relax");

@@ -1,6 +1,6 @@
-/* kilter-dsmc-flow: the flow of a gas past a body, on the ranks of an MPI program. Rows of cells are the
- * iterations of a loop; their particles are content whose size changes. A particle that leaves its row is a
- * message between rows. */
+/* kilter-dsmc-flow: simulate the flow of a gas past a body, on the ranks of an MPI program. Rows of cells are
+ * the iterations of a loop, and their particles are content whose size changes. Particles that leave their
+ * row are sent as messages between rows. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,21 +32,21 @@ static const dsmc_option table[] = {
     {"wall", "diffuse or specular: how the body reflects (default diffuse)", WORD(wall), .words = walls},
     {"mach", "speed of the stream over the speed of sound (default 5)", NUMBER(mach), .least = 0.1,
      .most = 50},
-    {"knudsen", "mean free path over the body's size (default 0.125); 0: no collisions", NUMBER(knudsen),
-     .least = 0, .most = 1e6},
+    {"knudsen", "mean free path divided by the body's size (default 0.125); 0: no collisions",
+     NUMBER(knudsen), .least = 0, .most = 1e6},
     {"columns", "cells in the stream's direction (default 160)", WHOLE(columns), .least = 4, .most = 20000},
     {"rows", "rows of cells (default 120)", WHOLE(rows), .least = 4, .most = 20000},
     {"size", "the body's height in cells (default: a fifth of the rows)", NUMBER(size), .least = 1,
      .most = 10000},
     {"particles", "particles in a cell of the stream (default 20)", NUMBER(particles), .least = 1,
      .most = 1e5},
-    {"wall-ratio", "temperature of the body over that of the stream (default 1)", NUMBER(wall_ratio),
+    {"wall-ratio", "temperature of the body divided by that of the stream (default 1)", NUMBER(wall_ratio),
      .least = 0.01, .most = 100},
     {"steps", "time steps (default 1000)", WHOLE(steps), .least = 1, .most = 1e9},
     {"settle", "time steps before the first sample (default: half of the steps)", WHOLE(settle), .least = 0,
      .most = 1e9},
     {"seed", "the same seed gives the same flow (default 1)", WHOLE(seed), .least = 0, .most = 4e9},
-    {"picture", "SVG file for the density and the rows' ranks", .kind = DSMC_TEXT,
+    {"picture", "SVG file for a picture of the density and of the rows' ranks", .kind = DSMC_TEXT,
      .at = offsetof(words, picture)},
     {"record", "file for the run record", .kind = DSMC_TEXT, .at = offsetof(words, record)},
     {"fixed", "equal shares: no rows move", .kind = DSMC_FLAG, .at = offsetof(words, fixed)},
@@ -62,9 +62,10 @@ static void print_help(void) {
     printf("  --%-14s %s\n", "help", "print this text");
 }
 
-static const double WIDEST = 0.7;     /* the cylinder's centre is 0.35 columns behind the inflow */
-static const double THINNEST = 0.001; /* with less, a step would be too short to simulate a flow */
-static const double LEAST_CELLS = 3;  /* cells in a mean free path */
+/* greatest size of a cylinder over the number of columns: its centre is at 0.35 of the columns */
+static const double WIDEST = 0.7;
+static const double THINNEST = 0.001; /* least Knudsen number above 0: with less, steps would be too short */
+static const double LEAST_CELLS = 3;  /* a mean free path should have this number of cells at least */
 
 static int check(const words *w, FILE *errors) {
     const char *wrong = NULL;
@@ -108,12 +109,12 @@ typedef struct run {
     dsmc_flow flow;
     dsmc_row *rows;
     kilter_loop *loop;
-    dsmc_cell *cells; /* the arrays of the loop: a row of cells, of sums, and of the force */
+    dsmc_cell *cells; /* the loop's arrays, row by row: cells, sums and force */
     dsmc_sums *sums;
     double *force;
     uint64_t collided, particle_steps;
     double elapsed_s;
-    dsmc_history history; /* on rank 0 */
+    dsmc_history history; /* only on rank 0 */
 } run;
 
 static uint64_t bytes_of(uint64_t number, void *user) {
@@ -208,7 +209,7 @@ static void open_run(run *r) {
                 fail("filling the plane: memory ran out");
 }
 
-/* Post the leavers of a row, one message for each row to which some go. */
+/* Post the particles that leave a row, one message for each row to which some go. */
 static void post_leavers(run *r, uint64_t from) {
     dsmc_leavers *l = &r->flow.leavers;
     kilter_error error;

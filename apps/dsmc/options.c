@@ -1,4 +1,4 @@
-/* Options of the programs. */
+/* Print and read the options of the programs. */
 #include "options.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static bool read_word(const dsmc_option *o, const char *text, double *number) {
     return false;
 }
 
-/* Print why a value cannot be used. */
+/* Print why a value cannot be used; return the exit code 2. */
 static int refuse(FILE *errors, const char *program, const dsmc_option *o, const char *text) {
     if (!errors)
         return 2;

@@ -1,4 +1,4 @@
-/* Options of the programs: a table gives the name, the meaning and the place of each value. */
+/* Options of the programs. A table has each option's name, its meaning, and where its value goes. */
 #ifndef DSMC_OPTIONS_H
 #define DSMC_OPTIONS_H
 
@@ -11,9 +11,12 @@ typedef enum dsmc_kind { DSMC_NUMBER, DSMC_WHOLE, DSMC_WORD, DSMC_TEXT, DSMC_FLA
 typedef struct dsmc_option {
     const char *name, *text;
     dsmc_kind kind;
-    size_t at;                /* offset of the value: double; WORD: double; TEXT: const char *; FLAG: bool */
-    double least, most;       /* NUMBER, WHOLE */
-    const char *const *words; /* WORD: the words, which end with NULL; the value is the number of the word */
+    /* offset of the value in `values`; its type: double (NUMBER, WHOLE, WORD), const char * (TEXT), bool
+     * (FLAG) */
+    size_t at;
+    double least, most; /* NUMBER, WHOLE */
+    /* WORD: the allowed words, ending with NULL; the value is the index of the given word */
+    const char *const *words;
 } dsmc_option;
 
 typedef struct dsmc_options { /* the options of a program */

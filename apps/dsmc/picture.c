@@ -1,4 +1,4 @@
-/* A picture of a flow, as SVG. */
+/* Write a picture of a flow as SVG. */
 #include "picture.h"
 
 #include <math.h>
@@ -31,10 +31,12 @@ void dsmc_history_free(dsmc_history *h) {
 
 /* --- drawing --- */
 
-enum { CELL = 4, MARGIN = 50, TIMES = 360, SHADES = 24, LEGEND = 16 }; /* pixels; SHADES: number of colours */
-static const double MOST = 4; /* greatest density with a colour of its own, over that of the stream */
+/* in pixels; SHADES: number of colours */
+enum { CELL = 4, MARGIN = 50, TIMES = 360, SHADES = 24, LEGEND = 16 };
+static const double MOST = 4; /* densities from this multiple of the stream's on have the last colour */
 
-/* Return the shade of a density: 0 is empty; the stream has the same shade in each picture. */
+/* Return the shade of a density, which is relative to the stream's. Shade 0 is empty; the stream has the same
+ * shade in each picture. */
 static int shade_of(double density) {
     double part = fmin(sqrt(density / MOST), 1);
     return (int)(part * (SHADES - 1) + 0.5);

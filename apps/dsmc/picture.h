@@ -1,4 +1,4 @@
-/* A picture of a flow: its density, and which rank had which rows over time. */
+/* Draw a flow: its density, and which rank had which rows over time. */
 #ifndef DSMC_PICTURE_H
 #define DSMC_PICTURE_H
 
@@ -6,7 +6,7 @@
 
 #include "flow.h"
 
-/* The ranks of the rows at some steps, only where they differ from the step before. */
+/* Which rank had which rows: one entry for each step at which this changed. */
 typedef struct dsmc_history {
     uint32_t ranks;
     uint64_t *step;   /* step[count] */
@@ -18,7 +18,7 @@ typedef struct dsmc_history {
 bool dsmc_history_add(dsmc_history *history, uint64_t step, const uint32_t *bounds);
 void dsmc_history_free(dsmc_history *history);
 
-/* Write the picture as SVG. sums[rows · columns]: sums over `samples` samples. */
+/* Write the picture as SVG. sums[rows · columns] are sums over `samples` samples. */
 void dsmc_draw(FILE *out, const dsmc_flow *flow, const dsmc_sums *sums, double samples, uint64_t steps,
                const dsmc_history *history);
 

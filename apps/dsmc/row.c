@@ -1,4 +1,4 @@
-/* A row of cells and its particles. */
+/* Keep, sort and collide the particles of a row of cells. */
 #include "row.h"
 
 #include <math.h>
@@ -62,7 +62,8 @@ bool dsmc_row_sort(dsmc_row *row, dsmc_row *sorted, uint32_t cells, uint32_t *fi
         for (int k = 0; k < DSMC_PARTS; k++)
             sorted->part[k][to] = row->part[k][i];
     }
-    for (uint32_t c = cells; c > 0; c--) /* each entry has become the next cell's first particle */
+    /* each entry now has the next cell's first particle, so shift them by one */
+    for (uint32_t c = cells; c > 0; c--)
         first[c] = first[c - 1];
     first[0] = 0;
     dsmc_row old = *row;
@@ -76,7 +77,8 @@ bool dsmc_row_sort(dsmc_row *row, dsmc_row *sorted, uint32_t cells, uint32_t *fi
 
 /* --- collisions --- */
 
-/* Let two particles collide: they share energy with their rotation, and fly apart in any direction. */
+/* Let two particles collide: they may exchange energy with their rotation, and fly apart in a random
+ * direction. */
 static void collide(dsmc_row *row, uint32_t i, uint32_t j, double squared, const dsmc_collisions *how,
                     kilter_random *random) {
     double apart[3], motion = squared / 4;
@@ -94,7 +96,8 @@ static void collide(dsmc_row *row, uint32_t i, uint32_t j, double squared, const
     }
 }
 
-/* One random number chooses the pair: its upper and its lower half. */
+/* Choose a random pair, and let it collide with the probability of its swept volume. The two halves of one
+ * random number choose the particles. */
 static bool try_pair(dsmc_row *row, uint32_t lo, uint32_t count, const dsmc_collisions *how, dsmc_cell *cell,
                      kilter_random *random) {
     uint64_t bits = kilter_random_bits(random);

@@ -2,8 +2,9 @@
 
 #include <math.h>
 
-/* Two candidates at once can only pay if master and workers take about equal times. Then they need this many
- * times the candidates (docs/reference/sp.md: 1.1 to 1.6 if the master is quick). */
+/* Two candidates at once can only be faster if master and workers take about equal times. In this case, the
+ * solve needs this multiple of the number of candidates (docs/reference/sp.md: 1.1 to 1.6 if the master is
+ * quick). */
 static const double MORE_CANDIDATES = 1.8;
 static const double WORTH_TRYING = 0.95;
 
@@ -17,9 +18,8 @@ void sp_basket_print(FILE *out, const sp_times *t) {
     fprintf(out, "one candidate at a time");
     if (!isnan(ratio))
         fprintf(out,
-                ", %.3g s in the master and %.3g s on the workers each; two at a time, %.3g times as many, "
-                "should "
-                "take %.0f %% %s",
+                ", each %.3g s in the master and %.3g s on the workers; two at a time, %.3g times as "
+                "many, should take %.0f %% %s",
                 t->master_s, t->farm_s, MORE_CANDIDATES, 100 * fabs(ratio - 1),
                 ratio < WORTH_TRYING ? "less: try --basket 2"
                 : ratio < 1          ? "less"

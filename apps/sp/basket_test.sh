@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kilter-sp solve --basket on farms: the same bits for any workers, policy, transport and losses, the same cost as one candidate at a time, and clear errors.
+# kilter-sp solve --basket on farms: the same bits for any workers, policy, transport and losses. The cost is that of one candidate at a time, and errors are clear.
 # usage: basket_test.sh KILTER-SP PROBLEMS [MPIEXEC]
 set -u
 # shellcheck source=apps/sp/test_support.sh
@@ -25,7 +25,7 @@ if [ -n "$ranks" ]; then
     same solve $ranks "$sp" --record none
 fi
 
-# One candidate at a time, and cuts in order of arrival, give the same cost.
+# One candidate at a time, or cuts taken in order of arrival (fast mode), must give the same cost.
 for more in "--basket=1" "--basket=3 --mode fast"; do
     # shellcheck disable=SC2086 # $more is a list
     timeout 60 "$sp" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --scenarios 300 --seed 5 \
@@ -34,7 +34,7 @@ for more in "--basket=1" "--basket=3 --mode fast"; do
         complain "$more costs $(cost), not $basket_cost"
 done
 
-# Kill the master, which another replaces; then kill a worker.
+# Kill the master and resume with another one; then kill a worker.
 mode=
 lands_solve() {
     # shellcheck disable=SC2086 # $mode is a list
@@ -42,7 +42,7 @@ lands_solve() {
         --basket 2 $mode
 }
 
-# start WORDS…: run lands_solve in the background; its parent ends a master that hangs
+# start WORDS…: run lands_solve in the background, under a parent process that ends it if it hangs
 start() {
     lands_solve exec timeout 60 "$sp" "$@" >"$work/out" 2>"$work/err" &
     keeper=$!
@@ -52,7 +52,7 @@ start() {
     master=${master% }
 }
 
-# killed_after BYTES: kill the master when this much is stored, unless it has ended
+# killed_after BYTES: kill the master when it has stored this number of bytes, or fewer if it always ends before
 killed_after() {
     bytes=$1
     while [ "$bytes" -gt 0 ]; do
@@ -97,7 +97,7 @@ refused() {
 refused 2 "--basket 0; give a whole number" "$sp" solve a b c --scenarios 5 --basket 0
 refused 2 "or leave out --basket" "$sp" solve a b c --grow 5,50 --basket 2 --clusters auto
 sed 's/SITE      20/SITE      9/' "$supply/supply.cor" >"$work/small.cor"
-refused 1 "the problem is infeasible: no decision lets every scenario be met" "$sp" solve "$work/small.cor" \
+refused 1 "the problem is infeasible: no decision makes every scenario feasible" "$sp" solve "$work/small.cor" \
     "$supply/supply.tim" "$supply/supply.sto" --scenarios 100 --basket 2
 sed '/RUN2      DEMAND/a\    GAIN      COST      -1' "$supply/supply.cor" >"$work/endless.cor"
 printf 'BUILD1 8\nBUILD2 8\n' >"$work/enough.at"

@@ -1,5 +1,6 @@
-/* Random two-stage problems. Their deterministic equivalent is built here from the numbers in the files and
- * solved by GLPK, without the reader and CLP. The MPS file of kilter-sp is read and solved by CLP alone.
+/* Solve random two-stage problems, and compare with two other ways. This test builds the deterministic
+ * equivalent from the numbers itself, without kilter-sp's reader, and GLPK solves it. CLP alone reads and
+ * solves the MPS file that kilter-sp writes.
  *
  *   sp_chance_test [PROBLEMS [FIRST_SEED]] */
 #include <math.h>
@@ -44,7 +45,7 @@ static int below(model *m, int limit) {
     return (int)(sp_mix64(m->seed * 1000003 + m->drawn++) % (uint64_t)limit);
 }
 
-/* Draw a multiple of 1 or of a quarter, as people write numbers. */
+/* Draw a multiple of a quarter, as a number that people would write. */
 static double number(model *m, int most) {
     return 0.25 * (below(m, 8 * most + 1) - 4 * most);
 }
@@ -60,7 +61,7 @@ static void draw_matrix(model *m, double matrix[ROWS][COLUMNS], int rows, int co
 static void draw_stage(model *m, int stage) {
     m->rows[stage] = stage == 0 && below(m, 5) == 0 ? 0 : 1 + below(m, ROWS);
     m->columns[stage] = 1 + below(m, COLUMNS);
-    bool friendly = below(m, 3) > 0; /* draw costs that keep most problems bounded */
+    bool friendly = below(m, 3) > 0; /* costs that are not negative keep most problems bounded */
     for (int i = 0; i < m->rows[stage]; i++) {
         m->kind[stage][i] = "LGE"[below(m, 3)];
         m->rhs[stage][i] = number(m, 5);
@@ -73,7 +74,7 @@ static void draw_stage(model *m, int stage) {
     }
 }
 
-/* In two of three models, some column meets every row of stage 2. */
+/* In two of three models, give stage 2 columns with which every row can be met. */
 static void draw_recourse(model *m) {
     if (below(m, 3) == 0 || m->columns[1] < 2)
         return;
@@ -247,7 +248,8 @@ static sp_problem *as_problem(const model *m) {
 
 /* --- the model as one linear program for GLPK --- */
 
-/* Make stage 2 of scenario s, the s-th combination of outcomes. Return its probability. */
+/* Copy the model with the values of scenario s, the s-th combination of outcomes. Return the scenario's
+ * probability. */
 static double scenario_of(const model *m, int s, model *here) {
     double probability = 1;
     *here = *m;
@@ -376,8 +378,8 @@ static answer at_once(const sp_problem *problem, int scenarios) {
     return a;
 }
 
-/* Solve the MPS file with CLP. Use it only for problems with an optimum, because CLP alone calls some
- * unbounded problems optimal. */
+/* Solve the MPS file with CLP. Callers use the answer only if the problem has an optimum, because CLP alone
+ * calls some unbounded problems optimal. */
 static answer as_written(const sp_problem *problem, int scenarios) {
     sp_sampling sampling = {SP_ALL, 1, (uint64_t)scenarios};
     sp_program program;
@@ -392,8 +394,8 @@ static answer as_written(const sp_problem *problem, int scenarios) {
     return a;
 }
 
-/* There may be two reasons why a problem has no optimum: one scenario is infeasible, and another scenario is
- * unbounded. */
+/* Return whether an answer agrees with GLPK's. Without an optimum, kilter-sp may name either reason, as one
+ * scenario may be infeasible and another one unbounded. */
 static bool is_right(const answer *a, int status, double cost) {
     if (status == GLP_OPT)
         return a->status == KILTER_OK && fabs(a->cost - cost) <= 1e-6 * (1 + fabs(cost));
@@ -435,15 +437,15 @@ static void answers_are_those_of_another_solver(void **state) {
     int counts[3] = {0}, wrong = 0;
     for (uint64_t seed = first_seed; seed < first_seed + problems; seed++)
         wrong += !check(seed, counts);
-    printf("%d optimal, %d infeasible, %d unbounded; %d not as GLPK says\n", counts[0], counts[1], counts[2],
-           wrong);
+    printf("%d optimal, %d infeasible, %d unbounded; %d answers differ from GLPK's\n", counts[0], counts[1],
+           counts[2], wrong);
     assert_int_equal(wrong, 0);
     if (problems >= 100) /* the drawn problems include every kind */
         for (int i = 0; i < 3; i++)
             assert_true(counts[i] > 0);
 }
 
-/* The master calls a decision of 1e9 optimal. */
+/* In this unbounded problem, the master's solver calls a decision of 1e9 optimal. */
 static void a_decision_that_runs_away_is_no_optimum(void **state) {
     (void)state;
     enum { UNBOUNDED_SEED = 508157 };

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CLP treats a dual or reduced cost as zero up to this size, relative to the terms of its sum. */
+/* A dual or reduced cost counts as zero up to this fraction of the terms of its sum, as in CLP. */
 static const double NO_PRICE = 1e-7;
-/* tolerance relative to the terms of a sum; CLP's own is 1e-7 on scaled numbers */
+/* Tolerance of a check, relative to the terms of its sum; CLP's own is 1e-7 on scaled numbers. */
 static const double UNPROVED = 1e-6;
 static const double ROUNDING =
     1e-6; /* costs and sides of rows count as zero below this fraction of the largest one */
@@ -92,8 +92,8 @@ typedef struct proof {
     bool holds;  /* true: no term is unbounded */
 } proof;
 
-/* Add a price times its bound. A price on an infinite side proves nothing, but a price that counts as zero is
- * multiplied by the point's value. */
+/* Add a price times its bound to the proof. With an infinite bound the proof fails, unless the price counts
+ * as zero; then the point's value is used as the bound. */
 static void add_price(proof *p, double price, double size, double lower, double upper, double at) {
     double side = price > 0 ? lower : upper;
     if (fabs(price) <= NO_PRICE * size)
@@ -131,7 +131,8 @@ static void add_least(proof *p, double weight, double size, double lower, double
     add(&p->least, weight * side);
 }
 
-/* Return whether the rows, weighted by `way` × ray, need more than the columns can give. */
+/* Return whether the sum of the rows, weighted by `way` × ray, needs more than the columns can give within
+ * their bounds. */
 static bool proves_infeasible(Clp_Simplex *model, const double *ray, double way) {
     const matrix m = matrix_of(model);
     proof rows = {.holds = true}, columns = {.holds = true};
@@ -167,7 +168,7 @@ static bool is_infeasible(Clp_Simplex *model) {
 
 /* --- programs for which CLP's answer does not hold --- */
 
-/* Allocate a program with the rows of a model, its columns, and `more` columns of one entry each. */
+/* Allocate a program for the rows and columns of a model and `more` columns with one entry each. */
 static bool allocate(Clp_Simplex *model, int more, sp_program *e) {
     size_t entries = (size_t)more;
     for (int j = 0; j < Clp_numberColumns(model); j++)
@@ -188,7 +189,8 @@ static int copy_matrix(Clp_Simplex *model, sp_program *e) {
     return at;
 }
 
-/* Add two columns for each row, which measure by how much the row is missed. */
+/* Fill a program that minimises by how much the rows are missed: each row gets two columns, for a shortfall
+ * and an excess. */
 static void fill_missing(Clp_Simplex *model, sp_program *e) {
     int at = copy_matrix(model, e), own = Clp_numberColumns(model);
     memcpy(e->lower, Clp_columnLower(model), (size_t)own * sizeof *e->lower);
@@ -221,8 +223,9 @@ static double largest_cost(Clp_Simplex *model) {
     return most;
 }
 
-/* Allow only steps that can be repeated for ever, at most 1 in each column. Costs are scaled to at most 1,
- * because a scenario's costs are as small as its weight. */
+/* Fill a program for the direction in which the cost falls most. It allows only steps that can be repeated
+ * for ever, of at most 1 in each column. Costs are scaled to at most 1, because a scenario's costs are as
+ * small as its weight. */
 static void fill_steps(Clp_Simplex *model, sp_program *e) {
     double most = largest_cost(model);
     copy_matrix(model, e);
@@ -237,7 +240,8 @@ static void fill_steps(Clp_Simplex *model, sp_program *e) {
     }
 }
 
-/* Return the least cost; NaN: not proved. Such a program always has a point and a least cost. */
+/* Return the least cost of a program that `fill` makes from the model; NaN: not proved. These programs always
+ * have an optimum. */
 static double least_cost(Clp_Simplex *model, int more, void (*fill)(Clp_Simplex *, sp_program *)) {
     sp_program e;
     Clp_Simplex *made = NULL;

@@ -10,20 +10,21 @@
 extern "C" {
 #endif
 
-/* Check CLP's answer to the last solve, and return the answer if the check confirms it; otherwise
- * SP_LP_OPTIMAL if that holds (CLP rejects a row without entries whose side is rounding), or else
- * SP_LP_STOPPED. An optimal point keeps all bounds, and the duals prove that none costs less. Infeasible: no
- * point within the columns' bounds reaches a combination of rows. Unbounded: a point and a direction keep all
- * bounds, and the direction lowers the cost.
- */
+/* Check CLP's answer `said` to the last solve, and return it if the check confirms it. Otherwise return
+ * SP_LP_OPTIMAL if the point is optimal, and SP_LP_STOPPED if not. For example, CLP calls a program
+ * infeasible if a row without entries has a side that is only a rounding error. Optimal is confirmed if the
+ * point keeps all bounds and the duals prove that no point costs less. Infeasible is confirmed if no point
+ * within the columns' bounds can meet a certain combination of rows. Unbounded is confirmed if the point
+ * keeps all bounds, and so does a direction that lowers the cost. */
 sp_lp_status sp_claim_checked(Clp_Simplex *model, sp_lp_status said);
 
-/* Answer for CLP if its answer did not hold. Infeasible: the sum of what the rows miss is proved to exceed
- * rounding. Unbounded: there is a point, and a direction that can be followed for ever and lowers the cost.
- * Otherwise, or if memory ran out: SP_LP_STOPPED. The model is unchanged. */
+/* Find the answer if CLP's was not confirmed. Infeasible: it is proved that every point misses rows by more
+ * than rounding. Unbounded: there is a point, and a direction that can be followed for ever and lowers the
+ * cost. Otherwise, or if memory ran out: SP_LP_STOPPED. The model is unchanged. */
 sp_lp_status sp_claim_without_answer(Clp_Simplex *model);
 
-double sp_claim_cost(Clp_Simplex *model); /* Return the cost of the point, from the program's data. */
+/* Return the cost of CLP's point, computed from the program's data. */
+double sp_claim_cost(Clp_Simplex *model);
 
 #ifdef __cplusplus
 }

@@ -200,7 +200,7 @@ enum {
 
 static const struct option {
     int commands;
-    const char *name, *argument, *help; /* argument NULL: the option has no argument */
+    const char *name, *argument, *help; /* argument: name of its argument in the help; NULL: none */
     size_t offset;
     kilter_status (*take)(const char *text, void *value, kilter_error *error);
 } OPTION[] = {
@@ -220,26 +220,26 @@ static const struct option {
      offsetof(sp_options, candidates), take_candidates},
     {PREDICT, "--benchmark", "B", "number of scenarios solved here to measure (default 500), at most N",
      offsetof(sp_options, benchmark), take_benchmark},
-    {ALL, "--seed", "S", "seed of the sample: the same seed gives the same scenarios (default 1)",
+    {ALL, "--seed", "S", "seed of the sample; the same seed gives the same scenarios (default 1)",
      offsetof(sp_options, seed), take_seed},
     {SOLVES, "--gap", "E", "relative gap at which to end (default 1e-6)", offsetof(sp_options, gap),
      take_gap},
     {SOLVE, "--grow", "LIST",
-     "solve several samples of these sizes, such as 1000,5000; each starts at the solution of the one "
-     "before, the first as with --scenarios",
+     "solve several samples of these sizes, such as 1000,5000; each starts at the previous sample's "
+     "solution, the first as with --scenarios",
      offsetof(sp_options, grow), take_stages},
     {SOLVE, "--lhs", NULL, "Latin hypercube sampling", offsetof(sp_options, latin), take_flag},
     {SOLVE, "--start", "FILE", "first-stage decision to start from", offsetof(sp_options, at), take_path},
     {SOLVES, "--mode", "M", "reproducible (default) or fast", offsetof(sp_options, fast), take_mode},
     {SOLVES, "--clusters", "T",
-     "number of tasks, and of cuts, per candidate; auto (default in fast mode) chooses it from measured "
+     "number of tasks, and of cuts, per candidate; auto (default in fast mode): chosen from measured "
      "times from the second sample on",
      offsetof(sp_options, clusters), take_clusters_or_auto},
-    {SOLVE, "--basket", "B", "most candidates evaluated at a time (default 1)", offsetof(sp_options, basket),
-     take_basket},
+    {SOLVE, "--basket", "B", "greatest number of candidates evaluated at a time (default 1)",
+     offsetof(sp_options, basket), take_basket},
     {SOLVE, "--method", "M",
      "tr (default), or de, which solves the deterministic equivalent at once; --mode, --clusters, --basket, "
-     "--start and --grow belong to tr",
+     "--start and --grow need tr",
      offsetof(sp_options, extensive), take_method},
     {SOLVE, "--check", "N", "number of scenarios of the out-of-sample estimate (default 10000)",
      offsetof(sp_options, check), take_check},
@@ -274,8 +274,8 @@ static void evaluate_usage(FILE *out) {
     print_options(out, SP_EVALUATE_COMMAND);
     fprintf(
         out,
-        "The decision's file holds the number of first-stage columns and then their values in CORE's order,\n"
-        "or lines COLUMN VALUE. The estimate's bits depend only on the files, N and S, not on the\n"
+        "The decision's file has the number of first-stage columns and then their values in CORE's order.\n"
+        "Or it has lines COLUMN VALUE. The estimate's bits depend only on the files, N and S, not on the\n"
         "workers.\n\n");
 }
 
@@ -394,7 +394,7 @@ static kilter_status check_complete(int files, const parser *p, kilter_error *er
                        name_of(p->command));
     if (p->options.basket > 1 && p->options.clusters == SP_CLUSTERS_AUTO)
         return sp_fail(error, KILTER_ERR_USAGE,
-                       "reading the command line: --clusters auto goes by runs of one candidate each; give a "
+                       "reading the command line: --clusters auto needs runs of one candidate each; give a "
                        "number of clusters, or leave out --basket");
     if (was_given(p, "--scenarios") && was_given(p, "--grow"))
         return sp_fail(error, KILTER_ERR_USAGE,
@@ -503,7 +503,7 @@ void sp_answer_print_json(FILE *out, const sp_answer *answer) {
     fprintf(out, "}\n");
 }
 
-/* ---- the solver's answer ---- */
+/* ---- the answer of solve ---- */
 
 static double relative_gap(const sp_progress *progress) {
     return (progress->upper - progress->lower) / (1 + fabs(progress->upper));
@@ -620,7 +620,7 @@ void sp_progress_print(FILE *out, const sp_progress *p, double elapsed_s, double
         fprintf(out, "cost %.10g, model %.10g, gap %.1e", p->upper, p->model,
                 (p->upper - p->model) / (1 + fabs(p->upper)));
     else
-        fprintf(out, "no decision yet at which every scenario can be met");
+        fprintf(out, "no decision yet with which every scenario is feasible");
     fprintf(out, ", %d cuts, %.0f s", p->cuts, elapsed_s);
     if (isfinite(time_left_s))
         fprintf(out, ", about %.0f s left", time_left_s);

@@ -30,17 +30,18 @@ typedef struct sp_options {
     bool json;
     /* the options of the command solve */
     double gap;
-    uint64_t clusters; /* number of clusters; 0: sp_clusters_for() chooses; SP_CLUSTERS_AUTO: measured times
-                          decide */
-    uint64_t basket;   /* maximum number of candidates under way at once */
+    /* number of clusters; 0: sp_clusters_for() chooses it; SP_CLUSTERS_AUTO: chosen from measured times */
+    uint64_t clusters;
+    uint64_t basket; /* greatest number of candidates under way at once */
     bool fast, extensive, latin;
     uint64_t check;             /* number of scenarios of the out-of-sample estimate; 0: no estimate */
     sp_stages grow;             /* sizes of the samples; count 0: one sample of `scenarios` scenarios */
     const char *mps, *decision; /* paths of output files; NULL: none */
     /* the options of the command predict */
-    uint64_t benchmark, candidates; /* scenarios of the benchmark; candidates of the solve (0: estimated from
-                                       the benchmark's candidates) */
-    const char *on;                 /* speeds of the workers; NULL: the local workers, with equal speeds */
+    /* number of scenarios of the benchmark; number of candidates of the solve (0: estimated from the
+     * benchmark's) */
+    uint64_t benchmark, candidates;
+    const char *on; /* speeds of the workers; NULL: the local workers, with equal speeds */
 } sp_options;
 
 /* Read arguments[0 … count), which follow the command. KILTER_ERR_USAGE names the option. The arguments must
@@ -63,29 +64,31 @@ typedef struct sp_answer {
 } sp_answer;
 
 void sp_answer_print(FILE *out, const sp_answer *answer);
-void sp_answer_print_json(FILE *out, const sp_answer *answer); /* one object on one line */
+void sp_answer_print_json(FILE *out, const sp_answer *answer); /* print one object on one line */
 
 typedef struct sp_solve_answer {
     const sp_solution *solution;
     const sp_problem *problem;
     const sp_options *options;
-    uint64_t scenarios; /* scenarios of the last sample */
+    uint64_t scenarios; /* number of scenarios of the last sample */
     double possible;    /* number of scenarios of the whole distribution */
     int clusters;
-    bool checked; /* out-of-sample estimate, from check_scenarios scenarios of the seed check_seed */
+    /* true: there is an out-of-sample estimate, over check_scenarios scenarios of seed check_seed */
+    bool checked;
     sp_estimate check;
     uint64_t check_scenarios, check_seed;
     double elapsed_s,
-        master_s;   /* seconds of the solve; master_s: seconds of elapsed_s that the master computed */
+        master_s;   /* seconds of the solve; master_s: part of them in which the master computed */
     sp_times times; /* mean times of a candidate in the last sample; measured only with a basket of 1 */
     uint32_t workers;
-    uint64_t evaluated, found; /* number of scenarios evaluated for all candidates, and number of these
-                                  scenarios that began from their own basis */
-    const char *record;        /* path of the run record; NULL: none */
+    /* number of scenarios evaluated for all candidates; found: number of these that began from their own
+     * basis */
+    uint64_t evaluated, found;
+    const char *record; /* path of the run record; NULL: none */
 } sp_solve_answer;
 
 void sp_solve_answer_print(FILE *out, const sp_solve_answer *answer);
-void sp_solve_answer_print_json(FILE *out, const sp_solve_answer *answer); /* one object on one line */
+void sp_solve_answer_print_json(FILE *out, const sp_solve_answer *answer); /* print one object on one line */
 
 /* Print the solver's progress in one line. `time_left_s`: NaN if not known. */
 void sp_progress_print(FILE *out, const sp_progress *progress, double elapsed_s, double time_left_s);

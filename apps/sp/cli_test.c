@@ -91,7 +91,7 @@ static void wrong_options_are_named(void **state) {
         assert_int_equal(parse(CASE[i][0], &o, text, &error), KILTER_ERR_USAGE);
         if (!strstr(error.text, CASE[i][1]))
             fail_msg("\"%s\" is not \"%s\"", error.text, CASE[i][1]);
-        assert_true(o.seed == 42); /* the options are written on success only */
+        assert_true(o.seed == 42); /* after an error the options are unchanged */
     }
 }
 
@@ -126,7 +126,7 @@ static void options_of_solve_are_read(void **state) {
     assert_true(o.extensive && o.latin && o.scenarios == 9);
 }
 
-/* The small sample is never larger than the predicted one, given or not. */
+/* The benchmark never has more scenarios than the predicted sample, whether --benchmark is given or not. */
 static void a_benchmark_may_be_larger_than_the_sample(void **state) {
     (void)state;
     char text[256];
@@ -139,7 +139,7 @@ static void a_benchmark_may_be_larger_than_the_sample(void **state) {
     assert_true(unless.benchmark == given.benchmark && unless.scenarios == given.scenarios);
 }
 
-/* Options are refused that would have no effect. */
+/* Options that would have no effect are refused. */
 static void options_without_effect_are_refused(void **state) {
     (void)state;
     static const struct {
@@ -277,8 +277,8 @@ static char *reason_for(double master_s, double farm_s) {
     return text;
 }
 
-/* With two candidates at a time, the longer time can at best hide the shorter one, but more candidates are
- * needed. */
+/* With two candidates at a time, the shorter of both times can at best be hidden behind the longer one, but
+ * more candidates are needed. So it pays only if both times are similar. */
 static void two_at_a_time_pay_where_master_and_workers_take_alike_long(void **state) {
     (void)state;
     assert_true(isnan(sp_basket_ratio(&(sp_times){0, 0})));

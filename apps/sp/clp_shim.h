@@ -1,4 +1,5 @@
-/* Functions that CLP's C interface lacks, and calls that keep C++ exceptions out of C functions. */
+/* Functions that CLP's C interface lacks, and calls of CLP that let no C++ exception through to C functions.
+ */
 #ifndef SP_CLP_SHIM_H
 #define SP_CLP_SHIM_H
 
@@ -30,7 +31,7 @@ void sp_clp_start_from_slacks(Clp_Simplex *model);
 /* CLP's status: 0 optimal, 1 infeasible, 2 unbounded, 3 stopped, 4 error. */
 int sp_clp_dual(Clp_Simplex *model);
 int sp_clp_primal(Clp_Simplex *model);
-int sp_clp_presolved(Clp_Simplex *model); /* for a large program that is solved once */
+int sp_clp_presolved(Clp_Simplex *model); /* With presolve, for a large program that is solved once. */
 
 #ifdef __cplusplus
 }

@@ -8,17 +8,17 @@ sp_span sp_cluster(uint64_t scenarios, uint64_t clusters, uint64_t at) {
     return (sp_span){at * scenarios / clusters, (at + 1) * scenarios / clusters};
 }
 
-/* Set sums to 0 if their terms cancel each other up to rounding, because CLP's scaling would magnify the
+/* Set a slope to 0 if its terms cancel each other up to rounding, because CLP's scaling would magnify the
  * remainder. */
 static void drop_rounding(double *slope, const double *size, int columns) {
-    static const double ROUNDING = 1e-11; /* tolerance relative to the terms, and to the duals in the terms */
+    static const double ROUNDING = 1e-11; /* relative to the sum of the terms' absolute values */
     for (int j = 0; j < columns; j++)
         if (fabs(slope[j]) <= ROUNDING * size[j])
             slope[j] = 0;
 }
 
-/* Make the cut from the infeasible scenario just solved if it misses its rows by more than all earlier
- * scenarios. */
+/* Make a feasibility cut from the infeasible scenario just solved, if it misses its rows by more than all
+ * earlier ones of the cluster. */
 static kilter_status take_miss(sp_evaluator *evaluator, uint64_t scenario, int columns, sp_cut *cut,
                                double *size, kilter_error *error) {
     sp_lp_status solved = SP_LP_STOPPED;

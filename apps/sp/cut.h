@@ -11,9 +11,9 @@
 typedef struct sp_cut {
     bool feasible;
     double value;
-    double *slope;     /* one number for each column of stage 1; memory of the caller */
+    double *slope;     /* slope[columns of stage 1]; the caller's memory */
     uint64_t scenario; /* number of the scenario that misses its rows most; 0 if all scenarios are feasible */
-    uint64_t found;    /* number of the cluster's scenarios that began from their own basis */
+    uint64_t found;    /* number of the cluster's scenarios whose solve began from their own basis */
 } sp_cut;
 
 /* Return the scenarios [first, end) of cluster `at` of `clusters`. */

@@ -10,7 +10,7 @@ typedef struct reader {
     sp_lines lines;
     const sp_problem *problem;
     double *x;
-    uint64_t *line; /* line of the file with each value; 0: not given yet */
+    uint64_t *line; /* line[column]: line of the file with its value; 0: not given yet */
     int given;
 } reader;
 
@@ -26,7 +26,7 @@ static kilter_status take(reader *r, int column, int token) {
     return status;
 }
 
-/* Read values, any number to a line, after the number of values. */
+/* Read the number of values and then the values, any number of them on a line. */
 static kilter_status take_in_order(reader *r) {
     int columns = r->problem->stage[0].columns;
     kilter_status status = KILTER_OK;
@@ -119,7 +119,7 @@ static kilter_status check_rows(const reader *r, double *activity, double *scale
     return KILTER_OK;
 }
 
-/* `room` holds zeros, two for each row */
+/* Compute each row's activity and size into `room`, which has two zeros for each row. */
 static kilter_status read_and_check(reader *r, const sp_names *names, double *room) {
     kilter_status status = read_lines(r, names);
     if (!status)

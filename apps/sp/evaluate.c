@@ -14,15 +14,16 @@ struct sp_evaluator {
     sp_sampling sampling;
     double first_stage; /* constant + c'x */
     bool random_cost, random_recourse;
-    size_t *outcome;      /* outcome of each variable */
-    double *fixed_shift;  /* value of T x for each row, with the T of CORE */
-    double *rhs, *shift;  /* right-hand side and value of T x for each row in the present scenario */
-    double *target_value; /* value of each target; used for the mean scenario, and if W is random */
-    sp_lp *elastic; /* program that is made when first needed; its columns are y, then each row's shortfall
-                       and excess */
+    size_t *outcome;      /* outcome[variable], of the present scenario */
+    double *fixed_shift;  /* T x for each row, with the T of CORE */
+    double *rhs, *shift;  /* right-hand side, and T x, of each row in the present scenario */
+    double *target_value; /* value of each random number; used for the mean scenario, and if W is random */
+    /* program for feasibility cuts, made when first needed; its columns are y, then each row's shortfall and
+     * excess */
+    sp_lp *elastic;
     const double *duals;      /* duals of the last solve */
-    uint64_t remembered;      /* number of scenarios that start from their own basis */
-    unsigned char **own;      /* bases of own_room scenarios; NULL: the scenario is not solved yet */
+    uint64_t remembered;      /* number of scenarios, from 0 on, whose bases are kept */
+    unsigned char **own;      /* own[scenario], of own_room scenarios: its basis; NULL: not solved yet */
     uint64_t own_room, found; /* found: number of solves that began from their own basis */
 };
 
@@ -71,7 +72,8 @@ static void set_rows(const sp_evaluator *e, const sp_lp_data *data) {
     }
 }
 
-/* Write the matrix first, because the model is made from it. */
+/* Write the random entries of W into the program's matrix. Call this before sp_lp_begin(), which makes the
+ * model from the matrix. */
 static void write_recourse(const sp_evaluator *e, sp_lp *lp) {
     const sp_problem *problem = e->problem;
     for (int t = 0; t < problem->targets; t++)
@@ -79,9 +81,8 @@ static void write_recourse(const sp_evaluator *e, sp_lp *lp) {
             sp_lp_entries(lp)[problem->target[t].entry] = e->target_value[t];
 }
 
-/* Start every scenario from the basis of the mean scenario at x. If the mean scenario has no basis, start
- * from the slack basis. The mean scenario may be infeasible although the scenarios are feasible, and the
- * other way round. */
+/* Keep the optimal basis of the mean scenario at x as the start of every scenario. If the mean scenario has
+ * no optimum, the slack basis stays: it may be infeasible although all scenarios are feasible. */
 static kilter_status start_from_mean(sp_evaluator *e, kilter_error *error) {
     sp_lp_data data;
     sp_target_means(e->problem, e->target_value);
@@ -246,7 +247,8 @@ static kilter_status solve_from(sp_evaluator *e, const size_t *outcome, const un
     return KILTER_OK;
 }
 
-/* `own` gets the scenario's own basis; NULL: the basis is not kept. */
+/* Solve a scenario. *own is its basis from an earlier solve, if any, and gets the new one; own = NULL: no
+ * basis is kept. */
 static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char **own, sp_lp_status *solved,
                            double *value, kilter_error *error) {
     kilter_status status = solve_from(e, outcome, own ? *own : NULL, solved, error);
@@ -260,7 +262,7 @@ static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char
     if (!isfinite(*value))
         *solved = SP_LP_STOPPED;
     if (own && !*own)
-        *own = malloc(sp_lp_basis_bytes(e->lp)); /* without memory, the scenario's next solve starts from the
+        *own = malloc(sp_lp_basis_bytes(e->lp)); /* if this fails, the scenario's next solve starts from the
                                                     mean scenario's basis again */
     if (own && *own)
         sp_lp_basis(e->lp, *own);
@@ -369,7 +371,7 @@ kilter_status sp_evaluator_miss(sp_evaluator *e, sp_lp_status *solved, double *m
         status = sp_lp_begin(e->lp, &plain, error);
     if (status)
         return status;
-    data.cost = plain.cost; /* the elastic program has costs of its own */
+    data.cost = plain.cost; /* the elastic program keeps its own costs */
     write_scenario(e, e->outcome, &data);
     *solved = sp_lp_solve(e->elastic);
     for (int try = 0; *solved == SP_LP_STOPPED && try < SP_LP_TRIES; try++) {
@@ -391,7 +393,8 @@ static void add_part(double part, double *sum, double *size) {
     *size += fabs(part);
 }
 
-/* If T is random, the entry has CORE's value plus the outcome's change. */
+/* Add the slope in two parts: first with CORE's T, then with the difference that the outcome makes to each
+ * random entry of T. */
 void sp_evaluator_add_slope(const sp_evaluator *e, double weight, double *slope, double *size) {
     const sp_problem *p = e->problem;
     for (int j = 0; j < p->stage[0].columns; j++)
@@ -418,7 +421,7 @@ long sp_evaluator_pivots(const sp_evaluator *evaluator) {
 
 /* ---- the estimate ---- */
 
-/* Add with Neumaier's method: the rounding error of each addition is summed separately. */
+/* Add a cost by Neumaier's method, which sums the rounding error of each addition separately. */
 static void add_compensated(double *sum, double *lost, double value) {
     double total = *sum + value;
     *lost += fabs(*sum) >= fabs(value) ? (*sum - total) + value : (value - total) + *sum;

@@ -14,7 +14,7 @@ extern "C" {
  * must not share an evaluator. */
 typedef struct sp_evaluator sp_evaluator;
 
-/* Make an evaluator. It keeps pointers to `problem` and copies x[0 … columns of stage 1). */
+/* Make an evaluator. It keeps a pointer to `problem`, and copies x[0 … columns of stage 1). */
 kilter_status sp_evaluator_new(const sp_problem *problem, const double *x, uint64_t seed,
                                sp_evaluator **evaluator, kilter_error *error);
 void sp_evaluator_free(sp_evaluator *evaluator); /* NULL does nothing */
@@ -25,8 +25,8 @@ void sp_evaluator_free(sp_evaluator *evaluator); /* NULL does nothing */
 kilter_status sp_evaluator_cost(sp_evaluator *evaluator, uint64_t scenario, double *cost,
                                 kilter_error *error);
 
-/* Compute the total cost of a scenario that is given by its outcomes. outcome[k] is an index into
- * problem->outcome for variable k. */
+/* Compute the total cost of a scenario given by its outcomes: outcome[k] is an index into problem->outcome,
+ * for variable k. */
 kilter_status sp_evaluator_cost_of(sp_evaluator *evaluator, const size_t *outcome, double *cost,
                                    kilter_error *error);
 
@@ -36,15 +36,15 @@ void sp_evaluator_sample(sp_evaluator *evaluator, const sp_sampling *sampling);
 /* Return the weight of the last solved scenario in its sample. */
 double sp_evaluator_weight(const sp_evaluator *evaluator);
 
-/* Continue at another decision, with the same results as a new evaluator. */
+/* Continue with another decision; results are those of a new evaluator. */
 kilter_status sp_evaluator_move(sp_evaluator *evaluator, const double *x, kilter_error *error);
 
 /* Keep the optimal bases of scenarios 0 … scenarios−1 from now on, and start each scenario from its basis the
  * next time (0: drop all bases). This is several times faster if decisions are close to each other, but the
- * last bits of costs then differ. */
+ * last bits of costs then depend on earlier solves. */
 kilter_status sp_evaluator_remember(sp_evaluator *evaluator, uint64_t scenarios, kilter_error *error);
 
-/* Return the number of scenarios so far that began from their own basis. */
+/* Return the number of solves so far that began from the scenario's own basis. */
 uint64_t sp_evaluator_found(const sp_evaluator *evaluator);
 
 /* Solve the second stage of a scenario. *value: min q'y, if *solved is SP_LP_OPTIMAL. KILTER_ERR_MEMORY; the
@@ -52,13 +52,13 @@ uint64_t sp_evaluator_found(const sp_evaluator *evaluator);
 kilter_status sp_evaluator_recourse(sp_evaluator *evaluator, uint64_t scenario, sp_lp_status *solved,
                                     double *value, kilter_error *error);
 
-/* Compute the least sum by which the last scenario must miss its rows. *solved is set as by the function
- * above. */
+/* Compute the least sum by which the last scenario must miss its rows. *solved is set as by
+ * sp_evaluator_recourse(). */
 kilter_status sp_evaluator_miss(sp_evaluator *evaluator, sp_lp_status *solved, double *missed,
                                 kilter_error *error);
 
-/* Add to `slope` weight times the slope of the last value or miss, by columns of stage 1: −T'π. The value at
- * any x' is at least value + slope'(x' − x). `size` gets the absolute values of the added terms. */
+/* Add weight × the slope of the last value or miss to slope[columns of stage 1]. The slope is −T'π; the value
+ * at any x' is at least value + slope'(x' − x). Add the absolute values of the terms to size[]. */
 void sp_evaluator_add_slope(const sp_evaluator *evaluator, double weight, double *slope, double *size);
 
 /* Return the error that names the unsolved scenario and the reason. */
@@ -73,8 +73,8 @@ long sp_evaluator_pivots(const sp_evaluator *evaluator);
  * the order of their scenarios. */
 typedef struct sp_sums {
     uint64_t count;
-    double origin;        /* first cost; the sums hold the differences of costs from this first cost */
-    double sum, sum_lost; /* compensated */
+    double origin;                /* the first cost; sums are over the differences of all costs from it */
+    double sum, sum_lost;         /* compensated */
     double squares, squares_lost; /* compensated */
 } sp_sums;
 

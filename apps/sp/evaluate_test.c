@@ -27,7 +27,7 @@ static double cost_of(sp_evaluator *evaluator, uint64_t scenario) {
     return cost;
 }
 
-/* Return the exact expectation over a single variable. */
+/* Return the exact expected cost of a problem with one random variable. */
 static double exact_mean(const sp_problem *problem, sp_evaluator *evaluator) {
     double mean = 0;
     assert_int_equal(problem->variables, 1);
@@ -57,8 +57,8 @@ static void three_scenarios_cost_what_was_published(void **state) {
     }
 }
 
-/* Each route has its own second stage, so the mean over all 646 425 scenarios is a sum of means over one
- * route's demand with the others fixed. */
+/* The routes are independent in stage 2. So the mean over all 646 425 scenarios is a sum over routes, each
+ * the mean over one route's demand with the others fixed. */
 static void aircraft_cost_what_was_published(void **state) {
     (void)state;
     double *x = NULL;
@@ -152,7 +152,8 @@ static void every_kind_of_random_number_counts(void **state) {
     sp_problem_free(p);
 }
 
-/* Each scenario has its own W, also where CORE has no entry, and W does not depend on earlier scenarios. */
+/* Each scenario has its own W, also for entries that CORE does not have, and nothing of earlier scenarios' W
+ * remains. */
 static void every_scenario_has_its_own_recourse(void **state) {
     (void)state;
     /* NEED: w Y + F >= 6, CAP: v Y <= 8; Y at 1, F at 40. */
@@ -161,7 +162,7 @@ static void every_scenario_has_its_own_recourse(void **state) {
     static const char stoch[] = "INDEP DISCRETE\n Y NEED 0 0.25\n Y NEED 1 0.5\n Y NEED 3 0.25\n"
                                 " Y CAP 0 0.5\n Y CAP 2 0.5\nENDATA\n";
     static const double EXPECTED[3][2] = {
-        {6 * 40, 6 * 40},   /* Y does not help */
+        {6 * 40, 6 * 40},   /* the entry of Y is 0, so Y does not help */
         {6, 4 + 2 * 40},    /* Y = 6, or at most 4 */
         {6.0 / 3, 6.0 / 3}, /* Y = 2 */
     };
@@ -180,8 +181,8 @@ static void every_scenario_has_its_own_recourse(void **state) {
 
 /* ---- bits ---- */
 
-/* Compute the costs of `n` scenarios with one evaluator in order; then in other orders and with several
- * evaluators. */
+/* Costs must have the same bits if one evaluator computes them in order, in other orders, or if several
+ * evaluators compute them. */
 static void assert_bits_do_not_depend_on_order(const sp_problem *problem, const double *x, uint64_t n) {
     double *cost = calloc(n, sizeof *cost);
     sp_evaluator *one = evaluator_of(problem, x, 5);
@@ -226,8 +227,8 @@ static void bits_do_not_depend_on_order_or_workers(void **state) {
 
 static void hopeless_scenarios_are_named_and_leave_no_trace(void **state) {
     (void)state;
-    /* Y at most 4 and nothing else: NEED 9 is infeasible; cost −1 on S, which has no upper bound, is
-     * unbounded. */
+    /* With only Y, which is at most 4, NEED 9 is infeasible. With cost −1 on S, which has no upper bound, the
+     * cost is unbounded. */
     const char *core =
         "ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n Y COST 1 NEED 1\n S COST 1\n"
         "RHS\n RHS LIMIT 10\nBOUNDS\n UP B Y 4\nENDATA\n";
@@ -354,7 +355,7 @@ static void damaged_jobs_are_refused(void **state) {
     bytes.data[0] ^= 1;
     assert_int_equal(sp_job_new(bytes.data, bytes.size, &job, &error), KILTER_ERR_INPUT);
     sp_buffer_clear(&bytes);
-    pack_lands(&bytes, X, 3); /* the decision is too short */
+    pack_lands(&bytes, X, 3); /* the decision has too few values */
     assert_int_equal(sp_job_new(bytes.data, bytes.size, &job, &error), KILTER_ERR_INPUT);
     sp_buffer_clear(&bytes);
     pack_lands(&bytes, WILD, 4);

@@ -7,15 +7,15 @@
 
 #include "support.h"
 
-/* Fills a program from front to back. */
+/* The state of filling a program from front to back. */
 typedef struct builder {
     const sp_problem *problem;
     sp_program *program;
     int scenarios;
-    double *values;                /* values of the targets, for one scenario after the other */
+    double *values;                /* values of all random numbers, scenario by scenario */
     double *weight;                /* weight of each scenario */
-    const sp_target **technology;  /* targets that are entries of T */
-    int technologies, entries, at; /* at: number of the column being filled */
+    const sp_target **technology;  /* the random numbers that are entries of T */
+    int technologies, entries, at; /* at: index of the column being filled */
 } builder;
 
 static const double *values_of(const builder *b, int scenario) {
@@ -32,7 +32,8 @@ static void put_entries(builder *b, const sp_matrix *matrix, int column, int fir
         put_entry(b, first_row + matrix->row[at], matrix->value[at]);
 }
 
-/* Put a random entry of T in its place among the column's entries [first, end), or add it. */
+/* Store a random value of T. Replace the column's entry in this row, if there is one from `first` on;
+ * otherwise append it. */
 static void put_random_entry(builder *b, int first, int row, double value) {
     for (int at = first; at < b->entries; at++) {
         if (b->program->matrix.row[at] == row) {
@@ -130,7 +131,7 @@ static void free_builder(builder *b) {
     free(b->weight);
 }
 
-/* Make the program from the values of the targets. */
+/* Make the program from the values of all random numbers. */
 static kilter_status build(builder *b, sp_program *program, kilter_error *error) {
     const sp_problem *p = b->problem;
     const sp_stage *one = &p->stage[0], *two = &p->stage[1];
@@ -138,10 +139,11 @@ static kilter_status build(builder *b, sp_program *program, kilter_error *error)
     double entries = p->a.start[one->columns] +
                      n * ((double)p->t.start[one->columns] + b->technologies + p->w.start[two->columns]);
     if (fmax(entries, fmax(one->columns + n * two->columns, one->rows + n * two->rows)) > INT_MAX - 1)
-        return sp_fail(error, KILTER_ERR_RANGE,
-                       "making the deterministic equivalent of %d scenarios: it has %.3g entries, CLP counts "
-                       "to %d; sample fewer",
-                       b->scenarios, entries, INT_MAX);
+        return sp_fail(
+            error, KILTER_ERR_RANGE,
+            "making the deterministic equivalent of %d scenarios: it has %.3g entries, CLP can count "
+            "to %d; sample fewer",
+            b->scenarios, entries, INT_MAX);
     if (!sp_program_make(program, one->rows + b->scenarios * two->rows,
                          one->columns + b->scenarios * two->columns, (size_t)entries)) {
         sp_program_free(program);
@@ -156,10 +158,11 @@ static kilter_status build(builder *b, sp_program *program, kilter_error *error)
 static kilter_status build_some(const sp_problem *problem, const sp_sampling *sampling, uint64_t first,
                                 uint64_t count, sp_program *program, kilter_error *error) {
     if (count > INT_MAX / 2)
-        return sp_fail(error, KILTER_ERR_RANGE,
-                       "making the deterministic equivalent of %llu scenarios: CLP counts to %d rows; sample "
-                       "fewer",
-                       (unsigned long long)count, INT_MAX);
+        return sp_fail(
+            error, KILTER_ERR_RANGE,
+            "making the deterministic equivalent of %llu scenarios: CLP can count to %d rows; sample "
+            "fewer",
+            (unsigned long long)count, INT_MAX);
     builder b;
     size_t *outcome = calloc((size_t)problem->variables + 1, sizeof *outcome);
     kilter_status status = KILTER_OK;
@@ -222,16 +225,17 @@ kilter_status sp_first_stage(const sp_problem *problem, sp_program *program, kil
 
 /* ---- MPS ---- */
 
-/* Makes names unique: more underscores stand between a name of stage 2 and its scenario than before the last
- * digits of any name of stage 1. */
+/* The numbers of underscores that make names unique. A name of stage 2 has more of them before its scenario
+ * than any name of stage 1 has before its last digits. */
 typedef struct namer {
     const sp_problem *problem;
-    int between, behind; /* numbers of underscores; `behind`: after the objective's name */
+    int between, behind; /* between a name and its scenario; behind: after the objective's name */
 } namer;
 
 static const char OBJECTIVE[] = "TOTAL_COST";
 
-/* For "A__12" return 2; 0 if the text does not end with a number. */
+/* Return the number of underscores before a number at the end of the text: 2 for "A__12". 0: the text does
+ * not end with a number. */
 static int underscores_before_number(const char *text) {
     size_t end = strlen(text), at;
     while (end > 0 && text[end - 1] >= '0' && text[end - 1] <= '9')
@@ -300,7 +304,8 @@ static void put_column(FILE *out, const namer *n, int j) {
 
 static char row_type(const sp_program *program, int i) {
     double low = program->row_lower[i], high = program->row_upper[i];
-    return low == high ? 'E' : high == INFINITY ? 'G' : low == -INFINITY ? 'L' : 'G'; /* with a range */
+    /* a row with two sides */
+    return low == high ? 'E' : high == INFINITY ? 'G' : low == -INFINITY ? 'L' : 'G';
 }
 
 static void write_rows(FILE *out, const namer *n, const sp_program *program) {

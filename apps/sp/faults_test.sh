@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# kilter-sp solve while masters and workers die, join and leave: the same bits as without faults; and the same cost, up to the gap, for every number of clusters
-# and in fast mode.   usage: faults_test.sh KILTER-SP PROBLEMS
+# kilter-sp solve while masters and workers die, join and leave gives the same bits as without faults. It gives the same cost, up to the gap, for every number of clusters and in fast mode.   usage: faults_test.sh KILTER-SP PROBLEMS
 set -u
 # shellcheck source=apps/sp/test_support.sh
 . "$(dirname "$0")/test_support.sh"
@@ -22,7 +21,7 @@ start() {
     children="$children $master"
 }
 
-# solve WORDS…: 7 candidates of 400 clusters, and those of smaller samples
+# solve WORDS…: run a solve with 7 candidates of 400 clusters, and some for smaller samples
 solve() {
     start "$@"
     wait $master
@@ -65,7 +64,7 @@ join() {
     children="$children $worker"
 }
 
-# come_and_go BYTES: the second worker joins when this much is stored, the first one leaves at twice as much. False: the master had ended by then.
+# come_and_go BYTES: let a second worker join when this number of bytes is stored, and the first one leave at twice the number. False: the master ended before.
 come_and_go() {
     rm -f "$work/tcp"*
     start --listen 'tcp://127.0.0.1:*' --key "$work/key" --resume "$work/tcp"
@@ -95,14 +94,14 @@ until come_and_go $bytes; do
     [ $bytes -gt 0 ] || { complain "over tcp the master always ended before the first worker left" && break; }
 done
 
-# ---- what is expected of the next sample is for the workers of the last run, not for all there ever were
+# ---- a forecast for the next sample counts the workers of the last run only
 # recorded SQL: what the record says so far
 recorded() {
     sqlite3 -readonly "$work/left" "$1"
 }
 expectations="FROM decision d JOIN iteration i ON i.run = d.run - 1 WHERE d.kind = 'program'"
 
-# Two workers begin together, and the first leaves when both have worked. False: the master ended before it had a forecast for the other worker alone.
+# Start two workers, and let the first leave when both have worked. False: the master ended before it made a forecast for the other worker alone.
 one_leaves() {
     rm -f "$work/left"*
     start --listen 'tcp://127.0.0.1:*' --key "$work/key" --record "$work/left" --workers 2 --team all

@@ -18,7 +18,7 @@ static kilter_status bad_workers(const char *text, kilter_error *error) {
                    text, WORKERS_MOST);
 }
 
-/* Read "0.5" or "16x0.5" at *at, and move *at after it. */
+/* Read "0.5" or "16x0.5" at *at, and move *at behind it. */
 static bool take_term(const char **at, uint32_t *times, double *speed) {
     char *end;
     if ((*at)[0] == '0' && (*at)[1] == 'x') /* refuse a count of 0 and hexadecimal numbers */
@@ -37,7 +37,7 @@ static bool take_term(const char **at, uint32_t *times, double *speed) {
     return read;
 }
 
-/* List each speed once per worker with this speed. If `speeds` is NULL, only count the workers. */
+/* Fill speeds[] with the speed of each worker. If `speeds` is NULL, only count the workers. */
 static bool list_speeds(const char *text, double *speeds, uint32_t *count) {
     *count = 0;
     for (const char *at = text;; at++) {
@@ -65,7 +65,7 @@ static kilter_program program_of(const sp_benchmark *b, uint64_t scenarios, int 
     kilter_program program = b->program;
     double iterations = fmax(1, b->candidates - 1), master_s = (b->elapsed_s - b->farm_s) / iterations;
     program.tasks = (uint64_t)clusters;
-    program.iterations = candidates - 1; /* the start is a candidate, too */
+    program.iterations = candidates - 1; /* the start is one of the candidates */
     program.work_s = b->work_s * (double)scenarios / (double)b->scenarios;
     program.master_s = 0;
     program.master_task_s = master_s / b->clusters;
@@ -107,7 +107,7 @@ typedef struct choice {
     const sp_benchmark *b;
     uint64_t scenarios;
     int clusters;
-    double total_s; /* seconds of all candidates, in any unit */
+    double total_s; /* forecast time of all candidates, in any unit */
 } choice;
 
 static kilter_status weigh(choice *c, int clusters, double *total_s, kilter_error *error) {
@@ -134,9 +134,9 @@ static int within(int number, int least, int most) {
     return number < least ? least : number > most ? most : number;
 }
 
-/* Choose the number of clusters as kilter_farm_grain() does for real workers. The choices are 1/16 apart, or
- * are low numbers that equal workers share evenly, and are close to numbers tried before. A new number must
- * be 5 % better than the last number. */
+/* Choose the number of clusters as kilter_farm_grain() does for real workers. The choices are numbers 1/16
+ * apart, and multiples of the number of workers. They reach from a quarter of the least to four times the
+ * greatest number used before. A new number must be 5 % better than the last one. */
 static kilter_status choose_clusters(const sp_options *options, const sp_benchmark *b, uint64_t scenarios,
                                      sp_forecast *f, kilter_error *error) {
     choice best = {options, b, scenarios, 0, HUGE_VAL};
@@ -176,14 +176,14 @@ static kilter_status set_clusters(const sp_options *options, const sp_benchmark 
     return status;
 }
 
-/* Return the number of candidates of the benchmark's sample, reduced by the candidates that more clusters
- * save. */
+/* Return the expected number of candidates: that of the benchmark's sample, corrected for the number of
+ * clusters. */
 static double candidates_of(const sp_benchmark *b, bool first, int clusters) {
     return first ? sp_candidates_after(b->first_candidates, b->first_clusters, clusters)
                  : sp_candidates_after(b->candidates, b->clusters, clusters);
 }
 
-/* Predict one sample of the requested solve; f->long_one keeps the last prediction. */
+/* Predict one sample of the requested solve and add its time. f->long_one becomes this prediction. */
 static kilter_status add_stage(const sp_options *options, const sp_benchmark *b, const sp_stages *stages,
                                int stage, sp_forecast *f, kilter_error *error) {
     uint64_t scenarios = stages->scenarios[stage];
@@ -228,10 +228,11 @@ void sp_forecast_print(FILE *out, const sp_forecast *f, const sp_benchmark *b) {
             f->total_s, (unsigned long long)f->scenarios, f->workers, f->workers == 1 ? "" : "s", p->workers,
             f->bound_s);
     fprintf(out, "candidates     %.0f%s; %d clusters\n", f->candidates,
-            f->given ? "" : ", after the benchmark's: more scenarios mostly take more, see --candidates",
+            f->given ? ""
+                     : ", as in the benchmark: more scenarios mostly need more candidates, see --candidates",
             f->clusters);
-    fprintf(out, "each           %.3g s the master alone, %.3g s the workers, %.3g s messages\n", p->master_s,
-            p->workers_s, p->messages_s);
+    fprintf(out, "each           %.3g s of the master alone, %.3g s of the workers, %.3g s of messages\n",
+            p->master_s, p->workers_s, p->messages_s);
     const sp_times times = times_of(p);
     fprintf(out, "basket         ");
     sp_basket_print(out, &times);

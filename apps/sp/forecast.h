@@ -12,20 +12,20 @@
 typedef struct sp_benchmark {
     uint64_t scenarios;
     int clusters, candidates;
-    int first_clusters, first_candidates; /* clusters and candidates of the smallest sample */
+    int first_clusters, first_candidates; /* numbers for the smallest sample */
     uint32_t workers;
-    double elapsed_s, farm_s; /* seconds of the solve; farm_s: seconds of elapsed_s in the farm's runs */
-    double work_s;            /* mean seconds of a run's work on one worker of mean speed */
+    double elapsed_s, farm_s; /* seconds of the solve; farm_s: part of them in the farm's runs */
+    double work_s;            /* mean seconds that a run's work would take on one worker of mean speed */
     kilter_program program;   /* measured costs of messages */
 } sp_benchmark;
 
 typedef struct sp_forecast {
     uint32_t workers; /* described */
     uint64_t scenarios;
-    int clusters;                      /* clusters of the last sample */
+    int clusters;                      /* number of clusters of the last sample */
     int least_clusters, most_clusters; /* smallest and largest number of clusters of all samples */
     double candidates;                 /* number of candidates of the last sample */
-    bool given;                        /* `candidates` was given by the user */
+    bool given;                        /* true: the user gave `candidates` */
     double total_s, bound_s; /* predicted seconds and lower bound in seconds, summed over all samples of the
                                 requested solve */
     kilter_prediction long_one;  /* prediction for the last sample of the requested solve */

@@ -11,7 +11,8 @@
 #include "forecast.h"
 #include "solve_farm.h"
 
-/* If messages cost nothing and clusters are shared evenly, a benchmark predicts its own time. */
+/* If messages cost nothing and clusters can be distributed evenly, the prediction for a benchmark is its own
+ * time. */
 static void a_benchmark_takes_what_it_took(void **state) {
     (void)state;
     for (int candidates = 2; candidates < 40; candidates++) {
@@ -26,12 +27,13 @@ static void a_benchmark_takes_what_it_took(void **state) {
         assert_int_equal(sp_forecast_sample(&b, b.scenarios, b.clusters, candidates, &p, NULL), KILTER_OK);
         assert_true(fabs(p.total_s - b.elapsed_s) < 1e-9);
         assert_int_equal(sp_forecast_sample(&b, 2000, b.clusters, 1, &p, NULL), KILTER_OK);
-        assert_true(fabs(p.total_s - 1) < 1e-9); /* one evaluation: the master solves nothing */
+        /* only the start is evaluated, so the master solves nothing */
+        assert_true(fabs(p.total_s - 1) < 1e-9);
     }
 }
 
-/* Return a benchmark of 500 scenarios in which the master takes these seconds, and the farm takes one second.
- */
+/* Return a benchmark of 500 scenarios in which the master takes master_s seconds and the farm takes one
+ * second. */
 static sp_benchmark benchmark_of(int candidates, double master_s) {
     return (sp_benchmark){.scenarios = 500,
                           .clusters = 200,
@@ -44,7 +46,8 @@ static sp_benchmark benchmark_of(int candidates, double master_s) {
                           .work_s = 0.1};
 }
 
-/* Return the number of clusters that is predicted for the last sample, of `scenarios` scenarios. */
+/* Return the number of clusters that the forecast assumes for the last sample, which has `scenarios`
+ * scenarios. */
 static int clusters_when(double master_s, const char *workers, uint64_t scenarios, uint64_t clusters) {
     sp_benchmark b = benchmark_of(11, 10 * master_s);
     sp_options options = {.scenarios = scenarios, .clusters = clusters, .on = workers};
@@ -63,9 +66,9 @@ static void clusters_are_those_of_the_solve(void **state) {
     assert_int_equal(clusters_when(0, NULL, 20000, SP_CLUSTERS_AUTO), 800); /* 1000: not 5 % better */
     assert_int_equal(clusters_when(0, "40x1", 20000, SP_CLUSTERS_AUTO), 800);
     assert_int_equal(clusters_when(100, "40x1", 20000, SP_CLUSTERS_AUTO),
-                     25); /* 25: the fewest clusters that auto chooses; here the master's time dominates */
+                     25); /* the master's time dominates, so auto chooses the least number, 25 */
     assert_int_equal(clusters_when(0, NULL, 70, SP_CLUSTERS_AUTO),
-                     70); /* with one sample there are no measured times */
+                     70); /* there is only one sample, so no measured times */
     for (double master_s = 0.001; master_s < 10; master_s *= 3) {
         int now = clusters_when(master_s, "40x1", 20000, SP_CLUSTERS_AUTO);
         assert_in_range(now, 25, 1000);
@@ -104,7 +107,7 @@ static uint64_t clusters_of_the_farm(const sp_benchmark *b, uint64_t scenarios, 
     return plan.decision.count;
 }
 
-/* From 500 to 4999 scenarios there is one earlier sample, whose clusters are known. */
+/* A sample of 500 to 4999 scenarios follows one smaller sample, whose clusters are known. */
 static void predict_and_the_farm_choose_alike(void **state) {
     (void)state;
     uint64_t seed = 1, different = 0, moved = 0;
@@ -133,7 +136,7 @@ static void predict_and_the_farm_choose_alike(void **state) {
     assert_true(moved > 50);
 }
 
-/* More clusters need fewer candidates, by the rule for choosing clusters. */
+/* More clusters need fewer candidates, by sp_candidates_after(). */
 static void candidates_follow_the_clusters(void **state) {
     (void)state;
     sp_benchmark b = benchmark_of(22, 1);
@@ -150,7 +153,7 @@ static void candidates_follow_the_clusters(void **state) {
         assert_int_equal(sp_forecast_make(&options, &b, &f, NULL), KILTER_OK);
         assert_true(f.candidates == 30);
     }
-    assert_true(sp_candidates_after(1, 25, 1000) == 1); /* the start is always evaluated */
+    assert_true(sp_candidates_after(1, 25, 1000) == 1); /* at least the start is evaluated */
     assert_true(sp_candidates_after(22, 200, 200) == 22);
 }
 
@@ -177,7 +180,7 @@ static void samples_asked_for_have_smaller_ones_before_them(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         check_ladder(&rows[i].asked, &rows[i].ladder);
     for (int count = 1; count <= SP_STAGES_MAX;
-         count++) { /* the list is never too long, and no sample is left out */
+         count++) { /* the list of samples fits, and has the requested sample as its last */
         sp_stages asked = {.count = count};
         for (int i = 0; i < count; i++)
             asked.scenarios[i] = 1000000000 - (uint64_t)(count - 1 - i) * 50000000;

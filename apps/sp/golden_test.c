@@ -1,5 +1,5 @@
-/* Check published problems: sizes, values, and sampled optima that another program found with the same
- * sampler. Skipped without the data. */
+/* Check published problems: their sizes, values, and sampled optima that another program found with the same
+ * sampler. Without the data, the tests are skipped. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +14,8 @@
 static const struct published {
     const char *const names[4];
     int rows1, columns1, rows2, columns2, entries_a, entries_t, entries_w, variables;
-    double mean, mean_error; /* cost of the stored decision over 100,000 scenarios of another seed, ± 1
-                                standard error */
+    /* cost of the stored decision over 100,000 scenarios of another seed, and its standard error */
+    double mean, mean_error;
     uint64_t scenarios;
 } PUBLISHED[] = {
     {{"lands/lands.cor", "lands/lands.tim", "lands/lands.sto", "lands/lands.sol"},
@@ -126,8 +126,8 @@ static void stored_decisions_cost_what_was_published(void **state) {
     }
 }
 
-/* Compare bits on the large problems, where CLP pivots a lot: backwards and in leaps, on a second instance.
- */
+/* On large problems, where CLP pivots a lot, costs must have the same bits if another evaluator computes them
+ * backwards or in leaps. */
 static void bits_do_not_depend_on_order(void **state) {
     (void)state;
     need_data();
@@ -173,7 +173,8 @@ static double sample_optimum(const sp_problem *p, uint64_t n, uint64_t seed) {
     return optimum;
 }
 
-/* Test reader, sampler and stages together: a scenario drawn differently would change the optima. */
+/* Compare sampled optima. This tests reader, sampler and stages together, because another scenario would
+ * change the optima. */
 static void sampled_optima_are_the_recorded_ones(void **state) {
     (void)state;
     need_data();
@@ -194,8 +195,8 @@ static void sampled_optima_are_the_recorded_ones(void **state) {
     }
 }
 
-/* Test the optimum found by cuts, in both modes. Above 200 scenarios the deterministic equivalent is too slow
- * for a test. */
+/* Compare optima found by cuts, in both modes. With more than 200 scenarios the deterministic equivalent is
+ * too slow for a test. */
 static void cuts_lead_to_the_recorded_optima(void **state) {
     (void)state;
     need_data();

@@ -7,14 +7,14 @@
 typedef struct sp_inputs {
     sp_file files[SP_FILES], at;
     sp_problem *problem;
-    double *x; /* decision read from file `at`; NULL: no file was given */
+    double *x; /* the decision in file `at`; NULL: no file was given */
 } sp_inputs;
 
 /* Read the files into a zeroed struct. The caller must free the struct also after an error. */
 kilter_status sp_inputs_read(const sp_options *options, sp_inputs *in, kilter_error *error);
 void sp_inputs_free(sp_inputs *in);
 
-/* Print a line if probabilities do not add up to 1, and a line if numbers of the problem stand out. */
+/* Print a warning if probabilities do not add up to 1, and one if numbers of the problem stand out. */
 void sp_inputs_warn(FILE *out, const sp_inputs *in);
 
 #endif

@@ -7,7 +7,7 @@
 struct sp_job {
     sp_problem *problem;
     sp_evaluator *evaluator;
-    double *x; /* decision of the evaluator, if an order has set it; NULL: no order has */
+    double *x; /* the evaluator's decision, if an order has set one; NULL: none has */
 };
 
 enum { JOB_VERSION = 0x3170736b }; /* "ksp1" */
@@ -50,7 +50,7 @@ static double *get_decision(sp_reader *reader, int columns) {
     return x;
 }
 
-/* Read the problem first: it gives the length of the decision. */
+/* Read a job; the problem comes first, because it gives the length of the decision. */
 static kilter_status make_job(sp_reader *reader, sp_job *job, kilter_error *error) {
     uint32_t version = sp_get_u32(reader);
     uint64_t seed = sp_get_u64(reader);

@@ -7,13 +7,13 @@
 
 typedef struct sp_job sp_job;
 
-/* Append a job to `bytes`; check bytes->failed. x[0 … columns) is the decision; if x is NULL and columns is
- * 0, orders bring the decisions. */
+/* Append a job to `bytes`; check bytes->failed. x[0 … columns) is the decision; with x = NULL and columns =
+ * 0, orders bring decisions. */
 void sp_job_pack(sp_buffer *bytes, const sp_file files[SP_FILES], const double *x, int columns,
                  uint64_t seed);
 
-/* Prepare to evaluate a packed job. Keeps no pointer into `data`. KILTER_ERR_INPUT: the bytes are not a job
- * of this version; otherwise as sp_problem_read, sp_evaluator_new. */
+/* Prepare to evaluate a packed job. It keeps no pointer into `data`. KILTER_ERR_INPUT: the bytes are not a
+ * job of this version. Other errors are those of sp_problem_read() and sp_evaluator_new(). */
 kilter_status sp_job_new(const void *data, size_t size, sp_job **job, kilter_error *error);
 void sp_job_free(sp_job *job); /* NULL does nothing */
 
@@ -26,17 +26,17 @@ typedef struct sp_order {
         SP_WANT_CUT,   /* return the cut of the cluster */
         SP_WANT_COSTS, /* return the cost of each scenario as an f64 */
     } wanted;
-    bool remember; /* keep the bases of scenarios, which is faster, but the last bits of costs differ */
+    bool remember; /* true: keep the scenarios' bases, which is faster, but changes the last bits of costs */
     sp_sampling sampling;
     uint64_t clusters;
-    const double *x; /* by columns of stage 1 */
+    const double *x; /* x[columns of stage 1] */
 } sp_order;
 
 void sp_order_pack(sp_buffer *bytes, const sp_order *order, int columns);
 
-/* Carry out the order packed in `data` for a task, which is a cluster of a candidate; the tasks of a
- * candidate have consecutive indices. Append the task's outcome to `result`. KILTER_ERR_INPUT: the bytes are
- * not an order for this job; KILTER_ERR_TASK names a scenario; KILTER_ERR_MEMORY. */
+/* Carry out the order packed in `data` for a task: a cluster of a candidate. The tasks of a candidate have
+ * consecutive indices. Append the task's result to `result`. KILTER_ERR_INPUT: the bytes are not an order for
+ * this job; KILTER_ERR_TASK names a scenario; KILTER_ERR_MEMORY. */
 kilter_status sp_job_carry_out(sp_job *job, const void *data, size_t size, uint64_t task, sp_buffer *result,
                                kilter_error *error);
 

@@ -71,8 +71,8 @@ static void stop_worker(void *state) {
 
 typedef struct collector {
     sp_sums sums;
-    kilter_error first_failure; /* error of the failed scenario with the lowest number, because results come
-                                   in order */
+    /* error of the first failed scenario: results come in order, so it has the lowest number */
+    kilter_error first_failure;
 } collector;
 
 static void collect(const kilter_outcome *outcome, void *user) {
@@ -216,7 +216,7 @@ int main(int argc, char **argv) {
                                    /* a solve is a fork-join program: a run ends with its last cut */
                                    .policy = solves(argc, argv) ? "ect" : NULL,
                                    .team = solves(argc, argv) ? "all" : NULL,
-                                   /* a solve prints progress lines of its own */
+                                   /* a solve prints its own progress line */
                                    .progress = isatty(STDERR_FILENO) && !solves(argc, argv)};
     kilter_status status = kilter_farm_open(&options, &argc, argv, &farm, &error);
     if (status == KILTER_ENDED)

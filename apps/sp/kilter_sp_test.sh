@@ -49,7 +49,7 @@ if [ -n "$ranks" ]; then
     same solve $ranks "$sp" --record none
 fi
 
-# Random recourse, and a first stage without rows: the same bits, and the same cost with every method.
+# A problem with random recourse, and one whose first stage has no rows: the same bits, and the same cost with every method.
 solve_mill() {
     timeout 60 "$@" solve "$mill/mill.cor" "$mill/mill.tim" "$mill/mill.sto" --scenarios 40 --seed 5 --check 200 \
         --json --record none
@@ -69,7 +69,7 @@ awk 'NR == 1 { c = $1 } ($1-c)^2 > (2e-6*c)^2 { bad = 1 } END { exit NR != 4 || 
 timeout 60 "$sp" evaluate "$mill/mill.cor" "$mill/mill.tim" "$mill/mill.sto" --at "$work/mill.at" --scenarios 50 \
     --workers 2 --record none >"$work/out" || complain "evaluate failed with random recourse"
 
-# The two methods and modes agree, and the sampled problem is written.
+# Both methods and both modes give the same cost, and the sampled problem is written.
 for more in "--method de" "--mode fast" "--lhs --method de" "--lhs" "--scenarios=all"; do
     scenarios="--scenarios 60"
     [ "$more" = --scenarios=all ] && scenarios=
@@ -94,7 +94,7 @@ echo "$rows" | grep -Eq '^[1-9][0-9]*,[1-9][0-9]*,1$' || complain "the record of
 [ -n "$(sqlite3 "$work/grown.kilter" "SELECT program_version FROM session")" ] ||
     complain "the record lacks the version of kilter-sp"
 
-# Print a warning for numbers that CLP's tolerances cannot distinguish; the methods do not differ without a warning.
+# There is a warning if numbers are too large or too far apart for CLP's tolerances. Without a warning, the methods do not differ.
 sed '/RUN1M1 *PLANT1/ s/1$/1e11/' "$lands/lands.cor" >"$work/apart.cor"
 : >"$work/costs"
 for method in tr de; do
@@ -110,7 +110,7 @@ done
 awk '($1-227.1006667)^2 > (1e-6*$1)^2 { bad = 1 } END { exit bad || NR == 0 }' "$work/costs" ||
     complain "costs differ: $(cat "$work/costs")"
 
-# A failure after the solve does not prevent the answer: a scenario infeasible at the decision, a full disk.
+# A failure after the solve does not prevent the answer: a scenario that is infeasible at the decision, or a full disk.
 for more in "--decision /dev/full --check 0" "--check 100"; do
     # shellcheck disable=SC2086 # a list
     timeout 60 "$sp" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --scenarios 2 --seed 4 \
@@ -151,7 +151,7 @@ refused() {
     [ ! -s "$work/out" ] || complain "$* prints $(cat "$work/out")"
 }
 
-good() { # WORDS…: evaluates what is sound, with these words
+good() { # WORDS…: run the evaluation of a correct problem with these words in addition
     "$sp" evaluate "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --at "$lands/lands.at" --workers 1 \
         --record none "$@"
 }
@@ -196,9 +196,9 @@ printf 'BUILD1 8\nBUILD2 8\n' >"$work/enough.at"
     grep -q '^ENDATA' kilter-sp-scenario-0.mps || complain "no scenario was written"
     exit $failed
 ) || failed=1
-refused 1 "the problem is infeasible: no decision lets every scenario be met" "$sp" solve "$work/small.cor" \
+refused 1 "the problem is infeasible: no decision makes every scenario feasible" "$sp" solve "$work/small.cor" \
     "$supply/supply.tim" "$supply/supply.sto" --scenarios 100 --workers 2 --record none
-refused 1 "the problem is infeasible: no decision lets every scenario be met" "$sp" solve "$work/small.cor" \
+refused 1 "the problem is infeasible: no decision makes every scenario feasible" "$sp" solve "$work/small.cor" \
     "$supply/supply.tim" "$supply/supply.sto" --scenarios 100 --method de --workers 2 --record none
 sed 's/SITE      20/SITE      -4/' "$supply/supply.cor" >"$work/none.cor"
 for method in tr de; do

@@ -10,10 +10,10 @@
 
 struct sp_lp {
     Clp_Simplex *model;
-    bool spoiled; /* true: the model has stale internal state and must be made anew */
+    bool spoiled; /* true: the model's internal state may affect later solves, so it must be made anew */
     long pivots;
-    sp_program program; /* program as it was loaded */
-    /* the kept basis: columns, then rows */
+    sp_program program; /* the program as it was loaded */
+    /* the kept basis: status of columns, then of rows */
     unsigned char *basis;                     /* columns, then rows */
     double *column_point, *row_point, *duals; /* point and duals of the kept basis */
     double *reduced;
@@ -130,7 +130,8 @@ double *sp_lp_entries(sp_lp *lp) {
     return lp->program.matrix.value;
 }
 
-/* Restore basis and point: a nonbasic column without bounds would keep its value from the last solve. */
+/* Restore basis and point. Without the point, a nonbasic column without bounds would keep its value from the
+ * last solve. */
 static void restore_start(sp_lp *lp) {
     size_t rows = (size_t)lp->program.rows, columns = (size_t)lp->program.columns;
     memcpy(Clp_statusArray(lp->model), lp->basis, rows + columns);
@@ -148,7 +149,8 @@ static sp_lp_status solve_by(sp_lp *lp, int (*method)(Clp_Simplex *), sp_lp_stat
     return solved;
 }
 
-/* Solve from the model's basis. If the dual method finds no answer, the primal method would fail as well. */
+/* Solve from the model's basis. Try the primal method only if the dual one did not call the program
+ * infeasible. */
 static sp_lp_status solve(sp_lp *lp) {
     sp_lp_status said, solved = solve_by(lp, sp_clp_dual, &said);
     if (solved == SP_LP_STOPPED && said != SP_LP_INFEASIBLE) {
@@ -185,7 +187,7 @@ sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try) {
         solved = sp_claim_without_answer(lp->model);
     else
         solved = solve_by(lp, try == 3 ? sp_clp_dual : try == 5 ? sp_clp_presolved : sp_clp_primal, &said);
-    lp->spoiled = true; /* later problems are then solved as before */
+    lp->spoiled = true; /* these tries must not affect later solves */
     return solved;
 }
 

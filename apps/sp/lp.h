@@ -3,8 +3,8 @@
  *
  * Every solve starts from the kept basis and its point, with Dantzig's pricing in the dual simplex method.
  * Nothing of an earlier solve remains, so the answer's bits do not depend on earlier problems. An answer is
- * checked against the program's own data (claim.h); if it fails, the status is SP_LP_STOPPED. One instance
- * per thread. */
+ * checked against the program's own data (claim.h); if it fails, the status is SP_LP_STOPPED. Threads must
+ * not share an instance. */
 #ifndef SP_LP_H
 #define SP_LP_H
 
@@ -26,16 +26,16 @@ sp_lp_status sp_lp_meaning(int clp_status);
 kilter_status sp_lp_new(const sp_stage *stage, const sp_matrix *matrix, sp_lp **lp, kilter_error *error);
 void sp_lp_free(sp_lp *lp); /* NULL does nothing */
 
-/* Return memory for the next problem: row_lower and row_upper by row, in full every time; cost by column, in
- * full every time or never. Infinite is ±DBL_MAX. Valid until the next call of sp_lp_begin. */
+/* Memory for the next problem. The caller fills row_lower[] and row_upper[] every time, and cost[] every time
+ * or never. Infinite is ±DBL_MAX. The memory is valid until the next call of sp_lp_begin(). */
 typedef struct sp_lp_data {
     double *row_lower, *row_upper, *cost;
 } sp_lp_data;
 
 kilter_status sp_lp_begin(sp_lp *lp, sp_lp_data *data, kilter_error *error);
 
-/* Return the matrix's entries, in the order given to sp_lp_new. Changes take effect at the next sp_lp_begin,
- * which makes a new model, because a solved model keeps other forms of its matrix. */
+/* Return the matrix's entries, in the order given to sp_lp_new(). Changes take effect at the next
+ * sp_lp_begin(). It makes a new model, because a solved model keeps other forms of its matrix. */
 double *sp_lp_entries(sp_lp *lp);
 
 sp_lp_status sp_lp_solve(sp_lp *lp);
@@ -44,9 +44,9 @@ sp_lp_status sp_lp_solve(sp_lp *lp);
  * depend on earlier solves. */
 sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis);
 
-/* For a problem that the other functions leave unsolved. The first function makes a new instance and calls
- * sp_lp_begin. The second one solves without a basis, by another method for each `try`, 0 … SP_LP_TRIES − 1.
- */
+/* Solve a problem that the other functions leave unsolved. The first function makes a new model and does what
+ * sp_lp_begin() does. The second one solves without a basis, by another method for each `try`, 0 …
+ * SP_LP_TRIES − 1. */
 enum { SP_LP_TRIES = 6 };
 kilter_status sp_lp_begin_anew(sp_lp *lp, int try, sp_lp_data *data, kilter_error *error);
 sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try);
@@ -64,7 +64,7 @@ kilter_status sp_lp_forget(sp_lp *lp, kilter_error *error);
 
 /* Return the objective of the last solve, which must have been optimal. */
 double sp_lp_objective(const sp_lp *lp);
-const double *sp_lp_duals(const sp_lp *lp); /* by row */
+const double *sp_lp_duals(const sp_lp *lp); /* by rows */
 long sp_lp_pivots(const sp_lp *lp);         /* Return the number of pivots of all solves. */
 
 #ifdef __cplusplus

@@ -101,7 +101,7 @@ static void hopeless_programs_are_told_apart(void **state) {
     data.row_lower[1] = -DBL_MAX;
     data.row_upper[1] = 1;
     assert_int_equal(sp_lp_solve(lp), SP_LP_INFEASIBLE);
-    assert_int_equal(solve_for(lp, 3, 1, 1), SP_LP_OPTIMAL); /* and the next solve works */
+    assert_int_equal(solve_for(lp, 3, 1, 1), SP_LP_OPTIMAL); /* the next solve works again */
     assert_true(fabs(sp_lp_objective(lp) - 11) < 1e-9);
     sp_lp_free(lp);
 }

@@ -8,34 +8,37 @@
 
 #include "table.h"
 
-/* Values measured on the published problems ssn, 20term and storm. An option for any of these values gains
- * nothing there. */
-/* Number of solves for which a cut may be idle. The number is low while candidates improve, because old cuts
- * cost the master time (ssn: 5 solves take two thirds of the time of 10). It is high while candidates do not
- * improve, because old cuts become active again (20term). */
+/* These values were measured on the published problems ssn, 20term and storm. Other values gain nothing
+ * there, so there are no options for them. */
+/* Number of solves for which a cut may be idle before it is dropped. It is low (AGE_FALLING) while candidates
+ * improve, because old cuts cost the master time: on ssn, 5 takes two thirds of the time of 10. It is high
+ * (AGE_STUCK) while they do not improve, because old cuts become active again (20term). */
 enum { AGE_FALLING = 5, AGE_STUCK = 20, POOR_WHEN_STUCK = 2 };
 static const double RADIUS_FIRST = 1, RADIUS_MOST = 1e9;
-static const double DECREASE = 1e-4;  /* fraction of the predicted decrease that makes a new incumbent */
-static const double VIOLATION = 1e-9; /* relative violation that makes a cut worth adding */
+/* a candidate with at least this fraction of the predicted decrease becomes the incumbent */
+static const double DECREASE = 1e-4;
+static const double VIOLATION = 1e-9; /* a cut is added only if its relative violation is above this */
 static const double AHEAD =
-    0.7; /* fraction of a candidate's cuts after which the next candidate may be made */
-static const double PRICE = 1e-9; /* reduced cost above which the trust region restricts the master */
-static const double NEAR = 1e-9; /* relative distance below which two decisions are the same up to rounding */
+    0.7; /* the next candidate may be made when this fraction of a candidate's cuts has arrived */
+/* the trust region restricts the master if a reduced cost at its boundary is above this */
+static const double PRICE = 1e-9;
+/* two decisions with a relative distance up to this are the same up to rounding */
+static const double NEAR = 1e-9;
 
 typedef struct row {
-    int cluster; /* −1: a feasibility cut */
-    int made_at; /* number of the candidate */
-    int idle;    /* number of solves in a row in which the cut was not active */
+    int cluster; /* cluster of the cut; −1: it is a feasibility cut */
+    int made_at; /* number of the candidate at which it was made */
+    int idle;    /* number of consecutive solves in which the cut was not active */
 } row;
 
 /* A candidate, and the state of the master when it made the candidate. */
 typedef struct candidate {
     double *x, *theta;
-    double model;          /* optimum of the master at that time */
-    double parent, radius; /* cost of the incumbent and Δ at that time */
-    bool at_face;          /* the candidate lies on the trust region's boundary */
+    double model;          /* optimum of the master when the candidate was made */
+    double parent, radius; /* cost of the incumbent, and radius Δ of the trust region, at that time */
+    bool at_face;          /* true: the candidate is on the trust region's boundary */
     int number;            /* 1, 2, …; 0: the slot is empty */
-    /* for each cluster: its cut; came: the cut has arrived; added: the table has the cut */
+    /* for each cluster: its cut; whether it has arrived (came), and is in the table (added) */
     double *value, *slope;
     bool *feasible, *came, *added;
     uint64_t *scenario;
@@ -45,7 +48,7 @@ typedef struct candidate {
 struct sp_master {
     const sp_problem *problem;
     sp_table *table;
-    int columns, clusters; /* number of columns of stage 1; the columns θ follow */
+    int columns, clusters; /* number of columns of stage 1; in the table, the columns θ follow them */
     double gap;
     candidate *basket; /* slots of the basket */
     int slots, flying,
@@ -58,11 +61,11 @@ struct sp_master {
     bool incumbent;
     int centre_made_at;
     double radius;
-    int poor; /* number of candidates in a row that were worse than the incumbent */
+    int poor; /* number of consecutive candidates that were worse than the incumbent */
     /* the master's rows after those of stage 1 */
     row *cut;
     size_t cuts, capacity;
-    bool *known; /* for each cluster: true if it has a cut; only then is its θ free */
+    bool *known; /* known[cluster]: it has a cut; only then its θ is a free column */
     /* memory for one round */
     double *row_lower, *entry;
     int *row_start, *entry_column, *dropped;
@@ -246,7 +249,7 @@ const double *sp_master_incumbent(const sp_master *master) {
 void sp_master_progress(const sp_master *m, sp_progress *progress) {
     *progress = m->progress;
     progress->upper = m->upper;
-    progress->lower = fmin(m->progress.lower, m->upper); /* rounding may put the bound above `upper` */
+    progress->lower = fmin(m->progress.lower, m->upper); /* rounding may make the bound larger than `upper` */
     progress->model = m->model;
     progress->radius = m->radius;
     progress->cuts = (int)m->cuts;
@@ -326,7 +329,7 @@ static void add_cuts_of(sp_master *m, candidate *c, int *rows, int *entries) {
     }
 }
 
-/* Return the candidate made next after this number; NULL: there is no later candidate. */
+/* Return the candidate under way with the next higher number; NULL: there is none. */
 static candidate *next_of(const sp_master *m, int number) {
     candidate *next = NULL;
     for (int i = 0; i < m->slots; i++) {
@@ -348,7 +351,7 @@ static kilter_status add_cuts(sp_master *m, kilter_error *error) {
                               &(sp_rows){rows, m->row_lower, m->row_start, m->entry_column, m->entry}, error);
 }
 
-/* Drop idle cuts, except feasibility cuts and cuts that are active at the incumbent. */
+/* Drop idle cuts, except feasibility cuts and cuts made at the incumbent. */
 static kilter_status drop_idle_cuts(sp_master *m, kilter_error *error) {
     int first = m->problem->stage[0].rows, drop = 0;
     int most = m->poor >= POOR_WHEN_STUCK ? AGE_STUCK : AGE_FALLING;
@@ -401,8 +404,8 @@ static double candidate_cost(const sp_master *m, const candidate *c) {
     return cost;
 }
 
-/* Compare the candidate with the incumbent from which it was made, and with the present incumbent. Return
- * whether costs still fall at the largest trust region. */
+/* Make a candidate the incumbent if it costs no more than the present one and reaches DECREASE of its
+ * predicted decrease. Return whether costs still fall at the largest trust region. */
 static bool judge(sp_master *m, const candidate *c) {
     double cost = candidate_cost(m, c);
     bool better = cost <= m->upper && cost <= c->parent - DECREASE * (c->parent - c->model);
@@ -410,7 +413,7 @@ static bool judge(sp_master *m, const candidate *c) {
         return accept(m, c, cost);
     if (isfinite(cost))
         reject(m, c, cost);
-    else if (!m->incumbent) /* feasible decisions lie farther away */
+    else if (!m->incumbent) /* look for feasible decisions farther away */
         m->radius = fmin(RADIUS_MOST, 2 * m->radius);
     return false;
 }
@@ -470,8 +473,8 @@ static kilter_status gave_up(const sp_master *m, kilter_error *error) {
                    m->progress.evaluated, m->cuts);
 }
 
-/* Handle cuts that have no optimum without a trust region. If costs still fall at the largest region, the
- * problem is unbounded. Otherwise evaluate the optimum within the largest region. */
+/* Handle a master that has no optimum without a trust region. If costs still fall at the largest region, the
+ * problem is unbounded. Otherwise the next candidate is the optimum within the largest region. */
 static kilter_status go_to_the_edge(sp_master *m, bool falling, sp_step *step, kilter_error *error) {
     if (falling) {
         *step = SP_UNBOUNDED;
@@ -482,8 +485,8 @@ static kilter_status go_to_the_edge(sp_master *m, bool falling, sp_step *step, k
     return solve_table(m) == SP_LP_OPTIMAL ? KILTER_OK : gave_up(m, error);
 }
 
-/* Solve. If the trust region hides the answer, enlarge the region, and finally drop it. *step is the outcome.
- */
+/* Solve the master. If the trust region hides the answer, enlarge the region, and finally drop it. *step is
+ * the outcome. */
 static kilter_status find_candidate(sp_master *m, bool falling, sp_step *step, kilter_error *error) {
     for (;; m->radius = larger_radius(m->radius)) {
         sp_lp_status solved = solve_table(m);
@@ -514,8 +517,8 @@ static bool is_same(const sp_master *m, const candidate *c) {
     return memcmp(c->x, m->x, (size_t)m->columns * sizeof(double)) == 0;
 }
 
-/* Return the slot for the next candidate; −1: no candidate is made, because all slots are full or the
- * candidate is already under way. */
+/* Return a free slot for the next candidate; −1: all slots are full, or the same candidate is already under
+ * way. */
 static int place_of_next(const sp_master *m) {
     int place = -1;
     for (int i = m->slots - 1; i >= 0; i--) {
@@ -554,15 +557,16 @@ static kilter_status check_moved(const sp_master *m, const candidate *ended, kil
                    m->progress.evaluated, (unsigned long long)m->progress.scenario);
 }
 
-/* Judge a candidate with all its cuts. `ended` keeps the candidate's decision and cuts. */
+/* Judge a candidate whose cuts have all arrived. `ended` has its decision and cuts. Return as judge() does.
+ */
 static bool end_candidate(sp_master *m, candidate *ended) {
     m->progress.evaluated++;
     m->flying--;
     return judge(m, ended);
 }
 
-/* Return whether most cuts of the candidate have arrived, no better candidate is known, and a slot is free.
- */
+/* Return whether the next candidate may be made now: there is an incumbent and a free slot, and most of this
+ * candidate's cuts have arrived. */
 static bool may_go_ahead(const sp_master *m, const candidate *c) {
     return m->incumbent && m->flying < m->slots && c->cuts_came == (int)ceil(AHEAD * m->clusters);
 }

@@ -1,11 +1,13 @@
-/* The master of the trust-region L-shaped method: given the cuts at one decision, the next to evaluate.
+/* The master of the trust-region L-shaped method: take the cuts at one decision, and find the next decision
+ * to evaluate.
  *
  *   min  c'x + Σ θ_j   s.t.  first stage,  ‖x − incumbent‖∞ <= Δ,  θ_j >= each cut of cluster j,  feasibility
  * cuts
  *
- * It uses no clock and no worker: the same cuts in the same order give the same bits. With one candidate at a
- * time, the order does not matter. The rules for Δ, and for candidates side by side (a basket), are those of
- * Linderoth and Wright (Computational Optimization and Applications 24, 2003). */
+ * The same cuts in the same order give the same bits, because the master depends on no clock and no worker.
+ * With one candidate at a time, the order does not matter. The rules for Δ, and for several candidates at a
+ * time (a basket), are those of Linderoth and Wright (Computational Optimization and Applications 24, 2003).
+ */
 #ifndef SP_MASTER_H
 #define SP_MASTER_H
 
@@ -15,9 +17,9 @@ typedef struct sp_master sp_master;
 
 typedef struct sp_master_options {
     int clusters;        /* number of clusters; each cluster has one cut at every candidate */
-    int basket;          /* maximum number of candidates under way at once */
+    int basket;          /* greatest number of candidates under way at once */
     double gap;          /* relative gap at which the solve ends */
-    const double *start; /* first candidate, one number for each column of stage 1; copied */
+    const double *start; /* the first candidate, start[columns of stage 1]; it is copied */
 } sp_master_options;
 
 /* Make a master with the first candidate in slot 0. The master keeps a pointer to `problem`. */
@@ -25,24 +27,25 @@ kilter_status sp_master_new(const sp_problem *problem, const sp_master_options *
                             kilter_error *error);
 void sp_master_free(sp_master *master); /* NULL does nothing */
 
-/* Return the decision to evaluate, by columns of stage 1; valid until sp_master_next() after its last cut. */
+/* Return the decision to evaluate, for each column of stage 1. It is valid until sp_master_next() is called
+ * after its last cut. */
 const double *sp_master_candidate(const sp_master *master, int slot);
 
-/* Take the cluster's cut at the candidate; the cut is copied. */
+/* Take a cluster's cut at the candidate in `slot`; the cut is copied. */
 void sp_master_take(sp_master *master, int slot, int cluster, const sp_cut *cut);
 
 typedef enum sp_step {
-    SP_EVALUATE,   /* there is another candidate */
+    SP_EVALUATE,   /* there is a new candidate */
     SP_WAIT,       /* the master needs more cuts of candidates under way */
-    SP_SOLVED,     /* the incumbent is optimal to the requested gap */
+    SP_SOLVED,     /* the incumbent is optimal within the requested gap */
     SP_INFEASIBLE, /* no decision makes all scenarios feasible */
     SP_UNBOUNDED,  /* costs fall without limit */
 } sp_step;
 
-/* Continue after a cut of the candidate in `slot` was taken. After the candidate's last cut, judge the
- * candidate and make the next candidate. If the basket has room, make the next candidate already after most
- * cuts. SP_EVALUATE: the new candidate is in slot *next. KILTER_ERR_TASK: the problem's numbers are
- * unsuitable for the master's solver; KILTER_ERR_MEMORY. */
+/* Continue after a cut of the candidate in `slot` was taken. After the candidate's last cut, judge it and
+ * make the next one. If the basket has room, make the next one already after most cuts. SP_EVALUATE: the new
+ * candidate is in slot *next. KILTER_ERR_TASK: the problem's numbers are unsuitable for the master's solver;
+ * KILTER_ERR_MEMORY. */
 kilter_status sp_master_next(sp_master *master, int slot, sp_step *step, int *next, kilter_error *error);
 
 typedef struct sp_progress {
@@ -50,7 +53,7 @@ typedef struct sp_progress {
     int major;         /* number of candidates that became the incumbent */
     double upper;      /* cost of the incumbent over the sample; INFINITY: there is no incumbent yet */
     double model;      /* optimum of the master; −INFINITY: the master is not solved yet */
-    double lower;      /* best proved lower bound on the sample's optimum; −INFINITY: no bound yet */
+    double lower;      /* best proved lower bound on the sample's optimum; −INFINITY: there is none yet */
     double radius;     /* Δ */
     int cuts;          /* number of cuts in the master */
     uint64_t scenario; /* scenario of the last feasibility cut; UINT64_MAX: there was no feasibility cut */
@@ -58,7 +61,7 @@ typedef struct sp_progress {
 
 void sp_master_progress(const sp_master *master, sp_progress *progress);
 
-/* Return the best decision so far, by columns of stage 1; NULL: no decision was feasible. */
+/* Return the best decision so far, for each column of stage 1; NULL: no decision was feasible. */
 const double *sp_master_incumbent(const sp_master *master);
 
 #endif

@@ -1,6 +1,5 @@
-/* Replace a file as a whole or not at all: write a file in the same folder, and rename it when all bytes are
- * on the disk.
- */
+/* Replace a file as a whole or not at all. Write a file in the same folder, and rename it when all bytes are
+ * on the disk. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -21,7 +20,8 @@ static char *name_beside(const char *path) {
     return name;
 }
 
-/* Open a file with the permissions that fopen() gives, or with the permissions of the replaced file. */
+/* Open the temporary file. It gets the permissions of the file that it will replace, or those that fopen()
+ * gives. */
 static bool open_beside(sp_new_file *file, const struct stat *old) {
     file->part = name_beside(file->path);
     int fd = file->part ? open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
@@ -66,7 +66,7 @@ kilter_status sp_new_file_open(const char *path, sp_new_file *file, kilter_error
     return file->out ? KILTER_OK : end(file, errno, error);
 }
 
-/* Write the new name to the disk, if the folder supports it. */
+/* Write the folder's new entry to the disk, if the file system supports it. */
 static void sync_folder(const char *path) {
     char *copy = strdup(path);
     int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -77,7 +77,7 @@ static void sync_folder(const char *path) {
     free(copy);
 }
 
-/* Return 0, or the errno of the failure. */
+/* Write all bytes to the disk and close the file. Return 0, or the errno of the failure. */
 static int write_out(sp_new_file *file) {
     errno = 0;
     bool written =

@@ -4,19 +4,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* CLP treats 1e-7 as zero in rows, columns and reduced costs. An error of this size in a column with entry
- * 1e7 shifts a row by 1; a double of 1e9 is rounded to 1e-7. */
+/* CLP treats 1e-7 as zero in rows, columns and reduced costs. With an entry of 1e7, an error of this size in
+ * a column changes a row by 1. A double of 1e9 is rounded to about 1e-7. */
 static const double APART = 1e7, LARGE = 1e9;
 
 typedef struct place {
-    const char *file, *column, *row; /* column NULL: a right-hand side; row NULL: a cost */
+    const char *file, *column, *row; /* column = NULL: a right-hand side; row = NULL: a cost */
     double value;                    /* absolute value of the number */
 } place;
 
 typedef struct survey {
     const sp_problem *problem;
     place least, most; /* smallest and largest number of the matrix, without zeros */
-    place large;       /* largest of all other numbers */
+    place large;       /* largest right-hand side or cost */
 } survey;
 
 static void look_at_entry(survey *s, place at) {
@@ -31,7 +31,7 @@ static void look_at_other(survey *s, place at) {
         s->large = at;
 }
 
-/* Numbers of CORE that every outcome replaces. NULL: there are no such numbers. */
+/* The numbers of CORE that every outcome replaces, marked with true. NULL: not known. */
 typedef struct replaced {
     bool *t, *w;      /* for each entry of T and W */
     bool *rhs, *cost; /* for each row and each column of stage 2 */
@@ -93,7 +93,7 @@ static void mark_replaced(const sp_target *target, const replaced *r) {
     }
 }
 
-/* left[t]: number of outcomes that do not set target t, among the outcomes of its variable. */
+/* Set left[t] to the number of outcomes of its variable that do not set random number t. */
 static void count_left(const sp_problem *problem, size_t *left) {
     for (int t = 0; t < problem->targets; t++) {
         const sp_variable *variable = &problem->variable[problem->target[t].variable];
@@ -113,7 +113,7 @@ static void free_replaced(replaced *r) {
     *r = (replaced){0};
 }
 
-/* If memory runs out, all numbers are checked. */
+/* Return the numbers that need no check. If memory runs out, there are none, so all numbers are checked. */
 static replaced replaced_of(const sp_problem *problem) {
     const sp_stage *two = &problem->stage[1];
     size_t t_entries = (size_t)problem->t.start[problem->stage[0].columns];
@@ -150,8 +150,7 @@ static survey survey_of(const sp_problem *problem, const char *core, const char 
     return s;
 }
 
-#define DOUBTFUL                                                                                             \
-    "CLP's tolerances are 1e-7 at every number, so the answer may be off by more than the gap says"
+#define DOUBTFUL "CLP's tolerances are 1e-7 for every number, so the answer's error may exceed the gap"
 
 bool sp_numbers_stand_out(const sp_problem *problem, const char *core, const char *stoch, char *text,
                           size_t size) {

@@ -1,4 +1,4 @@
-/* Find numbers that are too far apart, or too large, for a solver with absolute tolerances. */
+/* Find numbers of a problem that are too far apart, or too large, for a solver with absolute tolerances. */
 #ifndef SP_NUMBERS_H
 #define SP_NUMBERS_H
 
@@ -6,8 +6,8 @@
 
 #include "smps.h"
 
-/* Return false if no number of the problem stands out. Otherwise write one sentence into text[0 … size) with
- * the file (named `core` or `stoch`), row and column. */
+/* Return false if no number of the problem is too far apart or too large. Otherwise write one sentence to
+ * text[0 … size), with file (named `core` or `stoch`), row and column. */
 bool sp_numbers_stand_out(const sp_problem *problem, const char *core, const char *stoch, char *text,
                           size_t size);
 

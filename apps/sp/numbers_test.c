@@ -11,7 +11,7 @@
 
 static const char TIME[] = "PERIODS\n X LIMIT 1\n Y NEED 2\nENDATA\n";
 
-/* Change each number of a small problem in turn. */
+/* Change one number of a small problem in each row of the table, and compare the warning. */
 typedef struct numbers {
     const char *cost, *a, *t, *w, *rhs, *random_t, *random_rhs;
 } numbers;
@@ -37,13 +37,13 @@ static void the_number_is_named_with_its_file(void **state) {
     (void)state;
     static const struct {
         numbers numbers;
-        const char *where; /* NULL: no number stands out */
+        const char *where; /* NULL: there is no warning */
     } CASE[] = {
         {{"1", "1", "-2", "3", "4", "-5", "6"}, NULL},
         {{"1", "1", "-9e6", "9e6", "9e8", "-9e6", "9e8"}, NULL},
         {{"1", "1e11", "-2", "3", "4", "-5", "6"},
          "core: the matrix has 1e+11 (column X, row LIMIT) beside 1 "},
-        {{"1", "1", "-1e7", "3", "4", "-5", "6"}, NULL}, /* the random values replace this number */
+        {{"1", "1", "-1e7", "3", "4", "-5", "6"}, NULL}, /* random values replace this number */
         {{"1", "1", "-2", "1e7", "4", "-5", "6"},
          "core: the matrix has 1e+07 (column Y, row NEED) beside 1 "},
         {{"1", "1", "-2", "1e-7", "4", "-5", "6"}, "beside 1e-07 (core: column Y, row NEED)"},
@@ -61,7 +61,7 @@ static void the_number_is_named_with_its_file(void **state) {
     }
 }
 
-/* Zeros are not small numbers, and a problem may have no entry at all. */
+/* Zeros do not count as small numbers, and a problem may have no entries at all. */
 static void what_is_not_there_does_not_stand_out(void **state) {
     (void)state;
     char text[1024];
@@ -75,7 +75,7 @@ static void what_is_not_there_does_not_stand_out(void **state) {
     sp_problem_free(problem);
 }
 
-/* A number of CORE does not count if every outcome replaces it; it counts if one outcome leaves it. */
+/* A number of CORE counts only if at least one outcome does not replace it. */
 static void placeholders_do_not_stand_out(void **state) {
     (void)state;
     static const char CORE[] =
@@ -84,7 +84,7 @@ static void placeholders_do_not_stand_out(void **state) {
     static const char ALL[] = "BLOCKS DISCRETE\n BL A 2 0.5\n X NEED 1\n Y COST 1\n RHS NEED 1\n"
                               " BL A 2 0.5\n X NEED 2\nINDEP DISCRETE\n RHS MORE 1 1\nENDATA\n";
     static const struct {
-        const char *stoch, *where; /* where NULL: no number stands out */
+        const char *stoch, *where; /* where = NULL: there is no warning */
     } CASE[] = {
         {ALL, NULL},
         {"BLOCKS DISCRETE\n BL A 2 0.5\n Y COST 1\n RHS NEED 1\n BL A 2 0.5\n X NEED 1\nENDATA\n",

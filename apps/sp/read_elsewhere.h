@@ -1,4 +1,4 @@
-/* Read with CLP the MPS file that kilter-sp writes. Include after cmocka.h. */
+/* For tests: let CLP read the MPS file that kilter-sp writes. Include this after cmocka.h. */
 #ifndef SP_READ_ELSEWHERE_H
 #define SP_READ_ELSEWHERE_H
 
@@ -9,7 +9,7 @@
 
 #include "extensive.h"
 
-/* Return the model; the caller frees it with Clp_deleteModel(). */
+/* Write the program as MPS, read it, and return the model; the caller frees it with Clp_deleteModel(). */
 static inline Clp_Simplex *read_elsewhere(const sp_problem *problem, const sp_program *program) {
     char path[] = "/tmp/kilter_mps_XXXXXX";
     int file = mkstemp(path);

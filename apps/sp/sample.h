@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* outcome[k], for each variable k: an index into problem->outcome.
+/* Draw outcome[k] for each variable k, an index into problem->outcome:
  *   u = (mix(mix(mix(seed) + scenario) + k) >> 11) · 2⁻⁵³,  the first outcome with u < below
  * where mix is splitmix64's step and finaliser (sp_mix64). */
 void sp_sample(const sp_problem *problem, uint64_t seed, uint64_t scenario, size_t *outcome);
@@ -25,19 +25,19 @@ typedef struct sp_sampling {
     uint64_t seed, scenarios;
 } sp_sampling;
 
-/* Draw outcome[k] of scenario `scenario`, 0 … scenarios−1. */
+/* Draw outcome[k] for each variable k of scenario number `scenario`, 0 … scenarios−1. */
 void sp_scenario(const sp_problem *problem, const sp_sampling *sampling, uint64_t scenario, size_t *outcome);
 
 /* Return the scenario's weight in the expected cost; all weights add up to 1. */
 double sp_scenario_weight(const sp_problem *problem, const sp_sampling *sampling, const size_t *outcome);
 
-/* Compute value[t] of each target t from the variables' outcome[]. */
+/* Compute value[t] of each random number t from the variables' outcome[]. */
 void sp_target_values(const sp_problem *problem, const size_t *outcome, double *value);
 
-/* Compute mean[t], the expectation of each target t over the whole distribution. */
+/* Compute mean[t], the expectation of each random number t over the whole distribution. */
 void sp_target_means(const sp_problem *problem, double *mean);
 
-/* Return the probability of outcome `at` of `variable`, as the sampler draws it. */
+/* Return the probability with which the sampler draws outcome `at` of `variable`. */
 double sp_outcome_probability(const sp_problem *problem, const sp_variable *variable, size_t at);
 
 /* Return the number of scenarios of the whole distribution, a double because it easily exceeds 2^64. */

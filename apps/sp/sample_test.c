@@ -16,7 +16,7 @@ static sp_problem *load_shipped(const char *const names[4]) {
     return problem;
 }
 
-/* The mixer is splitmix64: its published first outputs for states 0 and 1234567. */
+/* sp_mix64() is splitmix64: compare with its published first outputs for states 0 and 1234567. */
 static void the_mixer_is_splitmix64(void **state) {
     (void)state;
     assert_true(sp_mix64(0) == 0xe220a8397b1dcdafu);
@@ -24,8 +24,8 @@ static void the_mixer_is_splitmix64(void **state) {
     assert_true(sp_mix64(1234567 + 0x9e3779b97f4a7c15u) == 3203168211198807973u);
 }
 
-/* Draw as sample.h defines it, but compute with the exact fraction, and search the outcomes from the first
- * one. */
+/* Draw as sample.h defines it, but in another way: compute with the exact fraction, and search the outcomes
+ * from the first one. */
 static void outcomes_follow_the_definition(void **state) {
     (void)state;
     sp_problem *p = load_shipped(AIRCRAFT);
@@ -76,7 +76,8 @@ static double value_of(const sp_problem *p, int variable, size_t outcome) {
     return p->change[p->outcome[outcome].first].value;
 }
 
-/* Mean and variance of each variable, and the covariance of neighbours, are within the sample's errors. */
+/* Mean and variance of each variable, and the covariance of adjacent variables, are within the sample's
+ * errors. */
 static void samples_have_the_distributions_moments(void **state) {
     (void)state;
     sp_problem *p = load_shipped(AIRCRAFT);
@@ -135,7 +136,7 @@ static void means_count_what_core_says_elsewhere(void **state) {
     sp_problem_free(p);
 }
 
-/* An outcome of probability 0 is never drawn, at any place in the list of outcomes. */
+/* An outcome of probability 0 is never drawn, wherever it is in the list of outcomes. */
 static void impossible_outcomes_do_not_happen(void **state) {
     (void)state;
     sp_problem *p = read_texts(
@@ -151,8 +152,8 @@ static void impossible_outcomes_do_not_happen(void **state) {
 
 /* ---- other ways of drawing ---- */
 
-/* Each variable of LandS has 100 outcomes of probability .01, so a Latin hypercube of 100·m scenarios has
- * each outcome m times. */
+/* Each variable of LandS has 100 outcomes of probability .01. So a Latin hypercube of 100·m scenarios must
+ * draw each outcome m times. */
 static void a_hypercube_has_every_stratum_once(void **state) {
     (void)state;
     sp_problem *p = load_shipped(LANDS);
@@ -169,7 +170,7 @@ static void a_hypercube_has_every_stratum_once(void **state) {
         for (int k = 0; k < 3; k++)
             for (int o = 0; o < 100; o++)
                 assert_int_equal(seen[k][o], sampling.scenarios / 100);
-        assert_true(in_order < 30); /* each variable has a permutation of its own */
+        assert_true(in_order < 30); /* variables have different permutations */
     }
     sp_problem_free(p);
 }
@@ -183,7 +184,7 @@ static void a_hypercube_of_any_size_is_drawn(void **state) {
         for (uint64_t i = 0; i < n; i++) {
             size_t outcome[5];
             sp_scenario(p, &sampling, i, outcome);
-            /* the outcome tells the first variable's stratum up to one outcome's width */
+            /* the first variable's stratum, which follows from its outcome up to the width of an outcome */
             mean += p->outcome[outcome[0]].below / (double)n;
         }
         double expected = 0, before = 0;
@@ -191,7 +192,7 @@ static void a_hypercube_of_any_size_is_drawn(void **state) {
             expected += p->outcome[o].below * (p->outcome[o].below - before);
             before = p->outcome[o].below;
         }
-        /* at each outcome at most one stratum is off */
+        /* each outcome's count differs by less than one stratum at each end */
         double most = (double)(p->variable[0].end - p->variable[0].first) / (double)n;
         assert_true(fabs(mean - expected) <= most);
     }

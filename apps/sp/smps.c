@@ -10,7 +10,7 @@
 #include "smps_parts.h"
 #include "support.h"
 
-/* Allocate as calloc() does, but allocate some memory for an empty array, too. */
+/* Allocate as calloc() does, but also some memory for an empty array. */
 static void *array_of(size_t count, size_t size) {
     return calloc(count ? count : 1, size);
 }
@@ -57,8 +57,8 @@ static void free_stage(sp_stage *stage) {
     free(stage->column_name);
 }
 
-/* Apply a range R, which gives the row a second side: E by R's sign, L and G by |R| towards their open side.
- */
+/* Set a row's sides. A range R gives it a second side. A row of type E gets it on the side of R's sign, a row
+ * of type L or G at the distance |R| on its open side. */
 static void fill_row(sp_stage *stage, int at, const sp_core_row *row) {
     double width = fabs(row->range);
     stage->rhs[at] = row->rhs;
@@ -128,7 +128,7 @@ static void free_matrix(sp_matrix *matrix) {
     free(matrix->value);
 }
 
-/* Fill a column. Columns come in order, so each matrix fills from front to back. */
+/* Fill a column of the matrices. Columns come in order, so each matrix is filled from front to back. */
 static void fill_column(const sp_core *core, const sp_layout *layout, sp_problem *problem, int column,
                         int used[3]) {
     sp_matrix *matrix[3] = {&problem->a, &problem->t, &problem->w};
@@ -148,8 +148,8 @@ static void fill_column(const sp_core *core, const sp_layout *layout, sp_problem
     }
 }
 
-/* Count the entries. A column of stage 2 in a row of stage 1 is refused, because stage 1 is decided before
- * stage 2. */
+/* Count the entries of each matrix. Refuse a column of stage 2 with an entry in a row of stage 1, because
+ * stage 1 is decided before stage 2. */
 static kilter_status count_entries(const sp_file *file, const sp_core *core, const sp_layout *layout,
                                    size_t count[3], kilter_error *error) {
     for (int j = 0; j < core->column_names.count; j++) {
@@ -161,7 +161,7 @@ static kilter_status count_entries(const sp_file *file, const sp_core *core, con
                 sp_lines lines = {.file = file, .error = error};
                 return sp_lines_fail_at(
                     &lines, entry->line,
-                    "column %s of stage 2 stands in row %s of stage 1, expected rows and columns "
+                    "column %s of stage 2 has an entry in row %s of stage 1, expected rows and columns "
                     "in the order of their stages",
                     sp_show(core->column_names.name[j]).text, sp_show(core->row_names.name[entry->row]).text);
             }
@@ -280,7 +280,8 @@ kilter_status sp_file_load(const char *path, sp_file *file, kilter_error *error)
         }
         got = fread(data + size, 1, capacity - size, from);
         size += got;
-    } while (got > 0 && size <= SP_FILE_BYTES_MAX); /* one byte too many is enough to refuse the file */
+        /* read at most one byte too many: it is enough to refuse the file */
+    } while (got > 0 && size <= SP_FILE_BYTES_MAX);
     if (ferror(from))
         return load_failed(path, from, data, error);
     fclose(from);

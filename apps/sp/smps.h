@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* The bytes of a file; `name` is its name in error messages. */
+/* The bytes of a file; `name` is used in error messages. */
 typedef struct sp_file {
     const char *name;
     const char *data;
@@ -29,8 +29,7 @@ typedef struct sp_file {
  * memory or time. */
 enum {
     SP_FILE_BYTES_MAX = 256 << 20,
-    SP_CHANGES_MAX =
-        1 << 24, /* number of values of all outcomes, where each outcome includes its inherited values */
+    SP_CHANGES_MAX = 1 << 24, /* number of values of all outcomes together, with the inherited ones of each */
 };
 
 /* A matrix, stored by columns without gaps. Column j holds entries [start[j], start[j+1]). Rows and columns
@@ -45,7 +44,7 @@ typedef struct sp_matrix {
 typedef struct sp_stage {
     int rows, columns;
     double *rhs, *below, *above;
-    double *cost, *lower, *upper; /* by column */
+    double *cost, *lower, *upper; /* [columns] */
     char **row_name, **column_name;
 } sp_stage;
 
@@ -57,8 +56,8 @@ typedef struct sp_target {
     int row;       /* row of stage 2; unused for SP_COST */
     int column;    /* column of stage 1 for SP_TECHNOLOGY, column of stage 2 for SP_RECOURSE and SP_COST */
     int entry;     /* for SP_TECHNOLOGY and SP_RECOURSE: index of the entry in T or W; −1: T has no entry */
-    double core;   /* value in CORE, which holds if an outcome does not set the number */
-    int variable;  /* variable whose outcomes set the number */
+    double core;   /* value in CORE, which is used if an outcome does not set the number */
+    int variable;  /* the variable whose outcomes set the number */
     uint64_t line; /* line of STOCH where the number first appears */
 } sp_target;
 
@@ -87,12 +86,12 @@ typedef struct sp_problem {
     double constant;
     int targets, variables;
     sp_target *target;
-    sp_variable *variable; /* variables in the order of STOCH, by which the sampler counts them */
+    sp_variable *variable; /* variables in the order of STOCH, which is also their order in the sampler */
     sp_outcome *outcome;
     sp_change *change;
     char *names; /* memory that holds the names of the stages */
-    /* line of STOCH of the first variable whose probabilities do not add up to 1, and their sum, by which
-     * they were divided; 0: all add up */
+    /* line of STOCH with the first variable whose probabilities do not add up to 1, and their sum, by which
+     * they were divided; scaled_line = 0: there is none */
     uint64_t scaled_line;
     double scaled_sum;
 } sp_problem;
@@ -106,8 +105,8 @@ kilter_status sp_problem_read(const sp_file files[SP_FILES], sp_problem **proble
 void sp_problem_free(sp_problem *problem); /* NULL does nothing */
 
 /* Read a first-stage decision, x[0 … columns of stage 1): either their number and then the values in CORE's
- * order, or lines COLUMN VALUE that name every column. Checked against the rows and bounds of stage 1 to 1e-6
- * relative. The caller frees *x. */
+ * order, or lines COLUMN VALUE that name every column. It must meet the rows and bounds of stage 1 up to a
+ * relative error of 1e-6. The caller frees *x. */
 kilter_status sp_decision_read(const sp_problem *problem, const sp_file *file, double **x,
                                kilter_error *error);
 

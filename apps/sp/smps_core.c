@@ -51,7 +51,7 @@ static kilter_status row_line(reader *r) {
     if (known >= 0 && core->row[known].type == type.text[0])
         return KILTER_OK;
     if (known >= 0)
-        return sp_lines_fail(lines, "row %s is there already, expected each once",
+        return sp_lines_fail(lines, "row %s was given before, expected each row once",
                              sp_show(lines->token[1]).text);
     size_t rows = (size_t)core->row_names.count;
     if (!sp_grow(&core->row, &core->row_capacity, rows + 1, sizeof *core->row) ||
@@ -78,7 +78,7 @@ static kilter_status begin_column(reader *r) {
     if (columns > 0 && sp_token_same(core->column_names.name[columns - 1], lines->token[0]))
         return KILTER_OK;
     if (sp_names_find(&core->column_names, lines->token[0]) >= 0)
-        return sp_lines_fail(lines, "column %s was given above, expected its entries to stand together",
+        return sp_lines_fail(lines, "column %s was given above, expected all its entries on adjacent lines",
                              sp_show(lines->token[0]).text);
     if (!sp_grow(&core->column, &core->column_capacity, (size_t)columns + 1, sizeof *core->column) ||
         !sp_names_add(&core->column_names, lines->token[0]))
@@ -101,7 +101,8 @@ static kilter_status column_entry(reader *r, int token) {
     if (core->row[row].seen_in == columns)
         return value == core->row[row].last /* repeated equal lines are common in old files */
                    ? KILTER_OK
-                   : sp_lines_fail(lines, "column %s has row %s twice, with another value, expected one",
+                   : sp_lines_fail(lines,
+                                   "column %s has row %s twice, with different values, expected one value",
                                    sp_show(lines->token[0]).text, sp_show(lines->token[token]).text);
     core->row[row].seen_in = columns;
     core->row[row].last = value;
@@ -131,7 +132,7 @@ static kilter_status column_line(reader *r) {
     return status;
 }
 
-/* Check the name of a set, which may be left out. A second set is refused, because it would make a second
+/* Check the name of a set, which may be left out. Refuse a second set, because it would define a second
  * problem. */
 static kilter_status same_set(reader *r, sp_token *set, sp_token name) {
     if (set->size > 0 && !sp_token_same(*set, name))
@@ -158,7 +159,7 @@ static kilter_status rhs_entry(reader *r, int token) {
     row->rhs_given = true;
     row->rhs = value;
     if (at == r->core->objective)
-        r->core->constant = -value; /* MPS: the objective's right-hand side is minus its constant */
+        r->core->constant = -value; /* in MPS, the objective's right-hand side is minus its constant */
     return KILTER_OK;
 }
 
@@ -241,7 +242,7 @@ static kilter_status bound_line(reader *r) {
     if (lines->count < 2 + valued || lines->count > 4)
         return sp_lines_fail(lines, "%d fields, expected TYPE SET COLUMN%s", lines->count,
                              valued ? " VALUE" : "");
-    bool with_set = lines->count > 2 + valued; /* FR, MI and PL may carry a value that is ignored */
+    bool with_set = lines->count > 2 + valued; /* FR, MI and PL may have a value, which is ignored */
     int at = 1 + with_set;
     int column = sp_names_find(&r->core->column_names, lines->token[at]);
     if (column < 0)
@@ -284,9 +285,10 @@ static kilter_status check_column(const reader *r, int at) {
             "differently; expected its lower bound (LO or MI) as well",
             name.text);
     if (column->lower > column->upper)
-        return sp_lines_fail_at(&r->lines, column->bound_line,
-                                "column %s has lower bound %g above upper bound %g, expected no more than it",
-                                name.text, column->lower, column->upper);
+        return sp_lines_fail_at(
+            &r->lines, column->bound_line,
+            "column %s has lower bound %g above upper bound %g, expected at most the upper bound", name.text,
+            column->lower, column->upper);
     return KILTER_OK;
 }
 

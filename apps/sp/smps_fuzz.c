@@ -1,5 +1,5 @@
-/* Split one input at lines "====" into core, time, stoch and decision. A problem that is read is then
- * sampled, and its means computed. */
+/* Fuzz target: split one input at lines "====" into core, time, stoch and decision, and read them. If they
+ * are a problem, draw samples of it and compute its means. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static void draw_one(const sp_problem *problem, const sp_sampling *sampling, uin
         abort();
 }
 
-/* Check that random entries of a matrix are at their recorded places. */
+/* Check that each random entry of a matrix is at its recorded index. */
 static void check_entry(const sp_target *target, const sp_matrix *matrix) {
     if (target->entry < matrix->start[target->column] || target->entry >= matrix->start[target->column + 1] ||
         matrix->row[target->entry] != target->row || matrix->value[target->entry] != target->core)
@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     kilter_error error = {.text = ""};
     if (sp_problem_read((sp_file[]){core, time, stoch}, &problem, &error)) {
         if (!strchr(error.text, ':'))
-            abort(); /* the error has no file and line */
+            abort(); /* the error must name file and line */
         return 0;
     }
     use(problem);

@@ -15,7 +15,7 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
-/* Read a number as strtod() does, but only a decimal number: no hexadecimal number and no word. */
+/* Read a decimal number as strtod() does; refuse hexadecimal numbers and words such as "inf". */
 static bool parse_number(sp_token token, double *value) {
     char text[64];
     if (token.size == 0 || token.size >= sizeof text)
@@ -49,7 +49,7 @@ static bool is_section(const sp_lines *lines) {
     return *word != NULL;
 }
 
-/* Cut [text, end) into tokens; tokens after the last place are only counted. */
+/* Cut [text, end) into tokens; tokens for which there is no room are only counted. */
 static void cut_line(sp_lines *lines, const char *text, const char *end) {
     lines->header = text < end && !is_blank(*text);
     lines->count = 0;
@@ -77,7 +77,7 @@ kilter_status sp_lines_next(sp_lines *lines, bool *more) {
         lines->at = (size_t)(end - file->data) + (newline != NULL);
         lines->line++;
         if (memchr(text, '\0', (size_t)(end - text)))
-            return sp_lines_fail(lines, "a byte 0 stands here, expected text");
+            return sp_lines_fail(lines, "there is a byte 0 here, expected text");
         cut_line(lines, text, end);
         if (lines->count == 0 || *text == '*')
             continue;
@@ -129,7 +129,7 @@ bool sp_token_same(sp_token a, sp_token b) {
 
 sp_shown sp_show(sp_token token) {
     sp_shown shown = {""};
-    size_t room = sizeof shown.text - 4; /* "..." and the NUL */
+    size_t room = sizeof shown.text - 4; /* room for "..." and the NUL */
     size_t size = token.size < room ? token.size : room;
     for (size_t i = 0; i < size; i++)
         shown.text[i] = (unsigned char)token.text[i] < 32 || token.text[i] == 127 ? '?' : token.text[i];
@@ -251,7 +251,7 @@ bool sp_grow(void *array, size_t *capacity, size_t needed, size_t size) {
     if (more > SIZE_MAX / 2 / size)
         return false;
     void *old;
-    memcpy(&old, array, sizeof old); /* `array` is the address of an object pointer */
+    memcpy(&old, array, sizeof old); /* `array` is the address of a pointer to an object */
     void *grown = realloc(old, more * size);
     if (!grown)
         return false;

@@ -1,4 +1,4 @@
-/* Read lines, tokens, numbers and names of an SMPS file; shared by the readers of the three files. */
+/* Read lines, tokens, numbers and names of an SMPS file, for the readers of all three files. */
 #ifndef SP_SMPS_LINES_H
 #define SP_SMPS_LINES_H
 
@@ -6,7 +6,7 @@
 
 #include "smps.h"
 
-/* A piece of the file's bytes, not terminated. */
+/* A piece of the file's bytes; it does not end with a NUL. */
 typedef struct sp_token {
     const char *text;
     size_t size;
@@ -32,12 +32,12 @@ kilter_status sp_lines_next(sp_lines *lines, bool *more);
 kilter_status sp_lines_fail(const sp_lines *lines, const char *format, ...) KILTER_PRINTF(2, 3);
 kilter_status sp_lines_fail_at(const sp_lines *lines, uint64_t line, const char *format, ...)
     KILTER_PRINTF(3, 4);
-kilter_status sp_lines_memory(const sp_lines *lines); /* memory ran out while reading this file */
+kilter_status sp_lines_memory(const sp_lines *lines); /* Fail because memory ran out. */
 
 bool sp_token_is(sp_token token, const char *text);
 bool sp_token_same(sp_token a, sp_token b);
 
-/* A token in a form for error messages: printable and short. */
+/* A token as text for error messages: printable and short. */
 typedef struct sp_shown {
     char text[44];
 } sp_shown;
@@ -45,15 +45,15 @@ sp_shown sp_show(sp_token token);
 
 /* Read a finite decimal number below 1e30 in absolute value. */
 kilter_status sp_lines_number(const sp_lines *lines, int token, double *value);
-/* Read a number below 1e15, which CLP can still scale. */
+/* Read a number below 1e15 in absolute value; CLP cannot scale larger costs. */
 kilter_status sp_lines_cost(const sp_lines *lines, int token, double *value);
 /* Read a number as sp_lines_number() does, but accept infinity ("inf", "1e30" and beyond) as ±INFINITY. */
 kilter_status sp_lines_bound(const sp_lines *lines, int token, double *value);
 /* A probability: in [0, 1]. */
 kilter_status sp_lines_probability(const sp_lines *lines, int token, double *value);
 
-/* Names in the order of their first appearance, found by hashing. All zero: empty. The tokens' bytes are not
- * copied. */
+/* A set of names in the order in which they first appear, found by hashing. All zero: empty. The tokens'
+ * bytes are not copied. */
 typedef struct sp_names {
     sp_token *name;
     int count, capacity;

@@ -1,4 +1,4 @@
-/* Declarations for smps*.c only, shared by the readers of CORE, TIME and STOCH. */
+/* Private to smps*.c: what the readers of CORE, TIME and STOCH share. */
 #ifndef SP_SMPS_PARTS_H
 #define SP_SMPS_PARTS_H
 
@@ -37,13 +37,13 @@ typedef struct sp_core {
     sp_token rhs_set, range_set, bound_set;
 } sp_core;
 
-/* Where stage 2 begins in CORE, and the names of the periods. */
+/* The contents of TIME: where stage 2 begins in CORE, and the names of the periods. */
 typedef struct sp_time {
     int row, column; /* first row and column of period 2 */
     sp_token period[2];
 } sp_time;
 
-/* The caller must free `core`, on failure too. */
+/* Read CORE. The caller must free `core`, also after a failure. */
 kilter_status sp_core_read(const sp_file *file, sp_core *core, kilter_error *error);
 void sp_core_free(sp_core *core);
 kilter_status sp_time_read(const sp_file *file, const sp_core *core, sp_time *time, kilter_error *error);
@@ -58,7 +58,7 @@ typedef struct sp_layout {
     sp_place *row, *column;
 } sp_layout;
 
-/* Fill the problem's targets, variables, outcomes and changes. */
+/* Read STOCH, and fill the problem's targets (random numbers), variables, outcomes and changes. */
 kilter_status sp_stoch_read(const sp_file *file, const sp_core *core, const sp_time *time,
                             const sp_layout *layout, sp_problem *problem, kilter_error *error);
 

@@ -1,4 +1,4 @@
-/* The STOCH file: sections INDEP, BLOCKS and SCENARIOS, all DISCRETE. */
+/* Read the STOCH file: sections INDEP, BLOCKS and SCENARIOS, all DISCRETE. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,9 @@ typedef enum section { NONE, INDEP, BLOCKS, SCENARIOS } section;
 /* An outcome as in the file, with only its own values. */
 typedef struct raw_outcome {
     double probability;
-    size_t first, end; /* range of the raw changes */
-    size_t parent; /* outcome from which the other values are inherited; the outcome itself: CORE gives the
-                      other values */
+    size_t first, end; /* raw changes [first, end) */
+    /* outcome from which other values are inherited; the outcome's own index: other values are CORE's */
+    size_t parent;
     uint64_t line;
 } raw_outcome;
 
@@ -26,10 +26,10 @@ typedef struct reader {
     sp_problem *problem;
     section section;
     bool titled, ended;
-    bool fresh; /* the section has no variable yet, so the previous one is not continued */
+    bool fresh; /* true: the section has no variable yet, so a line cannot continue the last variable */
 
     size_t target_capacity, variable_capacity, change_capacity, changes;
-    size_t *last_outcome; /* for each target: 1 + the last outcome that set the target */
+    size_t *last_outcome; /* last_outcome[target]: 1 + the last outcome that set the target */
     size_t last_capacity;
     int *slot; /* hash table of targets: index + 1 */
     size_t slots;
@@ -40,7 +40,7 @@ typedef struct reader {
     size_t own_capacity, owns;
     sp_names blocks, scenarios;
     size_t first_scenario;
-    size_t *where; /* for each target: 1 + its place among the changes that are being written */
+    size_t *where; /* where[target]: 1 + its place among the changes that are being written */
 } reader;
 
 /* ---- targets ---- */
@@ -87,7 +87,7 @@ static double core_value(const sp_problem *problem, const sp_target *target) {
     }
 }
 
-/* Find the matrix entries of all targets of this kind in one pass. */
+/* Find the matrix entries of all targets of a kind, in one pass over the matrix. */
 static void find_entries(const reader *r, sp_kind kind, const sp_matrix *matrix, int columns) {
     for (int j = 0; j < columns; j++) {
         for (int at = matrix->start[j]; at < matrix->start[j + 1]; at++) {
@@ -104,9 +104,8 @@ static bool lacks_place(const sp_target *target) {
     return target->kind == SP_RECOURSE && target->entry < 0;
 }
 
-/* Move the entries of W so that column j has room for more[j] further entries. On return, more[j] is the
- * place where this room begins.
- */
+/* Move the entries of W so that column j has room for more[j] further entries. Afterwards more[j] is the
+ * index where this room begins. */
 static void move_apart(sp_matrix *w, int columns, int *more, int added) {
     for (int j = columns - 1, end = w->start[columns]; added > 0; j--) {
         int begin = w->start[j], count = end - begin;
@@ -119,7 +118,7 @@ static void move_apart(sp_matrix *w, int columns, int *more, int added) {
     }
 }
 
-/* `more` holds zeros, one for each column of stage 2 */
+/* Add entries to W for random numbers that CORE leaves out. `more` has a zero for each column of stage 2. */
 static bool add_places(sp_problem *problem, int *more) {
     sp_matrix *w = &problem->w;
     int columns = problem->stage[1].columns, added = 0;
@@ -142,11 +141,11 @@ static bool add_places(sp_problem *problem, int *more) {
     return true;
 }
 
-/* Find the entries of targets in T and W. Entries of W that CORE leaves out are added. */
+/* Find the entries of all targets in T and W; add entries of W that CORE leaves out. */
 static kilter_status place_entries(reader *r) {
     sp_problem *problem = r->problem;
     int columns = problem->stage[1].columns;
-    if (r->slots == 0) /* the table is empty, because nothing is named */
+    if (r->slots == 0) /* the table is empty, because nothing is random */
         return KILTER_OK;
     find_entries(r, SP_TECHNOLOGY, &problem->t, problem->stage[0].columns);
     find_entries(r, SP_RECOURSE, &problem->w, columns);
@@ -207,8 +206,8 @@ static kilter_status unknown_column(const reader *r, sp_token name) {
                          sp_show(name).text);
 }
 
-/* Find the number that the row and the column (or right-hand side) name, or the reason why this number cannot
- * be random. */
+/* Find the number that a row and a column (or right-hand side) name. Fail with the reason if this number
+ * cannot be random. */
 static kilter_status classify(const reader *r, sp_token column_name, sp_token row_name, sp_target *target) {
     const sp_lines *lines = &r->lines;
     int column = sp_names_find(&r->core->column_names, column_name);
@@ -308,7 +307,7 @@ static kilter_status check_period(const reader *r, int token, bool first_too) {
                          sp_show(r->time->period[1]).text);
 }
 
-/* COLUMN|RHS ROW VALUE [PERIOD] PROBABILITY, which is one outcome of one number. */
+/* Read COLUMN|RHS ROW VALUE [PERIOD] PROBABILITY, which is one outcome of one number. */
 static kilter_status indep_line(reader *r) {
     sp_lines *lines = &r->lines;
     if (lines->count != 4 && lines->count != 5)
@@ -341,7 +340,7 @@ static kilter_status block_opening(reader *r) {
         return status;
     int block = sp_names_find(&r->blocks, lines->token[1]);
     if (block >= 0 && (r->fresh || block < r->blocks.count - 1))
-        return sp_lines_fail(lines, "block %s was given above, expected its outcomes to stand together",
+        return sp_lines_fail(lines, "block %s was given above, expected all its outcomes on adjacent lines",
                              sp_show(lines->token[1]).text);
     if (block < 0) {
         status = add_variable(r);
@@ -354,7 +353,7 @@ static kilter_status block_opening(reader *r) {
 
 static kilter_status scenario_parent(const reader *r, sp_token name, size_t *parent) {
     if (sp_token_is(name, "ROOT") || sp_token_is(name, "'ROOT'")) {
-        *parent = r->raws; /* the outcome itself: CORE gives the other values */
+        *parent = r->raws; /* the outcome itself as parent: other values are CORE's */
         return KILTER_OK;
     }
     int found = sp_names_find(&r->scenarios, name);
@@ -372,7 +371,7 @@ static kilter_status scenario_opening(reader *r) {
     if (lines->count != 4 && lines->count != 5)
         return sp_lines_fail(lines, "%d fields, expected SC NAME PARENT PROBABILITY [PERIOD]", lines->count);
     if (sp_names_find(&r->scenarios, lines->token[1]) >= 0)
-        return sp_lines_fail(lines, "scenario %s is there already, expected each once",
+        return sp_lines_fail(lines, "scenario %s was given before, expected each scenario once",
                              sp_show(lines->token[1]).text);
     size_t parent = 0;
     double probability = 0;
@@ -490,7 +489,7 @@ static kilter_status read_lines(reader *r) {
 static kilter_status write_change(reader *r, size_t begin, sp_change change) {
     sp_problem *problem = r->problem;
     size_t *where = &r->where[change.target];
-    if (*where > begin) { /* an inherited value that this outcome replaces */
+    if (*where > begin) { /* this outcome replaces an inherited value */
         problem->change[*where - 1].value = change.value;
         return KILTER_OK;
     }
@@ -523,8 +522,8 @@ static kilter_status write_outcome(reader *r, size_t at) {
     return status;
 }
 
-/* Return the sum by which to divide probabilities. If the sum differs from 1 by more than rounding, digits of
- * the probabilities were cut off. */
+/* Return the sum by which to divide a variable's probabilities. A small difference from 1 comes from cut-off
+ * digits; a larger one is an error. */
 static kilter_status scale_of(reader *r, const sp_variable *variable, double *scale) {
     static const double ROUNDING = 1e-9, CUT = 1e-3 + 1e-9;
     double sum = 0;

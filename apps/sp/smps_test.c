@@ -8,7 +8,7 @@
 
 #include "test_support.h"
 
-/* The tests contain line numbers of these texts, so a new line changes the tests. */
+/* Tests name line numbers of these texts, so a new line in a text needs changes there. */
 static const char CORE[] = "NAME          TINY\n"             /* 1 */
                            "ROWS\n"                           /* 2 */
                            " N  COST\n"                       /* 3 */
@@ -65,7 +65,8 @@ static const char TREE[] = "STOCH\n"                          /* 1 */
                            "    Y  COST  9\n"                 /* 8 */
                            "ENDATA\n";                        /* 9 */
 
-/* Return `text` with its first `from` replaced; "" appends `to`. The caller frees it. */
+/* Return a copy of `text` with the first `from` replaced by `to`; from = "": append `to`. The caller frees
+ * it. */
 static char *replaced(const char *text, const char *from, const char *to) {
     const char *at = *from ? strstr(text, from) : text + strlen(text);
     if (!at)
@@ -90,7 +91,7 @@ static void assert_near(double value, double expected) {
         fail_msg("%.17g is not %.17g", value, expected);
 }
 
-/* Return the value that outcome `at` gives the target, or NaN if it keeps CORE's. */
+/* Return the value that outcome `at` gives the target; NaN: it keeps CORE's value. */
 static double value_in(const sp_problem *problem, size_t at, sp_kind kind, int row, int column) {
     for (size_t c = problem->outcome[at].first; c < problem->outcome[at].end; c++) {
         const sp_target *target = &problem->target[problem->change[c].target];
@@ -162,8 +163,8 @@ static void a_scenario_takes_the_rest_from_its_parent(void **state) {
 
 /* ---- peculiarities of the format, each found in a published file ---- */
 
-/* Random entries of W are in order with the others; entries that CORE leaves out come last in their column.
- */
+/* Random entries of W keep their order among the others; entries that CORE leaves out come last in their
+ * column. */
 static void random_recourse_has_its_place_in_w(void **state) {
     (void)state;
     static const int ROW[] = {0, 1, 1, 0}, START[] = {0, 2, 4};
@@ -179,7 +180,7 @@ static void random_recourse_has_its_place_in_w(void **state) {
     assert_near(p->target[0].core, 0);
     assert_int_equal(p->target[1].entry, 1);
     assert_near(p->target[1].core, 1);
-    assert_int_equal(p->target[2].entry, -1); /* T has no entry for X in MIX, and needs none */
+    assert_int_equal(p->target[2].entry, -1); /* T has no entry for X in row MIX, and needs none */
     sp_problem_free(p);
 }
 
@@ -369,7 +370,8 @@ static void sections_of_stoch_may_be_indented(void **state) {
         sp_problem_free(read_texts(CORE, TIME, stochs[i]));
 }
 
-/* The probabilities are cut to three digits; no outcome gets the missing part. */
+/* Probabilities are cut to three digits. They are divided by their sum, so no outcome gets the missing part.
+ */
 static void probabilities_are_divided_by_their_sum(void **state) {
     (void)state;
     static const char core[] = "ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n X NEED 1\n"
@@ -393,7 +395,7 @@ enum { IN_CORE, IN_TIME, IN_STOCH, IN_BLOCKS, IN_TREE };
 
 static const struct refusal {
     int file;
-    const char *from, *to; /* the change that makes the file wrong */
+    const char *from, *to; /* the change that makes a file wrong */
     const char *where, *what;
 } REFUSAL[] = {
     /* CORE */
@@ -407,7 +409,7 @@ static const struct refusal {
     {IN_CORE, "NAME          TINY\nROWS\n", "ROWS\nNAME\n", "core:2: ", "NAME after other sections"},
     {IN_CORE, " L  LIMIT", " Q  LIMIT", "core:4: ", "\"Q\" is not a type of row"},
     {IN_CORE, " L  LIMIT", " L", "core:4: ", "expected a type and a row's name"},
-    {IN_CORE, " G  NEED", " G  LIMIT", "core:5: ", "row LIMIT is there already"},
+    {IN_CORE, " G  NEED", " G  LIMIT", "core:5: ", "row LIMIT was given before"},
     {IN_CORE, " N  COST\n", "", "core:7: ", "there is no row COST"},
     {IN_CORE, "    X  NEED  1\n", "    X  NOED  1\n", "core:9: ", "there is no row NOED"},
     {IN_CORE, "    X  NEED  1\n", "    X  LIMIT  7\n", "core:9: ", "column X has row LIMIT twice"},
@@ -423,7 +425,7 @@ static const struct refusal {
     {IN_CORE, "COST  1", "COST  1e15", "core:8: ", "the cost 1e15 is too large"},
     {IN_CORE, "    X  NEED  1\n", "    M  'MARKER'  'INTORG'\n", "core:9: ", "integer columns"},
     {IN_CORE, "    Y  MIX  1\n", "    Y  LIMIT  1\n",
-     "core:13: ", "column Y of stage 2 stands in row LIMIT of stage 1"},
+     "core:13: ", "column Y of stage 2 has an entry in row LIMIT of stage 1"},
     {IN_CORE, "    RHS  MIX  1\n", "    RHS  NEED  77\n",
      "core:17: ", "row NEED has a right-hand side already"},
     {IN_CORE, "    RHS  MIX  1\n", "    R2  MIX  1\n", "core:17: ", "a second set R2 beside RHS"},
@@ -508,7 +510,7 @@ static const struct refusal {
     {IN_TREE, " SC  A  ROOT  0.5  NOW\n", "", "stoch:3: ", "a value before the first line beginning with SC"},
     {IN_TREE, "SC  B  A", "SC  B  D", "stoch:5: ", "there is no scenario D above"},
     {IN_TREE, "SC  B  A", "SC  B  B", "stoch:5: ", "there is no scenario B above"},
-    {IN_TREE, "SC  B  A", "SC  A  A", "stoch:5: ", "scenario A is there already"},
+    {IN_TREE, "SC  B  A", "SC  A  A", "stoch:5: ", "scenario A was given before"},
     {IN_TREE, "0.25  LATER", "0.25  NEVER", "stoch:5: ", "period NEVER, expected LATER"},
     {IN_TREE, " SC  B  A  0.25  LATER\n", " SC  B  0.25\n",
      "stoch:5: ", "expected SC NAME PARENT PROBABILITY"},
@@ -533,12 +535,12 @@ static void wrong_files_are_refused_with_file_and_line(void **state) {
             fail_msg("\"%s\" -> \"%s\" gave %d \"%s\", expected \"%s...%s\"", r->from, r->to, (int)status,
                      error.text, r->where, r->what);
         assert_int_equal(error.status, KILTER_ERR_INPUT);
-        assert_ptr_equal(problem, state); /* written on success only */
+        assert_ptr_equal(problem, state); /* after an error the result is unchanged */
         free(wrong);
     }
 }
 
-/* No value is named, so nothing is random and the table of targets is empty. */
+/* STOCH names no value, so nothing is random and the table of targets is empty. */
 static void a_block_without_values_is_read_or_refused_like_any_other(void **state) {
     (void)state;
     const struct { const char *probability, *says; } rows[] = {{"1", ""}, {"0.3", "expected 1"}};
@@ -559,7 +561,7 @@ static void a_block_without_values_is_read_or_refused_like_any_other(void **stat
 static void sections_without_data_are_read_or_refused(void **state) {
     (void)state;
     static const struct {
-        const char *core, *time, *stoch, *says; /* NULL: the normal file; says "": it is accepted */
+        const char *core, *time, *stoch, *says; /* NULL: the usual file; says = "": the problem is accepted */
     } rows[] = {
         {"ROWS\nCOLUMNS\nRHS\nENDATA\n", NULL, NULL, "core:4: no row of type N"},
         {"ROWS\n N COST\n L LIMIT\n G NEED\n E MIX\nCOLUMNS\nENDATA\n", NULL, NULL,
@@ -597,7 +599,7 @@ static void empty_files_and_zero_bytes_are_refused(void **state) {
     assert_int_equal(sp_problem_read((sp_file[]){core, nothing, stoch}, &problem, &error), KILTER_ERR_INPUT);
     assert_int_equal(sp_problem_read((sp_file[]){core, time, nothing}, &problem, &error), KILTER_ERR_INPUT);
     assert_int_equal(sp_problem_read((sp_file[]){zero, time, stoch}, &problem, &error), KILTER_ERR_INPUT);
-    assert_string_equal(error.text, "zero:2: a byte 0 stands here, expected text");
+    assert_string_equal(error.text, "zero:2: there is a byte 0 here, expected text");
     core.size = (size_t)SP_FILE_BYTES_MAX + 1; /* the file is refused before its bytes are read */
     assert_int_equal(sp_problem_read((sp_file[]){core, time, stoch}, &problem, &error), KILTER_ERR_INPUT);
 }
@@ -683,7 +685,7 @@ static void every_damaged_byte_is_a_problem_or_an_error(void **state) {
 
 static void a_tree_that_multiplies_is_refused(void **state) {
     (void)state;
-    /* 6000 numbers in the first outcome, inherited by 6000 others: 36 million values. */
+    /* The first outcome has 6000 numbers, which 6000 others inherit: 36 million values are too many. */
     sp_buffer core = {0}, stoch = {0};
     char line[80];
     sp_put_bytes(&core, "ROWS\n N C\n L A\n", 15);

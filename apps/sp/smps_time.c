@@ -1,4 +1,4 @@
-/* The TIME file, implicit form: the first column and row of each of the two periods. */
+/* Read the TIME file in its implicit form: the first column and row of each of the two periods. */
 #include "smps_parts.h"
 
 typedef struct reader {
@@ -52,8 +52,7 @@ static kilter_status check_period(const reader *r, int row, int column) {
                              sp_show(lines->token[1]).text);
     if (r->periods == 1 && column == 0)
         return sp_lines_fail(
-            lines,
-            "period 2 begins at CORE's first column %s, expected a later one: stage 1 has a column at least",
+            lines, "period 2 begins at CORE's first column %s, expected a later one: stage 1 needs a column",
             sp_show(lines->token[0]).text);
     if (r->periods == 1 && r->core->row[row].type == 'N')
         return sp_lines_fail(lines, "period 2 begins at row %s of type N, expected a row of type E, L or G",

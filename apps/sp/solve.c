@@ -8,7 +8,7 @@
 
 /* ---- the start ---- */
 
-/* Copy the first stage's columns; rounding may put a solution outside its bounds. */
+/* Copy the first stage's values, moved within their bounds, because rounding may put them outside. */
 static void copy_first_stage(const sp_problem *problem, const sp_table *table, double *x) {
     const sp_stage *stage = &problem->stage[0];
     for (int j = 0; j < stage->columns; j++)
@@ -19,11 +19,11 @@ static kilter_status no_memory_to_check(kilter_error *error) {
     return sp_fail(error, KILTER_ERR_MEMORY, "checking an optimum: memory ran out; sample fewer scenarios");
 }
 
-/* CLP treats a reduced cost up to this size as zero. */
+/* A reduced cost up to this size counts as zero, as in CLP. */
 static const double NO_PRICE = 1e-7;
 
-/* Return column j's term of the least cost. For an infinite bound, use the column's value: the price is only
- * rounding. */
+/* Return column j's term of the lower bound on the cost. If the bound of the column is infinite and the price
+ * only rounding, use the column's value instead of the bound. */
 static double least_of_column(const sp_program *program, const double *duals, int j, double at) {
     double price = program->cost[j], size = 1 + fabs(price);
     for (int k = program->matrix.start[j]; k < program->matrix.start[j + 1]; k++) {
@@ -41,8 +41,8 @@ static double side_of(const sp_program *program, int row, double dual) {
     return dual > 0 ? program->row_lower[row] : program->row_upper[row];
 }
 
-/* Compute the lower bound on the cost that the duals prove, independent of CLP's point. A dual that needs an
- * infinite side, which rounding can cause, counts as 0. KILTER_ERR_MEMORY. */
+/* Compute the lower bound on the cost that the duals prove. It does not depend on CLP's point. A dual whose
+ * side is infinite is only rounding and counts as 0. Error: KILTER_ERR_MEMORY. */
 static kilter_status least_cost(const sp_program *program, const sp_table *table, double *least,
                                 kilter_error *error) {
     double *duals = calloc((size_t)program->rows + 1, sizeof *duals);
@@ -60,11 +60,12 @@ static kilter_status least_cost(const sp_program *program, const sp_table *table
     return KILTER_OK;
 }
 
-/* A row may be missed by this fraction of its terms, at least of 1, as for a decision (--at). */
+/* A row may be missed by this fraction of its largest term, or of 1 if that is larger, as for a decision
+ * (--at). */
 static const double MISSED = 1e-6;
 
-/* Return whether the point, moved within its bounds, satisfies the rows. CLP ignores a small distance from a
- * bound, which a large entry magnifies. KILTER_ERR_MEMORY. */
+/* Find out whether the point, moved within its bounds, satisfies the rows. CLP ignores a small distance from
+ * a bound, but a large entry magnifies it in a row. Error: KILTER_ERR_MEMORY. */
 static kilter_status keeps_rows(const sp_program *program, const sp_table *table, bool *kept,
                                 kilter_error *error) {
     double *activity = calloc(2 * (size_t)program->rows + 1, sizeof *activity);
@@ -90,13 +91,13 @@ static kilter_status keeps_rows(const sp_program *program, const sp_table *table
 
 typedef struct optimum {
     sp_lp_status status; /* result of the solve; the other members are valid only if it is SP_LP_OPTIMAL */
-    double *x;           /* values of the first stage's columns; memory of the caller */
+    double *x;           /* values of the first stage's columns, in the caller's memory */
     double objective;    /* optimal cost without the problem's constant */
     double cost, least;  /* least: lower bound that the duals prove */
     bool kept;           /* true: the point satisfies the rows */
 } optimum;
 
-/* gap with which every optimum that CLP reports is accepted */
+/* with this gap, every optimum that CLP reports is accepted */
 static const double ANY_GAP = INFINITY;
 
 static bool is_proven(const optimum *found, double gap) {
@@ -113,7 +114,8 @@ static kilter_status take_optimum(const sp_problem *problem, const sp_program *p
     return status ? status : keeps_rows(program, table, &found->kept, error);
 }
 
-/* If the gap is not proved, CLP's tolerances were too wide, so solve once more with smaller tolerances. */
+/* Take the optimum. If the gap is not proved, CLP's tolerances were too wide, so solve once more with smaller
+ * ones. */
 static kilter_status prove(const sp_problem *problem, const sp_program *program, double gap, sp_table *table,
                            optimum *found, kilter_error *error) {
     kilter_status status = take_optimum(problem, program, table, found, error);
@@ -122,7 +124,7 @@ static kilter_status prove(const sp_problem *problem, const sp_program *program,
     return take_optimum(problem, program, table, found, error);
 }
 
-/* Solve a program that begins with the columns of the first stage, and free the program. */
+/* Solve a program whose first columns are those of the first stage, and free it. */
 static kilter_status solve_program(const sp_problem *problem, sp_program *program, double gap, double *x,
                                    optimum *found, kilter_error *error) {
     sp_table *table = NULL;
@@ -144,7 +146,7 @@ static kilter_status start_from_first_stage(const sp_problem *problem, double *x
         kilter_status status = sp_first_stage(problem, &program, error);
         if (status)
             return status;
-        if (!costly) /* the solve then only finds out whether the program has a point */
+        if (!costly) /* with costs of 0, the solve only finds a feasible point */
             memset(program.cost, 0, (size_t)program.columns * sizeof *program.cost);
         status = solve_program(problem, &program, ANY_GAP, x, &found, error);
         if (status || found.status == SP_LP_OPTIMAL)
@@ -189,8 +191,8 @@ static kilter_status ended_badly(const sp_solve_options *options, sp_step step, 
         return is_unbounded(&options->sampling, "the first-stage", error);
     return sp_fail(
         error, KILTER_ERR_TASK,
-        "solving over %llu scenarios of seed %llu: the problem is infeasible: no decision lets every "
-        "scenario be met, the last that was not is scenario %llu; change the problem",
+        "solving over %llu scenarios of seed %llu: the problem is infeasible: no decision makes every "
+        "scenario feasible. The last infeasible one was scenario %llu; change the problem",
         (unsigned long long)options->sampling.scenarios, seed, scenario);
 }
 
@@ -270,7 +272,7 @@ static double larger(double most, double side) {
     return isfinite(side) ? fmax(most, fabs(side)) : most;
 }
 
-/* Return the largest side of a row or column, at least 1. */
+/* Return the largest finite side of any row or column, at least 1. */
 static double largest_side(const sp_problem *problem) {
     double most = 1;
     for (const sp_stage *stage = problem->stage; stage < problem->stage + 2; stage++) {
@@ -286,8 +288,8 @@ static double largest_side(const sp_problem *problem) {
     return most;
 }
 
-/* Return whether the decisions are unbounded. If so, rounding stops the method at some decision, perhaps at
- * an apparent optimum. */
+/* Return whether decisions run to infinity. Then rounding stops the method at some decision, perhaps at an
+ * apparent optimum. */
 static bool runs_away(const sp_problem *problem, const sp_master *master, kilter_status status) {
     if (status == KILTER_OK)
         return is_far(problem, sp_master_incumbent(master), largest_side(problem));
@@ -355,8 +357,8 @@ void sp_solution_free(sp_solution *solution) {
 
 static kilter_status is_infeasible(const sp_sampling *sampling, kilter_error *error) {
     return sp_fail(error, KILTER_ERR_TASK,
-                   "solving over %llu scenarios of seed %llu: the problem is infeasible: no decision lets "
-                   "every scenario be met; change the problem",
+                   "solving over %llu scenarios of seed %llu: the problem is infeasible: no decision makes "
+                   "every scenario feasible; change the problem",
                    (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed);
 }
 
@@ -416,15 +418,15 @@ kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *s
         sp_solution_free(&made);
         return status;
     }
-    double lower = fmin(found.cost, found.least); /* rounding may put the bound above the cost */
+    double lower = fmin(found.cost, found.least); /* rounding may make the bound larger than the cost */
     made.progress = (sp_progress){.upper = found.cost, .model = lower, .lower = lower};
     *solution = made;
     return KILTER_OK;
 }
 
-/* Return the number of clusters. More clusters need fewer candidates and more time in the master, which
- * matters less if a candidate takes long. On ssn, N = 10 000 from a warm start, 100, 200 and 400 clusters
- * need 35, 22 and 16 candidates and 45, 33 and 24 s of CPU time. */
+/* Return the number of clusters. More clusters need fewer candidates, but more time in the master for each.
+ * On ssn, N = 10 000 from a warm start, 100, 200 and 400 clusters need 35, 22 and 16 candidates and 45, 33
+ * and 24 s of CPU time. */
 int sp_clusters_for(uint64_t scenarios) {
     enum { FEWEST = 200, MOST = 400, SCENARIOS_EACH = 25 };
     uint64_t clusters = scenarios / SCENARIOS_EACH;

@@ -7,16 +7,16 @@
 /* Evaluate the master's candidate in slot 0, and pass the cut of every cluster to the master. */
 typedef kilter_status (*sp_evaluate_fn)(void *user, sp_master *master, kilter_error *error);
 
-/* A solve with several candidates under way. */
+/* The state of a solve with several candidates under way. */
 typedef struct sp_solving sp_solving;
 
 /* Evaluate the candidate in slot 0, and all candidates that follow from its cuts. */
 typedef kilter_status (*sp_explore_fn)(void *user, sp_solving *solving, kilter_error *error);
 
-/* Return the decision to evaluate; valid until its last cut is taken. */
+/* Return the decision to evaluate. It is valid until its last cut is taken. */
 const double *sp_solving_candidate(const sp_solving *solving, int slot);
-/* Take a cluster's cut at the candidate. *next: the slot of a new candidate to evaluate; −1: none. Cuts after
- * the end are accepted and ignored. */
+/* Take a cluster's cut at the candidate. *next: the slot of a new candidate to evaluate; −1: none. Cuts that
+ * arrive after the end of the solve are accepted and ignored. */
 kilter_status sp_solving_take(sp_solving *solving, int slot, int cluster, const sp_cut *cut, int *next,
                               kilter_error *error);
 
@@ -28,22 +28,24 @@ typedef struct sp_solve_options {
     int clusters;
     double gap;              /* relative */
     const double *start;     /* first candidate; NULL: the solution for the mean scenario */
-    int most_candidates;     /* number of candidates after which the solve fails; 0: no limit */
-    int basket;              /* maximum number of candidates under way at once */
-    sp_evaluate_fn evaluate; /* evaluates candidates if the basket is 1 */
-    sp_explore_fn explore;   /* evaluates candidates if the basket is larger */
+    int most_candidates;     /* the solve fails after this number of candidates; 0: no limit */
+    int basket;              /* greatest number of candidates under way at once */
+    sp_evaluate_fn evaluate; /* evaluates candidates if `basket` is 1 */
+    sp_explore_fn explore;   /* evaluates candidates if `basket` is larger */
     sp_watch_fn watch;       /* called after each candidate; NULL: not called */
     void *user;
 } sp_solve_options;
 
 typedef struct sp_solution {
-    double *x;            /* by columns of stage 1 */
-    double mean_bound;    /* optimum of the mean scenario; if only right-hand sides and T are random, a lower
-                             bound for the whole distribution; NaN: there is no bound */
+    double *x; /* x[columns of stage 1] */
+    /* optimum of the mean scenario; NaN: there is none. If only right-hand sides and T are random, it is a
+     * lower bound for the whole distribution */
+    double mean_bound;
     sp_progress progress; /* progress at the end */
 } sp_solution;
 
-/* KILTER_ERR_TASK: infeasible or unbounded, naming a responsible scenario; or too many candidates. */
+/* Solve by cuts. KILTER_ERR_TASK: the problem is infeasible or unbounded, and the error names a responsible
+ * scenario; or there were too many candidates. */
 kilter_status sp_solve(const sp_problem *problem, const sp_solve_options *options, sp_solution *solution,
                        kilter_error *error);
 void sp_solution_free(sp_solution *solution); /* may be zeroed */

@@ -13,35 +13,36 @@
 #include "job.h"
 #include "support.h"
 
-/* The orders for the clusters of a run. */
+/* The orders of a run, and memory for them. */
 typedef struct orders {
-    sp_order order;       /* order of the current run */
-    sp_buffer input;      /* bytes of the order */
+    sp_order order;       /* order of the present run */
+    sp_buffer input;      /* the order as bytes */
     kilter_bytes *inputs; /* inputs of the tasks, one for each cluster; all are equal */
     size_t inputs_room;
     sp_buffer files; /* shared data of all runs */
     bool files_sent;
-    uint64_t series; /* number of the series of runs, 1 + the sample's number, if workers keep scenarios'
-                        bases; 0: no series */
+    /* if workers keep scenarios' bases: number of the series of runs, 1 + the sample's number; 0: no series
+     */
+    uint64_t series;
 } orders;
 
-/* Errors that end the solve. */
+/* The errors because of which the solve ends. */
 typedef struct failures {
     kilter_error task; /* error of the failed task with the lowest number */
     uint64_t number;   /* number of the task in `task` */
-    kilter_error next; /* error because of which no more candidates are made */
+    kilter_error next; /* error after which no more candidates are made */
 } failures;
 
-/* Candidates evaluated at the same time in one run of the farm. */
+/* Candidates that are evaluated at the same time, in one growing run of the farm. */
 typedef struct basket {
     sp_solving *solving;
-    int *slot_of; /* slots of the `made` candidates, in the order in which they were made */
+    int *slot_of; /* slot_of[0 … made−1]: slots of the candidates, in the order in which they were made */
     uint64_t made, room;
 } basket;
 
-/* Times of the solve's parts. */
+/* Times of a solve, or of a part of it. */
 typedef struct times {
-    double begun_s, farm_s, work_s; /* work_s: seconds of all workers, scaled to their mean speed */
+    double begun_s, farm_s, work_s; /* work_s: busy seconds of all workers, scaled to their mean speed */
 } times;
 
 typedef struct solver {
@@ -54,13 +55,13 @@ typedef struct solver {
     orders orders;
     failures failures;
     basket basket;
-    sp_master *master; /* used with one candidate at a time */
+    sp_master *master; /* used if one candidate is evaluated at a time */
     sp_cut cut;        /* memory for one cut */
-    double *costs;     /* cost of each scenario of the out-of-sample estimate */
+    double *costs;     /* costs[scenario], of the out-of-sample estimate */
     bool watched;      /* true: progress lines are printed */
     double first_gap, first_gap_s;
     times all, stage; /* times of the whole command and of the present sample */
-    double ahead_s;   /* seconds that the master computed during the farm's run */
+    double ahead_s;   /* seconds that the master computed during runs of the farm */
     uint32_t workers,
         last_workers;          /* largest number of workers in a run, and number of workers in the last run */
     uint64_t evaluated, found; /* number of scenarios evaluated for all candidates; found: number of these
@@ -138,8 +139,7 @@ static kilter_status write_program(const solver *s, const sp_program *program, c
     return sp_new_file_end(&file, error);
 }
 
-/* Return the first scenario of the failed task that also fails in this process; UINT64_MAX: no scenario
- * fails. */
+/* Return the first scenario of the failed task that fails in this process, too; UINT64_MAX: there is none. */
 static uint64_t find_culprit(solver *s) {
     sp_span span =
         sp_cluster(s->orders.order.sampling.scenarios, s->orders.order.clusters, s->failures.number);
@@ -220,7 +220,7 @@ static kilter_status note_candidate(solver *s, int slot, kilter_error *error) {
     return pack_order(s, error);
 }
 
-/* Add the candidate's tasks to the run; the farm copies the orders. */
+/* Add the tasks of the candidate in `slot` to the run; the farm copies the orders. */
 static kilter_status go_on_with(solver *s, int slot, kilter_error *error) {
     kilter_status status = note_candidate(s, slot, error);
     return status ? status
@@ -236,8 +236,8 @@ static void explore_on(const kilter_outcome *outcome, void *user) {
         return;
     if (outcome->status != KILTER_OK ||
         !sp_cut_get(outcome->result.data, outcome->result.size, s->columns, &s->cut)) {
-        s->orders.order.x =
-            sp_solving_candidate(s->basket.solving, slot); /* the candidate will not be completed */
+        /* after this error the candidate cannot be completed */
+        s->orders.order.x = sp_solving_candidate(s->basket.solving, slot);
         fail_task(s, outcome, "a worker sent no cut");
         s->failures.number = cluster;
         return;
@@ -250,7 +250,7 @@ static void explore_on(const kilter_outcome *outcome, void *user) {
     s->ahead_s += now_s() - begun_s;
 }
 
-/* Cuts are taken in the order of their tasks, so that the candidates do not depend on the workers. */
+/* Take cuts in the order of their tasks, so that the candidates do not depend on the workers. */
 static kilter_status explore(void *user, sp_solving *solving, kilter_error *error) {
     solver *s = user;
     s->basket.solving = solving;
@@ -273,7 +273,7 @@ static kilter_status evaluate(void *user, sp_master *master, kilter_error *error
 
 /* ---- the progress line ---- */
 
-/* Estimate the time left, for a gap that continues to shrink at the same rate. */
+/* Estimate the time left if the gap goes on shrinking at the same rate. NaN: not known. */
 static double time_left_s(solver *s, double gap) {
     if (!isfinite(gap) || !(gap > 0))
         return NAN;
@@ -301,9 +301,9 @@ static bool takes_all(const solver *s) {
     return s->options.grow.count == 0 && s->options.scenarios == 0;
 }
 
-/* Plan a sample with a tenth of the scenarios, whose solution is the start, so that few candidates are
- * needed. Compared with a start from the mean scenario, ssn takes a third of the time (5000 scenarios: 19 s
- * of CPU time against 71 s), and storm takes two thirds.
+/* Plan a sample, and before it smaller ones with a tenth of the scenarios each. Each sample starts at the
+ * solution of the previous one, so few candidates are needed. Compared with a start from the mean scenario,
+ * ssn takes a third of the time (5000 scenarios: 19 s of CPU time against 71 s), and storm takes two thirds.
  */
 static void climb_to(sp_stages *stages, uint64_t scenarios, int room) {
     enum { RATIO = 10, FEWEST = 50, LARGER = 2 };
@@ -355,16 +355,16 @@ static kilter_status check_whole(const solver *s, kilter_error *error) {
     if (!takes_all(s) || possible <= SP_SCENARIOS_MAX)
         return KILTER_OK;
     return sp_fail(error, KILTER_ERR_RANGE,
-                   "taking all scenarios of %.200s: there are %.4g, at most %d can be counted out; give a "
+                   "taking all scenarios of %.200s: there are %.4g, more than the limit of %d; give a "
                    "number with --scenarios",
                    s->options.stoch, possible, SP_SCENARIOS_MAX);
 }
 
-/* Relative gap of all samples but the last, because their optimum is only a start. */
+/* Relative gap of all samples but the last: it is large, because their optimum is only a start. */
 static const double STAGE_GAP = 1e-4;
 
-/* For ssn with N = 1000 and T from 10 to 1000, the measured number of candidates is within a sixth of 23 +
- * 2900/T. */
+/* The number of candidates is assumed proportional to 1 + 126/T for T clusters. For ssn with N = 1000 and T
+ * from 10 to 1000, it was measured within a sixth of 23 + 2900/T. */
 static const double CANDIDATES_SAVED = 126;
 
 double sp_candidates_with(uint64_t clusters, void *user) {
@@ -377,8 +377,8 @@ double sp_candidates_after(int candidates, int before, int clusters) {
     return fmax(1, candidates * ratio);
 }
 
-/* Maximum number of candidates. Problems need some hundreds at most, so a solve with this number makes no
- * progress. */
+/* Greatest number of candidates. Problems need some hundreds at most, so a solve that reaches this number
+ * makes no progress. */
 enum { MOST_CANDIDATES = 20000 };
 
 /* Choose the number of clusters by the times of earlier stages. */
@@ -396,11 +396,10 @@ static kilter_status choose_clusters(solver *s, uint64_t scenarios, kilter_error
 
 static kilter_status set_clusters(solver *s, int stage, uint64_t scenarios, kilter_error *error) {
     bool by_time = s->options.clusters == SP_CLUSTERS_AUTO;
-    if (by_time && stage > 0 && s->options.basket == 1) /* growing runs give no measurement */
+    if (by_time && stage > 0 && s->options.basket == 1) /* with a basket, runs give no measurement */
         return choose_clusters(s, scenarios, error);
     s->clusters = s->options.clusters && !by_time ? (int)s->options.clusters : sp_clusters_for(scenarios);
-    if (by_time &&
-        s->options.at) /* there are no measured times, and no smaller sample is solved to get them */
+    if (by_time && s->options.at) /* no times are measured, and no smaller sample is solved to measure them */
         s->clusters *= 2;
     if ((uint64_t)s->clusters > scenarios)
         s->clusters = (int)scenarios;
@@ -426,19 +425,19 @@ static kilter_status take_benchmark(const solver *s, sp_benchmark *b, kilter_err
     return kilter_farm_program(s->farm, &b->program, error);
 }
 
-/* Store the forecast in the run record, which also gets the measured time. With stored results, no forecast
- * is possible. */
+/* Store a forecast in the run record, which also gets the measured time. If results came from a resumed run,
+ * no forecast is possible. */
 static void expect(solver *s, const sp_benchmark *b, uint64_t scenarios, int clusters, int candidates) {
     char reason[160];
     kilter_prediction p;
     if (!(b->work_s > 0) || sp_forecast_sample(b, scenarios, clusters, candidates, &p, NULL))
         return;
-    snprintf(reason, sizeof reason,
-             "%llu scenarios: %d candidate%s in %d clusters on %u worker%s take %.3g s, %.3g s of the master "
-             "and %.3g s of "
-             "the workers each",
-             (unsigned long long)scenarios, candidates, candidates == 1 ? "" : "s", clusters, b->workers,
-             b->workers == 1 ? "" : "s", p.total_s, p.master_s, p.workers_s);
+    snprintf(
+        reason, sizeof reason,
+        "%llu scenarios: %d candidate%s in %d clusters on %u worker%s take %.3g s, each %.3g s of the master "
+        "and %.3g s of the workers",
+        (unsigned long long)scenarios, candidates, candidates == 1 ? "" : "s", clusters, b->workers,
+        b->workers == 1 ? "" : "s", p.total_s, p.master_s, p.workers_s);
     kilter_expectation expectation = {.runs = (uint64_t)candidates, .seconds = p.total_s, .reason = reason};
     kilter_farm_expect(s->farm, &expectation, NULL);
 }
@@ -505,7 +504,7 @@ static kilter_status solve_stages(solver *s, kilter_error *error) {
 
 /* ---- out of sample ---- */
 
-/* Estimate with another seed, whose scenarios did not influence the decision. */
+/* Estimate the decision's cost with another seed, because its scenarios did not influence the decision. */
 static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_error *error) {
     uint64_t scenarios = s->options.check;
     s->costs = calloc(scenarios, sizeof *s->costs);
@@ -513,11 +512,11 @@ static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_err
         return no_memory(error);
     sp_benchmark solved;
     bool measured = !s->options.extensive && !take_benchmark(s, &solved, NULL);
-    s->orders.order = (sp_order){
-        .wanted = SP_WANT_COSTS,
-        .sampling = {SP_INDEPENDENT, s->options.seed + 1, scenarios},
-        .clusters = (scenarios + 24) / 25, /* with fewer than 25 scenarios, a task's fixed costs matter */
-        .x = s->solution.x};
+    s->orders.order = (sp_order){.wanted = SP_WANT_COSTS,
+                                 .sampling = {SP_INDEPENDENT, s->options.seed + 1, scenarios},
+                                 /* 25 scenarios a task; with fewer, a task's fixed cost would matter */
+                                 .clusters = (scenarios + 24) / 25,
+                                 .x = s->solution.x};
     s->orders.series = 0;
     if (measured)
         expect(s, &solved, scenarios, (int)s->orders.order.clusters, 1);
@@ -599,8 +598,8 @@ static kilter_status prepare(solver *s, kilter_error *error) {
     return s->orders.files.failed || !s->cut.slope ? no_memory(error) : KILTER_OK;
 }
 
-/* Decide whether measured times choose the number of clusters. Times differ when the solve is started again.
- */
+/* Decide whether measured times choose the number of clusters. A resumed solve needs the same number, but its
+ * times differ. */
 static kilter_status decide_about_clusters(solver *s, kilter_error *error) {
     bool resumes = kilter_farm_resumes(s->farm);
     if (s->options.clusters == 0 && s->options.fast && !resumes)
@@ -654,8 +653,8 @@ kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, 
 
 /* ---- predicting ---- */
 
-/* Measure a solve on the local workers. The last sample counts because it takes longest; the first sample
- * shows the cost of a start without a solution. */
+/* Measure a solve on the local workers. Its last sample is the benchmark, because it takes longest. Its first
+ * sample shows how many candidates are needed without a solution to start from. */
 static kilter_status measure(solver *s, uint64_t scenarios, sp_benchmark *b, kilter_error *error) {
     s->options.scenarios = scenarios;
     kilter_status status = prepare(s, error);

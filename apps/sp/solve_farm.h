@@ -1,4 +1,4 @@
-/* kilter-sp solve: the solver on a farm. A run of the farm evaluates a candidate, a task is a cluster of
+/* kilter-sp solve: run the solver on a farm. A run of the farm evaluates a candidate, a task is a cluster of
  * scenarios, and the files are the shared data of all runs. */
 #ifndef SP_SOLVE_FARM_H
 #define SP_SOLVE_FARM_H
@@ -9,17 +9,19 @@
 /* Solve with arguments[0 … count), which follow "solve", and print the answer. */
 kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error);
 
-/* Plan the samples to solve before a sample with `scenarios` scenarios. */
+/* Plan the samples to solve: smaller ones first, at last one with `scenarios` scenarios. */
 sp_stages sp_stages_towards(uint64_t scenarios);
-sp_stages sp_stages_through(const sp_stages *asked); /* plan as for several given samples of growing size */
+/* Do the same for several given samples of growing size. */
+sp_stages sp_stages_through(const sp_stages *asked);
 
-/* With SP_CLUSTERS_AUTO: the range of clusters, and a function for the number of candidates, in any unit. */
+/* For SP_CLUSTERS_AUTO: the range of the number of clusters, and a function that returns a number
+ * proportional to the expected candidates. */
 enum { SP_AUTO_LEAST = 25, SP_AUTO_MOST = 1000 };
 double sp_candidates_with(uint64_t clusters, void *user);
-/* Return the expected candidates with `clusters`, if `before` clusters needed `candidates`. */
+/* Return the expected number of candidates with `clusters`, if `before` clusters needed `candidates`. */
 double sp_candidates_after(int candidates, int before, int clusters);
 
-/* Predict with the arguments that follow "predict". */
+/* Predict with arguments[0 … count), which follow "predict", and print the forecast. */
 kilter_status sp_predict_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error);
 
 #endif

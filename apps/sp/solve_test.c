@@ -14,8 +14,8 @@ static const char *const SUPPLY[] = {"supply/supply.cor", "supply/supply.tim", "
 
 /* ---- problems ---- */
 
-/* Right-hand sides, technology and costs are random, rows are ranged, columns bounded on both sides or free.
- */
+/* A problem in which right-hand sides, technology and costs are random. Some rows have two sides; columns are
+ * bounded on both sides or free. */
 static const char CORE[] =
     "ROWS\n N COST\n L LIMIT\n G NEED\n E MIX\nCOLUMNS\n"
     " X COST 1 LIMIT 1\n X NEED 1\n Z COST 2 LIMIT 1\n Z MIX 2\n"
@@ -43,7 +43,7 @@ static sp_sampling sample_of(uint64_t seed, uint64_t scenarios) {
 
 /* ---- random problems ---- */
 
-enum { MOST = 6 }; /* largest number of rows, and of columns, of a stage */
+enum { MOST = 6 }; /* greatest number of rows, and of columns, of a stage */
 
 typedef struct chance {
     uint64_t seed, drawn;
@@ -58,7 +58,8 @@ static void write_rows(FILE *core, chance *c, char kind, int rows) {
         fprintf(core, " %c %c%d\n", "LGE"[drawn_below(c, 3)], kind, i);
 }
 
-/* Write entries −1, 0 and 1, which may cancel. Add to `activity` the column's terms at a value of 0 to 2. */
+/* Write a column's entries −1, 0 and 1, which may cancel. Add the column's terms to `activity`, for a random
+ * value of 0 to 2. */
 static void write_entries(FILE *core, chance *c, char name, int column, char kind, int rows, int *activity) {
     int at = drawn_below(c, 3);
     for (int i = 0; i < rows; i++) {
@@ -69,8 +70,8 @@ static void write_entries(FILE *core, chance *c, char name, int column, char kin
     }
 }
 
-/* Some decision keeps the rows of stage 1; P and Q satisfy the rows of stage 2 after any decision. No cost is
- * negative. */
+/* Write a random problem that has an optimum. Some decision satisfies the rows of stage 1, P and Q can
+ * satisfy the rows of stage 2 after any decision, and no cost is negative. */
 static void write_core(FILE *core, chance *c, int *rows, int *rhs) {
     int columns[2] = {1 + drawn_below(c, MOST), 2 + drawn_below(c, MOST)};
     fprintf(core, "ROWS\n N COST\n");
@@ -161,8 +162,8 @@ static void whole_distributions_give_the_published_optimum(void **state) {
     }
 }
 
-/* By hand: plant 1 at half and plant 2 must meet 11. A unit of plant 2 costs 5, two of plant 1 instead 6; but
- * using plant 1 saves 3 a unit. */
+/* The optimum was computed by hand. Half of plant 1's output and plant 2's must meet 11. A unit of plant 2
+ * costs 5, the two units of plant 1 instead of it 6; but using plant 1 saves 3 a unit. */
 static void decisions_without_recourse_are_cut_off(void **state) {
     (void)state;
     sp_problem *problem = problem_of(2);
@@ -171,7 +172,8 @@ static void decisions_without_recourse_are_cut_off(void **state) {
         sp_solution s = solved((players){problem, all, .clusters = clusters}, 1e-9);
         assert_close(s.progress.upper, extensive_cost(problem, all), 1e-9);
         assert_true(s.x[0] / 2 + s.x[1] >= 11 - 1e-6);
-        assert_true(s.progress.scenario < 6); /* a feasibility cut excluded an infeasible decision before */
+        /* a feasibility cut has excluded an infeasible decision before */
+        assert_true(s.progress.scenario < 6);
         sp_solution_free(&s);
     }
     sp_problem_free(problem);
@@ -307,7 +309,7 @@ static void cuts_lie_below_what_they_cut(void **state) {
 
 /* ---- ways to end ---- */
 
-/* Solve by both methods, and expect this outcome. */
+/* Solve by both methods, and check that both end with this error. */
 static void assert_fails(const char *core, const char *stoch, const char *text, const char *extensive_text) {
     sp_problem *problem = read_texts(core, "PERIODS\n X LIMIT 1\n Y NEED 2\nENDATA\n", stoch);
     players p = {problem, sample_of(1, 30), .clusters = 5};
@@ -325,12 +327,13 @@ static void assert_fails(const char *core, const char *stoch, const char *text, 
 static void hopeless_problems_are_told_apart(void **state) {
     (void)state;
     const char *stoch = "INDEP DISCRETE\n RHS NEED 1 0.5\n RHS NEED 9 0.5\nENDATA\n";
-    assert_fails("ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n X NEED 1\n Y COST 1 NEED 1\n"
-                 "RHS\n RHS LIMIT 4\nBOUNDS\n UP B Y 4\nENDATA\n",
-                 stoch,
-                 "the problem is infeasible: no decision lets every scenario be met, the last that was not "
-                 "is scenario ",
-                 "the problem is infeasible: no decision lets every scenario be met; change the problem");
+    assert_fails(
+        "ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n X NEED 1\n Y COST 1 NEED 1\n"
+        "RHS\n RHS LIMIT 4\nBOUNDS\n UP B Y 4\nENDATA\n",
+        stoch,
+        "the problem is infeasible: no decision makes every scenario feasible. The last infeasible one "
+        "was scenario ",
+        "the problem is infeasible: no decision makes every scenario feasible; change the problem");
     assert_fails("ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST -1 LIMIT -1\n Y COST 1 NEED 1\n"
                  "RHS\n RHS LIMIT 4\nENDATA\n",
                  stoch, "the problem is unbounded: costs fall without limit",
@@ -366,7 +369,7 @@ static void what_falls_for_ever_is_not_called_infeasible(void **state) {
 static void a_solver_that_goes_round_in_circles_is_stopped(void **state) {
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
-    skip(); /* CLP's pivots then take minutes */
+    skip(); /* because CLP's pivots would then take minutes */
 #endif
     sp_problem *problem = read_texts(
         "ROWS\n N C\n G A0\n G A1\n L B0\n E B1\n L B2\n L B3\nCOLUMNS\n X0 C 1.5 A1 -3\n X0 B1 0.25 B2 "
@@ -388,7 +391,7 @@ static void a_solver_that_goes_round_in_circles_is_stopped(void **state) {
     sp_problem_free(problem);
 }
 
-/* LandS with an entry of 1e10: a column that CLP leaves 3e-10 below its bound is worth some units. */
+/* LandS with an entry of 1e10: a column that CLP leaves 3e-10 below its bound changes a row by some units. */
 static void an_answer_beside_its_rows_is_none(void **state) {
     (void)state;
     sp_file core = load(SP_PROBLEMS, "lands/lands.cor"), time = load(SP_PROBLEMS, "lands/lands.tim"),
@@ -411,7 +414,7 @@ static void an_answer_beside_its_rows_is_none(void **state) {
     assert_close(regions.progress.upper, cost, 2e-6);
     sp_solution_free(&regions);
     kilter_status status = sp_solve_extensive(problem, &sampling, 1e-6, &solution, &error);
-    if (!status) { /* a newer CLP may find the answer */
+    if (!status) { /* a newer CLP may find the right answer */
         assert_close(solution.progress.upper, cost, 2e-6);
         sp_solution_free(&solution);
     } else if (!strstr(error.text, "CLP's answer misses rows") && !strstr(error.text, "its duals prove")) {
@@ -424,8 +427,8 @@ static void an_answer_beside_its_rows_is_none(void **state) {
     sp_file_free(&stoch);
 }
 
-/* In the first problem a dual of 1e-17 needs an infinite side; the others CLP solves to its tolerances, which
- * are too wide. The first cost is the other method's, the others were computed by hand. */
+/* In the first problem a dual of 1e-17 has an infinite side. CLP solves the others only up to its tolerances,
+ * which are too wide. The first cost is that of the other method; the others were computed by hand. */
 static void rounding_does_not_refuse_an_answer(void **state) {
     (void)state;
     static const char PERIODS[] = "PERIODS\n X0 A0 1\n Y0 B0 2\nENDATA\n";
@@ -441,7 +444,7 @@ static void rounding_does_not_refuse_an_answer(void **state) {
          " RHS B0 4 0.3333333333333333\n RHS B1 4.3 0.5\n RHS B1 1 0.5\n RHS B2 1 1\n RHS B3 3.5 0.25\n"
          " RHS B3 4 0.25\n RHS B3 1 0.25\n RHS B3 3.5 0.25\nENDATA\n",
          1},
-        /* 0.005 P1: Y0 is 1, Y5 at most 0.002 */
+        /* the small entry 0.005 of P1: Y0 is 1, Y5 at most 0.002 */
         {"ROWS\n N COST\n G A0\n G B0\n E B1\n G B3\nCOLUMNS\n X0 COST 1 A0 1\n Y0 B0 1 B1 1\n"
          " Y2 B0 1 B3 0.001\n Y5 B1 1 B3 1000\n P1 COST 0.005 B1 1\nRHS\n RHS B1 701\n"
          "RANGES\n RNG B0 1 B3 1\nENDATA\n",
@@ -462,7 +465,7 @@ static void rounding_does_not_refuse_an_answer(void **state) {
     }
 }
 
-/* Y1 is unbounded by a slope that CLP treats as zero: a dual of 4e-8 needs an infinite side. */
+/* Y1 makes the problem unbounded, by a slope that CLP treats as zero: a dual of 4e-8 has an infinite side. */
 static void what_falls_for_ever_is_said_to(void **state) {
     (void)state;
     sp_problem *problem =
@@ -478,7 +481,7 @@ static void what_falls_for_ever_is_said_to(void **state) {
     sp_problem_free(problem);
 }
 
-/* The column saves less than the gap near the start: the bound must still hold for the whole problem. */
+/* Near the start, a column saves less than the gap. The bound must still hold for the whole problem. */
 static sp_problem *flat_problem(const char *cost, const char *bound) {
     char core[512];
     snprintf(core, sizeof core,
@@ -523,8 +526,8 @@ static void what_the_duals_do_not_prove_is_no_optimum(void **state) {
     sp_problem_free(problem);
 }
 
-/* A violation below the master's tolerance ends the solve with an error; the master does not loop for ever.
- */
+/* If a cut's violation is below the master's tolerance, the solve must end with an error and not loop for
+ * ever. */
 static void a_candidate_that_misses_by_a_hair_is_said(void **state) {
     (void)state;
     sp_problem *problem = problem_of(2);
@@ -547,8 +550,8 @@ static void a_candidate_that_misses_by_a_hair_is_said(void **state) {
     sp_problem_free(problem);
 }
 
-/* A remaining gap below the master's tolerance also ends the solve with an error: each cut exceeds its θ by
- * less than the tolerance. */
+/* If the remaining gap is below the master's tolerance, the solve must end with an error as well. Each cut
+ * exceeds its θ by less than the tolerance. */
 static void a_gap_below_the_tolerance_is_said(void **state) {
     (void)state;
     sp_problem *problem = problem_of(0);
@@ -624,7 +627,7 @@ static sp_job *job_of(const char *const names[4]) {
     return job;
 }
 
-/* Carrying out an order does not change the next order's answer. */
+/* An order's answer must not depend on the orders carried out before. */
 static void orders_are_carried_out_the_same_in_any_order(void **state) {
     (void)state;
     enum { ORDERS = 40 };
@@ -668,7 +671,7 @@ static void damaged_orders_are_refused(void **state) {
     for (size_t size = 0; size < input.size; size++)
         assert_int_equal(sp_job_carry_out(job, input.data, size, 0, &answer, NULL), KILTER_ERR_INPUT);
     for (size_t at = 0; at < 3;
-         at++) { /* `wanted` and `draw` have few valid values, and the flags have many */
+         at++) { /* most bytes are not valid as `wanted` or `draw`, but all are as flags */
         input.data[at] ^= 0x40;
         kilter_status status = sp_job_carry_out(job, input.data, input.size, 0, &answer, NULL);
         assert_int_equal(status, at == 1 ? KILTER_OK : KILTER_ERR_INPUT);
@@ -696,7 +699,7 @@ static int solved_elsewhere(const sp_problem *problem, const sp_program *program
     return status;
 }
 
-/* frees the problem */
+/* this frees the problem */
 static void assert_read_alike(sp_problem *problem, sp_sampling sampling) {
     sp_program program;
     double optimum;
@@ -713,7 +716,8 @@ static void another_reader_finds_the_same_optimum(void **state) {
         assert_read_alike(problem_of(i), sample_of(6, 8));
 }
 
-/* Stage 1 uses names that stage 2 would have with its scenarios, and the objective's name. */
+/* Here stage 1 has the names that columns and rows of stage 2, and the objective, would get with a scenario's
+ * number. The written names must differ all the same. */
 static void names_that_are_written_are_unlike_each_other(void **state) {
     (void)state;
     static const char CORE[] =
@@ -725,8 +729,8 @@ static void names_that_are_written_are_unlike_each_other(void **state) {
     assert_read_alike(read_texts(CORE, PERIODS, STOCH), sample_of(1, 4));
 }
 
-/* If a scenario is infeasible or unbounded at the decision, so is the program that is written for this
- * scenario. */
+/* If a scenario is infeasible or unbounded at the decision, the program written for this scenario must be so,
+ * too. */
 static void a_scenario_that_is_written_shows_its_trouble_again(void **state) {
     (void)state;
     static const char PLAIN[] =

@@ -1,4 +1,4 @@
-/* Basics for all of kilter-sp: errors with words, byte buffers, random numbers, and files. */
+/* Basics for all of kilter-sp: error messages, byte buffers, random numbers, and files. */
 #ifndef SP_SUPPORT_H
 #define SP_SUPPORT_H
 
@@ -31,7 +31,7 @@ void sp_put_u8(sp_buffer *buffer, uint8_t value);
 void sp_put_u32(sp_buffer *buffer, uint32_t value);
 void sp_put_u64(sp_buffer *buffer, uint64_t value);
 void sp_put_f64(sp_buffer *buffer, double value);
-/* u32 length, then the bytes; fails above 4 GiB */
+/* Append a u32 length, then the bytes; fails above 4 GiB. */
 void sp_put_span(sp_buffer *buffer, const void *data, size_t size);
 
 /* A reader of untrusted bytes that sp_put_* wrote. A read past the end sets `bad`, and every further read
@@ -49,7 +49,7 @@ uint64_t sp_get_u64(sp_reader *reader);
 double sp_get_f64(sp_reader *reader);
 const uint8_t *sp_get_span(sp_reader *reader,
                            size_t *size);     /* return NULL if the bytes end before the span does */
-bool sp_reader_done(const sp_reader *reader); /* all bytes were read, and none was malformed */
+bool sp_reader_done(const sp_reader *reader); /* true: all bytes were read, and no read failed */
 
 typedef struct sp_span { /* indices [lo, hi) */
     uint64_t lo, hi;

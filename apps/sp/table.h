@@ -1,5 +1,5 @@
-/* A linear program whose rows and column bounds change. Each solve starts from the basis of the solve before.
- * Two threads must not share one. */
+/* A linear program whose rows and column bounds change. Each solve starts from the basis of the last one. Two
+ * threads must not share a table. */
 #ifndef SP_TABLE_H
 #define SP_TABLE_H
 
@@ -19,7 +19,7 @@ void sp_table_bound(sp_table *table, int column, double lower, double upper);
 
 /* Append the rows. */
 kilter_status sp_table_add(sp_table *table, const sp_rows *rows, kilter_error *error);
-/* Drop these rows; the rows behind them move up. */
+/* Drop rows; the rows behind them move up. */
 kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_error *error);
 
 /* Solve, and check the answer against the program's own data (claim.h), up to rounding. SP_LP_STOPPED: the
@@ -33,10 +33,10 @@ sp_lp_status sp_table_solve_exactly(sp_table *table);
 
 /* Return the objective of the last solve, which must have been optimal. */
 double sp_table_objective(const sp_table *table);
-const double *sp_table_point(const sp_table *table);    /* by column */
-const double *sp_table_duals(const sp_table *table);    /* by row */
-const double *sp_table_reduced(const sp_table *table);  /* reduced costs by column */
-bool sp_table_is_slack(const sp_table *table, int row); /* Is the row basic, and so not active? */
+const double *sp_table_point(const sp_table *table);    /* one value for each column */
+const double *sp_table_duals(const sp_table *table);    /* duals[rows] */
+const double *sp_table_reduced(const sp_table *table);  /* reduced costs of the columns */
+bool sp_table_is_slack(const sp_table *table, int row); /* true: the row is basic, so not active */
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* Helpers of kilter-sp's tests. Include after cmocka.h. */
+/* Helpers of kilter-sp's tests. Include this after cmocka.h. */
 #ifndef SP_TEST_SUPPORT_H
 #define SP_TEST_SUPPORT_H
 
@@ -29,7 +29,8 @@ static inline sp_file load(const char *folder, const char *name) {
     kilter_error error = {.text = ""};
     if (sp_file_load(path, &file, &error))
         fail_msg("%s", error.text);
-    file.name = name; /* the buffer in which sp_file_load() found the path does not outlive this function */
+    /* the name that sp_file_load() stored points to a buffer of this function, so replace it */
+    file.name = name;
     return file;
 }
 

@@ -1,4 +1,4 @@
-# Shared by kilter-sp's tests of the command line, which read it with their arguments: KILTER-SP PROBLEMS [MPIEXEC]
+# Shared by kilter-sp's tests of the command line, which source it with their arguments: KILTER-SP PROBLEMS [MPIEXEC]
 # shellcheck shell=bash disable=SC2034 # they use the variables
 sp=$1
 lands=$2/lands
@@ -22,23 +22,23 @@ complain() {
     failed=1
 }
 
-# A missing command ends the test. bash reports it in a process of its own, which cannot set `failed`.
+# End the test if a command is missing. bash calls this in a process of its own, which cannot set `failed`.
 command_not_found_handle() {
     echo "FAILED: $1: there is no such command" >&2
     kill $$
 }
 
-# From $work/out: the parts that must not depend on workers …
+# Print the parts of $work/out that must not depend on workers …
 answer() {
     grep -o '"[a-z]*_bits": "[^"]*"\|"candidates": [0-9]*\|"decision": \[[^]]*\]' "$work/out"
 }
 
-# … and the cost alone.
+# … and only the cost.
 cost() {
     sed -n 's/.*"cost": \([^,]*\),.*/\1/p' "$work/out"
 }
 
-# expect NAMES…: the present answer, named by these, is expected of the following calls
+# expect NAMES…: expect these members of the present answer from the calls that follow
 expect() {
     expected=$(answer)
     for name; do
@@ -46,12 +46,12 @@ expect() {
     done
 }
 
-# check WORDS…: the named call gave the expected answer
+# check WORDS…: check that the last call gave the expected answer; WORDS name the call in messages
 check() {
     [ "$(answer)" = "$expected" ] || complain "$* gives $(answer) $(cat "$work/err"), expected $expected"
 }
 
-# same WORDS…: the command gives the expected answer
+# same WORDS…: run a command, which must give the expected answer
 same() {
     if "$@" >"$work/out" 2>"$work/err"; then
         check "$@"
@@ -64,12 +64,12 @@ children_of() {
     cat "/proc/$1/task/$1/children" 2>/dev/null
 }
 
-# false for a process that has ended and was waited for
+# runs PID: false if the process has ended and was waited for
 runs() {
     grep -q '^State:.[^XZ]' "/proc/$1/status" 2>/dev/null
 }
 
-# kill_a_worker MASTER: kill its first worker; workers are children of the master's only child
+# kill_a_worker MASTER: kill the master's first worker; workers are children of its only child
 kill_a_worker() {
     while runs "$1"; do
         for supervisor in $(children_of "$1"); do
@@ -81,12 +81,12 @@ kill_a_worker() {
     complain "no worker to kill"
 }
 
-# Bytes that --resume FILE has stored; they only grow while a master lives.
+# Print the number of bytes that --resume FILE has stored; it only grows while a master lives.
 stored() {
     cat "$1" "$1-wal" 2>/dev/null | wc -c
 }
 
-# until_stored FILE BYTES MASTER: wait until this much is stored or the master has ended
+# until_stored FILE BYTES MASTER: wait until BYTES bytes are stored or the master has ended
 until_stored() {
     until [ "$(stored "$1")" -gt "$2" ] || ! runs "$3"; do
         :

@@ -1,0 +1,306 @@
+/* Compare the choice of --organise auto with the better of master and peers on random platforms, in Markdown.
+ * A farm does RUNS runs. The first one has a master. Before each later run the farm chooses who organises it.
+ * Each run is also simulated with a master always, and with peers. Tasks take 1 ms to 1 s, with --short 10 us
+ * to 1 ms. All runs have the same tasks, and hosts change their speed at the same times; with --anew each run
+ * has other tasks of the same law, and hosts change at other times. With --each there is a line for every
+ * platform: seed, workers, and for each run seconds with the master, with peers, and as chosen; then
+ * platform, tasks, and the reason of the last choice. usage: organise [--short] [--anew] [--each] [PLATFORMS
+ * [SEED]] */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/cluster.h"
+#include "platforms.h"
+#include "sim/sim.h"
+
+/* Seconds of the master for a message, and of a peer for sending or taking in one; the defaults of
+ * `kilter simulate`. */
+static const double ANSWER_S = 1e-5, MESSAGE_S = 5e-6;
+static const double NEAR = 1.01;
+enum { MOST_WORKERS = 1024, MOST_PLATFORMS = 1000000 };
+static const platform_range RANGE = {.most_workers = MOST_WORKERS,
+                                     .least_tasks = 20,
+                                     .most_tasks = 400,
+                                     .least_s = 1e-3,
+                                     .most_s = 1},
+                            SHORT = {.most_workers = MOST_WORKERS,
+                                     .least_tasks = 20,
+                                     .most_tasks = 400,
+                                     .least_s = 1e-5,
+                                     .most_s = 1e-3};
+
+enum { RUNS = 8, LATE = RUNS / 2 }; /* LATE: the first run of the second half */
+
+typedef struct way_times { /* seconds of the runs */
+    double master_s[RUNS], peers_s[RUNS], auto_s[RUNS];
+    bool by_peers[RUNS]; /* the choice */
+} way_times;
+
+typedef struct row {
+    platform p;
+    uint32_t workers;
+    way_times of;
+    bool oracle_peers; /* peers would be faster if no host changed its speed */
+    double bound_s[RUNS];
+    kl_decision decision;
+} row;
+
+static void fail(const char *text) {
+    fprintf(stderr, "organise: %s\n", text);
+    exit(1);
+}
+
+/* --- runs --- */
+
+/* The platform and tasks of one run. */
+typedef struct scene {
+    kl_cluster cluster;
+    kl_tasks tasks;
+    uint64_t drawn; /* tasks with the same number have the same times */
+    kl_sim_run run;
+} scene;
+
+static double task_s(void *self, uint64_t run, uint64_t index) {
+    scene *s = self;
+    (void)run;
+    return kl_task_s(&s->tasks, s->drawn, index);
+}
+
+static void set(scene *s, const platform *p, uint64_t drawn) {
+    kilter_error error;
+    if (kl_cluster_parse(p->hosts, &s->cluster, &error) != KILTER_OK ||
+        kl_tasks_parse(p->tasks, &s->tasks, &error) != KILTER_OK)
+        fail(error.text);
+    s->tasks.seed = 1;
+    s->drawn = drawn;
+    s->run = (kl_sim_run){.tasks = s->tasks.count,
+                          .task_s = s->tasks.law == KL_LAW_CONST ? NULL : task_s,
+                          .self = s,
+                          .even_s = s->tasks.mean_s};
+}
+
+static void strike(scene *s) {
+    kl_cluster_free(&s->cluster);
+    kl_tasks_free(&s->tasks);
+}
+
+static kl_sim *new_farm(const kl_cluster *cluster) {
+    kl_sim_farm farm = {
+        .cluster = cluster, .policy = kl_policy_find("auto"), .answer_s = ANSWER_S, .renews = true};
+    kilter_error error;
+    kl_sim *sim;
+    if (kl_sim_new(&farm, &sim, &error) != KILTER_OK)
+        fail(error.text);
+    return sim;
+}
+
+static double with_master(kl_sim *sim, const kl_sim_run *run) {
+    kl_sim_outcome outcome;
+    kilter_error error;
+    if (kl_sim_run_next(sim, run, &outcome, &error) != KILTER_OK)
+        fail(error.text);
+    if (outcome.results != run->tasks)
+        fail("a task was not counted exactly once");
+    return outcome.elapsed_s;
+}
+
+static double with_peers(const scene *s, double *bound_s) {
+    kl_sim_peers peers = {
+        .cluster = &s->cluster, .help = kl_help_at(0), .message_s = MESSAGE_S, .attends = true, .seed = 1};
+    kl_sim_peers_outcome outcome;
+    kilter_error error;
+    if (kl_sim_peers_run(&peers, &s->run, &outcome, &error) != KILTER_OK)
+        fail(error.text);
+    if (outcome.results != s->run.tasks || outcome.twice > 0 || !outcome.exact)
+        fail("a task was not counted exactly once");
+    *bound_s = outcome.bound_s;
+    return outcome.elapsed_s;
+}
+
+/* Choose and do a run, as --organise auto does. */
+static void as_chosen(row *r, kl_sim *sim, const kl_sim_run *run, int i) {
+    r->decision = kl_sim_way(sim, run);
+    bool peers = r->of.by_peers[i] = r->decision.count > 0;
+    r->of.auto_s[i] = peers ? r->of.peers_s[i] : with_master(sim, run);
+    if (peers)
+        kl_sim_note_peers(sim, run->tasks, r->of.auto_s[i]);
+}
+
+/* Forecast the second run with master and with peers from the times of its tasks and the hosts' speeds at its
+ * start. */
+static bool oracle(const scene *s) {
+    double bound_s;
+    scene steady = *s;
+    steady.run.self = &steady;
+    steady.cluster.groups = calloc(s->cluster.group_count, sizeof *steady.cluster.groups);
+    if (!steady.cluster.groups)
+        fail("memory ran out");
+    for (uint32_t i = 0; i < s->cluster.group_count; i++) {
+        steady.cluster.groups[i] = s->cluster.groups[i];
+        steady.cluster.groups[i].host.profile = (kl_profile){0};
+    }
+    kl_sim *sim = new_farm(&steady.cluster);
+    with_master(sim, &steady.run);
+    bool faster = with_peers(&steady, &bound_s) < with_master(sim, &steady.run);
+    kl_sim_free(sim);
+    free(steady.cluster.groups);
+    return faster;
+}
+
+/* Let the farms' hosts have the profiles of another draw. */
+static void change_profiles(kl_cluster *hosts, const kl_cluster *drawn) {
+    for (uint32_t i = 0; i < hosts->group_count; i++)
+        hosts->groups[i].host.profile = drawn->groups[i].host.profile;
+}
+
+static row measure(uint64_t seed, const platform_range *range, bool anew) {
+    row r = {.p = platform_of(seed, range)};
+    scene first, now;
+    set(&first, &r.p, 0);
+    r.workers = first.cluster.workers;
+    r.oracle_peers = oracle(&first);
+    kl_sim *always = new_farm(&first.cluster), *chosen = new_farm(&first.cluster);
+    for (int i = 0; i < RUNS; i++) {
+        platform p = anew ? platform_again(seed, range, (uint64_t)i) : r.p;
+        set(&now, &p, anew ? (uint64_t)i : 0);
+        change_profiles(&first.cluster, &now.cluster);
+        bool known = i > 0 && !anew;
+        r.of.peers_s[i] = known ? r.of.peers_s[0] : with_peers(&now, &r.bound_s[i]);
+        r.bound_s[i] = known ? r.bound_s[0] : r.bound_s[i];
+        r.of.master_s[i] = with_master(always, &now.run);
+        as_chosen(&r, chosen, &now.run, i);
+        strike(&now);
+    }
+    kl_sim_free(always);
+    kl_sim_free(chosen);
+    strike(&first);
+    return r;
+}
+
+/* --- results --- */
+
+static double better_s(const row *r, int run) {
+    return fmin(r->of.master_s[run], r->of.peers_s[run]);
+}
+
+static double ratio(const row *r, int run) {
+    return r->of.auto_s[run] / better_s(r, run);
+}
+
+static bool is_near(double time_s, const row *r, int run) {
+    return time_s <= NEAR * better_s(r, run);
+}
+
+/* Return whether peers are faster in the mean of all runs but the first. */
+static bool mostly_peers(const row *r) {
+    double more_s = 0;
+    for (int i = 1; i < RUNS; i++)
+        more_s += r->of.peers_s[i] - r->of.master_s[i];
+    return more_s < 0;
+}
+
+/* Sums over platforms and their late runs. */
+typedef struct tally {
+    double platforms, faster, second, late, oracle, fixed, master; /* numbers of runs near the better way */
+    double ratio, master_ratio, worst, below;
+} tally;
+
+static void count(tally *t, const row *r) {
+    t->platforms++;
+    t->faster += r->of.peers_s[1] < r->of.master_s[1] / NEAR;
+    t->second += is_near(r->of.auto_s[1], r, 1);
+    for (int i = 1; i < RUNS; i++) {
+        t->ratio += ratio(r, i) / (RUNS - 1);
+        t->master_ratio += r->of.master_s[i] / better_s(r, i) / (RUNS - 1);
+    }
+    for (int i = LATE; i < RUNS; i++) {
+        const double part = 1.0 / (RUNS - LATE);
+        t->late += part * is_near(r->of.auto_s[i], r, i);
+        t->oracle += part * is_near(r->oracle_peers ? r->of.peers_s[i] : r->of.master_s[i], r, i);
+        t->fixed += part * is_near(mostly_peers(r) ? r->of.peers_s[i] : r->of.master_s[i], r, i);
+        t->master += part * is_near(r->of.master_s[i], r, i);
+        t->worst = fmax(t->worst, ratio(r, i));
+        t->below = fmax(t->below, r->bound_s[i] / r->of.master_s[i] - r->bound_s[i] / r->of.auto_s[i]);
+    }
+}
+
+/* Print a row for the platforms with least to most workers. steady: only those whose hosts keep their speed.
+ */
+static void print_group(const row *rows, size_t rows_count, uint32_t least, uint32_t most, bool steady) {
+    tally t = {0};
+    for (size_t i = 0; i < rows_count; i++)
+        if (rows[i].workers >= least && rows[i].workers <= most && (!steady || rows[i].p.steady))
+            count(&t, &rows[i]);
+    if (t.platforms == 0)
+        return;
+    double percent = 100 / t.platforms;
+    printf("| %" PRIu32 " to %" PRIu32
+           "%s | %.0f | %.0f | %.0f %% | %.0f %% | %.3f | %.3f | %.0f %% | %.3f | "
+           "%.0f %% | %.0f %% | %.3f |\n",
+           least, most, steady ? ", constant speeds" : "", t.platforms, t.faster, percent * t.second,
+           percent * t.late, t.ratio / t.platforms, t.worst, percent * t.master, t.master_ratio / t.platforms,
+           percent * t.oracle, percent * t.fixed, t.below);
+}
+
+static double late_ratio(const row *r) {
+    double most = 0;
+    for (int i = LATE; i < RUNS; i++)
+        most = fmax(most, ratio(r, i));
+    return most;
+}
+
+static int by_ratio(const void *a, const void *b) {
+    double x = late_ratio(a), y = late_ratio(b);
+    return (x < y) - (x > y);
+}
+
+static void print_page(row *rows, size_t rows_count) {
+    enum { SMALL = 64 };
+    printf(
+        "| workers | platforms | peers faster | run 2 | runs %d to %d | mean ratio | worst | master always "
+        "| its ratio | start speeds known | better on average | most below |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+        LATE + 1, RUNS);
+    print_group(rows, rows_count, 2, MOST_WORKERS, false);
+    print_group(rows, rows_count, 2, MOST_WORKERS, true);
+    print_group(rows, rows_count, 2, SMALL, false);
+    print_group(rows, rows_count, SMALL + 1, MOST_WORKERS, false);
+    qsort(rows, rows_count, sizeof *rows, by_ratio);
+    printf("\n| seed | last choice | most time / better | platform | tasks |\n|---|---|---|---|---|\n");
+    for (size_t i = 0; i < rows_count && late_ratio(&rows[i]) > NEAR; i++)
+        printf("| %" PRIu64 " | %s | %.3f | `%s` | `%s` |\n", rows[i].p.seed,
+               rows[i].of.by_peers[RUNS - 1] ? "peers" : "master", late_ratio(&rows[i]), rows[i].p.hosts,
+               rows[i].p.tasks);
+}
+
+static void print_each(const row *r) {
+    printf("%" PRIu64 "\t%" PRIu32, r->p.seed, r->workers);
+    for (int i = 0; i < RUNS; i++)
+        printf("\t%.5g %.5g %.5g%s", r->of.master_s[i], r->of.peers_s[i], r->of.auto_s[i],
+               r->of.by_peers[i] ? " peers" : "");
+    printf("\t%s\t%s\t%s\n", r->p.hosts, r->p.tasks, r->decision.reason);
+    fflush(stdout);
+}
+
+static const char USAGE[] = "usage: organise [--short] [--anew] [--each] [PLATFORMS [SEED]]\n";
+
+int main(int argc, char **argv) {
+    const platform_range *range = take_option(&argc, &argv, "--short") ? &SHORT : &RANGE;
+    bool anew = take_option(&argc, &argv, "--anew"), each = take_option(&argc, &argv, "--each");
+    size_t count = argc > 1 ? take_number(argv[1], MOST_PLATFORMS, USAGE) : 100;
+    uint64_t seed = argc > 2 ? take_number(argv[2], UINT32_MAX, USAGE) : 1;
+    row *rows = calloc(count + 1, sizeof *rows);
+    if (!rows)
+        fail("memory ran out");
+    for (size_t i = 0; i < count; i++) {
+        rows[i] = measure(seed + i, range, anew);
+        if (each)
+            print_each(&rows[i]);
+    }
+    if (!each)
+        print_page(rows, count);
+    free(rows);
+}
