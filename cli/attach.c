@@ -34,7 +34,7 @@ static kilter_status attach_to(const kl_report_run *run, kl_tuner **tuner, kilte
     if (!*run->control)
         return kl_fail(error, KILTER_ERR_INPUT,
                        "it cannot be reached: it is a loop or a simulation, its Kilter is older, or it could "
-                       "not open a socket and printed a warning");
+                       "not open its socket (see its warning)");
     return kl_tuner_attach(run->control, PATIENCE_S, tuner, error);
 }
 

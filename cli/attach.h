@@ -1,4 +1,4 @@
-/* Functions that the commands share which attach to a running farm. `doing` names the action, as in "tuning".
+/* Functions of the commands that attach to a running farm. `doing` names the action, as in "tuning".
  */
 #ifndef KL_ATTACH_H
 #define KL_ATTACH_H

@@ -34,15 +34,21 @@ typedef struct kl_command {
 #define KL_OPTIONS(array)                                                                                    \
     { array, sizeof(array) / sizeof *(array) }
 
+extern const kl_command kl_cmd_cc;
 extern const kl_command kl_cmd_drain;
+extern const kl_command kl_cmd_hosts;
 extern const kl_command kl_cmd_list;
+extern const kl_command kl_cmd_map;
+extern const kl_command kl_cmd_move;
 extern const kl_command kl_cmd_predict;
 extern const kl_command kl_cmd_prune;
 extern const kl_command kl_cmd_replay;
 extern const kl_command kl_cmd_report;
 extern const kl_command kl_cmd_run;
 extern const kl_command kl_cmd_simulate;
+extern const kl_command kl_cmd_top;
 extern const kl_command kl_cmd_tune;
+extern const kl_command kl_cmd_watch;
 
 extern const kl_command *const kl_commands[]; /* the subcommands; NULL is the last entry */
 const kl_command *kl_cmd_find(const char *name);
@@ -50,21 +56,30 @@ const kl_command *kl_cmd_find(const char *name);
 /* Read the command's options into the struct that its rows describe. The arguments are moved after the
  * options: argv[*first … argc − 1]. Return the exit code. */
 int kl_cmd_read(const kl_command *command, int argc, char **argv, void *into, int *first);
-/* Take the only argument, argv[first]; NULL if there is none, and then `program` may be given. Return the
- * exit code. */
+/* Return whether --help or -h stands among the command's options. */
+bool kl_cmd_asks_for_help(const kl_command *command, int argc, char **argv);
+/* Take the only argument, argv[first]; NULL if there is none. An argument and `program` together are an
+ * error. Return the exit code. */
 int kl_cmd_one_file(const kl_command *command, int argc, char **argv, int first, const char *program,
                     const char **file);
 /* Print what `kilter NAME --help` prints. Return the exit code. */
 int kl_cmd_help(const kl_command *command);
-/* Print the words that may replace the last one; see complete.c. Return the exit code. */
+/* Print the words that may replace the last word of the command line; see complete.c. Return the exit code.
+ */
 int kl_cmd_complete(int argc, char **argv);
 
 /* Print on stderr why the command line cannot be used, and where to look it up. Return the exit code. */
 int kl_cmd_usage(const kl_command *command, const char *format, ...) KILTER_PRINTF(2, 3);
-/* Do the same for an unknown word. meant NULL: no known word is similar. */
+/* Print on stderr that a word is unknown. meant: a known word that is similar, or NULL. Return the exit code.
+ */
 int kl_cmd_unknown(const kl_command *command, const char *what, const char *word, const char *meant);
+/* Return whether a file is an SQLite file, as run records are. */
+bool kl_cmd_is_record(const char *file);
 /* Write a picture, or print on stderr what went wrong. Return the exit code. */
 int kl_cmd_save(const char *file, const char *data, size_t size);
+/* Write the tables of a record as CSV files into a folder, which is made if it is missing. Print an error on
+ * stderr. Return the exit code. */
+int kl_cmd_write_tables(const char *record, const char *folder);
 /* Check that everything printed was written. Return the exit code. */
 int kl_cmd_printed(void);
 

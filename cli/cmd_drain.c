@@ -6,6 +6,7 @@
 
 #include "attach.h"
 #include "cmd.h"
+#include "keep.h"
 
 static const char doing[] = "draining";
 
@@ -38,9 +39,8 @@ static const kl_option rows[] = {
     {"host", "NAME", "Send away all workers of this host, named as kilter report shows it.", KL_OPTION_OTHER,
      .read = read_host},
     {"all", NULL,
-     "Also when no worker stays; without WORKER and --host, send away all. The run then waits for new "
-     "workers "
-     "to join, or fails where none can.",
+     "Allow that no worker stays. Without WORKER and --host, send away all. The run then waits for new "
+     "workers, or fails if none can join.",
      KL_OPTION_SWITCH, AT(drain.all)},
     {"json", NULL, "Print the answer as a JSON object on one line.", KL_OPTION_SWITCH, AT(json)},
 };
@@ -56,6 +56,18 @@ static int check(const kl_command *command, const drain_options *options) {
     return EXIT_SUCCESS;
 }
 
+/* FILE is the folder of a kept run: its ranks leave the host, or all of them stop. */
+static int drain_kept(const kl_command *command, const drain_options *options, bool workers) {
+    const kl_control_drain *drain = &options->drain;
+    if (workers)
+        return kl_cmd_usage(command, "'%s' is the folder of a kept run: name a host with --host",
+                            options->file);
+    if (!*drain->host && !drain->all)
+        return kl_cmd_usage(command, "no host given: name one with --host, or stop the run with --all");
+    return kl_keep_order_give("kilter drain", options->file, *drain->host ? KL_KEEPER_DRAIN : KL_KEEPER_STOP,
+                              drain->host, options->json);
+}
+
 static int run(const kl_command *command, int argc, char **argv) {
     drain_options options = {.json = false};
     kl_tuner *tuner = NULL;
@@ -64,6 +76,8 @@ static int run(const kl_command *command, int argc, char **argv) {
     int first, code = kl_cmd_read(command, argc, argv, &options, &first);
     if (first < argc)
         options.file = argv[first];
+    if (code == EXIT_SUCCESS && options.file && kl_keep_is_folder(options.file))
+        return drain_kept(command, &options, first + 1 < argc);
     for (int i = first + 1; i < argc && code == EXIT_SUCCESS; i++)
         code = read_worker(command, argv[i], &options.drain);
     if (code == EXIT_SUCCESS)
@@ -84,13 +98,16 @@ const kl_command kl_cmd_drain = {
     .name = "drain",
     .summary = "Let workers of a running farm finish their task and leave.",
     .text = "usage: kilter drain [--json] FILE WORKER…\n"
-            "       kilter drain [--json] FILE --host NAME\n"
-            "       kilter drain [--json] FILE --all\n\n"
-            "Attaches to the running farm whose record is FILE, on the machine of its master, and\n"
-            "sends workers away: those with these numbers, as kilter tune shows them, or all of one\n"
+            "       kilter drain [--json] FILE|FOLDER --host NAME\n"
+            "       kilter drain [--json] FILE|FOLDER --all\n\n"
+            "Attaches to the running farm whose record is FILE, on the machine of its master. Sends\n"
+            "workers away: those with these numbers, as kilter tune shows them, or all of one\n"
             "host. Each worker finishes its current task, gives back the tasks it has not begun,\n"
             "and its program ends. No task is lost, and no new worker replaces one that left.\n"
-            "Only the owner of FILE may attach.\n",
+            "Only the owner of FILE may attach.\n"
+            "\n"
+            "FOLDER is the keep folder of a kept run (kilter run --keep). Its program is saved, goes\n"
+            "on on other hosts, and uses the host no more. With --all it is saved and stopped.\n",
     .options = KL_OPTIONS(rows),
     .takes_files = true,
     .run = run,

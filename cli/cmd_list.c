@@ -45,7 +45,7 @@ static void cell_program(const void *context, size_t row, char *cell) {
 }
 
 static const char *kind_of(const kl_outline *o) {
-    return o->loop ? "loop" : "farm";
+    return o->loop ? "loop" : o->watched ? "watched" : "farm";
 }
 
 static void cell_kind(const void *context, size_t row, char *cell) {
@@ -56,6 +56,8 @@ static void cell_work(const void *context, size_t row, char *cell) {
     const kl_outline *o = &file_at(context, row)->outline;
     if (o->loop)
         kl_cell(cell, "%" PRIu64 " sweeps", o->executions);
+    else if (o->watched)
+        kl_cell(cell, "%" PRIu64 " iterations", o->executions);
     else
         kl_cell(cell, "%" PRIu64 " tasks", o->tasks);
 }
@@ -116,6 +118,8 @@ static void put_outline(kl_json *j, const kl_outline *o) {
     if (o->loop) {
         kl_json_count(j, "executions", o->executions);
         kl_json_count(j, "rounds", o->rounds);
+    } else if (o->watched) {
+        kl_json_count(j, "iterations", o->executions);
     } else {
         kl_json_count(j, "runs", o->runs);
         kl_json_count(j, "tasks", o->tasks);
@@ -208,9 +212,9 @@ const kl_command kl_cmd_list = {
     .name = "list",
     .summary = "List the records: when each began, its program and how it ended.",
     .text = "usage: kilter list [--json] [FOLDER]…\n\n"
-            "Lists the records (*.kilter) in FOLDER, the latest first: when the program began, how\n"
-            "much it had to do, how long it took and how it ended. Without FOLDER: the records in\n"
-            "$KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
+            "Lists the records (*.kilter) in FOLDER, the latest first. It prints when each program\n"
+            "began, how much it had to do, how long it took and how it ended. Without FOLDER: the\n"
+            "records in $KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
             "\n"
             "The state of a record is running, finished, cancelled (as by Ctrl-C), failed, or cut\n"
             "off: the program was killed or crashed, and the record ends there.\n",

@@ -16,14 +16,14 @@
 #include "trace/trace.h"
 
 typedef struct request {
-    int64_t keep;        /* number of the newest records of each program that are kept; −1: not given */
+    int64_t keep;        /* number of newest records to keep for each program; −1: not given */
     double older_s;      /* records written in the last older_s seconds are kept; NAN: not given */
     const char *program; /* the program whose records may be deleted; NULL: all programs */
     bool results, dry_run;
     double now_unix_s;
 } request;
 
-/* The numbers of records that were deleted and that were not. */
+/* Numbers of records, by what was done with them. */
 typedef struct tally {
     size_t deleted, kept, unreadable, failed;
     uint64_t bytes; /* bytes of deleted records */
@@ -50,7 +50,8 @@ static bool is_old(const request *r, const kl_record_list *list, size_t i) {
 
 /* --- deleting --- */
 
-/* Return why the open file is not the file that was read; NULL: it is. */
+/* Return why the open file must not be deleted: it is not the file that was read, or another user's; NULL: it
+ * may be deleted. */
 static const char *why_not_that_one(const kl_record_file *file, int fd) {
     struct stat opened, named;
     struct timespec written;
@@ -122,7 +123,8 @@ static void delete_record(const request *r, const kl_record_file *file, tally *t
 static void consider(const request *r, const kl_record_list *list, size_t i, tally *t) {
     const kl_record_file *file = &list->files[i];
     if (file->state == KL_RECORD_UNREADABLE)
-        t->unreadable += access(file->path, F_OK) == 0; /* otherwise another process has just deleted it */
+        /* do not count a file that another process has just deleted */
+        t->unreadable += access(file->path, F_OK) == 0;
     else if (!is_old(r, list, i))
         t->kept++;
     else if (file->state == KL_RECORD_RUNNING)
@@ -151,7 +153,7 @@ static int prune_all(const request *r, char **folders, int count) {
     kilter_error error;
     char *own = NULL;
     kilter_status status = count == 0 ? kl_record_dir(&own, &error) : KILTER_OK;
-    if (own && access(own, F_OK) == 0) /* otherwise there is no record */
+    if (own && access(own, F_OK) == 0) /* without the folder, there is no record */
         status = prune(r, own, &t, &error);
     int code = status == KILTER_OK ? EXIT_SUCCESS : kilter_exit("kilter", &error), unread = 0;
     for (int i = 0; i < count; i++)
@@ -162,7 +164,7 @@ static int prune_all(const request *r, char **folders, int count) {
     free(own);
     if (code == EXIT_SUCCESS || unread < count) {
         printf("%zu record%s %s, %s %s; %zu kept\n", t.deleted, t.deleted == 1 ? "" : "s",
-               r->dry_run ? "would go" : "deleted", kl_bytes_words(t.bytes).text,
+               r->dry_run ? "would be deleted" : "deleted", kl_bytes_words(t.bytes).text,
                r->dry_run ? "would be freed" : "freed", t.kept);
         if (t.unreadable > 0)
             printf("%zu file%s left alone: not readable as a record; kilter list names %s\n", t.unreadable,
@@ -192,7 +194,7 @@ static kilter_status read_duration(const kl_value *v) {
 static const kl_option rows[] = {
     {"keep", "N", "Keep the N newest records of each program; the others are old.", KL_OPTION_UINT64,
      AT(keep), .most = 1e15},
-    {"older", "TIME", "A record is old that was not written to for TIME: 90s, 30m, 12h, 30d or 2w.",
+    {"older", "TIME", "A record is old if it was not written for TIME: 90s, 30m, 12h, 30d or 2w.",
      KL_OPTION_OTHER, .read = read_duration},
     {"program", "NAME", "Delete records of this program only.", KL_OPTION_TEXT, AT(program)},
     {"results", NULL, "Also delete records with results, from which --resume can continue.", KL_OPTION_SWITCH,
@@ -214,7 +216,7 @@ const kl_command kl_cmd_prune = {
     .summary = "Delete old records.",
     .text = "usage: kilter prune [--keep N] [--older TIME] [OPTION]… [FOLDER]…\n\n"
             "Deletes the old records (*.kilter) in FOLDER, and says how much space that freed. With\n"
-            "both --keep and --older, a record is old when both say so. Without FOLDER: in\n"
+            "both --keep and --older, a record is old if both apply. Without FOLDER: in\n"
             "$KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
             "Records that a program is writing stay, and so do files that are not records.\n",
     .options = KL_OPTIONS(rows),

@@ -93,8 +93,8 @@ const kl_command kl_cmd_replay = {
             "                     [FILE | --program NAME]\n\n"
             "Lists the decisions of a run. Makes each of them again from what was known then,\n"
             "and says whether it is the same.\n"
-            "With --at or --decision it shows one: what came of it, the workers at that moment,\n"
-            "and what happened since the decision before.\n" KL_RECORD_CHOICE_HELP,
+            "With --at or --decision it shows one: its outcome, the workers at that moment,\n"
+            "and what happened since the previous decision.\n" KL_RECORD_CHOICE_HELP,
     .options = KL_OPTIONS(rows),
     .takes_files = true,
     .run = run,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "page.h"
 #include "records.h"
 #include "report/report.h"
 #include "sys/sys.h"
@@ -21,11 +22,35 @@ static int print(const char *file, bool json) {
     return kl_cmd_printed();
 }
 
+typedef enum output { PRINTED, GANTT, PAGE, TRACE_EVENTS, TABLES } output;
+
 typedef struct request {
     bool json, failed;
-    const char *file, *picture, *program;
-    int64_t run; /* −1: all */
+    const char *file, *program;
+    const char *into[TABLES + 1]; /* the file or folder of each output */
+    int64_t run;                  /* −1: all */
 } request;
+
+/* Return the output that is asked for; the last one of several. */
+static output output_of(const request *r) {
+    output found = PRINTED;
+    for (int i = GANTT; i <= TABLES; i++)
+        found = r->into[i] ? (output)i : found;
+    return found;
+}
+
+static kilter_status write_into(const request *r, const char *file, FILE *out, kilter_error *error) {
+    switch (output_of(r)) {
+    case GANTT:
+        return kl_gantt_write(file, r->run, out, error);
+    case PAGE:
+        return kl_page_print(file, out, error);
+    case TRACE_EVENTS:
+        return kl_trace_events_write(file, out, error);
+    default:
+        return kl_failures_print(file, r->json, out, error);
+    }
+}
 
 /* Write a file as a whole or not at all. */
 static int write_whole(const request *r, const char *file) {
@@ -33,19 +58,23 @@ static int write_whole(const request *r, const char *file) {
     char *data = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&data, &size);
-    kilter_status status = !out ? kl_fail(&error, KILTER_ERR_MEMORY, "reading '%s': memory ran out", file)
-                           : r->failed ? kl_failures_print(file, r->json, out, &error)
-                                       : kl_gantt_write(file, r->run, out, &error);
+    kilter_status status = out ? write_into(r, file, out, &error)
+                               : kl_fail(&error, KILTER_ERR_MEMORY, "reading '%s': memory ran out", file);
     bool whole = out && fclose(out) == 0;
     int code = status != KILTER_OK ? kilter_exit("kilter", &error)
-               : whole             ? kl_cmd_save(r->failed ? "-" : r->picture, data, size)
+               : whole             ? kl_cmd_save(r->failed ? "-" : r->into[output_of(r)], data, size)
                                    : EXIT_FAILURE;
+    if (code == EXIT_SUCCESS && output_of(r) == PAGE && !kl_page_has_plots())
+        fprintf(stderr, "kilter: this build lacks uPlot, so the page has tables in place of line plots\n");
     free(data);
     return code;
 }
 
 static int answer(const request *r, const char *file) {
-    return r->picture || r->failed ? write_whole(r, file) : print(file, r->json);
+    output wanted = output_of(r);
+    return wanted == TABLES                 ? kl_cmd_write_tables(file, r->into[TABLES])
+           : wanted != PRINTED || r->failed ? write_whole(r, file)
+                                            : print(file, r->json);
 }
 
 static int answer_newest(const request *r) {
@@ -64,14 +93,38 @@ static const kl_option rows[] = {
     KL_JSON_ROW(request),
     {"failed", NULL, "Print the failed tasks instead: each attempt, where it ran, and why it failed.",
      KL_OPTION_SWITCH, AT(failed)},
+    {"html", "FILE.html",
+     "Write a page for a browser instead: who worked when, decisions, speeds, forecasts. The page needs no "
+     "network.",
+     KL_OPTION_TEXT, AT(into[PAGE]), .is_file = true},
     {"gantt", "FILE.svg",
      "Draw a picture instead: which worker computed what, and when. For a distributed loop: how many "
      "iterations each rank had, and when. - is the standard output.",
-     KL_OPTION_TEXT, AT(picture)},
+     KL_OPTION_TEXT, AT(into[GANTT])},
     {"run", "N", "Draw run N only (default: all runs, or the last 20).", KL_OPTION_UINT64, AT(run),
      .needs = "gantt", .most = 1e15},
+    {"perfetto", "FILE.json", "Write the run as trace events instead, for Perfetto and similar viewers.",
+     KL_OPTION_TEXT, AT(into[TRACE_EVENTS]), .is_file = true},
+    {"csv", "FOLDER", "Write each table of the record as a CSV file into the folder instead.", KL_OPTION_TEXT,
+     AT(into[TABLES]), .is_file = true},
     KL_PROGRAM_ROW(request),
 };
+
+/* Return whether at most one output is asked for; else name two of them. --failed --json is one output. */
+static bool one_output(const request *r, const char **first, const char **second) {
+    static const char *const names[] = {
+        [GANTT] = "gantt", [PAGE] = "html", [TRACE_EVENTS] = "perfetto", [TABLES] = "csv"};
+    *first = r->failed ? "failed" : r->json ? "json" : NULL;
+    for (int i = GANTT; i <= TABLES; i++) {
+        if (!r->into[i])
+            continue;
+        *second = names[i];
+        if (*first)
+            return false;
+        *first = names[i];
+    }
+    return true;
+}
 
 static int run(const kl_command *command, int argc, char **argv) {
     request r = {.run = -1};
@@ -80,10 +133,9 @@ static int run(const kl_command *command, int argc, char **argv) {
         code = kl_cmd_one_file(command, argc, argv, first, r.program, &r.file);
     if (code != EXIT_SUCCESS)
         return code;
-    if (r.json && r.picture)
-        return kl_cmd_usage(command, "--json and --gantt cannot be combined");
-    if (r.failed && r.picture)
-        return kl_cmd_usage(command, "--failed and --gantt cannot be combined");
+    const char *first_word = NULL, *second = NULL;
+    if (!one_output(&r, &first_word, &second))
+        return kl_cmd_usage(command, "--%s and --%s cannot be combined", first_word, second);
     return r.file ? answer(&r, r.file) : answer_newest(&r);
 }
 
@@ -91,8 +143,8 @@ const kl_command kl_cmd_report = {
     .name = "report",
     .summary = "Print what each worker did in a run, and how near the run came to its bound.",
     .text = "usage: kilter report [--failed] [--json] [FILE | --program NAME]\n"
-            "       kilter report --gantt FILE.svg [--run N] [FILE | --program NAME]\n\n"
-            "Prints the summary of a run from its record, also while the run goes on or after it\n"
+            "       kilter report --html|--gantt|--perfetto|--csv PATH [FILE | --program NAME]\n\n"
+            "Prints a summary. It reads the record of a run, also while the run goes on or after it\n"
             "was killed.\n" KL_RECORD_CHOICE_HELP,
     .options = KL_OPTIONS(rows),
     .takes_files = true,

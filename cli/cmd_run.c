@@ -1,53 +1,46 @@
 /* kilter run: start a program as master here and as workers on other hosts, through ssh. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "cmd.h"
+#include "control/control.h"
+#include "grow.h"
+#include "keep.h"
+#include "listening.h"
 #include "sys/sys.h"
 #include "transport/transport.h"
 
-/* Port numbers below those that the system assigns itself, so that no process gets the port before the
- * master. */
-enum { PORT_FIRST = 10000, PORT_COUNT = 20000, PORT_TRIES = 200, WORKERS_MOST = 10000 };
-
-enum { AGAIN_MOST = 100 }; /* greatest number of times that a host restarts one of its workers */
+enum { WORKERS_MOST = 10000 };
+enum { RANKS_MOST = 1 << 20 }; /* of a kept program */
+static const uint32_t JOBS_USUAL = 4;
+static const double GROW_TICK_S = 0.1;
 static const double END_PATIENCE_S =
     5; /* seconds that hosts get to end their workers after the master has ended */
 
-typedef struct run_host {
-    char *name;
-    uint32_t workers; /* number of workers; 0: one for each processing unit of the host */
-    pid_t pid;        /* number of the ssh process; 0: it is not started, or has ended */
-    int input; /* ssh's standard input: it carries the key, and stays open while the workers may work */
-    bool failed;
-} run_host;
-
 typedef struct run_options {
-    run_host *hosts;
+    kl_run_host *hosts;
     size_t host_count;
     const char *ssh, *listen;
     char **program; /* the program and its arguments; NULL is the last entry */
+    bool quiet;
+    uint32_t jobs; /* most jobs of Slurm at a time; 0: JOBS_USUAL */
+    kl_keep_options keep;
 } run_options;
 
 typedef struct run_state {
     const run_options *options;
-    char *key_file, *listen, *join;
-    kl_key key;
+    kl_listening reach;
     pid_t master;
-    int code; /* exit code of the master, after it has ended */
+    kl_grow *grow; /* NULL: workers are on given hosts */
+    int code;      /* exit code of the master, after it has ended */
 } run_state;
 
 /* --- the command line --- */
@@ -55,10 +48,10 @@ typedef struct run_state {
 static kilter_status add_host(const kl_value *v) {
     static const kl_option count = {.kind = KL_OPTION_UINT32, .least = 1, .most = WORKERS_MOST};
     run_options *options = v->into;
-    run_host *host = &options->hosts[options->host_count];
+    kl_run_host *host = &options->hosts[options->host_count];
     const char *colon = strrchr(v->text, ':');
     int length = (int)(colon ? colon - v->text : (ptrdiff_t)strlen(v->text));
-    *host = (run_host){.input = -1};
+    *host = (kl_run_host){.input = -1};
     if (colon && kl_option_set(&count, v->said, colon + 1, &host->workers, NULL) != KILTER_OK)
         return kl_fail(v->error, KILTER_ERR_USAGE,
                        "%s: '%s': after the colon, give the number of workers, 1 to %d", v->said, v->text,
@@ -77,14 +70,95 @@ static kilter_status add_host(const kl_value *v) {
 static const kl_option rows[] = {
     {"host", "HOST[:N]",
      "Start N workers on HOST (default: one for each processing unit). The option may be repeated.",
-     KL_OPTION_OTHER, .read = add_host, .repeats = true},
+     KL_OPTION_OTHER, .read = add_host, .repeats = true, .except = "keep"},
     {"ssh", "COMMAND",
      "Reach a host with COMMAND HOST SCRIPT (default: ssh -o BatchMode=yes, which never asks for a "
      "password).",
-     KL_OPTION_TEXT, AT(ssh), .repeats = true},
+     KL_OPTION_TEXT, AT(ssh), .repeats = true, .except = "slurm"},
     {"listen", "ADDRESS", "Address of this machine that the hosts reach (default: its name).", KL_OPTION_TEXT,
-     AT(listen), .repeats = true},
+     AT(listen), .repeats = true, .except = "keep"},
+    {"quiet", NULL, "Show no line of progress of a farm.", KL_OPTION_SWITCH, AT(quiet), .except = "keep"},
+    {"keep", NULL, "Keep an MPI program alive: start it again after failures, and move it to fitter hosts.",
+     KL_OPTION_SWITCH, AT(keep.keep)},
+    {"hosts", "FILE",
+     "Hosts of a farm or a kept program, as kilter hosts reads them (default, with --keep: the Slurm "
+     "allocation, else this host).",
+     KL_OPTION_TEXT, AT(keep.hosts), .except = "slurm"},
+    {"ranks", "N", "Number of ranks (default: one for each slot of the hosts).", KL_OPTION_UINT32,
+     AT(keep.ranks), .least = 1, .most = RANKS_MOST, .needs = "keep", .except = "slurm", .letter = 'n'},
+    {"least", "N", "Go on with fewer ranks, down to N, when hosts are missing (default: 1).",
+     KL_OPTION_UINT32, AT(keep.least), .least = 1, .most = RANKS_MOST, .needs = "keep", .except = "slurm"},
+    {"slurm", "OPTIONS",
+     "Start the workers, or with --keep the program, as batch jobs of Slurm, with these options of sbatch.",
+     KL_OPTION_TEXT, AT(keep.slurm)},
+    {"jobs", "N", "Let a farm have at most N jobs of Slurm at a time (default: 4).", KL_OPTION_UINT32,
+     AT(jobs), .least = 1, .most = KL_GROWTH_JOBS_MOST, .needs = "slurm"},
+    {"folder", "FOLDER",
+     "Folder of a kept run or of a farm's jobs, which all hosts share (default: PROGRAM.keep or PROGRAM.farm "
+     "here).",
+     KL_OPTION_TEXT, AT(keep.folder)},
+    {"checkpoint", "PATH",
+     "Path of the checkpoints (default: KILTER_CHECKPOINT, else checkpoint in the keep folder).",
+     KL_OPTION_TEXT, AT(keep.checkpoint), .needs = "keep"},
+    {"pick", "PICKER", "How to pick hosts, as in kilter hosts (default: forecast).", KL_OPTION_TEXT,
+     AT(keep.pick), .words = "forecast best round-robin random best-few", .except = "slurm"},
+    {"weight", "W",
+     "Weight of processor and memory against the network in fitness, 0 to 1, for a picker (default: 1).",
+     KL_OPTION_NUMBER, AT(keep.weight), .most = 1, .needs = "pick", .except = "slurm"},
+    {"seed", "N", "Seed of random pickers (default: 1).", KL_OPTION_UINT64, AT(keep.seed), .needs = "pick",
+     .except = "slurm"},
+    {"launcher", "NAME",
+     "Start ranks by mpirun or srun (default: srun in an allocation, else mpirun). With own, PROGRAM is the "
+     "launcher, and {ranks}, {hosts} and {hostfile} in its words are replaced.",
+     KL_OPTION_TEXT, AT(keep.launcher), .words = "auto mpirun srun own", .needs = "keep", .except = "slurm"},
+    {"mpirun", "COMMAND", "The mpirun of Open MPI or MPICH, with options (default: the one of the program).",
+     KL_OPTION_TEXT, AT(keep.mpirun), .needs = "keep", .except = "slurm"},
+    {"hang", "SECONDS",
+     "End a program that makes no progress for this time, and for ten times its longest sweep (default: 10).",
+     KL_OPTION_NUMBER, AT(keep.hang_s), .above = true, .needs = "keep"},
+    {"tries", "N",
+     "Give up after N attempts in a row that saved nothing new, or submit no more jobs after N in a row that "
+     "did nothing (default: 3).",
+     KL_OPTION_UINT32, AT(keep.tries), .least = 1, .most = RANKS_MOST},
+    {"wait", "SECONDS", "Wait at most this time for enough fit hosts (default: 600).", KL_OPTION_NUMBER,
+     AT(keep.wait_s)},
+    {"look", "SECONDS", "Time between two measurements of the hosts (default: 60).", KL_OPTION_NUMBER,
+     AT(keep.look_s), .above = true},
+    {"margin", "SECONDS",
+     "Save, or let workers leave, at this time before a time limit (default: from the time that saving or a "
+     "task takes).",
+     KL_OPTION_NUMBER, AT(keep.margin_s), .above = true},
+    {"stay", NULL, "Never move only because other hosts are faster.", KL_OPTION_SWITCH, AT(keep.fixed),
+     .needs = "keep"},
 };
+
+/* Check the options of a farm. */
+static int check_farm(const kl_command *command, const run_options *options) {
+    const kl_keep_options *keep = &options->keep;
+    if ((keep->slurm || keep->hosts) && options->host_count > 0)
+        return kl_cmd_usage(command, "--%s and --host cannot be combined", keep->slurm ? "slurm" : "hosts");
+    if (!keep->hosts && keep->pick)
+        return kl_cmd_usage(command, "--pick has no effect without --keep or --hosts");
+    if (!keep->slurm && (keep->folder || keep->margin_s > 0))
+        return kl_cmd_usage(command, "--%s has no effect without --keep or --slurm",
+                            keep->folder ? "folder" : "margin");
+    if (!keep->slurm && !keep->hosts && options->host_count == 0)
+        return kl_cmd_usage(command, "no host given: name one with --host, give a list with --hosts, let "
+                                     "Slurm choose with --slurm, or keep an MPI program with --keep");
+    return EXIT_SUCCESS;
+}
+
+/* Check options that exclude each other. */
+static int check_keep(const kl_command *command, const run_options *options) {
+    const kl_keep_options *keep = &options->keep;
+    if (options->jobs > 0)
+        return kl_cmd_usage(command, "--keep and --jobs cannot be combined: each attempt is one job");
+    if (keep->ranks > 0 && keep->least > keep->ranks)
+        return kl_cmd_usage(command, "--least %u is more than --ranks %u", keep->least, keep->ranks);
+    if (keep->launcher && keep->mpirun && strcmp(keep->launcher, "mpirun") != 0)
+        return kl_cmd_usage(command, "--mpirun has no effect with --launcher %s", keep->launcher);
+    return EXIT_SUCCESS;
+}
 
 static int read_words(const kl_command *command, int argc, char **argv, run_options *options) {
     int first, code = kl_cmd_read(command, argc, argv, options, &first);
@@ -94,163 +168,28 @@ static int read_words(const kl_command *command, int argc, char **argv, run_opti
         return kl_cmd_usage(command, "'%s': write -- before the program", argv[first]);
     if (first >= argc)
         return kl_cmd_usage(command, "no program given: write it after --");
-    if (options->host_count == 0)
-        return kl_cmd_usage(command, "no host given: name one with --host");
-    options->program = argv + first;
-    return EXIT_SUCCESS;
+    options->program = options->keep.program = argv + first;
+    return options->keep.keep ? check_keep(command, options) : check_farm(command, options);
 }
 
-/* --- the master's address and key --- */
+/* --- starting --- */
 
-static bool is_free(int port) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool bound = fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
-    if (fd >= 0)
-        close(fd);
-    return bound;
-}
-
-static kilter_status choose_endpoints(run_state *r, kilter_error *error) {
-    char host[KL_HOST_BYTES];
-    uint64_t draw = (uint64_t)getpid();
-    int port = 0, tries = 0;
-    do
-        port = PORT_FIRST + (int)(kl_mix64(draw++) % PORT_COUNT);
-    while (!is_free(port) && ++tries < PORT_TRIES);
-    kl_host_name(host);
-    const char *given = r->options->listen;
-    r->listen = kl_text("tcp://%s:%d", given ? given : "*", port);
-    r->join = kl_text("tcp://%s:%d", given ? given : host, port);
-    if (!r->listen || !r->join)
-        return kl_fail(error, KILTER_ERR_MEMORY, "choosing where to listen: memory ran out");
-    return kl_zmq_check(r->listen, error) == KILTER_OK ? kl_zmq_check(r->join, error) : KILTER_ERR_USAGE;
-}
-
-/* Make a key for this run, in memory, under a name by which the master can open it. A killed process leaves
- * nothing behind. No program that is started here inherits the file. */
-static kilter_status make_key(run_state *r, kilter_error *error) {
-    kl_buffer text = {0};
-    kilter_status status = kl_key_make(&r->key, error);
-    if (status != KILTER_OK)
-        return status;
-    kl_key_write(&r->key, true, &text);
-    int file = memfd_create("farm.key", MFD_CLOEXEC); /* open until this process ends */
-    bool made = file >= 0 && fchmod(file, 0600) == 0 && !text.failed &&
-                write(file, text.data, text.size) == (ssize_t)text.size;
-    if (made)
-        r->key_file = kl_text("/proc/%ld/fd/%d", (long)getpid(), file);
-    kl_buffer_free(&text);
-    return r->key_file ? KILTER_OK
-                       : kl_fail(error, KILTER_ERR_SYSTEM, "making the key of the run: %s", strerror(errno));
-}
-
-/* --- commands for the hosts --- */
-
-/* Return the place of Kilter's options: after the program's own, but before a "--". */
-static size_t own_count(char *const *program) {
-    size_t count = 1;
-    while (program[count] && strcmp(program[count], "--") != 0)
-        count++;
-    return count;
-}
-
-static void put_text(kl_buffer *out, const char *text) {
-    kl_put_bytes(out, text, strlen(text));
-}
-
-/* Append a text as one word of a shell. */
-static void put_quoted(kl_buffer *out, const char *word) {
-    put_text(out, "'");
-    for (; *word; word++)
-        if (*word == '\'')
-            put_text(out, "'\\''");
-        else
-            kl_put_bytes(out, word, 1);
-    put_text(out, "' ");
-}
-
-/* Switch off the shell's job messages, which would confuse the user.
- *
- * The host's shell reads the key, starts the workers in the same folder if it exists, gives each the key,
- * restarts a killed worker (except after SIGTERM), and ends them when its input is closed. printf is part of
- * the shell, so the key appears in no list of processes. */
-static void put_script(const run_state *r, const run_host *host, kl_buffer *out) {
-    char *const *program = r->options->program;
-    size_t own = own_count(program);
-    char folder[4096], numbers[64];
-    if (getcwd(folder, sizeof folder)) {
-        put_text(out, "cd ");
-        put_quoted(out, folder);
-        put_text(out, "2>/dev/null; ");
-    }
-    put_text(out, "key=; while IFS= read -r line && [ \"$line\" != end ]; do key=\"$key$line\n\"; done; "
-                  "one() { trap '{ kill $worker; wait $worker; } 2>/dev/null; exit 143' TERM; while :; do "
-                  "printf %s \"$key\" | ");
-    for (size_t i = 0; i < own; i++)
-        put_quoted(out, program[i]);
-    put_text(out, "--join ");
-    put_quoted(out, r->join);
-    put_text(out, "--key - ");
-    for (size_t i = own; program[i]; i++)
-        put_quoted(out, program[i]);
-    put_text(out, "& worker=$!; wait $worker; code=$?; "
-                  "[ $code -gt 128 ] && [ $code != 143 ] && [ $((again -= 1)) -ge 0 ] || exit $code; echo "
-                  "'kilter run: a worker on '");
-    put_quoted(out, host->name);
-    put_text(out, "\"ended with code $code, and is started again\" >&2; done; }; ");
-    snprintf(numbers, sizeof numbers, "again=%d; left=", AGAIN_MOST);
-    put_text(out, numbers);
-    snprintf(numbers, sizeof numbers, "%u", host->workers);
-    put_text(out, host->workers ? numbers : "$(nproc)");
-    put_text(out,
-             "; exec 3<&0; all=; while [ \"$left\" -gt 0 ]; do one 3<&- & all=\"$all $!\"; left=$((left - "
-             "1)); done; "
-             "(while read -r line; do :; done; kill $all) <&3 >/dev/null 2>&1 & guard=$!; exec 3<&-; "
-             "code=0; for one in $all; do wait $one || code=$?; done; { kill $guard; wait $guard; } "
-             "2>/dev/null; exit $code");
-    kl_put_u8(out, 0);
-}
-
-/* Start a child that runs `words` with the original signals. `input`: the descriptor of its standard input;
- * −1: ours. */
-static pid_t start(char *const *words, int input, const sigset_t *signals) {
-    int begun[2]; /* the pipe is closed when the program begins */
-    if (pipe2(begun, O_CLOEXEC) != 0)
-        return -1;
-    pid_t child = fork();
-    if (child != 0) {
-        /* Wait until the child runs its program, or has printed why it cannot. A signal before that would end
-         * the child without a message. */
-        char nothing;
-        close(begun[1]);
-        while (read(begun[0], &nothing, 1) < 0 && errno == EINTR)
-            ;
-        close(begun[0]);
-        return child;
-    }
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    signal(SIGPIPE, SIG_DFL);
-    sigprocmask(SIG_SETMASK, signals, NULL);
-    if (input >= 0 && dup2(input, STDIN_FILENO) < 0)
-        _exit(127);
-    execvp(words[0], words);
-    fprintf(stderr, "kilter run: starting %s: %s\n", words[0], strerror(errno));
-    _exit(127);
+static const char *ssh_of(const run_options *options) {
+    return options->ssh ? options->ssh : "ssh -o BatchMode=yes";
 }
 
 /* Check the first word of --ssh, because the shell's own message would not explain the error. */
 static kilter_status check_ssh(const char *ssh, kilter_error *error) {
     ssh += strspn(ssh, " \t");
     size_t bytes = strcspn(ssh, " \t");
-    if (strcspn(ssh, "\"'\\$~`(") < bytes) /* only the shell can interpret the word */
+    if (strcspn(ssh, "\"'\\$~`(") < bytes) /* only the shell can interpret this word */
         return KILTER_OK;
     char *word = strndup(ssh, bytes);
     char *const words[] = {"sh", "-c", "command -v \"$1\" >/dev/null 2>&1", "sh", word, NULL};
     sigset_t none;
     int status = -1;
     sigemptyset(&none);
-    pid_t child = word && *word && *word != '-' ? start(words, -1, &none) : -1;
+    pid_t child = word && *word && *word != '-' ? kl_run_start(words, -1, &none) : -1;
     bool found =
         child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     free(word);
@@ -261,49 +200,20 @@ static kilter_status check_ssh(const char *ssh, kilter_error *error) {
 
 static kilter_status start_master(run_state *r, const sigset_t *signals, kilter_error *error) {
     char *const *program = r->options->program;
-    size_t own = own_count(program), count = own;
+    size_t own = kl_own_words_of(program), count = own;
     while (program[count])
         count++;
     char **words = calloc(count + 5, sizeof *words);
     if (!words)
         return kl_fail(error, KILTER_ERR_MEMORY, "starting %s: memory ran out", program[0]);
-    char *const added[] = {"--listen", r->listen, "--key", r->key_file};
+    char *const added[] = {"--listen", r->reach.listen, "--key", r->reach.key_file};
     memcpy(words, program, own * sizeof *words);
     memcpy(words + own, added, sizeof added);
     memcpy(words + own + 4, program + own, (count - own) * sizeof *words);
-    r->master = start(words, -1, signals);
+    r->master = kl_run_start(words, -1, signals);
     free(words);
     return r->master > 0 ? KILTER_OK
                          : kl_fail(error, KILTER_ERR_SYSTEM, "starting %s: %s", program[0], strerror(errno));
-}
-
-/* The key fits into the pipe, so a host that does not answer does not block here. */
-static kilter_status start_host(run_state *r, run_host *host, const sigset_t *signals, kilter_error *error) {
-    int ends[2];
-    kl_buffer script = {0}, key = {0};
-    put_script(r, host, &script);
-    kl_key_write(&r->key, false, &key);
-    put_text(&key, "end\n");
-    char *command = kl_text("exec %s \"$@\"", r->options->ssh);
-    kilter_status status = KILTER_OK;
-    if (!command || script.failed || key.failed) {
-        status = kl_fail(error, KILTER_ERR_MEMORY, "starting workers on %s: memory ran out", host->name);
-    } else if (pipe2(ends, O_CLOEXEC) != 0) {
-        status = kl_fail(error, KILTER_ERR_SYSTEM, "starting workers on %s: %s", host->name, strerror(errno));
-    } else {
-        char *const words[] = {"sh", "-c", command, "sh", host->name, (char *)script.data, NULL};
-        bool handed = write(ends[1], key.data, key.size) == (ssize_t)key.size;
-        host->pid = handed ? start(words, ends[0], signals) : -1;
-        host->input = ends[1];
-        close(ends[0]);
-        if (host->pid < 0)
-            status =
-                kl_fail(error, KILTER_ERR_SYSTEM, "starting workers on %s: %s", host->name, strerror(errno));
-    }
-    kl_buffer_free(&script);
-    kl_buffer_free(&key);
-    free(command);
-    return status;
 }
 
 /* --- waiting for the end --- */
@@ -312,7 +222,7 @@ static int code_of(int status) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void note_host(const run_state *r, run_host *host, int code) {
+static void note_host(const run_state *r, kl_run_host *host, int code) {
     host->pid = 0;
     host->failed = code != 0;
     if (code == 0 || r->master == 0)
@@ -340,33 +250,41 @@ static bool any_left(const run_options *options) {
     return false;
 }
 
+/* Other children are commands of Slurm, which somebody else waits for. */
 static void reap(run_state *r) {
     const run_options *options = r->options;
     int status;
-    for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
-        if (pid == r->master) {
-            r->master = 0;
-            r->code = code_of(status);
-        }
-        for (size_t i = 0; i < options->host_count; i++)
-            if (options->hosts[i].pid == pid)
-                note_host(r, &options->hosts[i], code_of(status));
+    if (r->master > 0 && waitpid(r->master, &status, WNOHANG) == r->master) {
+        r->master = 0;
+        r->code = code_of(status);
+    }
+    for (size_t i = 0; i < options->host_count; i++) {
+        kl_run_host *host = &options->hosts[i];
+        if (host->pid > 0 && waitpid(host->pid, &status, WNOHANG) == host->pid)
+            note_host(r, host, code_of(status));
     }
 }
 
+/* Return whether nobody works for the master and nobody will come. */
+static bool is_alone(run_state *r) {
+    return r->grow ? !kl_grow_look(r->grow) : all_failed(r->options);
+}
+
 static void wait_for_master(run_state *r, const sigset_t *awaited) {
+    const struct timespec tick = kl_timespec(GROW_TICK_S);
     bool gave_up = false;
     while (r->master > 0) {
         siginfo_t info;
-        int signal = sigwaitinfo(awaited, &info);
-        bool from_terminal =
-            signal == SIGINT && info.si_code == SI_KERNEL; /* the master gets this signal, too */
+        int signal = r->grow ? sigtimedwait(awaited, &info, &tick) : sigwaitinfo(awaited, &info);
+        /* the terminal sends this signal to the master, too */
+        bool from_terminal = signal == SIGINT && info.si_code == SI_KERNEL;
         if (signal != SIGCHLD && signal > 0 && !from_terminal)
             kill(r->master, signal);
         reap(r);
-        if (r->master > 0 && !gave_up && all_failed(r->options)) {
+        if (r->master > 0 && !gave_up && is_alone(r)) {
             /* Without hosts, the master would wait for workers for ever. */
-            fprintf(stderr, "kilter run: no host is left; the run is ended\n");
+            fprintf(stderr, "kilter run: no %s is left; the run is ended\n",
+                    r->options->keep.slurm ? "job" : "host");
             kill(r->master, SIGTERM);
             gave_up = true;
         }
@@ -391,17 +309,64 @@ static void end_hosts(run_state *r, const sigset_t *awaited) {
         }
 }
 
+static kl_run_how how_of(const run_state *r, const sigset_t *signals) {
+    return (kl_run_how){.program = r->options->program,
+                        .join = r->reach.join,
+                        .ssh = ssh_of(r->options),
+                        .key = &r->reach.key,
+                        .signals = signals};
+}
+
 static kilter_status run_all(run_state *r, const sigset_t *awaited, const sigset_t *before,
                              kilter_error *error) {
+    const kl_run_how how = how_of(r, before);
     kilter_status status = start_master(r, before, error);
     if (status != KILTER_OK)
         return status;
     for (size_t i = 0; i < r->options->host_count && status == KILTER_OK; i++)
-        status = start_host(r, &r->options->hosts[i], before, error);
+        status = kl_run_start_host(&how, &r->options->hosts[i], error);
     if (status != KILTER_OK)
         kill(r->master, SIGTERM);
     wait_for_master(r, awaited);
     end_hosts(r, awaited);
+    return status;
+}
+
+/* The socket's name is for the master only: jobs inherit the environment. */
+static kilter_status run_and_grow(run_state *r, const sigset_t *awaited, const sigset_t *before,
+                                  kilter_error *error) {
+    const kl_keep_options *keep = &r->options->keep;
+    char *control = kl_control_new_name();
+    const kl_grow_options how = {.slurm = keep->slurm,
+                                 .folder = keep->folder,
+                                 .growth = {.jobs = r->options->jobs > 0 ? r->options->jobs
+                                                    : keep->slurm        ? JOBS_USUAL
+                                                                         : KL_GROWTH_JOBS_MOST,
+                                            .tries = keep->tries,
+                                            .margin_s = keep->margin_s,
+                                            .hosts = !keep->slurm},
+                                 .program = r->options->program,
+                                 .join = r->reach.join,
+                                 .control = control,
+                                 .key = &r->reach.key,
+                                 .hosts = keep->hosts,
+                                 .pick = keep->pick,
+                                 .weight = keep->weight,
+                                 .look_s = keep->look_s,
+                                 .wait_s = keep->wait_s,
+                                 .seed = keep->seed,
+                                 .how = {how_of(r, before), r->options->ssh}};
+    kilter_status status = control ? kl_grow_open(&how, &r->grow, error)
+                                   : kl_fail(error, KILTER_ERR_MEMORY, "starting a farm: memory ran out");
+    if (status == KILTER_OK) {
+        setenv("KILTER_RUN", control, 1);
+        status = start_master(r, before, error);
+        unsetenv("KILTER_RUN");
+    }
+    if (status == KILTER_OK)
+        wait_for_master(r, awaited);
+    kl_grow_close(r->grow, status == KILTER_OK && r->code == EXIT_SUCCESS);
+    free(control);
     return status;
 }
 
@@ -415,27 +380,35 @@ static int run_with(const run_options *options) {
         sigaddset(&awaited, signals[i]);
     sigprocmask(SIG_BLOCK, &awaited, &before);
     signal(SIGPIPE, SIG_IGN);
-    setenv("KILTER_RUN", "1", 1); /* so that the master does not ask the user to start workers */
-    kilter_status status = check_ssh(options->ssh, &error);
+    if (!options->quiet)
+        setenv("KILTER_PROGRESS", "1", 0);
+    setenv("KILTER_RUN", "1", 1); /* so that the master does not print how to start workers */
+    const char *slurm = options->keep.slurm;
+    kilter_status status = slurm ? KILTER_OK : check_ssh(ssh_of(options), &error);
     if (status == KILTER_OK)
-        status = choose_endpoints(&r, &error);
+        status = kl_listening_open(options->listen, &r.reach, &error);
     if (status == KILTER_OK)
-        status = make_key(&r, &error);
-    if (status == KILTER_OK)
-        status = run_all(&r, &awaited, &before, &error);
-    free(r.key_file);
-    free(r.listen);
-    free(r.join);
+        status = slurm || options->keep.hosts ? run_and_grow(&r, &awaited, &before, &error)
+                                              : run_all(&r, &awaited, &before, &error);
+    kl_listening_close(&r.reach);
     return status == KILTER_OK ? r.code : kilter_exit("kilter run", &error);
 }
 
+static int run_kept(run_options *options) {
+    options->keep.ssh = options->ssh;
+    return kl_keep_run(&options->keep);
+}
+
 static int run(const kl_command *command, int argc, char **argv) {
-    run_options options = {.hosts = calloc((size_t)argc, sizeof *options.hosts),
-                           .ssh = "ssh -o BatchMode=yes"};
+    run_options options = {
+        .hosts = calloc((size_t)argc, sizeof *options.hosts),
+        .keep = {.least = 1, .tries = 3, .hang_s = 10, .wait_s = 600, .look_s = 60, .weight = 1, .seed = 1}};
     if (!options.hosts)
         return kl_cmd_usage(command, "memory ran out");
     int code = read_words(command, argc, argv, &options);
-    if (code == EXIT_SUCCESS)
+    if (code == EXIT_SUCCESS && options.keep.keep)
+        code = run_kept(&options);
+    else if (code == EXIT_SUCCESS)
         code = run_with(&options);
     for (size_t i = 0; i < options.host_count; i++)
         free(options.hosts[i].name);
@@ -445,13 +418,33 @@ static int run(const kl_command *command, int argc, char **argv) {
 
 const kl_command kl_cmd_run = {
     .name = "run",
-    .summary = "Start a program as master here and as workers on other hosts, through ssh.",
-    .text = "usage: kilter run --host HOST[:N]… [OPTION]… -- PROGRAM [ARGUMENT]…\n\n"
-            "Starts PROGRAM here as the master of a farm, and on each HOST as N workers, through\n"
-            "ssh. The program must be there under the same name. Its messages are encrypted with a\n"
+    .summary = "Start a farm on other hosts, or keep an MPI program alive.",
+    .text = "usage: kilter run --host HOST[:N]… [OPTION]… -- PROGRAM…\n"
+            "       kilter run --hosts FILE [OPTION]… -- PROGRAM…\n"
+            "       kilter run --slurm OPTIONS [OPTION]… -- PROGRAM…\n"
+            "       kilter run --keep [OPTION]… -- PROGRAM…\n\n"
+            "Starts a farm. PROGRAM here is its master. On each HOST it starts N workers, through\n"
+            "ssh. The program must be there under the same name. Messages are encrypted with a\n"
             "key made for this run, which the workers get on their standard input. The command\n"
             "ends with the exit code of the master, and the workers end with it. A host that cannot\n"
-            "be reached is named, and the run continues.\n",
+            "be reached is named, and the run continues.\n"
+            "\n"
+            "With --hosts and without --keep: workers are on the fittest hosts of a list, as many hosts\n"
+            "as speed the farm up. The hosts are measured each --look seconds, and FILE is read again\n"
+            "when it changes. Workers leave a host whose fitness is below 0.25, and start on hosts\n"
+            "whose fitness is at least 0.5, the fastest first, or by --pick.\n"
+            "\n"
+            "With --slurm and without --keep: workers are jobs of Slurm. Jobs are submitted while\n"
+            "tasks are left for them and a job would begin before the end. Idle ones are released.\n"
+            "Nodes where workers fail twice in a row, and drained hosts, get no more workers.\n"
+            "Ctrl-C cancels all jobs.\n"
+            "\n"
+            "With --keep: starts PROGRAM, whose loops write checkpoints, on the fittest hosts with\n"
+            "mpirun or srun, or as jobs of Slurm. After a failure or a hang it starts again from the\n"
+            "newest checkpoint, where the hosts are fit. It moves when the run ends sooner\n"
+            "elsewhere, when a host is drained, and before a time limit. Reach it by its keep\n"
+            "folder, with kilter move and kilter drain. Ctrl-C saves and stops it. To continue, run\n"
+            "the same command again; this also works after the command itself was killed.\n",
     .options = KL_OPTIONS(rows),
     .in_order = true,
     .run = run,

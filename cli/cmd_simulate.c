@@ -31,7 +31,7 @@ enum { MOST_POLICIES = 64, MOST_ITERATIONS = 100000 };
 typedef struct question {
     const char *platform, *tasks, *policy, *organise, *engine, *record, *gantt, *write_platform;
     uint64_t seed, task_bytes, result_bytes;
-    double answer_s, startup_s, message_s;
+    double answer_s, byte_s, startup_s, message_s;
     uint32_t iterations;
     bool json, between;
 } question;
@@ -88,7 +88,7 @@ static kilter_status read_policies(const char *list, simulation *sim, kilter_err
     return status;
 }
 
-/* Return whether the text is a SPEC. A SPEC begins with the number of hosts. */
+/* Return whether the text names a platform file. A SPEC begins with the number of hosts. */
 static bool is_file(const char *platform) {
     struct stat info;
     size_t size = strlen(platform);
@@ -103,7 +103,7 @@ static kilter_status check_file(const char *platform, kilter_error *error) {
     if (!failed && access(platform, R_OK) != 0)
         failed = errno;
     return failed ? kl_fail(error, KILTER_ERR_INPUT,
-                            "--platform '%s': %s; name a platform file of SimGrid's, or give a SPEC, such as "
+                            "--platform '%s': %s; name a platform file of SimGrid, or give a SPEC, such as "
                             "16x1.0,16x0.25",
                             platform, strerror(failed))
                   : KILTER_OK;
@@ -131,7 +131,7 @@ static kilter_status choose_engine(simulation *sim, kilter_error *error) {
             error, KILTER_ERR_USAGE,
             "--platform '%s': the events engine does not read SimGrid's files%s; give a SPEC, such as "
             "16x1.0,16x0.25",
-            sim->q.platform, sim->q.engine ? "" : ", and the smpi engine is not there");
+            sim->q.platform, sim->q.engine ? "" : ", and the smpi engine was not built");
     return KILTER_OK;
 }
 
@@ -152,7 +152,8 @@ static kilter_status check_startup(const simulation *sim, kilter_error *error) {
                : KILTER_OK;
 }
 
-/* A farm's master is told when workers come and go, but its simulation does not know of that. */
+/* Refuse hosts that only peers can have: the simulation of a farm with a master has no workers that join or
+ * die. */
 static kilter_status check_hosts(const simulation *sim, kilter_error *error) {
     bool peers = !sim->file && sim->cluster.near > 0;
     for (uint32_t i = 0; !sim->file && i < sim->cluster.group_count; i++)
@@ -182,8 +183,8 @@ static kilter_status read_question(simulation *sim, kilter_error *error) {
     sim->results = calloc(sim->policy_count * sim->q.iterations, sizeof *sim->results);
     return sim->results
                ? KILTER_OK
-               : kl_fail(error, KILTER_ERR_MEMORY,
-                         "keeping the results of %" PRIu32 " iterations: memory ran out", sim->q.iterations);
+               : kl_fail(error, KILTER_ERR_MEMORY, "keeping the results of %" PRIu32 " runs: memory ran out",
+                         sim->q.iterations);
 }
 
 /* --- simulating --- */
@@ -208,12 +209,14 @@ static kilter_status simulate_events(const simulation *sim, const kl_policy *pol
                            .task_bytes = (double)sim->q.task_bytes,
                            .result_bytes = (double)sim->q.result_bytes,
                            .answer_s = sim->q.answer_s,
+                           .byte_s = sim->q.byte_s,
                            .startup_s = sim->q.startup_s,
                            .record = record};
     return kl_events_run(&farm, results, error);
 }
 
-/* Write to memory, with a name that the started program can open. A killed process leaves nothing behind. */
+/* Write a file in memory, with a name that the started program can open. A killed process leaves no file
+ * behind. */
 static kilter_status write_in_memory(const kl_cluster *cluster,
                                      kilter_status (*write)(const kl_cluster *, FILE *, kilter_error *),
                                      FILE **file, char **name, kilter_error *error) {
@@ -237,7 +240,7 @@ static double work_s(const simulation *sim, uint32_t iteration) {
     return sum;
 }
 
-/* Simulate with smpi; `farm` has its platform, hosts and record. */
+/* Simulate with smpi. The caller has set the platform, hosts and record of `farm`. */
 static kilter_status simulate_smpi(const simulation *sim, const kl_policy *policy, kl_smpi_farm farm,
                                    kl_simulated *results, kilter_error *error) {
     farm.tasks = sim->q.tasks;
@@ -263,7 +266,8 @@ static kilter_status simulate_smpi(const simulation *sim, const kl_policy *polic
     return status;
 }
 
-/* Simulate on a SPEC, which is written as a platform and a list of hosts for the time of the simulation. */
+/* Simulate on a SPEC. SimGrid reads it as a platform file and a file of hosts, which exist only during the
+ * simulation. */
 static kilter_status simulate_described(const simulation *sim, const kl_policy *policy, const char *record,
                                         kl_simulated *results, kilter_error *error) {
     FILE *platform = NULL, *hosts = NULL;
@@ -308,7 +312,7 @@ static kilter_status draw(const char *record, const char *picture, kilter_error 
     return status != KILTER_OK ? status : ended;
 }
 
-/* Draw the picture from a record; if none was asked for, from a temporary one. */
+/* Simulate with a record and draw the picture from it. The record is temporary if the user asked for none. */
 static kilter_status simulate_and_draw(const simulation *sim, kilter_error *error) {
     char *folder = NULL, *record = NULL;
     kilter_status status = sim->q.record ? KILTER_OK : kl_private_dir(&folder, error);
@@ -419,8 +423,8 @@ static void print_table(const simulation *sim, const char *engine) {
     kl_say(stdout, "tasks", "%s, seed %" PRIu64, sim->q.tasks, sim->tasks.seed);
     if (sim->q.iterations > 1)
         kl_say(stdout, "runs",
-               "%" PRIu32
-               "; the columns give means over all runs, \"last\" and \"its efficiency\" the last run",
+               "%" PRIu32 "; columns are means over all runs, but \"last\" and \"its efficiency\" are those "
+               "of the last run",
                sim->q.iterations);
     kl_say(stdout, "engine", "%s", engine);
     putchar('\n');
@@ -481,7 +485,7 @@ static kilter_status write_platform(simulation *sim, kilter_error *error) {
         return status;
     }
     if (sim->file)
-        return kl_fail(error, KILTER_ERR_USAGE, "--write-platform: '%s' is a platform of SimGrid's already",
+        return kl_fail(error, KILTER_ERR_USAGE, "--write-platform: '%s' is already a platform of SimGrid",
                        sim->q.platform);
     bool to_stdout = strcmp(sim->q.write_platform, "-") == 0;
     kl_new_file file = {.out = stdout};
@@ -497,7 +501,7 @@ static kilter_status write_platform(simulation *sim, kilter_error *error) {
     return status;
 }
 
-/* Return the first given option that peers do not have; NULL: there is none. */
+/* Return the first given option that does not apply to peers; NULL: there is none. */
 static const char *not_for_peers(const simulation *sim) {
     const question *q = &sim->q;
     return q->record                                          ? "record"
@@ -506,6 +510,7 @@ static const char *not_for_peers(const simulation *sim) {
            : q->iterations > 1                                ? "iterations"
            : q->result_bytes > 0                              ? "result-bytes"
            : q->startup_s > 0                                 ? "startup-s"
+           : q->byte_s > 0                                    ? "byte-s"
            : q->answer_s < ANSWER_S || q->answer_s > ANSWER_S ? "answer-s"
            : sim->file                                        ? "platform FILE.xml"
                                                               : NULL;
@@ -563,14 +568,14 @@ static const kl_option rows[] = {
      "Number of tasks and the time of each at speed 1, such as 8000@lognormal(1ms,1.0); also const(MEAN), "
      "exp(MEAN), uniform(MEAN,CV) and normal(MEAN,CV). file=RECORD takes the tasks of a run record.",
      KL_OPTION_TEXT, AT(tasks)},
-    {"policy", "POLICIES", "Names separated by commas, or all (default: auto; among peers: help).",
+    {"policy", "POLICIES", "Policies, separated by commas, or all (default: auto; among peers: help).",
      KL_OPTION_TEXT, AT(policy), .needs = "tasks"},
     {"organise", "WAY",
      "master: one master deals all tasks; peers: workers share the tasks and help each other (default: "
      "master).",
      KL_OPTION_TEXT, AT(organise), .needs = "tasks", .words = "master peers"},
     {"message-s", "SECONDS",
-     "Processor time of a message at its sender and at its receiver, among peers (default: 5e-6).",
+     "Work for a message at its sender and at its receiver, among peers, at speed 1 (default: 5e-6).",
      KL_OPTION_NUMBER, AT(message_s), .needs = "organise", .most = 1000},
     {"between-tasks", NULL,
      "Peers take in messages only between two tasks, as MPI ranks without a message thread do.",
@@ -582,6 +587,8 @@ static const kl_option rows[] = {
      .needs = "tasks"},
     {"answer-s", "SECONDS", "Time the master needs for one message at speed 1 (default: 1e-5).",
      KL_OPTION_NUMBER, AT(answer_s), .needs = "tasks", .most = 1000},
+    {"byte-s", "SECONDS", "Time the master needs for a byte of tasks at speed 1 (default: 0; events only).",
+     KL_OPTION_NUMBER, AT(byte_s), .needs = "tasks", .most = 1000},
     {"startup-s", "SECONDS", "Time to start a message with tasks or results (default: 0; events only).",
      KL_OPTION_NUMBER, AT(startup_s), .needs = "tasks", .most = 1000},
     {"task-bytes", "BYTES", "Bytes sent to a worker for each task (default: 0).", KL_OPTION_UINT64,

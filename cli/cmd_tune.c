@@ -80,19 +80,19 @@ static const kl_option rows[] = {
      "and DPF, above 0 and at most 1, from the next batch on; workers=N, the number of active workers, from "
      "the next run on. With auto as the value, the farm chooses.",
      KL_OPTION_OTHER, .read = read_setting, .repeats = true, .words = "policy=auto factor=auto workers=auto"},
-    {"interval-s", "SECONDS", "Time between two looks (default: 1).", KL_OPTION_NUMBER, AT(interval_s),
+    {"interval-s", "SECONDS", "Time between two states (default: 1).", KL_OPTION_NUMBER, AT(interval_s),
      .least = 0.05, .most = 86400, .repeats = true},
     {"program", "NAME", "Without FILE: take the newest record of this program.", KL_OPTION_TEXT, AT(program),
      .repeats = true},
-    {"once", NULL, "Print one look and end.", KL_OPTION_SWITCH, AT(once)},
+    {"once", NULL, "Print the state once and end.", KL_OPTION_SWITCH, AT(once)},
     {"json", NULL,
-     "Print each look as a JSON object on one line; times are in seconds, and an unknown number is null.",
+     "Print each state as a JSON object on one line; times are in seconds, and an unknown number is null.",
      KL_OPTION_SWITCH, AT(json)},
 };
 
 /* --- looking --- */
 
-/* Print a look in one piece, so that the terminal never shows half of it. */
+/* Print the state in one piece, so that the terminal never shows half of it. */
 static int print_on_terminal(const kl_control_state *state) {
     char *text = NULL;
     size_t size = 0;
@@ -178,7 +178,7 @@ static int run(const kl_command *command, int argc, char **argv) {
 
 const kl_command kl_cmd_tune = {
     .name = "tune",
-    .summary = "Show what a running farm measures, expects and decides; set that by hand.",
+    .summary = "Show what a running farm measures, expects and decides; set its tuning points by hand.",
     .text = "usage: kilter tune [--once] [--json] [--interval-s SECONDS] [FILE | --program NAME]\n"
             "       kilter tune --set POINT=VALUE… [--json] [FILE | --program NAME]\n\n"
             "Attaches to the running farm whose record is FILE, on the machine of its master. It\n"

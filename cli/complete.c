@@ -33,7 +33,7 @@ static const kl_option *valued(kl_option_list list, const char *word) {
     return o && o->value ? o : NULL;
 }
 
-/* Complete the last word of a command or a farm program. */
+/* Complete the last word on the command line of a command or a farm program. */
 static void complete_options(kl_option_list list, bool files, int count, char **words) {
     const char *last = words[count - 1], *before = count > 1 ? words[count - 2] : "",
                *equals = strchr(last, '=');

@@ -23,7 +23,7 @@ expect 2 "draining the run of 'missing.kilter': No such file" "$kilter" drain mi
 echo "not a record" >text.kilter
 expect 2 "not a run record" "$kilter" drain text.kilter 0
 
-# --- refused requests change nothing: workers stay at a task that does not end yet
+# --- refused requests change nothing; a held task keeps the workers busy meanwhile
 : >"$place/local.stop.hold"
 start local --workers 3
 until_so shows "^workers  *3 at work, 0 resting; all"
@@ -36,18 +36,18 @@ expect 2 "nobody else would stay" "$kilter" drain "$record" 2 1 0
 expect 2 "nobody else would stay" "$kilter" drain --host "$(hostname)" "$record"
 shows "^workers  *3 at work, 0 resting; all" || fail "a worker left after a refused request: $(cat out)"
 
-# --- one of three: during its task it is leaving, then it is gone
+# --- one of three workers: it is leaving until its task ends, then it is gone
 "$kilter" drain "$record" 1 >out || fail "kilter drain failed for worker 1"
-grep -qx "worker 1 leaves, when its task is done; 2 stay" out || fail "drain prints another answer: $(cat out)"
+grep -qx "worker 1 leaves, when its task is done; 2 stay" out || fail "drain prints an unexpected answer: $(cat out)"
 shows "^workers  *2 at work, 0 resting, 1 leaving; all" || fail "the worker is not leaving: $("$kilter" tune --once "$record")"
 shows "^ *1  *leaving" || fail "the table does not show the worker as leaving: $("$kilter" tune --once "$record")"
 "$kilter" tune --once --json "$record" | grep -q '"leaving":1,.*"worker":1,"activity":"leaving"' || fail "JSON"
 [ "$("$kilter" drain --json "$record" 1)" = '{"answer":"worker 1 already leaves, when its task is done; 2 stay"}' ] ||
-    fail "drain prints another answer as JSON"
+    fail "drain prints an unexpected answer as JSON"
 rm "$stop.hold"
 until_so shows "^workers  *2 at work, 0 resting; all"
 
-# --- no worker replaces it, and the last one leaves only with --all
+# --- no worker replaces a released one, and the last worker leaves only with --all
 iteration() { "$kilter" tune --once --json "$record" | sed 's/.*"run":\([0-9]*\).*/\1/'; }
 later() { [ "$(iteration)" -gt $((began + 20)) ]; }
 began=$(iteration)
@@ -69,10 +69,10 @@ if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 "$record" "SELECT group_concat(worker) FROM worker WHERE why = 'was drained: sent home by hand'")" = \
         "1,2" ] || fail "the record does not name the released workers"
 else
-    echo "no sqlite3 here: the record was not looked at"
+    echo "no sqlite3 here: the record was not checked"
 fi
 
-# --- all workers: if none can join, the run fails with a message
+# --- all workers leave: if none can join, the run fails with a message
 start everybody --workers 2
 until_so shows "^workers  *2 at work"
 "$kilter" drain --all "$record" | grep -q "^2 workers leave, .*; nobody stays: .* cannot be finished$" || fail "--all"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The mean times of the two engines of kilter simulate agree. usage: engines_test.sh KILTER. Single runs differ where one chunk more or less decides, so the full test
-# takes the mean of more runs. The largest difference is that of ss over a slow link: SimGrid lets two messages of one worker share the link; TCP and the engine
-# "events" send them in order.
+# The mean times of the two engines of kilter simulate agree. usage: engines_test.sh KILTER. One chunk more or less
+# can change the time of a run, so the full test takes the mean of more runs. The policy ss differs most, over a slow
+# link: SimGrid lets two messages of a worker share the link, but TCP and the engine "events" send them in order.
 set -eu
 kilter=$1
 runs=3 most=0.03 # of the elapsed time
@@ -22,7 +22,7 @@ for platform in 16x1 8x1,8x0.25 1x0.1,15x1 '4x1@osc(100ms,50ms),4x0.5;master=1' 
     elapsed events "$platform" >"$place/events"
     [ "$(wc -l <"$place/smpi")" = 6 ] || { echo "$platform: not six policies under smpi" >&2; exit 1; }
     paste -d ' ' "$place/smpi" "$place/events" | awk -v platform="$platform" -v most=$most '
-        $1 != $3 || NF != 4 { print platform ": the engines played other policies: " $0; bad = 1; next }
+        $1 != $3 || NF != 4 { print platform ": the engines simulated different policies: " $0; bad = 1; next }
         { off = $4 / $2 - 1; printf "%-36s %-7s %9.6f s %+.2f %%\n", platform, $1, $2, 100 * off }
         off > most || off < -most { bad = 1 }
         END { exit bad }' || { echo "FAILED: the means differ by more than $most" >&2; exit 1; }

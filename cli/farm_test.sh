@@ -1,7 +1,7 @@
-# Shared by tests with real farms, which run in a folder of their own; they read it with "." and get KILTER FARM.
+# Functions for tests with real farms. A test reads this file with ".", gets KILTER FARM, and runs in a folder of its own.
 
 kilter=$1
-farm=$2
+farm=${2:-}
 here=$(cd "$(dirname "$0")" && pwd)
 place=$(mktemp -d)
 children=
@@ -13,6 +13,14 @@ cd "$place"
 
 . "$here/outside_test.sh"
 
+end_jobs() { # of scripts that stand for Slurm: jobs outlive a command that is killed
+    for child in $children; do kill -9 $child 2>/dev/null || :; done
+    for file in "$place"/jobs/*/pid; do
+        [ ! -s "$file" ] || kill -KILL -- "-$(cat "$file")" 2>/dev/null || :
+    done
+    rm -rf "$place"
+}
+
 # until_so COMMAND…: repeat the command until it succeeds
 until_so() {
     tries=0
@@ -23,15 +31,15 @@ until_so() {
     done
 }
 
-left_nothing() { # no file of a master's, for workers or tools; a killed thread sanitizer leaves some of its own
+left_nothing() { # no file that a master made for workers or tools is left; files of a killed thread sanitizer do not count
     ! ls -A "$TMPDIR" | grep -v '^tsan\.' >&2
 }
 
-shows() { # WORDS: a look holds them
+shows() { # WORDS: succeed if kilter tune prints them
     "$kilter" tune --once "$record" | grep -q -- "$1"
 }
 
-start() { # NAME OPTION…: a farm in the background
+start() { # NAME OPTION…: start a farm in the background
     record=$place/$1.kilter
     stop=$place/$1.stop
     shift

@@ -1,4 +1,7 @@
 /* kilter: show what programs that use Kilter did, and start them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,13 +21,6 @@ static int print_help(void) {
     for (int i = 0; kl_commands[i]; i++)
         kl_option_print(stdout, kl_commands[i]->name, kl_commands[i]->summary);
     return kl_cmd_printed();
-}
-
-static bool asks_for_help(int argc, char **argv) {
-    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (kl_option_is_word("--help -h", argv[i]))
-            return true;
-    return false;
 }
 
 static int unknown(const char *word) {
@@ -48,7 +44,18 @@ static int help(int argc, char **argv) {
     return kl_cmd_printed();
 }
 
+/* Mend what a careless parent may have left. A file that is opened must not become the standard output, so a
+ * closed one is replaced by a descriptor that refuses to be used. If SIGCHLD were ignored, the exit codes of
+ * commands would be lost. */
+static void mend_environment(void) {
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+    signal(SIGCHLD, SIG_DFL);
+}
+
 int main(int argc, char **argv) {
+    mend_environment();
     if (argc < 2)
         return kl_cmd_usage(NULL, "no command given");
     const char *word = argv[1];
@@ -65,6 +72,6 @@ int main(int argc, char **argv) {
     const kl_command *command = kl_cmd_find(word);
     if (!command)
         return unknown(word);
-    return asks_for_help(argc - 1, argv + 1) ? kl_cmd_help(command)
-                                             : command->run(command, argc - 1, argv + 1);
+    return kl_cmd_asks_for_help(command, argc - 1, argv + 1) ? kl_cmd_help(command)
+                                                             : command->run(command, argc - 1, argv + 1);
 }

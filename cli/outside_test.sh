@@ -1,4 +1,4 @@
-# Shared by the tests of the command, which read it with ".".
+# Functions that the tests of the command share. A test reads this file with ".".
 
 fail() {
     echo "FAILED: $*" >&2

@@ -55,7 +55,7 @@ static bool is_whole(const kl_report_iteration *it) {
 typedef struct work {
     double workers, rate; /* rate: units per second of the mean worker */
     double work_s, tasks; /* work_s: seconds on one worker of mean speed */
-    double times;         /* the whole run divided by the part that was done */
+    double times;         /* all units of the run divided by the units that were done */
 } work;
 
 static work work_of(const kl_report_iteration *it) {
@@ -106,7 +106,7 @@ static kilter_status choose_run(const kl_report *r, int64_t run, const kl_report
     return KILTER_OK;
 }
 
-/* Return the seconds between the previous run's end and this run, in which the master works alone; not if
+/* Return the seconds between the previous run's end and this run, in which the master works alone. 0 if
  * another master did the previous run. */
 static double gap_before(const kl_report *r, const kl_report_iteration *it) {
     if (it == r->iterations)
@@ -118,7 +118,7 @@ static double gap_before(const kl_report *r, const kl_report_iteration *it) {
     return gap_s > 0 ? gap_s : 0;
 }
 
-/* Return σ/μ of a task over all workers, where differences between workers do not count as spread of tasks.
+/* Return σ/μ of a task over all workers. Differences between workers do not count.
  */
 static double task_cv(const kl_report_iteration *it) {
     double sum = 0, tasks = 0;
@@ -143,7 +143,8 @@ static bool differ(const kl_report_iteration *it) {
     return high > 1.05 * low;
 }
 
-/* Compare the last runs with this number of workers, without the record's first run, which warms up. */
+/* Find mean and spread of the times of the last similar runs on this number of workers. The record's first
+ * run does not count, because it warms up. */
 static void compare_runs(kl_basis *b, uint32_t workers) {
     kl_stat times = {0}, elapsed = {0};
     size_t first = b->measured_count > 1;
@@ -176,8 +177,8 @@ static double measured(const kl_report *r, const char *kind) {
     return value > 0 && value < MOST ? value : 0;
 }
 
-/* Return the start-up time of a message alone on the network; the load of shared resources models how
- * messages wait for each other. */
+/* Return the start-up time of a message that is alone on the network. The model of shared resources adds the
+ * time that messages wait for each other. */
 static double startup_s(const kl_report *r) {
     double alone_s = kl_report_measured(r, "message_alone_s"), s = kl_report_measured(r, "message_fixed_s");
     return alone_s < s ? alone_s : s;
@@ -188,7 +189,8 @@ static const char *byte_kind(const kl_report *r) {
     return measured(r, "link_per_byte_s") > 0 ? "link_per_byte_s" : "message_per_byte_s";
 }
 
-/* Learn the load of the record's last run, which was measured. Return the factor of kl_load_fit(). */
+/* Learn the load on shared resources, which is measured in the record's last run only. Return the factor of
+ * kl_load_fit(). */
 static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
     double per_byte_s = measured(r, byte_kind(r)), bytes = it->bytes_out + it->bytes_in;
     if (!is_whole(it) || it != &r->iterations[r->iteration_count - 1])
@@ -230,7 +232,7 @@ static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteratio
     learn(b, KL_IN_PER_BYTE_S,
           b->load.per_byte_s > 0 ? b->load.per_byte_s : kl_report_measured(r, byte_kind(r)),
           "measured by the farm");
-    learn(b, KL_IN_MASTER_S, gap_before(r, it), "from the end of the run before to the begin of this one");
+    learn(b, KL_IN_MASTER_S, gap_before(r, it), "from the end of the previous run to the begin of this run");
     learn(b, KL_IN_ANSWER_S, kl_report_measured(r, "answer_s"), "measured by the farm");
     learn(b, KL_IN_TASKS, w.tasks, "tasks of the run");
     learn(b, KL_IN_TASK_MEAN_S, mean_s, "the run's work over its tasks");
@@ -290,7 +292,7 @@ kilter_status kl_basis_read(kl_basis *b, const char *path, int64_t run, kilter_e
 }
 
 kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
-    /* Other work or other workers would load the shared resources differently. */
+    /* The recorded load on shared resources is not valid for other work. */
     static const int inputs[] = {KL_IN_WORK_S, KL_IN_BYTES, KL_IN_TASKS, KL_IN_TASK_MEAN_S};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         if (given(b, inputs[i]))
@@ -314,7 +316,7 @@ kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
         learn(b, KL_IN_TASK_MEAN_S, work_s / b->in[KL_IN_TASKS].value, "T_c/M");
     else if (known(b, KL_IN_TASK_MEAN_S))
         learn(b, KL_IN_TASKS, fmax(1, round(work_s / b->in[KL_IN_TASK_MEAN_S].value)), "T_c/μ");
-    learn(b, KL_IN_ALPHA, 0.5, "not given: as much there as back");
+    learn(b, KL_IN_ALPHA, 0.5, "not given: half to the workers");
     learn(b, KL_IN_BYTES, 0, "not given");
     learn(b, KL_IN_STARTUP_S, 0, "not given");
     learn(b, KL_IN_PER_BYTE_S, 0, "not given");
@@ -336,14 +338,14 @@ kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
 
 static void sum_speeds(kl_basis *b, double *speeds, uint32_t count, const char *from) {
     sort_and_sum(speeds, count);
-    /* Return whether the slowest worker is nearly as fast as the next one. */
+    /* speeds are uneven if the fastest exceeds the slowest by more than 5 % */
     b->speeds_uneven = count > 1 && speeds[0] > 1.05 * (speeds[count - 1] - speeds[count - 2]);
     free(b->speeds);
     b->speeds = speeds;
     b->speed_count = count;
     b->speeds_from = from;
-    b->load = (kl_load){0}; /* the load belongs to other workers than these, */
-    b->beyond = 1;          /* and so does the correction */
+    b->load = (kl_load){0}; /* the recorded load is not valid for these workers */
+    b->beyond = 1;          /* nor is the correction */
 }
 
 /* Read "0.5" or "16x0.5" at *at, and move *at after it. */
@@ -398,7 +400,8 @@ kilter_status kl_basis_speeds(kl_basis *b, const char *list, kilter_error *error
     return KILTER_OK;
 }
 
-/* The units of two programs cannot be compared. */
+/* Use the workers of another record. Their speeds are relative to their own mean if the programs differ,
+ * because units of two programs cannot be compared. */
 kilter_status kl_basis_hosts(kl_basis *b, const char *path, kilter_error *error) {
     kl_report *report = NULL;
     const kl_report_iteration *it = NULL;

@@ -8,7 +8,7 @@
 #include "report/print.h"
 
 enum {
-    MEASURED, /* the measured series; after it come one round and several rounds of each protocol */
+    MEASURED, /* index of the measured series; after it come one round and several rounds of each protocol */
     MODELLED,
     SERIES = MODELLED + 2 * KL_PROTOCOLS,
     MARKS = 4,
@@ -16,7 +16,7 @@ enum {
 };
 
 typedef struct curves {
-    double *values; /* all values: n, then time and index of each series */
+    double *values; /* memory for the values of all series: n, time and index */
     kl_series time[SERIES], index[SERIES];
     char marks[MARKS][WORD_BYTES];
     kl_mark mark[MARKS];
@@ -73,7 +73,7 @@ static void mark(curves *c, uint32_t workers, const char *what) {
     c->mark_count++;
 }
 
-/* Where both models agree, one mark is enough. */
+/* Set the marks. If one round and several rounds have the same best number, one mark is enough. */
 static void fill_marks(curves *c, const kl_protocol *p) {
     bool several = p->rounds_best.workers > 0 && p->rounds_best.workers != p->best.workers;
     mark(c, p->best.workers, "lowest index");

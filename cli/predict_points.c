@@ -6,7 +6,7 @@
 #include "predict.h"
 
 enum {
-    SHOWN_ALL = 20, /* greatest number of workers up to which every row is shown; above it, only some are */
+    SHOWN_ALL = 20, /* up to this number of workers, every row is shown; above it, only some rows */
     UNLIMITED = 64, /* greatest number of workers if messages cost nothing and no number is given */
     LOOKED_AT_LEAST = 8,
     LOOKED_AT_MOST = 1000,
@@ -31,7 +31,7 @@ static double answer_s(const kl_basis *b, uint32_t workers) {
     return recorded ? kl_model_answer_s(&b->load, workers) : value(b, KL_IN_ANSWER_S);
 }
 
-/* Return the smallest chunk, in tasks, with which the master can feed this number of workers. */
+/* Return the smallest chunk, in tasks, with which the master can keep this number of workers busy. */
 static double least_chunk(const kl_basis *b, uint32_t workers) {
     double answer = answer_s(b, workers);
     double least_s = kl_model_min_chunk_s(isfinite(answer) ? answer : value(b, KL_IN_STARTUP_S), workers);
@@ -74,8 +74,10 @@ static kl_rounds rounds_of(const kl_basis *b, const kl_farm_model *m, uint32_t w
 static double several_rounds_s(const kl_basis *b, kl_farm_model *m, const kl_rounds *rounds,
                                const kl_point *p) {
     if (kl_load_known(&b->load) && b->load.use.local_tasks == b->load.use.tasks)
-        m->message.per_unit_s = 0; /* without link costs: the load of shared resources includes bytes */
-    m->own_links |= kl_load_known(&b->load); /* it also includes how messages wait for each other's bytes */
+        /* no costs of the link: the load on shared resources already includes bytes */
+        m->message.per_unit_s = 0;
+    /* the load already includes the time that messages wait for each other */
+    m->own_links |= kl_load_known(&b->load);
     double alone_s = m->work_s / p->speed, times = p->limit.times;
     double rounds_s = kl_model_rounds_time_s(m, p->workers, p->speed, rounds) - m->master_s;
     return b->beyond * (times * alone_s + (rounds_s - alone_s) / fmax(1, times)) + m->master_s;
@@ -118,7 +120,7 @@ kl_point kl_predict_measured(const kl_basis *b, uint32_t protocol, uint32_t work
     return point_at(&plain, protocol, workers, workers, b->uneven);
 }
 
-/* Inputs that were given make another run of it. */
+/* Return the correction for runs of the record. Given inputs describe another run, which is not corrected. */
 double kl_predict_beyond(const kl_basis *b) {
     bool other = !kl_load_known(&b->load) || !(b->alike_s > 0);
     for (int i = 0; i < KL_INPUTS; i++)
@@ -154,7 +156,7 @@ static void find_best(const kl_basis *b, uint32_t protocol, uint32_t most, kl_pr
     }
 }
 
-/* Return whether the number is round: 1, 2 or 5 times a power of ten that is about a tenth of n. */
+/* Return whether n is a multiple of a step that is at most n/5 and is 1, 2 or 5 times a power of ten. */
 static bool is_round(uint32_t n) {
     static const uint32_t digits[] = {1, 2, 5};
     uint32_t step = 1;
@@ -184,7 +186,8 @@ static kilter_status show(const kl_basis *b, uint32_t protocol, uint32_t most, k
     return KILTER_OK;
 }
 
-/* Look a little beyond the number that the master can feed, where times rise. */
+/* Choose the greatest number of workers: a little above the number that the master can keep busy, where times
+ * rise. */
 static uint32_t choose_most(const kl_basis *b) {
     uint32_t feeds = capability_of(b, KL_ASYNCHRONOUS);
     uint32_t most = feeds == UINT32_MAX ? UNLIMITED : feeds < LOOKED_AT_MOST ? feeds + feeds / 4 : feeds;

@@ -65,7 +65,8 @@ static void print_measured(const kl_basis *b, FILE *out) {
     }
     if (fabs(b->beyond - 1) >= 0.005)
         kl_say(out, "corrected",
-               "forecasts for several rounds are %.3g times what the model says, as the last runs were",
+               "forecasts for several rounds are multiplied by %.3g, the factor by which the last runs "
+               "differed from the model",
                b->beyond);
 }
 
@@ -78,7 +79,8 @@ static void print_program(const kl_program_prediction *p, FILE *out) {
            kl_time_words(all->total_s).text, p->iterations, p->workers, all->workers,
            kl_time_words(all->bound_s).text);
     kl_say(out, "",
-           "each: %s the master alone, %s the workers, %s messages; whole tasks by earliest completion",
+           "each: %s for the master alone, %s for the workers, %s for messages; whole tasks by earliest "
+           "completion",
            kl_time_words(all->master_s).text, kl_time_words(all->workers_s).text,
            kl_time_words(all->messages_s).text);
     if (p->measured_runs > 0)
@@ -91,7 +93,7 @@ static void print_limit(const kl_verdict *v, FILE *out) {
     const kl_limit *l = &v->enough.limit;
     if (!l->known)
         kl_say(out, "limit",
-               "not known: a record tells what workers share only for its own work and workers");
+               "not known: a record measures shared resources only for its own work and workers");
     else if (l->what == KL_SHARED_NOTHING)
         kl_say(out, "limit", "the tasks themselves: nothing that workers share slows them down");
     else if (l->what == KL_SHARED_CORES)
@@ -101,17 +103,17 @@ static void print_limit(const kl_verdict *v, FILE *out) {
         kl_say(out, "limit", "%s: %.0f %% busy", kl_shared_name(l->what), 100 * l->used);
 }
 
-/* The first line of the output: a sentence without symbols. */
+/* Print the first line of the output: a sentence without symbols. */
 static void print_sentence(const kl_prediction *p, FILE *out) {
     const kl_point *enough = &p->verdict.enough;
     const kl_protocol *sent = &p->protocols[KL_ASYNCHRONOUS];
     if (enough->workers == 0)
         fprintf(out,
-                "Up to %" PRIu32 " worker%s pay%s: the run then takes %s; it is fastest with %" PRIu32
-                ": %s.\n",
-                sent->best.workers, sent->best.workers == 1 ? "" : "s", sent->best.workers == 1 ? "s" : "",
-                kl_time_words(sent->best.time_s).text, sent->fastest.workers,
-                kl_time_words(sent->fastest.time_s).text);
+                "Up to %" PRIu32
+                " worker%s %s worth using: the run then takes %s; it is fastest with %" PRIu32 ": %s.\n",
+                sent->best.workers, sent->best.workers == 1 ? "" : "s",
+                sent->best.workers == 1 ? "is" : "are", kl_time_words(sent->best.time_s).text,
+                sent->fastest.workers, kl_time_words(sent->fastest.time_s).text);
     else
         fprintf(out, "With %" PRIu32 " worker%s the run takes %s (%.0f %% interval: %s to %s); %s.\n",
                 enough->workers, enough->workers == 1 ? "" : "s", kl_time_words(enough->rounds_time_s).text,
@@ -120,7 +122,7 @@ static void print_sentence(const kl_prediction *p, FILE *out) {
                 p->verdict.is_most ? "fewer are slower" : "more are at most 3 % faster");
 }
 
-/* fraction of the time; a change that leaves more than this gets no line */
+/* a change is printed only if the time falls below this fraction */
 static const double TELLING = 0.97;
 
 static void print_verdict(const kl_prediction *p, FILE *out) {
@@ -175,7 +177,7 @@ static void cell_note(const void *context, size_t row, char *cell) {
     add_note(cell, n == b->workers && !b->speeds, "measured");
 }
 
-/* Choose a unit for the shortest time, so that it keeps its digits. */
+/* Choose the unit by the shortest time, so that it is printed with enough digits. */
 static const char *time_unit(const kl_protocol *p, double *per_s) {
     double shortest_s = p->fastest.time_s;
     *per_s = shortest_s >= 1 ? 1 : shortest_s >= 1e-3 ? 1e3 : 1e6;
@@ -214,7 +216,7 @@ static void print_protocol(const kl_prediction *prediction, const kl_protocol *p
     kl_print_rows(out, columns, sizeof columns / sizeof *columns, point_at, &t, p->count);
 }
 
-/* Print the expected time: in several rounds if known, else with all work in one round. */
+/* Print the expected time: that of several rounds if it is known, else that of one round. */
 static void cell_expected(const void *context, size_t row, char *cell) {
     const table *t = context;
     const kl_point *p = point_at(context, row);
@@ -256,7 +258,7 @@ static void print_plain(const kl_prediction *prediction, FILE *out) {
                                      {.column = {"", true, cell_plain_note}}};
     fputc('\n', out);
     kl_print_rows(out, columns, sizeof columns / sizeof *columns, point_at, &t, p->count);
-    fputs("\nFor the numbers behind this, and other ways to send: --verbose\n", out);
+    fputs("\n--verbose also prints the model's numbers, and other ways to send tasks\n", out);
 }
 
 void kl_prediction_print_text(const kl_prediction *p, bool verbose, FILE *out) {
@@ -277,7 +279,7 @@ void kl_prediction_print_text(const kl_prediction *p, bool verbose, FILE *out) {
     print_measured(b, out);
     print_program(&p->program, out);
     if (p->out_of_tasks)
-        kl_say(out, "", "up to %" PRIu32 " workers, a task for each", p->most);
+        kl_say(out, "", "at most %" PRIu32 " workers, one for each task", p->most);
     if (!verbose)
         print_plain(p, out);
     for (uint32_t i = 0; verbose && i < KL_PROTOCOLS; i++)

@@ -1,4 +1,4 @@
-/* Predict a program that repeatedly works alone, forks tasks and joins them. */
+/* Predict a program that repeatedly works alone, starts tasks and waits for them. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -44,10 +44,10 @@ holds given.out '0.00 s of the master alone (given)'
 # other workers
 "$kilter" predict --verbose $example --speeds 2x0.5,1 >speeds.out
 holds speeds.out '3, the fastest first, together 2 times as fast as one'
-grep -q '^3 *2.00 *80[0-9]\.' speeds.out || fail "three workers with the speed of two: another time: $(cat speeds.out)"
+grep -q '^3 *2.00 *80[0-9]\.' speeds.out || fail "three workers with the speed of two: unexpected time: $(cat speeds.out)"
 "$kilter" predict --verbose finished.kilter --hosts finished.kilter >hosts.out
 holds hosts.out '(--hosts, relative to'
-grep -q '^2 *2.00 *9.8751' hosts.out || fail "other times on the record's own workers: $(cat hosts.out)"
+grep -q '^2 *2.00 *9.8751' hosts.out || fail "unexpected times on the record's own workers: $(cat hosts.out)"
 "$kilter" predict --verbose $example --hosts finished.kilter >foreign.out
 holds foreign.out '(--hosts, relative to their own mean'
 
@@ -76,11 +76,11 @@ holds b.svg '>capability of the master: 41<'
 
 # a sentence first, and no symbols unless asked for
 "$kilter" predict $example >plain.out
-[ "$(head -1 plain.out)" = "Up to 23 workers pay: the run then takes 93.7 ms; it is fastest with 40: 81.1 ms." ] ||
-    fail "another first sentence: $(head -1 plain.out)"
-grep -q '^ *23 *93.7433 *74.2  pays best$' plain.out || fail "another plain table: $(cat plain.out)"
+[ "$(head -1 plain.out)" = "Up to 23 workers are worth using: the run then takes 93.7 ms; it is fastest with 40: 81.1 ms." ] ||
+    fail "unexpected first sentence: $(head -1 plain.out)"
+grep -q '^ *23 *93.7433 *74.2  pays best$' plain.out || fail "unexpected plain table: $(cat plain.out)"
 "$kilter" predict finished.kilter >plain2.out
-head -1 plain2.out | grep -q '^With 16 workers the run takes 8.16 s (90 % interval: ' || fail "another first sentence: $(head -1 plain2.out)"
+head -1 plain2.out | grep -q '^With 16 workers the run takes 8.16 s (90 % interval: ' || fail "unexpected first sentence: $(head -1 plain2.out)"
 ! grep -E 'T_c|T_t|l_m|m_o|P_i|λ|α' plain.out plain2.out || fail "the output has symbols without --verbose"
 
 # invalid requests
@@ -123,7 +123,7 @@ expect 2 "'missing.kilter': No such file" "$kilter" predict --work-s 1 --hosts m
 expect 2 "there is no run 9 in it" "$kilter" predict --run 9 finished.kilter
 "$writer" killed killed.kilter
 "$kilter" predict --verbose killed.kilter >cut.out
-grep -q "^part .*the run was cut off, or still goes on: 120 of its 120 tasks were done" cut.out || fail "other output for a killed run: $(cat cut.out)"
+grep -q "^part .*the run was cut off, or still goes on: 120 of its 120 tasks were done" cut.out || fail "unexpected output for a killed run: $(cat cut.out)"
 "$kilter" predict --verbose --run 0 killed.kilter | same cut.out - "the same run, named"
 
 # a cancelled run: the tasks that were done represent the others

@@ -1,4 +1,4 @@
-/* Find how many workers are enough, what limits them, and what change would raise the limit. */
+/* Find how many workers are enough, what limits them, and which changes would help. */
 #include <math.h>
 
 #include "predict.h"

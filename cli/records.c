@@ -25,7 +25,8 @@ static bool is_later(struct timespec a, struct timespec b) {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-/* Writing a record changes its log each time, and the file itself only now and then. */
+/* Look at the log, too: each write to a record changes its log, but the record's own file changes only now
+ * and then. */
 bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *bytes) {
     struct stat info;
     bool there = false;
@@ -36,7 +37,8 @@ bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *b
         /* the last of these files is the record */
         there = name && stat(name, &info) == 0 && S_ISREG(info.st_mode);
         *bytes += there ? (uint64_t)info.st_size : 0;
-        bool index = strcmp(*ending, "-shm") == 0; /* readers write this file, too */
+        /* readers write this file, too, so its time does not count */
+        bool index = strcmp(*ending, "-shm") == 0;
         if (there && !index && is_later(info.st_mtim, *written))
             *written = info.st_mtim;
         free(name);
@@ -60,7 +62,7 @@ static kilter_status add(const char *folder, const char *name, kl_record_list *l
 }
 
 /* Order records by the time at which they were last written. At equal times, the last name comes first,
- * because names begin with the time. */
+ * because default names contain the time. */
 static int last_written_first(const void *a, const void *b) {
     const kl_record_file *x = a, *y = b;
     if (is_later(x->written, y->written) || is_later(y->written, x->written))
@@ -93,7 +95,7 @@ void kl_records_free(kl_record_list *list) {
     *list = (kl_record_list){0};
 }
 
-static bool is_being_written(const char *path) {
+bool kl_record_is_written(const char *path) {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool locked = file >= 0 && kl_record_is_locked(file);
     if (file >= 0)
@@ -106,7 +108,7 @@ static kl_record_state state_of(const kl_outline *o, bool written) {
         return KL_RECORD_RUNNING;
     if (!o->ended)
         return KL_RECORD_CUT_OFF;
-    if (o->runs == 0 && !o->loop) /* there was nothing to do */
+    if (o->runs == 0 && !o->loop) /* a farm without a run */
         return KL_RECORD_FINISHED;
     return !o->status                            ? KL_RECORD_FAILED
            : strcmp(o->status, "done") == 0      ? KL_RECORD_FINISHED
@@ -116,7 +118,7 @@ static kl_record_state state_of(const kl_outline *o, bool written) {
 
 /* Check the lock before reading the record: a program that ends in between has written its end by then. */
 void kl_record_file_read(kl_record_file *file) {
-    bool written = is_being_written(file->path);
+    bool written = kl_record_is_written(file->path);
     kilter_status status = kl_outline_read(file->path, &file->outline, &file->error);
     file->state = status == KILTER_OK ? state_of(&file->outline, written && !file->outline.ended)
                                       : KL_RECORD_UNREADABLE;

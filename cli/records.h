@@ -38,6 +38,7 @@ extern const char *const kl_record_files_of[];
 kilter_status kl_records_find(const char *folder, kl_record_list *list, kilter_error *error);
 void kl_records_free(kl_record_list *list);
 void kl_record_file_read(kl_record_file *file);
+bool kl_record_is_written(const char *path); /* Return whether a program is writing the record. */
 const char *kl_record_state_name(kl_record_state state);
 /* Find the time at which record or log was last written, and the bytes of all its files. false: the record is
  * gone. */
@@ -48,9 +49,9 @@ bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *b
     "Without FILE: the newest record of a program started in this folder, or else the newest\n"              \
     "of all, in $KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
 
-/* Choose the record if none is named: the one written last of `program`, or if that is NULL, of programs
- * started in this folder, or else of all. With `running`, a record that is being written comes first. Prints
- * the choice on stderr; malloc'd. NULL: there is none, see `error`. */
+/* Choose the record if none is named: the record of `program` that was written last. If `program` is NULL,
+ * programs started in this folder count, or else all programs. With `running`, a record that is being written
+ * comes first. Prints the choice on stderr; malloc'd. NULL: there is none, see `error`. */
 char *kl_record_choose(const char *program, bool running, kilter_error *error);
 
 #endif

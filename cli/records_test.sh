@@ -117,11 +117,11 @@ for time in 5 d x5d 5dd -5d 1e999d nan ''; do
 done
 expect 2 "--keep is given twice" "$kilter" prune --keep 1 --keep 2
 
-# --- kept: foreign and damaged files, results, records that are not old
+# --- files that are kept: foreign and damaged files, records with results, records that are not old
 before=$(there)
 "$kilter" prune --keep 1 --dry-run >out
 [ "$(there)" = "$before" ] || fail "a dry run deleted something"
-holds out "4 records would go, "
+holds out "4 records would be deleted, "
 "$kilter" prune --older 520w >out
 holds out "0 records deleted, 0.0 kB freed; 9 kept"
 holds out "3 files left alone: not readable as a record"
@@ -132,7 +132,7 @@ holds out "kept      resumed.kilter: it holds results for --resume"
 holds out "2 records deleted, "
 is_there cut.kilter empty.kilter ended_loop.kilter farm.key finished.kilter junk.kilter killed.kilter killed_loop.kilter loop.kilter new.kilter resumed.kilter
 
-# --- both limits: a record must exceed both; logs are deleted with their record
+# --- with --keep and --older, only records that exceed both are deleted; logs are deleted with their record
 touch "$state/ended_loop.kilter"
 "$kilter" prune --keep 1 --older 1h >out
 is_there cut.kilter empty.kilter ended_loop.kilter farm.key finished.kilter junk.kilter killed.kilter new.kilter resumed.kilter
@@ -168,7 +168,7 @@ else
     echo "not root, or no setpriv here: closed folders were not tried"
 fi
 
-# --- a record that is being written stays in every case; tune finds it, also from another folder
+# --- a record that is being written always stays; tune finds it, also from another folder
 cp -r other own
 start own/running --workers 2
 export KILTER_RECORD_DIR=$place/own
@@ -188,7 +188,7 @@ until_so left_nothing
 "$kilter" predict own/running.kilter >out || fail "predict cannot use the cut-off record"
 unset KILTER_RECORD_DIR
 
-# --- the default name is in that folder; a name used twice gets a number, with a message
+# --- a record is in the default folder; a name that is used twice gets a number, with a message
 first=$place/twice.kilter
 for stop in one two; do
     : >$stop.now

@@ -20,7 +20,7 @@ for kind in finished empty loop; do
     "$writer" $kind $kind.kilter
 done
 
-# The second worker takes twice as long: when the first one asks for its second chunk, the other is at work.
+# The second worker takes twice as long, so it is at work when the first worker asks for its second chunk.
 "$kilter" replay finished.kilter >list
 has list "id 4  at_s 1.257812  run 0  chunk 2  kind deal  subject 0  count 10"
 "$kilter" replay --decision 4 finished.kilter >shown
@@ -28,10 +28,10 @@ has shown "worker 0  host ada  finished 10  in_hand 0  unit_s 0.025000"
 has shown "worker 1  host ada  finished 0  in_hand 10"
 has shown "at_s 1.257812  event finished  worker 0  chunk 0  tasks 10"
 has shown "ended_s 1.515625  late_s 0.007812"
-# Before the first deal no worker has tasks, although the deal has the same time.
+# Before the first deal no worker has tasks, although the first chunk begins at the time of the deal.
 "$kilter" replay --decision 1 finished.kilter >first
 has first "worker 1  host ada  finished 0  in_hand 0"
-# A time as printed finds the same decision; so does any time before the next one.
+# The printed time of a decision finds this decision; so does any time before the next decision.
 for at in 1.257812 1.3; do
     "$kilter" replay --at $at finished.kilter >at
     same shown at "--at $at"
@@ -74,7 +74,7 @@ assert shown["instead"]["count"] == 1 and not shown["instead"]["same"], shown["i
 "$kilter" replay --what-if policy=ss sim-gss.kilter >instead
 has instead "made again by policy ss: "
 # A record without these data gives a message.
-has list "of kind deal not: the record lacks what it was made from"
+has list "of kind deal not made again: the record lacks its inputs"
 expect 2 "--what-if: 'gss' is not policy=NAME" "$kilter" replay --what-if gss sim-gss.kilter
 expect 2 "policy 'none'" "$kilter" replay --what-if policy=none sim-gss.kilter
 [ "$("$kilter" complete kilter replay --what-if '' | cut -f1)" = policy= ] || fail "no completion of --what-if"

@@ -33,6 +33,15 @@ grep -q '^\[{"run":1,"task":31,"attempt":1,"worker":1,"host":"ada","at_s":0.5,"l
 [ "$("$kilter" report --failed many.kilter)" = "no task failed" ] || fail "a record without failures has one"
 expect 2 "cannot be combined" "$kilter" report --failed --gantt x.svg finished.kilter
 
+# an output never takes the place of a record; nothing is written into a file that got the number of a closed output
+cp finished.kilter kept.kilter
+for one in html gantt perfetto; do
+    expect 2 "'kept.kilter' is a run record" "$kilter" report --$one kept.kilter finished.kilter
+done
+cmp -s finished.kilter kept.kilter || fail "a record was overwritten"
+"$kilter" report finished.kilter >&- 2>err && fail "with a closed output, report succeeded"
+grep -q 'writing to the standard output: Bad file descriptor' err || fail "with a closed output: $(cat err)"
+
 # the picture: of all runs, of one, and an error if there is nothing to draw
 "$kilter" report --gantt all.svg finished.kilter
 [ "$(grep -c '</svg>' all.svg)" = 1 ] || fail "no picture was drawn"
@@ -62,7 +71,7 @@ for kind in loop killed_loop; do
     "$kilter" report --gantt $kind.svg $kind.kilter
     [ "$(grep -c 'class="c[01]" d=' $kind.svg)" = 2 ] || fail "not every rank has a band: $(cat $kind.svg)"
 done
-grep -q '>redblack: 60 iterations on 2 ranks, 1 move<' loop.svg || fail "another title: $(cat loop.svg)"
+grep -q '>redblack: 60 iterations on 2 ranks, 1 move<' loop.svg || fail "unexpected title: $(cat loop.svg)"
 [ "$(grep -c '<path class="refused"' loop.svg)" = 2 ] || fail "the picture shows no refused move: $(cat loop.svg)"
 grep -q 'it did not end' killed_loop.svg || fail "a killed loop is shown as ended"
 expect 2 "has no runs" "$kilter" report --gantt none.svg --run 0 loop.kilter
@@ -82,7 +91,7 @@ expect 2 "not a run record" "$kilter" report "$doc"
 head -c 5000 finished.kilter >cut.kilter
 expect 2 "'cut.kilter': it is damaged or cut" "$kilter" report cut.kilter
 "$kilter" report finished.kilter >/dev/full 2>err && fail "a full disk went unnoticed"
-grep -q "No space left" err || fail "another error on a full disk: $(cat err)"
+grep -q "No space left" err || fail "unexpected error on a full disk: $(cat err)"
 
 # help
 "$kilter" --version | grep -Eq '^kilter [0-9]+\.[0-9]+\.[0-9]+$' || fail "--version"
@@ -114,9 +123,9 @@ touch -d 2018-01-01 own/0.kilter
 "$kilter" report | grep -q "own/0.kilter" || fail "report did not take the record that is being written"
 expect 2 "it cannot be reached" "$kilter" tune --once killed_loop.kilter
 env -u HOME -u KILTER_RECORD_DIR "$kilter" report 2>err && fail "report printed something without a record"
-grep -q "name the file" err || fail "another error without a record: $(cat err)"
+grep -q "name the file" err || fail "unexpected error without a record: $(cat err)"
 
-# the page names every column, and its queries work
+# docs/reference/record.md names every column, and its queries work
 if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 finished.kilter "SELECT count(*) FROM sqlite_schema WHERE name = 'loop'")" = 0 ] || fail "a farm's record has loop tables"
     sqlite3 loop.kilter "SELECT name FROM sqlite_schema WHERE type = 'table'" >tables

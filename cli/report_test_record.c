@@ -59,7 +59,8 @@ static void push_workers(kl_trace *t) {
                                               "cores 0-63", 7, 0.03});
 }
 
-/* Task 40 was at the worker that died, but was not the cause of its death: the task has no second failure. */
+/* Record failures. Task 40 was at the worker that died but did not cause its death, so it has no second
+ * failure. */
 static void push_failures(kl_trace *t) {
     static const char lost[] = "worker 1 (process 102 on ada) was killed by signal 9 (Killed)";
     kl_trace_failure(t, &(kl_trace_failure_row){1, 31, 1, 1, 0.5, .lost = true, .code = UINT64_MAX,
@@ -90,7 +91,7 @@ static void push_finished(kl_trace *t, uint64_t iterations) {
     kl_trace_worker_left(t, 2, 1.5, "its host was shut down\033[31m");
 }
 
-/* The first 90 of 120 tasks were done. */
+/* Record a cancelled run, of which the first 90 of 120 tasks were done. */
 static void push_cancelled(kl_trace *t, uint64_t run) {
     double began_s = 1 + 10 * (double)run;
     push_begin(t, run, began_s, 12, 0);
@@ -99,7 +100,7 @@ static void push_cancelled(kl_trace *t, uint64_t run) {
         t, &(kl_trace_iteration_end){run, 2, 9, 2, began_s + 3, 1.5, 3.0, "stopped", "cancelled"});
 }
 
-/* End as if killed: rows are committed, and no end is recorded. */
+/* End as if killed, when all rows are in the file. No end is recorded. */
 static void die_when_written(const char *file, const char *table, long long rows) {
     sqlite3 *db = NULL;
     sqlite3_stmt *count = NULL;
@@ -124,7 +125,8 @@ static void fail_by(const kilter_error *error) {
     exit(EXIT_FAILURE);
 }
 
-/* Two masters: run 0 of the first ends, its run 1 does not; the second does the last 40 tasks of run 1. */
+/* Write the record of two masters. The first ends its run 0, but not its run 1. The second does the last 40
+ * tasks of run 1. */
 static void write_resumed(const char *file, kl_trace_run_row *run) {
     kilter_error error;
     kl_trace *t;
@@ -144,6 +146,62 @@ static void write_resumed(const char *file, kl_trace_run_row *run) {
         if (kl_trace_close(t, 5.5, &error) != KILTER_OK)
             fail_by(&error);
     }
+}
+
+/* --- many chunks --- */
+
+enum { LARGE_CHUNKS = 50000 };
+
+static double random_part(uint64_t *seed) { /* in [0, 1) */
+    *seed = *seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (double)(*seed >> 11) / 9007199254740992.0;
+}
+
+typedef struct large {
+    double free_s[1000]; /* when each worker is free */
+    uint32_t workers;
+    uint64_t seed, lo; /* lo: the first task that is not dealt */
+} large;
+
+static uint32_t first_free(const large *l) {
+    uint32_t first = 0;
+    for (uint32_t i = 1; i < l->workers; i++)
+        first = l->free_s[i] < l->free_s[first] ? i : first;
+    return first;
+}
+
+static void push_large_chunk(kl_trace *t, uint64_t i, large *l) {
+    uint32_t worker = first_free(l);
+    uint64_t tasks = 1 + (uint64_t)(3 * random_part(&l->seed));
+    double speed = worker % 4 == 3 ? 0.4 : 1,
+           from_s = l->free_s[worker] + 2e-5 + 4e-5 * random_part(&l->seed);
+    double busy_s = (double)tasks * (5e-4 + 2e-3 * random_part(&l->seed)) / speed;
+    double gaps_s = 1e-5 * (double)tasks * random_part(&l->seed);
+    kl_decision deal = {KL_DECIDES_DEAL, worker, tasks, from_s + busy_s * 1.1, 0, 0, "a part of the rest"};
+    kl_trace_decision(t, &(kl_trace_moment){.now_s = from_s, .chunk = i}, &deal);
+    l->free_s[worker] = from_s + busy_s + gaps_s;
+    kl_trace_chunk(t, &(kl_trace_chunk_row){0, i, l->lo, l->lo + tasks, worker, (double)tasks, from_s, from_s,
+                                            l->free_s[worker], busy_s, 80, 160, 0, i % 20011 == 20010});
+    l->lo += tasks;
+}
+
+/* Record a run of 50,000 chunks of one to three tasks; each fourth worker is slower. Return its end. */
+static double push_large(kl_trace *t, uint32_t workers) {
+    double last_s = 0, tasks = 2.0 * LARGE_CHUNKS;
+    large l = {.workers = workers < 1000 ? workers : 1000, .seed = 7};
+    for (uint32_t i = 0; i < l.workers; i++) {
+        kl_trace_worker(t, &(kl_trace_worker_row){i, i % 2 ? "ada" : "bob", "", 101 + i, 0.01});
+        l.free_s[i] = 0.1;
+    }
+    kl_trace_iteration(t, &(kl_trace_iteration_row){0, (uint64_t)tasks, tasks, "auto", 0, 0.1, 0});
+    for (uint64_t i = 0; i < LARGE_CHUNKS; i++)
+        push_large_chunk(t, i, &l);
+    for (uint32_t i = 0; i < l.workers; i++)
+        last_s = fmax(last_s, l.free_s[i]);
+    kl_trace_iteration_ended(t, &(kl_trace_iteration_end){0, 0, LARGE_CHUNKS, l.workers, last_s,
+                                                          0.97 * (last_s - 0.1), 1.8 * last_s,
+                                                          "auto dealt small chunks", "done"});
+    return last_s;
 }
 
 /* --- a loop --- */
@@ -170,7 +228,8 @@ static void push_move(kl_trace *t, uint64_t round, double at_s, uint64_t count, 
     push_decision(t, round, at_s, d);
 }
 
-/* Two ranks, the first at a third of the second's speed: one move that pays, one that is refused, a rest. */
+/* Record a loop on two ranks, the first at a third of the second's speed: a move that saves time, a refused
+ * move, a rest. */
 static void push_loop(kl_trace *t) {
     kl_trace_loop(t, &(kl_trace_loop_row){"redblack", "doall", 60, 0, 2, false});
     kl_trace_array(t, &(kl_trace_array_row){0, 480, 1});
@@ -189,7 +248,16 @@ static void push_loop(kl_trace *t) {
     kl_trace_refused(t, 4);
 }
 
+static void push_save(kl_trace *t, double at_s, uint64_t bytes, const char *reason) {
+    kl_decision d = {.kind = KL_DECIDES_SAVE, .count = bytes, .cost_s = bytes > 0 ? 0.125 : 0};
+    snprintf(d.reason, sizeof d.reason, "%s", reason);
+    push_decision(t, 4, at_s, d);
+}
+
 static void push_loop_end(kl_trace *t, const char *status) {
+    push_save(t, 4.5, 32768, "on request; whole after 250 ms");
+    push_save(t, 5, 0, "the checkpoint could not be written: no space left");
+    push_save(t, 5.5, 32768, "whole after 250 ms; the next one follows after 131 s");
     push_decision(t, 6, 6, (kl_decision){.kind = KL_DECIDES_REST, .reason = "balancing rests for 10 s"});
     push_decision(
         t, 7, 7,
@@ -203,7 +271,8 @@ static void push_loop_end(kl_trace *t, const char *status) {
 
 static int usage(void) {
     fputs("usage: report_test_record finished|many|killed|cancelled|later|empty|resumed|loop|ended_loop|"
-          "killed_loop FILE [PROGRAM [FOLDER]]\n",
+          "killed_loop|large4|large64|large1000 "
+          "FILE [PROGRAM [FOLDER]]\n",
           stderr);
     return 2;
 }
@@ -212,6 +281,7 @@ int main(int argc, char **argv) {
     if (argc < 3 || argc > 5)
         return usage();
     const char *kind = argv[1], *file = argv[2];
+    double ended_s = 42.5;
     kilter_error error;
     kl_trace *t;
     kl_trace_run_row run = {.program = argc > 3 ? argv[3] : "squares",
@@ -250,6 +320,8 @@ int main(int argc, char **argv) {
         push_cancelled(t, 1);
     } else if (strcmp(kind, "many") == 0) {
         push_finished(t, 20);
+    } else if (strncmp(kind, "large", 5) == 0 && atoi(kind + 5) > 0) {
+        ended_s = push_large(t, (uint32_t)atoi(kind + 5));
     } else if (strcmp(kind, "killed") == 0) {
         push_workers(t);
         push_iteration(t, 0, 1, 12, 0);
@@ -257,7 +329,7 @@ int main(int argc, char **argv) {
     } else if (strcmp(kind, "empty") != 0) {
         return usage();
     }
-    if (kl_trace_close(t, 42.5, &error) != KILTER_OK)
+    if (kl_trace_close(t, ended_s, &error) != KILTER_OK)
         fail_by(&error);
     return 0;
 }

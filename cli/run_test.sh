@@ -32,7 +32,7 @@ chmod +x ssh
 export place
 
 
-begin() { # NAME ARGUMENT…: a farm under kilter run in the background, to be looked at
+begin() { # NAME ARGUMENT…: start a farm under kilter run in the background, for kilter tune
     stop="$place/$1's stop"
     record=$place/$1.kilter
     shift
@@ -42,7 +42,7 @@ begin() { # NAME ARGUMENT…: a farm under kilter run in the background, to be l
     until_so "$kilter" tune --once "$record"
 }
 
-# --- two hosts of three; folder and key are passed on
+# --- two hosts of three can be reached; they get the folder and the key
 begin two --host a:2 --host nowhere --host b:1
 until_so shows "^workers  *3 at work"
 until_so grep -q "^kilter run: nowhere cannot be reached" run.err
@@ -58,7 +58,7 @@ code=0
 wait $pid || code=$?
 [ $code = 0 ] || fail "exit code $code: $(cat run.err)"
 ! grep -v "^kilter run: nowhere cannot be reached\|^no such host" run.err || fail "a successful run prints: $(cat run.err)"
-[ "$(sort reached | tr '\n' ' ')" = "a b nowhere " ] || fail "other hosts were reached: $(cat reached)"
+[ "$(sort reached | tr '\n' ' ')" = "a b nowhere " ] || fail "unexpected hosts were reached: $(cat reached)"
 [ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
 
 # --- output and exit code of the program are those of kilter run
@@ -89,7 +89,7 @@ code=0
 [ $code = 127 ] || fail "exit code $code, not 127: $(cat err)"
 grep -q "starting ./missing: No such file" err || fail "the message is missing: $(cat err)"
 
-# --- a killed worker is restarted; one that leaves by itself is not
+# --- a killed worker is restarted; a worker that leaves by itself is not
 begin again --host a:2
 until_so shows "^workers  *2 at work"
 joined() { # a worker's process
@@ -108,7 +108,7 @@ until_so shows "^workers  *1 at work"
 wait $pid || fail "exit code $?: $(cat run.err)"
 [ "$(grep -c "started again" run.err)" = 3 ] || fail "a worker was restarted: $(cat run.err)"
 
-# --- if kilter run is killed, no process stays
+# --- no process stays if kilter run is killed
 begin killed --host a:2
 until_so shows "^workers  *2 at work"
 kill -9 $pid
@@ -119,7 +119,7 @@ gone() {
 until_so gone
 until_so left_nothing
 
-# --- nor if its master is killed
+# --- no process stays if the master of kilter run is killed
 begin master --host a:2
 until_so shows "^workers  *2 at work"
 kill -9 "$(ps -eo pid=,args= | awk -v place="$place/master." \

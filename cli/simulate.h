@@ -13,12 +13,12 @@ typedef struct kl_smpi_farm {
     const char *tasks, *policy; /* texts as in --tasks and --policy */
     uint32_t iterations;        /* number of runs, at least 1 */
     uint64_t seed, task_bytes, result_bytes;
-    /* seconds that the master, at speed 1, takes for a message; < 0: as long as a real one */
+    /* seconds that the master, at speed 1, takes for a message; < 0: as long as a real master */
     double answer_s;
     const char *record; /* path of the run record; NULL: none */
 } kl_smpi_farm;
 
-typedef struct kl_smpi_iteration { /* fields with the sense that they have in kilter_farm_summary */
+typedef struct kl_smpi_iteration { /* fields have the same meaning as in kilter_farm_summary */
     double elapsed_s, bound_s, efficiency;
     uint64_t chunks;
     uint32_t workers;
@@ -29,9 +29,10 @@ typedef struct kl_smpi_iteration { /* fields with the sense that they have in ki
  * it was not built or installed. */
 char *kl_smpi_program(void);
 
-/* Run `farm` and fill results[0 … iterations − 1]. KILTER_ERR_USAGE: the program is not there;
- * KILTER_ERR_INPUT: it or SimGrid refuses the platform, hosts or tasks; KILTER_ERR_SYSTEM: the simulated farm
- * did not end, because its ranks wait for each other, as on a host that a state profile switched off. */
+/* Run `farm` and fill results[0 … iterations − 1]. KILTER_ERR_USAGE: the engine's program is missing;
+ * KILTER_ERR_INPUT: the program or SimGrid refuses the platform, hosts or tasks; KILTER_ERR_SYSTEM: the
+ * simulated farm did not end, because its ranks wait for each other, as on a host that a state profile
+ * switched off. */
 kilter_status kl_smpi_run(const kl_smpi_farm *farm, kl_smpi_iteration *results, kilter_error *error);
 
 #endif

@@ -62,6 +62,7 @@ kilter_status kl_events_run(const kl_events_farm *farm, kl_simulated *results, k
                         .policy = farm->policy,
                         .name_host = kl_cluster_worker_host,
                         .answer_s = farm->answer_s,
+                        .byte_s = farm->byte_s,
                         .startup_s = farm->startup_s};
     kl_sim *sim;
     kilter_status status = kl_sim_new(&what, &sim, error);

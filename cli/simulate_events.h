@@ -11,7 +11,7 @@ typedef struct kl_events_farm {
     const kl_tasks *tasks;
     const kl_policy *policy;
     uint32_t iterations;
-    double task_bytes, result_bytes, answer_s, startup_s;
+    double task_bytes, result_bytes, answer_s, byte_s, startup_s;
     const char *record; /* path of the run record; NULL: none */
 } kl_events_farm;
 

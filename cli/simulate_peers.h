@@ -12,7 +12,7 @@ typedef struct kl_peers_question {
     const char *policies;
     uint64_t task_bytes;
     double message_s;
-    bool between; /* true: peers take in messages in between two tasks only */
+    bool between; /* true: peers take in messages only between two tasks */
     bool json;
 } kl_peers_question;
 

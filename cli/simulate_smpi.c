@@ -9,33 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "programs.h"
 #include "simulate.h"
 #include "sys/sys.h"
 
 static const char PROGRAM[] = "kilter-simfarm-smpi";
 
-/* --- finding the program --- */
-
-static char *program_in(const char *folder, const char *below) {
-    char *path = kl_text("%s/%s%s", folder, below, PROGRAM);
-    if (path && access(path, X_OK) == 0)
-        return path;
-    free(path);
-    return NULL;
-}
-
 char *kl_smpi_program(void) {
-    const char *named = getenv("KILTER_LIBEXEC");
-    if (named && *named)
-        return program_in(named, "");
-    char self[4096];
-    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (length < 0)
-        return NULL;
-    self[length] = '\0';
-    *strrchr(self, '/') = '\0';
-    char *path = program_in(self, "");
-    return path ? path : program_in(self, KL_LIBEXEC_FROM_BIN);
+    return kl_libexec_file(PROGRAM);
 }
 
 /* --- starting it --- */
@@ -78,7 +59,8 @@ static void compose(const kl_smpi_farm *farm, const char *program, command *c) {
     say_number(c, 3, "--result-bytes", farm->result_bytes);
 }
 
-/* Prepare the child: it must end with this process, and must not see the user's settings for farms. */
+/* Turn this child into the engine. It must end with its parent, and must not see the user's settings for
+ * farms. */
 static void become(const kl_smpi_farm *farm, const command *c, pid_t parent, int out, int errors) {
     static const char *const others[] = {"KILTER_WORKERS", "KILTER_LISTEN", "KILTER_JOIN", "KILTER_PROGRESS"};
     char answer_s[NUMBER_BYTES];
@@ -128,7 +110,7 @@ static kilter_status start(const kl_smpi_farm *farm, const command *c, child *st
 typedef struct reading {
     kl_smpi_iteration *results;
     uint32_t expected, came;
-    char line[512]; /* the part of the current line that was read */
+    char line[512]; /* bytes of the current line so far */
     size_t length;
     char complaint[400]; /* the first line on stderr */
     size_t complaint_length;

@@ -18,25 +18,25 @@ refuses() { # CODE WORDS OPTION…
 p='8x1.0,8x0.25@osc(60ms,30ms)' t='2000@lognormal(1ms,0.5)'
 events='--engine events'
 
-# a table with a row for each policy, and the same again
+# a table has a row for each policy, and a second simulation gives the same table
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy static,auto,AWF-B --iterations 3 >one
 grep -q '^engine  *events' one || fail "the output does not name the engine: $(cat one)"
 for policy in static auto awf-b; do
     grep -q "^$policy " one || fail "the table lacks a row for $policy: $(cat one)"
 done
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy static,auto,AWF-B --iterations 3 >two
-diff one two >&2 || fail "two equal simulations differ"
+diff one two >&2 || fail "the second simulation printed other output than the first"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy all --json >all.json
 for policy in static ss fsc gss tss fac2 wf awf-b awf-c af dpf daf auto ect; do
     grep -q "\"policy\":\"$policy\"" all.json || fail "the JSON lacks $policy"
 done
 
-# a stopped host still has a task of the run before: the slow host does not wait for it
+# a stopped host still has a task of the previous run; the slow host must not wait for it
 "$kilter" simulate $events --platform '1x1@freeze(5ms,100s),1x0.05;master=1' --tasks '4@lognormal(1ms,0.5)' --iterations 6 --json >out
 grep -q '"policy":"auto"' out || fail "the table lacks a row for auto: $(cat out)"
 ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "the slow host waited for the stopped one: $(cat out)"
 
-# more stopped hosts than are looked at in one go, each with a task of its own
+# more stopped hosts than the master examines at once, each with its own task
 for hosts in 230x1,25x1 20x1,40x1; do
     "$kilter" simulate $events --platform "$hosts@freeze(0.5s,100s);master=1;link=5us,1000GB/s" --tasks '60000@exp(1ms)' --json >out
     ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "the slow host waited for the stopped ones of $hosts: $(cat out)"
@@ -52,18 +52,18 @@ grep -q '</svg>' c.svg || fail "no picture was drawn"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --record d.kilter --gantt d.svg >out
 [ -s d.kilter ] && [ -s d.svg ] || fail "no record or picture"
 
-# peers: a row for each policy, the same again, and every task once although some die
+# peers: a row for each policy, the same output again, and every task counted once although some peers die
 peers='--organise peers'
 "$kilter" simulate $peers --platform "$p;cluster=8,1ms" --tasks "$t" --policy all >one
 for policy in help sos sos-half steal; do
     grep -q "^$policy " one || fail "no row of $policy: $(cat one)"
 done
 "$kilter" simulate $peers --platform "$p;cluster=8,1ms" --tasks "$t" --policy all >two
-diff one two >&2 || fail "the same peers gave something else"
+diff one two >&2 || fail "the second simulation of peers printed other output than the first"
 "$kilter" simulate $peers --platform '9x1,4x1@die(10ms,60ms),4x1@join(20ms)' --tasks "$t" --between-tasks --json >out
-grep -q '"counted":2000,"counted_again":0' out || fail "tasks lost or doubled: $(cat out)"
+grep -q '"counted":2000,"counted_again":0' out || fail "tasks were lost or counted twice: $(cat out)"
 grep -q '"deaths":4' out || fail "nobody died: $(cat out)"
-"$kilter" simulate $peers --platform "$p" --tasks "$t" --message-s 0 --json | grep -q '"message_s":0,' || fail "messages cost something"
+"$kilter" simulate $peers --platform "$p" --tasks "$t" --message-s 0 --json | grep -q '"message_s":0,' || fail "--message-s 0 was not used"
 
 # the platform for SimGrid
 "$kilter" simulate --platform "$p" --write-platform - >platform.xml
@@ -92,7 +92,7 @@ refuses 2 "--answer-s: not with --organise peers" --platform "$p" --tasks "$t" $
 refuses 2 "--message-s has no effect without --organise" --platform "$p" --tasks "$t" --message-s 1
 refuses 2 "join(), die() and cluster= need --organise peers" --platform '2x1,2x1@join(1s)' --tasks "$t"
 refuses 2 "join(), die() and cluster= need --organise peers" --platform '2x1,2x1@die(1s,2s)' --write-platform -
-refuses 2 "no peer is there at the start" --platform '2x1@join(1s)' --tasks "$t" $peers
+refuses 2 "no peer is present at the start" --platform '2x1@join(1s)' --tasks "$t" $peers
 refuses 1 "peer 0, the root, died at 0.01 s: " --platform '4x1@die(10ms,10ms)' --tasks "$t" $peers
 refuses 2 "there is no policy 'best'" --platform "$p" --tasks "$t" --policy auto,best
 refuses 2 "there is no policy ''" --platform "$p" --tasks "$t" --policy auto,
@@ -105,6 +105,7 @@ refuses 2 "--iterations: '0' is not a whole number from 1 to 100000" --platform 
 refuses 2 "--iterations: '-1' is not a whole number" --platform "$p" --tasks "$t" --iterations -1
 refuses 2 "--seed: 'x' is not a whole number" --platform "$p" --tasks "$t" --seed x
 refuses 2 "--answer-s: '-1' is not a number of seconds from 0 to 1000" --platform "$p" --tasks "$t" --answer-s -1
+refuses 2 "--byte-s: '-1' is not a number of seconds from 0 to 1000" --platform "$p" --tasks "$t" --byte-s -1
 refuses 2 "--answer-s: 'nan' is not a number of seconds" --platform "$p" --tasks "$t" --answer-s nan
 refuses 2 "--task-bytes: '1e3' is not a whole number" --platform "$p" --tasks "$t" --task-bytes 1e3
 refuses 2 "--gantt draws one policy: 2 were given" --platform "$p" --tasks "$t" --policy gss,auto --gantt e.svg
@@ -112,4 +113,4 @@ refuses 2 "a.kilter exists" $events --platform "$p" --tasks "$t" --record a.kilt
 refuses 1 "writing 'no/e.svg'" $events --platform "$p" --tasks "$t" --gantt no/e.svg
 refuses 1 "writing 'no/e.xml'" --platform "$p" --write-platform no/e.xml
 "$kilter" simulate $events --platform "$p" --tasks "$t" >/dev/full 2>err && fail "a full disk went unnoticed"
-grep -q "No space left" err || fail "another error on a full disk: $(cat err)"
+grep -q "No space left" err || fail "unexpected error on a full disk: $(cat err)"

@@ -5,7 +5,8 @@
 
 #include "report/print.h"
 
-enum { LISTED_MOST = 16 }; /* greatest number of workers that are listed, so that a look fits on a terminal */
+/* greatest number of workers that are listed, so that the output fits on a terminal */
+enum { LISTED_MOST = 16 };
 
 static const char *const activities[KL_CONTROL_ACTIVITIES] = {
     [KL_CONTROL_STARTING] = "starting", [KL_CONTROL_BUSY] = "busy",       [KL_CONTROL_IDLE] = "waiting",
@@ -16,20 +17,20 @@ static const char *const activities[KL_CONTROL_ACTIVITIES] = {
 
 static void print_iteration(const kl_control_state *s, FILE *out) {
     if (s->running)
-        kl_say(out, "iteration", "%" PRIu64 ": %" PRIu64 " of %" PRIu64 " tasks done after %s", s->run,
-               s->done, s->tasks, kl_time_words(s->elapsed_s).text);
+        kl_say(out, "run", "%" PRIu64 ": %" PRIu64 " of %" PRIu64 " tasks done after %s", s->run, s->done,
+               s->tasks, kl_time_words(s->elapsed_s).text);
     else if (s->tasks > 0)
-        kl_say(out, "iteration", "%" PRIu64 " ended after %s; the next has not begun", s->run,
+        kl_say(out, "run", "%" PRIu64 " ended after %s; the next run has not begun", s->run,
                kl_time_words(s->elapsed_s).text);
     else
-        kl_say(out, "iteration", "none has begun");
+        kl_say(out, "run", "no run has begun");
 }
 
 static void print_measured(const kl_control_state *s, FILE *out) {
     kl_say(out, "messages", "m_o %s + λ %s a byte, answered in %s", kl_time_words(s->message_fixed_s).text,
            kl_time_words(s->message_per_byte_s).text, kl_time_words(s->answer_s).text);
     if (s->measured_workers == 0) {
-        kl_say(out, "work", "not measured: no iteration has ended yet");
+        kl_say(out, "work", "not measured: no run has ended yet");
         return;
     }
     kl_say(out, "work", "T_c %s, a task μ %s σ %s; V %s bytes, α %s of them to workers; l_m %s",
@@ -112,7 +113,7 @@ void kl_tune_print_text(const kl_control_state *s, FILE *out) {
 
 /* ---- as JSON ---- */
 
-/* Print null for the values here that mean "none" or "not known". */
+/* Print the count, or null if `value` is `null`, which means "none" or "not known". */
 static void count_or_null(kl_json *j, const char *name, uint64_t value, uint64_t null) {
     if (value == null)
         kl_json_text(j, name, NULL);

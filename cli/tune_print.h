@@ -1,4 +1,4 @@
-/* Private to kilter tune: print a look at a running farm, as text and as JSON. */
+/* Private to kilter tune: print the state of a running farm, as text and as JSON. */
 #ifndef KL_TUNE_PRINT_H
 #define KL_TUNE_PRINT_H
 

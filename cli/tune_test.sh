@@ -31,7 +31,7 @@ until_so shows "^policy  *auto"
 until_so shows "^workers  *3 at work, 0 resting"
 until_so shows "T_t(3)"
 "$kilter" tune --once "$record" >look
-for words in "farm  *tune_test_farm over zmq" "iteration" "m_o" "T_c" "P_i" "imbalance"; do
+for words in "farm  *tune_test_farm over zmq" "^run  *[0-9]" "m_o" "T_c" "P_i" "imbalance"; do
     grep -q -- "$words" look || fail "a look lacks $words: $(cat look)"
 done
 awk 'length > 120 { exit 1 }' look || fail "a look is too wide" # bytes; at most 110 characters
@@ -57,9 +57,9 @@ until_so shows "^policy  *daf"
 expect 2 "workers=4: there are 3" "$kilter" tune --set workers=4 "$record"
 expect 2 "policy daf has no factor" "$kilter" tune --set factor=0.5 "$record"
 expect 2 "workers=9: there are 3" "$kilter" tune --set policy=ss --set workers=9 "$record"
-shows "^policy  *daf" || fail "half of a setting was taken"
+shows "^policy  *daf" || fail "a refused request changed a setting"
 
-# --- a tuner that is killed, one whose reader ends, many at once
+# --- kilter tune is killed; its reader ends; many run at once
 "$kilter" tune --interval-s 0.05 "$record" >killed.out &
 watcher=$!
 children="$children $watcher"
@@ -85,7 +85,7 @@ else
     echo "not root, or no setpriv here: that others are refused was not tried"
 fi
 
-# --- the tool does not wait for a stopped master
+# --- kilter tune does not wait for a stopped master
 kill -STOP $pid
 expect 1 "does not answer within 2 s" "$kilter" tune --once "$record"
 kill -CONT $pid
@@ -98,8 +98,8 @@ children="$children $watcher"
 until_so test -s end.out
 : >"$stop"
 wait $pid || fail "the farm failed: $(cat farm.err)"
-wait $watcher || fail "another message at the farm's end: $(cat end.err)"
-grep -q "the farm has ended" end.err || fail "another message at the farm's end: $(cat end.err)"
+wait $watcher || fail "unexpected message at the farm's end: $(cat end.err)"
+grep -q "the farm has ended" end.err || fail "unexpected message at the farm's end: $(cat end.err)"
 expect 2 "the farm has ended" "$kilter" tune --once "$record"
 [ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
 if command -v sqlite3 >/dev/null; then
@@ -110,7 +110,7 @@ if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 "$record" "SELECT count(DISTINCT policy) FROM iteration WHERE policy IN ('fsc', 'daf')")" = 2 ] ||
         fail "the runs do not have the policies that were set"
     [ "$(sqlite3 "$record" "SELECT min(workers) FROM iteration WHERE policy = 'fsc'")" = 2 ] ||
-        fail "no iteration had two workers"
+        fail "no run had two workers"
 else
     echo "no sqlite3 here: the record's decisions were not looked at"
 fi
@@ -126,7 +126,7 @@ wait $pid 2>/dev/null || :
 got=0
 wait $watcher || got=$?
 [ $got = 1 ] || fail "after a crash, tune ends with exit code $got"
-grep -q "not running any more: it was killed" crash.err || fail "another message after a crash: $(cat crash.err)"
+grep -q "not running any more: it was killed" crash.err || fail "unexpected message after a crash: $(cat crash.err)"
 expect 1 "not running any more: it was killed" "$kilter" tune --once "$record"
 until_so left_nothing
 
@@ -136,7 +136,7 @@ kill -9 $pid
 wait $pid 2>/dev/null || :
 left_nothing || fail "left behind: $(ls "$TMPDIR")"
 
-# --- workers that are threads; the newest record is the existing one
+# --- workers that are threads; the newest record is chosen
 mkdir -p home/.local/state/kilter
 start inproc --workers 2 --transport inproc
 until_so shows "over inproc"

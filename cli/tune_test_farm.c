@@ -1,4 +1,4 @@
-/* A farm for tune_test.sh and drain_test.sh: it does one run after the other until STOP_FILE exists. While
+/* A farm for tune_test.sh and drain_test.sh. It does runs until STOP_FILE exists. While
  * STOP_FILE.hold exists, no task ends. tune_test_farm STOP_FILE [--workers N] [--record FILE] … */
 #include <stdio.h>
 #include <time.h>
