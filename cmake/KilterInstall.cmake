@@ -8,6 +8,9 @@ set(libraries kilter)
 foreach(mpi IN LISTS KILTER_MPIS)
     list(APPEND libraries kilter-${mpi} mpi_${mpi})
 endforeach()
+if(TARGET kilter-ckpt)
+    install(TARGETS kilter-ckpt COMPONENT library)
+endif()
 install(TARGETS ${libraries} EXPORT KilterTargets COMPONENT library)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
 if(NOT KILTER_MPIS)
@@ -50,6 +53,6 @@ install(EXPORT KilterTargets NAMESPACE Kilter:: DESTINATION ${KILTER_CMAKE_DIR} 
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
         COMPONENT documents)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents
-        FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "man" EXCLUDE)
+        FILES_MATCHING PATTERN "*.md" PATTERN "*.svg" PATTERN "*.png" PATTERN "man" EXCLUDE)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents
         USE_SOURCE_PERMISSIONS)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Workers that join over TCP share the tasks as peers: the result is right, and the record says who organised the run.
+# Workers that join over TCP share the tasks as peers: the result is right, and the record says that peers organised the run.
 # usage: joined_peers_test.sh 01_SQUARES KILTER
 set -euo pipefail
 example=$1 kilter=$2
@@ -11,7 +11,7 @@ trap 'kill "${pids[@]}" 2>/dev/null || :; rm -rf "$work"' EXIT
     >"$work/out" 2>"$work/said" &
 pids=($!)
 until grep -q 'tcp://' "$work/said"; do
-    kill -0 "${pids[0]}" 2>/dev/null || fail "the master ended: $(cat "$work/said")"
+    kill -0 "${pids[0]}" 2>/dev/null || fail "the master ended too early: $(cat "$work/said")"
 done
 endpoint=$(grep -o 'tcp://[0-9.]*:[0-9]*' "$work/said" | head -1)
 for i in 1 2 3; do
@@ -19,8 +19,8 @@ for i in 1 2 3; do
     pids+=($!)
 done
 wait "${pids[0]}" || fail "the master failed: $(cat "$work/said")"
-[ "$(cat "$work/out")" = 333332833333500000 ] || fail "another result: $(cat "$work/out")"
+[ "$(cat "$work/out")" = 333332833333500000 ] || fail "the result is wrong: $(cat "$work/out")"
 "$kilter" report --json "$work/run.kilter" >"$work/run.json"
-jq -e '[.decided[] | select(.kind == "organise")] | length > 0' "$work/run.json" >/dev/null || fail "no decision on who organises"
-"$kilter" report "$work/run.kilter" | grep -q '^organised *by the workers' || fail "the report does not name the workers"
-[ "$("$kilter" report "$work/run.kilter" | grep -cE '^ +[0-9]+ +[^ ]+ +[0-9]+ ')" -eq 3 ] || fail "not three workers"
+jq -e '[.decided[] | select(.kind == "organise")] | length > 0' "$work/run.json" >/dev/null || fail "the record has no decision of kind organise"
+"$kilter" report "$work/run.kilter" | grep -q '^organised *by the workers' || fail "the report does not say that the workers organised the run"
+[ "$("$kilter" report "$work/run.kilter" | grep -cE '^ +[0-9]+ +[^ ]+ +[0-9]+ ')" -eq 3 ] || fail "the report does not have three workers"

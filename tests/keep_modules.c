@@ -1,5 +1,6 @@
-/* Preloaded into the ranks of tests under the address sanitizer: no module is unloaded. Open MPI unloads its
- * own at the end. The sanitizer cannot name a function of a module that is gone, nor leave out its leaks. */
+/* Prevent modules from being unloaded; preloaded into ranks of tests under the address sanitizer. Open MPI
+ * unloads its modules at the end. After that the sanitizer can neither name a module's functions nor suppress
+ * its leaks. */
 __attribute__((visibility("default"))) int dlclose(void *handle);
 
 int dlclose(void *handle) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Check docs/how-to/mpi-loop.md against examples/: its counts of lines and its lines of C.
+# Check the table of line counts in docs/how-to/mpi-loop.md against examples/.
 # usage: loops_page_test.sh SOURCE [--table]     --table: print the table that belongs on the page
 set -euo pipefail
 cd "$1"
@@ -27,18 +27,3 @@ table >"$work/table"
 while IFS= read -r line; do
     grep -qxF -- "$line" "$page" || { echo "$page lacks: $line"; exit 1; }
 done <"$work/table"
-
-# Each block of C follows the name of its file; the file has these lines in the same order.
-awk -v work="$work" '/^`examples\/.*`:$/ { file = substr($0, 2, length($0) - 3) }
-    /^```c$/ { if (file == "") next; block = work "/block." ++n; print file >(work "/file." n); inside = 1; next }
-    /^```$/ { inside = 0; file = "" }
-    inside { print >block }
-    END { print n + 0 >(work "/count") }' "$page"
-[ "$(cat "$work/count")" -ge 2 ] || { echo "$page: its two loops are not there"; exit 1; }
-for ((n = 1; n <= $(cat "$work/count"); n++)); do
-    file=$(cat "$work/file.$n")
-    first=$(grep -nxF -- "$(head -1 "$work/block.$n")" "$file" | head -1 | cut -d: -f1)
-    [ -n "$first" ] || { echo "$page: not a line of $file: $(head -1 "$work/block.$n")"; exit 1; }
-    tail -n "+$first" "$file" | head -n "$(wc -l <"$work/block.$n")" | diff -u - "$work/block.$n" ||
-        { echo "$page: that is not what $file has"; exit 1; }
-done

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Check the README: its lines of C are the examples' lines, its files, options and commands exist.
+# Check the README: its lines of C are lines of the examples, and its files, options and commands exist.
 # usage: readme_test.sh SOURCE EXAMPLE-BINARY KILTER KILTER-SP
 set -eu
 cd "$1"
@@ -9,9 +9,9 @@ trap 'rm -rf "$work"' EXIT
 awk 'match($0, /\(examples\/[a-z0-9_]*\.c\)/) && !in_c { file = substr($0, RSTART + 1, RLENGTH - 2) }
      /^```$/ { in_c = 0 } in_c { print file "\t" $0 } /^```c$/ { in_c = 1 }' README.md >"$work/lines"
 [ "$(cut -f1 "$work/lines" | sort | uniq -c | awk '{ print $1, $2 }')" = "10 examples/01_squares.c
-10 examples/11_redblack.c" ] || { echo "README: its farm and its loop have not ten lines each"; exit 1; }
+10 examples/11_redblack.c" ] || { echo "README: the farm and the loop do not have ten lines each"; exit 1; }
 while IFS='	' read -r file line; do
-    grep -qF -- "$line" "$file" || { echo "README: not a line of $file: $line"; exit 1; }
+    grep -qF -- "$line" "$file" || { echo "README: $file does not have the line: $line"; exit 1; }
 done <"$work/lines"
 [ "$(wc -l <examples/01_squares.c)" -le 25 ] || { echo "examples/01_squares.c has more than 25 lines"; exit 1; }
 grep -o '](\([^)#]*\))' README.md CONTRIBUTING.md src/README.md | sed 's/^\([^:]*\):](\(.*\))/\1 \2/' | while read -r page file; do
@@ -20,17 +20,17 @@ grep -o '](\([^)#]*\))' README.md CONTRIBUTING.md src/README.md | sed 's/^\([^:]
 done
 "$2" --kilter-help >"$work/help"
 grep -o -- '^\./squares --[a-z-]*' README.md | sed 's/.* //' | while read -r option; do
-    grep -q -- "^  $option" "$work/help" || { echo "README: $option is no option"; exit 1; }
+    grep -q -- "^  $option" "$work/help" || { echo "README: there is no option $option"; exit 1; }
 done
 grep -oE '^make [a-z]+' README.md | sed 's/make //' | while read -r target; do
     grep -q "^$target:" Makefile || { echo "README: there is no target $target"; exit 1; }
 done
 "$3" report --help >/dev/null
-# the man page of kilter-sp has exactly the options of its help, besides the farm's
+# The man page of kilter-sp has exactly the options of its help, without those of the farm.
 options_of() {
     "$1" "$2" --help | sed -n '/^Kilter/q; s/^  --\([a-z]*\).*/\1/p' | sort -u
 }
-# in the list that follows "The options of .Cm COMMAND are:"
+# These are the options in the list after "The options of .Cm COMMAND are:".
 listed_of() {
     awk -v command=".Cm $1" '/^\.Bl/ && is == "are:" && of == command { on = 1 } /^\.El/ { on = 0 }
          on && /^\.It Fl -/ { print substr($3, 2) } { of = is; is = $0 }' docs/man/kilter-sp.1

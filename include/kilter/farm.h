@@ -91,9 +91,10 @@ typedef int (*kilter_start_fn)(const kilter_worker *worker, void **state);
 typedef int (*kilter_shared_fn)(kilter_bytes shared, void *state);
 
 /**
- * Combine two results, or what was combined of several: put both into the block `into`. Called in any order,
- * on workers and on the master, so the operation must be associative and commutative. Both blocks are aligned
- * for any type. kilter_sum_add_sum() makes sums that do not depend on the order (kilter/sum.h).
+ * Combine two values into the block `into`. Each value is a result, or several results already combined.
+ * Called in any order, on workers and on the master, so the operation must be associative and commutative.
+ * Both blocks are aligned for any type. kilter_sum_join() makes sums that do not depend on the order
+ * (kilter/sum.h).
  * @param bytes  kilter_run.result_bytes
  * @param user   kilter_farm_options.user
  */
@@ -157,7 +158,7 @@ typedef struct kilter_farm_options {
     /** endpoint, tcp://ADDRESS:PORT, at which this process is the master and waits for workers; NULL: local
      * workers */
     const char *listen;
-    /** endpoint of a master, for which this process is a worker; NULL: this process is the master */
+    /** endpoint of the master that this process joins as a worker; NULL: this process is the master */
     const char *join;
     /** file with the keys of a farm over tcp. The keys encrypt messages and identify master and workers. The
      * file must be readable by its owner only (mode 0600). A master creates a missing file; each worker needs
@@ -179,8 +180,8 @@ typedef struct kilter_farm_options {
      * `record`
      */
     const char *resume;
-    /** accept the `resume` file of a changed program file or other arguments (apart from Kilter's options);
-     * otherwise such a file is an error. Ignored without `resume` */
+    /** accept a `resume` file although the program file or the arguments have changed (Kilter's options do
+     * not count); false: this is an error. Ignored without `resume` */
     bool resume_anyway;
     /** name of the program in the record and in messages, the same on master and workers; NULL: the name in
      * argv[0] */
@@ -193,9 +194,16 @@ typedef struct kilter_farm_options {
     /** combines results in runs with `reduce`, on workers and master; NULL: no run reduces */
     kilter_combine_fn combine;
     /** who organises a run. "master": the master deals chunks to the workers; "peers": the workers give tasks
-     * to each other directly, and results come through a tree; "auto": the faster way, by what earlier runs
-     * have shown. NULL: "auto" */
+     * to each other directly, and results come through a tree; "auto": the way that earlier runs show to be
+     * faster. NULL: "auto" */
     const char *organise;
+    /** folder in which late peers call for help by files, with `organise` "peers" and policy "sos" or
+     * "sos-half". All hosts must have it under the same name. Kilter makes a folder of its own there, and
+     * removes it when the farm is closed. NULL: peers call by messages */
+    const char *shared_folder;
+    /** true: no task is begun a second time while its worker is present, so there are no speculative copies.
+     * A task of a lost worker is still begun again; see `attempts`. Not with `organise` "peers" */
+    bool once;
 } kilter_farm_options;
 
 /** A farm. Only its master has this handle. */
@@ -244,10 +252,10 @@ KILTER_API kilter_status kilter_farm_run_sized(kilter_farm *farm, const kilter_r
  * while `done` computes, except with an MPI that has no thread support. The first run of a master with
  * `listen` waits without limit for the number of workers in its options. More may join later.
  *
- * With `resume` a result is delivered when it is in the file and on the disk. A program that is started again
- * in the same way makes the same calls. Its n-th run gives the stored results of the former n-th run to
- * `done`, and does only the other tasks and those that failed. Stored results are only valid for the same
- * tasks, inputs, weights and shared data.
+ * With `resume`, a result is delivered only after it is on the disk. A program that is started again in the
+ * same way must make the same calls. Its n-th run gives the stored results of the former n-th run to `done`.
+ * It does only the tasks that have no stored result or that failed. Stored results are only valid for the
+ * same tasks, inputs, weights and shared data.
  *
  * @return
  * - KILTER_OK
@@ -287,16 +295,16 @@ KILTER_API void kilter_farm_cancel(kilter_farm *farm);
  * from the last result without adding tasks.
  *
  * With `resume`, a program that is started again must add the same tasks after the same results. So new tasks
- * may only depend on earlier results, which come in the order of the first time. They must not depend on
- * time, or on failed tasks, because these are done again.
+ * may only depend on earlier results, which are delivered in the same order as the first time. New tasks must
+ * not depend on time, or on failed tasks, because failed tasks are done again.
  *
  * @param inputs   inputs[0 … count−1]; NULL: no inputs
  * @param weights  in the unit of the run's weights (in a run without weights each task has weight 1); NULL:
  * each gets the mean weight of the tasks at the beginning
- * @return KILTER_OK; KILTER_ERR_USAGE if there is no such run; with `resume` also if other tasks were added
- * here the first time: the run then ends with this error; KILTER_ERR_RANGE for a weight or input outside the
- * range in kilter_run; KILTER_ERR_MEMORY; the error that has ended the run. No tasks are added in these
- * cases. If memory for the added tasks runs out later (a bit for each task), the run ends with
+ * @return KILTER_OK; KILTER_ERR_USAGE if no run with `grows` is under way; with `resume` also if other tasks
+ * were added here the first time: the run then ends with this error; KILTER_ERR_RANGE for a weight or input
+ * outside the range in kilter_run; KILTER_ERR_MEMORY; the error that has ended the run. No tasks are added in
+ * these cases. If memory for the added tasks runs out later (a bit for each task), the run ends with
  * KILTER_ERR_MEMORY.
  */
 KILTER_API kilter_status kilter_farm_add(kilter_farm *farm, uint64_t count, const kilter_bytes *inputs,
@@ -360,14 +368,15 @@ KILTER_API kilter_status kilter_farm_grain_sized(kilter_farm *farm, const kilter
 /**
  * Choose the number of tasks T for the next run.   Local, on the master, between two runs.
  *
- * The choice makes runs × (t_M(T) + t_W(T) + round trip + workers × t_update) least (Buaklee, Tracy, Vernon,
+ * The choice minimises runs × (t_M(T) + t_W(T) + round trip + workers × t_update) (Buaklee, Tracy, Vernon,
  * Wright 2002; the last two terms are added). t_M is the time that the caller's thread computes between two
  * runs, as a function of the number of tasks. t_W is the time of whole tasks, dealt by earliest completion to
- * the present workers at their measured speeds. The number changes only if another one is at least 5 %
- * better. Without measurements it is four tasks a worker.
+ * the present workers at their measured speeds. The number changes only if another number is at least 5 %
+ * better. Without measurements, the choice is four tasks per worker.
  *
  * The call changes nothing; it stores its answer and forecast in the run record. The program's results must
- * not depend on how the work is cut. With `resume` this call is an error, because runs must be cut as before.
+ * not depend on how the work is cut. With `resume` this call is an error, because a continued program must
+ * cut its work as before.
  *
  * @param grain  [out] written only on KILTER_OK
  * @return KILTER_OK; KILTER_ERR_RANGE if least > most, most is 0, or work or the number that `runs` returns

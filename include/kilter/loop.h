@@ -32,6 +32,10 @@
  * dead, end the program with exit() or MPI_Abort(), because MPI_Finalize() waits for the dead rank. Memory
  * into which MPI may still write is not freed.
  *
+ * A program may sweep over the same rows in several ways: forwards and backwards, over pairs of rows, on
+ * coarser grids. Then one loop leads, and the others follow it (`follows`): their rows lie where the leader's
+ * rows lie, and they share arrays with kilter_loop_share(). These loops are called aligned.
+ *
  * Rows may have content whose size changes, such as particles: kilter_loop_rows(). Rows send each other
  * messages with kilter_loop_post() and kilter_loop_deliver().
  *
@@ -104,6 +108,37 @@ typedef struct kilter_loop_options {
      * Only the value on rank 0 counts, and rank 0 writes the file. NULL or "none": no record. KILTER_RECORD
      * in the environment of rank 0 takes precedence, as for farms */
     const char *record;
+    /** path of the checkpoint, without number and suffix: "out/heat" stands for the files out/heat.000001.h5,
+     * out/heat.000002.h5, … (docs/reference/checkpoint.md). All hosts must share its folder. NULL:
+     * KILTER_CHECKPOINT in the environment, otherwise no checkpoints; "none": no checkpoints, and no progress
+     * in the folder KILTER_KEEP. Each loop of a program needs a path of its own. Only the values on rank 0
+     * count, also in the next four options. A relative path begins in the working folder of rank 0 */
+    const char *checkpoint;
+    /** seconds between two checkpoints; 0: KILTER_CHECKPOINT_S in the environment, otherwise Kilter chooses
+     * them by Young's formula, from the measured cost of a checkpoint and the failures so far */
+    double checkpoint_s;
+    /** A checkpoint is written only before a sweep whose number is a multiple of this. Sweeps are numbered
+     * from 0, and a resumed program continues the count. For programs with several sweeps in each of their
+     * own iterations. 0: 1 */
+    uint64_t checkpoint_every;
+    unsigned checkpoint_generations; /**< number of checkpoints to keep, the newest ones; 0: 2 */
+    uint64_t sweeps; /**< sweeps that the program expects to make in all; 0: unknown. Only for forecasts */
+    /** another loop, the leader; this loop follows it. Its row k is always on the rank that has the leader's
+     * row `stride` × k + `offset`. Only the leader chooses shares, at the begin of its sweeps; the time in
+     * the bodies of its followers counts, too. A follower uses the leader's ranks, and its communicator is
+     * ignored. So are `record` and the options for checkpoints, because those of the leader hold for all.
+     * Ranks without rows of the follower take part in its calls. The leader neither follows another loop nor
+     * is `scattered` or `deep`, and the follower is neither `scattered` nor `deep` nor `fixed`. NULL: this
+     * loop follows none. On all ranks this is the same loop, or NULL. */
+    kilter_loop *follows;
+    uint64_t stride; /**< with `follows`; 0: 1. A coarse grid with every second row has 2 */
+    uint64_t offset; /**< with `follows`: the leader's row where row 0 lies */
+    /** DOALL, neither `scattered` nor `deep`: row 0 and row n − 1 are neighbours. Ghost rows before row 0 are
+     * at rows −1, −2, …, and those after the last row are at rows n, n + 1, … */
+    bool periodic;
+    /** DOACROSS: element k of row i needs element k of row i + 1 from the same sweep. Rows and elements come
+     * in falling order. */
+    bool backward;
 } kilter_loop_options;
 
 /** Open a loop as kilter_loop_open(), with options of `bytes` bytes. */
@@ -111,14 +146,17 @@ KILTER_API kilter_status kilter_loop_open_sized(MPI_Comm comm, const kilter_loop
                                                 size_t bytes, kilter_loop **loop, kilter_error *error);
 
 /**
- * Open a loop over the ranks of `comm`, with equal shares.   Collective.
+ * Open a loop over the ranks of `comm`, with equal shares.   Collective. With `follows`: before the first
+ * kilter_loop_begin() of the leader and of its followers.
  *
  * The communicator is duplicated, so the caller may free its own. Options must be the same on all ranks. Late
  * ranks are waited for, up to KILTER_MPI_START_S seconds (default 300; 0: for ever). After that, while ranks
  * connect, a rank that is silent for 30 s, or for KILTER_MPI_START_S if shorter, is an error.
  * @return KILTER_OK; KILTER_ERR_USAGE or KILTER_ERR_RANGE (an option or KILTER_MPI_START_S is wrong, or
- * options differ between ranks; the error names them); KILTER_ERR_MEMORY; KILTER_ERR_PEER (not all ranks
- * came, or one died); KILTER_ERR_MPI; KILTER_ERR_RECORD (the record cannot be created; on all ranks)
+ * options differ between ranks; the error names them; the leader has begun); KILTER_ERR_MEMORY;
+ * KILTER_ERR_PEER (not all ranks came, or one died); KILTER_ERR_MPI; KILTER_ERR_RECORD (the record cannot be
+ * created; on all ranks); KILTER_ERR_SYSTEM (checkpoints are wanted, but libkilter-ckpt cannot be loaded, or
+ * a rank cannot write to their folder; on all ranks)
  */
 static inline kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_options *options,
                                              kilter_loop **loop, kilter_error *error) {
@@ -126,8 +164,8 @@ static inline kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_op
 }
 
 /**
- * Attach an array with a row of `bytes` for each iteration.   Collective; before the first
- * kilter_loop_begin().
+ * Attach an array with a row of `bytes` for each iteration.   Collective; before kilter_loop_resumed() and
+ * the first kilter_loop_begin().
  *
  * *base is the address of row 0, whether or not this rank has it. Row i is at (char *)*base + i × bytes on
  * the rank that has iteration i. A rank must not touch rows of other ranks, but may read `ghost` rows on
@@ -137,11 +175,35 @@ static inline kilter_status kilter_loop_open(MPI_Comm comm, const kilter_loop_op
  *
  * DOACROSS: `bytes` is a multiple of `inner`, and `ghost` is at most 1. In the present block and those
  * before, the row before the own rows has the values of this sweep. In the present block and those after, the
- * row after the own rows has the values from the beginning of the sweep.
+ * row after the own rows has the values from the beginning of the sweep. If the loop runs backwards, the two
+ * rows change places.
+ *
+ * All aligned loops can use the rows that this rank has. Only sweeps of the loop that the array was attached
+ * to bring its ghost rows; kilter_loop_share() names others.
  * @return KILTER_OK; KILTER_ERR_RANGE (0 bytes, more than 2^47 in all, ghost rows with `scattered`, sizes
- * that differ between ranks); KILTER_ERR_USAGE (the loop has begun); KILTER_ERR_MEMORY
+ * that differ between ranks); KILTER_ERR_USAGE (the loop has begun or was resumed); KILTER_ERR_MEMORY
  */
 KILTER_API kilter_status kilter_loop_array(kilter_loop *loop, size_t bytes, uint64_t ghost, void **base,
+                                           kilter_error *error);
+
+/**
+ * Let sweeps of a loop bring ghost rows of an array that was attached to an aligned loop. It may also be an
+ * array of this loop with 0 ghost rows.   Collective; before the first kilter_loop_begin().
+ *
+ * The body at row k may then read the array's rows up to `ghost` × the array's `stride` away. The distance is
+ * that between the leader's rows where they lie. For example, let ghost be 1. A loop over a coarse grid with
+ * `stride` 2 may read rows 2k − 1 … 2k + 1 of the fine grid. A loop over the fine grid may read the rows of
+ * the coarse grid that are next to its row. The body writes only rows of arrays with the same rows as the
+ * loop.
+ *
+ * Ghost rows keep the values that the last sweep brought, until the leader's next begin. So a follower does
+ * not need to bring what does not change in between.
+ *
+ * DOACROSS: the array has the same rows as the loop, `bytes` is a multiple of `inner`, and `ghost` is 1.
+ * @return KILTER_OK; KILTER_ERR_RANGE (base or ghost is wrong, or differs between ranks); KILTER_ERR_USAGE
+ * (the loop has begun); KILTER_ERR_MEMORY
+ */
+KILTER_API kilter_status kilter_loop_share(kilter_loop *loop, const void *base, uint64_t ghost,
                                            kilter_error *error);
 
 /**
@@ -190,11 +252,52 @@ static inline kilter_status kilter_loop_rows(kilter_loop *loop, const kilter_loo
 }
 
 /**
- * Begin a sweep. This sends the ghost rows.   Collective.
+ * Declare a value that is the same on all ranks and belongs to the program's state: a time, a step, the
+ * result of kilter_loop_sum(). A checkpoint has the value of rank 0, and kilter_loop_resumed() sets it on all
+ * ranks. All ranks declare the same values in the same order. Call this before kilter_loop_resumed() and
+ * before the first kilter_loop_begin(). Without checkpoints it only checks its arguments. The value must stay
+ * at its address until the loop is closed. Its name in the checkpoint is its own. A name has up to 63
+ * letters, digits, '_', '-' and '.', and begins with a letter.   Local.
  *
- * @return KILTER_OK; KILTER_ERR_USAGE (a sweep is under way, posted messages are left, or ranks make
- * different collective calls); KILTER_ERR_TASK (content could not be unpacked); KILTER_ERR_MEMORY;
- * KILTER_ERR_MPI; KILTER_ERR_PEER (a rank is dead or has given up the loop; the error names it)
+ * @return KILTER_OK; KILTER_ERR_RANGE (the name or the size cannot be used: 0 bytes, or more than 2^20);
+ * KILTER_ERR_USAGE (the loop has begun, or was resumed); KILTER_ERR_MEMORY
+ */
+KILTER_API kilter_status kilter_loop_keep(kilter_loop *loop, const char *name, void *pointer, size_t bytes,
+                                          kilter_error *error);
+
+/**
+ * Continue from the newest valid checkpoint, on any number of ranks. All arrays, content and kept values must
+ * be declared before; later they are refused.   Collective; once, before the first kilter_loop_begin().
+ *
+ * If there is a checkpoint, all rows and kept values get what was saved. unpack() is called for the content
+ * of this rank's rows. Then the program continues with the kilter_loop_begin() of sweep
+ * number *sweeps. If there is none, nothing changes and *sweeps is 0. Then the program sets its first values,
+ * and makes the content of its first rows. Damaged checkpoints are skipped with a warning. The rows are those
+ * that kilter_loop_mine() gives. Sweeps that followers made before the leader's kilter_loop_begin() are part
+ * of the saved state, so the program continues after them.
+ *
+ * Afterwards checkpoints are written within kilter_loop_begin(), before its sweep. Rows are copied there, and
+ * a thread of each rank writes the copy while the loop continues. Without memory for the copy, the call
+ * writes the rows itself. If a checkpoint cannot be written, rank 0 prints a warning, the loop continues, and
+ * the older checkpoints stay.
+ * @param sweeps  sweeps done before the checkpoint; 0: there is no checkpoint
+ * @return KILTER_OK; KILTER_ERR_INPUT (checkpoints exist, but none is valid, or the newest belongs to another
+ * program; the error says in what the programs differ); KILTER_ERR_USAGE (the loop has begun or was resumed,
+ * sweeps is NULL, kept values differ between ranks); KILTER_ERR_SYSTEM (a file cannot be read now, and
+ * no older one takes its place); KILTER_ERR_TASK (content could not be unpacked); other errors as of
+ * kilter_loop_begin()
+ */
+KILTER_API kilter_status kilter_loop_resumed(kilter_loop *loop, uint64_t *sweeps, kilter_error *error);
+
+/**
+ * Begin a sweep. This sends the ghost rows, and may write a checkpoint before.   Collective.
+ *
+ * @return KILTER_OK; KILTER_ERR_USAGE (a sweep is under way, posted messages are left, ranks make different
+ * collective calls, or checkpoints exist and the program did not call kilter_loop_resumed());
+ * KILTER_ERR_TASK (content could not be unpacked); KILTER_ERR_MEMORY; KILTER_ERR_MPI; KILTER_ERR_PEER (a rank
+ * is dead or has given up the loop; the error names it); KILTER_ERR_STOPPED (on all ranks: the run was saved
+ * and stopped on request. No sweep is under way. The program can print the error and exit, or first collect
+ * results and close the loop)
  */
 KILTER_API kilter_status kilter_loop_begin(kilter_loop *loop, kilter_error *error);
 
@@ -209,8 +312,8 @@ KILTER_API kilter_status kilter_loop_begin(kilter_loop *loop, kilter_error *erro
 KILTER_API bool kilter_loop_next(kilter_loop *loop, kilter_range *range);
 
 /**
- * Get the next block: all own rows, and a range of elements in each. Do them row by row, in rising order.
- * Local; DOACROSS.
+ * Get the next block: all own rows, and a range of elements in each. Do them row by row, in rising order. If
+ * the loop runs backwards, do rows and elements in falling order.   Local; DOACROSS.
  *
  * @return false: the sweep is done for this rank, or an error occurred, which kilter_loop_end() returns
  */
@@ -244,6 +347,32 @@ KILTER_API kilter_status kilter_loop_sum(kilter_loop *loop, const double *values
                                          kilter_error *error);
 
 /**
+ * Combine the value of later rows with the value of earlier rows. The value at `left` is that of the earlier
+ * rows, and becomes the result. The value at `right` is that of the rows after them. Both have the bytes of a
+ * row of the array.
+ */
+typedef void (*kilter_loop_combine)(void *left, const void *right, uint64_t bytes, void *user);
+
+/** Keep the smaller one of each pair of doubles. A value that is not a number is left out. For
+ * kilter_loop_reduce() */
+KILTER_API void kilter_loop_least(void *left, const void *right, uint64_t bytes, void *user);
+/** Keep the larger one of each pair of doubles. A value that is not a number is left out. For
+ * kilter_loop_reduce() */
+KILTER_API void kilter_loop_most(void *left, const void *right, uint64_t bytes, void *user);
+
+/**
+ * Combine all rows of an attached array into one value. A fixed binary tree gives the order. So the result
+ * has the same bits for every number of ranks and all moves, even if `combine` rounds.   Collective; between
+ * two sweeps.
+ *
+ * Ranks that have the rows call `combine`, and so does rank 0. It must not call this loop. All ranks get the
+ * result, for which each of them gives memory for one row.
+ * @return as kilter_loop_sum(); also KILTER_ERR_USAGE: combine is NULL
+ */
+KILTER_API kilter_status kilter_loop_reduce(kilter_loop *loop, const void *base, kilter_loop_combine combine,
+                                            void *user, void *result, kilter_error *error);
+
+/**
  * Copy all rows of an attached array to rank `root`, in order.   Collective; between two sweeps.
  *
  * @param whole  on root: memory of the caller for n × bytes; ignored on other ranks
@@ -251,6 +380,16 @@ KILTER_API kilter_status kilter_loop_sum(kilter_loop *loop, const double *values
  */
 KILTER_API kilter_status kilter_loop_gather(kilter_loop *loop, const void *base, int root, void *whole,
                                             kilter_error *error);
+
+/**
+ * Copy rows from rank `root` to the ranks that have them, as the inverse of kilter_loop_gather().
+ * Collective; between two sweeps.
+ *
+ * @param whole  on root: all n × bytes of the array; ignored on other ranks
+ * @return as kilter_loop_gather()
+ */
+KILTER_API kilter_status kilter_loop_scatter(kilter_loop *loop, void *base, int root, const void *whole,
+                                             kilter_error *error);
 
 /**
  * Get the rank that has a row. Between two sweeps all ranks get the same answer; within a sweep it is where
@@ -310,6 +449,8 @@ typedef struct kilter_loop_summary {
      * seconds lost. The time for moving rows is not subtracted */
     double came_s;
     const char *decision; /**< one sentence on the last decision and its reason */
+    uint64_t saves;       /**< number of checkpoints that were written */
+    double saving_s;      /**< seconds that sweeps of this rank waited for checkpoints */
 } kilter_loop_summary;
 
 /** Get the results as kilter_loop_summary_get(), with a struct of `bytes` bytes. */
@@ -322,11 +463,12 @@ static inline void kilter_loop_summary_get(const kilter_loop *loop, kilter_loop_
 }
 
 /**
- * Free the loop and its arrays.   Collective. NULL does nothing.
+ * Free the loop and its arrays. The arrays of a follower are freed with the leader, which must be closed
+ * last.   Collective. NULL does nothing.
  *
- * @return KILTER_OK; the error that ended the loop; KILTER_ERR_USAGE (a sweep is under way, or posted
- * messages are left), which ends the loop without freeing it; on rank 0 KILTER_ERR_RECORD: the record lacks
- * rows, but the loop is closed
+ * @return KILTER_OK; the error that ended the loop; KILTER_ERR_USAGE (a sweep is under way, posted messages
+ * are left, or followers are open), which ends the loop without freeing it; on rank 0 KILTER_ERR_RECORD: the
+ * record lacks rows, but the loop is closed
  */
 KILTER_API kilter_status kilter_loop_close(kilter_loop *loop, kilter_error *error);
 

@@ -19,8 +19,8 @@
 extern "C" {
 #endif
 
-/** The place in the numbers of one task. The struct never grows. It has no pointers, so it may be copied; the
- * copy gives the same numbers again. */
+/** A position in the random numbers of one task. The struct never grows. It has no pointers, so it may be
+ * copied; the copy gives the same numbers again. */
 typedef struct kilter_random {
     uint64_t seed;     /**< seed of the program */
     uint64_t task;     /**< index of the task */
@@ -29,7 +29,8 @@ typedef struct kilter_random {
     uint64_t used;     /**< numbers taken from the present block, 0 … 4 */
 } kilter_random;
 
-/** Begin the numbers of a task. Numbers of different tasks, and for different seeds, are independent. */
+/** Return the position before a task's first number. Numbers of different tasks, and for different seeds, are
+ * independent. */
 KILTER_API kilter_random kilter_random_of(uint64_t seed, uint64_t task);
 
 /** Return the next number: 64 random bits. It takes some nanoseconds. */

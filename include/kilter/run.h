@@ -82,9 +82,9 @@ typedef struct kilter_run {
      * NULL: results go to `done` only, and may have any size */
     void *results;
     size_t result_bytes; /**< bytes of each result, at least 1; 0 if results is NULL */
-    /** true: all results are combined with the one value in `results`, by kilter_farm_options.combine. The
-     * caller puts a value there before, for example the sum of nothing. `done` is called for failed tasks
-     * only. Every good result counts once, in no fixed order. Not with `resume` */
+    /** true: kilter_farm_options.combine combines all results with the value in `results`. The caller stores
+     * the first value there before the run, for example 0 for a sum. `done` is called for failed tasks only.
+     * Every good result counts once, in no fixed order. Not with `resume` */
     bool reduce;
 } kilter_run;
 

@@ -37,7 +37,9 @@ extern "C" {
     X(ERR_SYSTEM, "the operating system refused something")                                                  \
     X(ERR_RECORD, "the run record could not be written or read")                                             \
     X(ERR_MPI, "MPI refused something")                                                                      \
-    X(ERR_CANCELLED, "the run was cancelled")
+    X(ERR_CANCELLED, "the run was cancelled")                                                                \
+    /* nothing is lost */                                                                                    \
+    X(ERR_STOPPED, "the run was saved and stopped on request")
 
 /** Result of a call. New statuses are added at the end, so that each keeps its number. */
 typedef enum kilter_status {

@@ -17,7 +17,7 @@ enum { GUARD_BYTES = 256, GUARD = 0xA5 };
 #define CHECK(holds) ((holds) ? (void)0 : wrong(__FILE__, __LINE__, #holds))
 
 static inline void wrong(const char *file, int line, const char *what) {
-    fprintf(stderr, "%s:%d: %s does not hold\n", file, line, what);
+    fprintf(stderr, "%s:%d: this is false: %s\n", file, line, what);
     exit(1);
 }
 

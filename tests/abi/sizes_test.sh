@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Run programs that are compiled against an older and a newer Kilter with this library: their structs are shorter or longer than the library's, and bytes after
-# them are neither read nor written.
+# Run programs that are compiled for an older and a newer Kilter with this library. Their structs are shorter or longer than the library's, and the library must
+# neither read nor write bytes after them.
 # usage: sizes_test.sh PROGRAM.c COMPILER HEADER… -- LINK_ARGUMENT… -- [LAUNCHER…]
 # CFLAGS come from the environment.
 set -euo pipefail
@@ -23,4 +23,4 @@ for way in older same newer; do
     said=$("$@" "$work/$way/program") || fail "a program of a Kilter whose structs are '$way' fails: $said"
     grep -q kept <<<"$said" || fail "a program of a Kilter whose structs are '$way' says: $said"
 done
-echo "programs with older, the same and newer structs run"
+echo "programs with older, equal and newer structs run"

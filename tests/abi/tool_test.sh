@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/abi detects whether an interface has changed, and renews a description only if existing programs still run. usage: tool_test.sh TOOL COMPILER
+# tools/abi detects changes of an interface. It renews a description only if existing programs still run. usage: tool_test.sh TOOL COMPILER
 set -euo pipefail
 tool=$1 compiler=$2
 fail() { echo "tool_test: $*" >&2; cat "$work/said" >&2; exit 1; }
@@ -7,18 +7,18 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/include"
 
-library() { # members of the struct, declarations, further definitions, enumerators
+library() { # MEMBERS DECLARATIONS [DEFINITIONS [ENUMERATORS]]: build a library with these
     printf 'enum kind { %s };\nstruct summary { enum kind *kind; %s };\n%s\n' "${4-A, B}" "$1" "$2" >"$work/include/api.h"
     printf '#include "api.h"\n%s { return (int)s->a; }\n%s\n' "$(grep -o '[a-z]* all([^;]*' <<<"$2")" "${3-}" >"$work/api.c"
     "$compiler" -g -O0 -fPIC -shared "-I$work/include" "$work/api.c" -o "$work/libapi.so"
 }
-abi() { # exit code, then what tools/abi is told
+abi() { # CODE ARGUMENT…: run tools/abi, and check its exit code
     local wanted=$1 code=0
     "$tool" "${@:2}" "$work/libapi.so" "$work/api.abi" "$work/include" >"$work/said" 2>&1 || code=$?
     [ "$code" -eq 77 ] && { cat "$work/said"; exit 77; }
     [ "$code" -eq "$wanted" ] || fail "tools/abi ${*:2} exits with $code, not $wanted"
 }
-# Which additions existing programs allow, and which break them: enumerators, struct members, functions.
+# Additions of enumerators, struct members and functions that keep existing programs running, and some that break them.
 plain='int all(struct summary *s);' more='int more(void);' made='int more(void) { return 1; }'
 library 'int a; long b;' "$plain"
 abi 1 check # no description yet
@@ -26,7 +26,7 @@ abi 0 renew
 abi 0 check
 cp "$work/api.abi" "$work/first.abi"
 
-comes() { # what, then a library
+comes() { # WHAT, then the arguments of library: check that this addition is accepted
     cp "$work/first.abi" "$work/api.abi"
     library "${@:2}"
     abi 1 check
@@ -43,8 +43,8 @@ breaks() {
     library "${@:2}"
     abi 1 check
     abi 1 renew
-    grep -q 'would break' "$work/said" || fail "$1: not said to break programs"
-    cmp -s "$work/api.abi" "$work/first.abi" || fail "$1: renewed all the same"
+    grep -q 'would break' "$work/said" || fail "$1: the change is not reported to break programs"
+    cmp -s "$work/api.abi" "$work/first.abi" || fail "$1: the description was renewed nevertheless"
 }
 breaks 'another type' 'float a; long b;' "$plain"
 breaks 'another order' 'long b; int a;' "$plain"
@@ -60,4 +60,4 @@ cp "$work/api.abi" "$work/first.abi"
 breaks 'a function less' 'int a; long b;' "$plain"
 abi 0 renew --break
 abi 0 check
-echo "tools/abi holds an interface"
+echo "tools/abi detects all changes of an interface"

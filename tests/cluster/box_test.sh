@@ -17,11 +17,11 @@ reached() { # HOST
 }
 
 inside() {
-    # --- names, and what a host has for itself
-    [ "$(hostname) $(on h1 hostname) $(on h2 hostname)" = "head h1 h2" ] || fail "a host has another name"
+    # --- names, files and processes that belong to one host only
+    [ "$(hostname) $(on h1 hostname) $(on h2 hostname)" = "head h1 h2" ] || fail "a host has the wrong name"
     on h1 touch /tmp/mine /dev/shm/mine
     [ -z "$(on h2 ls /tmp /dev/shm | grep mine)" ] || fail "h2 sees files of h1"
-    [ "$(on h1 sh -c 'exit 7' || echo $?)" = 7 ] || fail "a command on a host returns another exit code"
+    [ "$(on h1 sh -c 'exit 7' || echo $?)" = 7 ] || fail "the exit code of a command on a host is not returned"
     on h1 sleep 1000 &
     until_so on h1 pgrep -x sleep
     ! on h2 pgrep -x sleep >/dev/null || fail "h2 sees processes of h1"
@@ -47,23 +47,23 @@ inside() {
     wait $! && fail "a killed process returned exit code 0"
     until_so on h1 true
 
-    # --- links; only lower bounds of times are checked, so a busy machine does no harm
+    # --- links; only lower bounds of times are checked, so the test also passes on a busy machine
     for host in h1 h2; do reached $host || fail "$host cannot reach the head"; done
     act h1 link set 20000 0 0
     takes h1 40 56
     act h1 link set 0 10000 0
     takes h1 200 1000
     act h1 link set 0 0 1000
-    ! reached h1 || fail "a link with loss of everything passes packets"
+    ! reached h1 || fail "a link that loses all packets passes some"
     act h1 link set 0 0 0
     reached h1 || fail "a link without loss passes no packets"
     act h1 link down
     ! reached h1 || fail "a link that is down passes packets"
-    reached h2 || fail "the link of another host is down"
+    reached h2 || fail "the link of h2 is down, too"
     act h1 link up
     until_so reached h1
     act h2 kill power
-    ! on h2 true 2>/dev/null || fail "a host without power is reached"
+    ! on h2 true 2>/dev/null || fail "a host that is switched off can be reached"
 
     # --- invalid arguments
     for words in "h1 frob" "h1 link" "h9 link up"; do
@@ -110,7 +110,7 @@ outside "$here/box" || status=$?
 [ $status != 77 ] || exit 77
 [ $status = 0 ] || fail "box with two hosts: exit code $status"
 if [ "$(id -u)" != 0 ]; then
-    echo "as root, with CPU groups: skipped, as this is not root"
+    echo "as root, with CPU groups: skipped, because the user is not root"
 elif setpriv --reuid=65534 --regid=65534 --clear-groups "$here/box" 1 true; then
     outside setpriv --reuid=65534 --regid=65534 --clear-groups "$here/box"
 else

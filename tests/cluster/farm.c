@@ -27,7 +27,7 @@ typedef struct settings {
     const char *marks;             /* folder where each worker with a task makes a file named like its host */
     const char
         *hold; /* folder in which a file named like a host prevents its workers from finishing tasks … */
-    double hold_from; /* … from this task on */
+    double hold_from; /* first task that is held */
 } settings;
 
 static const settings DEFAULTS = {.tasks = 1000, .runs = 1, .task_s = 1e-3, .result_bytes = 8, .poison = -1};

@@ -2,10 +2,10 @@
  *
  * Each run has one master and 2 to 4 workers of the program FARM (cluster-farm), joined over tcp, each
  * through a relay of its own. Of P workers 1 to P−1 are killed, stopped, stopped and continued, cut off, or
- * cut off for a while. That happens while they join, while they receive shared data, in the middle of a run
- * or at its end. A run is good when the master ends by itself, every result was right and arrived once, and
- * all other workers ended well. Apart from the machine's timing, everything follows from the seed and the
- * run's number. The program prints Markdown and exits with 0 if every run was good. */
+ * cut off for a while. This happens while they join, while they receive shared data, in the middle of a
+ * run or at its end. A run is good when the master ends by itself, every result was right and arrived once,
+ * and all other workers ended well. All random choices follow from the seed and the run's number; only the
+ * machine's timing differs. The program prints Markdown and exits with 0 if every run was good. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -44,7 +44,7 @@ typedef struct victim {
     moment moment;
     double at;        /* moment of the fault; JOINING: in seconds; SHARED: in bytes; otherwise in results */
     double lasts_s;   /* seconds until the worker is continued or its link is mended */
-    double restore_s; /* time at which this happens; 0: it never happens, or has happened */
+    double restore_s; /* time at which the worker is continued or mended; 0: never, or this has happened */
 } victim;
 
 typedef struct process {
@@ -52,10 +52,9 @@ typedef struct process {
     int status;
 } process;
 
-typedef struct output { /* address of the master */
+typedef struct output { /* output of a process, read through a pipe */
     int fd;
-    char text[1 << 14]; /* size of the buffer for output; a run prints less text, and further text is dropped
-                         */
+    char text[1 << 14]; /* the output so far; a run prints less than this, and further text is dropped */
     size_t bytes;
 } output;
 
@@ -303,7 +302,7 @@ static bool did_end_well(const process *p) {
     return WIFEXITED(p->status) && WEXITSTATUS(p->status) == 0;
 }
 
-/* Workers that were left alone must end by themselves. */
+/* Wait until all workers without a fault have ended by themselves. */
 static void end_workers(run *r) {
     double until_s = now_s() + WORKERS_END_S;
     for (bool all = false; !all && now_s() < until_s;) {
@@ -317,7 +316,7 @@ static void end_workers(run *r) {
     for (uint32_t i = 0; i < r->worker_count; i++) {
         worker *w = &r->workers[i];
         if (!w->victim.was_struck && w->process.pid != 0)
-            r->problem = "a worker did not end when the master did";
+            r->problem = "a worker did not end after the master";
         else if (!w->victim.was_struck && !did_end_well(&w->process))
             r->problem = "a worker ended with an error";
         has_ended(&w->process);
@@ -329,7 +328,7 @@ static void play(series *s, run *r) {
     start_master(s, r);
     uint16_t port = await_port(r);
     if (port == 0) {
-        r->problem = "the master does not listen";
+        r->problem = "the master printed no address in time";
         return;
     }
     for (uint32_t i = 0; i < r->worker_count; i++)
@@ -425,7 +424,8 @@ static void print_table(const series *s) {
             printf(" %llu |", (unsigned long long)s->struck[f][m]);
         printf("\n");
     }
-    printf("\n%llu more faults were planned, but the run ended before.\n", (unsigned long long)s->too_late);
+    printf("\n%llu more faults were planned, but their runs ended before them.\n",
+           (unsigned long long)s->too_late);
 }
 
 static bool read_word(series *s, const char *word) {

@@ -5,7 +5,7 @@ fail() {
     exit 1
 }
 
-# until_so COMMAND…: repeat the command until it succeeds
+# until_so COMMAND…: repeat the command until it succeeds; fail if it takes too long
 until_so() {
     local tries
     for ((tries = 0; tries < 600; tries++)); do

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Faults of a loop over ranks on two hosts. Run this on the head, as root:
+# Test faults of a loop over ranks on two hosts. Run this on the head, as root:
 #   box 2 loop_scenario.sh NAME
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-[ "$(id -u)" = 0 ] || { echo "skipped: only root has hosts of different speed" >&2; exit 77; }
+[ "$(id -u)" = 0 ] || { echo "skipped: only root can give hosts different speeds" >&2; exit 77; }
 mpirun --version 2>/dev/null | grep -q 'Open MPI' || { echo "skipped: mpirun is not Open MPI's" >&2; exit 77; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
@@ -14,7 +14,7 @@ finish_up() {
 }
 trap finish_up EXIT
 
-# Start ranks 0 and 1 on h1 and rank 2 on h2. Options are for mpirun.
+# Start ranks 0 and 1 on h1 and rank 2 on h2. OPTION is an option of mpirun.
 start_loop() { # EXECUTIONS ITERATION_S OPTION…
     mpirun --mca plm_rsh_agent on_shell --mca oob_tcp_if_include 10.77.0.0/24 --mca btl_tcp_if_include 10.77.0.0/24 \
         --mca btl self,vader,tcp --mca pml ob1 --bind-to none --oversubscribe "${@:3}" -host h1:2,h2:1 -n 3 \
@@ -30,7 +30,7 @@ says_dead() { # RANK OTHER
     grep -q "^failed: .*rank $2 is dead" "$BOX/said.$1"
 }
 
-slowed() { # rows leave the host that is slow
+slowed() { # rows move away from a slow host
     act h2 speed 10
     start_loop 500 1e-4
     wait $mpirun || fail "mpirun's exit code is $?"
@@ -49,12 +49,12 @@ ended() { # HOST
     ! on "$1" pgrep -x cluster-loop
 }
 
-# Open MPI itself ends ranks that had sent to the dead one over TCP, if it notices before Kilter tells them.
+# If Open MPI notices a death before Kilter does, it ends the ranks that had sent to the dead rank over TCP.
 killed() {
     lose kill processes
     until_so ended h1
     says_dead 0 2 || says_dead 1 2 || grep -q 'peer hung up\|TCP connect to a peer' "$BOX/mpirun.err" ||
-        fail "nobody says so"
+        fail "no rank reports the death"
     cat "$BOX"/said.[01]
 }
 

@@ -1,5 +1,5 @@
-/* A relay is a connection between one worker and the master that can be cut. Bytes that are sent meanwhile
- * wait until the connection is mended, as on a network. */
+/* A relay is a connection between one worker and the master that can be cut. Bytes that are sent during the
+ * cut wait until the connection is mended, as on a network. */
 #ifndef CLUSTER_RELAY_H
 #define CLUSTER_RELAY_H
 
@@ -15,7 +15,7 @@ enum {
 };
 
 typedef struct relay_flow { /* one direction of a connection */
-    size_t from, to;        /* range of the bytes below that are not passed on yet */
+    size_t from, to;        /* the member `bytes` holds [from, to), which is not passed on yet */
     uint8_t bytes[RELAY_BUFFER_BYTES];
 } relay_flow;
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Faults of a farm in a cluster; in each case every result is right and arrives once. Run this on the head:
+# Test faults of a farm in a cluster: in each case every result is right and arrives once. Run this on the head:
 #   box 3 scenario.sh NAME
-# Nothing waits for a time: workers hold their tasks until the fault has happened.
+# No step waits for a fixed time: workers hold their tasks until the fault has happened.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -55,7 +55,7 @@ start_three() { # OPTION…
     for host in h1 h2 h3; do until_so at_work $host; done
 }
 
-all_right() { # HOST…: check that the master ends, and so do the workers on these hosts
+all_right() { # HOST…: check that the master and the workers on these hosts end without an error
     local status=0 host
     wait $master || status=$?
     grep '^{' "$BOX/master.out" || :
@@ -73,11 +73,11 @@ well() {
     all_right h1 h2 h3
 }
 
-power() { # h2 is switched off; a worker that computes a task for longer than the bound is not lost
+power() { # h2 is switched off; a worker whose task takes longer than --lost-after does not count as lost
     start_three --lost-after 3
     act h2 kill power
     until_so is_lost h2
-    ! is_lost h1 && ! is_lost h3 || fail "who is deep in a task is lost: $(cat "$BOX/master.err")"
+    ! is_lost h1 && ! is_lost h3 || fail "a worker in a long task counts as lost: $(cat "$BOX/master.err")"
     let_go h1 h3
     all_right h1 h3
 }
@@ -114,7 +114,7 @@ frozen() {
     all_right h1 h2 h3
 }
 
-blink() { # the cut is shorter than the bound, so no worker is lost
+blink() { # the cut is shorter than --lost-after, so no worker counts as lost
     start_three --lost-after 60
     act h2 link down
     act h3 freeze on
@@ -123,7 +123,7 @@ blink() { # the cut is shorter than the bound, so no worker is lost
     act h3 freeze off
     let_go h3
     all_right h1 h2 h3
-    ! is_lost h2 && ! is_lost h3 || fail "somebody was lost: $(cat "$BOX/master.err")"
+    ! is_lost h2 && ! is_lost h3 || fail "a worker counts as lost: $(cat "$BOX/master.err")"
 }
 
 slowed() {
@@ -148,7 +148,7 @@ leaves() { # a worker ends by SIGTERM, in the middle of a task
     start_three
     on h2 pkill -TERM -x cluster-farm
     let_go h2
-    wait "${workers[h2]}" || fail "exit code $? of the worker that was to leave"
+    wait "${workers[h2]}" || fail "exit code $? of the worker that should leave"
     let_go h1 h3
     all_right h1 h3
 }
@@ -166,22 +166,63 @@ master() { # the master dies, and is started again with the same command
     all_right h1 h2 h3
 }
 
-site() { # two hosts far away: 5 ms and 1 MB/s
+site() { # two hosts have slow links: 5 ms and 1 MB/s
     act h2 link set 5000 1000000 0
     act h3 link set 5000 1000000 0
     well
 }
 
-lossy() { # one frame in twenty is lost
+lossy() { # the links lose one frame in twenty
     for host in h1 h2 h3; do act $host link set 1000 0 50; done
     well
+}
+
+# --- runs that the workers organise as peers ---
+
+peers_cut() { # the network splits: h2 has its task and its share of the others, but reaches nobody until the run has ended
+    start_three --organise peers --lost-after 1
+    act h2 link down
+    until_so is_lost h2
+    let_go h1 h3
+    all_right h1 h3
+}
+
+peers_apart() { # h1 and h2 do not reach each other; both reach the head and h3
+    start_three --organise peers --lost-after 1
+    local other
+    other=$(on h2 hostname -I)
+    on h1 ip route add blackhole "${other%% *}"
+    ! on h1 ping -q -c 1 -W 1 "${other%% *}" >/dev/null 2>&1 || fail "h1 still reaches h2"
+    let_go h1 h2 h3
+    all_right h1 h2 h3
+}
+
+peers_two() { # two of three peers die at once
+    start_three --organise peers
+    act h2 kill processes
+    act h3 kill processes
+    until_so is_lost h2
+    until_so is_lost h3
+    let_go h1
+    all_right h1
+}
+
+peers_census() { # h2 dies; h3, which is stopped, dies before it can answer the call that follows
+    start_three --organise peers
+    act h3 freeze on
+    act h2 kill processes
+    until_so is_lost h2
+    act h3 kill processes
+    until_so is_lost h3
+    let_go h1
+    all_right h1
 }
 
 poison() { # task 17 kills its worker
     words+=(poison=17)
     start_master --workers 3 --attempts 2
     for host in h1 h2 h3; do start_worker $host; done
-    ! wait $master || fail "a task failed, and the master's exit code is 0"
+    ! wait $master || fail "a task failed, but the master's exit code is 0"
     grep '^{.*"right":299,"wrong":0,"twice":0,"missing":0,"failed":1,' "$BOX/master.out" || fail "$(cat "$BOX/master.out")"
 }
 

@@ -4,9 +4,11 @@
  * Each INTERFACE is the outer end of a veth pair and becomes a port: 0, 1, 2, … in the given order. CONTROL
  * is a fifo. A line written to it takes effect at once; then the switch prints the line's first word:
  *
- *   WORD PORT set DELAY_US RATE_BYTES_PER_S LOSS_PERMILLE     (rate 0: no limit; frames on their way are not
- * affected) WORD PORT down        drop all frames of the port, also those on their way to it WORD PORT up
+ *   WORD PORT set DELAY_US RATE_BYTES_PER_S LOSS_PERMILLE     rate 0: no limit
+ *   WORD PORT down     drop all frames of the port, also those on their way to it
+ *   WORD PORT up       pass frames again
  *
+ * A new delay or rate does not affect frames on their way.
  * A frame takes delay + bytes/rate at the port where it arrives, and again at the port where it leaves. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -27,18 +29,18 @@
 
 enum {
     MOST_PORTS = 64,
-    FRAME_BYTES = 70000, /* the kernel does not divide large packets into frames, as a network card would */
+    FRAME_BYTES = 70000, /* the kernel leaves the division of large packets into frames to the network card */
     HEADER_BYTES = sizeof(struct virtio_net_hdr),
     QUEUE_BYTES =
         400000, /* number of frames that may wait for a port; further frames are lost, as in a real switch */
-    BURST = 64, /* number of frames taken from a port before the other ports have their turn */
+    BURST = 64, /* number of frames that are read from a port before the other ports are read */
 };
 
 typedef struct cable {
     bool up;
     double delay_s, rate_bytes_per_s;
     int loss_permille;
-    double in_free_s, out_free_s; /* time at which all earlier frames have passed */
+    double in_free_s, out_free_s; /* time at which all earlier frames have passed this direction */
 } cable;
 
 typedef struct port {
@@ -114,7 +116,7 @@ static void send_what_is_due(network *net) {
         frame f = pop(net);
         if (net->ports[f.to].cable.up)
             (void)!send(net->ports[f.to].fd, f.data, f.bytes,
-                        0); /* a full network card loses the frame, too */
+                        0); /* if this fails the frame is lost, as on a full network card */
         free(f.data);
     }
 }
@@ -227,7 +229,7 @@ static int open_port(const char *name) {
         .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)if_nametoindex(name)};
     if (fd < 0 ||
         address.sll_ifindex ==
-            0 || /* with this header the kernel neither cuts frames nor computes checksums here */
+            0 || /* with this header the kernel passes large packets undivided and without checksums */
         setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on) != 0 ||
         setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on) != 0 ||
         bind(fd, (struct sockaddr *)&address, sizeof address) != 0)

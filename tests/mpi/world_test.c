@@ -1,5 +1,5 @@
-/* Check that launcher and library belong to the same MPI: all ranks are in one world. If two MPIs are mixed,
- * each rank has a world of its own. */
+/* Check that launcher and library belong to the same MPI: all ranks are in one world. If they belong to
+ * different MPIs, each rank has a world of its own. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     int asked = argc > 1 ? atoi(argv[1]) : 0;
     if (size != asked)
-        fprintf(stderr, "%d ranks were asked for, the world has %d\n", asked, size);
+        fprintf(stderr, "the launcher started %d ranks, but the world has %d\n", asked, size);
     MPI_Finalize();
     return size != asked;
 }

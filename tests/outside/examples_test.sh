@@ -14,7 +14,7 @@ examples=$work/prefix/share/doc/kilter/examples
 ran=0
 for wanted in "$examples"/*.out; do
     name=$(basename "$wanted" .out)
-    KILTER_RECORD=none "$examples/run_example" "$work/build/$name" "$wanted" || fail "$name prints something else"
+    KILTER_RECORD=none "$examples/run_example" "$work/build/$name" "$wanted" || fail "$name prints other output than expected"
     ran=$((ran + 1))
 done
 [ "$ran" -ge 4 ] || fail "only $ran examples were run"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The reference is built without warnings, has every public function and struct, and its man pages are well-formed.
+# The reference is built without warnings, contains every public function and struct, and has well-formed man pages.
 # usage: reference_test.sh SOURCE VERSION
 set -euo pipefail
 source=$1 version=$2
@@ -17,16 +17,16 @@ while read -r name; do
 done <"$work/names"
 for page in "$man"/*; do
     to=$(sed -n 's/^\.so man3\///p' "$page")
-    [ -z "$to" ] || [ -s "$man/$to" ] || fail "$(basename "$page") leads to $to, which is not there"
-    case $(basename "$page") in kilter* | KILTER*) ;; *) fail "$(basename "$page") is no name of Kilter's" ;; esac
+    [ -z "$to" ] || [ -s "$man/$to" ] || fail "$(basename "$page") leads to $to, which does not exist"
+    case $(basename "$page") in kilter* | KILTER*) ;; *) fail "$(basename "$page") does not begin with kilter" ;; esac
     [ -n "$to" ] || ! command -v mandoc >/dev/null || mandoc -T lint -W error "$page" >"$work/lint" ||
         fail "$(cat "$work/lint")"
 done
-grep -q "$version" "$work/api/html/index.html" || fail "the pages do not say their version"
-! grep -rlF "$source" "$work/api" || fail "these pages name the source tree"
+grep -q "$version" "$work/api/html/index.html" || fail "the HTML pages do not contain the version"
+! grep -rlF "$source" "$work/api" || fail "these pages contain the path of the source tree"
 
 # an undocumented function is an error
 cp -r "$source/include" "$work/include"
 sed -i 's|^#ifdef __cplusplus|KILTER_API void kilter_silent(int x);\n&|' "$work/include/kilter/status.h"
-! "$source/tools/apidocs" "$work/bad" "$work/include" "$version" >"$work/said" 2>&1 || fail "an undocumented function is no error"
+! "$source/tools/apidocs" "$work/bad" "$work/include" "$version" >"$work/said" 2>&1 || fail "an undocumented function is accepted"
 grep -q kilter_silent "$work/said" || fail "the undocumented function is not named"

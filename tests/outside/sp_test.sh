@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kilter-sp is built from its own folder against an installed Kilter, and prints the same as the one built with Kilter. usage: sp_test.sh SOURCE BUILD     (CMAKE, CC and CXX come from the environment)
+# kilter-sp, built from its own folder against an installed Kilter, prints what the program built with Kilter prints. usage: sp_test.sh SOURCE BUILD     (CMAKE, CC and CXX come from the environment)
 set -euo pipefail
 source=$1 build=$2
 fail() { echo "sp_test: $*" >&2; exit 1; }
@@ -7,13 +7,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$CMAKE" --install "$build" --prefix "$work/prefix" >/dev/null
 mkdir "$work/alone"
-cp -r "$source/apps/sp" "$work/alone/sp" # with nothing of Kilter's tree around it
+cp -r "$source/apps/sp" "$work/alone/sp" # without the rest of Kilter's tree
 "$CMAKE" -S "$work/alone/sp" -B "$work/build" -G Ninja "-DCMAKE_PREFIX_PATH=$work/prefix" "-DCMAKE_C_COMPILER=$CC" \
     "-DCMAKE_CXX_COMPILER=$CXX" -DCMAKE_BUILD_TYPE=Debug >"$work/log" 2>&1 || fail "configuring: $(cat "$work/log")"
 "$CMAKE" --build "$work/build" >"$work/log" 2>&1 || fail "building: $(cat "$work/log")"
 ! grep -q 'warning:' "$work/log" || fail "warnings: $(grep 'warning:' "$work/log")"
 
-solve() { # program: the decision and its cost, the same for any workers
+solve() { # PROGRAM: write the decision, and print its cost
     local problem=$source/apps/sp/problems/lands/lands
     "$1" solve "$problem.cor" "$problem.tim" "$problem.sto" --scenarios 200 --workers 2 --record none \
         --decision "$work/decision" >"$work/out" 2>"$work/err" || fail "$1: $(cat "$work/err")"
@@ -22,6 +22,6 @@ solve() { # program: the decision and its cost, the same for any workers
 solve "$work/build/kilter-sp" >"$work/alone.at"
 solve "$work/prefix/bin/kilter-sp" >"$work/whole.at"
 [ -s "$work/alone.at" ] || fail "there is no decision"
-cmp "$work/alone.at" "$work/whole.at" || fail "the two programs decide differently"
+cmp "$work/alone.at" "$work/whole.at" || fail "the two programs find different decisions"
 "$CMAKE" --install "$work/build" --prefix "$work/other" >/dev/null
-"$work/other/bin/kilter-sp" --version >/dev/null || fail "it does not run once installed"
+"$work/other/bin/kilter-sp" --version >/dev/null || fail "the installed program does not run"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Each MPI's library works under its own MPI and prints an error under the other; farm programs need none of them.
-# usage: mpis_test.sh SOURCE BUILD CC [MPI MPICC MPIEXEC]…     MPI: openmpi, mpich; with one of them less is tested
+# usage: mpis_test.sh SOURCE BUILD CC [MPI MPICC MPIEXEC]…     MPI: openmpi, mpich; some tests need both
 set -euo pipefail
 source=$1 build=$2 cc=$3
 shift 3
@@ -22,13 +22,13 @@ while [ $# -gt 0 ]; do
 done
 export PKG_CONFIG_PATH=$libraries/pkgconfig
 
-compile() { # COMPILER SOURCE PROGRAM FLAG…: the flags come last, and all libraries among them are kept
+compile() { # COMPILER SOURCE PROGRAM FLAG…: the flags come last, and the linker keeps all libraries in them
     "$1" -std=c11 -D_GNU_SOURCE -Wl,--no-as-needed "$2" -o "$work/$3" -Wl,-rpath,"$libraries" "${@:4}"
 }
 flags_of() { # PACKAGE: store its flags for compiler and linker in the array `flags`
     eval "flags=($(pkg-config --cflags --libs "$1"))"
 }
-# A launcher that ends the other ranks may lose a rank's output, so the ranks write to the file themselves.
+# If one rank ends, a launcher ends the others and may lose output. So the ranks write to the file themselves.
 launch() { # MPI PROGRAM ARGUMENT…: run it on three ranks; the output goes to $work/out, and the exit code to $code
     local flags=()
     [ "$1" = mpich ] || flags=(--oversubscribe --bind-to none)
@@ -40,11 +40,11 @@ launch() { # MPI PROGRAM ARGUMENT…: run it on three ranks; the output goes to 
 }
 says() { # WHAT SENTENCE: check the sentence, that the exit code is not 0, and that no rank died by a signal
     [ "$code" -ne 0 ] || fail "$1: exit code 0: $(cat "$work/out")"
-    grep -qF -- "$2" "$work/out" || fail "$1 does not say '$2': $(cat "$work/out")"
+    grep -qF -- "$2" "$work/out" || fail "$1 does not print '$2': $(cat "$work/out")"
     ! grep -qiE 'signal|segmentation|Invalid' "$work/out" || fail "$1: $(cat "$work/out")"
 }
 
-# --- no MPI where none is needed
+# --- programs that need no MPI load none
 flags_of kilter
 compile "$cc" "$source/examples/01_squares.c" squares "${flags[@]}" -lm
 for file in "$work/squares" "$prefix"/bin/* "$libraries/libkilter.so"; do
@@ -53,10 +53,16 @@ for file in "$work/squares" "$prefix"/bin/* "$libraries/libkilter.so"; do
     *-mpich) ! ldd "$file" | grep -E 'libmpi[.]|libopen-(rte|pal)' || fail "$file loads Open MPI" ;;
     *) ! ldd "$file" | grep -E 'libmpi|libopen-(rte|pal)|libpmi' || fail "$file loads MPI" ;;
     esac
-    ! ldd "$file" | grep 'not found' || fail "$file does not find these"
+    ! ldd "$file" | grep 'not found' || fail "$file cannot find these libraries"
 done
 
-# --- what each library for MPI exports, and that it is whole in itself
+# --- kilter watch finds its library for each MPI beside the installed command
+for mpi in "${mpis[@]}"; do
+    "$prefix/bin/kilter" watch --mpi "$mpi" true 2>"$work/out" || fail "kilter watch --mpi $mpi: $(cat "$work/out")"
+    grep -qF "no process of 'true' called MPI_Init" "$work/out" || fail "kilter watch --mpi $mpi: $(cat "$work/out")"
+done
+
+# --- the exports of each library for MPI, which must need no internal names of libkilter
 for mpi in "${mpis[@]}"; do
     nm -D --defined-only --format=posix "$libraries/libkilter-$mpi.so" | awk '{ print $1 }' | LC_ALL=C sort >"$work/exported"
     { "$source/tools/public-functions" "$prefix/include/kilter/loop.h"; echo kl_mpi_library_linked; } | LC_ALL=C sort >"$work/declared"
@@ -67,7 +73,7 @@ for mpi in "${mpis[@]}"; do
     compile "${mpicc[$mpi]}" "$source/tests/package/outside_loop.c" "loop-by-wrapper-$mpi" "${flags[@]}"
 done
 
-# --- each under its own launcher: loops, and a farm program that knows nothing of MPI
+# --- each library under its own launcher: loops, and a farm program without MPI
 for mpi in "${mpis[@]}"; do
     for program in "loop-$mpi" "loop-by-wrapper-$mpi"; do
         launch "$mpi" "$program" run
@@ -85,7 +91,7 @@ for mpi in "${mpis[@]}"; do
     fi
 done
 
-# --- and under the other one
+# --- each library under the launcher of the other MPI
 other() { for mpi in "${mpis[@]}"; do [ "$mpi" = "$1" ] || echo "$mpi"; done; }
 for mpi in "${mpis[@]}"; do
     for other in $(other "$mpi"); do

@@ -1,4 +1,4 @@
-/* Links every public function and calls those that need no farm. functions.inc is made from the headers. */
+/* Link every public function and call those that need no farm. functions.inc is made from the headers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ int main(void) {
     size_t count = sizeof functions / sizeof functions[0];
     for (size_t i = 0; i < count; i++)
         if (!functions[i].function)
-            return fprintf(stderr, "%s has no address\n", functions[i].name), 1;
+            return fprintf(stderr, "the function %s has no address\n", functions[i].name), 1;
     if (strcmp(kilter_status_text(KILTER_OK), "done") != 0)
         return 1;
     kilter_error none = {KILTER_OK, ""};

@@ -1,5 +1,6 @@
-/* A program with a loop: kilter/loop.h is found, with mpi.h, and its functions are linked.
- * With an argument it runs MPI and says how many ranks its loop has; without one it must be told to. */
+/* A program with a loop: the compiler finds kilter/loop.h and mpi.h, and the functions are linked.
+ * With an argument the program runs MPI and prints how many ranks its loop has; without one it
+ * does not start MPI, and checks that kilter_loop_open() says so. */
 #include <kilter/loop.h>
 #include <stdio.h>
 

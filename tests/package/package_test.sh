@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Install Kilter into an empty prefix, move that elsewhere, and build an outside project against it: in C and C++,
+# Install Kilter into an empty prefix, move the prefix elsewhere, and build an outside project with it: in C and C++,
 # found by CMake and by pkg-config.
 # usage: package_test.sh SOURCE BUILD shared|static [PROGRAM…]
-#   shared  installs BUILD itself, as users do; PROGRAMs must be among what is installed, and run
+#   shared  installs BUILD itself, as users do; each PROGRAM must be installed and run
 #   static  configures BUILD/package-static with BUILD's settings and installs the library from there
-# CMAKE, CC, CXX, BUILD_TYPE and MPIS (a list of openmpi, mpich, separated by ";") come from the environment.
+# CMAKE, CC, CXX, BUILD_TYPE, MPIS (a list of openmpi, mpich, separated by ";") and CKPT (the target of libkilter-ckpt,
+# or nothing) come from the environment.
 set -euo pipefail
 source=$1 build=$2 kind=$3
 shift 3
@@ -16,7 +17,7 @@ here=$source/tests/package
 
 # --- install
 if [ "$kind" = static ]; then
-    targets=(kilter)
+    targets=(kilter ${CKPT:+"$CKPT"})
     for mpi in ${MPIS//;/ }; do targets+=("kilter-$mpi"); done
     "$CMAKE" -S "$source" -B "$build/package-static" -G Ninja "-DCMAKE_C_COMPILER=$CC" "-DCMAKE_CXX_COMPILER=$CXX" \
         -DBUILD_SHARED_LIBS=OFF -DBUILD_TESTING=OFF -DKILTER_APPS=OFF "-DKILTER_MPI=${MPIS:-OFF}" >/dev/null
@@ -25,14 +26,14 @@ if [ "$kind" = static ]; then
 else
     "$CMAKE" --install "$build" --prefix "$work/first" >/dev/null
 fi
-prefix="$work/a prefix" # moved, and with a space: nothing may hold on to where it was built
+prefix="$work/a prefix" # moved, and with a space: no installed file may contain the old path
 mv "$work/first" "$prefix"
 ! grep -rlF "$source" "$prefix/include" "$prefix"/lib*/cmake "$prefix"/lib*/pkgconfig "$prefix"/lib*/*/cmake 2>/dev/null ||
-    fail "these installed files name the source tree"
+    fail "these installed files contain the path of the source tree"
 [ -e "$prefix/share/doc/kilter/LICENSE" ] || fail "the licence is not installed"
 
-# --- what is exported is what the headers declare
-# kilter/loop.h needs MPI: its functions are in the libraries for that.
+# --- the library exports exactly the functions that the headers declare
+# kilter/loop.h needs MPI: its functions are in the libraries for MPI.
 find "$prefix/include/kilter" -name '*.h' ! -name loop.h -exec "$source/tools/public-functions" {} + >"$work/declared"
 [ -s "$work/declared" ] || fail "the installed headers declare no function"
 if [ "$kind" = shared ]; then
@@ -41,7 +42,7 @@ if [ "$kind" = shared ]; then
         fail "declared (<) and exported (>) differ:"$'\n'"$(grep '^[<>]' "$work/difference")"
 fi
 
-# --- all of what is installed and run is hardened
+# --- all installed programs and libraries are hardened
 hardened=()
 [ "$BUILD_TYPE" = Debug ] && hardened=(--debug)
 while read -r file; do
@@ -54,7 +55,7 @@ done < <(find "$prefix" -type f)
 
 # --- programs
 for program in "$@"; do
-    "$prefix/bin/$program" --version >"$work/version" || fail "$program --version fails once installed"
+    "$prefix/bin/$program" --version >"$work/version" || fail "the installed $program --version fails"
     grep -qF "$(sed -n 's/.*KILTER_VERSION "\(.*\)"/\1/p' "$prefix/include/kilter/version.h")" "$work/version" ||
         fail "$program --version says: $(cat "$work/version")"
 done
@@ -64,7 +65,7 @@ mkdir "$work/outside"
 cp "$here"/CMakeLists.txt "$here"/outside* "$work/outside"
 sed 's/.*/FUNCTION(&)/' "$work/declared" >"$work/outside/functions.inc"
 
-run() { # file: build it without an option that names the library's folder
+run() { # FILE: run it; it must find the library without LD_LIBRARY_PATH
     local said
     said=$("$1") || fail "$1 fails"
     grep -q "$(wc -l <"$work/declared") functions" <<<"$said" || fail "$1 says: $said"
@@ -88,7 +89,7 @@ mkdir "$work/by-pkg-config"
 run "$work/by-pkg-config/outside_c"
 run "$work/by-pkg-config/outside_cpp"
 
-# --- loops by pkg-config, for each MPI; a static program has the transport in it, which it does not name
+# --- loops by pkg-config, for each MPI; a static program contains the transport mpi, although it does not use its name
 for mpi in ${MPIS//;/ }; do
     eval "flags=($(pkg-config --cflags --libs "kilter-$mpi"))"
     "$CC" -std=c11 "$work/outside/outside_loop.c" -o "$work/by-pkg-config/loop_$mpi" "${flags[@]}" "-Wl,-rpath,$library_path"

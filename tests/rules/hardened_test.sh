@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Programs and shared libraries have read-only relocations that are done at the start (full RELRO), a stack that is not
-# executed, guards on the stack, and calls that _FORTIFY_SOURCE checks. Of a static library: the last two.
-# usage: hardened_test.sh [--debug] FILE...     --debug: built without _FORTIFY_SOURCE, as it is not optimised
+# Check that programs and shared libraries have full RELRO: relocations are done at the start and then read-only. They
+# also have no executable stack, stack guards, and calls checked by _FORTIFY_SOURCE. A static library has only the last two.
+# usage: hardened_test.sh [--debug] FILE...     --debug: the build is not optimised and lacks _FORTIFY_SOURCE
 set -euo pipefail
 wanted=('__stack_chk_fail')
 [ "${1-}" = --debug ] && shift || wanted+=('__[a-z]+_chk(@|$)')

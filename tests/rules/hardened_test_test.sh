@@ -14,12 +14,12 @@ int main(int argc, char **argv) {
 }
 END
 good=(-O2 -fPIE -pie -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -Wl,-z,relro,-z,now,-z,noexecstack)
-# misses WORDS FLAG...: build with the flags, and expect WORDS
+# misses WORDS FLAG...: build with the flags, and expect that the test prints WORDS
 misses() {
     local words=$1
     shift
     "${CC:-cc}" -w "${good[@]}" "$@" -o "$work/a" "$work/a.c"
-    ! "$test" "$work/a" >"$work/said" || { echo "built with $*, and nothing is missed"; exit 1; }
+    ! "$test" "$work/a" >"$work/said" || { echo "built with $*: the test finds no missing protection"; exit 1; }
     grep -qF -- "$words" "$work/said" || { echo "built with $*: $(cat "$work/said")"; exit 1; }
 }
 test=$1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/headercheck accepts headers that compile alone and refuses those that need others or are only valid C.
+# tools/headercheck accepts headers that compile alone. It refuses headers that need other headers or are not valid C++.
 # usage: headercheck_test.sh HEADERCHECK     (CC and CXX name the compilers)
 set -euo pipefail
 headercheck=$1
@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-header() { # LINES: write a header with these lines, as the only one
+header() { # LINES: write these lines to the only header
     rm -rf "$work/include"
     mkdir -p "$work/include/kilter"
     printf '%s\n' "$1" >"$work/include/kilter/x.h"
@@ -24,7 +24,7 @@ refuses() { # EXPECTED LINES
 }
 
 header $'#ifndef X\n#define X\n#include <stddef.h>\ntypedef struct x { size_t n; } x;\n#endif'
-"$headercheck" "$work/include" || { echo "headercheck refuses a header that stands alone"; failed=1; }
+"$headercheck" "$work/include" || { echo "headercheck refuses a header that compiles alone"; failed=1; }
 refuses 'does not compile alone as C11'   'size_t f(void);'
 refuses 'does not compile alone as C11'   'typedef struct x { int n; } x;'
 refuses 'does not compile alone as C++17' 'int f(int class);'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/layercheck accepts a correct tree, and names file, line and fault in each tree with one fault.
+# tools/layercheck accepts a correct tree. In a tree with one fault, it names file, line and fault.
 # usage: layercheck_test.sh LAYERCHECK
 set -euo pipefail
 layercheck=$1
@@ -12,7 +12,7 @@ file() { # PATH LINE…
     printf '%s\n' "${@:2}" >"$tree/$1"
 }
 
-# A small tree that follows every rule and has each exception once.
+# Make a small tree that follows every rule and uses each exception once.
 clean_tree() {
     tree=$work/tree
     rm -rf "$tree"
@@ -52,7 +52,7 @@ refuses() { # WHAT EXPECTED: a part of the line printed, FILE:LINE first
 }
 
 clean_tree
-"$layercheck" "$tree" || { echo "layercheck refuses a tree in order"; failed=1; }
+"$layercheck" "$tree" || { echo "layercheck refuses a correct tree"; failed=1; }
 
 clean_tree; file src/decide/decide.c '' '#include "transport/transport.h"'
 refuses 'an include uphill' 'src/decide/decide.c:2: decide may not include transport/transport.h: transport comes after decide'

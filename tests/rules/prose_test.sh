@@ -20,7 +20,7 @@ file src/good.c '/* Return the chunk to the bag. */' 'static const char *text = 
 file page/good.md '# A page' '' 'The master deals tasks to its workers.'
 [ -z "$("$prose" --offenders)" ] || fail "offences in plain sentences: $("$prose" --offenders)"
 
-offends() { # WORDS TEXT: in a comment, a message, a page and a script
+offends() { # WORDS TEXT: check that TEXT is an offence named WORDS in a comment, a message, a page and a script
     file src/bad.c "/* $2 */"
     "$prose" --offenders src/bad.c | grep -q "^src/bad.c:1: .*$1" || fail "not found in a comment: $2"
     file src/bad.c '' "puts(\"$2\");"
@@ -36,25 +36,25 @@ offends 'begins with' 'Of these workers the first one is taken.'
 offends 'begins with' 'Whoever asks gets a task from the master.'
 offends 'is given twice' 'The option stands there twice in the line.'
 offends 'words in a sentence' 'This sentence has many words because one and another and another and another and another and another and another and another and another and another and another and another and another word follow it.'
-[ -z "$("$prose" --offenders)" ] || fail "offences after all are gone: $("$prose" --offenders)"
+[ -z "$("$prose" --offenders)" ] || fail "offences although all are removed: $("$prose" --offenders)"
 
-# stored numbers may neither be exceeded nor stay too high
+# A number of offenders must equal the stored number: neither more nor fewer are accepted.
 "$prose" --store stored
-"$prose" --check stored . || fail "what was just stored does not hold"
+"$prose" --check stored . || fail "the numbers that were just stored are not accepted"
 file src/bad.c '/* Of these workers the first one is taken. */'
 ! "$prose" --check stored . >out || fail "one more offender was accepted"
 grep -q '^src: 1 offenders, 0 stored: mend' out || fail "not named: $(cat out)"
 "$prose" --store stored
 file src/bad.c ''
-! "$prose" --check stored . >out || fail "one fewer offender was accepted with the old number"
+! "$prose" --check stored . >out || fail "one offender less was accepted with the old number"
 grep -q 'store the new number' out || fail "not named: $(cat out)"
 
 # samples
 for n in 1 2 3 4 5 6 7 8 9; do file "src/n$n.c" "/* Return number $n of the list. */"; done
 "$prose" --seed 5 --count 4 >one
 "$prose" --seed 5 --count 4 >two
-cmp one two || fail "a seed gives two samples"
-[ "$(wc -l <one)" = 5 ] && grep -q '^seed 5, 4 of 12$' one || fail "not four of twelve: $(cat one)"
+cmp one two || fail "the same seed gives two different samples"
+[ "$(wc -l <one)" = 5 ] && grep -q '^seed 5, 4 of 12$' one || fail "the sample does not have four of twelve items: $(cat one)"
 "$prose" --seed 6 --count 4 >two
-! cmp -s one two || fail "two seeds give one sample"
+! cmp -s one two || fail "two seeds give the same sample"
 "$prose" --count 1 | grep -qE '^seed [0-9]+, 1 of 12$' || fail "no seed is printed"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/purecheck accepts an archive of pure code, and names member and symbol in each with one impure symbol.
+# tools/purecheck accepts an archive of pure code, and in an archive with one impure symbol names the member and the symbol.
 # usage: purecheck_test.sh PURECHECK     (CC names the compiler)
 set -euo pipefail
 purecheck=$1
@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 failed=0
 
-archive() { # C source: make room.a of this source and of a pure member
+archive() { # C source: make room.a of this source and a pure member
     printf '%s\n' "$1" >room.c
     printf '%s\n' 'int neighbour(int x);' 'int neighbour(int x) { return x + 1; }' >other.c
     rm -f room.a
@@ -71,19 +71,19 @@ double f(double x) { return lgamma(x); }'
 refuses 'counter is data'     'int counter; int f(void) { return ++counter; }'
 refuses 'counter is data'     'static int counter = 3; int f(void) { return ++counter; }'
 refuses 'counter is data'     '_Thread_local int counter; int f(void) { return ++counter; }'
-# gcc names it counter.0, clang f.counter
+# gcc names the variable counter.0, clang names it f.counter
 archive 'int f(void) { static int counter; return ++counter; }'
 said=$("$purecheck" room.a || true)
 grep -qE '^room.o: [^ ]*counter[^ ]* is data' <<<"$said" || { echo 'purecheck accepts a static inside a function'; failed=1; }
 refuses 'names is data'       'const char *names[] = {"a", "b"};'
 
-# --given: names that the files may and must need
+# --given: the files may need the names of the list, and must need each of them.
 archive 'void told(int x); void f(int x) { told(x); }'
 printf '%s\n' '# what it is given' told >list
-"$purecheck" --given list room.o other.o || { echo 'purecheck refuses what is given'; failed=1; }
+"$purecheck" --given list room.o other.o || { echo 'purecheck refuses a name of the list'; failed=1; }
 printf '%s\n' told neighbour spare >list
 said=$("$purecheck" --given list room.o other.o || true)
-[ "$(grep -c 'the list names .*take it out' <<<"$said")" = 2 ] || { echo 'purecheck keeps names that are not needed'; failed=1; }
+[ "$(grep -c 'the list names .*take it out' <<<"$said")" = 2 ] || { echo 'purecheck accepts a list with names that are not needed'; failed=1; }
 
 : >empty.c
 "$cc" -c empty.c && ar rc empty.a empty.o

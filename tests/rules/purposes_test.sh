@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every test of a build has exactly one purpose, and each line of tests/purposes.txt names a test. `make soak` then
+# Every test of a build has exactly one purpose, and each line of tests/purposes.txt names a test. So `make soak`
 # leaves no test out.
-# usage: purposes_test.sh TREE BUILD [--all]     --all: the build has every test, so every line must match one
+# usage: purposes_test.sh TREE BUILD [--all]     --all: the build has every test, so every line must match a test
 set -euo pipefail
 tree=$1 build=$2 all=${3:-}
 table=$tree/tests/purposes.txt
@@ -17,7 +17,7 @@ for purpose in quick check soak; do
 done
 
 names=$(cut -f 1 <<<"$tests" | sed 's/-mpich$//')
-while read -r purpose pattern rest; do # what earlier lines took is gone
+while read -r purpose pattern rest; do # tests that an earlier line names are already removed
     [ -z "$rest" ] || { echo "purposes.txt: $purpose $pattern: \"$rest\" is one word too many"; failed=1; }
     left=$(grep -vE "^($pattern)\$" <<<"$names" || true)
     [ -z "$all" ] || [ "$left" != "$names" ] || { echo "purposes.txt: $purpose $pattern matches no test"; failed=1; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Test tools/layercheck with a build: no symbol comes from a room above, and the list of circles may only shrink.
+# Test tools/layercheck with a build: no room may use a symbol of a room above it, and the list of circles may only shrink.
 # usage: symbols_test.sh LAYERCHECK     CC names the compiler
 set -euo pipefail
 layercheck=$1
@@ -21,7 +21,7 @@ listed() { # CIRCLE…
     printf '%s\n' '# a comment stays' "$@" >"$tree/tests/rules/circles.txt"
 }
 
-clean() { # base <- farm; in farm: a.c -> b.c -> c.c
+clean() { # make a tree: farm uses base; in farm, a.c uses b.c, which uses c.c
     rm -rf "$tree" "$build"
     mkdir -p "$tree/src"
     printf '    base | farm\n' >"$tree/src/README.md"
@@ -32,7 +32,7 @@ clean() { # base <- farm; in farm: a.c -> b.c -> c.c
     source_of farm/c.c 'int c(void) { return 0; }'
 }
 
-circle() { # c.c needs a.c too: three files, three needs
+circle() { # also let c.c use a.c: a circle of three files
     source_of farm/c.c 'int a(void);' 'int c(void) { return a(); }'
 }
 
@@ -66,12 +66,12 @@ refuses 'a file more than is listed' 'src/farm:1: 3 needs make a circle'
 listed 'farm 4 a.c b.c c.c d.c'
 refuses 'a circle that has shrunk' 'circles.txt:1: no longer true'
 
-# --update removes circles from the list and adds none.
+# --update removes circles from the list, but adds none.
 "$layercheck" --update "$tree" "$build"
-[ "$(cat "$tree/tests/rules/circles.txt")" = $'# a comment stays\nfarm 3 a.c b.c c.c' ] || { echo "--update does not shrink"; failed=1; }
+[ "$(cat "$tree/tests/rules/circles.txt")" = $'# a comment stays\nfarm 3 a.c b.c c.c' ] || { echo "--update does not shrink the list"; failed=1; }
 listed 'farm 2 a.c b.c c.c'
-! "$layercheck" --update "$tree" "$build" >"$work/said" || { echo "--update accepts what grew"; failed=1; }
-grep -q '^farm 2' "$tree/tests/rules/circles.txt" || { echo "--update writes down what grew"; failed=1; }
+! "$layercheck" --update "$tree" "$build" >"$work/said" || { echo "--update accepts a larger circle"; failed=1; }
+grep -q '^farm 2' "$tree/tests/rules/circles.txt" || { echo "--update writes the larger circle to the list"; failed=1; }
 clean; listed 'farm 3 a.c b.c c.c'
 refuses 'a listed circle that is gone' 'no longer true'
 "$layercheck" --update "$tree" "$build"

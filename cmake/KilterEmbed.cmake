@@ -1,0 +1,28 @@
+# Make a C file with the contents of files: kilter_embed(OUTPUT NAME FILE …).
+# The header page.h declares each `const unsigned char NAME[]`, which ends in a NUL.
+# As a script, this file writes the C file: cmake -DOUT=OUTPUT -DLIST=NAME|FILE|… -P.
+if(CMAKE_SCRIPT_MODE_FILE)
+    set(text "/* Made by cmake/KilterEmbed.cmake. */\n#include \"page.h\"\n")
+    string(REPLACE "|" ";" LIST "${LIST}")
+    while(LIST)
+        list(POP_FRONT LIST name file)
+        file(READ ${file} hex HEX)
+        string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
+        string(REGEX REPLACE "(................................................................................)" "\\1\n" bytes "${bytes}")
+        string(APPEND text "const unsigned char ${name}[] = {\n${bytes}0};\n")
+    endwhile()
+    file(WRITE ${OUT} "${text}")
+    return()
+endif()
+set(KILTER_EMBED ${CMAKE_CURRENT_LIST_FILE})
+function(kilter_embed output)
+    set(files ${ARGN})
+    set(depends)
+    while(files)
+        list(POP_FRONT files name file)
+        list(APPEND depends ${file})
+    endwhile()
+    string(REPLACE ";" "|" list "${ARGN}")
+    add_custom_command(OUTPUT ${output} COMMAND ${CMAKE_COMMAND} -DOUT=${output} "-DLIST=${list}" -P ${KILTER_EMBED}
+                       DEPENDS ${depends} ${KILTER_EMBED} VERBATIM)
+endfunction()

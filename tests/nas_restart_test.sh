@@ -1,0 +1,31 @@
+#!/bin/sh
+# A benchmark with checkpoints is ended in the middle, and continues on another number of ranks. It gets the
+# published values, and the bits of an undisturbed run.
+# usage: nas_restart_test.sh PROGRAM CLASS LAUNCHER…     the number of ranks follows LAUNCHER
+set -eu
+program=$1 class=$2
+shift 2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export KILTER_RECORD=none
+fail() { echo "$1"; cat "$work/out"; exit 1; }
+checksum() { sed -n 's/.*"checksum":"\([0-9a-f]*\)".*/\1/p' "$work/out"; }
+sweeps() { sed -n 's/.*"executions":\([0-9]*\),.*/\1/p' "$work/out"; }
+run() { "$@" --say >"$work/out" 2>&1 && grep -q '"verified":true' "$work/out" || fail "not verified: $*"; }
+
+run "$@" 1 "$program" "$class"
+whole=$(checksum) all=$(sweeps)
+export KILTER_CHECKPOINT="$work/c" KILTER_CHECKPOINT_S=1e-6
+"$@" 3 "$program" "$class" >"$work/killed" 2>&1 &
+launcher=$!
+while [ -z "$(find "$work" -name 'c.*.h5')" ] && kill -0 $launcher 2>/dev/null; do
+    sleep 0.01
+done
+kill $launcher 2>/dev/null || true
+wait $launcher || true
+[ -n "$(find "$work" -name 'c.*.h5')" ] || fail "no checkpoint was written"
+for ranks in 2 1; do
+    run "$@" $ranks "$program" "$class"
+    [ "$(checksum)" = "$whole" ] || fail "other bits after a restart on $ranks ranks"
+done
+[ "$(sweeps)" -lt "$all" ] || fail "the last run began anew"
