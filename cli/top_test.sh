@@ -19,44 +19,51 @@ open_top() { # ARGUMENT…: start kilter top in a pseudo-terminal, with keys fro
     rm -f keys
     mkfifo keys
     : >screen
-    script -qfec "$kilter top --interval-s 0.1 $*" /dev/null <keys >screen 2>&1 &
+    script -qfec "$kilter top --interval-s 0.1 $*" /dev/null <keys >>screen 2>&1 &
     top=$!
     children="$children $top"
     exec 3>keys
 }
 press() { printf "$1" >&3; }
-screen_has() { # Ctrl-L paints the whole screen; else only changed characters are written
+screen_has() { # WORDS: paint the whole screen, with Ctrl-L, wait for its last line, and look for the words
+    : >screen
     press '\f'
+    for look in $(seq 100); do
+        ! grep -aq "q: quit\|built without" screen || break
+        sleep 0.05
+    done
     grep -aq -- "$1" screen
 }
+# While a farm is late to answer, a key asks no question, and an answer is not carried out. So both are repeated until the
+# effect shows.
+asked() { # KEY WORDS ANSWER EFFECT…: succeed if the effect shows; else press the key, and answer its question
+    key=$1 words=$2 answer=$3
+    shift 3
+    ! "$@" || return 0
+    press "$key"
+    ! screen_has "$words" || press "$answer"
+    return 1
+}
+has_other_policy() { ! shows "^policy  *auto"; }
 
 if ! command -v script >/dev/null; then
     echo "no script here: the terminal was not tried"
 else
     start top --workers 3
     open_top
-    until_so screen_has "tune_test_farm"
+    until_so screen_has "tune_test_farm\|built without"
     if screen_has "built without ncurses"; then
         echo "built without ncurses: the terminal was not tried"
     else
         until_so screen_has "kilter top: 1 run"
         until_so screen_has "units per s"
-        press d
-        until_so screen_has "Let worker 0 finish"
-        press y
-        until_so shows "^workers  *2 at work"
-        press p
-        until_so screen_has "Policy from the next run on"
-        press 'p\n'
-        until_so sh -c '! "$1" tune --once "$2" | grep -q "^policy  *auto"' - "$kilter" "$record"
+        until_so asked d "Let worker 0 finish" y shows "^workers  *2 at work"
+        until_so asked p "Policy from the next run on" 'p\n' has_other_policy
         # the farm is ended in order, and kilter top says so and goes on
-        press e
-        until_so screen_has "End this run in order"
-        press y
+        until_so asked e "End this run in order" y screen_has "cancelled"
         got=0
         wait $pid || got=$?
         [ $got = 143 ] || fail "the farm ended with $got: $(cat farm.err)"
-        until_so screen_has "cancelled"
         press q
         wait $top || fail "kilter top ended with $?: $(cat screen)"
         exec 3>&-

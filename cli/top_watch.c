@@ -228,9 +228,11 @@ void kl_top_do(kl_top *top, kl_top_action action) {
     const kl_top_run *run = kl_top_chosen(top);
     if (action < KL_TOP_DRAIN || !run)
         return;
-    if (!run->tuner || (action == KL_TOP_DRAIN && kl_top_worker(top) < 0))
-        snprintf(top->message, sizeof top->message, "The run has ended meanwhile.");
-    else
-        snprintf(top->message, sizeof top->message, "%s",
-                 request(top, run, action, answer, &error) == KILTER_OK ? answer : error.text);
+    if (run->looks_gone > 0)
+        snprintf(answer, sizeof answer, "The run has ended meanwhile.");
+    else if (!run->tuner || (action == KL_TOP_DRAIN && kl_top_worker(top) < 0))
+        snprintf(answer, sizeof answer, "This farm does not answer.");
+    else if (request(top, run, action, answer, &error) != KILTER_OK)
+        snprintf(answer, sizeof answer, "%s", error.text);
+    snprintf(top->message, sizeof top->message, "%s", answer);
 }
