@@ -228,11 +228,12 @@ void kl_top_do(kl_top *top, kl_top_action action) {
     const kl_top_run *run = kl_top_chosen(top);
     if (action < KL_TOP_DRAIN || !run)
         return;
+    const char *word = answer;
     if (run->looks_gone > 0)
-        snprintf(answer, sizeof answer, "The run has ended meanwhile.");
+        word = "The run has ended meanwhile.";
     else if (!run->tuner || (action == KL_TOP_DRAIN && kl_top_worker(top) < 0))
-        snprintf(answer, sizeof answer, "This farm does not answer.");
+        word = "This farm does not answer.";
     else if (request(top, run, action, answer, &error) != KILTER_OK)
-        snprintf(answer, sizeof answer, "%s", error.text);
-    snprintf(top->message, sizeof top->message, "%s", answer);
+        word = error.text;
+    snprintf(top->message, sizeof top->message, "%s", word);
 }
