@@ -6,9 +6,9 @@
 
 #include "keeper/keeper_private.h"
 
-static const double SETTLE_LEAST_S = 2,
-                    SETTLE_MOST_S = 30; /* a gain must last that long: the loop may first */
-static const double SETTLE_SWEEPS = 5;  /* balance its rows itself */
+/* A gain must last for some time, since the loop may balance its rows itself, or the other load may end. */
+static const double SETTLE_LEAST_S = 2, SETTLE_MOST_S = 30;
+static const double SETTLE_SWEEPS = 5;
 static const double MARGIN_PART = 0.25; /* greatest part of an attempt's time that is kept for saving */
 
 static kl_keeper_action *say_move(kl_keeper *k, const kl_keeper_prospect *p, const char *why) {
@@ -102,8 +102,10 @@ static bool carry_out_drain(kl_keeper *k) {
 
 /* --- speed --- */
 
-static double settle_s(const kl_keeper *k) {
-    return fmin(fmax(SETTLE_LEAST_S, SETTLE_SWEEPS * k->watch.sweep_s), SETTLE_MOST_S);
+/* Return for how long a move must pay. When the run has lost as much time as the move costs, it waits no longer. */
+static double settle_s(const kl_keeper *k, const kl_keeper_prospect *p) {
+    double lost_s = p->cost_s * k->costs.doubt / (1 - p->sweep_s / p->stay_sweep_s);
+    return fmin(fmax(SETTLE_LEAST_S, fmin(SETTLE_SWEEPS * k->watch.sweep_s, lost_s)), SETTLE_MOST_S);
 }
 
 static void say_stay(kl_keeper *k, const kl_keeper_prospect *p) {
@@ -128,11 +130,11 @@ static void consider_speed(kl_keeper *k) {
     }
     if (k->pays_s == 0) {
         k->pays_s = k->now_s;
-        k->look_s = fmin(k->look_s, k->now_s + settle_s(k));
-    } else if (k->now_s - k->pays_s >= settle_s(k) && placed != kl_keeper_ranks(k, false)) {
-        move(k, KL_KEEPER_FOR_SCALE, "another number of ranks is faster");
-    } else if (k->now_s - k->pays_s >= settle_s(k)) {
-        move(k, KL_KEEPER_FOR_SPEED, "other hosts are faster");
+        k->look_s = fmin(k->look_s, k->now_s + settle_s(k, &p));
+    } else if (k->now_s - k->pays_s >= settle_s(k, &p)) {
+        bool scales = placed != kl_keeper_ranks(k, false);
+        move(k, scales ? KL_KEEPER_FOR_SCALE : KL_KEEPER_FOR_SPEED,
+             scales ? "another number of ranks is faster" : "other hosts are faster");
     }
 }
 
