@@ -32,7 +32,7 @@ first=$(squeue -h -o %N | sort | head -n 1)
 # a drained host gives its workers back, and another node brings new ones
 rm "$stop.hold" # the workers finish their tasks
 "$kilter" drain "$record" --host "$first" >/dev/null
-until_so says "$first gets no more workers: it was drained"
+until_so says "$first gets no more workers: its workers were sent home"
 : >"$stop.hold"
 until_so shows "^workers  *4 at work"
 ! squeue -h -o %N | grep -qx "$first" || fail "there is a job on the drained node: $(squeue)"

@@ -209,7 +209,7 @@ run moves -n 4 --stay -- 100000
 until_so says "attempt 4"
 until_so swept 14
 "$kilter" move keep --to c >/dev/null || "$kilter" move keep --to b >/dev/null
-until_so says "could not save, and goes on: the disk is full"
+until_so says "could not save, and continues: the disk is full"
 rm refuse
 kill -INT $pid
 ends 130

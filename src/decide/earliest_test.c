@@ -247,7 +247,7 @@ static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     world w;
     make_world(&w, 3, (double[]){1, 1, 50}, 8);
     assert_int_equal(deal(&w, 0), 4);
-    w.workers[1].present = false; /* worker 1 leaves before it asks */
+    w.workers[1].present = false; /* worker 1 leaves before it asks for tasks */
     w.s.present = 2;
     kl_crew_update(w.crew, w.workers, 1);
     kl_dealer_changed(w.dealer);
@@ -266,7 +266,7 @@ static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     make_world(&w, 2, (double[]){1, 1}, 8);
     assert_int_equal(deal(&w, 0), 4);
     assert_int_equal(deal(&w, 1), 4);
-    w.s.left = 2; /* two tasks came back */
+    w.s.left = 2; /* worker 1 has returned two of its tasks */
     w.s.left_units = 2;
     assert_true(deal(&w, 0) + deal(&w, 1) > 0);
     end_world(&w);

@@ -1,26 +1,26 @@
-/* Decide whether the run leaves its hosts: for people, for owners of hosts, for speed, before a time limit.
- */
+/* Decide whether the run leaves its hosts: on request of people, for the owners of hosts, for speed, or
+ * before a time limit. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "keeper/keeper_private.h"
 
-/* A gain must last for some time, since the loop may balance its rows itself, or the other load may end. */
+/* A gain must last for some time, because the loop may balance its rows itself, or the other load may end. */
 static const double SETTLE_LEAST_S = 2, SETTLE_MOST_S = 30;
 static const double SETTLE_SWEEPS = 5;
-static const double MARGIN_PART = 0.25; /* greatest part of an attempt's time that is kept for saving */
+static const double MARGIN_PART = 0.25; /* greatest part of an attempt's time that may be used for saving */
 
 static kl_keeper_action *say_move(kl_keeper *k, const kl_keeper_prospect *p, const char *why) {
     kl_keeper_action *a =
         p && p->sweep_s > 0
             ? kl_keeper_decide(k, KL_DECIDES_RELOCATE,
-                               "%s: a sweep takes %s here and %s on %s; moving saves %s of %.0f sweeps left, "
-                               "and costs %s",
+                               "%s: a sweep takes %s here and %s on %s; in the %.0f sweeps left a move saves "
+                               "%s, and it costs %s",
                                why, kl_say_s(p->stay_sweep_s).text, kl_say_s(p->sweep_s).text,
                                kl_keeper_say_hosts(k, true).text, kl_say_s(p->gain_s).text, p->left,
                                kl_say_s(p->cost_s).text)
-            : kl_keeper_decide(k, KL_DECIDES_RELOCATE, "%s: the run is saved and goes on on %s", why,
+            : kl_keeper_decide(k, KL_DECIDES_RELOCATE, "%s: the run is saved and continues on %s", why,
                                kl_keeper_say_hosts(k, true).text);
     a->decision.count = kl_keeper_ranks(k, true);
     a->decision.gain_s = p ? p->gain_s : 0;
@@ -37,7 +37,7 @@ static void move(kl_keeper *k, kl_keeper_cause cause, const char *why) {
     kl_keeper_save_and_stop(k, cause);
 }
 
-/* Record why the run goes on, when the reason is another one than last time. */
+/* Record why the run stays, if the reason differs from the last one. */
 static void go_on(kl_keeper *k, kl_decision_kind kind, const char *why) {
     if (strcmp(k->kept, why) == 0)
         return;
@@ -73,7 +73,8 @@ static const kl_keeper_host *host_to_leave(const kl_keeper *k, uint32_t *count) 
     return first;
 }
 
-/* A queue must have as many idle hosts as the run leaves: the job would only wait otherwise. */
+/* In a queue, a move needs at least as many idle hosts as the run leaves. Otherwise the job would only
+ * wait. */
 static bool can_leave(kl_keeper *k, uint32_t leaving) {
     uint32_t idle = 0;
     if (!k->options.queued)
@@ -95,7 +96,7 @@ static bool carry_out_drain(kl_keeper *k) {
         return true;
     }
     strncat(why, ", and no", sizeof why - strlen(why) - 1);
-    strncat(why, " other host is free", sizeof why - strlen(why) - 1);
+    strncat(why, "no other host is free", sizeof why - strlen(why) - 1);
     go_on(k, KL_DECIDES_WAIT, why);
     return false;
 }
@@ -138,7 +139,7 @@ static void consider_speed(kl_keeper *k) {
     }
 }
 
-/* In a queue: is there room for more hosts than the run has? The work is shared by all. */
+/* Return whether the queue has room for more hosts than the run has. All hosts share the work. */
 static void consider_queue(kl_keeper *k) {
     uint32_t used = 0, free = 0;
     for (uint64_t i = 0; i < k->count; i++) {
