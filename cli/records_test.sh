@@ -198,7 +198,7 @@ for stop in one two; do
     [ $stop = two ] || until_so "$kilter" tune --once "$first"
 done
 until_so "$kilter" tune --once "$place/twice-2.kilter"
-holds two.err "'$first' exists: the run record is '$place/twice-2.kilter'"
+holds two.err "'$first' exists, so the run record is '$place/twice-2.kilter'"
 lacks one.err "exists"
 
 # --- a request to end cancels the run, and the record shows it

@@ -126,8 +126,8 @@ wait $pid 2>/dev/null || :
 got=0
 wait $watcher || got=$?
 [ $got = 1 ] || fail "after a crash, tune ends with exit code $got"
-grep -q "not running any more: it was killed" crash.err || fail "unexpected message after a crash: $(cat crash.err)"
-expect 1 "not running any more: it was killed" "$kilter" tune --once "$record"
+grep -q "no longer running: it was killed" crash.err || fail "unexpected message after a crash: $(cat crash.err)"
+expect 1 "no longer running: it was killed" "$kilter" tune --once "$record"
 until_so left_nothing
 
 # --- a farm whose workers are threads

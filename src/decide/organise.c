@@ -11,9 +11,9 @@ static const double PEER_MESSAGES = 130, GAIN_LEAST = 0.05;
  * workers. The limit is far below 1, because most messages come near the end of a run, where chunks are
  * smallest. */
 static const double USE_LEAST = 0.2;
-/* Try a run by peers when the runs with a master have lost TRIAL_PART of a run's time in total, and the
- * last run has lost LOST_LEAST of its own time. Try peers again when the runs have lost AGAIN_TIMES the
- * time that the trial cost. In runs shorter than TRIAL_LEAST_S, peers would be measured while they
+/* Try a run by peers when the runs with a master have lost TRIAL_PART of a run's time in total. The last
+ * run must also have lost LOST_LEAST of its own time. Try peers again when the runs have lost AGAIN_TIMES
+ * the time that the trial cost. In runs shorter than TRIAL_LEAST_S, peers would be measured while they
  * connect. */
 static const double TRIAL_PART = 0.05, LOST_LEAST = 0.01, AGAIN_TIMES = 16, TRIAL_LEAST_S = 0.1;
 /* Let a master organise the second run, too, unless peers are expected to take less than this part of the
@@ -31,8 +31,8 @@ static double busy_s(const kl_organise_look *k) {
     return scale * fmin(last_s, last->elapsed_s);
 }
 
-/* Return the part of the master's busy time that peers do not save: it sends the bytes of all inputs and
- * receives those of all results. */
+/* Return the part of the master's busy time that peers do not save: sending the bytes of all inputs and
+ * receiving those of all results. */
 static double carrying_s(const kl_organise_look *k) {
     return busy_s(k) * (1 - kl_message_fixed_part(k->last->model.bytes, 2 * (double)k->last->chunks));
 }
@@ -41,8 +41,8 @@ double kl_organise_lost_s(const kl_iteration *run) {
     return fmax(0, run->elapsed_s - run->model.work_s / fmax(1, run->workers));
 }
 
-/* Return the seconds of the run if the master deals chunks: the time of the workers with its losses, or
- * the time of the master if that is longer. */
+/* Return the seconds of the run if the master deals chunks. They are the workers' time with its losses, or
+ * the master's time if that is longer. */
 static double master_s(const kl_organise_look *k, double work_s) {
     const kl_iteration *last = k->last;
     double scale = last->tasks > 0 ? fmin(1, (double)k->tasks / (double)last->tasks) : 1;

@@ -10,8 +10,8 @@
 
 #include "decide/decide.h"
 
-/* Return the measurements of a run with a master: tasks of task_s seconds in chunks of one task, and
- * answer_s of the master's time for each chunk. */
+/* Return the measurements of a run with a master: tasks of task_s in chunks of one task, and answer_s of
+ * the master's time per chunk. */
 static kl_iteration by_master(uint32_t workers, uint64_t tasks, double task_s, double answer_s) {
     double work_s = task_s * (double)tasks, ideal_s = work_s / workers, master_s = answer_s * (double)tasks;
     kl_farm_model model = {.message = {.fixed_s = answer_s}, .work_s = work_s};

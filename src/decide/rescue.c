@@ -59,7 +59,7 @@ static bool is_told(const kl_snapshot *s, uint32_t worker, const kl_hand *h) {
     return h->elapsed_s > 0 && h->elapsed_s < h->heard_s - s->workers[worker].queued_at_s + AGREE_S;
 }
 
-/* Return whether the worker's silence is still normal: its queue should have ended, but chance explains
+/* Return whether the worker's silence is still normal. Its queue should have ended, but chance explains
  * the delay, and the worker reported no age of a task. */
 static bool is_on_time(const kl_snapshot *s, uint32_t worker, const kl_held *held) {
     const kl_worker_view *v = &s->workers[worker];

@@ -281,7 +281,7 @@ void kl_master_summary(const kl_master *master, kilter_farm_summary *summary);
 kilter_status kl_master_grain(kl_master *master, double spent_s, double work, kl_grain_look *look);
 /* Store the plan that the program was given for the next run. Call this before kl_master_begin(). */
 void kl_master_note_grain(kl_master *master, const kl_grain_plan *plan);
-/* What the program expects of its coming runs, for the record. */
+/* The program's expectation of its coming runs, for the record. */
 typedef struct kl_expectation {
     uint64_t runs; /* 0: nothing */
     double end_s;  /* time at which the last of these runs should end, by the master's clock */

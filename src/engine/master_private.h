@@ -407,8 +407,8 @@ void kl_run_peers_free(kl_run_peers *peers);
 
 /* Send away members whose greeting is overdue. */
 kilter_status kl_master_expel_silent(kl_master *master, kilter_error *error);
-/* Deal again the unfinished tasks of a member that is gone. is_lost: the member did not leave by itself,
- * so one of its tasks may be the cause. */
+/* Deal again the unfinished tasks of a member that is gone. If it is_lost, it did not leave by itself, so
+ * one of its tasks may be the cause. */
 kilter_status kl_master_lose(kl_master *master, member *one, const char *why, bool is_lost,
                              kilter_error *error);
 kilter_status kl_master_lose_connection(kl_master *master, member *one, kilter_error *error);

@@ -12,8 +12,8 @@
 
 enum { TASKS = 3, LIVES = 4, FATES = 4 };
 
-/* What happens to each worker, in order of their start: first the initial workers, which all join, then
- * their replacements. */
+/* The fates of the workers, in order of their start: first the initial workers, which all join, then their
+ * replacements. */
 typedef enum fate {
     WORKS,
     DIES_IN_A_TASK,
@@ -44,8 +44,8 @@ static void see(const kilter_outcome *o, void *user) {
     ((staff *)user)->seen[o->index]++;
 }
 
-/* Replace a lost worker some time later, as farms do. What happens to the replacement is the next entry in
- * the list. */
+/* Replace a lost worker some time later, as farms do. The replacement's fate is the next entry in the
+ * list. */
 static void replace(void *self, uint64_t pid, bool missed, char *how, size_t size) {
     staff *s = self;
     (void)pid, (void)how, (void)size;

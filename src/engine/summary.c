@@ -6,7 +6,7 @@
 
 enum { SPEEDS_NAMED = 6 };
 
-/* Describe a run in one sentence. */
+/* Write the speeds relative to the fastest worker, in order of workers: "1.00 : 0.52 : 0.97". */
 static void speeds_text(const kl_snapshot *s, char *text, size_t size) {
     double fastest = 0;
     uint32_t named = 0, worked = 0;

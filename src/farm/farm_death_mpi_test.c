@@ -1,7 +1,7 @@
-/* One rank of a farm in which ranks are killed: farm_death_mpi_test RANKS SEED KILLS WHEN.
- * mpi_death_test.sh starts it under a launcher that lets the other ranks survive. The same SEED kills the
- * same ranks at the same moments. The master exits with 0 in two cases: every task was delivered once with
- * the right result, or all workers were killed and the farm reports this. */
+/* One rank of a farm in which ranks are killed: farm_death_mpi_test RANKS SEED KILLS WHEN. Started by
+ * mpi_death_test.sh, under a launcher that lets the other ranks survive. The same SEED kills the same
+ * ranks at the same moments. The master exits with 0 if every task was delivered once with the right
+ * result. It also exits with 0 if all workers were killed and the farm reports this. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Farms with tasks that hang, fail, or use much memory: each run must end, each task must have one
+/* Farms with tasks that hang, fail, or use much memory. Each run must end, each task must have one
  * outcome, and ended workers must be replaced. `limits_test --join ENDPOINT` is a worker. */
 #include <setjmp.h>
 #include <signal.h>

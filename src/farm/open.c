@@ -300,8 +300,10 @@ kilter_status kilter_farm_close(kilter_farm *f, kilter_error *error) {
         return KILTER_OK;
     kilter_status status = kl_farm_begin_use(f, "closing", NULL);
     if (status != KILTER_OK)
-        return kl_fail(error, status, "no other thread uses the master any more");
-    kl_farm_close_control(f); /* no other thread uses the master now */
+        return kl_fail(
+            error, status,
+            "closing the farm: a run has not returned; close it after that, and not from the callback");
+    kl_farm_close_control(f); /* no other thread uses the master any more */
     kl_farm_close_interrupt(f);
     kl_farm_end_service(f);
     return tear_down(f, error);

@@ -140,9 +140,9 @@ static const kl_option OPTIONS[] = {
     {"resume-anyway", NULL, "Let --resume continue although the program or its arguments have changed.",
      KL_OPTION_SWITCH, AT(options.resume_anyway)},
     {"progress", NULL, "Show a progress line with the time left.", KL_OPTION_SWITCH, AT(options.progress)},
-    {"kilter-help", NULL, "HELP: the last entry, which is no setting", .kind = KL_OPTION_OTHER},
+    {"kilter-help", NULL, "Print the options of the farm and end.", .kind = KL_OPTION_OTHER},
 };
-/* HELP: the last entry, which is not a setting */
+/* HELP: the last entry, which is no setting */
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0], HELP = OPTION_COUNT - 1 };
 static const kl_option_list LIST = {OPTIONS, OPTION_COUNT};
 

@@ -1,5 +1,5 @@
 /* Results that survive the master: killed masters, other runs, damaged files, full disks. `resume_test
- * kills N [SEED]` is no test: it kills N masters at random moments, for tools/faults-master. */
+ * kills N [SEED]` is no test. It kills N masters at random moments, for tools/faults-master. */
 #include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -382,9 +382,9 @@ static void another_run_is_refused(void **state) {
         assert_int_equal(tasks_done(b), 0);
     }
     p.version = "2";
-    expect_refused(b, &p, KILTER_ERR_RECORD, "its program version is '', and this is '2'");
+    expect_refused(b, &p, KILTER_ERR_RECORD, "its program version is '', but that of this program is '2'");
     p.name = "other";
-    expect_refused(b, &p, KILTER_ERR_RECORD, "its program is 'resume_test', and this is 'other'");
+    expect_refused(b, &p, KILTER_ERR_RECORD, "its program is 'resume_test', but that of this program is 'other'");
     munmap(b, sizeof *b);
 }
 
@@ -425,7 +425,7 @@ static void results_of_other_arguments_are_refused(void **state) {
     assert_int_equal(tasks_done(b), 0);
     p.word = "2";
     expect_refused(b, &p, KILTER_ERR_USAGE,
-                   "the results were made with other arguments, 'it'\\''s 1' then and 2 now");
+                   "the results were made with other arguments: 'it'\\''s 1' then, 2 now");
     p.anyway = true;
     expect_well(b, &p);
     assert_int_equal(tasks_done(b), 0);
@@ -434,7 +434,7 @@ static void results_of_other_arguments_are_refused(void **state) {
     p.word = "it's 1";
     expect_well(b, &p);
     do_sql(at->file, "UPDATE origin SET build = 'x'");
-    expect_refused(b, &p, KILTER_ERR_USAGE, "other builds of the program, x then");
+    expect_refused(b, &p, KILTER_ERR_USAGE, "other builds of the program: x then");
     p.anyway = true;
     expect_well(b, &p);
     munmap(b, sizeof *b);

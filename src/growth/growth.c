@@ -304,7 +304,7 @@ static void look_at_running(kl_growth *g, kl_growth_job *job, const kl_growth_fa
         snprintf(why, sizeof why, "no worker joined within %s", kl_say_s(start_s).text);
         give_back_failed(g, job, why, "brought no worker", now_s);
     } else if (excluded && c.workers == 0 && failures == 0) {
-        give_back(g, job, KL_GROWTH_CANCEL, "its nodes were sent home");
+        give_back(g, job, KL_GROWTH_CANCEL, "its nodes were drained");
     } else if (excluded && c.working == 0 && failures > 0) {
         give_back_failed(g, job, "workers fail on its nodes", "lost its workers", now_s);
     }

@@ -27,8 +27,8 @@ uint32_t kl_keeper_ranks(const kl_keeper *keeper, bool next);
 kl_keeper_host *kl_keeper_find(const kl_keeper *keeper,
                                const char *name); /* Find a host by its name or by the name's first part. */
 bool kl_keeper_take_views(kl_keeper *keeper, const kl_keeper_view *views, size_t count);
-/* Find out on which hosts the ranks of a report are, and how fast they are. weight: weight of this report
- * in the means over time. */
+/* Find out on which hosts the ranks of a report are, and how fast. weight: weight of this report in the
+ * means over time. */
 bool kl_keeper_take_rates(kl_keeper *keeper, const kl_keeper_report *report, double weight);
 /* Return the mean after one more value. mean 0: there is no mean yet. */
 double kl_keeper_smooth(double mean, double value, double weight);

@@ -15,8 +15,8 @@ static kl_keeper_action *say_move(kl_keeper *k, const kl_keeper_prospect *p, con
     kl_keeper_action *a =
         p && p->sweep_s > 0
             ? kl_keeper_decide(k, KL_DECIDES_RELOCATE,
-                               "%s: a sweep takes %s here and %s on %s; in the %.0f sweeps left a move saves "
-                               "%s, and it costs %s",
+                               "%s: a sweep takes %s here and %s on %s; a move saves %s in the %.0f sweeps "
+                               "left, and costs %s",
                                why, kl_say_s(p->stay_sweep_s).text, kl_say_s(p->sweep_s).text,
                                kl_keeper_say_hosts(k, true).text, kl_say_s(p->gain_s).text, p->left,
                                kl_say_s(p->cost_s).text)
@@ -96,7 +96,7 @@ static bool carry_out_drain(kl_keeper *k) {
         return true;
     }
     strncat(why, ", and no", sizeof why - strlen(why) - 1);
-    strncat(why, "no other host is free", sizeof why - strlen(why) - 1);
+    strncat(why, " other host is free", sizeof why - strlen(why) - 1);
     go_on(k, KL_DECIDES_WAIT, why);
     return false;
 }

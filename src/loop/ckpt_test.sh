@@ -86,7 +86,7 @@ damage() {
         cp "$folder"/kept/* "$folder"
         truncate -s "$at" "$file"
         continue_right 2 content
-        says "an older one is looked for"
+        says "Kilter tries an older one"
     done
     # Change a byte in every part of the file: either it has no effect, or the older checkpoint is used.
     RANDOM=4
@@ -96,7 +96,7 @@ damage() {
         cp "$folder"/kept/* "$folder"
         flip "$file" $(((RANDOM * 32768 + RANDOM) % size))
         continue_right 2 content
-        ! grep -q "an older one is looked for" "$folder/out" || noticed=$((noticed + 1))
+        ! grep -q "Kilter tries an older one" "$folder/out" || noticed=$((noticed + 1))
     done
     echo "$noticed of $i flipped bytes changed the state"
     # Changed bytes of rows must always be noticed.
@@ -117,7 +117,7 @@ damage() {
     [ "$(find "$folder" -maxdepth 1 -name 'c.*.h5' | wc -l)" -eq 3 ] || fail "a damaged generation counts"
     rm "$(newest)"
     continue_right 3 content
-    says "an older one is looked for"
+    says "Kilter tries an older one"
     # Without an older generation, no file may be overwritten.
     rm -f "$folder"/c.*
     echo "no checkpoint" >"$folder/c.000007.h5"

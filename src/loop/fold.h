@@ -22,9 +22,9 @@ typedef struct kl_fold { /* all fields but the first three are zero: there are n
 /* Add the value of a segment that lies after all segments so far. Segments that are the two halves of a
  * larger one are combined. false: memory ran out */
 bool kl_fold_add(kl_fold *fold, kl_segment segment, const void *value);
-/* Make room for `count` segments that are then written in any order. false: memory ran out */
+/* Make room for `count` segments, which the caller then writes in any order. false: memory ran out. */
 bool kl_fold_reserve(kl_fold *fold, uint64_t count);
-/* Make room for `count` segments, which the caller then writes in any order. false: memory ran out */
+/* Append the segments of another fold, without combining any. false: memory ran out. */
 bool kl_fold_append(kl_fold *fold, const kl_fold *from);
 /* Add all segments of another fold, which are in any order. false: memory ran out */
 bool kl_fold_add_all(kl_fold *fold, const kl_fold *from);

@@ -1,5 +1,5 @@
 /* Copy all rows of an array to one rank, or from it to the ranks that have the rows. In scattered loops
- * the root rank does not know the ranges of the others, so each rank sends the number of its ranges, and
+ * the root rank does not know the ranges of the others. So each rank sends the number of its ranges, and
  * then the ranges. */
 #include <stdlib.h>
 #include <string.h>

@@ -15,8 +15,8 @@ typedef struct kl_record_word { /* message from rank 0 to all ranks */
     uint64_t made; /* 1: there is a record */
 } kl_record_word;
 
-/* What aligned loops share: ranks, calls, and the memory of all arrays. Only one of these loops can be in
- * a sweep. A failure ends all of them. A loop without followers shares this with no other loop. */
+/* The data that aligned loops share: ranks, calls, and the memory of all arrays. Only one of these loops
+ * can be in a sweep. A failure ends all of them. A loop without followers shares this with no other loop. */
 typedef struct kl_bundle {
     kilter_loop *leader;
     uint64_t opened, followers; /* number of followers opened so far, and of those still open */

@@ -24,7 +24,7 @@ static kilter_status time_reports(kilter_loop *l, double *best_s, kilter_error *
     return status;
 }
 
-/* Measure messages between neighbours: each rank sends to the next rank, as it later does for the rows at
+/* Measure messages between neighbours. Each rank sends to the next rank, as it later does for the rows at
  * their common border. data: room for two messages. */
 static kilter_status time_neighbours(kl_group *g, uint8_t *data, size_t bytes, double *best_s,
                                      kilter_error *error) {

@@ -14,8 +14,8 @@ static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
 static const size_t SKEW_BYTES = 64;
 /* Arrays of this size and larger get large pages where the system has them. This saves page faults when
  * rows arrive, and cache misses when they are read. Memory that rows have left stays allocated until the
- * system needs it, because rows often return, and the first access to new memory takes up to ten times as
- * long as the copy. */
+ * system needs it, because rows often return. The first access to new memory takes up to ten times as long
+ * as the copy. */
 static const size_t LARGE_PAGES_FROM_BYTES = 4 << 20;
 static const uint64_t LOOK_FROM_BYTES = 1 << 20; /* least number of bytes for which the check is needed */
 

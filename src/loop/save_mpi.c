@@ -1,5 +1,5 @@
 /* Write one checkpoint: copy the rows, let rank 0 plan the file, let a thread write the rows, report the
- * result, and give the file its name. */
+ * result, and name the file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 
 #include "loop/loop_mpi.h"
 
-/* Message of rank 0. Two lists follow the struct: the positions of the file's parts, and for each rank,
- * the position of its content within the content of all ranks. */
+/* Message of rank 0. Two lists follow the struct. The first has the positions of the file's parts. The
+ * second has, for each rank, the position of its content within the content of all ranks. */
 typedef struct layout {
     kilter_error error;
     uint64_t generation, token;

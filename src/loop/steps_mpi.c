@@ -1,5 +1,5 @@
 /* Find collective calls that differ between ranks, and name them. In a call with a reduction, two more
- * numbers are reduced, which show whether all ranks are in the same call and have made the same number of
+ * numbers are reduced. They show whether all ranks are in the same call, and have made the same number of
  * calls. In other calls, a rank that waits for long sends the list of its calls to the next rank, which
  * reports a difference. If any calls differ, they differ between two neighbours in this ring. In checking
  * mode all calls have a reduction. */

@@ -1,5 +1,5 @@
 /* Public header of the folder map, for `kilter map`: command lines from a template and values, their log,
- * when to stop, and which command waits for which. All functions are pure. */
+ * halt rules, and which command waits for which. All functions are pure. */
 #ifndef KL_MAP_H
 #define KL_MAP_H
 

@@ -5,7 +5,7 @@ static const double WINDOW_S = 0.01; /* least seconds between two samples */
 /* seconds of run and delay after which a share is computed: ten time slices of 4 ms */
 static const double WATCHED_S = 0.04;
 static const double SHARED_PART = 0.05; /* a core counts as shared if other threads had it for more than this
-                                           part of the time in which the thread was ready (run + delay) */
+                                           part of the thread's ready time (run + delay) */
 /* a window of time shows the share only if the thread was ready for at least this part of it; then it used
  * all the time that it could get */
 static const double READY_PART = 0.9;

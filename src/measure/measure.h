@@ -22,9 +22,8 @@ double kl_stat_sd(const kl_stat *stat);
 double kl_stat_cv(const kl_stat *stat); /* σ/μ; 0 when μ is 0 */
 
 /* The share of its core that a thread can get. While the thread is always ready, its share is the time in
- * which it ran, divided by the time in which it ran or was ready. While the thread sleeps at times, its
- * share cannot be measured. Then the last known share is used until the core is seen idle. All zero:
- * empty. */
+ * which it ran, divided by its ready time (running or not). While the thread sleeps at times, its share
+ * cannot be measured. Then the last known share is used until the core is seen idle. All zero: empty. */
 typedef enum kl_core_mode {
     KL_CORE_OWN, /* no other thread wants the core */
     /* other threads may want the core; the thread must not sleep, so that its share can be measured */
@@ -167,10 +166,10 @@ typedef struct kl_worker_view {
     double busy_s, units;
 } kl_worker_view;
 
-/* Return the present rate in units per second; 0: not known or not present. It is one over the pace. The
- * pace changes slowly, so the last tasks replace it if they were all slow: if the last two took more than
- * four times the pace, or the last three more than two times. Then the rate is that of the quickest of
- * these tasks. One long task alone has no effect. */
+/* Return the present rate in units per second; 0: not known or not present. It is one over the pace. The pace
+ * changes slowly, so the last tasks replace it if they were all slow. This is so if the last two took more
+ * than four times the pace, or the last three more than two times. Then the rate is that of the quickest
+ * of these tasks. One long task alone has no effect. */
 double kl_worker_rate(const kl_worker_view *worker);
 
 /* The assumptions that a forecast makes about one worker. */
@@ -179,9 +178,9 @@ typedef struct kl_lane {
     double free_s; /* seconds until the worker has done its queue */
 } kl_lane;
 
-/* Compute the lane of a worker. If a worker has been silent for longer than its queue should take, it counts
- * as slower: its rate is its queue divided by its silence, and its queue is expected to take the same time
- * again. mean_rate: rate of a worker without measurements, > 0. */
+/* Compute the lane of a worker. If a worker has been silent for longer than its queue should take, it
+ * counts as slower. Its rate is its queue divided by its silence. Its queue is expected to take the same
+ * time again. mean_rate: rate of a worker without measurements, > 0. */
 kl_lane kl_worker_lane(const kl_worker_view *worker, double mean_rate, double now_s);
 
 /* The P workers of a farm, summed and sorted, so that no decision loops over all of them. A change of one
@@ -264,7 +263,7 @@ void kl_crew_set_speed(kl_crew *crew, uint32_t worker, double speed);
 /* Return the n-th fastest worker, n = 1 being the fastest; n ≤ kl_crew_ranked(). */
 uint32_t kl_crew_nth_fastest(const kl_crew *crew, uint32_t n, double *speed);
 
-/* What a worker reports about its present task while the task runs. */
+/* A worker's reports about its present task while the task runs. */
 typedef struct kl_hand {
     double heard_s;   /* time of the worker's last message; 0: it sends no messages while a task runs */
     double elapsed_s; /* seconds for which the task had run at its last report; 0: nothing was reported */
@@ -355,7 +354,7 @@ void kl_view_rescale(kl_worker_view *view, double factor);
 void kl_stat_rescale(kl_stat *stat,
                      double factor); /* Multiply all values by `factor`, for a change of unit. */
 
-/* Return the seconds before the end of its work at which a worker asks for its next chunk: four round
+/* Return how many seconds before the end of its work a worker asks for its next chunk. They are four round
  * trips, but at least 1 ms because the master may be scheduled late, and at most 20 ms. */
 double kl_lead_s(const kl_snapshot *snapshot);
 

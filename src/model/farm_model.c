@@ -1,5 +1,5 @@
 /* Model an iteration of a balanced master/worker program by expressions (7) to (13) of César, Moreno,
- * Sorribes and Luque 2006, and rate how well work was distributed. docs/explanation/model.md explains the
+ * Sorribes and Luque 2006. Rate how well work was distributed. docs/explanation/model.md explains the
  * expressions and their limits. */
 #include "model/model.h"
 

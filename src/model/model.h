@@ -235,8 +235,8 @@ typedef struct kl_left {
     double low_s, middle_s, high_s;
 } kl_left;
 
-/* Forecast the seconds until all tasks are done. false: there is no forecast, because no task has ended,
- * no worker is present, or memory ran out. */
+/* Forecast the seconds until all tasks are done. There is no forecast (false) if no task has ended, no
+ * worker is present, or memory ran out. */
 bool kl_model_time_left(const kl_left_ask *ask, kl_left *left);
 
 /* Return the forecast. Its last three values are for `worker`; UINT32_MAX: they are 0. All values are 0

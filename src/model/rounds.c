@@ -80,8 +80,8 @@ double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double s
     last_round r = play_rounds(m, n, speed, rounds);
     double chunk_s = m->work_s * part / speed, task_sd_s = rounds->task_sd_s * n / speed;
     double late_s = task_sd_s * sqrt(rounds->tasks * part / n) * last_of(n);
-    /* If workers are in step, one of them is likely to end last only if it began at most own_sd_s before
-     * the worker that began last. */
+    /* If workers are in step, a worker can end last only if it began at most own_sd_s before the one that
+     * began last. */
     double own_sd_s = task_sd_s * sqrt(rounds->tasks / n), apart_s = r.last_s - r.first_s;
     double rivals = apart_s > own_sd_s ? (n - 1) * own_sd_s / apart_s : n - 1;
     double late_in_step_s = own_sd_s * last_of(1 + rivals);

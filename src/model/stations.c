@@ -191,7 +191,7 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
     return longest_s;
 }
 
-/* With more workers per core than this, CPU time grows as a power of their number: threads are switched
+/* With more workers per core than this, CPU time grows as a power of their number. Threads are switched
  * more often, and results leave the caches before the master reads them. docs/explanation/model.md says
  * where the three numbers come from. */
 static const double CACHED = 3, DEARER = 0.025, MOVED = 0.4;
@@ -285,8 +285,8 @@ kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     return limit;
 }
 
-/* Assume that each worker has its own link only if a single link would have been busy for more than this
- * multiple of the run's time. A smaller excess may come from a disturbed measurement of the link's rate. */
+/* Assume that each worker has its own link only if a single link would have been busy for longer than this
+ * multiple of the run. A smaller excess may come from a disturbed measurement of the link's rate. */
 static const double MORE_THAN_ONE = 1.25;
 /* If each worker is assumed to have its own link, the model must explain at least this part of the run's
  * time. */

@@ -18,8 +18,8 @@ enum {
     UNREPORTED_MOST = 64,
     ROUNDS = 20
 };
-/* What is assumed about workers' speeds before anything is known: the standard deviation of their
- * logarithms, and how many workers this assumption counts for. */
+/* Assumptions about workers' speeds before anything is known: the standard deviation of their logarithms,
+ * and how many workers this assumption counts for. */
 static const double USUAL_SPREAD = 0.2, USUAL_WORKERS = 2;
 /* A task that is longer than all tasks seen takes x times as long as the longest with probability
  * x^(−1/tail). This is the tail before anything is known. It counts as much as one task. */

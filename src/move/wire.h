@@ -111,9 +111,9 @@ void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity
 void kl_wire_put_shared(kl_buffer *out, const void *bytes, size_t size);
 bool kl_wire_get_shared(const void *data, size_t size, uint64_t *hash, kilter_bytes *bytes);
 
-/* Tasks [lo, hi) of a chunk. RECALL asks the worker to return those of them that it has not begun; hi is
- * the chunk's end. RETURN says that the worker did not begin these tasks and will not, so the chunk ends
- * at lo. lo = hi: it has begun all of them. */
+/* Tasks [lo, hi) of a chunk. RECALL asks the worker to return those that it has not begun; hi is the
+ * chunk's end. RETURN says that the worker did not begin these tasks and will not. So the chunk ends at
+ * lo. lo = hi: it has begun all of them. */
 typedef struct kl_part {
     uint64_t chunk, lo, hi;
 } kl_part;
@@ -121,7 +121,7 @@ typedef struct kl_part {
 void kl_wire_put_part(kl_buffer *out, kl_message_type type, const kl_part *part); /* RECALL, RETURN */
 bool kl_wire_get_part(const void *data, size_t size, kl_part *part);
 
-/* What a heartbeat says about a long task. */
+/* The report of a heartbeat about a long task. */
 typedef struct kl_heartbeat {
     uint64_t chunk, task;
     double elapsed_s;   /* seconds since the task began */
@@ -133,8 +133,8 @@ typedef struct kl_heartbeat {
 void kl_wire_put_heartbeat(kl_buffer *out, const kl_heartbeat *heartbeat);
 bool kl_wire_get_heartbeat(const void *data, size_t size, kl_heartbeat *heartbeat);
 
-/* The header of a chunk. In the message it is followed by the weights of all tasks, if they have weights,
- * and by the inputs of all tasks, if they have inputs. */
+/* The header of a chunk. In the message it is followed by the weights of all tasks, if there are weights,
+ * and then by their inputs, if there are inputs. */
 typedef struct kl_chunk_head {
     uint64_t run, chunk, lo, count;
     uint64_t shared;       /* kl_hash() of the shared data that these tasks need; 0: no shared data */

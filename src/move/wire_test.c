@@ -65,7 +65,7 @@ static void shared_data_comes_with_its_hash(void **state) {
         assert_int_equal(kl_wire_type(b.data, b.size), KL_SHARED);
         assert_true(kl_wire_get_shared(b.data, b.size, &hash, &got));
         assert_int_equal(got.size, size);
-        assert_memory_equal(size ? got.data : "", "--- the parts of a message ---", size);
+        assert_memory_equal(size ? got.data : "", "shared by everybody", size);
         assert_true(hash == kl_hash(got.data, size, 0));
         assert_false(kl_wire_get_shared(b.data, 5, &hash, &got));
         kl_buffer_free(&b);

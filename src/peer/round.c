@@ -164,7 +164,7 @@ void kl_round_hear(kl_node *n, uint32_t from, const kl_note *note) {
 bool kl_round_is_full(kl_node *n) {
     kl_round *r = &n->round;
     const kl_work *w = &n->work;
-    /* If the root rests, a peer that is idle before its next report is due reports at once, because the
+    /* If the root rests, a peer that becomes idle before its next report reports at once, because the
      * plan's times may have been wrong. */
     bool idle =
         n->of.root_rests && r->period_s > 0 && w->left == 0 && !w->hand.on && (n->root || n->asking.asleep);

@@ -218,7 +218,7 @@ static kl_act begin_passes(kl_rank *k) {
     return exchange(k);
 }
 
-/* --- between two passes: a rank gets each row with the blocks that are done on every rank --- */
+/* also set on a rank without rows */
 
 static kl_act end_pass(kl_rank *k) {
     k->flow.done = k->flow.asked =

@@ -483,7 +483,7 @@ static kl_act hear_reports(kl_rank *k) {
         return KL_GO_ON;
     return kl_rounds_refused(
         k, k->content.on ? "some rows did not move: a rank has no memory for them, or a row could not be "
-                           "packed because memory ran out or the program refused"
+                           "packed (no memory, or the program refused)"
                          : "some rows did not move: a rank has no memory for the rows planned for it");
 }
 

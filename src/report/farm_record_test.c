@@ -187,7 +187,7 @@ static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     kl_report *report = close_recorded(&f, trace, file);
     const kl_report_decision *workers = decision_of(report, "workers");
     assert_true(workers->decisions == 4 && workers->forecasts == 3 && workers->tasks == 0);
-    assert_non_null(strstr(workers->last_reason, "stays at 3 workers on trial"));
+    assert_non_null(strstr(workers->last_reason, "tries 3 workers: iteration"));
     assert_true(workers->missed_s < 0.02); /* a run takes 60 to 100 ms */
     kl_report_free(report);
     uint32_t team = 0;
@@ -230,7 +230,7 @@ static void advice_is_that_of_the_same_program_or_none(void **state) {
     assert_int_equal(team, 0); /* 0: the record has no number */
     team = 7;
     assert_int_equal(kl_record_team(file, "other", &team, &error), KILTER_ERR_USAGE);
-    assert_non_null(strstr(error.text, "it is a record of program 'test', this is 'other'"));
+    assert_non_null(strstr(error.text, "it is a record of program 'test', but this program is 'other'"));
     assert_int_equal(kl_record_team("missing.kilter", "test", &team, &error), KILTER_ERR_USAGE);
     assert_non_null(strstr(error.text, "--team missing.kilter: No such file"));
     assert_int_equal(team, 7);

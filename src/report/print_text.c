@@ -288,7 +288,8 @@ static bool is_about_jobs(const kl_report_decided *d) {
            strcmp(d->kind, "exclude") == 0 || strcmp(d->kind, "give-up") == 0;
 }
 
-/* Print each decision of `kilter run --slurm` about the farm's jobs. Of a long list, print the last ones. */
+/* Print each decision of `kilter run --slurm` about the farm's jobs; if there are many, only the last
+ * ones. */
 static void print_jobs(const kl_report *report, FILE *out) {
     size_t all = 0, at = 0;
     for (size_t i = 0; i < report->decided_count; i++)

@@ -10,8 +10,9 @@
 size_t kl_utf8_bytes(const char *s);
 /* Return the number of characters in valid UTF-8. */
 size_t kl_utf8_columns(const char *s);
-/* Copy at most `columns` characters of `from`. "…" stands for text that is cut off, '?' for a control
- * character or an invalid one. `to` needs more than 4·columns bytes, given as `size`. */
+/* Copy at most `columns` characters of `from`. The character … replaces text that is cut off; '?' replaces
+ * a control character or an invalid one. The memory at `to` needs more than 4·columns bytes, given as
+ * `size`. */
 void kl_printable(char *to, size_t size, const char *from, size_t columns);
 
 static inline const char *kl_plural(uint64_t count) { /* Return "s" unless `count` is 1. */

@@ -1,4 +1,4 @@
-/* The driver of a farm in virtual time: it chooses which of master and workers acts next, and for how
+/* The driver of a farm in virtual time. It chooses which of master and workers acts next, and for how
  * long. Messages pass the master's link one after the other, so in each direction they arrive in the order
  * of sending. The next event is therefore the first of three: the master's next action, the first message
  * to a worker, and the first event in the workers' heap. */

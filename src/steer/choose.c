@@ -4,7 +4,7 @@
 #include "steer/parts.h"
 
 /* Other shares must save more than this many seconds of a sweep. Measured speeds have an error that
- * further measurements do not reduce: the time in the body includes reading the clock, and waiting for the
+ * further measurements do not reduce. The time in the body includes reading the clock, and waiting for the
  * first row to come from memory. */
 static const double LEAST_GAIN_S = 3e-7;
 
@@ -135,8 +135,8 @@ static void average(kl_steer *s, kl_steer_plan *plan) {
                           .gain_s = (1 - p.then_s / p.now_s) * p.lasted_s,
                           .cost_s = p.move_s};
         snprintf(j.reason, sizeof j.reason,
-                 "speeds change every %s: with shares for their mean, and ranks that may run ahead of each "
-                 "other, a sweep takes %s instead of %s",
+                 "speeds change every %s: with shares for their mean, and ranks ahead of each other, a sweep "
+                 "takes %s instead of %s",
                  kl_say_s(s->mean.cycle_s).text, kl_say_s(p.then_s).text, kl_say_s(p.now_s).text);
         adopt(plan, &p, &j);
     }

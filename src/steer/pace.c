@@ -59,7 +59,7 @@ static double with_block_s(const kl_pipeline *p, uint64_t block) {
     return kl_pipeline_elapsed_s(p, (double)blocks);
 }
 
-/* Return the best block size. M* (the best number of blocks) and m/M* need not be whole numbers, so
+/* Return the best block size. M* (the best number of blocks) and m/M* need not be whole numbers. So
  * compare four candidates: M* rounded down and up, which matters for few blocks, and m/M* rounded down and
  * up. */
 uint64_t kl_pipeline_block(const kl_pipeline *p) {

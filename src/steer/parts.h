@@ -149,8 +149,8 @@ typedef struct kl_outcome {
 } kl_outcome;
 
 void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o);
-/* Add the gain and cost of the last step, in which moving took spent_s seconds. `lags`: shares are for the
- * mean of changing loads. @return true: balancing rests from now on, and `reason` says why */
+/* Add the gain and cost of the last step, in which moving took spent_s seconds. If `lags`, shares are for
+ * the mean of changing loads. @return true: balancing rests from now on, and `reason` says why */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason);
 
 typedef struct kl_short {

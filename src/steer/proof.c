@@ -1,4 +1,4 @@
-/* Try equal shares now and then, because forecasts of their time may be wrong: rows may be slow on some
+/* Try equal shares now and then, because forecasts of their time may be wrong. Rows may be slow on some
  * ranks only, or speeds may change faster than rows can follow. Trials are rare, because balancing gains
  * nothing during a trial. */
 #include "steer/proof.h"

@@ -37,8 +37,8 @@ void kl_proof_begin(kl_proof *proof);
 /* Return the result of the try so far; KL_PROVED_NOTHING: not known yet. */
 kl_proved kl_proof_verdict(const kl_proof *proof);
 /* End a trial. If equal shares have won two trials in a row, balancing rests. The rest is three times as
- * long as it took to find this out, or two times as long as the last rest, whichever is longer. It is at
- * most 100 s, or 50 rounds if these are longer. */
+ * long as finding this out took, or two times as long as the last rest, whichever is longer. It is at most
+ * 100 s, or 50 rounds if these are longer. */
 void kl_proof_end(kl_proof *proof, double now_s, kl_proved proved);
 /* Return whether balancing rests. A rest ends early if a sweep takes 1.2 times as long as at its beginning.
  */

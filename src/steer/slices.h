@@ -48,11 +48,10 @@ double kl_slices_part(double sweep_s, double quantum_s, double share);
  * `reach` away. */
 uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, uint64_t reach,
                          uint64_t deepest);
-/* Add the sweeps and seconds of a round with the present choice, and choose for the next round. `changed`:
+/* Add the sweeps and seconds of a round with the present choice, and choose for the next round. If `changed`,
  * ranks get other parts of their cores than when the trials began. The loop was opened now_s seconds ago.
- * Choices are tried again only if trials have taken a small part of these seconds. Until then the last
- * best choice is kept. Return whether a series of trials begins, or would begin if the choice were not
- * kept. */
+ * Choices are tried again only if trials have taken a small part of these seconds. Until then the last best
+ * choice is kept. Return whether a series of trials begins, or would begin if the choice were not kept. */
 bool kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool changed, double now_s);
 void kl_slices_refuse(kl_slices *slices); /* Store that the move to the present choice was refused. */
 void kl_slices_leave(kl_slices *slices);  /* Stop choosing by trials. */

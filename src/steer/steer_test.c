@@ -19,12 +19,11 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* from begins_s on: the load is on for on_s, off for off_s, and so on; off_s = 0: always on; on_s = 0: no
- * load */
+/* --- a cluster and a loop on it --- */
 
 typedef struct load {
-    double begins_s, on_s, off_s; /* from begins_s on: on for on_s, off for off_s, and so on; off_s = 0:
-                                     always on; on_s = 0: no load */
+    double begins_s, on_s, off_s; /* from begins_s on: the load is on for on_s, off for off_s, and so on;
+                                     off_s = 0: always on; on_s = 0: no load */
 } load;
 
 typedef struct world {

@@ -1,5 +1,5 @@
-/* Private to the folder sys: small files in /proc and /sys, and the control groups of this process. `root`
- * is normally "", and in tests another folder. */
+/* Private to the folder sys: small files in /proc and /sys, and this process's control groups. `root` is
+ * normally "", and in tests another folder. */
 #ifndef KL_SYS_GROUPS_H
 #define KL_SYS_GROUPS_H
 

@@ -1,6 +1,6 @@
-/* Measure what part of the cores a new program would get: a thread on each core computes for a moment, and
- * reads how long it ran. Of the methods tried, only this one ranked idle, limited and loaded hosts right
- * each time. */
+/* Measure what part of the cores a new program would get. A thread on each core computes for a moment, and
+ * reads how long it ran. No other method that was tried ranked idle, limited and loaded hosts right each
+ * time. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>

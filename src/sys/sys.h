@@ -112,8 +112,8 @@ void kl_limit_openmp(uint32_t threads);
 uint32_t kl_openmp_threads(void); /* value of OMP_NUM_THREADS; 0: not set, or OpenMP is not linked */
 
 /* Return the bytes of memory that this process could still get: the least of the values for the host and
- * for each of its control groups. Memory for pages of files counts as free. UINT64_MAX: not known. `root`
- * is put before /proc and /sys, and is normally "". */
+ * its control groups. Memory for pages of files counts as free. UINT64_MAX: not known. `root` is put
+ * before /proc and /sys, and is normally "". */
 uint64_t kl_memory_left(const char *root);
 /* Return the same value. *total: total memory in bytes of the host or of the control group with the least
  * value. */
@@ -227,11 +227,11 @@ bool kl_lock_is_held(const char *path);
 
 /* --- capture.c: the output of a command --- */
 
-typedef struct kl_capture { /* output of the command, ended by NUL */
+typedef struct kl_capture { /* all zero: not in use */
     pid_t pid;
     int out;
     double until_s;
-    kl_buffer text; /* what the command printed, and a NUL */
+    kl_buffer text; /* output of the command, ended by NUL */
     int code;       /* exit code; −1: the command was killed, or was not done in time */
 } kl_capture;
 

@@ -190,8 +190,8 @@ static double ask_time(sqlite3 *db, const char *sql) {
     return ask(db, sql, answer) ? strtod(answer, NULL) : NAN;
 }
 
-/* Return the time at which this master's times begin: the time of day, but not before the last recorded
- * time, because the clock may have been set back. */
+/* Return the time at which this master's times begin. It is the time of day, but not before the last
+ * recorded time, because the clock may have been set back. */
 static double time_to_go_on_from(sqlite3 *db, double now_unix_s) {
     double by_clock_s = now_unix_s - ask_time(db, "SELECT began_unix_s FROM run");
     double last_s =
