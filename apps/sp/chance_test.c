@@ -395,7 +395,7 @@ static answer as_written(const sp_problem *problem, int scenarios) {
 }
 
 /* Return whether an answer agrees with that of GLPK. If there is no optimum, kilter-sp may name either
- * reason: one scenario may be infeasible and another unbounded. */
+ * reason, because different scenarios may have different ones. */
 static bool is_right(const answer *a, int status, double cost) {
     if (status == GLP_OPT)
         return a->status == KILTER_OK && fabs(a->cost - cost) <= 1e-6 * (1 + fabs(cost));

@@ -384,7 +384,8 @@ static void another_run_is_refused(void **state) {
     p.version = "2";
     expect_refused(b, &p, KILTER_ERR_RECORD, "its program version is '', but that of this program is '2'");
     p.name = "other";
-    expect_refused(b, &p, KILTER_ERR_RECORD, "its program is 'resume_test', but that of this program is 'other'");
+    expect_refused(b, &p, KILTER_ERR_RECORD,
+                   "its program is 'resume_test', but that of this program is 'other'");
     munmap(b, sizeof *b);
 }
 

@@ -55,7 +55,7 @@ typedef enum kl_act {
                 to uint64_t 1 if there is enough */
     KL_DROP, /* free the memory of `ranges`, except where it holds a row of `kept` */
     KL_PACK, /* pack the content of `count` parcels that this rank sends, and set the bytes of their rows; set
-                *all to uint64_t 1 if this succeeded */
+              *all to uint64_t 1 if this succeeded */
     KL_UNPACK,  /* unpack the parcels that this rank received, and drop the rows of those that it sent */
     KL_WEIGH,   /* set *all to uint64_t: bytes of the content of the rows in `ranges` */
     KL_REST,    /* wait for a message, or for a short time */

@@ -30,7 +30,8 @@ static void say_stay(const kl_prospect *p, kl_judgement *j) {
         snprintf(j->reason, sizeof j->reason, "balanced: a sweep takes %s", kl_say_s(p->now_s).text);
     else if (p->lasts_s > p->lasted_s)
         snprintf(j->reason, sizeof j->reason,
-                 "%s less in a sweep of %s is not worth a cost of %s: these speeds should end in %s, as seen before",
+                 "%s less in a sweep of %s is not worth a cost of %s: these speeds should end in %s, as seen "
+                 "before",
                  kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(j->cost_s).text,
                  kl_say_s(remaining_s(p)).text);
     else
