@@ -394,7 +394,7 @@ static answer as_written(const sp_problem *problem, int scenarios) {
     return a;
 }
 
-/* Return whether an answer agrees with that of GLPK. If there is no optimum, kilter-sp may name either
+/* Return whether an answer agrees with that of GLPK. Without an optimum, kilter-sp may name either
  * reason, because different scenarios may have different ones. */
 static bool is_right(const answer *a, int status, double cost) {
     if (status == GLP_OPT)

@@ -177,8 +177,8 @@ void kl_again_decide(kl_again *again, const kl_recorded *row, kl_answer *answer)
 /* --- whole shares --- */
 
 /* Assign `tasks` equal tasks of task_units each by earliest completion (Buaklee, Tracy, Vernon, Wright 2002).
- * The numbers of tasks are stored in counts[0 … count−1]. Each task goes to the lane (worker) that would end
- * it first, given the tasks that it already has; the first lane wins ties. No other assignment ends
+ * Store in counts[0 … count−1] how many tasks each lane gets. Each task goes to the lane (worker) that would
+ * end it first, given the tasks that it already has; the first lane wins ties. No other assignment ends
  * sooner. Rates must be above 0. It costs O(count·log count). Error: KILTER_ERR_MEMORY. */
 kilter_status kl_assign_earliest(const kl_lane *lanes, uint32_t count, double task_units, uint64_t tasks,
                                  uint64_t *counts);

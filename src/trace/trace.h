@@ -180,11 +180,11 @@ void kl_trace_loop_ended(kl_trace *trace, const kl_trace_loop_end *row);
 void kl_trace_array(kl_trace *trace, const kl_trace_array_row *row);
 void kl_trace_round(kl_trace *trace, const kl_trace_round_row *row);
 void kl_trace_share(kl_trace *trace, const kl_trace_share_row *row);
-/* Note the outcome of a move. After several calls for a round, the last outcome counts. */
+/* Record the outcome of a move. After several calls for a round, the last outcome counts. */
 void kl_trace_settled(kl_trace *trace, const kl_trace_outcome *outcome);
-/* Note the outcome of a decision of a kept run, in whose record each decision has a round of its own. */
+/* Record the outcome of a decision of a kept run. In its record each decision has a separate round. */
 void kl_trace_came(kl_trace *trace, const kl_trace_outcome *outcome);
-/* Note that the move of this round was not carried out. */
+/* Record that the move of this round was not carried out. */
 void kl_trace_refused(kl_trace *trace, uint64_t round);
 void kl_trace_rank(kl_trace *trace, const kl_trace_rank_row *row);
 
@@ -193,8 +193,9 @@ void kl_trace_rank(kl_trace *trace, const kl_trace_rank_row *row);
 typedef struct kl_trace_watched_row {
     const char *mpi, *way, *reason, *status; /* status: "done", or which ranks did not end as they should */
     int64_t exit_code;
-    uint64_t other_calls, spawned; /* calls of further threads; processes that MPI_Comm_spawn started */
-    uint64_t missing;              /* ranks that left no file */
+    uint64_t other_calls,
+        spawned; /* number of calls of further threads; number of processes that MPI_Comm_spawn started */
+    uint64_t missing; /* number of ranks that left no file */
     kl_watch_found found;
 } kl_trace_watched_row;
 
@@ -205,7 +206,7 @@ typedef struct kl_trace_watched_rank_row {
     const char *end; /* "finalized", "aborted", "did not finalize" */
 } kl_trace_watched_rank_row;
 
-typedef struct kl_trace_watched_place_row { /* a place that calls MPI, added up over all ranks */
+typedef struct kl_trace_watched_place_row { /* a place that calls MPI; sums over all ranks */
     const char *call, *place;
     uint64_t calls;
     double mpi_s;
@@ -244,7 +245,8 @@ typedef struct kl_trace_result_row {
     kilter_bytes results;
 } kl_trace_result_row;
 
-/* Most bytes of results in one row: SQLite's limit for a row, less room for the other columns. */
+/* Greatest number of bytes of results in one row: SQLite's limit for a row, minus room for the other
+ * columns. */
 enum { KL_TRACE_RESULT_MOST_BYTES = 999000000 };
 
 /* Reports that the next `results` rows given to kl_trace_result() are on the disk. failure: no further row
@@ -258,9 +260,9 @@ kilter_status kl_trace_resume(const char *path, const kl_trace_run_row *run, kl_
                               void *context, kl_trace **trace, kilter_error *error);
 /* Return the number of calls that earlier masters of this record made. Later calls have no stored results. */
 uint64_t kl_trace_calls(const kl_trace *trace);
-/* Note a call, before its first result. */
+/* Record a call, before its first result. */
 void kl_trace_call_begins(kl_trace *trace, const kl_trace_call *call);
-/* Note an addition, before the first result of its tasks. */
+/* Record an addition, before the first result of its tasks. */
 void kl_trace_call_grows(kl_trace *trace, const kl_trace_addition *addition);
 /* Store results. The row is copied, but the results are not: keep them until `stored` has reported them, or
  * until kl_trace_close(). */
@@ -276,8 +278,8 @@ kilter_status kl_stored_open(const char *path, const kl_trace_call *call, kl_sto
 kilter_status kl_stored_additions(kl_stored *stored, kl_trace_addition **additions, size_t *count,
                                   kilter_error *error);
 /* Read the next row of results, which is valid until the next call. The rows come by rising lo, or in the
- * order of storing if the call wants them so. They may overlap. *got = false: there are no more rows, and the
- * next call begins again. KILTER_ERR_RECORD: the checksum is wrong. */
+ * order of storing if the call asks for it. They may overlap. *got = false: there are no more rows, and
+ * the next call starts from the first row. KILTER_ERR_RECORD: the checksum is wrong. */
 kilter_status kl_stored_next(kl_stored *stored, kl_trace_result_row *row, bool *got, kilter_error *error);
 void kl_stored_free(kl_stored *stored);
 
