@@ -537,7 +537,7 @@ static void fsc_and_dpf_search_from_the_third_run_on(void **state) {
         kl_dealer_plan(dealer, &w.s, 0, &plan);
         kl_crew_free(crew);
         bool searched = rows[r].run >= 2 && rows[r].set == 0;
-        if (!!strstr(plan.decision.reason, "should end the run") != searched)
+        if (!!strstr(plan.decision.reason, "the run should end") != searched)
             fail_msg("row %d: %s", (int)r, plan.decision.reason);
         kl_dealer_free(dealer);
     }

@@ -113,7 +113,7 @@ static void lists_of_slurm_are_read(void **state) {
         {"n[1-70000]", NULL, "! a list has at most 65536 hosts"},
         {"n[1-99999999999]", NULL, "! at most 65536"},
         {"n[1-300]m[1-300]", NULL, "! at most 65536"},
-        {"a,b", "4", "! there are numbers for 1 of 2 nodes"},
+        {"a,b", "4", "! Slurm's numbers '4': the list has numbers for 1 of 2 nodes"},
         {"a,b", "4(x3)", "! the numbers for 2 nodes are expected"},
         {"a,b", "4,", "! the numbers for 2 nodes are expected"},
         {"a,b", "4(x2", "! the numbers for 2 nodes are expected"},
