@@ -42,7 +42,7 @@ begin() { # NAME ARGUMENT…: start a farm under kilter run in the background, f
     until_so "$kilter" tune --once "$record"
 }
 
-# --- two hosts of three can be reached; they get the folder and the key
+# --- two of three hosts can be reached; they get the folder and the key
 begin two --host a:2 --host nowhere --host b:1
 until_so shows "^workers  *3 at work"
 until_so grep -q "^kilter run: nowhere cannot be reached" run.err

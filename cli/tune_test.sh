@@ -82,7 +82,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     expect 2 "another user's, and only its owner may attach" \
         setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" tune --once "$record"
 else
-    echo "not root, or no setpriv here: that others are refused was not tried"
+    echo "not tested whether other users are refused: this needs root and setpriv"
 fi
 
 # --- kilter tune does not wait for a stopped master
