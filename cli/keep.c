@@ -449,8 +449,8 @@ static void close_all(kept *k) {
     free(k->checkpoint);
 }
 
-/* Do not wait for a signal that is ignored, as under nohup or in the background of a shell: a blocked signal
- * would be delivered although it is ignored. */
+/* Do not wait for a signal that is ignored, as under nohup: a blocked signal would be delivered although it
+ * is ignored. */
 static bool is_ignored(int number) {
     struct sigaction action;
     return number != SIGCHLD && sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
