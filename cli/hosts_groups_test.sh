@@ -83,6 +83,6 @@ head -n $rounds <seen >out
 jq -r '[.hosts | sort_by(-.fitness)[].host] | join(" ")' out | sort | uniq -c >orders
 jq -r '[.hosts[] | "\(.host) \(.fitness * 1000 | round / 1000)"] | join(", ")' out
 right=$(awk '$2 " " $3 " " $4 == "idle quota loaded" { print $1 }' orders)
-echo "the order was right in only ${right:-0} of $rounds rounds"
+echo "the order was right in ${right:-0} of $rounds rounds"
 [ "$right" = $rounds ] || fail "the order is wrong: $(cat orders)"
 jq -es 'all(.[].hosts[] | select(.host == "quota"); .quota_cores == 0.5)' out >/dev/null || fail "the quota is not read: $(cat out)"
