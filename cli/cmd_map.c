@@ -152,15 +152,15 @@ static const kl_option rows[] = {
      "This host has N of a resource, such as gpu=2 or license=3. The option may be repeated.",
      KL_OPTION_OTHER, .read = read_resource, .repeats = true},
     {"use", "NAME=N",
-     "Each command needs N of a resource. KILTER_NAME tells it which, as in 0,1; for gpu, "
-     "CUDA_VISIBLE_DEVICES, "
-     "too. The number of GPUs is known without --resource. The option may be repeated.",
+     "Each command needs N of a resource. KILTER_NAME says which units, as in 0,1; for gpu, "
+     "CUDA_VISIBLE_DEVICES does, too. The number of GPUs is known without --resource. The option may be "
+     "repeated.",
      KL_OPTION_OTHER, .read = read_use, .repeats = true},
     {"output-limit", "SIZE",
      "End a command that writes more than SIZE to one of its outputs, such as 10G (default: when the disk of "
      "TMPDIR is nearly full).",
      KL_OPTION_OTHER, .read = read_limit},
-    {"quiet", NULL, "Show no line of progress.", KL_OPTION_SWITCH, AT(quiet)},
+    {"quiet", NULL, "Do not show the line of progress.", KL_OPTION_SWITCH, AT(quiet)},
     {"dry-run", NULL, "Print the command lines and run nothing.", KL_OPTION_SWITCH, AT(dry_run)},
     {"resume", "FILE",
      "Store results in this run record, and do not run commands again whose results it holds. Repeat the "

@@ -77,7 +77,7 @@ static const kl_option rows[] = {
      KL_OPTION_TEXT, AT(ssh), .repeats = true, .except = "slurm"},
     {"listen", "ADDRESS", "Address of this machine that the hosts reach (default: its name).", KL_OPTION_TEXT,
      AT(listen), .repeats = true, .except = "keep"},
-    {"quiet", NULL, "Show no line of progress of a farm.", KL_OPTION_SWITCH, AT(quiet), .except = "keep"},
+    {"quiet", NULL, "Do not show a farm's line of progress.", KL_OPTION_SWITCH, AT(quiet), .except = "keep"},
     {"keep", NULL, "Keep an MPI program alive: start it again after failures, and move it to fitter hosts.",
      KL_OPTION_SWITCH, AT(keep.keep)},
     {"hosts", "FILE",

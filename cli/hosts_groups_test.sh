@@ -23,7 +23,7 @@ remove_groups() {
         [ -d "$group" ] || return 0
         sleep 0.01
     done
-    echo "$group could not be removed" >&2
+    echo "the control group $group could not be removed" >&2
 }
 end() {
     [ ${#children[@]} = 0 ] || kill -9 "${children[@]}" 2>/dev/null || :

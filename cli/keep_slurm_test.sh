@@ -213,7 +213,7 @@ grep -q -- " --nodelist=n[12] --exclude=$first " "$newest" || fail "the user's n
 expect 2 "the queue chooses the hosts" "$kilter" move keep --to n2
 second=$(last_on)
 second=${second%%:*}
-[ "$("$kilter" drain keep --host "$second")" = "the run leaves $second when it is saved" ] || fail "the answer to drain"
+[ "$("$kilter" drain keep --host "$second")" = "the run leaves $second when it is saved" ] || fail "the answer to drain is wrong"
 state $first idle # otherwise too few nodes are free
 until_so says "$second was drained"
 until_so says "attempt 5: .*after sweep"

@@ -184,20 +184,20 @@ cd "$place"
 run moves -n 4 --stay -- 100000
 until_so swept 12
 on a:2,b:2 || fail "the run began on the wrong host"
-[ "$("$kilter" move keep --to c,d)" = "the run moves to c,d, if these hosts are fit" ] || fail "the answer to move"
+[ "$("$kilter" move keep --to c,d)" = "the run moves to c,d, if these hosts are fit" ] || fail "the answer to move is wrong"
 until_so on c:2,d:2
 until_so swept 13
 expect 2 "'x' is not a host of this run" "$kilter" move keep --to x
 expect 2 "name a host with --host" "$kilter" drain keep 1
 expect 2 "no host given" "$kilter" drain keep
 expect 2 "'x' is not a host of this run" "$kilter" drain keep --host x
-[ "$("$kilter" drain --json keep --host c)" = '{"answer":"the run leaves c when it is saved"}' ] || fail "the answer to drain"
+[ "$("$kilter" drain --json keep --host c)" = '{"answer":"the run leaves c when it is saved"}' ] || fail "the answer to drain is wrong"
 until_so on a:2,d:2
 until_so says "attempt 3"
 expect 2 "another keeper works on" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
     --folder keep -- true
 until_so grep -q '"attempt":3,' keep/progress # a program that has not reported is ended at once
-[ "$("$kilter" drain keep --all)" = "the run stops" ] || fail "the answer to drain --all"
+[ "$("$kilter" drain keep --all)" = "the run stops" ] || fail "the answer to drain --all is wrong"
 ends 75
 says "saved after sweep [0-9]* and stopped; run the same command to continue" || fail "the stop is not named: $(cat kept.err)"
 sqlite3 keep/keep.kilter "SELECT count(*) FROM decision WHERE kind = 'relocate' AND spent_s > 0" 2>/dev/null | grep -qx 2 ||

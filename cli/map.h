@@ -52,8 +52,8 @@ typedef struct kl_map_slot {
 typedef struct kl_map_guard {
     uint32_t slots;
     atomic_bool stopping; /* true: no more command may begin */
-    atomic_bool ending;   /* true: commands that run are being ended, too */
-    bool silent;          /* true: once they are being ended, workers send no more results */
+    atomic_bool ending;   /* true: running commands are being ended */
+    bool silent;          /* true: once running commands are being ended, workers send no more results */
     char folder[256];     /* folder for large outputs; "": there is none */
     int alive;            /* writing end of a pipe; the guard process acts when no process has it open */
     pid_t pid;            /* the guard process, which ends commands that their workers left */
@@ -101,8 +101,9 @@ void kl_map_run_command(kl_map_spawner *s, const kl_map_template *t, const kl_ma
 
 /* --- map_work.c: the worker's side of the farm --- */
 
-typedef struct kl_map_setup {        /* the setup that workers get before their first command */
-    double timeout_s, timeout_times; /* 0: no limit; times: a multiple of the median so far */
+typedef struct kl_map_setup { /* the setup that workers get before their first command */
+    double timeout_s,
+        timeout_times; /* time limit of a command; times: as a multiple of the median so far; 0: no limit */
     uint64_t total;
     bool quoted;
 } kl_map_setup;

@@ -21,7 +21,7 @@ static kilter_status no_memory(const reading *r) {
 
 /* --- columns --- */
 
-/* Append a value. Cut it into columns, and end each column with a NUL. */
+/* Append a value, which is cut into columns. A NUL ends each column. */
 static void put_columns(const reading *r, const char *value, kl_buffer *text) {
     regmatch_t match;
     int flags = 0;

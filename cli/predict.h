@@ -55,7 +55,7 @@ typedef struct kl_basis {
     double done, tasks; /* number of the run's tasks that were done; number of all its tasks */
     uint64_t run;
     uint32_t workers; /* number of workers that did these tasks; 0: no record */
-    double rate;      /* units per busy second of the mean worker */
+    double rate;      /* units of work that the mean worker does in a busy second */
     kl_load load;     /* the run's load on shared resources; zeroed: not known */
     bool uneven;      /* true: the workers' speeds differ */
     /* σ/μ of the times of similar runs: same tasks, same number of workers; 0: too few runs */

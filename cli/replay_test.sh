@@ -28,7 +28,7 @@ has shown "worker 0  host ada  finished 10  in_hand 0  unit_s 0.025000"
 has shown "worker 1  host ada  finished 0  in_hand 10"
 has shown "at_s 1.257812  event finished  worker 0  chunk 0  tasks 10"
 has shown "ended_s 1.515625  late_s 0.007812"
-# Before the first deal no worker has tasks, although the first chunk begins at the time of the deal.
+# No worker has tasks before the first chunk is dealt, even though this chunk begins at the time of that decision.
 "$kilter" replay --decision 1 finished.kilter >first
 has first "worker 1  host ada  finished 0  in_hand 0"
 # The printed time of a decision finds this decision; so does any time before the next decision.
