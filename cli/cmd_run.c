@@ -227,7 +227,7 @@ static void note_host(const run_state *r, kl_run_host *host, int code) {
     host->failed = code != 0;
     if (code == 0 || r->master == 0)
         return;
-    if (code == 255) /* code of ssh for a connection error */
+    if (code == 255) /* exit code of ssh after a connection error */
         fprintf(stderr,
                 "kilter run: %s cannot be reached, or its connection broke; the run goes on without it\n",
                 host->name);

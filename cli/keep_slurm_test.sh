@@ -180,7 +180,7 @@ done
 expect 2 "--slurm: --requeue cannot be used" "$kilter" run --keep --slurm "-N2 --requeue" --folder bad -- true
 expect 2 "--slurm: --exclude: './f' is not a list of hosts" "$kilter" run --keep --slurm "-x ./f" --folder bad -- true
 
-# --- failures; a job that is lost with its script
+# --- failures, and a job that disappears together with its batch script
 mkdir "$place/failing"
 echo 3 >"$place/failing/die.12"
 run failing "-N 2 -w n[1-2]" -- 100000

@@ -12,7 +12,7 @@
 #include "report/report.h"
 
 typedef struct filling {
-    const kl_page *page; /* NULL: a live page */
+    const kl_page *page; /* the record on the page; NULL: a live page */
     const char *title;
     const kl_buffer *deflated;
 } filling;

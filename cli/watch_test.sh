@@ -27,9 +27,9 @@ watched 0 3 usual 60
 says 'iteration 60 iterations of 4 calls'
 says 'parallel efficiency .* % = load balance .* % × communication efficiency'
 says 'most in MPI .* in 180 calls of MPI_'
-"$kilter" report "$work/a.kilter" | diff - <(sed -n '/ranks computed/,$p' "$work/page") || fail 'report prints another page'
+"$kilter" report "$work/a.kilter" | diff - <(sed -n '/ranks computed/,$p' "$work/page") || fail 'kilter report prints another page than kilter watch'
 "$kilter" report --json "$work/a.kilter" >"$work/json"
-grep -q '"iterations":60,"iteration_calls":4' "$work/json" || fail 'the JSON lacks the iteration'
+grep -q '"iterations":60,"iteration_calls":4' "$work/json" || fail 'the JSON of kilter report lacks the iteration'
 "$kilter" list "$work" 2>/dev/null | grep -q 'watched *60 iterations' || fail 'list does not know the record'
 options=(--record "$work/missing/a.kilter")
 watched 0 2 usual 20

@@ -102,7 +102,8 @@ static bool carry_out_drain(kl_keeper *k) {
 
 /* --- speed --- */
 
-/* Return for how long a move must pay. When the run has lost as much time as the move costs, it waits no longer. */
+/* Return for how long a move must pay. When the run has lost as much time as the move costs, it waits no
+ * longer. */
 static double settle_s(const kl_keeper *k, const kl_keeper_prospect *p) {
     double lost_s = p->cost_s * k->costs.doubt / (1 - p->sweep_s / p->stay_sweep_s);
     return fmin(fmax(SETTLE_LEAST_S, fmin(SETTLE_SWEEPS * k->watch.sweep_s, lost_s)), SETTLE_MOST_S);
