@@ -36,7 +36,7 @@ expect 2 "no other worker would stay" "$kilter" drain "$record" 2 1 0
 expect 2 "no other worker would stay" "$kilter" drain --host "$(hostname)" "$record"
 shows "^workers  *3 at work, 0 resting; all" || fail "a worker left after a refused request: $(cat out)"
 
-# --- one of three workers: it is leaving until its task ends, then it is gone
+# --- drain one of three workers: it is shown as leaving until its task ends, and then it is gone
 "$kilter" drain "$record" 1 >out || fail "kilter drain failed for worker 1"
 grep -qx "worker 1 leaves when its task is done; 2 stay" out || fail "drain prints an unexpected answer: $(cat out)"
 shows "^workers  *2 at work, 0 resting, 1 leaving; all" || fail "the worker is not leaving: $("$kilter" tune --once "$record")"
@@ -124,5 +124,5 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     : >"$stop"
     wait $pid || fail "the farm of another user failed: $(cat farm.err)"
 else
-    echo "not root, or no setpriv here: that others are refused was not tried"
+    echo "not tested whether other users are refused: this needs root and setpriv"
 fi

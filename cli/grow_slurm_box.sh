@@ -47,7 +47,7 @@ until_so idle 4
 grep -q "$first gets no more workers" report.out || fail "the report lacks the decision: $(cat report.out)"
 rm "$stop"
 
-# a command that is killed: its jobs end with the master
+# kill the command: its jobs end with the master
 record=$place/second.kilter
 begin --jobs 2
 until_so shows "^workers  *4 at work"

@@ -34,7 +34,7 @@ screen_has() { # WORDS: paint the whole screen, with Ctrl-L, wait for its last l
     done
     grep -aq -- "$1" screen
 }
-# While a farm is late to answer, a key asks no question and an answer is not carried out. So both are repeated.
+# While a farm answers late, keys have no effect. So callers repeat the key and the answer.
 asked() { # KEY WORDS ANSWER: the key asks a question with these words, and its answer is carried out
     press "$1"
     screen_has "$2" || return 1
@@ -67,7 +67,7 @@ else
         press q
         wait $top || fail "kilter top ended with $?: $(cat screen)"
         exec 3>&-
-        # a run is killed
+        # kill a run
         start killed --workers 1
         open_top "$record"
         until_so screen_has "units per s"
@@ -123,7 +123,7 @@ for request in "POST / HTTP/1.1\r\nHost: localhost:$port\r\nContent-Length: 3\r\
     grep -aq "HTTP/1.. ${request##*=}" answer || [ "${request##*=}" = HTTP ] || # the connection may be closed before the answer is read
         fail "a wrong request was answered: $(head -c 200 answer)"
 done
-# clients that stay away: more connections than are allowed, none of which reads
+# silent clients: open more connections than are allowed, and read from none
 away=()
 for i in $(seq 40); do
     exec {held}<>"/dev/tcp/127.0.0.1/$port" || break

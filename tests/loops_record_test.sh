@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A program with a loop, one of whose ranks is slow, writes a record, and kilter report prints the moves.
-# usage: loops_record_test.sh KILTER PROGRAM LAUNCHER…     LAUNCHER up to the number of ranks
+# Run a program with a loop on ranks of which one is slow. The program writes a record, and kilter report prints the moves.
+# usage: loops_record_test.sh KILTER PROGRAM LAUNCHER…     LAUNCHER is the command line up to the number of ranks
 set -euo pipefail
 kilter=$1 program=$2
 shift 2
