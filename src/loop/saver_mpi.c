@@ -172,7 +172,7 @@ static void say_interval(const kilter_loop *l, double now_s, char *text, size_t 
     else if (chosen_s > kl_model_checkpoint_s(v->cost_s, between_s))
         snprintf(text, bytes, "next checkpoint after %s, twice the time that writing takes", interval.text);
     else
-        snprintf(text, bytes, "next checkpoint after %s: one costs %s, and a failure is expected every %s",
+        snprintf(text, bytes, "next checkpoint after %s: each costs %s, with a failure every %s",
                  interval.text, kl_say_s(v->cost_s).text, kl_say_s(between_s).text);
 }
 
