@@ -104,7 +104,7 @@ run failing -n 2 --stay -- 40
 ends 0
 grep "^attempt" kept.out >begins
 printf 'attempt %s begins with sweep %s on a:2\n' 1 0 2 10 3 20 | same begins - "attempts after failures"
-says "ended with exit code 3 after sweep 12; 2 sweeps (40 ms) are lost" || fail "the failure is not named: $(cat kept.err)"
+says "ended with exit code 3 after sweep 12; 2 sweeps (40 ms of work) are lost" || fail "the failure is not named: $(cat kept.err)"
 says "done after 3 attempts" || fail "the end is not named: $(cat kept.err)"
 "$kilter" report keep/keep.kilter >report
 grep -q "3 attempts, 0 planned moves, 2 failures" report || fail "the report says: $(cat report)"
