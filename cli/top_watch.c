@@ -233,6 +233,6 @@ void kl_top_do(kl_top *top, kl_top_action action) {
     else if (!run->tuner || (action == KL_TOP_DRAIN && kl_top_worker(top) < 0))
         snprintf(answer, sizeof answer, "This farm does not answer.");
     else if (request(top, run, action, answer, &error) != KILTER_OK)
-        snprintf(answer, sizeof answer, "%s", error.text);
+        snprintf(answer, sizeof answer, "%.*s", (int)sizeof answer - 1, error.text);
     snprintf(top->message, sizeof top->message, "%s", answer);
 }
