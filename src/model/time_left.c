@@ -1,6 +1,10 @@
 /* Forecast the time left of a run as an interval. The rest of the run is played many times. Each play draws
  * times of tasks from those that were seen. The interval leaves out the shortest and the longest results.
  *
+ * The machine may become slower or faster. How much it does so is measured: the seen tasks are cut into
+ * blocks in the order of their ends. Blocks that differ by more than chance show it, and each play draws how
+ * fast the rest is.
+ *
  * Plays differ in all that is not known. They draw the seen tasks again, with repetition. They draw how fast
  * each worker is, and how long each further task takes. Running tasks count as well, because they take longer
  * than their time so far (Efron 1967, "The two sample problem with censored data"). Without them, long tasks
@@ -18,7 +22,9 @@ enum {
     TAIL_TASKS = 50,
     TRIES = 100,
     UNREPORTED_MOST = 64,
-    ROUNDS = 20
+    ROUNDS = 20,
+    BLOCKS = 8,
+    BLOCK_LEAST = 4 /* tasks of a block */
 };
 /* Workers' speeds before anything is known: the standard deviation of their logarithms, and the number of
  * workers that weigh as much. */
@@ -26,6 +32,9 @@ static const double USUAL_SPREAD = 0.2, USUAL_WORKERS = 2;
 /* A task that is longer than all tasks seen takes x times that long with probability x^(−1/tail). Before
  * anything is known, this is the tail; it weighs as much as one task. */
 static const double USUAL_TAIL = 0.5;
+/* Drift before anything is known: the standard deviation of the logarithm of a block's speed. It weighs as
+ * much as this number of blocks. */
+static const double USUAL_DRIFT = 0.04, USUAL_BLOCKS = 4;
 
 typedef struct seen { /* a task that has ended, or one that is running */
     double unit_s;
@@ -43,9 +52,11 @@ typedef struct play {
     uint32_t workers;
     double tasks; /* that are not done, for these workers */
     seen *seen;
-    uint32_t count;
-    bool by_logs; /* speeds are compared by means of logarithms, not by logarithms of means */
+    uint32_t count, ended; /* the first ones have ended */
+    bool by_logs;          /* speeds are compared by means of logarithms, not by logarithms of means */
     double tail;
+    double drift;           /* standard deviation of the logarithm of the speed of the rest */
+    double drifted;         /* seconds for a unit in this play, relative to those seen */
     double within, between; /* variances of the logarithm: of one task, and of workers */
     double *sums, *times;   /* [workers] */
     lane *lanes;            /* [workers] later a heap: the first one is free first */
@@ -154,6 +165,37 @@ static void compare_workers(play *p) {
     p->between = (USUAL_WORKERS * USUAL_SPREAD * USUAL_SPREAD + others * seen) / (USUAL_WORKERS + others);
 }
 
+/* Return how much longer a task took than its worker's usual task, as a logarithm or as a part. */
+static double residual_of(const play *p, const seen *s, double mean) {
+    double usual = s->worker < p->workers ? p->sums[s->worker] / p->times[s->worker] : mean;
+    return p->by_logs ? log(s->unit_s) - usual : s->unit_s / usual - 1;
+}
+
+/* Estimate how fast the rest may be. The rest is a mean over its own blocks, and so are the tasks that were
+ * seen. */
+static void measure_drift(play *p) {
+    double mean = add_up(p, false), excess = 0, known = 0, size = BLOCK_LEAST;
+    uint32_t blocks = p->ended / BLOCK_LEAST < BLOCKS ? p->ended / BLOCK_LEAST : BLOCKS;
+    kl_stat all = {0}, means = {0};
+    for (uint32_t b = 0, i = 0; b < blocks; b++) {
+        kl_stat block = {0};
+        for (; i < (uint64_t)p->ended * (b + 1) / blocks; i++) {
+            double residual = residual_of(p, &p->seen[i], mean);
+            kl_stat_add(&block, residual, 0);
+            kl_stat_add(&all, residual, 0);
+        }
+        kl_stat_add(&means, block.mean, 0);
+    }
+    if (blocks > 1) {
+        known = blocks - 1;
+        size = (double)p->ended / blocks;
+        excess = pow(kl_stat_sd(&means), 2) - pow(kl_stat_sd(&all), 2) / size;
+    }
+    double variance = (known * excess + USUAL_BLOCKS * USUAL_DRIFT * USUAL_DRIFT) / (known + USUAL_BLOCKS);
+    double parts = 1 / fmax(blocks, 1) + 1 / fmax(p->tasks / size, 1);
+    p->drift = sqrt(fmax(variance, 0) * parts);
+}
+
 /* Set the workers' speeds for this play. The more tasks were seen, the more they count. */
 static void set_speeds(play *p) {
     double mean = as_log(p, add_up(p, true));
@@ -179,6 +221,9 @@ static void draw_seen(play *p) {
         const seen *s = &p->seen[p->drawn[i]];
         p->sizes[i] = s->unit_s / (s->worker < p->workers ? p->lanes[s->worker].unit_s : 1);
     }
+    p->drifted = exp(p->drift * draw_normal(p));
+    for (uint32_t w = 0; w < p->workers; w++)
+        p->lanes[w].unit_s *= p->drifted;
 }
 
 /* Draw when the worker has done the task that it has begun. Since its last report it may have done others.
@@ -256,7 +301,7 @@ static double do_rest(play *p, double tasks) {
 static double chain_s(play *p) {
     double sum = 0;
     for (uint64_t i = 0; i < p->ask->chain; i++)
-        sum += draw_size(p, 0) * p->ask->task_units;
+        sum += draw_size(p, 0) * p->ask->task_units * p->drifted;
     return sum;
 }
 
@@ -284,10 +329,10 @@ static void take_seen(play *p) {
             p->seen[p->count++] = (seen){ask->seen[i].unit_s, ask->seen[i].worker, false};
             longest = fmax(longest, ask->seen[i].unit_s);
         }
-    uint32_t ended = p->count;
-    if (ended > 0)
+    p->ended = p->count;
+    if (p->ended > 0)
         p->seen[p->count++] = (seen){longest, UINT32_MAX, true};
-    for (uint32_t w = 0; w < p->workers && ended > 0; w++)
+    for (uint32_t w = 0; w < p->workers && p->ended > 0; w++)
         if (ask->workers[w].queued > 0 && ask->workers[w].task_s > 0)
             p->seen[p->count++] = (seen){ask->workers[w].task_s / ask->task_units, w, true};
 }
@@ -303,6 +348,7 @@ static void play_all(play *p, kl_left *left) {
     choose_measure(p);
     measure_tail(p);
     compare_workers(p);
+    measure_drift(p);
     for (int i = 0; i < plays; i++)
         p->results[i] = play_once(p);
     qsort(p->results, (size_t)plays, sizeof *p->results, compare);
