@@ -35,6 +35,7 @@ static const double USUAL_TAIL = 0.5;
 /* Drift before anything is known: the standard deviation of the logarithm of a block's speed. It weighs as
  * much as this number of blocks. */
 static const double USUAL_DRIFT = 0.04, USUAL_BLOCKS = 4;
+static const double LASTS_BLOCKS = 4; /* number of further blocks for which half of the last speed lasts */
 
 typedef struct seen { /* a task that has ended, or one that is running */
     double unit_s;
@@ -55,7 +56,7 @@ typedef struct play {
     uint32_t count, ended; /* the first ones have ended */
     bool by_logs;          /* speeds are compared by means of logarithms, not by logarithms of means */
     double tail;
-    double drift;           /* standard deviation of the logarithm of the speed of the rest */
+    double moved, drift;    /* mean and standard deviation of the logarithm of the rest's speed, relative to all */
     double drifted;         /* seconds for a unit in this play, relative to those seen */
     double within, between; /* variances of the logarithm: of one task, and of workers */
     double *sums, *times;   /* [workers] */
@@ -171,29 +172,34 @@ static double residual_of(const play *p, const seen *s, double mean) {
     return p->by_logs ? log(s->unit_s) - usual : s->unit_s / usual - 1;
 }
 
-/* Estimate how fast the rest may be. The rest is a mean over its own blocks, and so are the tasks that were
- * seen. */
-static void measure_drift(play *p) {
-    double mean = add_up(p, false), excess = 0, known = 0, size = BLOCK_LEAST;
-    uint32_t blocks = p->ended / BLOCK_LEAST < BLOCKS ? p->ended / BLOCK_LEAST : BLOCKS;
-    kl_stat all = {0}, means = {0};
-    for (uint32_t b = 0, i = 0; b < blocks; b++) {
+/* Compare blocks of tasks that ended after each other: their means go to `blocks`, the last one is returned, and all
+ * residuals go to `all`. */
+static double compare_blocks(play *p, uint32_t count, kl_stat *blocks, kl_stat *all) {
+    double mean = add_up(p, false), last = 0;
+    for (uint32_t b = 0, i = 0; b < count; b++) {
         kl_stat block = {0};
-        for (; i < (uint64_t)p->ended * (b + 1) / blocks; i++) {
+        for (; i < (uint64_t)p->ended * (b + 1) / count; i++) {
             double residual = residual_of(p, &p->seen[i], mean);
             kl_stat_add(&block, residual, 0);
-            kl_stat_add(&all, residual, 0);
+            kl_stat_add(all, residual, 0);
         }
-        kl_stat_add(&means, block.mean, 0);
+        kl_stat_add(blocks, last = block.mean, 0);
     }
-    if (blocks > 1) {
-        known = blocks - 1;
-        size = (double)p->ended / blocks;
-        excess = pow(kl_stat_sd(&means), 2) - pow(kl_stat_sd(&all), 2) / size;
-    }
+    return last;
+}
+
+/* Estimate how fast the rest may be. Both the rest and the tasks that were seen are means over their blocks. The speed
+ * of the last block lasts for some time. */
+static void measure_drift(play *p) {
+    uint32_t count = p->ended / BLOCK_LEAST < BLOCKS ? p->ended / BLOCK_LEAST : BLOCKS;
+    kl_stat blocks = {0}, all = {0};
+    double last = compare_blocks(p, count, &blocks, &all), known = count > 1 ? count - 1 : 0;
+    double size = count > 0 ? (double)p->ended / count : BLOCK_LEAST, rest = fmax(p->tasks / size, 1);
+    double chance = pow(kl_stat_sd(&all), 2) / size, excess = pow(kl_stat_sd(&blocks), 2) - chance;
     double variance = (known * excess + USUAL_BLOCKS * USUAL_DRIFT * USUAL_DRIFT) / (known + USUAL_BLOCKS);
-    double parts = 1 / fmax(blocks, 1) + 1 / fmax(p->tasks / size, 1);
-    p->drift = sqrt(fmax(variance, 0) * parts);
+    variance = fmax(variance, 0);
+    p->drift = sqrt(variance * (1 / fmax(count, 1) + 1 / rest));
+    p->moved = variance > 0 ? last * variance / (variance + chance) / (1 + rest / LASTS_BLOCKS) : 0;
 }
 
 /* Set the workers' speeds for this play. The more tasks were seen, the more they count. */
@@ -221,7 +227,7 @@ static void draw_seen(play *p) {
         const seen *s = &p->seen[p->drawn[i]];
         p->sizes[i] = s->unit_s / (s->worker < p->workers ? p->lanes[s->worker].unit_s : 1);
     }
-    p->drifted = exp(p->drift * draw_normal(p));
+    p->drifted = exp(p->moved + p->drift * draw_normal(p));
     for (uint32_t w = 0; w < p->workers; w++)
         p->lanes[w].unit_s *= p->drifted;
 }
