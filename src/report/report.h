@@ -215,6 +215,8 @@ kilter_status kl_report_rounds(const char *path, uint64_t run, uint32_t workers,
 void kl_report_print_sentence(const kl_report *report, FILE *out);
 void kl_report_print_text(const kl_report *report, FILE *out); /* at most 110 columns wide, UTF-8 */
 void kl_report_print_json(const kl_report *report, FILE *out); /* one object; an unknown value is null */
+void kl_report_print_rounded(const kl_report *report, int digits,
+                             FILE *out); /* the same, with fewer digits */
 
 /* Print each recorded failure of a task: a line for each attempt, or an array of JSON. Errors as of
  * kl_report_read(). */
