@@ -105,7 +105,7 @@ static kilter_farm_summary farm_trial(const trial *t) {
     kilter_farm_summary_get(farm, &summary);
     if (t->resume)
         summary.elapsed_s = took_s; /* includes the time until the last result is on the disk */
-    summary.decision = NULL;        /* the farm owns this text */
+    summary.decision = NULL;        /* this text belongs to the farm */
     kilter_farm_close(farm, NULL);
     return summary;
 }

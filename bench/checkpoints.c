@@ -42,8 +42,8 @@ static double median(double *values, int count) {
 
 /* --- plain writing --- */
 
-/* Each file is a new one, and the one before is removed afterwards, as with checkpoints. A file that was
- * removed just before would leave its memory behind, and only the plain write would profit from that. */
+/* Each file is a new one, and the previous one is removed afterwards, as with checkpoints. If a file were
+ * removed just before, its memory would be free again, and only the plain write would profit from this. */
 static double write_plainly(const char *folder, const double *rows, size_t bytes) {
     static int generation;
     char path[PATH_BYTES], older[PATH_BYTES];
@@ -120,7 +120,7 @@ static double progress(const char *folder, const char *name) {
     return at ? strtod(at + strlen(key), NULL) : NAN;
 }
 
-/* Write checkpoints one after the other, with hardly any work beside them. A plain write is before each,
+/* Write checkpoints one after the other, with hardly any other work. A plain write comes before each,
  * because many disks are fast only for the first seconds. */
 static void measure_saves(const char *folder, uint64_t rows, int saves, double *stopped_s, double *written_s,
                           double *plain_s) {
@@ -133,7 +133,7 @@ static void measure_saves(const char *folder, uint64_t rows, int saves, double *
     snprintf(checkpoint, sizeof checkpoint, "%s/bench", folder);
     begin(&p, rows, checkpoint, 1e-6);
     sweep(&p, 1);                      /* the pages of the rows */
-    for (int n = -1; n < saves; n++) { /* the first save gets the memory of the copy */
+    for (int n = -1; n < saves; n++) { /* the first save allocates the memory of the copy */
         if (n >= 0)
             plains[n] = write_plainly(folder, own, bytes);
         uint64_t saved = summary_of(&p).saves;
@@ -155,7 +155,8 @@ static void measure_saves(const char *folder, uint64_t rows, int saves, double *
     *written_s = median(writes, saves);
 }
 
-/* Return the seconds of sweeps that work, with or without checkpoints beside them. *saves: their number */
+/* Return the seconds of sweeps that work, with or without checkpoints at the same time. *saves: number of
+ * checkpoints. */
 static double measure_sweeps(const char *checkpoint, uint64_t rows, double interval_s, uint64_t *saves) {
     enum { SWEEPS = 200, TIMES = 4 };
     program p;

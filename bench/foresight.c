@@ -102,7 +102,7 @@ static void *allocate(size_t count, size_t bytes) {
     return memory;
 }
 
-/* Give each task an input of its own, as in real programs: a common input would stay in the caches. */
+/* Give each task a separate input, as in real programs: a common input would stay in the caches. */
 static kilter_bytes *make_inputs(void) {
     kilter_bytes *inputs = allocate(set.tasks, sizeof *inputs);
     for (uint64_t i = 0; i < set.tasks; i++) {

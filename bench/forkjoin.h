@@ -13,7 +13,7 @@ typedef struct forkjoin_point {
 } forkjoin_point;
 
 typedef struct forkjoin_change {
-    double at; /* fraction of all iterations after which this happens */
+    double at; /* after this fraction of all iterations, workers join or leave */
     int count; /* number of workers that join; negative: number of workers that leave */
     double speed;
 } forkjoin_change;

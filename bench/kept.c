@@ -1,6 +1,6 @@
-/* kept SWEEPS SWEEP_S LAUNCH_S SAVE_S: what intrusion costs a kept run, in virtual time. The keeper is the
- * product's; hosts and program are simulated. Print a JSON object for each level of intrusion and each way
- * to meet it. For pickers that draw, the numbers are means over seeds.
+/* kept SWEEPS SWEEP_S LAUNCH_S SAVE_S: what load by other programs (intrusion) costs a kept run, in virtual
+ * time. The keeper is Kilter's own; hosts and program are simulated. Print a JSON object for each level of
+ * load and each way to react to it. For pickers that draw, the numbers are means over seeds.
  *
  * Four hosts have two cores each, and the run has four ranks. SWEEP_S is the time of a sweep on two idle
  * hosts. From a quarter of the sweeps on, each core of the first host in use has LEVEL other processes.
@@ -17,8 +17,8 @@ enum { HOSTS = 4, SLOTS = 2, RANKS = 4, LEVELS = 12, SEEDS = 20, LAG = 3 };
 
 static const double PROBE_S = 0.25, TICK_S = 0.05, DAY_S = 86400, REPORT_S = 0.1;
 
-typedef struct way {           /* to meet intrusion */
-    const char *name, *picker; /* picker NULL: the default */
+typedef struct way {           /* ways to react to the load */
+    const char *name, *picker; /* picker NULL: the default one */
     bool balances, moves;
 } way;
 
@@ -38,13 +38,14 @@ typedef struct world {
     const costs *costs;
     int level;
     kl_keeper keeper;
-    double now_s, look_s, begins_s, saved_s, reported_s; /* look_s: a look ends then; 0: none */
-    int load[HOSTS];                                     /* other processes on each core */
+    double now_s, look_s, begins_s, saved_s,
+        reported_s;  /* look_s: time when the present measurement of hosts ends; 0: there is none */
+    int load[HOSTS]; /* other processes on each core */
     bool runs, asked, others, over, intruded;
     uint64_t attempt, number;
     double done, saved;          /* sweeps */
     uint32_t place[RANKS];       /* host of each rank */
-    double part[LAG + 1][RANKS]; /* the ranks' parts of the rows, as decided up to LAG sweeps ago */
+    double part[LAG + 1][RANKS]; /* the ranks' parts of the rows, as decided up to LAG sweeps before */
     uint32_t moves;
     uint64_t seed;
     uint32_t turn;
@@ -88,7 +89,7 @@ static void order(void *self, const kl_keeper_host *hosts, size_t count, uint32_
 
 /* --- the program --- */
 
-/* Rows follow rates, LAG sweeps later. */
+/* Rows follow the rates, LAG sweeps later. */
 static void balance(world *w) {
     double sum = 0;
     memmove(w->part[0], w->part[1], sizeof w->part - sizeof w->part[0]);
@@ -184,7 +185,7 @@ static void save(world *w) {
     w->saved_s = w->now_s;
 }
 
-/* Do one sweep, and what is due before the next one. */
+/* Do one sweep, and everything that is due before the next one. */
 static void sweep(world *w) {
     w->now_s += sweep_s(w);
     w->done++;
@@ -209,7 +210,7 @@ static void sweep(world *w) {
 
 /* --- a run --- */
 
-/* Step from sweep to sweep; while nothing runs, from tick to tick. */
+/* Go from sweep to sweep. While no program runs, go from tick to tick. */
 static void pass(world *w) {
     if (w->look_s > 0 && w->now_s >= w->look_s)
         look(w);
@@ -223,7 +224,7 @@ static void pass(world *w) {
     carry_out(w);
 }
 
-/* Return the seconds from the first sweep on. */
+/* Return the seconds since the beginning of the first sweep. */
 static double run(const way *one, const costs *c, int level, uint64_t seed, uint32_t *moves) {
     world w = {.way = one, .costs = c, .level = level, .now_s = 1, .seed = seed};
     const kl_keeper_options options = {.ranks = RANKS,
@@ -250,7 +251,7 @@ static double run(const way *one, const costs *c, int level, uint64_t seed, uint
 static void print(const way *one, const costs *c, int level) {
     costs free_of_saves = *c;
     if (!one->moves)
-        free_of_saves.save_s = 0; /* and with the keeper's hands tied nothing is ever saved */
+        free_of_saves.save_s = 0; /* if the keeper may not act, nothing is ever saved */
     int seeds = one->picker ? SEEDS : 1;
     double sum_s = 0, worst_s = 0;
     uint32_t moves = 0;

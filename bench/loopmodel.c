@@ -20,11 +20,11 @@ enum { MOST_RANKS = 64 };
 
 static const double NOTHING = 1e-9; /* tolerance for sums of times, in quanta */
 
-/* A processor; times are in quanta. A process that waits loses the rest of its quantum, and then waits for
- * the end of another process's quantum. */
+/* A processor; times are in quanta (time slices). A process that waits loses the rest of its quantum, and
+ * then waits for the end of another process's quantum. */
 typedef struct processor {
     bool loaded;
-    double until, left; /* until: time at which the rank last ran; left: rest of its quantum */
+    double until, left; /* until: time at which the rank ran last; left: rest of its quantum */
 } processor;
 
 static double start_at(processor *p, double ready) {
@@ -59,7 +59,7 @@ static void set_scene(scene *s) {
         s->at[r] = (processor){.loaded = r < s->loaded, .until = 0, .left = 1 - (double)r / s->ranks};
 }
 
-static double has(const scene *s) { /* computing power left to the ranks, in processors */
+static double has(const scene *s) { /* computing power that is left to the ranks, in processors */
     return s->ranks - s->loaded / 2.0;
 }
 

@@ -36,14 +36,14 @@ enum { RUNS = 8, LATE = RUNS / 2 }; /* LATE: the first run of the second half */
 
 typedef struct way_times { /* seconds of the runs */
     double master_s[RUNS], peers_s[RUNS], auto_s[RUNS];
-    bool by_peers[RUNS]; /* the choice */
+    bool by_peers[RUNS]; /* the chosen way */
 } way_times;
 
 typedef struct row {
     platform p;
     uint32_t workers;
     way_times of;
-    bool oracle_peers; /* peers would be faster if no host changed its speed */
+    bool oracle_peers; /* true: peers would be faster if no host changed its speed */
     double bound_s[RUNS];
     kl_decision decision;
 } row;

@@ -19,7 +19,7 @@
 
 enum { MOST_BYTES = 100000000, PIPE_BYTES = 1 << 20 };
 
-typedef struct job { /* one row of the table */
+typedef struct job { /* a row of the table */
     uint64_t bytes, count;
     kilter_farm *farm;
 } job;
@@ -215,7 +215,7 @@ static double cpu_s(void) {
            1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-/* The first round warms up. */
+/* The first round is only a warm-up. */
 static void measure(const way *w, const job *j) {
     w->move(j);
     double began_s = now_s(), cpu_began_s = cpu_s();
@@ -245,7 +245,7 @@ static uint64_t read_total(int argc, char **argv) {
             char *end;
             double total = strtod(argv[i + 1], &end);
             if (*end || !(total >= MOST_BYTES && total <= 1e12)) {
-                fprintf(stderr, "payload: --total %s: it is a number of bytes from 1e8 to 1e12\n",
+                fprintf(stderr, "payload: --total %s: give a number of bytes from 1e8 to 1e12\n",
                         argv[i + 1]);
                 exit(2);
             }

@@ -40,8 +40,8 @@ static void add(char *spec, const char *format, ...) {
     va_end(args);
 }
 
-/* Draw a change of a host's speed, for a run of about ideal_s seconds. Half of the groups have no change. If
- * `when` is given, it decides when the change begins. */
+/* Draw a change of a host's speed, for a run of about ideal_s seconds. Half of the groups have no change.
+ * `when`, if given, determines when the change begins. */
 static bool add_profile(dice *d, dice *when, char *hosts, double ideal_s) {
     uint32_t kind = one_of(d, 6);
     double at = chance(d), how_long = chance(d), factor = scaled(d, 0.02, 0.8);

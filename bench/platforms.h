@@ -22,13 +22,14 @@ typedef struct platform_range {
 
 /* Draw a platform. The same seed always gives the same one. */
 platform platform_of(uint64_t seed, const platform_range *range);
-/* Draw the platform of this seed, but with other times at which the hosts' speeds change. run 0: the same. */
+/* Draw the platform of this seed, but with other times at which the hosts' speeds change. run 0: the same
+ * times. */
 platform platform_again(uint64_t seed, const platform_range *range, uint64_t run);
 
-/* Return whether the first argument is this option, and if it is, take it off the list. */
+/* Return whether the first argument is this option. If it is, remove it from the list. */
 bool take_option(int *argc, char ***argv, const char *option);
-/* Return the whole number that the text is. If it is none, or greater than `most`, print the usage and end
- * the program with exit code 2. */
+/* Convert the text to a whole number. If it is no such number, or greater than `most`, print the usage and
+ * end the program with exit code 2. */
 uint64_t take_number(const char *text, uint64_t most, const char *usage);
 
 #endif

@@ -140,7 +140,8 @@ static void print_page(row *rows, size_t count) {
     print_group(rows, count, "constant", 1);
     print_group(rows, count, "changing", 0);
     qsort(rows, count, sizeof *rows, by_ratio);
-    printf("\nThe %d on which AUTO is furthest behind:\n\n| seed | AUTO / best | best | platform | tasks |\n"
+    printf("\nThe table has the %d platforms on which AUTO is furthest behind:\n\n| seed | AUTO / best | "
+           "best | platform | tasks |\n"
            "|---|---|---|---|---|\n",
            WORST);
     for (size_t i = 0; i < count && i < WORST; i++)

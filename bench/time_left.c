@@ -11,7 +11,7 @@
 #include "control/control.h"
 #include "sim/sim.h"
 
-enum { LOOKS = 10, /* and a part that is never reached */ AT_ONCE = 2, GROUPS_MOST = 16 };
+enum { LOOKS = 10, /* and one part that is never reached */ AT_ONCE = 2, GROUPS_MOST = 16 };
 static const double PARTS[LOOKS + 1] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 2};
 
 typedef struct look {
@@ -48,7 +48,8 @@ static double draw_time(one_run *r, int kind) {
     case 2:
         return exp(draw_normal(r) - 0.5); /* lognormal */
     case 3:
-        return draw(r) < 0.1 ? 5.5 * (0.9 + 0.2 * draw(r)) : 0.5 * (0.9 + 0.2 * draw(r)); /* few long ones */
+        return draw(r) < 0.1 ? 5.5 * (0.9 + 0.2 * draw(r))
+                             : 0.5 * (0.9 + 0.2 * draw(r)); /* a few long tasks */
     case 4:
         return 0.6 * pow(draw(r), -1 / 2.5); /* Pareto: a heavy tail */
     default:
@@ -59,7 +60,8 @@ static double draw_time(one_run *r, int kind) {
 static void note(one_run *r, double part, look seen) {
     if (r->count < LOOKS && part >= PARTS[r->count]) {
         seen.part = PARTS[r->count];
-        while (r->count < LOOKS && part >= PARTS[r->count]) /* a look for several parts counts once */
+        while (r->count < LOOKS &&
+               part >= PARTS[r->count]) /* one look that serves several parts counts once */
             r->looks[r->count++] = (look){0};
         r->looks[r->count - 1] = seen;
     }
@@ -96,7 +98,7 @@ static void simulate(uint64_t number) {
     uint32_t hosts = HOSTS[(size_t)(5 * draw(&r))];
     uint64_t tasks = (uint64_t)(50 * pow(40, draw(&r))); /* 50 to 2,000 */
     int kind = (int)(6 * draw(&r));
-    bool equal = draw(&r) < 0.3; /* others differ by up to a factor of 3 */
+    bool equal = draw(&r) < 0.3; /* workers' speeds differ by up to a factor of 3 */
     for (uint32_t i = 0; i < hosts; i++)
         groups[i] = (kl_host_group){1, {.speed = equal ? 1 : pow(3, -draw(&r))}};
     kl_cluster cluster = {groups, hosts, hosts, true, {.speed = 1}, 1e-4, INFINITY, false, 0, 0};
@@ -150,7 +152,7 @@ static pid_t start_map(one_run *r, const char *kilter, const char *nap, const ch
     return pid;
 }
 
-/* Follow one run to its end, by the state that its farm shows. */
+/* Follow one run to its end, by the state that its farm reports. */
 static int follow(uint64_t number, const char *kilter, const char *nap) {
     one_run r = {.number = number, .random = kl_mix64(number) + 1};
     char *name = kl_control_new_name();

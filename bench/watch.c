@@ -20,7 +20,7 @@ static void probe(void) {
     MPI_Iprobe(0, 7, MPI_COMM_SELF, &there, MPI_STATUS_IGNORE);
 }
 
-static void messages(void) { /* three calls */
+static void messages(void) { /* three calls of MPI */
     MPI_Request request;
     int out = 1, in;
     MPI_Isend(&out, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &request);
@@ -79,7 +79,7 @@ static long passes_of_step(double *row) {
     return passes;
 }
 
-/* given: passes of a step; 0: measure how many take 1 ms, and print them */
+/* given: passes of a step; 0: measure how many passes take 1 ms, and print their number */
 static void stencil(long steps, long given) {
     static double row[HALO], halo[2][HALO];
     MPI_Status statuses[4];

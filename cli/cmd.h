@@ -14,7 +14,7 @@ typedef struct kl_command {
     const char *text; /* lines with usage and purpose, which --help prints above the options */
     kl_option_list options;
     bool takes_files; /* true: the arguments are files or folders */
-    bool in_order;    /* true: options end at the first argument */
+    bool in_order;    /* true: the first argument ends the options */
     /* argv[0] is the subcommand's name. Returns the exit code. */
     int (*run)(const struct kl_command *command, int argc, char **argv);
 } kl_command;
@@ -53,18 +53,18 @@ extern const kl_command kl_cmd_watch;
 extern const kl_command *const kl_commands[]; /* the subcommands; NULL is the last entry */
 const kl_command *kl_cmd_find(const char *name);
 
-/* Read the command's options into the struct that its rows describe. The arguments are moved after the
- * options: argv[*first … argc − 1]. Return the exit code. */
+/* Read the command's options into the struct that its rows describe. Move the arguments behind the options,
+ * to argv[*first … argc − 1]. Return the exit code. */
 int kl_cmd_read(const kl_command *command, int argc, char **argv, void *into, int *first);
 /* Return whether --help or -h stands among the command's options. */
 bool kl_cmd_asks_for_help(const kl_command *command, int argc, char **argv);
-/* Take the only argument, argv[first]; NULL if there is none. An argument and `program` together are an
- * error. Return the exit code. */
+/* Take the only argument, argv[first]; NULL if there is none. It is an error to give both an argument and
+ * `program`. Return the exit code. */
 int kl_cmd_one_file(const kl_command *command, int argc, char **argv, int first, const char *program,
                     const char **file);
 /* Print what `kilter NAME --help` prints. Return the exit code. */
 int kl_cmd_help(const kl_command *command);
-/* Print the words that may replace the last word of the command line; see complete.c. Return the exit code.
+/* Print the words that can complete the last word of the command line; see complete.c. Return the exit code.
  */
 int kl_cmd_complete(int argc, char **argv);
 

@@ -19,7 +19,7 @@ typedef struct hosts_request {
     uint64_t seed;
 } hosts_request;
 
-/* One measurement, with what follows from it. */
+/* One measurement of the hosts, with the fitness and the choice of hosts that follow from it. */
 typedef struct view {
     const hosts_request *request;
     kl_hosts *hosts;
@@ -91,7 +91,9 @@ static void print_table(shown *hosts, size_t count) {
         KL_SHOW_REAL("disk", REAL, shown, disk, 2, 0),
         KL_SHOW_REAL("network", REAL, shown, net, 2, 0),
         KL_SHOW_REAL("load", REAL, shown, load, 1, 0),
-        {.column = {"why less than 1", KL_WHOLE, NULL}, .style = KL_AS_TEXT, .offset = offsetof(shown, why)},
+        {.column = {"why the fitness is less than 1", KL_WHOLE, NULL},
+         .style = KL_AS_TEXT,
+         .offset = offsetof(shown, why)},
     };
     qsort(hosts, count, sizeof *hosts, by_fitness);
     for (size_t i = 0; i < count; i++)
@@ -292,7 +294,8 @@ static int open_and_show(const hosts_request *request, const kl_host_list *list,
 
 static const kl_option rows[] = {
     {"weight", "W",
-     "Part of the fitness that the hosts have; the network has the rest: 1 for programs that only compute, "
+     "Weight of processor and memory in fitness, 0 to 1; the network has the rest: 1 for programs that only "
+     "compute, "
      "0.5 for equal parts (default: 0.7).",
      KL_OPTION_NUMBER, AT(weight), .most = 1},
     {"pick", "PICKER",
@@ -315,7 +318,7 @@ static const kl_option rows[] = {
      .least = 0, .most = 86400, .above = true},
     {"here", NULL, "Measure this host alone, also within a Slurm allocation.", KL_OPTION_SWITCH, AT(here)},
     {"serve", NULL,
-     "Answer the requests of another kilter on the standard input; it starts this on each host.",
+     "Answer the requests of another kilter on the standard input; it starts this command on each host.",
      KL_OPTION_SWITCH, AT(serve)},
     KL_JSON_ROW(hosts_request),
 };

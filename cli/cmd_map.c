@@ -33,7 +33,7 @@ static kilter_status read_halt(const kl_value *v) {
                : kl_option_refuse(v, "not never, and not WHEN,WHY=N as in now,fail=1 or soon,success=30%");
 }
 
-/* Read N, +N and −N (beside the cores), or N% (of the cores). 0: as many as there are commands. */
+/* Read N, +N or −N (more or fewer than the cores), or N% (of the cores). 0: as many as there are commands. */
 static kilter_status read_jobs(const kl_value *v) {
     bool relative = *v->text == '+' || *v->text == '-';
     char *end;
@@ -86,15 +86,17 @@ static kilter_status read_use(const kl_value *v) {
 
 static const kl_option rows[] = {
     {"jobs", "N",
-     "Number of slots: commands that run at once (default: one for each core). +N and -N: beside the number "
-     "of cores; N%: part of it; 0: as many as possible.",
+     "Number of slots: commands that run at once (default: one for each core). +N and -N: N more or fewer "
+     "than the cores; N%: this part of the cores; 0: as many as possible.",
      KL_OPTION_OTHER, .read = read_jobs, .letter = 'j'},
     {"arg-file", "FILE", "Read the values from FILE, one a line; - is the standard input.", KL_OPTION_TEXT,
      AT(file), .letter = 'a'},
-    {"null", NULL, "In files and on the standard input, zero bytes separate values, not ends of lines.",
+    {"null", NULL,
+     "In files and on the standard input, values are separated by zero bytes instead of ends of lines.",
      KL_OPTION_SWITCH, AT(null), .letter = '0'},
     {"colsep", "REGEX",
-     "Cut each value at this regular expression into columns: {1}, {2} and so on. \\t is a tabulator.",
+     "Cut each value into columns, {1}, {2} and so on, wherever this regular expression matches. \\t is a "
+     "tabulator.",
      KL_OPTION_TEXT, AT(columns), .letter = 'C'},
     {"quote", NULL, "Take the words of COMMAND as they are: the shell does not interpret them.",
      KL_OPTION_SWITCH, AT(quoted), .letter = 'q'},
@@ -124,7 +126,7 @@ static const kl_option rows[] = {
      "the "
      "run. Only values and outputs travel, and commands begin in the home folder; see --shared-fs.",
      KL_OPTION_TEXT, AT(hosts), .except = "serve"},
-    {"shared-fs", NULL, "The hosts have this folder, too: commands begin there, and files need not travel.",
+    {"shared-fs", NULL, "The hosts share this folder: commands begin in it, and files need not travel.",
      KL_OPTION_SWITCH, AT(shared_fs), .needs = "hosts"},
     {"ssh", "COMMAND",
      "Reach a host with COMMAND HOST SCRIPT (default: ssh -o BatchMode=yes, which never asks for a password; "
@@ -133,9 +135,8 @@ static const kl_option rows[] = {
     {"listen", "ADDRESS", "Address of this machine that the hosts reach (default: its name).", KL_OPTION_TEXT,
      AT(listen), .needs = "hosts"},
     {"serve", "ENDPOINT",
-     "Run commands of a kilter map on another machine, which starts this with --hosts. The key comes from "
-     "the "
-     "standard input.",
+     "Run commands for a kilter map on another machine, which starts this command because of its --hosts. "
+     "The key comes from the standard input.",
      KL_OPTION_TEXT, AT(serve)},
     {"cores", "N",
      "Cores that each command needs: as many run at once as fit. OMP_NUM_THREADS is set to N, unless it is "
@@ -151,15 +152,15 @@ static const kl_option rows[] = {
      "This host has N of a resource, such as gpu=2 or license=3. The option may be repeated.",
      KL_OPTION_OTHER, .read = read_resource, .repeats = true},
     {"use", "NAME=N",
-     "Each command needs N of a resource. KILTER_NAME tells it which, as in 0,1; for gpu, "
-     "CUDA_VISIBLE_DEVICES, "
-     "too. The number of GPUs is known without --resource. The option may be repeated.",
+     "Each command needs N of a resource. KILTER_NAME says which units, as in 0,1; for gpu, "
+     "CUDA_VISIBLE_DEVICES does, too. The number of GPUs is known without --resource. The option may be "
+     "repeated.",
      KL_OPTION_OTHER, .read = read_use, .repeats = true},
     {"output-limit", "SIZE",
      "End a command that writes more than SIZE to one of its outputs, such as 10G (default: when the disk of "
      "TMPDIR is nearly full).",
      KL_OPTION_OTHER, .read = read_limit},
-    {"quiet", NULL, "Show no line of progress.", KL_OPTION_SWITCH, AT(quiet)},
+    {"quiet", NULL, "Do not show the line of progress.", KL_OPTION_SWITCH, AT(quiet)},
     {"dry-run", NULL, "Print the command lines and run nothing.", KL_OPTION_SWITCH, AT(dry_run)},
     {"resume", "FILE",
      "Store results in this run record, and do not run commands again whose results it holds. Repeat the "
@@ -176,7 +177,7 @@ static int run(const kl_command *command, int argc, char **argv) {
     int first, code = kl_cmd_read(command, argc, argv, &q, &first);
     if (code != EXIT_SUCCESS)
         return code;
-    signal(SIGPIPE, SIG_IGN); /* a reader that goes away is noticed when writing to it */
+    signal(SIGPIPE, SIG_IGN); /* without SIGPIPE, a write to a reader that is gone returns an error */
     if (q.serve)
         return kl_map_serve(&q);
     if ((!q.hosts && kl_map_needs_fit(&q.needs, q.jobs, &q.slots, &error) != KILTER_OK) ||

@@ -81,7 +81,7 @@ static int parse(const kl_command *command, int argc, char **argv, request *r) {
     return EXIT_SUCCESS;
 }
 
-/* Read the record, if one is named or the work is not given. */
+/* Read the record if the user named one, or did not give the work. */
 static kilter_status read_basis(const request *r, kl_basis *basis, kilter_error *error) {
     kilter_status status = KILTER_OK;
     if (r->file) {

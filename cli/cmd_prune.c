@@ -23,7 +23,7 @@ typedef struct request {
     double now_unix_s;
 } request;
 
-/* Numbers of records, by what was done with them. */
+/* How many records were deleted, kept, unreadable, or could not be deleted. */
 typedef struct tally {
     size_t deleted, kept, unreadable, failed;
     uint64_t bytes; /* bytes of deleted records */
@@ -31,7 +31,7 @@ typedef struct tally {
 
 /* --- choosing records --- */
 
-/* Return the number of records of the same program that were written later. */
+/* Return how many records of the same program were written after record i. */
 static int64_t place_of(const kl_record_list *list, size_t i) {
     int64_t place = 0;
     for (size_t k = 0; k < i; k++)
@@ -153,7 +153,7 @@ static int prune_all(const request *r, char **folders, int count) {
     kilter_error error;
     char *own = NULL;
     kilter_status status = count == 0 ? kl_record_dir(&own, &error) : KILTER_OK;
-    if (own && access(own, F_OK) == 0) /* without the folder, there is no record */
+    if (own && access(own, F_OK) == 0) /* a default folder that does not exist holds no records */
         status = prune(r, own, &t, &error);
     int code = status == KILTER_OK ? EXIT_SUCCESS : kilter_exit("kilter", &error), unread = 0;
     for (int i = 0; i < count; i++)

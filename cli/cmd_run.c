@@ -19,7 +19,7 @@
 #include "transport/transport.h"
 
 enum { WORKERS_MOST = 10000 };
-enum { RANKS_MOST = 1 << 20 }; /* of a kept program */
+enum { RANKS_MOST = 1 << 20 }; /* most ranks of a kept program */
 static const uint32_t JOBS_USUAL = 4;
 static const double GROW_TICK_S = 0.1;
 static const double END_PATIENCE_S =
@@ -31,7 +31,7 @@ typedef struct run_options {
     const char *ssh, *listen;
     char **program; /* the program and its arguments; NULL is the last entry */
     bool quiet;
-    uint32_t jobs; /* most jobs of Slurm at a time; 0: JOBS_USUAL */
+    uint32_t jobs; /* greatest number of Slurm jobs at a time; 0: JOBS_USUAL */
     kl_keep_options keep;
 } run_options;
 
@@ -77,7 +77,7 @@ static const kl_option rows[] = {
      KL_OPTION_TEXT, AT(ssh), .repeats = true, .except = "slurm"},
     {"listen", "ADDRESS", "Address of this machine that the hosts reach (default: its name).", KL_OPTION_TEXT,
      AT(listen), .repeats = true, .except = "keep"},
-    {"quiet", NULL, "Show no line of progress of a farm.", KL_OPTION_SWITCH, AT(quiet), .except = "keep"},
+    {"quiet", NULL, "Do not show a farm's line of progress.", KL_OPTION_SWITCH, AT(quiet), .except = "keep"},
     {"keep", NULL, "Keep an MPI program alive: start it again after failures, and move it to fitter hosts.",
      KL_OPTION_SWITCH, AT(keep.keep)},
     {"hosts", "FILE",
@@ -227,7 +227,7 @@ static void note_host(const run_state *r, kl_run_host *host, int code) {
     host->failed = code != 0;
     if (code == 0 || r->master == 0)
         return;
-    if (code == 255) /* code of ssh for a connection error */
+    if (code == 255) /* exit code of ssh after a connection error */
         fprintf(stderr,
                 "kilter run: %s cannot be reached, or its connection broke; the run goes on without it\n",
                 host->name);
@@ -250,7 +250,7 @@ static bool any_left(const run_options *options) {
     return false;
 }
 
-/* Other children are commands of Slurm, which somebody else waits for. */
+/* Other children are commands of Slurm; the code that started them waits for them. */
 static void reap(run_state *r) {
     const run_options *options = r->options;
     int status;
@@ -265,7 +265,7 @@ static void reap(run_state *r) {
     }
 }
 
-/* Return whether nobody works for the master and nobody will come. */
+/* Return whether the master has no workers and will get none. */
 static bool is_alone(run_state *r) {
     return r->grow ? !kl_grow_look(r->grow) : all_failed(r->options);
 }
@@ -282,7 +282,7 @@ static void wait_for_master(run_state *r, const sigset_t *awaited) {
             kill(r->master, signal);
         reap(r);
         if (r->master > 0 && !gave_up && is_alone(r)) {
-            /* Without hosts, the master would wait for workers for ever. */
+            /* End the master if no host is left: it would wait for workers for ever. */
             fprintf(stderr, "kilter run: no %s is left; the run is ended\n",
                     r->options->keep.slurm ? "job" : "host");
             kill(r->master, SIGTERM);
@@ -291,7 +291,8 @@ static void wait_for_master(run_state *r, const sigset_t *awaited) {
     }
 }
 
-/* Close the inputs of the hosts' shells, which then end their workers, unless the master has done so. */
+/* Close the inputs of the hosts' shells. A shell whose input is closed ends the workers that the master has
+ * not ended. */
 static void end_hosts(run_state *r, const sigset_t *awaited) {
     const run_options *options = r->options;
     double until_s = kl_monotonic_s() + END_PATIENCE_S;
@@ -332,7 +333,7 @@ static kilter_status run_all(run_state *r, const sigset_t *awaited, const sigset
     return status;
 }
 
-/* The socket's name is for the master only: jobs inherit the environment. */
+/* Set the socket's name only for the master: jobs would inherit it with the environment. */
 static kilter_status run_and_grow(run_state *r, const sigset_t *awaited, const sigset_t *before,
                                   kilter_error *error) {
     const kl_keep_options *keep = &r->options->keep;

@@ -24,7 +24,7 @@ enum { MOST_POLICIES = 64, MOST_ITERATIONS = 100000 };
 #define MOST_BYTES 0x1p40
 /* Seconds that a real master takes for one message, on a host of speed 1 (docs/results/bench.md). */
 #define ANSWER_S 10e-6
-/* Processor seconds of a peer for each message that it sends or takes in. */
+/* Processor seconds that a peer spends on each message that it sends or receives. */
 #define MESSAGE_S 5e-6
 
 /* The command's options. */
@@ -45,7 +45,7 @@ typedef struct simulation {
     kl_tasks tasks;
     const kl_policy *policies[MOST_POLICIES];
     size_t policy_count;
-    kl_simulated *results; /* results of the first policy, then of the second … */
+    kl_simulated *results; /* all results of the first policy, then all of the second, and so on */
 } simulation;
 
 /* --- the command line --- */
@@ -88,7 +88,8 @@ static kilter_status read_policies(const char *list, simulation *sim, kilter_err
     return status;
 }
 
-/* Return whether the text names a platform file. A SPEC begins with the number of hosts. */
+/* Return whether the text names a platform file. Any other text is a SPEC, which begins with the number of
+ * hosts. */
 static bool is_file(const char *platform) {
     struct stat info;
     size_t size = strlen(platform);
@@ -119,7 +120,7 @@ static kilter_status read_platform(simulation *sim, kilter_error *error) {
     return status == KILTER_OK ? status : kl_fail(error, status, "--platform: %.480s", why.text);
 }
 
-/* Choose the engine smpi if it is built and not too slow, otherwise events. */
+/* Choose the engine smpi if it was built and the workers are not too many for it; otherwise choose events. */
 static kilter_status choose_engine(simulation *sim, kilter_error *error) {
     char *program = kl_smpi_program();
     bool there = program != NULL;
@@ -152,7 +153,7 @@ static kilter_status check_startup(const simulation *sim, kilter_error *error) {
                : KILTER_OK;
 }
 
-/* Refuse hosts that only peers can have: the simulation of a farm with a master has no workers that join or
+/* Refuse descriptions of hosts that only peers can have: under a master, simulated workers neither join nor
  * die. */
 static kilter_status check_hosts(const simulation *sim, kilter_error *error) {
     bool peers = !sim->file && sim->cluster.near > 0;

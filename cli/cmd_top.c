@@ -14,7 +14,7 @@ typedef struct request {
 #define AT(member) .offset = offsetof(request, member)
 
 static const kl_option rows[] = {
-    {"interval-s", "SECONDS", "Time between two looks (default: 1).", KL_OPTION_NUMBER, AT(interval_s),
+    {"interval-s", "SECONDS", "Time between two updates (default: 1).", KL_OPTION_NUMBER, AT(interval_s),
      .least = 0.05, .most = 3600},
     {"serve", "PORT",
      "Show nothing here, and serve a page about the run at http://127.0.0.1:PORT/ instead, with metrics for "

@@ -1,4 +1,5 @@
-/* kilter tune: show what a running farm measures and decides, and set its tuning points by hand. */
+/* kilter tune: show what a running farm measures and decides, and set its policy, factor or number of
+ * workers. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,7 +186,7 @@ const kl_command kl_cmd_tune = {
             "shows what the farm measures, what its model expects, and what it decides; or it sets\n"
             "tuning points by hand and says when that takes effect. Without settings the farm tunes\n"
             "itself. Only the owner of FILE may attach.\n" KL_RECORD_CHOICE_HELP
-            "Records of running farms come first.\n",
+            "Among the records, those of running farms come first.\n",
     .options = KL_OPTIONS(rows),
     .takes_files = true,
     .run = run,

@@ -1,6 +1,6 @@
 /* Completion of command lines. The scripts of the shells call
  *     kilter complete kilter|farm WORD…
- * with the words up to the cursor; the last word is to be completed and may be empty. Each line of the answer
+ * with the words up to the cursor. It completes the last word, which may be empty. Each line of the answer
  * is a word that fits, a tab and its help. The line ":files" asks for names of files. */
 #include <string.h>
 

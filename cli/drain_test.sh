@@ -32,17 +32,17 @@ for worker in 0 1 2; do
 done
 expect 2 "there is no worker 3" "$kilter" drain "$record" 0 3
 expect 2 "no worker on host 'nowhere'" "$kilter" drain "$record" --host nowhere
-expect 2 "nobody else would stay" "$kilter" drain "$record" 2 1 0
-expect 2 "nobody else would stay" "$kilter" drain --host "$(hostname)" "$record"
+expect 2 "no other worker would stay" "$kilter" drain "$record" 2 1 0
+expect 2 "no other worker would stay" "$kilter" drain --host "$(hostname)" "$record"
 shows "^workers  *3 at work, 0 resting; all" || fail "a worker left after a refused request: $(cat out)"
 
-# --- one of three workers: it is leaving until its task ends, then it is gone
+# --- drain one of three workers: it is shown as leaving until its task ends, and then it is gone
 "$kilter" drain "$record" 1 >out || fail "kilter drain failed for worker 1"
-grep -qx "worker 1 leaves, when its task is done; 2 stay" out || fail "drain prints an unexpected answer: $(cat out)"
+grep -qx "worker 1 leaves when its task is done; 2 stay" out || fail "drain prints an unexpected answer: $(cat out)"
 shows "^workers  *2 at work, 0 resting, 1 leaving; all" || fail "the worker is not leaving: $("$kilter" tune --once "$record")"
 shows "^ *1  *leaving" || fail "the table does not show the worker as leaving: $("$kilter" tune --once "$record")"
 "$kilter" tune --once --json "$record" | grep -q '"leaving":1,.*"worker":1,"activity":"leaving"' || fail "JSON"
-[ "$("$kilter" drain --json "$record" 1)" = '{"answer":"worker 1 already leaves, when its task is done; 2 stay"}' ] ||
+[ "$("$kilter" drain --json "$record" 1)" = '{"answer":"worker 1 already leaves when its task is done; 2 stay"}' ] ||
     fail "drain prints an unexpected answer as JSON"
 rm "$stop.hold"
 until_so shows "^workers  *2 at work, 0 resting; all"
@@ -54,10 +54,10 @@ began=$(iteration)
 until_so later
 shows "^workers  *2 at work, 0 resting; all" || fail "the released worker was replaced"
 expect 2 "there is no worker 1" "$kilter" drain "$record" 1
-expect 2 "nobody else would stay" "$kilter" drain "$record" 0 2
+expect 2 "no other worker would stay" "$kilter" drain "$record" 0 2
 "$kilter" drain "$record" 2 | grep -q "; 1 stays$" || fail "the second worker cannot be released"
 until_so shows "^workers  *1 at work, 0 resting; all"
-expect 2 "nobody else would stay: name fewer, or give --all" "$kilter" drain "$record" 0
+expect 2 "no other worker would stay: name fewer, or give --all" "$kilter" drain "$record" 0
 : >"$stop"
 wait $pid || fail "the farm failed: $(cat farm.err)"
 expect 2 "the farm has ended" "$kilter" drain "$record" 0
@@ -96,7 +96,7 @@ children="$children $pid"
 until_so grep -q -- "--join" farm.err
 join
 until_so shows "^workers  *1 at work"
-expect 2 "nobody else would stay: let others join before" "$kilter" drain "$record" 0
+expect 2 "no other worker would stay: let others join first" "$kilter" drain "$record" 0
 "$kilter" drain "$record" 0 --all | grep -q "; nobody stays: the farm waits for others to join$" || fail "the last worker cannot be released"
 wait $worker || fail "a released worker ends with exit code $?: $(cat join.err)"
 until_so shows "^workers  *0 at work"
@@ -124,5 +124,5 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     : >"$stop"
     wait $pid || fail "the farm of another user failed: $(cat farm.err)"
 else
-    echo "not root, or no setpriv here: that others are refused was not tried"
+    echo "not tested whether other users are refused: this needs root and setpriv"
 fi

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The mean times of the two engines of kilter simulate agree. usage: engines_test.sh KILTER. One chunk more or less
-# can change the time of a run, so the full test takes the mean of more runs. The policy ss differs most, over a slow
+# Check that the mean times of the two engines of kilter simulate agree. usage: engines_test.sh KILTER. One chunk can change a run's time, so the full test
+# takes means of more runs. The policy ss differs most, over a slow
 # link: SimGrid lets two messages of a worker share the link, but TCP and the engine "events" send them in order.
 set -eu
 kilter=$1

@@ -13,7 +13,7 @@ cd "$place"
 
 . "$here/outside_test.sh"
 
-end_jobs() { # of scripts that stand for Slurm: jobs outlive a command that is killed
+end_jobs() { # processes of scripts that replace Slurm's commands: a job outlives the command that submitted it
     for child in $children; do kill -9 $child 2>/dev/null || :; done
     for file in "$place"/jobs/*/pid; do
         [ ! -s "$file" ] || kill -KILL -- "-$(cat "$file")" 2>/dev/null || :
@@ -31,11 +31,11 @@ until_so() {
     done
 }
 
-left_nothing() { # no file that a master made for workers or tools is left; files of a killed thread sanitizer do not count
+left_nothing() { # check that no file is left that a master made for workers or tools; files of a killed thread sanitizer do not count
     ! ls -A "$TMPDIR" | grep -v '^tsan\.' >&2
 }
 
-shows() { # WORDS: succeed if kilter tune prints them
+shows() { # WORDS: succeed if kilter tune prints these words
     "$kilter" tune --once "$record" | grep -q -- "$1"
 }
 

@@ -13,10 +13,10 @@
 #include "control/control.h"
 #include "keep.h"
 
-enum { NOTES_MOST = 64 };               /* decisions before the farm's first run */
-static const double END_PATIENCE_S = 5; /* for workers to end with their farm */
-static const double PATIENCE_S = 1;     /* for the farm to answer */
-static const double FARM_LOOK_S = 0.2;  /* between two looks at the farm */
+enum { NOTES_MOST = 64 };               /* most decisions that wait for the farm's record */
+static const double END_PATIENCE_S = 5; /* seconds that workers get to end after their farm */
+static const double PATIENCE_S = 1;     /* seconds that the farm gets to answer */
+static const double FARM_LOOK_S = 0.2;  /* seconds between two requests for the farm's state */
 
 struct kl_grow {
     const kl_grow_options *options;
@@ -116,7 +116,7 @@ static void attach(kl_grow *g) {
         g->tuner = NULL;
 }
 
-/* A farm that has ended has no task left. Another one of the same program may follow. */
+/* Note that a farm that has ended has no task left. The same program may open another farm. */
 static void look_at_farm(kl_grow *g) {
     double now_s = kl_monotonic_s();
     if (now_s - g->looked_s < FARM_LOOK_S)
@@ -173,7 +173,7 @@ static void hand_notes(kl_grow *g) {
     memmove(g->notes, g->notes + given, g->note_count * sizeof *g->notes);
 }
 
-/* --- what to do --- */
+/* --- carrying out decisions --- */
 
 static void start_on_host(kl_grow *g) {
     char id[KL_GROWTH_ID_BYTES];
@@ -223,7 +223,7 @@ static void carry_out(kl_grow *g) {
     }
 }
 
-/* --- the whole --- */
+/* --- open, look, close --- */
 
 static void look_at_hosts(kl_grow *g, kl_growth_farm *farm) {
     uint64_t count = g->growth.job_count;
@@ -241,7 +241,7 @@ static void look(kl_grow *g, kl_growth_farm *farm) {
     char(*nodes)[KL_GROWTH_NODES_BYTES] = NULL;
     uint64_t count = kl_grow_slurm_ask(&g->slurm, &g->growth, &answer) ? g->growth.job_count : 0;
     while (count > 0 && g->growth.jobs[count - 1].number > g->slurm.asked)
-        count--; /* submitted after the question */
+        count--; /* the job was submitted after the queue was asked */
     uint64_t before = g->growth.job_count;
     if (count > 0) {
         states = calloc(count, sizeof *states);
@@ -310,7 +310,7 @@ static void cancel_all(kl_grow *g) {
     note_jobs(g);
 }
 
-/* The workers of a farm that has ended leave by themselves, so that their jobs do not count as cancelled. */
+/* Do not cancel these jobs: when their farm has ended, the workers leave by themselves. */
 static void wait_for_workers(kl_grow *g) {
     kl_growth_farm ended = {.known = true};
     const struct timespec tick = kl_timespec(FARM_LOOK_S / 4);

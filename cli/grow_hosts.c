@@ -1,5 +1,5 @@
-/* kilter run --hosts for farms: workers on the fittest hosts of a list. The list is read again when it has
- * changed, and the hosts are measured again and again. */
+/* kilter run --hosts for farms: workers on the fittest hosts of a list. The list is read again when its file
+ * changes, and the hosts are measured again at intervals. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +15,12 @@
 static const double FIT = 0.5;    /* least fitness of a host that gets workers */
 static const double UNFIT = 0.25; /* workers leave a host below this fitness */
 static const double PATIENCE_S = 10;
-static const double END_PATIENCE_S = 5; /* for workers to end after the farm */
-static const double RESPITE_S = 5;      /* before a host whose workers have failed is tried again */
+static const double END_PATIENCE_S = 5; /* seconds that workers get to end after the farm */
+static const double RESPITE_S = 5;      /* seconds before a host whose workers failed is tried again */
 
 typedef struct place {
     kl_run_host run;
-    size_t listed; /* number in the list; SIZE_MAX: it is not there any more */
+    size_t listed; /* number of the host in the list; SIZE_MAX: it was removed from the list */
     bool ending;   /* its workers were told to leave */
     double fitness, speed, failed_s;
     char unfit[KL_GROWTH_NAME_BYTES];
@@ -35,7 +35,7 @@ struct kl_grow_hosts {
     place *places;
     size_t count;
     uint64_t room, seed;
-    uint32_t turn; /* for round-robin */
+    uint32_t turn; /* first host of the picker round-robin */
     bool looks, measured;
     double began_s, useful_s;
 };
@@ -102,7 +102,7 @@ static kilter_status read_list(kl_grow_hosts *h, kilter_error *error) {
     return take_list(h, error);
 }
 
-/* A list that cannot be read now changes nothing. */
+/* If the list cannot be read now, the hosts stay as they are. */
 static void read_again(kl_grow_hosts *h) {
     struct stat now;
     kilter_error error;
@@ -142,7 +142,7 @@ static void take_readings(kl_grow_hosts *h) {
     h->measured = true;
 }
 
-/* The farm's own workers make no host unfit. */
+/* Do not count the farm's own workers as load of the host. */
 static void measure(kl_grow_hosts *h, double now_s) {
     for (size_t i = 0; i < h->count; i++) {
         const place *p = &h->places[i];
@@ -158,7 +158,7 @@ static void measure(kl_grow_hosts *h, double now_s) {
 
 /* --- which hosts --- */
 
-/* The names of workers' hosts have no user. */
+/* Compare without "USER@": a worker gives its host's name without a user. */
 static const char *node_of(const place *p) {
     const char *at = strrchr(p->run.name, '@');
     return at ? at + 1 : p->run.name;
@@ -288,7 +288,7 @@ bool kl_grow_hosts_waits(kl_grow_hosts *h, bool useful) {
     return now_s - h->useful_s < h->options->wait_s;
 }
 
-/* --- the whole --- */
+/* --- open, look, close --- */
 
 kilter_status kl_grow_hosts_open(const kl_grow_options *options, kl_grow_hosts **hosts, kilter_error *error) {
     kl_grow_hosts *h = calloc(1, sizeof *h);

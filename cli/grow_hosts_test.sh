@@ -93,4 +93,4 @@ wait $pid || fail "exit code $?"
 begin none --wait 0.3
 code=0
 wait $pid || code=$?
-[ $code != 0 ] && says "no host is left; the run is ended" || fail "exit code $code without hosts"
+[ $code != 0 ] && says "no host is left; the run is ended" || fail "the command ends with exit code $code although no host is fit"

@@ -1,4 +1,4 @@
-/* Slurm's commands for jobs that bring workers to a farm, and the scripts of these jobs. */
+/* Submit, follow and cancel jobs of Slurm that run workers of a farm, and write their scripts. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,10 +7,15 @@
 #include "grow.h"
 #include "keep.h"
 
-enum { AGAIN_MOST = 100, WARNING_S = 30 }; /* restarts on a node; Slurm's own warning before the time limit */
+enum {
+    AGAIN_MOST = 100,
+    WARNING_S = 30
+}; /* AGAIN_MOST: restarts of a worker on a node; WARNING_S: seconds before the time limit at which Slurm
+      warns */
 static const double COMMAND_LIMIT_S = 30;
 static const double ASK_LEAST_S = 0.25, ASK_MOST_S = 10;
-static const double WARN_LEAST_S = 300; /* Slurm warns up to a minute too early: too early for shorter jobs */
+static const double WARN_LEAST_S =
+    300; /* Slurm's warning can come a minute early, so shorter jobs get none */
 
 static void put_text(kl_buffer *out, const char *text) {
     kl_put_bytes(out, text, strlen(text));
@@ -42,8 +47,8 @@ kilter_status kl_grow_slurm_check(kilter_error *error) {
 
 /* --- scripts --- */
 
-/* The workers of a node, one for each of its processors in the job. A signal that tells them to leave reaches
- * all processes of the job, so the shells go on and wait for their workers. */
+/* Append the script that starts a worker for each processor of a node. A signal that tells workers to leave
+ * reaches all processes of the job. The shells ignore it and wait for their workers. */
 static void put_workers(const kl_grow_options *o, const char *folder, kl_buffer *out) {
     char numbers[64];
     size_t own = kl_own_words_of(o->program);
@@ -129,7 +134,7 @@ static bool is_short(const char *options) {
     return limit_s > 0 && limit_s < WARN_LEAST_S;
 }
 
-/* The user's own list of nodes must be repeated, because the last one counts. */
+/* Repeat the user's own list of excluded nodes: sbatch uses only the last list. */
 static void put_excluded(const kl_grow_slurm *s, const kl_growth *g, kl_buffer *line) {
     char own[KL_GROWTH_NODES_BYTES];
     const char *before = " --exclude=";
@@ -196,7 +201,7 @@ void kl_grow_slurm_cancel(const char *ids, bool gently) {
 
 /* --- asking --- */
 
-/* After a change, the next ones may be near. Later, the queue is asked rarely. */
+/* Ask often after a change, because more changes may follow, and then more and more rarely. */
 static bool is_due(const kl_grow_slurm *s, double now_s) {
     double pause_s = (now_s - s->changed_s) / 10;
     pause_s = pause_s < ASK_LEAST_S ? ASK_LEAST_S : pause_s > ASK_MOST_S ? ASK_MOST_S : pause_s;
@@ -217,7 +222,7 @@ static void begin_to_ask(kl_grow_slurm *s, const kl_growth *g) {
     kl_buffer_free(&line);
 }
 
-/* An error is no answer, but for the one that says that Slurm has forgotten the job. */
+/* Ignore an error of squeue, unless the error says that Slurm no longer knows the job. */
 static bool take_answer(kl_grow_slurm *s, double now_s) {
     const char *text = s->queue.text.size > 0 ? (const char *)s->queue.text.data : "";
     bool none = strstr(text, "Invalid job id") != NULL, good = s->queue.code == 0 || none;

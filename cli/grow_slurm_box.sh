@@ -32,7 +32,7 @@ first=$(squeue -h -o %N | sort | head -n 1)
 # a drained host gives its workers back, and another node brings new ones
 rm "$stop.hold" # the workers finish their tasks
 "$kilter" drain "$record" --host "$first" >/dev/null
-until_so says "$first gets no more workers: it was drained"
+until_so says "$first gets no more workers: its workers were sent home"
 : >"$stop.hold"
 until_so shows "^workers  *4 at work"
 ! squeue -h -o %N | grep -qx "$first" || fail "there is a job on the drained node: $(squeue)"
@@ -47,7 +47,7 @@ until_so idle 4
 grep -q "$first gets no more workers" report.out || fail "the report lacks the decision: $(cat report.out)"
 rm "$stop"
 
-# a command that is killed: its jobs end with the master
+# kill the command: its jobs end with the master
 record=$place/second.kilter
 begin --jobs 2
 until_so shows "^workers  *4 at work"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kilter run --slurm for farms, with commands of Slurm that are scripts. All nodes are this host, but for one that is bad:
-# its jobs end at once. Files tell the scripts what happens. usage: grow_slurm_test.sh KILTER FARM
+# kilter run --slurm for farms, with scripts that replace Slurm's commands. All nodes stand for this host, except a bad node, whose jobs end at once. Files tell
+# the scripts what to do. usage: grow_slurm_test.sh KILTER FARM
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 fail() {
@@ -111,7 +111,7 @@ rm bad
 : >full
 begin waits --jobs 2
 until_so in_state PENDING 1
-cancelled=$(cat jobs/*/state | grep -c CANCELLED || :) # jobs that were released earlier
+cancelled=$(cat jobs/*/state | grep -c CANCELLED || :) # these jobs were released earlier
 kill -9 $pid
 wait $pid 2>/dev/null || :
 begin waits --jobs 2

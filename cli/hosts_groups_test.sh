@@ -1,5 +1,5 @@
 #!/bin/bash
-# kilter hosts ranks three control groups of this machine right in each of 20 rounds. One is idle, one has a quota of half
+# Check that kilter hosts sorts three control groups of this machine correctly in each of 20 rounds. One is idle, one has a quota of half
 # a core, and the core of one is used by two other programs as well.
 # usage: hosts_groups_test.sh KILTER     exit 77: not possible here
 set -eu
@@ -16,14 +16,14 @@ skip() {
 place=$(mktemp -d)
 children=()
 group=
-# Processes of a group end a moment after they are killed.
+# Try again: a killed process stays in its group for a moment.
 remove_groups() {
     for _ in $(seq 500); do
         rmdir "$group"/*/ "$group" 2>/dev/null || :
         [ -d "$group" ] || return 0
         sleep 0.01
     done
-    echo "$group could not be removed" >&2
+    echo "the control group $group could not be removed" >&2
 }
 end() {
     [ ${#children[@]} = 0 ] || kill -9 "${children[@]}" 2>/dev/null || :
@@ -34,7 +34,7 @@ trap end EXIT
 cd "$place"
 . "$here/outside_test.sh"
 
-# --- the groups; large weights keep other programs of this machine out of the measurement
+# --- the groups; with large weights, other programs of this machine hardly change the measurement
 make_groups() { # FOLDER: false if groups here have no limits of processor time
     group=$1/kilter-hosts-$$
     mkdir "$group" 2>/dev/null || { group=; return 1; }
@@ -83,6 +83,6 @@ head -n $rounds <seen >out
 jq -r '[.hosts | sort_by(-.fitness)[].host] | join(" ")' out | sort | uniq -c >orders
 jq -r '[.hosts[] | "\(.host) \(.fitness * 1000 | round / 1000)"] | join(", ")' out
 right=$(awk '$2 " " $3 " " $4 == "idle quota loaded" { print $1 }' orders)
-echo "right in ${right:-0} of $rounds rounds"
+echo "the order was right in ${right:-0} of $rounds rounds"
 [ "$right" = $rounds ] || fail "the order is wrong: $(cat orders)"
 jq -es 'all(.[].hosts[] | select(.host == "quota"); .quota_cores == 0.5)' out >/dev/null || fail "the quota is not read: $(cat out)"

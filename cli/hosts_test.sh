@@ -36,7 +36,7 @@ SLURM_JOB_NODELIST='n[' expect 2 "Slurm's list of nodes 'n['" "$kilter" hosts
 grep -q "^$(hostname) " out || fail "this host is missing: $(cat out)"
 grep -q "^1 host, mean fitness " out || fail "no summary: $(cat out)"
 SLURM_JOB_NODELIST='no-such-node' "$kilter" hosts --here --json >out
-grep -q '"reachable": *true' out || fail "not this host: $(cat out)"
+grep -q '"reachable": *true' out || fail "the output names another host: $(cat out)"
 
 # --- a replacement for ssh: unknown hosts cannot be reached
 cat >ssh <<'SCRIPT'
@@ -56,7 +56,7 @@ b slots=2
 LIST
 "$kilter" hosts --ssh "$place/ssh" list >out
 [ "$(sort reached | tr '\n' ' ')" = "a b nowhere " ] || fail "other hosts were reached: $(cat reached)"
-grep -q "^nowhere  *0.00 .*unreachable: the connection ended: no route to nowhere" out || fail "no word on nowhere: $(cat out)"
+grep -q "^nowhere  *0.00 .*unreachable: the connection ended: no route to nowhere" out || fail "the unreachable host is not listed: $(cat out)"
 grep -q "^3 hosts, mean fitness 0\.[0-9]*; the network has 30 % of the weight" out || fail "no summary: $(cat out)"
 [ "$(sed -n '2,3s/ .*//p' out | sort | tr '\n' ' ')" = "a b " ] || fail "the fittest are not on top: $(cat out)"
 
@@ -85,7 +85,7 @@ done
 expect 1 "2 of the 3 wanted hosts can be reached" "$kilter" hosts --ssh "$place/ssh" -n 3 list
 echo nowhere >gone
 expect 1 "0 of the 1 wanted hosts can be reached" "$kilter" hosts --ssh "$place/ssh" --pick best gone
-"$kilter" hosts --ssh "$place/ssh" gone >out || fail "a list of hosts that are gone is no failure"
+"$kilter" hosts --ssh "$place/ssh" gone >out || fail "measuring unreachable hosts must not fail"
 
 # --- without links
 "$kilter" hosts --ssh "$place/ssh" --no-network --json list >out
@@ -100,7 +100,7 @@ wait $watcher 2>/dev/null || :
 watcher=
 [ "$(grep -c '"mean_fitness"' out)" = 3 ] || fail "not three measurements: $(cat out)"
 
-# --- an agent ends with its input, and answers nothing that it does not understand
+# --- an agent ends when its input ends, and gives no answer to an unknown request
 printf 'hello\nlook probe_s 0\n' | "$kilter" hosts --serve >out
 [ "$(wc -l <out)" = 1 ] || fail "not one answer: $(cat out)"
 grep -q "^kilter-host 1 reading cores [0-9]" out || fail "the answer is wrong: $(cat out)"

@@ -1,4 +1,4 @@
-/* kilter run --keep: the loop around the keeper of a run. */
+/* kilter run --keep: ask the keeper of a run again and again what to do, and do it. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "keep.h"
 
 static const double TICK_S = 0.05, REFRESH_S = 0.5;
-enum { RANKS_MOST = 1 << 20 }; /* without --ranks all slots of the hosts are used */
+enum { RANKS_MOST = 1 << 20 }; /* most ranks if --ranks is not given */
 enum { EXIT_UNFINISHED = 75 }; /* EX_TEMPFAIL of sysexits.h: the same command goes on later */
 
 typedef struct kept {
@@ -23,14 +23,14 @@ typedef struct kept {
     kl_keep_slurm *slurm; /* NULL: attempts are processes */
     kl_keep_start start;
     kl_keep_record record;
-    struct timespec reported; /* when the last report was written */
-    ino_t report_file;        /* the file of that report; 0: none */
-    double limit_s;           /* time limit that the keeper knows */
+    struct timespec reported; /* when the program wrote its last report */
+    ino_t report_file;        /* inode of the last report's file; 0: none */
+    double limit_s;           /* time limit of the job that the keeper has been told */
     double refreshed_s;       /* when the folder was last looked at as a whole */
-    off_t shown;              /* bytes of a job's output that were printed */
+    off_t shown;              /* number of bytes of the job's output that were printed */
     kl_keeper_action end;
     bool over, stores;
-    bool knows_hosts;   /* hosts were measured: before that, no request can be judged */
+    bool knows_hosts;   /* the hosts were measured; earlier, no request can be judged */
     kilter_error error; /* a failure of the keeper itself */
 } kept;
 
@@ -59,8 +59,8 @@ static void store(kept *k) {
     kl_buffer_free(&text);
 }
 
-/* An attempt that is still stored as running has ended while no keeper looked. Its end is in the folder, or
- * its job is in the queue. */
+/* Take over an attempt that is stored as running. It may have ended while there was no keeper: then the
+ * folder says how. Otherwise its job is in the queue. */
 static kilter_status go_on(kept *k, const kl_buffer *text, kilter_error *error) {
     kl_keep_state s = kl_keep_state_read(text);
     bool known = k->slurm ? *s.job != '\0' : kl_keep_start_alive(&k->start),
@@ -90,7 +90,7 @@ static kilter_status restore(kept *k, kilter_error *error) {
     return status;
 }
 
-/* --- what happened --- */
+/* --- telling the keeper what happened --- */
 
 static void tell(kept *k, const kl_keeper_event *event) {
     uint64_t decisions = k->keeper.decisions;
@@ -100,7 +100,8 @@ static void tell(kept *k, const kl_keeper_event *event) {
     k->stores |= decisions != k->keeper.decisions || state != k->keeper.state;
 }
 
-/* Over NFS, what stat() says may be some seconds old. A file that is opened is looked up again. */
+/* Open the file first: over NFS, stat() may return data that are some seconds old, but opening a file renews
+ * them. */
 static bool is_new_report(kept *k) {
     struct stat info;
     char *path = kl_keep_file(k->folder.path, "progress");
@@ -163,7 +164,7 @@ static void look_at_attempt(kept *k) {
                           : kl_keep_start_ended(&k->start, attempt, &event.end);
     if (!ended)
         return;
-    k->report_file = 0; /* read the last report, which was written before the end, in any case */
+    k->report_file = 0; /* always read the last report, which the program wrote before it ended */
     look_at_report(k);
     k->start.guard = 0;
     k->limit_s = 0;
@@ -181,7 +182,7 @@ static void look_at_job(kept *k) {
     tell(k, &(kl_keeper_event){.kind = KL_KEEPER_LIMIT, .limit_s = limit_s});
 }
 
-/* A keeper inside an allocation knows its end from the environment. */
+/* Inside an allocation, take the time limit from the environment. */
 static void look_at_allocation(kept *k) {
     const char *end = getenv("SLURM_JOB_END_TIME");
     double left_s = end ? strtod(end, NULL) - kl_unix_time_s() : 0;
@@ -209,7 +210,7 @@ static void look_at_orders(kept *k) {
     k->stores = true;
 }
 
-/* Print what a job has written since the last look. */
+/* Print what the job has written since it was last printed. */
 static void show_output(kept *k) {
     char *path = k->slurm ? kl_keep_file(k->folder.path, "output") : NULL, bytes[4096];
     FILE *in = path ? fopen(path, "re") : NULL;
@@ -225,7 +226,7 @@ static void show_output(kept *k) {
     fflush(stdout);
 }
 
-/* --- what to do --- */
+/* --- carrying out the keeper's actions --- */
 
 static void forget_request(const kept *k) {
     char *path = kl_keep_file(k->folder.path, "request");
@@ -315,9 +316,9 @@ static void look_around(kept *k) {
     refresh(k);
     look_at_hosts(k);
     if (runs(k))
-        look_at_report(k); /* an order is judged by what the program does now */
+        look_at_report(k); /* an order can only be judged with the program's present state */
     look_at_orders(k);
-    carry_out_all(k); /* an attempt that was decided must have begun before its end is looked for */
+    carry_out_all(k); /* begin a decided attempt first; its end is looked for afterwards */
     if (runs(k)) {
         if (k->slurm)
             look_at_job(k);
@@ -389,7 +390,7 @@ static kilter_status open_folder(kept *k, kilter_error *error) {
     return k->checkpoint ? KILTER_OK : kl_fail(error, KILTER_ERR_MEMORY, "--checkpoint: memory ran out");
 }
 
-/* In a queue, the numbers are those of nodes, and come from the options of sbatch. */
+/* With Slurm, count nodes instead of slots; the options of sbatch give their numbers. */
 static void open_keeper(kept *k) {
     const kl_keep_options *o = k->options;
     kl_keeper_options how = {.ranks = o->ranks > 0 ? o->ranks : RANKS_MOST,
@@ -412,7 +413,7 @@ static void open_keeper(kept *k) {
     kl_keeper_init(&k->keeper, &how);
 }
 
-/* An earlier keeper has printed what is there. */
+/* Skip the output that an earlier keeper has printed. */
 static void skip_output(kept *k) {
     struct stat info;
     char *path = kl_keep_file(k->folder.path, "output");
@@ -448,8 +449,8 @@ static void close_all(kept *k) {
     free(k->checkpoint);
 }
 
-/* nohup, and shells for programs in the background, let a program ignore a signal. A blocked signal would be
- * awaited nevertheless. */
+/* Do not wait for a signal that is ignored, as under nohup: a blocked signal would be delivered although it
+ * is ignored. */
 static bool is_ignored(int number) {
     struct sigaction action;
     return number != SIGCHLD && sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;

@@ -1,4 +1,4 @@
-/* kilter run --keep: the driver of a kept run's keeper. It carries out what room keeper decides.
+/* kilter run --keep: the driver of a kept run's keeper. It carries out the decisions of src/keeper.
  *
  *   keep.c         the loop: what happened → the machine → what to do
  *   keep_folder.c  the keep folder: its files, and the lock of its keeper
@@ -19,7 +19,7 @@
 typedef struct kl_keep_options {
     bool keep;
     uint32_t ranks, least, tries;
-    const char *hosts, *slurm; /* file with hosts; options of sbatch */
+    const char *hosts, *slurm; /* hosts: file with the list; slurm: options of sbatch */
     const char *folder, *checkpoint, *pick, *launcher, *mpirun, *ssh;
     double hang_s, wait_s, look_s, margin_s, weight;
     uint64_t seed;
@@ -37,19 +37,19 @@ typedef struct kl_keep_folder {
     int lock;   /* −1: another keeper has the folder */
 } kl_keep_folder;
 
-/* Create the folder if it is missing, and lock it. KILTER_ERR_USAGE: another keeper works on it, or it holds
- * other things; KILTER_ERR_SYSTEM; KILTER_ERR_MEMORY */
+/* Create the keep folder if it is missing, and lock it. KILTER_ERR_USAGE: another keeper uses the folder, or
+ * the folder holds other files; KILTER_ERR_SYSTEM; KILTER_ERR_MEMORY */
 kilter_status kl_keep_folder_open(const char *path, kl_keep_folder *folder, kilter_error *error);
 void kl_keep_folder_close(kl_keep_folder *folder);
 char *kl_keep_file(const char *folder, const char *name); /* malloc'd; NULL: memory ran out */
 /* Read a small file into `text`. false: it does not exist, or cannot be read. */
 bool kl_keep_read(const char *folder, const char *name, kl_buffer *text);
 kilter_status kl_keep_write(const char *folder, const char *name, const kl_buffer *text, kilter_error *error);
-/* Read from the file `ended` how this attempt ended. false: it has not, as far as the file says. */
+/* Read from the file `ended` how this attempt ended. false: the file does not say that it ended. */
 bool kl_keep_read_end(const char *folder, uint64_t attempt, kl_keeper_end *end);
-/* Let NFS ask its server for new files: it remembers for some seconds which files were missing. */
+/* Make NFS ask its server for new files. Otherwise it remembers for some seconds that a file was missing. */
 void kl_keep_refresh(const char *folder);
-bool kl_keep_is_folder(const char *path); /* Is it the keep folder of a run? */
+bool kl_keep_is_folder(const char *path); /* Return whether this is the keep folder of a run. */
 
 /* --- keep_orders.c --- */
 
@@ -59,7 +59,7 @@ typedef struct kl_keep_order {
     char names[KL_KEEPER_TEXT_BYTES];
 } kl_keep_order;
 
-/* Take an order that waits in the folder. */
+/* Read an order that waits in the folder. */
 bool kl_keep_order_take(const char *folder, kl_keep_order *order);
 void kl_keep_order_answer(const char *folder, const kl_keep_order *order, const kl_keeper *keeper);
 /* Give the keeper of a folder an order, and wait for the answer. Return the exit code. */
@@ -73,15 +73,18 @@ typedef struct kl_keep_hosts kl_keep_hosts;
  */
 kilter_status kl_keep_hosts_open(const kl_keep_options *options, kl_keep_hosts **hosts, kilter_error *error);
 void kl_keep_hosts_close(kl_keep_hosts *hosts);
-bool kl_keep_hosts_of_slurm(const kl_keep_hosts *hosts); /* Are they those of the present allocation? */
+bool kl_keep_hosts_of_slurm(
+    const kl_keep_hosts *hosts); /* Return whether the hosts are those of the present allocation. */
 void kl_keep_hosts_look(kl_keep_hosts *hosts, const kl_keeper *keeper, bool others, double limit_s);
-/* Return true once when a look is over; the views are valid until the next look. */
+/* Return true once when all hosts have been measured. The views are valid until the next measurement
+ * begins. */
 bool kl_keep_hosts_poll(kl_keep_hosts *hosts, const kl_keeper_view **views, size_t *count);
-/* A kl_keeper_order_fn for the picker of the options. */
+/* Order hosts by the picker of the options; a kl_keeper_order_fn. */
 void kl_keep_hosts_order(void *hosts, const kl_keeper_host *table, size_t count, uint32_t *order);
-/* An attempt has begun: round-robin goes on behind its hosts, and random pickers draw again. */
+/* Note that an attempt began: round-robin continues behind its hosts, and random pickers draw again. */
 void kl_keep_hosts_used(kl_keep_hosts *hosts, const kl_keeper *keeper);
-bool kl_keep_hosts_picks(const kl_keep_hosts *hosts); /* Does the picker order hosts? Otherwise speed does. */
+bool kl_keep_hosts_picks(const kl_keep_hosts *hosts); /* Return whether the picker orders the hosts. If not,
+                                                         they are ordered by speed. */
 
 /* --- keep_start.c --- */
 
@@ -89,23 +92,25 @@ typedef struct kl_keep_start { /* attempts that are processes */
     const kl_keep_options *options;
     const char *folder, *checkpoint;
     kl_launcher launcher;
-    const char *command; /* the launcher's words; NULL: by its usual name */
+    const char *command; /* the launcher's command; NULL: its usual name */
     const char *mpi;     /* srun's --mpi; NULL: Slurm's default */
     pid_t guard;         /* 0: no attempt runs */
-    double looked_s;     /* when the guard's lock was last looked at */
-    double gone_s;       /* since when the guard is gone without a word; 0: it is not */
+    double looked_s;     /* when the guard's lock was last checked */
+    double gone_s;       /* when the guard was found gone without having reported an end; 0: it is not gone */
 } kl_keep_start;
 
-/* Find out how the program is started. KILTER_ERR_USAGE, KILTER_ERR_INPUT */
+/* Find the launcher that starts the program. KILTER_ERR_USAGE, KILTER_ERR_INPUT */
 kilter_status kl_keep_start_open(kl_keep_start *start, bool in_slurm, kilter_error *error);
 kilter_status kl_keep_start_begin(kl_keep_start *start, const kl_keeper *keeper, kilter_error *error);
-bool kl_keep_start_alive(const kl_keep_start *start); /* Does an attempt of this folder run on this host? */
+bool kl_keep_start_alive(
+    const kl_keep_start *start); /* return whether an attempt of this folder runs on this host */
 void kl_keep_start_kill(const kl_keep_start *start);
-/* Has the attempt ended? Then fill in how. */
+/* Return whether the attempt has ended. If so, fill in *end. */
 bool kl_keep_start_ended(kl_keep_start *start, uint64_t attempt, kl_keeper_end *end);
-/* The command line of an attempt. NULL: memory ran out */
+/* Return the command line of an attempt. NULL: memory ran out */
 char **kl_keep_start_words(const kl_keep_start *start, const kl_keeper *keeper);
-/* "NAME=VALUE" of what an attempt gets in its environment; NULL ends them. NULL: memory ran out */
+/* Return the variables of an attempt's environment as "NAME=VALUE", with NULL as the last entry. NULL: memory
+ * ran out */
 char **kl_keep_start_variables(const kl_keep_start *start, uint64_t attempt);
 
 /* --- keep_state.c --- */
@@ -114,7 +119,7 @@ typedef struct kl_keep_state { /* lines of the file `state` */
     uint64_t version, hash, attempt;
     bool runs; /* the attempt had not ended when the state was written */
     char program[KL_KEEPER_TEXT_BYTES], host[KL_KEEPER_TEXT_BYTES];
-    char engine[16]; /* what starts attempts: own, openmpi, mpich, srun, slurm */
+    char engine[16]; /* the launcher of the attempts: own, openmpi, mpich, srun or slurm */
     char job[KL_SLURM_JOB_BYTES], jobs[KL_SLURM_NAME_BYTES];
 } kl_keep_state;
 
@@ -135,12 +140,14 @@ void kl_keep_slurm_kill(kl_keep_slurm *slurm);
 bool kl_keep_slurm_ended(kl_keep_slurm *slurm, uint64_t attempt, kl_keeper_end *end);
 void kl_keep_slurm_look(kl_keep_slurm *slurm);
 bool kl_keep_slurm_poll(kl_keep_slurm *slurm, const kl_keeper_view **views, size_t *count);
-void kl_keep_slurm_began(kl_keep_slurm *slurm);     /* the program has reported, so that its job has run */
-double kl_keep_slurm_limit_s(kl_keep_slurm *slurm); /* the present job's end, once it is known; 0: not yet */
+void kl_keep_slurm_began(kl_keep_slurm *slurm); /* note that the program has reported, so its job has begun */
+double kl_keep_slurm_limit_s(
+    kl_keep_slurm *slurm); /* return when the present job reaches its limit; 0: not known yet */
 bool kl_keep_slurm_pending(const kl_keep_slurm *slurm);
 const char *kl_keep_slurm_job(const kl_keep_slurm *slurm);   /* "": no job */
-const char *kl_keep_slurm_names(const kl_keep_slurm *slurm); /* how the names of its jobs begin */
-/* Follow the job of an attempt that an earlier keeper began. job "": look for it in the queue by its name. */
+const char *kl_keep_slurm_names(const kl_keep_slurm *slurm); /* first part of the names of its jobs */
+/* Follow the job of an attempt that an earlier keeper began. job "": its number is not known, so look for its
+ * name in the queue. */
 void kl_keep_slurm_adopt(kl_keep_slurm *slurm, const char *names, const char *job, uint64_t attempt);
 
 /* --- keep_record.c --- */
@@ -150,7 +157,7 @@ typedef struct kl_keep_record {
     double opened_s;
     uint64_t decisions, moves;
     double gained_s, came_s, cost_s;
-    double last_came_s, last_spent_s; /* of the last planned move, which may be told again */
+    double last_came_s, last_spent_s; /* figures of the last planned move, which may be recorded again */
     uint64_t last;
 } kl_keep_record;
 

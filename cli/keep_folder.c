@@ -67,8 +67,8 @@ static kilter_status make(const char *path, char **whole, kilter_error *error) {
                   : kl_fail(error, KILTER_ERR_SYSTEM, "--folder: '%s': %s", path, strerror(errno));
 }
 
-/* Return whether a folder without state holds files of others, which a keeper would replace. A keeper that
- * was killed at its beginning leaves only a lock and a record. */
+/* Return whether a folder without the file `state` holds files that are not a keeper's and that a keeper
+ * would replace. A keeper that was killed early leaves only a lock and a record. */
 static bool holds_others(const char *path) {
     DIR *folder = opendir(path);
     bool others = false;

@@ -33,7 +33,7 @@ run() {
 says() { grep -q -- "$1" kept.err; }
 field() { sed -n "s/.*\"$1\":\([0-9]*\)[,}].*/\1/p" keep/progress; }
 saved() { [ "$(field attempt)" = "$1" ] && [ "$(field saved_sweeps)" -gt "$2" ]; }
-kills() { # SIGNAL: to rank 0 of this attempt, when it has saved something new
+kills() { # SIGNAL: send the signal to rank 0 of this attempt, after a new checkpoint was saved
     until_so saved "$1" "$last"
     last=$(field saved_sweeps)
     kill -$2 "$(field pid)"

@@ -61,7 +61,7 @@ void kl_keep_order_answer(const char *folder, const kl_keep_order *order, const 
     kl_buffer_free(&text);
 }
 
-/* --- the other side --- */
+/* --- the side of kilter move and kilter drain --- */
 
 static bool keeper_lives(const char *folder) {
     char *lock = kl_keep_file(folder, "lock");
@@ -70,7 +70,7 @@ static bool keeper_lives(const char *folder) {
     return lives;
 }
 
-/* Put the order into the folder, when no other one waits there. */
+/* Put the order into the folder as soon as no other order waits there. */
 static kilter_status put_order(const char *folder, const char *token, const kl_buffer *text,
                                kilter_error *error) {
     char part_name[48];

@@ -1,4 +1,5 @@
-/* The keeper's decisions in a run record: that of a loop of kind "kept", whose rounds are decisions. */
+/* Write the keeper's decisions into a run record. It is the record of a loop of kind "kept", and each round
+ * is a decision. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,7 +56,7 @@ void kl_keep_record_hosts(kl_keep_record *r, const kl_keeper *k, double now_s) {
                                                              .joined_s = now_s - r->opened_s});
 }
 
-/* The outcome of a decision may be told again, and the last one counts. */
+/* An outcome may be recorded several times for one decision; the last one counts. */
 void kl_keep_record_came(kl_keep_record *r, const kl_keeper_action *a, double now_s) {
     if (a->number == r->last) {
         r->came_s -= r->last_came_s;

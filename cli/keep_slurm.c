@@ -1,16 +1,18 @@
-/* Attempts that are batch jobs of Slurm. Each attempt is a job of its own: a job that is requeued would wait
- * for two minutes. */
+/* Attempts that are batch jobs of Slurm. Each attempt is a new job, because a requeued job would wait for two
+ * minutes. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "keep.h"
 
-static const double COMMAND_LIMIT_S = 30; /* for a command of Slurm to answer */
-static const double FOLLOW_S = 1;         /* between two looks at the job */
-static const double GONE_PATIENCE_S = 5;  /* for a shared file system to show how a job ended */
-static const double UNCLEAR_S = 10;   /* for a job to appear in the queue after an unclear answer of sbatch */
-static const uint32_t WARNING_S = 30; /* Slurm warns a job at this time before its limit, or earlier */
+static const double COMMAND_LIMIT_S = 30; /* seconds that a command of Slurm gets to answer */
+static const double FOLLOW_S = 1;         /* seconds between two requests for the job's state */
+static const double GONE_PATIENCE_S = 5;  /* seconds that a shared file system gets to show how a job ended */
+static const double UNCLEAR_S =
+    10; /* seconds that a job gets to appear in the queue after an unclear answer of sbatch */
+static const uint32_t WARNING_S =
+    30; /* Slurm warns a job this many seconds before its time limit, or earlier */
 
 typedef struct wanted { /* options of the user that Kilter reads */
     char partition[KL_KEEPER_TEXT_BYTES], constraint[KL_KEEPER_TEXT_BYTES];
@@ -21,17 +23,17 @@ struct kl_keep_slurm {
     const kl_keep_start *start;
     const char *options;
     wanted wanted;
-    char names[KL_SLURM_NAME_BYTES];     /* how the names of all jobs of this run begin */
-    char name[KL_SLURM_NAME_BYTES + 32]; /* of the present attempt's job */
+    char names[KL_SLURM_NAME_BYTES];     /* first part of the names of all jobs of this run */
+    char name[KL_SLURM_NAME_BYTES + 32]; /* name of the present attempt's job */
     char job[KL_SLURM_JOB_BYTES];
     kl_slurm_job state;
     bool gone;                      /* squeue has no such job */
     bool began;                     /* the job has run */
-    bool cancelled;                 /* it was queued again, and cancelled */
-    bool killed;                    /* its steps were killed */
-    bool seeks;                     /* sbatch has told no number: the queue is asked for a job of this name */
-    bool unclear;                   /* the job may still appear there */
-    char why[KL_KEEPER_TEXT_BYTES]; /* what sbatch said instead */
+    bool cancelled;                 /* Slurm queued the job again, so it was cancelled */
+    bool killed;                    /* the job's steps were killed */
+    bool seeks;                     /* sbatch gave no number, so the queue is asked for a job of this name */
+    bool unclear;                   /* the job may still appear in the queue */
+    char why[KL_KEEPER_TEXT_BYTES]; /* what sbatch printed instead of a number */
     double submitted_s;
     double followed_s, gone_s, limit_s;
     kl_capture queue, nodes;
@@ -131,7 +133,7 @@ const char *kl_keep_slurm_names(const kl_keep_slurm *s) {
     return s->names;
 }
 
-/* Forget what is known of the job before. */
+/* Forget everything about the previous job. */
 static void forget(kl_keep_slurm *s) {
     if (s->follows)
         kl_capture_free(&s->queue);
@@ -146,7 +148,7 @@ static void take_job(kl_keep_slurm *s, const char *job) {
     snprintf(s->job, sizeof s->job, "%s", job);
 }
 
-/* Look in the queue for the attempt's job. Until it has appeared, nothing is submitted. */
+/* Look in the queue for the attempt's job. No other job is submitted before this one has appeared. */
 static void seek(kl_keep_slurm *s, bool unclear, const char *why) {
     forget(s);
     s->seeks = true;
@@ -207,7 +209,7 @@ static kilter_status write_script(const kl_keep_slurm *s, const kl_keeper *k, ki
     return status;
 }
 
-/* A host is kept out of the job if somebody drained it, or if attempts have failed there again and again. */
+/* Return whether the job must not use a host: it was drained, or attempts have failed on it repeatedly. */
 static bool is_out(const kl_keeper *k, const char *name) {
     for (uint64_t i = 0; i < k->count; i++) {
         const kl_keeper_host *h = &k->hosts[i];
@@ -227,7 +229,7 @@ static void put_name(kl_buffer *line, const char *option, const char *name, bool
     *first = false;
 }
 
-/* Slurm takes the last one of two options, so that the user's hosts are a part of it. */
+/* Include the user's own hosts, because of two such options Slurm uses only the last. */
 static void put_excluded(const kl_keep_slurm *s, const kl_keeper *k, kl_buffer *line) {
     const char *excluded = text_of(&s->wanted.excluded);
     bool first = *excluded == '\0';
@@ -240,7 +242,8 @@ static void put_excluded(const kl_keep_slurm *s, const kl_keeper *k, kl_buffer *
             put_name(line, " --exclude=", k->hosts[i].name, &first);
 }
 
-/* A host that is kept out is also taken off the user's list of hosts: a job cannot want it and exclude it. */
+/* Remove an excluded host also from the user's list of wanted hosts: Slurm refuses a job that wants and
+ * excludes the same host. */
 static void put_required(const kl_keep_slurm *s, const kl_keeper *k, kl_buffer *line) {
     char name[KL_KEEPER_NAME_BYTES];
     bool first = true;
@@ -273,7 +276,7 @@ static char *sbatch_line(const kl_keep_slurm *s, const kl_keeper *k) {
     return NULL;
 }
 
-/* The number of a job counts, whatever else sbatch says. Without a number the queue is asked. */
+/* If sbatch printed a job's number, the job exists, whatever else sbatch printed. Otherwise ask the queue. */
 static void take_answer(kl_keep_slurm *s, const kl_capture *sbatch) {
     kl_buffer said = {0};
     char job[KL_SLURM_JOB_BYTES];
@@ -325,7 +328,8 @@ static void cancel(const kl_keep_slurm *s, const char *how) {
     free(line);
 }
 
-/* A job that Slurm queues again would wait for minutes, and run an attempt that has ended. */
+/* Cancel a job that Slurm has queued again: it would wait for minutes and then repeat an attempt that has
+ * ended. */
 static void mind_requeue(kl_keep_slurm *s) {
     s->began |= s->state.stage != KL_SLURM_WAITS;
     if (s->state.stage != KL_SLURM_WAITS || !s->began || s->cancelled)
@@ -376,8 +380,8 @@ static void follow(kl_keep_slurm *s) {
     free(line);
 }
 
-/* The batch script outlives its steps by a moment, and writes down how they ended. The second time, the whole
- * job is cancelled. */
+/* First kill only the steps: the batch script then writes how they ended. The second time, cancel the whole
+ * job. */
 void kl_keep_slurm_kill(kl_keep_slurm *s) {
     if (!*s->job && !s->seeks)
         return;
@@ -397,7 +401,7 @@ bool kl_keep_slurm_pending(const kl_keep_slurm *s) {
     return s->state.stage != KL_SLURM_RUNS;
 }
 
-/* The job is in the queue no more, or was never there. */
+/* Note that the job has left the queue, or was never in it. */
 static bool is_lost(kl_keep_slurm *s, uint64_t attempt, kl_keeper_end *end) {
     double now_s = kl_monotonic_s(), patience_s = s->seeks ? (s->unclear ? UNCLEAR_S : 0) : GONE_PATIENCE_S;
     if (!s->gone) {
@@ -427,7 +431,8 @@ bool kl_keep_slurm_ended(kl_keep_slurm *s, uint64_t attempt, kl_keeper_end *end)
 
 /* --- nodes --- */
 
-/* A job has nodes of one partition: that of the present job, or else those that the next one can have. */
+/* Find the partitions of usable nodes: the present job's partition, or those that the next job may get. A job
+ * has nodes of one partition only. */
 static const char *partitions(const kl_keep_slurm *s) {
     return *s->state.partition ? s->state.partition : s->wanted.partition;
 }
@@ -449,7 +454,7 @@ void kl_keep_slurm_look(kl_keep_slurm *s) {
     free(line);
 }
 
-/* Can a job of this run have the node, when it is idle? */
+/* Return whether a job of this run could get this node if it were idle. */
 static bool can_have(const kl_keep_slurm *s, const kl_slurm_node *node) {
     return !kl_slurm_listed(text_of(&s->wanted.excluded), node->name) &&
            kl_slurm_has_features(s->wanted.constraint, node->features);
@@ -459,7 +464,7 @@ static bool is_in(const kl_keep_slurm *s, const kl_slurm_node *node) {
     return *partitions(s) ? kl_slurm_listed(partitions(s), node->partition) : node->is_default;
 }
 
-/* An idle node whose load is high is busy with something that Slurm does not know. */
+/* If an idle node has a high load, processes that Slurm does not know are using it. */
 static kl_keeper_view view_of(const kl_keep_slurm *s, const kl_slurm_node *node) {
     double busy = node->load / (node->cores > 0 ? node->cores : 1);
     bool fit = node->idle && can_have(s, node);

@@ -28,7 +28,7 @@ until_so says "attempt 2: .*, after sweep"
 until_so saved 2 "$last"
 last=$(field saved_sweeps)
 
-# a node is drained: the run goes on on others
+# drain a node: the run continues on other nodes
 node=$(nodes_of | sed 's/"\([^"]*\)".*/\1/')
 scontrol update nodename="$node" state=drain reason=test
 until_so says "$node is taken away: the run is saved"
@@ -37,7 +37,7 @@ until_so saved 3 "$last"
 last=$(field saved_sweeps)
 scontrol update nodename="$node" state=resume
 
-# a keeper that is killed finds its job
+# kill the keeper: the next keeper finds the job
 kill -9 $pid
 wait $pid 2>/dev/null || :
 run "-N 2 --ntasks-per-node=1 -t 10"

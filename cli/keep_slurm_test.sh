@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# kilter run --keep --slurm, with commands of Slurm that are scripts. Files say what happens. `nodes` has a line
+# kilter run --keep --slurm, with scripts that replace Slurm's commands. Files tell the scripts what to do. `nodes` has a line
 # NAME STATE [PARTITION] for each node. `limit` has the seconds of each job. A job's `state` is what squeue prints.
-# With `full`, sbatch refuses. With `deaf`, it takes a job and denies that. usage: keep_slurm_test.sh KILTER
+# With `full`, sbatch refuses. With `deaf`, it accepts a job but reports an error. usage: keep_slurm_test.sh KILTER
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 solver=$here/keep_test_solver
@@ -160,11 +160,11 @@ attempts() { grep -c "^attempt .* begins" kept.out; }
 # --- one job that ends; its output is the command's
 run plain "-N 2 -t 10" -- 20
 ends 0
-on n1:1,n2:1 || fail "the job was elsewhere: $(cat kept.out)"
+on n1:1,n2:1 || fail "the job ran on the wrong node: $(cat kept.out)"
 grep -qx "result 20" kept.out || fail "the output is missing: $(cat kept.out)"
 [ "$(attempts)" = 1 ] || fail "a healthy job has $(attempts) attempts"
 
-# --- sbatch seems to fail, and the job is there: it is found by its name, and no second one is submitted
+# --- sbatch seems to fail although the job was accepted: the job is found by its name, and no second job is submitted
 : >"$place/deaf"
 run doubtful "-N 1 -J mine" -- 20
 ends 0
@@ -180,7 +180,7 @@ done
 expect 2 "--slurm: --requeue cannot be used" "$kilter" run --keep --slurm "-N2 --requeue" --folder bad -- true
 expect 2 "--slurm: --exclude: './f' is not a list of hosts" "$kilter" run --keep --slurm "-x ./f" --folder bad -- true
 
-# --- failures; a job that is lost with its script
+# --- failures, and a job that disappears together with its batch script
 mkdir "$place/failing"
 echo 3 >"$place/failing/die.12"
 run failing "-N 2 -w n[1-2]" -- 100000
@@ -213,7 +213,7 @@ grep -q -- " --nodelist=n[12] --exclude=$first " "$newest" || fail "the user's n
 expect 2 "the queue chooses the hosts" "$kilter" move keep --to n2
 second=$(last_on)
 second=${second%%:*}
-[ "$("$kilter" drain keep --host "$second")" = "the run leaves $second when it is saved" ] || fail "the answer to drain"
+[ "$("$kilter" drain keep --host "$second")" = "the run leaves $second when it is saved" ] || fail "the answer to drain is wrong"
 state $first idle # otherwise too few nodes are free
 until_so says "$second was drained"
 until_so says "attempt 5: .*after sweep"
@@ -223,7 +223,7 @@ kill -TERM $pid
 ends 143
 grep -q -- "--exclude=[^ ]*$second" "$place/jobs/$(ls "$place/jobs" | tail -n 1)/options" || fail "no node was excluded"
 
-# --- a job that Slurm queues again is cancelled, and another one follows; an unknown state says nothing
+# --- a job that Slurm queues again is cancelled, and another one follows; an unknown state changes nothing
 run requeued "-N 1" -- 100000
 until_so swept 12
 job=$place/jobs/$(sed -n 's/^job //p' keep/state)
@@ -237,7 +237,7 @@ until_so grep -q '"attempt":2,' keep/progress
 kill -TERM $pid
 ends 143
 
-# --- a keeper that is killed finds its job
+# --- kill the keeper: the next keeper finds the job
 run killed "-N 1" -- 100000
 until_so swept 12
 kill -9 $pid
@@ -260,9 +260,9 @@ until_so says "the time limit is in .*: the run is saved"
 until_so says "attempt 2: .*after sweep"
 kill -TERM $pid
 ends 143
-! says "restart\|lost" || fail "the limit was a failure: $(cat kept.err)"
+! says "restart\|lost" || fail "reaching the time limit counted as a failure: $(cat kept.err)"
 
-# --- the job asks by itself when its keeper is dead
+# --- without a keeper, the job itself asks the program to save before the time limit
 rm "$place/limit"
 run alone "-N 1" -- 100000
 until_so swept 12
@@ -271,7 +271,7 @@ kill -USR1 "$(cat "$place/jobs/$(sed -n 's/^job //p' keep/state)/script")"
 until_so test -s keep/ended
 run alone "-N 1" -- 100000
 until_so says "attempt 2: .*after sweep"
-! says "are lost" || fail "sweeps were lost: $(cat kept.err)"
+! says "are lost" || fail "a job that lost its keeper lost sweeps: $(cat kept.err)"
 kill -TERM $pid
 ends 143
 
@@ -286,7 +286,7 @@ pid=$!
 children="$children $pid"
 until_so on n1:1
 until_so swept 30
-! says "hosts are free" || fail "nodes of others are free: $(cat kept.err)"
+! says "hosts are free" || fail "nodes that other jobs use count as free: $(cat kept.err)"
 state n2 idle
 state n3 idle
 until_so says "2 hosts are free: 3 instead of 1 hosts save"

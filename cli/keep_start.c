@@ -1,4 +1,5 @@
-/* Attempts that are processes: a guard starts mpirun, srun, or a launcher of the user's. */
+/* Attempts that are processes on this host: a guard process starts mpirun, srun, or the user's own
+ * launcher. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +12,8 @@
 
 extern char **environ;
 
-static const double LOCK_LOOK_S = 0.2;   /* between two looks at the guard's lock */
-static const double GONE_PATIENCE_S = 3; /* for the processes of a guard that was killed to end */
+static const double LOCK_LOOK_S = 0.2;   /* seconds between two checks of the guard's lock */
+static const double GONE_PATIENCE_S = 3; /* seconds that the processes of a killed guard get to end */
 
 /* --- which launcher --- */
 
@@ -20,7 +21,7 @@ static const char *title(kl_launcher kind) {
     return kind == KL_LAUNCH_OPENMPI ? "Open MPI" : "MPICH";
 }
 
-/* Find an mpirun for the program's MPI, or any if that is not known. */
+/* Find an mpirun for the program's MPI, or any mpirun if the program's MPI is not known. */
 static kilter_status find_mpirun(kl_keep_start *s, kl_launcher needed, kilter_error *error) {
     static const char *const COMMANDS[] = {"mpirun", "mpirun.openmpi", "mpirun.mpich", "mpiexec",
                                            "mpiexec.mpich"};
@@ -76,7 +77,7 @@ kilter_status kl_keep_start_open(kl_keep_start *s, bool in_slurm, kilter_error *
     return KILTER_OK;
 }
 
-/* --- what an attempt gets --- */
+/* --- environment and command line of an attempt --- */
 
 static bool add_variable(char **list, size_t *count, char *text) {
     if (text)
@@ -98,7 +99,7 @@ char **kl_keep_start_variables(const kl_keep_start *s, uint64_t attempt) {
     return NULL;
 }
 
-/* List the names of Kilter's variables: Open MPI hands only those to other hosts that it is told of. */
+/* List the names of Kilter's variables, because Open MPI passes only named variables to other hosts. */
 static char **variable_names(char *const *added) {
     size_t count = 0, most = 8;
     while (environ[count])

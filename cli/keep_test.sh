@@ -8,7 +8,7 @@ fail() {
     cat kept.err kept.out >&2 2>/dev/null || :
     exit 1
 }
-clean() { # programs outlive a keeper that is killed
+clean() { # these programs outlive a keeper that is killed
     for child in $children; do kill -9 $child 2>/dev/null || :; done
     for file in "$place"/*/keep/running; do
         [ ! -s "$file" ] || kill -TERM "$(cat "$file")" 2>/dev/null || :
@@ -49,7 +49,7 @@ ln -s "$here/keep_test_agent" ssh
 export place
 printf '%s slots=2\n' a b c d >hosts
 
-run() { # NAME OPTION… -- ARGUMENT…: a kept run of the solver in the background, in a folder of its own
+run() { # NAME OPTION… -- ARGUMENT…: start a kept run of the solver in the background, in a folder of its own
     name=$1
     shift
     options=()
@@ -85,9 +85,9 @@ gone() { ! kill -0 "$1" 2>/dev/null; }
 run healthy -n 3 --stay -- 30
 ends 0
 [ "$(attempts)" = 1 ] || fail "a healthy run has $(attempts) attempts"
-on a:2,b:1 || fail "a healthy run is elsewhere"
+on a:2,b:1 || fail "a healthy run was moved"
 grep -qx "result 30" kept.out || fail "the result is missing: $(cat kept.out)"
-[ "$(cat kept.err)" = "kilter run: attempt 1: 3 ranks on a (2), b" ] || fail "a healthy run says: $(cat kept.err)"
+[ "$(cat kept.err)" = "kilter run: attempt 1: 3 ranks on a (2), b" ] || fail "a healthy run prints messages: $(cat kept.err)"
 expect 2 "is done; remove the folder" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
     --folder keep -- "$solver" '{ranks}' '{hosts}' 30
 expect 2 "with other arguments" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
@@ -135,7 +135,7 @@ code=0
 "$kilter" run --keep --ssh "$place/ssh" --hosts hosts --launcher own --folder plain.keep -- ./hosts 2>kept.err || code=$?
 [ $code = 126 ] || fail "a launcher that is not executable gives exit code $code"
 
-# --- a hang is ended, with the processes that the launcher does not end
+# --- a program that hangs is ended, and so are processes that its launcher leaves behind
 mkdir hang && cd hang
 : >hang.12
 cat >launch <<'ENDLAUNCH'
@@ -155,7 +155,7 @@ run frozen -n 2 --hang 1 --stay -- 400
 until_so swept 12
 kill -STOP "$(solver_pid)"
 until_so says "attempt 2: .*after sweep"
-: >hang.$((10000)) # nothing: the name is not reached
+: >hang.$((10000)) # print nothing, as for a host that cannot be reached
 kill -TERM $pid
 ends 143
 
@@ -183,21 +183,21 @@ grep -qx "result 200" kept.out || fail "the result is missing"
 cd "$place"
 run moves -n 4 --stay -- 100000
 until_so swept 12
-on a:2,b:2 || fail "the run began elsewhere"
-[ "$("$kilter" move keep --to c,d)" = "the run moves to c,d, if these hosts are fit" ] || fail "the answer to move"
+on a:2,b:2 || fail "the run began on the wrong host"
+[ "$("$kilter" move keep --to c,d)" = "the run moves to c,d, if these hosts are fit" ] || fail "the answer to move is wrong"
 until_so on c:2,d:2
 until_so swept 13
 expect 2 "'x' is not a host of this run" "$kilter" move keep --to x
 expect 2 "name a host with --host" "$kilter" drain keep 1
 expect 2 "no host given" "$kilter" drain keep
 expect 2 "'x' is not a host of this run" "$kilter" drain keep --host x
-[ "$("$kilter" drain --json keep --host c)" = '{"answer":"the run leaves c when it is saved"}' ] || fail "the answer to drain"
+[ "$("$kilter" drain --json keep --host c)" = '{"answer":"the run leaves c when it is saved"}' ] || fail "the answer to drain is wrong"
 until_so on a:2,d:2
 until_so says "attempt 3"
 expect 2 "another keeper works on" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
     --folder keep -- true
 until_so grep -q '"attempt":3,' keep/progress # a program that has not reported is ended at once
-[ "$("$kilter" drain keep --all)" = "the run stops" ] || fail "the answer to drain --all"
+[ "$("$kilter" drain keep --all)" = "the run stops" ] || fail "the answer to drain --all is wrong"
 ends 75
 says "saved after sweep [0-9]* and stopped; run the same command to continue" || fail "the stop is not named: $(cat kept.err)"
 sqlite3 keep/keep.kilter "SELECT count(*) FROM decision WHERE kind = 'relocate' AND spent_s > 0" 2>/dev/null | grep -qx 2 ||
@@ -209,23 +209,23 @@ run moves -n 4 --stay -- 100000
 until_so says "attempt 4"
 until_so swept 14
 "$kilter" move keep --to c >/dev/null || "$kilter" move keep --to b >/dev/null
-until_so says "could not save, and goes on: the disk is full"
+until_so says "could not save, and continues: the disk is full"
 rm refuse
 kill -INT $pid
 ends 130
 
-# --- a slow host is left
+# --- the run leaves a slow host
 cd "$place"
 run slow -n 2 --look 1 -- 100000
 until_so swept 20
-on a:2 || fail "the run began elsewhere"
+on a:2 || fail "the run began on the wrong host"
 : >slow.a
 until_so says "other hosts are faster: a sweep takes \(1[0-9][0-9]\|200\) ms here"
 until_so grep -q "^attempt 2 begins with sweep .* on [bcd]:2" kept.out
 kill -TERM $pid
 ends 143
 
-# --- a keeper that is killed: the program goes on, and the next keeper finds it, or its end
+# --- kill the keeper: the program continues, and the next keeper finds it, or finds how it ended
 cd "$place"
 run killed -n 2 --stay -- 100000
 until_so swept 12

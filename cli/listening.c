@@ -1,4 +1,4 @@
-/* Where a master listens for workers of other hosts, and the key that they need. */
+/* Choose where a master listens for workers of other hosts, and make the key that these workers need. */
 #include "listening.h"
 
 #include <errno.h>

@@ -5,8 +5,9 @@
 #include "transport/transport.h"
 
 typedef struct kl_listening {
-    char *listen, *join; /* endpoints: of the master, and as the hosts reach it */
-    char *key_file;      /* file with the key for the master; it exists as long as this process */
+    char *listen,
+        *join;      /* endpoint on which the master listens, and the same endpoint as other hosts write it */
+    char *key_file; /* file with the key for the master; it exists as long as this process */
     kl_key key;
 } kl_listening;
 

@@ -44,9 +44,9 @@ static int help(int argc, char **argv) {
     return kl_cmd_printed();
 }
 
-/* Mend what a careless parent may have left. A file that is opened must not become the standard output, so a
- * closed one is replaced by a descriptor that refuses to be used. If SIGCHLD were ignored, the exit codes of
- * commands would be lost. */
+/* Repair what the parent process may have broken. A file that is opened must not become the standard output,
+ * so a closed one is replaced by a descriptor that refuses to be used. If SIGCHLD were ignored, the exit
+ * codes of commands would be lost. */
 static void mend_environment(void) {
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)

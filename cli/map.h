@@ -20,8 +20,8 @@ enum { KL_MAP_RESOURCES = 8 };
 
 typedef struct kl_map_resource {
     char name[32];
-    uint32_t there, used; /* number on this host; number that a command uses */
-    bool given;           /* `there` was given */
+    uint32_t there, used; /* units on this host; units that a command uses */
+    bool given;           /* the user gave `there` */
 } kl_map_resource;
 
 typedef struct kl_map_needs { /* zeroed: nothing but a core */
@@ -45,17 +45,17 @@ void kl_map_needs_variables(const kl_map_needs *needs, uint32_t slot, kl_buffer 
 enum { KL_MAP_STARTING = -1 };
 
 typedef struct kl_map_slot {
-    atomic_int worker;  /* process that runs the slot's commands; 0: none */
+    atomic_int worker;  /* the worker that runs the slot's commands; 0: none */
     atomic_int command; /* process group of the command that runs; 0: none; KL_MAP_STARTING: it starts */
 } kl_map_slot;
 
 typedef struct kl_map_guard {
     uint32_t slots;
     atomic_bool stopping; /* true: no more command may begin */
-    atomic_bool ending;   /* true: commands that run are being ended, too */
-    bool silent;          /* true: once they are being ended, workers send no more results */
+    atomic_bool ending;   /* true: running commands are being ended */
+    bool silent;          /* true: once running commands are being ended, workers send no more results */
     char folder[256];     /* folder for large outputs; "": there is none */
-    int alive;            /* end of a pipe; the guard process acts when nobody has it open */
+    int alive;            /* writing end of a pipe; the guard process acts when no process has it open */
     pid_t pid;            /* the guard process, which ends commands that their workers left */
     kl_map_needs needs;   /* of each command */
     uint64_t disk_left;   /* bytes that outputs must leave on the disk of `folder` */
@@ -80,8 +80,8 @@ void kl_map_guard_end_all(kl_map_guard *guard);
 typedef struct kl_map_spawner { /* what is the same for all commands of a worker */
     const char *shell, *folder; /* folder for large outputs; "": none */
     int null;                   /* descriptor of /dev/null */
-    char **environment;         /* ends with places for the two variables below, and NULL */
-    kl_buffer variables;        /* those of the command's needs */
+    char **environment;         /* the last entries are reserved for the two variables below, and NULL */
+    kl_buffer variables;        /* variables that the command's needs add */
     char number[40], place[40], dash_c[3];
     kl_map_guard *guard;
     kl_map_slot *slot;
@@ -101,8 +101,9 @@ void kl_map_run_command(kl_map_spawner *s, const kl_map_template *t, const kl_ma
 
 /* --- map_work.c: the worker's side of the farm --- */
 
-typedef struct kl_map_setup {        /* what workers get before their first command */
-    double timeout_s, timeout_times; /* 0: no limit; times: a multiple of the median so far */
+typedef struct kl_map_setup { /* the setup that workers get before their first command */
+    double timeout_s,
+        timeout_times; /* time limit of a command; times: as a multiple of the median so far; 0: no limit */
     uint64_t total;
     bool quoted;
 } kl_map_setup;
@@ -130,7 +131,7 @@ typedef struct kl_map_printer {
 
 /* Print the outputs of a command, now or when it is its turn, and remove their files. */
 void kl_map_print(kl_map_printer *p, const kl_map_result *result);
-/* Print the results that wait, although commands before them have none. */
+/* Print the results that wait, although earlier commands have no result. */
 void kl_map_print_rest(kl_map_printer *p);
 void kl_map_printer_free(kl_map_printer *p);
 /* Remove the files with the outputs of a command. */
@@ -141,11 +142,11 @@ void kl_map_drop_files(const kl_map_result *result);
 typedef struct kl_map_order {
     kl_map_waits waits;
     uint64_t given;        /* number of ready commands that were started */
-    uint64_t chain, looks; /* number of commands in the longest chain that was left at the last look */
+    uint64_t chain, looks; /* commands in the longest remaining chain, as last computed */
     uint64_t *skipped;     /* the commands that the last failed one skipped */
 } kl_map_order;
 
-/* Read the list of commands, which are then the values. KILTER_ERR_INPUT, KILTER_ERR_MEMORY */
+/* Read the list of commands and make them the values. KILTER_ERR_INPUT, KILTER_ERR_MEMORY */
 kilter_status kl_map_read_after(struct kl_map_request *request, kilter_error *error);
 kilter_status kl_map_order_open(const kl_map_list *list, kl_map_order **order, kilter_error *error);
 void kl_map_order_close(kl_map_order *order); /* NULL does nothing */
@@ -153,12 +154,13 @@ void kl_map_order_close(kl_map_order *order); /* NULL does nothing */
 bool kl_map_order_next(kl_map_order *order, uint64_t *i);
 /* Command `i` has failed. Return the number of those in `skipped`. */
 uint64_t kl_map_order_failed(kl_map_order *order, uint64_t i);
-uint64_t kl_map_order_chain(kl_map_order *order);         /* length of the longest chain that is left */
+uint64_t
+kl_map_order_chain(kl_map_order *order); /* return the length of the longest chain of commands that is left */
 uint64_t kl_map_order_waiting(const kl_map_order *order); /* number of commands that were never ready */
 
 /* --- map_hosts.c: a process that starts workers on other hosts --- */
 
-/* The line that a host prints when Kilter runs there; others are for the user. */
+/* The line that a host prints when Kilter runs there. Other lines are messages for the user. */
 #define KL_MAP_READY "kilter map is ready"
 /* the line that it prints about every second from then on */
 #define KL_MAP_ALIVE "."
@@ -166,11 +168,12 @@ uint64_t kl_map_order_waiting(const kl_map_order *order); /* number of commands 
 typedef struct kl_map_hosts {
     kl_listening reach;
     pid_t pid;       /* 0: there is none */
-    int alive, ends; /* the process ends when `alive` is closed; `ends` can be read when it has ended */
+    int alive, ends; /* the process ends when `alive` is closed; `ends` becomes readable when the process has
+                        ended */
     atomic_bool closing, ended; /* ended: the process has ended by itself */
     bool watched;
     pthread_t watcher;
-    kilter_farm *farm; /* cancelled if the process ends before */
+    kilter_farm *farm; /* the farm is cancelled if the process ends first */
 } kl_map_hosts;
 
 /* Read the list of hosts and start the process, before this one has threads. KILTER_ERR_INPUT,

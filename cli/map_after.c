@@ -40,7 +40,7 @@ bool kl_map_order_next(kl_map_order *o, uint64_t *i) {
     return true;
 }
 
-/* A long list is not searched after each command. */
+/* Search again only after a part of the list is done: a long list must not be searched after each command. */
 uint64_t kl_map_order_chain(kl_map_order *o) {
     const kl_map_waits *w = &o->waits;
     if (o->looks++ % LOOK_EVERY != 0 && w->list->count > LOOK_EVERY)

@@ -20,8 +20,8 @@ static size_t bytes_of(uint32_t slots) {
     return sizeof(kl_map_guard) + slots * sizeof(kl_map_slot);
 }
 
-/* Send a signal to all commands that run. Return whether any runs or starts. A command that starts looks
- * itself whether it must end. */
+/* Send a signal to all commands that run. Return whether any command runs or starts. A command that starts
+ * checks by itself whether it must end. */
 static bool signal_all(kl_map_guard *g, int number) {
     bool any = false;
     for (uint32_t i = 0; i < g->slots; i++) {
@@ -36,7 +36,7 @@ void kl_map_guard_end_all(kl_map_guard *g) {
     atomic_store(&g->stopping, true);
     atomic_store(&g->ending, true);
     if (signal_all(g, SIGTERM))
-        signal_all(g, SIGCONT); /* a stopped command acts on SIGTERM only when it goes on */
+        signal_all(g, SIGCONT); /* a stopped command handles SIGTERM only after SIGCONT */
     while (signal_all(g, 0) && kl_monotonic_s() < until_s)
         kl_nap_s(LOOK_S);
     signal_all(g, SIGKILL);
@@ -103,7 +103,7 @@ static kilter_status start_watching(kl_map_guard *g, kilter_error *error) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting the guard process: %s", strerror(errno));
-    pid_t pid = fork(); /* not into *g, which the child shares */
+    pid_t pid = fork(); /* do not write into *g, which the child shares */
     if (pid == 0)
         watch(g, ends[0]);
     g->pid = pid;

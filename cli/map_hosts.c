@@ -1,6 +1,6 @@
-/* kilter map --hosts: a process that starts kilter map --serve on each host of the list. It tries a host
- * again that has failed, and looks whether the list has changed. It has the whole connection in its hands, so
- * that the master, which has threads, starts no processes. */
+/* kilter map --hosts: a process that starts kilter map --serve on each host of the list. It tries a failed
+ * host again, and reads the list again when it changes. The master has threads, so it must not start
+ * processes itself. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -30,10 +30,10 @@ typedef struct host {
     pid_t pid; /* 0: it is not connected */
     int fd;
     bool listed, told, ready; /* ready: Kilter runs there */
-    bool silent;              /* it has been given up, as it did not become ready in time, or is not alive */
+    bool silent;              /* the host was given up: it did not become ready in time, or it fell silent */
     uint32_t tries;           /* failures in a row */
     double begun_s, next_s, heard_s;
-    char line[LINE_MOST]; /* what it has printed of a line */
+    char line[LINE_MOST]; /* the unfinished line that the host has printed so far */
     size_t size;
 } host;
 
@@ -43,7 +43,7 @@ typedef struct reaching {
     host *list;
     uint64_t count, room;
     bool slurm;
-    struct timespec changed; /* of the file */
+    struct timespec changed; /* time at which the list's file was changed */
     double looked_s;
     kl_buffer key;
 } reaching;
@@ -165,11 +165,12 @@ static void start(reaching *r, host *h) {
     h->begun_s = h->heard_s = kl_monotonic_s();
     const kl_hosts_way how = {.ssh = r->q->ssh, .script = script, .slurm = r->slurm};
     if (script && kl_hosts_begin(&how, h->name, &h->pid, &h->fd, &error) == KILTER_OK)
-        (void)!send(h->fd, r->key.data, r->key.size, MSG_NOSIGNAL); /* it fits into the socket */
+        (void)!send(h->fd, r->key.data, r->key.size,
+                    MSG_NOSIGNAL); /* the key fits into the socket's buffer, so this does not block */
     free(script);
 }
 
-/* --- what hosts say --- */
+/* --- lines that hosts print --- */
 
 static void say(const host *h, const char *what) {
     fprintf(stderr, "kilter map: %s: %s\n", h->name, what);
@@ -223,7 +224,7 @@ static void note_end(host *h, int status) {
              code);
     if (!h->told)
         say(h, text);
-    h->told = true; /* once is enough */
+    h->told = true; /* one message is enough */
 }
 
 static void reap(reaching *r) {
@@ -305,7 +306,7 @@ static bool wait_for_news(reaching *r, int alive) {
 }
 
 static void reach_hosts(reaching *r, int alive) {
-    setsid(); /* signals of the terminal are for the master */
+    setsid(); /* signals of the terminal must reach only the master */
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     bool hopeless = false;
@@ -393,7 +394,7 @@ const char *kl_map_hosts_trouble(kl_map_hosts *hosts) {
                : "the process that reaches the hosts was killed";
 }
 
-/* The farm is closed already, so hosts end by themselves. */
+/* Wait without ending anything: the farm is closed, so the hosts end by themselves. */
 void kl_map_hosts_close(kl_map_hosts *hosts) {
     if (hosts->alive > 0) {
         atomic_store(&hosts->closing, true);

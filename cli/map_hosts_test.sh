@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kilter map on other hosts, with a script that stands for ssh: map_hosts_test.sh KILTER
+# kilter map on other hosts, with a script that replaces ssh: map_hosts_test.sh KILTER
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 export SHELL=/bin/bash here_too=$PWD KILTER_LOST_AFTER=2
@@ -37,7 +37,7 @@ same out <(printf 'a  b\th1 %s\n' "$PWD/home") "the home folder: $(cat err)"
 map --shared-fs --resource gpu=4 --use gpu=2 'pwd; echo $CUDA_VISIBLE_DEVICES; head -c 300000 /dev/zero | tr "\0" x # {}' ::: a >out
 [ "$(head -2 out)" = "$PWD"$'\n'0,1 ] && [ "$(wc -c <out)" -gt 300000 ] || fail "with --shared-fs: $(head -c 200 out)"
 
-# --- a host dies and is replaced, another one joins; every command once
+# --- a host dies and is replaced, and another host joins; every command runs once
 printf 'h1 slots=1\nh2 slots=1\n' >hosts
 rm -f shells.*
 "$kilter" map "${hosts[@]}" --shared-fs 'echo x >>ran; while [ ! -e go ]; do sleep 0.02; done; echo {}' ::: $(seq 30) >out.1 2>err.1 &

@@ -17,7 +17,7 @@ typedef struct target {
     int fd;
     const kl_buffer *tag; /* text in front of each line; NULL: none */
     bool inside;          /* true: the last byte was not the end of a line */
-    const char *name;     /* for messages */
+    const char *name;     /* name of the output in error messages */
 } target;
 
 static void fail(kl_map_printer *p, const char *what, const char *name) {
@@ -95,7 +95,7 @@ void kl_map_drop_files(const kl_map_result *r) {
 
 /* Append a value as the name of a folder. */
 static void put_name(kl_buffer *path, const char *value) {
-    if (strcmp(value, ".") == 0 || strcmp(value, "..") == 0) /* these name folders that are there */
+    if (strcmp(value, ".") == 0 || strcmp(value, "..") == 0) /* "." and ".." name existing folders */
         kl_put_u8(path, '\\');
     for (; *value; value++) {
         const char *name = *value == '/' ? "\\_" : *value == '\\' ? "\\\\" : *value == '\t' ? "\\t" : NULL;

@@ -96,7 +96,7 @@ static void write_joblog(map_run *m, const kl_map_result *r) {
     kl_buffer_free(&command);
 }
 
-/* Say what the command itself cannot have printed. */
+/* Print why the command was ended, which the command itself cannot have printed. */
 static void complain(const map_run *m, const kl_map_result *r) {
     kl_buffer line = {0};
     if (r->end == KL_MAP_EXITED)
@@ -134,7 +134,7 @@ static kilter_status add_task(map_run *m, uint64_t i, kilter_error *error) {
     return status;
 }
 
-/* Start a failed command again if it may be. Return whether it is. */
+/* Start a failed command again if it has tries left. Return whether it was started. */
 static bool try_again(map_run *m, const kl_map_result *r) {
     uint64_t i = r->number - 1;
     if (!m->tries || kl_map_succeeded(r) || ++m->tries[i] >= m->q->tries || m->halting != KL_MAP_GO_ON ||
@@ -167,7 +167,7 @@ static void go_on(map_run *m, const kl_map_result *r) {
         add_task(m, next, &m->error);
 }
 
-/* Tell the farm what its line of progress must add. */
+/* Tell the farm what to add to its line of progress. */
 static void tell(const map_run *m) {
     const kl_telling telling = {.things = "command",
                                 .failed = m->failed,
@@ -251,7 +251,7 @@ static int say_interrupted(const map_run *m) {
 /* Return the exit code, and print what ended the run early. */
 static int code_of(const map_run *m, kilter_status status, const kilter_error *error) {
     if (m->error.status != KILTER_OK) {
-        if (!m->printer.closed) /* a reader that has seen enough is no error */
+        if (!m->printer.closed) /* it is no error that the reader of the output went away */
             fprintf(stderr, "kilter map: %s\n", m->error.text);
         return m->printer.closed ? 128 + 13 : EXIT_FAILURE;
     }
@@ -263,7 +263,8 @@ static int code_of(const map_run *m, kilter_status status, const kilter_error *e
                                                             : kilter_exit("kilter map", error);
 }
 
-/* List the inputs of the tasks with which the run begins. They are in order, or those that wait for nothing.
+/* List the inputs of the tasks with which the run begins: all commands in order, or with --after those that
+ * wait for none.
  */
 static kilter_bytes *first_tasks(map_run *m, uint64_t *count) {
     uint64_t i = 0;
@@ -317,8 +318,8 @@ static kilter_status run_farm(map_run *m, kilter_error *error) {
     return status;
 }
 
-/* Open the farm. Its options may come from the environment, but never from the words of the command, which
- * only identify a run that is resumed. */
+/* Open the farm. Its options may come from the environment, but never from the command line of kilter map.
+ * The command line only identifies the run for --resume. */
 static kilter_status open_farm(map_run *m, kilter_error *error) {
     int argc = 0;
     char **argv = calloc(m->q->word_count + 3, sizeof *argv), dashes[] = "--", name[] = "kilter-map";

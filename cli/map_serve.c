@@ -1,5 +1,5 @@
-/* kilter map on a host of --hosts: a worker process for each slot. The standard input brings the key, and its
- * end means that the master's side is gone. */
+/* kilter map --serve, on a host of --hosts: start a worker process for each slot. The key comes from the
+ * standard input. The end of that input means that the master is gone. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,9 +23,9 @@ typedef struct serving {
     const kl_map_request *q;
     kl_map_guard *guard;
     kl_buffer key;
-    pid_t *workers; /* [slots] 0: it has ended */
+    pid_t *workers; /* [slots] process of each worker; 0: it has ended */
     uint32_t slots, left, again;
-    int code;       /* the last code of a worker that failed */
+    int code;       /* exit code of the worker that failed last */
     double alive_s; /* when to say next that this host is alive */
 } serving;
 
@@ -44,7 +44,7 @@ static bool read_key(kl_buffer *key) {
     return false;
 }
 
-/* Say why this host should not be used now, if it should not. */
+/* If this host should not be used now, print why. */
 static bool is_fit(const kl_map_needs *needs) {
     kl_reading reading = kl_reading_none();
     kl_fit fit;
@@ -94,7 +94,7 @@ static void start(serving *s, uint32_t i) {
         s->code = 1;
 }
 
-/* Take note of workers that have ended. One that was killed is replaced. */
+/* Note which workers have ended, and replace a killed worker. */
 static void reap(serving *s) {
     int status;
     for (uint32_t i = 0; i < s->slots; i++) {
@@ -109,7 +109,7 @@ static void reap(serving *s) {
     }
 }
 
-/* End everything here: nobody would take the results. */
+/* End all workers: there is no master to take the results. */
 static void end_all(serving *s) {
     kl_map_guard_end_all(s->guard);
     for (uint32_t i = 0; i < s->slots; i++)

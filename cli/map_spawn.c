@@ -1,9 +1,8 @@
 /* Run one command and collect its outputs.
  *
- * The command leads a session of its own. So it can be ended with all processes that it started, and none of
- * them takes input from a terminal. Its input is empty. It writes into pipes;
- * outputs that are large go on to files. A process that it leaves behind keeps running, but what that process
- * writes after the command's end is lost. */
+ * The command leads its own session, so that all its processes can be ended together and none reads from a
+ * terminal. Its input is empty. It writes into pipes, and large outputs are moved to files. A process that
+ * the command leaves behind keeps running, but what it writes after the command's end is lost. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -21,21 +20,22 @@
 #include "map.h"
 #include "sys/sys.h"
 
-enum { LOOK_BYTES = 8 << 20 };                /* of an output, between two looks at the disk */
-enum { INLINE_MOST = 64 * 1024 };             /* bytes of an output that are kept in memory */
-static const double MEMORY_LOOK_S = 50e-3;    /* seconds between two looks at free memory */
+enum { LOOK_BYTES = 8 << 20 };    /* bytes of an output between two checks of the disk's free space */
+enum { INLINE_MOST = 64 * 1024 }; /* bytes of an output that are kept in memory */
+static const double MEMORY_LOOK_S = 50e-3;    /* seconds between two checks of free memory */
 static const double TERM_PATIENCE_S = 1;      /* seconds between SIGTERM and SIGKILL */
-static const size_t REMOTE_MOST = 500000000u; /* bytes of an output that has no folder for files */
+static const size_t REMOTE_MOST = 500000000u; /* most bytes of an output if there is no folder for files */
 
 typedef struct stream { /* one of the two outputs */
     int fd;             /* −1: closed */
     int file;           /* −1: the output is in memory so far */
     kl_buffer *kept;
     uint64_t bytes;
-    char name[512];                /* of the file */
-    int error;                     /* errno of a file that could not be written; 0: none */
-    uint64_t most;                 /* most bytes of the output; 0: no limit of its own */
-    uint64_t disk_left, looked_at; /* bytes to leave on the disk; bytes at the last look at the disk */
+    char name[512]; /* of the file */
+    int error;      /* errno of a file that could not be written; 0: none */
+    uint64_t most;  /* most bytes of the output; 0: no limit of its own */
+    uint64_t disk_left,
+        looked_at; /* bytes to leave free on the disk; bytes written at the last check of the disk */
 } stream;
 
 /* --- large outputs --- */
@@ -76,7 +76,7 @@ static bool disk_suffices(stream *s) {
 static void take(stream *s, const uint8_t *data, size_t size) {
     s->bytes += size;
     if (s->error)
-        return; /* the rest is read until the command has been ended */
+        return; /* keep reading until the command has been ended */
     if (s->most > 0 && s->bytes > s->most)
         s->error = EFBIG;
     else if (!disk_suffices(s))
@@ -105,7 +105,7 @@ static void close_stream(stream *s) {
     s->fd = -1;
 }
 
-/* Read what is there once. Return false at the end of the output. */
+/* Read once what the pipe holds. Return false at the end of the output. */
 static bool read_some(stream *s) {
     uint8_t bytes[INLINE_MOST];
     ssize_t got = read(s->fd, bytes, sizeof bytes);
@@ -241,7 +241,7 @@ typedef struct waiting {
     pid_t pid;
     int ended; /* a descriptor that becomes readable when the command has ended */
     double limit_at_s, kill_at_s;
-    bool timed_out, refused; /* refused: the command is being ended because of its output */
+    bool timed_out, refused; /* the command is being ended because its output cannot be kept */
 } waiting;
 
 static void end_by(waiting *w, double now_s) {
@@ -251,7 +251,8 @@ static void end_by(waiting *w, double now_s) {
     kill(-w->pid, SIGCONT);
 }
 
-/* End the command if it has run for too long, or if its output cannot be kept: it might never end. */
+/* End the command if it has run for too long, or if its output cannot be kept, because such a command might
+ * never end. */
 static void end_late(waiting *w, const stream streams[2]) {
     double now_s = kl_monotonic_s();
     bool lost = streams[0].error || streams[1].error;
@@ -326,7 +327,7 @@ static void set_environment(kl_map_spawner *s, const kl_map_fill *fill) {
     snprintf(s->place, sizeof s->place, "PARALLEL_JOBSLOT=%u", fill->slot);
 }
 
-/* Name the files for large outputs. A replacement of a dead worker must not write into the same ones. */
+/* Name the files for large outputs. A worker that replaces a dead one must not use the same files. */
 static void name_files(const kl_map_spawner *s, const kl_map_fill *fill, stream streams[2]) {
     static const char *const ENDS[] = {"out", "err"};
     for (int i = 0; i < 2 && *s->folder; i++)
@@ -339,7 +340,7 @@ static void run_started(kl_map_spawner *s, const char *file, double limit_s, str
                         kl_map_result *r) {
     waiting w = {.ended = -1, .limit_at_s = kl_monotonic_s() + limit_s, .kill_at_s = HUGE_VAL};
     atomic_store(&s->slot->command, KL_MAP_STARTING);
-    if (atomic_load(&s->guard->stopping)) { /* since it was looked at last */
+    if (atomic_load(&s->guard->stopping)) { /* the slot was marked as ending since the last check */
         atomic_store(&s->slot->command, 0);
         r->end = KL_MAP_STOPPED;
         return;
@@ -353,7 +354,7 @@ static void run_started(kl_map_spawner *s, const char *file, double limit_s, str
         return;
     }
     atomic_store(&s->slot->command, w.pid);
-    if (atomic_load(&s->guard->ending)) /* it began while others were being ended */
+    if (atomic_load(&s->guard->ending)) /* the command began while all commands were being ended */
         kill(-w.pid, SIGTERM);
     w.ended = (int)syscall(SYS_pidfd_open, w.pid, 0);
     int status = wait_for(&w, streams);
@@ -373,7 +374,8 @@ static bool others_run(const kl_map_spawner *s) {
     return false;
 }
 
-/* Wait until the command's memory is free. If nothing else runs here, waiting would not help. */
+/* Wait until the memory that the command needs is free, unless no other command runs here: then waiting would
+ * not help. */
 static void wait_for_memory(const kl_map_spawner *s) {
     uint64_t needed = s->guard->needs.memory;
     while (needed > 0 && !atomic_load(&s->guard->stopping) && kl_memory_left("") < needed && others_run(s))

@@ -4,11 +4,11 @@ set -eu
 . "$(dirname "$0")/farm_test.sh"
 map() { "$kilter" map "$@"; }
 export SHELL=/bin/bash
-is() { # WANTED: the standard input is these lines
+is() { # WANTED: the standard input must consist of these lines
     cat >got
     printf '%s\n' "$1" | same - got "$1" || exit 1
 }
-gives() { # CODE COMMAND…: the command ends with this code
+gives() { # CODE COMMAND…: the command must end with this exit code
     wanted=$1
     shift
     code=0

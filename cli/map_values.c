@@ -21,7 +21,7 @@ static kilter_status no_memory(const reading *r) {
 
 /* --- columns --- */
 
-/* Append a value, cut into columns, each with a NUL at its end. */
+/* Append a value, which is cut into columns. A NUL ends each column. */
 static void put_columns(const reading *r, const char *value, kl_buffer *text) {
     regmatch_t match;
     int flags = 0;
@@ -127,7 +127,7 @@ static kilter_status read_file(const reading *r, const char *file, bool beside) 
     return status == KILTER_OK && r->q->columns ? cut_columns(r, source) : status;
 }
 
-/* Return whether a word separates sources, and of which kind the next one is. */
+/* Return whether a word separates sources of values, and set the kind of the next source. */
 static bool is_separator(const char *word, bool *files, bool *beside) {
     size_t colons = strspn(word, ":");
     *files = colons == 4;

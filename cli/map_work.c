@@ -7,7 +7,7 @@
 #include "map.h"
 #include "sys/sys.h"
 
-enum { TIMES = 101, LEAST_TIMES = 3 }; /* number of last times that count, and that must be known */
+enum { TIMES = 101, LEAST_TIMES = 3 }; /* how many of the latest times count, and how many must be known */
 
 typedef struct worker {
     kl_map_guard *guard;

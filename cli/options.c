@@ -79,7 +79,7 @@ static int check_needs(const kl_command *command, const char *const *given) {
     return EXIT_SUCCESS;
 }
 
-/* Write what getopt_long() is to know of letters. */
+/* Write the option letters for getopt_long(). */
 static void put_letters(const kl_command *command, char letters[2 * OPTIONS_MOST + 3]) {
     size_t size = 0;
     if (command->in_order)

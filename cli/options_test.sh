@@ -22,7 +22,7 @@ for command in $commands farm; do
     helped "$command" | sort | same completed - "completion and help of $command"
     listed "$command" | sort | same completed - "completion and man page of $command"
     [ "$command" = farm ] || grep -q "^\.It Cm $command$" "$man/kilter.1" || fail "kilter.1 lacks $command"
-    awk -v FS='\t' 'NF != 2 || $2 == "" { exit 1 }' <("$kilter" complete kilter "$command" --) || fail "$command: an option without help"
+    awk -v FS='\t' 'NF != 2 || $2 == "" { exit 1 }' <("$kilter" complete kilter "$command" --) || fail "$command: an option has no help text"
 done
 
 # --- help fits a terminal

@@ -1,5 +1,5 @@
-/* Fill in the page's template. Nothing of the record stands in the page as it is: texts are escaped, and the
- * data is base64. */
+/* Fill in the page's template. No text of the record is copied into the page unchanged: texts are escaped,
+ * and data are in base64. */
 #include "page.h"
 
 #include <stdlib.h>
@@ -12,14 +12,15 @@
 #include "report/report.h"
 
 typedef struct filling {
-    const kl_page *page; /* NULL: a live page */
+    const kl_page *page; /* the record on the page; NULL: a live page */
     const char *title;
     const kl_buffer *deflated;
 } filling;
 
 /* ---- data ---- */
 
-/* Return the prediction as JSON, malloc'd; NULL if the record allows none, as that of a loop. */
+/* Return the prediction as JSON, malloc'd. NULL: nothing can be predicted from this record, for example one
+ * of a loop. */
 static char *predicted(const char *record, size_t *size) {
     kl_basis basis = {0};
     kl_prediction prediction;
@@ -169,7 +170,7 @@ static void put_version(const filling *f, FILE *out) {
 
 static const struct {
     const char *name;
-    const unsigned char *text; /* put as it is; NULL: `put` writes it */
+    const unsigned char *text; /* text to insert unchanged; NULL: `put` writes the text */
     void (*put)(const filling *f, FILE *out);
 } places[] = {
     {"title", NULL, put_title},     {"story", NULL, put_story},        {"live", NULL, put_live},

@@ -6,7 +6,8 @@
 
 #include "base/base.h"
 
-/* The files of cli/page, and uPlot's, which are empty if the build did not find it. */
+/* The contents of the files in cli/page, and of uPlot's files. The latter are empty if the build did not find
+ * uPlot. */
 extern const unsigned char kl_page_html[], kl_page_css[], kl_page_js[];
 extern const unsigned char kl_plot_js[], kl_plot_css[], kl_plot_licence[];
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # kilter report --html, --perfetto and --csv: page_test.sh KILTER RECORD_WRITER PAGE_TOOL
-# With node and a Chromium, the page is opened, too.
+# If node and a Chromium are installed, the page is also opened in a browser.
 set -eu
 kilter=$1
 writer=$2
@@ -19,10 +19,10 @@ evil='</script><script>window.evil = 1</script><img src=x onerror="window.evil =
 for kind in many killed empty loop; do
     "$writer" $kind $kind.kilter
     "$kilter" report --html $kind.html $kind.kilter 2>err
-    grep -q '</html>' $kind.html || fail "no page of $kind.kilter"
+    grep -q '</html>' $kind.html || fail "no page was written for $kind.kilter"
 done
 
-# nothing of the record stands in the page as it is, and the page asks for nothing from elsewhere
+# texts of the record are escaped in the page, and the page loads nothing from other hosts
 "$kilter" report --html evil.html evil.kilter 2>err
 "$kilter" report --html finished.html finished.kilter 2>err
 [ "$(grep -c '</script' evil.html)" = "$(grep -c '</script' finished.html)" ] || fail "a program's name ends a script"
@@ -60,7 +60,7 @@ SELECT count(*) FROM t;' | sqlite3 :memory: >got
     same count got "rows of $table.csv"
 done
 printf '.mode csv\n.import tables/run.csv t\nSELECT program FROM t;' | sqlite3 :memory: | grep -qF "window.evil" || fail "the program is missing in run.csv"
-# a table's name must not become another folder's file
+# a table's name must not lead to a file in another folder
 sqlite3 many.kilter 'CREATE TABLE "../outside" (a); INSERT INTO "../outside" VALUES (1)'
 "$kilter" report --csv tables2 many.kilter
 [ -f tables2/chunk.csv ] && [ ! -e outside.csv ] || fail "a table was written outside of the folder"

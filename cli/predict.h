@@ -55,7 +55,7 @@ typedef struct kl_basis {
     double done, tasks; /* number of the run's tasks that were done; number of all its tasks */
     uint64_t run;
     uint32_t workers; /* number of workers that did these tasks; 0: no record */
-    double rate;      /* units per busy second of the mean worker */
+    double rate;      /* units of work that the mean worker does in a busy second */
     kl_load load;     /* the run's load on shared resources; zeroed: not known */
     bool uneven;      /* true: the workers' speeds differ */
     /* σ/μ of the times of similar runs: same tasks, same number of workers; 0: too few runs */
@@ -107,7 +107,8 @@ typedef struct kl_protocol {
     /* greatest number of workers that the master can keep busy; UINT32_MAX: no number is too great */
     uint32_t capability;
     kl_point best, fastest;               /* best: lowest P_i up to the capability; fastest: lowest T_t */
-    kl_point rounds_best, rounds_fastest; /* the same points with several rounds; workers = 0: not known */
+    kl_point rounds_best, rounds_fastest; /* the same two numbers of workers if work is dealt in several
+                                             rounds; workers = 0: not known */
     kl_point *points;                     /* the rows to show */
     size_t count;
 } kl_protocol;
@@ -125,7 +126,8 @@ typedef struct kl_program_prediction {
 /* The smallest number of workers whose time is at most 3 % above the shortest time. */
 typedef struct kl_verdict {
     kl_point enough; /* workers = 0: tasks are not known */
-    bool is_most;    /* true: the number is the greatest that was looked at, and the fastest */
+    bool is_most;    /* true: the fastest number is the greatest that was looked at, so more workers may be
+                        faster */
 } kl_verdict;
 
 typedef struct kl_what_if {

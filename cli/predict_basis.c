@@ -143,8 +143,8 @@ static bool differ(const kl_report_iteration *it) {
     return high > 1.05 * low;
 }
 
-/* Find mean and spread of the times of the last similar runs on this number of workers. The record's first
- * run does not count, because it warms up. */
+/* Find the mean and the spread of the times of the latest similar runs on this number of workers. The
+ * record's first run does not count, because caches and connections are still cold. */
 static void compare_runs(kl_basis *b, uint32_t workers) {
     kl_stat times = {0}, elapsed = {0};
     size_t first = b->measured_count > 1;
@@ -189,7 +189,7 @@ static const char *byte_kind(const kl_report *r) {
     return measured(r, "link_per_byte_s") > 0 ? "link_per_byte_s" : "message_per_byte_s";
 }
 
-/* Learn the load on shared resources, which is measured in the record's last run only. Return the factor of
+/* Read the load on shared resources. The record holds it only for its last run. Return the factor of
  * kl_load_fit(). */
 static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
     double per_byte_s = measured(r, byte_kind(r)), bytes = it->bytes_out + it->bytes_in;
@@ -345,7 +345,7 @@ static void sum_speeds(kl_basis *b, double *speeds, uint32_t count, const char *
     b->speed_count = count;
     b->speeds_from = from;
     b->load = (kl_load){0}; /* the recorded load is not valid for these workers */
-    b->beyond = 1;          /* nor is the correction */
+    b->beyond = 1;          /* the correction is not valid for them either */
 }
 
 /* Read "0.5" or "16x0.5" at *at, and move *at after it. */

@@ -8,7 +8,8 @@
 #include "report/print.h"
 
 enum {
-    MEASURED, /* index of the measured series; after it come one round and several rounds of each protocol */
+    MEASURED, /* index of the measured series; the series of one round and of several rounds follow for each
+                 protocol */
     MODELLED,
     SERIES = MODELLED + 2 * KL_PROTOCOLS,
     MARKS = 4,

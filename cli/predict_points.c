@@ -38,8 +38,8 @@ static double least_chunk(const kl_basis *b, uint32_t workers) {
     return fmax(1, least_s / value(b, KL_IN_TASK_MEAN_S));
 }
 
-/* Return the number of recorded rounds. A round that is too small for all workers is joined with the next
- * one. */
+/* Return the number of recorded rounds. A round with too few tasks for all workers is joined with the next
+ * round. */
 static size_t recorded_rounds(const kl_basis *b, uint32_t workers) {
     double least = workers * least_chunk(b, workers) / value(b, KL_IN_TASKS) * (1 - 1e-9), part = 0;
     size_t count = 0;
@@ -76,7 +76,7 @@ static double several_rounds_s(const kl_basis *b, kl_farm_model *m, const kl_rou
     if (kl_load_known(&b->load) && b->load.use.local_tasks == b->load.use.tasks)
         /* no costs of the link: the load on shared resources already includes bytes */
         m->message.per_unit_s = 0;
-    /* the load already includes the time that messages wait for each other */
+    /* the recorded load already includes the time that messages wait for each other */
     m->own_links |= kl_load_known(&b->load);
     double alone_s = m->work_s / p->speed, times = p->limit.times;
     double rounds_s = kl_model_rounds_time_s(m, p->workers, p->speed, rounds) - m->master_s;
@@ -120,7 +120,8 @@ kl_point kl_predict_measured(const kl_basis *b, uint32_t protocol, uint32_t work
     return point_at(&plain, protocol, workers, workers, b->uneven);
 }
 
-/* Return the correction for runs of the record. Given inputs describe another run, which is not corrected. */
+/* Return the correction for runs of the record. If the user gave inputs, the forecast is for another run and
+ * is not corrected. */
 double kl_predict_beyond(const kl_basis *b) {
     bool other = !kl_load_known(&b->load) || !(b->alike_s > 0);
     for (int i = 0; i < KL_INPUTS; i++)

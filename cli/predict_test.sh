@@ -157,4 +157,4 @@ cp finished.kilter home/.local/state/kilter/
 "$kilter" predict 2>err | grep -q "home/.local/state/kilter/finished.kilter, run 2" || fail "predict did not take the newest record"
 grep -q "^kilter: $place/home/.local/state/kilter/finished.kilter: the newest record of all" err || fail "the record is not named: $(cat err)"
 
-"$kilter" help predict | grep -q '^usage: kilter predict' || fail "kilter help predict prints something else"
+"$kilter" help predict | grep -q '^usage: kilter predict' || fail "kilter help predict prints no usage"

@@ -6,9 +6,9 @@
 
 /* Find the program's file as execvp() does; malloc'd. NULL: there is none. */
 char *kl_find_program(const char *word);
-/* Find the MPI that the program's file needs. KL_LAUNCH_OWN: not known. */
+/* Return the MPI that the program's file needs. KL_LAUNCH_OWN: the MPI is not known. */
 kl_launcher kl_launcher_of_file(const char *word);
-/* Find the MPI of a launcher, by its option --version. KL_LAUNCH_OWN: not known. */
+/* Return the MPI of a launcher, as its --version says. KL_LAUNCH_OWN: the MPI is not known. */
 kl_launcher kl_launcher_of_command(const char *command);
 /* Return the path of a file that is installed with this command: beside it, in the libexec folder, or in the
  * folder KILTER_LIBEXEC; malloc'd. NULL: it is not there. */

@@ -25,8 +25,8 @@ static bool is_later(struct timespec a, struct timespec b) {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-/* Look at the log, too: each write to a record changes its log, but the record's own file changes only now
- * and then. */
+/* Use the log's time, too: each write changes the log, but the record's own file changes only now and
+ * then. */
 bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *bytes) {
     struct stat info;
     bool there = false;
@@ -108,7 +108,7 @@ static kl_record_state state_of(const kl_outline *o, bool written) {
         return KL_RECORD_RUNNING;
     if (!o->ended)
         return KL_RECORD_CUT_OFF;
-    if (o->runs == 0 && !o->loop) /* a farm without a run */
+    if (o->runs == 0 && !o->loop) /* the farm has done no run */
         return KL_RECORD_FINISHED;
     return !o->status                            ? KL_RECORD_FAILED
            : strcmp(o->status, "done") == 0      ? KL_RECORD_FINISHED
@@ -172,7 +172,7 @@ static char *choose_in(const char *folder, const char *program, bool running, ki
     kl_record_list list;
     char *path = NULL;
     kilter_error unused;
-    kl_records_find(folder, &list, &unused); /* without a folder there is no record */
+    kl_records_find(folder, &list, &unused); /* a folder that does not exist holds no records */
     choice chosen = choose(&list, program, running);
     if (chosen.file)
         path = kl_text("%s", chosen.file->path);

@@ -12,7 +12,7 @@ holds() {
 lacks() {
     ! grep -qF -- "$2" "$1" || fail "'$2' in: $(cat "$1")"
 }
-# record NAME DAY KIND PROGRAM [FOLDER]: make a record in the state folder, last written on that day of 2020-01
+# record NAME DAY KIND PROGRAM [FOLDER]: make a record in the state folder, last written on this day of January 2020
 record() {
     "$writer" "$3" "$state/$1.kilter" "$4" ${5+"$5"}
     touch -d "2020-01-$2" "$state/$1.kilter"
@@ -23,7 +23,7 @@ there() { # the records in the state folder, in one line
 }
 # is_there NAME…
 is_there() {
-    [ "$(there)" = "$*${*:+ }" ] || fail "there is $(there), not $*"
+    [ "$(there)" = "$*${*:+ }" ] || fail "the folder holds $(there) instead of $*"
 }
 
 # --- no record, no folder
@@ -71,11 +71,11 @@ holds list "9 records, "
 if command -v sqlite3 >/dev/null; then
     ask() { sqlite3 :memory: "SELECT $1 FROM json_each(readfile('list.json'), '$.records')"; }
     [ "$(ask "count(*), sum(value ->> '$.bytes')")" = "12|$(cat "$state"/*.kilter "$state"/*-wal "$state"/*-shm | wc -c)" ] ||
-        fail "bytes as JSON: $(cat list.json)"
+        fail "wrong bytes in the JSON: $(cat list.json)"
     [ "$(ask "group_concat(value ->> '$.state')")" = "unreadable,unreadable,unreadable,finished,cancelled,cut off,finished,failed,cut off,finished,finished,finished" ] ||
-        fail "states as JSON: $(cat list.json)"
-    [ "$(ask "group_concat(value ->> '$.folder')")" = "$place" ] || fail "folders as JSON: $(cat list.json)"
-    [ "$(ask "sum(value ->> '$.results')")" = 1 ] || fail "results as JSON: $(cat list.json)"
+        fail "wrong states in the JSON: $(cat list.json)"
+    [ "$(ask "group_concat(value ->> '$.folder')")" = "$place" ] || fail "wrong folders in the JSON: $(cat list.json)"
+    [ "$(ask "sum(value ->> '$.results')")" = 1 ] || fail "wrong results in the JSON: $(cat list.json)"
 fi
 mkdir other
 cp "$state/loop.kilter" other
@@ -92,7 +92,7 @@ holds both 'x?[31m.kilter'
 grep -q "$escape" both && fail "a name is printed with control characters"
 rm other/x*
 
-# --- the choice of a record: this folder's, the program's, the newest
+# --- the choice of a record: a record of this folder, else of the program, else the newest
 "$kilter" report 2>err | holds /dev/stdin "cancelled.kilter"
 holds err "kilter: $state/cancelled.kilter: the newest record of this folder's programs"
 (cd other && "$kilter" report --json 2>err | grep -q '"record":"[^"]*/finished.kilter"') || fail "the record is not the newest of all"
@@ -165,7 +165,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" prune --keep 0 closed >out
     holds out "kept      a.kilter: it is another user's"
 else
-    echo "not root, or no setpriv here: closed folders were not tried"
+    echo "not tested whether closed folders are refused: this needs root and setpriv"
 fi
 
 # --- a record that is being written always stays; tune finds it, also from another folder
@@ -188,7 +188,7 @@ until_so left_nothing
 "$kilter" predict own/running.kilter >out || fail "predict cannot use the cut-off record"
 unset KILTER_RECORD_DIR
 
-# --- a record is in the default folder; a name that is used twice gets a number, with a message
+# --- a record is in the default folder; if a name is used already, a number is added to it, with a message
 first=$place/twice.kilter
 for stop in one two; do
     : >$stop.now
@@ -198,7 +198,7 @@ for stop in one two; do
     [ $stop = two ] || until_so "$kilter" tune --once "$first"
 done
 until_so "$kilter" tune --once "$place/twice-2.kilter"
-holds two.err "'$first' exists: the run record is '$place/twice-2.kilter'"
+holds two.err "'$first' exists, so the run record is '$place/twice-2.kilter'"
 lacks one.err "exists"
 
 # --- a request to end cancels the run, and the record shows it

@@ -20,7 +20,7 @@ for kind in finished empty loop; do
     "$writer" $kind $kind.kilter
 done
 
-# The second worker takes twice as long, so it is at work when the first worker asks for its second chunk.
+# The second worker takes twice as long, so it still computes when the first worker asks for its second chunk.
 "$kilter" replay finished.kilter >list
 has list "id 4  at_s 1.257812  run 0  chunk 2  kind deal  subject 0  count 10"
 "$kilter" replay --decision 4 finished.kilter >shown
@@ -28,7 +28,7 @@ has shown "worker 0  host ada  finished 10  in_hand 0  unit_s 0.025000"
 has shown "worker 1  host ada  finished 0  in_hand 10"
 has shown "at_s 1.257812  event finished  worker 0  chunk 0  tasks 10"
 has shown "ended_s 1.515625  late_s 0.007812"
-# Before the first deal no worker has tasks, although the first chunk begins at the time of the deal.
+# No worker has tasks before the first chunk is dealt, even though this chunk begins at the time of that decision.
 "$kilter" replay --decision 1 finished.kilter >first
 has first "worker 1  host ada  finished 0  in_hand 0"
 # The printed time of a decision finds this decision; so does any time before the next decision.
@@ -52,12 +52,12 @@ assert shown["shares"] == [], shown' || fail "JSON"
 "$kilter" replay --at 1e6 loop.kilter >loop
 has loop "rank 1  lo 15  count 45"
 
-# The record of a simulated run holds what its decisions were made from, so each is made again.
+# The record of a simulated run holds the data behind its decisions, so each decision is made again.
 "$kilter" simulate --engine events --platform '4x1,2x0.2@osc(60ms,30ms)' --tasks '500@lognormal(1ms,0.5)' \
     --policy gss,auto,ect --iterations 3 --record sim.kilter >/dev/null
 for policy in gss auto ect; do
     "$kilter" replay sim-$policy.kilter >again
-    grep -q '^made again: [1-9][0-9]* of [0-9]* decisions' again || fail "nothing was made again: $(tail -3 again)"
+    grep -q '^made again: [1-9][0-9]* of [0-9]* decisions' again || fail "no decision was made again: $(tail -3 again)"
     ! grep -q 'again differs' again || fail "$policy: $(grep -m1 'again differs' again)"
     ! grep -q 'of kind' again || fail "$policy: $(grep -m1 'of kind' again)"
 done
@@ -77,9 +77,9 @@ has instead "made again by policy ss: "
 has list "of kind deal not made again: the record lacks its inputs"
 expect 2 "--what-if: 'gss' is not policy=NAME" "$kilter" replay --what-if gss sim-gss.kilter
 expect 2 "policy 'none'" "$kilter" replay --what-if policy=none sim-gss.kilter
-[ "$("$kilter" complete kilter replay --what-if '' | cut -f1)" = policy= ] || fail "no completion of --what-if"
+[ "$("$kilter" complete kilter replay --what-if '' | cut -f1)" = policy= ] || fail "the values of --what-if are not completed"
 
-[ "$("$kilter" replay empty.kilter)" = "no decisions" ] || fail "an empty record has decisions"
+[ "$("$kilter" replay empty.kilter)" = "no decisions" ] || fail "decisions were printed from an empty record"
 expect 2 "no decision was made by this time" "$kilter" replay --at 0.5 finished.kilter
 expect 2 "no decision was made by this time" "$kilter" replay --at 9 empty.kilter
 expect 2 "there is no decision 9999" "$kilter" replay --decision 9999 finished.kilter

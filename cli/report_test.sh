@@ -33,7 +33,7 @@ grep -q '^\[{"run":1,"task":31,"attempt":1,"worker":1,"host":"ada","at_s":0.5,"l
 [ "$("$kilter" report --failed many.kilter)" = "no task failed" ] || fail "a record without failures has one"
 expect 2 "cannot be combined" "$kilter" report --failed --gantt x.svg finished.kilter
 
-# an output never takes the place of a record; nothing is written into a file that got the number of a closed output
+# an output never replaces a record; if the standard output is closed, its descriptor is not used for another file
 cp finished.kilter kept.kilter
 for one in html gantt perfetto; do
     expect 2 "'kept.kilter' is a run record" "$kilter" report --$one kept.kilter finished.kilter
@@ -116,7 +116,7 @@ touch -d 2019-01-01 own/b.kilter
 export KILTER_RECORD_DIR=$place/own
 "$kilter" report | grep -q "own/a.kilter" || fail "report did not take the newest record"
 touch -d 2020-01-01 own/b.kilter
-"$kilter" report | grep -q "own/b.kilter" || fail "of two equally new records, report did not take the last name"
+"$kilter" report | grep -q "own/b.kilter" || fail "report did not take the last name among two equally new records"
 cp killed.kilter own/0.kilter
 cp killed.kilter-wal own/0.kilter-wal
 touch -d 2018-01-01 own/0.kilter

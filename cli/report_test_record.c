@@ -100,7 +100,7 @@ static void push_cancelled(kl_trace *t, uint64_t run) {
         t, &(kl_trace_iteration_end){run, 2, 9, 2, began_s + 3, 1.5, 3.0, "stopped", "cancelled"});
 }
 
-/* End as if killed, when all rows are in the file. No end is recorded. */
+/* End as if killed, once all rows are in the file. The record then has no end. */
 static void die_when_written(const char *file, const char *table, long long rows) {
     sqlite3 *db = NULL;
     sqlite3_stmt *count = NULL;
@@ -160,7 +160,7 @@ static double random_part(uint64_t *seed) { /* in [0, 1) */
 typedef struct large {
     double free_s[1000]; /* when each worker is free */
     uint32_t workers;
-    uint64_t seed, lo; /* lo: the first task that is not dealt */
+    uint64_t seed, lo; /* lo: the first task that has not been dealt */
 } large;
 
 static uint32_t first_free(const large *l) {

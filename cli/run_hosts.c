@@ -38,7 +38,7 @@ static void put_quoted(kl_buffer *out, const char *word) {
 /* Write the script for a host's shell. The shell reads the key and starts the workers, in the same folder if
  * it exists. It gives each worker the key, and restarts a killed worker (except after SIGTERM). It ends the
  * workers when its input is closed. printf is part of the shell, so the key appears in no list of processes.
- * Messages of the shell about ended jobs are dropped, because they would confuse the user. */
+ * Drop the shell's own messages about ended jobs, because they would confuse the user. */
 static void put_script(const kl_run_how *r, const kl_run_host *host, kl_buffer *out) {
     char *const *program = r->program;
     size_t own = kl_own_words_of(program);
@@ -82,7 +82,7 @@ pid_t kl_run_start(char *const *words, int input, const sigset_t *signals) {
         return -1;
     pid_t child = fork();
     if (child != 0) {
-        /* Wait until the child runs its program, or has printed why it cannot. An earlier signal would end
+        /* Wait until the child runs its program, or has printed why it cannot. A signal before that would end
          * the child without a message. */
         char nothing;
         close(begun[1]);

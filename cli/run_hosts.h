@@ -21,7 +21,7 @@ typedef struct kl_run_how {
     const char *join;     /* endpoint of the master */
     const char *ssh;
     const kl_key *key;
-    const sigset_t *signals; /* signal mask of what is started */
+    const sigset_t *signals; /* signal mask of the processes that are started */
 } kl_run_how;
 
 /* Return the number of words before a "--" or the end. Kilter's options are inserted there. */

@@ -42,17 +42,17 @@ begin() { # NAME ARGUMENT…: start a farm under kilter run in the background, f
     until_so "$kilter" tune --once "$record"
 }
 
-# --- two hosts of three can be reached; they get the folder and the key
+# --- two of three hosts can be reached; they get the folder and the key
 begin two --host a:2 --host nowhere --host b:1
 until_so shows "^workers  *3 at work"
 until_so grep -q "^kilter run: nowhere cannot be reached" run.err
 ps -eo args >list
-! grep -q "worker-secret" list || fail "the key is in a list of processes"
+! grep -q "worker-secret" list || fail "the key appears in a list of processes"
 grep -alF "two's stop" /proc/[0-9]*/cmdline 2>/dev/null >list || :
 while read -r file; do
-    ! tr '\0' '\n' 2>/dev/null <"${file%cmdline}environ" | grep -q "worker-secret" || fail "the key is in an environment"
+    ! tr '\0' '\n' 2>/dev/null <"${file%cmdline}environ" | grep -q "worker-secret" || fail "the key appears in a process's environment"
 done <list
-! grep -q "worker-secret" "$record"* || fail "the key is in the record"
+! grep -q "worker-secret" "$record"* || fail "the key appears in the record"
 : >"$stop"
 code=0
 wait $pid || code=$?

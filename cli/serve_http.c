@@ -1,6 +1,6 @@
 /* kilter top --serve: a page that follows a run, and metrics. One thread of libmicrohttpd answers all
- * requests, and looks at the runs when somebody asks. Each answer is complete, so that no client holds
- * anything: the page's EventSource asks again after each answer, and says which state it has seen. */
+ * requests, and looks at the runs only when a request comes. Each answer is complete, so no client keeps a
+ * connection busy. After each answer the page's EventSource asks again, and says which state it has seen. */
 #include "top.h"
 
 #include <arpa/inet.h>
@@ -40,7 +40,7 @@ static const kl_top_run *served(const server *s) {
     return NULL;
 }
 
-/* Serve the first run that goes on. When it ends, its page stays until another begins. */
+/* Serve the first run that goes on. After its end, serve its page until another run begins. */
 static void choose(server *s) {
     const kl_top_run *now = served(s);
     if (now && now->looks_gone == 0)
@@ -149,7 +149,7 @@ static answer answer_metrics(server *s) {
     return a;
 }
 
-/* A page of another site may ask this server, but under its own name as Host. */
+/* Refuse requests of other sites' pages: their header Host has another name. */
 static bool is_own_host(const server *s, const char *host) {
     return host && (strcmp(host, s->hosts[0]) == 0 || strcmp(host, s->hosts[1]) == 0);
 }
@@ -158,7 +158,7 @@ static answer answer_to(server *s, struct MHD_Connection *client, const char *pa
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return plain(MHD_HTTP_METHOD_NOT_ALLOWED, "only GET and HEAD are answered\n");
     if (!is_own_host(s, MHD_lookup_connection_value(client, MHD_HEADER_KIND, "Host")))
-        return plain(MHD_HTTP_FORBIDDEN, "ask by the name 127.0.0.1 or localhost\n");
+        return plain(MHD_HTTP_FORBIDDEN, "use the name 127.0.0.1 or localhost in the address\n");
     look(s);
     if (strcmp(path, "/") == 0)
         return answer_page(s);
@@ -168,7 +168,7 @@ static answer answer_to(server *s, struct MHD_Connection *client, const char *pa
         return answer_events(s, MHD_lookup_connection_value(client, MHD_HEADER_KIND, "Last-Event-ID"));
     if (strcmp(path, "/metrics") == 0)
         return answer_metrics(s);
-    return plain(MHD_HTTP_NOT_FOUND, "there are /, /data, /events and /metrics\n");
+    return plain(MHD_HTTP_NOT_FOUND, "not found; this server has /, /data, /events and /metrics\n");
 }
 
 static enum MHD_Result handle(void *context, struct MHD_Connection *client, const char *path,
@@ -178,7 +178,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *client, cons
     static int begun;
     bool first = !*state;
     *state = &begun;
-    if (first || *upload_size > 0) { /* the answer follows at a later call; a body is dropped */
+    if (first ||
+        *upload_size > 0) { /* the answer follows at a later call; the body of a request is dropped */
         *upload_size = 0;
         return MHD_YES;
     }

@@ -33,7 +33,7 @@ static void put_head(FILE *out, const char *name, const char *help) {
     fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 }
 
-/* A number of a farm's state. */
+/* A metric: a number of a farm's state. */
 typedef struct metric {
     const char *name, *help;
     double (*of)(const kl_control_state *s);
@@ -75,7 +75,7 @@ static const metric metrics[] = {
     {"kilter_late_task_seconds", "Time that the latest task has taken so far; 0: no task is late.", late},
 };
 
-/* A number that is not known has no line. */
+/* Print no line for a number that is not known. */
 static void put_number(FILE *out, const metric *m, const kl_top_run *run) {
     double value = run->state ? m->of(run->state) : (double)NAN;
     if (!isfinite(value))

@@ -18,7 +18,7 @@ typedef struct kl_smpi_farm {
     const char *record; /* path of the run record; NULL: none */
 } kl_smpi_farm;
 
-typedef struct kl_smpi_iteration { /* fields have the same meaning as in kilter_farm_summary */
+typedef struct kl_smpi_iteration { /* the fields have the same meaning as in kilter_farm_summary */
     double elapsed_s, bound_s, efficiency;
     uint64_t chunks;
     uint32_t workers;

@@ -1,4 +1,4 @@
-/* Between `kilter simulate` and the simulation of peers, who balance their work without a master. */
+/* Run the simulation of peers for `kilter simulate`. Peers balance their work without a master. */
 #ifndef KL_SIMULATE_PEERS_H
 #define KL_SIMULATE_PEERS_H
 

@@ -23,7 +23,7 @@ char *kl_smpi_program(void) {
 
 typedef struct child {
     pid_t pid;
-    int out, errors; /* the pipes' ends for reading */
+    int out, errors; /* reading ends of the pipes */
 } child;
 
 enum { MOST_ARGUMENTS = 32, NUMBER_BYTES = 32 };

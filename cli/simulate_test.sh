@@ -36,7 +36,7 @@ done
 grep -q '"policy":"auto"' out || fail "the table lacks a row for auto: $(cat out)"
 ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "the slow host waited for the stopped one: $(cat out)"
 
-# more stopped hosts than the master examines at once, each with its own task
+# more hosts are stopped than the master examines at once, and each has its own task
 for hosts in 230x1,25x1 20x1,40x1; do
     "$kilter" simulate $events --platform "$hosts@freeze(0.5s,100s);master=1;link=5us,1000GB/s" --tasks '60000@exp(1ms)' --json >out
     ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "the slow host waited for the stopped ones of $hosts: $(cat out)"
@@ -52,7 +52,7 @@ grep -q '</svg>' c.svg || fail "no picture was drawn"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --record d.kilter --gantt d.svg >out
 [ -s d.kilter ] && [ -s d.svg ] || fail "no record or picture"
 
-# peers: a row for each policy, the same output again, and every task counted once although some peers die
+# peers: a row for each policy; the same output at a second time; every task counted once although some peers die
 peers='--organise peers'
 "$kilter" simulate $peers --platform "$p;cluster=8,1ms" --tasks "$t" --policy all >one
 for policy in help sos sos-half steal; do

@@ -36,7 +36,7 @@ runuser -u munge -- munged --foreground --key-file="$place/munge/key" --socket="
     --pid-file="$place/munge/pid" --log-file="$place/munge/log" --seed-file="$place/munge/seed" >/dev/null 2>&1 &
 daemons+=($!)
 until_so test -S munge/socket
-# Five ports in a row that nobody listens at, below those that the system gives to connections.
+# Find five consecutive ports that are free, below the ports that the system assigns to connections.
 first_port=$((20000 + $$ % 12000))
 while ss -Hltn | awk '{ sub(/.*:/, "", $4); print $4 }' | grep -qxE "$(seq -s'|' $first_port $((first_port + 4)))"; do
     first_port=$((20000 + (first_port + 5) % 12000))

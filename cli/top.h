@@ -16,25 +16,27 @@ enum {
 /* A run that goes on, or that ended a moment ago. */
 typedef struct kl_top_run {
     char *path;
-    kl_report *report; /* program, process, control socket; of a loop everything, read again at each look */
+    kl_report *report; /* farm: its program, process and control socket; loop: the whole record, read again at
+                          each look */
     kl_tuner *tuner;   /* NULL: not attached */
-    kl_control_state *state;                             /* the latest state of a farm; NULL: none */
-    char word[KL_TOP_WORD_BYTES];                        /* why there is no newer state; "": there is one */
-    char decisions[KL_TOP_DECISIONS][KL_TOP_WORD_BYTES]; /* the latest one last; "": fewer */
-    uint32_t looks_gone;                                 /* looks since it ended; 0: it goes on */
+    kl_control_state *state;      /* the latest state of a farm; NULL: none */
+    char word[KL_TOP_WORD_BYTES]; /* why `state` is not up to date; "": it is */
+    char decisions[KL_TOP_DECISIONS]
+                  [KL_TOP_WORD_BYTES]; /* the latest decisions, in order of time; "": unused entry */
+    uint32_t looks_gone;               /* number of looks since the run ended; 0: it goes on */
 } kl_top_run;
 
 typedef enum kl_top_mode {
     KL_TOP_WATCHING,
-    KL_TOP_DRAINING, /* asks whether to drain the chosen worker */
-    KL_TOP_ENDING,   /* asks whether to end the chosen run */
-    KL_TOP_CHOOSING, /* a policy is chosen */
+    KL_TOP_DRAINING, /* the screen asks whether to drain the chosen worker */
+    KL_TOP_ENDING,   /* the screen asks whether to end the chosen run */
+    KL_TOP_CHOOSING, /* the user is choosing a policy */
 } kl_top_mode;
 
 typedef struct kl_top {
     kl_top_run *runs;
-    size_t run_count, run; /* run: the chosen one */
-    uint32_t row;          /* the chosen row of its workers */
+    size_t run_count, run; /* run: index of the chosen run */
+    uint32_t row;          /* index of the chosen row in the table of workers */
     size_t policy;         /* the chosen policy, an index of kl_policy_at() */
     kl_top_mode mode;
     char message[KL_TOP_WORD_BYTES]; /* the answer to the last request */
@@ -81,7 +83,7 @@ void kl_top_progress(const kl_top_run *run, char words[KL_TOP_WORD_BYTES]);
 /* Look at `file`, or at all records of this user that are being written. KILTER_ERR_INPUT: `file` cannot be
  * read at the first look; KILTER_ERR_MEMORY. */
 kilter_status kl_top_update(kl_top *top, const char *file, kilter_error *error);
-/* Carry out a request; top->message tells what came of it. */
+/* Carry out a request, and put the result into top->message. */
 void kl_top_do(kl_top *top, kl_top_action action);
 void kl_top_free(kl_top *top);
 

@@ -130,7 +130,8 @@ static bool is_loop(const kl_top_run *run) {
 }
 
 static uint32_t row_count(const kl_top_run *run) {
-    if (!run || (run->looks_gone > 0 && !is_loop(run))) /* a farm's last state is no longer true */
+    if (!run || (run->looks_gone > 0 &&
+                 !is_loop(run))) /* the last state of a farm that has ended is no longer true */
         return 0;
     return is_loop(run) ? run->report->loop->ranks : run->state ? run->state->worker_count : 0;
 }
@@ -222,7 +223,7 @@ int64_t kl_top_worker(const kl_top *top) {
     return run->state->workers[top->row].worker;
 }
 
-/* Ask a question, if a farm is chosen that can be steered. */
+/* Enter a mode that asks a question, if the chosen run is a farm that answers. */
 static kl_top_action ask(kl_top *top, kl_top_mode mode) {
     const kl_top_run *run = kl_top_chosen(top);
     const char *why = !run                  ? "No run is chosen."

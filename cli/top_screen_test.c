@@ -24,7 +24,7 @@ static kl_report_loop loop = {.name = "redblack", .executions = 16, .moves = 1, 
 static kl_report loop_report = {
     .run = {.program = "relax"}, .loop = &loop, .workers = rank_workers, .worker_count = 2};
 static kl_control_state farm_state;
-static char tuner; /* only its address is used */
+static char tuner; /* the test uses only the tuner's address */
 
 static kl_top three_runs(kl_top_run runs[3]) {
     farm_state = (kl_control_state){.running = true,
@@ -155,7 +155,7 @@ static void test_keys(void **state) {
         {'d', KL_TOP_NOTHING, KL_TOP_DRAINING, 11},
         {'y', KL_TOP_DRAIN, KL_TOP_WATCHING, 11},
         {'e', KL_TOP_NOTHING, KL_TOP_ENDING, 11},
-        {'q', KL_TOP_NOTHING, KL_TOP_WATCHING, 11}, /* "no" to the question */
+        {'q', KL_TOP_NOTHING, KL_TOP_WATCHING, 11}, /* answer the question with no */
         {'e', KL_TOP_NOTHING, KL_TOP_ENDING, 11},
         {'y', KL_TOP_END, KL_TOP_WATCHING, 11},
         {'p', KL_TOP_NOTHING, KL_TOP_CHOOSING, 11},
@@ -214,9 +214,9 @@ static void test_metrics(void **state) {
     assert_non_null(strstr(text, "# TYPE kilter_tasks gauge\n"
                                  "kilter_tasks{program=\"a\\\"b\\\\c\\nd\",record=\"a.kilter\"} 120\n"));
     assert_non_null(strstr(text, ",worker=\"11\"} 80\n"));
-    assert_null(strstr(text, "worker=\"12\"")); /* its speed is not known */
+    assert_null(strstr(text, "worker=\"12\"")); /* the worker's speed is not known */
     assert_non_null(strstr(text, "kilter_loop_sweeps{program=\"relax\",record=\"b.kilter\"} 16\n"));
-    assert_null(strstr(text, "c.kilter")); /* it has ended */
+    assert_null(strstr(text, "c.kilter")); /* the run has ended */
     free(text);
 }
 

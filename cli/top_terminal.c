@@ -55,10 +55,10 @@ static kilter_status follow(kl_top *top, const char *file, kl_top_line *lines, k
         if (status != KILTER_OK)
             return status;
         paint(top, lines);
-        /* a key is answered at once, and the runs are looked at again */
+        /* after a key, look at the runs at once */
         int code = getch();
         if (code == CTRL_L)
-            clear(); /* paint everything, as after somebody else wrote on the terminal */
+            clear(); /* paint everything, because another program may have written on the terminal */
         if (code == ERR || code == KEY_RESIZE || code == CTRL_L)
             continue;
         kl_top_action action = kl_top_press(top, key_of(code));

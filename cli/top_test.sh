@@ -34,15 +34,12 @@ screen_has() { # WORDS: paint the whole screen, with Ctrl-L, wait for its last l
     done
     grep -aq -- "$1" screen
 }
-# While a farm is late to answer, a key asks no question, and an answer is not carried out. So both are repeated until the
-# effect shows.
-asked() { # KEY WORDS ANSWER EFFECT…: succeed if the effect shows; else press the key, and answer its question
-    key=$1 words=$2 answer=$3
-    shift 3
-    ! "$@" || return 0
-    press "$key"
-    ! screen_has "$words" || press "$answer"
-    return 1
+# While a farm answers late, keys have no effect. So callers repeat the key and the answer.
+asked() { # KEY WORDS ANSWER: the key asks a question with these words, and its answer is carried out
+    press "$1"
+    screen_has "$2" || return 1
+    press "$3"
+    ! screen_has "does not answer"
 }
 has_other_policy() { ! shows "^policy  *auto"; }
 
@@ -57,17 +54,20 @@ else
     else
         until_so screen_has "kilter top: 1 run"
         until_so screen_has "units per s"
-        until_so asked d "Let worker 0 finish" y shows "^workers  *2 at work"
-        until_so asked p "Policy from the next run on" 'p\n' has_other_policy
+        until_so asked d "Let worker [012] finish" y
+        until_so shows "^workers  *2 at work"
+        until_so asked p "Policy from the next run on" 'p\n'
+        until_so has_other_policy
         # the farm is ended in order, and kilter top says so and goes on
-        until_so asked e "End this run in order" y screen_has "cancelled"
+        until_so asked e "End this run in order" y
+        until_so screen_has "cancelled"
         got=0
         wait $pid || got=$?
         [ $got = 143 ] || fail "the farm ended with $got: $(cat farm.err)"
         press q
         wait $top || fail "kilter top ended with $?: $(cat screen)"
         exec 3>&-
-        # a run is killed
+        # kill a run
         start killed --workers 1
         open_top "$record"
         until_so screen_has "units per s"
@@ -123,7 +123,7 @@ for request in "POST / HTTP/1.1\r\nHost: localhost:$port\r\nContent-Length: 3\r\
     grep -aq "HTTP/1.. ${request##*=}" answer || [ "${request##*=}" = HTTP ] || # the connection may be closed before the answer is read
         fail "a wrong request was answered: $(head -c 200 answer)"
 done
-# clients that stay away: more connections than are allowed, none of which reads
+# silent clients: open more connections than are allowed, and read from none
 away=()
 for i in $(seq 40); do
     exec {held}<>"/dev/tcp/127.0.0.1/$port" || break

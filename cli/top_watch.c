@@ -10,7 +10,7 @@
 #include "sys/sys.h"
 #include "top.h"
 
-enum { LOOKS_KEPT = 10 }; /* number of looks for which a run that has ended stays on the screen */
+enum { LOOKS_KEPT = 10 }; /* a run that has ended stays on the screen for this number of looks */
 static const double PATIENCE_S = 0.5;
 
 /* ---- one run ---- */
@@ -45,7 +45,7 @@ static void note_loop_decisions(kl_top_run *run) {
     }
 }
 
-/* Read the run's row; of a loop, everything. */
+/* Read the run's row of the record; for a loop, read the whole record. */
 static kilter_status read_report(kl_top_run *run, kilter_error *error) {
     kl_outline outline;
     kl_report *report = NULL;
@@ -96,7 +96,7 @@ static void look_at_end(kl_top_run *run) {
     say(run, file.state == KL_RECORD_CUT_OFF ? "it was killed or crashed" : kl_record_state_name(file.state));
     kl_outline_free(&file.outline);
     if (run->report && run->report->loop)
-        read_report(run, &error); /* the last state; on an error, the one before stays */
+        read_report(run, &error); /* on an error, the state before stays */
 }
 
 static void look(kl_top_run *run) {
@@ -145,7 +145,7 @@ static kilter_status add_running(kl_top *top, kilter_error *error) {
     kilter_status status = kl_record_dir(&folder, error);
     if (status != KILTER_OK)
         return status;
-    kl_records_find(folder, &list, &none); /* without a folder nothing runs */
+    kl_records_find(folder, &list, &none); /* without the folder of records, no run goes on */
     for (size_t i = 0; i < list.count && status == KILTER_OK; i++)
         if (kl_record_is_written(list.files[i].path))
             status = add(top, list.files[i].path, error);
@@ -168,7 +168,7 @@ static void remove_gone(kl_top *top) {
     top->run = top->run < kept ? top->run : 0;
 }
 
-/* Let the chosen row stay on a row that exists. */
+/* Keep the choice on a row that exists. */
 static void keep_row(kl_top *top) {
     const kl_top_run *run = kl_top_chosen(top);
     uint32_t rows = run && run->state ? run->state->worker_count : 0;
@@ -199,7 +199,7 @@ void kl_top_free(kl_top *top) {
 
 /* ---- requests ---- */
 
-/* End the program as kill does. Its process is asked of the socket, so that no other process gets the signal.
+/* Send SIGTERM to the program. Ask the socket for the process, so that no other process gets the signal.
  */
 static kilter_status end_run(const kl_top_run *run, char *answer, kilter_error *error) {
     pid_t process = (pid_t)kl_tuner_process(run->tuner);
@@ -228,11 +228,12 @@ void kl_top_do(kl_top *top, kl_top_action action) {
     const kl_top_run *run = kl_top_chosen(top);
     if (action < KL_TOP_DRAIN || !run)
         return;
+    const char *word = answer;
     if (run->looks_gone > 0)
-        snprintf(answer, sizeof answer, "The run has ended meanwhile.");
+        word = "The run has ended meanwhile.";
     else if (!run->tuner || (action == KL_TOP_DRAIN && kl_top_worker(top) < 0))
-        snprintf(answer, sizeof answer, "This farm does not answer.");
+        word = "This farm does not answer.";
     else if (request(top, run, action, answer, &error) != KILTER_OK)
-        snprintf(answer, sizeof answer, "%.*s", (int)sizeof answer - 1, error.text);
-    snprintf(top->message, sizeof top->message, "%s", answer);
+        word = error.text;
+    snprintf(top->message, sizeof top->message, "%s", word);
 }

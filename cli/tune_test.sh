@@ -32,9 +32,9 @@ until_so shows "^workers  *3 at work, 0 resting"
 until_so shows "T_t(3)"
 "$kilter" tune --once "$record" >look
 for words in "farm  *tune_test_farm over zmq" "^run  *[0-9]" "m_o" "T_c" "P_i" "imbalance"; do
-    grep -q -- "$words" look || fail "a look lacks $words: $(cat look)"
+    grep -q -- "$words" look || fail "the output of kilter tune lacks $words: $(cat look)"
 done
-awk 'length > 120 { exit 1 }' look || fail "a look is too wide" # bytes; at most 110 characters
+awk 'length > 120 { exit 1 }' look || fail "the output of kilter tune is too wide" # bytes; at most 110 characters
 "$kilter" tune --once --json "$record" >look
 [ "$(wc -l <look)" = 1 ] || fail "JSON is not on one line"
 if command -v jq >/dev/null; then
@@ -67,13 +67,13 @@ until_so test -s killed.out
 kill -9 $watcher
 wait $watcher 2>/dev/null || :
 "$kilter" tune --interval-s 0.05 --json "$record" | head -n 3 >watched
-[ "$(wc -l <watched)" = 3 ] || fail "not three looks: $(cat watched)"
+[ "$(wc -l <watched)" = 3 ] || fail "kilter tune did not print three states: $(cat watched)"
 many=
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     "$kilter" tune --once "$record" >many.$i &
     many="$many $!"
 done
-for one in $many; do wait "$one" || fail "one of twenty looks failed"; done
+for one in $many; do wait "$one" || fail "one of twenty commands kilter tune failed"; done
 
 # --- others
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
@@ -82,7 +82,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     expect 2 "another user's, and only its owner may attach" \
         setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" tune --once "$record"
 else
-    echo "not root, or no setpriv here: that others are refused was not tried"
+    echo "not tested whether other users are refused: this needs root and setpriv"
 fi
 
 # --- kilter tune does not wait for a stopped master
@@ -126,8 +126,8 @@ wait $pid 2>/dev/null || :
 got=0
 wait $watcher || got=$?
 [ $got = 1 ] || fail "after a crash, tune ends with exit code $got"
-grep -q "not running any more: it was killed" crash.err || fail "unexpected message after a crash: $(cat crash.err)"
-expect 1 "not running any more: it was killed" "$kilter" tune --once "$record"
+grep -q "no longer running: it was killed" crash.err || fail "unexpected message after a crash: $(cat crash.err)"
+expect 1 "no longer running: it was killed" "$kilter" tune --once "$record"
 until_so left_nothing
 
 # --- a farm whose workers are threads

@@ -1,4 +1,5 @@
-/* kilter watch: start an MPI program with a library in front of MPI, and read what the ranks noted.
+/* kilter watch: start an MPI program with a library that intercepts its calls of MPI, and read what the ranks
+ * noted.
  *
  *   watch_start.c    which MPI, the launcher's environment, start and end
  *   watch_gather.c   files of ranks, judged and written into a run record */
@@ -18,7 +19,7 @@ typedef struct kl_watched_program {
     char *library, *folder;
     double began_s, began_unix_s;
     int code;     /* exit code of the program, or 128 + the signal that ended it */
-    char how[80]; /* how it ended; "": with exit code 0 */
+    char how[80]; /* description of how the program ended; "": with exit code 0 */
 } kl_watched_program;
 
 /* Choose the MPI, find its library, and make the folder for the ranks' files. KILTER_ERR_USAGE. */

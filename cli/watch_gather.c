@@ -61,7 +61,8 @@ static void take_file(gathered *g, const char *path) {
     }
     g->other_calls += rank.other_calls;
     g->unfinished += rank.end == KL_WATCH_RUNNING;
-    if (rank.rank >= KL_WATCH_LOOKED_AT) { /* a million bytes of each of many ranks */
+    if (rank.rank >=
+        KL_WATCH_LOOKED_AT) { /* read one rank at a time: each rank's file may have a million bytes */
         free(rank.call);
         rank.call = NULL;
         rank.call_count = 0;
@@ -85,7 +86,7 @@ static uint64_t ranks_of_last(const gathered *g) {
 }
 
 /* A script may start several programs one after the other; the last one of each rank counts. Ranks of a
- * program with another number of ranks do not. */
+ * program with another number of ranks do not count. */
 static void keep_last(gathered *g) {
     size_t kept = 0;
     uint64_t ranks = ranks_of_last(g);
@@ -257,7 +258,7 @@ static char *record_path(const kl_watched_program *p, kilter_error *error) {
     return path;
 }
 
-/* path: NULL is an error that has been noted. It is freed. */
+/* Write the record at `path`, which is freed. NULL: the error has been noted. */
 static kilter_status open_record(const kl_watched_program *p, char *path, kl_trace **trace,
                                  kilter_error *error) {
     char host[KL_HOST_BYTES], *here = getcwd(NULL, 0);
@@ -316,7 +317,8 @@ kilter_status kl_watch_gather(const kl_watched_program *p, kilter_error *error) 
     kilter_status status = KILTER_OK;
     if (g.count > 0)
         status = write_record(p, &g, error);
-    else if (g.refused == 0 && p->code != 126 && p->code != 127) /* it could not be started, as was said */
+    else if (g.refused == 0 && p->code != 126 &&
+             p->code != 127) /* the program could not be started; that was printed already */
         fprintf(
             stderr,
             "kilter watch: no process of '%s' called MPI_Init of %s, so nothing was seen. A program that is "

@@ -23,7 +23,7 @@ static bool is_launcher(const char *word) {
     return false;
 }
 
-/* Find the MPI by the launcher, or by the first program whose file tells. */
+/* Find the MPI from the launcher, or else from the first word that is a program with a known MPI. */
 static kl_launcher mpi_of(char *const *words) {
     kl_launcher found = is_launcher(words[0]) ? kl_launcher_of_command(words[0]) : KL_LAUNCH_OWN;
     for (size_t i = 0; words[i] && found == KL_LAUNCH_OWN; i++)
@@ -142,7 +142,8 @@ kilter_status kl_watch_run(kl_watched_program *p, kilter_error *error) {
         be_program(p, words, &before);
     int why = errno, status = child > 0 ? await(child, &mine) : 0;
     sigprocmask(SIG_SETMASK, &before, NULL);
-    signal(SIGPIPE, SIG_IGN); /* a page that nobody reads must not replace the program's exit code */
+    signal(SIGPIPE,
+           SIG_IGN); /* if the reader of the page is gone, the exit code must still be the program's */
     free(words);
     if (child < 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting '%s': %s", p->options->words[0], strerror(why));

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Test kilter watch with one MPI: what it finds, and programs that end in other ways than MPI_Finalize.
-# usage: watch_test.sh few|all KILTER PROGRAM OTHER_MPI LAUNCHER…     LAUNCHER: with all options but -n
-# KILTER_FC: a Fortran compiler of the MPI; without it, nothing is said about Fortran.
+# usage: watch_test.sh few|all KILTER PROGRAM OTHER_MPI LAUNCHER…     LAUNCHER: with all options except -n. KILTER_FC: the MPI's Fortran compiler; without it,
+# Fortran is not tested.
 set -euo pipefail
 kilter=$2 program=$3 other=$4 few=$1
 shift 4
@@ -16,7 +16,7 @@ watched() { # CODE RANKS MODE…: run a mode, which must end with CODE
     shift 2
     "$kilter" watch "${options[@]}" "${launcher[@]}" -n "$ranks" "$program" "$@" >"$work/out" 2>"$work/page" || code=$?
     [ "$want" = any ] || [ "$code" = "$want" ] || fail "$*: exit code $code instead of $want"
-    ! ls -d "$work"/kilter-?????? 2>/dev/null || fail "$*: the folder of the ranks is left"
+    ! ls -d "$work"/kilter-?????? 2>/dev/null || fail "$*: the ranks' folder was left behind"
 }
 says() { tr -s ' \n' ' ' <"$work/page" | grep -qE -- "$1" || fail "the page lacks: $1"; }
 options=()
@@ -27,9 +27,9 @@ watched 0 3 usual 60
 says 'iteration 60 iterations of 4 calls'
 says 'parallel efficiency .* % = load balance .* % × communication efficiency'
 says 'most in MPI .* in 180 calls of MPI_'
-"$kilter" report "$work/a.kilter" | diff - <(sed -n '/ranks computed/,$p' "$work/page") || fail 'report prints another page'
+"$kilter" report "$work/a.kilter" | diff - <(sed -n '/ranks computed/,$p' "$work/page") || fail 'kilter report prints another page than kilter watch'
 "$kilter" report --json "$work/a.kilter" >"$work/json"
-grep -q '"iterations":60,"iteration_calls":4' "$work/json" || fail 'the JSON lacks the iteration'
+grep -q '"iterations":60,"iteration_calls":4' "$work/json" || fail 'the JSON of kilter report lacks the iteration'
 "$kilter" list "$work" 2>/dev/null | grep -q 'watched *60 iterations' || fail 'list does not know the record'
 options=(--record "$work/missing/a.kilter")
 watched 0 2 usual 20
@@ -37,7 +37,7 @@ says 'missing/a.kilter.*the page is not kept'
 says 'record none'
 options=()
 
-# ends that are not MPI_Finalize
+# programs that do not end with MPI_Finalize
 watched any 3 killed 30
 says 'ranks did not come to MPI_Finalize'
 says 'rank 2 [(].*[)] at .*: it was killed, or ended without MPI_Finalize'

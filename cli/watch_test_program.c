@@ -1,5 +1,5 @@
 /* A small MPI program for the tests of kilter watch: watch_test_program MODE [ITERATIONS]. Rank 0 computes
- * longer than the others. Each mode does something that kilter watch must bear. */
+ * longer than the others. Each mode does something that kilter watch must cope with. */
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>

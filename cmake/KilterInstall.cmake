@@ -1,5 +1,5 @@
 # Define what `cmake --install` installs: the libraries with their headers, their CMake package and their pkg-config files.
-# Programs are installed by their own folders; the component `library` is all that another project needs for linking.
+# The folders of the programs install the programs. The component `library` has all files that another project needs for linking.
 include(CMakePackageConfigHelpers)
 
 set(KILTER_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Kilter)
@@ -49,7 +49,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/KilterConfig.cmake ${CMAKE_CURRENT_BIN
         DESTINATION ${KILTER_CMAKE_DIR} COMPONENT library)
 install(EXPORT KilterTargets NAMESPACE Kilter:: DESTINATION ${KILTER_CMAKE_DIR} COMPONENT library)
 
-# Pages for people, in folders as in the repository, so that their links hold; man pages are installed with their programs.
+# Install the pages of documentation in the same folders as in the repository, so that their links work. Man pages are installed with their programs.
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR}
         COMPONENT documents)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents

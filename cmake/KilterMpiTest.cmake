@@ -1,6 +1,6 @@
 # Programs and tests that run under MPI. Callers loop over KILTER_MPIS with the variable `mpi`, and set `suffix` to
 # ${KILTER_SUFFIX_${mpi}}: targets and tests are called NAME under the first MPI, and NAME-mpich under the second.
-# Tests carry the labels `mpi` and the MPI's name; the target mpi_tests builds just what they start.
+# Tests carry the labels `mpi` and the MPI's name; the target mpi_tests builds exactly the programs that these tests start.
 if(KILTER_MPIS)
     add_custom_target(mpi_tests)
     if(KILTER_SANITIZE)
@@ -13,7 +13,7 @@ endif()
 function(kilter_mpi_program name)
     add_executable(${name}${suffix} ${ARGN})
     target_link_libraries(${name}${suffix} PRIVATE mpi_${mpi})
-    if(suffix) # clang-tidy sees each source once
+    if(suffix) # let clang-tidy check each source only once
         set_target_properties(${name}${suffix} PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
     endif()
 endfunction()
@@ -49,8 +49,7 @@ function(kilter_mpi_test name ranks target)
     kilter_mpi_test_properties(${name}${suffix} ${ranks})
 endfunction()
 
-# Add a test whose launcher lets ranks survive when others are killed. The launcher's exit code says little then,
-# so the test passes if the program prints SAYS.
+# Add a test whose launcher lets ranks survive when others are killed. The launcher's exit code then says little, so the test passes if the program prints SAYS.
 function(kilter_mpi_survivors_test name says ranks target)
     kilter_mpi_launcher_flags(flags)
     if(mpi STREQUAL mpich)

@@ -1,6 +1,6 @@
 # kilter_purposes(): label each test of this folder with its purpose (quick, check or soak), as tests/purposes.txt says.
-# Each CMakeLists.txt that adds tests calls it last. Under a sanitizer it also gives them time, and what they must not
-# print. A test that no line names stops the configuration; the tests of both MPIs have the same purpose.
+# Each CMakeLists.txt that adds tests calls it last. Under a sanitizer, the function also gives the tests more time, and lists words that they must not print. Configuration
+# fails if no line names a test. The tests of both MPIs have the same purpose.
 set(KILTER_PURPOSES ${PROJECT_SOURCE_DIR}/tests/purposes.txt)
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${KILTER_PURPOSES})
 file(STRINGS ${KILTER_PURPOSES} KILTER_PURPOSE_LINES REGEX "^(quick|check|soak) ")
@@ -14,7 +14,7 @@ function(kilter_purposes)
             set_property(TEST ${test} APPEND PROPERTY FAIL_REGULAR_EXPRESSION "Sanitizer: [a-zA-Z]|runtime error: ")
             set_property(TEST ${test} PROPERTY TIMEOUT 600)
             get_property(labels TEST ${test} PROPERTY LABELS)
-            if(mpi IN_LIST labels) # MPI has no frame pointers, and loops handle SIGSEGV themselves
+            if(mpi IN_LIST labels) # the MPI libraries have no frame pointers, and loops handle SIGSEGV themselves
                 set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT LD_PRELOAD=$<TARGET_FILE:keep_modules>
                     "ASAN_OPTIONS=fast_unwind_on_malloc=0:handle_segv=0")
             endif()

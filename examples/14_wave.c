@@ -6,8 +6,8 @@
 
 static const double SPEED2 = 0.25; /* (wave speed × time step / distance of points)² */
 
-/* A point has two values, one of this step and one of the last step. Their roles alternate from step to step.
- */
+/* A point has two values, one of this step and one of the last step. The two places change roles after
+ * each step. */
 static void start_row(size_t n, size_t i, double u[n][2]) {
     for (size_t j = 0; j < n; j++)
         u[j][0] = u[j][1] = i > 0 && i + 1 < n && j > 0 && j + 1 < n ? chance(i * n + j) : 0;

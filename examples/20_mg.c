@@ -28,8 +28,8 @@ static void *attach(kilter_loop *loop, size_t bytes, uint64_t ghost) {
     return base;
 }
 
-/* Open a loop over the planes of a level. Plane k lies where plane (k + 1) · stride − 1 of the finest grid
- * lies. */
+/* Open a loop over the planes of a level. Plane k is on the rank of plane (k + 1) · stride − 1 of the
+ * finest grid. */
 static kilter_loop *follow(const solver *s, int l, const char *name, const double *reads) {
     uint64_t stride = UINT64_C(1) << (s->is->top - l);
     kilter_loop_options options = {.iterations = s->at[l].n,
@@ -46,7 +46,7 @@ static kilter_loop *follow(const solver *s, int l, const char *name, const doubl
     return loop;
 }
 
-/* A loop brings the ghost planes that its own body reads, and no others. */
+/* A loop updates only the ghost planes that its own body reads. */
 static void open_level(solver *s, int l) {
     level *at = &s->at[l];
     at->n = (size_t)1 << l;

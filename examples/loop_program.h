@@ -28,11 +28,11 @@ typedef struct settings {
     const char *program;
     double n, sweeps;
     double block;  /* number of columns in a block; 0: the program chooses */
-    double cost_s; /* seconds of CPU time of an iteration on this rank; 0: no more than it needs */
+    double cost_s; /* CPU seconds of an iteration on this rank; 0: no more than it needs */
     double slow;   /* factor by which iterations take longer on rank 0; 0: no factor */
     bool check;    /* true: compare the result with the sequential program's result */
     const char *picture, *output;
-    bool fixed, say; /* only with Kilter. fixed: no rows move; say: print a second line about balancing */
+    bool fixed, say; /* only with Kilter. fixed: no rows move; say: print a second line, about balancing */
     bool exact;      /* only with Kilter: exact sums */
     const char *record;
 } settings;

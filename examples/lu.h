@@ -79,7 +79,8 @@ typedef struct lu {
     double viscous[VALUES];       /* sums of the viscous coefficients over all directions */
 } lu;
 
-static inline double coefficient(int direction, int value) { /* of a viscous term, for momentum and energy */
+static inline double coefficient(int direction,
+                                 int value) { /* coefficients of a viscous term, for momentum and energy */
     return value == 4 ? C1345 : value == direction + 1 ? 4.0 / 3 * C34 : C34;
 }
 

@@ -208,7 +208,7 @@ static inline void mg_merge(mg_extremes *e, const mg_extremes *other) {
             mg_extreme(e, side, other->value[side][i], other->at[side][i]);
 }
 
-/* Set plane k to 0 but for the charges in it. */
+/* Set plane k to 0, except for the charges in it. */
 static inline void mg_charge(size_t n, size_t k, const mg_extremes *e, double *v) {
     double *plane = v + k * mg_plane(n);
     memset(plane, 0, mg_plane(n) * sizeof *plane);

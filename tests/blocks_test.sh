@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each block of C on a page follows the name of an example, which must contain these lines in the same order.
+# Check the blocks of C on pages: each block follows the name of an example, which must contain the block's lines in this order.
 # usage: blocks_test.sh SOURCE PAGE…
 set -euo pipefail
 cd "$1"

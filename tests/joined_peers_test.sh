@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Workers that join over TCP share the tasks as peers: the result is right, and the record says that peers organised the run.
+# Test a farm whose workers join over TCP and share the tasks as peers. The result must be right, and the record must say that peers organised the run.
 # usage: joined_peers_test.sh 01_SQUARES KILTER
 set -euo pipefail
 example=$1 kilter=$2

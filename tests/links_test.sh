@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every link between pages leads to an existing file and heading, in the repository and in an installed copy. Pages of docs/ that comments and scripts name
-# exist.
+# Check that every link between pages leads to an existing file and heading, in the repository and in an installed copy. Check that the pages of docs/ that
+# comments and scripts name exist.
 # usage: links_test.sh repository SOURCE
 #        links_test.sh installed BUILD      installs BUILD's pages into a temporary folder (CMAKE names cmake)
 set -euo pipefail

@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 page=docs/how-to/mpi-loop.md
 programs="10_matmul 11_redblack 12_pipeline 13_filter 14_wave 15_cg"
 
-lines() { grep -vE '^ *(/?\*.*)?$' "$1"; } # without comments and empty lines
+lines() { grep -vE '^ *(/?\*.*)?$' "$1"; } # print a program without comments and empty lines
 
 table() {
     echo "| program | lines of plain MPI | with Kilter | gone | new |"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A program with a loop, one of whose ranks is slow, writes a record, and kilter report prints the moves.
-# usage: loops_record_test.sh KILTER PROGRAM LAUNCHER…     LAUNCHER up to the number of ranks
+# Run a program with a loop on ranks of which one is slow. The program writes a record, and kilter report prints the moves.
+# usage: loops_record_test.sh KILTER PROGRAM LAUNCHER…     LAUNCHER is the command line up to the number of ranks
 set -euo pipefail
 kilter=$1 program=$2
 shift 2
@@ -33,5 +33,5 @@ grep -q "^gained .*forecast .*; measured " "$work/report" || fail "no outcome: $
 before=$(cksum <"$record")
 "$@" 3 "$program" 60 1 --record "$record" >"$work/out" 2>&1
 [ "$before" = "$(cksum <"$record")" ] || fail "the old record was overwritten"
-grep -q "a.kilter' exists: the run record of loop .* is '.*a-2.kilter'" "$work/out" || fail "the program does not name the second record: $(cat "$work/out")"
+grep -q "a.kilter' exists, so the run record of loop .* is '.*a-2.kilter'" "$work/out" || fail "the program does not name the second record: $(cat "$work/out")"
 "$kilter" report "$work/a-2.kilter" | grep -q "^loop " || fail "the second record is missing"

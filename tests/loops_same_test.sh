@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Check that a plain MPI program on 1 and 4 ranks and the Kilter program on 3 print the same checksum. The filter is also run on its own output picture, and
-# conjugate gradients with Kilter's exact sums on any number of ranks.
-# usage: loops_same_test.sh PLAIN KILTER N SWEEPS LAUNCHER…     LAUNCHER up to the number of ranks
+# Check that a plain MPI program on 1 and 4 ranks and the Kilter program on 3 print the same checksum. Also run the filter on its own output picture, and
+# conjugate gradients with Kilter's exact sums on several numbers of ranks.
+# usage: loops_same_test.sh PLAIN KILTER N SWEEPS LAUNCHER…     LAUNCHER is the command line up to the number of ranks
 set -euo pipefail
 plain=$1 kilter=$2 words=("$3" "$4")
 shift 4

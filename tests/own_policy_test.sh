@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A program's own policy is used: the record has its name and reasons; other policies can still be chosen.
+# Check that a farm uses the program's own policy: the record has the policy's name and reasons, and other policies can still be chosen.
 # usage: own_policy_test.sh EXAMPLE KILTER
 set -euo pipefail
 example=$1 kilter=$2

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Check the README: its lines of C are lines of the examples, and its files, options and commands exist.
+# Check that lines of C in the README are lines of the examples, and that its files, options and commands exist.
 # usage: readme_test.sh SOURCE EXAMPLE-BINARY KILTER KILTER-SP
 set -eu
 cd "$1"
@@ -26,7 +26,7 @@ grep -oE '^make [a-z]+' README.md | sed 's/make //' | while read -r target; do
     grep -q "^$target:" Makefile || { echo "README: there is no target $target"; exit 1; }
 done
 "$3" report --help >/dev/null
-# The man page of kilter-sp has exactly the options of its help, without those of the farm.
+# Check that the man page of kilter-sp has exactly the options of its help, without the options of farms.
 options_of() {
     "$1" "$2" --help | sed -n '/^Kilter/q; s/^  --\([a-z]*\).*/\1/p' | sort -u
 }

@@ -33,7 +33,7 @@ typedef struct dsmc_box {
     double density;    /* molecules in a cubic metre */
     double exchange;   /* probability that a particle's rotation takes part in a collision */
     double most;       /* upper bound of cross section × relative speed of a pair, m³/s */
-    double left;       /* fraction of a candidate pair that remains from the last step */
+    double left;       /* fraction of a candidate pair that was left over from the last step */
     uint64_t collided; /* number of collisions so far */
     kilter_random random;
 } dsmc_box;

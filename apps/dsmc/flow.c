@@ -110,8 +110,8 @@ bool dsmc_flow_fill(const dsmc_flow *f, uint32_t number, dsmc_row *row, dsmc_cel
 
 /* --- surfaces --- */
 
-typedef struct hit { /* the first surface on a particle's way */
-    /* part of a step after which the particle is there; at first the rest of the step, with no surface */
+typedef struct hit { /* the first surface that a particle meets */
+    /* part of a step after which the particle meets the surface; without a surface, the rest of the step */
     double after;
     double x, y;  /* the surface's normal */
     double speed; /* speed of the surface in x */
@@ -216,7 +216,7 @@ static bool leave(dsmc_leavers *l, const dsmc_point *p) {
     return true;
 }
 
-typedef struct place { /* the row under way, its random numbers and its force */
+typedef struct place { /* the row being computed, its random numbers and its force */
     uint32_t number;
     dsmc_row *row;
     kilter_random *random;

@@ -10,7 +10,7 @@ typedef enum dsmc_shape { DSMC_NOTHING, DSMC_CYLINDER, DSMC_PLATE } dsmc_shape;
 
 typedef struct dsmc_flow_options {
     dsmc_gas gas;
-    dsmc_shape shape;  /* the plate stands across the stream */
+    dsmc_shape shape;  /* true: the plate stands across the stream */
     double size;       /* diameter of the cylinder, or height of the plate, in cells */
     double mach;       /* speed of the stream over the speed of sound; between walls: 0 */
     double knudsen;    /* mean free path of the stream divided by `size`; 0: no collisions */
@@ -25,7 +25,7 @@ typedef struct dsmc_flow_options {
 } dsmc_flow_options;
 
 typedef struct dsmc_sums {       /* sums over the particles of a cell and over samples */
-    double count, u, v, squares; /* squares: of the velocity's length */
+    double count, u, v, squares; /* squares: sums of the square of the velocity's length */
 } dsmc_sums;
 
 typedef struct dsmc_leavers { /* particles that go to other rows */
@@ -35,7 +35,7 @@ typedef struct dsmc_leavers { /* particles that go to other rows */
 
 typedef struct dsmc_flow {
     dsmc_flow_options options;
-    /* speed of sound, and standard deviation of a component of velocity, in cells a step */
+    /* speed of sound, and standard deviation of a component of the velocity, in cells per step */
     double sound, spread;
     double stream, wall_spread, wall_speed;
     double centre_x, centre_y; /* centre of the body */
@@ -65,7 +65,7 @@ bool dsmc_flow_fill(const dsmc_flow *flow, uint32_t number, dsmc_row *row, dsmc_
  * the particles that go to other rows. Return false if memory ran out. */
 bool dsmc_flow_step(dsmc_flow *flow, uint32_t number, uint64_t step, dsmc_row *row,
                     const dsmc_row_state *state);
-/* Return the row in which a leaver is now. */
+/* Return the row to which a leaver has moved. */
 static inline uint32_t dsmc_row_of(const dsmc_point *p) {
     return (uint32_t)p->y;
 }

@@ -105,8 +105,8 @@ static dsmc_sums row_sums(const plane *p, uint32_t row) {
 
 /* --- a stream without a body --- */
 
-/* A stream without a body keeps its density, speed and temperature, and molecules collide as often as in
- * theory. */
+/* A stream without a body must keep its density, speed and temperature, and molecules must collide as
+ * often as in theory. */
 static void a_free_stream_stays_as_it_is(void **state) {
     (void)state;
     const dsmc_gas *gases[] = {&dsmc_argon, &dsmc_nitrogen};
@@ -245,7 +245,7 @@ static void stress_between_walls_follows_from_viscosity(void **state) {
     plane p;
     double stress, *speed = slide(&o, 6000, &p, &stress);
     double slope = 0, squares = 0;
-    /* without a layer of some free paths at each wall, where the speed is not linear */
+    /* without a layer of some mean free paths at each wall, where the speed is not linear */
     for (uint32_t j = 8; j < 22; j++) {
         slope += (j - 14.5) * speed[j];
         squares += (j - 14.5) * (j - 14.5);
@@ -307,7 +307,7 @@ static void a_gas_at_rest_is_maxwellian(void **state) {
             count++;
         }
     double error = 5 / sqrt(count);
-    assert_true(fabs(count / (o.particles * o.rows * o.columns) - 1) < 1e-3); /* no particle is lost */
+    assert_true(fabs(count / (o.particles * o.rows * o.columns) - 1) < 1e-3); /* no particle may be lost */
     for (int k = 0; k < 3; k++) {
         assert_true(fabs(second[k] / count - 1) < 2 * error);
         assert_true(fabs(fourth[k] / count - 3) < 10 * error);

@@ -1,5 +1,6 @@
 #!/bin/sh
-# kilter-dsmc relax on farms: the same bits for any workers and losses, temperatures of equilibrium at the end, and clear errors. usage: relax_test.sh KILTER-DSMC
+# kilter-dsmc relax on farms. The bits must be the same for any workers and losses, temperatures must end in equilibrium, and errors must be clear.
+# usage: relax_test.sh KILTER-DSMC
 set -eu
 program=$1
 place=$(mktemp -d)

@@ -9,7 +9,7 @@
 
 #include "gas.h"
 
-typedef struct dsmc_point { /* a particle on its own, outside a row */
+typedef struct dsmc_point { /* a single particle outside a row */
     double x, y, u, v, w;
     double rotation; /* rotational energy; 0 if the gas has no rotation */
 } dsmc_point;

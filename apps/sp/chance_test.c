@@ -394,8 +394,8 @@ static answer as_written(const sp_problem *problem, int scenarios) {
     return a;
 }
 
-/* Return whether an answer agrees with GLPK's. Without an optimum, kilter-sp may name either reason, as one
- * scenario may be infeasible and another one unbounded. */
+/* Return whether an answer agrees with that of GLPK. Without an optimum, kilter-sp may name either
+ * reason, because different scenarios may have different ones. */
 static bool is_right(const answer *a, int status, double cost) {
     if (status == GLP_OPT)
         return a->status == KILTER_OK && fabs(a->cost - cost) <= 1e-6 * (1 + fabs(cost));
@@ -445,7 +445,7 @@ static void answers_are_those_of_another_solver(void **state) {
             assert_true(counts[i] > 0);
 }
 
-/* In this unbounded problem, the master's solver calls a decision of 1e9 optimal. */
+/* For this unbounded problem, the master's solver calls a decision of 1e9 optimal. */
 static void a_decision_that_runs_away_is_no_optimum(void **state) {
     (void)state;
     enum { UNBOUNDED_SEED = 508157 };

@@ -189,8 +189,8 @@ static int copy_matrix(Clp_Simplex *model, sp_program *e) {
     return at;
 }
 
-/* Fill a program that minimises by how much the rows are missed: each row gets two columns, for a shortfall
- * and an excess. */
+/* Fill in a program that minimises by how much the rows are missed: each row gets two columns, for a
+ * shortfall and an excess. */
 static void fill_missing(Clp_Simplex *model, sp_program *e) {
     int at = copy_matrix(model, e), own = Clp_numberColumns(model);
     memcpy(e->lower, Clp_columnLower(model), (size_t)own * sizeof *e->lower);
@@ -223,9 +223,9 @@ static double largest_cost(Clp_Simplex *model) {
     return most;
 }
 
-/* Fill a program for the direction in which the cost falls most. It allows only steps that can be repeated
- * for ever, of at most 1 in each column. Costs are scaled to at most 1, because a scenario's costs are as
- * small as its weight. */
+/* Fill in a program for the direction in which the cost falls most. It allows only steps that can be
+ * repeated for ever, of at most 1 in each column. Costs are scaled to at most 1, because a scenario's
+ * costs are as small as its weight. */
 static void fill_steps(Clp_Simplex *model, sp_program *e) {
     double most = largest_cost(model);
     copy_matrix(model, e);

@@ -311,7 +311,7 @@ void sp_command_usage(FILE *out, sp_command command) {
 
 typedef struct parser {
     sp_command command;
-    int count, at; /* at: index of the argument being read */
+    int count, at; /* at: index of the argument that is being read */
     char *const *arguments;
     bool seen[OPTIONS];
     sp_options options;

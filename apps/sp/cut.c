@@ -11,7 +11,7 @@ sp_span sp_cluster(uint64_t scenarios, uint64_t clusters, uint64_t at) {
 /* Set a slope to 0 if its terms cancel each other up to rounding, because CLP's scaling would magnify the
  * remainder. */
 static void drop_rounding(double *slope, const double *size, int columns) {
-    static const double ROUNDING = 1e-11; /* relative to the sum of the terms' absolute values */
+    static const double ROUNDING = 1e-11; /* the limit, as a part of the sum of the terms' absolute values */
     for (int j = 0; j < columns; j++)
         if (fabs(slope[j]) <= ROUNDING * size[j])
             slope[j] = 0;

@@ -152,8 +152,8 @@ static void every_kind_of_random_number_counts(void **state) {
     sp_problem_free(p);
 }
 
-/* Each scenario has its own W, also for entries that CORE does not have, and nothing of earlier scenarios' W
- * remains. */
+/* Each scenario has its own W, including entries that CORE does not have. Nothing of earlier scenarios' W
+ * may remain. */
 static void every_scenario_has_its_own_recourse(void **state) {
     (void)state;
     /* NEED: w Y + F >= 6, CAP: v Y <= 8; Y at 1, F at 40. */
@@ -194,7 +194,8 @@ static void assert_bits_do_not_depend_on_order(const sp_problem *problem, const 
         for (uint64_t w = 0; w < workers; w++)
             worker[w] = evaluator_of(problem, x, 5);
         for (uint64_t i = 0; i < n; i++) {
-            uint64_t scenario = sp_mix64(i + 1000 * workers) % n; /* some scenarios come twice, some never */
+            uint64_t scenario =
+                sp_mix64(i + 1000 * workers) % n; /* some scenarios come two times, some never */
             double again = cost_of(worker[sp_mix64(i) % workers], scenario);
             assert_memory_equal(&again, &cost[scenario], sizeof again);
         }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kilter-sp solve while masters and workers die, join and leave gives the same bits as without faults. It gives the same cost, up to the gap, for every number of clusters and in fast mode.   usage: faults_test.sh KILTER-SP PROBLEMS
+# kilter-sp solve, while masters and workers die, join and leave, must give the same bits as without faults. It must give the same cost, up to the gap, for every number of clusters and in fast mode. usage: faults_test.sh KILTER-SP PROBLEMS
 set -u
 # shellcheck source=apps/sp/test_support.sh
 . "$(dirname "$0")/test_support.sh"
@@ -94,7 +94,7 @@ until come_and_go $bytes; do
     [ $bytes -gt 0 ] || { complain "over tcp the master always ended before the first worker left" && break; }
 done
 
-# ---- a forecast for the next sample counts the workers of the last run only
+# ---- a forecast for the next sample counts only the workers of the last run
 # recorded SQL: what the record says so far
 recorded() {
     sqlite3 -readonly "$work/left" "$1"

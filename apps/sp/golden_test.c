@@ -72,7 +72,7 @@ enum { LANDS_P, GBD_P, SSN_P, STORM_P, PROBLEMS };
 /* Skip a test without the data. */
 static void need_data(void) {
     if (access(SP_SHARED_DATA "/ssn/ssn.cor", R_OK) != 0) {
-        print_message("the published problems are not at %s: skipped\n", SP_SHARED_DATA);
+        print_message("skipped: the published problems are not at %s\n", SP_SHARED_DATA);
         skip();
     }
 }

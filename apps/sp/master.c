@@ -56,7 +56,8 @@ struct sp_master {
     /* last optimum of the table */
     double *x, *theta;
     double model;
-    /* decision of the incumbent; without an incumbent, the centre of the trust region */
+    /* decision of the incumbent (the best candidate so far); if there is none, the centre of the trust
+     * region */
     double *centre, upper;
     bool incumbent;
     int centre_made_at;

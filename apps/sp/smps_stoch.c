@@ -83,7 +83,7 @@ static double core_value(const sp_problem *problem, const sp_target *target) {
     case SP_COST:
         return problem->stage[1].cost[target->column];
     default:
-        return 0; /* find_entries() sets the entry */
+        return 0; /* find_entries() sets the index of the entry */
     }
 }
 

@@ -623,7 +623,7 @@ static void long_and_unprintable_names_stay_short_in_errors(void **state) {
     free(text);
 }
 
-/* A file with lost or damaged bytes gives either a valid problem, or an error with file and line. */
+/* A file with lost or damaged bytes must give either a valid problem, or an error with file and line. */
 
 static void read_damaged(const sp_file file[3]) {
     sp_problem *problem = NULL;

@@ -22,8 +22,8 @@ static kilter_status no_memory_to_check(kilter_error *error) {
 /* A reduced cost up to this size counts as zero, as in CLP. */
 static const double NO_PRICE = 1e-7;
 
-/* Return column j's term of the lower bound on the cost. If the bound of the column is infinite and the price
- * only rounding, use the column's value instead of the bound. */
+/* Return column j's term of the lower bound on the cost. If the bound of the column is infinite and its
+ * price is only a rounding error, use the column's value instead of the bound. */
 static double least_of_column(const sp_program *program, const double *duals, int j, double at) {
     double price = program->cost[j], size = 1 + fabs(price);
     for (int k = program->matrix.start[j]; k < program->matrix.start[j + 1]; k++) {
@@ -41,8 +41,8 @@ static double side_of(const sp_program *program, int row, double dual) {
     return dual > 0 ? program->row_lower[row] : program->row_upper[row];
 }
 
-/* Compute the lower bound on the cost that the duals prove. It does not depend on CLP's point. A dual whose
- * side is infinite is only rounding and counts as 0. Error: KILTER_ERR_MEMORY. */
+/* Compute the lower bound on the cost that the duals prove. It does not depend on CLP's point. If the side
+ * of a dual is infinite, the dual is only a rounding error and counts as 0. Error: KILTER_ERR_MEMORY. */
 static kilter_status least_cost(const sp_program *program, const sp_table *table, double *least,
                                 kilter_error *error) {
     double *duals = calloc((size_t)program->rows + 1, sizeof *duals);
@@ -200,12 +200,11 @@ static kilter_status check_count(const sp_solve_options *options, const sp_progr
                                  kilter_error *error) {
     if (options->most_candidates == 0 || progress->evaluated < options->most_candidates)
         return KILTER_OK;
-    return sp_fail(
-        error, KILTER_ERR_TASK,
-        "solving over %llu scenarios of seed %llu: not within the gap after %d candidates, the best "
-        "costs %.10g; ask for a larger --gap, or for more clusters (--clusters)",
-        (unsigned long long)options->sampling.scenarios, (unsigned long long)options->sampling.seed,
-        progress->evaluated, progress->upper);
+    return sp_fail(error, KILTER_ERR_TASK,
+                   "solving over %llu scenarios of seed %llu: the gap is not reached after %d candidates; "
+                   "the best one costs %.10g; ask for a larger --gap, or for more clusters (--clusters)",
+                   (unsigned long long)options->sampling.scenarios,
+                   (unsigned long long)options->sampling.seed, progress->evaluated, progress->upper);
 }
 
 struct sp_solving {
@@ -288,8 +287,8 @@ static double largest_side(const sp_problem *problem) {
     return most;
 }
 
-/* Return whether decisions run to infinity. Then rounding stops the method at some decision, perhaps at an
- * apparent optimum. */
+/* Return whether decisions grow without limit. Then rounding stops the method at some decision, which may
+ * look like an optimum. */
 static bool runs_away(const sp_problem *problem, const sp_master *master, kilter_status status) {
     if (status == KILTER_OK)
         return is_far(problem, sp_master_incumbent(master), largest_side(problem));
@@ -388,16 +387,18 @@ static kilter_status not_proven(const sp_sampling *sampling, const optimum *foun
             "rows by more than rounding; look for very large or very small numbers in the problem",
             scenarios, seed);
     if (isinf(found->least))
-        return sp_fail(error, KILTER_ERR_TASK,
-                       "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP's answer "
-                       "costs %.10g, its duals prove no bound; look for very large or very small numbers in "
-                       "the problem, or bound its columns",
-                       scenarios, seed, found->cost);
-    return sp_fail(error, KILTER_ERR_TASK,
-                   "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP's answer costs "
-                   "%.10g, its duals prove %.10g to be the least; look for very large or very small numbers "
-                   "in the problem, or ask for a larger --gap",
-                   scenarios, seed, found->cost, found->least);
+        return sp_fail(
+            error, KILTER_ERR_TASK,
+            "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP's answer costs %.10g, "
+            "but its duals prove no bound; look for very large or very small numbers in "
+            "the problem, or bound its columns",
+            scenarios, seed, found->cost);
+    return sp_fail(
+        error, KILTER_ERR_TASK,
+        "solving the deterministic equivalent of %llu scenarios of seed %llu: CLP's answer costs %.10g, but "
+        "its duals prove only that the cost is at least %.10g; look for very large or very small numbers "
+        "in the problem, or ask for a larger --gap",
+        scenarios, seed, found->cost, found->least);
 }
 
 kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *sampling, double gap,

@@ -273,7 +273,7 @@ static kilter_status evaluate(void *user, sp_master *master, kilter_error *error
 
 /* ---- the progress line ---- */
 
-/* Estimate the time left if the gap goes on shrinking at the same rate. NaN: not known. */
+/* Estimate the time left if the gap continues to shrink at the same rate. NaN: not known. */
 static double time_left_s(solver *s, double gap) {
     if (!isfinite(gap) || !(gap > 0))
         return NAN;
@@ -360,7 +360,7 @@ static kilter_status check_whole(const solver *s, kilter_error *error) {
                    s->options.stoch, possible, SP_SCENARIOS_MAX);
 }
 
-/* Relative gap of all samples but the last: it is large, because their optimum is only a start. */
+/* Relative gap of all samples but the last. It is large, because their optimum is only a start. */
 static const double STAGE_GAP = 1e-4;
 
 /* The number of candidates is assumed proportional to 1 + 126/T for T clusters. For ssn with N = 1000 and T

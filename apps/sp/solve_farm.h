@@ -9,7 +9,7 @@
 /* Solve with arguments[0 … count), which follow "solve", and print the answer. */
 kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, kilter_error *error);
 
-/* Plan the samples to solve: smaller ones first, at last one with `scenarios` scenarios. */
+/* Plan the samples to solve: smaller ones first, and last the one with `scenarios` scenarios. */
 sp_stages sp_stages_towards(uint64_t scenarios);
 /* Do the same for several given samples of growing size. */
 sp_stages sp_stages_through(const sp_stages *asked);

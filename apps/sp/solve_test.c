@@ -163,7 +163,7 @@ static void whole_distributions_give_the_published_optimum(void **state) {
 }
 
 /* The optimum was computed by hand. Half of plant 1's output and plant 2's must meet 11. A unit of plant 2
- * costs 5, the two units of plant 1 instead of it 6; but using plant 1 saves 3 a unit. */
+ * costs 5. The two units of plant 1 that replace it cost 6, but each unit of plant 1 saves 3. */
 static void decisions_without_recourse_are_cut_off(void **state) {
     (void)state;
     sp_problem *problem = problem_of(2);
@@ -365,11 +365,11 @@ static void what_falls_for_ever_is_not_called_infeasible(void **state) {
     sp_problem_free(problem);
 }
 
-/* CLP's primal method cycles here and would not end. */
+/* CLP's primal method would repeat the same steps here for ever. */
 static void a_solver_that_goes_round_in_circles_is_stopped(void **state) {
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
-    skip(); /* because CLP's pivots would then take minutes */
+    skip(); /* otherwise CLP's pivots would take minutes */
 #endif
     sp_problem *problem = read_texts(
         "ROWS\n N C\n G A0\n G A1\n L B0\n E B1\n L B2\n L B3\nCOLUMNS\n X0 C 1.5 A1 -3\n X0 B1 0.25 B2 "
@@ -510,8 +510,8 @@ static void a_bound_holds_beyond_any_trust_region(void **state) {
     sp_problem_free(problem);
 }
 
-/* CLP treats the saving of Z as zero at any tolerance and leaves Z at 0: the deterministic equivalent's
- * answer must not be called optimal. */
+/* CLP treats the saving of Z as zero at any tolerance, and leaves Z at 0. The answer of the deterministic
+ * equivalent must not be called optimal. */
 static void what_the_duals_do_not_prove_is_no_optimum(void **state) {
     (void)state;
     sp_problem *problem = flat_problem("-1e-13", "UP B Z 1e17");
@@ -603,7 +603,7 @@ static void too_many_candidates_are_said(void **state) {
     kilter_error error = {.text = ""};
     p.last = calloc(17, sizeof(double));
     assert_int_equal(sp_solve(problem, &options, &solution, &error), KILTER_ERR_TASK);
-    assert_non_null(strstr(error.text, "not within the gap after 3 candidates"));
+    assert_non_null(strstr(error.text, "the gap is not reached after 3 candidates"));
     sp_evaluator_free(p.evaluator[0]);
     free(p.last);
     sp_problem_free(problem);
@@ -671,7 +671,7 @@ static void damaged_orders_are_refused(void **state) {
     for (size_t size = 0; size < input.size; size++)
         assert_int_equal(sp_job_carry_out(job, input.data, size, 0, &answer, NULL), KILTER_ERR_INPUT);
     for (size_t at = 0; at < 3;
-         at++) { /* most bytes are not valid as `wanted` or `draw`, but all are as flags */
+         at++) { /* most bytes are not valid as `wanted` or `draw`, but all are valid as flags */
         input.data[at] ^= 0x40;
         kilter_status status = sp_job_carry_out(job, input.data, input.size, 0, &answer, NULL);
         assert_int_equal(status, at == 1 ? KILTER_OK : KILTER_ERR_INPUT);
@@ -729,8 +729,8 @@ static void names_that_are_written_are_unlike_each_other(void **state) {
     assert_read_alike(read_texts(CORE, PERIODS, STOCH), sample_of(1, 4));
 }
 
-/* If a scenario is infeasible or unbounded at the decision, the program written for this scenario must be so,
- * too. */
+/* If a scenario is infeasible or unbounded at the decision, so must be the program that is written for
+ * this scenario. */
 static void a_scenario_that_is_written_shows_its_trouble_again(void **state) {
     (void)state;
     static const char PLAIN[] =

@@ -19,7 +19,7 @@ void sp_table_bound(sp_table *table, int column, double lower, double upper);
 
 /* Append the rows. */
 kilter_status sp_table_add(sp_table *table, const sp_rows *rows, kilter_error *error);
-/* Drop rows; the rows behind them move up. */
+/* Drop rows; the rows after them move up. */
 kilter_status sp_table_drop(sp_table *table, int count, const int *row, kilter_error *error);
 
 /* Solve, and check the answer against the program's own data (claim.h), up to rounding. SP_LP_STOPPED: the

@@ -100,7 +100,7 @@ typedef struct kilter_loop_options {
      *   row in an array, and call kilter_loop_sum() after the sweep.
      * - After the first kilter_loop_begin(), only the body writes rows of any array. Own rows may be read
      *   between sweeps.
-     * Otherwise results are wrong without a message, and only where cores are shared. */
+     * Otherwise results are wrong without any error message, and only where cores are shared. */
     bool deep;
     bool fixed;       /**< true: shares stay equal, and no rows move */
     const char *name; /**< name for messages and the record; NULL: "loop" */

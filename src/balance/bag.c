@@ -15,7 +15,7 @@ void kl_bag_free(kl_bag *bag) {
     kl_homes_free(&bag->homes);
 }
 
-/* Limits of a weight. Within them, sums over all tasks and squares of times per unit fit into a double. */
+/* Limits of a weight. Within them, sums over all tasks, and squares of times per unit, fit into a double. */
 static const double LEAST_WEIGHT = 1e-50, MOST_WEIGHT = 1e50;
 
 kilter_status kl_weights_check(const double *weights, uint64_t lo, uint64_t count, kilter_error *error) {
@@ -30,7 +30,7 @@ kilter_status kl_weights_check(const double *weights, uint64_t lo, uint64_t coun
 static kilter_status add_up_weights(kl_bag *bag, uint64_t tasks, const double *weights, kilter_error *error) {
     if (tasks > SIZE_MAX / sizeof(double) - 1 ||
         !(bag->prefix = malloc((size_t)(tasks + 1) * sizeof *bag->prefix)))
-        return kl_fail(error, KILTER_ERR_MEMORY, "adding up the weights of %llu tasks: memory ran out",
+        return kl_fail(error, KILTER_ERR_MEMORY, "summing the weights of %llu tasks: memory ran out",
                        (unsigned long long)tasks);
     kilter_status status = kl_weights_check(weights, 0, tasks, error);
     if (status != KILTER_OK)
@@ -94,11 +94,11 @@ static bool sum_weights(kl_bag *bag, uint64_t count, const double *weights) {
     return true;
 }
 
-/* Put a span where it is dealt after all others. The array has room for it. */
+/* Add a span that is dealt after all others. The array has room for it. */
 static void put_last(kl_bag *bag, kl_span span) {
     if (span.lo >= span.hi)
         return;
-    /* in a series, spans before the added tasks hold tasks that were returned */
+    /* in a series, the spans before the added tasks hold returned tasks */
     bool first_added = span.lo == bag->homes.tasks;
     if (bag->count > 0 && bag->spans[0].hi == span.lo && !first_added) {
         bag->spans[0].hi = span.hi;
@@ -134,7 +134,7 @@ double kl_bag_units(const kl_bag *bag, kl_span span) {
     return bag->prefix ? bag->prefix[span.hi] - bag->prefix[span.lo] : (double)(span.hi - span.lo);
 }
 
-/* Return the smallest hi in (lo, end] for which [lo, hi) has at least `units`. */
+/* Return the smallest hi in (lo, end] for which the tasks [lo, hi) have at least `units`. */
 static uint64_t cut_at(const kl_bag *bag, kl_span front, double units) {
     uint64_t low = front.lo + 1, high = front.hi;
     while (low < high) {
@@ -154,8 +154,8 @@ kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snaps
     return status;
 }
 
-/* Choose the worker's next tasks: first from its own home, then returned tasks, then from another worker's
- * home, last added tasks. Return the consecutive tasks at the front of the chosen source. */
+/* Choose the worker's next tasks: first those of its own home, then returned tasks, then tasks of another
+ * worker's home, and last added tasks. Return the consecutive tasks at the front of the chosen source. */
 static kl_offer source_for(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *s,
                            uint32_t worker) {
     const kl_homes *homes = &bag->homes;

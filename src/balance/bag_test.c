@@ -30,7 +30,7 @@ static void make_team(team *t) {
 static kl_span take_for(kl_bag *bag, const team *t, uint32_t worker, uint64_t count) {
     kl_offer offer = kl_bag_offer(bag, t->dealer, &t->s, worker, count);
     if (offer.span.hi - offer.span.lo > 1 && count % 5 == 0)
-        offer.span.hi--; /* as if the message had no room for the last task */
+        offer.span.hi--; /* deal as if the message had no room for the last task */
     kl_bag_take(bag, &offer);
     return offer.span;
 }
@@ -46,7 +46,8 @@ static double weight_of(uint64_t i) {
     return 0.1 + (double)(kl_mix64(i) % 1000);
 }
 
-/* Take random numbers of tasks, and return some of them. In the end, every task was taken exactly once. */
+/* Take random numbers of tasks, and return some of them. In the end, every task must have been taken
+ * exactly once. */
 static void every_task_is_taken_once(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -83,7 +84,7 @@ static void every_task_is_taken_once(void **state) {
     }
 }
 
-/* Do the same with several workers in runs of a series. In every second run, one of the workers is gone. */
+/* Do the same with several workers, in runs of a series. In every second run, one of the workers is gone. */
 static void in_a_series_too(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -126,7 +127,7 @@ static void in_a_series_too(void **state) {
     }
 }
 
-/* Add tasks later, some of which are already done. Every other task is taken exactly once. */
+/* Add tasks later, some of which are already done. Every other task must be taken exactly once. */
 static void what_is_added_is_taken_once(void **state) {
     (void)state;
     enum { MOST = 4000 };
@@ -139,7 +140,7 @@ static void what_is_added_is_taken_once(void **state) {
         memset(seen, 0, sizeof seen);
         for (uint64_t i = 0; i < MOST; i++)
             weights[i] = weight_of(i);
-        /* some spans of done tasks reach across an addition's border */
+        /* some spans of done tasks extend across the border of an addition */
         for (uint64_t at = 3; seed % 3 == 0 && at + 10 < MOST; at += 20)
             done[done_count++] = (kl_span){at, at + 1 + kl_mix64(at) % 9};
         size_t first = 0;
@@ -196,8 +197,8 @@ static void what_is_added_is_dealt_last(void **state) {
     kl_bag_free(&bag);
 }
 
-/* Add tasks to runs of a series. They are taken after the tasks in all workers' homes, and after returned
- * tasks. */
+/* Add tasks to runs of a series. They must be taken after the tasks in all workers' homes, and after
+ * returned tasks. */
 static void what_is_added_in_a_series_is_dealt_last_too(void **state) {
     (void)state;
     enum { TASKS = 40, MOST = 80 };

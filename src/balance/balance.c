@@ -1,12 +1,12 @@
-/* The control loop of a farm: measure, model, decide, move. */
+/* The control loop of a farm: it measures, models, decides, and moves. */
 #include "balance/balance.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A message holds about this many bytes of inputs and weights at most. A larger plan is sent as several
- * chunks. Messages that wait with a worker should leave room for others in the caches. More bytes would also
+/* Greatest number of bytes of inputs and weights in one message, approximately. A larger plan is sent as
+ * several chunks. Messages that wait at a worker should leave room in the caches. More bytes would also
  * need memory that was not used before, and new pages cost ten times as much as a copy. */
 static const size_t CHUNK_BYTES = (size_t)4 << 20;
 
@@ -55,8 +55,8 @@ kilter_status kl_balance_set_policy(kl_balance *b, const kl_policy *policy, doub
     return KILTER_OK;
 }
 
-/* Note the work of a task. If it differs from the last run's, convert the workers' times and rates to the new
- * tasks. */
+/* Store the work of a task. If it differs from that of the last run, convert the workers' times and rates
+ * to the new tasks. */
 static void take_task_work(kl_balance *b, const kilter_run *run) {
     double task_work = run->tasks > 0 && run->work > 0 ? run->work / (double)run->tasks : b->task_work;
     double factor = b->task_work > 0 && task_work > 0 ? task_work / b->task_work : 1;
@@ -85,8 +85,8 @@ static void record(const kl_balance *b, uint64_t chunk, const kl_decision *decis
                       &d);
 }
 
-/* Record which tasks the policy assigned before any request, and which workers it left out. A run that grows
- * gets no forecast of its end. */
+/* Record which tasks the policy assigned before any request, and which workers got none. A run to which
+ * tasks are added gets no forecast of its end. */
 static void record_assignment(kl_balance *b, bool grows) {
     kl_assignment a;
     if (!b->rows.trace || !kl_dealer_assignment(b->dealer, &a))
@@ -107,9 +107,10 @@ static const double LEAST_WORK = 1e-50, MOST_WORK = 1e50;
 kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run *run, kl_spans done,
                                kilter_error *error) {
     if (run->work != 0 && !(run->work >= LEAST_WORK && run->work <= MOST_WORK))
-        return kl_fail(error, KILTER_ERR_RANGE,
-                       "beginning a run of %llu tasks: its work is %g; give a number from %g to %g, or 0",
-                       (unsigned long long)run->tasks, run->work, LEAST_WORK, MOST_WORK);
+        return kl_fail(
+            error, KILTER_ERR_RANGE,
+            "beginning a run of %llu tasks: its work of %g cannot be used; give a number from %g to %g, or 0",
+            (unsigned long long)run->tasks, run->work, LEAST_WORK, MOST_WORK);
     kilter_status status = kl_bag_fill(&b->bag, run->tasks, run->weights, done, error);
     if (status != KILTER_OK)
         return status;
@@ -229,7 +230,7 @@ static kilter_status move(kl_balance *b, const kl_request *request, kl_plan *pla
     kl_bag_take(&b->bag, &offer);
     kilter_status status = send_span(b, request, span, d->forecast_s, chunk, error);
     if (status != KILTER_OK && kl_bag_return(&b->bag, span) != KILTER_OK)
-        return kl_fail(error, KILTER_ERR_MEMORY, "taking tasks back from a lost worker: memory ran out");
+        return kl_fail(error, KILTER_ERR_MEMORY, "getting tasks back from a lost worker: memory ran out");
     return status;
 }
 
@@ -261,7 +262,7 @@ kilter_status kl_balance_deal(kl_balance *b, const kl_request *request, kl_chunk
         kl_view_asked(&b->views[request->worker], kl_now_s(&b->clock));
         kl_balance_view_changed(b, request->worker);
     }
-    const kl_snapshot *snapshot = look(b); /* measure: the state now */
+    const kl_snapshot *snapshot = look(b); /* measure: get the present state */
     kl_plan plan;
     /* model and decide: compute the time of each choice, and take the best one */
     kl_dealer_plan(b->dealer, snapshot, request->worker, &plan);
@@ -290,8 +291,8 @@ void kl_balance_report(kl_balance *b, kl_chunk *chunk, const kl_segment *segment
                        uint64_t bytes, uint64_t failed) {
     kl_span tasks = {segment->lo, segment->lo + segment->count};
     kl_worker_view *view = &b->views[chunk->worker];
-    /* Convert the segment's times to the master's clock. offset_s is not exact, because it includes the time
-     * of one message. So make sure that the chunk began at least busy_s before its end. */
+    /* Convert the segment's times to the master's clock. offset_s is not exact, because it includes the
+     * time of one message. So put the beginning of the chunk at least busy_s before its end. */
     double began_s = chunk->began_s == 0 ? segment->began_s + offset_s : chunk->began_s;
     chunk->ended_s = segment->ended_s + offset_s;
     chunk->busy_s += segment->busy_s;

@@ -3,8 +3,8 @@
 
 #include "balance/balance.h"
 
-/* Return the worker's units per second over the whole run. If it took no part in the run, return its pace
- * before; 0: not known. */
+/* Return the worker's units per second over the whole run. If it took no part in the run, return its
+ * earlier pace; 0: not known. */
 static double rate_of(const kl_worker_view *v) {
     if (v->units > 0 && v->busy_s > 0)
         return v->units / v->busy_s;
@@ -16,8 +16,8 @@ double kl_balance_rate(const kl_balance *b, uint32_t worker) {
     return rate_of(&b->views[worker]);
 }
 
-/* Return the sum of the n greatest speeds, relative to the mean. Workers of unknown speed come last, with the
- * mean speed. */
+/* Return the sum of the n greatest speeds, as a multiple of the mean. Workers of unknown speed come last,
+ * with the mean speed. */
 static double of_fastest(const void *balance, uint32_t n) {
     const kl_balance *b = balance;
     uint32_t ranked = kl_crew_ranked(b->crew);
@@ -26,12 +26,11 @@ static double of_fastest(const void *balance, uint32_t n) {
 
 /* Sums over the workers that took part in the run. */
 typedef struct effort {
-    /* numbers of workers that took part, that get tasks, and that are connected */
+    /* number of workers that took part; that get tasks; that are connected */
     uint32_t workers, active, there;
-    /* sums over the workers that took part; most_busy_s: busy seconds of the worker that has most */
+    /* sums over the workers that took part; most_busy_s: greatest number of busy seconds of any worker */
     double rate, units, busy_s, most_busy_s;
-    /* squared deviation of each task's time from its worker's mean, relative to the mean, added up over the
-     * tasks */
+    /* sum over the tasks of (time − mean time of the worker)², as a multiple of that mean squared */
     double variance;
     double tasks;
 } effort;
@@ -56,7 +55,7 @@ static effort effort_of(const kl_snapshot *s) {
     return e;
 }
 
-/* Set the run's load on the resources that the workers share. Convert the tasks' times to those on a worker
+/* Set the run's load on the resources that workers share. Convert the tasks' times to those on a worker
  * that shares nothing. */
 static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
     it->load = (kl_load){.use = *use,
@@ -76,7 +75,7 @@ static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
     it->task_mean_s *= alone;
     it->task_sd_s *= alone;
     if (use->local_tasks >= use->tasks)
-        it->model.message.per_unit_s = 0; /* the tasks' time on the cores includes the bytes */
+        it->model.message.per_unit_s = 0; /* the tasks' time on the cores includes the cost of the bytes */
 }
 
 /* Return the cost of a message. The cost of a byte is its time on the link, if this is known. */
@@ -105,8 +104,8 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
                                .to_workers = bytes > 0 ? s->task_bytes / bytes : 0,
                                .master_s = times->master_s};
     it.answer_s = b->traffic.answer.mean;
-    /* The measured time of a message is that of its whole way. The next message waits only for the master's
-     * part of it. */
+    /* The measured time of a message is for its whole way. The next message waits only for the master's
+     * part of this time. */
     double under_way_s = it.model.message.fixed_s;
     if (it.answer_s > 0 && it.answer_s < under_way_s) {
         it.model.message.fixed_s = it.answer_s;

@@ -1,10 +1,10 @@
-/* The last tasks that have ended, and the forecast of the time left that follows from them. */
+/* The tasks that ended last, and the forecast of the time left that is made from them. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "balance/balance.h"
 
-enum { APART_MOST = 8 }; /* of more tasks reported together, only mean and spread count */
+enum { APART_MOST = 8 }; /* if more tasks were reported together, only their mean and spread count */
 static const double PART = 0.9;
 
 static void add(kl_observed *o, const kl_worker_view *view, uint32_t place, double unit_s) {
@@ -30,8 +30,8 @@ void kl_observed_add(kl_observed *o, const kl_worker_view *view, uint32_t place,
         add(o, view, place, (unit_s->mean * count - unit_s->min - unit_s->max) / (count - 2));
 }
 
-/* Return the seconds for which a worker is busy, over those of its tasks: gaps between tasks count as well.
- */
+/* Return the seconds for which a worker is busy, divided by those of its tasks: gaps between tasks count
+ * as well. */
 static double gaps(const kl_balance *b) {
     double busy_s = 0, tasks_s = 0;
     for (uint32_t i = 0; i < b->snapshot.slots; i++) {

@@ -1,4 +1,4 @@
-/* The workers' places in the views: workers get them, rest, and give them back. */
+/* The workers' places in the views: workers get places, rest, and give their places back. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 /* Greatest number of places that are kept for workers that are gone but took part in the run. */
 enum { GONE_KEPT = 1024 };
 
-/* Take the place of a worker that is gone. If too many such workers took part in the run, join two of them.
- * false: there is no place. */
+/* Take the place of a worker that has left. If too many such workers took part in the run, combine two of
+ * them. false: there is no place. */
 static bool take_place(kl_balance *b, uint32_t *place) {
     kl_places *p = &b->places;
     uint32_t i = 0;
@@ -18,7 +18,7 @@ static bool take_place(kl_balance *b, uint32_t *place) {
         return false;
     if (i == p->gone_count) {
         i = 0;
-        /* let the second worker that is gone count as having done the work of the first, too */
+        /* let the second worker that has left count as having done the work of the first one, too */
         kl_worker_view *into = &b->views[p->gone[1]];
         const kl_worker_view *from = &b->views[p->gone[0]];
         into->units += from->units;

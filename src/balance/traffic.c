@@ -8,9 +8,9 @@ void kl_balance_answer_cost(kl_balance *b, double busy_s) {
     kl_stat_add(&b->traffic.answer, busy_s, kl_now_s(&b->clock));
 }
 
-/* Use the probe's cost if it is smaller. A message of a run may wait for a busy core, which costs no time,
- * because chunks are requested early. It may also wait for the link, which the model derives from the link's
- * load. */
+/* Use the probe's cost if it is smaller. A message of a run may wait for a busy core. This costs no time,
+ * because chunks are requested early. It may also wait for the link, but the model computes this from the
+ * link's load. */
 void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s, bool probe) {
     kl_msgcost_add(&b->traffic.message, bytes, one_way_s);
     if (probe)
@@ -22,7 +22,7 @@ void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s, bool
     b->snapshot.round_trip_s = 2 * b->snapshot.message.fixed_s;
 }
 
-/* Keep the quickest stream, because others may have been disturbed. */
+/* Store the fastest stream, because others may have been disturbed. */
 void kl_balance_link_cost(kl_balance *b, double byte_s) {
     kl_traffic *t = &b->traffic;
     if (t->link_byte_s == 0 || byte_s < t->link_byte_s)
@@ -30,8 +30,8 @@ void kl_balance_link_cost(kl_balance *b, double byte_s) {
     t->links_measured++;
 }
 
-/* A single probe may be disturbed, and the two round trips differ by little. So each of them is the quickest
- * of all workers. */
+/* A single probe may be disturbed, and the two round trips differ only little. So for each of them, the
+ * fastest of all workers is used. */
 void kl_balance_near_cost(kl_balance *b, double small_s, double large_s) {
     kl_traffic *t = &b->traffic;
     if (t->near_s == 0 || small_s / 2 < t->near_s)
@@ -41,8 +41,8 @@ void kl_balance_near_cost(kl_balance *b, double small_s, double large_s) {
     t->copy_byte_s = kl_probe_copy_s(2 * t->near_s, 2 * t->near_large_s);
 }
 
-/* Part of a message's fixed time. If a chunk waits longer for the link, its time includes that of the chunk
- * before it. */
+/* A chunk waits for the link if this exceeds this part of a message's fixed time; then its time includes
+ * that of the chunk before it. */
 static const double QUIET_PART = 0.1;
 
 bool kl_traffic_is_quiet(const kl_traffic *t, double now_s) {

@@ -1,4 +1,5 @@
-/* Header of room base: error messages, byte buffers, sets of indices, linear costs c + m·x. Pure. */
+/* Public header of the folder base: error messages, byte buffers, sets of indices, linear costs c + m·x.
+ * All functions are pure. */
 #ifndef KL_BASE_H
 #define KL_BASE_H
 
@@ -11,7 +12,7 @@
 
 /* Fill `error` (may be NULL) and return `status`, so that a function can end with `return kl_fail(…)`. */
 kilter_status kl_fail(kilter_error *error, kilter_status status, const char *format, ...) KILTER_PRINTF(3, 4);
-/* Tell the analyzer, which sees one file at a time, that kl_fail() never returns KILTER_OK. */
+/* Tell the analyzer that kl_fail() never returns KILTER_OK, because it sees only one file at a time. */
 #ifdef __clang_analyzer__
 #define kl_fail(error, status, ...) ((kl_fail)(error, status, __VA_ARGS__), (status))
 #endif
@@ -20,17 +21,17 @@ static inline unsigned long long kl_ull(uint64_t n) { /* for %llu */
     return n;
 }
 
-/* A growing byte buffer. A zeroed one is empty. After a failed allocation `failed` is set and further appends
- * do nothing, so that a series of appends needs one check at the end. Integers and doubles are little-endian.
- */
+/* A growing byte buffer. All zero: empty. After a failed allocation, `failed` is set and further appends
+ * do nothing, so a series of appends needs only one check at the end. Integers and doubles are
+ * little-endian. */
 typedef struct kl_buffer {
     uint8_t *data;
     size_t size, capacity;
     bool failed;
-    bool borrowed; /* `data` belongs to the caller; a buffer that needs more memory moves to its own */
+    bool borrowed; /* `data` belongs to the caller; if the buffer needs more memory, it allocates its own */
 } kl_buffer;
 
-void kl_buffer_free(kl_buffer *buffer);  /* free the memory and zero the buffer */
+void kl_buffer_free(kl_buffer *buffer);  /* Free the memory and set the buffer to zero. */
 void kl_buffer_clear(kl_buffer *buffer); /* empty the buffer and keep its memory */
 void kl_put_bytes(kl_buffer *buffer, const void *data, size_t size);
 void kl_put_u8(kl_buffer *buffer, uint8_t value);
@@ -41,8 +42,8 @@ void kl_put_span(kl_buffer *buffer, const void *data,
                  size_t size); /* append a u32 length, then the bytes; fails over 4 GiB */
 void kl_set_u32(kl_buffer *buffer, size_t at, uint32_t value); /* overwrite the value at offset `at` */
 
-/* Read what kl_put_* wrote, from untrusted bytes. A read past the end sets `bad`, and every further read
- * gives 0. */
+/* Reads what the kl_put_* functions wrote, from untrusted bytes. A read past the end sets `bad`, and every
+ * further read gives 0. */
 typedef struct kl_reader {
     const uint8_t *data;
     size_t size, at;
@@ -57,7 +58,7 @@ uint32_t kl_get_u32(kl_reader *reader);
 uint64_t kl_get_u64(kl_reader *reader);
 double kl_get_f64(kl_reader *reader);
 const uint8_t *kl_get_span(kl_reader *reader, size_t *size);
-bool kl_reader_done(const kl_reader *reader); /* true when every byte was read and no read failed */
+bool kl_reader_done(const kl_reader *reader); /* Return true if every byte was read and no read failed. */
 
 /* Write and read a message's members in the order of a list, without padding. The list is a macro with the
  * type and name of each member.
@@ -105,12 +106,12 @@ uint64_t kl_load_u64(const uint8_t *at);
 void kl_copy_label(char *label, size_t size, const uint8_t *bytes,
                    size_t length); /* bytes NULL: an empty label */
 
-/* Return the bytes at an address that is aligned for any type: `data` itself, or a copy in `scratch`. The
- * copy is valid until `scratch` is used again. NULL: no memory. */
+/* Return the bytes at an address that is aligned for any type. This is `data` itself, or a copy in
+ * `scratch`, which is valid until `scratch` is used again. NULL: memory ran out. */
 const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size);
 
-/* Grow an array to room for at least `needed` elements of `each` bytes; *room is set to the number of
- * elements it holds. Return NULL, and leave the array alone, when there is no memory. */
+/* Grow an array, so that it has room for at least `needed` elements of `each` bytes. *room is set to the
+ * new number of elements. If memory runs out, return NULL and do not change the array. */
 void *kl_array_grow(void *array, uint64_t *room, uint64_t needed, size_t each);
 
 /* A public struct with the members of this version. A program compiled with another version may have a
@@ -144,7 +145,7 @@ typedef struct kl_span { /* indices [lo, hi) */
     uint64_t lo, hi;
 } kl_span;
 
-typedef struct kl_ranges { /* spans in any order; a zeroed set is empty */
+typedef struct kl_ranges { /* spans in any order; all zero: an empty set */
     kl_span *at;
     size_t count;
     uint64_t room;
@@ -163,8 +164,8 @@ typedef struct kl_linear {
     double fixed_s, per_unit_s;
 } kl_linear;
 
-/* splitmix64: a counter-based mixer. Tests and samplers use it for seeded random numbers that do not depend
- * on the order of the draws. */
+/* splitmix64: a random number generator that mixes a counter. Tests and samplers use it for seeded random
+ * numbers that do not depend on the order of the draws. */
 uint64_t kl_mix64(uint64_t x);
 
 /* Return a hash that is the same on every machine. It detects accidental changes, not deliberate ones. A
@@ -172,7 +173,7 @@ uint64_t kl_mix64(uint64_t x);
  * To hash several pieces, pass each hash as the seed of the next. */
 uint64_t kl_hash(const void *data, size_t size, uint64_t seed);
 
-/* Carry the excess of each digit of a sum into the next digit, so that each digit is within ±2^32. Then the
+/* Carry what exceeds each digit of a sum into the next digit, so that each digit is within ±2^32. Then the
  * words of up to 2^29 such sums can be added without overflow. */
 void kl_sum_tidy(kilter_sum *sum);
 

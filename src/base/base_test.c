@@ -98,8 +98,8 @@ static void a_hash_notices_every_flipped_bit_and_another_length(void **state) {
     }
 }
 
-/* Files and messages contain the hash, so its value must never change and must not depend on the address of
- * the bytes. */
+/* Files and messages contain the hash, so its value must never change, and must not depend on the address
+ * of the bytes. */
 static void a_hash_is_the_same_everywhere(void **state) {
     (void)state;
     uint8_t bytes[64];
@@ -133,7 +133,7 @@ static bool tell(const told *m, told *heard) {
         TOLD(KL_GET_MEMBER)
     }
     bool done = kl_reader_done(r);
-    for (size_t cut = 0; cut < buffer.size; cut++) { /* a message that was cut anywhere is refused */
+    for (size_t cut = 0; cut < buffer.size; cut++) { /* a message must be refused wherever it was cut */
         told part, *m = &part;
         reader = kl_reader_of(buffer.data, cut);
         TOLD(KL_GET_MEMBER)

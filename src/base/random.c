@@ -1,4 +1,4 @@
-/* The random numbers that a task draws: a counter-based generator. */
+/* The random numbers that a task draws, from a counter-based generator. */
 #include "kilter/random.h"
 
 #include <math.h>

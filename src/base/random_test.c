@@ -1,5 +1,5 @@
-/* Random numbers of tasks: compare with published values, begin at any position, check means and variances.
- */
+/* Test the random numbers of tasks: compare them with published values, begin at any position, check means
+ * and variances. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,8 +49,8 @@ static void tasks_and_seeds_have_numbers_of_their_own(void **state) {
     }
 }
 
-/* Mean and variance are within five standard errors: over one long task, and over the first numbers of many
- * tasks. */
+/* Mean and variance must be within five standard errors: over one long task, and over the first numbers of
+ * many tasks. */
 static void check_moments(double (*draw)(kilter_random *), double mean, double variance, double fourth) {
     for (int many = 0; many < 2; many++) {
         kilter_random r = kilter_random_of(1, 0);

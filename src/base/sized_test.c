@@ -1,5 +1,5 @@
-/* Structs of programs compiled with an older or a newer Kilter: check which bytes are copied and which stay.
- */
+/* Structs of programs compiled with an older or a newer Kilter: check which bytes are copied and which do
+ * not change. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 
 enum { OWN = 24, LONGEST = 3 * OWN, GUARD = 0xA5 };
 
-/* For every length of the program's struct, the common bytes are copied and the rest of the library's are
- * zero. */
+/* For every length of the program's struct, the common bytes must be copied, and the other bytes of the
+ * library's struct must be zero. */
 static void what_both_have_comes_in(void **state) {
     (void)state;
     for (size_t bytes = 0; bytes <= LONGEST; bytes++) {
@@ -27,7 +27,7 @@ static void what_both_have_comes_in(void **state) {
     }
 }
 
-/* One byte set anywhere behind the members that the library has is enough for an error. */
+/* One byte that is set after the members that the library knows must be enough for an error. */
 static void what_only_a_newer_one_has_is_refused(void **state) {
     (void)state;
     for (size_t set = OWN; set < LONGEST; set++) {

@@ -47,8 +47,8 @@ void kl_sum_tidy(kilter_sum *sum) {
     sum->untidied = 0;
 }
 
-/* Round the sum to a double once. Take the highest 64 bits and set the last one if any lower bit is set; then
- * only ldexp() rounds. */
+/* Round the sum to a double only once: take the highest 64 bits, and set the last one if any lower bit is
+ * set. After that, only ldexp() rounds. */
 static double round_once(const kilter_sum *sum) {
     int top = DIGITS - 1;
     while (top > 0 && sum->word[top] == 0)

@@ -1,10 +1,11 @@
-/* Door of room ckpt: checkpoints of loops on disk, and the folder of a kept program (keep_folder.h).
+/* Public header of the folder ckpt: checkpoints of loops on disk, and the folder of a kept program
+ * (keep_folder.h).
  *
- * A checkpoint is an HDF5 file of several datasets, the parts of a plan. Rank 0 lays the file out by HDF5,
- * which gives each part a place in the file. Then every rank writes its rows to these places by itself. HDF5
- * is in a library of its own, which is loaded when a loop wants checkpoints. The file gets its final name
- * when all ranks have synchronised their rows with the disk, so a file with this name is whole. Numbers at
- * the end of names distinguish generations.
+ * A checkpoint is an HDF5 file of several datasets, the parts of a plan. Rank 0 plans the file by HDF5, which
+ * gives each part a position in the file. Then every rank writes its own rows to these positions. The code
+ * that calls HDF5 is in a separate library, which is loaded when a loop wants checkpoints. The file gets its
+ * final name when the rows of all ranks are on the disk, so a file with this name is complete. Numbers at the
+ * end of names distinguish generations.
  *
  *     plan.c          what a checkpoint holds, and whether it fits a program
  *     folder.c        names, generations, the final name
@@ -25,21 +26,21 @@
 
 enum { KL_CKPT_VERSION = 1, KL_CKPT_LOOP_BYTES = 256, KL_CKPT_NAME_BYTES = 64, KL_CKPT_PART_BYTES = 80 };
 
-/* Attributes of the file. One list makes the struct and the attributes. */
+/* Attributes of the file. One list defines the struct and the attributes. */
 #define KL_CKPT_COUNTS(X)                                                                                    \
     X(version)                                                                                               \
     X(rows)     /* iterations of the loop */                                                                 \
     X(kind)     /* 0: DOALL; 1: DOACROSS */                                                                  \
-    X(inner)    /* DOACROSS: elements of a row */                                                            \
+    X(inner)    /* for DOACROSS: number of elements in a row */                                              \
     X(arrays)   /* number of arrays */                                                                       \
     X(content)  /* 1: rows have content of changing size */                                                  \
     X(values)   /* number of kept values */                                                                  \
     X(sweeps)   /* sweeps done */                                                                            \
-    X(ranks)    /* ranks of the program that wrote the file */                                               \
-    X(failures) /* times that the program was resumed after a failure */                                     \
+    X(ranks)    /* number of ranks of the program that wrote the file */                                     \
+    X(failures) /* how many times the program was resumed after a failure */                                 \
     X(stopped)  /* 1: the program stopped on request after this checkpoint */
 #define KL_CKPT_NUMBERS(X)                                                                                   \
-    X(elapsed_s) /* seconds that the program has run, without repeated and lost parts */                     \
+    X(elapsed_s) /* seconds for which the program has run, without repeated and lost parts */                \
     X(written_unix_s)
 
 typedef struct kl_ckpt_facts {
@@ -55,7 +56,7 @@ typedef struct kl_ckpt_facts {
 typedef struct kl_ckpt_part { /* a dataset of rows × width elements */
     char name[KL_CKPT_PART_BYTES];
     uint64_t rows, width; /* width 0: one dimension */
-    bool words;           /* elements are 64-bit words, otherwise bytes */
+    bool words;           /* true: elements are 64-bit words; false: bytes */
     uint64_t at;          /* offset in the file */
 } kl_ckpt_part;
 
@@ -92,25 +93,26 @@ bool kl_ckpt_is_name(const char *name);
 
 /* --- libkilter-ckpt --- */
 
-/* The functions of the library. One thread at a time calls them. */
+/* The functions of the library. Only one thread at a time may call them. */
 typedef struct kl_ckpt_library {
     const char *version; /* Kilter's version. This stays the first field, because other versions may differ in
                             the others */
     /* Empty the existing file at `path`, and write the headers of all parts of the plan, without their data.
      * Set each part's `at`, its offset in the file. */
     kilter_status (*create)(const char *path, kl_ckpt_plan *plan, kilter_error *error);
-    /* Read the facts of a file whose seal is right. KILTER_ERR_INPUT: it is no checkpoint; KILTER_ERR_SYSTEM:
-     * it cannot be read */
+    /* Read the facts of a file whose headers have the right checksum (seal). KILTER_ERR_INPUT: it is no
+     * checkpoint; KILTER_ERR_SYSTEM: it cannot be read */
     kilter_status (*read_facts)(const char *path, kl_ckpt_facts *facts, kilter_error *error);
-    /* Find the parts of a file by their names, and set the rest. KILTER_ERR_RANGE: a part is missing;
-     * KILTER_ERR_SYSTEM: the file cannot be read */
+    /* Find the parts of a file by their names, and set the other members of each part. KILTER_ERR_RANGE: a
+     * part is missing; KILTER_ERR_SYSTEM: the file cannot be read */
     kilter_status (*read_parts)(const char *path, kl_ckpt_plan *plan, kilter_error *error);
 } kl_ckpt_library;
 
 /* Load the library. Nothing is unloaded. KILTER_ERR_SYSTEM: it is not installed, or of another version */
 kilter_status kl_ckpt_load(const kl_ckpt_library **library, kilter_error *error);
 
-/* Create an unfinished file with all parts of a plan, of which only the places are made. KILTER_ERR_SYSTEM */
+/* Create an unfinished file that has a position for each part of a plan, but no data yet.
+ * KILTER_ERR_SYSTEM */
 kilter_status kl_ckpt_lay_out(const kl_ckpt_library *library, const char *path, kl_ckpt_plan *plan,
                               kilter_error *error);
 /* Check the headers of a file before HDF5 sees it. KILTER_ERR_INPUT: they are damaged, or it is no
@@ -122,14 +124,17 @@ kilter_status kl_ckpt_check_seal(const char *path, kilter_error *error);
 typedef struct kl_ckpt_folder {
     char *path;      /* absolute */
     char *stem;      /* beginning of the files' names */
-    kl_span damaged; /* generations that could not be continued from, because they are damaged */
+    kl_span damaged; /* number of damaged generations (numbered files), from which the program could not
+                        continue */
 } kl_ckpt_folder;
 
-/* Find the folder of checkpoints at `path`, which lacks number and suffix. KILTER_ERR_SYSTEM: there is no
- * such folder, or no file can be created in it; KILTER_ERR_RANGE: the path is no name; KILTER_ERR_MEMORY */
+/* Find the folder of the checkpoints named `path`, which is without number and suffix. KILTER_ERR_SYSTEM:
+ * there is no such folder, or no file can be created in it; KILTER_ERR_RANGE: the path is no name;
+ * KILTER_ERR_MEMORY */
 kilter_status kl_ckpt_folder_open(const char *path, kl_ckpt_folder *folder, kilter_error *error);
 void kl_ckpt_folder_free(kl_ckpt_folder *folder);
-/* Return the path of a generation, or of its file before it is whole. malloc'd; NULL: memory ran out */
+/* Return the path of a generation, or of its file while it is unfinished. The caller frees it. NULL:
+ * memory ran out. */
 char *kl_ckpt_path(const kl_ckpt_folder *folder, uint64_t generation);
 char *kl_ckpt_unfinished_path(const kl_ckpt_folder *folder, uint64_t generation, uint64_t token);
 /* List the generations that exist, newest first. The caller frees the list. KILTER_ERR_SYSTEM, _MEMORY */
@@ -137,19 +142,20 @@ kilter_status kl_ckpt_list(const kl_ckpt_folder *folder, uint64_t **generations,
                            kilter_error *error);
 /* Return the newest generation; 0: there is none. */
 kilter_status kl_ckpt_newest(const kl_ckpt_folder *folder, uint64_t *generation, kilter_error *error);
-/* Give a file, which is synchronised, its final name, and synchronise the folder. KILTER_ERR_SYSTEM: the file
- * does not have the name */
+/* Give a file, which is completely on the disk, its final name, and synchronise the folder with the disk.
+ * KILTER_ERR_SYSTEM: the file does not have the name */
 kilter_status kl_ckpt_commit(const kl_ckpt_folder *folder, uint64_t generation, uint64_t token,
                              kilter_error *error);
-/* Remove what is older than the `keep` newest generations that are not damaged. Call this after a commit. */
+/* Remove the generations that are older than the `keep` newest undamaged ones. Call this after a commit. */
 void kl_ckpt_remove_old(const kl_ckpt_folder *folder, unsigned keep);
-/* Note that a program starts from a generation, and return how many did before. Without effect if the note
- * cannot be written. */
+/* Record that a program starts from a generation, and return how many programs did before. If the record
+ * cannot be written, this has no effect. */
 uint64_t kl_ckpt_note_start(const kl_ckpt_folder *folder, uint64_t generation);
-/* Return the length of the final path that an unfinished path begins with, for messages. */
+/* Return the length of the final path, with which an unfinished path begins, for messages. */
 int kl_ckpt_shown(const char *unfinished_path);
 void kl_ckpt_clean(const kl_ckpt_folder *folder); /* remove unfinished files, which dead programs leave */
-/* Read the generation from a file's name. false: the file is no checkpoint of this stem */
+/* Read the generation from a file's name. false: the file is no checkpoint with this beginning of the
+ * name. */
 bool kl_ckpt_generation_of(const char *stem, const char *name, uint64_t *generation);
 
 /* --- the rows of one rank --- */
@@ -164,8 +170,8 @@ typedef struct kl_ckpt_share { /* what one rank writes */
     kl_ckpt_piece *pieces;
     size_t count;
     const kl_parcel *content;   /* packed content of the rank's rows; NULL: none */
-    uint64_t content_at;        /* place of its first byte among the content of all ranks */
-    const kl_ckpt_kept *values; /* rank 0: the kept values; NULL on other ranks */
+    uint64_t content_at;        /* position of its first byte within the content of all ranks */
+    const kl_ckpt_kept *values; /* kept values, on rank 0; NULL on other ranks */
 } kl_ckpt_share;
 
 /* Write a rank's rows to an unfinished file, and synchronise them with the disk. KILTER_ERR_SYSTEM */

@@ -1,5 +1,5 @@
-/* Files of checkpoints: what several ranks write, other ranks read; damage is noticed; names and generations.
- */
+/* Files of checkpoints: other ranks must read what several ranks wrote, damage must be noticed, and names
+ * and generations must be right. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -21,9 +21,9 @@
 
 static char *folder;
 static kl_ckpt_folder place;
-static int sync_error; /* errno with which fsync() fails; 0: it does not */
+static int sync_error; /* errno with which fsync() fails; 0: it does not fail */
 
-/* Takes the place of the system's function in this program. */
+/* This function replaces the system's one in this program. */
 int fsync(int descriptor) {
     if (sync_error == 0)
         return (int)syscall(SYS_fsync, descriptor);
@@ -105,7 +105,7 @@ static kilter_status commit(uint64_t generation, uint64_t token, unsigned keep, 
     return status;
 }
 
-/* Only the newest generations are kept. Unfinished files do not count as generations. */
+/* Only the newest generations must be kept. Unfinished files do not count as generations. */
 static void the_newest_generations_stay(void **state) {
     (void)state;
     for (unsigned keep = 1; keep < 4; keep++) {
@@ -143,8 +143,8 @@ static uint64_t newest_generation(void) {
     return newest;
 }
 
-/* The name may be lost in a crash, so it is taken back, and the number can be used again. Some file systems
- * cannot synchronise folders at all. */
+/* The name may be lost in a crash, so it must be removed, and the number can be used again. Some file
+ * systems cannot synchronise folders at all. */
 static void a_folder_that_is_not_synchronised(void **state) {
     static const int impossible[] = {EINVAL, ENOSYS, ENOTSUP};
     (void)state;
@@ -164,7 +164,7 @@ static void a_folder_that_is_not_synchronised(void **state) {
     }
 }
 
-/* The file server has given the name, but its answer was lost. */
+/* The file server has given the file its name, but its answer was lost. */
 static void a_name_that_the_file_has_already(void **state) {
     (void)state;
     make_unfinished(5, 1);
@@ -198,7 +198,7 @@ static void damaged_generations_are_not_counted(void **state) {
     }
 }
 
-/* Starts from a generation are counted until the generation goes. */
+/* Starts from a generation are counted until the generation is removed. */
 static void starts_are_counted(void **state) {
     (void)state;
     for (uint64_t g = 1; g < 4; g++) {
@@ -208,7 +208,8 @@ static void starts_are_counted(void **state) {
             assert_int_equal(kl_ckpt_note_start(&place, g), i);
     }
     char *last = kl_text("%s/c.000003.starts", folder);
-    assert_int_equal(unlink(last), 0); /* the others are gone already: the folder is empty at the end */
+    assert_int_equal(unlink(last),
+                     0); /* the other files are gone already, so the folder is empty at the end */
     free(last);
 }
 
@@ -396,7 +397,7 @@ static void any_ranks_read_what_any_ranks_wrote(void **state) {
 
 enum { LARGE_ROWS = 60, LARGE = 100003, LARGE_RANKS = 3 };
 
-/* A rank writes its rows, which begin and end anywhere in a block of the disk. */
+/* Let a rank write its rows, which begin and end anywhere in a block of the disk. */
 static void write_large(const char *path, const kl_ckpt_plan *plan, const uint8_t *rows, uint64_t rank) {
     kl_span own = {LARGE_ROWS * rank / LARGE_RANKS, LARGE_ROWS * (rank + 1) / LARGE_RANKS};
     kl_ckpt_piece piece = {0, own, rows + own.lo * LARGE};
@@ -433,7 +434,7 @@ static void ranks_that_write_blocks_directly_do_not_disturb_each_other(void **st
     free(path);
 }
 
-/* Change bytes of a file and restore them. Each change is refused, or it does not matter. */
+/* Change bytes of a file and restore them. Each change must be refused, or must have no effect. */
 static void changed_bytes_are_noticed(void **state) {
     enum { STEP = 3 };
     (void)state;
@@ -458,7 +459,7 @@ static void changed_bytes_are_noticed(void **state) {
         assert_int_equal(pwrite(descriptor, &byte, 1, at), 1);
     }
     assert_int_equal(read_file(path, 2, &read, NULL), KILTER_OK);
-    assert_true(refused > ROWS); /* at least the rows are in this part of the file */
+    assert_true(refused > ROWS); /* this part of the file has at least the rows */
     close(descriptor);
     free(path);
 }
@@ -481,7 +482,7 @@ static void torn_files_are_refused(void **state) {
     free(path);
 }
 
-/* A file that exists and cannot be read now is not damaged: reading a folder fails. */
+/* A file that exists but cannot be read now is not damaged. Reading a folder fails in this way. */
 static void unreadable_files_are_not_damaged(void **state) {
     (void)state;
     kilter_error error;
@@ -496,7 +497,7 @@ static void unreadable_files_are_not_damaged(void **state) {
     free(inside);
 }
 
-/* Rank 0 has created the file, and another host has a folder of its own under the same name. */
+/* Rank 0 has created the file, but another host has a different folder under the same name. */
 static void a_folder_that_is_not_shared(void **state) {
     (void)state;
     kilter_error error;
@@ -516,7 +517,8 @@ static void a_folder_that_is_not_shared(void **state) {
 #endif
 #endif
 #ifndef SANITIZED
-/* A program's own HDF5, of another version. The tests of whole files fail if libkilter-ckpt calls it. */
+/* A program's own HDF5, of another version. If libkilter-ckpt called it, the tests of whole files would
+ * fail. */
 KILTER_API int64_t H5Fcreate(const char *path, unsigned flags, int64_t creation, int64_t access);
 int64_t H5Fcreate(const char *path, unsigned flags, int64_t creation, int64_t access) {
     (void)path, (void)flags, (void)creation, (void)access;
@@ -525,7 +527,7 @@ int64_t H5Fcreate(const char *path, unsigned flags, int64_t creation, int64_t ac
 }
 #endif
 
-/* The error says in what a file and a program differ. */
+/* The error must say in what a file and a program differ. */
 static void other_programs_are_refused(void **state) {
     (void)state;
     need_library();

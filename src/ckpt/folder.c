@@ -77,8 +77,8 @@ int kl_ckpt_shown(const char *unfinished_path) {
 
 /* --- names --- */
 
-/* Read the generation that follows the stem, and return what comes after it. NULL: the name is another one.
- */
+/* Read the generation number that follows the common beginning, and return the text after it. NULL: it is
+ * another name. */
 static const char *after_generation(const char *stem, const char *name, uint64_t *generation) {
     size_t length = strlen(stem);
     if (strncmp(name, stem, length) != 0 || name[length] != '.')
@@ -122,7 +122,7 @@ static kilter_status failed(const kl_ckpt_folder *f, int why, kilter_error *erro
     return kl_fail(error, KILTER_ERR_SYSTEM, "reading the folder '%.200s': %s", f->path, strerror(why));
 }
 
-/* Return the generations in the folder, unsorted. On failure errno says why. */
+/* Return the generations in the folder, unsorted. After a failure, errno says why. */
 static bool collect(const kl_ckpt_folder *f, DIR *folder, uint64_t **list, size_t *count) {
     uint64_t room = 0, generation;
     const struct dirent *entry;
@@ -188,7 +188,8 @@ void kl_ckpt_clean(const kl_ckpt_folder *f) {
 
 /* --- starts --- */
 
-/* A file with a byte for each start from a generation. Failures before the next generation count this way. */
+/* The name of a file that has one byte for each start from a generation. So failures before the next
+ * generation are counted. */
 static char *starts_path(const kl_ckpt_folder *f, uint64_t generation) {
     return kl_text("%s/%s.%0*llu.starts", f->path, f->stem, DIGITS_LEAST, kl_ull(generation));
 }
@@ -201,14 +202,14 @@ uint64_t kl_ckpt_note_start(const kl_ckpt_folder *f, uint64_t generation) {
     if (to >= 0)
         close(to);
     if (to >= 0 && !noted && is.st_size == 0)
-        unlink(path); /* a full disk */
+        unlink(path); /* this happens on a full disk */
     free(path);
     return (uint64_t)is.st_size;
 }
 
 /* --- the final name --- */
 
-/* Some file systems cannot synchronise a folder. There a name is as durable as it can be. */
+/* Some file systems cannot synchronise a folder. There, the name is as durable as possible already. */
 static int sync_folder(const char *path) {
     int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int synced = descriptor >= 0 ? fsync(descriptor) : -1, why = errno;
@@ -225,8 +226,8 @@ static bool is_same_file(const char *one, const char *other) {
     return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
-/* Give the file its name if no file has it. NFS may repeat a request whose answer was lost, and then says
- * that the name exists. Not every file system has hard links. */
+/* Give the file its name if no file has this name yet. NFS may repeat a request whose answer was lost, and
+ * then says that the name exists. Not every file system has hard links. */
 static int name_new(const char *from, const char *to) {
     if (link(from, to) == 0 || (errno == EEXIST && is_same_file(from, to))) {
         unlink(from); /* otherwise the next start removes it */
@@ -237,8 +238,8 @@ static int name_new(const char *from, const char *to) {
     return access(to, F_OK) == 0 ? (errno = EEXIST, -1) : rename(from, to);
 }
 
-/* Give the file a name that outlasts a crash, or none. A file with a name that rank 0 does not know of would
- * look like that of another program. */
+/* Give the file a name that survives a crash, or none. If a file had a name that rank 0 does not know of,
+ * it would look like a file of another program. */
 static int name_durably(const kl_ckpt_folder *f, const char *from, const char *to) {
     if (name_new(from, to) != 0)
         return -1;
@@ -250,7 +251,7 @@ static int name_durably(const kl_ckpt_folder *f, const char *from, const char *t
     return -1;
 }
 
-/* A damaged generation goes only when older ones go. */
+/* A damaged generation is removed only together with older ones. */
 void kl_ckpt_remove_old(const kl_ckpt_folder *f, unsigned keep) {
     uint64_t *list;
     size_t count;
@@ -267,7 +268,7 @@ void kl_ckpt_remove_old(const kl_ckpt_folder *f, unsigned keep) {
     free(list);
 }
 
-/* Starts from a removed generation of the same number do not count for this one. */
+/* Starts from a removed generation with the same number do not count for this one. */
 kilter_status kl_ckpt_commit(const kl_ckpt_folder *f, uint64_t generation, uint64_t token,
                              kilter_error *error) {
     char *from = kl_ckpt_unfinished_path(f, generation, token), *to = kl_ckpt_path(f, generation);

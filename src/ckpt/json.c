@@ -9,7 +9,7 @@ enum { NUMBER_BYTES = 64, NAME_BYTES = 64, HEX = 16, SURROGATE = 0xd800, SURROGA
 
 typedef struct cursor {
     const char *at, *end;
-    uint64_t most; /* most values of a list */
+    uint64_t most; /* greatest number of values in a list */
 } cursor;
 
 static void skip_blanks(cursor *c) {
@@ -35,7 +35,7 @@ static bool take_word(cursor *c, const char *word) {
 
 /* --- texts --- */
 
-typedef struct text { /* a text that is cut to the memory for it */
+typedef struct text { /* a text that is cut if the memory is too small */
     char *to;
     size_t size, room;
 } text;
@@ -45,7 +45,7 @@ static void put(text *t, unsigned code) {
         t->to[t->size++] = (char)code;
 }
 
-/* Put a character below 2^16 as UTF-8, if all of it fits. */
+/* Append a character below 2^16 as UTF-8, if all its bytes fit. */
 static void put_character(text *t, unsigned code) {
     if (t->size + 3 >= t->room)
         return;

@@ -15,7 +15,7 @@
 static const char PROGRESS[] = "progress", REQUEST[] = "request";
 static const double NANOSECONDS = 1e9;
 
-/* Members of a progress with one value, by their type. One list writes and reads them. */
+/* Members of the progress that have one value, sorted by type. One list is used to write and to read them. */
 #define COUNTS(X) X(attempt) X(sweeps) X(expected) X(saved_sweeps) X(saves) X(answered)
 #define TIMES(X)  X(elapsed_s) X(sweep_s) X(longest_s) X(save_s) X(write_s) X(load_s)
 #define TEXTS(X)  X(host) X(error)
@@ -81,7 +81,7 @@ static void copy_text(char *to, size_t room, const kl_json_value *v) {
 typedef struct reading { /* a progress that is being read */
     kl_keep_progress *p;
     uint64_t version, pid, ranks;
-    uint64_t hosts, rates; /* values read of each list */
+    uint64_t hosts, rates; /* number of values read of each list */
     uint64_t host_room, rate_room;
     bool no_memory;
 } reading;
@@ -157,8 +157,7 @@ static kilter_status refuse(const char *file, uint64_t version, kilter_error *er
                        "the file '%s' of the keep folder has version %llu, but this Kilter reads version %d; "
                        "use the same Kilter on both sides",
                        file, kl_ull(version), KL_KEEP_VERSION);
-    return kl_fail(error, KILTER_ERR_INPUT,
-                   "the file '%s' of the keep folder is not what its format says; remove it", file);
+    return kl_fail(error, KILTER_ERR_INPUT, "the file '%s' of the keep folder is malformed; remove it", file);
 }
 
 kilter_status kl_keep_progress_parse(const char *text, size_t size, kl_keep_progress *progress,
@@ -229,8 +228,8 @@ static bool write_all(int descriptor, const kl_buffer *text) {
     return true;
 }
 
-/* Write a file whole, or leave the old one. It is not synchronised with the disk: after a crash of the host
- * nobody needs it. */
+/* Write a file as a whole, or leave the old one. It is not synchronised with the disk, because after a
+ * crash of the host it is not needed. */
 static bool replace(const char *folder, const char *name, const kl_buffer *text) {
     char *path = kl_text("%s/%s", folder, name);
     char *part = kl_text("%s/%s.%lld", folder, name, (long long)getpid());

@@ -16,7 +16,7 @@ enum {
     KL_KEEP_VERSION = 1,
     KL_KEEP_HOST_BYTES = 256,
     KL_KEEP_RANKS_MOST = 1 << 20,
-    KL_KEEP_FILE_BYTES = 1 << 28, /* largest file that a reader accepts */
+    KL_KEEP_FILE_BYTES = 1 << 28, /* greatest size of a file that a reader accepts */
 };
 
 typedef char kl_keep_host[KL_KEEP_HOST_BYTES];
@@ -24,23 +24,25 @@ typedef char kl_keep_host[KL_KEEP_HOST_BYTES];
 /* The state of a loop. Seconds are wall-clock time. Counts of sweeps include those before the last restart.
  */
 typedef struct kl_keep_progress {
-    int64_t pid;               /* process of rank 0 */
+    int64_t pid;               /* process number of rank 0 */
     kl_keep_host host;         /* host of rank 0 */
     uint64_t attempt;          /* value of KILTER_KEEP_ATTEMPT; 0: not set */
     uint32_t ranks;            /* number of ranks, at least 1 */
     kl_keep_host *hosts;       /* hosts[ranks]; kl_keep_progress_free() frees it */
-    double *rates;             /* rates[ranks]: rows per second that the rank got lately; 0: not known yet */
-    uint64_t sweeps, expected; /* sweeps done; sweeps expected in all, 0: unknown */
-    double elapsed_s;          /* since the loop was opened */
-    double sweep_s, longest_s; /* mean of the latest sweeps, and the longest sweep so far; 0: no sweep yet */
-    uint64_t saved_sweeps, saves; /* sweeps in the newest checkpoint; checkpoints written by this process */
-    double save_s;                /* seconds that the last checkpoint stopped the sweeps */
-    double write_s;               /* seconds until the last checkpoint was on disk */
-    double load_s;                /* seconds of loading a checkpoint at the start; 0: a fresh start */
-    uint64_t answered;            /* number of the last request that was carried out or refused */
-    char error[KILTER_ERROR_TEXT_BYTES]; /* why the last save failed; "": it did not */
-    bool stopped;                        /* saved and stopped on request */
-    bool done;                           /* the loop was closed */
+    double *rates;             /* rates[ranks]: recent rows per second of the rank; 0: not known yet */
+    uint64_t sweeps, expected; /* sweeps done; total number of sweeps expected, 0: unknown */
+    double elapsed_s;          /* seconds since the loop was opened */
+    double sweep_s,
+        longest_s; /* mean seconds of the last sweeps, and of the longest sweep so far; 0: no sweep yet */
+    uint64_t saved_sweeps,
+        saves; /* number of sweeps in the newest checkpoint; number of checkpoints written by this process */
+    double save_s;     /* seconds for which the last checkpoint stopped the sweeps */
+    double write_s;    /* seconds until the last checkpoint was on disk */
+    double load_s;     /* seconds that loading a checkpoint took at the start; 0: none was loaded */
+    uint64_t answered; /* number of the last request that was carried out or refused */
+    char error[KILTER_ERROR_TEXT_BYTES]; /* why the last save failed; "": it did not fail */
+    bool stopped;                        /* true: the loop was saved and stopped on request */
+    bool done;                           /* true: the loop was closed */
 } kl_keep_progress;
 
 typedef enum kl_keep_what { KL_KEEP_NOTHING, KL_KEEP_SAVE, KL_KEEP_STOP } kl_keep_what;
@@ -50,7 +52,7 @@ typedef struct kl_keep_request {
     kl_keep_what what;
 } kl_keep_request;
 
-/* The last request that was read. A zeroed struct has read none. */
+/* The last request that was read. All zero: none was read. */
 typedef struct kl_keep_seen {
     int64_t modified_ns;
     uint64_t file;
@@ -61,8 +63,8 @@ kilter_status kl_keep_progress_write(const char *folder, const kl_keep_progress 
                                      kilter_error *error);
 kilter_status kl_keep_request_write(const char *folder, const kl_keep_request *request, kilter_error *error);
 
-/* Read a file of a folder. *there: false if it does not exist; then the rest stays unchanged. The caller
- * frees a progress by kl_keep_progress_free(). KILTER_ERR_INPUT: the file is not what its format says;
+/* Read a file of a folder. *there: false if it does not exist; then the other arguments do not change. The
+ * caller frees a progress by kl_keep_progress_free(). KILTER_ERR_INPUT: the file is not what its format says;
  * KILTER_ERR_SYSTEM; KILTER_ERR_MEMORY */
 kilter_status kl_keep_progress_read(const char *folder, kl_keep_progress *progress, bool *there,
                                     kilter_error *error);
@@ -72,7 +74,7 @@ kilter_status kl_keep_request_read(const char *folder, kl_keep_request *request,
 bool kl_keep_request_changed(const char *folder, kl_keep_seen *seen);
 void kl_keep_progress_free(kl_keep_progress *progress);
 
-/* Read the content of a file; the calls above use these. `text` need not end with NUL. */
+/* Read the content of a file. The functions above use these. `text` need not end with NUL. */
 kilter_status kl_keep_progress_parse(const char *text, size_t size, kl_keep_progress *progress,
                                      kilter_error *error);
 kilter_status kl_keep_request_parse(const char *text, size_t size, kl_keep_request *request,

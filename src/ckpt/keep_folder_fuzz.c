@@ -1,5 +1,5 @@
-/* Read any bytes as each file of a keep folder. A file that is accepted is written again, and read as the
- * same. */
+/* Fuzz target: read any bytes as each file of a keep folder. An accepted file is written again, and must
+ * be read as the same. */
 #include <stdlib.h>
 #include <string.h>
 

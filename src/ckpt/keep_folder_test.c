@@ -1,4 +1,4 @@
-/* The folder of a kept program: what is written is read, and nothing else is. */
+/* The folder of a kept program: what is written must be read, and nothing else may be accepted. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -30,7 +30,7 @@ static int remove_folder(void **state) {
         unlink(path);
         free(path);
     }
-    int removed = rmdir(folder); /* fails if a file with a temporary name stayed */
+    int removed = rmdir(folder); /* fails if a file with a temporary name was left */
     free(folder);
     return removed;
 }
@@ -168,7 +168,7 @@ _Noreturn static void write_for_ever(void) {
     _exit(0);
 }
 
-/* While another process replaces the file again and again, each reading is whole. */
+/* While another process replaces the file again and again, each reading must get a complete file. */
 static void readers_see_whole_files(void **state) {
     enum { READINGS = 2000 };
     (void)state;

@@ -1,5 +1,5 @@
-/* libkilter-ckpt: lay out the file of a checkpoint by HDF5, and find its parts again. HDF5 only sees names,
- * sizes and places; rows do not pass through it. The serial HDF5 is enough, so one library serves every
+/* libkilter-ckpt: plan the file of a checkpoint by HDF5, and find its parts again. HDF5 only sees names,
+ * sizes and positions; rows do not pass through it. The serial HDF5 is enough, so one library serves every
  * MPI. */
 #include <errno.h>
 #include <hdf5.h>
@@ -11,7 +11,7 @@
 #include "kilter/version.h"
 
 enum {
-    ALIGNED_BYTES = 4096, /* larger parts begin at a multiple of this */
+    ALIGNED_BYTES = 4096, /* parts larger than this begin at a multiple of it */
     DIMENSIONS = 2,
 };
 
@@ -47,8 +47,8 @@ static kilter_status failed(kilter_status status, const char *doing, const char 
 
 /* --- properties --- */
 
-/* Locks fail on some shared file systems, and names that are given only to whole files make them needless.
- * The format of version 1.8 has checksums in all headers. */
+/* Do not use locks: they fail on some shared file systems, and are not needed, because only complete files
+ * get their names. The format of version 1.8 has checksums in all headers. */
 static hid_t file_access(void) {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_alignment(access, ALIGNED_BYTES, ALIGNED_BYTES);
@@ -60,7 +60,7 @@ static hid_t file_access(void) {
     return access;
 }
 
-/* Datasets get their places at once, and nothing is written there. */
+/* Datasets get their positions at once, and no data is written there. */
 static hid_t dataset_creation(void) {
     hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_layout(creation, H5D_CONTIGUOUS);
@@ -219,8 +219,8 @@ static kilter_status open_file(const char *path, hid_t *file, kilter_error *erro
     return *file < 0 ? failed(KILTER_ERR_SYSTEM, "reading", path, error) : KILTER_OK;
 }
 
-/* Return whether an attribute is missing. The headers are right, so HDF5 fails to read one that is there only
- * for lack of memory, or if the disk fails. */
+/* Return whether an attribute is missing. The headers are right, so if HDF5 cannot read an existing
+ * attribute, memory ran out or the disk failed. */
 static bool lacks_fact(hid_t file) {
     bool lacks = H5Aexists(file, "loop") == 0;
 #define LACKS(name) lacks = lacks || H5Aexists(file, #name) == 0;

@@ -9,9 +9,9 @@
 
 static const char FILE_NAME[] = "libkilter-ckpt" KL_LIBRARY_SUFFIX;
 
-/* A program may have an HDF5 of its own, of another version or for MPI. With RTLD_DEEPBIND, libkilter-ckpt
- * calls the HDF5 that it was linked with. With RTLD_LOCAL, the program does not see that one. Sanitizers
- * refuse RTLD_DEEPBIND. */
+/* A program may use its own HDF5, of another version or for MPI. With RTLD_DEEPBIND, libkilter-ckpt calls the
+ * HDF5 with which it was linked. With RTLD_LOCAL, the program does not see this HDF5. Sanitizers refuse
+ * RTLD_DEEPBIND. */
 static int binding(void) {
     bool sanitizer = dlsym(RTLD_DEFAULT, "__sanitizer_print_stack_trace");
     return RTLD_NOW | RTLD_LOCAL | (sanitizer ? 0 : RTLD_DEEPBIND);

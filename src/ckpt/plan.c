@@ -1,4 +1,4 @@
-/* The parts of a checkpoint, and whether they fit a program. */
+/* The parts of a checkpoint, and whether they match those of a program. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static void add_arrays(kl_ckpt_plan *plan, const uint64_t *bytes, const uint64_t
     }
 }
 
-/* A dataset has at least one byte, because HDF5 gives an empty one no place. */
+/* A dataset has at least one byte, because HDF5 gives no position to an empty one. */
 void kl_ckpt_size_content(kl_ckpt_plan *plan, uint64_t bytes) {
     plan->parts[2 * plan->facts.arrays].rows = bytes > 0 ? bytes : 1;
 }
@@ -113,7 +113,7 @@ kilter_status kl_ckpt_parts_fit(const kl_ckpt_plan *file, const kl_ckpt_plan *pr
         bool by_rows = ours->width == 0 || ours->width == theirs->width;
         const char *unit = ours->width == 0 ? "bytes" : by_rows ? "rows" : "bytes a row";
         if (!same_shape(program, i, theirs, ours))
-            return kl_fail(error, KILTER_ERR_INPUT, "'%s' has %llu %s there, but %llu in the program",
+            return kl_fail(error, KILTER_ERR_INPUT, "'%s' has %llu %s in the file, but %llu in the program",
                            ours->name, kl_ull(by_rows ? theirs->rows : theirs->width), unit,
                            kl_ull(by_rows ? ours->rows : ours->width));
     }

@@ -9,8 +9,8 @@
 #include "ckpt/ckpt.h"
 
 enum {
-    PIECE_BYTES = 8 << 20, /* most bytes of one system call */
-    BATCH = 4096,          /* rows whose checksums are read together */
+    PIECE_BYTES = 8 << 20, /* greatest number of bytes in one system call */
+    BATCH = 4096,          /* number of rows whose checksums are read together */
 };
 
 static kilter_status damaged(const kl_ckpt_file *f, const char *what, uint64_t row, kilter_error *error) {

@@ -1,7 +1,7 @@
-/* The headers of a checkpoint. HDF5 writes them into memory, and Kilter copies them to the disk. HDF5 itself
- * would keep a file open for ever if it could not write it. The same holds for a file with damaged headers.
- * So a seal at the end of the file has a checksum of all headers, and HDF5 sees only files whose seal is
- * right. HDF5 ignores what follows its own part of the file. */
+/* The headers of a checkpoint. HDF5 writes them into memory, and Kilter copies them to the disk. If HDF5
+ * could not write a file itself, it would keep the file open for ever. The same would happen if a file had
+ * damaged headers. So a checksum of all headers (the seal) is at the end of the file, and HDF5 sees only
+ * files whose seal is right. HDF5 ignores the bytes after its own part of the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,20 +17,20 @@
 static const uint64_t MAGIC = UINT64_C(0x6c61655372746c4b); /* "KltrSeal" */
 enum {
     PIECE_BYTES = 1 << 20,
-    HEADER_BYTES = 1 << 16, /* more than the headers of a part take */
+    HEADER_BYTES = 1 << 16, /* the headers of a part take less than this */
     MOST_SEGMENTS = 1 << 20,
 };
 
-/* The end of a file. The list of segments is before it. */
+/* The last bytes of a file. The list of segments is before them. */
 typedef struct seal {
-    uint64_t segments, checksum, size, magic; /* size: bytes of HDF5's part */
+    uint64_t segments, checksum, size, magic; /* size: bytes that HDF5 has written */
 } seal;
 
 /* --- segments: the parts of a file that HDF5 has written --- */
 
 typedef bool (*use_piece)(void *user, const uint8_t *data, size_t bytes, uint64_t at);
 
-/* Give all pieces of a span of a file to `use`. On failure errno says why; 0: the file is too short. */
+/* Pass all pieces of a span of a file to `use`. After a failure errno says why; 0: the file is too short. */
 static bool each_piece(int from, kl_span span, use_piece use, void *user) {
     uint8_t *data = malloc(PIECE_BYTES);
     bool good = data != NULL;
@@ -68,13 +68,13 @@ static bool copy_piece(void *to, const uint8_t *data, size_t bytes, uint64_t at)
     return true;
 }
 
-/* List the pages of a file in memory that were written. */
+/* List those pages of a file in memory that were written. */
 static bool list_pages(int memory, kl_ranges *pages) {
     off_t lo = 0, hi = 0;
     while ((lo = lseek(memory, hi, SEEK_DATA)) >= 0 && (hi = lseek(memory, lo, SEEK_HOLE)) >= 0)
         if (!kl_ranges_add(pages, (kl_span){(uint64_t)lo, (uint64_t)hi}))
             return false;
-    return errno == ENXIO; /* there are no more data */
+    return errno == ENXIO; /* there are no further data */
 }
 
 static bool list_parts(const kl_ckpt_plan *plan, kl_ranges *parts) {
@@ -86,7 +86,8 @@ static bool list_parts(const kl_ckpt_plan *plan, kl_ranges *parts) {
     return fits;
 }
 
-/* List the segments: what was written and belongs to no part, which ranks write later. */
+/* List the segments: bytes that HDF5 has written and that belong to no part. The ranks write the parts
+ * later. */
 static bool list_segments(int memory, const kl_ckpt_plan *plan, kl_ranges *segments) {
     kl_ranges pages = {.count = 0}, parts = {.count = 0};
     errno = ENOMEM;
@@ -137,7 +138,7 @@ static bool make_file(int memory, const kl_ckpt_plan *plan, const char *path) {
     return made;
 }
 
-/* Return whether a file for the plan may be made. A limit holds for files in memory, too. */
+/* Return whether a file for the plan may be made. A limit on file sizes also holds for files in memory. */
 static bool is_allowed(const kl_ckpt_plan *plan) {
     struct rlimit limit;
     uint64_t bytes = HEADER_BYTES;
@@ -204,7 +205,7 @@ static verdict check_segments(int from, const seal *s, const kl_span *segments) 
                                                                                                 : DAMAGED;
 }
 
-/* A file that cannot be read now is not damaged: an older one must not take its place. */
+/* A file that cannot be read now is not damaged, so no older one may be used instead. */
 static kilter_status unreadable(const char *path, int why, kilter_error *error) {
     if (why == ENOMEM)
         return kl_fail(error, KILTER_ERR_MEMORY, "reading '%.200s': memory ran out", path);

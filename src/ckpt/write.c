@@ -9,21 +9,21 @@
 
 enum {
     PIECE_BYTES = 8 << 20,  /* most bytes of one system call */
-    DIRECT_BYTES = 1 << 20, /* fewer bytes go through the page cache */
-    BLOCK_BYTES = 4096,     /* what direct writes need of places, lengths and memory */
-    BATCH = 4096,           /* rows whose checksums are written together */
+    DIRECT_BYTES = 1 << 20, /* fewer bytes than this go through the page cache */
+    BLOCK_BYTES = 4096,     /* alignment that direct writes need for positions, lengths and memory */
+    BATCH = 4096,           /* number of rows whose checksums are written together */
 };
 
-/* Many bytes go to the disk directly, from memory that the writer has already. Through the page cache, a
- * checkpoint would need as many new pages as it has bytes. A virtual machine may have to get each of them
+/* Larger writes go to the disk directly, from memory that the writer already has. Through the page cache,
+ * a checkpoint would need as many new pages as it has bytes. A virtual machine may have to get each page
  * from its host. It would also drive the files that the program reads out of the cache. */
 typedef struct writer {
     int plain, direct; /* two descriptors of the file; direct −1: the file system has no direct writes */
     uint8_t *aligned;  /* PIECE_BYTES */
-    uint64_t block;    /* what is written directly are whole blocks, and whole pages of the cache */
+    uint64_t block;    /* only whole blocks of the disk and whole pages of the cache are written directly */
 } writer;
 
-/* The seed distinguishes rows, so that a row at another row's place is noticed. */
+/* The seed differs between rows, so that a row at another row's position is noticed. */
 uint64_t kl_ckpt_checksum(uint64_t part, uint64_t row, const void *data, size_t bytes) {
     return kl_hash(data, bytes, kl_mix64(row) + part);
 }
@@ -47,7 +47,7 @@ static bool write_plainly(int descriptor, const uint8_t *from, uint64_t bytes, u
     return true;
 }
 
-/* Write whole blocks directly, as far as the file system can. Return the number of bytes that are written. */
+/* Write whole blocks directly, if the file system supports this. Return the number of bytes written. */
 static uint64_t write_directly(writer *w, const uint8_t *from, uint64_t bytes, uint64_t at) {
     uint64_t done = 0;
     while (done < bytes) {
@@ -55,7 +55,7 @@ static uint64_t write_directly(writer *w, const uint8_t *from, uint64_t bytes, u
         memcpy(w->aligned, from + done, piece);
         ssize_t written = pwrite(w->direct, w->aligned, piece, (off_t)(at + done));
         if (written <= 0 || (uint64_t)written % w->block != 0)
-            break; /* a plain write tells why, or succeeds */
+            break; /* a normal write tells why, or succeeds */
         done += (uint64_t)written;
     }
     return done;
@@ -101,7 +101,7 @@ static bool write_rows(writer *w, const kl_ckpt_plan *plan, const kl_ckpt_share 
 
 /* --- content --- */
 
-/* Fill the index of adjacent rows from item `first` on. Return their number. */
+/* Fill in the index of adjacent rows, from item `first` on. Return their number. */
 static uint64_t fill_index(const kl_ckpt_share *share, uint64_t first, uint64_t *at,
                            uint64_t index[BATCH][KL_CKPT_INDEX_WORDS]) {
     const kl_parcel *p = share->content;
@@ -155,7 +155,7 @@ static bool write_all(writer *w, const kl_ckpt_plan *plan, const kl_ckpt_share *
            (!share->values || write_values(w, plan, share->values)) && fdatasync(w->plain) == 0;
 }
 
-/* Open the file. Without memory or direct writes, all goes through the page cache. */
+/* Open the file. Without memory or direct writes, everything goes through the page cache. */
 static void open_writer(const char *path, writer *w) {
     void *aligned = NULL;
     long page = sysconf(_SC_PAGESIZE);

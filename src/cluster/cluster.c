@@ -1,4 +1,4 @@
-/* Platforms: read a SPEC into hosts and links, and write it for SimGrid. */
+/* Platforms: read a SPEC into hosts and links, and write them for SimGrid. */
 #include "cluster/cluster.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "cluster/scan.h"
 
 enum { MOST_GROUPS = 4096 };
-/* A host with a lower speed counts as frozen. A higher speed is a typing error. */
+/* A host below this speed counts as frozen. A speed above the other limit is a typing error. */
 static const double LEAST_SPEED = 1e-9, MOST_SPEED = 1e9, MOST_TIME_S = 1e9;
 static const double DEFAULT_LATENCY_S = 50e-6, DEFAULT_BYTES_PER_S = 125e6;
 
@@ -39,7 +39,8 @@ static void read_osc(kl_scan *s, kl_profile *profile) {
 }
 
 /* share(PART,SLICE): another program uses the host all the time, and the two alternate. The one with the
- * smaller part runs for one slice; the other runs for longer, so that the host has PART of the time. */
+ * smaller part runs for one slice at a time. The other one runs longer, so that the host has PART of the
+ * time. */
 static void read_share(kl_scan *s, kl_profile *profile) {
     const char *at = s->at;
     double part = kl_scan_number(s, "the part of the host's time", 0, 1);
@@ -65,7 +66,7 @@ static void read_drop(kl_scan *s, kl_profile *profile) {
     add_step(profile, at_s, factor_of(s));
 }
 
-/* freeze(FROM,TO): the host does nothing between the two times. */
+/* freeze(FROM,TO): the host does no work between the two times. */
 static void read_freeze(kl_scan *s, kl_profile *profile) {
     double from_s = kl_scan_time_s(s, "the begin", 0, MOST_TIME_S);
     kl_scan_need(s, ",", "the begin");

@@ -1,5 +1,5 @@
-/* Door of room cluster: read descriptions of hosts, links and tasks, as people write them, and write
- * platforms for SimGrid. docs/reference/simulation.md describes the language. */
+/* Public header of the folder cluster: read descriptions of hosts, links and tasks, and write platforms
+ * for SimGrid. docs/reference/simulation.md describes the language. */
 #ifndef KL_CLUSTER_H
 #define KL_CLUSTER_H
 
@@ -16,15 +16,15 @@ kilter_status kl_cluster_parse(const char *spec, kl_cluster *cluster, kilter_err
 void kl_cluster_free(kl_cluster *cluster); /* free the platform and zero it */
 
 enum { KL_CLUSTER_HOST_BYTES = 16 };
-/* Store a host's name in the SimGrid platform: "n0", "n1", … for the workers, "master" for a master with a
- * host of its own. Any other master is on n0. */
+/* Store a host's name in the SimGrid platform: "n0", "n1", … for the workers, "master" for a master with
+ * its own host. Otherwise the master is on n0. */
 void kl_cluster_worker_host(uint32_t worker, char name[KL_CLUSTER_HOST_BYTES]);
 void kl_cluster_master_host(const kl_cluster *cluster, char name[KL_CLUSTER_HOST_BYTES]);
 /* Write the platform for SimGrid (XML, version 4.1; speed 1 is 1 Gflop/s). KILTER_ERR_SYSTEM. */
 kilter_status kl_cluster_write_simgrid(const kl_cluster *cluster, FILE *out, kilter_error *error);
 
-/* Write the host of each rank of a farm on the platform, one a line: the master's first. KILTER_ERR_SYSTEM.
- */
+/* Write the host of each rank of a farm on the platform, one per line; the master's comes first.
+ * KILTER_ERR_SYSTEM. */
 kilter_status kl_cluster_write_hosts(const kl_cluster *cluster, FILE *out, kilter_error *error);
 
 typedef enum kl_law {

@@ -1,4 +1,4 @@
-/* The meaning of descriptions, the errors with their columns, and the platform written for SimGrid. */
+/* Test what descriptions mean, the errors with their columns, and the platform written for SimGrid. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* Fuzz target: read any text as a platform. An accepted platform can be written for SimGrid and used. */
+/* Fuzz target: read any text as a platform. It must be possible to write an accepted platform for SimGrid
+ * and to use it. */
 #include <stdlib.h>
 #include <string.h>
 

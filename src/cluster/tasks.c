@@ -17,7 +17,7 @@ static void read_law(kl_scan *s, kl_tasks *tasks) {
         kl_law law;
         double most_cv; /* greatest value of the second argument; 0: the law takes none */
     } laws[] = {{"const(", KL_LAW_CONST, 0},
-                {"uniform(", KL_LAW_UNIFORM, 0.577350269}, /* √(1/3): times go from 0 to twice the mean */
+                {"uniform(", KL_LAW_UNIFORM, 0.577350269}, /* √(1/3): times go from 0 to double the mean */
                 {"normal(", KL_LAW_NORMAL, 1},
                 {"exp(", KL_LAW_EXP, 0},
                 {"lognormal(", KL_LAW_LOGNORMAL, MOST_CV}};
@@ -58,7 +58,7 @@ static void add_span(reading *r, uint64_t hi, double task_s) {
     t->count = hi;
 }
 
-/* Take the time of a chunk's tasks. Tasks before it that are in no chunk get the same time. */
+/* Take the time of a chunk's tasks. Earlier tasks that are in no chunk get the same time. */
 static void take_times(void *context, uint64_t lo, uint64_t hi, double task_s) {
     reading *r = context;
     (void)lo;

@@ -1,4 +1,4 @@
-/* Fuzz target: read any text as tasks. Accepted tasks have valid times. */
+/* Fuzz target: read any text as tasks. Accepted tasks must have valid times. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

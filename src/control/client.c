@@ -16,7 +16,7 @@ struct kl_tuner {
     struct sockaddr_un address;
     socklen_t address_size;
     int fd;
-    bool ended; /* true: the farm said that it ends */
+    bool ended; /* true: the farm has announced that it ends */
     double patience_s;
     kl_buffer request;
     uint8_t reply[KL_REPLY_BYTES_MOST];
@@ -25,7 +25,7 @@ struct kl_tuner {
 
 static kilter_status not_running(const kl_tuner *t, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_PEER, "the farm %s",
-                   t->ended ? "has ended" : "is not running any more: it was killed, crashed, or is ending");
+                   t->ended ? "has ended" : "is no longer running: it was killed, has crashed, or is ending");
 }
 
 static kilter_status no_answer(const kl_tuner *t, kilter_error *error) {
@@ -67,8 +67,8 @@ static bool reach(kl_tuner *t) {
 }
 
 static kilter_status enter(kl_tuner *t, kilter_error *error) {
-    /* limit both waits: connecting waits while many clients connect, and sending while an earlier request is
-     * unread */
+    /* limit both waits: for the connection, while many clients connect; and for sending, while an earlier
+     * request is unread */
     struct timeval patience = {.tv_sec = (time_t)t->patience_s,
                                .tv_usec = (suseconds_t)(1e6 * fmod(t->patience_s, 1))};
     t->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -112,7 +112,7 @@ bool kl_tuner_ended(const kl_tuner *t) {
     return t->ended;
 }
 
-/* Wait for the farm's reply. t->reply_size gets its bytes, or 0 if the farm closed the connection. */
+/* Wait for the farm's reply. t->reply_size is set to its bytes, or to 0 if the farm closed the connection. */
 static kilter_status wait_for_reply(kl_tuner *t, double until_s, kilter_error *error) {
     double left_s;
     while ((left_s = until_s - kl_monotonic_s()) > 0) {
@@ -131,8 +131,8 @@ static kilter_status wait_for_reply(kl_tuner *t, double until_s, kilter_error *e
     return no_answer(t, error);
 }
 
-/* Send t->request and read t->reply. A running farm closes a connection only to make room for another tool,
- * so connect again then. */
+/* Send t->request and read t->reply. A running farm closes a connection only to make room for another
+ * tool. In this case, connect again. */
 static kilter_status exchange(kl_tuner *t, kilter_error *error) {
     double until_s = kl_monotonic_s() + t->patience_s;
     for (;;) {
@@ -152,8 +152,9 @@ static kilter_status malformed(const kl_tuner *t, kilter_error *error) {
     kl_talk_kind(t->reply, t->reply_size, &version);
     if (version != 0 && version != KL_CONTROL_VERSION)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "the farm speaks version %u and this tool %d; use the farm's kilter", version,
-                       KL_CONTROL_VERSION);
+                       "the farm uses protocol version %u, but this tool uses %d; use the kilter command of "
+                       "the farm's version",
+                       version, KL_CONTROL_VERSION);
     return kl_fail(error, KILTER_ERR_INPUT, "the process at this socket is not a farm");
 }
 

@@ -1,11 +1,7 @@
-/* Door of room control: the owner of a running farm reads its state, sets its tuning points, releases
- * workers, and records decisions about it.
- *
- *   kilter tune, drain, run ── look, set, drain, note ──▶ a socket for its owner only ──▶ the server's thread
- *                          ◀── state, taken, refused ──                                      calls the farm
- *
- * Without a client the server costs nothing. The farm never waits for a client. The server limits the number
- * of clients, the rate of requests and the size of messages, and drops a client that exceeds a limit. */
+/* Public header of the folder control. With it, the owner of a running farm reads its state, sets its
+ * tuning points, releases workers, and records decisions about it. Without a client, the server costs
+ * nothing. The farm never waits for a client. The server limits the number of clients, the rate of
+ * requests and the size of messages, and drops a client that exceeds a limit. */
 #ifndef KL_CONTROL_H
 #define KL_CONTROL_H
 
@@ -17,30 +13,32 @@ enum {
     /* greatest number of workers in a state; only workers with the lowest numbers are in it */
     KL_CONTROL_WORKERS_MOST = 64,
     KL_CONTROL_ANSWER_BYTES = 256,
-    KL_CONTROL_DRAINED_MOST = 64, /* greatest number of workers that one request names */
+    KL_CONTROL_DRAINED_MOST = 64, /* greatest number of workers in a state: those with the lowest numbers */
     KL_CONTROL_HOST_BYTES = 128,
-    KL_CONTROL_HOSTS_MOST = 64, /* greatest number of hosts in a state; others are left out */
+    KL_CONTROL_HOSTS_MOST = 64, /* greatest number of hosts in a state; further ones are left out */
 };
 
 /* Whole numbers in the state of a farm. The list makes the struct's fields, its message, and the names in
  * JSON. Brackets hold the symbols of Cesar, Moreno, Sorribes, Luque 2006; see docs/explanation/model.md. */
 #define KL_CONTROL_COUNTS(X)                                                                                 \
-    X(run)   /* runs begun before the current run */                                                         \
+    X(run)   /* number of runs that began before the current run */                                          \
     X(tasks) /* tasks of the current run, or of the last run if none is in progress */                       \
     X(done)                                                                                                  \
-    X(present)          /* connected workers, including resting ones */                                      \
+    X(present)          /* number of connected workers, including resting ones */                            \
     X(resting)          /* connected workers that get no tasks at present */                                 \
     X(leaving)          /* workers that finish their task and then leave; not counted in `present` */        \
-    X(measured_workers) /* workers that took part in the last run that ended; 0: no run has ended */         \
-    X(capability)       /* most workers that the master can feed; UINT32_MAX: no limit, 0: not known */      \
-    X(best_workers)     /* number of workers with the smallest performance index; 0: not known */            \
-    X(workers_set)      /* number of workers set by hand; 0: not set */                                      \
-    X(late_task)        /* if late_s > 0: number of a task that takes far longer than usual, */              \
-    X(late_worker)      /* and the worker that has it */
+    X(measured_workers) /* number of workers that took part in the last run that ended; 0: no run has ended  \
+                         */                                                                                  \
+    X(capability) /* greatest number of workers that the master can feed; UINT32_MAX: no limit, 0: not known \
+                   */                                                                                        \
+    X(best_workers) /* number of workers with the smallest performance index; 0: not known */                \
+    X(workers_set)  /* number of workers set by hand; 0: not set */                                          \
+    X(late_task)    /* if late_s > 0: number of the task that takes far longer than usual, */                \
+    X(late_worker)  /* and number of the worker that has it */
 /* Other numbers in the state of a farm; NAN: not known */
 #define KL_CONTROL_NUMBERS(X)                                                                                \
     X(at_s)               /* seconds since the farm was opened */                                            \
-    X(elapsed_s)          /* seconds since the current run began, or seconds of the last run */              \
+    X(elapsed_s)          /* seconds since the current run began, or length of the last run */               \
     X(message_fixed_s)    /* seconds to start a message [m_o] */                                             \
     X(message_per_byte_s) /* [λ] */                                                                         \
     X(answer_s)           /* seconds that the master needs to answer a request for work */                   \
@@ -57,7 +55,7 @@ enum {
     X(index)              /* performance index [P_i(n)] */                                                   \
     X(best_index)                                                                                            \
     X(left_s)     /* forecast: seconds until the present workers have done the run */                        \
-    X(left_low_s) /* the end comes between these two times with a probability of 90 % */                     \
+    X(left_low_s) /* with a probability of 90 %, the run ends between these two times */                     \
     X(left_high_s)                                                                                           \
     X(task_s)        /* mean seconds of the present workers' tasks in this run */                            \
     X(quality)       /* quality of the last run's balance; 0: perfect */                                     \
@@ -82,12 +80,13 @@ typedef struct kl_control_worker {
     uint64_t chunks, queued_tasks;
 } kl_control_worker;
 
-typedef struct kl_control_host { /* a host that has workers, or where workers were lost or drained */
+typedef struct kl_control_host { /* a host that has workers, or where workers were lost or sent home */
     char name[KL_CONTROL_HOST_BYTES];
-    bool drained;           /* a person has sent its workers away */
+    bool drained;           /* true: a person has sent its workers home */
     uint32_t workers, idle; /* present workers, and those among them that have no task */
     uint32_t working;       /* present workers that got tasks in this run */
-    uint32_t lost;          /* workers lost there in a row: none of its other workers got tasks */
+    uint32_t lost; /* number of workers lost there in a row, without any worker of the host getting tasks
+                      between */
 } kl_control_host;
 
 /* Texts are cut to their members' sizes and end with a NUL. */
@@ -129,7 +128,7 @@ typedef struct kl_control_drain {
 
 /* --- the farm's side --- */
 
-/* Callbacks of the farm. The server's thread makes one call at a time; no callback may wait for long. */
+/* Callbacks of the farm. The server's thread makes one call at a time. No callback may wait for long. */
 typedef struct kl_control_farm {
     void (*look)(void *self, kl_control_state *state);
     /* Apply all points of the setting or none of them, and write into `answer` when it takes effect. */
@@ -138,26 +137,26 @@ typedef struct kl_control_farm {
     /* Release all of these workers or none of them, and write into `answer` which leave and which stay. */
     kilter_status (*drain)(void *self, const kl_control_drain *drain, char answer[KL_CONTROL_ANSWER_BYTES],
                            kilter_error *error);
-    /* Record a decision that somebody else has made about the farm. */
+    /* Record a decision about the farm that another program has made. */
     kilter_status (*note)(void *self, const kl_decision *decision, kilter_error *error);
     void *self;
-    const char *name; /* wanted name of the socket, "@…"; NULL, or a name in use: a new one is made */
+    const char *name; /* wanted name of the socket, "@…"; if it is NULL or in use, a new name is made */
 } kl_control_farm;
 
 typedef struct kl_control kl_control;
 
 /* Open a socket that only this user may use, and start the server's thread. The socket has no file, so a
- * killed master leaves nothing behind. KILTER_ERR_SYSTEM, _MEMORY: there is no server, and the farm works
- * without it. */
+ * killed master leaves nothing behind. KILTER_ERR_SYSTEM, _MEMORY: there is no server, but the farm works
+ * without one. */
 kilter_status kl_control_open(const kl_control_farm *farm, kl_control **control, kilter_error *error);
-char *kl_control_new_name(void);                        /* malloc'd; NULL: memory ran out */
+char *kl_control_new_name(void); /* Make a new name; the caller frees it. NULL: memory ran out. */
 const char *kl_control_name(const kl_control *control); /* Return the socket's name; "" for NULL. */
 /* Tell all clients that the farm ends. Return when no callback runs any more. NULL does nothing. */
 void kl_control_close(kl_control *control);
 
 /* --- the tool's side --- */
 
-typedef struct kl_tuner kl_tuner; /* A tool that is attached to one farm. Only one thread uses it. */
+typedef struct kl_tuner kl_tuner; /* A tool that is attached to one farm. Only one thread may use it. */
 
 /* Each of these calls takes at most `patience_s`. KILTER_ERR_PEER: the farm has ended or does not answer in
  * time. KILTER_ERR_USAGE: this user may not attach, or farm and tool have different versions.
@@ -172,7 +171,7 @@ kilter_status kl_tuner_drain(kl_tuner *tuner, const kl_control_drain *drain,
                              char answer[KL_CONTROL_ANSWER_BYTES], kilter_error *error);
 /* Record a decision about the number of jobs: KL_DECIDES_GIVE_UP or a later kind. */
 kilter_status kl_tuner_note(kl_tuner *tuner, const kl_decision *decision, kilter_error *error);
-/* After KILTER_ERR_PEER: return true if the farm ended in order, false after a crash. */
+/* After KILTER_ERR_PEER: return true if the farm ended normally, false if it crashed. */
 bool kl_tuner_ended(const kl_tuner *tuner);
 
 /* Return the process of the farm's master; 0: not known. */

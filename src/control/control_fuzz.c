@@ -1,4 +1,5 @@
-/* Read any bytes as each kind of message. A message that is accepted is written again as the same bytes. */
+/* Fuzz target: read any bytes as each kind of message. An accepted message must be written again as the
+ * same bytes. */
 #include <string.h>
 
 #include "control/talk.h"

@@ -1,4 +1,4 @@
-/* Test the server with a fake farm, and with well-behaved and misbehaving clients. */
+/* Test the server with a fake farm, and with correct and faulty clients. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -98,7 +98,7 @@ static kl_tuner *attach(const fake_farm *f) {
     return tuner;
 }
 
-/* Connect to the farm without the tool's code. */
+/* Connect to the farm without using the tool's code. */
 static int connect_raw(const fake_farm *f) {
     struct sockaddr_un address;
     socklen_t size;
@@ -184,7 +184,7 @@ static void notes_reach_the_farm_or_are_refused(void **state) {
     assert_string_equal(f->last_note.reason, "90 tasks are left");
     sent.kind = KL_DECIDES_EXCLUDE;
     assert_int_equal(kl_tuner_note(tuner, &sent, &error), KILTER_ERR_RANGE);
-    sent.kind = KL_DECIDES_DEAL; /* only the farm itself decides this */
+    sent.kind = KL_DECIDES_DEAL; /* only the farm itself may decide this */
     assert_int_equal(kl_tuner_note(tuner, &sent, &error), KILTER_ERR_INPUT);
     kl_tuner_detach(tuner);
 }
@@ -277,7 +277,7 @@ static void who_talks_too_long_is_dropped(void **state) {
     check_alive(f);
 }
 
-/* Open more connections than there are places. Each is closed at once, some of them after a request. */
+/* Open more connections than there are places. Each must be closed at once, some of them after a request. */
 static void clients_that_die_leave_nothing(void **state) {
     fake_farm *f = *state;
     kl_buffer request = {0};
@@ -321,8 +321,8 @@ static void who_gave_its_place_to_others_is_answered(void **state) {
         close(idle[i]);
 }
 
-/* Send requests and never read an answer. The farm drops this client when its socket is full, and serves
- * others. */
+/* Send requests and never read an answer. The farm must drop this client when its socket is full, and
+ * serve others. */
 static void who_reads_no_answers_is_dropped(void **state) {
     fake_farm *f = *state;
     int fd = connect_raw(f);
@@ -391,8 +391,8 @@ static void an_end_is_told(void **state) {
     assert_int_equal(kl_tuner_attach(name, PATIENCE_S, &tuner, &error), KILTER_ERR_PEER);
 }
 
-/* Close the farm while a client sends requests. The client is told of the end, whether the farm read its last
- * request or not. */
+/* Close the farm while a client sends requests. The client must be told of the end, whether the farm read
+ * its last request or not. */
 static void an_end_is_told_to_who_has_just_asked(void **state) {
     (void)state;
     for (int round = 0; round < 50; round++) {
@@ -416,7 +416,7 @@ static void an_end_is_told_to_who_has_just_asked(void **state) {
     }
 }
 
-/* Kill the farm. The client sees that no message of its end came. */
+/* Kill the farm. The client must see that no message about its end came. */
 static void a_crash_is_told_from_an_end(void **state) {
     (void)state;
     int pipes[2];
@@ -440,11 +440,11 @@ static void a_crash_is_told_from_an_end(void **state) {
     waitpid(child, NULL, 0);
     kilter_error error;
     assert_int_equal(kl_tuner_look(tuner, &seen, &error), KILTER_ERR_PEER);
-    assert_non_null(strstr(error.text, "not running any more"));
+    assert_non_null(strstr(error.text, "no longer running"));
     assert_false(kl_tuner_ended(tuner));
     kl_tuner_detach(tuner);
     assert_int_equal(kl_tuner_attach(path, PATIENCE_S, &tuner, &error), KILTER_ERR_PEER);
-    assert_non_null(strstr(error.text, "not running any more"));
+    assert_non_null(strstr(error.text, "no longer running"));
     close(pipes[0]);
     close(pipes[1]);
 }
@@ -470,8 +470,8 @@ static void nobody_waits_for_a_master_that_does_not_answer(void **state) {
     close(fd);
 }
 
-/* Listen under a farm's name as another user, which is possible after the farm has ended. The tool refuses
- * this listener. */
+/* Listen under a farm's name as another user, which is possible after the farm has ended. The tool must
+ * refuse this listener. */
 static void another_users_socket_is_not_attached_to(void **state) {
     (void)state;
     if (geteuid() != 0) {

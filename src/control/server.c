@@ -1,5 +1,5 @@
-/* The farm's side of the control connection. One thread answers one request of each client in turn and then
- * rests a moment. So a flood of requests costs the farm's machine little. The thread never waits for a
+/* The farm's side of the control connection. One thread answers one request of each client in turn, and then
+ * sleeps for a moment. So a flood of requests costs the farm's machine little. The thread never waits for a
  * client. */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,14 +16,14 @@
 #include "sys/sys.h"
 
 enum {
-    /* number of clients; a further one replaces the client that has been silent for longest */
+    /* greatest number of clients; a further client replaces the one that has been silent for longest */
     CLIENTS_MOST = 16,
     /* greatest number of clients accepted in a round, so that they do not replace clients that are about to
      * ask */
     JOINING_MOST = 8,
     WAITING_MOST = 64, /* number of connections that wait to be accepted */
     PAUSE_MS = 5,      /* milliseconds between two rounds of answers */
-    WAKE = 0,          /* from here on: places in `polled` */
+    WAKE = 0,          /* the positions from here on are positions in `polled` */
     LISTENER = 1,
     CLIENTS = 2,
 };
@@ -34,7 +34,7 @@ struct kl_control {
     pthread_t thread;
     /* the descriptors that the thread waits for; fd −1: no client has the place */
     struct pollfd polled[CLIENTS + CLIENTS_MOST];
-    uint64_t heard[CLIENTS_MOST], rounds; /* the round in which each client last sent something */
+    uint64_t heard[CLIENTS_MOST], rounds; /* the round in which each client last sent a message */
     kl_buffer reply;
     kl_control_state state;
 };
@@ -130,16 +130,17 @@ static void answer(kl_control *c, const void *data, size_t size) {
         kilter_error error;
         if (version != 0 && version != KL_CONTROL_VERSION)
             kl_fail(&error, KILTER_ERR_USAGE,
-                    "the tool speaks version %u and the farm %d; use the farm's kilter", version,
-                    KL_CONTROL_VERSION);
+                    "the tool uses protocol version %u, but the farm uses %d; use the kilter command of the "
+                    "farm's version",
+                    version, KL_CONTROL_VERSION);
         else
             kl_fail(&error, KILTER_ERR_INPUT, "the request is malformed");
         kl_talk_put_refused(&c->reply, &error);
     }
 }
 
-/* Serve one request of the client, if it has sent one. Drop a client whose request is too long or that does
- * not read its answers. */
+/* Answer one request of the client, if it has sent one. Drop a client whose request is too long, or that
+ * does not read its answers. */
 static void serve(kl_control *c, int client) {
     uint8_t request[KL_REQUEST_BYTES_MOST];
     int fd = c->polled[CLIENTS + client].fd;
@@ -189,7 +190,7 @@ char *kl_control_new_name(void) {
     return kl_text("@kilter-%016" PRIx64 "%016" PRIx64, kl_token(), kl_token());
 }
 
-/* Bind the socket to the wanted name. If another farm of this command has it, the socket gets a new one. */
+/* Bind the socket to the wanted name. If another farm of this command has the name, use a new one. */
 static bool bind_socket(kl_control *c, int fd) {
     struct sockaddr_un address;
     socklen_t size;
@@ -255,7 +256,7 @@ void kl_control_close(kl_control *c) {
         return;
     eventfd_write(c->polled[WAKE].fd, 1);
     pthread_join(c->thread, NULL);
-    /* this message tells the clients that the farm has ended and did not crash */
+    /* this message tells the clients that the farm has ended, and has not crashed */
     kl_buffer_clear(&c->reply);
     kl_talk_put_ended(&c->reply);
     for (int i = CLIENTS; i < CLIENTS + CLIENTS_MOST && !c->reply.failed; i++)

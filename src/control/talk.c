@@ -11,7 +11,8 @@ static void put_head(kl_buffer *out, kl_talk kind) {
 }
 
 kilter_status kl_talk_fail_not_owner(kilter_error *error) {
-    return kl_fail(error, KILTER_ERR_USAGE, "the farm is another user's, and only its owner may attach");
+    return kl_fail(error, KILTER_ERR_USAGE,
+                   "the farm belongs to another user, and only its owner may attach");
 }
 
 kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version) {
@@ -23,7 +24,7 @@ kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version) {
     return *version == KL_CONTROL_VERSION && kind <= KL_TALK_ENDED ? (kl_talk)kind : KL_TALK_NONE;
 }
 
-/* Return a reader of the bytes after the header. Its `bad` is true if the message is not of this kind. */
+/* Return a reader of the bytes after the header. If the message is of another kind, its `bad` is true. */
 static kl_reader body_of(const void *data, size_t size, kl_talk kind) {
     kl_reader r = kl_reader_of(data, size);
     uint32_t version;
@@ -86,7 +87,7 @@ void kl_talk_put_drain(kl_buffer *out, const kl_control_drain *m) {
         kl_put_u32(out, m->workers[i]);
 }
 
-/* Read a drain. It is malformed if it names no worker, or both a host and workers. */
+/* Read a request to send workers home. It is malformed if it names no worker, or both a host and workers. */
 bool kl_talk_get_drain(const void *data, size_t size, kl_control_drain *m) {
     kl_reader body = body_of(data, size, KL_TALK_DRAIN), *r = &body;
     *m = (kl_control_drain){0};

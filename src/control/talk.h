@@ -1,5 +1,5 @@
-/* Private to room control: its messages as bytes. Decoding accepts any bytes. It reads nothing outside them
- * and returns false unless they are exactly one well-formed message.
+/* Private to the folder control: its messages as bytes. Decoding is safe for any bytes: it reads nothing
+ * outside them, and returns false unless they are exactly one well-formed message.
  *
  * In all versions to come, a message begins with a magic number, the version and the message's kind. */
 #ifndef KL_CONTROL_TALK_H
@@ -28,11 +28,11 @@ typedef enum kl_talk {
  * ends with its process. Return false if `name` is not the name of one. */
 bool kl_control_address(const char *name, struct sockaddr_un *address, socklen_t *size);
 
-/* Fill in the error of a client that is neither the farm's owner nor root. */
+/* Set the error of a client that is neither the farm's owner nor root. */
 kilter_status kl_talk_fail_not_owner(kilter_error *error);
 
-/* Return the message's kind; KL_TALK_NONE: this version does not know it. *version gets the message's
- * version; 0: the message is not Kilter's. */
+/* Return the kind of the message; KL_TALK_NONE: this version does not know it. *version is set to the
+ * message's version; 0: the message is not from Kilter. */
 kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version);
 
 void kl_talk_put_ended(kl_buffer *out);

@@ -177,8 +177,8 @@ static bool any_reads(const uint8_t *data, size_t size) {
            kl_talk_get_taken(data, size, answer) || kl_talk_get_refused(data, size, &why);
 }
 
-/* Read messages that are cut, or have a byte too many, or are of another version. All are refused, and the
- * other version can be read. */
+/* Read messages that are cut, have one byte too many, or have another version. All must be refused, and
+ * the other version must be readable. */
 static void what_is_not_exactly_a_message_is_none(void **unused) {
     (void)unused;
     kl_control_state state = some_state(3);

@@ -13,7 +13,7 @@ struct kl_again {
     kl_worker_view *views;
     uint64_t room;       /* number of entries that `views` has room for */
     uint64_t rows;       /* number of rows read since the run began */
-    const char *missing; /* reason why later decisions cannot be made again; NULL: they can */
+    const char *missing; /* why later decisions cannot be made again; NULL: they can */
 };
 
 /* The row of the record that is being read, and the answer to it. */
@@ -51,8 +51,8 @@ void kl_again_free(kl_again *a) {
 
 /* --- the state at the decision --- */
 
-/* Make room for the workers' views. `listed` views follow in the row; a new worker may be missing there if
- * its view is all zeros. */
+/* Make room for the workers' views. `listed` views follow in the row. A new worker whose view is all zeros
+ * may be missing there. */
 static bool take_places(kl_again *a, uint32_t before, uint64_t listed) {
     uint32_t slots = a->snapshot.slots;
     if (slots < before || slots > before + listed + 1)
@@ -78,7 +78,8 @@ static void take_view(reading *r) {
     bool was_present = view->present;
     kl_grounds_get_changes(&r->bytes, &kl_members_of_view, view);
     a->snapshot.present += (uint32_t)view->present - was_present;
-    if (was_present && !view->present) /* as in the recorded run, forget the speed of a worker that left */
+    if (was_present &&
+        !view->present) /* as in the recorded run, forget the speed of a worker that has left */
         kl_crew_set_speed(a->crew, (uint32_t)worker, 0);
     kl_crew_update(a->crew, a->views, (uint32_t)worker);
 }
@@ -114,7 +115,7 @@ static bool take_state(reading *r) {
 static const kl_policy *policy_of(kl_again *a, const char *name) {
     const kl_policy *policy = a->instead ? a->instead : kl_policy_find(name);
     if (!policy)
-        a->missing = "its policy is the program's own, or unknown to this version of Kilter";
+        a->missing = "its policy belongs to the program, or is unknown to this version of Kilter";
     return policy;
 }
 
@@ -236,12 +237,12 @@ static void answer_assignment(reading *r) {
         return;
     *r->answer = (kl_answer){
         .decision = assignment.decision, .meant = r->row->decision.count, .now_s = a->snapshot.now_s};
-    /* 0: the run grew after it began, and its forecast was not recorded */
+    /* 0: tasks were added after the run began, and its forecast was not recorded */
     if (r->row->decision.forecast_s > 0)
         r->answer->decision.forecast_s = a->snapshot.now_s + assignment.end_s;
 }
 
-/* Answer a row that says why the assignment left out a worker, before it asked for work. */
+/* Answer a row that says why the assignment left out a worker before it asked for work. */
 static void answer_left_out(reading *r) {
     const kl_again *a = r->again;
     uint32_t worker = 0;
@@ -263,8 +264,8 @@ static const char *why_not(const kl_again *a, kl_decision_kind kind) {
     return known ? LACKS : "Kilter cannot make decisions of this kind again";
 }
 
-/* Return whether decisions can be made again from this row: it begins a run, or no row before it is missing.
- * On a slow disk, rows may be missing. */
+/* Return whether decisions can be made again from this row on. This is so if the row begins a run, or if
+ * no earlier row is missing. On a slow disk, rows may be missing. */
 static bool row_is_next(reading *r) {
     kl_again *a = r->again;
     bool known = kl_get_u8(&r->bytes) == KL_GROUNDS_VERSION;

@@ -1,4 +1,4 @@
-/* Fuzz target: decisions made again from recorded inputs, because records may come from anywhere. The
+/* Fuzz target: make decisions again from recorded inputs, because records may come from anywhere. The
  * fuzzer's bytes are rows: length (two bytes), kind of decision, count, inputs. */
 #include "decide/decide.h"
 

@@ -1,11 +1,11 @@
 /* AUTO, the default policy. Chunks are as small as their overhead and the master's time allow, and never
- * large enough to delay the end. The page docs/reference/policies.md explains the constants. */
+ * so large that they delay the end. The page docs/reference/policies.md explains the constants. */
 #include <math.h>
 
 #include "decide/policy.h"
 
 static const double OVERHEAD_PART = 0.002; /* a chunk's overhead should be at most this part of its time */
-static const double OVERHEAD_UNKNOWN_S = 20e-6; /* overhead of a chunk while it is not measured */
+static const double OVERHEAD_UNKNOWN_S = 20e-6; /* assumed overhead of a chunk while it is not measured */
 /* a chunk is at most this part of the worker's share of the remaining tasks */
 static const double CAP_PART = 0.25;
 static const double LEAST_OVERHEADS = 4; /* a chunk takes at least this multiple of its overhead */
@@ -13,12 +13,13 @@ static const double LEAST_OVERHEADS = 4; /* a chunk takes at least this multiple
 static const double FLOOR_SAFETY = 2;
 static const double LEFT_OVER =
     0.5;                       /* a remainder below this part of the shortest chunk is added to the chunk */
-static const double TRUST = 4; /* a chunk has at most this multiple of the number of measured tasks, because
-                                  the pace of few tasks may be wrong */
-enum { PROBE_PARTS = 4 };      /* a probe is at most 1/(4P) of the remaining tasks, P: number of workers */
+static const double TRUST = 4; /* a chunk has at most this multiple of the number of measured tasks, because a
+                                  pace from few tasks may be wrong */
+enum { PROBE_PARTS = 4 };      /* a probe is at most 1/(4P) of the remaining tasks; P: number of workers */
 
-/* Return the seconds that dealing one chunk costs: the master's time, about the same time at the worker, and
- * the worker's wait. The worker asks during its last task, so it waits only if the answer takes longer. */
+/* Return the seconds that dealing one chunk costs: the master's time, about the same time at the worker,
+ * and the worker's wait. The worker asks for a chunk during its last task, so it waits only if the answer
+ * takes longer than that task. */
 static double overhead_s(const kl_snapshot *s, double task_s) {
     double cost_s = 2 * s->answer_s;
     return (cost_s > 0 ? cost_s : OVERHEAD_UNKNOWN_S) + fmax(0, s->round_trip_s - task_s);
@@ -30,8 +31,8 @@ static double floor_s(const kl_look *look) {
     return FLOOR_SAFETY * kl_model_min_chunk_s(kl_send_s(look->snapshot), look->workers);
 }
 
-/* Return whether sending one task to every other worker takes longer than a task (equation 11), so that the
- * wire limits the run. */
+/* Return whether sending one task to every other worker takes longer than a task (equation 11), so that
+ * the link limits the run. */
 static bool wire_bound(const kl_look *look, double task_s) {
     const kl_snapshot *s = look->snapshot;
     return kl_model_min_chunk_s(s->message.per_unit_s * s->task_bytes, look->workers) > task_s;
@@ -52,7 +53,7 @@ static void probe(const kl_look *look, kl_plan *plan) {
     if (look->forecast.unit_s > 0)
         tasks = fmax(tasks, floor_s(look) / (look->forecast.unit_s * kl_task_units(s)));
     plan->decision.count = kl_whole_tasks(floor(fmin(tasks, most)), s->left);
-    kl_reason(plan, "probe %llu: its pace is not known yet", kl_ull(self->chunks + 1));
+    kl_reason(plan, "probe %llu: the worker's pace is not known yet", kl_ull(self->chunks + 1));
 }
 
 /* Return whether the other workers would finish all remaining tasks before this worker finishes one more
@@ -65,8 +66,10 @@ static bool withheld(const kl_look *look, double task_s, kl_plan *plan) {
     double without_s = kl_model_end_without_s(s, look->worker) + s->round_trip_s;
     if (!(here_s > without_s * (1 + 1e-9)))
         return false;
-    kl_reason(plan, "withheld: a task here would end in %s, but the other workers finish all %llu left in %s",
-              kl_say_s(here_s).text, kl_ull(s->left), kl_say_s(without_s).text);
+    kl_reason(
+        plan,
+        "withheld: a task at this worker would end in %s, but the other workers finish all %llu left in %s",
+        kl_say_s(here_s).text, kl_ull(s->left), kl_say_s(without_s).text);
     return true;
 }
 
@@ -94,7 +97,7 @@ void kl_deal_auto(const kl_look *look, kl_plan *plan) {
                       kl_say_s(feed_s).text, (unsigned)look->workers, share, wire);
     } else if (target <= cap || cap < 1) {
         double chunk_s = fmax(floor(tasks), 1) * task_s;
-        kl_reason(plan, "%s of work: dealing costs %s, %.2g %% of it%s", kl_say_s(chunk_s).text,
+        kl_reason(plan, "%s of work; dealing costs %s, which is %.2g %% of it%s", kl_say_s(chunk_s).text,
                   kl_say_s(overhead).text, overhead / chunk_s * 100, wire);
     } else {
         kl_reason(plan, "a quarter of its share of %.3g tasks; all workers end in %s%s", share,
@@ -103,7 +106,7 @@ void kl_deal_auto(const kl_look *look, kl_plan *plan) {
     double trusted = TRUST * (double)s->unit_s.count;
     if (tasks > trusted) {
         tasks = trusted;
-        kl_reason(plan, "%.3g times the %llu tasks measured so far, as the pace may be wrong", TRUST,
+        kl_reason(plan, "%.3g times the %llu tasks measured so far, because the pace may be wrong", TRUST,
                   kl_ull(s->unit_s.count));
     }
     plan->decision.count = kl_whole_tasks(floor(tasks), s->left);

@@ -1,5 +1,5 @@
-/* Policies that cut the remaining tasks into batches, and a batch into chunks, one for each request. The
- * policies differ in when a batch is cut, how large it is (refill), and in the workers' weights. */
+/* Policies that divide the remaining tasks into batches, and a batch into chunks, one for each request.
+ * The policies differ in when a batch begins, how large it is (refill), and in the workers' weights. */
 #include <math.h>
 
 #include "decide/policy.h"
@@ -11,7 +11,7 @@ static uint64_t chunks_prepared(const kl_course *course) {
     return chunks;
 }
 
-/* Return the number of tasks that no batch holds yet [R_j]. */
+/* Return the number of tasks that are in no batch yet [R_j]. */
 static uint64_t tasks_free(const kl_look *look, const kl_course *course) {
     double held = 0;
     for (uint32_t i = 0; i < course->batches; i++)
@@ -54,18 +54,19 @@ static void refill_half(const kl_look *look, kl_course *course) {
         prepare(course, look->workers, (double)look->snapshot->left / (2.0 * look->workers));
 }
 
-/* AWF-C: cut a chunk from all remaining tasks at each request. */
+/* AWF-C: take a chunk from all remaining tasks at each request. */
 static void refill_each(const kl_look *look, kl_course *course) {
     course->batches = 0;
     prepare(course, 1, (double)look->snapshot->left / (2.0 * look->workers));
 }
 
-/* Cut the next batch of free_tasks into chunks of `chunk` tasks, as DPF and DAF do. */
+/* Divide the next batch of free_tasks into chunks of `chunk` tasks, as DPF and DAF do. */
 static void cut(const kl_look *look, kl_course *course, uint64_t free_tasks, double chunk) {
     uint64_t n = look->workers;
     if (n == 0 || free_tasks < n) { /* with fewer tasks than workers, a chunk is a single task */
         prepare(course, free_tasks, 1);
-        /* the master cannot keep up with smaller batches: N last chunks, as equal as whole tasks allow */
+        /* the master cannot deal smaller batches in time, so deal N last chunks, as equal as whole tasks
+         * allow */
     } else if (chunk < lower_limit(look)) {
         uint64_t smaller = free_tasks / n, larger = smaller + 1;
         prepare(course, free_tasks % n, (double)larger);
@@ -93,12 +94,13 @@ static void refill_daf(const kl_look *look, kl_course *course) {
     }
     while (course->opened < 2 || 2 * chunks_prepared(course) < look->workers) {
         uint32_t before = course->batches;
-        /* Cut one batch of DAF, by equation (1) when all workers are idle and by equation (2) afterwards. */
+        /* Plan one batch of DAF, by equation (1) when all workers are idle, and by equation (2)
+         * afterwards. */
         uint64_t free_tasks = tasks_free(look, course), n = look->workers;
         double x = (course->opened == 0 ? 1 : 2) + kl_stat_cv(&look->snapshot->unit_s) * sqrt((double)n / 2);
         cut(look, course, free_tasks, (double)free_tasks / (x * (double)n));
         if (course->batches == before)
-            break; /* every task is in a batch */
+            break; /* every task is in a batch already */
     }
 }
 
@@ -125,7 +127,7 @@ static double mean_speed(const kl_look *look, speed speed) {
     return sums->with_wap ? sums->waps / sums->with_wap : 0;
 }
 
-/* Return a worker's weight: its speed relative to the mean; 1 if its speed is not known. */
+/* Return a worker's weight: its speed divided by the mean. If its speed is not known, return 1. */
 static double relative(const kl_worker_view *worker, speed speed, double mean) {
     double own = speed_of(worker, speed);
     return own > 0 && mean > 0 ? own / mean : 1;
@@ -140,8 +142,8 @@ static bool weights_due(const kl_look *look, const kl_course *course) {
            mean_speed(look, PACE) > 0;
 }
 
-/* Return which measurements give the weights. AWF uses speeds of earlier runs until this run has
- * measurements. */
+/* Return from which measurements the weights are computed. AWF uses speeds of earlier runs until this run
+ * has measurements. */
 static speed measured_by(const kl_look *look) {
     if (look->dealer->policy->weighting == KL_FIXED)
         return PACE;
@@ -174,7 +176,7 @@ static void say_batch(const kl_look *look, const kl_course *course, double weigh
         kl_reason(plan, "batch %llu: chunks of %.4g tasks times weight %.3g", number, batch->tasks, weight);
     else if (look->dealer->expected_s > 0)
         kl_reason(plan,
-                  "batch %llu: chunks of %.4g tasks, %llu chunks left; factor %.1g should end the run "
+                  "batch %llu: chunks of %.4g tasks, %llu chunks left; with factor %.1g the run should end "
                   "soonest, in %s",
                   number, ceil(batch->tasks), (unsigned long long)batch->chunks, look->dealer->factor,
                   kl_say_s(look->dealer->expected_s).text);

@@ -1,5 +1,5 @@
-/* Record a board's answers, from which a recall or copy is chosen, and give these answers again when the
- * decision is made again. */
+/* Record the answers of a board (functions that say which tasks a worker holds), from which a recall or
+ * copy is chosen. Give the same answers when the decision is made again. */
 #include "decide/grounds.h"
 
 typedef enum question { HELD = 1, WAITS, WAITING } question;
@@ -60,7 +60,7 @@ void kl_grounds_rescue(kl_grounds *grounds, const kl_snapshot *s, const kl_board
 
 typedef struct memory {
     kl_reader answers;
-    bool lacks; /* a question was asked that has no recorded answer */
+    bool lacks; /* true: a question was asked that has no recorded answer */
 } memory;
 
 /* Find the recorded answer to a question about a worker. false: there is none. */

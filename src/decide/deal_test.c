@@ -1,5 +1,5 @@
-/* Every task is dealt once, with any policy, number of tasks, number of workers and order of requests. Each
- * decision is the same when it is made again from the recorded inputs. */
+/* Every task must be dealt once, whatever the policy, the number of tasks and of workers, and the order of
+ * requests. Each decision must be the same when it is made again from the recorded inputs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ typedef struct habit {
     bool prior;     /* workers have prior rates */
     bool lagging;   /* reports come after random delays */
     bool late;      /* half of the workers join during the run */
-    bool vanishing; /* workers leave, and their tasks come back */
+    bool vanishing; /* workers leave, and their tasks are returned */
     bool finished;  /* with `vanishing`: the tasks of a worker that leaves are finished, not returned */
     bool warm;      /* paces and statistics are known from an earlier run */
 } habit;
@@ -88,7 +88,7 @@ static void set_up(farm *f, const kl_policy *policy, uint32_t workers, uint64_t 
         }
     }
     f->dealer = kl_dealer_new(policy, NULL);
-    /* only each fourth farm records, as this doubles the time */
+    /* only one of four farms records, because recording doubles the time */
     f->grounds = seed % 4 == 0 ? kl_grounds_new() : NULL;
     f->again = kl_again_new(NULL);
     assert_true(f->dealer && f->again);
@@ -154,8 +154,8 @@ static void come_and_go(farm *f) {
     update(f, i);
 }
 
-/* Return a worker that gets tasks; fail if there is none. While no worker holds tasks, nothing else would
- * change the state of the farm. */
+/* Return a worker that gets tasks; fail if there is none. While no worker holds tasks, no other event
+ * would change the state of the farm. */
 static uint32_t who_gets_something(const farm *f) {
     for (uint32_t i = 0; i < f->s.slots; i++) {
         kl_plan plan;
@@ -188,7 +188,7 @@ static void decide_again(farm *f, const kl_plan *plan) {
 static bool ask(farm *f, uint32_t i) {
     kl_plan plan, again;
     kl_dealer_plan(f->dealer, &f->s, i, &plan);
-    if (draw(f, 16) == 0) { /* the same plan again: planning must change nothing */
+    if (draw(f, 16) == 0) { /* plan again: planning must change nothing */
         kl_dealer_plan(f->dealer, &f->s, i, &again);
         assert_true(plan.decision.count == again.decision.count &&
                     strcmp(plan.decision.reason, again.decision.reason) == 0);
@@ -243,7 +243,7 @@ static void deal_everything(const kl_policy *policy, uint32_t workers, uint64_t 
             come_and_go(&f);
         uint32_t i = next_asking(&f, turn);
         /* A worker has at most two chunks when it asks, a lagging one MOST_CHUNKS − 1. Older chunks are
-         * reported before. */
+         * reported before the request. */
         while (f.chunks[i] >= (habit.lagging ? MOST_CHUNKS - 1 : 2))
             end_chunk(&f, i, false);
         bool served = ask(&f, i);
@@ -269,7 +269,8 @@ static habit habit_of(uint64_t bits, asking order) {
                    .warm = bits & 64};
 }
 
-/* Three policies of the program's own: one deals no task, one deals too many, and one follows no rule. */
+/* Three policies that belong to the program: one deals no task, one deals too many, and one follows no
+ * rule. */
 static uint64_t never(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {
     (void)view, (void)reason, (void)user;
     return 0;
@@ -315,8 +316,8 @@ static int free_own(void **state) {
     return 0;
 }
 
-/* Test up to 8 workers with every order of requests and several habits, and more workers with one random
- * habit. */
+/* Test up to 8 workers with every order of requests and several kinds of behaviour, and more workers with
+ * one random kind. */
 static void every_task_is_dealt_once(void **state) {
     (void)state;
     const uint32_t step = MOST_WORKERS / (uint32_t)kl_test_cases(8, MOST_WORKERS);
@@ -336,7 +337,7 @@ static void every_task_is_dealt_once(void **state) {
             }
 }
 
-/* Deal far more tasks than workers, so that many batches follow each other. */
+/* Deal many more tasks than there are workers, so that many batches follow each other. */
 static void many_tasks_are_dealt_once(void **state) {
     (void)state;
     for (size_t p = 0; p < policy_count(); p++)
@@ -347,7 +348,7 @@ static void many_tasks_are_dealt_once(void **state) {
         }
 }
 
-/* One dealer deals all tasks of several runs, one after another. */
+/* Let one dealer deal all tasks of several runs, one run after the other. */
 static void runs_follow_each_other(void **state) {
     (void)state;
     for (size_t p = 0; p < policy_count(); p++) {

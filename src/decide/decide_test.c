@@ -144,7 +144,7 @@ static void weights_follow_what_is_known(void **state) {
     (void)state;
     world w;
     make_world(&w, 4, 1000, 1000);
-    /* WF deals equal chunks in the first batch. Then it computes weights from the workers' paces, and keeps
+    /* WF must deal equal chunks in the first batch, then compute weights from the workers' paces, and keep
      * them. */
     kl_dealer *dealer = kl_dealer_new(kl_policy_find("wf"), NULL);
     kl_dealer_begin(dealer, &w.s);
@@ -156,7 +156,7 @@ static void weights_follow_what_is_known(void **state) {
     know(&w, 1, 1e-5, 0);
     assert_int_equal(deal(dealer, &w, 1), 36);
     kl_dealer_free(dealer);
-    /* With speeds of an earlier run, WF uses weights from the first batch on. */
+    /* With speeds of an earlier run, WF must use weights from the first batch on. */
     make_world(&w, 4, 1000, 1000);
     w.workers[0].prior_rate = 4;
     for (uint32_t i = 1; i < 4; i++)
@@ -171,7 +171,7 @@ static void weights_follow_what_is_known(void **state) {
         assert_int_equal(plan.decision.count, 72);
         kl_dealer_free(dealer);
     }
-    /* If a worker becomes slower within a batch, AWF-B keeps its weight, and AWF-C lowers it. */
+    /* If a worker becomes slower within a batch, AWF-B must keep its weight, and AWF-C must lower it. */
     for (int each = 0; each < 2; each++) {
         make_world(&w, 4, 1000, 1000);
         for (uint32_t i = 0; i < 4; i++)
@@ -207,8 +207,8 @@ static void daf_cuts_by_its_equations(void **state) {
     for (uint32_t k = 0; k < 8; k++)
         assert_in_range(deal(dealer, &w, k), 66, 67); /* 1600/(3·8) tasks */
     kl_dealer_free(dealer);
-    /* The master needs 1 ms for an answer. Chunks below 7 ms would leave a worker without tasks, so the run
-     * ends with N equal chunks. */
+    /* The master needs 1 ms for an answer. Chunks below 7 ms would leave a worker without tasks, so the
+     * run must end with N equal chunks. */
     make_world(&w, 8, 160, 160);
     w.s.run = 1;
     w.s.answer_s = 1e-3;
@@ -257,7 +257,7 @@ static void static_deals_one_part_each_and_the_rest_to_who_asks(void **state) {
     w.workers[2].present = w.workers[3].present = false; /* the workers that waited have left */
     w.s.present = 2;
     assert_int_equal(deal(dealer, &w, 1), 25);
-    w.workers[3].present = true; /* one worker comes back, and its part waits for it */
+    w.workers[3].present = true; /* one worker comes back, and its part must wait for it */
     w.s.present = 3;
     assert_int_equal(deal(dealer, &w, 1), 0);
     assert_int_equal(deal(dealer, &w, 3), 25);
@@ -396,8 +396,8 @@ static void auto_decides_by_the_table(void **state) {
     }
 }
 
-/* AUTO deals at most four times the number of measured tasks. Otherwise a worker whose first task took almost
- * no time would get all tasks at once. */
+/* AUTO must deal at most four times the number of measured tasks. Otherwise a worker whose first task took
+ * almost no time would get all tasks at once. */
 static void auto_trusts_a_pace_as_far_as_it_was_seen(void **state) {
     (void)state;
     for (uint64_t measured = 1; measured <= 1000; measured *= 10) {
@@ -450,7 +450,7 @@ static void who_is_not_here_gets_nothing(void **state) {
 }
 
 /* Check DAF's equations (1) and (2), its last N chunks, and batches of fewer tasks than workers. 8 workers
- * ask in turn. They report no times meanwhile, so σ/μ stays. */
+ * ask in turn. They report no times meanwhile, so σ/μ does not change. */
 static void daf_follows_its_equations(void **state) {
     (void)state;
     static const struct {
@@ -467,11 +467,11 @@ static void daf_follows_its_equations(void **state) {
         {0.5, 0, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 9}, {8, 6}, {8, 4}, {8, 3}, {8, 2}}},
         /* x_0 = 3, x_j = 4 */
         {1, 0, 1000, {{8, 41}, {8, 21}, {8, 15}, {8, 12}, {8, 9}, {8, 6}, {8, 5}, {8, 4}}},
-        /* The lower limit is 7·0.002/0.001 = 14 tasks. Chunks would have 14 tasks, then 9 of the last 224,
-         * which is below the limit. So the last 8 chunks have 28. */
+        /* The lower limit is 7·0.002/0.001 = 14 tasks. By the equations, chunks would have 14 tasks, then
+         * 9 of the last 224, which is below the limit. So the last 8 chunks have 28 tasks. */
         {0.5, 2e-3, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 28}}},
-        /* After the first batch 64 − 8·4 = 32 tasks are left. A chunk would have 1 task, the lower limit is
-         * 1.75, so the last 8 chunks have 32/8 tasks. */
+        /* After the first batch 64 − 8·4 = 32 tasks are left. A chunk would have 1 task, but the lower
+         * limit is 1.75, so the last 8 chunks have 32/8 tasks. */
         {0.5, 2.5e-4, 64, {{8, 4}, {8, 4}}},
         /* fewer tasks than workers: chunks of one task */
         {0.5, 0, 5, {{5, 1}}},
@@ -499,8 +499,8 @@ static void daf_follows_its_equations(void **state) {
     }
 }
 
-/* From the third run on, the factor is searched unless the user has set it. Each row has a situation for
- * which the range of the best factor is known. */
+/* From the third run on, the factor is chosen by a search, unless the user has set it. Each row has a
+ * situation for which the range of the best factor is known. */
 static void fsc_and_dpf_search_from_the_third_run_on(void **state) {
     (void)state;
     static const struct {
@@ -537,7 +537,7 @@ static void fsc_and_dpf_search_from_the_third_run_on(void **state) {
         kl_dealer_plan(dealer, &w.s, 0, &plan);
         kl_crew_free(crew);
         bool searched = rows[r].run >= 2 && rows[r].set == 0;
-        if (!!strstr(plan.decision.reason, "should end the run") != searched)
+        if (!!strstr(plan.decision.reason, "the run should end") != searched)
             fail_msg("row %d: %s", (int)r, plan.decision.reason);
         kl_dealer_free(dealer);
     }

@@ -12,7 +12,7 @@ static double task_end_s(const kl_lane *lane, double task_units, uint64_t tasks)
     return lane->free_s + (double)tasks * task_units / lane->rate;
 }
 
-/* A heap of lanes, whose top is the lane that would end one more task first. */
+/* A heap of lanes (workers). Its top is the lane that would end one more task first. */
 typedef struct contest {
     const kl_lane *lanes;
     double task_units;
@@ -38,8 +38,8 @@ static void sift_down(contest *c, uint32_t at) {
     c->heap[at] = lane;
 }
 
-/* Return the seconds until all lanes would end together if tasks were divisible, without lanes that stay busy
- * for longer. Start with all lanes. Leaving lanes out only shortens the time, so the search ends. */
+/* Return the seconds until all lanes would end together if tasks were divisible. Lanes that stay busy for
+ * longer are left out. Start with all lanes. Leaving lanes out only shortens the time, so the search ends. */
 static double level_s(const kl_lane *lanes, uint32_t count, double units) {
     for (double level = INFINITY;;) {
         double rate = 0, owed = 0;
@@ -56,8 +56,8 @@ static double level_s(const kl_lane *lanes, uint32_t count, double units) {
 }
 
 /* Assign the tasks that end before the time of level_s(), and return the number of the other tasks. Every
- * earliest assignment contains these tasks, so they need no heap. Give each lane one task fewer, because the
- * time is rounded. */
+ * earliest assignment contains these tasks, so they need no heap. Give each lane one task less, because
+ * the time is rounded. */
 static uint64_t assign_below_level(contest *c, uint32_t count, uint64_t tasks) {
     double level = level_s(c->lanes, count, (double)tasks * c->task_units);
     for (uint32_t i = 0; i < count; i++) {
@@ -164,7 +164,7 @@ static void describe(kl_dealer *dealer, const field *f, double task_units, uint6
     if (benchmarks > 0)
         snprintf(unknown, sizeof unknown, ", %llu of unknown speed get 1", kl_ull(benchmarks));
     snprintf(a->decision.reason, sizeof a->decision.reason,
-             "%llu tasks to %u workers, all done in %s; in equal groups: %s%s; too slow to help: %u",
+             "%llu tasks to %u workers, all done in %s; in equal groups: %s%s; workers too slow to help: %u",
              kl_ull(tasks), (unsigned)a->decision.count, kl_say_s(a->end_s).text,
              kl_say_s(a->end_s + a->decision.gain_s).text, unknown, (unsigned)a->idle);
 }
@@ -209,7 +209,8 @@ bool kl_dealer_leaves_out(const kl_dealer *dealer, const kl_snapshot *s, uint32_
         return false;
     kl_lane lane = lane_of(s, worker);
     snprintf(reason, KL_REASON_BYTES,
-             "too slow to help: a task would end here in %s, but the other workers finish all tasks in %s",
+             "too slow to help: a task would end at this worker in %s, but the other workers finish all "
+             "tasks in %s",
              kl_say_s(task_end_s(&lane, kl_task_units(s), 1)).text, kl_say_s(dealer->assignment.end_s).text);
     return true;
 }
@@ -218,8 +219,8 @@ uint64_t kl_dealer_share(const kl_dealer *d, uint32_t worker) {
     return d->undealt > 0 && worker < d->slots ? d->shares[worker] : 0;
 }
 
-/* Deal a worker's share, scaled to the remaining tasks. The chunk differs from the share only if tasks have
- * different sizes or came back. */
+/* Deal a worker's share, scaled to the remaining tasks. The chunk differs from the share only if tasks
+ * have different sizes or were returned. */
 static void deal_share(const kl_look *look, uint64_t share, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     plan->decision.count =
@@ -229,7 +230,7 @@ static void deal_share(const kl_look *look, uint64_t share, kl_plan *plan) {
                   "its share of %llu tasks: each goes to the worker that would end it first; all end in %s",
                   kl_ull(s->tasks), kl_say_s(look->dealer->assignment.end_s).text);
     else
-        kl_reason(plan, "one task as a benchmark: its pace is not known yet");
+        kl_reason(plan, "one task as a benchmark: the worker's pace is not known yet");
 }
 
 static void deal_ect(const kl_look *look, kl_plan *plan) {
@@ -237,10 +238,10 @@ static void deal_ect(const kl_look *look, kl_plan *plan) {
     if (share > 0)
         deal_share(look, share, plan);
     else if (look->dealer->undealt == 0 || (look->self->chunks > 0 && look->self->queued_tasks == 0))
-        kl_deal_auto(look, plan); /* the assignment is outdated, or the worker is done with its share and
-                                     others have not asked for theirs */
+        kl_deal_auto(look, plan); /* the assignment is outdated; or the worker has done its share, and others
+                                     have not asked for theirs */
     else if (!kl_dealer_leaves_out(look->dealer, look->snapshot, look->worker, plan->decision.reason))
-        kl_reason(plan, "waits: the %llu tasks left are shares of other workers",
+        kl_reason(plan, "waits: the %llu tasks left belong to the shares of other workers",
                   kl_ull(look->dealer->undealt));
 }
 

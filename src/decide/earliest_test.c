@@ -204,13 +204,13 @@ static void whole_shares_are_dealt_in_any_order(void **state) {
     assert_int_equal(a.decision.count, 3);
     assert_int_equal(a.idle, 1);
     assert_true(fabs(a.end_s - 4) < 1e-9);
-    /* equal groups end after 7 tasks of 20 s, the assignment after 4 s */
+    /* equal groups end after 7 tasks of 20 s, but the assignment ends after 4 s */
     assert_true(fabs(a.decision.gain_s - 136) < 1e-9);
-    assert_non_null(strstr(a.decision.reason, "too slow to help: 1"));
+    assert_non_null(strstr(a.decision.reason, "workers too slow to help: 1"));
     char reason[KL_REASON_BYTES];
     assert_true(kl_dealer_leaves_out(w.dealer, &w.s, 3, reason));
-    assert_non_null(
-        strstr(reason, "a task would end here in 20 s, but the other workers finish all tasks in 4 s"));
+    assert_non_null(strstr(
+        reason, "a task would end at this worker in 20 s, but the other workers finish all tasks in 4 s"));
     assert_false(kl_dealer_leaves_out(w.dealer, &w.s, 0, reason));
     assert_int_equal(deal(&w, 3), 0);
     assert_int_equal(deal(&w, 2), 16);
@@ -247,7 +247,7 @@ static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     world w;
     make_world(&w, 3, (double[]){1, 1, 50}, 8);
     assert_int_equal(deal(&w, 0), 4);
-    w.workers[1].present = false; /* worker 1 leaves before it asks */
+    w.workers[1].present = false; /* worker 1 leaves before it asks for tasks */
     w.s.present = 2;
     kl_crew_update(w.crew, w.workers, 1);
     kl_dealer_changed(w.dealer);
@@ -266,7 +266,7 @@ static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     make_world(&w, 2, (double[]){1, 1}, 8);
     assert_int_equal(deal(&w, 0), 4);
     assert_int_equal(deal(&w, 1), 4);
-    w.s.left = 2; /* two tasks came back */
+    w.s.left = 2; /* worker 1 has returned two of its tasks */
     w.s.left_units = 2;
     assert_true(deal(&w, 0) + deal(&w, 1) > 0);
     end_world(&w);

@@ -1,5 +1,5 @@
-/* Look at a run under way: let workers rest that do not help, because the cores of their host are busy
- * without them. The run's own time is not used, as it is not known before the end. */
+/* Look at a run while it goes on, and let workers rest whose cores other workers keep busy. The run's time
+ * cannot be compared, because it is known only at the end. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,11 +7,13 @@
 
 /* if at least this part of the cores' time is used, more workers cannot help */
 static const double BUSY = 0.9;
-static const double FREE = 0.8;        /* if less than this part is used, more workers could use the rest */
-static const double AS_FAST = 1.03;    /* fewer workers may take this multiple of the time with all workers */
+static const double FREE =
+    0.8; /* if less than this part of the cores' time is used, more workers could use the rest */
+static const double AS_FAST =
+    1.03; /* accept fewer workers if their time is at most this multiple of the time with all workers */
 static const uint64_t TASKS_EACH = 8;  /* a decision needs this number of finished tasks per worker */
 static const double WINDOW_S = 0.1;    /* least seconds between two looks */
-static const double WINDOW_PART = 0.1; /* least seconds between two looks, as a part of the run so far */
+static const double WINDOW_PART = 0.1; /* least time between two looks, as a part of the run's time so far */
 
 double kl_glance_due_s(const kl_glance *g, double now_s) {
     return now_s + fmax(WINDOW_S, WINDOW_PART * (now_s - g->began_s));
@@ -28,7 +30,7 @@ static double time_with(const kl_load *load, uint32_t workers) {
 /* Return the least number of workers that are as fast as all workers, by the model. */
 static uint32_t enough(const kl_load *load, uint32_t workers) {
     double all = time_with(load, workers);
-    uint32_t few = 0, many = workers; /* `few` workers are not enough */
+    uint32_t few = 0, many = workers; /* the number `few` of workers is too small */
     while (many > few + 1) {
         uint32_t middle = few + (many - few) / 2;
         if (time_with(load, middle) <= AS_FAST * all)
@@ -52,7 +54,7 @@ static void look_for_fewer(kl_glance *g, const kl_sight *s, double busy, kl_glan
     g->found = found;
     if (!again || g->gave_up) {
         say(plan,
-            found < s->workers ? "fewer workers would be as fast, seen once"
+            found < s->workers ? "fewer workers would be as fast, but only one look has shown this"
                                : "fewer workers would be slower",
             busy, plan->decision.reason);
         return;

@@ -92,7 +92,7 @@ static void who_sleeps_goes_on(void **state) {
     assert_int_equal(changes(&w, 30), 0);
 }
 
-/* If tasks sleep for half of their time, more workers than cores are useful, but not all 32. */
+/* If tasks sleep for half of their time, more workers than cores are useful, but fewer than all 32. */
 static void some_more_than_cores_stay_where_tasks_sleep(void **state) {
     (void)state;
     world w = world_of(2, 32, 1e-3, 0.5);
@@ -112,7 +112,7 @@ static void all_work_again_when_tasks_sleep_later_on(void **state) {
     assert_true(go_on(&w)); /* all workers work again at the next look */
     assert_int_equal(w.workers, 8);
     w.task_s = w.cpu_s = 1e-3;
-    assert_int_equal(changes(&w, 20), 0); /* resting did not work once, so no worker rests again */
+    assert_int_equal(changes(&w, 20), 0); /* letting workers rest failed once, so no worker rests again */
 }
 
 static void one_look_is_not_enough(void **state) {

@@ -1,4 +1,5 @@
-/* Store the inputs of a dealer's decisions: only values that have changed since the last row. */
+/* Store the inputs of a dealer's decisions. A row holds only the values that have changed since the row
+ * before. */
 #include "decide/grounds.h"
 
 #include <math.h>
@@ -61,7 +62,8 @@ const kl_members kl_members_of_snapshot = LIST_OF(of_snapshot), kl_members_of_vi
 
 /* --- bytes --- */
 
-/* WHOLE: bit in a member's number that says that a real value is a whole number, written as a count. */
+/* WHOLE: this bit in a member's number says that the member is a real number with a whole value, which is
+ * written as a count. */
 enum { WHOLE = 128, COUNT_BYTES = 10 };
 
 uint64_t kl_grounds_get_count(kl_reader *reader) {
@@ -118,8 +120,8 @@ static bool is_same(const kl_member *member, const char *was, const char *is) {
     return memcmp(was + at, is + at, member->type == KL_MEMBER_U32 ? sizeof(uint32_t) : sizeof(double)) == 0;
 }
 
-/* Write the changed members. This happens for each chunk, so it is fast: the bytes of all members go into the
- * buffer at once. */
+/* Write the changed members. This happens for each chunk, so it must be fast. The bytes of all members go
+ * into the buffer at once. */
 void kl_grounds_put_changes(kl_buffer *out, const kl_members *members, const void *was, const void *is) {
     uint8_t bytes[KL_MEMBERS_MOST * (1 + COUNT_BYTES) + 1], *to = bytes;
     for (size_t i = 0; i < members->count; i++)
@@ -129,11 +131,12 @@ void kl_grounds_put_changes(kl_buffer *out, const kl_members *members, const voi
     kl_put_bytes(out, bytes, (size_t)(to - bytes));
 }
 
-/* Values that are accepted from a record. The limits are far beyond a real farm's values, but keep sums and
- * products finite. */
+/* Accept a value from a record only within these limits. They are far beyond the values of a real farm,
+ * but keep sums and products finite. */
 static const uint64_t COUNT_MOST = (uint64_t)1 << 52;
 static const double REAL_LEAST = 1e-100, REAL_MOST = 1e30;
-static const double SUM_LEAST = -1; /* a sum from which parts are subtracted may end slightly below 0 */
+static const double SUM_LEAST =
+    -1; /* a sum may end slightly below 0 through rounding, after parts were subtracted */
 
 static bool is_real(kl_member_type type, double value) {
     double least = type == KL_MEMBER_SUM ? SUM_LEAST : value == 0 ? 0 : REAL_LEAST;
@@ -176,7 +179,7 @@ void kl_grounds_get_changes(kl_reader *reader, const kl_members *members, void *
 static const size_t MOST_BYTES = (size_t)512 << 10;
 
 typedef struct noted {
-    kl_worker_view view; /* the worker's view as it was stored last */
+    kl_worker_view view; /* the values of the worker that were stored last */
     bool changed;
 } noted;
 
@@ -185,12 +188,13 @@ struct kl_grounds {
     bool whole;           /* false: something could not be stored, so nothing more is stored in this run */
     bool taken;           /* the caller has taken the bytes of `out`, so the next input begins a new row */
     uint32_t rows;        /* number of rows since the run began */
-    kl_snapshot snapshot; /* the snapshot as it was stored last, without `sizes` */
-    kl_sizes sizes;       /* the sizes as they were stored last */
+    kl_snapshot snapshot; /* the snapshot that was stored last, without `sizes` */
+    kl_sizes sizes;       /* the sizes that were stored last */
     kl_buffer board;
     noted *views;
     uint64_t room;
-    uint32_t *changed, changed_count; /* changed[0 … changed_count−1]: places whose view has changed since */
+    uint32_t *changed, changed_count; /* changed[0 … changed_count−1]: places of the workers whose values have
+                                         changed since */
     uint64_t changed_room;
 };
 

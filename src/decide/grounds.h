@@ -1,7 +1,8 @@
-/* Private to room decide: write the inputs of decisions for the record, and read them. A row that depends on
- * earlier rows is KL_GROUNDS_VERSION, the row's number since the run began, and a series of inputs. A row
- * that needs no other row is KL_GROUNDS_ALONE and one input. An input is its kl_ground and its values. A
- * count has 7 bits in each byte, lowest bits first; the highest bit of a byte says that more bytes follow. */
+/* Private to the folder decide: write the inputs of decisions for the record, and read them. A row that
+ * depends on earlier rows is KL_GROUNDS_VERSION, the row's number since the run began, and a series of
+ * inputs. A row that needs no other row is KL_GROUNDS_ALONE and one input. An input is its kl_ground and its
+ * values. A count has 7 bits in each byte, lowest bits first; the highest bit of a byte says that more
+ * bytes follow. */
 #ifndef KL_DECIDE_GROUNDS_H
 #define KL_DECIDE_GROUNDS_H
 
@@ -10,21 +11,21 @@
 enum { KL_GROUNDS_VERSION = 1, KL_GROUNDS_ALONE = 2 };
 
 typedef enum kl_ground {
-    /* a run begins: policy, its factor, whether the user set the factor, snapshot and changed views, ranked
+    /* a run begins: policy, its factor, whether the user set the factor, snapshot, changed workers, ranked
      * speeds */
     KL_GROUND_BEGINS = 1,
-    KL_GROUND_GROWS,   /* the run grows: number of tasks added, snapshot and changed views */
-    KL_GROUND_FACTOR,  /* the user sets the policy's factor: the factor */
+    KL_GROUND_GROWS,   /* tasks are added to a run: their number, snapshot, changed workers */
+    KL_GROUND_FACTOR,  /* the user sets the policy's factor: the new factor */
     KL_GROUND_JOINED,  /* a worker joins: its place in the snapshot */
-    KL_GROUND_CHANGED, /* workers came or left: no values */
-    /* a worker asks: snapshot and changed views, its place, kl_plan.meant, kl_plan.cut_short */
+    KL_GROUND_CHANGED, /* workers joined or left: no values */
+    /* a worker asks for tasks: snapshot, changed workers, its place, kl_plan.meant, kl_plan.cut_short */
     KL_GROUND_ANSWERS,
     KL_GROUND_TEAM, /* the number of workers is chosen, in a row of its own: team, iteration, speeds used */
-    /* a new farm's number of workers is chosen, in a row of its own: iteration, speeds used */
+    /* a new farm's first number of workers is chosen, in a row of its own: iteration, speeds used */
     KL_GROUND_EXPECTS,
     KL_GROUND_LOOKS, /* a look at a run under way, in a row of its own: glance, sight, load */
-    /* a recall or copy is chosen: snapshot and changed views, sizes of tasks, units under recall, answers of
-     * the board */
+    /* a recall or copy is chosen: snapshot, changed workers, sizes of tasks, units under recall, answers
+     * of the board */
     KL_GROUND_RESCUES,
 } kl_ground;
 
@@ -65,14 +66,15 @@ void kl_grounds_grows(kl_grounds *grounds, const kl_snapshot *snapshot, uint64_t
 void kl_grounds_factor(kl_grounds *grounds, double factor);
 void kl_grounds_joined(kl_grounds *grounds, uint32_t worker);
 void kl_grounds_others(kl_grounds *grounds);
-/* Return an empty buffer for the board's answers, which kl_grounds_rescues() stores; NULL: nothing is stored.
- */
+/* Return an empty buffer for the answers of the board, which kl_grounds_rescues() stores later. NULL:
+ * nothing is stored. */
 kl_buffer *kl_grounds_answers_of_board(kl_grounds *grounds);
 void kl_grounds_rescues(kl_grounds *grounds, const kl_snapshot *snapshot, double coming_units);
 void kl_grounds_get_sizes(kl_reader *reader, kl_sizes *sizes);
-/* Choose a rescue again from the recorded answers. false: a needed answer was not recorded. */
+/* Make the decision on recall or copy again from the recorded answers. false: a needed answer was not
+ * recorded. */
 bool kl_rescue_again(const kl_snapshot *snapshot, kl_reader answers, double coming_units, kl_rescue *rescue);
-/* Make the decision of a KL_GROUNDS_ALONE row again: the number of workers. Times are relative to the
+/* Choose the number of workers again from a KL_GROUNDS_ALONE row. Times are relative to the
  * decision. false: the bytes are not enough. */
 bool kl_staff_again(kl_reader *reader, kl_decision *decision);
 

@@ -1,5 +1,5 @@
-/* Choose which tasks a worker gets in a series of runs of the same tasks: those that it did last time. The
- * policy decides how many. */
+/* In a series of runs with the same tasks, give each worker the tasks that it did in the last run. The
+ * policy decides how many tasks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +27,8 @@ static kilter_status begin_series(kl_homes *h, uint64_t series, uint64_t tasks) 
     return KILTER_OK;
 }
 
-/* Return the task's home: the place of its last worker if this worker is present, else the extra home
- * `places`. */
+/* Return the task's home: the place of the worker that did it last. If this worker is gone, return
+ * `places`, the home of no worker. */
 static uint32_t home_of(const kl_homes *h, const kl_worker_view *views, uint64_t task) {
     uint32_t last = h->last[task];
     return last < h->places && views[last].present ? last : h->places;
@@ -43,8 +43,8 @@ static kl_span alike(const kl_homes *h, const kl_worker_view *views, kl_span spa
     return (kl_span){span.lo, hi};
 }
 
-/* Count each home's spans (`put` false), or store them at the positions that follow from the counts (`put`
- * true). Return their number. */
+/* If `put` is false, count each home's spans. If it is true, store the spans at the positions that follow
+ * from the counts. Return the number of spans. */
 static size_t go_through(kl_homes *h, const kl_worker_view *views, const kl_span *left, size_t count,
                          bool put) {
     size_t found = 0;
@@ -96,15 +96,15 @@ bool kl_homes_has_own(const kl_homes *h, uint32_t worker) {
     return worker < h->places && h->home[worker].tasks > 0;
 }
 
-/* Return how many tasks of a home other workers must do: those beyond the share of the home's worker. */
+/* Return how many tasks of a home exceed the share of its worker, so that other workers must do them. */
 static double beyond_share(const kl_homes *h, const kl_dealer *dealer, const kl_snapshot *s, uint32_t home) {
     double waiting = (double)h->home[home].tasks;
     bool there = home < h->places && s->workers[home].present;
     return there ? waiting - (double)kl_dealer_share(dealer, home) : waiting;
 }
 
-/* Return the home with the most tasks beyond its worker's share, but the home of no worker (h->places) first
- * if it has tasks. Return h->places also if no home has tasks. */
+/* Return the home with the most tasks that exceed its worker's share. If the home of no worker (h->places)
+ * has tasks, return it. Return h->places also if no home has tasks. */
 static uint32_t fullest(const kl_homes *h, const kl_dealer *dealer, const kl_snapshot *s) {
     uint32_t home = h->places;
     double most = -HUGE_VAL;

@@ -124,8 +124,8 @@ static void change(series *q, uint64_t seed) {
 static void check_shares(const run_of_series *r, uint64_t seed) {
     for (uint32_t i = 0; i < WORKERS; i++)
         if (r->dealt[i] != r->share[i])
-            fail_msg("seed %d: worker %d is dealt %d, its share is %d", (int)seed, (int)i, (int)r->dealt[i],
-                     (int)r->share[i]);
+            fail_msg("seed %d: worker %d gets %d tasks, but its share is %d", (int)seed, (int)i,
+                     (int)r->dealt[i], (int)r->share[i]);
 }
 
 static void shares_stay_and_no_more_tasks_move_than_must(void **state) {
@@ -147,7 +147,8 @@ static void shares_stay_and_no_more_tasks_move_than_must(void **state) {
         }
         kl_homes_free(&q.homes);
     }
-    assert_true(moved > 10000 && stayed > 10000); /* enough tasks moved, and enough stayed */
+    assert_true(moved > 10000 &&
+                stayed > 10000); /* the test saw enough tasks that moved, and enough that stayed */
 }
 
 static void nothing_moves_while_nothing_changes(void **state) {
@@ -163,7 +164,7 @@ static void nothing_moves_while_nothing_changes(void **state) {
     }
 }
 
-/* With another series, other tasks, or no series at all, the workers of the last run are forgotten. */
+/* Forget the workers of the last run if the series or the tasks change, or if there is no series. */
 static void another_series_begins_anew(void **state) {
     (void)state;
     series q = begin_series(3);
@@ -188,19 +189,19 @@ static void another_series_begins_anew(void **state) {
     kl_homes_free(&q.homes);
 }
 
-/* Three workers and nine tasks. A row has the worker that did each task last time, and the first two homes
- * from which worker 0 takes tasks. */
+/* Three workers do nine tasks. A row tells which worker did each task last time, and from which homes
+ * worker 0 takes tasks first and second. */
 static const struct {
     const char *name;
     double unit_s[3];
     uint32_t doer[9];
     uint32_t first, then; /* expected homes; 3: the home of no worker */
 } rows[] = {
-    {"first from its own home", {1, 1, 1}, {0, 0, 0, 1, 1, 1, 2, 2, 2}, 0, 1},
-    {"then from the home of no worker", {1, 1, 1}, {0, 1, 1, 1, 2, 2, 2, 9, 9}, 0, 3},
-    {"then from a worker that has left", {1, 0, 1}, {0, 1, 1, 1, 1, 2, 2, 2, 2}, 0, 3},
-    {"then from a worker with more than its share", {1, 1, 1}, {0, 0, 1, 1, 1, 2, 2, 2, 2}, 0, 2},
-    {"then from a worker that has become slower", {1, 1, 50}, {0, 0, 0, 1, 1, 1, 2, 2, 2}, 0, 2},
+    {"from its own home first", {1, 1, 1}, {0, 0, 0, 1, 1, 1, 2, 2, 2}, 0, 1},
+    {"from the home of no worker second", {1, 1, 1}, {0, 1, 1, 1, 2, 2, 2, 9, 9}, 0, 3},
+    {"from a worker that has left", {1, 0, 1}, {0, 1, 1, 1, 1, 2, 2, 2, 2}, 0, 3},
+    {"from a worker with more than its share", {1, 1, 1}, {0, 0, 1, 1, 1, 2, 2, 2, 2}, 0, 2},
+    {"from a worker that has become slower", {1, 1, 50}, {0, 0, 0, 1, 1, 1, 2, 2, 2}, 0, 2},
     {"worker 0 had no tasks last time", {1, 1, 1}, {1, 1, 1, 1, 1, 1, 2, 2, 2}, 1, 1},
 };
 
@@ -221,7 +222,8 @@ static void homes_are_chosen_as_in_the_table(void **state) {
             uint32_t home = kl_homes_choose(&q.homes, r.dealer, &r.s, 0, &most);
             uint32_t expected = step ? rows[i].then : rows[i].first;
             if (home != (expected == 3 ? WORKERS : expected))
-                fail_msg("%s: step %d takes from %d, not %d", rows[i].name, step, (int)home, (int)expected);
+                fail_msg("%s: step %d takes from home %d, not from %d", rows[i].name, step, (int)home,
+                         (int)expected);
             while (kl_homes_has_own(&q.homes, 0))
                 kl_homes_take(&q.homes, 0, 1);
         }

@@ -1,28 +1,28 @@
-/* Choose who organises a run: the master, or the workers among themselves. */
+/* Choose whether the master or the workers themselves organise a run. */
 #include <math.h>
 #include <stdio.h>
 
 #include "decide/decide.h"
 
-/* PEER_MESSAGES: greatest number of messages of a peer in a run. GAIN_LEAST: peers must save at least this
- * part of the time, because the costs of a change are not known. */
+/* PEER_MESSAGES: greatest number of messages that a peer sends in a run. GAIN_LEAST: a run by peers must
+ * save at least this part of the time, because the costs of a change are not known. */
 static const double PEER_MESSAGES = 130, GAIN_LEAST = 0.05;
-/* If the work that peers would take from the master is less than this part of the run, it hardly delays the
- * workers. The limit is far below 1: near the end of a run chunks are smallest, so most messages come then.
- */
+/* If peers would take less than this part of the run's time off the master, the master hardly delays the
+ * workers. The limit is far below 1, because most messages come near the end of a run, where chunks are
+ * smallest. */
 static const double USE_LEAST = 0.2;
-/* A run by peers is tried when the runs with a master have lost TRIAL_PART of a run's time together. The last
- * one must have lost LOST_LEAST of its own. Peers are tried again when the runs have lost AGAIN_TIMES the
- * time that the trial cost. TRIAL_LEAST_S: in a shorter run, peers would be measured while they connect. */
+/* Try a run by peers when the runs with a master have lost TRIAL_PART of a run's time in total. The last
+ * run must also have lost LOST_LEAST of its own time. Try peers again when the runs have lost AGAIN_TIMES
+ * the time that the trial cost. In runs shorter than TRIAL_LEAST_S, peers would be measured while they
+ * connect. */
 static const double TRIAL_PART = 0.05, LOST_LEAST = 0.01, AGAIN_TIMES = 16, TRIAL_LEAST_S = 0.1;
-/* A farm's first run is slower, because nothing is measured before it. So a master has a second run, unless
- * peers take less than this part of its first one. */
+/* Let a master organise the second run, too, unless peers are expected to take less than this part of the
+ * first run's time. A farm's first run is slower, because nothing is measured before it. */
 static const double FIRST_PART = 0.8;
-/* Seconds that a peer works to organise a task, besides doing it. */
+/* Return the seconds that a peer spends on organising a task, in addition to doing the task. */
 static const double PEER_TASK_S = 2e-6;
 
-/* Return the seconds that a master would be busy with the run's messages. It is busy no longer than it was
- * there. */
+/* Return the seconds that a master would be busy with the run's messages, at most the length of the run. */
 static double busy_s(const kl_organise_look *k) {
     const kl_iteration *last = k->last;
     double message_s = last->answer_s > 0 ? last->answer_s : last->model.message.fixed_s;
@@ -31,8 +31,8 @@ static double busy_s(const kl_organise_look *k) {
     return scale * fmin(last_s, last->elapsed_s);
 }
 
-/* Return the part of it that peers do not save: the bytes of inputs and results begin and end at the master.
- */
+/* Return the part of the master's busy time that peers do not save: sending the bytes of all inputs and
+ * receiving those of all results. */
 static double carrying_s(const kl_organise_look *k) {
     return busy_s(k) * (1 - kl_message_fixed_part(k->last->model.bytes, 2 * (double)k->last->chunks));
 }
@@ -41,8 +41,8 @@ double kl_organise_lost_s(const kl_iteration *run) {
     return fmax(0, run->elapsed_s - run->model.work_s / fmax(1, run->workers));
 }
 
-/* Return the seconds of the run if the master deals chunks: the workers' time with its losses, or the
- * master's time if that is longer. */
+/* Return the seconds of the run if the master deals chunks. They are the workers' time with its losses, or
+ * the master's time if that is longer. */
 static double master_s(const kl_organise_look *k, double work_s) {
     const kl_iteration *last = k->last;
     double scale = last->tasks > 0 ? fmin(1, (double)k->tasks / (double)last->tasks) : 1;
@@ -65,14 +65,13 @@ static kl_decision answer(uint64_t count, double forecast_s, double gain_s) {
 /* --- the choice --- */
 
 typedef struct choice {
-    double master_s, peers_s; /* forecasts of the run's time */
-    double use;               /* part of its time for which a master is busy */
+    double master_s, peers_s; /* forecasts of the run's time with a master and with peers */
+    double use;               /* the part of the run's time for which a master is busy */
     bool peers;
-    const char *why; /* NULL: the forecasts decide */
+    const char *why; /* why it is decided without the forecasts; NULL: the forecasts decide */
 } choice;
 
-/* Return whether runs with a master have lost enough time to pay for a run by peers that only measures them.
- */
+/* Return whether runs with a master have lost enough time to pay for a trial run by peers. */
 static bool may_try(const kl_organise_look *k, const choice *c) {
     if (k->peers_s > 0 && c->peers_s <= c->master_s)
         return false;
@@ -81,7 +80,7 @@ static bool may_try(const kl_organise_look *k, const choice *c) {
            kl_organise_lost_s(k->last) > LOST_LEAST * k->last->elapsed_s;
 }
 
-/* Choose by the measured times of both, scaled to the same number of tasks. */
+/* Choose between master and peers by the measured times of both, scaled to the same number of tasks. */
 static void by_measurement(const kl_organise_look *k, choice *c) {
     c->master_s = k->last->elapsed_s * (double)k->tasks / (double)k->last->tasks;
     c->peers_s = k->peers_s;
@@ -118,11 +117,12 @@ static kl_decision by_model(const kl_organise_look *k) {
     if (fed < k->workers)
         snprintf(capability, sizeof capability, "%u", fed);
     char text[400];
-    snprintf(text, sizeof text,
-             "by %s: a master keeps %s of %u workers busy and works %.0f %% of the time; about %s with it, "
-             "%s with peers%s%s",
-             c.peers ? "the workers" : "the master", capability, k->workers, 100 * fmin(1, c.use),
-             kl_say_s(c.master_s).text, kl_say_s(c.peers_s).text, c.why ? "; " : "", c.why ? c.why : "");
+    snprintf(
+        text, sizeof text,
+        "by %s: a master can keep %s of %u workers busy and works %.0f %% of the time; about %s with it, "
+        "%s with peers%s%s",
+        c.peers ? "the workers" : "the master", capability, k->workers, 100 * fmin(1, c.use),
+        kl_say_s(c.master_s).text, kl_say_s(c.peers_s).text, c.why ? "; " : "", c.why ? c.why : "");
     snprintf(d.reason, sizeof d.reason, "%.*s", (int)sizeof d.reason - 1, text);
     return d;
 }

@@ -1,5 +1,5 @@
-/* The choice between master and peers: a row has the measurements of earlier runs, and who should organise
- * the next run. */
+/* Test the choice between master and peers. A row has the measurements of earlier runs, and says who
+ * should organise the next run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +10,8 @@
 
 #include "decide/decide.h"
 
-/* Return the measurements of a run that a master organised: tasks of task_s, chunks of one task, answer_s of
- * the master for each chunk. */
+/* Return the measurements of a run with a master: tasks of task_s in chunks of one task, and answer_s of
+ * the master's time per chunk. */
 static kl_iteration by_master(uint32_t workers, uint64_t tasks, double task_s, double answer_s) {
     double work_s = task_s * (double)tasks, ideal_s = work_s / workers, master_s = answer_s * (double)tasks;
     kl_farm_model model = {.message = {.fixed_s = answer_s}, .work_s = work_s};
@@ -37,8 +37,8 @@ static void the_faster_way_is_chosen(void **state) {
         /* an earlier run with peers took longer than with the master */
         {4000, 4000000, 1e-3, 10e-6, 60, false},
         {4000, 4000000, 1e-3, 10e-6, 1.1, true}, /* an earlier run with peers was as fast as forecast */
-        {1, 1000, 1e-6, 10e-6, 0, false},        /* a single worker has no one to share with */
-        {64, 64000, 1e-6, 1e-9, 0, false},       /* a peer's own work for a task is longer than the task */
+        {1, 1000, 1e-6, 10e-6, 0, false},        /* a single worker has no other peer */
+        {64, 64000, 1e-6, 1e-9, 0, false},       /* organising a task costs a peer more time than the task */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kl_iteration last = by_master(rows[i].workers, rows[i].tasks, rows[i].task_s, rows[i].answer_s);
@@ -57,8 +57,8 @@ static void the_faster_way_is_chosen(void **state) {
     }
 }
 
-/* The last run lost a third of its time. A master that was busy for a third of it is the cause; one that was
- * nearly idle is not. */
+/* The last run lost a third of its time. If the master was busy for a third of the run, it is the cause.
+ * If it was nearly idle, it is not. */
 static void only_a_busy_master_is_blamed(void **state) {
     (void)state;
     const double answers_s[] = {100e-6, 5e-6};
@@ -71,8 +71,8 @@ static void only_a_busy_master_is_blamed(void **state) {
     }
 }
 
-/* Peers save no time where the master is busy with bytes, and it cannot have been busy for longer than the
- * run. */
+/* Peers save no time if the master is busy with the bytes of inputs and results. The master cannot have
+ * been busy for longer than the run. */
 static void peers_do_not_carry_the_bytes(void **state) {
     (void)state;
     kl_iteration last = by_master(32, 32000, 1e-3, 1e-3);
@@ -82,12 +82,12 @@ static void peers_do_not_carry_the_bytes(void **state) {
     last.model.bytes = 3e6 * 32000;
     assert_int_equal(kl_organise_choose(&look).count, 0);
     last.model.bytes = 0;
-    last.elapsed_s = 1.01 * last.model.work_s / 32; /* whatever its messages seemed to cost */
+    last.elapsed_s = 1.01 * last.model.work_s / 32; /* the messages seemed to cost more than that */
     assert_int_equal(kl_organise_choose(&look).count, 0);
 }
 
-/* The last run took 748 ms because memory was new, and its master was busy for a fifth of it. With inputs of
- * 1 MB peers would save none of that; with small inputs they are worth a trial. */
+/* The last run took 748 ms because its memory was new, and its master was busy for a fifth of this time.
+ * If inputs have 1 MB, peers would save nothing. If inputs are small, a trial of peers pays. */
 static void a_master_busy_with_bytes_is_not_blamed(void **state) {
     (void)state;
     const double inputs_bytes[] = {8, 100e3, 1e6};
@@ -101,8 +101,8 @@ static void a_master_busy_with_bytes_is_not_blamed(void **state) {
     }
 }
 
-/* Runs that lose a tenth of their time to no known cause pay for a trial of peers. Peers that were slower are
- * tried again only after many more runs. */
+/* A trial of peers pays if runs lose a tenth of their time to no known cause. If peers were slower, they
+ * are tried again only after many more runs. */
 static void peers_are_tried_when_a_master_loses_time(void **state) {
     (void)state;
     kl_iteration last = by_master(32, 32000, 10e-3, 1e-6);
@@ -116,7 +116,7 @@ static void peers_are_tried_when_a_master_loses_time(void **state) {
                              .master_runs = 2,
                              .task_s = 10e-3};
     static const struct {
-        double lost, peers_s; /* runs' losses, in multiples of the last one's */
+        double lost, peers_s; /* lost time of all runs, in multiples of the last run's lost time */
         bool peers;
     } rows[] = {{0.4, 0, false}, {1, 0, true}, {1, 10.9, true}, {1, 12, false}, {17, 12, true}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -1,4 +1,4 @@
-/* Call the program's own policies: fill in the values that they see, and bound their answers. */
+/* Call the program's own policies: fill in the values that they see, and limit their answers. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,8 +71,8 @@ void kilter_policy_say(kilter_policy_reason *reason, const char *format, ...) {
     va_end(args);
 }
 
-/* Bound the answer of a policy to the remaining tasks. An answer of 0 holds while any present worker has
- * tasks, because that worker's next message asks the policy again. Otherwise deal one task. */
+/* Limit the answer of a policy to the number of remaining tasks. The answer 0 is allowed while any present
+ * worker has tasks, because that worker's next message asks the policy again. Otherwise deal one task. */
 static void bound(const kl_look *look, const char *name, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     unsigned long long wanted = plan->decision.count, left = s->left;
@@ -111,7 +111,7 @@ static kilter_status check(const kilter_policy *const *policies, size_t at, kilt
     else if (kl_policy_find(name))
         wrong = "Kilter has a policy of this name; choose another one";
     else if (!p->choose)
-        wrong = "the member `choose` is NULL; set it to the policy's function";
+        wrong = "the member `choose` is NULL; set it to the function that chooses";
     for (size_t i = 0; i < sizeof p->later / sizeof *p->later; i++)
         if (p->later[i])
             wrong = "the program sets the member `later`, which this Kilter does not know; run it with a "

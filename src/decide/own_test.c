@@ -1,5 +1,5 @@
-/* The program's own policies: check the values that they see, the use of their answers, and which policies
- * are refused. The test deal_test.c checks that every task is dealt. */
+/* The program's own policies: test the values that they see, the use of their answers, and the refusal of
+ * wrong policies. The test deal_test.c checks that every task is dealt. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ typedef struct script {
     const char *reason; /* NULL: the policy gives no reason */
     kilter_policy_view view;
     kilter_policy_worker asks, other;
-    bool beyond; /* a worker behind the last place was found; must be false */
+    bool beyond; /* true: the policy found a worker behind the last place, which is an error */
 } script;
 
 static uint64_t follow(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {
@@ -32,7 +32,7 @@ static uint64_t follow(const kilter_policy_view *view, kilter_policy_reason *rea
     return s->answer;
 }
 
-/* Plan a chunk for the first of two workers, with 90 of 100 tasks left. */
+/* Plan a chunk for the first of two workers. 90 of 100 tasks are left. */
 static kl_plan ask(script *s, double queued_at_second) {
     kl_worker_view workers[2] = {{.number = 7, .present = true, .chunks = 1},
                                  {.number = 9,

@@ -18,15 +18,15 @@ static const double NOW_S = 1000;
 typedef struct situation {
     const char *name;
     double unit_s;   /* seconds of a recent task at worker 0 */
-    double others_s; /* seconds of a recent task at the other workers */
-    double measured; /* number of tasks from which the pace of worker 0 was measured */
+    double others_s; /* seconds of a recent task at each of the other workers */
+    double measured; /* number of tasks from which the speed of worker 0 was measured */
     double cv;       /* coefficient of variation of the tasks' times */
     double silent_s; /* seconds since worker 0 last reported */
     uint64_t tasks, kept;
     double asked_ago_s; /* seconds since tasks were recalled; 0: there was no recall */
     double first;       /* units of the first task; 0: 1 unit */
-    /* the last heartbeat: age of the task, core share, seconds since it came. elapsed_s = 0: there are no
-     * heartbeats; below 0: none since this task began */
+    /* the last heartbeat: age of the task, core share, seconds since the heartbeat came. elapsed_s = 0:
+     * the worker sends no heartbeats; below 0: none has come since this task began */
     double elapsed_s, share, heard_ago_s;
     uint64_t left;
     bool busy; /* true: no worker is free for a copy */
@@ -56,7 +56,7 @@ static const situation situations[] = {
      .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 1},
     {"short task, no heartbeat for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 1, 1, .elapsed_s = -1, .heard_ago_s = 2,
      .act = KL_DECIDES_COPY, .copied = 1},
-    {"tasks that it should keep, no heartbeat for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 6, 6, .elapsed_s = -1,
+    {"tasks that a recall left to it, no heartbeat for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 6, 6, .elapsed_s = -1,
      .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 2},
     /* Worker 0 may be slow. */
     {"silent for 100 times the mean task", 1e-3, 1e-3, 50, 0.3, 100e-3, 1, 1, .act = KL_DECIDES_COPY,
@@ -69,11 +69,11 @@ static const situation situations[] = {
      .elapsed_s = 40e-3, .share = 1, .act = KL_DECIDES_COPY, .copied = 1},
     {"may be in any of its tasks, also in a long one", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1,
      .asked_ago_s = 20e-3, .act = KL_DECIDES_COPY, .copied = 1},
-    {"all begun, or moved often enough", 10e-3, 1e-3, 50, 0.3, 0, 10, 10, .act = KL_DECIDES_COPY,
-     .copied = 1},
+    {"all tasks are begun, or were moved often enough", 10e-3, 1e-3, 50, 0.3, 0, 10, 10,
+     .act = KL_DECIDES_COPY, .copied = 1},
     /* Worker 0 is not slow. */
-    {"100 times the mean, its usual share", 10e-3, 10e-3, 50, 0.3, 1, 1, 1, .elapsed_s = 1, .share = 1,
-     .act = KL_DECIDES_NOTHING},
+    {"100 times the mean, with its usual share of the core", 10e-3, 10e-3, 50, 0.3, 1, 1, 1, .elapsed_s = 1,
+     .share = 1, .act = KL_DECIDES_NOTHING},
     {"a task of ten minutes, with heartbeats", 1e-3, 1e-3, 50, 0.3, 600, 1, 1, .elapsed_s = 600,
      .share = 0.95, .heard_ago_s = 0.25, .act = KL_DECIDES_NOTHING},
     {"a task whose weight is 100 times the mean", 1e-3, 1e-3, 50, 0.3, 20e-3, 1, 1, .first = 100,
@@ -89,7 +89,7 @@ static const situation situations[] = {
     {"its clock jumped back", 1, 1, 50, 0.3, 1.1, 1, 1, .elapsed_s = -3600, .share = -0.1,
      .act = KL_DECIDES_NOTHING},
     {"its report is waiting at the master", 1e-3, 1e-3, 50, 0.3, 5.3e-3, 5, 1, .act = KL_DECIDES_NOTHING},
-    {"the tasks' times vary by as much", 1e-3, 1e-3, 50, 1, 7e-3, 5, 1, .act = KL_DECIDES_NOTHING},
+    {"the tasks' times vary as much as this", 1e-3, 1e-3, 50, 1, 7e-3, 5, 1, .act = KL_DECIDES_NOTHING},
     {"a third slower in three tasks, by chance", 1.5e-3, 1e-3, 3, 1, 0.1e-3, 1, 1, .act = KL_DECIDES_NOTHING},
     {"tasks too short to pay for the messages", 0.2e-3, 1e-3, 50, 0.3, 0, 3, 1, .act = KL_DECIDES_NOTHING},
     {"recalled a moment ago", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1, .asked_ago_s = 1e-3,
@@ -195,8 +195,8 @@ static void what_is_slow_is_rescued_and_what_is_long_is_not(void **state) {
 
 enum { CROWD = 60 };
 
-/* Answer that only worker 0 holds a task that no other worker has. The tasks of all other late workers are
- * copied already. */
+/* Answer that worker 0 holds a task that no other worker has, and that all tasks of the other late workers
+ * are copied. */
 static void held_by_the_first(const void *self, uint32_t worker, kl_held *held) {
     (void)self;
     *held = (kl_held){.tasks = worker == 0, .units = worker == 0, .first_units = 1, .kept = 1};
@@ -240,8 +240,8 @@ static void who_holds_nothing_alone_hides_nobody(void **state) {
     assert_true(r.decision.kind == KL_DECIDES_COPY && r.decision.subject == 0 && r.to == CROWD - 1);
 }
 
-/* In random situations a plan keeps and copies no more tasks than the worker holds, and recalls none that
- * cannot be recalled. */
+/* In random situations, check that a plan keeps and copies no more tasks than the worker holds, and
+ * recalls no task that cannot be recalled. */
 static void plans_stay_within_what_is_there(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20000; seed++) {
@@ -281,8 +281,8 @@ static void the_pause_grows_with_the_wait(void **state) {
     assert_true(kl_rescue_pause_s(&w.s, 0, 0) == 0.1);
 }
 
-/* Tasks of 20 s run at the same time and some have ended. The others, up to 10 % later, are not copied,
- * because they should end at any moment. */
+/* Tasks of 20 s run at the same time, and some have ended. Check that the others, which are up to 10 %
+ * later, are not copied, because they should end at any moment. */
 static void a_task_that_should_just_end_is_waited_for(void **state) {
     (void)state;
     for (int ended = 1; ended < 200; ended *= 3)

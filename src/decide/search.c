@@ -1,39 +1,41 @@
-/* Search the factor of FSC and DPF (César et al. 2006). The next run is simulated with each factor of {0.1,
- * 0.2, … 1}, and the factor of the shortest run is taken. In the simulation all tasks of a worker take the
- * same time. The master serves one message after another, and so does each direction of its link. */
+/* Choose the factor of the policies FSC and DPF (César et al. 2006). The next run is simulated with each
+ * of the factors 0.1, 0.2, … 1, and the factor of the shortest run is chosen. In the simulation all tasks
+ * of a worker take the same time. The master handles one message at a time, and each direction of its link
+ * carries one message at a time. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "decide/policy.h"
 
-/* MOST_WORKERS: greatest number of simulated workers. If there are more, every k-th stands for k. Tasks, the
- * master's time and the link are scaled in the same way, so the master is as busy as in the real run. */
+/* MOST_WORKERS: greatest number of simulated workers. If there are more workers, each simulated worker stands
+ * for k real ones. Tasks, the master's time and the link are scaled in the same way, so the master is as
+ * busy as in the real run. */
 enum { MOST_WORKERS = 128, FACTORS = 10 };
 
-/* bytes of a message besides its tasks or results */
+/* bytes of a message in addition to its tasks or results */
 static const double HEAD_BYTES = 64;
 
 typedef struct hand { /* a simulated worker */
-    double task_s;    /* seconds of each task */
-    /* time at which its next message reaches the master's link; INFINITY: it sends no more */
+    double task_s;    /* seconds that each task takes at this worker */
+    /* time at which the worker's next message reaches the master's link; INFINITY: it sends no more */
     double message_s;
     double done_s; /* time at which its last task ends */
     double bytes;  /* bytes of its next message */
 } hand;
 
-/* A simulation of the next run with one factor, on copies of dealer and snapshot. */
+/* A simulation of the next run with one factor. It works on copies of the dealer and the snapshot. */
 typedef struct trial {
     kl_dealer dealer;
-    kl_snapshot snapshot;                        /* scaled to the simulated workers */
-    double byte_s;                               /* seconds of a byte on the master's link */
-    double in_free_s, master_free_s, out_free_s; /* times from which the link to the master, the master, and
-                                                    the link from the master are free */
+    kl_snapshot snapshot;                        /* number of tasks, scaled to the simulated workers */
+    double byte_s;                               /* seconds that a byte takes on the master's link */
+    double in_free_s, master_free_s, out_free_s; /* times from which these are free: the link to the master,
+                                                    the master, and the link from the master */
     uint32_t workers;
     hand hands[];
 } trial;
 
-/* Add every step-th present worker with its mean task time; without measurements, with the mean of all
- * workers. */
+/* Add every step-th present worker with the mean time of its tasks. A worker without measurements gets the
+ * mean of all workers. */
 static void fill_hands(trial *t, const kl_snapshot *s, uint32_t step) {
     uint32_t seen = 0;
     for (uint32_t i = 0; i < s->slots; i++) {
@@ -79,8 +81,8 @@ static void receive(trial *t, const hand *h) {
     t->master_free_s = fmax(t->master_free_s, t->in_free_s) + t->snapshot.answer_s;
 }
 
-/* Send a worker its next chunk. The worker asks again shortly before the chunk ends, at the latest when the
- * chunk's last task begins. */
+/* Send a worker its next chunk. The worker asks again shortly before the chunk ends, at the latest when it
+ * begins the chunk's last task. */
 static void send_chunk(trial *t, uint32_t worker) {
     hand *h = &t->hands[worker];
     kl_snapshot *s = &t->snapshot;
@@ -95,7 +97,8 @@ static void send_chunk(trial *t, uint32_t worker) {
     h->bytes = HEAD_BYTES + count * s->result_bytes;
 }
 
-/* Let a worker send its last result when it is done, as no task is left; afterwards it sends no more. */
+/* Let a worker send its last result when it is done, because no task is left. Afterwards it sends no more
+ * messages. */
 static void finish(const trial *t, hand *h) {
     double last_s = h->done_s + t->snapshot.message.fixed_s;
     h->message_s = h->message_s < last_s ? last_s : INFINITY;

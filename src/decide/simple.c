@@ -4,13 +4,13 @@
 
 #include "decide/policy.h"
 
-/* STATIC: deal one equal part to each worker. A worker that asks again gets nothing while others have had no
- * part. When all present workers have had one, returned tasks are divided in the same way. */
+/* STATIC: deal one equal part to each worker. A worker that asks again gets nothing until all present
+ * workers have a part. Tasks that workers return are then divided in the same way. */
 static void deal_static(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     uint32_t waiting = kl_crew_total(s->crew)->unserved;
     if (waiting > 0 && look->self->chunks > 0) {
-        kl_reason(plan, "it has had its part; %u others wait for theirs", (unsigned)waiting);
+        kl_reason(plan, "this worker has had its part; %u others wait for theirs", (unsigned)waiting);
         return;
     }
     uint32_t parts = waiting ? waiting : look->workers;
@@ -67,10 +67,12 @@ const kl_policy kl_policy_tss = {
     .deal = deal_tss,
 };
 
-enum { AF_FIRST_TASKS = 10 }; /* enough tasks to estimate σ, and few enough not to delay the end */
+enum {
+    AF_FIRST_TASKS = 10
+}; /* the number of tasks is large enough to estimate σ, and small enough not to delay the end */
 
-/* AF (Banicescu and Liu 2000), with D = Σσ²/μ and T = 1/Σ(1/μ) over the present workers, R tasks left, and μ
- * of this worker. */
+/* AF (Banicescu and Liu 2000). D = Σσ²/μ and T = 1/Σ(1/μ) are sums over the present workers, R is the
+ * number of tasks left, and μ belongs to this worker. */
 static void deal_af(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     double units = kl_task_units(s), left = (double)s->left;
@@ -82,15 +84,17 @@ static void deal_af(const kl_look *look, kl_plan *plan) {
         return;
     }
     const kl_crew_sums *crew = kl_crew_total(s->crew);
-    /* a worker without measurements counts as the mean of the others */
+    /* a worker without measurements is given the mean of the others */
     double all = (double)look->workers / crew->steady;
     double d = units * crew->variance_rates * all, rates = crew->unit_rates / units * all;
     double mean = units * look->self->unit_s.mean, t = 1 / rates, share = left * t / mean;
-    /* chunk = (D + 2TR − √(D² + 4DTR))/(2μ), in a form that subtracts no large numbers */
+    /* chunk = (D + 2TR − √(D² + 4DTR))/(2μ), in a form that does not lose digits by subtracting large
+     * numbers */
     double both = d + 2 * t * left;
     double chunk = 2 * t * left * t * left / (both + sqrt(d * d + 4 * d * t * left)) / mean;
     plan->decision.count = kl_whole_tasks(floor(chunk), s->left);
-    kl_reason(plan, "%.3g of its share of %.3g tasks: a task takes %s, the spread D of all workers is %s",
+    kl_reason(plan,
+              "%.3g tasks, from a share of %.3g: a task takes %s, and the spread D of all workers is %s",
               chunk, share, kl_say_s(mean).text, kl_say_s(d).text);
 }
 

@@ -1,5 +1,5 @@
-/* Store the inputs from which the number of workers was chosen, and choose this number again. Each row can be
- * read without other rows. */
+/* Store the inputs of the decision on the number of workers, and make the decision again from them. Each
+ * row can be read without other rows. */
 #include "decide/grounds.h"
 
 #define REAL(type, member)                                                                                   \
@@ -98,7 +98,7 @@ static void put_load(kl_buffer *out, const kl_load *load) {
     kl_grounds_put_changes(out, &members_of_load, &none, load);
 }
 
-/* Write an iteration without its speeds. hear_speed() adds each speed that the choice uses. */
+/* Write an iteration without its speeds. hear_speed() adds each speed that the decision uses. */
 static void put_iteration(kl_buffer *out, const kl_iteration *it) {
     const kl_iteration none = {0};
     kl_grounds_put_changes(out, &members_of_iteration, &none, it);
@@ -154,7 +154,7 @@ bool kl_grounds_look(kl_buffer *out, kl_glance *glance, const kl_sight *sight, k
 
 typedef struct memory {
     kl_reader speeds;
-    bool lacks; /* a speed was needed that is not recorded */
+    bool lacks; /* true: a needed speed was not recorded */
 } memory;
 
 static double recall_speed(const void *self, uint32_t n) {

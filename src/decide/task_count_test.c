@@ -1,4 +1,4 @@
-/* The chosen number of tasks: compare it with every other number, and with tables. */
+/* Compare the chosen number of tasks with every other number, and with tables. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,7 +66,7 @@ static void none_is_better(void **state) {
         assert_true(plan.decision.count >= 1 && plan.decision.count <= 16 && plan.workers >= 1 &&
                     plan.decision.gain_s >= 0);
         double got_s = total_s(&look, &q, plan.decision.count), now_s = total_s(&look, &q, now);
-        assert_true(plan.decision.count == now || got_s < 0.95 * now_s); /* a change saves at least 5 % */
+        assert_true(plan.decision.count == now || got_s < 0.95 * now_s); /* a change must save at least 5 % */
         for (uint64_t tasks = least; tasks <= most; tasks++)
             if (total_s(&look, &q, tasks) < (plan.decision.count == now ? 0.95 : 1) * got_s * (1 - 1e-12))
                 fail_msg("seed %d: %d tasks instead of %d", (int)seed, (int)plan.decision.count, (int)tasks);
@@ -76,8 +76,8 @@ static void none_is_better(void **state) {
     }
 }
 
-/* Return the number of iterations of the paper's planning problem with N = 10,000: interpolate between four
- * numbers of tasks, on a double logarithmic scale. */
+/* Return the number of iterations that the paper's planning problem with N = 10,000 needs: interpolate
+ * between four numbers of tasks on a log-log scale. */
 static double runs_of_ssn(uint64_t tasks, void *user) {
     static const double at[] = {50, 100, 200, 400};
     const double *runs = user;
@@ -86,14 +86,14 @@ static double runs_of_ssn(uint64_t tasks, void *user) {
     return runs[i] * pow(runs[i + 1] / runs[i], part);
 }
 
-/* Compare the best number of tasks T in 2002 with the best one on new machines. There the workers are about
- * 260 times as fast, and the master 16 to 40 times. So the master limits the run. */
+/* Compare the best number of tasks T in 2002 with the best one on new machines. The new workers are about
+ * 260 times as fast, but the master only 16 to 40 times. So the master limits the run. */
 static void the_best_T_is_not_the_papers(void **state) {
     (void)state;
     double then[] = {66, 50, 38, 26}, now[] = {62, 33, 21, 16};
     kl_lane lanes[50];
     for (int i = 0; i < 50; i++)
-        lanes[i] = (kl_lane){200 / 6.44, 0}; /* in scenarios per second */
+        lanes[i] = (kl_lane){200 / 6.44, 0}; /* speed in scenarios per second */
     kl_grain_look look = {.model = {.master = {.fixed_s = 0.6, .per_unit_s = 0.0055}},
                           .lanes = lanes,
                           .lane_count = 50,
@@ -128,7 +128,7 @@ static const struct {
     const char *reason;
 } rows[] = {
     {"nothing is measured", {0}, 4, 0, 0, 0, 0, 0, 0, 1, 1000, 16, 16, "4 for each of 4 workers"},
-    {"not measured, at most 10 tasks", {0}, 4, 0, 0, 0, 0, 0, 0, 1, 10, 10, 10, "nothing"},
+    {"nothing is measured, at most 10 tasks are allowed", {0}, 4, 0, 0, 0, 0, 0, 0, 1, 10, 10, 10, "nothing"},
     {"no worker is present", {0}, 0, 0, 0, 0, 0, 0, 0, 3, 10, 3, 3, "nothing"},
     {"equal workers: one task each is best", {1, 1, 1, 1}, 4, 100, 0, 0, 4, 4, 4, 1, 99, 4, 4, "4 tasks"},
     {"an odd number leaves workers idle",
@@ -159,10 +159,23 @@ static const struct {
      16,
      16,
      "16 tasks"},
-    {"master-bound, and measured: fewer", {9, 9, 9, 9}, 4, 1, 1, 0, 16, 16, 64, 1, 99, 4, 4, "4 tasks"},
+    {"limited by the master, with measurements: fewer tasks",
+     {9, 9, 9, 9},
+     4,
+     1,
+     1,
+     0,
+     16,
+     16,
+     64,
+     1,
+     99,
+     4,
+     4,
+     "4 tasks"},
     {"unequal workers: more tasks", {7, 3, 2, 1}, 4, 100, 0, 0, 4, 4, 4, 1, 99, 12, 16, "tasks"},
     {"unequal workers: the most tasks possible", {7, 3, 2, 1}, 4, 100, 0, 0, 4, 4, 4, 1, 6, 5, 6, "tasks"},
-    {"no change for less than 5 %", {1, 1}, 2, 100, 0, 1000, 3, 3, 3, 1, 99, 3, 3, "3 tasks"},
+    {"no change if it saves less than 5 %", {1, 1}, 2, 100, 0, 1000, 3, 3, 3, 1, 99, 3, 3, "3 tasks"},
 };
 
 static void numbers_are_those_of_the_table(void **state) {

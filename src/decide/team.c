@@ -1,34 +1,40 @@
-/* Choose the number of workers with the smallest performance index (César et al. 2006, phase 2) when several
- * iterations agree on it. Undo a change that did not pay. Limits: docs/explanation/model.md. */
+/* Choose the number of workers with the smallest performance index (César et al. 2006, phase 2) when
+ * several iterations agree on it. Undo a change that made the run slower. Limits:
+ * docs/explanation/model.md. */
 #include <math.h>
 #include <stdio.h>
 
 #include "decide/policy.h"
 
-/* the index of a better number must be below this part of the present index */
+/* change only to a number whose index is below this part of the present index */
 static const double FINDING = 0.95;
 static const double IDLE_MOST =
-    0.2; /* a load counts as balanced if waiting for the last chunks takes at most this part of the time */
+    0.2; /* the load counts as balanced if waiting for the last chunks takes at most this part of the time */
 static const double UNEXPLAINED =
-    0.15; /* greatest part of the time that the model does not explain, for a change to more workers */
-static const double FASTER = 0.8; /* if costs fell below this part, iterations are still warming up */
-static const double WORSE = 1.05; /* if costs rose by more than this factor, the change did not pay */
+    0.15; /* add workers only if the model leaves at most this part of the time unexplained */
+static const double FASTER =
+    0.8; /* if an iteration costs less than this part of the one before, the program is still warming up */
+static const double WORSE =
+    1.05; /* if an iteration costs more than this multiple of the one before, the change did not pay */
 static const double AS_BEFORE =
-    1.25; /* if tasks' times changed by more than this factor, old costs tell nothing */
+    1.25; /* if the times of tasks changed by more than this factor, old costs tell nothing */
 static const double STEP =
-    1.41421356;        /* factor to the next number of workers that is tried to learn its time */
-enum { PATIENCE = 6 }; /* after this many very uneven iterations, dealing will not remove the imbalance */
+    1.41421356; /* factor between a number of workers and the next number that is tried */
+enum {
+    PATIENCE = 6
+}; /* after this many very uneven iterations, dealing in another way will not remove the imbalance */
 enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10, WHY_BYTES = 80 };
 
-/* Return the expected idle part of the time if each of n workers ends with a chunk of F tasks. F is the least
- * number that the master can deal in time. The idle time is σF·√(n/2). */
+/* Return the expected idle part of the time if each of n workers ends with a chunk of F tasks. F is the
+ * least size that the master can deal in time. The idle time is σF·√(n/2). */
 static double idle_part(const kl_iteration *it, uint32_t n) {
     double tasks = fmax(1, kl_model_min_chunk_s(it->model.message.fixed_s, n) / it->task_mean_s);
     double idle_s = it->task_sd_s * tasks * sqrt(n / 2.0);
     return idle_s / (it->model.work_s / kl_speed_of(it->speeds, n) + idle_s);
 }
 
-/* Find the limit by bisection: with more workers, each has less work and waits longer. */
+/* Find the greatest number of workers by bisection. With more workers, each has less work and waits
+ * longer. */
 uint32_t kl_team_balanceable(const kl_iteration *it) {
     uint32_t can = 1, cannot = it->most + 1;
     while (cannot > can + 1) {
@@ -41,15 +47,16 @@ uint32_t kl_team_balanceable(const kl_iteration *it) {
     return can;
 }
 
-/* Return the seconds for which a worker with `chunks` chunks and work_s seconds of work waits for chunks. It
- * asks for a chunk when it begins the previous one, and waits if the answer takes longer than that. */
+/* Return the seconds for which a worker with `chunks` chunks and work_s seconds of work waits for chunks.
+ * It asks for the next chunk when it begins a chunk. So it waits if the answer takes longer than the
+ * chunk. */
 static double waits_s(const kl_iteration *it, double chunks, double work_s) {
     double late_s = fmax(0, it->way_s - work_s / fmax(1, chunks));
     return it->way_s + fmax(0, chunks - 1) * late_s;
 }
 
-/* Forecast the seconds of an iteration with n workers, without the master's own time. The paper's model has
- * one chunk for each worker, but the master must answer all chunks, one after another. */
+/* Forecast the seconds of an iteration with n workers, without the master's own time. In the paper's model
+ * each worker gets one chunk. Here the master must answer all chunks, one after another. */
 static double model_s(const kl_iteration *it, uint32_t n, double speed) {
     kl_farm_model m = it->model;
     double chunks = (double)it->chunks * n / it->workers;
@@ -57,10 +64,11 @@ static double model_s(const kl_iteration *it, uint32_t n, double speed) {
     if (kl_load_known(&it->load) && it->answer_s > 0) { /* use the chunk size that n workers would get */
         chunks = kl_model_chunks(&it->load, n);
         answer_s = kl_model_answer_s(&it->load, n);
-        if (m.message.fixed_s >= it->answer_s) /* m_o includes the answer, so it changes as well */
+        if (m.message.fixed_s >=
+            it->answer_s) /* m_o includes the time of the answer, which depends on the size of the chunk */
             m.message.fixed_s += answer_s - it->answer_s;
     }
-    if (kl_load_known(&it->load)) /* the load counts the bytes already, as use of a link or of cores */
+    if (kl_load_known(&it->load)) /* the load includes the bytes already, as use of a link or of cores */
         m.message.per_unit_s = 0;
     double served_s = chunks * answer_s + m.message.fixed_s;
     m.work_s *= kl_model_limit(&it->load, n).times;
@@ -86,8 +94,8 @@ static bool contended(const kl_iteration *it) {
 }
 
 /* Forecast the time with n workers from this iteration alone. Time that the model does not explain is
- * expected to be lost again. If much is lost, and not to imbalance, workers may disturb each other, and fewer
- * workers are worth a trial. */
+ * expected to be lost again. If much of it is lost although the load is balanced, the workers may slow
+ * each other down. Then fewer workers are worth a trial. */
 static double from_here_s(const kl_iteration *it, uint32_t n) {
     double gone = n < it->workers && contended(it) ? 1 - n / (double)it->workers : 0;
     return model_s(it, n, kl_speed_of(it->speeds, n)) + lost_s(it) -
@@ -96,14 +104,15 @@ static double from_here_s(const kl_iteration *it, uint32_t n) {
 
 /* --- measured times correct the model --- */
 
-/* A number of workers that was measured. */
+/* A number of workers whose time was measured. */
 typedef struct anchor {
-    double away;  /* distance from the present number: logarithm of the factor between them */
-    double ratio; /* measured time over the forecast from this iteration; 0: there is no such number */
+    double away; /* distance from the present number: logarithm of the quotient of the two */
+    double
+        ratio; /* measured time divided by the forecast from this iteration; 0: no such number was measured */
 } anchor;
 
-/* Return the measured time with the point's workers. Costs of a task and costs of work give two values, and
- * the less is used. 0: tasks have changed since. */
+/* Return the measured time with the point's number of workers. Scale it by the number of tasks and by the
+ * amount of work, and take the smaller value. 0: the tasks have changed since. */
 static double measured_s(const kl_iteration *it, const kl_team_point *p) {
     double by_task_s = (double)it->tasks * sqrt(p->cost.by_task / p->workers);
     double by_work_s = it->model.work_s * sqrt(p->cost.by_work / p->workers);
@@ -115,7 +124,7 @@ static bool beyond(const kl_iteration *it, uint32_t point, uint32_t n) {
     return n < it->workers ? point < it->workers : point > it->workers;
 }
 
-/* Find the nearest measured numbers around n, on its side of the present number. */
+/* Find the measured numbers nearest to n, below and above it, on the same side of the present number. */
 static void find_anchors(const kl_iteration *it, uint32_t n, anchor *near, anchor *far) {
     for (const kl_team_point *p = it->team->points; p < it->team->points + KL_TEAM_POINTS; p++) {
         if (p->workers == 0 || p->workers > it->most || p->until <= it->run || !beyond(it, p->workers, n))
@@ -131,9 +140,9 @@ static void find_anchors(const kl_iteration *it, uint32_t n, anchor *near, ancho
     }
 }
 
-/* Return the factor by which forecasts from this iteration are too short for n workers. Models err more the
- * farther they reach, so between two measured numbers the logarithm of this factor grows with the square of
- * the distance. */
+/* Return the factor by which forecasts from this iteration are too short for n workers. Models err more at
+ * greater distances. So between two measured numbers, the logarithm of this factor grows with the square
+ * of the distance. */
 static double correction(const kl_iteration *it, uint32_t n) {
     anchor near = {0, 1}, far = {0, 0};
     if (!it->team || n == it->workers)
@@ -198,7 +207,7 @@ static bool usable(const kl_iteration *it) {
 
 /* --- on trial --- */
 
-/* Return the least cost of this iteration and those just before it with the same number of workers. */
+/* Return the least cost among this iteration and those just before it with the same number of workers. */
 static kl_team_cost least_lately(const kl_team *team, const kl_iteration *it) {
     kl_team_cost least = cost_of(it);
     uint32_t known = team->workers == it->workers ? team->measured : 0;
@@ -213,13 +222,13 @@ static kl_team_way way_to(uint32_t from, uint32_t n) {
 
 static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
     kl_team_cost now = least_lately(team, it), before = team->before;
-    /* Tasks may have become larger, or workers may slow each other down. So both costs are judged. */
+    /* Judge by both costs, because tasks may have become larger, or workers may slow each other down. */
     double most = team->explores ? 1 : WORSE;
     bool worse = now.by_task > most * before.by_task && now.by_work > most * before.by_work;
     if (team->measured + 1 < KL_TEAM_PERSISTS || !worse) {
-        snprintf(plan->decision.reason, sizeof plan->decision.reason,
-                 "stays at %u worker%s on trial: iteration %u of %d", (unsigned)it->workers,
-                 it->workers == 1 ? "" : "s", (unsigned)team->measured + 1, KL_TEAM_PERSISTS);
+        snprintf(plan->decision.reason, sizeof plan->decision.reason, "tries %u worker%s: iteration %u of %d",
+                 (unsigned)it->workers, it->workers == 1 ? "" : "s", (unsigned)team->measured + 1,
+                 KL_TEAM_PERSISTS);
         return;
     }
     uint32_t back = team->tried_from < it->most ? team->tried_from : it->most;
@@ -231,13 +240,13 @@ static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *pla
     plan->forecast_s = fmax(0, (it->elapsed_s + master_s) / ratio - master_s);
     plan->decision.gain_s = it->elapsed_s - plan->forecast_s;
     snprintf(plan->decision.reason, sizeof plan->decision.reason,
-             "back to %u worker%s: with %u an iteration takes %.3g times as long, which does not pay",
-             (unsigned)back, back == 1 ? "" : "s", (unsigned)it->workers, ratio);
+             "back to %u worker%s: with %u an iteration takes %.3g times as long", (unsigned)back,
+             back == 1 ? "" : "s", (unsigned)it->workers, ratio);
 }
 
 /* --- a finding --- */
 
-/* Return whether iterations still get faster. The first ones of a farm are slower, among other things because
+/* Return whether iterations still become faster. The first ones of a farm are slower, for example because
  * they touch new memory. */
 static bool settles(const kl_team *team, const kl_iteration *it) {
     if (team->measured == 0)
@@ -246,8 +255,8 @@ static bool settles(const kl_team *team, const kl_iteration *it) {
     return now.by_task < FASTER * before.by_task && now.by_work < FASTER * before.by_work;
 }
 
-/* Return the number of workers closest to the present number, of n and those that earlier iterations found.
- */
+/* Return the number of workers that is closest to the present one: either n, or a number that earlier
+ * iterations found. */
 static uint32_t nearest(const kl_team *team, kl_team_way way, uint32_t n) {
     bool closer = way == KL_TEAM_FEWER ? team->nearest > n : team->nearest < n;
     return closer ? team->nearest : n;
@@ -278,7 +287,7 @@ static bool finding(const kl_iteration *it, uint32_t n) {
     return index_with(it, n) < FINDING * present_index(it);
 }
 
-/* Say in the reason that more workers would pay if all of them could be kept busy. */
+/* Add to the reason that more workers would be faster if all of them could be kept busy. */
 static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_team_plan *plan) {
     uint32_t n = best_of(it, it->most);
     if (n <= limit || n <= it->workers || !finding(it, n))
@@ -324,7 +333,7 @@ static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan 
                  index_with(it, n));
 }
 
-/* Lower the number of iterations that agreed on a better number by one, because this iteration found none. */
+/* Lower by one the number of iterations that agree on a better number, because this iteration found none. */
 static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
     say_nothing_better(it, n, plan);
     if (team->seen == 0 || team->workers != it->workers || settles(team, it))
@@ -334,8 +343,8 @@ static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_te
     plan->considered = team->nearest;
 }
 
-/* Return the best number of workers. If the model leaves much of the time unexplained, prefer a better number
- * below the present one, because more workers are not tried. */
+/* Return the best number of workers. If the model leaves much of the time unexplained, return a better
+ * number below the present one, because more workers are not tried then. */
 static uint32_t best_that_may_be(const kl_iteration *it, uint32_t limit) {
     uint32_t n = best_of(it, limit);
     if (n < it->workers || !contended(it))
@@ -344,7 +353,7 @@ static uint32_t best_that_may_be(const kl_iteration *it, uint32_t limit) {
     return finding(it, fewer) ? fewer : n;
 }
 
-/* Return whether a number of workers between n and its next step was measured, on the side of n. */
+/* Return whether a number of workers between n and the next step beyond n was measured. */
 static bool measured_near(const kl_iteration *it, uint32_t n) {
     double most = STEP * fmax(n, it->workers), least = fmin(n, it->workers) / STEP;
     for (const kl_team_point *p = it->team->points; p < it->team->points + KL_TEAM_POINTS; p++)
@@ -353,7 +362,7 @@ static bool measured_near(const kl_iteration *it, uint32_t n) {
     return false;
 }
 
-/* Return the index that n workers have if the model errs in their favour as far as its interval reaches. */
+/* Return the index of n workers if the model errs by its whole interval in their favour. */
 static double hoped_index(const kl_iteration *it, uint32_t n) {
     kl_limit limit = kl_model_limit(&it->load, n);
     kl_doubt doubt = {.known = it->workers};
@@ -384,12 +393,11 @@ static void explore(const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
     plan->decision.count = plan->considered = n;
     plan->forecast_s = forecast_s(it, n);
     plan->decision.gain_s = it->elapsed_s - plan->forecast_s;
-    snprintf(
-        plan->decision.reason, sizeof plan->decision.reason,
-        "%u worker%s instead of %u, to measure what the model is not sure of: index %.3g is expected, and "
-        "%.3g is possible, instead of %.3g",
-        (unsigned)n, n == 1 ? "" : "s", (unsigned)it->workers, index_with(it, n), hoped_index(it, n),
-        present_index(it));
+    snprintf(plan->decision.reason, sizeof plan->decision.reason,
+             "%u worker%s instead of %u, because the model is not certain: its index is expected to be %.3g "
+             "and may be %.3g, instead of %.3g",
+             (unsigned)n, n == 1 ? "" : "s", (unsigned)it->workers, index_with(it, n), hoped_index(it, n),
+             present_index(it));
 }
 
 static void say_why_it_stays(const kl_team *team, const kl_iteration *it, uint32_t limit,
@@ -455,7 +463,7 @@ uint32_t kl_team_expect(const kl_iteration *it, char reason[KL_REASON_BYTES]) {
     return n;
 }
 
-/* Remember the cost of a number of workers. The oldest entry makes room. */
+/* Store the cost of a number of workers. If there is no room, it replaces the oldest entry. */
 static void remember(kl_team *team, uint32_t workers, kl_team_cost cost, uint64_t until) {
     kl_team_point *place = team->points;
     for (kl_team_point *p = team->points; p < team->points + KL_TEAM_POINTS; p++) {
@@ -469,7 +477,7 @@ static void remember(kl_team *team, uint32_t workers, kl_team_cost cost, uint64_
     *place = (kl_team_point){workers, cost, until};
 }
 
-/* Return the run until which a way that did not pay counts as known. */
+/* Return the number of the run up to which the same kind of change is not tried again. */
 static uint64_t failed(kl_team *team, kl_team_way way, uint64_t run) {
     uint32_t failures = team->failures[way]++;
     return run + ((uint64_t)BARRED_RUNS << (failures < BARRED_DOUBLINGS ? failures : BARRED_DOUBLINGS));
@@ -499,7 +507,7 @@ void kl_team_commit(kl_team *team, const kl_iteration *it, const kl_team_plan *p
     team->costs[team->measured++ % KL_TEAM_PERSISTS] = cost_of(it);
     team->workers = it->workers;
     if (!same || team->measured >= KL_TEAM_PERSISTS)
-        team->tried_from = 0; /* the trial has been judged, or is outdated because workers came or left */
+        team->tried_from = 0; /* the trial has been judged, or is outdated because workers joined or left */
     team->way = plan->seen > 0 ? plan->way : KL_TEAM_STAY;
     team->seen = plan->seen;
     team->nearest = plan->considered;

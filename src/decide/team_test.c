@@ -1,5 +1,5 @@
-/* The number of workers: when it changes, when it does not, and where it ends. Some tests have costs that the
- * model does not know. */
+/* Test the number of workers: when it changes, when it does not, and which number is reached in the end.
+ * Some tests have costs that the model does not know. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,12 +21,12 @@ static double random_01(uint64_t i) {
 enum { MOST = 200 };
 
 typedef struct world {
-    kl_farm_model model; /* the model of the simulated farm; also the measured one */
-    double cv;           /* coefficient of variation of a task's time */
+    kl_farm_model model; /* the model of the simulated farm, which is also the measured one */
+    double cv;           /* coefficient of variation of the tasks' times */
     uint64_t tasks;
     uint32_t most, now;
     double speeds[MOST];
-    double wrong_s; /* seconds of an iteration that the model does not know: for each worker that rests … */
+    double wrong_s; /* seconds of an iteration that the model does not know, for each worker that rests … */
     double each_s;  /* … and for each worker that works */
     double noise;   /* relative error of a measured time */
     uint64_t run;
@@ -122,7 +122,8 @@ static void one_or_two_odd_iterations_change_nothing(void **state) {
     }
 }
 
-/* 500 tasks of 1 ms on 32 workers; each iteration is faster than the last. Nothing may change meanwhile. */
+/* 500 tasks of 1 ms run on 32 workers, and each iteration is faster than the last. The number of workers
+ * must not change meanwhile. */
 static void what_is_seen_while_iterations_get_faster_does_not_count(void **state) {
     (void)state;
     world w = world_of(32, 500, 0.5, 1e-5);
@@ -180,8 +181,8 @@ static void they_come_back_when_work_grows(void **state) {
     assert_true(plan.decision.gain_s > 0);
 }
 
-/* Each resting worker costs time that the model does not know. So each trial of fewer workers fails, and
- * trials become rarer. */
+/* Each resting worker costs time that the model does not know. So each trial of fewer workers fails. Check
+ * that trials become rarer. */
 static void what_does_not_pay_is_undone_and_not_soon_tried_again(void **state) {
     (void)state;
     world w = world_of(32, 10000, 0.5, 1e-3);
@@ -204,8 +205,8 @@ static void what_does_not_pay_is_undone_and_not_soon_tried_again(void **state) {
     assert_true(changed == back && back >= 3 && back <= 6);
 }
 
-/* Workers slow each other down in a way that the model does not know. Fewer workers are tried, and the result
- * is near the best number. */
+/* Workers slow each other down in a way that the model does not know. Check that fewer workers are tried,
+ * and that the result is near the best number. */
 static void fewer_are_tried_where_much_is_lost_to_what_is_not_known(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -219,8 +220,8 @@ static void fewer_are_tried_where_much_is_lost_to_what_is_not_known(void **state
         double reached = w.now * pow(1.0 / w.now + w.each_s * w.now, 2);
         assert_true(changes <= 4);
         if (reached > 1.1 * least)
-            fail_msg("seed %d: %u of %u workers, %.3f times the least index", (int)seed, w.now, w.most,
-                     reached / least);
+            fail_msg("seed %d: %u of %u workers, whose index is %.3f times the least one", (int)seed, w.now,
+                     w.most, reached / least);
     }
 }
 
@@ -241,8 +242,8 @@ static void where_imbalance_stays_fewer_are_tried_late(void **state) {
     assert_int_equal(iterations, 6);
 }
 
-/* Each iteration loses a fixed time. A trial of fewer workers lasts only where it pays, so the mean cost
- * hardly rises. */
+/* Each iteration loses a fixed time. A trial of fewer workers is kept only if they are faster, so the mean
+ * cost hardly rises. */
 static void what_is_lost_whatever_the_number_makes_no_iteration_dearer_for_long(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -286,9 +287,9 @@ static void fast_ones_that_rest_take_the_place_of_slow_ones(void **state) {
 
 /* A farm whose tasks use one resource of the master, one after another. */
 typedef struct truth {
-    double task_s,
-        shared_s;  /* seconds of a task alone, and of a resource that only one task uses at a time */
-    double growth; /* each doubling of the number of workers multiplies shared_s by this factor */
+    double task_s, shared_s; /* seconds of a task that runs alone, and seconds that each task holds a resource
+                                which only one task can use at a time */
+    double growth;           /* each doubling of the number of workers multiplies shared_s by this factor */
     uint64_t tasks;
 } truth;
 
@@ -297,7 +298,7 @@ static double true_s(const truth *t, uint32_t n) {
     return (double)t->tasks / kl_station_rate(&station, fmax(0, t->task_s - station.task_s), n);
 }
 
-/* The master's measurements of a run with n workers: CPU time of its messages, on one core. */
+/* The master's measurements of a run with n workers: the CPU time of its messages, on one core. */
 static kl_iteration measured(const truth *t, uint32_t n, uint32_t most, uint64_t run, const double *speeds) {
     double tasks = (double)t->tasks, shared_s = t->shared_s * pow(t->growth, log2(n));
     kl_iteration it = {.run = run, .tasks = t->tasks, .chunks = t->tasks, .workers = n, .most = most};
@@ -320,7 +321,7 @@ static double least_index(const truth *t, uint32_t most) {
     return least;
 }
 
-/* A resource gets dearer with more workers, which the model does not know. */
+/* With more workers the resource costs more time, which the model does not know. */
 static void measured_numbers_lead_to_a_good_one(void **state) {
     (void)state;
     double speeds[MOST], sum = 0;
@@ -352,7 +353,8 @@ static void measured_numbers_lead_to_a_good_one(void **state) {
         fail_msg("the mean index is %.3f times the least one", sum / count);
 }
 
-/* After a change that did not pay, the next number lies between the two that were measured. */
+/* After a change that did not pay, the next number of workers tried lies between the two that were
+ * measured. */
 static void after_a_failure_a_number_in_between_is_tried(void **state) {
     (void)state;
     world w = world_of(32, 10000, 0.5, 1e-3);
@@ -363,7 +365,7 @@ static void after_a_failure_a_number_in_between_is_tried(void **state) {
         kl_team_plan plan = step(&w, &team);
         if (plan.verdict == KL_TEAM_CHANGED) {
             tried = w.now;
-            w.wrong_s = 0.06 / (before - tried); /* with so few the run takes twice as long */
+            w.wrong_s = 0.06 / (before - tried); /* with this few workers the run takes twice as long */
         }
     }
     while (step(&w, &team).verdict != KL_TEAM_BACK)
@@ -440,8 +442,8 @@ static void of_an_iteration_that_showed_nothing_nothing_is_made(void **state) {
     assert_int_equal(changes_in(&w, &team, 10), 0);
 }
 
-/* 50 workers have 1 s of work, and each message takes 1 ms. If the master works for this millisecond, fewer
- * workers are best. If the message is only under way, all 50 are. */
+/* 50 workers have 1 s of work, and each message takes 1 ms. If the master works during this millisecond,
+ * fewer workers are best. If the message only travels, all 50 workers are best. */
 static void the_way_of_a_message_is_nobodys_time(void **state) {
     (void)state;
     for (int occupied = 0; occupied <= 1; occupied++) {
@@ -461,8 +463,8 @@ static void the_way_of_a_message_is_nobodys_time(void **state) {
     }
 }
 
-/* Each of 4,000 tasks of 1 ms is a chunk of its own, and a worker waits 3 of 4 ms for the next one. Still two
- * workers must stay, because one would take twice as long. */
+/* Each of 4,000 tasks of 1 ms is a chunk of its own, and a worker waits 3 of every 4 ms for its next
+ * chunk. Both workers must stay, because one worker would take twice as long. */
 static void workers_that_wait_for_each_chunk_are_not_too_many(void **state) {
     (void)state;
     kl_team team = {0};

@@ -1,4 +1,4 @@
-/* The names and reasons of decisions, and values that several policies use. */
+/* The names and reasons of decisions, and functions for values that several policies use. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -15,8 +15,8 @@ enum { ITERATIONS = 40, FIRST = 5, MOST = 50 };
 
 static const double WORK_S = 2, MASTER_TASK_S = 20e-6, LATENCY_S = 50e-6;
 
-/* Let up to four workers of speeds 1 to 7 join before a run, from 5 workers to 50. After two thirds of the
- * runs, let half of the workers die. */
+/* Before each run, up to four workers of speeds 1 to 7 join, from 5 workers up to 50. After two thirds of
+ * the runs, half of the workers die. */
 static void come_and_go(stepped_farm *f, int iteration) {
     for (int k = 0; k < 4 && iteration > 3 && f->count < MOST; k++) {
         stepped_join(f, stepped_task);

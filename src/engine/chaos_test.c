@@ -1,5 +1,5 @@
-/* Let workers randomly die, leave, join late, return tasks and get copies. Each task must count once, with
- * the right result. Test also tasks that kill every worker that begins them. */
+/* Let workers die, leave, join late, return tasks and get copies, all at random. Check that each task
+ * counts once, with the right result. Also test tasks that kill every worker that begins them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,19 +17,20 @@ enum { MOST_TASKS = 400, FATAL = 2 };
 typedef struct chaos {
     stepped_farm farm;
     uint64_t seed, draws;
-    /* number of tasks and number of the current run, and the factor in its results */
+    /* number of tasks, number of the current run, and the factor by which its results differ from those of
+     * other runs */
     uint64_t tasks, run, salt;
     uint64_t series;               /* number of the series that the runs belong to; 0: none */
     uint64_t fatal[FATAL];         /* tasks that kill their worker; UINT64_MAX: none */
-    uint32_t begun[MOST_TASKS];    /* number of times that each task was begun in this run */
-    uint8_t seen[MOST_TASKS];      /* number of results of each task that counted */
+    uint32_t begun[MOST_TASKS];    /* how many times each task was begun in this run */
+    uint8_t seen[MOST_TASKS];      /* how many results of each task were counted */
     uint8_t suspected[MOST_TASKS]; /* 1: the task was a suspect in this run */
     bool fails;                    /* true: each task fails up to twice and is tried again */
-    uint8_t failed[MOST_TASKS];    /* number of failures of each task in this run */
-    /* number of failed attempts, and of workers ended because a task took too much, in all runs */
+    uint8_t failed[MOST_TASKS];    /* how many times each task failed in this run */
+    /* number of failed attempts in all runs, and of workers that were ended because a task took too much */
     uint64_t failures, ended;
-    char why[FATAL][400]; /* errors of the failed fatal tasks */
-    /* numbers in all runs: recalls, copies, and tasks that were begun again */
+    char why[FATAL][400]; /* errors of the tasks that kill their workers */
+    /* numbers over all runs: recalls, copies, and tasks that were begun again */
     uint64_t recalled, copied, again;
 } chaos;
 
@@ -45,7 +46,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     stepped_actor *actor = state;
     chaos *c = actor->user;
     stepped_spend(state, 1e-4 * (1 + (double)(kl_mix64(task->index) % 100)));
-    if (task->run == c->run) /* otherwise the run has ended, and this worker does not know it yet */
+    if (task->run == c->run) /* otherwise the run has ended, and this worker has not been told yet */
         c->begun[task->index]++;
     for (int i = 0; i < FATAL; i++)
         actor->killed |= task->index == c->fatal[i];
@@ -104,7 +105,7 @@ static void recall_some(chaos *c) {
     c->recalled++;
 }
 
-/* Copy the last tasks that no other worker has to another worker. */
+/* Copy to another worker those last tasks that no second worker has. */
 static void copy_some(chaos *c) {
     member *one = any_member(c), *to = any_member(c);
     if (!one || !to || one == to || one->chunk_count == 0)
@@ -131,7 +132,8 @@ static void kill_one(chaos *c) {
 static void send_one_home(chaos *c) {
     kl_control_drain drain = {.worker_count = 1, .workers = {1 + (uint32_t)draw(c, c->farm.count - 1)}};
     char answer[KL_CONTROL_ANSWER_BYTES];
-    kl_master_drain(c->farm.master, &drain, answer, NULL); /* this may fail, because the worker may be gone */
+    kl_master_drain(c->farm.master, &drain, answer,
+                    NULL); /* sending may fail, because the worker may be gone */
 }
 
 /* End a worker as if its task took too long. */
@@ -158,8 +160,8 @@ static void count_span(uint8_t *places, kl_span span) {
         places[i]++;
 }
 
-/* Check that each unfinished task waits in one place, or is at one worker and has at most the allowed
- * copies. */
+/* Check that each unfinished task either waits in one place, or is at a worker and has at most the allowed
+ * number of copies. */
 static void check_places(const chaos *c) {
     const kl_master *m = c->farm.master;
     uint8_t waiting[MOST_TASKS] = {0}, at_workers[MOST_TASKS] = {0};
@@ -247,7 +249,7 @@ static void each_task_counts_once_whatever_happens(void **state) {
         chaos c;
         const kl_policy *policy = kl_policy_at(seed % kl_policy_count());
         open_chaos(&c, seed, kl_policy_name(policy), 2 + (uint32_t)(kl_mix64(seed) % 7));
-        /* so that no task fails because its workers died for other reasons */
+        /* without this, tasks would fail because their workers died for other reasons */
         c.farm.master->options.attempts = 1000;
         c.farm.master->options.limits.retries = 1000;
         c.fails = seed % 3 == 0;
@@ -280,8 +282,8 @@ static void each_task_counts_once_whatever_happens(void **state) {
 
 /* --- tasks that kill --- */
 
-/* Check that a suspect is its worker's only task, even while other tasks return and are dealt again.
- * Otherwise another task could be blamed for the worker's death. */
+/* Check that a suspect task is the only task of its worker, even while other tasks return and are dealt
+ * again. Otherwise another task could be blamed for the worker's death. */
 static void check_suspects_are_alone(chaos *c) {
     const kl_master *m = c->farm.master;
     if (once_in(c, 3))
@@ -312,10 +314,10 @@ static void a_task_that_kills_fails_and_all_others_are_done(void **state) {
         run(&c, MOST_TASKS, seed % 3 ? KILTER_BY_ARRIVAL : KILTER_BY_INDEX, check_suspects_are_alone, &error);
         for (int i = 0; i < FATAL; i++) {
             char expected[80];
-            snprintf(expected, sizeof expected, "%u worker%s lost with it, so it is not tried again",
+            snprintf(expected, sizeof expected, "%u worker%s lost while doing it, so it is not tried again",
                      attempts, attempts == 1 ? " was" : "s were");
             assert_non_null(strstr(c.why[i], expected));
-            /* the other fatal task may have killed one of the workers that had this task */
+            /* this task may have been at a worker that the other fatal task killed */
             uint32_t begun = c.begun[c.fatal[i]];
             assert_true(begun >= attempts - 1 && begun <= attempts);
         }
@@ -329,8 +331,8 @@ static void a_task_that_kills_fails_and_all_others_are_done(void **state) {
 
 /* --- the first result wins --- */
 
-/* Let a worker take very long for its first task, and another worker do a copy of its chunk. The slow
- * worker's tasks are recalled, and the run does not wait for it. */
+/* One worker takes very long for its first task, and another worker does a copy of its chunk. Check that
+ * the slow worker's tasks are recalled, and that the run does not wait for it. */
 static void what_another_has_done_is_not_waited_for(void **state) {
     (void)state;
     chaos c;
@@ -362,7 +364,7 @@ static void what_another_has_done_is_not_waited_for(void **state) {
     }
     kl_deliverer_free(deliverer);
     assert_true(asked_back);
-    /* the slow worker's tasks would take far longer */
+    /* the slow worker would need far longer for its tasks */
     assert_true(f->master_actor.now_s - began_s < 10 * 20 * 0.0101);
     for (int i = 0; i < 60; i++)
         assert_int_equal(seen[i], 1);
@@ -370,7 +372,7 @@ static void what_another_has_done_is_not_waited_for(void **state) {
     /* the slow worker is still at its first task */
     assert_int_equal(f->master->members.list[0].chunk_count, 1);
     kilter_error error = {KILTER_OK, ""};
-    /* a late result of the last run does not count in this run */
+    /* check that a late result of the last run does not count in this run */
     run(&c, 100, KILTER_BY_ARRIVAL, NULL, &error);
     stepped_close(f);
 }

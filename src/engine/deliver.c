@@ -1,4 +1,4 @@
-/* Deliver results to the user's array and callback, in order of arrival or of index. */
+/* Deliver results to the user's array and callback, in order of arrival or of task index. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,14 +21,13 @@ void kl_delivery_free(kl_delivery *delivery) {
     free(delivery);
 }
 
-static const char SPOILT[] = "its worker changed the message with its result after sending it";
+static const char SPOILT[] = "its worker changed the message with the result after sending it";
 
 struct kl_deliverer {
     kilter_run run;
     kl_reducer reducer;
-    uint64_t next; /* if results come in order of index: the task whose result is due next */
-    /* heap of deliveries that wait for results of earlier tasks; the one with the smallest `lo` comes
-     * first */
+    uint64_t next; /* the task whose result is delivered next, if results come in order of index */
+    /* heap of results that wait for those of earlier tasks; the one with the smallest `lo` comes first */
     kl_delivery **heap;
     size_t heap_count;
     uint64_t heap_room;
@@ -36,7 +35,7 @@ struct kl_deliverer {
     bool out_of_memory;
     uint64_t given, failed;
     char first_error[256];
-    KL_ROOMY(kilter_outcome) outcome;  /* the outcome that the user's callback gets */
+    KL_ROOMY(kilter_outcome) outcome;  /* the outcome that the user's callback receives */
     char why[KILTER_ERROR_TEXT_BYTES]; /* text of the outcome's error, if the task failed */
 };
 
@@ -72,8 +71,8 @@ uint64_t kl_deliverer_failed(const kl_deliverer *d, char *first, size_t size) {
     return d->failed;
 }
 
-/* Return why the task failed. failed: its worker reported this, and `bytes` is the worker's text; otherwise
- * the result has a wrong size. */
+/* Return why the task failed. `failed`: the worker reported the failure, and `bytes` is its text.
+ * Otherwise the result has a wrong size. */
 static const char *explain(kl_deliverer *d, uint64_t index, bool failed, kilter_bytes bytes) {
     char *why = d->why;
     size_t room = sizeof d->why;
@@ -88,7 +87,7 @@ static const char *explain(kl_deliverer *d, uint64_t index, bool failed, kilter_
     return why;
 }
 
-/* Combine a result with the sum that the program has. */
+/* Combine a result with the sum of earlier results, which belongs to the program. */
 static void combine(kl_deliverer *d, kilter_bytes bytes) {
     const void *aligned = kl_aligned(&d->scratch, bytes.data, bytes.size);
     if (aligned)
@@ -99,7 +98,7 @@ static void combine(kl_deliverer *d, kilter_bytes bytes) {
 static void give(kl_deliverer *d, uint32_t worker, uint64_t index, bool failed, kilter_bytes bytes) {
     kilter_outcome *outcome = &d->outcome.it;
     *outcome = (kilter_outcome){.index = index, .worker = worker, .result = bytes};
-    /* a worker or a record may give a result of another size than the run's results have */
+    /* a worker or a record may deliver a result whose size is not that of the run's results */
     if (failed || (d->run.results && bytes.size != d->run.result_bytes)) {
         outcome->status = KILTER_ERR_TASK;
         outcome->result = (kilter_bytes){0};

@@ -1,15 +1,15 @@
-/* Send workers home, because a user wants it or because they are not needed. Such a worker finishes its task,
- * returns its other tasks and leaves. It is not replaced. */
+/* Send workers home, because a user asked for it or because they are not needed. Such a worker finishes
+ * its task, returns its other tasks and leaves. It is not replaced. */
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/master_private.h"
 
 typedef struct tally {
-    uint32_t named;   /* number of present workers that were named */
-    uint32_t leaving; /* number of named workers that are leaving already */
+    uint32_t named;   /* number of present workers that the request names */
+    uint32_t leaving; /* number of named workers that are already leaving */
     uint32_t first;   /* number of the first named worker */
-    uint32_t stay;    /* number of ready workers that were not named */
+    uint32_t stay;    /* number of ready workers that the request does not name */
 } tally;
 
 static bool is_there(const member *one) {
@@ -58,15 +58,15 @@ static kilter_status check(const kl_master *m, const kl_control_drain *drain, co
         return kl_fail(error, KILTER_ERR_RANGE, "there is no worker");
     if (t->stay == 0 && t->leaving < t->named && !drain->all)
         return kl_fail(error, KILTER_ERR_RANGE,
-                       "nobody else would stay: %s, or give --all to let the last one go, too",
-                       m->options.may_join ? "let others join before" : "name fewer");
+                       "no other worker would stay: %s, or give --all to let the last worker go, too",
+                       m->options.may_join ? "let others join first" : "name fewer");
     return KILTER_OK;
 }
 
 void kl_master_send_home(kl_master *m, member *one, const char *why) {
     kl_buffer home = {0};
     kl_wire_put_plain(&home, KL_RELEASE);
-    kl_send(m->transport, one->peer, &home, NULL); /* the transport will report that this worker is gone */
+    kl_send(m->transport, one->peer, &home, NULL); /* the transport will report that this worker has gone */
     kl_buffer_free(&home);
     kl_master_note_leaving(m, one, why);
 }
@@ -98,7 +98,7 @@ static void say(const kl_master *m, const tally *t, char answer[KL_CONTROL_ANSWE
                  m->options.may_join ? "the farm waits for others to join"
                                      : "a run that is not done by then cannot be finished");
     const char *now = t->leaving == t->named ? "already " : "";
-    snprintf(answer, KL_CONTROL_ANSWER_BYTES, "%s %s%s, when %s is done; %s", who, now,
+    snprintf(answer, KL_CONTROL_ANSWER_BYTES, "%s %s%s when %s is done; %s", who, now,
              one ? "leaves" : "leave", one ? "its task" : "their task", stay);
 }
 

@@ -84,7 +84,7 @@ static void check_none_was_lost(const scene *s) {
     assert_non_null(strstr(kl_master_last_loss(s->farm.master), "was drained: sent home by hand"));
 }
 
-/* Drain 1 to WORKERS − 1 workers at different moments of a run, under every policy. */
+/* Send 1 to WORKERS − 1 workers home at different moments of a run, under every policy. */
 static void no_task_is_lost_by_it(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -114,7 +114,7 @@ static void between_runs_they_go_as_well(void **state) {
     s.drain = (kl_control_drain){.worker_count = 2, .workers = {4, 1}};
     drain_now(&s);
     assert_int_equal(s.status, KILTER_OK);
-    assert_string_equal(s.answer, "2 workers leave, when their task is done; 3 stay");
+    assert_string_equal(s.answer, "2 workers leave when their task is done; 3 stay");
     wait_until_gone(&s, 3);
     assert_int_equal(run(&s), KILTER_OK);
     check_all_done_once(&s);
@@ -124,8 +124,8 @@ static void between_runs_they_go_as_well(void **state) {
     stepped_close(&s.farm);
 }
 
-/* Drain a worker at any moment of its joining. If it sends a late READY or ECHO, this is no violation of the
- * protocol. */
+/* Send a worker home at any moment of its joining. A READY or ECHO that it still sends does not violate
+ * the protocol. */
 static void at_any_moment_of_joining_they_may_be_sent_home(void **state) {
     (void)state;
     uint32_t sent = 0;
@@ -156,10 +156,10 @@ static void who_leaves_already_is_not_sent_twice(void **state) {
     open_scene(&s, "auto");
     s.drain = (kl_control_drain){.worker_count = 1, .workers = {2}};
     drain_now(&s);
-    assert_string_equal(s.answer, "worker 2 leaves, when its task is done; 4 stay");
+    assert_string_equal(s.answer, "worker 2 leaves when its task is done; 4 stay");
     drain_now(&s);
     assert_int_equal(s.status, KILTER_OK);
-    assert_string_equal(s.answer, "worker 2 already leaves, when its task is done; 4 stay");
+    assert_string_equal(s.answer, "worker 2 already leaves when its task is done; 4 stay");
     kl_farm_state seen;
     kl_master_state(s.farm.master, &seen);
     assert_int_equal(seen.leaving, 1);
@@ -186,8 +186,8 @@ static void what_cannot_be_is_refused_as_a_whole(void **state) {
         {{.host = "nowhere"}, "no worker on host 'nowhere'"},
         {{.all = true, .host = "nowhere"}, "no worker on host 'nowhere'"},
         {{.worker_count = 5, .workers = {0, 1, 2, 3, 4}},
-         "nobody else would stay: name fewer, or give --all"},
-        {{.all = false}, "nobody else would stay"}, /* both workers of this host */
+         "no other worker would stay: name fewer, or give --all"},
+        {{.all = false}, "no other worker would stay"}, /* both workers of this host */
     };
     snprintf(cases[5].drain.host, sizeof cases[5].drain.host, "%.127s", host);
     scene s;
@@ -204,7 +204,7 @@ static void what_cannot_be_is_refused_as_a_whole(void **state) {
     stepped_close(&s.farm);
 }
 
-/* Drain all workers. The run fails and reports the tasks that it could not finish, and so does the next
+/* Send all workers home. The run fails and reports the tasks that it could not finish. So does the next
  * run. */
 static void without_any_worker_a_run_fails(void **state) {
     (void)state;

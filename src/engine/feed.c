@@ -1,9 +1,10 @@
-/* Decide which hungry workers are dealt work now, and when to look again at workers that are held back. */
+/* Decide which hungry workers are dealt work now, and when to check again the workers that the policy made
+ * wait. */
 #include <math.h>
 
 #include "engine/master_private.h"
 
-/* Deal the suspect tasks when nothing else is left. Each worker without other tasks gets one. */
+/* Deal the suspect tasks when no other task is left. Each worker without tasks gets one. */
 static kilter_status feed_suspects(kl_master *m, kilter_error *error) {
     kilter_status status = KILTER_OK;
     for (size_t i = 0; i < m->members.count && status == KILTER_OK && m->suspects.count > 0; i++) {
@@ -24,7 +25,7 @@ static bool can_be_fed(const kl_master *m, const member *one) {
     return one->hungry && !one->resting && !kl_master_has_suspect(m, one);
 }
 
-/* Deal to all workers that wait for tasks, also to workers that the policy held back. */
+/* Deal to all workers that wait for tasks, including those that the policy made wait. */
 static kilter_status feed_all(kl_master *m, kilter_error *error) {
     kilter_status status = KILTER_OK;
     bool held = false;
@@ -45,8 +46,8 @@ static kilter_status feed_all(kl_master *m, kilter_error *error) {
     return status;
 }
 
-/* Deal suspect tasks and rescue late workers when the bag is empty. asked: a worker has just requested
- * tasks. */
+/* When the bag is empty, deal suspect tasks and recall or copy tasks of late workers. asked: a worker has
+ * just requested tasks. */
 static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_error *error) {
     kilter_status status = m->suspects.count > 0 ? feed_suspects(m, error) : KILTER_OK;
     bool first = m->feeding.empty_s == 0;
@@ -61,7 +62,7 @@ static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_
 }
 
 /* Deal to `asking`, which has just requested tasks (NULL: no worker has), and from time to time to workers
- * that are held back. */
+ * that the policy made wait. */
 static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again, kilter_error *error) {
     bool any_queued = m->run.done + m->suspects.tasks + m->balance.bag.left < m->run.summary.tasks;
     m->feeding.empty_s = 0;
@@ -79,8 +80,8 @@ static kilter_status feed_from_bag(kl_master *m, member *asking, bool look_again
 kilter_status kl_master_feed(kl_master *m, member *asking, kilter_error *error) {
     bool look_again = m->feeding.look_again_s > 0 && kl_now_s(&m->options.clock) >= m->feeding.look_again_s;
     kilter_status status = m->balance.bag.left > 0 ? feed_from_bag(m, asking, look_again, error) : KILTER_OK;
-    /* look at once if the bag is empty now: if the workers with the last tasks are stopped, no event may come
-     * any more */
+    /* check at once if the bag is empty now: if the workers with the last tasks have stopped, no further
+     * event may come */
     return status == KILTER_OK && m->balance.bag.left == 0
                ? end_game(m, asking && asking->hungry && !asking->resting, look_again, error)
                : status;

@@ -1,5 +1,5 @@
-/* Decide on the number of workers during a farm's first run, because nothing is known before it, and there
- * may be no second run. */
+/* Choose the number of workers during a farm's first run. Nothing is known before it, and there may be no
+ * second run. */
 #include <math.h>
 
 #include "engine/master_private.h"

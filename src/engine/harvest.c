@@ -1,9 +1,4 @@
-/* Values of peers: combined results and measurements of tasks. A value has these parts.
- *
- *     The head: u32 sum_bytes, u32 stats, u64 last. `last` is the offset of the last segment, 0: none.
- *     The sum, in runs that reduce: the combined results, padded to a multiple of 8 bytes.
- *     Stats of each worker, by number: u32 worker, u64 tasks, and times.
- *     Segments: u64 lo, u32 worker, u32 count, u32 bytes, results. */
+/* Values of peers: combined results, and measurements of tasks. The parts of a value follow. */
 #include "engine/harvest.h"
 
 #include <math.h>
@@ -170,7 +165,7 @@ static void add_segment(kl_buffer *into, const kl_harvest_segment *s) {
     kl_set_u32(into, (size_t)last + BYTES_AT, (uint32_t)(bytes + s->results.size));
 }
 
-/* Merge the stat into that of the same worker. false: `into` has no stat of this worker. */
+/* Merge the measurements of a worker into those of the same worker. false: `into` has none of this worker. */
 static bool set_stat(kl_buffer *into, const kl_harvest_stat *more) {
     kl_harvest h;
     kl_harvest_stat stat;
@@ -188,8 +183,8 @@ static bool set_stat(kl_buffer *into, const kl_harvest_stat *more) {
     return false;
 }
 
-/* Add `more` in place, if `into` has the stat of its only worker, and a sum if `more` has one. Return whether
- * this was possible. If it was, *ok tells whether memory was enough. */
+/* Add `more` in place, if `into` has the stat of its only worker, and a sum if `more` has one. Return
+ * whether this was possible. In this case, *ok says whether memory was enough. */
 static bool add_in_place(kl_reaper *reaper, kl_buffer *into, kl_harvest *more, bool *ok) {
     kl_harvest h, m = *more;
     kl_harvest_stat stat;

@@ -1,5 +1,5 @@
 /* A value of a peer: results of tasks, with measurements of the tasks. Peers combine values on their way to
- * the master (kl_combine). Reading is safe for any bytes. Private to room engine. */
+ * the master (kl_combine). Reading is safe for any bytes. Private to the folder engine. */
 #ifndef KL_HARVEST_H
 #define KL_HARVEST_H
 
@@ -10,12 +10,12 @@
  * core for some milliseconds. */
 static const double KL_PEER_LEAST_S = 5e-3;
 
-typedef struct kl_harvest_stat { /* times of the tasks of one worker, with failed tasks */
+typedef struct kl_harvest_stat { /* times of the tasks of one worker, including failed tasks */
     uint32_t worker;
     kl_stat task_s;
 } kl_harvest_stat;
 
-/* Consecutive tasks of one worker. kl_wire_next_result() reads `results`. */
+/* Results of consecutive tasks of one worker. kl_wire_next_result() reads `results`. */
 typedef struct kl_harvest_segment {
     uint64_t lo;
     uint32_t worker, count;
@@ -24,7 +24,7 @@ typedef struct kl_harvest_segment {
 
 typedef struct kl_harvest { /* a value that is being read */
     kilter_bytes sum;
-    uint32_t stats; /* number of stats that are not read yet */
+    uint32_t stats; /* number of stats (measurements of one worker) that are not read yet */
     kl_reader reader;
 } kl_harvest;
 
@@ -35,8 +35,8 @@ typedef struct kl_reaper {
     kl_buffer scratch, aligned;
 } kl_reaper;
 
-/* Make the value of one task. task->results is a result that kl_wire_end_result() ended. In runs that reduce,
- * a good result becomes the sum, and only a failure becomes a segment. */
+/* Make the value of one task. task->results is a result that kl_wire_end_result() ended. In runs that
+ * reduce, a good result becomes the sum, and only a failed task becomes a segment. */
 void kl_harvest_task(kl_buffer *out, const kl_reaper *reaper, const kl_harvest_segment *task, double task_s);
 bool kl_harvest_add(void *reaper, kl_buffer *into, const void *value, size_t size);
 /* Return whether the bytes are a value. */

@@ -1,5 +1,5 @@
-/* Let a peer violate the protocol at each of its steps. The master sends it away, and the other workers do
- * every task once. The master is real, under a fake clock. */
+/* Let a peer violate the protocol at each of its steps. Check that the master sends it away, and that the
+ * other workers do every task once. The master is real, under a fake clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -33,7 +33,7 @@ static stepped_actor *peer_of(scene *s) {
 static void say(scene *s, const kl_buffer *message) {
     stepped_actor *peer = peer_of(s);
     peer->now_s = fmax(peer->now_s, s->farm.master_actor.now_s);
-    /* this may fail, because the master may have dropped the peer */
+    /* sending may fail, because the master may have dropped the peer */
     kl_send(peer->transport, s->master, message, NULL);
 }
 
@@ -117,7 +117,7 @@ static void answer_probes(scene *s) {
 
 typedef enum step { GREETING, STARTING, PROBING, WORKING, STEPS } step;
 
-/* Follow the protocol up to step `until`. A run of TASKS begins on the way. */
+/* Follow the protocol up to step `until`. During this, a run of TASKS tasks begins. */
 static void play(scene *s, step until, const kilter_run *run) {
     *s = (scene){0};
     stepped_open(&s->farm, "ss", 2, 50e-6, work);
@@ -184,7 +184,7 @@ static void misbehave(step until, void (*how)(scene *s, uint32_t variant), uint3
 
 enum { TYPES = KL_DISBAND + 2 };
 
-/* Send a message of one byte, its type. At every step, the test tries all types but those that are right
+/* Send a message that is only one byte, its type. At every step, the test tries all types that are wrong
  * then, and also 0 and a type that is too large. */
 static void say_one_byte(scene *s, uint32_t type) {
     kl_buffer out = {0};
@@ -227,7 +227,7 @@ static void put_segment(kl_buffer *out, const kl_chunk_head *chunk, uint64_t lo,
     kl_wire_end_segment(out, at, &segment);
 }
 
-/* Send well-formed results that do not fit the peer's two chunks. */
+/* Send well-formed results that do not belong to the peer's two chunks. */
 static void report_wrongly(scene *s, uint32_t variant) {
     const kl_chunk_head *a = &s->chunks[0], *b = &s->chunks[1], strange = {.chunk = 1000, .lo = a->lo};
     kl_buffer out = {0};
@@ -241,7 +241,7 @@ static void report_wrongly(scene *s, uint32_t variant) {
         put_segment(&out, a, a->lo, 1, true);
         segments = 3;
         break;
-    case 1: /* the results of the first chunk twice in a row */
+    case 1: /* the results of the first chunk two times in a row */
         put_segment(&out, a, a->lo, 1, true);
         put_segment(&out, a, a->lo, 1, true);
         segments = 2;
@@ -332,7 +332,7 @@ static void return_wrongly(scene *s, uint32_t variant) {
         say_part(s, a->chunk, a->lo, a->lo + 1);
         say_part(s, a->chunk, a->lo, a->lo + 1);
         break;
-    case 8: /* return a task, and send its result, too */
+    case 8: /* return a task, and send its result as well */
         say_part(s, a->chunk, a->lo, a->lo + 1);
         report_one(s, a);
         break;
@@ -371,7 +371,7 @@ static void heartbeats_that_cannot_be(void **state) {
         misbehave((step)at, heartbeat_too_early, 0);
 }
 
-/* Send messages that a correct worker may send too late, then leave. The master ignores them. */
+/* Send messages that a correct worker may send too late, then leave. Check that the master ignores them. */
 static void be_odd_and_leave(scene *s, uint32_t variant) {
     const kl_chunk_head *a = &s->chunks[0];
     switch (variant) {
@@ -381,7 +381,7 @@ static void be_odd_and_leave(scene *s, uint32_t variant) {
     case 1:
         say_heartbeat(s, &(kl_heartbeat){.chunk = a->chunk, .task = a->lo + 1, .usual_share = 1e300});
         break;
-    case 2: /* tell the master twice that all tasks of the chunk are begun */
+    case 2: /* tell the master two times that all tasks of the chunk are begun */
         say_part(s, a->chunk, a->lo + 1, a->lo + 1);
         say_part(s, a->chunk, a->lo + 1, a->lo + 1);
         break;
@@ -389,7 +389,7 @@ static void be_odd_and_leave(scene *s, uint32_t variant) {
         say_part(s, s->chunks[1].chunk, s->chunks[1].lo, s->chunks[1].lo + 1);
         say_part(s, a->chunk, a->lo, a->lo + 1);
         break;
-    case 4: /* leave before the other messages */
+    case 4: /* leave before the other messages are sent */
         say_leave(s);
         report_one(s, a);
         break;
@@ -435,7 +435,7 @@ static void workers_of_another_version_are_refused_by_name(void **state) {
 
 /* --- a worker among peers --- */
 
-/* kinds of notes, as room peer numbers them */
+/* the kinds of notes, with the numbers of the folder peer */
 enum { HURRY = 12, LATE = 13, LOSS = 14, CALL = 16, REPORT = 17, PLAN = 18, GIFT = 4 };
 
 typedef struct rough_note { /* the parts of a note that the test chooses */
@@ -583,7 +583,8 @@ static void peers_that_send_bad_notes_are_sent_away(void **state) {
     }
 }
 
-/* Report tasks as done without their results. The run ends with one error, and nothing hangs. */
+/* Report tasks as done without their results. Check that the run ends with one error, and that nothing
+ * hangs. */
 static void peers_whose_results_do_not_fit_end_the_run(void **state) {
     (void)state;
     scene s;
@@ -620,7 +621,7 @@ static void sums_that_do_not_fit_their_tasks_end_the_run(void **state) {
         const kilter_run run = {
             .tasks = TASKS, .reduce = true, .results = &total, .result_bytes = sizeof total};
         uint32_t number = play_peer(&s, &run);
-        s.farm.workers[1].dies_s = 0; /* so the reports come from this peer only */
+        s.farm.workers[1].dies_s = 0; /* without other peers, the reports come from this peer only */
         size_t at = kl_wire_begin_result(&made);
         kl_put_u64(&made, result);
         kl_wire_end_result(&made, at, i == 0);
@@ -645,8 +646,8 @@ static void sums_that_do_not_fit_their_tasks_end_the_run(void **state) {
     }
 }
 
-/* Tell a very long reason why other workers cannot reach this one. The run ends with an error, and the worker
- * stays in the farm. */
+/* Give a very long reason why other workers cannot reach this one. Check that the run ends with an error,
+ * and that the worker stays in the farm. */
 static void a_long_reason_for_no_address_does_no_harm(void **state) {
     (void)state;
     scene s;
@@ -825,8 +826,8 @@ static void a_worker_that_is_sent_away_says_why(void **state) {
     kl_buffer_free(&out);
 }
 
-/* Send a chunk for other shared data than the worker has. It must refuse, because the results would be
- * wrong. */
+/* Send a chunk that needs other shared data than the worker has. The worker must refuse, because its
+ * results would be wrong. */
 static void tasks_for_other_shared_data_are_refused(void **state) {
     (void)state;
     kl_buffer out = {0};

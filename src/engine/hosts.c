@@ -1,4 +1,5 @@
-/* The hosts of workers: where workers are, where they were lost, and where a person has drained them. */
+/* The hosts of workers: which workers each host has, how many it has lost, and whether a person has sent
+ * its workers home. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ static bool got_tasks(const kl_master *m, const member *one) {
     return m->balance.views[one->worker].chunks > 0;
 }
 
-/* Return the host's entry; NULL: memory ran out, and the host has no entry. */
+/* Return the host's entry. NULL: memory ran out, so the host has no entry. */
 static kl_trouble *trouble_of(kl_master *m, const char *host) {
     kl_registry *r = &m->members;
     for (uint64_t i = 0; i < r->trouble_count; i++)
@@ -27,7 +28,7 @@ static kl_trouble *trouble_of(kl_master *m, const char *host) {
     return &list[r->trouble_count++];
 }
 
-/* Losses are in a row if no worker of the host, the lost one included, got tasks before. */
+/* A loss continues a series of losses if no worker of this host got tasks since the one before. */
 void kl_master_note_lost_on(kl_master *m, const member *lost) {
     kl_trouble *t = lost->host ? trouble_of(m, lost->host) : NULL;
     bool works = lost->host && lost->has_place && got_tasks(m, lost);
@@ -45,8 +46,8 @@ void kl_master_note_drained(kl_master *m, const char *host) {
         t->drained = true;
 }
 
-/* Return the host's entry in the state; NULL: there is no room. Try the last one first: workers of a host
- * mostly join together. */
+/* Return the host's entry in the state; NULL: there is no room. Try the last entry first, because workers
+ * of a host mostly join together. */
 static kl_host_state *entry_of(kl_growing_state *state, const char *host, kl_host_state *last) {
     if (last && strcmp(last->name, host) == 0)
         return last;

@@ -1,4 +1,4 @@
-/* Test the end of a run under a fake clock, with workers that slow down and with long tasks. */
+/* Test the end of a run with workers that slow down and with long tasks, under a fake clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,10 +12,10 @@
 
 enum { TASKS_MOST = 2000 };
 
-/* How the workers behave. The one instance is global, because the farm runs in one thread. */
+/* How the workers behave. There is one global instance, because the farm runs in one thread. */
 typedef struct scenario {
     double task_s;
-    uint64_t long_task; /* the task that takes long_times the time of the others; UINT64_MAX: none */
+    uint64_t long_task; /* the task that takes long_times as long as the others; UINT64_MAX: none */
     double long_times;
     /* 0: at drop_s, the first `slow` workers slow down to `factor`; otherwise speeds are random, from this
      * seed */
@@ -98,8 +98,8 @@ static void open_farm(stepped_farm *f, uint32_t workers) {
     stepped_gather(f);
 }
 
-/* Let two of eight workers slow down to a tenth of their speed at any time. The run takes little longer than
- * if all workers shared the rest perfectly. */
+/* At some time, let two of eight workers slow down to a tenth of their speed. Check that the run takes
+ * little longer than if all workers shared the remaining work perfectly. */
 static void a_drop_costs_little_whenever_it_comes(void **state) {
     (void)state;
     enum { WORKERS = 8, TASKS = 1600 };
@@ -114,14 +114,14 @@ static void a_drop_costs_little_whenever_it_comes(void **state) {
         double bound_s = drop_s + (TASKS * 1e-3 - WORKERS * drop_s) / (WORKERS - 2 + 2 * 0.1);
         if (elapsed_s > bound_s + 20e-3) /* 20e-3: seconds of two tasks of a slow worker */
             fail_msg("after %.0f %%: %.1f ms, bound %.1f ms", 100 * part, elapsed_s * 1e3, bound_s * 1e3);
-        now.drop_s = HUGE_VAL; /* the slow workers of the last run take part in the next run */
+        now.drop_s = HUGE_VAL; /* check that the slow workers of the last run take part in the next run */
         run_s(&f, 100, false);
         stepped_close(&f);
     }
 }
 
-/* Let two workers almost stop while they have whole chunks. The tasks that they have not begun must soon go
- * to other workers. */
+/* Let two workers almost stop while they have whole chunks. Check that other workers soon get the tasks
+ * that these two have not begun. */
 static void workers_that_all_but_stop_keep_little(void **state) {
     (void)state;
     stepped_farm f;
@@ -130,13 +130,14 @@ static void workers_that_all_but_stop_keep_little(void **state) {
     now.drop_s = f.master_actor.now_s + 0.1;
     double elapsed_s = run_s(&f, 1000, false);
     assert_true(f.master->balance.ledger.recalls.count > 0 || twice(1000) > 0);
-    /* seconds before the drop, of the rest on two workers, and of two tasks of a slow worker */
+    /* seconds before the workers slow down, seconds for the remaining work on two workers, and seconds of
+     * two tasks of a slow worker */
     assert_true(elapsed_s < 0.1 + 0.35 + 0.2);
     stepped_close(&f);
 }
 
-/* Let one task take 10 to 300 times as long as the others, at equal workers. Idle workers may copy the task,
- * but the run takes no longer than this task needs. */
+/* All workers are equal, and one task takes 10 to 300 times as long as the others. Idle workers may copy
+ * the task, but the run must take no longer than this task needs. */
 static void a_long_task_takes_its_time_and_no_more(void **state) {
     (void)state;
     for (uint64_t at = 0; at < 400; at += 19)
@@ -147,14 +148,15 @@ static void a_long_task_takes_its_time_and_no_more(void **state) {
             double elapsed_s = run_s(&f, 400, false);
             if (elapsed_s > 400 * 1e-3 / 4 + times * 1e-3 + 5e-3)
                 fail_msg("task %d, %.0f times as long: %.1f ms", (int)at, times, elapsed_s * 1e3);
-            /* copies: the long task, and tasks behind it, because its worker does not answer a recall */
+            /* copies of the long task and of the tasks behind it, because its worker does not answer a
+             * recall */
             assert_true(twice(400) <= 16);
             stepped_close(&f);
         }
 }
 
-/* Let a slow worker get a task that would take it 0.5 s, and an idle worker 50 ms. The task is begun again at
- * an idle worker. */
+/* Let a slow worker get a task that takes 0.5 s there, and 50 ms at an idle worker. Check that an idle
+ * worker begins the task again. */
 static void a_long_task_at_a_slow_worker_is_begun_anew(void **state) {
     (void)state;
     uint64_t copied = 0;
@@ -163,17 +165,17 @@ static void a_long_task_at_a_slow_worker_is_begun_anew(void **state) {
         now = (scenario){.task_s = 1e-3, .long_task = at, .long_times = 50, .slow = 1, .factor = 0.1};
         open_farm(&f, 4);
         double elapsed_s = run_s(&f, 400, false);
-        /* begun_late_s: seconds of two looks at the late worker */
+        /* begun_late_s: seconds of two checks for late workers */
         double all_s = 450 * 1e-3 / 3.1, begun_late_s = 50e-3;
         if (elapsed_s > all_s + begun_late_s + 40e-3)
             fail_msg("task %d: %.1f ms", (int)at, elapsed_s * 1e3);
         copied += now.executed[at] > 1;
         stepped_close(&f);
     }
-    assert_true(copied > 4); /* otherwise the test did not test copies */
+    assert_true(copied > 4); /* otherwise no task was copied, so copies were not tested */
 }
 
-/* Change speeds at random and kill workers. Each task counts once. */
+/* Change speeds at random and kill workers. Check that each task counts once. */
 static void speeds_may_change_at_any_moment(void **state) {
     (void)state;
     uint64_t copied = 0, recalled = 0;
@@ -195,7 +197,7 @@ static void speeds_may_change_at_any_moment(void **state) {
         }
         stepped_close(&f);
     }
-    assert_true(copied > 10 && recalled > 10); /* otherwise the test did not test copies and recalls */
+    assert_true(copied > 10 && recalled > 10); /* otherwise copies and recalls were not tested */
 }
 
 int main(void) {

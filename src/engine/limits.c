@@ -1,6 +1,7 @@
 /* Time and memory that a task may take. A task that takes more fails. It cannot be interrupted, so its
  * process is ended and replaced. A worker's HEARTBEAT tells the master the task at hand, its time, and the
- * memory of its process. If this is too much, the master sends RENEW, and kills the process if it is local.
+ * memory of its process. If a limit is exceeded, the master sends RENEW, and kills the process if it is
+ * local.
  */
 #include <math.h>
 #include <stdio.h>
@@ -8,8 +9,8 @@
 
 #include "engine/master_private.h"
 
-/* Return the usual seconds of a task of this weight at the worker, or at all workers if it has done no task;
- * 0: unknown. */
+/* Return the usual seconds of a task of this weight at the worker. If the worker has done no task, return
+ * the usual seconds at all workers. 0: unknown. */
 static double usual_s(const kl_master *m, const member *one, const kl_chunk *chunk, uint64_t task) {
     double own_s = kl_pace_unit_s(&m->balance.views[one->worker].pace);
     double units = chunk->stale ? chunk->units : kl_bag_units(&m->balance.bag, (kl_span){task, task + 1});
@@ -49,7 +50,7 @@ static kilter_status end_worker(kl_master *m, member *one, uint64_t task, const 
     bool leaves = one->stage == LEAVING; /* a worker that leaves is not replaced */
     kl_buffer out = {0};
     kl_wire_put_bytes(&out, leaves ? KL_END : KL_RENEW, text, strlen(text));
-    kl_send(m->transport, one->peer, &out, NULL); /* this may fail, because the process may be gone */
+    kl_send(m->transport, one->peer, &out, NULL); /* killing may fail, because the process may be gone */
     kl_buffer_free(&out);
     kl_drop(m->transport, one->peer);
     if (m->options.renew && !leaves)
@@ -74,7 +75,7 @@ kilter_status kl_master_check_hand(kl_master *m, member *one, kilter_error *erro
     return status == KILTER_OK ? end_worker(m, one, task, why, error) : status;
 }
 
-/* Let a worker go that asks to be replaced, and let a new worker replace it. */
+/* Let a worker leave that asks to be replaced, and start a new worker for it. */
 kilter_status kl_master_on_renewal(kl_master *m, member *one, const kl_message *message,
                                    kilter_error *error) {
     char text[120];

@@ -1,11 +1,11 @@
-/* The life of the master, the messages that it receives, and its turns. */
+/* How the master begins and ends, which messages it receives, and its turns. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "engine/master_private.h"
 
-static const double NEWLY_COME_S =
-    0.1; /* seconds for which closing waits for newcomers while other members keep sending */
+static const double NEWLY_COME_S = 0.1; /* seconds for which closing waits for members that join just now,
+                                           while other members keep sending */
 
 kl_delivery_list kl_master_take(kl_master *m) {
     kl_delivery_list taken = m->results;
@@ -148,7 +148,7 @@ static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
     uint64_t chunks = m->balance.chunks;
     kilter_status status = kl_poll(m->transport, timeout_s, &event, error);
     if (!m->options.clock.busy_s)
-        /* without this, the time would include the wait for the event */
+        /* without this, the measured time would include the wait for the event */
         began_s = kl_now_s(&m->options.clock);
     m->use.messages += event.kind == KL_EVENT_MESSAGE;
     if (event.kind == KL_EVENT_MESSAGE)
@@ -171,7 +171,8 @@ static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
     return status == KILTER_OK ? kl_master_check_workers(m, error) : status;
 }
 
-/* Set *error only if the turn fails: a message to a lost worker may have failed before. */
+/* Set *error only if the turn fails. A failed message to a lost worker also sets an error, but is none of
+ * the turn's. */
 kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error) {
     kilter_error failure = {KILTER_OK, ""};
     kilter_status status = turn(m, timeout_s, &failure);
@@ -180,8 +181,8 @@ kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error
     return status;
 }
 
-/* Tell workers that join just now that the farm ends. A worker that only sees its connection end would wait
- * for the master to come back. */
+/* Tell workers that join just now that the farm ends. If such a worker saw only the end of its connection,
+ * it would wait for the master to come back. */
 static void end_the_newly_come(kl_master *m, const kl_buffer *end) {
     double until_s = kl_now_s(&m->options.clock) + NEWLY_COME_S;
     kl_event event;
@@ -202,7 +203,8 @@ void kl_master_end(kl_master *m) {
     for (size_t i = 0; i < m->members.count; i++) {
         member *one = &m->members.list[i];
         if (one->stage != GONE)
-            kl_send(m->transport, one->peer, &end, NULL); /* this may fail, because the member may be gone */
+            kl_send(m->transport, one->peer, &end,
+                    NULL); /* sending may fail, because the member may be gone */
         if (one->stage == LEAVING)
             kl_trace_worker_left(m->trace, one->number, kl_now_s(&m->options.clock) - m->opened_s,
                                  one->sent_home);

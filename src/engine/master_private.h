@@ -16,9 +16,10 @@ typedef enum stage {
 } stage;
 
 typedef struct kl_reachable { /* how other workers reach a worker */
-    char *address;            /* "": they cannot; NULL: not known yet */
-    char *why_not;            /* if `address` is "": why, in the worker's words; otherwise NULL */
-    bool asked;               /* true: the worker was asked for its address */
+    char *address; /* the worker's address for other workers; "": they cannot reach it; NULL: not known yet */
+    char *why_not; /* if `address` is "": why other workers cannot reach this worker, in its own words;
+                      otherwise NULL */
+    bool asked;    /* true: the worker was asked for its address */
 } kl_reachable;
 
 typedef struct kl_peer_part { /* a worker's part in a run by peers */
@@ -30,24 +31,26 @@ typedef struct member {
     kl_peer peer;
     stage stage;
     uint32_t worker; /* the worker's place in the balance */
-    uint32_t number; /* the worker's number, never used again */
-    /* true: the worker has a place in the balance: from stage STARTING until the worker is forgotten */
+    uint32_t number; /* the worker's number; no other worker ever gets it */
+    /* true: the worker has a place in the balance, which it keeps from stage STARTING until it is
+     * forgotten */
     bool has_place;
     bool attends; /* true: the worker answers messages and sends heartbeats during a task */
     bool hungry, held, resting;
-    /* true: other workers have all unfinished tasks of this worker, too; false: unknown */
+    /* true: each unfinished task of this worker is also at another worker; false: unknown */
     bool nothing_alone;
     /* names in the worker's greeting, in one block of memory; NULL: it has sent no greeting */
     char *host, *binding;
     uint64_t pid;          /* number of the worker's process */
-    uint64_t shared;       /* generation of the shared data that were sent to the worker; 0: none */
+    uint64_t shared;       /* generation of the shared data that the worker was sent; 0: none */
     const char *sent_home; /* if LEAVING: why */
     double joined_s;       /* time at which the member joined */
     double asked_s;        /* time at which the worker requested tasks */
     double heard_s;        /* time of the worker's last message */
-    /* CPU time and delay of the worker's process, as it last reported them; cpu_s = 0: it has not reported */
+    /* CPU time and delay of the worker's process, from its last report; cpu_s = 0: it has not reported */
     double cpu_s, delay_s;
-    double run_cpu_s, run_delay_s; /* the parts of both that belong to this run */
+    double run_cpu_s,
+        run_delay_s; /* the parts of this CPU time and of this delay that belong to the current run */
     /* the worker's last heartbeat, and the time at which it came; 0: none has come */
     kl_heartbeat heartbeat;
     double heartbeat_s;
@@ -59,37 +62,38 @@ typedef struct member {
     kl_peer_part part;
 } member;
 
-/* Tasks [lo, hi) that two workers have: they are the end of the first chunk and all of the second chunk,
- * which is a copy. A copy may be copied again. */
+/* Tasks [lo, hi) that two workers have. They are the end of the first chunk, and all of the second chunk,
+ * which is the copy. A copy may be copied again. */
 typedef struct kl_twin {
     uint64_t lo, hi, chunk[2];
     uint32_t worker[2]; /* the workers with these chunks */
-    uint32_t copies;    /* number of copies of these tasks so far, with this copy */
-    uint64_t next[2];   /* the next twin in each chunk's chain */
+    uint32_t copies;    /* number of copies of these tasks so far, including this copy */
+    uint64_t next[2];   /* next pair of chunks in the list of each of the two chunks */
 } kl_twin;
 
-typedef struct kl_twins { /* zeroed: no twins; twins.c */
+typedef struct kl_twins { /* Pairs of chunks with the same tasks, called twins; twins.c. All zero: there are
+                             none. */
     kl_twin *list;
     uint64_t count, room;
-    uint64_t *buckets, bucket_count; /* hash table of the chains, of which bucket_count is a power of 2 */
-    /* true: in this run, some tasks were given to a second worker, so they may be executed twice */
+    uint64_t *buckets, bucket_count; /* hash table of the lists; bucket_count is a power of 2 */
+    /* true: in this run a second worker was given some tasks, so they may be executed more than once */
     bool any;
 } kl_twins;
 
-/* Suspects: tasks that failed, or whose worker (`last`) was lost. They are dealt one at a time when nothing
- * else is left. */
+/* A suspect: a task that failed, or whose worker (`last`) was lost. Suspects are dealt one at a time, when
+ * no other task is left. */
 typedef struct kl_suspect {
     kl_span span;
-    uint32_t last; /* number of the worker that had them last */
+    uint32_t last; /* number of the worker that had the task last */
 } kl_suspect;
 
-/* A recall of tasks of a chunk from a worker. */
+/* A request to a worker to return tasks of a chunk. */
 typedef struct kl_asked {
     uint32_t worker;
     uint64_t chunk;
 } kl_asked;
 
-/* A host where workers were lost or drained. */
+/* A host where workers were lost or sent home. */
 typedef struct kl_trouble {
     char name[KL_CONTROL_HOST_BYTES];
     uint32_t lost;
@@ -105,11 +109,11 @@ typedef struct kl_registry {
     uint32_t peer_count;
     uint32_t greeting, probing, ready, leaving; /* `ready` includes resting workers */
     uint32_t resting;
-    uint32_t gone;        /* number of members in the list that are gone and not removed yet */
+    uint32_t gone;        /* number of members in the list that have left and are not removed yet */
     uint32_t refused;     /* number of workers so far that could not work, or that left without being asked */
     uint32_t coming;      /* number of workers that are being started */
     double silent_s;      /* time at which the next member in stage GREETING is sent away */
-    char last_loss[256];  /* a sentence on the last loss of a worker */
+    char last_loss[256];  /* a sentence about the worker that was lost last */
     kl_trouble *troubles; /* hosts.c */
     uint64_t trouble_count, trouble_room;
 } kl_registry;
@@ -127,7 +131,7 @@ typedef struct kl_run_state {
     bool running;
     bool open;  /* true: tasks may still be added */
     bool grown; /* true: tasks were added */
-    bool holds; /* true: too many results are unsafe, so no tasks are dealt */
+    bool holds; /* true: too many results are not on the disk yet, so no tasks are dealt */
     kl_limits limits;
     double began_s, ended_s;
     uint64_t done, failed;
@@ -146,36 +150,36 @@ typedef struct kl_suspects { /* undone.c */
 } kl_suspects;
 
 typedef struct kl_feeding { /* feed.c */
-    bool all;               /* true: every worker that waits may get tasks now, so deal to all */
-    /* time of the next look at workers that the policy holds back or that are late; 0: there are none */
+    bool all;               /* true: deal to all, because every worker that waits may get tasks now */
+    /* time of the next check of workers that are late, or that the policy made wait; 0: there are none */
     double look_again_s;
     double empty_s; /* time at which the bag became empty; 0: it is not empty */
 } kl_feeding;
 
 typedef struct kl_recalls { /* rescue.c */
-    kl_asked *list;         /* recalls, of which some may be answered already */
+    kl_asked *list;         /* recalls; some may be answered already */
     uint64_t count, room;
 } kl_recalls;
 
 typedef struct kl_run_use { /* use.c */
-    kl_use last;            /* use of the last run */
+    kl_use last;            /* CPU time and other use of the last run */
     uint64_t messages;      /* number of messages received in this run */
-    bool known;             /* true: the CPU times at the run's beginning are known, and stand below */
+    bool known; /* true: the CPU times at the beginning of the run are known; the next fields hold them */
     double farm_then_s, callbacks_then_s;
 } kl_run_use;
 
-/* The number of active workers; chosen between runs in team.c, within a run in glance.c */
+/* The number of active workers. team.c chooses it between runs, glance.c within a run. */
 typedef struct kl_staff {
     kl_tuning pending; /* tuning points for the next run */
-    uint32_t seats;    /* number of active workers that are wanted; 0: all */
+    uint32_t seats;    /* wanted number of active workers; 0: all */
     bool by_hand;      /* true: the user has set `seats` */
     bool chooses;      /* true: the farm chooses `seats` itself */
     kl_team team;
-    kl_glance glance;    /* state of the looks within this run */
-    double glance_due_s; /* time of the next look; HUGE_VAL: there is none */
+    kl_glance glance;    /* state of the checks within this run */
+    double glance_due_s; /* time of the next check; HUGE_VAL: there is none */
 } kl_staff;
 
-/* The choice of the number of tasks of coming runs; planning.c */
+/* How the number of tasks of coming runs is chosen; planning.c */
 typedef struct kl_planning {
     /* the program's own time as a function of the last run's number of tasks [t_M(T)] */
     kl_line alone;
@@ -184,36 +188,37 @@ typedef struct kl_planning {
     uint64_t lost_runs; /* number of the run after which lost_s was learned */
     /* the plan that the program was given for the next run; decision.count = 0: none was given */
     kl_grain_plan grain;
-    kl_expectation expected; /* what the program expects of coming runs; runs = 0: nothing */
+    kl_expectation expected; /* what the program expects of its coming runs; runs = 0: nothing */
 } kl_planning;
 
 typedef struct kl_run_peer { /* a peer of the run; the index in the list is its number */
     kl_peer peer;
     uint32_t place, worker; /* place in the balance, and number of the worker */
-    bool gone;              /* true: the peer is dead, or was sent out of the run */
-    bool reported;          /* true: it counts as a death because another peer reported it as gone */
+    bool gone;              /* true: the peer is dead, or was taken out of the run */
+    bool reported;          /* true: the peer counts as dead because another peer reported so */
 } kl_run_peer;
 
-/* A run that the workers organise among themselves; run_peers.c. The master is peer 0, the root. */
+/* A run that the workers organise among themselves; run_peers.c. The master is peer 0, the root of the
+ * tree. */
 typedef struct kl_run_peers {
     bool on;       /* true: workers organise this run */
     kl_node *root; /* NULL: the run has not begun, because addresses are missing */
     kl_run_peer *list;
-    uint32_t count, first; /* number of peers so far; number of peers at the beginning */
+    uint32_t count, first; /* number of peers so far, and at the beginning */
     uint64_t room;
     kl_reaper reaper;
     kl_node_actions actions;
     double wake_s;
-    /* the root's messages to itself, each with its length before it; memory for a message */
+    /* messages of the root to itself, each preceded by its length, and memory for one message */
     kl_buffer self, message;
     uint32_t deaths, seen_deaths;
     bool malformed;       /* true: the last message that the root heard was malformed */
-    bool warned;          /* true: the user was warned of a worker that takes no part in this run */
-    uint64_t twice;       /* number of results that came a second time and were dropped */
-    kilter_error failure; /* why the run cannot go on; status KILTER_OK: it can */
+    bool warned;          /* true: the user was warned that a worker takes no part in this run */
+    uint64_t twice;       /* number of results that were dropped because their task had a result already */
+    kilter_error failure; /* why the run cannot go on; KILTER_OK: it can */
 } kl_run_peers;
 
-/* The choice whether the master or peers organise a run; organise.c */
+/* How it is chosen whether the master or peers organise a run; organise.c */
 typedef struct kl_organising {
     size_t sum_bytes; /* bytes of the sum of this run's results; 0: the run does not reduce */
     bool peers;       /* true: peers organise this run */
@@ -246,7 +251,7 @@ struct kl_master {
     kl_farm_state state; /* values that change only between runs; state.c */
 };
 
-/* The files' functions follow. A file uses only functions of the files above it. */
+/* The functions of the files follow. A file uses only functions of the files above it. */
 
 /* --- registry.c --- */
 
@@ -255,15 +260,15 @@ void kl_member_free(member *one); /* free the member's contents, but not the str
 member *kl_master_find(kl_master *master, kl_peer peer);
 member *kl_master_member(const kl_master *master,
                          uint32_t worker); /* Return the member at this place; NULL: it is gone. */
-/* Add a member. Members that are gone may be removed from the list. */
+/* Add a member. This may remove members from the list that have left. */
 kilter_status kl_master_add(kl_master *master, kl_peer peer, kilter_error *error);
-/* Note which peer the worker at this place is. */
+/* Store which peer the worker at this place is. */
 kilter_status kl_master_note_peer(kl_master *master, uint32_t worker, kl_peer peer, kilter_error *error);
 
 /* --- rows.c: rows of the record --- */
 
 void kl_master_record_worker(kl_master *master, const member *one);
-/* Record a measurement. worker: its number; −1: the farm as a whole. */
+/* Record a measurement. worker: number of the worker; −1: the whole farm. */
 void kl_master_record_measurement(kl_master *master, int64_t worker, const char *kind, double value);
 void kl_master_record_mean(kl_master *master, int64_t worker, const char *kind, double mean, double sd,
                            uint64_t count);
@@ -272,11 +277,11 @@ void kl_master_record_message_cost(kl_master *master, int64_t worker);
 void kl_master_record_decision(kl_master *master, double now_s, const kl_decision *decision,
                                kl_buffer *grounds);
 
-/* --- use.c: what a run costs --- */
+/* --- use.c: CPU time and other costs of a run --- */
 
 void kl_master_use_begins(kl_master *master);
 void kl_master_use_told(const kl_master *master, member *one, const kl_results_head *head);
-/* Return the use of the current run so far; zeroed: unknown. */
+/* Return the use of the current run so far; all zero: unknown. */
 kl_use kl_master_use_so_far(const kl_master *master);
 void kl_master_record_use(kl_master *master);
 
@@ -287,19 +292,20 @@ kilter_status kl_master_recall(kl_master *master, member *one, kl_chunk *chunk, 
                                kilter_error *error);
 bool kl_twins_has_copy(const kl_twins *twins, uint64_t chunk); /* Return whether the chunk is a copy. */
 /* Prepare a copy of `tasks` for the worker at place `to`. They must be the last tasks of `chunk` that no
- * other worker has. kl_twins_add() then sets the number of the copy. */
+ * second worker has. kl_twins_add() later sets the number of the copy. */
 kl_twin kl_twins_pair(const kl_twins *twins, const kl_chunk *chunk, kl_span tasks, uint32_t to);
 kilter_status kl_twins_add(kl_twins *twins, kl_twin *twin, uint64_t copy, kilter_error *error);
-/* Return the end of the chunk's tasks from chunk->at on that may be copied: they have no later copy, and more
- * copies are allowed. */
+/* Return where the chunk's tasks end that may be copied, counted from chunk->at. Such tasks have no later
+ * copy, and another copy is allowed. */
 uint64_t kl_twins_alone_until(const kl_twins *twins, const kl_chunk *chunk);
-/* Return the first part of `span` that another worker has, too, through a twin of this chunk; empty: none. */
+/* Return the first part of `span` that is also at another worker, by a twin of this chunk; empty: there is
+ * none. */
 kl_span kl_twins_first_shared(const kl_twins *twins, uint64_t chunk, kl_span span);
 void kl_twins_clear(kl_twins *twins);
 void kl_twins_free(kl_twins *twins);
 /* Recall `tasks` of this chunk, which are done, from the other workers that have them. */
 kilter_status kl_master_settle_twins(kl_master *master, uint64_t chunk, kl_span tasks, kilter_error *error);
-/* Take `span` out of the chunk, because its worker will not do these tasks. Copies stay at other workers.
+/* Take `span` out of the chunk, because its worker will not do these tasks. Copies at other workers stay.
  * *at_other: another worker has some of these tasks and may do them. */
 kilter_status kl_master_part_twins(kl_master *master, uint64_t chunk, kl_span span, bool *at_other,
                                    kilter_error *error);
@@ -308,28 +314,28 @@ kilter_status kl_master_part_twins(kl_master *master, uint64_t chunk, kl_span sp
 
 void kl_master_end_chunk(kl_master *master, member *one, size_t i, bool lost);
 void kl_master_record_failure(kl_master *master, const member *one, kl_trace_failure_row row);
-/* Queue the results of `tasks` for the user. message: the message that holds only these results, which is
- * taken over if it is large; NULL: copy the results. */
+/* Queue the results of `tasks` for the user. message: the message that holds only these results; it is
+ * taken over if it is large. NULL: copy the results. */
 kilter_status kl_master_deliver(kl_master *master, const member *one, kl_span tasks, kilter_bytes results,
                                 kl_message *message, kilter_error *error);
 void kl_master_count_done(kl_master *master, kl_span tasks, uint64_t failures);
-/* Deal again the tasks [from, hi) of the member's i-th chunk, which it will not do, except tasks that other
- * workers have, too. The first *blamed tasks are suspects. */
+/* Deal again the tasks [from, hi) of the member's i-th chunk, which the member will not do. Leave out
+ * tasks that other workers also have. The first *blamed tasks become suspects. */
 kilter_status kl_master_give_up(kl_master *master, member *one, size_t i, uint64_t from, uint64_t *blamed,
                                 kilter_error *error);
 kilter_status kl_master_take_all_back(kl_master *master, member *one, bool is_lost, kilter_error *error);
 /* End all chunks when the run ends. Their results no longer count. */
 void kl_master_end_chunks(kl_master *master);
-/* Return whether the worker has a suspect task. Such a worker gets no other task, so that the cause is known
- * if it is lost. */
+/* Return whether the worker has a suspect task. Such a worker gets no other task, so that the cause is
+ * known if the worker is lost. */
 bool kl_master_has_suspect(const kl_master *master, const member *one);
 /* Make these tasks suspects. `last` is the worker that had them. */
 kilter_status kl_master_suspect(kl_master *master, const member *last, kl_span span, kilter_error *error);
-/* Deal again the tasks that `last` had and no worker has now. A task that was at a lost worker becomes a
+/* Deal again the tasks that only `last` had. If that worker was lost, a task that it had begun becomes a
  * suspect, or fails. */
 kilter_status kl_master_deal_again(kl_master *master, const member *last, kl_span span, kilter_error *error);
-/* Take a suspect for this worker. It is not a task that the worker had before, unless no other worker can
- * take it. */
+/* Take a suspect for this worker. Avoid a task that this worker had before, unless no other worker can
+ * take the task. */
 bool kl_master_take_suspect(kl_master *master, const member *to, uint64_t *task);
 /* Note that the member's task at hand has failed. Without retries left, the task fails for good. */
 kilter_status kl_master_fail_attempt(kl_master *master, const member *one, const kl_chunk *chunk,
@@ -340,22 +346,22 @@ kilter_status kl_master_fail_attempt(kl_master *master, const member *one, const
 kilter_status kl_master_set_shared(kl_master *master, kilter_bytes shared, kilter_error *error);
 /* Send the shared data if the worker does not have them. */
 kilter_status kl_master_send_shared(kl_master *master, member *one, kilter_error *error);
-/* Spend the simulated time of an answer of the master; a real clock measures it. */
+/* Let the simulated time of the master's answer pass. With a real clock, do nothing. */
 void kl_master_declare_answer(const kl_master *master);
 /* Deal a chunk to a worker that has requested one. If there is nothing for the worker now, it stays
  * hungry. */
 kilter_status kl_master_deal(kl_master *master, member *one, kilter_error *error);
-/* Deal tasks that are not in the bag to `to`. If the worker has left, they are not dealt, and *chunk is empty
- * (lo = hi). */
+/* Deal tasks that are not in the bag to `to`. If this worker has left, do not deal them, and set *chunk to
+ * an empty one (lo = hi). */
 kilter_status kl_master_deal_span(kl_master *master, member *to, kl_span span, double finish_s,
                                   kl_chunk *chunk, kilter_error *error);
 
 /* --- rescue.c: the end of a run --- */
 
-/* Recall tasks from late workers or copy them, when nothing is left to deal. */
+/* Recall tasks from late workers or copy them, when no task is left to deal. */
 kilter_status kl_master_rescue(kl_master *master, kilter_error *error);
 
-/* Deal a copy of `tasks` to `to`. They must be the last tasks of `chunk` that no other worker has. */
+/* Deal a copy of `tasks` to `to`. They must be the last tasks of `chunk` that no second worker has. */
 kilter_status kl_master_copy(kl_master *master, const kl_chunk *chunk, kl_span tasks, member *to,
                              double finish_s, kilter_error *error);
 
@@ -366,9 +372,9 @@ kilter_status kl_master_feed(kl_master *master, member *asking, kilter_error *er
 
 /* --- seats.c: which workers are active --- */
 
-/* Let the staff.seats fastest workers be active; the others rest. */
+/* Make the staff.seats fastest workers active, and let the others rest. */
 kilter_status kl_master_seat(kl_master *master, kilter_error *error);
-/* Let the worker rest. It has just joined, and enough workers are active. */
+/* Let the worker rest, because it has just joined and enough workers are active. */
 void kl_master_rest(kl_master *master, member *one);
 /* Wake resting workers instead of active workers that are lost or leave. */
 kilter_status kl_master_wake_for_lost(kl_master *master, kilter_error *error);
@@ -376,24 +382,24 @@ kilter_status kl_master_wake_for_lost(kl_master *master, kilter_error *error);
 /* --- drain.c: which workers are sent home --- */
 
 void kl_master_send_home(kl_master *master, member *one, const char *why);
-/* Note that the worker leaves because of `why`. */
+/* Mark the worker as leaving, for the reason `why`. */
 void kl_master_note_leaving(kl_master *master, member *one, const char *why);
 
 /* --- run_peers.c: a run that the workers organise among themselves --- */
 
 /* Begin the run, or ask the workers for their addresses and begin when all are known. */
 kilter_status kl_run_peers_begin(kl_master *master, kilter_error *error);
-/* Note that the worker is ready, or has told its address. */
+/* Handle that the worker is ready, or has told its address. */
 kilter_status kl_run_peers_ready(kl_master *master, member *one, kilter_error *error);
-/* Note that the worker is gone, and tell the others. */
+/* Handle that the worker has gone, and tell the others. */
 kilter_status kl_run_peers_lose(kl_master *master, member *one, bool is_lost, kilter_error *error);
-/* Let the root hear a message of this peer; peers.malformed tells whether it was malformed. The next function
- * does what is due. */
+/* Pass this peer's message to the root; peers.malformed says whether it was malformed. Then call the next
+ * function, which does what is due. */
 kilter_status kl_run_peers_hear(kl_master *master, member *one, kilter_bytes note, kilter_error *error);
 kilter_status kl_run_peers_look(kl_master *master, kilter_error *error);
-/* Return the time at which something is due; HUGE_VAL: nothing is. */
+/* Return the time at which the root must act; HUGE_VAL: it need not act. */
 double kl_run_peers_due_s(const kl_master *master);
-/* Note that the run has ended. early: not all tasks were done. */
+/* Handle that the run has ended. early: not all tasks were done. */
 void kl_run_peers_end(kl_master *master, bool early);
 void kl_run_peers_free(kl_run_peers *peers);
 
@@ -401,7 +407,7 @@ void kl_run_peers_free(kl_run_peers *peers);
 
 /* Send away members whose greeting is overdue. */
 kilter_status kl_master_expel_silent(kl_master *master, kilter_error *error);
-/* Deal again the unfinished tasks of a member that is gone. If it is_lost, it did not leave by itself, and
+/* Deal again the unfinished tasks of a member that is gone. If it is_lost, it did not leave by itself, so
  * one of its tasks may be the cause. */
 kilter_status kl_master_lose(kl_master *master, member *one, const char *why, bool is_lost,
                              kilter_error *error);
@@ -448,7 +454,7 @@ void kl_master_record_expectation(kl_master *master);
 
 /* Before a run begins, apply the settings that wait, or choose the number of workers. */
 kilter_status kl_master_between_runs(kl_master *master, kilter_error *error);
-/* Record a look at the number of workers, whose outcome is in state.decision. grounds: as in
+/* Record a decision on the number of workers, which is in state.decision. grounds: as in
  * kl_master_record_decision(). */
 void kl_master_record_look(kl_master *master, uint32_t workers, kl_buffer *grounds);
 /* Return the measurements of the last run that ended, as input of the model. */
@@ -458,32 +464,34 @@ kl_iteration kl_master_iteration_so_far(kl_master *master);
 
 /* --- organise.c: who organises a run --- */
 
-/* Decide before a run begins who organises it, and record the decision. Return whether the workers do so. */
+/* Before a run begins, decide who organises it, and record the decision. Return whether the workers
+ * organise it. */
 bool kl_master_organise(kl_master *master, const kilter_run *run);
-void kl_master_note_organised(kl_master *master); /* keep what the run that ended has shown */
+void kl_master_note_organised(kl_master *master); /* store the measurements of the run that has ended */
 
 /* --- glance.c: the number of workers within a run --- */
 
 void kl_master_glance_begins(kl_master *master);
-/* Decide on the number of workers if a look is due, and let workers rest or wake them. */
+/* Choose the number of workers if a check is due: let workers rest, or wake them. */
 kilter_status kl_master_glance(kl_master *master, kilter_error *error);
 
 /* --- hosts.c: hosts of workers --- */
 
-void kl_master_note_lost_on(kl_master *master, const member *one); /* a worker was lost */
+void kl_master_note_lost_on(kl_master *master, const member *one); /* count a lost worker */
 void kl_master_note_drained(kl_master *master, const char *host);
 void kl_master_list_hosts(const kl_master *master, kl_growing_state *state);
 
 /* --- state.c --- */
 
-void kl_master_note_iteration(kl_master *master); /* keep the figures of the run that has ended */
+void kl_master_note_iteration(kl_master *master); /* store the figures of the run that has ended */
 
 /* --- runs.c --- */
 
 void kl_master_end_if_done(kl_master *master);
-/* Return whether the run cannot go on, because no worker is left and none will come. */
+/* Return whether the run cannot go on, because no worker is left and none will join. */
 bool kl_master_is_abandoned(const kl_master *master);
-kilter_status kl_master_check_workers(kl_master *master,
-                                      kilter_error *error); /* End the run if it is abandoned. */
+kilter_status
+kl_master_check_workers(kl_master *master,
+                        kilter_error *error); /* End the run if no worker is left and none will join. */
 
 #endif

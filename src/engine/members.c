@@ -1,4 +1,4 @@
-/* The farm's members: workers join, are identified and probed, and are lost. */
+/* The farm's members: workers join, are identified and measured, and are lost. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     m->members.leaving -= one->stage == LEAVING;
     one->stage = GONE;
     m->members.gone++;
-    /* the CPU time of this worker is not reported any more, so the run's use is unknown */
+    /* this worker's CPU time is no longer reported, so the use of the run is unknown */
     m->use.known = false;
     one->hungry = one->held = false;
     m->feeding.all = true;
@@ -69,7 +69,7 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     if (m->run.running && !expected) {
         char text[64] = "";
         if (unfinished > 0)
-            snprintf(text, sizeof text, "; its %llu unfinished task%s to the others",
+            snprintf(text, sizeof text, "; others get its %llu unfinished task%s",
                      (unsigned long long)unfinished, unfinished == 1 ? " goes" : "s go");
         warn(m, m->members.last_loss, text);
     }
@@ -102,7 +102,7 @@ kilter_status kl_master_expel(kl_master *m, member *one, const char *why, kilter
 kilter_status kl_master_expel_silent(kl_master *m, kilter_error *error) {
     double now_s = kl_now_s(&m->options.clock), next_s = HUGE_VAL;
     kilter_status status = KILTER_OK;
-    /* keep the last loss of a worker, because the loss of a stranger does not explain why a run ends */
+    /* store only losses of workers, because the loss of a stranger does not explain why a run ends */
     char last_loss[sizeof m->members.last_loss];
     memcpy(last_loss, m->members.last_loss, sizeof last_loss);
     for (size_t i = 0; i < m->members.count && status == KILTER_OK; i++) {
@@ -125,8 +125,8 @@ static kilter_status send_or_lose(kl_master *m, member *one, const kl_buffer *me
 
 /* --- greeting --- */
 
-/* Only few workers are probed at a time, so that their messages do not delay each other. Workers that join
- * meanwhile are not probed, because the cost of a message is the same for all. */
+/* Only a few workers are measured at the same time, so that their messages do not delay each other.
+ * Workers that join meanwhile are not measured, because messages cost the same for all. */
 enum { PROBED_AT_ONCE = 4, LINKS_MEASURED = 4 };
 
 /* Return whether the greeting names this program. Compare the names as greetings hold them: cut, and without
@@ -141,7 +141,7 @@ static bool is_this_program(const kl_master *m, const kl_hello *hello) {
     return same;
 }
 
-/* Keep the names in a worker's greeting. false: memory ran out. */
+/* Keep the names in a worker's greeting. Return false if memory ran out. */
 static bool note_names(member *one, const kl_hello *hello) {
     size_t host = strlen(hello->host) + 1, binding = strlen(hello->binding) + 1;
     one->host = malloc(host + binding);
@@ -167,7 +167,7 @@ kilter_status kl_master_on_hello(kl_master *m, member *one, const kl_message *me
                  hello.version, KL_WIRE_VERSION);
         return kl_master_expel(m, one, why, error);
     }
-    /* refuse another program, whose results would be taken for results of this program's tasks */
+    /* refuse another program, because its results would count as results of this program's tasks */
     if (!is_this_program(m, &hello)) {
         char why[160];
         snprintf(why, sizeof why,
@@ -215,8 +215,8 @@ static kilter_status send_probe(kl_master *m, member *one, kilter_error *error) 
     return status;
 }
 
-/* Return whether this worker measures the link. The first workers on other hosts do so, while no other worker
- * is probed. */
+/* Return whether this worker measures the link. Only the first workers on other hosts measure it, one
+ * after the other. */
 static bool measures_link(const kl_master *m, const member *one) {
     return m->balance.traffic.links_measured < LINKS_MEASURED && m->members.probing == 1 &&
            strcmp(one->host, m->options.host) != 0;
@@ -229,7 +229,8 @@ static kilter_status start_working(kl_master *m, member *one, kilter_error *erro
     one->hungry = true;
     one->asked_s = kl_now_s(&m->options.clock);
     bool fixed = m->staff.by_hand || m->run.number == 0 ||
-                 m->staff.team.tried_from > 0; /* otherwise it works, and its first chunk shows its speed */
+                 m->staff.team.tried_from > 0; /* if the worker does not measure the link, it works at once,
+                                                  and its first chunk shows its speed */
     if (m->run.running && fixed && m->staff.seats > 0 &&
         m->members.ready - m->members.resting > m->staff.seats)
         kl_master_rest(m, one);
@@ -275,8 +276,8 @@ kilter_status kl_master_on_refuse(kl_master *m, member *one, const kl_message *m
     return kl_master_expel(m, one, why, error);
 }
 
-/* Take the worker out of the farm, because it says that it leaves. It has returned the tasks that it had not
- * begun. */
+/* Take the worker out of the farm, because it has announced that it leaves. It has returned the tasks that
+ * it had not begun. */
 kilter_status kl_master_on_leave(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
     char text[120], why[160];
     if (one->stage == GREETING)

@@ -1,5 +1,5 @@
-/* Let workers come and go as in weeks of service. The master forgets workers that are gone, and keeps the sum
- * of their work. The master is real, but the workers are only messages of the test. */
+/* Let workers come and go as in weeks of service. Check that the master forgets workers that have left,
+ * and keeps the sum of their work. The master is real, but the workers are only messages of the test. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 enum { JOINS = 100000, TASKS = 200000, AT_ONCE = 8 };
 
-/* --- a transport that delivers the test's events, and keeps the message that was sent last --- */
+/* --- a transport that delivers the test's events, and keeps the last message sent --- */
 
 typedef struct wire {
     kl_transport base;
@@ -123,8 +123,8 @@ static void answer_probes(scene *s, kl_peer peer) {
         answer_probe(s);
 }
 
-/* Report the first `tasks` tasks of the peer's oldest chunk. Each takes 1 ms; already_s of the total time
- * have passed. The message takes way_s. */
+/* Report the first `tasks` tasks of the peer's oldest chunk. Each task takes 1 ms, of which already_s in
+ * total have passed. The message travels for way_s. */
 static void report_slowly(scene *s, kl_peer peer, uint64_t tasks, bool more, double already_s, double way_s) {
     kl_chunk chunk = kl_master_find(s->master, peer)->chunks[0];
     kl_segment segment = {.chunk = chunk.id, .lo = chunk.at, .count = tasks};
@@ -228,7 +228,8 @@ static void without_a_run_few_places_are_enough(void **state) {
     close_scene(s);
 }
 
-/* Let workers come and go in one long run. The master forgets them, but its sums keep their work. */
+/* Let workers come and go in one long run. Check that the master forgets them, but its sums keep their
+ * work. */
 static void in_a_run_those_gone_are_counted_and_forgotten(void **state) {
     (void)state;
     scene *s = calloc(1, sizeof *s);
@@ -260,7 +261,7 @@ static void in_a_run_those_gone_are_counted_and_forgotten(void **state) {
     close_scene(s);
 }
 
-/* Let sending to a worker fail. The worker is lost, and the master goes on. */
+/* Let sending to a worker fail. Check that this worker is lost, and that the master continues. */
 static void whose_end_is_noticed_in_sending_is_dealt_nothing_and_lost(void **state) {
     (void)state;
     for (int greeted = 0; greeted < 2; greeted++) {
@@ -321,8 +322,8 @@ static void who_has_just_come_is_told_of_the_end(void **state) {
     close_scene(s);
 }
 
-/* Let workers join from other hosts. Four of them measure the link, one after the other. If one dies
- * meanwhile, another measures it. */
+/* Let workers join from other hosts. Check that four of them measure the link, one after the other, and
+ * that another worker takes over if one dies meanwhile. */
 static void the_link_is_measured_by_the_first_workers(void **state) {
     (void)state;
     scene *s = calloc(1, sizeof *s);
@@ -334,7 +335,7 @@ static void the_link_is_measured_by_the_first_workers(void **state) {
         say_hello(s, peer);
         say_ready(s, peer);
         bool dies = i == 1;
-        for (int echo = 0; dies && echo < 9; echo++) /* after two echoes of the burst */
+        for (int echo = 0; dies && echo < 9; echo++) /* after two echoes of the series of test messages */
             answer_probe(s);
         if (dies)
             happens(s, KL_EVENT_LEFT, peer);

@@ -4,12 +4,12 @@
 
 #include "engine/master_private.h"
 
-/* A peer sends its own results and those of the peers below it in one message. A message has at most 1 GiB.
- * The limit PEER_BYTES leaves room for a message of four times the mean size. */
+/* A peer sends its own results together with those of the peers below it in the tree. A message has at
+ * most 1 GiB. The limit PEER_BYTES leaves room for messages of four times the mean size. */
 static const double PEERS_IN_REPORT = 1 + KL_PEERS_BELOW, PEER_BYTES = 256.0 * (1 << 20);
 
-/* Return whether a message with the results of PEERS_IN_REPORT equal shares would be too large. result_bytes
- * = 0: not known. */
+/* Return whether the results of PEERS_IN_REPORT equal shares are too large for one message. result_bytes =
+ * 0: not known. */
 static bool are_large(const kl_master *m, const kilter_run *run, double result_bytes) {
     double workers = fmax(1, m->members.ready - m->members.resting);
     double bytes = result_bytes * (double)run->tasks * fmin(1, PEERS_IN_REPORT / workers);
@@ -23,7 +23,7 @@ const char *kl_master_never_peers(const kl_master *m, const kilter_run *run) {
     if (run->grows)
         return "a run that grows needs a master";
     if (run->series != 0)
-        return "a series needs a master, which knows who did a task before";
+        return "a series needs a master, which knows which worker did a task before";
     if (run->task_timeout_s > 0 || l->task_s > 0 || l->task_times > 0)
         return "a task's time limit needs a master";
     if (run->retries > 0 || l->retries > 0)
@@ -79,7 +79,7 @@ void kl_master_note_organised(kl_master *m) {
     bool whole = m->run.done == m->run.summary.tasks && m->run.summary.stored == 0 && !m->run.grown;
     if (!whole || m->run.summary.tasks == 0)
         return;
-    if (o->peers) { /* this counts also if the master dealt the rest of the run */
+    if (o->peers) { /* the run counts even if the master dealt the end of it */
         kl_master_note_peers(m, m->run.summary.tasks, m->run.summary.elapsed_s);
     } else {
         o->by_master = kl_master_iteration(m);

@@ -59,7 +59,7 @@ static kilter_status on_where(kl_master *m, member *one, const kl_message *messa
     return post(m, one, &out, error);
 }
 
-/* Return the end of the wanted inputs that fit in one message. */
+/* Return the end of those wanted inputs that fit in one message. */
 static uint64_t fit(const kilter_bytes *inputs, const kl_wanted *wanted) {
     uint64_t bytes = 0, hi = wanted->lo;
     do {
@@ -88,7 +88,7 @@ static kilter_status on_want(kl_master *m, member *one, const kl_message *messag
 kilter_status kl_master_on_peer_message(kl_master *m, member *one, const kl_message *message,
                                         kilter_error *error) {
     if (!one->reach.asked)
-        return kl_master_expel(m, one, "sent a peer's message and is none", error);
+        return kl_master_expel(m, one, "sent a message of a peer, but is no peer", error);
     switch (kl_wire_type(message->data, message->size)) {
     case KL_ADDRESS:
         return on_address(m, one, message, error);

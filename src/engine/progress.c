@@ -21,7 +21,7 @@ void kl_master_progress(kl_master *m, const kl_telling *more, kl_progress *progr
     progress->known = kl_balance_time_left(&m->balance, &look, &progress->left);
 }
 
-/* Append text; what does not fit is left out. */
+/* Append text, and drop what does not fit. */
 static void put(char *text, size_t size, const char *format, ...) KILTER_PRINTF(3, 4);
 static void put(char *text, size_t size, const char *format, ...) {
     size_t at = strlen(text);
@@ -51,7 +51,8 @@ static void put_time(char *text, size_t size, double seconds) {
     put(text, size, "%.*f %s", digits_of(seconds, u), seconds / u.s, u.name);
 }
 
-/* Write an interval, such as "30 to 41 s". Write a unit that both times have once, and equal times as one. */
+/* Write an interval, such as "30 to 41 s". If both times have the same unit, write it once. If both times
+ * are equal, write only one. */
 static void put_interval(char *text, size_t size, double low_s, double high_s) {
     unit low = unit_of(low_s), high = unit_of(high_s);
     char least[32] = "", most[32] = "";
@@ -73,7 +74,7 @@ static void put_late(char *text, size_t size, const kl_late *late) {
     put_time(text, size, late->usual_s);
 }
 
-/* Return the columns that a text takes: bytes that continue a character take none. */
+/* Return the number of columns that a text takes. Bytes that continue a UTF-8 character take none. */
 static int columns_of(const char *text) {
     int columns = 0;
     for (; *text; text++)

@@ -1,5 +1,5 @@
-/* The end of a run, when nothing is left to deal and a worker waits. decide/rescue.c decides what to do about
- * late workers. This file tells it which worker has which tasks, and carries the decision out. */
+/* The end of a run, when no task is left to deal and a worker waits. decide/rescue.c decides what to do
+ * about late workers. This file tells it which worker has which tasks, and carries out the decision. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -43,7 +43,7 @@ static uint64_t coming(const kl_master *m, const kl_chunk *chunk) {
     return chunk->recalled_s > 0 && from < own.hi ? own.hi - from : 0;
 }
 
-/* Get the worker's heartbeat from the driver, if heartbeats are not sent as messages. */
+/* Get the worker's heartbeat from the driver, if workers do not send heartbeats as messages. */
 static void take_heartbeat(const kl_master *m, member *one) {
     double at_s;
     if (!m->options.heartbeat || !m->options.heartbeat(m->options.self, one->peer, &one->heartbeat, &at_s))
@@ -52,8 +52,8 @@ static void take_heartbeat(const kl_master *m, member *one) {
     one->heard_s = fmax(one->heard_s, at_s);
 }
 
-/* Return what the worker's last heartbeat tells of its task at hand; zeroed: the heartbeat was of another
- * task. */
+/* Return what the worker's last heartbeat says about its task at hand; all zero: the heartbeat was about
+ * another task. */
 static kl_hand hand_of(const kl_master *m, member *one, const kl_chunk *first) {
     kl_hand hand = {0};
     if (!one->attends)
@@ -109,7 +109,7 @@ static bool waits(const void *self, uint32_t worker) {
     return is_waiting(self, kl_master_member(self, worker));
 }
 
-/* The answer if no task may be copied: then no worker is there for a copy. */
+/* The answer if tasks may not be copied: that no worker is free for a copy. */
 static bool never_waits(const void *self, uint32_t worker) {
     (void)self;
     (void)worker;
@@ -141,8 +141,8 @@ static kl_chunk *chunk_of(const kl_master *m, const kl_asked *asked) {
     return NULL;
 }
 
-/* Return the units of work that were recalled and may still be returned. Remove answered recalls from the
- * list. */
+/* Return the number of units of work that were recalled and may still come back. Remove answered recalls
+ * from the list. */
 static double coming_units(kl_master *m) {
     double units = 0;
     for (size_t i = 0; i < m->asked.count;) {
@@ -162,7 +162,7 @@ static double coming_units(kl_master *m) {
 static kilter_status note_asked(kl_master *m, uint32_t worker, uint64_t chunk, kilter_error *error) {
     kl_asked *asked = kl_array_grow(m->asked.list, &m->asked.room, m->asked.count + 1, sizeof *asked);
     if (!asked)
-        return kl_fail(error, KILTER_ERR_MEMORY, "asking for tasks back: memory ran out");
+        return kl_fail(error, KILTER_ERR_MEMORY, "recalling tasks: memory ran out");
     m->asked.list = asked;
     m->asked.list[m->asked.count++] = (kl_asked){worker, chunk};
     return KILTER_OK;
@@ -187,7 +187,7 @@ static kilter_status recall(kl_master *m, member *one, uint64_t keep, kilter_err
 
 kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, kl_span tasks, member *to, double finish_s,
                              kilter_error *error) {
-    /* do this before dealing, which may move `chunk` */
+    /* remember these values before dealing, which may move `chunk` */
     kl_twin twin = kl_twins_pair(&m->twins, chunk, tasks, to->worker);
     kl_chunk copy;
     kilter_status status = kl_master_deal_span(m, to, tasks, finish_s, &copy, error);
@@ -196,7 +196,7 @@ kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, kl_span tasks,
     return kl_twins_add(&m->twins, &twin, copy.id, error);
 }
 
-/* Copy the last `tasks` tasks of a chunk that only this worker has to the worker `to`. */
+/* Copy the last `tasks` tasks of a chunk to the worker `to`. Only one worker has these tasks. */
 static kilter_status copy(kl_master *m, const member *one, member *to, uint64_t tasks, double finish_s,
                           kilter_error *error) {
     for (size_t i = one->chunk_count; i-- > 0;) {

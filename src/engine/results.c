@@ -1,9 +1,9 @@
-/* Messages from workers: results, of which one counts for each task, and tasks that workers will not do. */
+/* Handle results, of which one counts for each task, and tasks that workers return undone. */
 #include <stdio.h>
 
 #include "engine/master_private.h"
 
-/* Record the failures among the results of `tasks`, which `reader` reads. */
+/* Record the failed tasks among `tasks`, whose results `reader` reads. */
 static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_reader reader, bool final) {
     for (uint64_t task = tasks.lo; task < tasks.hi; task++) {
         bool failed;
@@ -37,8 +37,8 @@ static bool segment_fits(const kl_chunk *chunk, uint64_t at, const kl_segment *s
            s->last == (at + s->count == chunk->hi);
 }
 
-/* Return whether the segments of a checked message continue the worker's oldest chunk and then the next one.
- * Workers do chunks in this order. */
+/* Return whether the segments of a checked message continue the worker's oldest chunk, then the next one,
+ * and so on. Workers do their chunks in this order. */
 static bool segments_fit(const member *one, const kl_message *message, uint32_t segments) {
     kl_reader reader = kl_wire_read_results(message->data, message->size);
     const kl_chunk *chunk = one->chunks, *end = chunk + one->chunk_count;
@@ -71,7 +71,8 @@ static uint64_t read_results(kl_reader *reader, kl_span tasks) {
     return failures;
 }
 
-/* Return the first of these tasks that has failed and must be tried again; tasks.hi: there is none. */
+/* Return the first of these tasks that has failed and must be tried again. tasks.hi: there is no such
+ * task. */
 static uint64_t first_retried(const kl_master *m, kl_span tasks, kl_reader results) {
     for (uint64_t task = tasks.lo; m->run.limits.retries > 0 && task < tasks.hi; task++) {
         bool failed;
@@ -83,8 +84,8 @@ static uint64_t first_retried(const kl_master *m, kl_span tasks, kl_reader resul
     return tasks.hi;
 }
 
-/* Return a beginning of these tasks, none of which was done before. It is either a failed task that must be
- * tried again (*again), or all tasks before the first such task. */
+/* Return the first part of these tasks that can be handled at once, none of which was done before. It is
+ * either one failed task that must be tried again (*again), or all tasks before the first such task. */
 static kl_span taken_alike(const kl_master *m, kl_span tasks, const kl_reader *results, bool *again) {
     uint64_t failed = first_retried(m, tasks, *results);
     *again = failed == tasks.lo && tasks.lo < tasks.hi;
@@ -94,9 +95,9 @@ static kl_span taken_alike(const kl_master *m, kl_span tasks, const kl_reader *r
 /* A message of results that is being taken in. */
 typedef struct intake {
     member *from;
-    kl_reader reader;  /* reader of the rest of the message */
+    kl_reader reader;  /* reads the rest of the message */
     double offset_s;   /* seconds to add to the worker's clock to get the master's */
-    kl_message *whole; /* the message, if it holds only one segment; otherwise NULL */
+    kl_message *whole; /* the message if it holds only one segment, otherwise NULL */
 } intake;
 
 /* Take in the results of `tasks`. If a task has a result already, the new one is dropped. */
@@ -199,7 +200,7 @@ kilter_status kl_master_on_return(kl_master *m, member *one, const kl_message *m
     kilter_status status = KILTER_OK;
     if (part.lo < part.hi && !chunk->stale &&
         kl_tally_add(&m->balance.ledger.recalls, (kl_span){part.lo, part.hi}) != KILTER_OK)
-        status = kl_fail(error, KILTER_ERR_MEMORY, "taking back tasks of a worker: memory ran out");
+        status = kl_fail(error, KILTER_ERR_MEMORY, "taking returned tasks of a worker: memory ran out");
     if (part.lo < part.hi && status == KILTER_OK)
         status = kl_master_give_up(m, one, i, part.lo, &blamed, error);
     if (one->chunks[i].at == one->chunks[i].hi)

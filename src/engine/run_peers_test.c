@@ -1,5 +1,5 @@
-/* Runs that workers organise among themselves, with master and workers in virtual time. Workers die, some of
- * them when they are about to send a certain message. Every task counts once. */
+/* Runs that workers organise among themselves. The master and the workers run in virtual time. Workers
+ * die, some of them just before they send a certain message. Check that every task counts once. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ typedef struct world {
     uint64_t failed;
     uint32_t kills; /* number of workers that may still be killed */
     int kind;       /* kind of the notes at which workers are killed; 0: any */
-    uint64_t odds;  /* one in this number of such notes kills its sender */
+    uint64_t odds;  /* the sender of one in this number of such notes is killed */
     uint32_t killed;
     bool fails; /* true: every 100th task fails */
 } world;
@@ -70,7 +70,7 @@ static void sum(void *into, const void *value, size_t bytes, void *user) {
     *(uint64_t *)into += *(const uint64_t *)value;
 }
 
-/* Kill the worker `a`, which is about to send a message, if it is a note of the chosen kind. */
+/* Kill the worker `a`, which is about to send a message, if the message is a note of the chosen kind. */
 static void kill_some(stepped_farm *f, stepped_actor *a, const void *data, size_t size) {
     world *w = f->user;
     const uint8_t *bytes = data;
@@ -87,7 +87,7 @@ static void open_world(world *w, uint64_t seed, uint32_t workers, const char *he
     w->farm = (stepped_farm){.organise = KL_ORGANISE_PEERS,
                              .help = kl_help_find(help),
                              .reducer = {.combine = sum},
-                             .attempts = 1000, /* so many that the master does not take over */
+                             .attempts = 1000, /* this many deaths do not make the master take over */
                              .attended = seed % 2,
                              .room = MOST_WORKERS,
                              .whole_team = true,
@@ -165,7 +165,7 @@ static void every_task_counts_once_with_each_policy(void **state) {
     }
 }
 
-/* Kinds of notes that a peer sends when it requests, gives and takes tasks, reports, and passes on
+/* The kinds of notes by which a peer requests, gives and takes tasks, reports results, and passes on
  * reports. */
 enum { ASK = 1, GIFT = 4, GOT = 5, COPIED = 8, HURRY = 12, LATE = 13, SAVE = 15, CALL = 16, REPORT = 17 };
 
@@ -178,7 +178,8 @@ static void deaths_at_chosen_messages_lose_nothing(void **state) {
         size_t k = seed % (sizeof kinds / sizeof *kinds);
         open_world(&w, seed, 3 + (uint32_t)(kl_mix64(seed) % 18), "help");
         w.kind = kinds[k];
-        w.kills = 1 + (uint32_t)draw(&w, 4); /* with odds of 1, several workers die within a round */
+        w.kills =
+            1 + (uint32_t)draw(&w, 4); /* if every such note kills, several workers die within a round */
         w.odds = 1 + draw(&w, w.kind == 0 ? 60 : 4);
         run(&w, 200 + draw(&w, MOST_TASKS - 200), seed % 4 == 3);
         killed[k] += w.killed;
@@ -223,8 +224,8 @@ static void inputs_come_from_the_master(void **state) {
     stepped_close(&w.farm);
 }
 
-/* Bytes of an input, each of which tells the task's number. With this length, some inputs are aligned in
- * their message, and others are not. */
+/* Bytes of an input, which all tell the task's number. With this length, only some inputs are aligned in
+ * their message. */
 enum { INPUT_BYTES = 11 };
 
 static int work_long(const kilter_task *task, kilter_result *result, void *state) {
@@ -245,7 +246,7 @@ static void count_seen(const kilter_outcome *o, void *user) {
     ((uint8_t *)user)[o->index]++;
 }
 
-/* Cancel the first of two runs in the middle of tasks, which still read their inputs afterwards. */
+/* Cancel the first of two runs in the middle of its tasks, which still read their inputs afterwards. */
 static void a_cancelled_run_leaves_inputs_to_its_tasks(void **state) {
     (void)state;
     enum { TASKS = 300 };
@@ -281,7 +282,7 @@ static void a_cancelled_run_leaves_inputs_to_its_tasks(void **state) {
     }
 }
 
-/* Do a task. Task 77 kills every worker that begins it, so the master must take over, and the task must
+/* Do a task. Task 77 kills every worker that begins it. So the master must take over, and the task must
  * fail. */
 static int deadly(const kilter_task *task, kilter_result *result, void *state) {
     if (task->index == 77) {
@@ -334,7 +335,7 @@ static int work_large(const kilter_task *task, kilter_result *result, void *stat
     return kilter_result_put(result, &task->index, sizeof task->index);
 }
 
-/* The master answers a request for 64 inputs with as many as fit into 16 MiB. */
+/* Check that the master answers a request for 64 inputs with as many inputs as fit into 16 MiB. */
 static void inputs_come_in_messages_of_limited_size(void **state) {
     (void)state;
     uint8_t *all = malloc((size_t)LARGE * LARGE_TASKS), seen[LARGE_TASKS] = {0};
@@ -366,7 +367,7 @@ static void inputs_come_in_messages_of_limited_size(void **state) {
     free(all);
 }
 
-/* Results need a master if those of 13 equal shares are more than 256 MiB, unless they are combined. */
+/* A run needs a master if the results of 13 equal shares exceed 256 MiB, unless its results are combined. */
 static void large_results_need_a_master(void **state) {
     (void)state;
     world w;
@@ -385,7 +386,8 @@ static void large_results_need_a_master(void **state) {
 
 /* --- workers that leave --- */
 
-/* Ask some workers to leave, at random times. Their tasks are done by others, and nobody counts as dead. */
+/* Ask some workers to leave, at random times. Check that others do their tasks, and that no worker counts
+ * as dead. */
 static void workers_that_leave_lose_nothing_and_are_no_deaths(void **state) {
     (void)state;
     uint32_t left = 0;
@@ -405,7 +407,7 @@ static void workers_that_leave_lose_nothing_and_are_no_deaths(void **state) {
             if (stepped_turn(&w.farm, &error) != KILTER_OK)
                 fail_msg("seed %d: %s", (int)seed, error.text);
             assert_int_equal(kl_deliver(deliverer, kl_master_take(w.farm.master), &error), KILTER_OK);
-            /* others may report a worker as gone before the master has its message */
+            /* other peers may report a worker as gone before the master has its message */
             assert_true(w.farm.master->peers.deaths <=
                         w.farm.count - living(&w) - w.farm.master->members.gone);
         }

@@ -19,7 +19,7 @@ void kl_master_rest(kl_master *m, member *one) {
 
 typedef struct candidate {
     double rate;
-    uint32_t sharing; /* number of faster workers that are bound to this worker's cores */
+    uint32_t sharing; /* number of faster workers that are bound to the same cores as this worker */
     member *member;
 } candidate;
 
@@ -33,7 +33,7 @@ static int faster_first(const void *a, const void *b) {
 }
 
 /* List all workers that could work, the fastest first, and return their number. A worker of unknown speed
- * counts as having the mean speed of the others. */
+ * is given the mean speed of the others. */
 static uint32_t rank(kl_master *m, candidate *list) {
     uint32_t count = 0, known = 0;
     double sum = 0;
@@ -53,8 +53,8 @@ static uint32_t rank(kl_master *m, candidate *list) {
     return count;
 }
 
-/* Move workers back that are bound to the cores of a faster worker, because they would slow each other
- * down. */
+/* Move workers towards the end of the list if a faster worker is bound to the same cores. The two would
+ * slow each other down. */
 static void spread(candidate *list, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         const member *one = list[i].member;

@@ -1,5 +1,5 @@
-/* Let workers die, replacements work, die or never join, and peers join and send nothing, in every order
- * under a fake clock. The farm must never hang: each run ends with all results or with an error. */
+/* Let workers die, replacements work, die or never join, and peers join and send nothing, in every order.
+ * The farm must never hang: each run ends with all results or with an error. The clock is fake. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 enum { TASKS = 3, LIVES = 4, FATES = 4 };
 
-/* The fate of each worker, in order of their start: first the initial workers, which all join, then their
+/* The fates of the workers, in order of their start: first the initial workers, which all join, then their
  * replacements. */
 typedef enum fate {
     WORKS,
@@ -24,7 +24,8 @@ typedef enum fate {
 typedef struct staff {
     stepped_farm farm;
     fate fates[LIVES];
-    uint32_t next, coming; /* index of the next worker's fate; number of workers that are being started */
+    uint32_t next,
+        coming; /* index of the next entry in the list of fates; number of workers that are being started */
     double comes_s;
     kl_transport *mute; /* a peer that sends nothing; NULL: none */
     uint8_t seen[TASKS];
@@ -43,7 +44,8 @@ static void see(const kilter_outcome *o, void *user) {
     ((staff *)user)->seen[o->index]++;
 }
 
-/* Replace a lost worker some time later, as farms do. The replacement's fate is the next in the list. */
+/* Replace a lost worker some time later, as farms do. The replacement's fate is the next entry in the
+ * list. */
 static void replace(void *self, uint64_t pid, bool missed, char *how, size_t size) {
     staff *s = self;
     (void)pid, (void)how, (void)size;
@@ -74,7 +76,7 @@ static void replacement_comes(staff *s) {
     kl_master_expect(s->farm.master, s->coming);
 }
 
-/* Let the next actor make a turn, or the next replacement start. Fail if nothing would ever happen. */
+/* Let the next actor make a turn, or the next replacement start. Fail if no actor would ever move again. */
 static kilter_status turn(staff *s, kilter_error *error) {
     double first_s;
     stepped_next(&s->farm, &first_s);
@@ -130,7 +132,7 @@ static void play(uint32_t workers, uint32_t number, bool mute) {
         assert_true(turns < 100000);
     }
     check_end(&s, status, &error);
-    /* no actor has waited for long, as it would for a message that never comes */
+    /* no actor has waited as long as it would for a message that never comes */
     assert_true(s.farm.master_actor.now_s < (mute ? GREETING_S + 1 : 1));
     kl_deliverer_free(deliverer);
     kl_transport_close(s.mute);

@@ -1,9 +1,10 @@
 /* A whole farm in one thread under a fake clock, for tests. The real master and workers take turns in order
- * of their times over a stepped inproc hub. The same seed gives the same run, to the bit. Every actor has its
- * own time. The actor whose next event comes first moves next. Later actions of the others cannot reach it
- * earlier, because messages take time. But a task takes its worker ahead of the others. The worker then looks
- * for messages before the others have sent them, and finds them only at its next look. In an attended farm
- * the others catch up before each look, also in a long task. */
+ * of their times over a stepped inproc hub. The same seed gives the same run, to the bit. Every actor
+ * (master or worker) has its own time. The actor whose next event comes first moves next. Later actions of
+ * the others cannot affect it, because messages take time. But a task takes its worker's time ahead of
+ * that of the others. The worker then looks for messages before the others have sent them, and finds them
+ * only at its next look. In an attended farm the others catch up before each look, also during a long
+ * task. */
 #ifndef KL_STEPPED_H
 #define KL_STEPPED_H
 
@@ -47,7 +48,8 @@ typedef struct stepped_farm {
     stepped_actor *workers;
     uint32_t count;
     double send_s;   /* seconds of the sender's time that sending a message takes */
-    bool release;    /* this and the following fields, up to `attempts`, are set before the farm is opened */
+    bool release;    /* the test sets this field and the following ones, up to `attempts`, before the farm is
+                        opened */
     bool whole_team; /* true: no worker rests */
     /* number of active workers in the first run; 0: all that are present */
     uint32_t seats;
@@ -61,12 +63,12 @@ typedef struct stepped_farm {
     const kl_help *help;
     kl_reducer reducer;
     uint32_t attempts;
-    /* called before a message is sent; it may set actor->killed, and then the message is not sent */
+    /* called before a message is sent; if it sets actor->killed, the message is not sent */
     void (*sends)(struct stepped_farm *farm, stepped_actor *actor, const void *data, size_t size);
     void *user;
     double task_s;        /* seconds that a task of stepped_task() takes at speed 1 */
     uint64_t tasks;       /* number of tasks of the run, with those that were added */
-    kilter_error failure; /* error in a turn of the master while other actors caught up */
+    kilter_error failure; /* error in a turn that the master made while other actors caught up */
 } stepped_farm;
 
 static inline void stepped_catch_up(stepped_farm *f, double now_s);
@@ -128,11 +130,11 @@ static double actor_now_s(void *self) {
     return ((stepped_actor *)self)->now_s;
 }
 
-/* Return the present time of the endpoint's actor; without an actor, that of the master. */
+/* Return the present time of the endpoint's actor. If it has no actor, return the time of the master. */
 static double endpoint_now_s(void *clock, kl_peer endpoint) {
     stepped_farm *f = clock;
     for (uint32_t i = endpoint < 2 ? f->count : 0; i < f->count; i++) {
-        /* the first look usually finds the actor */
+        /* the first search mostly finds the actor */
         uint32_t at = (uint32_t)((endpoint - 2 + i) % f->count);
         if (f->workers[at].endpoint == endpoint)
             return f->workers[at].now_s;
@@ -147,7 +149,8 @@ static int stepped_start(const kilter_worker *worker, void **state) {
 
 static const double STEPPED_LOOK_S = 10e-3; /* seconds between two looks for messages in a task */
 
-/* Let a task take work_s at speed 1. Work functions call this, because their time passes only here. */
+/* Let a task take work_s at speed 1. Work functions must call this, because their simulated time passes
+ * only here. */
 static inline void stepped_spend(void *state, double work_s) {
     stepped_actor *actor = state;
     double left_s = work_s / actor->speed;
@@ -293,7 +296,7 @@ static inline void stepped_catch_up(stepped_farm *f, double now_s) {
 static inline kilter_status stepped_turn(stepped_farm *f, kilter_error *error) {
     double first_s;
     stepped_actor *next = stepped_next(f, &first_s);
-    assert(first_s < HUGE_VAL); /* if this fails, all actors wait for each other */
+    assert(first_s < HUGE_VAL); /* if no actor can move, all of them wait for each other */
     kilter_status status = stepped_move(f, next, first_s, error);
     if (status != KILTER_OK || f->failure.status == KILTER_OK)
         return status;
@@ -325,7 +328,7 @@ static inline kilter_status stepped_run(stepped_farm *f, const kilter_run *run, 
     kl_deliverer *deliverer;
     kilter_status status = kl_deliverer_new(run, f->reducer, &deliverer, error);
     assert(status == KILTER_OK);
-    for (uint32_t i = 0; i < f->count; i++) /* the run must not begin before any worker's time */
+    for (uint32_t i = 0; i < f->count; i++) /* the run must not begin before the time of any worker */
         if (f->workers[i].now_s > f->master_actor.now_s)
             f->master_actor.now_s = f->workers[i].now_s;
     f->tasks = run->tasks;

@@ -111,8 +111,8 @@ static void note_doer(const kilter_outcome *outcome, void *user) {
     ((doers *)user)->now[outcome->index] = outcome->worker;
 }
 
-/* Do a run. Return the number of tasks that another worker did than in the last run. Tasks of workers from
- * number `gone` on do not count. */
+/* Do a run. Return how many tasks were done by another worker than in the last run. Tasks of workers whose
+ * number is at least `gone` do not count. */
 static int run_and_count_moved(stepped_farm *f, doers *d, uint64_t series, uint32_t gone) {
     int moved = 0;
     memcpy(d->before, d->now, sizeof d->before);
@@ -130,8 +130,9 @@ static int spend_one(const kilter_task *task, kilter_result *result, void *state
 
 enum { SERIES_WORKERS = 6, SERIES_RUNS = 8 };
 
-/* Do runs in which speeds change by up to a tenth. Return the number of tasks that moved to another worker,
- * in all runs. Then let a worker die; *then: number of the others' tasks that moved in the next run. */
+/* Do runs in which speeds change by up to a tenth. Return the number of tasks that changed their worker,
+ * in all runs. Then let a worker die; *then: number of tasks of the other workers that change their worker
+ * in the next run. */
 static int moved_by(const char *policy, uint64_t series, int *then) {
     stepped_farm f = {0};
     int moved = 0;
@@ -197,7 +198,7 @@ static void the_death_of_the_last_worker_ends_the_run_with_its_name(void **state
     kl_master_summary(f.master, &summary);
     assert_true(summary.efficiency > 0 && summary.efficiency <= 1 && summary.equal_split_s == 0);
     assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 10}, &error),
-                     KILTER_ERR_NO_WORKER); /* the next run must end, too, and not hang */
+                     KILTER_ERR_NO_WORKER); /* the next run must also end, and must not hang */
     stepped_close(&f);
 }
 
@@ -244,7 +245,7 @@ static void count_failures(const kilter_outcome *o, void *user) {
         return;
     }
     assert_int_equal(o->status, KILTER_ERR_TASK);
-    /* the part of the result that was put before the failure is dropped */
+    /* the part of the result that was written before the failure must be dropped */
     assert_int_equal(o->result.size, 0);
 }
 
@@ -296,8 +297,8 @@ static int work_on_input(const kilter_task *task, kilter_result *result, void *s
     return kilter_result_put(result, &task->input.size, sizeof task->input.size) != KILTER_OK;
 }
 
-/* Give the last task nearly all the weight. Any share of the weight is then nearly all tasks, whose inputs do
- * not fit into one message. */
+/* Give the last task nearly all the weight. A share of the weight then has nearly all tasks, whose inputs
+ * do not fit into one message. */
 static void inputs_fit_their_message_whatever_the_weights(void **state) {
     (void)state;
     enum { TASKS = 1100, INPUT_BYTES = 1 << 20 };
@@ -396,7 +397,7 @@ static void auto_keeps_unequal_workers_busy(void **state) {
     assert_true(fabs(equal - 2.0 / 3) < 0.01);
 }
 
-/* Change the unit of the weights from run to run. The farm stays as efficient. */
+/* Change the unit of the weights from run to run. The farm must stay as efficient. */
 static void units_of_weight_do_not_matter(void **state) {
     (void)state;
     const double scales[] = {0, 1e-6, 1, 1e6};
@@ -434,8 +435,8 @@ static void the_summary_says_what_was_gained(void **state) {
     stepped_close(&f);
 }
 
-/* Do a run with messages that take much longer than tasks. The summary must tell that an equal split would
- * have been quicker. */
+/* Do a run with messages that take much longer than tasks. The summary must say that an equal split would
+ * have been faster. */
 static void the_summary_does_not_flatter(void **state) {
     (void)state;
     stepped_farm f = {0};
@@ -455,7 +456,7 @@ static void the_summary_does_not_flatter(void **state) {
 static void the_message_cost_follows_the_traffic(void **state) {
     (void)state;
     for (size_t p = 0; p < kl_policy_count(); p++) {
-        /* attended: otherwise messages that nobody reads during a task would seem slow */
+        /* attended: otherwise messages that are not read during a task would seem slow */
         stepped_farm f = {.attended = true};
         stepped_open(&f, kl_policy_name(kl_policy_at(p)), 4, 50e-6, work_1ms);
         stepped_gather(&f);
@@ -539,7 +540,7 @@ static void whoever_dies_is_replaced_by_one_that_rests(void **state) {
         check_run(&f, 100, 0, KILTER_BY_ARRIVAL, false, false);
         kl_master_tune(f.master, &(kl_tuning){.set = KL_TUNE_WORKERS, .workers = 2}, NULL);
         uint32_t alive = 6;
-        for (uint32_t i = 0; i < 5; i++) /* these workers may be active or resting when they die */
+        for (uint32_t i = 0; i < 5; i++) /* the workers that die here may be active or resting */
             f.workers[i].dies_s =
                 f.master_actor.now_s + 2.0 * (double)(kl_mix64(seed * 64 + i) % 1000) / 1000;
         for (uint64_t run = 1; run < 8; run++) {
@@ -610,8 +611,8 @@ static double run_s(stepped_farm *f, uint64_t tasks) {
     return summary.elapsed_s;
 }
 
-/* Do runs with 100 ms of work, where each message takes 5 ms. Most of the 16 workers rest. With more work,
- * all are active again. */
+/* Do runs with 100 ms of work, in which each message takes 5 ms. Most of the 16 workers must rest. With
+ * more work, all must be active again. */
 static void those_that_do_not_pay_rest_and_come_back_when_they_do(void **state) {
     (void)state;
     const char *const policies[] = {"static", "auto", "daf", "fac2", "gss"};
@@ -688,7 +689,7 @@ static void the_master_counts_its_own_time(void **state) {
     stepped_open(&f, "static", 8, 50e-6, work_1ms);
     stepped_gather(&f);
     for (int run = 0; run < 8; run++) {
-        /* the program computes for as long as all tasks together, so one worker is enough */
+        /* the program itself computes as long as all tasks together, so one worker is enough */
         kl_master_spent(f.master, 0.5);
         run_s(&f, 500);
     }
@@ -698,8 +699,8 @@ static void the_master_counts_its_own_time(void **state) {
     stepped_close(&f);
 }
 
-/* Tell the master that too many results wait for the disk. Tasks that were dealt are done, and no more tasks
- * are dealt until there is room. */
+/* Tell the master that too many results wait for the disk. The dealt tasks must be done, and no more tasks
+ * may be dealt until there is room. */
 static void a_master_that_holds_deals_nothing(void **state) {
     (void)state;
     enum { TASKS = 5000 };
@@ -723,7 +724,7 @@ static void a_master_that_holds_deals_nothing(void **state) {
         while (stepped_next(&f, &first_s) && first_s < HUGE_VAL)
             assert_int_equal(stepped_turn(&f, NULL), KILTER_OK);
         assert_int_equal(kl_deliver(deliverer, kl_master_take(f.master), NULL), KILTER_OK);
-        assert_true(times > 0 || t.count < TASKS); /* otherwise nothing was held back */
+        assert_true(times > 0 || t.count < TASKS); /* otherwise no task was held back */
         held_at = t.count;
         kl_master_unsafe(f.master, 0, false);
     }

@@ -6,7 +6,7 @@
 
 /* --- releasing resting workers --- */
 
-/* Send resting workers home. The user wants that workers leave the farm when they are not needed. */
+/* Send resting workers home, because the user wants workers to leave the farm when they are not needed. */
 static void release(kl_master *m) {
     for (size_t i = 0; i < m->members.count; i++)
         if (m->members.list[i].resting)
@@ -60,7 +60,7 @@ kilter_status kl_master_tune(kl_master *m, const kl_tuning *tuning, kilter_error
     if (tuning->set & KL_TUNE_WORKERS)
         m->staff.pending.workers = tuning->workers;
     m->staff.pending.set |= tuning->set & (KL_TUNE_POLICY | KL_TUNE_WORKERS);
-    if (factor && m->staff.pending.set & KL_TUNE_POLICY) { /* the factor is for the next policy */
+    if (factor && m->staff.pending.set & KL_TUNE_POLICY) { /* the factor belongs to the next policy */
         m->staff.pending.factor = tuning->factor;
         m->staff.pending.set |= KL_TUNE_FACTOR;
     } else if (factor) {
@@ -123,8 +123,8 @@ static bool choose(kl_master *m) {
     return true;
 }
 
-/* Record how many workers a later farm should use: the number found in several runs or looks, or a forecast
- * from a single run. */
+/* Record how many workers a later farm should use. The number was found in several runs or looks, or is a
+ * forecast from a single run. */
 void kl_master_advise(kl_master *m) {
     if (m->run.number == 0 || m->run.done < m->run.summary.tasks || m->run.grown || m->peers.on)
         return;
@@ -151,11 +151,11 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
     bool looked = m->run.number > 0 && m->run.done == m->run.summary.tasks && !m->run.grown && !m->run.open &&
                   !m->peers.on && m->staff.glance.from == 0;
     bool fixed = m->staff.by_hand || m->run.number == 0;
-    /* true: more workers are active than wanted, because some have joined */
+    /* true: more workers are active than wanted, because some have just joined */
     bool crowded = fixed && m->staff.seats > 0 && m->members.ready - m->members.resting > m->staff.seats;
     if (number_set || crowded || (m->staff.chooses && looked && choose(m)))
         status = kl_master_seat(m, error);
-    /* while a smaller number is on trial, the other workers stay, because they may be needed again */
+    /* while a smaller number of workers is tried, the others stay, because they may be needed again */
     bool on_trial = m->staff.team.tried_from > 0 || m->staff.team.measured < KL_TEAM_PERSISTS;
     if (m->options.release && m->members.resting > 0 && (m->staff.by_hand || !on_trial))
         release(m);

@@ -1,5 +1,5 @@
-/* Tasks that several workers have. The first result of a task counts, and the other workers need not do
- * it. */
+/* Tasks that several workers have. The first result of a task counts. The other workers then need not do
+ * the task. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,9 +8,8 @@
 enum { FIRST, SECOND, SIDES };
 static const uint64_t NONE = UINT64_MAX;
 
-/* --- twins by their chunks ---
- * Each twin is in two chains: in the bucket of its first chunk and in that of its second chunk. A link names
- * a twin and its side in that chain. */
+/* --- pairs of chunks with the same tasks (twins) --- Each twin is in two lists: that of its first chunk
+ * and that of its second chunk. A link names a twin and its side in the list. */
 
 static kl_twin *twin_at(const kl_twins *t, uint64_t link) {
     return &t->list[link / SIDES];
@@ -78,7 +77,7 @@ static bool add_twin(kl_twins *t, const kl_twin *twin) {
     return true;
 }
 
-/* Follow the chain from `link` on, and return the first link of this chunk; NONE: there is none. */
+/* Follow the list from `link` on, and return the first link of this chunk. NONE: there is none. */
 static uint64_t link_of(const kl_twins *t, uint64_t link, uint64_t chunk) {
     while (link != NONE && twin_at(t, link)->chunk[link % SIDES] != chunk)
         link = twin_at(t, link)->next[link % SIDES];
@@ -129,7 +128,7 @@ kilter_status kl_master_recall(kl_master *m, member *one, kl_chunk *chunk, uint6
     chunk->recalled_from = from;
     kilter_status status = kl_send(m->transport, one->peer, &out, error);
     kl_buffer_free(&out);
-    /* a worker that is gone is no error: the transport will report it */
+    /* if a worker is gone, this is no error: the transport will report it */
     return status == KILTER_ERR_PEER ? KILTER_OK : status;
 }
 
@@ -168,7 +167,7 @@ static bool is_all_done(const kl_master *m, const kl_twin *twin) {
     return done && alike.hi == twin->hi;
 }
 
-/* Recall the twin's tasks, which are all done, from the worker on this side, if it has not done them. */
+/* Recall the twin's tasks, which are all done, from the worker on this side, if it has not done them yet. */
 static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilter_error *error) {
     member *one;
     kl_chunk *chunk;
@@ -177,7 +176,7 @@ static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilte
     return kl_master_recall(m, one, chunk, twin->lo, error);
 }
 
-/* Return a link of the chunk to a twin that has some of these tasks, and all of whose tasks are done; NONE:
+/* Return a link of the chunk to a twin that has some of these tasks and whose tasks are all done. NONE:
  * there is none. */
 static uint64_t link_to_settle(const kl_master *m, uint64_t chunk, kl_span tasks) {
     for (uint64_t link = first_link(&m->twins, chunk); link != NONE; link = next_link(&m->twins, link)) {
@@ -195,13 +194,14 @@ kilter_status kl_master_settle_twins(kl_master *m, uint64_t chunk, kl_span tasks
         remove_twin(&m->twins, link / SIDES);
         for (int side = 0; side < SIDES && status == KILTER_OK; side++)
             status = call_off(m, &twin, side, error);
-        if (status == KILTER_OK) /* settle the copies of the copy, too */
+        if (status == KILTER_OK) /* handle the copies of the copy, too */
             status = kl_master_settle_twins(m, twin.chunk[1 - link % SIDES], tasks, error);
     }
     return status;
 }
 
-/* Return the first part of `span` that another worker has, too, through a twin of chunk `id`; empty: none. */
+/* Return the first part of `span` that is also at another worker, through a twin of chunk `id`. Empty:
+ * there is none. */
 kl_span kl_twins_first_shared(const kl_twins *twins, uint64_t id, kl_span span) {
     kl_span first = {span.hi, span.hi};
     for (uint64_t link = first_link(twins, id); link != NONE; link = next_link(twins, link)) {
@@ -236,8 +236,8 @@ static bool add_part(kl_twins *t, kl_twin twin, uint64_t lo, uint64_t hi) {
     return lo >= hi || add_twin(t, &twin);
 }
 
-/* Let copies of `span` count as copies of the original chunk. They were made from a copy, whose worker gives
- * up these tasks. */
+/* Let copies of `span` count as copies of the original chunk. They were made from a copy whose worker
+ * gives up these tasks. */
 static bool pass_on(kl_twins *t, const kl_twin *original, const kl_twin *copy, kl_span span) {
     kl_span passed =
         common(common(span, (kl_span){copy->lo, copy->hi}), (kl_span){original->lo, original->hi});
@@ -253,7 +253,7 @@ static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     uint64_t links = 0;
     for (uint64_t link = first_link(t, id); link != NONE; link = next_link(t, link))
         links++;
-    /* reserve room before, so that the chains keep their order; the new twins are not of this chunk */
+    /* reserve memory before, so that the lists keep their order; the new twins do not belong to this chunk */
     bool added = links < 2 || reserve(t, links * links);
     for (uint64_t c = first_link(t, id); c != NONE && added; c = next_link(t, c))
         for (uint64_t o = first_link(t, id); c % SIDES == FIRST && o != NONE && added; o = next_link(t, o)) {
@@ -263,7 +263,7 @@ static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     return added;
 }
 
-/* Return whether the worker on this side of the twin still has one of these tasks to do. */
+/* Return whether the worker on this side of the twin still has to do one of these tasks. */
 static bool is_at(const kl_master *m, const kl_twin *twin, int side, kl_span span) {
     member *one;
     kl_chunk *chunk;

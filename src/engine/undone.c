@@ -18,7 +18,7 @@ void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
 
 /* --- failures --- */
 
-/* greatest number of failures that are recorded in a run; more would not help a reader */
+/* greatest number of failures that are recorded in a run, because more would not help a reader */
 enum { FAILURES_RECORDED = 10000 };
 
 void kl_master_record_failure(kl_master *m, const member *one, kl_trace_failure_row row) {
@@ -27,7 +27,7 @@ void kl_master_record_failure(kl_master *m, const member *one, kl_trace_failure_
         return;
     row.run = m->run.number;
     row.attempt = kl_tally_of(&ledger->losses, row.task) + kl_tally_of(&ledger->failures, row.task);
-    row.attempt += !row.lost; /* a loss is in the tally already */
+    row.attempt += !row.lost; /* the tally already contains the loss */
     row.worker = one->number;
     row.at_s = kl_now_s(&m->options.clock) - m->opened_s;
     row.code = row.signal = UINT64_MAX;
@@ -40,7 +40,7 @@ kilter_status kl_master_suspect(kl_master *m, const member *last, kl_span span, 
     kl_suspect *suspects =
         kl_array_grow(m->suspects.list, &m->suspects.room, m->suspects.count + 1, sizeof *suspects);
     if (!suspects)
-        return kl_fail(error, KILTER_ERR_MEMORY, "taking back the tasks of a lost worker: memory ran out");
+        return kl_fail(error, KILTER_ERR_MEMORY, "getting back the tasks of a lost worker: memory ran out");
     m->suspects.list = suspects;
     m->suspects.list[m->suspects.count++] = (kl_suspect){span, last->number};
     m->suspects.tasks += span.hi - span.lo;
@@ -87,9 +87,10 @@ static kilter_status fail_task(kl_master *m, const member *last, uint64_t task, 
     size_t at = kl_wire_begin_result(&out);
     kl_put_bytes(&out, why, strlen(why));
     kl_wire_end_result(&out, at, true);
-    kilter_status status = out.failed ? kl_fail(error, KILTER_ERR_MEMORY, "giving a task up: memory ran out")
-                                      : kl_master_deliver(m, last, (kl_span){task, task + 1},
-                                                          (kilter_bytes){out.data, out.size}, NULL, error);
+    kilter_status status = out.failed
+                               ? kl_fail(error, KILTER_ERR_MEMORY, "recording a failed task: memory ran out")
+                               : kl_master_deliver(m, last, (kl_span){task, task + 1},
+                                                   (kilter_bytes){out.data, out.size}, NULL, error);
     kl_buffer_free(&out);
     if (status == KILTER_OK)
         kl_master_count_done(m, (kl_span){task, task + 1}, 1);
@@ -99,8 +100,8 @@ static kilter_status fail_task(kl_master *m, const member *last, uint64_t task, 
 static kilter_status fail_lost(kl_master *m, const member *last, uint64_t task, kilter_error *error) {
     char why[400];
     uint32_t losses = kl_tally_of(&m->balance.ledger.losses, task);
-    snprintf(why, sizeof why, "%u worker%s lost with it, so it is not tried again; the last loss: %s", losses,
-             losses == 1 ? " was" : "s were", m->members.last_loss);
+    snprintf(why, sizeof why, "%u worker%s lost while doing it, so it is not tried again; the last loss: %s",
+             losses, losses == 1 ? " was" : "s were", m->members.last_loss);
     return fail_task(m, last, task, why, error);
 }
 
@@ -109,7 +110,7 @@ bool kl_master_has_suspect(const kl_master *m, const member *one) {
            kl_tally_of(&m->balance.ledger.losses, one->chunks[0].at) > 0;
 }
 
-/* Return whether another worker could take a task: it works on this run or waits for tasks. */
+/* Return whether another worker could take the task: it takes part in this run, or waits for tasks. */
 static bool others_work(const kl_master *m, const member *one) {
     for (size_t i = 0; i < m->members.count; i++) {
         const member *other = &m->members.list[i];
@@ -155,14 +156,14 @@ kilter_status kl_master_fail_attempt(kl_master *m, const member *one, const kl_c
 
 /* --- tasks that come back undone --- */
 
-/* Deal tasks again that were all lost `losses` times and failed `failures` times. Tasks that were lost too
- * often fail. */
+/* Deal tasks again that were all lost `losses` times and failed `failures` times. If they were lost too
+ * often, they fail. */
 static kilter_status deal_again_alike(kl_master *m, const member *last, kl_span span, uint32_t losses,
                                       uint32_t failures, kilter_error *error) {
     kilter_status status = KILTER_OK;
     bool is_suspect = losses + failures > 0;
     if (!is_suspect && kl_bag_return(&m->balance.bag, span) != KILTER_OK)
-        return kl_fail(error, KILTER_ERR_MEMORY, "taking back tasks of a worker: memory ran out");
+        return kl_fail(error, KILTER_ERR_MEMORY, "taking returned tasks of a worker: memory ran out");
     if (is_suspect && losses < m->options.attempts)
         return kl_master_suspect(m, last, span, error);
     for (uint64_t task = span.lo; is_suspect && task < span.hi && status == KILTER_OK; task++)
@@ -182,11 +183,11 @@ kilter_status kl_master_deal_again(kl_master *m, const member *last, kl_span spa
     return status;
 }
 
-/* greatest number of tasks that are recorded as the possible cause of a worker's loss */
+/* greatest number of tasks that are recorded as the possible cause of the loss of a worker */
 enum { SUSPECTS_RECORDED = 16 };
 
-/* Record that a worker was lost with the tasks `blamed`. is_shared: another worker has them, too, and may do
- * them. */
+/* Record that a worker was lost with the tasks `blamed`. is_shared: another worker has them, too, and may
+ * do them. */
 static void record_losses(kl_master *m, const member *one, kl_span blamed, bool is_shared) {
     for (uint64_t task = blamed.lo; task < blamed.hi && task < blamed.lo + SUSPECTS_RECORDED; task++) {
         bool last = kl_tally_of(&m->balance.ledger.losses, task) >= m->options.attempts;
@@ -197,8 +198,8 @@ static void record_losses(kl_master *m, const member *one, kl_span blamed, bool 
     }
 }
 
-/* Take back the unfinished tasks of the span from `one`. The first *blamed of them may have killed the
- * worker. Deal them again, except those that another worker has, too. */
+/* Take back from `one` the unfinished tasks of the span. The first *blamed of them may have killed the
+ * worker. Deal all of them again, except those that another worker has, too. */
 static kilter_status take_back(kl_master *m, const member *one, kl_span span, bool is_shared,
                                uint64_t *blamed, kilter_error *error) {
     kilter_status status = KILTER_OK;
@@ -212,7 +213,7 @@ static kilter_status take_back(kl_master *m, const member *one, kl_span span, bo
         *blamed -= begun;
         if (begun > 0 && kl_tally_add(&m->balance.ledger.losses, (kl_span){alike.lo, alike.lo + begun}))
             return kl_fail(error, KILTER_ERR_MEMORY,
-                           "taking back the tasks of a lost worker: memory ran out");
+                           "getting back the tasks of a lost worker: memory ran out");
         record_losses(m, one, (kl_span){alike.lo, alike.lo + begun}, is_shared);
         if (!is_shared)
             status = kl_master_deal_again(m, one, alike, error);
@@ -242,8 +243,9 @@ kilter_status kl_master_give_up(kl_master *m, member *one, size_t i, uint64_t fr
     return status == KILTER_OK ? parted : status;
 }
 
-/* Results come in batches, so a lost worker may have begun further tasks. Their assumed number is
- * BEGUN_LEAST, plus BEGUN_SAFETY times the number that fits into the time since the last results. */
+/* A lost worker may have begun more tasks than its results show, because results come in batches. The
+ * assumed number is BEGUN_LEAST, plus BEGUN_SAFETY times the number of tasks that fit into the time since
+ * the last results. */
 static const double BEGUN_SAFETY = 4, BEGUN_LEAST = 8;
 
 static uint64_t maybe_begun(const kl_master *m, const member *one) {
@@ -257,7 +259,7 @@ static uint64_t maybe_begun(const kl_master *m, const member *one) {
 kilter_status kl_master_take_all_back(kl_master *m, member *one, bool is_lost, kilter_error *error) {
     kilter_status status = KILTER_OK;
     uint64_t blamed = is_lost && one->chunk_count > 0 ? maybe_begun(m, one) : 0;
-    /* go on after an error, because a member that is gone must not keep a chunk */
+    /* continue after an error, because a member that is gone must not keep a chunk */
     while (one->chunk_count > 0) {
         kilter_status given =
             kl_master_give_up(m, one, 0, one->chunks[0].at, &blamed, status == KILTER_OK ? error : NULL);

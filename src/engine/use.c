@@ -15,7 +15,8 @@ void kl_master_use_begins(kl_master *m) {
         m->members.list[i].run_cpu_s = m->members.list[i].run_delay_s = 0;
 }
 
-/* Return the increase of a total; 0 if the worker began anew, and so has a smaller total. */
+/* Return the increase of a total. Return 0 if the total is smaller than before, because the worker has
+ * started again. */
 static double gained(double now_s, double before_s) {
     return fmax(0, now_s - before_s);
 }

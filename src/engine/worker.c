@@ -1,4 +1,4 @@
-/* The life of the worker, its messages and its turns. worker_private.h lists its parts. */
+/* How the worker begins and ends, its messages and its turns. worker_private.h lists its parts. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "engine/worker_private.h"
 
-/* seconds between two looks at the clock while there is no master, because the worker does not wait for
+/* seconds between two checks of the time while there is no master, because the worker does not wait for
  * ever */
 static const double LOOK_S = 0.1;
 
@@ -67,7 +67,7 @@ bool kl_worker_is_orphan(const kl_worker *w) {
     return w->orphan;
 }
 
-/* Clear the buffer. Free it if its memory was lent by the lost master. */
+/* Empty the buffer. If its memory was lent by the lost master, free it. */
 static void empty(kl_buffer *buffer) {
     if (buffer->borrowed)
         kl_buffer_free(buffer);
@@ -199,7 +199,7 @@ static kilter_status on_release(kl_worker *w, const kl_message *m, kilter_error 
     return KILTER_OK;
 }
 
-/* Note that the result of the task at hand no longer counts. */
+/* Store that the result of the task at hand no longer counts. */
 static kilter_status on_renew(kl_worker *w, const kl_message *m, kilter_error *error) {
     char why[WHY_BYTES];
     kl_wire_get_text(m->data, m->size, why, sizeof why);
@@ -319,8 +319,9 @@ static kilter_status check_patience(const kl_worker *w, kilter_error *error) {
                    w->options->patience_s);
 }
 
-/* Return whether the worker should send its results now. It should if its queue ran empty. But if the next
- * chunk has come and needs a request at once, results and request go in one message later. */
+/* Return whether the worker should send its results now. It should do so if its queue is empty. But if the
+ * next chunk has arrived and must be followed by a request at once, results and request are sent together,
+ * one message later. */
 static bool is_to_report(const kl_worker *w, bool ran_dry) {
     if (!w->queue.first)
         return w->ready && (!w->asking.asked || kl_has_results(&w->outbox));

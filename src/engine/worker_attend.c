@@ -1,11 +1,11 @@
-/* A second thread serves the worker's messages during a long task. */
+/* A second thread handles the worker's messages during a long task. */
 #include "engine/worker_private.h"
 
-/* Part of the memory limit above which a worker is replaced after its task. So a slow leak does not make a
+/* Above this part of the memory limit, a worker is replaced after its task. So a slow leak does not make a
  * task fail. */
 static const double NEARLY_ALL = 0.9;
-/* seconds that a task may go on after its result no longer counts: as long as a master waits for its local
- * workers */
+/* seconds for which a task may continue when its result no longer counts; a master waits as long for its
+ * local workers */
 static const double END_PATIENCE_S = 5;
 
 void kl_worker_let_attend(kl_worker *w, const kl_attendance *attendance) {
@@ -14,7 +14,7 @@ void kl_worker_let_attend(kl_worker *w, const kl_attendance *attendance) {
     w->share.tasks_s = 0;
 }
 
-/* Return whether the task at hand is the same as at the last call. If not, note the new task. */
+/* Return whether the task at hand is the same as in the last call. If not, store the new task. */
 static bool is_still_at_it(kl_worker *w, double now_s) {
     attended *a = &w->attended;
     if (a->seen && a->task == w->hand.done)
@@ -32,7 +32,7 @@ void kl_worker_name_task(const kl_worker *w, kl_heartbeat *heartbeat) {
     heartbeat->usual_share = w->share.usual;
 }
 
-/* Send a heartbeat. Assume that the task had its core all the time before it was first seen. */
+/* Send a heartbeat. Before the task was first seen, it is assumed to have had its core all the time. */
 static kilter_status send_heartbeat(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
     attended *a = &w->attended;
     kl_heartbeat heartbeat = {.elapsed_s = now_s - w->hand.began_s, .memory = memory};

@@ -6,7 +6,7 @@
 
 #include "engine/worker_private.h"
 
-/* seconds between two looks at CPU time; looks cost little, because they are rare */
+/* seconds between two readings of CPU time; they cost little, because they are rare */
 static const double LOOK_S = 1e-3;
 
 enum { LATELY = 16 }; /* number of waits over which the delay is averaged */
@@ -22,8 +22,8 @@ void kl_core_use_clear(core_use *u) {
     *u = (core_use){.options = u->options, .driver = u->driver};
 }
 
-/* Add the delay since the last look, without the delays at the ends of waits. It is at most the time in tasks
- * minus this thread's CPU time. */
+/* Add the delay since the last reading, without the delays at the ends of waits. It is at most the time in
+ * tasks minus this thread's CPU time. */
 static void look_at_core(core_use *u) {
     double run_s, delay_s;
     if (!u->options->core(u->driver, &run_s, &delay_s))
@@ -37,8 +37,8 @@ static void look_at_core(core_use *u) {
     u->since.core_delay_s = delay_s;
 }
 
-/* Look at CPU time if a look is due. A look takes as long as a small message, so not every message gets
- * one. */
+/* Read the CPU time if it is due. Reading takes as long as a small message, so it is not done for every
+ * message. */
 void kl_core_use_look(core_use *u, double now_s) {
     if (now_s < u->due_s)
         return;
@@ -52,8 +52,8 @@ static double core_delay_s(const core_use *u) {
     return u->options->core(u->driver, &run_s, &delay_s) ? delay_s : 0;
 }
 
-/* Note that a wait for messages begins. The delay at its end does not belong to tasks. It is measured at some
- * waits (watched), and assumed to be the same at the others. */
+/* Handle that a wait for messages begins. The delay at its end does not belong to tasks. It is measured at
+ * some waits (watched), and assumed to be the same at the others. */
 void kl_core_use_begin_wait(core_use *u, double now_s) {
     u->watches = now_s >= u->watch_due_s;
     if (u->watches)

@@ -1,4 +1,4 @@
-/* Whether and why the worker is to leave, and whether a new one replaces it. */
+/* Whether the worker must leave, and why, and whether a new one replaces it. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 bool kl_is_renewal(const leaving *l) {
     const char *why = atomic_load(&l->why);
-    /* if the worker was told to leave, this counts more than the renewal */
+    /* if the worker was told to leave, this counts more than a replacement */
     return l->renewal && (!why || why == l->renewal);
 }
 

@@ -1,4 +1,4 @@
-/* The result that the task at hand makes, and the share of the core's time that tasks get. */
+/* The result that the task at hand produces, and the share of the core's time that tasks get. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ int kilter_result_fail(kilter_result *result, const char *format, ...) {
     return 1;
 }
 
-/* Make the result a failure if it is wrong or missing. */
+/* Replace the result by a failure if it is wrong or missing. */
 void kl_check_result(hand *h, int code, size_t wanted) {
     kilter_result *result = &h->result;
     char text[100];
@@ -46,15 +46,15 @@ void kl_check_result(hand *h, int code, size_t wanted) {
         snprintf(text, sizeof text, "its result has %zu bytes, those of this run have %zu", size, wanted);
         kl_fail_result(result, text);
     }
-    if (h->making.failed) { /* the result did not fit into memory: the task fails, not the worker */
+    if (h->making.failed) { /* there was no memory for the result, so the task fails, but not the worker */
         h->making.failed = false;
-        kl_fail_result(result, "keeping its result: memory ran out");
+        kl_fail_result(result, "storing its result: memory ran out");
     }
     kl_wire_end_result(&h->making, result->at, result->failed);
 }
 
-/* Add a task's time, and measure the share of the core now and then. To read CPU time takes longer than a
- * small task. */
+/* Add a task's time, and measure the share of the core now and then, because reading CPU time takes longer
+ * than a small task. */
 void kl_account_share(task_share *share, const kl_attendance *attendance, double seconds) {
     share->tasks_s += seconds;
     if (!attendance->busy_s || share->tasks_s < SHARE_S)

@@ -1,4 +1,5 @@
-/* Messages from a peer to other peers. The master tells the peers' addresses; then messages go directly. */
+/* Messages from a peer to other peers. The peer gets their addresses from the master; then messages go
+ * directly. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ static mate *mate_at(mates *m, uint32_t number) {
     return &m->list[number];
 }
 
-/* Keep the connection to a worker for later runs. false: memory ran out. */
+/* Store the connection to a worker for later runs. false: memory ran out. */
 static bool know(mates *m, uint32_t worker, kl_peer peer) {
     if (worker >= KL_PEERS_MOST)
         return false;
@@ -40,7 +41,7 @@ static bool know(mates *m, uint32_t worker, kl_peer peer) {
     return true;
 }
 
-/* Send a message. It is no error if the worker is gone: its death is reported by an event. */
+/* Send a message. If the worker is gone, this is no error, because an event reports it. */
 static kilter_status send(kl_worker *w, kl_peer peer, const void *data, size_t size, kilter_error *error) {
     kilter_status status = w->transport->ops->send(w->transport, peer, data, size, error);
     return status == KILTER_ERR_PEER ? KILTER_OK : status;

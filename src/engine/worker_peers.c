@@ -1,4 +1,5 @@
-/* The worker as a peer: it carries out the actions of room peer, and does one task after the other. */
+/* The worker as a peer: it carries out the actions that the folder peer asks for, and does one task after
+ * the other. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +9,8 @@
 /* Number of tasks whose inputs are requested at a time. */
 enum { BLOCK_TASKS = 64 };
 
-/* Most bytes of messages of runs that have not begun at this worker. A peer that sends more is
- * disconnected. */
+/* Greatest number of bytes of messages of runs that have not begun at this worker. A peer that sends more
+ * is disconnected. */
 enum { EARLY_BYTES = 64 << 20 };
 
 static kilter_status no_memory(kilter_error *error) {
@@ -43,8 +44,8 @@ static void drop_early(peering *p, uint64_t before) {
     }
 }
 
-/* Let go of the block of inputs. The task at hand may still read its input there, so its queue item keeps the
- * message. */
+/* Release the block of inputs. The task at hand may still read its input there, so its queue item keeps
+ * the message. */
 static void let_go_of_block(kl_worker *w) {
     block *b = &w->peers->block;
     queued *first = w->hand.at_work ? w->queue.first : NULL;
@@ -71,7 +72,8 @@ void kl_peering_stop(kl_worker *w, uint64_t before) {
     kl_mates_clear(&p->mates);
     kl_buffer_clear(&p->self);
     let_go_of_block(w);
-    for (queued **place = &w->queue.first; *place;) /* keep the task at hand, whose result will be dropped */
+    for (queued **place = &w->queue.first;
+         *place;) /* keep the task at hand, although its result will be dropped */
         if ((*place)->is_peers && !(place == &w->queue.first && w->hand.at_work)) {
             w->queue.tasks--;
             kl_queue_remove(&w->queue, place);
@@ -128,7 +130,7 @@ static kilter_status want_inputs(kl_worker *w, uint64_t task, kilter_error *erro
     return kl_worker_post(w, &out, error);
 }
 
-/* Put the task into the queue. If its input is not here, request the input first. */
+/* Put the task into the queue. If its input is not here, request it first. */
 static kilter_status begin(kl_worker *w, uint64_t task, kilter_error *error) {
     peering *p = w->peers;
     kl_reader input = {0};
@@ -191,13 +193,14 @@ static kilter_status step_once(kl_worker *w, const kl_node_event *event, bool *o
         else if (a->kind == KL_NODE_OVER)
             *over = true;
         else if (a->kind == KL_NODE_SEND ||
-                 !kl_signals_act(w, a)) /* the folder takes no offer, so send it as a message */
+                 !kl_signals_act(w,
+                                 a)) /* the offer cannot be written to the folder, so send it as a message */
             status = send_note(w, a, error);
     }
     return status;
 }
 
-/* Give the node an event, then its messages to itself, and carry out its actions. */
+/* Give the node an event, then the messages that it has sent to itself, and carry out its actions. */
 static kilter_status step(kl_worker *w, const kl_node_event *event, kilter_error *error) {
     peering *p = w->peers;
     bool over = false;
@@ -308,7 +311,7 @@ static kilter_status on_open(kl_worker *w, const kl_message *m, kilter_error *er
 static kilter_status hear_note(kl_worker *w, kl_peer from, const kl_note_head *head, kilter_bytes note,
                                kilter_error *error) {
     if (from != w->master && (head->from == 0 || head->from == w->peers->run.number))
-        return KILTER_OK; /* ignore a sender that gives itself a wrong number */
+        return KILTER_OK; /* ignore a sender that states a wrong number for itself */
     kilter_status status = from == w->master ? KILTER_OK : kl_mates_heard(w, head, from, error);
     kl_node_event hears = {.kind = KL_NODE_HEARS,
                            .peer = from == w->master ? 0 : head->from,
@@ -352,7 +355,7 @@ static kilter_status on_note(kl_worker *w, kl_peer from, const kl_message *m, ki
 static kilter_status hear_early(kl_worker *w, kilter_error *error) {
     peering *p = w->peers;
     kilter_status status = KILTER_OK;
-    early *kept = p->early; /* on_note() keeps messages of later runs again */
+    early *kept = p->early; /* on_note() stores messages of later runs again */
     p->early = NULL;
     p->early_bytes = 0;
     while (kept) {
@@ -393,7 +396,7 @@ static kilter_status on_peers(kl_worker *w, const kl_message *m, kilter_error *e
                 head.peers <= KL_PEERS_MOST && head.number < KL_PEERS_MOST;
     if (good && head.reduces && !w->options->combine) {
         kl_ranges_free(&tasks);
-        return kl_worker_refuse(w, error, "it has no combine function, and the master has one");
+        return kl_worker_refuse(w, error, "it has no combine function, but the master has one");
     }
     if (good) {
         kl_peering_stop(w, head.run);

@@ -1,5 +1,5 @@
-/* The parts of the worker, each with the file that owns it. A file may use the parts declared before its own.
- * Only the files worker*.c include this. */
+/* The parts of the worker, each with the file that owns it. A file may use the parts declared before its
+ * own part. Only the files worker*.c include this header. */
 #ifndef KL_WORKER_PRIVATE_H
 #define KL_WORKER_PRIVATE_H
 
@@ -27,7 +27,7 @@ typedef struct queued {
 typedef struct queue {
     queued *first, **end;
     uint64_t tasks; /* number of queued tasks that are not done */
-    /* true: the queue was empty since the last task, so the time of the next task begins with the task
+    /* true: the queue was empty after the last task, so the time of the next task begins with the task
      * itself */
     bool rested;
 } queue;
@@ -40,15 +40,15 @@ void kl_queue_clear(queue *q);
 /* Return the link in the queue to the chunk with this number; the link is NULL if there is none. */
 queued **kl_queue_find(queue *q, uint64_t chunk);
 
-/* --- worker_core.c: the worker's CPU time, and the time in which others had its core --- */
+/* --- worker_core.c: the worker's CPU time, and the time in which other threads had its core --- */
 
 typedef struct core_use {
     const kl_worker_options *options;
     void *driver;
     double cpu_s, due_s; /* CPU time at the last look, and the time of the next look */
-    /* seconds of delay: the worker was ready, in tasks or sending, while other threads had its core */
+    /* seconds of delay: the worker was ready, in tasks or while sending, but other threads had its core */
     double delay_s;
-    struct {                             /* values since the last look */
+    struct {                             /* values since the last reading */
         double core_run_s, core_delay_s; /* CPU time and delay of this thread at the last look */
         double busy_s;                   /* seconds in tasks */
         double waits_delay_s;            /* seconds of delay at the ends of watched waits */
@@ -68,15 +68,15 @@ void kl_core_use_look(core_use *u, double now_s);
 void kl_core_use_begin_wait(core_use *u, double now_s);
 void kl_core_use_end_wait(core_use *u, double began_s);
 
-/* --- worker_leave.c: whether the worker is to leave, and why --- */
+/* --- worker_leave.c: whether the worker must leave, and why --- */
 
 enum { WHY_BYTES = 128 };
 
 typedef struct leaving {
-    _Atomic(const char *) why; /* why the worker leaves, in words; NULL: it stays */
-    char *renewal;             /* why a new worker is to replace this one, in words; NULL: none is */
+    _Atomic(const char *) why; /* why the worker leaves, as text; NULL: it stays */
+    char *renewal;             /* why a new worker must replace this one, as text; NULL: none must */
     bool dismissed;            /* true: the master wants no more results, not even that of the task at hand */
-    kilter_status failed;      /* status of an error during a task, which is returned after the task */
+    kilter_status failed;      /* status of an error that occurred during a task, and is returned after it */
     char *failure;             /* text of the error; NULL: memory ran out */
     double failed_s;
 } leaving;
@@ -90,8 +90,8 @@ void kl_renew(leaving *l, const char *format, ...) KILTER_PRINTF(2, 3);
 void kl_fail_in_task(leaving *l, const kilter_error *why, double now_s);
 /* Return the error that came during a task; KILTER_OK: there was none. */
 kilter_status kl_task_failure(const leaving *l, kilter_error *error);
-/* Prepare for another master: keep whether and why to leave, and forget the last master's orders and
- * errors. */
+/* Prepare for another master: keep whether and why the worker leaves, but forget the last master's orders
+ * and errors. */
 void kl_leaving_adopt(leaving *l);
 void kl_leaving_free(leaving *l);
 
@@ -107,7 +107,7 @@ typedef struct outbox {
 } outbox;
 
 typedef struct asking {
-    bool asked; /* true: a chunk was requested and has not come yet */
+    bool asked; /* true: a chunk was requested and has not arrived yet */
     bool idle;  /* true: the worker has no task and waits for messages */
     double asked_at_s;
     uint64_t run; /* number of the run when the chunk was requested */
@@ -118,12 +118,12 @@ typedef struct asking {
     double answer_s; /* longest of the recent times from a request to its chunk [s] */
 } asking;
 
-/* Send the message and free it. It is no error if the master is gone: the transport reports this after the
- * master's last message. */
+/* Send the message and free it. If the master is gone, this is no error, because the transport reports it
+ * after the master's last message. */
 kilter_status kl_worker_post(kl_worker *w, kl_buffer *message, kilter_error *error);
 kilter_status kl_worker_send_text(kl_worker *w, kl_message_type type, const char *text, kilter_error *error);
-/* Tell the master why this worker cannot work, and fail with the same reason. The master goes on without the
- * worker. */
+/* Tell the master why this worker cannot work, and fail with the same reason. The master continues without
+ * the worker. */
 kilter_status kl_worker_refuse(kl_worker *w, kilter_error *error, const char *format, ...)
     KILTER_PRINTF(3, 4);
 static inline bool kl_has_results(const outbox *o) {
@@ -136,7 +136,7 @@ void kl_begin_segment(outbox *o, kl_buffer *out, const queued *chunk, double now
 void kl_end_segment(outbox *o);
 /* Send the results that are ready. more: request the next chunk in the same message. */
 kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error);
-/* Note that a chunk has come in a message of this number of bytes. */
+/* Handle that a chunk has arrived in a message of this number of bytes. */
 void kl_asking_answered(asking *a, const kl_chunk_head *head, size_t bytes, double now_s);
 
 /* --- worker_tasks.c: the task at hand, and the shared data --- */
@@ -155,7 +155,7 @@ typedef struct hand {
     KL_ROOMY(kilter_task) handed; /* the task as the work function gets it */
     double weight;
     kilter_result result;
-    kl_buffer making; /* the result that is being made, which no other thread touches */
+    kl_buffer making; /* the result that is being written; no other thread uses it */
     kl_buffer input;  /* copy of an input that was not aligned */
     uint64_t done;    /* number of tasks done so far */
     double task_s;    /* mean seconds of recent tasks; 0: unknown */
@@ -164,7 +164,7 @@ typedef struct hand {
 typedef struct shared_data {
     kilter_bytes bytes; /* the present shared data */
     uint64_t hash;
-    kl_message message; /* the message that holds the data; zeroed: the data were copied to `moved` */
+    kl_message message; /* the message that holds the data; all zero: the data were copied to `moved` */
     kl_buffer moved;    /* copy of data that were not aligned */
 } shared_data;
 
@@ -176,7 +176,7 @@ typedef struct task_share {
 
 /* Return whether it is time to request more tasks, because little work is left. */
 bool kl_worker_runs_low(const kl_worker *w);
-/* Do queued tasks until it is time to look for messages: begin a task, call its function, end it. */
+/* Do queued tasks until it is time to check for messages: begin a task, call its function, end it. */
 kilter_status kl_worker_work(kl_worker *w, kilter_error *error);
 void kl_shared_data_free(shared_data *shared);
 
@@ -188,7 +188,7 @@ kilter_status kl_worker_give_all_back(kl_worker *w, kilter_error *error);
 /* --- worker_made.c: the result of the task at hand --- */
 
 void kl_fail_result(kilter_result *result, const char *text);
-/* Make the result a failure if it is wrong or missing; code: the return value of the work function. */
+/* Replace the result by a failure if it is wrong or missing. code: the return value of the work function. */
 void kl_check_result(hand *h, int code, size_t wanted);
 /* Add a task's time, and measure the share of the core when enough time has passed. */
 void kl_account_share(task_share *share, const kl_attendance *attendance, double seconds);
@@ -200,7 +200,7 @@ typedef struct mate { /* another peer of this run */
     bool gone;
     uint32_t worker;   /* number of the worker; UINT32_MAX: not known */
     kl_peer peer;      /* the connection; KL_NO_PEER: there is none yet, so messages wait */
-    kl_buffer waiting; /* messages that wait, each with its length before it */
+    kl_buffer waiting; /* messages that wait, each preceded by its length */
 } mate;
 
 typedef struct mates {
@@ -212,13 +212,13 @@ typedef struct mates {
 
 /* Send the bytes to peer `number` of the run, now or when its address is known. */
 kilter_status kl_mates_send(kl_worker *w, uint32_t number, const kl_buffer *bytes, kilter_error *error);
-/* Note that a message of the run's peer head->from has come on the connection `peer`. */
+/* Store that a message of the run's peer head->from has arrived on the connection `peer`. */
 kilter_status kl_mates_heard(kl_worker *w, const kl_note_head *head, kl_peer peer, kilter_error *error);
 /* Handle the master's answer: connect to the worker, and send the messages that wait. *gone: the worker is
  * gone. */
 kilter_status kl_mates_found(kl_worker *w, const kl_where *where, bool *gone, kilter_error *error);
-/* Note that a connection has ended or, in the second function, that a worker is gone. Return its number in
- * the run; UINT32_MAX: it has none. */
+/* Handle that a connection has ended or, in the second function, that a worker is gone. Return its number
+ * in the run; UINT32_MAX: it has none. */
 uint32_t kl_mates_lose(mates *m, kl_peer peer);
 uint32_t kl_mates_lose_worker(kl_worker *w, uint64_t worker);
 void kl_mates_clear(mates *m); /* forget the run's peers, but not the connections */
@@ -232,17 +232,17 @@ typedef struct signalling {
     bool called; /* true: its call is, or was, in the folder */
     bool seeks;  /* true: this peer waits for a call that it can answer */
     kl_signal call;
-    double due_s; /* time of the next look into the folder */
+    double due_s; /* time of the next check of the folder */
 } signalling;
 
 /* Begin to use the run's folder, if it has one. KILTER_ERR_TASK: this worker cannot use it, and the master
  * was told. */
 kilter_status kl_signals_begin(kl_worker *w, kilter_error *error);
-void kl_signals_end(kl_worker *w); /* take the call back, and use the folder no more */
+void kl_signals_end(kl_worker *w); /* Withdraw the call, and stop using the folder. */
 double kl_signals_due_s(const kl_worker *w);
 /* Carry out KL_NODE_CALLS, KL_NODE_SEEKS or KL_NODE_OFFERS. false: the offer cannot be written. */
 bool kl_signals_act(kl_worker *w, const kl_node_action *action);
-/* Begin a look into the folder, which is due: write this peer's call or take it back. */
+/* Begin a check of the folder, which is due: write this peer's call or withdraw it. */
 void kl_signals_look(kl_worker *w);
 /* Take the next signal for this peer, after kl_signals_look(). false: there is none. */
 bool kl_signals_next(kl_worker *w, kl_node_event *event);
@@ -273,18 +273,19 @@ struct peering {
     mates mates;
     early *early;
     size_t early_bytes;             /* bytes of messages in `early` */
-    kl_buffer self, value, message; /* messages of this peer to itself, each with its length before it */
-    uint64_t task;                  /* the task that begins when its input has come; UINT64_MAX: none */
+    kl_buffer self, value, message; /* messages of this peer to itself, each preceded by its length */
+    uint64_t task;                  /* the task that begins when its input has arrived; UINT64_MAX: none */
     block block;
     signalling signals;
 };
 
-/* Handle a message that concerns peers. It may be taken over, and is then zeroed. */
+/* Handle a message that concerns peers. If the message is taken over, it is set to zero. */
 kilter_status kl_peering_message(kl_worker *w, kl_peer from, kl_message *m, kilter_error *error);
-/* Note that a connection to another worker has ended. */
+/* Handle that a connection to another worker has ended. */
 kilter_status kl_peering_left(kl_worker *w, kl_peer peer, kilter_error *error);
-kilter_status kl_peering_look(kl_worker *w, kilter_error *error); /* do what is due by now */
-double kl_peering_due_s(const kl_worker *w); /* return the time at which something is due; HUGE_VAL: never */
+kilter_status kl_peering_look(kl_worker *w, kilter_error *error); /* Do what is due by now. */
+double
+kl_peering_due_s(const kl_worker *w); /* Return the time at which something is due; HUGE_VAL: nothing is. */
 /* End the first item of the queue, a task of a peer. */
 kilter_status kl_peering_end_task(kl_worker *w, int code, kilter_error *error);
 void kl_peering_stop(kl_worker *w, uint64_t before); /* forget all runs with numbers below `before` */
@@ -292,10 +293,10 @@ void kl_peering_free(peering *p);
 
 /* --- worker.c: messages, turns, life --- */
 
-/* Receive and handle messages. If there is no work, wait up to timeout_s for the first. */
+/* Receive and handle messages. If there is no work, wait up to timeout_s for the first message. */
 kilter_status kl_worker_take_in(kl_worker *w, double timeout_s, kilter_error *error);
 
-/* --- worker_attend.c: a second thread serves messages during a long task --- */
+/* --- worker_attend.c: a second thread handles messages during a long task --- */
 
 typedef struct attended {
     uint64_t task; /* value of `hand.done` when the task at hand was first seen */

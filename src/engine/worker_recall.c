@@ -25,7 +25,7 @@ static kilter_status give_back(kl_worker *w, queued **place, uint64_t keep, kilt
 
 kilter_status kl_worker_on_recall(kl_worker *w, const kl_part *part, kilter_error *error) {
     queued **place = kl_queue_find(&w->queue, part->chunk);
-    /* a chunk that is not in the queue is done, and its results are on their way */
+    /* a chunk that is not in the queue is done, and its results are under way */
     return *place ? give_back(w, place, part->lo, error) : KILTER_OK;
 }
 

@@ -1,10 +1,6 @@
-/* Send results that are ready, and with them the request for the next chunk.
- *
- *   queue     [ chunk 7: ######>········ ][ chunk 9 ]
- *   segment                ^^^^
- *
- * The mark > is the task at hand. The segment's tasks are done, and their results are not sent yet. Chunk 9
- * came while chunk 7 was being done. */
+/* Send results that are ready, together with the request for the next chunk. In the drawing, > is the task
+ * at hand. The segment's tasks are done, and their results are not sent yet. Chunk 9 arrived while chunk 7
+ * was being done. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,8 +8,8 @@
 
 #include "engine/worker_private.h"
 
-/* The longest recent answer time shrinks to the part ANSWER_MEMORY with each answer. An answer that takes
- * longer counts as ANSWER_MOST_S. */
+/* With each answer, the longest recent answer time shrinks to the part ANSWER_MEMORY of itself. An answer
+ * that takes longer than ANSWER_MOST_S counts as ANSWER_MOST_S. */
 static const double ANSWER_MEMORY = 0.9, ANSWER_MOST_S = 20e-3;
 /* part by which two clocks may run at different speeds: twenty times the usual 50 millionths */
 static const double CLOCKS_DIFFER = 1e-3;
@@ -72,8 +68,8 @@ void kl_end_segment(outbox *o) {
 
 /* --- asking for more --- */
 
-/* Measure the round trip of a request and its chunk, if the worker waited for it without work. The clocks of
- * two hosts run differently, so the request must not have waited too long at the master. */
+/* Measure the round trip of a request and its chunk, if the worker had no work meanwhile. The clocks of
+ * two hosts run at different speeds, so the request must not have waited too long at the master. */
 static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     double took_s = now_s - a->asked_at_s - head->held_s;
     if (!head->quiet || !a->asked || !a->idle || a->bytes == 0 || took_s < CLOCKS_DIFFER * head->held_s)
@@ -82,8 +78,8 @@ static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, 
     a->round_trip_bytes = a->bytes + (double)bytes;
 }
 
-/* Note the time that an answer took. If other threads use the master's core, it may be some time slices; the
- * next request is then sent earlier by this time. */
+/* Store the time that an answer took. If other threads use the master's core, it may be some time slices.
+ * The next request is then sent earlier by this time. */
 void kl_asking_answered(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     note_round_trip(a, head, bytes, now_s);
     /* otherwise the time would include the program's own time between two runs */
@@ -121,7 +117,7 @@ kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error) {
         w->asking.bytes = (double)o->out.size;
     }
     kl_buffer_clear(&o->out);
-    if (o->out.borrowed) /* the borrowed buffer was sent away with a large message, so get another one */
+    if (o->out.borrowed) /* the lent buffer was sent away with a large message, so get another one */
         kl_lend(w->transport, w->master, 0, &o->out);
     o->segments = 0;
     return status;

@@ -1,5 +1,5 @@
-/* The task at hand, its result, and the shared data. The result is made in its own buffer, so that another
- * thread may send earlier results. */
+/* The task at hand, its result, and the shared data. The result is written to its own buffer, so that
+ * another thread may send earlier results. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,16 +7,16 @@
 
 #include "engine/worker_private.h"
 
-/* Seconds that sending a message takes. If less work is left, an early request is of no use. */
+/* Seconds that sending a message takes. If less work than this is left, an early request is useless. */
 static const double HIDES_NOTHING_S = 10e-6;
 
-/* A worker requests tasks this multiple of the longest recent answer time before it needs them. */
+/* A worker requests tasks before it needs them, by this multiple of the longest recent answer time. */
 static const double ANSWERS_AHEAD = 1.5;
 
 /* --- tasks --- */
 
-/* Return whether so little work is left that the next chunk must be requested now. If sending a message takes
- * longer than this work, the request goes with the last result instead. */
+/* Return whether the next chunk must be requested now, because little work is left. If sending a message
+ * takes longer than this work, the request goes with the last result instead. */
 bool kl_worker_runs_low(const kl_worker *w) {
     double task_s = w->hand.task_s;
     uint64_t tasks = w->queue.tasks;
@@ -52,7 +52,7 @@ static void keep_result(outbox *o, const queued *chunk, const hand *h) {
     o->out.failed = false;
     o->out.size = at;
     kilter_result lost = {.buffer = &o->out, .at = kl_wire_begin_result(&o->out)};
-    kl_fail_result(&lost, "keeping its result: memory ran out");
+    kl_fail_result(&lost, "storing its result: memory ran out");
     kl_wire_end_result(&o->out, lost.at, true);
 }
 
@@ -79,13 +79,13 @@ static void begin_task(kl_worker *w) {
     hand *h = &w->hand;
     take_task(h, w->queue.first, w->shared);
     h->began_s = w->outbox.last_end_s;
-    /* If `alone`, the result becomes the message, and is not copied. The results of a peer's tasks do not go
-     * to the master. */
+    /* If `alone`, the result becomes the message and is not copied. The results of a peer's tasks do not
+     * go to the master. */
     h->alone = w->outbox.out.size == 0 && !w->queue.first->is_peers;
     kl_buffer_clear(&h->making);
     if (h->alone) {
-        /* Begin the message that the task's result becomes. It is in memory that the master can read, or else
-         * in the larger of two buffers, so that only one buffer grows. */
+        /* Begin the message that the task's result becomes. It uses memory that the master can read, or
+         * else the larger of two buffers, so that only one buffer grows. */
         kl_buffer *out = &w->outbox.out, *making = &w->hand.making;
         if (out->borrowed || (!making->borrowed && out->capacity > making->capacity))
             swap_buffers(out, making);
@@ -109,7 +109,7 @@ int kl_worker_call(kl_worker *w) {
     return w->options->work(task, &w->hand.result, w->state);
 }
 
-/* Call the work function while a second thread may attend. */
+/* Call the work function, while a second thread may handle messages. */
 static int call_attended(kl_worker *w) {
     if (!w->attendance.works)
         return kl_worker_call(w);
@@ -181,7 +181,7 @@ void kl_shared_data_free(shared_data *s) {
     free(s);
 }
 
-/* Keep the shared data. If they are aligned for any type, they stay in their message; otherwise they are
+/* Store the shared data. If they are aligned for any type, they stay in their message; otherwise they are
  * copied. */
 static kilter_status keep_shared(shared_data *s, kl_message *m, kilter_bytes bytes, kilter_error *error) {
     const void *at = kl_aligned(&s->moved, bytes.data, bytes.size);
@@ -202,7 +202,7 @@ static kilter_status take_shared(kl_worker *w, kilter_error *error) {
     kl_message *m = &w->queue.first->message;
     kilter_bytes bytes;
     uint64_t hash;
-    /* this succeeds, because the message was checked on arrival */
+    /* this cannot fail, because the message was checked on arrival */
     kl_wire_get_shared(m->data, m->size, &hash, &bytes);
     if (kl_hash(bytes.data, bytes.size, 0) != hash)
         return kl_worker_refuse(w, error, "the %zu bytes of shared data that it received are damaged",

@@ -1,5 +1,5 @@
-/* Test the real worker. The test is its master, and also sends messages during a task. There is one thread,
- * and only tasks advance the clock. */
+/* Test the real worker. The test is its master, and also sends messages during tasks. There is only one
+ * thread, and only tasks advance the clock. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,12 +36,13 @@ typedef struct scene {
     kl_worker_options options;
     kl_worker *worker;
     kl_buffer out;
-    bool free;             /* true: another thread may call the worker now, because a task runs */
-    uint64_t memory_most;  /* limit in the message WELCOME */
-    uint64_t memory;       /* bytes of memory that the worker's process has */
-    double cpu_s, delay_s; /* seconds that the worker's thread ran, and was ready while others had its core */
+    bool free;            /* true: another thread may call the worker now, because a task runs */
+    uint64_t memory_most; /* limit in the message WELCOME */
+    uint64_t memory;      /* bytes of memory that the worker's process has */
+    double cpu_s,
+        delay_s; /* seconds for which the worker's thread ran, and was ready while others had its core */
     uint32_t started;
-    /* number of tasks done; shared data of the last task; number that the worker got */
+    /* number of tasks done; shared data of the last task; number that the worker was given */
     uint64_t worked, shared, index;
     uint64_t during_task; /* task during which `during` is called */
     void (*during)(struct scene *s);
@@ -205,7 +206,7 @@ static void attend(scene *s) {
     kl_worker_attend(s->worker);
 }
 
-/* Attend twice: the first look only notes that there is a task. */
+/* Attend two times: the first call only notices that there is a task. */
 static void attend_late(scene *s) {
     attend(s);
     attend(s);
@@ -281,7 +282,7 @@ static void recall_now(scene *s) {
     attend(s);
 }
 
-/* Check that each task was done or returned, and exactly once. */
+/* Check that each task was either done or returned, and exactly once. */
 static void check_parts(const scene *s, uint64_t at_least_done) {
     uint64_t done = 0, back = TASKS;
     bool ended = false, asked = false;
@@ -365,7 +366,7 @@ static void deal_to_one_that_leaves(scene *s) {
     attend(s);
 }
 
-/* Let the worker leave in the middle of task `at`. It finishes this task and returns all later ones. */
+/* Tell the worker to leave in the middle of task `at`. It must finish this task and return all later ones. */
 static void check_leaving(uint64_t at, void (*how)(scene *s)) {
     scene s;
     kl_inproc_stepped timing;
@@ -514,7 +515,7 @@ static void results_tell_cpu_time_and_what_others_had_of_the_core(void **state) 
         assert_int_equal(last->type, KL_RESULTS);
         assert_true(fabs(last->cpu_s - 0.06 * i) < 1e-9);
         assert_true(fabs(last->delay_s - 0.04 * i) < 1e-9);
-        s.delay_s += 5; /* this delay is at a wait for messages, so it does not count for tasks */
+        s.delay_s += 5; /* this delay is at the end of a wait for messages, so it does not count for tasks */
     }
     close_scene(&s);
 }
@@ -580,8 +581,8 @@ static void chunks_of_one_task_cost_one_message_each(void **state) {
 
 /* --- the time of tasks --- */
 
-/* Let the worker do its tasks, with a quarter of a second between two turns. Return the time in tasks that it
- * reports. */
+/* Let the worker do its tasks, with a quarter of a second between two turns. Return the time in tasks that
+ * the worker reports. */
 static double work_off(scene *s) {
     double task_s = 0;
     do {
@@ -607,7 +608,7 @@ static void waiting_between_tasks_is_time_they_take_and_resting_is_not(void **st
     close_scene(&s);
 }
 
-/* Send the next chunk, which arrives while the worker looks for messages after its last task. */
+/* Send the next chunk so that it arrives while the worker checks for messages after its last task. */
 static void deal_for_later(scene *s) {
     deal(s, s->during_task + 2, s->during_task + 1, 1, 0);
     s->during_task++;
@@ -721,7 +722,7 @@ static void an_orphan_keeps_its_state_and_nothing_else(void **state) {
         s.during = NULL;
         greet(&s, 8);
         assert_int_equal(s.started, 1);
-        /* this chunk has the number of a chunk of the last master, and needs no shared data */
+        /* this chunk has the same number as a chunk of the last master, and needs no shared data */
         deal(&s, 1, 5, 2, 0);
         run_dry(&s);
         hear(&s);

@@ -1,7 +1,7 @@
-/* A thread that answers messages while its worker is in the user's function, so that no peer waits for a long
- * task: see kl_worker_attend(). It also receives SIGTERM for the worker. Either the worker or the attendant
- * has the turn. Between two short tasks, two atomic writes pass it there and back. Only a worker that finds
- * the attendant at work sleeps on the mutex. */
+/* A thread that answers messages while its worker is in the user's function, so that no peer waits for a
+ * long task: see kl_worker_attend(). It also receives SIGTERM for the worker. Either the worker or this
+ * thread has the turn. Between two short tasks, the turn goes there and back by two atomic writes. A
+ * worker sleeps on the mutex only if the other thread is handling messages. */
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -12,10 +12,10 @@
 
 #include "farm/farm_private.h"
 
-/* Seconds between two looks of the attendant: while a task runs, and while none runs. */
+/* Seconds between two checks for messages: while a task runs, and while none runs. */
 static const double BUSY_LOOK_S = 10e-3, IDLE_LOOK_S = 0.1;
 
-/* number that is added to the count of SIGTERMs to tell the attendant to end */
+/* number that is added to the count of SIGTERMs to tell the thread to end */
 static const uint64_t END = (uint64_t)1 << 32;
 
 enum { NOBODY, WORKER, ATTENDANT };
@@ -23,7 +23,7 @@ enum { NOBODY, WORKER, ATTENDANT };
 struct kl_attendant {
     kl_worker *worker;
     atomic_int turn;           /* the thread that uses the worker */
-    pthread_mutex_t attending; /* the attendant holds this while it takes the turn and answers messages */
+    pthread_mutex_t attending; /* held by the attending thread while it takes the turn and answers messages */
     pthread_t thread;
     clockid_t cpu; /* CPU clock of the worker's thread */
     int call;      /* an eventfd: a count of SIGTERMs, or END */
@@ -51,7 +51,7 @@ static double worker_busy_s(void *self) {
     return kl_cpu_s(((kl_attendant *)self)->cpu);
 }
 
-/* Sleep until another thread wakes this one. Return the count that was read; 0: no thread did. */
+/* Sleep until another thread wakes this one. Return the count that was read; 0: no thread woke it. */
 static uint64_t sleep_for(const kl_attendant *a, double seconds) {
     struct pollfd call = {.fd = a->call, .events = POLLIN};
     struct timespec rest = kl_timespec(seconds);

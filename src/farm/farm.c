@@ -5,7 +5,7 @@
 
 #include "farm/farm_private.h"
 
-/* Note whether the run can still grow, now that the callback has all results so far. */
+/* Check whether the run can still grow, now that the callback has received all results so far. */
 static void note_taken(kilter_farm *f, const kl_deliverer *deliverer, kilter_status status) {
     if (f->growth.grows)
         kl_farm_note_growth(f, status != KILTER_OK || kl_deliverer_given(deliverer) == f->run.known->tasks);
@@ -19,7 +19,7 @@ static kilter_status check_limits(const kilter_farm *f, const kilter_run *run, k
     if (run->task_timeout_s > 0 && strcmp(f->transport->ops->name, "zmq") != 0)
         return kl_fail(
             error, KILTER_ERR_USAGE,
-            "a run's task_timeout_s: only workers of transport zmq can be ended one by one, not those of %s",
+            "a run's task_timeout_s needs the transport zmq: a single worker of transport %s cannot be ended",
             f->transport->ops->name);
     return KILTER_OK;
 }
@@ -80,7 +80,7 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
         f->run.ended_s = kl_busy_s(&f->clock);
     bool ended = f->run.ended && !list->first;
     if (ended &&
-        !f->service.threaded) { /* the master's last turn may have come before the last results were stored */
+        !f->service.threaded) { /* the master's last turn may have been before the last results were stored */
         kl_master_unsafe(f->master, f->storing.tasks, false);
         kl_farm_show_state(f, true);
     }
@@ -88,7 +88,7 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
     return ended;
 }
 
-/* Return the error that ended the run early, if any; the service thread notes it. */
+/* Return the error that ended the run early, if any. The service thread has stored it. */
 static kilter_status tell_failure(kilter_farm *f, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     kilter_error failure = f->run.failure;
@@ -96,13 +96,13 @@ static kilter_status tell_failure(kilter_farm *f, kilter_error *error) {
     return failure.status == KILTER_OK ? KILTER_OK : kl_fail(error, failure.status, "%s", failure.text);
 }
 
-/* Ask the service for the run, and give results to the callback as they arrive. */
+/* Request the run from the service thread, and pass results to the callback as they arrive. */
 static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_known *known,
                                kl_deliverer *deliverer, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     f->growth.grows = run->grows;
     f->growth.wrong = (kilter_error){KILTER_OK, ""};
-    f->run.ended = f->run.broken; /* a broken farm has no service that takes the request */
+    f->run.ended = f->run.broken; /* a broken farm has no service thread that takes the request */
     f->run.over = f->growth.grown = false;
     f->run.known = known;
     if (!f->run.broken) {
@@ -154,7 +154,7 @@ static kilter_status run_in_use(kilter_farm *f, const kilter_run *run, kilter_er
     kl_deliverer_free(deliverer);
     if (status == KILTER_OK && failed > 0)
         return kl_fail(error, KILTER_ERR_TASK,
-                       "%llu of %llu tasks failed, the others are done; the first failure: %s",
+                       "%llu of %llu tasks failed; the others are done; the first failure: %s",
                        (unsigned long long)failed, (unsigned long long)tasks, first);
     return status;
 }

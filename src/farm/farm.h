@@ -1,4 +1,5 @@
-/* Door of room farm: it runs a farm's engines with threads, processes and transports, and reads options. */
+/* Public header of the folder farm: run a farm's master and workers with threads, processes and
+ * transports, and read options. */
 #ifndef KL_FARM_H
 #define KL_FARM_H
 
@@ -10,7 +11,7 @@ void kl_worker_introduce(void *self, kl_hello *hello); /* Describe a worker in t
 /* --- progress.c: for a command of Kilter that shows the progress of its own farm --- */
 
 void kl_farm_tell(kilter_farm *farm, const kl_telling *telling);
-/* Remove the line of progress from the terminal until `mine` is false again, so that the caller can print. */
+/* Remove the progress line from the terminal until `mine` is false again, so that the caller can print. */
 void kl_farm_take_screen(kilter_farm *farm, bool mine);
 
 /* --- options --- */
@@ -40,8 +41,8 @@ kilter_status kl_settings_check_transport(const kl_settings *settings, const cha
 bool kl_settings_name_record(
     const kl_settings *settings); /* Return whether --team names the record of an earlier farm. */
 void kl_settings_free(kl_settings *settings);
-/* Warn of each unknown variable that begins with KILTER_, and of each of the program's own arguments that is
- * nearly one of Kilter's options. */
+/* Warn of each unknown variable that begins with KILTER_, and of each program argument that is nearly one
+ * of Kilter's options. */
 void kl_settings_warn(FILE *out, char *const *environment, int argc, char *const *argv);
 
 #endif

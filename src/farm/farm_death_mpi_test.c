@@ -1,15 +1,7 @@
-/* One rank of a farm in which ranks are killed: farm_death_mpi_test RANKS SEED KILLS WHEN. mpi_death_test.sh
- * starts it under a launcher that lets the other ranks live.
- *
- *   WHEN opening   before or while the farm is opened
- *        running   while tasks of 2 ms are done
- *        sending   while results of 3 MB are sent
- *        master    kill the master while tasks are done
- *        series    in each of SERIES runs, which have small and large results in turn; KILLS is not used. The
- *                  last run kills all workers that are left
- *
- * The same SEED kills the same ranks at the same instants. The master exits with 0 if every task was
- * delivered once with the right result, or if all workers were killed and the farm reports it. */
+/* One rank of a farm in which ranks are killed: farm_death_mpi_test RANKS SEED KILLS WHEN. Started by
+ * mpi_death_test.sh, under a launcher that lets the other ranks survive. The same SEED kills the same
+ * ranks at the same moments. The master exits with 0 if every task was delivered once with the right
+ * result. It also exits with 0 if all workers were killed and the farm reports this. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +44,7 @@ static int kills_in(uint64_t run, int left, uint64_t *seed) {
     return run + 1 == SERIES ? left : kills < most ? kills : most > 1 ? most : 1;
 }
 
-/* Choose in which run of a series this rank dies, and when: while tasks are done, or soon afterwards. */
+/* Choose in which run of a series this rank dies, and when: while tasks are done, or soon after. */
 static void draw_series(plan *p, const int *order, uint64_t seed) {
     int at = 0, workers = p->ranks - 1;
     for (uint64_t run = 0; run < SERIES && at < workers; run++) {
@@ -90,7 +82,7 @@ static void draw(plan *p, uint64_t seed) {
     p->kill_after_s = dies ? (double)(next_random(&seed) % 1000) / 1000 * most_s : -1;
 }
 
-/* Kill this rank without any sign beforehand. */
+/* Kill this rank without any warning. */
 static void kill_after(double seconds) {
     timer_t timer;
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
@@ -116,7 +108,7 @@ static size_t bytes_in(const plan *p, uint64_t run) {
     return is_when(p, "series") && run % 2 ? SERIES_LARGE_BYTES : p->result_bytes;
 }
 
-/* In a series the time to live begins with a task of the run in which the worker is killed. */
+/* In a series, the time until the kill begins with a task of the run in which the worker is killed. */
 static void begin_to_die(plan *p, uint64_t run) {
     if (!is_when(p, "series") || p->kill_after_s < 0 || run < p->killed_in)
         return;
@@ -232,7 +224,8 @@ int main(int argc, char **argv) {
     kilter_status status = kilter_farm_open(&options, NULL, NULL, &farm, &error);
     if (status == KILTER_OK)
         return be_master(&p, farm);
-    if (p.rank == 0 && is_deserted(&p, status)) { /* a worker's time to live begins when the worker starts */
+    if (p.rank == 0 &&
+        is_deserted(&p, status)) { /* a worker's time until its kill begins when the worker starts */
         printf("right: 0 of %llu tasks came, 0 wrong; %s\n", (unsigned long long)p.tasks, error.text);
         return 0;
     }

@@ -1,4 +1,4 @@
-/* The farm chooses the number of tasks; the workers are threads. */
+/* The farm chooses the number of tasks. The workers are threads. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -156,8 +156,7 @@ static void a_callback_cannot_ask(void **state) {
 }
 
 /* Check that each run's choice of tasks and its assignment are recorded with a forecast. The report must
- * compare the forecast with the outcome.
- */
+ * compare the forecast with the outcome. */
 static void forecasts_are_in_the_record(void **state) {
     (void)state;
     enum { RUNS = 5 };
@@ -182,8 +181,8 @@ static void forecasts_are_in_the_record(void **state) {
     unlink(path);
 }
 
-/* Store two forecasts, of three runs and of two runs; each is in the record before its last run ends. A
- * forecast that was replaced is not recorded. */
+/* Store two forecasts, of three runs and of two runs. Each must be in the record before its last run ends.
+ * A forecast that was replaced must not be recorded. */
 static void what_a_program_expects_is_in_the_record(void **state) {
     (void)state;
     char path[] = "/tmp/kilter_expect_XXXXXX";

@@ -1,6 +1,6 @@
-/* The public farm over the ranks of mpirun: farm_mpi_test [--single | --absent]. With --single the program
- * has started MPI itself for one thread only, so the master serves workers from the caller's thread. With
- * --absent the last rank never opens the farm, and the others must end with an error. */
+/* The public farm over the ranks of mpirun: farm_mpi_test [--single | --absent]. With --single, the
+ * program has started MPI itself for one thread only. So the master handles messages in the caller's
+ * thread. With --absent, the last rank never opens the farm, and the others must end with an error. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static int run_all(kilter_farm *farm, kilter_error *error) {
     }
     kilter_farm_summary summary;
     kilter_farm_summary_get(farm, &summary);
-    /* a worker's state counts its tasks in all runs, so the greatest count is above one run's share */
+    /* a worker's state counts its tasks over all runs, so the greatest count exceeds one run's share */
     bool kept = t.of_workers >= TASKS;
     int size;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -92,7 +92,7 @@ static int grow(kilter_farm *farm, kilter_error *error) {
            summary.failed != 1;
 }
 
-/* Between two runs a master without a thread has no turn, so the settings wait for the next run. */
+/* Between two runs, a master without a thread does nothing, so the settings wait for the next run. */
 static int tune(kilter_farm *farm, kilter_error *error) {
     kl_report *report;
     kl_tuner *tuner;
@@ -172,7 +172,7 @@ int main(int argc, char **argv) {
     char record[64];
     snprintf(record, sizeof record, "/tmp/kilter-mpi-test-%d.kilter", (int)getpid());
     kilter_farm_options options = {.work = work, .start = start, .stop = free};
-    if (single) /* so the caller's thread also waits for results to be on the disk */
+    if (single) /* so that the caller's thread also waits for results to be on the disk */
         options.resume = record;
     else
         options.record = record;

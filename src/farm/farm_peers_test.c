@@ -1,5 +1,5 @@
-/* Farms whose workers organise a run among themselves, with real processes, threads and kills. As
- * `farm_peers_test SCHEDULES [FIRST]`, it runs this number of random schedules of kills. */
+/* Farms whose workers organise a run among themselves, with real processes, threads and kills. The command
+ * `farm_peers_test SCHEDULES [FIRST]` runs this number of random schedules of kills. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -23,8 +23,8 @@
 
 enum { TASKS = 1500, WORKERS_MOST = 32, KILLS_MOST = 4 };
 
-/* A schedule of kills, in memory that all processes share. at[i]: number of tasks begun before the i-th kill.
- * The worker that begins the next task sends the signal. */
+/* A schedule of kills, in memory that all processes share. at[i]: number of tasks begun before the i-th
+ * kill. The worker that begins the next task kills. */
 typedef struct schedule {
     atomic_uint_fast64_t begun;
     atomic_uint started;     /* number of workers that have started */
@@ -33,10 +33,10 @@ typedef struct schedule {
     uint64_t victim[KILLS_MOST];
     uint32_t killed;
     atomic_int is_cut; /* 1: a worker was chosen to be stopped, at cut_s */
-    atomic_int cut;    /* its process; 0: it is not stopped yet */
+    atomic_int cut;    /* process of this worker; 0: it is not stopped yet */
     atomic_int mended; /* 1: it was continued */
     double cut_s;
-    double spin_s; /* unit of a task's time, in seconds: tasks take 0, 1 or 2 units */
+    double spin_s; /* unit of the tasks' times in seconds: a task takes 0, 1 or 2 units */
 } schedule;
 
 static schedule *plan;
@@ -169,8 +169,8 @@ static uint64_t bits_of(double value) {
     return bits;
 }
 
-/* Run one schedule, which follows from the seed. Even seeds check each result; odd seeds check an exact sum.
- */
+/* Run one schedule, which follows from the seed. With an even seed each result is checked, with an odd
+ * seed an exact sum. */
 static void run_schedule(uint64_t seed, double expected) {
     uint64_t draws = kl_mix64(seed);
     new_plan();
@@ -216,7 +216,7 @@ static void ignore(const kilter_outcome *o, void *user) {
     (void)user;
 }
 
-/* Run a farm that a signal cancels. Return 0 if the run ended as cancelled. */
+/* Run a farm that a signal cancels. Return 0 if the run ended with the status for cancelled runs. */
 static int cancelled_program(const char *transport) {
     kilter_error error = {KILTER_OK, ""};
     setpgid(0, 0);
@@ -243,20 +243,21 @@ static void ctrl_c_cancels_a_run_of_peers(void **state) {
     }
 }
 
-/* --- a peer that lies about its rate --- */
+/* --- a peer that reports a wrong rate --- */
 
 enum { HONEST = 2, JOINED_TASKS = 400 };
 static const double LOST_S = 0.5;
 
 static char folder[] = "/tmp/kilter-peers-XXXXXX", key_file[64], endpoint[64];
 
-/* Return the time as it seems to a worker that works a thousand times faster. */
+/* Return the time as a worker sees it whose clock makes it seem a thousand times faster. */
 static double slow_clock_s(void *self) {
     (void)self;
     return 1e-3 * kl_monotonic_s();
 }
 
-/* Be a worker whose clock is a thousand times too slow, so that it reports a thousandfold rate. */
+/* Be a worker whose clock is a thousand times too slow, so that it reports a rate a thousand times too
+ * high. */
 static void lie(const kl_key *key) {
     kl_transport *transport;
     kl_worker *worker;
@@ -351,7 +352,7 @@ static void a_peer_that_lies_about_its_rate_changes_no_result(void **state) {
 
 enum { CUT_AT = 50 };
 
-/* Stop the worker that begins task CUT_AT of all. Then nobody hears it, and it hears nobody. */
+/* Stop the worker that begins task number CUT_AT. Then it neither sends nor receives anything. */
 static int work_until_cut(const kilter_task *task, kilter_result *result, void *state) {
     if (atomic_load(&plan->begun) >= CUT_AT && atomic_exchange(&plan->is_cut, 1) == 0) {
         plan->cut_s = kl_monotonic_s();
@@ -361,7 +362,7 @@ static int work_until_cut(const kilter_task *task, kilter_result *result, void *
     return work(task, result, state);
 }
 
-/* The last results come only after the stopped worker counts as lost. Then it wakes up and goes on. */
+/* The last results arrive only after the stopped worker counts as lost. Then it continues. */
 static void take_and_mend(const kilter_outcome *o, void *user) {
     int pid = atomic_load(&plan->cut);
     take(o, user);
@@ -481,16 +482,17 @@ static void the_next_master_continues(void **state) {
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* A value whose first part has the same bits in any order of combining, and whose second part has not. */
+/* A value in two parts. The first part has the same bits whatever the order of combining, the second part
+ * does not. */
 typedef struct total {
     kilter_sum exact;
     double rough;
 } total;
 
-/* The sum of the masters, and its second part after each value that was combined with it. */
+/* The sum over all masters, and its second part after each value that was combined with it. */
 typedef struct totals {
     total sum;
-    uint32_t combined, dies_at; /* dies_at: values after which the master is killed; 0: never */
+    uint32_t combined, dies_at; /* dies_at: number of values after which the master is killed; 0: never */
     double after[TASKS];
 } totals;
 
@@ -570,13 +572,13 @@ static void a_stored_sum_is_continued_with_the_same_bits(void **state) {
     killed_total(file, 2);
     memcpy(before, masters->after, sizeof before);
     assert_int_equal(run_total(file, false, &error), KILTER_ERR_USAGE);
-    assert_non_null(strstr(error.text, "combined its results and does not now"));
+    assert_non_null(strstr(error.text, "combined its results in an earlier start"));
     atomic_store(&plan->begun, 0);
     if (run_total(file, true, &error) != KILTER_OK)
         fail_msg("%s", error.text);
     assert_memory_equal(before, masters->after, sizeof before);
     assert_true(bits_of(kilter_sum_value(&masters->sum.exact)) == bits_of(expected));
-    assert_true(atomic_load(&plan->begun) < TASKS); /* what was committed is not done again */
+    assert_true(atomic_load(&plan->begun) < TASKS); /* committed tasks are not done again */
     munmap(masters, sizeof *masters);
     unlink(file);
     assert_int_equal(rmdir(folder), 0);

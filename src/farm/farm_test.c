@@ -217,7 +217,8 @@ static int count_only(const kilter_task *task, kilter_result *result, void *stat
     return 0;
 }
 
-/* The first result's callback waits until every task is done, so workers must be served meanwhile. */
+/* The first result's callback waits until every task is done. So workers must get answers during the
+ * callback. */
 static void wait_for_all(const kilter_outcome *outcome, void *user) {
     (void)outcome;
     busy_master *m = user;
@@ -250,7 +251,7 @@ static void workers_are_answered_while_the_callback_computes(void **state) {
 
 /* --- workers that die --- */
 
-/* Worker 1 kills itself at its third task; other workers do its tasks. */
+/* Worker 1 kills itself in its third task. Other workers must do its tasks. */
 static int third_task_is_fatal(const kilter_task *task, kilter_result *result, void *state) {
     worker_state *s = state;
     if (s->index == 1 && ++s->shared == 3)
@@ -282,14 +283,14 @@ static void a_killed_worker_loses_no_task(void **state) {
     }
 }
 
-/* Workers 0 and 1 die once; only their replacements can do the run. */
+/* Workers 0 and 1 die one time each. Only their replacements can do the run. */
 static int first_two_workers_die(const kilter_task *task, kilter_result *result, void *state) {
     if (((worker_state *)state)->index < 2)
         raise(SIGKILL);
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
-/* A worker is replaced even if the farm has no other worker. */
+/* A worker must be replaced even if the farm has no other worker. */
 static void a_killed_worker_is_replaced(void **state) {
     (void)state;
     for (uint32_t workers = 1; workers <= 2; workers++) {
@@ -319,7 +320,7 @@ static int last_task_stops(const kilter_task *task, kilter_result *result, void 
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
-/* Let the other worker copy the last task. The stopped worker counts as lost only after an hour. */
+/* The other worker must copy the last task. The stopped worker counts as lost only after an hour. */
 static void the_last_task_of_a_stopped_worker_is_done_by_another(void **state) {
     (void)state;
     shared_counts *counts = new_counts();
@@ -387,14 +388,14 @@ static void a_task_that_kills_its_workers_fails_and_the_run_goes_on(void **state
         assert_int_equal(kilter_farm_run(farm, &run, &error), KILTER_ERR_TASK);
         for (int i = 0; i < 100; i++)
             assert_int_equal(f.seen[i], 1);
-        /* with one attempt it is not known which task of a dead worker's chunk killed it */
+        /* with one attempt, it is not known which task of a dead worker's chunk killed it */
         if (attempts > 1) {
             assert_non_null(strstr(error.text, "2 of 100 tasks failed"));
             assert_int_equal(f.failed, 2);
             assert_non_null(strstr(f.why[0], "was killed by signal 6"));
             assert_non_null(strstr(f.why[1], "exited with code 3"));
-            /* a fatal task is not begun if the other fatal task, in the same chunk, killed the worker first
-             */
+            /* a fatal task is not begun if the other fatal task, in the same chunk, has killed the worker
+             * before */
             uint64_t begun = counts->done;
             assert_true(begun >= 2 * (attempts - 1) && begun <= 2 * attempts);
         }
@@ -420,7 +421,7 @@ static void when_all_workers_are_dead_the_run_ends(void **state) {
     kilter_farm_close(farm, NULL);
 }
 
-/* The first process lives; each replacement dies as it starts. */
+/* The first process lives. Each replacement dies when it starts. */
 static int second_dies_at_start(const kilter_worker *worker, void **state) {
     if (atomic_load(&((shared_counts *)worker->user)->started) > 0)
         raise(SIGKILL);
@@ -441,7 +442,8 @@ static void a_run_whose_last_replacement_does_not_come_ends(void **state) {
     munmap(counts, sizeof *counts);
 }
 
-/* Let a task kill all its workers, more than are replaced in a row. The run must end with an error. */
+/* Let a task kill all its workers. There are more of them than are replaced in a row, so the run must end
+ * with an error. */
 static void a_run_that_only_kills_its_workers_ends(void **state) {
     (void)state;
     kilter_farm *farm =
@@ -519,7 +521,7 @@ static int short_nap(const kilter_task *task, kilter_result *result, void *state
 typedef struct canceller {
     kilter_farm *farm;
     uint64_t given, at;
-    atomic_uint seen; /* 1: a result has come; another thread waits for it */
+    atomic_uint seen; /* 1: a result has arrived; another thread waits for this */
 } canceller;
 
 static void cancel_at(const kilter_outcome *o, void *user) {
@@ -538,7 +540,7 @@ static void *cancel_when_begun(void *user) {
     return NULL;
 }
 
-/* Cancel from the callback, from another thread, and while no run is under way. The farm must work
+/* Cancel from the callback, from another thread, and while no run is in progress. The farm must work
  * afterwards. */
 static void a_cancelled_run_ends_and_the_farm_goes_on(void **state) {
     (void)state;
@@ -548,7 +550,7 @@ static void a_cancelled_run_ends_and_the_farm_goes_on(void **state) {
         canceller c = {.at = 5};
         c.farm = open_farm((kilter_farm_options){.work = short_nap, .workers = 2, .transport = transports[t]},
                            "none");
-        kilter_farm_cancel(c.farm); /* has no effect: no run is under way */
+        kilter_farm_cancel(c.farm); /* this must have no effect, because no run is in progress */
         for (int way = 0; way < 2; way++) {
             pthread_t other;
             c.given = 0;
@@ -591,7 +593,7 @@ static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     c.farm->stop.interrupted = true;
     pthread_mutex_unlock(&c.farm->lock);
     assert_int_equal(pthread_create(&other, NULL, wake_often, &c), 0);
-    /* checking this number of inputs takes long enough for a cancel to come in between */
+    /* checking this number of inputs takes long enough for a cancellation in between */
     enum { INPUTS = 300000 };
     kilter_bytes *inputs = calloc(INPUTS, sizeof *inputs);
     kilter_run run = {.tasks = INPUTS, .inputs = inputs};
@@ -603,7 +605,7 @@ static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     kilter_farm_close(c.farm, NULL);
 }
 
-/* Act as a program: a signal ends its first run, and it tries another run. */
+/* Be a program whose first run is ended by a signal, and that tries another run. */
 static int interrupted_program(shared_counts *counts) {
     kilter_farm_options options = counting(counts, 2);
     options.work = short_nap;
@@ -822,7 +824,7 @@ static void a_run_with_bad_weights_leaves_the_farm_usable(void **state) {
 
 typedef struct descriptors {
     int socket, file;
-    /* inode of the socket: the descriptor's number alone may belong to another file in the worker */
+    /* inode of the socket; the descriptor's number alone may belong to another file in the worker */
     ino_t of_socket;
 } descriptors;
 
@@ -839,8 +841,8 @@ static int nothing(const kilter_task *task, kilter_result *result, void *state) 
     return 0;
 }
 
-/* Sockets, such as those of another farm of the same program, are closed in a worker; other files stay open.
- */
+/* Sockets, such as those of another farm in the same program, must be closed in a worker. Other files must
+ * stay open. */
 static void workers_do_not_keep_private_sockets_open(void **state) {
     (void)state;
     descriptors open_now = {.socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
@@ -902,7 +904,7 @@ static void a_farm_that_never_ran_leaves_nothing(void **state) {
     munmap(counts, sizeof *counts);
 }
 
-/* Reset the peak of memory, so that memory of earlier tests does not count. */
+/* Reset the peak of memory use, so that memory of earlier tests does not count. */
 static void forget_peak(void) {
     FILE *f = fopen("/proc/self/clear_refs", "w");
     assert_non_null(f);
@@ -910,7 +912,7 @@ static void forget_peak(void) {
     fclose(f);
 }
 
-/* Run `body` in a process of its own; return its result as the exit code. */
+/* Run `body` in a separate process, and return its result as the exit code. */
 static int apart(int (*body)(void)) {
     int status = 0;
     pid_t child = fork();
@@ -936,7 +938,7 @@ static int run_without_streams(void) {
     if (kilter_farm_open(&options, NULL, NULL, &farm, NULL) != KILTER_OK)
         return 1;
     int code = kilter_farm_run(farm, &(kilter_run){.tasks = 500}, NULL) == KILTER_OK ? 0 : 2;
-    if (write(STDOUT_FILENO, "x", 1) == 1) /* printing must fail, because the output is lost */
+    if (write(STDOUT_FILENO, "x", 1) == 1) /* printing must fail, because the output is closed */
         code = 3;
     kilter_farm_close(farm, NULL);
     return code;
@@ -1016,7 +1018,7 @@ static double peak_bytes(void) {
     return 1024 * kib;
 }
 
-/* Return the memory of the master for each task. All results wait at the master, because none is delivered
+/* Return the master's memory for each task. All results wait at the master, because none is delivered
  * until all tasks are done. */
 static double bytes_per_task(const char *policy, uint64_t tasks) {
     busy_master m = {.counts = new_counts(), .tasks = tasks + 100};
@@ -1040,17 +1042,17 @@ static double bytes_per_task(const char *policy, uint64_t tasks) {
 static void a_million_tasks_fit_in_little_memory(void **state) {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* a sanitizer keeps freed memory */
+    skip(); /* a sanitizer does not reuse freed memory */
 #endif
     assert_true(bytes_per_task("auto", 1000000) < 200);
     assert_true(bytes_per_task("ss", 100000) <
-                200); /* each result has its own message, the most expensive case */
+                200); /* each result has its own message, which needs most memory */
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* first: later, a new thread could use the stack of an ended thread, and no memory would be missing
-         */
+        /* runs first: later, a new thread could use the stack of an ended thread, and no memory would be
+         * missing */
         cmocka_unit_test(limits_are_asked_for_first),
         cmocka_unit_test(processes_do_every_task_once),
         cmocka_unit_test(threads_do_every_task_once),

@@ -1,6 +1,6 @@
-/* Choose the number of tasks of the next run. The service thread gives the present state. The caller's thread
- * decides, because it calls the program's function for the number of runs to come. The program's own
- * forecasts for the next runs are also recorded here. */
+/* Choose the number of tasks of the next run. The service thread gets the present state. The caller's
+ * thread decides, because it must call the program's function for the number of coming runs. The program's
+ * own forecasts for its next runs are also recorded here. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,8 +37,8 @@ static kilter_status look(kilter_farm *f, double work, kl_grain_look *look, kilt
         return kl_fail(error, failure.status, "%s", failure.text);
     if (request.status == KILTER_ERR_USAGE)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "looking at the last run: it has grown, so it gives no estimate; ask after a run that "
-                       "does not grow");
+                       "measuring the last run: tasks were added to it, so it gives no estimate; ask after a "
+                       "run without `grows`");
     return request.status == KILTER_OK
                ? KILTER_OK
                : kl_fail(error, request.status, "choosing the number of tasks: memory ran out");
@@ -79,7 +79,7 @@ static kilter_status choose(kilter_farm *f, const kilter_grain_options *o, kl_gr
     if (status != KILTER_OK)
         return status;
     if (now.tasks == 0 && now.lane_count < f->workers)
-        now.lane_count = f->workers; /* the first run waits for all workers, so plan for all */
+        now.lane_count = f->workers; /* the first run waits for all workers, so plan for all of them */
     runs_to_come runs = {o, false};
     kl_grain_question question = {.least = o->least ? o->least : 1,
                                   .most = o->most,

@@ -1,8 +1,5 @@
-/* Tasks that are added to a run while it is on.
- *
- *   the caller's thread     callback ── kilter_farm_add() ── to_add ──▶ service thread ── added
- *
- * The run ends when the callback has taken all possible results, which only the caller's thread knows. */
+/* Tasks that are added to a run in progress. The run ends when the callback has received all possible
+ * results, which only the caller's thread knows. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +22,7 @@ static kilter_status check(const kilter_farm *f, uint64_t count, const kilter_by
     return weights ? kl_weights_check(weights, lo, count, error) : KILTER_OK;
 }
 
-/* Return whether the input is in the same memory as the previous input, so that one copy is enough. */
+/* Return whether the input is at the same memory as the previous input, so that one copy is enough. */
 static bool repeats(const kilter_bytes *inputs, uint64_t i) {
     return i > 0 && inputs[i].data == inputs[i - 1].data && inputs[i].size == inputs[i - 1].size;
 }
@@ -72,7 +69,7 @@ static void add(kl_additions *list, kl_addition *a) {
     list->end = &a->next;
 }
 
-/* Give the addition to the service thread. Return the error that ended the run early, if any. */
+/* Give the addition to the service thread. Return the error that has ended the run early, if any. */
 static kilter_status hand_over(kilter_farm *f, kl_addition *a, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     bool first = !f->growth.to_add.first, over = f->run.over || f->run.broken;
@@ -80,7 +77,8 @@ static kilter_status hand_over(kilter_farm *f, kl_addition *a, kilter_error *err
     if (!over)
         add(&f->growth.to_add, a);
     pthread_mutex_unlock(&f->lock);
-    /* count the addition even after an error, because it is in the record and the next start adds it again */
+    /* count the addition even after an error, because it is in the record, and the next start adds it
+     * again */
     f->run.known->tasks += a->count;
     if (over) {
         free(a);
@@ -94,8 +92,9 @@ static kilter_status hand_over(kilter_farm *f, kl_addition *a, kilter_error *err
 kilter_status kilter_farm_add(kilter_farm *f, uint64_t count, const kilter_bytes *inputs,
                               const double *weights, kilter_error *error) {
     if (!f->growth.grows)
-        return kl_fail(error, KILTER_ERR_USAGE,
-                       "adding tasks: no growing run is on; add them in the callback of a run with `grows`");
+        return kl_fail(
+            error, KILTER_ERR_USAGE,
+            "adding tasks: no run with `grows` is in progress; add tasks in the callback of such a run");
     if (f->growth.wrong.status != KILTER_OK)
         return kl_fail(error, f->growth.wrong.status, "%s", f->growth.wrong.text);
     if (count == 0)

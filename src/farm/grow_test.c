@@ -1,4 +1,4 @@
-/* Tasks that make tasks: growing runs, under a fake clock and with real workers. */
+/* Tasks that add tasks: growing runs, under a fake clock and with real workers. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ static tree grow_tree(uint64_t seed) {
     uint64_t nodes = ROOTS;
     for (uint64_t i = 0; i < NODES; i++) {
         uint64_t children = kl_mix64(seed ^ i) % (CHILDREN_MOST + 1);
-        if (i + 1 == nodes && children == 0) /* keep the tree growing */
+        if (i + 1 == nodes && children == 0) /* add further nodes */
             children = 1;
         t.first_child[i] = nodes;
         t.children[i] = children < NODES - nodes ? children : NODES - nodes;
@@ -112,7 +112,7 @@ static void take(const kilter_outcome *o, void *user) {
         g->watch(g, node);
     for (uint64_t i = 0; i < g->tree.children[node]; i++)
         g->waiting[g->waits++] = g->tree.first_child[node] + i;
-    /* add the children now or after a later result, at the latest after the last result */
+    /* add the children now, or after a later result, at the latest after the last result */
     if (g->given == g->tasks || kl_mix64(g->seed * 77 + g->given) % 3)
         add_waiting(g);
 }
@@ -213,8 +213,8 @@ static void tasks_of_dead_workers_are_done_by_the_others(void **state) {
     }
 }
 
-/* Add 8 tasks after every 8 results, until the run has 80 tasks. The policy `ect` must assign each addition.
- */
+/* Add 8 tasks after every 8 results, until the run has 80 tasks. The policy `ect` must assign each
+ * addition as it comes. */
 static void count_rounds(const kilter_outcome *o, void *user) {
     grove *g = user;
     (void)o;
@@ -261,7 +261,7 @@ static void whole_shares_of_what_is_added_are_dealt_by_earliest_completion(void 
 typedef struct board { /* memory shared by all processes */
     atomic_uint session, executed[NODES],
         counted[NODES]; /* session that did the task last; session in which the task counted first */
-    atomic_bool again;  /* a task was done although its result had counted in an earlier session */
+    atomic_bool again;  /* true: a task was done although its result had counted in an earlier session */
     atomic_uint deaths; /* number of deaths that are still to come */
     uint64_t kill_at, delivered;
     kilter_status status;
@@ -432,7 +432,8 @@ typedef struct repeat {
     kilter_farm *farm;
     kilter_status status;
     int right;
-    /* one_copy: the first two inputs share a copy; own_copy: the third, equal bytes elsewhere, has its own */
+    /* one_copy: the first two inputs share a copy; own_copy: the third input, equal bytes elsewhere, has
+     * its own copy */
     bool one_copy, own_copy;
 } repeat;
 
@@ -581,14 +582,14 @@ static void a_run_that_grows_otherwise_is_refused(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* --- workers lost while stored results are delivered --- */
+/* --- workers that are lost while stored results are delivered --- */
 
 enum { CHAIN = 6 };
 
 typedef struct chain {
     kilter_farm *farm;
-    bool first; /* true: the first master, whose workers live; its run ends with the chain */
-    /* number of starts of workers; under the second master, workers die in task 1 or as they start */
+    bool first; /* true: this is the first master; its workers live, and its run ends with the chain */
+    /* number of starts of workers; under the second master, workers die in task 1 or when they start */
     atomic_uint *sessions;
 } chain;
 
@@ -696,7 +697,7 @@ static void what_was_added_too_late_is_added_again(void **state) {
         kilter_error error = {KILTER_OK, ""};
         kilter_status status = run_cancelled(at->file, cancel_at, &error);
         assert_true(status == KILTER_ERR_CANCELLED ||
-                    status == KILTER_OK); /* the run may have ended before the cancel */
+                    status == KILTER_OK); /* the run may have ended before it was cancelled */
         if (run_cancelled(at->file, 0, &error) != KILTER_OK)
             fail_msg("%s", error.text);
         unlink(at->file);

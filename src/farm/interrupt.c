@@ -61,7 +61,7 @@ static void *hear(void *arg) {
     }
 }
 
-/* Take over the signals, then start the thread, which also reads signals that came before it. */
+/* Block the signals, then start the thread, which also reads signals that came before it. */
 static bool listen_to(kl_interrupt *self) {
     self->call = eventfd(0, EFD_CLOEXEC);
     self->signals = self->call >= 0 ? kl_interrupts_to(self->call) : NULL;
@@ -108,7 +108,7 @@ void kl_farm_say_interrupt(kilter_farm *f, char *text, size_t size) {
         snprintf(text, size, "; use --resume FILE to keep results");
         return;
     }
-    /* under `kilter run`, the program's own words do not repeat the command of `kilter run` */
+    /* under `kilter run`, the program's own words are not the command to repeat */
     char *command = getenv("KILTER_RUN") ? NULL : kl_own_words(0);
     if (command && strlen(command) < COMMAND_BYTES)
         snprintf(text, size, "; they are kept; to continue, repeat the command: %s", command);

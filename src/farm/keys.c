@@ -1,4 +1,4 @@
-/* Settings of a farm's zmq sockets, and the key that they use beyond this machine. */
+/* Settings of a farm's zmq sockets, and the key that they use for other machines. */
 #include <stdlib.h>
 #include <string.h>
 

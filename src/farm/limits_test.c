@@ -1,5 +1,5 @@
-/* Farms with tasks that hang, fail, or use much memory: each run ends, each task has one outcome, and ended
- * or renewed workers are replaced. `limits_test --join ENDPOINT` is a worker. */
+/* Farms with tasks that hang, fail, or use much memory. Each run must end, each task must have one
+ * outcome, and ended workers must be replaced. `limits_test --join ENDPOINT` is a worker. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ typedef enum habit { SHORT, HANGS, SPINS, FAILS, EATS, LEAKS, TAKES_20_MS } habi
 
 typedef struct order { /* input of a task */
     habit habit;
-    uint32_t times;  /* number of executions after which the task is short; 0: it never is */
+    uint32_t times;  /* number of executions after which the task becomes short; 0: never */
     char shared[96]; /* file with counts that all workers share */
 } order;
 
@@ -108,7 +108,7 @@ static int misbehave(habit h, kilter_result *result) {
             pause();
     case LEAKS:
         eat(40000000);
-        kl_nap_s(0.25); /* long enough for a measurement of the memory */
+        kl_nap_s(0.25); /* long enough for the memory to be measured */
         break;
     case TAKES_20_MS:
         kl_nap_s(0.02);
@@ -263,7 +263,7 @@ static void cancel_at_once(const kilter_outcome *o, void *user) {
     kilter_farm_cancel(*(kilter_farm **)user);
 }
 
-/* The only worker hangs in a task of a cancelled run. The next run must end it. */
+/* The only worker hangs in a task of a cancelled run. The next run must end this worker. */
 static void a_task_that_nobody_waits_for_does_not_hold_the_next_run(void **state) {
     (void)state;
     scene s;
@@ -343,7 +343,8 @@ static void a_worker_does_so_many_tasks_and_then_another_one_comes(void **state)
     close_scene(&s);
 }
 
-/* Replace each worker after every task. No replaced worker counts as lost, and no task loses an attempt. */
+/* Replace each worker after every task. No replaced worker may count as lost, and no task may lose an
+ * attempt. */
 static void renewals_cost_no_attempts(void **state) {
     (void)state;
     scene s;
@@ -356,7 +357,7 @@ static void renewals_cost_no_attempts(void **state) {
     close_scene(&s);
 }
 
-/* The master's memory before the fork does not count as the workers'. */
+/* The memory that the master had before the fork must not count as the workers'. */
 static void what_a_worker_was_born_with_does_not_count(void **state) {
     (void)state;
 #ifdef __SANITIZE_THREAD__
@@ -391,7 +392,7 @@ static pid_t start_worker(const char *endpoint) {
     return pid;
 }
 
-/* Address where a master listens, in a folder of its own. */
+/* Address at which a master listens, in a separate folder. */
 typedef struct place {
     char *folder, endpoint[128];
 } place;

@@ -1,4 +1,4 @@
-/* Workers that the master starts itself: processes of this machine, or threads of its own. */
+/* Workers that the master starts itself: processes on this machine, or threads of its own process. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 static const double FINISH_PATIENCE_S = 5; /* seconds until local workers that have not ended are killed */
 static const double JOIN_PATIENCE_S = 60;  /* seconds in which a replacement must connect */
-static const double TEND_S = 0.05; /* seconds between two looks at processes, while some are starting */
+static const double TEND_S = 0.05; /* seconds between two checks of processes, while some are starting */
 
 /* Return the number of cores for each local worker; 0: all cores. By default, each worker gets an equal part
  * of the cores, but at least one core for each OpenMP thread. */
@@ -131,8 +131,8 @@ static local_worker *find_local(kilter_farm *f, uint64_t pid) {
     return NULL;
 }
 
-/* Tell the master the number of workers that are being started or will be, because a run waits for them. A
- * lost worker that still lives and may reconnect does not count. */
+/* Tell the master the number of workers that are being started or will be, because a run waits for them.
+ * Do not count a lost worker that still lives and may reconnect. */
 static uint32_t tell_who_comes(kilter_farm *f) {
     uint32_t coming = 0;
     /* if no process lives, the supervisor itself may have ended */
@@ -153,7 +153,7 @@ void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t
     kl_child_news news;
     double until_s = kl_now_s(&f->clock) + END_PATIENCE_S;
     local_worker *local = find_local(f, pid);
-    if (!local) /* the supervisor's news of this process may not have been read yet */
+    if (!local) /* the supervisor's message about this process may not have been read yet */
         read_news(f);
     local = local ? local : find_local(f, pid);
     while (local && !local->ended &&
@@ -185,7 +185,8 @@ void kl_farm_renew_local(void *self, uint64_t pid, bool at_once) {
     tell_who_comes(f);
 }
 
-/* Kill a frozen worker, so that it is replaced, unless a debugger stopped it or its core is being written. */
+/* Kill a worker that does not respond, so that it is replaced. Do not kill it if a debugger stopped it or
+ * its core dump is being written. */
 static void kill_frozen(kilter_farm *f, uint32_t number) {
     local_worker *local = &f->local.list[number];
     double now_s = kl_now_s(&f->clock);
@@ -207,9 +208,10 @@ static bool is_worth_replacing(kilter_farm *f, const local_worker *local) {
     f->local.deaths = finished == f->local.finished_at_death ? f->local.deaths + 1 : 1;
     f->local.finished_at_death = finished;
     if (f->local.deaths == DEATHS_MOST + 1)
-        fprintf(stderr,
-                "%s: %d workers in a row were lost with no task finished: no more workers are started\n",
-                f->settings.name, DEATHS_MOST);
+        fprintf(
+            stderr,
+            "%s: %d workers in a row were lost and no task was finished, so no more workers are started\n",
+            f->settings.name, DEATHS_MOST);
     return f->local.deaths <= DEATHS_MOST;
 }
 
@@ -229,7 +231,7 @@ double kl_farm_tend_local(kilter_farm *f) {
             local->pid = 0;
         }
         if (local->replacing && local->ended)
-            fprintf(stderr, "%s: the replacement of a lost worker %s: no other replacement is started\n",
+            fprintf(stderr, "%s: the replacement of a lost worker %s, so no other replacement is started\n",
                     f->settings.name, local->how);
         local->replacing &= !local->ended && !kl_master_knows(f->master, (uint64_t)local->pid);
     }
@@ -246,8 +248,8 @@ static uint32_t locals_ended(kilter_farm *f, const char **how) {
     return ended;
 }
 
-/* Handle events until each worker started here is ready or has failed. A listening master does not call this:
- * its first run waits for its workers. */
+/* Handle events until each worker started here is ready or has failed. A listening master does not call
+ * this, because its first run waits for its workers. */
 kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
     const char *how = "";
     kilter_status status = KILTER_OK;
@@ -256,7 +258,7 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
         uint32_t lost = ended > refused ? ended : refused;
         if (kl_master_ready(f->master) + lost >= f->workers)
             break;
-        /* a worker that cannot start reports it, but a process may also just end */
+        /* a worker that cannot start reports this, but a process may also just end */
         if ((status = kl_master_turn(f->master, f->local.supervisor ? TEND_S : -1, error)) != KILTER_OK)
             return status;
     }

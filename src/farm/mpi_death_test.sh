@@ -1,5 +1,5 @@
 #!/bin/bash
-# Ranks of a farm are killed at random instants: every task is counted once, and nobody hangs.
+# Ranks of a farm are killed at random moments. Every task must be counted once, and no rank may hang.
 # usage: mpi_death_test.sh MPIEXEC FARM_DEATH_MPI_TEST WHEN [RUNS [SEED]]    WHEN: as in farm_death_mpi_test.c
 # RANKS_LEAST and RANKS_MOST in the environment: numbers of ranks (default: 3 to 5). With more than 5 ranks up to 4 are
 # killed. Every fifth run kills all workers.
@@ -29,8 +29,7 @@ complain() {
     failed=1
 }
 
-# Return whether MPI itself failed, because a rank was killed while the ranks were connecting. Then mpirun hangs, or
-# MPI_Init reports the dead rank as unreachable and aborts the job. No rank can prevent that.
+# Return whether MPI itself failed because a rank was killed while the ranks were connecting. In this case mpirun hangs, or MPI_Init reports the dead rank as unreachable and aborts the job. No rank can prevent this.
 fails_itself() {
     [ "$when" = opening ] && [ "$alive" -eq 0 ] || return 1
     grep -q 'PMIX ERROR: UNREACHABLE\|MPI_INIT has failed because at least one MPI process is unreachable' "$out"

@@ -47,8 +47,8 @@ static void free_deliveries(kl_delivery_list *list) {
     }
 }
 
-/* Free a master that is complete or only partly made. KILTER_ERR_RECORD: the record is incomplete. The
- * record is closed after its last row, and before the results that it stores are freed. */
+/* Free a master that is complete or only partly made. KILTER_ERR_RECORD: the record is incomplete. Close
+ * the record after its last row was written, and before the results that it stores are freed. */
 static kilter_status tear_down(kilter_farm *f, kilter_error *error) {
     double closed_s = kl_now_s(&f->clock) - f->opened_s;
     if (f->master) {
@@ -88,8 +88,8 @@ static kilter_farm *new_farm(kl_settings *settings) {
     return f;
 }
 
-/* Return the seconds that a new peer has to introduce itself. Ranks and threads are known, so they need no
- * limit. */
+/* Return the seconds within which a new peer must introduce itself. Ranks and threads are known, so they
+ * have no limit. */
 static double greeting_s(const kilter_farm *f) {
     static const double LEAST_S = 10;
     double lost_after_s = f->settings.options.lost_after_s;
@@ -100,8 +100,8 @@ static void warn(void *self, const char *text, const char *more) {
     fprintf(stderr, "%s: %s%s\n", ((const kilter_farm *)self)->settings.name, text, more);
 }
 
-/* Return the number of cores that the master and the workers on its host may use. Ranks and workers that join
- * may be bound to other cores than the master. */
+/* Return the number of cores that the master and the workers on its host may use. Ranks, and workers that
+ * join, may be bound to other cores than the master. */
 static uint32_t cores_of_host(const kilter_farm *f) {
     bool apart = f->settings.listen || (f->transport && strcmp(f->transport->ops->name, "mpi") == 0);
     return apart ? kl_host_core_count() : kl_core_count();
@@ -300,10 +300,10 @@ kilter_status kilter_farm_close(kilter_farm *f, kilter_error *error) {
         return KILTER_OK;
     kilter_status status = kl_farm_begin_use(f, "closing", NULL);
     if (status != KILTER_OK)
-        return kl_fail(error, status,
-                       "closing the farm: a run has not returned; close it after that, and "
-                       "not from the callback");
-    kl_farm_close_control(f); /* no other thread uses the master now */
+        return kl_fail(
+            error, status,
+            "closing the farm: a run has not returned; close it after that, and not from the callback");
+    kl_farm_close_control(f); /* no other thread uses the master any more */
     kl_farm_close_interrupt(f);
     kl_farm_end_service(f);
     return tear_down(f, error);

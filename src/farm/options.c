@@ -10,7 +10,7 @@
 #define FIELD(member) offsetof(kl_settings, member)
 #define AT(member)    .offset = FIELD(member)
 
-/* --- values that are more than a number or a word --- */
+/* --- values that are not just a number or a word --- */
 
 static kilter_status check_policy(const kl_value *v) {
     return kl_help_find(v->text) || kl_own_policies_find(((const kl_settings *)v->into)->own, v->text)
@@ -142,7 +142,7 @@ static const kl_option OPTIONS[] = {
     {"progress", NULL, "Show a progress line with the time left.", KL_OPTION_SWITCH, AT(options.progress)},
     {"kilter-help", NULL, "Print the options of the farm and end.", .kind = KL_OPTION_OTHER},
 };
-/* HELP: the last entry, which is not a setting */
+/* HELP: the last entry, which is no setting */
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0], HELP = OPTION_COUNT - 1 };
 static const kl_option_list LIST = {OPTIONS, OPTION_COUNT};
 
@@ -233,7 +233,7 @@ static kilter_status from_environment(kl_settings *settings, kilter_error *error
     return KILTER_OK;
 }
 
-/* Read the option at argv[*at], and move *at to the option's last word. */
+/* Read the option at argv[*at], and move *at to the last word of the option. */
 static kilter_status from_argument(const kl_option *o, int argc, char **argv, int *at, kl_settings *settings,
                                    kilter_error *error) {
     char said[32];
@@ -249,8 +249,8 @@ static kilter_status from_argument(const kl_option *o, int argc, char **argv, in
                  : kl_fail(error, KILTER_ERR_USAGE, "%s: needs a value, %s", said, o->value);
 }
 
-/* Remove Kilter's options and move the other arguments up to argv[1 … kept − 1]. "--" ends the options. Only
- * exact names count: a similar word may be an option of the program. */
+/* Remove Kilter's options, and move the other arguments up to argv[1 … kept − 1]. "--" ends the options.
+ * Only exact names count, because a similar word may be an option of the program. */
 static kilter_status from_arguments(int argc, char **argv, int *kept, kl_settings *settings,
                                     kilter_error *error) {
     int to = argc > 0 ? 1 : 0, i = 1;

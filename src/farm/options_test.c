@@ -15,7 +15,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     return 0;
 }
 
-/* Read a command line of blank-separated words; `rest` gets the words that are left. */
+/* Read a command line whose words are separated by blanks. `rest` gets the words that are left. */
 static kilter_status read_line(const char *line, kl_settings *settings, char *rest, kilter_error *error) {
     char copy[256], *argv[32];
     int argc = 0;
@@ -196,7 +196,7 @@ static char *warnings_of(char *variable, char *argument) {
     return text;
 }
 
-/* Every variable is known, and every variable or option with one wrong letter is recognised. */
+/* Every variable must be known, and every variable or option with one wrong letter must be recognised. */
 static void mistyped_names_are_recognised(void **state) {
     (void)state;
     kl_option_list options = kl_farm_options();
@@ -224,7 +224,7 @@ static void mistyped_names_are_recognised(void **state) {
     }
 }
 
-/* Read every option with its value as a word of its own, and after '='. */
+/* Read every option with its value as a separate word, and with its value after '='. */
 static void every_option_is_taken(void **state) {
     (void)state;
     kl_option_list options = kl_farm_options();

@@ -1,5 +1,5 @@
-/* Requests of `kilter tune`, `kilter drain` and `kilter run` to the farm. The control thread receives them;
- * the service thread answers them. */
+/* Requests of `kilter tune`, `kilter drain` and `kilter run` to the farm. The control thread receives
+ * them, and the service thread answers them. */
 #include <stdlib.h>
 
 #include "farm/farm_private.h"
@@ -7,8 +7,8 @@
 static const double LOOK_PATIENCE_S = 0.2; /* seconds that a request for the state waits for the master */
 static const double TAKE_PATIENCE_S = 1;   /* seconds that another request waits for the master */
 
-/* Ask the master for its state, from the control thread. Use the last state if the master has no turn soon.
- */
+/* Ask the master for its state, from the control thread. If the master does not answer soon, use the last
+ * known state. */
 static void fresh_state(kilter_farm *f, kl_farm_state *state) {
     struct timespec until = kl_time_after(LOOK_PATIENCE_S);
     pthread_mutex_lock(&f->lock);
@@ -58,7 +58,7 @@ static kilter_status let_take(kilter_farm *f, outside_request *request) {
     pthread_mutex_unlock(&f->lock);
     if (!taken)
         return kl_fail(request->error, KILTER_ERR_PEER,
-                       "the master has not taken it within %g s; try again during a run", TAKE_PATIENCE_S);
+                       "the master has not handled it within %g s; try again during a run", TAKE_PATIENCE_S);
     return request->status;
 }
 
@@ -71,7 +71,7 @@ static kilter_status note_from_outside(void *self, const kl_decision *decision, 
     return let_take(self, &(outside_request){.note = decision, .error = error});
 }
 
-/* Open the farm's socket. Without it, the farm works and cannot be watched. */
+/* Open the farm's socket. Without a socket the farm works, but cannot be watched. */
 void kl_farm_open_control(kilter_farm *f) {
     kl_control_farm farm = {.look = look_from_outside,
                             .set = set_from_outside,
@@ -91,8 +91,8 @@ void kl_farm_close_control(kilter_farm *f) {
     f->outside.control = NULL;
 }
 
-/* Carry out the request. Call this with the lock held, because the waiting caller may give up, and the
- * request ends with it. */
+/* Carry out the request. Call this with the lock held: the waiting caller may give up, and then the
+ * request no longer exists. */
 void kl_farm_take_request(kilter_farm *f) {
     outside_request *request = f->outside.request;
     if (!request)
@@ -105,8 +105,8 @@ void kl_farm_take_request(kilter_farm *f) {
     pthread_cond_signal(&f->outside.shown);
 }
 
-/* Give the state to the callers who wait for it. Call this with the lock held. A master without a thread has
- * no turn between two runs, so it gives the state at the end of its last run. */
+/* Pass the state to the callers that wait for it. Call this with the lock held. A master without a thread
+ * does nothing between two runs, so it passes its state at the end of its last run. */
 void kl_farm_show_state(kilter_farm *f, bool run_ended) {
     if (!f->outside.look_wanted && !(run_ended && !f->service.threaded))
         return;

@@ -1,4 +1,4 @@
-/* Large inputs, results and shared data, and results that are copied into the program's array. */
+/* Large inputs, results and shared data, and results that are copied to the program's array. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -80,9 +80,9 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     memcpy(&size, task->shared.data, sizeof size);
     if (!holds((const uint8_t *)task->shared.data + sizeof size, SHARED_SEED,
                task->shared.size - sizeof size))
-        return kilter_result_fail(result, "its shared data are not whole");
+        return kilter_result_fail(result, "its shared data are damaged");
     if (!holds(task->input.data, INPUT_SEED + task->index, task->input.size))
-        return kilter_result_fail(result, "its input is not whole");
+        return kilter_result_fail(result, "its input is damaged");
     if (fails(task->index))
         return kilter_result_fail(result, "unlucky");
     size += is_of_other_size(task->index);
@@ -132,7 +132,7 @@ static void take(const kilter_outcome *o, void *user) {
     assert_int_equal(o->result.size, size);
     assert_true(holds(o->result.data, o->index, size));
     assert_int_equal((uintptr_t)o->result.data % _Alignof(max_align_t), 0);
-    if (t->results) /* the result is in the array before the callback */
+    if (t->results) /* the result must be in the array before the callback */
         assert_memory_equal(t->results + o->index * size, o->result.data, size);
 }
 
@@ -265,7 +265,7 @@ static void workers_that_are_killed_spoil_nothing(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* With a limit of the address space, as under ulimit -v, the farm shares no memory and must still work. */
+/* With a limit on the address space, as under ulimit -v, the farm shares no memory. It must still work. */
 static void a_limited_address_space_changes_nothing(void **state) {
     (void)state;
     pid_t child = fork();

@@ -24,7 +24,7 @@ static kilter_status check(const kilter_program *p, const double *speeds, uint32
         {"the master's time for a task", p->master_task_s},
         {"the round trip", p->round_trip_s},
         {"the time to take in a worker's results", p->update_s},
-        {"a task's time on the wire", p->task_message_s},
+        {"a task's time on the link", p->task_message_s},
     };
     if (p->tasks == 0 || workers == 0)
         return kl_fail(error, KILTER_ERR_RANGE,

@@ -1,4 +1,4 @@
-/* kilter_predict(): the paper's formula, and properties for any workers. */
+/* Test kilter_predict(): the paper's formula, and properties for any workers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

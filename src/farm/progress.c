@@ -1,11 +1,11 @@
-/* The line of progress: on a terminal it is renewed in place, elsewhere lines follow each other. */
+/* The progress line: on a terminal it is overwritten, elsewhere a new line is printed each time. */
 #include <math.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "farm/farm_private.h"
 
-static const double FIRST_S = 2;      /* a shorter run shows nothing */
+static const double FIRST_S = 2;      /* if a run is shorter than this, nothing is shown */
 static const double TERMINAL_S = 0.5; /* seconds between two lines on a terminal */
 static const double LOG_S = 10;       /* seconds between two lines elsewhere, */
 static const double LOG_PART = 0.05;  /* or this part of the time so far, if it is longer */

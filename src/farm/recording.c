@@ -9,7 +9,7 @@
 #include "farm/farm_private.h"
 #include "kilter/version.h"
 
-/* Check that a file can be made at `path`, which the user gave with `option`. */
+/* Check that a file can be created at `path`, which the user gave with `option`. */
 static kilter_status check_folder(const char *option, const char *path, kilter_error *error) {
     char *folder = strdup(path);
     if (!folder)
@@ -71,7 +71,7 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     kl_trace *trace = NULL;
     kilter_error problem;
     kilter_status status = asked || resume ? KILTER_OK : default_record(f, &path, &problem);
-    /* the socket needs a thread, and simulated ranks have none */
+    /* the socket needs a thread, which simulated ranks do not have */
     if (status == KILTER_OK && !f->clock.simulated)
         kl_farm_open_control(f);
     kl_host_name(host);
@@ -112,7 +112,7 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
         fprintf(stderr, "%s: no run record: %s\n", f->settings.name, problem.text);
     const char *made = kl_trace_path(trace);
     if (made && asked && strcmp(made, asked) != 0)
-        fprintf(stderr, "%s: '%s' exists: the run record is '%s'\n", f->settings.name, asked, made);
+        fprintf(stderr, "%s: '%s' exists, so the run record is '%s'\n", f->settings.name, asked, made);
     pthread_mutex_lock(&f->lock);
     f->record.trace = trace;
     pthread_mutex_unlock(&f->lock);

@@ -1,17 +1,17 @@
-/* Results that survive the master. Results of earlier masters come from the record, and new results count
- * only after they are stored there. */
+/* Results that survive the master. Results of earlier masters come from the record. New results count only
+ * after they are stored there. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "farm/farm_private.h"
 #include "move/wire.h"
 
-/* Most bytes of results that may wait for the disk; with more, no chunk is dealt. */
+/* Greatest number of bytes of results that may wait for the disk. With more, no chunk is dealt. */
 static const size_t UNSTORED_BYTES_MOST = (size_t)64 << 20;
 
 /* --- new results, on their way to the disk --- */
 
-/* Return the bytes that count for a waiting delivery. Its row in the trace needs fewer bytes. */
+/* Return the number of bytes that count for a waiting result. Its row in the trace needs fewer bytes. */
 static size_t bytes_of(const kl_delivery *delivery) {
     return 2 * sizeof *delivery + delivery->size;
 }
@@ -21,8 +21,8 @@ static void note_end(kilter_farm *f) {
     f->run.ended |= f->run.over && !f->storing.list.first;
 }
 
-/* End the run because results cannot be stored. The caller may then free the inputs, so dealing must have
- * ended: a service thread first ends it and then sets run.ended. */
+/* End the run because results cannot be stored. The caller may free the inputs afterwards, so dealing must
+ * have ended. If there is a service thread, it first ends the dealing, and then sets run.ended. */
 static void stop_storing(kilter_farm *f, const kilter_error *failure) {
     f->run.failure = *failure;
     f->run.broken = true;
@@ -40,7 +40,7 @@ static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
         f->storing.tasks -= first->count;
         first->next = NULL;
         kl_delivery_list stored = {.first = first, .end = &first->next};
-        if (f->run.broken) /* the run is over, and these results do not belong to the next one */
+        if (f->run.broken) /* the run is over, and these results do not belong to the next run */
             kl_delivery_free(first);
         else
             kl_delivery_append(&f->run.results, &stored);
@@ -50,7 +50,7 @@ static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
     else
         note_end(f);
     bool look = failure || (f->storing.held && f->storing.bytes <= UNSTORED_BYTES_MOST);
-    /* `closing` needs the lock: a farm that is being closed may have no transport any more */
+    /* `closing` needs the lock, because a farm that is being closed may no longer have a transport */
     if (look && !f->service.closing)
         kl_transport_wake(f->transport);
     pthread_cond_signal(&f->news);
@@ -147,7 +147,7 @@ static bool is_taken(const kl_known *known, uint64_t task) {
     return known->taken[task / 8] >> task % 8 & 1;
 }
 
-/* Deliver results of a row. Do nothing without a deliverer, or without tasks. */
+/* Deliver the results of a row. Do nothing if there is no deliverer, or no task. */
 static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row *piece, bool is_sum,
                              kilter_error *error) {
     if (!deliverer || piece->count == 0)
@@ -182,18 +182,17 @@ static kilter_status take_sum(kl_known *known, const kl_trace_result_row *row, c
     if (fits && count == row->count)
         return deliver(deliverer, row, true, error);
     if (!known->reduces)
-        return kl_fail(
-            error, KILTER_ERR_USAGE,
-            "--resume: run %llu combined its results and does not now; start the program as it was "
-            "started then, or name another file",
-            (unsigned long long)known->call);
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "--resume: run %llu combined its results in an earlier start, but not in this one; "
+                       "start the program in the same way, or name another file",
+                       (unsigned long long)known->call);
     return kl_fail(error, KILTER_ERR_RECORD,
                    "reading stored results: the tasks of a sum from task %llu on are malformed",
                    (unsigned long long)row->lo);
 }
 
-/* Deliver the results of a row that were not taken yet, in blocks of consecutive tasks. Failed tasks are done
- * again. Without a deliverer, only mark the results. */
+/* Deliver those results of a row that were not taken yet, in blocks of consecutive tasks. Failed tasks are
+ * done again. Without a deliverer, only mark the results. */
 static kilter_status take_row(kl_known *known, const kl_trace_result_row *row, kl_deliverer *deliverer,
                               kilter_error *error) {
     kl_reader reader = kl_reader_of(row->results.data, row->results.size);
@@ -258,8 +257,8 @@ static kilter_status add_spans(kl_known *known, kl_span tasks, kilter_error *err
     return status;
 }
 
-/* Read and check all stored results before the first is delivered, so that no result of a damaged record is
- * used. */
+/* Read and check all stored results before the first one is delivered, so that no result of a damaged
+ * record is used. */
 static kilter_status find(kl_known *known, const char *path, const kl_trace_call *call, kilter_error *error) {
     kilter_status status = kl_stored_open(path, call, &known->rows, error);
     if (status == KILTER_OK)

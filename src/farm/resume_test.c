@@ -1,7 +1,5 @@
-/* Results that survive the master: killed masters, other runs, damaged files, full disks.
- *
- * `resume_test kills N [SEED]` is not a test: it kills N masters at random moments, for tools/faults-master.
- */
+/* Results that survive the master: killed masters, other runs, damaged files, full disks. `resume_test
+ * kills N [SEED]` is no test. It kills N masters at random moments, for tools/faults-master. */
 #include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -34,7 +32,7 @@ typedef struct board {
     atomic_uint session;
     atomic_uint_fast64_t delivered;
     atomic_bool wrong,
-        again; /* again: a task was done although its result had counted in an earlier session */
+        again; /* again: true: a task was done although its result had counted in an earlier session */
     atomic_uint done[RUNS][TASKS],
         counted[RUNS][TASKS]; /* session that did the task last; session in which the task counted first */
     atomic_bool lucky;        /* true: task UNLUCKY does not fail */
@@ -284,7 +282,7 @@ static void failed_tasks_are_tried_again(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Kill masters until one finishes. A task whose result has counted is never done again. */
+/* Kill masters until one of them finishes. A task whose result has counted must never be done again. */
 static void masters_are_killed(const char *file, const char *transport, uint64_t seed, unsigned *sessions) {
     board *b = new_board();
     b->lucky = true;
@@ -384,9 +382,10 @@ static void another_run_is_refused(void **state) {
         assert_int_equal(tasks_done(b), 0);
     }
     p.version = "2";
-    expect_refused(b, &p, KILTER_ERR_RECORD, "its program version is '', and this is '2'");
+    expect_refused(b, &p, KILTER_ERR_RECORD, "its program version is '', but that of this program is '2'");
     p.name = "other";
-    expect_refused(b, &p, KILTER_ERR_RECORD, "its program is 'resume_test', and this is 'other'");
+    expect_refused(b, &p, KILTER_ERR_RECORD,
+                   "its program is 'resume_test', but that of this program is 'other'");
     munmap(b, sizeof *b);
 }
 
@@ -427,16 +426,16 @@ static void results_of_other_arguments_are_refused(void **state) {
     assert_int_equal(tasks_done(b), 0);
     p.word = "2";
     expect_refused(b, &p, KILTER_ERR_USAGE,
-                   "the results were made with other arguments, 'it'\\''s 1' then and 2 now");
+                   "the results were made with other arguments: 'it'\\''s 1' then, 2 now");
     p.anyway = true;
     expect_well(b, &p);
     assert_int_equal(tasks_done(b), 0);
     p.anyway = false;
-    expect_well(b, &p); /* the record now accepts these arguments, too */
+    expect_well(b, &p); /* the record must now accept these arguments, too */
     p.word = "it's 1";
     expect_well(b, &p);
     do_sql(at->file, "UPDATE origin SET build = 'x'");
-    expect_refused(b, &p, KILTER_ERR_USAGE, "other builds of the program, x then");
+    expect_refused(b, &p, KILTER_ERR_USAGE, "other builds of the program: x then");
     p.anyway = true;
     expect_well(b, &p);
     munmap(b, sizeof *b);
@@ -651,8 +650,8 @@ static void a_broken_farm_gives_no_run_the_results_of_another(void **state) {
 
 /* --- damage --- */
 
-/* Run a master on a damaged record. It must get all results right, or fail with an error that names the file.
- * Return whether all were right. */
+/* Run a master on a damaged record. It must get all results right, or fail with an error that names the
+ * file. Return whether all results were right. */
 static bool survives(board *b, const plan *p) {
     memset(b->counted, 0, sizeof b->counted);
     assert_int_equal(master(b, p), 0);
@@ -701,7 +700,8 @@ static void a_damaged_record_gives_no_wrong_result(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Damage a closed record, which has no log: cut it at every page, cut it anywhere, and flip single bits. */
+/* Damage a closed record, which has no log: cut it at every page, cut it at other places, and flip single
+ * bits. */
 static void a_damaged_closed_record_gives_no_wrong_result(void **state) {
     const place *at = *state;
     board *b = new_board();
@@ -746,8 +746,8 @@ static double one_session_s(const char *file) {
 }
 
 typedef struct series {
-    /* early: masters killed before a result had counted; left: tasks not stored at restarts; done: tasks done
-     * after them */
+    /* early: masters that were killed before a result had counted; left: tasks not stored at restarts;
+     * done: tasks done after restarts */
     uint64_t kills, early, records, sessions_most, left, done;
 } series;
 

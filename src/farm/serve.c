@@ -1,5 +1,5 @@
-/* Serve a master until the worker or the master ends. If the master was lost and is started again, serve the
- * new one. */
+/* Serve a master until the worker or the master ends. If the connection to the master is lost and it is
+ * started again, serve the new one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,12 +9,13 @@
 #include "farm/farm_private.h"
 
 static const double WAIT_FOR_MASTER_S = 60; /* default seconds that a worker waits for its master */
-static const double BURST_S = 200e-6;       /* seconds between a worker's looks for messages */
+static const double BURST_S = 200e-6;       /* seconds between two checks for messages */
 
 /* A worker on this machine: a process with no other work, or a thread. */
 typedef struct served {
     const kl_settings *settings;
-    kl_key key; /* farm key, if the worker is a process; kept because standard input can be read only once */
+    kl_key key; /* farm key, if the worker is a process; it is stored because standard input can be read only
+                   once */
     clockid_t cpu;
     /* measures the core of the worker's thread; open only if the worker reports its CPU time */
     kl_core_meter meter;
@@ -32,14 +33,15 @@ static void begin_anew(const served *p) {
     _exit(kilter_exit(s->name, &error));
 }
 
-/* Give up a worker that cannot continue. A local worker ends and is replaced; another one starts itself anew.
- */
+/* Give up a worker that cannot continue. A local worker ends and is replaced; a worker elsewhere starts
+ * itself again. */
 static void abandon(void *self, const kilter_error *why, bool anew) {
     const served *p = self;
     if (p->settings->join && anew)
         begin_anew(p);
     bool good = anew || why->status == KILTER_ENDED;
-    /* for a local worker the master prints this; dprintf(), because the task may hold the lock of stderr */
+    /* if the worker is local, the master prints this; dprintf() is used because the task may hold the lock
+     * of stderr */
     if (p->settings->join && !good)
         dprintf(STDERR_FILENO, "%s: %s\n", p->settings->name, why->text);
     _exit(good ? EXIT_SUCCESS : EXIT_FAILURE);
@@ -67,12 +69,12 @@ static uint64_t memory(void *self) {
     return kl_process_memory();
 }
 
-/* Report the first fault of the shared folder. The run goes on, but late workers may get no help. */
+/* Report the first fault of the shared folder. The run continues, but late workers may get no help. */
 static void report_fault(served *self) {
     int why = errno;
     if (!self->warned)
         dprintf(STDERR_FILENO,
-                "%s: the shared folder does not work at this worker, so the run may be longer: %s\n",
+                "%s: this worker cannot use the shared folder, so the run may take longer: %s\n",
                 self->settings->name, strerror(why));
     self->warned = true;
 }
@@ -127,7 +129,7 @@ static void describe(served *self, const kl_settings *s, const char *binding, bo
         .signals = &SIGNALS,
     };
     if (tells_cpu) {
-        /* A rank of MPI computes while it waits, so its CPU time is not used. */
+        /* A rank of MPI computes while it waits, so its CPU time would not mean anything. */
         self->cpu = binding ? CLOCK_PROCESS_CPUTIME_ID : kl_thread_cpu();
         kl_core_meter_open_thread(&self->meter);
         self->options.cpu_s = cpu_s;
@@ -135,7 +137,7 @@ static void describe(served *self, const kl_settings *s, const char *binding, bo
     }
 }
 
-/* Serve one master until it ends or the worker does. Only a process without other work reacts to SIGTERM. */
+/* Serve one master until it or the worker ends. Only a process that does nothing else reacts to SIGTERM. */
 static kilter_status serve_one(kl_worker *worker, const kl_transport *transport, bool is_process,
                                kilter_error *error) {
     kl_attendant *attendant = NULL;

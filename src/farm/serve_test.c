@@ -1,4 +1,5 @@
-/* Worker processes that are stopped, told to leave, asked to return tasks, or lose their master. */
+/* Worker processes that are stopped, told to leave, asked to return tasks, or lose the connection to their
+ * master. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -230,7 +231,7 @@ static void expect_leave(part *m) {
     expect_end(m->worker, ENDED);
 }
 
-/* Send the signal when the worker has just lost its master and its attendant is being stopped. */
+/* Send the signal when the worker has just lost its master, and its attending thread is being stopped. */
 static int be_told_to_go_between_two_masters(void *arg) {
     kl_inproc *hub;
     kl_transport *listener;
@@ -354,7 +355,8 @@ static void a_worker_told_to_terminate_costs_no_task(void **state) {
         if (strcmp(policies[i], "auto") == 0) /* `auto` lets idle workers run copies of tasks */
             assert_true(p->begun >= TASKS);
         else
-            assert_int_equal(p->begun, TASKS); /* each task was begun once: none was lost with the worker */
+            assert_int_equal(p->begun,
+                             TASKS); /* each task was begun only once, so none was lost with the worker */
         run(farm);
         assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
         assert_int_equal(p->started, WORKERS); /* a worker that leaves is not replaced */

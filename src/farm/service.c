@@ -1,12 +1,12 @@
 /* The thread that handles a master's events and deals chunks while the callback computes. If the transport
- * allows only one thread, the caller's thread does both in turn. */
+ * allows only one thread, the caller's thread does both, in turn. */
 #include <math.h>
 #include <string.h>
 
 #include "farm/farm_private.h"
 
 static const double STORED_S =
-    0.02; /* without a service thread: seconds between two checks which results are stored */
+    0.02; /* without a service thread: seconds between two checks of which results are stored */
 
 /* Cancel the run. unbegun: the run has not begun, because it waits for workers. */
 static kilter_status cancel_run(kilter_farm *f, bool unbegun, kilter_error *error) {
@@ -29,7 +29,7 @@ typedef struct orders {
     kl_grain_plan grain;
     kl_expectation expected;
     bool cancel, unbegun; /* unbegun: the run has not begun, because it waits for workers */
-    bool was_running;     /* true: a run was on, or was to begin */
+    bool was_running;     /* true: a run was in progress, or was about to begin */
     kl_additions additions;
     bool grown;
     kl_trace *new_trace; /* the new trace; NULL: there is none */
@@ -40,7 +40,7 @@ static void take_request(kilter_farm *f, orders *o) {
     f->run.gathered |= !f->settings.listen || kl_master_ready(f->master) >= f->workers;
     bool deals = f->run.request && !kl_known_all(f->run.known, f->run.request->tasks);
     o->request = f->run.gathered || !deals ? f->run.request : NULL;
-    /* a cancellation that comes before the run's request is kept until the request */
+    /* a cancellation that comes before the run's request is kept until that request */
     o->cancel = f->stop.cancelled && (f->run.request || kl_master_running(f->master));
     o->unbegun = o->cancel && f->run.request && !o->request;
     if (o->request || o->unbegun)
@@ -96,7 +96,7 @@ static kilter_status follow(kilter_farm *f, orders *o, double timeout_s, kilter_
     return status;
 }
 
-/* Give the outcome to the caller's thread. Call it with the lock held. */
+/* Pass the outcome to the caller's thread. Call it with the lock held. */
 static void hand_over(kilter_farm *f, bool was_running, kilter_status status, kilter_error *error) {
     bool running = kl_master_running(f->master);
     kl_delivery_list results = kl_master_take(f->master);
@@ -104,7 +104,7 @@ static void hand_over(kilter_farm *f, bool was_running, kilter_status status, ki
     status = status == KILTER_OK ? taken : status;
     if (status != KILTER_OK) {
         f->run.failure = *error;
-        f->run.broken |= running || !was_running; /* the error concerns the farm, not only the run */
+        f->run.broken |= running || !was_running; /* the error concerns the farm, not only this run */
     }
     if ((was_running && !running) || status != KILTER_OK) {
         kl_farm_note_over(f);

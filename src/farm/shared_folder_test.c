@@ -25,7 +25,7 @@
 
 enum { TASKS = 240, WORKERS = 3, EARLY_TASKS = 12, NOBODY = 65534 };
 
-/* A fault that workers cause in the folder, or another one. */
+/* A fault that workers or others cause in the folder. */
 typedef enum fault { NO_FAULT, FULL, FULL_AT_START, READ_ONLY, STALE, CLOCK, VANISHES, DEATHS } fault;
 
 typedef struct plan { /* in memory that all processes share */
@@ -72,7 +72,7 @@ static void write_file(const char *folder, const char *name, const char *text) {
     }
 }
 
-/* Leave signals of other runs, of peers that do not exist, and of nobody. */
+/* Leave signals of other runs, and of peers that do not exist. */
 static void write_stale(const char *folder) {
     write_file(folder, "SOS.0.1", "kilter call 1\nrun 0\npeer 1\nto 0\nleft 9\nrate 1\n");
     write_file(folder, "SOS.1.0", "kilter call 1\nrun 1\npeer 0\nto 0\nleft 9\nrate 1\n");
@@ -85,7 +85,7 @@ static void write_stale(const char *folder) {
     write_file(folder, "AID.1.2.x", "kilter call 1\nrun 1\npeer 1\nto 2\nleft 0\nrate 0\n");
 }
 
-/* Date all files an hour ahead or back, as a host does whose clock is wrong. */
+/* Set the time of all files an hour ahead or back, as a host does whose clock is wrong. */
 static void shift_clock(const char *folder, int hours) {
     struct timespec now, times[2];
     DIR *files = opendir(folder);
@@ -120,7 +120,7 @@ static void do_fault(unsigned begun) {
         raise(SIGKILL);
 }
 
-/* Do a task in a millisecond. The first worker becomes slow when it has done some tasks, so it is late. */
+/* Do a task in a millisecond. The first worker becomes slow after some tasks, so it is late. */
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     self *one = state;
     do_fault(atomic_fetch_add(&shared->begun, 1));
@@ -140,7 +140,7 @@ static void take(const kilter_outcome *o, void *user) {
     seen[o->index]++;
 }
 
-/* Open a farm and note the folder that it has made. */
+/* Open a farm, and store the name of the folder that it has made. */
 static kilter_status open_farm(const char *folder, const char *transport, const char *policy,
                                kilter_farm **farm, kilter_error *error) {
     kilter_farm_options options = {.work = work,
@@ -215,7 +215,7 @@ static void check_empty(const char *folder, fault fault) {
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* Do the rest of a test as a user without rights, in a child, because the superuser may write everywhere. */
+/* Run the rest of a test in a child, as a user without rights, because the superuser may write everywhere. */
 static bool as_nobody(void) {
     int how = 0;
     pid_t child = getuid() == 0 ? fork() : 0;

@@ -1,8 +1,8 @@
-/* Use of the farm, and its CPU time: that of its own threads and of the caller. */
+/* Which thread uses the farm, and the farm's CPU time: that of its own threads and of the caller. */
 #include "farm/farm_private.h"
 
 static const uint64_t RUNS_LOOKED_FOR_THREADS =
-    3; /* the farm looks for its threads during this number of runs; later, no new thread starts */
+    3; /* the farm searches for its threads during this number of runs; later, no new thread starts */
 
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     kilter_farm *f = farm;
@@ -14,7 +14,7 @@ bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     uint64_t calls = f->storing.calls;
     pthread_mutex_unlock(&f->lock);
     if (calls <= RUNS_LOOKED_FOR_THREADS) {
-        /* Find the farm's other threads by name, because the program may have threads of its own. */
+        /* Find the farm's other threads by their names, because the program may have threads of its own. */
         kl_usage *u = &f->usage;
         enum { MOST = sizeof u->helper_cpu / sizeof *u->helper_cpu };
         u->helpers = kl_threads_named("ZMQbg/", u->helper_cpu, MOST);

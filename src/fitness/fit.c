@@ -1,5 +1,5 @@
-/* From readings to the fitness of hosts. The factors of HOST are multiplied, because a host without memory is
- * unfit however idle its cores are. docs/decisions/0036-fitness-of-hosts.md */
+/* Compute the fitness of hosts from readings. The factors of HOST are multiplied, because a host without
+ * memory is unfit however idle its cores are. docs/decisions/0036-fitness-of-hosts.md */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ kl_reading kl_reading_none(void) {
                         .measured = NAN};
 }
 
-/* Limit to 0 … 1. An unknown value does no harm. */
+/* Limit to 0 … 1. A value that is not known gives 1. */
 static double share_of(double value) {
     return value >= 0 ? fmin(value, 1) : value < 0 ? 0 : 1;
 }
@@ -33,8 +33,9 @@ static double cores_of(const kl_reading *r) {
     return r->cores > 0 ? r->cores : 1;
 }
 
-/* Return how many threads of others want a core. A thread on each of c cores gets the part c / (c + others),
- * if the system is fair. A control group's quota limits the probe as well, which is no sign of others. */
+/* Return how many threads of other programs want a core. If the system is fair, a thread on each of c
+ * cores gets the part c / (c + others). The quota of a control group limits the probe as well, which does
+ * not mean that there are other threads. */
 static double others_of(const kl_reading *r) {
     double cores = cores_of(r), most = share_of(r->quota / cores);
     if (isnan(r->probe))
@@ -43,7 +44,8 @@ static double others_of(const kl_reading *r) {
     return fmax(0, cores * (1 / got - 1) - r->own);
 }
 
-/* Threads of others are taken to share the quota. A probe hardly sees those outside the control group. */
+/* Assume that other programs' threads share the quota. A probe hardly notices threads outside the control
+ * group. */
 double kl_fit_cpu(const kl_reading *r, double threads) {
     double cores = cores_of(r), want = threads > 0 ? threads : cores;
     if (isfinite(r->measured))
@@ -56,7 +58,7 @@ static double threads_of(const kl_fit_ask *ask, size_t i) {
     return slots > 0 ? slots : cores_of(&ask->readings[i]);
 }
 
-/* Find the factors of a host. The part of the time in which its processes wait is taken off. */
+/* Compute the factors of a host. The part of the time in which its processes wait is subtracted. */
 static kl_fit fit_alone(const kl_fit_ask *ask, size_t i) {
     const kl_reading *r = &ask->readings[i];
     double enough = ask->memory_bytes > 0 ? ask->memory_bytes : 0.1 * r->memory_total;
@@ -75,7 +77,8 @@ static kl_fit fit_alone(const kl_fit_ask *ask, size_t i) {
     return fit;
 }
 
-/* Express what each host gives in cores of the fastest one. A host of unknown speed counts as the fastest. */
+/* Express what each host gives, in cores of the fastest host. A host of unknown speed counts as the
+ * fastest. */
 static void set_speeds(const kl_fit_ask *ask, kl_fit *fits) {
     double most = 0;
     for (size_t i = 0; i < ask->count; i++)

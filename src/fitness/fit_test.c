@@ -1,4 +1,4 @@
-/* Fitness: a table for each formula, and what holds for all readings. */
+/* Test fitness: a table for each formula, and properties that hold for all readings. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,22 +39,22 @@ static void processors_follow_probe_quota_and_own_threads(void **state) {
         double probe, quota, load, own, measured, threads, cpu;
     } rows[] = {
         {4, 1, INFINITY, 0, 0, NAN, 0, 1},
-        {4, 0.5, INFINITY, 9, 0, NAN, 0, 0.5}, /* four other threads: half for each */
+        {4, 0.5, INFINITY, 9, 0, NAN, 0, 0.5}, /* four other threads, so half of the time for each */
         {4, 0.5, INFINITY, 0, 0, NAN, 4, 0.5},
         {4, 0.5, INFINITY, 0, 0, NAN, 1, 4.0 / 5}, /* one thread beside four on four cores */
-        {4, 0.5, INFINITY, 0, 4, NAN, 0, 1},       /* the four are the program's own */
+        {4, 0.5, INFINITY, 0, 4, NAN, 0, 1},       /* the four threads belong to the program itself */
         {4, 0.5, INFINITY, 0, 2, NAN, 0, 4.0 / 6},
         {4, 0.5, INFINITY, 0, 9, NAN, 0, 1},
         {2, 0.25, 0.5, 0, 0, NAN, 0, 0.25}, /* the quota alone explains the probe */
         {2, 0.25, 0.5, 0, 0, NAN, 1, 0.5},
-        {2, 0.4, 0.5, 0, 0, NAN, 0, 0.25},    /* a probe that hits a good moment of the quota */
-        {2, 0.125, 0.5, 0, 0, NAN, 0, 0.125}, /* two others share the quota */
+        {2, 0.4, 0.5, 0, 0, NAN, 0, 0.25},    /* the probe ran at a good moment of the quota */
+        {2, 0.125, 0.5, 0, 0, NAN, 0, 0.125}, /* two other threads share the quota */
         {2, 1, 8, 0, 0, NAN, 0, 1},
         {2, 1, 2, 0, 0, NAN, 4, 0.5},
-        {4, NAN, INFINITY, 4, 0, NAN, 0, 0.5}, /* not probed: the load counts */
+        {4, NAN, INFINITY, 4, 0, NAN, 0, 0.5}, /* the host was not probed, so its load counts */
         {4, NAN, INFINITY, 4, 4, NAN, 0, 1},
         {4, NAN, INFINITY, NAN, 0, NAN, 0, 1},
-        {4, 0.1, 0.1, 9, 0, 0.75, 0, 0.75}, /* what the program measures counts alone */
+        {4, 0.1, 0.1, 9, 0, 0.75, 0, 0.75}, /* if the program measures its share, only this counts */
         {4, 1, INFINITY, 0, 0, 0, 0, 0},
         {4, 0, INFINITY, 0, 0, NAN, 0, 0},
         {0, 1, INFINITY, 0, 0, NAN, 0, 1},
@@ -153,7 +153,7 @@ static void speed_is_in_cores_of_the_fastest_host(void **state) {
     r[2].steps_per_s = 0.5e8; /* half as fast, and half of it is in use */
     r[2].probe = 0.5;
     r[3].at_s = NAN;
-    r[3].steps_per_s = 9e9; /* it does not count */
+    r[3].steps_per_s = 9e9; /* this host does not count */
     kl_fit_ask ask = {.readings = r, .slots = slots, .count = 4, .weight = 0.5};
     assert_int_equal(kl_fit_hosts(&ask, fits, NULL), KILTER_OK);
     for (size_t i = 0; i < 4; i++)
@@ -176,7 +176,7 @@ static void the_network_is_the_harmonic_mean_of_links(void **state) {
         {{5, 5, 5, 5, 5, 5}, {1, 1, 1, 1}},
         {{-1, -1, -1, -1, -1, -1}, {1, 1, 1, 1}},
         {{1, -1, -1, -1, -1, -1}, {1, 1, 1, 1}},
-        /* host 3 has slow links only: the others do not suffer for it */
+        /* host 3 has only slow links, but the others do not count as worse for it */
         {{1, 1, 0.1, 1, 0.1, 0.1}, {1, 1, 1, 0.1}},
         {{1, 1, 0, 1, 0, 0}, {1, 1, 1, 0}},
         /* one slow link harms both its hosts */
@@ -184,7 +184,7 @@ static void the_network_is_the_harmonic_mean_of_links(void **state) {
         {{1, 1, 1, 1, 1, 0}, {1, 1, 0, 0}},
         /* no connection at all */
         {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0}},
-        /* two islands */
+        /* two groups of hosts without a connection between them */
         {{1, 0.5, 0.5, 0.5, 0.5, 1}, {0.6, 0.6, 0.6, 0.6}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -241,7 +241,7 @@ static void a_tournament_has_each_pair_once(void **state) {
             }
         if (hosts <= 10)
             assert_int_equal(pairs, hosts > 1 ? hosts * (hosts - 1) : 0);
-        else /* an odd host stays out in each round */
+        else /* if the number of hosts is odd, one stays out in each round */
             assert_int_equal(pairs, rounds * (hosts - hosts % 2));
     }
 }

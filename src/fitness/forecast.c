@@ -20,8 +20,8 @@ typedef struct runner { /* a host, in the order of speed */
 typedef struct field {
     const kl_pick_ask *ask;
     runner *at;
-    uint32_t count, wanted; /* of runners; hosts in a set, 0: any number */
-    double least_limit_s;   /* the slowest message of the hosts that are in every set */
+    uint32_t count, wanted; /* number of runners; number of hosts in a set, 0: any number */
+    double least_limit_s;   /* time of the slowest message to the hosts that are in every set */
 } field;
 
 typedef struct set { /* the `count` fastest hosts whose messages take at most limit_s */
@@ -43,7 +43,7 @@ static int by_value(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
-/* Hosts that are to be avoided run only if the others do not suffice. */
+/* Use hosts that should be avoided only if the others are not enough. */
 static bool gather(const kl_pick_ask *ask, field *f) {
     uint32_t wished = 0;
     *f = (field){.ask = ask, .at = malloc((ask->count + 1) * sizeof *f->at)};
@@ -60,7 +60,7 @@ static bool gather(const kl_pick_ask *ask, field *f) {
     f->wanted = ask->wanted < f->count ? ask->wanted : f->count;
     if (wished > 0 && wished >= f->wanted)
         f->count = wished;
-    else /* they do not suffice: all of them are needed */
+    else /* they are not enough, so all of them are needed */
         for (uint32_t i = 0; i < wished; i++)
             f->least_limit_s = fmax(f->least_limit_s, f->at[i].message_s);
     f->wanted = ask->wanted > 0 ? f->wanted : 0;
@@ -72,7 +72,7 @@ static double end_s(const kl_pick_ask *ask, uint32_t count, double rate, double 
     return work_s + (count > 1 && ask->sweeps > 0 ? ask->sweeps * message_s : 0);
 }
 
-/* The number and the speed of the hosts in a set. */
+/* The number and the total speed of the hosts in a set. */
 typedef struct crew {
     uint32_t count;
     double sum, least;
@@ -88,7 +88,7 @@ static double rate_of(const kl_pick_ask *ask, const crew *c) {
     return ask->equal ? c->count * c->least : c->sum;
 }
 
-/* Try the sets of one slowest message. */
+/* Try the sets that belong to one slowest message. */
 static void try_limit(const field *f, double limit_s, set *best) {
     crew c = {.count = 0};
     for (uint32_t i = 0; i < f->count && (f->wanted == 0 || c.count < f->wanted); i++) {
@@ -135,7 +135,7 @@ static set stay(const field *f) {
     return s;
 }
 
-/* Take the hosts of a set, or the current ones. */
+/* Choose the hosts of a set, or the current hosts. */
 static bool take(const field *f, const set *chosen, bool stays, kl_pick *pick) {
     pick->at = malloc((chosen->count + 1) * sizeof *pick->at);
     if (!pick->at)

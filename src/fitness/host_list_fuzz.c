@@ -1,5 +1,5 @@
-/* Fuzz target: lists of hosts, as a file and as Slurm writes them. Names of an accepted list are safe on a
- * command line, and each is found again. */
+/* Fuzz target: read lists of hosts, as a file and as Slurm writes them. Names of an accepted list must be
+ * safe on a command line, and each name must be found again. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Lists of hosts: a table of texts, and what holds for every list. */
+/* Test lists of hosts by a table of texts, and by properties of every list. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static void check(kilter_status status, kl_host_list *list, const kilter_error *
 static void hostfiles_names_and_ssh_configurations_are_read(void **state) {
     (void)state;
     static const struct {
-        const char *text, *wanted; /* "! WORDS": an error that holds them */
+        const char *text, *wanted; /* "! WORDS": an error whose text contains WORDS */
     } rows[] = {
         {"node1\nnode2\n", "node1 node2"},
         {"node1", "node1"},
@@ -50,7 +50,7 @@ static void hostfiles_names_and_ssh_configurations_are_read(void **state) {
         {"a user=eve slots=2\nb username=bob\n", "eve@a:2 bob@b"},
         {"eve@a:3\n", "eve@a:3"},
         {"10.0.0.1\n10.0.0.2:2\nfe80::1%eth0\n[::1]\n", "10.0.0.1 10.0.0.2:2 fe80::1%eth0 [::1]"},
-        {"a\nb\na\n", "a:2 b"}, /* each line is a slot, as for MPI */
+        {"a\nb\na\n", "a:2 b"}, /* each line is one slot, as for MPI */
         {"a slots=2\na slots=3\na\n", "a:6"},
         {"host slots=2\n", "host:2"},
         {"host\n", "host"},
@@ -113,7 +113,7 @@ static void lists_of_slurm_are_read(void **state) {
         {"n[1-70000]", NULL, "! a list has at most 65536 hosts"},
         {"n[1-99999999999]", NULL, "! at most 65536"},
         {"n[1-300]m[1-300]", NULL, "! at most 65536"},
-        {"a,b", "4", "! there are numbers for 1 of 2 nodes"},
+        {"a,b", "4", "! Slurm's numbers '4': the list has numbers for 1 of 2 nodes"},
         {"a,b", "4(x3)", "! the numbers for 2 nodes are expected"},
         {"a,b", "4,", "! the numbers for 2 nodes are expected"},
         {"a,b", "4(x2", "! the numbers for 2 nodes are expected"},
@@ -146,7 +146,8 @@ static void names_that_are_too_long_are_refused(void **state) {
     }
 }
 
-/* Add names in any order, many of them again: each is found where it was added first, with all its slots. */
+/* Add names in any order, many of them more than once. Each must be found where it was added first, with
+ * all its slots. */
 static void a_list_finds_each_name_where_it_was_added(void **state) {
     (void)state;
     enum { NAMES = 500, ADDS = 3000 };

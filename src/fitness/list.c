@@ -1,4 +1,4 @@
-/* Lists of hosts: the hostfiles of Open MPI and MPICH, names, one a line, and ssh configurations. */
+/* Lists of hosts: the hostfiles of Open MPI and MPICH, names with one per line, and ssh configurations. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@ enum { SLOTS_MOST = 1000000 };
 
 /* --- the list --- */
 
-/* Return the place of a name in the index: where it is, or where it would be. */
+/* Return the position of a name in the index: where it is, or where it would be inserted. */
 static size_t place_of(const kl_host_list *list, const char *name) {
     size_t place = (size_t)kl_hash(name, strlen(name), 0) & (list->index_room - 1);
     while (list->index[place] && strcmp(list->at[list->index[place] - 1].name, name) != 0)
@@ -61,7 +61,7 @@ kilter_status kl_host_list_add(kl_host_list *list, const char *name, uint32_t sl
     if (!grow_index(list))
         return kl_fail(error, KILTER_ERR_MEMORY, "memory ran out");
     size_t place = place_of(list, name);
-    if (list->index[place]) { /* a host that is listed again without a number has one more slot */
+    if (list->index[place]) { /* a host that is listed again without a number gets one more slot */
         kl_listed_host *host = &list->at[list->index[place] - 1];
         uint64_t sum = (uint64_t)(host->slots ? host->slots : 1) + (slots ? slots : 1);
         host->slots = sum < SLOTS_MOST ? (uint32_t)sum : SLOTS_MOST;
@@ -95,7 +95,7 @@ typedef struct line {
     size_t number;
 } line;
 
-/* Take the next line from the text; false: there is none. */
+/* Take the next line from the text. false: there is none. */
 static bool next_line(const char **at, const char *end, line *l) {
     if (*at == end)
         return false;
@@ -109,7 +109,7 @@ static bool next_line(const char **at, const char *end, line *l) {
     return true;
 }
 
-/* Take the next word from the line, cut to what fits; "": there is none. */
+/* Take the next word from the line, and cut it if it is too long. "": there is none. */
 static void next_word(line *l, char word[WORD_BYTES]) {
     static const char BLANKS[] = {' ', '\t', '\r'};
     size_t length = 0;
@@ -121,7 +121,7 @@ static void next_word(line *l, char word[WORD_BYTES]) {
     word[length] = '\0';
 }
 
-/* Compare with a keyword of ssh, for which the case of letters does not matter. */
+/* Compare with a keyword of ssh, which may be in lower or upper case. */
 static bool is_keyword(const char *word, const char *keyword) {
     while (*word && tolower((unsigned char)*word) == *keyword) {
         word++;
@@ -146,7 +146,7 @@ static bool is_ssh(const char *at, const char *end) {
     return false;
 }
 
-/* Add the names after Host that are not patterns. A name that several blocks have counts once. */
+/* Add the names after Host that are not patterns. A name in several blocks counts only once. */
 static kilter_status read_ssh_line(line *l, kl_host_list *list, kilter_error *error) {
     char word[WORD_BYTES];
     kilter_status status = KILTER_OK;
@@ -170,7 +170,7 @@ static bool read_number(const char *text, uint32_t *number) {
     return true;
 }
 
-/* Cut MPICH's number of slots off a name. The colons of an address of IPv6 are more than one. */
+/* Cut MPICH's number of slots off a name. An IPv6 address has more than one colon. */
 static kilter_status cut_slots(char *name, uint32_t *slots, kilter_error *error) {
     char *colon = strchr(name, ':');
     if (!colon || strchr(colon + 1, ':'))

@@ -1,4 +1,4 @@
-/* The network's part of fitness: how fast the links of a host are, compared with the fastest one. */
+/* The network part of fitness: how fast the links of a host are, compared with the fastest link. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -45,7 +45,7 @@ static void add_link(sums *mine, const sums *other, double quality) {
     mine->count++;
 }
 
-/* Add up the links; best: find the best qualities only. */
+/* Add up the links. best: only find the best qualities. */
 static void add_links(const kl_fit_ask *ask, const kl_fit *fits, double least_s, bool best, sums *of) {
     for (size_t i = 0; i < ask->link_count; i++) {
         const kl_link *link = &ask->links[i];
@@ -63,8 +63,8 @@ static void add_links(const kl_fit_ask *ask, const kl_fit *fits, double least_s,
     }
 }
 
-/* The answer is the harmonic mean of the links to connected hosts. So one host with slow links does not make
- * all others look bad, and a single slow link is felt by both its hosts. */
+/* Return the harmonic mean over the links to connected hosts. So one host with slow links does not make
+ * all others look bad, and a single slow link counts for both its hosts. */
 bool kl_fit_net(const kl_fit_ask *ask, kl_fit *fits) {
     sums *of = calloc(ask->count + 1, sizeof *of);
     if (!of)
@@ -91,14 +91,14 @@ uint32_t kl_link_rounds(uint32_t hosts) {
     return all < ROUNDS_MOST ? all : ROUNDS_MOST;
 }
 
-/* In round r of the circle method, the numbers of two partners add up to r, modulo the number of rounds. The
- * last player plays with the one who would be his own partner. */
+/* In round r of the circle method, the numbers of two partners add up to r, modulo the number of rounds.
+ * The last host measures with the one that would be its own partner. */
 uint32_t kl_link_partner(uint32_t hosts, uint32_t round, uint32_t host) {
     uint32_t players = hosts + (hosts & 1), last = players - 1,
-             partner; /* the last of an odd number stays out */
+             partner; /* if the number is odd, the last host stays out */
     if (hosts < 2)
         return host;
-    uint64_t half = ((uint64_t)round % last) * (players / 2) % last; /* 2·half is `round` */
+    uint64_t half = ((uint64_t)round % last) * (players / 2) % last; /* 2·half equals `round` */
     if (host == last)
         partner = (uint32_t)half;
     else

@@ -1,5 +1,5 @@
-/* Pickers: objects in a registry. All begin with the hosts in order of fitness; ties are broken by the order
- * of the list. */
+/* Pickers: objects in a registry. All begin with the hosts in order of fitness. Hosts of equal fitness
+ * keep the order of the list. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,11 @@ typedef struct entry {
     uint32_t host;
 } entry;
 
-/* The hosts that may be picked, the fittest first and those to be avoided at the end. */
+/* The hosts that may be chosen: the fittest come first, and those that should be avoided last. */
 typedef struct kl_ranking {
     entry *at;
-    uint32_t count, wished; /* of all; of those that are not to be avoided */
-    uint32_t wanted;        /* number of hosts to pick: at most `count` */
+    uint32_t count, wished; /* number of all hosts; number of those that need not be avoided */
+    uint32_t wanted;        /* number of hosts to choose: at most `count` */
 } ranking;
 
 static int by_fitness(const void *left, const void *right) {
@@ -50,8 +50,8 @@ static bool rank(const kl_pick_ask *ask, ranking *r) {
     return true;
 }
 
-/* Return how many of the ranked hosts reach the threshold. If they do not suffice, it is lowered to the
- * fitness of the last one needed, and `why` says so. */
+/* Return how many of the ranked hosts reach the threshold. If they are not enough, the threshold is
+ * lowered to the fitness of the last host needed, and `why` says so. */
 static uint32_t pool_of(const ranking *r, double threshold, char why[KL_PICK_WHY_BYTES]) {
     uint32_t pool = 0;
     while (pool < r->wished && r->at[pool].qos >= threshold)
@@ -68,8 +68,8 @@ static uint32_t pool_of(const ranking *r, double threshold, char why[KL_PICK_WHY
     return pool;
 }
 
-/* Draw `wanted` of the first `pool` entries. They are put into the order of the list first, so that a small
- * change of their fitness changes nothing. */
+/* Draw `wanted` of the first `pool` entries. First put them into the order of the list, so that a small
+ * change of their fitness does not change the result. */
 static void draw(ranking *r, uint32_t pool, uint64_t seed) {
     qsort(r->at, pool, sizeof *r->at, by_place);
     for (uint32_t i = 0; i < r->wanted; i++) {
@@ -82,13 +82,13 @@ static void draw(ranking *r, uint32_t pool, uint64_t seed) {
 
 /* --- the pickers --- */
 
-/* Take the pool's hosts in turn, from the place where the last turn ended. */
+/* Take the pool's hosts in turn, starting where the last turn ended. */
 static void choose_in_turn(const kl_pick_ask *ask, ranking *r, kl_pick *pick) {
     uint32_t pool = pool_of(r, ask->threshold > 0 ? ask->threshold : 0.7, pick->why), first = 0;
     qsort(r->at, pool, sizeof *r->at, by_place);
     while (first < pool && r->at[first].host < ask->start)
         first++;
-    for (uint32_t i = 0; i < first; i++) /* those before the start come after the others */
+    for (uint32_t i = 0; i < first; i++) /* hosts before the start come after the others */
         r->at[i].host += ask->count;
     qsort(r->at, pool, sizeof *r->at, by_place);
     for (uint32_t i = 0; i < pool; i++)
@@ -100,7 +100,7 @@ static void choose_at_random(const kl_pick_ask *ask, ranking *r, kl_pick *pick) 
     draw(r, pool_of(r, ask->threshold > 0 ? ask->threshold : 0.5, pick->why), ask->seed);
 }
 
-/* Draw among twice as many of the fittest hosts as are wanted. */
+/* Draw among the fittest hosts, from twice as many as are wanted. */
 static void choose_of_few(const kl_pick_ask *ask, ranking *r, kl_pick *pick) {
     uint64_t few = 2 * (uint64_t)r->wanted;
     uint32_t pool = few < r->wished ? (uint32_t)few : r->wished;
@@ -108,7 +108,7 @@ static void choose_of_few(const kl_pick_ask *ask, ranking *r, kl_pick *pick) {
     draw(r, pool > r->wanted ? pool : r->wanted, ask->seed);
 }
 
-/* Pick the first of the ranked hosts, after the picker has put them into its own order. */
+/* Choose the first of the ranked hosts, after the picker has sorted them in its own way. */
 static kilter_status pick_ranked(const kl_picker *self, const kl_pick_ask *ask, kl_pick *pick,
                                  kilter_error *error) {
     ranking r;
@@ -162,7 +162,7 @@ void kl_pick_free(kl_pick *pick) {
     *pick = (kl_pick){0};
 }
 
-/* Pick the least number of hosts whose slots suffice for the ranks, or all of them. */
+/* Choose the least number of hosts whose slots are enough for the ranks, or all hosts. */
 static kilter_status pick_for_ranks(const kl_picker *picker, const kl_pick_ask *ask, const uint32_t *slots,
                                     uint32_t ranks, kl_pick *pick) {
     kl_pick_ask some = *ask;

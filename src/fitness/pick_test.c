@@ -1,4 +1,5 @@
-/* Pickers: a table of choices, and what holds for all candidates; the forecast against all sets of hosts. */
+/* Test pickers: a table of choices, properties for all candidates, and the forecast against all sets of
+ * hosts. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,16 +35,16 @@ static void pickers_choose_as_described(void **state) {
     (void)state;
     static const struct {
         const char *picker;
-        double qos[MOST]; /* below 0: to be avoided, with this fitness */
+        double qos[MOST]; /* fitness; below 0: to be avoided, with the fitness −value */
         uint32_t count, wanted, start;
         double threshold;
-        const char *picked; /* in order */
+        const char *picked; /* candidates in order of fitness */
         uint32_t next;
         const char *why;
     } rows[] = {
         {"best", {0.2, 0.9, 0.5, 0.9}, 4, 2, 0, 0, "13", 0, ""},
         {"best", {0.2, 0.9, 0.5, 0.9}, 4, 3, 0, 0, "132", 0, ""},
-        {"best", {0.5, 0.5, 0.5}, 3, 2, 0, 0, "01", 0, ""}, /* ties by order */
+        {"best", {0.5, 0.5, 0.5}, 3, 2, 0, 0, "01", 0, ""}, /* equal candidates in the order of the list */
         {"best", {0.2, 0, 0.5}, 3, 3, 0, 0, "20", 0, ""},   /* fewer than wanted */
         {"best", {0, 0}, 2, 1, 0, 0, "", 0, ""},
         {"best", {0.2, 0.4, 0}, 3, 0, 0, 0, "10", 0, ""}, /* all */
@@ -131,7 +132,7 @@ static void assert_distinct_and_usable(const kl_pick_ask *ask, const kl_pick *pi
     }
 }
 
-/* Current hosts may stay although they are to be avoided. */
+/* Current hosts may stay in use although they should be avoided. */
 static void assert_avoided(const kl_pick_ask *ask, const kl_pick *pick) {
     uint32_t wished = count_usable(ask, false);
     if (wished == 0 || wished < ask->wanted || (pick->stay_s >= 0 && pick->stay_s == pick->end_s))
@@ -200,7 +201,7 @@ static void turns_of_round_robin_use_all_hosts_alike(void **state) {
         assert_int_equal(used[i], 30);
 }
 
-/* Draw often: each host of the pool is drawn about equally often, and others never. */
+/* Draw often: each host of the pool must be drawn about equally often, and others never. */
 static void random_pickers_draw_evenly(void **state) {
     (void)state;
     static const struct {
@@ -209,7 +210,7 @@ static void random_pickers_draw_evenly(void **state) {
     } rows[] = {{"random", 6}, {"best-few", 4}};
     kl_candidate candidates[9];
     for (int i = 0; i < 9;
-         i++) /* six reach the threshold of random; the best four are twice the wanted two */
+         i++) /* six hosts reach the threshold of random; the best four are two times the wanted two */
         candidates[i] = (kl_candidate){.qos = 0.95 - 0.08 * i};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         uint32_t drawn[9] = {0};
@@ -245,7 +246,7 @@ static double end_of(const kl_pick_ask *ask, uint32_t set, bool stays) {
            (stays ? 0 : ask->move_s);
 }
 
-/* Sets that may be chosen: usable hosts, of the wanted number, and no more of those to be avoided than
+/* Sets that may be chosen: usable hosts, in the wanted number, with no more hosts to be avoided than
  * needed. */
 static bool allowed(const kl_pick_ask *ask, uint32_t set, uint32_t current) {
     uint32_t usable = count_usable(ask, true), wished = count_usable(ask, false), count = 0, avoided = 0,
@@ -305,7 +306,7 @@ static void a_run_stays_unless_a_move_pays(void **state) {
     }
 }
 
-/* Without a forecast's numbers, the weight says how much slow links count. */
+/* Without the numbers for a forecast, the weight says how much slow links count. */
 static void the_weight_stands_for_a_forecast(void **state) {
     (void)state;
     static const struct {
@@ -336,7 +337,7 @@ static void the_weight_stands_for_a_forecast(void **state) {
     }
 }
 
-/* A threshold counts although all hosts get a place: those that are needed come first. */
+/* A threshold counts even if all hosts get a place: those that are needed come first. */
 static void an_order_begins_with_the_hosts_that_suffice(void **state) {
     (void)state;
     static const struct {

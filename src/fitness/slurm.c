@@ -1,4 +1,4 @@
-/* Slurm's way to write nodes and numbers for each: node[01-03,7],login and 4(x2),2. */
+/* Read Slurm's notation for nodes and for numbers: node[01-03,7],login and 4(x2),2. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,12 +8,12 @@
 
 typedef struct expansion {
     kl_host_list list;
-    uint32_t names; /* names that were added, also those that were there */
+    uint32_t names; /* number of names that were added, including those that were there already */
     char name[KL_LISTED_BYTES];
     kilter_error *error;
 } expansion;
 
-/* A range of numbers, with leading zeros as in the first one. */
+/* A range of numbers; all get the leading zeros of the first one. */
 typedef struct range {
     uint64_t lo, hi;
     int width;
@@ -47,7 +47,7 @@ static kilter_status too_long(expansion *e) {
 
 static kilter_status expand(expansion *e, const char *at, size_t length);
 
-/* Continue the name with each number of a range, and then with the text that follows the brackets. */
+/* Append each number of a range to the name, and then the text that follows the brackets. */
 static kilter_status expand_range(expansion *e, const range *r, const char *rest, size_t length) {
     kilter_status status = KILTER_OK;
     for (uint64_t n = r->lo; status == KILTER_OK && n <= r->hi; n++) {
@@ -58,14 +58,14 @@ static kilter_status expand_range(expansion *e, const range *r, const char *rest
     return status;
 }
 
-/* Do that for each range in the brackets that begin at `at`. */
+/* Do this for each range in the brackets that begin at `at`. */
 static kilter_status expand_brackets(expansion *e, const char *at, size_t length) {
     const char *close = strchr(at, ']');
     kilter_status status = KILTER_OK;
     bool good = close != NULL;
     while (good && status == KILTER_OK && at < close) {
         range r;
-        at++; /* the bracket or a comma */
+        at++; /* the opening bracket or a comma */
         good = read_range(&at, &r) && (*at == ',' || at == close);
         if (good)
             status = expand_range(e, &r, close + 1, length);
@@ -74,7 +74,7 @@ static kilter_status expand_brackets(expansion *e, const char *at, size_t length
                 : kl_fail(e->error, KILTER_ERR_INPUT, "numbers such as [1-3,7] are expected in brackets");
 }
 
-/* Continue the name, which has `length` bytes, with the text up to a comma. */
+/* Append text to the name, which has `length` bytes, up to the next comma. */
 static kilter_status expand(expansion *e, const char *at, size_t length) {
     size_t letters = strcspn(at, ",[");
     if (length + letters >= sizeof e->name)
@@ -107,7 +107,7 @@ static kilter_status read_nodes(expansion *e, const char *nodes) {
     return status;
 }
 
-/* Read 4(x2),2: the number for each node in turn. */
+/* Read a list such as 4(x2),2, and return one number for each node. */
 static kilter_status read_numbers(const char *at, kl_host_list *list, kilter_error *error) {
     size_t node = 0;
     for (bool more = true; more; at++) {
@@ -126,7 +126,7 @@ static kilter_status read_numbers(const char *at, kl_host_list *list, kilter_err
             list->at[node++].slots = (uint32_t)number;
     }
     return node == list->count ? KILTER_OK
-                               : kl_fail(error, KILTER_ERR_INPUT, "there are numbers for %zu of %zu nodes",
+                               : kl_fail(error, KILTER_ERR_INPUT, "the list has numbers for %zu of %zu nodes",
                                          node, list->count);
 }
 

@@ -8,9 +8,9 @@
 
 static const double PAUSE_LEAST_S = 0.5, PAUSE_MOST_S = 300;
 static const double REFUSED_LEAST_S = 5; /* pause after a job that the queue refused */
-static const double GATHER_S = 10; /* a farm that has not begun after this time waits for more workers */
+static const double GATHER_S = 10; /* a farm whose run has not begun after this time waits for more workers */
 static const double NEWER = 0.5;   /* weight of the newest value in a mean */
-enum { NODE_TRIES = 2 };           /* failures of a node in a row */
+enum { NODE_TRIES = 2 };           /* number of failures of a node in a row */
 enum { REFUSALS_PER_TRY = 3 };
 
 void kl_growth_free(kl_growth *g) {
@@ -66,7 +66,7 @@ static bool next_name(const char **at, char name[KL_GROWTH_NAME_BYTES]) {
     return true;
 }
 
-/* Return the node's entry; NULL: memory ran out, and the node is not watched. */
+/* Return the node's entry. NULL: memory ran out, so the node is not watched. */
 static kl_growth_node *node_of(kl_growth *g, const char *name) {
     for (uint64_t i = 0; i < g->node_count; i++)
         if (strcmp(g->nodes[i].name, name) == 0)
@@ -105,7 +105,7 @@ static void fail_nodes(kl_growth *g, const kl_growth_job *job) {
     }
 }
 
-/* The host of node n1 may call itself n1.site.org. */
+/* Compare a node's name with a host's: the host of node n1 may call itself n1.site.org. */
 static bool is_node(const char *host, const char *name) {
     size_t bytes = strlen(name);
     return strncmp(host, name, bytes) == 0 && (host[bytes] == '\0' || host[bytes] == '.');
@@ -130,7 +130,7 @@ static void look_at_node(kl_growth *g, kl_growth_node *node, const kl_growth_hos
     }
     if (host->drained) {
         node->failures = 0;
-        exclude(g, node, "it was drained");
+        exclude(g, node, "its workers were sent home");
     }
 }
 
@@ -149,7 +149,7 @@ static void fail_job(kl_growth *g, kl_growth_job *job, const char *how, double n
     g->failures++;
     fail_nodes(g, job);
     pause_for(g, PAUSE_LEAST_S, now_s);
-    snprintf(why, sizeof why, "%u %ss in a row did nothing; %s %.60s %s", g->failures, word(g), word(g),
+    snprintf(why, sizeof why, "%u %ss in a row did no task; %s %.60s %s", g->failures, word(g), word(g),
              job->id, how);
     if (g->failures >= g->options.tries && working_jobs(g) == 0)
         give_up(g, why);
@@ -180,7 +180,7 @@ static void take_state(kl_growth *g, const kl_growth_state *s, const kl_growth_f
         return;
     if (s->stage == KL_GROWTH_RUNNING && job->stage == KL_GROWTH_WAITING)
         begin_job(g, job, s, now_s);
-    if (s->nodes && !*job->nodes) /* a quick failure may be over at the first look */
+    if (s->nodes && !*job->nodes) /* a job that fails quickly may be over at the first look */
         snprintf(job->nodes, sizeof job->nodes, "%s", s->nodes);
     snprintf(job->unfit, sizeof job->unfit, "%s", s->unfit ? s->unfit : "");
     if (s->stage == KL_GROWTH_OVER)
@@ -241,8 +241,8 @@ static bool is_of_a_job(const kl_growth *g, const char *host) {
     return false;
 }
 
-/* Return whether workers are on hosts that are no node of a job. Then a node may have another name, and a job
- * without workers proves nothing. */
+/* Return whether some workers are on hosts that belong to no node of a job. Then a node may have another
+ * name, and a job without workers proves nothing. */
 static bool has_strangers(const kl_growth *g, const kl_growth_farm *f) {
     for (size_t i = 0; i < f->count; i++)
         if (f->hosts[i].workers > 0 && !is_of_a_job(g, f->hosts[i].name))
@@ -260,7 +260,8 @@ static void give_back(kl_growth *g, kl_growth_job *job, kl_growth_act act, const
     kl_growth_act_on(g, act, job);
 }
 
-/* Return whether all nodes of the job are excluded. *failures: the most failures of one of them. */
+/* Return whether all nodes of the job are excluded. *failures: the greatest number of failures of one of
+ * these nodes. */
 static bool is_excluded(kl_growth *g, const kl_growth_job *job, uint32_t *failures) {
     char name[KL_GROWTH_NAME_BYTES];
     bool all = *job->nodes != '\0';
@@ -290,7 +291,8 @@ static void look_at_running(kl_growth *g, kl_growth_job *job, const kl_growth_fa
     if (late && job->joined)
         fail_nodes(g, job); /* other nodes of this job work */
     if (job->limit_s > 0 && job->limit_s - now_s <= kl_growth_margin_s(g, job)) {
-        snprintf(why, sizeof why, "its time limit is in %s", kl_say_s(fmax(job->limit_s - now_s, 0)).text);
+        snprintf(why, sizeof why, "its time limit is reached in %s",
+                 kl_say_s(fmax(job->limit_s - now_s, 0)).text);
         give_back(g, job, KL_GROWTH_RELEASE, why);
     } else if (*job->unfit) {
         give_back(g, job, KL_GROWTH_RELEASE, job->unfit);
@@ -318,7 +320,7 @@ static void look_at_job(kl_growth *g, kl_growth_job *job, const kl_growth_farm *
 
 /* --- getting more --- */
 
-/* A farm that is not known waits for its first workers. */
+/* A farm of which nothing is known yet waits for its first workers. */
 static bool needs_first(const kl_growth *g, const kl_growth_farm *f, double now_s, kl_decision *d) {
     bool needs = !f->known;
     for (uint64_t i = 0; i < g->job_count && needs; i++)
@@ -361,7 +363,8 @@ bool kl_growth_submitted(kl_growth *g, const char *id, double now_s) {
     return true;
 }
 
-/* Options that no queue takes are refused at the first time. Later, the queue may be out of order. */
+/* If the queue refuses the first job, its options are wrong, and the user is told. Later refusals may have
+ * a temporary reason. */
 void kl_growth_refused(kl_growth *g, const char *why, double now_s) {
     char text[KL_REASON_BYTES];
     g->failures++;

@@ -1,4 +1,4 @@
-/* Private to room growth. */
+/* Private to the folder growth. */
 #ifndef KL_GROWTH_PRIVATE_H
 #define KL_GROWTH_PRIVATE_H
 
@@ -12,9 +12,9 @@ void kl_growth_decide(kl_growth *growth, const kl_decision *about, const char *f
 
 /* --- useful.c --- */
 
-/* Decide whether another job is useful, and fill in the decision's reason and gain. */
+/* Decide whether another job is useful, and set the decision's reason and gain. */
 bool kl_growth_is_useful(const kl_growth *growth, const kl_growth_farm *farm, kl_decision *decision);
-/* Return why a job that waits is not useful any more; NULL: it is. */
+/* Return why a waiting job is not useful any more. NULL: it is still useful. */
 const char *kl_growth_useless(const kl_growth *growth, const kl_growth_farm *farm);
 double kl_growth_idle_limit_s(const kl_growth *growth);
 double kl_growth_margin_s(const kl_growth *growth, const kl_growth_job *job);

@@ -1,4 +1,4 @@
-/* Tables of what a farm and its queue show, and of what follows, with a fake clock. */
+/* Tables under a fake clock: a row has what a farm and its queue show, and which actions must follow. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static world open_world(uint32_t jobs) {
                    .farm = {.known = true, .running = true, .left = 1000}};
 }
 
-/* Take the actions; the queue takes each job, and names it by its number. */
+/* Take the actions. The queue accepts each job, and names it by its number. */
 static void take(world *w) {
     kl_growth_action a;
     while (kl_growth_take(&w->growth, &a)) {
@@ -54,7 +54,7 @@ static void look(world *w, double after_s, const kl_growth_state *state) {
     take(w);
 }
 
-/* Job `id` begins on the node, and its workers join there and work. */
+/* Begin job `id` on the node. Its workers join from there and work. */
 static void work_on(world *w, const char *id, const char *node, uint32_t workers) {
     look(w, 1, &(kl_growth_state){.id = id, .stage = KL_GROWTH_RUNNING, .limit_s = 3600, .nodes = node});
     w->hosts[w->farm.count++] = (kl_growth_host){.name = node, .workers = workers, .working = workers};
@@ -66,7 +66,7 @@ static void end(world *w, const char *id) {
     look(w, 1, &(kl_growth_state){.id = id, .stage = KL_GROWTH_OVER});
 }
 
-/* A job that started on the node and ended before somebody looked. */
+/* Add a job that started on the node and ended before anybody looked. */
 static void fail_on(world *w, const char *id, const char *node) {
     look(w, 1, &(kl_growth_state){.id = id, .stage = KL_GROWTH_OVER, .nodes = node});
 }
@@ -91,7 +91,7 @@ static void a_farm_that_waits_for_workers_gets_one_job_after_another(void **unus
         look(&w, 1, NULL);
     assert_int_equal(w.submitted, 1);
     look(&w, 1, &(kl_growth_state){.id = "1", .stage = KL_GROWTH_RUNNING, .nodes = "a"});
-    look(&w, 11, NULL); /* it waits for more of them */
+    look(&w, 11, NULL); /* the farm waits for more workers */
     assert_int_equal(w.submitted, 2);
     kl_growth_free(&w.growth);
 }
@@ -107,13 +107,13 @@ typedef struct use_case {
 static void a_job_must_be_useful(void **unused) {
     (void)unused;
     const use_case cases[] = {
-        {1000, 0, 4, 0, true, true}, /* no forecast yet */
+        {1000, 0, 4, 0, true, true}, /* the time left is not known yet */
         {1000, 500, 4, 0, true, true},   {1000, 25, 4, 0, true, true},
-        {1000, 21, 4, 0, true, false},                                /* done before a job would work */
-        {1000, 5, 4, 0, true, false},    {4, 500, 4, 0, true, false}, /* each task has a worker */
-        {1000, 500, 4, 1, true, false},  /* a worker is there that the farm does not use */
+        {1000, 21, 4, 0, true, false}, /* the run ends before a job could work */
+        {1000, 5, 4, 0, true, false},    {4, 500, 4, 0, true, false}, /* each task has a worker already */
+        {1000, 500, 4, 1, true, false},  /* there is a worker that the farm does not use */
         {1000, 500, 4, 0, false, false}, /* no run is in progress */
-        {1000, 5, 0, 0, true, true},     /* nobody works */
+        {1000, 5, 0, 0, true, true},     /* no worker has a task */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         world w = open_world(1);
@@ -141,7 +141,7 @@ static void jobs_that_are_coming_count(void **unused) {
     look(&w, 0, NULL);
     work_on(&w, "1", "a", 4);
     w.growth.options.jobs = 100;
-    w.farm.left = 14; /* 4 have a worker, and 10 tasks keep three more jobs busy */
+    w.farm.left = 14; /* 4 tasks have a worker, and 10 tasks keep three more jobs busy */
     for (int i = 0; i < 20; i++)
         look(&w, 1, NULL);
     assert_int_equal(w.submitted, 4);
@@ -167,7 +167,7 @@ static void a_waiting_job_is_cancelled_at_the_end(void **unused) {
         assert_int_equal(w.cancelled, cases[i].useful ? 0 : 1);
         if (!cases[i].useful)
             assert_string_equal(w.last, "2");
-        w.farm.again_s = 100; /* a program of many runs */
+        w.farm.again_s = 100; /* a program that makes many runs */
         kl_growth_free(&w.growth);
     }
 }
@@ -191,11 +191,11 @@ static void an_idle_job_is_released_after_the_time_that_a_new_one_takes(void **u
     world w = open_world(1);
     look(&w, 0, NULL);
     look(&w, 29, NULL);
-    work_on(&w, "1", "a", 4); /* it waited for 30 s, and began to work 1 s later */
+    work_on(&w, "1", "a", 4); /* the job waited for 30 s in the queue, and began to work 1 s later */
     w.farm.left = 3;
     w.hosts[0].idle = 3;
     look(&w, 100, NULL);
-    assert_int_equal(w.released, 0); /* one of them works */
+    assert_int_equal(w.released, 0); /* one of the job's workers has tasks */
     w.hosts[0].idle = 4;
     look(&w, 1, NULL);
     look(&w, 30, NULL);
@@ -208,7 +208,7 @@ static void an_idle_job_is_released_after_the_time_that_a_new_one_takes(void **u
 }
 
 typedef struct margin_case {
-    double margin_s, task_s, at_s; /* at_s: seconds before the limit of 3600 s at which it is released */
+    double margin_s, task_s, at_s; /* at_s: seconds before the limit of 3600 s at which the job is released */
 } margin_case;
 
 static void workers_leave_before_the_limit(void **unused) {
@@ -225,7 +225,7 @@ static void workers_leave_before_the_limit(void **unused) {
         look(&w, 1, NULL);
         assert_int_equal(w.released, 1);
         w.farm.workers = w.farm.count = 0;
-        end(&w, "1"); /* the farm gets another job in its place */
+        end(&w, "1"); /* the farm gets another job instead of this one */
         look(&w, 10, NULL);
         assert_int_equal(w.submitted, 2);
         kl_growth_free(&w.growth);
@@ -375,7 +375,7 @@ static void a_drained_host_gives_its_workers_back(void **unused) {
     w.hosts[0].drained = true;
     look(&w, 1, NULL);
     assert_int_equal(w.excluded, 1);
-    assert_int_equal(w.cancelled, 0); /* its workers finish their tasks */
+    assert_int_equal(w.cancelled, 0); /* the job's workers finish their tasks */
     w.hosts[0] = (kl_growth_host){.name = "a", .drained = true};
     w.farm.workers = 0;
     look(&w, 1, NULL);
@@ -421,7 +421,8 @@ static void refused_options_end_the_growth_at_once_and_an_outage_does_not(void *
     kl_growth_free(&w.growth);
 }
 
-/* Hosts are free at once. None is asked for when none is fit, and an unfit one is released. */
+/* Use hosts that are free at once. No host is asked for while none is fit, and a host that is not fit is
+ * released. */
 static void hosts_that_are_fit_get_workers_and_unfit_ones_are_left(void **unused) {
     (void)unused;
     world w = open_world(10);

@@ -1,11 +1,11 @@
-/* Decisions and actions of the growth. */
+/* Store decisions and actions of the growth. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "growth/growth_private.h"
 
-/* A driver that takes no actions loses the newest ones. */
+/* If the driver takes no actions, the newest ones are dropped. */
 static void put(kl_growth *g, const kl_growth_action *action) {
     if (g->action_count < KL_GROWTH_ACTIONS)
         g->actions[(g->first_action + g->action_count++) % KL_GROWTH_ACTIONS] = *action;

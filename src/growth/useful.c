@@ -1,15 +1,16 @@
-/* Whether a job is useful to the farm. */
+/* Decide whether a job is useful to the farm. */
 #include <math.h>
 #include <stdio.h>
 
 #include "growth/growth_private.h"
 
-static const double USE_LEAST_S = 1; /* a job must work for this long, and for as long as it starts */
+static const double USE_LEAST_S =
+    1; /* a job must work at least this long, and at least as long as its start takes */
 static const double IDLE_LEAST_S = 10, IDLE_MOST_S = 600;
-static const double START_LEAST_S = 60; /* for the first worker of a job to join */
+static const double START_LEAST_S = 60; /* time until the first worker of a job joins */
 static const double MARGIN_LEAST_S = 30;
 
-/* Return the number of workers of jobs that have not joined yet. */
+/* Return the number of workers that will still join from jobs. */
 static double coming(const kl_growth *g) {
     uint64_t jobs = 0;
     for (uint64_t i = 0; i < g->job_count; i++)
@@ -21,7 +22,8 @@ static double left_s(const kl_growth_farm *f) {
     return f->left_s > 0 ? f->left_s + f->again_s : 0;
 }
 
-/* The present workers need left_s. Those that come share the work from the moment when they start. */
+/* The present workers need left_s for the rest of the run. New workers share this work from the moment
+ * when they start. */
 bool kl_growth_is_useful(const kl_growth *g, const kl_growth_farm *f, kl_decision *d) {
     double come = coming(g), own = fmax(g->job_workers, 1), until_s = g->wait_s + g->start_s;
     double use_s = fmax(g->start_s, USE_LEAST_S), rest_s = left_s(f);
@@ -35,13 +37,13 @@ bool kl_growth_is_useful(const kl_growth *g, const kl_growth_farm *f, kl_decisio
     }
     double shared_s = fmax(rest_s - until_s, 0) * f->workers / (f->workers + come);
     d->gain_s = shared_s * own / (f->workers + come + own);
-    snprintf(d->reason, sizeof d->reason, "%llu tasks are left for %s, and a %s works after %s",
+    snprintf(d->reason, sizeof d->reason, "%llu tasks are left, which take %s, and a new %s works after %s",
              kl_ull(f->left), kl_say_s(rest_s).text, g->options.hosts ? "host" : "job",
              kl_say_s(until_s).text);
     return shared_s > use_s;
 }
 
-/* A program that has made several runs is expected to make another one. */
+/* If a program has made several runs, it is expected to make another one. */
 const char *kl_growth_useless(const kl_growth *g, const kl_growth_farm *f) {
     if (!f->known || f->again_s > 0)
         return NULL;
@@ -54,12 +56,12 @@ const char *kl_growth_useless(const kl_growth *g, const kl_growth_farm *f) {
                : NULL;
 }
 
-/* Keeping an idle job costs at most what it costs to get one again. */
+/* Keep an idle job only as long as this costs no more than getting a new one. */
 double kl_growth_idle_limit_s(const kl_growth *g) {
     return fmin(fmax(g->wait_s + g->start_s, IDLE_LEAST_S), IDLE_MOST_S);
 }
 
-/* At most a quarter of the job's time, so that short jobs work, too. */
+/* Take at most a quarter of the job's time, so that short jobs work, too. */
 double kl_growth_margin_s(const kl_growth *g, const kl_growth_job *job) {
     double margin_s = g->options.margin_s > 0 ? g->options.margin_s : fmax(MARGIN_LEAST_S, 2 * g->task_s);
     return fmin(margin_s, 0.25 * (job->limit_s - job->began_s));

@@ -1,4 +1,4 @@
-/* The agent: it measures the host it runs on, and the links to other agents. */
+/* The agent: a process that measures its host, and the links to other agents. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,7 +10,8 @@
 #include "hosts/link.h"
 #include "sys/sys.h"
 
-static const double IDLE_S = 600; /* an agent without requests ends, because nobody may be left to ask */
+static const double IDLE_S =
+    600; /* an agent without requests ends after this time, because the process that measures may be gone */
 
 typedef struct agent {
     int in, out, listener;
@@ -45,7 +46,7 @@ static void carry_out(agent *a, const kl_request *request) {
         kl_link_measure(&request->partner, &link);
         kl_answer_link(line, request->round, &link);
     } else {
-        return; /* a later version may ask more */
+        return; /* a later version of Kilter may send other requests */
     }
     answer(a, line);
 }
@@ -76,7 +77,8 @@ static void attend(agent *a) {
 
 kilter_status kl_hosts_serve(int in, int out, kilter_error *error) {
     agent a = {.in = in, .out = out};
-    a.listener = kl_link_listen(&a.address); /* without it, links to this host count as missing */
+    a.listener =
+        kl_link_listen(&a.address); /* without a listening socket, links to this host count as missing */
     attend(&a);
     if (a.listener >= 0)
         close(a.listener);

@@ -1,4 +1,4 @@
-/* Fuzz target: what a shell on another host prints, and what an agent is asked. */
+/* Fuzz target: read any bytes as the output of a shell on another host, and as requests to an agent. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>

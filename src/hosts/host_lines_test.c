@@ -1,5 +1,5 @@
-/* Lines between agents and the process that measures: they are read as they were written, and anything else
- * is noise. */
+/* Lines between agents and the process that measures. Lines are read as they were written, and any other
+ * text is ignored. */
 #include <fcntl.h>
 #include <math.h>
 #include <setjmp.h>
@@ -24,7 +24,7 @@ static double part(uint64_t *draw) {
     return (double)(kl_mix64((*draw)++) >> 11) * 0x1p-53;
 }
 
-/* Every other number is not known. */
+/* Every second number is unknown. */
 static kl_reading any_reading(uint64_t *draw) {
     kl_reading r = kl_reading_none();
     double *numbers[] = {&r.probe, &r.memory_left, &r.memory_total, &r.swap_free, &r.swap_total,
@@ -140,7 +140,7 @@ static void what_is_not_understood_is_left_out(void **state) {
     assert_int_equal(request.partner.port, 0);
 }
 
-/* Lines arrive in pieces of any size, and a line that is too long does not stop the stream. */
+/* Lines arrive in pieces of any size. A line that is too long does not stop the stream. */
 static void a_stream_is_cut_into_lines(void **state) {
     (void)state;
     enum { LONG = 3 * KL_LINE_BYTES };

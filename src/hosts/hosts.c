@@ -1,5 +1,5 @@
-/* Measure the hosts of a list. All agents are asked at once. Then links are measured in rounds, in each of
- * which a host has one partner at most. */
+/* Measure the hosts of a list. All agents are asked at the same time. Then links are measured in rounds.
+ * In a round, a host measures at most one link. */
 #include "hosts/hosts.h"
 
 #include <errno.h>
@@ -25,14 +25,14 @@ typedef struct one_host {
     kl_reading reading;
     double share, own;
     char trouble[TROUBLE_BYTES];
-    char noise[KL_NOISE_BYTES]; /* the last line that was no answer */
-    pid_t pid;                  /* 0: no agent */
-    int fd;                     /* −1: no agent */
+    char noise[KL_NOISE_BYTES]; /* the last line that was no answer of the agent */
+    pid_t pid;                  /* process number of the agent; 0: there is none */
+    int fd;                     /* socket to the agent; −1: there is no agent */
     kl_liner liner;
     kl_agent_address address;
-    bool awaited; /* an answer is awaited until `until_s` */
+    bool awaited; /* an answer is expected until `until_s` */
     double until_s;
-    bool fresh; /* the reading is of the present measurement */
+    bool fresh; /* the reading belongs to the present measurement */
 } one_host;
 
 typedef enum phase { IDLE, LOOKING, LINKING } phase;
@@ -45,7 +45,7 @@ struct kl_hosts {
     double patience_s;
     int epoll;
     phase phase;
-    size_t next, awaited; /* the next host to ask; hosts whose answer is awaited */
+    size_t next, awaited; /* the next host to ask; number of hosts whose answer is expected */
     uint32_t *partners;   /* the hosts whose links are measured */
     uint32_t partner_count, round;
     double links_until_s;
@@ -94,7 +94,7 @@ kilter_status kl_hosts_open(const kl_host_list *list, const kl_hosts_options *op
     return status;
 }
 
-/* Close the sockets first, so that all agents end at the same time. */
+/* Close all sockets before waiting for the agents, so that all agents end at the same time. */
 void kl_hosts_close(kl_hosts *h) {
     if (!h)
         return;
@@ -118,7 +118,7 @@ void kl_hosts_close(kl_hosts *h) {
 
 /* --- one host --- */
 
-/* End the agent of a host; the next measurement starts another. */
+/* End the agent of a host. The next measurement starts another one. */
 static void drop_agent(one_host *host) {
     if (host->fd >= 0)
         close(host->fd);
@@ -148,7 +148,7 @@ static void be_unreachable(kl_hosts *h, one_host *host, const char *why) {
     snprintf(host->trouble, TROUBLE_BYTES, "%s%s%s", why, *host->noise ? ": " : "", host->noise);
 }
 
-/* Send a line, for which there is room unless the agent does not read. */
+/* Send a line. The socket has room for it, unless the agent does not read. */
 static bool send_line(const one_host *host, const char *line) {
     size_t size = strlen(line);
     return send(host->fd, line, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
@@ -165,8 +165,8 @@ static bool start_agent(kl_hosts *h, one_host *host, kilter_error *error) {
     return false;
 }
 
-/* Ask the agent for a reading. A host where the program reports its own share is not disturbed by a probe. An
- * agent that has ended is replaced. If the new one has ended too, its last line says why and will be heard.
+/* Ask the agent for a reading. A host where the program reports its own share is not disturbed by a probe. If
+ * the agent has ended, start another one. If that one ends too, its last line says why, and is read later.
  */
 static void look_at(kl_hosts *h, one_host *host) {
     char line[KL_LINE_BYTES];
@@ -188,7 +188,7 @@ static void take_reading(kl_hosts *h, one_host *host, const kl_answer *answer) {
     double steps_per_s = host->reading.steps_per_s;
     host->reading = answer->reading;
     host->reading.at_s = kl_monotonic_s();
-    if (isnan(host->reading.steps_per_s)) /* it was not probed this time */
+    if (isnan(host->reading.steps_per_s)) /* the host was not probed this time */
         host->reading.steps_per_s = steps_per_s;
     host->address = answer->address;
     host->fresh = true;
@@ -221,7 +221,7 @@ static void take_line(kl_hosts *h, one_host *host, const char *line) {
         take_link(h, host, &answer);
 }
 
-/* An agent may end between two measurements, such as after a long time without requests. */
+/* An agent may end between two measurements, for example because it had no requests for a long time. */
 static void hear(kl_hosts *h, one_host *host) {
     char line[KL_LINE_BYTES];
     ssize_t got = host->fd >= 0 ? kl_liner_fill(&host->liner, host->fd) : -1;
@@ -249,7 +249,7 @@ static void give_up_late(kl_hosts *h) {
 
 /* --- the course of a measurement --- */
 
-/* Ask the first of each two partners to measure their link. */
+/* Ask one host of each pair to measure the link between the two. */
 static void start_round(kl_hosts *h) {
     double until_s = kl_monotonic_s() + ROUND_S;
     for (uint32_t i = 0; i < h->partner_count; i++) {
@@ -278,7 +278,7 @@ static void start_links(kl_hosts *h) {
         start_round(h);
 }
 
-/* Ask more hosts, or go on to links and their next round. Rounds that take too long are left out. */
+/* Ask more hosts, or go on to the links and their next round. Drop rounds that take too long. */
 static void carry_on(kl_hosts *h) {
     while (h->phase == LOOKING && h->next < h->count && h->awaited < LOOKING_MOST)
         look_at(h, &h->at[h->next++]);
@@ -293,7 +293,7 @@ static void carry_on(kl_hosts *h) {
     }
 }
 
-/* Wait until an agent says something, an awaited answer is late, or the time is reached. */
+/* Wait until an agent writes something, an expected answer is late, or the time is reached. */
 static void wait_and_hear(kl_hosts *h, double until_s) {
     struct epoll_event events[EVENTS];
     for (size_t i = 0; i < h->count && h->awaited > 0; i++)
@@ -310,7 +310,7 @@ void kl_hosts_patience(kl_hosts *h, double patience_s) {
     h->patience_s = patience_s;
 }
 
-/* Agents that ended while nothing was measured are noticed first, and replaced. */
+/* First replace agents that ended while nothing was measured. */
 void kl_hosts_start(kl_hosts *h) {
     if (h->phase != IDLE)
         return;

@@ -1,5 +1,5 @@
-/* Measuring hosts, with commands of the shell instead of ssh: agents that answer, that do not, and that die.
- * This program is the agent as well. */
+/* Measure hosts, with shell commands instead of ssh. Some agents answer, some do not, and some die. This
+ * program is also the agent. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -19,7 +19,8 @@
 #include "hosts/hosts.h"
 #include "sys/sys.h"
 
-/* Do as ssh would: "$0" is the host and "$1" the script. Agents listen on the loopback interface alone. */
+/* Start the agent as ssh would: "$0" is the host and "$1" the script. Agents listen only on the loopback
+ * interface. */
 #define SHELL(commands) "sh -c '" commands "'"
 static const char ANSWERS[] = SHELL("exec sh -c \"$1\"");
 
@@ -64,7 +65,7 @@ static void all_hosts_and_all_links_are_measured(void **state) {
     assert_int_equal(kl_hosts_find(hosts, "x"), SIZE_MAX);
     assert_int_equal(kl_hosts_at(hosts, 0)->slots, 3);
     assert_trouble(hosts, 2, "not measured yet");
-    for (int again = 0; again < 2; again++) { /* the second time with the same agents */
+    for (int again = 0; again < 2; again++) { /* measure a second time with the same agents */
         size_t links;
         measure(hosts);
         kl_hosts_links(hosts, &links);
@@ -126,7 +127,7 @@ static void a_command_that_is_missing_is_named(void **state) {
     kl_hosts_close(hosts);
 }
 
-/* Read the process number that the command has written, and remove the file. */
+/* Read the process number that the command has written to a file, and remove the file. */
 static pid_t take_number(const char *path) {
     long pid = 0;
     FILE *file = fopen(path, "r");
@@ -151,7 +152,7 @@ static void an_agent_that_is_lost_is_replaced(void **state) {
         measure(hosts);
         if (signals[i] == SIGSTOP)
             assert_trouble(hosts, 0, "no answer in time");
-        if (*kl_hosts_trouble(hosts, 0)) /* the loss was noticed in this measurement only */
+        if (*kl_hosts_trouble(hosts, 0)) /* only this measurement notices the loss */
             measure(hosts);
         assert_string_equal(kl_hosts_trouble(hosts, 0), "");
         assert_true(fit_of(hosts, 0).qos > 0 && fit_of(hosts, 1).qos > 0);
@@ -178,12 +179,12 @@ static void what_the_program_measures_replaces_the_probe(void **state) {
     kl_hosts_measured(hosts, 0, NAN);
     measure(hosts);
     assert_true(kl_hosts_reading(hosts, 0)->probe > 0);
-    kl_hosts_own(hosts, 0, 1e6); /* whatever runs there is the program's own */
+    kl_hosts_own(hosts, 0, 1e6); /* all load there comes from the program itself */
     assert_true(fit_of(hosts, 0).cpu == 1 || kl_hosts_reading(hosts, 0)->quota < 1);
     kl_hosts_close(hosts);
 }
 
-/* Closing in the middle of a measurement leaves no process behind, not even one that ignores its input. */
+/* Close in the middle of a measurement. No process may remain, not even one that ignores its input. */
 static void closing_ends_all_agents(void **state) {
     (void)state;
     static const char command[] = SHELL("case $0 in stays) exec sleep 600;; *) exec sh -c \"$1\";; esac");
@@ -192,7 +193,7 @@ static void closing_ends_all_agents(void **state) {
     assert_false(kl_hosts_poll(hosts, 0));
     assert_true(kl_hosts_fd(hosts) >= 0);
     kl_hosts_close(hosts);
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* there are no children left */
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child processes are left */
     assert_int_equal(errno, ECHILD);
     kl_hosts_close(NULL);
 }
@@ -223,7 +224,7 @@ static void lists_come_from_files_and_from_slurm(void **state) {
     unsetenv("SLURM_JOB_CPUS_PER_NODE");
 }
 
-/* The hosts of an allocation are reached through srun, here a script of that name. */
+/* Reach the hosts of an allocation through srun. Here srun is a script of that name. */
 static void hosts_of_an_allocation_are_reached_by_srun(void **state) {
     (void)state;
     char *folder;
@@ -253,7 +254,7 @@ static void hosts_of_an_allocation_are_reached_by_srun(void **state) {
 }
 
 int main(int argc, char **argv) {
-    if (argc > 1 && strcmp(argv[1], "hosts") == 0) /* this is an agent */
+    if (argc > 1 && strcmp(argv[1], "hosts") == 0) /* with these arguments, this program is an agent */
         return kl_hosts_serve(STDIN_FILENO, STDOUT_FILENO, NULL) == KILTER_OK ? EXIT_SUCCESS : EXIT_FAILURE;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_hosts_and_all_links_are_measured),
@@ -266,7 +267,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(lists_come_from_files_and_from_slurm),
         cmocka_unit_test(hosts_of_an_allocation_are_reached_by_srun),
     };
-    /* as ssh would say it: so agents listen on the loopback interface alone */
+    /* set the address as ssh would, so that agents listen only on the loopback interface */
     setenv("SSH_CONNECTION", "127.0.0.1 1 127.0.0.1 2", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

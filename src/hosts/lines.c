@@ -1,5 +1,5 @@
-/* Lines between a host's agent and the process that measures: words, and names followed by values. Unknown
- * names are left out, so that two versions of Kilter understand each other. */
+/* Write and read the lines between a host's agent and the process that measures: words, and names followed
+ * by values. Unknown names are ignored, so that two versions of Kilter understand each other. */
 #include "hosts/lines.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 static const char BEGIN[] = "kilter-host 1 ";
 static const double PROBE_MOST_S = 10;
 
-/* A number of a reading, in the order of the line. */
+/* A number of a reading. The table has the order of the line. */
 static const struct {
     const char *name;
     size_t offset;
@@ -38,7 +38,7 @@ static double *field_of(const kl_reading *reading, size_t i) {
 
 /* --- reading --- */
 
-/* Take the next word from the line, cut to what fits; false: there is none. */
+/* Take the next word from the line, and cut it if it is too long. false: there is none. */
 static bool next_word(const char **at, char *word, size_t size) {
     *at += strspn(*at, " \t\r");
     size_t length = strcspn(*at, " \t\r");
@@ -68,7 +68,7 @@ static bool read_real(const char *text, double most, double *real) {
     return true;
 }
 
-/* Addresses are passed on to another host, and so they have nothing but the characters of addresses. */
+/* An address is passed on to another host, so it may contain only the characters of addresses. */
 static void read_addresses(const char *value, kl_agent_address *address) {
     static const char ALLOWED[] = "0123456789abcdefABCDEF.:%,_-";
     if (value[strspn(value, ALLOWED)] == '\0')
@@ -137,7 +137,7 @@ void kl_request_read(const char *line, kl_request *request) {
 
 /* --- writing --- */
 
-/* Append in printf's manner; `at` is the number of bytes so far. */
+/* Append text as printf() does. `at` is the number of bytes so far. */
 static size_t put(char line[KL_LINE_BYTES], size_t at, const char *name, double value) {
     int more = isfinite(value) ? snprintf(line + at, KL_LINE_BYTES - at, " %s %.17g", name, value) : 0;
     size_t end = at + (size_t)more;

@@ -1,5 +1,5 @@
-/* Private to room hosts: the lines between a host's agent and the process that measures. A shell may print
- * other lines as well, which are noise. */
+/* Private to the folder hosts: the lines between a host's agent and the process that measures. A shell may
+ * print other lines as well, which are ignored. */
 #ifndef KL_HOSTS_LINES_H
 #define KL_HOSTS_LINES_H
 
@@ -9,11 +9,11 @@
 
 enum { KL_LINE_BYTES = 1024, KL_ADDRESSES_BYTES = 320, KL_NOISE_BYTES = 120 };
 
-/* How partners reach an agent. */
+/* How other agents reach an agent. */
 typedef struct kl_agent_address {
-    uint32_t port;                      /* 0: it cannot be reached */
-    uint64_t token;                     /* what a partner says first */
-    char addresses[KL_ADDRESSES_BYTES]; /* numbers of IPv4 or IPv6, separated by commas */
+    uint32_t port;                      /* port number; 0: the agent cannot be reached */
+    uint64_t token;                     /* the secret that another agent sends first */
+    char addresses[KL_ADDRESSES_BYTES]; /* addresses of IPv4 or IPv6 in digits, separated by commas */
 } kl_agent_address;
 
 /* --- from the agent --- */
@@ -22,15 +22,15 @@ typedef enum kl_line_kind { KL_LINE_NOISE, KL_LINE_READING, KL_LINE_LINK } kl_li
 
 typedef struct kl_answer {
     kl_line_kind kind;
-    kl_reading reading; /* without at_s, own and measured */
+    kl_reading reading; /* the reading, without at_s, own and measured */
     kl_agent_address address;
     uint32_t round;
-    double trip_s, bytes_per_s; /* of a link; bytes_per_s 0: no connection */
-    char noise[KL_NOISE_BYTES]; /* made safe for a terminal */
+    double trip_s, bytes_per_s; /* result for a link; bytes_per_s 0: no connection */
+    char noise[KL_NOISE_BYTES]; /* text without control characters */
 } kl_answer;
 
 void kl_answer_read(const char *line, kl_answer *answer);
-/* Write the line with its newline; it always fits. */
+/* Write the line with its newline. The buffer is always large enough. */
 void kl_answer_reading(char line[KL_LINE_BYTES], const kl_reading *reading, const kl_agent_address *address);
 void kl_answer_link(char line[KL_LINE_BYTES], uint32_t round, const kl_link *link);
 
@@ -40,8 +40,8 @@ typedef enum kl_request_kind { KL_REQUEST_UNKNOWN, KL_REQUEST_LOOK, KL_REQUEST_L
 
 typedef struct kl_request {
     kl_request_kind kind;
-    double probe_s; /* for a look; at most 10 */
-    uint32_t round; /* for a link */
+    double probe_s; /* seconds of the probe; at most 10 */
+    uint32_t round; /* number of the round, for a link */
     kl_agent_address partner;
 } kl_request;
 
@@ -51,15 +51,16 @@ void kl_request_link(char line[KL_LINE_BYTES], uint32_t round, const kl_agent_ad
 
 /* --- both --- */
 
-/* Collects the bytes of a stream until a line is complete. A zeroed one is empty. */
+/* Collects the bytes of a stream until a line is complete. All zero: empty. */
 typedef struct kl_liner {
     char text[2 * KL_LINE_BYTES];
     size_t size;
 } kl_liner;
 
-/* Read what the descriptor has. Return the number of bytes; 0: its end; −1: nothing now. */
+/* Read the available bytes of the descriptor. Return their number; 0: the stream has ended; −1: no bytes
+ * at present. */
 ssize_t kl_liner_fill(kl_liner *liner, int fd);
-/* Take the next complete line, without its newline; too long a line is cut into several. */
+/* Take the next complete line, without its newline. A line that is too long is cut into several. */
 bool kl_liner_next(kl_liner *liner, char line[KL_LINE_BYTES]);
 
 #endif

@@ -1,4 +1,5 @@
-/* Pings and transfers between two agents. All waits are bounded, and at most 5 MB are sent. */
+/* Measure a link by pings and transfers between two agents. All waits have a limit, and at most 5 MB are
+ * sent. */
 #include "hosts/link.h"
 
 #include <errno.h>
@@ -62,7 +63,7 @@ static bool receive_all(const wire *w, uint8_t *data, size_t size) {
 
 /* --- addresses --- */
 
-/* Find the socket address that a text stands for, without asking a name server. */
+/* Convert text to a socket address, without asking a name server. */
 static bool resolve(const char *text, uint32_t port, struct sockaddr_storage *address, socklen_t *size) {
     char number[16];
     struct addrinfo *found, hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
@@ -81,7 +82,7 @@ static void add_address(kl_agent_address *to, const char *text) {
         snprintf(to->addresses + used, sizeof to->addresses - used, "%s%s", used ? "," : "", text);
 }
 
-/* Add the addresses of the interfaces: those of IPv4 or IPv6, and loopback or others. */
+/* Add the addresses of the interfaces of one kind: IPv4 or IPv6, loopback or others. */
 static void add_interfaces(kl_agent_address *to, const struct ifaddrs *all, int family, bool loopback) {
     uint32_t count = 0;
     for (const struct ifaddrs *one = all; one && count < ADDRESSES_MOST; one = one->ifa_next) {
@@ -90,7 +91,7 @@ static void add_interfaces(kl_agent_address *to, const struct ifaddrs *all, int 
                       !(one->ifa_flags & IFF_LOOPBACK) == !loopback;
         socklen_t size = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
         if (!wanted || getnameinfo(one->ifa_addr, size, text, sizeof text, NULL, 0, NI_NUMERICHOST) != 0 ||
-            strchr(text, '%')) /* an address that counts on one link only */
+            strchr(text, '%')) /* an address that is valid only on one link */
             continue;
         add_address(to, text);
         count++;
@@ -114,7 +115,7 @@ static int listen_at(const struct sockaddr_storage *address, socklen_t size) {
     int off = 0, fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
-    if (address->ss_family == AF_INET6) /* listen for IPv4 as well */
+    if (address->ss_family == AF_INET6) /* accept connections by IPv4 as well */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (bind(fd, (const struct sockaddr *)address, size) == 0 && listen(fd, 4) == 0)
         return fd;
@@ -133,7 +134,8 @@ static uint32_t port_of(int fd) {
                                              : ((struct sockaddr_in *)&bound)->sin_port);
 }
 
-/* ssh says by which address this host was reached: CLIENT PORT SERVER PORT. That one is preferred. */
+/* The variable SSH_CONNECTION (CLIENT PORT SERVER PORT) has the address by which ssh reached this host.
+ * Prefer this address. */
 int kl_link_listen(kl_agent_address *address) {
     static const char *const everywhere[] = {"::", "0.0.0.0"};
     const char *connection = getenv("SSH_CONNECTION");
@@ -154,7 +156,7 @@ int kl_link_listen(kl_agent_address *address) {
     return fd;
 }
 
-/* Receive a transfer and say when all of it has arrived. */
+/* Receive a transfer, and confirm when all of it has arrived. */
 static bool take_transfer(const wire *w) {
     uint8_t head[4], piece[PIECE_BYTES];
     if (!receive_all(w, head, sizeof head))
@@ -224,7 +226,7 @@ static int connect_any(const kl_agent_address *partner) {
     return fd;
 }
 
-/* Return the least time there and back; below 0: the partner does not answer. */
+/* Return the least round-trip time; below 0: the other agent does not answer. */
 static double ping(const wire *w) {
     double least_s = -1;
     for (int i = 0; i < PINGS; i++) {
@@ -238,7 +240,7 @@ static double ping(const wire *w) {
     return least_s;
 }
 
-/* Return the seconds of a transfer; below 0: it did not arrive in time. */
+/* Return the seconds that a transfer takes; below 0: it did not arrive in time. */
 static double transfer(const wire *w, uint32_t bytes) {
     static const uint8_t piece[PIECE_BYTES];
     kl_buffer head = {0};
@@ -257,7 +259,7 @@ static double transfer(const wire *w, uint32_t bytes) {
     return good ? kl_monotonic_s() - begun_s : -1;
 }
 
-/* Make transfers larger until one takes long enough to be measured, or would not end in time. */
+/* Make transfers larger until one takes long enough to be measured, or the next one would not end in time. */
 static double rate_of(const wire *w, double trip_s) {
     double rate = FIRST_BYTES / LINK_S;
     for (uint32_t bytes = FIRST_BYTES; bytes <= MOST_BYTES; bytes *= 8) {

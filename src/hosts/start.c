@@ -1,4 +1,4 @@
-/* Start the agent of a host: through ssh, through srun, by a command of the user's, or directly. */
+/* Start the agent of a host: through ssh, through srun, by a command of the user, or directly. */
 #include "hosts/start.h"
 
 #include "hosts/hosts.h"
@@ -57,7 +57,7 @@ void kl_agent_way_free(kl_agent_way *way) {
 
 enum { WORDS_MOST = 12 };
 
-/* Choose the command line, whose words are not copied. */
+/* Choose the words of the command line. They are not copied. */
 static void choose_words(const kl_agent_way *way, char *host, char *words[WORDS_MOST]) {
     static char sh[] = "sh", c[] = "-c", srun[] = "srun", ssh[] = "ssh", o[] = "-o",
                 batch[] = "BatchMode=yes", overlap[] = "--overlap", nodes[] = "--nodes=1",
@@ -78,7 +78,8 @@ static void choose_words(const kl_agent_way *way, char *host, char *words[WORDS_
         memcpy(words, by_ssh, sizeof by_ssh);
 }
 
-/* Run the command in the child. It ends with the thread that started it, and it has no signals blocked. */
+/* Run the command in the child process. It is killed when the thread that started it ends, and has no
+ * signals blocked. */
 static void become(char *const *words, int fd, pid_t parent) {
     static const char failed[] = "the command cannot be started\n";
     sigset_t none;

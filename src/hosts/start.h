@@ -1,4 +1,4 @@
-/* Private to room hosts: start the agent of a host. */
+/* Private to the folder hosts: start the agent of a host. */
 #ifndef KL_HOSTS_START_H
 #define KL_HOSTS_START_H
 
@@ -9,15 +9,15 @@
 /* How agents are started; see kl_hosts_options. */
 typedef struct kl_agent_way {
     char *ssh;    /* NULL: the default */
-    char *script; /* what the shell of a host runs */
+    char *script; /* the script that the shell of a host runs */
     bool slurm;
 } kl_agent_way;
 
-/* Make the way; program NULL: this program's file. KILTER_ERR_MEMORY */
+/* Choose how agents are started. program NULL: the file of this program. KILTER_ERR_MEMORY */
 kilter_status kl_agent_way_make(const char *ssh, const char *program, bool slurm, kl_agent_way *way,
                                 kilter_error *error);
 void kl_agent_way_free(kl_agent_way *way);
-/* Start an agent. *fd is a socket for its requests and answers; it does not block. KILTER_ERR_SYSTEM */
+/* Start an agent. *fd is a non-blocking socket for its requests and answers. KILTER_ERR_SYSTEM */
 kilter_status kl_agent_start(const kl_agent_way *way, char *host, pid_t *pid, int *fd, kilter_error *error);
 
 #endif

@@ -1,13 +1,14 @@
-/* Begin an attempt, and end it. */
+/* Begin and end an attempt, which is one start of the program. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "keeper/keeper_private.h"
 
-static const double LOOK_LIMIT_S = 3;   /* hosts that answer later do not count, */
-static const double FIRST_LIMIT_S = 10; /* except in a keeper's first look, which opens connections */
-static const double LOOK_AGAIN_S = 5;   /* between two looks while too few hosts are fit */
+static const double LOOK_LIMIT_S =
+    3; /* seconds to wait for measurements; hosts that answer later do not count, */
+static const double FIRST_LIMIT_S = 10; /* longer in a keeper's first measurement, which opens connections */
+static const double LOOK_AGAIN_S = 5;   /* seconds between two measurements while too few hosts are fit */
 
 void kl_keeper_set(kl_keeper *k, kl_keeper_state state) {
     k->state = state;
@@ -26,7 +27,7 @@ void kl_keeper_look(kl_keeper *k, bool others) {
 void kl_keeper_look_for_hosts(kl_keeper *k, kl_keeper_cause cause) {
     k->cause = cause;
     for (uint64_t i = 0; i < k->count; i++)
-        k->hosts[i].rate = 0; /* nothing runs there now, so that its fitness counts */
+        k->hosts[i].rate = 0; /* nothing runs there now, so its measured fitness is valid */
     kl_keeper_set(k, KL_KEEPER_LOOKING);
     kl_keeper_look(k, false);
 }
@@ -39,14 +40,14 @@ static void wait_for_hosts(kl_keeper *k, uint32_t placed) {
         k->waited_s = k->now_s;
         kl_keeper_set(k, KL_KEEPER_WAITING);
     } else if (k->now_s - k->waited_s > k->options.wait_s) {
-        kl_keeper_over(
-            k, KL_KEEPER_GAVE_UP,
-            "no host has become fit in %s: the run stays as it was saved; run the same command to continue",
-            kl_say_s(k->options.wait_s).text);
+        kl_keeper_over(k, KL_KEEPER_GAVE_UP,
+                       "no host has become fit in %s, so the keeper ends; the checkpoint stays, and the same "
+                       "command continues the run",
+                       kl_say_s(k->options.wait_s).text);
     }
 }
 
-/* Continue after the sweep of the newest checkpoint. */
+/* Set the attempt to continue after the sweep of the newest checkpoint. */
 static void say_launch(kl_keeper *k, uint32_t ranks) {
     char from[64] = "", where[32] = "";
     if (k->tally.saved > 0)
@@ -73,8 +74,8 @@ static void launch(kl_keeper *k, uint32_t ranks) {
     kl_keeper_ask_for(k, KL_KEEPER_START)->ranks = ranks;
 }
 
-/* A planned move goes where it was planned. A host that was left because it was slow may look fit when it is
- * measured without the program. */
+/* Start on the hosts that the planned move named. Do not choose them again: a host that was left because
+ * it was slow may look fit when it is measured without the program. */
 static uint32_t choose_hosts(kl_keeper *k) {
     if (k->options.queued)
         return k->options.ranks;

@@ -1,10 +1,10 @@
-/* The launcher and all processes of an attempt have ended: why, and what follows. */
+/* The launcher and all processes of an attempt have ended: find out why, and decide what follows. */
 #include <math.h>
 #include <stdio.h>
 
 #include "keeper/keeper_private.h"
 
-static const double REFUSED_AGAIN_S = 15; /* between two jobs that the queue refuses */
+static const double REFUSED_AGAIN_S = 15; /* seconds between two jobs that the queue refuses */
 
 static bool runs(const kl_keeper *k) {
     return k->state >= KL_KEEPER_STARTING && k->state <= KL_KEEPER_KILLING;
@@ -26,17 +26,18 @@ static void say_how(const kl_keeper_end *end, char *text, size_t size) {
                                       [KL_KEEPER_MISSING] = "the launcher could not be started",
                                       [KL_KEEPER_LOST] =
                                           "the program is gone, and its exit code is not known",
-                                      [KL_KEEPER_REFUSED] = "the queue does not take the job"};
+                                      [KL_KEEPER_REFUSED] = "the queue does not accept the job"};
     snprintf(text, size, HOW[end->how], end->code); // NOLINT(clang-diagnostic-format-nonliteral)
 }
 
-/* Say what is lost: everything since the newest checkpoint. */
+/* Write what is lost: everything since the newest checkpoint. */
 static void say_failure(kl_keeper *k, const char *how) {
     const kl_keeper_watch *w = &k->watch;
     uint64_t lost = w->sweeps > k->tally.saved ? w->sweeps - k->tally.saved : 0;
     kl_keeper_action *a =
         w->reported
-            ? kl_keeper_decide(k, KL_DECIDES_RESTART, "%s after sweep %llu; %llu sweeps (%s) are lost", how,
+            ? kl_keeper_decide(k, KL_DECIDES_RESTART,
+                               "%s after sweep %llu; %llu sweeps (%s of work) are lost", how,
                                kl_ull(w->sweeps), kl_ull(lost), kl_say_s((double)lost * w->sweep_s).text)
             : kl_keeper_decide(k, KL_DECIDES_RESTART, "%s before it reported", how);
     a->decision.count = lost;
@@ -46,11 +47,10 @@ static void say_failure(kl_keeper *k, const char *how) {
 static void give_up(kl_keeper *k, const char *how) {
     kl_keeper_decide(k, KL_DECIDES_GIVE_UP, "%u attempt%s in a row saved nothing new", k->tally.idle,
                      k->tally.idle == 1 ? "" : "s");
-    kl_keeper_over(
-        k, KL_KEEPER_GAVE_UP,
-        "given up: %s; %u attempt%s in a row saved nothing after sweep %llu. The fault is probably the "
-        "program's or its input's; the same command tries again",
-        how, k->tally.idle, k->tally.idle == 1 ? "" : "s", kl_ull(k->tally.saved));
+    kl_keeper_over(k, KL_KEEPER_GAVE_UP,
+                   "given up: %s; %u attempt%s in a row saved nothing after sweep %llu. The cause is "
+                   "probably in the program or its input; run the same command to try again",
+                   how, k->tally.idle, k->tally.idle == 1 ? "" : "s", kl_ull(k->tally.saved));
 }
 
 static bool cannot_start(const kl_keeper *k, const kl_keeper_end *end) {
@@ -63,7 +63,7 @@ static void fail(kl_keeper *k, const kl_keeper_end *end) {
     char how[KL_KEEPER_TEXT_BYTES / 4];
     say_how(end, how, sizeof how);
     if (k->cause == KL_KEEPER_FOR_HANG && k->state == KL_KEEPER_KILLING)
-        snprintf(how, sizeof how, "the program hung");
+        snprintf(how, sizeof how, "the program stopped responding");
     if (cannot_start(k, end)) {
         kl_keeper_over(k, KL_KEEPER_GAVE_UP, "given up: %s", how);
         return;
@@ -75,24 +75,25 @@ static void fail(kl_keeper *k, const kl_keeper_end *end) {
         kl_keeper_look_for_hosts(k, k->state == KL_KEEPER_KILLING ? k->cause : KL_KEEPER_FOR_FAILURE);
 }
 
-/* A job that was refused has not run, so it is not an attempt that saved nothing. The options of the first
- * job are probably wrong; a later one meets a full queue, or a controller that is being restarted. */
+/* A job that was refused has not run, so it does not count as an attempt that saved nothing. If the first
+ * job is refused, its options are probably wrong. If a later one is refused, the queue is probably full,
+ * or its controller is restarting. */
 static void refused(kl_keeper *k) {
     if (k->tally.refused_s == 0)
         k->tally.refused_s = k->now_s;
     if (k->tally.attempt == 1 || k->now_s - k->tally.refused_s > k->options.wait_s) {
         kl_keeper_over(k, KL_KEEPER_GAVE_UP,
-                       "given up: the queue does not take the job; the same command tries again");
+                       "given up: the queue does not accept the job; run the same command to try again");
         return;
     }
     if (k->tally.refused_s == k->now_s)
-        kl_keeper_decide(k, KL_DECIDES_WAIT, "the queue does not take the job: it is tried again for %s",
+        kl_keeper_decide(k, KL_DECIDES_WAIT, "the queue does not accept the job; Kilter tries again for %s",
                          kl_say_s(k->options.wait_s).text);
     kl_keeper_set(k, KL_KEEPER_WAITING);
     k->look_s = k->now_s + REFUSED_AGAIN_S;
 }
 
-/* The program has saved, and stopped as it was asked. */
+/* The program has saved and stopped, as it was asked to. */
 static void stopped(kl_keeper *k) {
     kl_keeper_cause cause = k->state == KL_KEEPER_SAVING ? k->cause : KL_KEEPER_FOR_LIMIT;
     if (k->state == KL_KEEPER_SAVING)

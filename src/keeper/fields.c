@@ -1,4 +1,4 @@
-/* Files of names and values: each line is a name, a blank and a value. */
+/* Files of names and values. Each line has a name, a blank and a value. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ double kl_field_number(const kl_field *field) {
     return !*end && isfinite(value) ? value : 0;
 }
 
-/* A value is cut to what a reader takes. */
+/* Cut a value to the length that a reader accepts. */
 void kl_put_field(kl_buffer *text, const char *name, const char *value) {
     size_t bytes = strlen(value);
     if (bytes >= KL_KEEPER_TEXT_BYTES)

@@ -1,11 +1,11 @@
-/* Slurm's commands: what they print, and the script of a batch job. */
+/* Slurm's commands: read their output, and write the script of a batch job. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "keeper/keeper.h"
 
-/* Copy the text up to `stop` or the end, and return the place behind it; NULL: nothing is left. */
+/* Copy the text up to `stop` or to the end. Return the position after it; NULL: nothing is left. */
 static const char *take_part(const char *at, char stop, char *to, size_t room) {
     if (!at)
         return NULL;
@@ -15,7 +15,7 @@ static const char *take_part(const char *at, char stop, char *to, size_t room) {
     return end ? end + 1 : NULL;
 }
 
-/* Read a number of at most 9 digits. Return the place behind it; NULL: there is none. */
+/* Read a number of at most 9 digits. Return the position after it; NULL: there is no number. */
 static const char *take_digits(const char *at, uint32_t *value) {
     size_t digits = strspn(at, "0123456789");
     if (digits == 0 || digits > 9)
@@ -24,7 +24,7 @@ static const char *take_digits(const char *at, uint32_t *value) {
     return at + digits;
 }
 
-/* [D-]H:M:S, M:S; with days also D-H and D-H:M. */
+/* Read a time: [D-]H:M:S or M:S; with days also D-H and D-H:M. */
 double kl_slurm_time_s(const char *text) {
     uint32_t part[3] = {0}, days = 0;
     int count = 0;
@@ -62,7 +62,8 @@ static bool begins(const char *text, const char *word) {
     return strncmp(text, word, strlen(word)) == 0;
 }
 
-/* A state may end with marks, as in "down*". A node that is drained while it works is "draining". */
+/* Compare a state without its end marks, as in "down*". The state "draining" belongs to a drained node
+ * that still works. */
 static void take_state(const char *state, kl_slurm_node *node) {
     node->idle = begins(state, "idle");
     node->used = begins(state, "alloc") || begins(state, "mixed") || begins(state, "comp");
@@ -74,7 +75,7 @@ static void take_state(const char *state, kl_slurm_node *node) {
     }
 }
 
-/* Read the parts of a line. false: it is not a node's. */
+/* Read the parts of a line. false: the line does not describe a node. */
 static bool take_node(const char *line, kl_slurm_node *node) {
     char state[32] = "", cores[16] = "", load[16] = "", partition[KL_KEEPER_NAME_BYTES] = "";
     *node = (kl_slurm_node){.cores = 1};
@@ -132,14 +133,14 @@ static void put_variable(kl_buffer *out, const char *variable) {
     put_text(out, "\n");
 }
 
-/* A job that Slurm queues again must not run beside the next attempt's. */
+/* Forbid Slurm to queue this job again, because it would run beside the next attempt's job. */
 static const char AFTER_REQUEUE[] =
     "if [ \"${SLURM_RESTART_COUNT:-0}\" -gt 0 ]; then\n    [ -e \"$keep/ended\" ] ||\n"
     "        { printf 'attempt %s\\nhow lost\\n' $attempt >\"$keep/ended.job\" && mv \"$keep/ended.job\" "
     "\"$keep/ended\"; }\n    exit 0\nfi\n";
 
-/* The job asks the program to save when Slurm signals that the time limit is near. So the run is saved even
- * if its keeper is dead. The shell's wait ends at a signal, and goes on. */
+/* When Slurm signals that the time limit is near, the job's script asks the program to save. So the run is
+ * saved even if its keeper is dead. The signal interrupts the script's wait, so the script waits again. */
 void kl_slurm_script_put(const kl_slurm_script *s, kl_buffer *out) {
     char numbers[256];
     put_text(out, "#!/bin/sh\n# An attempt of a kept run.\ncd ");

@@ -1,16 +1,18 @@
-/* The keeper's machine: events in, actions out. */
+/* The keeper's state machine: events go in, actions come out. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "keeper/keeper_private.h"
 
-static const double WAKE_S = 0.5;           /* between two looks at the clock */
-static const double LOOK_PATIENCE_S = 20;   /* a driver that does not tell hosts by then tells none */
-static const double KILL_AGAIN_S = 5;       /* between two kills while processes remain */
-static const double KILL_PATIENCE_S = 30;   /* processes that live longer after a kill cannot be ended, */
-static const double QUEUE_PATIENCE_S = 300; /* and in a queue, which may need minutes for it */
-static const double SLOWER = 1.15; /* a sweep that takes longer by this factor is a reason to look at hosts */
-static const double LOOKS_APART_S = 5; /* time between two such looks, over the factor … */
+static const double WAKE_S = 0.5; /* seconds between two looks at the clock */
+static const double LOOK_PATIENCE_S =
+    20; /* if the driver has reported no hosts after this time, it will report none */
+static const double KILL_AGAIN_S = 5; /* seconds between two kills while processes remain */
+static const double KILL_PATIENCE_S =
+    30; /* processes that live longer than this after a kill cannot be ended */
+static const double QUEUE_PATIENCE_S = 300; /* the same in a queue, which may need minutes to end a job */
+static const double SLOWER = 1.15;          /* measure hosts if a sweep takes longer by this factor */
+static const double LOOKS_APART_S = 5; /* time between two such measurements, divided by the factor … */
 static const double LOOKS_LEAST_S = 1; /* … and the least such time */
 
 bool kl_keeper_init(kl_keeper *k, const kl_keeper_options *options) {
@@ -37,25 +39,25 @@ static void take_hosts(kl_keeper *k) {
         kl_keeper_consider(k);
 }
 
-/* A slower sweep may have a reason that other hosts do not have. The slower it is, the more a late look
- * costs. */
+/* Measure hosts sooner the slower a sweep is: other hosts may be faster, and a slow sweep makes a late
+ * measurement costly. */
 static void look_early(kl_keeper *k) {
     double slower = k->watch.best_sweep_s > 0 ? k->watch.sweep_s / k->watch.best_sweep_s : 0;
     if (slower > SLOWER)
         k->look_s = fmin(k->look_s, k->looked_s + fmax(LOOKS_APART_S / slower, LOOKS_LEAST_S));
 }
 
-/* The program has answered, but did not stop: it could not save. A run that is to stop for good then needs a
- * second request, which kills it. */
+/* The program has answered, but has not stopped, because it could not save. If a person wants to stop the
+ * run for good, a second request kills it. */
 static void take_refusal(kl_keeper *k, const kl_keeper_report *r) {
     uint64_t number = k->tally.attempt * KL_KEEPER_NUMBERS + k->asked;
     if (k->state != KL_KEEPER_SAVING || r->answered < number || r->stopped || r->done)
         return;
-    kl_keeper_decide(k, KL_DECIDES_STAY, "the program could not save, and goes on: %.200s",
+    kl_keeper_decide(k, KL_DECIDES_STAY, "the program could not save, and continues: %.200s",
                      r->error ? r->error : "");
     k->promise.number = 0;
     if (k->cause == KL_KEEPER_FOR_LIMIT)
-        k->limit_s = 0; /* it is not asked again and again before this limit */
+        k->limit_s = 0; /* the program is not asked again before this limit */
     k->cause = KL_KEEPER_NO_CAUSE;
     kl_keeper_set(k, KL_KEEPER_RUNNING);
 }
@@ -77,7 +79,7 @@ static void take_report(kl_keeper *k, const kl_keeper_report *report) {
     look_early(k);
 }
 
-/* Is there a host that a look can tell something of? */
+/* Return whether measuring could tell something new about a host. */
 static bool has_others(const kl_keeper *k) {
     for (uint64_t i = 0; i < k->count; i++)
         if (k->hosts[i].ranks == 0)
@@ -90,7 +92,7 @@ static void mind_hang(kl_keeper *k) {
     if (limit_s == 0 || k->watch.quiet_s <= limit_s)
         return;
     kl_keeper_decide(k, KL_DECIDES_RESTART,
-                     "no sweep has ended in %s, and the limit is %s: the program is ended",
+                     "no sweep has ended in %s, and the limit is %s, so Kilter kills the program",
                      kl_say_s(k->watch.quiet_s).text, kl_say_s(limit_s).text);
     kl_keeper_kill(k, k->state == KL_KEEPER_SAVING ? k->cause : KL_KEEPER_FOR_HANG);
 }
@@ -128,7 +130,7 @@ static void mind_time(kl_keeper *k) {
         mind_killing(k);
 }
 
-/* Time in a queue, or suspended, is neither a hang nor a part of the launch. */
+/* Time in a queue or in suspension counts neither as a hang nor as part of the launch. */
 static void take_queue(kl_keeper *k, bool pending) {
     if (k->pending && !pending && !k->watch.reported)
         k->watch.started_s = k->now_s;

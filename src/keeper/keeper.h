@@ -1,6 +1,6 @@
-/* Door of room keeper: what the keeper of a run does, as a state machine. A kept run is a program that is
- * started again after failures, and moved to other hosts when they are faster. The machine is pure: its
- * driver tells it what happened and the time, and carries out its actions.
+/* Public header of the folder keeper: the state machine of a keeper. A keeper runs a program, starts it again
+ * after failures, and moves it to faster hosts. Each start is an attempt. The machine is pure: its driver
+ * tells it what happened and the time, and carries out its actions.
  *
  *     the driver tells       kl_keeper_step(): hosts were measured, a report came, the launcher ended, …
  *     the driver carries out kl_keeper_take(), again and again: look, start, ask, kill, record, end
@@ -24,22 +24,23 @@
 enum {
     KL_KEEPER_NAME_BYTES = 256,
     KL_KEEPER_TEXT_BYTES = 512,
-    KL_KEEPER_ACTIONS = 32,      /* most actions that one step can ask for */
-    KL_KEEPER_NUMBERS = 1000,    /* each attempt has its own numbers for requests to the program: */
-    KL_KEEPER_JOBS_NUMBER = 999, /* the batch job of an attempt uses the last one */
+    KL_KEEPER_ACTIONS = 32,   /* greatest number of actions that one step can request */
+    KL_KEEPER_NUMBERS = 1000, /* each attempt has its own range of numbers for requests to the program */
+    KL_KEEPER_JOBS_NUMBER =
+        999, /* the number that the script of an attempt's batch job uses, the last one of the range */
 };
 
 enum { KL_KEEPER_NOT_EXECUTABLE = 126, KL_KEEPER_NOT_FOUND = 127 }; /* exit codes of shells and launchers */
 
 /* --- hosts --- */
 
-typedef struct kl_keeper_view { /* a measured host */
+typedef struct kl_keeper_view { /* what a measurement says about a host */
     const char *name;
-    uint32_t slots;  /* most ranks */
-    double qos;      /* fitness, 0 … 1; 0: no rank can run there */
-    double pace;     /* speed of a rank there, as a part of the best core's; 0: not known */
-    bool leaving;    /* its owner takes it away: ranks should leave */
-    const char *why; /* why it is not fit; "": it is */
+    uint32_t slots;  /* greatest number of ranks that the host can take */
+    double qos;      /* fitness, 0 … 1; 0: no rank can run on the host */
+    double pace;     /* speed of a rank on the host, divided by that of the best core; 0: not known */
+    bool leaving;    /* true: the host's owner takes the host away, so ranks should leave */
+    const char *why; /* why the host is not fit; "": it is fit */
 } kl_keeper_view;
 
 typedef struct kl_keeper_host {
@@ -47,36 +48,36 @@ typedef struct kl_keeper_host {
     uint32_t slots;
     double qos, pace;
     bool leaving;
-    bool drained;       /* a person has drained it */
-    uint32_t failures;  /* attempts in a row that failed, with ranks there, and saved nothing new */
-    uint32_t ranks;     /* ranks of the present attempt; 0: not in use */
-    uint32_t next;      /* ranks of the next attempt, while one is chosen */
-    double rate;        /* rows per second of its ranks, smoothed; 0: not known */
-    double told;        /* the same in the last report */
-    double share;       /* qos, or what its ranks get by their rate, 0 … 1; while hosts are ordered */
-    double launch_pace; /* pace at the start of the present attempt; 0: not known */
+    bool drained;      /* true: a person does not want ranks on this host */
+    uint32_t failures; /* number of attempts in a row that failed with ranks here and saved nothing new */
+    uint32_t ranks;    /* number of ranks of the present attempt here; 0: the host is not in use */
+    uint32_t next;     /* number of ranks of the next attempt here, while its hosts are chosen */
+    double rate;       /* smoothed rows per second of the host's ranks; 0: not known */
+    double told;       /* rows per second in the last report */
+    double share; /* while hosts are ordered: the host's qos, or a value from the rate of its ranks, 0 … 1 */
+    double launch_pace; /* pace of the host at the start of the present attempt; 0: not known */
 } kl_keeper_host;
 
 /* --- what the driver tells --- */
 
-typedef struct kl_keeper_report { /* of the present attempt's program */
+typedef struct kl_keeper_report { /* report of the present attempt's program */
     uint64_t attempt;
     uint32_t ranks;
-    const char *const *hosts; /* hosts[ranks]; NULL: not known */
-    const double *rates;      /* rates[ranks]: rows per second; NULL: not known */
+    const char *const *hosts; /* hosts[ranks]: host of each rank; NULL: not known */
+    const double *rates;      /* rates[ranks]: rows per second of each rank; NULL: not known */
     uint64_t sweeps, expected, saved;
     double sweep_s, longest_s, write_s, load_s;
     uint64_t answered;
-    const char *error; /* why the last save failed; NULL or "": it did not */
+    const char *error; /* why the last save failed; NULL or "": it did not fail */
     bool stopped, done;
 } kl_keeper_report;
 
 typedef enum kl_keeper_how {
-    KL_KEEPER_EXITED,    /* code: the exit code */
-    KL_KEEPER_SIGNALLED, /* code: the signal */
-    KL_KEEPER_MISSING,   /* the launcher could not be started; code: as a shell says it */
-    KL_KEEPER_LOST,      /* nobody knows how it ended */
-    KL_KEEPER_REFUSED,   /* the queue did not take the job */
+    KL_KEEPER_EXITED,    /* the program ended by itself; code: its exit code */
+    KL_KEEPER_SIGNALLED, /* a signal killed the program; code: the signal */
+    KL_KEEPER_MISSING,   /* the launcher could not be started; code: exit code that a shell would give */
+    KL_KEEPER_LOST,      /* how the program ended is not known */
+    KL_KEEPER_REFUSED,   /* the queue did not accept the job */
 } kl_keeper_how;
 
 typedef struct kl_keeper_end {
@@ -86,15 +87,15 @@ typedef struct kl_keeper_end {
 } kl_keeper_end;
 
 typedef enum kl_keeper_event_kind {
-    KL_KEEPER_TIME,   /* nothing but the time */
+    KL_KEEPER_TIME,   /* only time has passed */
     KL_KEEPER_HOSTS,  /* hosts were measured: views, count */
-    KL_KEEPER_REPORT, /* the program wrote its progress: report */
-    KL_KEEPER_ENDED,  /* the launcher and all its processes ended: end */
+    KL_KEEPER_REPORT, /* the program has written its progress: report */
+    KL_KEEPER_ENDED,  /* the launcher and all its processes have ended: end */
     KL_KEEPER_LIMIT,  /* the attempt's time limit is known: limit_s */
-    KL_KEEPER_QUEUE,  /* the attempt waits in a queue or is suspended, or no longer: pending */
-    KL_KEEPER_MOVE,   /* a person wants the run moved: names, or NULL for the fittest hosts */
-    KL_KEEPER_DRAIN,  /* a person wants ranks off these hosts: names */
-    KL_KEEPER_STOP,   /* a person wants the run saved and stopped; the second time, killed */
+    KL_KEEPER_QUEUE,  /* whether the attempt waits in a queue or is suspended: pending */
+    KL_KEEPER_MOVE,   /* a person asks to move the run: names, or NULL for the fittest hosts */
+    KL_KEEPER_DRAIN,  /* a person asks to remove ranks from these hosts: names */
+    KL_KEEPER_STOP,   /* a person asks to save and stop the run; a second such request kills it */
     KL_KEEPER_EVENTS
 } kl_keeper_event_kind;
 
@@ -104,7 +105,7 @@ typedef struct kl_keeper_event {
     size_t count;
     const kl_keeper_report *report;
     kl_keeper_end end;
-    double limit_s; /* on the clock of now_s */
+    double limit_s; /* time on the clock of now_s */
     bool pending;
     const char *names; /* names of hosts, separated by commas */
 } kl_keeper_event;
@@ -112,19 +113,19 @@ typedef struct kl_keeper_event {
 /* --- what the driver carries out --- */
 
 typedef enum kl_keeper_act {
-    KL_KEEPER_LOOK,    /* measure hosts, and tell them within `seconds` */
-    KL_KEEPER_START,   /* start `attempt` with `ranks` ranks; kl_keeper_host.ranks says where */
-    KL_KEEPER_ASK,     /* write request `number`: save and stop */
-    KL_KEEPER_KILL,    /* end the launcher and all its processes */
-    KL_KEEPER_DECIDED, /* record `decision`, number `number`, and print `text` */
+    KL_KEEPER_LOOK,    /* measure hosts, and report them within `seconds` */
+    KL_KEEPER_START,   /* start `attempt` with `ranks` ranks; kl_keeper_host.ranks says on which hosts */
+    KL_KEEPER_ASK,     /* write request `number`, which asks the program to save and stop */
+    KL_KEEPER_KILL,    /* kill the launcher and all its processes */
+    KL_KEEPER_DECIDED, /* record `decision` under the number `number`, and print `text` */
     KL_KEEPER_CAME,    /* record the outcome of decision `number` */
     KL_KEEPER_OVER,    /* the keeper ends: result, code, text */
 } kl_keeper_act;
 
 typedef enum kl_keeper_result {
     KL_KEEPER_GOES_ON,
-    KL_KEEPER_DONE,    /* the program ended with code 0 */
-    KL_KEEPER_STOPPED, /* saved and stopped, as a person asked */
+    KL_KEEPER_DONE,    /* the program has ended with code 0 */
+    KL_KEEPER_STOPPED, /* the program was saved and stopped, as a person asked */
     KL_KEEPER_GAVE_UP,
 } kl_keeper_result;
 
@@ -132,39 +133,41 @@ typedef struct kl_keeper_action {
     kl_keeper_act act;
     uint64_t attempt, number;
     uint32_t ranks;
-    bool others; /* LOOK: only hosts without ranks, so that the program is not disturbed */
+    bool others; /* LOOK: measure only hosts without ranks, so that the program is not disturbed */
     double seconds;
     kl_decision decision;
     double came_s, spent_s; /* CAME: seconds saved, and seconds without progress */
     kl_keeper_result result;
-    int code; /* OVER: exit code of the last attempt; 0 if it is done */
+    int code; /* OVER: exit code of the last attempt; 0 if the run is done */
     char text[KL_KEEPER_TEXT_BYTES];
 } kl_keeper_action;
 
 /* --- the machine --- */
 
-/* Order the hosts by preference: order[0 … count−1] are places in `hosts`. Hosts without fitness may come
- * anywhere. */
+/* Order the hosts by preference: order[0 … count−1] are indices into `hosts`. Hosts without fitness may
+ * have any position. */
 typedef void (*kl_keeper_order_fn)(void *self, const kl_keeper_host *hosts, size_t count, uint32_t *order);
 
 typedef struct kl_keeper_options {
-    uint32_t ranks, least; /* ranks wanted, and the fewest with which the run goes on; queued: nodes */
-    uint32_t tries;        /* give up after this many attempts in a row that saved nothing new */
-    double hang_s;         /* least limit for a sweep */
-    double wait_s;         /* longest wait for hosts */
-    double look_s;         /* seconds between two looks at other hosts */
-    double margin_s;       /* seconds before a time limit at which the run is saved; 0: from measured times */
-    bool queued;           /* a queue chooses the hosts of an attempt */
-    bool fixed;            /* never move for speed */
-    kl_keeper_order_fn order; /* NULL: the fastest first */
+    uint32_t ranks, least; /* wanted number of ranks, and the smallest number with which the run goes on; in a
+                              queue: numbers of nodes */
+    uint32_t tries;        /* give up after this number of attempts in a row that saved nothing new */
+    double hang_s;         /* smallest time limit for a sweep, in seconds */
+    double wait_s;         /* longest wait for hosts, in seconds */
+    double look_s;         /* seconds between two measurements of other hosts */
+    double
+        margin_s; /* seconds before a time limit at which the run is saved; 0: computed from measured times */
+    bool queued;  /* true: a queue chooses the hosts of an attempt */
+    bool fixed;   /* true: never move the run for speed */
+    kl_keeper_order_fn order; /* function that orders hosts; NULL: the fastest come first */
     void *self;
 } kl_keeper_options;
 
 typedef enum kl_keeper_state {
     KL_KEEPER_NEW,
-    KL_KEEPER_LOOKING,  /* hosts are being measured for the next attempt */
-    KL_KEEPER_WAITING,  /* too few hosts are fit */
-    KL_KEEPER_STARTING, /* the launcher runs, and the program has reported nothing */
+    KL_KEEPER_LOOKING,  /* hosts are measured for the next attempt */
+    KL_KEEPER_WAITING,  /* the keeper waits, because too few hosts are fit */
+    KL_KEEPER_STARTING, /* the launcher runs, but the program has not reported yet */
     KL_KEEPER_RUNNING,
     KL_KEEPER_SAVING, /* the program was asked to save and stop */
     KL_KEEPER_KILLING,
@@ -172,15 +175,15 @@ typedef enum kl_keeper_state {
     KL_KEEPER_STATES
 } kl_keeper_state;
 
-/* Why the present attempt is ended, or the next one is chosen. */
+/* Why the present attempt is ended, or why the next one is chosen. */
 typedef enum kl_keeper_cause {
     KL_KEEPER_NO_CAUSE,
     KL_KEEPER_FOR_SPEED,
     KL_KEEPER_FOR_SCALE, /* another number of ranks is faster */
     KL_KEEPER_FOR_MOVE,  /* requested */
-    KL_KEEPER_FOR_DRAIN, /* requested, or the host's owner takes it away */
+    KL_KEEPER_FOR_DRAIN, /* a person asked for it, or a host's owner takes the host away */
     KL_KEEPER_FOR_LIMIT,
-    KL_KEEPER_FOR_STOP, /* requested; nothing is started after it */
+    KL_KEEPER_FOR_STOP, /* a person asked to stop; nothing is started afterwards */
     KL_KEEPER_FOR_HANG,
     KL_KEEPER_FOR_FAILURE,
     KL_KEEPER_CAUSES
@@ -188,48 +191,52 @@ typedef enum kl_keeper_cause {
 
 typedef struct kl_keeper_watch { /* the present attempt */
     bool reported;
-    double started_s, first_s;                         /* when it was launched, and when it first reported */
-    double reported_s;                                 /* when it last reported */
-    double quiet_s;                                    /* seconds without progress that the keeper watched */
-    double killed_s;                                   /* when its end was last demanded */
-    uint64_t first, sweeps, expected, saved, answered; /* first: sweeps in its first report */
-    double sweep_s, best_sweep_s, longest_s, write_s;  /* sweep_s: smoothed; best_sweep_s: its least */
+    double started_s, first_s;                         /* time of its launch; time of its first report */
+    double reported_s;                                 /* time of its last report */
+    double quiet_s;                                    /* seconds without progress that the keeper has seen */
+    double killed_s;                                   /* time of the last attempt to kill it */
+    uint64_t first, sweeps, expected, saved, answered; /* first: number of sweeps in its first report */
+    double sweep_s, best_sweep_s, longest_s,
+        write_s; /* sweep_s: smoothed seconds of a sweep; best_sweep_s: the least such value */
     bool stopped, done;
 } kl_keeper_watch;
 
 typedef struct kl_keeper_tally {
-    uint64_t attempt;    /* number of the present attempt, from 1 */
-    uint64_t saved;      /* sweeps in the newest checkpoint of all attempts */
-    uint64_t saved_then; /* the same when the present attempt began */
-    uint32_t idle;       /* attempts in a row that saved nothing new */
-    double longest_s;    /* longest sweep of all attempts; 0: none has ended */
-    bool reported;       /* an attempt has reported */
-    bool by_hand;        /* the attempt ends because a person asked; it does not count as idle */
-    double refused_s;    /* since when the queue refuses jobs; 0: it does not */
-    int code;            /* exit code of the last attempt */
+    uint64_t attempt;    /* number of the present attempt; the first is 1 */
+    uint64_t saved;      /* number of sweeps in the newest checkpoint of all attempts */
+    uint64_t saved_then; /* the same number at the beginning of the present attempt */
+    uint32_t idle;       /* number of attempts in a row that saved nothing new */
+    double longest_s;    /* seconds of the longest sweep of all attempts; 0: no sweep has ended */
+    bool reported;       /* true: some attempt has reported */
+    bool by_hand; /* true: the attempt ends because a person asked for it, so it does not count as one without
+                     progress */
+    double refused_s; /* time since which the queue has refused jobs; 0: it accepts them */
+    int code;         /* exit code of the last attempt */
 } kl_keeper_tally;
 
 typedef struct kl_keeper_costs {
-    double stop_s, launch_s; /* seconds from request to end, and from launch to first report; 0: not known */
-    double rank_rate;        /* rows per second of a rank on a host of pace 1; 0: not known */
-    double sweep_rows; /* seconds of a sweep times rows per second of all ranks, on the best hosts so far; 0:
-                          not known */
-    double doubt;      /* factor by which gains must exceed costs, at least 1 */
+    double stop_s,
+        launch_s; /* seconds from a stop request to the end, and from launch to first report; 0: not known */
+    double rank_rate;  /* rows per second of a rank on a host of pace 1; 0: not known */
+    double sweep_rows; /* seconds of a sweep times the rows per second of all ranks, on the best hosts so far;
+                          0: not known */
+    double doubt;      /* factor by which a gain must exceed its cost, at least 1 */
 } kl_keeper_costs;
 
-typedef struct kl_keeper_promise { /* the last planned move; number 0: there is none open */
+typedef struct kl_keeper_promise { /* the last planned move; number 0: no move waits for its outcome */
     uint64_t number;
-    double asked_s;               /* when the program was asked to stop, or was found dead */
-    double stay_sweep_s, sweep_s; /* sweep before, and as forecast after the move; 0: no forecast */
-    double spent_s;               /* seconds from asked_s to the first report; 0: not known */
-    uint64_t first;               /* sweeps in the first report */
+    double asked_s; /* time at which the program was asked to stop, or was found dead */
+    double stay_sweep_s,
+        sweep_s;    /* seconds of a sweep before the move, and the forecast for after it; 0: no forecast */
+    double spent_s; /* seconds from asked_s to the first report; 0: not known */
+    uint64_t first; /* sweeps in the first report */
 } kl_keeper_promise;
 
 typedef struct kl_keeper_wish {
-    bool move;                        /* move as soon as the program can save */
-    bool drain;                       /* leave hosts that are drained or taken away, as soon as it can */
-    bool stop;                        /* save and stop as soon as it can */
-    char names[KL_KEEPER_TEXT_BYTES]; /* hosts for the move; "": the fittest */
+    bool move;  /* true: move as soon as the program can save */
+    bool drain; /* true: leave hosts that are drained or taken away as soon as the program can save */
+    bool stop;  /* true: save and stop as soon as the program can save */
+    char names[KL_KEEPER_TEXT_BYTES]; /* hosts for the move; "": the fittest hosts */
 } kl_keeper_wish;
 
 typedef struct kl_keeper {
@@ -237,15 +244,17 @@ typedef struct kl_keeper {
     kl_keeper_state state;
     kl_keeper_cause cause;
     kl_keeper_result result;
-    double now_s, since_s;   /* since_s: when the state began */
-    double look_s, looked_s; /* when to look at other hosts next, and when the last look began */
-    double limit_s;          /* end of the attempt's time; 0: none */
-    double pays_s;           /* since when moving pays; 0: it does not */
-    double waited_s;         /* when the wait for hosts began; 0: it did not */
-    bool looks;              /* a look is under way */
-    bool pending;            /* the attempt waits in a queue, or is suspended */
-    uint64_t asked;          /* number of the last request to the program in this attempt, from 1; 0: none */
-    uint64_t decisions;      /* number of the last decision */
+    double now_s, since_s; /* since_s: time at which the state began */
+    double look_s,
+        looked_s;    /* time of the next measurement of other hosts; time at which the last one began */
+    double limit_s;  /* time at which the attempt's time limit ends; 0: it has none */
+    double pays_s;   /* time since which a move pays; 0: a move does not pay */
+    double waited_s; /* time at which the wait for hosts began; 0: the keeper is not waiting */
+    bool looks;      /* true: a measurement is under way */
+    bool pending;    /* true: the attempt waits in a queue or is suspended */
+    uint64_t asked; /* number of the last request to the program in this attempt; the first is 1; 0: there was
+                       none */
+    uint64_t decisions; /* number of the last decision */
     kl_keeper_watch watch;
     kl_keeper_tally tally;
     kl_keeper_costs costs;
@@ -253,17 +262,17 @@ typedef struct kl_keeper {
     kl_keeper_wish wish;
     kl_keeper_host *hosts;
     uint64_t count, room;
-    char answer[KL_KEEPER_TEXT_BYTES]; /* to the last request of a person */
-    bool refused;                      /* the answer says why the request changes nothing */
-    char kept[KL_KEEPER_TEXT_BYTES];   /* the last reason for going on that was recorded */
+    char answer[KL_KEEPER_TEXT_BYTES]; /* answer to the last request of a person */
+    bool refused;                      /* true: the answer says why the request changes nothing */
+    char kept[KL_KEEPER_TEXT_BYTES];   /* the last recorded reason for staying on the present hosts */
     kl_keeper_action actions[KL_KEEPER_ACTIONS];
     uint32_t first_action, action_count;
 } kl_keeper;
 
-/* Begin; false: memory ran out. The first step asks for a look. */
+/* Initialise a keeper. false: memory ran out. The first step requests a measurement. */
 bool kl_keeper_init(kl_keeper *keeper, const kl_keeper_options *options);
 void kl_keeper_free(kl_keeper *keeper);
-/* Tell an event. now_s never decreases. false: memory ran out. */
+/* Pass an event to the keeper. now_s never decreases. false: memory ran out. */
 bool kl_keeper_step(kl_keeper *keeper, const kl_keeper_event *event, double now_s);
 /* Take the next action. false: there is none. */
 bool kl_keeper_take(kl_keeper *keeper, kl_keeper_action *action);
@@ -272,18 +281,18 @@ double kl_keeper_wake_s(const kl_keeper *keeper);
 const char *kl_keeper_state_name(kl_keeper_state state);
 const char *kl_keeper_cause_name(kl_keeper_cause cause);
 
-/* --- store.c: the state, for a keeper that continues --- */
+/* --- store.c: the stored state, from which a later keeper continues --- */
 
 /* Write the state as lines of names and values. */
 void kl_keeper_store(const kl_keeper *keeper, kl_buffer *text);
-/* Read it into a keeper after kl_keeper_init(). `alive`: the stored attempt still runs. KILTER_ERR_INPUT,
- * KILTER_ERR_MEMORY */
+/* Read the stored state into a keeper, after kl_keeper_init(). `alive`: the stored attempt still runs.
+ * KILTER_ERR_INPUT, KILTER_ERR_MEMORY */
 kilter_status kl_keeper_restore(kl_keeper *keeper, const char *text, size_t size, bool alive, double now_s,
                                 kilter_error *error);
 
-/* --- fields.c: files of names and values, a pair on each line --- */
+/* --- fields.c: files with a name and a value on each line --- */
 
-typedef struct kl_fields { /* reader of a text of names and values, pair by pair */
+typedef struct kl_fields { /* reads a text of names and values, one pair at a time */
     const char *at, *end;
     uint32_t line;
 } kl_fields;
@@ -294,22 +303,23 @@ typedef struct kl_field {
 } kl_field;
 
 kl_fields kl_fields_of(const char *text, size_t size);
-/* Read the next pair. false: the text ends, or the line is not a name, a blank and a value; then `bad`. */
+/* Read the next pair. false: the text has ended, or the line is not a name, a blank and a value. In the
+ * second case `bad` is set. */
 bool kl_fields_next(kl_fields *fields, kl_field *field, bool *bad);
 bool kl_field_is(const kl_field *field, const char *name);
-uint64_t kl_field_count(const kl_field *field);                          /* 0: it is not a number */
-double kl_field_number(const kl_field *field);                           /* 0: it is not a number */
+uint64_t kl_field_count(const kl_field *field); /* value as a number; 0: it is not a number */
+double kl_field_number(const kl_field *field);  /* 0: it is not a number */
 void kl_put_field(kl_buffer *text, const char *name, const char *value); /* control characters become '?' */
 void kl_put_field_count(kl_buffer *text, const char *name, uint64_t value);
 void kl_put_field_number(kl_buffer *text, const char *name, double value);
-/* Write and read how an attempt ended. false: the text says nothing of the kind. */
+/* Write and read how an attempt ended. false: the text does not say how an attempt ended. */
 void kl_put_end(kl_buffer *text, const kl_keeper_end *end);
 bool kl_get_end(const char *text, size_t size, kl_keeper_end *end);
 
 /* --- launch.c: command lines --- */
 
 typedef enum kl_launcher {
-    KL_LAUNCH_OWN,     /* the words as they are, with {ranks}, {hosts} and {hostfile} replaced */
+    KL_LAUNCH_OWN,     /* the user's own words, in which {ranks}, {hosts} and {hostfile} are replaced */
     KL_LAUNCH_OPENMPI, /* mpirun of Open MPI */
     KL_LAUNCH_MPICH,   /* mpiexec of MPICH */
     KL_LAUNCH_SRUN,    /* a step in a Slurm allocation */
@@ -318,23 +328,24 @@ typedef enum kl_launcher {
 
 typedef struct kl_launch {
     kl_launcher kind;
-    const char *command;    /* the launcher's words, as "mpirun --quiet"; NULL: none */
+    const char *command;    /* the words of the launcher, such as "mpirun --quiet"; NULL: none */
     const char *mpi;        /* srun: value for --mpi; NULL: Slurm's default */
-    char *const *program;   /* the program's words; NULL ends them */
-    char *const *variables; /* names of environment variables for all ranks; NULL ends them, or none */
-    const char *hostfile;   /* file with one name for each rank */
+    char *const *program;   /* the words of the program, ended by NULL */
+    char *const *variables; /* names of environment variables for all ranks, ended by NULL; NULL: none */
+    const char *hostfile;   /* file with the name of a host for each rank */
     const kl_keeper_host *hosts;
     size_t count;
     uint32_t ranks;
 } kl_launch;
 
-/* Return the words, each malloc'd; NULL ends them. NULL: memory ran out. */
+/* Return the words, ended by NULL; the caller frees each of them. NULL: memory ran out. */
 char **kl_launch_words(const kl_launch *launch);
 void kl_launch_words_free(char **words);
-void kl_launch_hostfile(const kl_launch *launch, kl_buffer *text); /* write the name of each rank's host */
-/* Find the MPI that a program file needs, from its bytes. KL_LAUNCH_OWN: neither. */
+void kl_launch_hostfile(const kl_launch *launch,
+                        kl_buffer *text); /* write the name of each rank's host to the file */
+/* Find out from the bytes of a program file which MPI it needs. KL_LAUNCH_OWN: neither of the two. */
 kl_launcher kl_launcher_of_program(const void *data, size_t size);
-/* Find the MPI of a launcher, from what `mpirun --version` prints. */
+/* Find out from the output of `mpirun --version` to which MPI a launcher belongs. */
 kl_launcher kl_launcher_of_version(const char *text);
 
 /* --- queue.c: states of Slurm's jobs, and options of sbatch --- */
@@ -342,65 +353,73 @@ kl_launcher kl_launcher_of_version(const char *text);
 enum { KL_SLURM_NAME_BYTES = 64, KL_SLURM_JOB_BYTES = 32 };
 
 typedef enum kl_slurm_stage {
-    KL_SLURM_UNKNOWN, /* a state that this table does not have: nothing follows from it */
+    KL_SLURM_UNKNOWN, /* a state that this table does not have; it causes no action */
     KL_SLURM_WAITS,   /* the job has no nodes, or they are not ready */
     KL_SLURM_RUNS,
-    KL_SLURM_PAUSED, /* it has its nodes, and the program does not run at present, or not any more */
+    KL_SLURM_PAUSED, /* the job has its nodes, but the program does not run at present, or has ended */
     KL_SLURM_OVER,
 } kl_slurm_stage;
 
-kl_slurm_stage kl_slurm_stage_of(const char *state); /* "RUNNING", as %T of squeue */
-/* Find the value of an option of sbatch, as "--nodes=2" or "-N 2"; the last one counts. letter 0: it has
- * none. false: it is not given. */
+kl_slurm_stage
+kl_slurm_stage_of(const char *state); /* Convert a state such as "RUNNING", as printed for %T of squeue. */
+/* Find the value of an option of sbatch, as in "--nodes=2" or "-N 2". The last value counts. letter 0: the
+ * option has no letter. false: the option is not given. */
 bool kl_slurm_option(const char *options, const char *name, char letter, char value[KL_KEEPER_TEXT_BYTES]);
-const char *kl_slurm_refused(const char *options); /* the first option that a kept run cannot have, or NULL */
-/* Read the number of nodes from options of sbatch, as in "-N 2-4". 0: they do not say. */
+const char *kl_slurm_refused(
+    const char *options); /* Return the first option that a kept run cannot have; NULL: there is none. */
+/* Read the number of nodes from options of sbatch, as in "-N 2-4". 0: the options do not say it. */
 void kl_slurm_nodes_wanted(const char *options, uint32_t *least, uint32_t *most);
-/* Write the names of "n[01-03],x" with commas between them, and a NUL. false: it is not such a list. */
+/* Write the names in a list such as "n[01-03],x", separated by commas and ended by NUL. false: the text is
+ * not such a list. */
 bool kl_slurm_expand(const char *list, kl_buffer *names);
-bool kl_slurm_listed(const char *list, const char *name); /* in a list with commas */
-/* Does a node with these features fit "a&b|c"? Other constraints fit no node. "": none is asked for. */
+bool kl_slurm_listed(const char *list, const char *name); /* greatest number of names in a list */
+/* Return whether a node with these features satisfies a constraint such as "a&b|c". No node satisfies a
+ * constraint of another form. "": there is no constraint. */
 bool kl_slurm_has_features(const char *constraint, const char *features);
-/* Make the first part of the names of a run's jobs: the program's or the user's name, and a number. */
+/* Make the common beginning of the names of a run's jobs: the name of the program or of the user, and a
+ * number. */
 void kl_slurm_name(const char *options, const char *program, uint64_t token, char name[KL_SLURM_NAME_BYTES]);
-/* Find the number of a job in what sbatch or squeue prints; the last one counts. false: there is none. */
+/* Find the number of a job in the output of sbatch or squeue. The last number counts. false: there is
+ * none. */
 bool kl_slurm_number(const char *text, char job[KL_SLURM_JOB_BYTES]);
-/* Does an error of sbatch leave open whether the job was accepted? */
+/* Return whether an error of sbatch leaves open if the job was accepted. */
 bool kl_slurm_is_unclear(const char *said);
 
-/* --- jobs.c: what Slurm's commands print, and the script of a job --- */
+/* --- jobs.c: the output of Slurm's commands, and the script of a job --- */
 
 typedef struct kl_slurm_job { /* a line of squeue -h -o '%T|%L|%P|%N' */
     kl_slurm_stage stage;
-    double left_s; /* until its limit; 0: not known, or none */
+    double left_s; /* seconds until the job's limit; 0: not known, or none */
     char partition[KL_KEEPER_NAME_BYTES];
-    char nodes[KL_KEEPER_TEXT_BYTES]; /* "": none yet */
+    char nodes[KL_KEEPER_TEXT_BYTES]; /* nodes of the job; "": none yet */
 } kl_slurm_job;
 
 bool kl_slurm_job_read(const char *line, kl_slurm_job *job);
-double kl_slurm_time_s(const char *text); /* "2-03:04:05", "4:05"; below 0: not a time */
+double kl_slurm_time_s(
+    const char *text); /* Read a time such as "2-03:04:05" or "4:05". Below 0: it is not a time. */
 
 typedef struct kl_slurm_node { /* a line of sinfo -N -h -o '%N|%T|%c|%O|%P|%f' */
     char name[KL_KEEPER_NAME_BYTES];
     uint32_t cores;
     double load;
-    bool idle, used, leaving, gone; /* leaving: drained; gone: down or otherwise without use */
+    bool idle, used, leaving,
+        gone; /* leaving: the node is drained; gone: the node is down or cannot be used */
     char partition[KL_KEEPER_NAME_BYTES];
     bool is_default; /* jobs that name no partition go to this one */
     char features[KL_KEEPER_TEXT_BYTES];
 } kl_slurm_node;
 
-/* Read a line, and move *text behind it. false: no line is left. A line that is not a node's is skipped. */
+/* Read a line, and move *text past it. Lines that describe no node are skipped. false: no line is left. */
 bool kl_slurm_node_read(const char **text, kl_slurm_node *node);
 
 typedef struct kl_slurm_script {
-    const char *folder, *keep; /* where the program starts; the keep folder */
-    const char *step;          /* the step's command line, quoted for a shell */
-    char *const *variables;    /* "NAME=VALUE" for its environment; NULL ends them */
+    const char *folder, *keep; /* working folder of the program; the keeper's folder */
+    const char *step;          /* command line of the step, quoted for a shell */
+    char *const *variables;    /* "NAME=VALUE" for the program's environment, ended by NULL */
     uint64_t attempt;
 } kl_slurm_script;
 
 void kl_slurm_script_put(const kl_slurm_script *script, kl_buffer *text);
-void kl_put_quoted(kl_buffer *text, const char *word); /* a word of a shell */
+void kl_put_quoted(kl_buffer *text, const char *word); /* Quote a word for a shell. */
 
 #endif

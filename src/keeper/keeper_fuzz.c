@@ -1,5 +1,5 @@
-/* Fuzz target: any text as a keeper's stored state, as the end of an attempt, and as output of Slurm. A
- * keeper that takes a state stores it in the same words again, and goes on without harm. */
+/* Fuzz target: read any text as a keeper's stored state, as the end of an attempt, and as output of Slurm.
+ * A keeper that accepts a state must store it in the same words again, and must continue without harm. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The keeper in a world with a fake clock: tables of what happens, and properties that hold in all worlds. */
+/* Test the keeper under a fake clock: tables of what happens, and properties that always hold. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -124,7 +124,7 @@ static void a_lost_host_is_left_out_and_fewer_ranks_go_on(void **state) {
     assert_true(is_on(&w, "a"));
     assert_int_equal(w.program.ranks[0], 2);
     assert_true(w.program.done >= 1);
-    w.host[1].pace = 1; /* the host is back, and the run grows again */
+    w.host[1].pace = 1; /* the host works again, and the run uses it again */
     world_until(&w, NULL, 1000);
     fine(&w);
     assert_int_equal(w.starts, 3);
@@ -160,7 +160,7 @@ static void without_hosts_the_keeper_waits_and_then_gives_up(void **state) {
 static void a_hang_is_ended_at_its_limit(void **state) {
     (void)state;
     const struct {
-        double rows, least_s, most_s; /* a sweep takes rows/4 s */
+        double rows, least_s, most_s; /* a sweep takes the time of rows/4 rows */
     } rows[] = {{1, 10, 11}, {4, 10, 11}, {8, 20, 21}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         world w;
@@ -209,8 +209,8 @@ static void a_slow_host_is_left_when_that_pays(void **state) {
     } rows[] = {
         {0.1, 2000, true},
         {0.5, 2000, true},
-        {0.95, 2000, false}, /* hardly slower */
-        {0.1, 14, false},    /* nearly done */
+        {0.95, 2000, false}, /* the sweep is hardly slower */
+        {0.1, 14, false},    /* the run is nearly done */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         world w;
@@ -230,7 +230,7 @@ static void a_slow_host_is_left_when_that_pays(void **state) {
     }
 }
 
-/* Order hosts by share, the greatest first. */
+/* Order hosts by share, the greatest share first. */
 static void by_share(void *self, const kl_keeper_host *hosts, size_t count, uint32_t *order) {
     (void)self;
     for (size_t i = 0; i < count; i++) {
@@ -241,7 +241,7 @@ static void by_share(void *self, const kl_keeper_host *hosts, size_t count, uint
     }
 }
 
-/* Hosts in use are not measured, so their ranks tell an order what they get there. */
+/* Hosts in use are not measured. The rates of their ranks serve instead when hosts are ordered. */
 static void an_order_knows_what_ranks_get_on_hosts_in_use(void **state) {
     (void)state;
     world w;
@@ -297,7 +297,7 @@ static void promises_that_are_not_kept_raise_the_doubt(void **state) {
     w.sweeps = 100000;
     double doubt = 1;
     for (uint32_t move = 1; move <= 4; move++) {
-        /* every host looks idle, and is slow as soon as the run is there */
+        /* every host looks idle, but becomes slow as soon as the run is there */
         double until_s = w.now_s + 300;
         while (w.moves < move && w.now_s < until_s) {
             for (size_t i = 0; i < w.hosts; i++)
@@ -362,7 +362,7 @@ static void a_drained_host_gets_no_ranks_again(void **state) {
     assert_true(world_until(&w, world_has_saved, 100));
     wish(&w, KL_KEEPER_DRAIN, "b", false, "leaves b");
     assert_true(world_until(&w, is_restarted, 100));
-    w.host[2].pace = 0; /* its successor dies */
+    w.host[2].pace = 0; /* the next attempt dies */
     while (w.starts < 3)
         world_pass(&w, 0.1);
     assert_true(is_on(&w, "a"));
@@ -416,7 +416,7 @@ static void a_program_that_cannot_save_goes_on(void **state) {
         world_pass(&w, 0.1);
     assert_int_equal(w.asks, 1);
     assert_int_equal(w.keeper.state, KL_KEEPER_RUNNING);
-    assert_non_null(strstr(w.last_text, "could not save, and goes on: the disk is full"));
+    assert_non_null(strstr(w.last_text, "could not save, and continues: the disk is full"));
     world_until(&w, NULL, 1000);
     fine(&w);
     assert_int_equal(w.starts, 1);
@@ -438,7 +438,7 @@ static void before_a_time_limit_the_run_is_saved(void **state) {
                                             .queued = queued});
         assert_true(world_until(&w, queued ? NULL : world_has_saved, 5) || queued);
         for (size_t i = 0; queued && i < 2; i++)
-            w.program.ranks[i] = 2; /* the queue has chosen */
+            w.program.ranks[i] = 2; /* the queue has chosen the hosts */
         w.keeper.limit_s = 0;
         world_tell(&w, &(kl_keeper_event){.kind = KL_KEEPER_LIMIT, .limit_s = w.now_s + 20});
         double limit_s = w.now_s + 20;
@@ -491,7 +491,8 @@ static uint64_t draw(uint64_t *seed, uint64_t below) {
     return *seed % below;
 }
 
-/* The states of all hosts, the program's faults, and requests change at random until the world calms down. */
+/* Change at random the states of all hosts, the faults of the program, and the requests. After some time,
+ * stop changing them. */
 static void disturb(world *w, uint64_t *seed) {
     static const double PACES[] = {0, 0.1, 0.5, 0.9, 1, 1};
     static const char *const NAMES[] = {"a", "b", "c", "d", "a,b", ""};
@@ -528,7 +529,7 @@ static void disturb(world *w, uint64_t *seed) {
 static void check_start(const world *w, uint32_t starts, bool ran) {
     if (w->starts == starts)
         return;
-    assert_false(ran); /* never two attempts at a time */
+    assert_false(ran); /* two attempts never run at the same time */
     uint32_t ranks = 0;
     for (uint64_t i = 0; i < w->keeper.count; i++) {
         const kl_keeper_host *h = &w->keeper.hosts[i];
@@ -579,7 +580,7 @@ static void in_every_world_the_keeper_ends(void **state) {
             idle_most = w.keeper.tally.idle > idle_most ? w.keeper.tally.idle : idle_most;
         }
         if (!w.over && w.mute && w.program.hangs) {
-            /* Nothing tells that such a program hangs: a person ends it. */
+            /* The keeper cannot see that such a program hangs, so a person ends it. */
             world_tell(&w, &(kl_keeper_event){.kind = KL_KEEPER_STOP});
             world_until(&w, NULL, 60);
         }
@@ -591,7 +592,8 @@ static void in_every_world_the_keeper_ends(void **state) {
     }
 }
 
-/* A program that always dies before it saves, whatever else happens, is started a limited number of times. */
+/* A program that always dies before it saves must be started only a limited number of times, whatever else
+ * happens. */
 static void without_progress_nothing_is_restarted_for_ever(void **state) {
     (void)state;
     for (uint64_t run = 0; run < 500; run++) {
@@ -608,7 +610,7 @@ static void without_progress_nothing_is_restarted_for_ever(void **state) {
             world_pass(&w, 0.1);
         }
         assert_true(w.over && w.end.result == KL_KEEPER_GAVE_UP);
-        /* Each planned move that saves something may be followed by as many tries again. */
+        /* Each planned move that saves something may be followed by the full number of attempts again. */
         uint32_t series = w.save_every_s > 0 ? w.moves + 1 : 1;
         assert_true(w.starts <= series * (w.keeper.options.tries + 1));
         assert_true(w.save_every_s > 0 || w.starts <= w.keeper.options.tries);

@@ -1,5 +1,4 @@
-/* For tests of the keeper: a world with a fake clock, in which one program runs on hosts of changing speed.
- */
+/* Helpers for tests of the keeper: a simulated program runs under a fake clock on hosts of changing speed. */
 #ifndef KL_KEEPER_TEST_HELPER_H
 #define KL_KEEPER_TEST_HELPER_H
 
@@ -14,14 +13,14 @@ typedef struct world_host {
     const char *name;
     uint32_t slots;
     double pace;  /* speed of a rank; 0: the host is dead */
-    double looks; /* pace that a measurement shows; 0: the true one */
+    double looks; /* pace that a measurement shows; 0: the true pace */
     bool leaving;
 } world_host;
 
 typedef struct world_program {
     bool runs, reports, saves, hangs, asked, killed;
-    double begins_s;    /* when its ranks begin */
-    double done, saved; /* sweeps, with fractions */
+    double begins_s;    /* time at which its ranks begin */
+    double done, saved; /* number of sweeps, with fractions */
     double last_save_s;
     uint64_t attempt, answered;
     bool stopped;
@@ -33,17 +32,17 @@ typedef struct world {
     double now_s;
     world_host host[WORLD_HOSTS];
     size_t hosts;
-    /* the program's nature */
-    double sweeps; /* in all */
-    double rows;   /* of a sweep: a rank of pace 1 does one row a second */
+    /* behaviour of the program */
+    double sweeps; /* total number of sweeps */
+    double rows;   /* rows of a sweep: a rank of pace 1 does one row a second */
     double launch_s, save_s, save_every_s;
-    bool mute;       /* it never reports */
-    bool refuses;    /* its disk is full, so that it cannot save */
-    double dies_at;  /* it dies when it reaches this sweep; 0: never */
-    uint32_t deaths; /* how often; UINT32_MAX: always */
-    bool fail_code;  /* it dies by an exit code and not by a signal */
+    bool mute;       /* true: the program never reports */
+    bool refuses;    /* true: the disk is full, so the program cannot save */
+    double dies_at;  /* the program dies when it reaches this sweep; 0: never */
+    uint32_t deaths; /* number of such deaths; UINT32_MAX: always */
+    bool fail_code;  /* true: it dies by an exit code and not by a signal */
     world_program program;
-    /* what the keeper did */
+    /* what the keeper has done */
     uint32_t starts, kills, asks, moves, restarts, gave_up;
     bool over;
     kl_keeper_action end;
@@ -237,7 +236,8 @@ static void world_pass(world *w, double dt_s) {
     world_tell(w, &(kl_keeper_event){.kind = KL_KEEPER_TIME});
 }
 
-/* Let time pass until the keeper is over, or a condition holds. Return whether it came to that. */
+/* Let time pass until the keeper has ended, or until a condition holds. Return whether one of the two
+ * happened. */
 static bool world_until(world *w, bool (*holds)(const world *w), double most_s) {
     static const double STEP_S = 0.1;
     double until_s = w->now_s + most_s;
@@ -246,7 +246,7 @@ static bool world_until(world *w, bool (*holds)(const world *w), double most_s) 
     return w->over || (holds && holds(w));
 }
 
-/* Four hosts with two slots each, of pace 1, and a run of four ranks: 200 sweeps of 0.25 s. */
+/* Four hosts of pace 1 with two slots each. The run has four ranks and 200 sweeps of 0.25 s. */
 static inline void world_init(world *w, const kl_keeper_options *options) {
     static const char *const NAMES[] = {"a", "b", "c", "d"};
     const kl_keeper_options plain = {

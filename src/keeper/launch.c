@@ -74,8 +74,8 @@ static void add_hosts(words *w, const char *option, const kl_launch *l) {
     kl_buffer_free(&hosts);
 }
 
-/* When a rank dies, mpirun by default waits a second before it kills the others. Ranks are not bound to
- * cores, because each mpirun would bind its first rank to the first core. */
+/* By default, mpirun waits a second after the death of a rank before it kills the others. Ranks are not bound
+ * to cores, because each mpirun would bind its first rank to the first core. */
 static void add_openmpi(words *w, const kl_launch *l) {
     add_command(w, l->command ? l->command : "mpirun");
     add_command(w, "--mca odls_base_sigkill_timeout 0");
@@ -102,7 +102,8 @@ static uint32_t hosts_used(const kl_launch *l) {
     return used;
 }
 
-/* In a batch job the step has all of it. Elsewhere SLURM_HOSTFILE names the host of each rank. */
+/* In a batch job, the step uses the whole allocation. Elsewhere, SLURM_HOSTFILE names the host of each
+ * rank. */
 static void add_srun(words *w, const kl_launch *l) {
     add_command(w, l->command ? l->command : "srun");
     add_text(w, "--kill-on-bad-exit=1");
@@ -123,7 +124,7 @@ static void put_text(kl_buffer *out, const char *text) {
     kl_put_bytes(out, text, strlen(text));
 }
 
-/* If a known word in braces is at `at`, write its replacement and return the word's length. Otherwise
+/* If a known word in braces is at `at`, write its replacement and return the length of the word. Otherwise
  * return 0. */
 static size_t put_replaced(kl_buffer *out, const char *at, const kl_launch *l) {
     char number[16];
@@ -208,7 +209,7 @@ static bool holds(const char *data, size_t size, const char *name) {
     return false;
 }
 
-/* A program's file has the names of the libraries that it needs. */
+/* A program file contains the names of the libraries that it needs. */
 kl_launcher kl_launcher_of_program(const void *data, size_t size) {
     bool openmpi = holds(data, size, "libmpi.so.") || holds(data, size, "libkilter-openmpi.so");
     bool mpich = holds(data, size, "libmpich.so.") || holds(data, size, "libkilter-mpich.so");

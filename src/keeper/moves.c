@@ -1,26 +1,26 @@
-/* Decide whether the run leaves its hosts: for people, for owners of hosts, for speed, before a time limit.
- */
+/* Decide whether the run leaves its hosts: on request of people, for the owners of hosts, for speed, or
+ * before a time limit. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "keeper/keeper_private.h"
 
-static const double SETTLE_LEAST_S = 2,
-                    SETTLE_MOST_S = 30; /* a gain must last that long: the loop may first */
-static const double SETTLE_SWEEPS = 5;  /* balance its rows itself */
-static const double MARGIN_PART = 0.25; /* greatest part of an attempt's time that is kept for saving */
+/* A gain must last for some time, because the loop may balance its rows itself, or the other load may end. */
+static const double SETTLE_LEAST_S = 2, SETTLE_MOST_S = 30;
+static const double SETTLE_SWEEPS = 5;
+static const double MARGIN_PART = 0.25; /* greatest part of an attempt's time that may be used for saving */
 
 static kl_keeper_action *say_move(kl_keeper *k, const kl_keeper_prospect *p, const char *why) {
     kl_keeper_action *a =
         p && p->sweep_s > 0
             ? kl_keeper_decide(k, KL_DECIDES_RELOCATE,
-                               "%s: a sweep takes %s here and %s on %s; moving saves %s of %.0f sweeps left, "
-                               "and costs %s",
+                               "%s: a sweep takes %s here and %s on %s; a move saves %s in the %.0f sweeps "
+                               "left, and costs %s",
                                why, kl_say_s(p->stay_sweep_s).text, kl_say_s(p->sweep_s).text,
                                kl_keeper_say_hosts(k, true).text, kl_say_s(p->gain_s).text, p->left,
                                kl_say_s(p->cost_s).text)
-            : kl_keeper_decide(k, KL_DECIDES_RELOCATE, "%s: the run is saved and goes on on %s", why,
+            : kl_keeper_decide(k, KL_DECIDES_RELOCATE, "%s: the run is saved and continues on %s", why,
                                kl_keeper_say_hosts(k, true).text);
     a->decision.count = kl_keeper_ranks(k, true);
     a->decision.gain_s = p ? p->gain_s : 0;
@@ -37,7 +37,7 @@ static void move(kl_keeper *k, kl_keeper_cause cause, const char *why) {
     kl_keeper_save_and_stop(k, cause);
 }
 
-/* Record why the run goes on, when the reason is another one than last time. */
+/* Record why the run stays, if the reason differs from the last one. */
 static void go_on(kl_keeper *k, kl_decision_kind kind, const char *why) {
     if (strcmp(k->kept, why) == 0)
         return;
@@ -73,7 +73,8 @@ static const kl_keeper_host *host_to_leave(const kl_keeper *k, uint32_t *count) 
     return first;
 }
 
-/* A queue must have as many idle hosts as the run leaves: the job would only wait otherwise. */
+/* In a queue, a move needs at least as many idle hosts as the run leaves. Otherwise the job would only
+ * wait. */
 static bool can_leave(kl_keeper *k, uint32_t leaving) {
     uint32_t idle = 0;
     if (!k->options.queued)
@@ -102,8 +103,11 @@ static bool carry_out_drain(kl_keeper *k) {
 
 /* --- speed --- */
 
-static double settle_s(const kl_keeper *k) {
-    return fmin(fmax(SETTLE_LEAST_S, SETTLE_SWEEPS * k->watch.sweep_s), SETTLE_MOST_S);
+/* Return for how long a move must pay. When the run has lost as much time as the move costs, it waits no
+ * longer. */
+static double settle_s(const kl_keeper *k, const kl_keeper_prospect *p) {
+    double lost_s = p->cost_s * k->costs.doubt / (1 - p->sweep_s / p->stay_sweep_s);
+    return fmin(fmax(SETTLE_LEAST_S, fmin(SETTLE_SWEEPS * k->watch.sweep_s, lost_s)), SETTLE_MOST_S);
 }
 
 static void say_stay(kl_keeper *k, const kl_keeper_prospect *p) {
@@ -128,15 +132,15 @@ static void consider_speed(kl_keeper *k) {
     }
     if (k->pays_s == 0) {
         k->pays_s = k->now_s;
-        k->look_s = fmin(k->look_s, k->now_s + settle_s(k));
-    } else if (k->now_s - k->pays_s >= settle_s(k) && placed != kl_keeper_ranks(k, false)) {
-        move(k, KL_KEEPER_FOR_SCALE, "another number of ranks is faster");
-    } else if (k->now_s - k->pays_s >= settle_s(k)) {
-        move(k, KL_KEEPER_FOR_SPEED, "other hosts are faster");
+        k->look_s = fmin(k->look_s, k->now_s + settle_s(k, &p));
+    } else if (k->now_s - k->pays_s >= settle_s(k, &p)) {
+        bool scales = placed != kl_keeper_ranks(k, false);
+        move(k, scales ? KL_KEEPER_FOR_SCALE : KL_KEEPER_FOR_SPEED,
+             scales ? "another number of ranks is faster" : "other hosts are faster");
     }
 }
 
-/* In a queue: is there room for more hosts than the run has? The work is shared by all. */
+/* Return whether the queue has room for more hosts than the run has. All hosts share the work. */
 static void consider_queue(kl_keeper *k) {
     uint32_t used = 0, free = 0;
     for (uint64_t i = 0; i < k->count; i++) {

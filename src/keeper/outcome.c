@@ -1,10 +1,11 @@
-/* The outcome of the last planned move, and the doubt that follows from it. */
+/* Judge the last planned move, and adapt the factor by which a gain must exceed its cost. */
 #include <math.h>
 
 #include "keeper/keeper_private.h"
 
 static const double DOUBT_MOST = 64;
-static const double DISAPPOINTS = 0.25; /* a move with less than this part of its gain raises the doubt */
+static const double DISAPPOINTS =
+    0.25; /* a move that brings less than this part of its forecast gain raises the factor */
 
 void kl_keeper_promise_make(kl_keeper *k, uint64_t number, const kl_keeper_prospect *p) {
     kl_keeper_promise_settle(k);
@@ -30,7 +31,7 @@ void kl_keeper_promise_began(kl_keeper *k) {
     tell(k, 0);
 }
 
-/* Return the seconds that the sweeps since the move would have taken longer before it. */
+/* Return the seconds that the sweeps since the move would have taken in addition on the old hosts. */
 static double gained_s(const kl_keeper *k) {
     const kl_keeper_promise *p = &k->promise;
     double sweeps = k->watch.sweeps > p->first ? (double)(k->watch.sweeps - p->first) : 0;

@@ -1,13 +1,13 @@
-/* Would the run end sooner on other hosts? */
+/* Decide whether the run would end sooner on other hosts. */
 #include <math.h>
 
 #include "keeper/keeper_private.h"
 
-static const double MARGIN = 1.25;      /* the gain must exceed the cost by this factor */
-static const double RATIO_LEAST = 1.1;  /* and a sweep here must take this much longer */
-static const double LAUNCH_GUESS_S = 2; /* before one was measured */
+static const double MARGIN = 1.25;      /* the gain must exceed the cost by this factor, */
+static const double RATIO_LEAST = 1.1;  /* and a sweep must take longer here by this factor */
+static const double LAUNCH_GUESS_S = 2; /* assumed seconds before one was measured */
 
-/* A run whose length is not known is expected to make as many sweeps again as it has made. */
+/* If the length of a run is not known, assume that it will make as many sweeps again as it has made. */
 static double sweeps_left(const kl_keeper_watch *w) {
     return w->expected > w->sweeps ? (double)(w->expected - w->sweeps)
            : w->expected > 0       ? 0

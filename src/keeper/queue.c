@@ -12,19 +12,20 @@ static const struct {
     kl_slurm_stage stage;
 } STATES[] = {
     {"PENDING", KL_SLURM_WAITS},
-    {"CONFIGURING", KL_SLURM_WAITS}, /* its nodes boot */
+    {"CONFIGURING", KL_SLURM_WAITS}, /* the nodes of the job boot */
     {"POWER_UP_NODE", KL_SLURM_WAITS},
     {"REQUEUED", KL_SLURM_WAITS},
     {"REQUEUE_FED", KL_SLURM_WAITS},
     {"REQUEUE_HOLD", KL_SLURM_WAITS},
     {"RESV_DEL_HOLD", KL_SLURM_WAITS},
-    {"SPECIAL_EXIT", KL_SLURM_WAITS}, /* requeued and held */
+    {"SPECIAL_EXIT", KL_SLURM_WAITS}, /* the job was queued again and is held */
     {"RUNNING", KL_SLURM_RUNS},
     {"RESIZING", KL_SLURM_RUNS},
     {"SIGNALING", KL_SLURM_RUNS},
     {"SUSPENDED", KL_SLURM_PAUSED},
     {"STOPPED", KL_SLURM_PAUSED},
-    {"COMPLETING", KL_SLURM_PAUSED}, /* its processes are being ended, on some nodes perhaps for minutes */
+    {"COMPLETING",
+     KL_SLURM_PAUSED}, /* the processes of the job are being ended, which may take minutes on some nodes */
     {"STAGE_OUT", KL_SLURM_PAUSED},
     {"BOOT_FAIL", KL_SLURM_OVER},
     {"CANCELLED", KL_SLURM_OVER},
@@ -36,7 +37,7 @@ static const struct {
     {"OUT_OF_MEMORY", KL_SLURM_OVER},
     {"PREEMPTED", KL_SLURM_OVER},
     {"RECONFIG_FAIL", KL_SLURM_OVER},
-    {"REVOKED", KL_SLURM_OVER}, /* another cluster of the federation runs it */
+    {"REVOKED", KL_SLURM_OVER}, /* another cluster of the federation runs the job */
     {"TIMEOUT", KL_SLURM_OVER},
 };
 
@@ -49,7 +50,7 @@ kl_slurm_stage kl_slurm_stage_of(const char *state) {
 
 /* --- words of a command line --- */
 
-/* Copy the next word without its quotes, and return the place behind it; NULL: there is none. */
+/* Copy the next word without its quotes. Return the position after it; NULL: there is none. */
 static const char *next_word(const char *at, char *word, size_t room) {
     size_t bytes = 0;
     char quote = 0;
@@ -71,9 +72,9 @@ static const char *next_word(const char *at, char *word, size_t room) {
     return at;
 }
 
-enum { ELSEWHERE, INSIDE, BEHIND }; /* where an option's value is */
+enum { ELSEWHERE, INSIDE, BEHIND }; /* position of an option's value */
 
-/* Is the word this option? Then say where its value is. */
+/* Return whether the word is this option. If so, set the position of its value. */
 static bool is_option(const char *word, const char *name, char letter, int *where) {
     size_t bytes = strlen(name);
     if (word[0] != '-')
@@ -147,7 +148,7 @@ void kl_slurm_nodes_wanted(const char *options, uint32_t *least, uint32_t *most)
 
 /* --- lists of hosts --- */
 
-typedef struct hostlist { /* the parts of "n[01-03,7]x" around and in its brackets */
+typedef struct hostlist { /* the parts of "n[01-03,7]x": before, in and after its brackets */
     const char *front, *inner, *back;
     int front_bytes, back_bytes;
 } hostlist;
@@ -159,7 +160,7 @@ static void put_name(kl_buffer *names, const hostlist *h, const char *number) {
     kl_put_bytes(names, name, strlen(name));
 }
 
-/* Write the names of "01-03" or "7". Return the place behind it; NULL: it is not a range. */
+/* Write the names of "01-03" or "7". Return the position after it; NULL: it is not a range. */
 static const char *put_range(kl_buffer *names, const hostlist *h, const char *at) {
     enum { MOST = 65536 };
     uint32_t first = 0, last;
@@ -178,7 +179,7 @@ static const char *put_range(kl_buffer *names, const hostlist *h, const char *at
     return end;
 }
 
-/* Write the names of one part of a list. Return the place behind it; NULL: it is not understood. */
+/* Write the names of one part of a list. Return the position after it; NULL: the part is malformed. */
 static const char *put_part(kl_buffer *names, const char *at) {
     hostlist h = {.front = at, .front_bytes = (int)strcspn(at, ",[]"), .back = ""};
     at += h.front_bytes;
@@ -225,7 +226,7 @@ bool kl_slurm_listed(const char *list, const char *name) {
     return false;
 }
 
-/* Does a node have all features of "a&b"? Copy what follows a '|' to *rest; NULL: nothing. */
+/* Return whether a node has all features of "a&b". Set *rest to the text after a '|'; NULL: there is none. */
 static bool has_all(const char *all, const char *features, const char **rest) {
     bool has = true;
     for (;;) {
@@ -264,7 +265,7 @@ void kl_slurm_name(const char *options, const char *program, uint64_t token, cha
     snprintf(name, KL_SLURM_NAME_BYTES, "%.40s-%016llx", given, kl_ull(token));
 }
 
-/* A number may be followed by the name of a cluster. Plugins of a site may print lines before it. */
+/* The name of a cluster may follow the number. Plugins of a site may print lines before it. */
 bool kl_slurm_number(const char *text, char job[KL_SLURM_JOB_BYTES]) {
     job[0] = '\0';
     while (*text) {
@@ -276,7 +277,7 @@ bool kl_slurm_number(const char *text, char job[KL_SLURM_JOB_BYTES]) {
     return *job != '\0';
 }
 
-/* After these words, the controller may or may not have the job. */
+/* After these error messages, it is not known whether the controller has the job. */
 bool kl_slurm_is_unclear(const char *said) {
     static const char *const WORDS[] = {"timed out",  "Timed out",    "Unable to contact",
                                         "Zero Bytes", "ommunication", "onnection"};

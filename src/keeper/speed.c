@@ -1,4 +1,4 @@
-/* How fast the program is, here and elsewhere. */
+/* How fast the program is on its present hosts and would be on others. */
 #include <math.h>
 
 #include "keeper/keeper_private.h"
@@ -10,8 +10,9 @@ double kl_keeper_rank_speed(const kl_keeper *k, const kl_keeper_host *h) {
     return k->costs.rank_rate > 0 ? k->costs.rank_rate * pace : pace;
 }
 
-/* The loop balances its rows, so that a sweep takes rows over the sum of all rates. Ranks that share a core
- * keep the others waiting, which is no part of their rates: elsewhere they wait no more than at best. */
+/* The loop balances its rows, so a sweep takes the number of rows divided by the sum of all rates. Ranks
+ * that share a core make the others wait. This wait is not in their rates, and would be shorter on other
+ * hosts, at best as short as measured so far. */
 double kl_keeper_forecast_sweep_s(const kl_keeper *k) {
     double here = 0, there = 0;
     for (uint64_t i = 0; i < k->count; i++) {

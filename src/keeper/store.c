@@ -1,5 +1,5 @@
-/* The keeper's state as text. A keeper that was killed goes on from it. The outcome of a move that was under
- * way is not stored, and neither is the time of any clock. */
+/* Store the keeper's state as text, from which another keeper continues. The text has neither times of a
+ * clock nor the outcome of a move that was under way. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static bool is_worth_a_line(const kl_keeper_host *h) {
     return h->ranks > 0 || h->drained || h->failures > 0;
 }
 
-/* A value of 0 has no line. */
+/* A value of 0 is not written. */
 static void put_count(kl_buffer *text, const char *name, uint64_t value) {
     if (value > 0)
         kl_put_field_count(text, name, value);
@@ -162,7 +162,7 @@ static void begin_again(kl_keeper *k) {
 static void trust_hosts_in_use(kl_keeper *k) {
     for (uint64_t i = 0; i < k->count; i++) {
         kl_keeper_host *h = &k->hosts[i];
-        h->next = 0; /* what was planned is not stored */
+        h->next = 0; /* the plans of the old keeper are not stored */
         h->qos = h->ranks > 0 ? 1 : 0;
         h->pace = h->launch_pace > 0 ? h->launch_pace : h->qos;
     }
@@ -174,14 +174,14 @@ static void go_on(kl_keeper *k, bool alive) {
     if (k->state == KL_KEEPER_IS_OVER && k->result != KL_KEEPER_DONE)
         begin_again(k);
     else if (k->state == KL_KEEPER_RUNNING)
-        kl_keeper_set(k, KL_KEEPER_STARTING); /* until it reports to this keeper */
+        kl_keeper_set(k, KL_KEEPER_STARTING); /* until the program reports to this keeper */
     else if (k->state == KL_KEEPER_KILLING && alive)
         kl_keeper_kill(k, k->cause);
     else if (!ran && k->state != KL_KEEPER_IS_OVER)
         k->state = KL_KEEPER_NEW;
     k->since_s = k->watch.started_s = k->now_s;
     if (ran && alive)
-        kl_keeper_look(k, true); /* only some hosts are stored */
+        kl_keeper_look(k, true); /* only hosts with something to remember are stored */
 }
 
 kilter_status kl_keeper_restore(kl_keeper *k, const char *text, size_t size, bool alive, double now_s,

@@ -10,13 +10,13 @@ static bool same_label(const char *a, const char *b) {
     return n > 0 && n == m && strncmp(a, b, n) == 0;
 }
 
-/* Return the name without "user@". */
+/* Return the host name without "user@". */
 static const char *plain(const char *name) {
     const char *at = strchr(name, '@');
     return at ? at + 1 : name;
 }
 
-/* Two names with domains are different hosts unless they are equal. */
+/* Two names that both have domains belong to different hosts unless the names are equal. */
 static bool same_host(const char *a, const char *b) {
     a = plain(a);
     b = plain(b);
@@ -33,7 +33,7 @@ kl_keeper_host *kl_keeper_find(const kl_keeper *k, const char *name) {
     return NULL;
 }
 
-/* Return the host with this name, which is added if it is new. NULL: memory ran out. */
+/* Return the host with this name, and add it if it is new. NULL: memory ran out. */
 static kl_keeper_host *host_of(kl_keeper *k, const char *name) {
     kl_keeper_host *h = kl_keeper_find(k, name);
     if (h)
@@ -52,8 +52,8 @@ static double part(double value) {
     return value > 0 ? fmin(value, 1) : 0;
 }
 
-/* A host in use is not judged by its fitness: the rates of its ranks say more. A queue tells all hosts that
- * the next job can have, and no others. */
+/* Do not judge a host in use by its fitness, because the rates of its ranks say more. A queue reports all
+ * hosts that the next job can have, and no others. */
 bool kl_keeper_take_views(kl_keeper *k, const kl_keeper_view *views, size_t count) {
     for (uint64_t i = 0; i < k->count && k->options.queued; i++)
         k->hosts[i].qos = 0;
@@ -70,7 +70,7 @@ bool kl_keeper_take_views(kl_keeper *k, const kl_keeper_view *views, size_t coun
     return true;
 }
 
-/* Do all ranks of the report have a host that the table knows? In a queue, unknown hosts are added. */
+/* Return whether the table knows the hosts of all ranks of the report. In a queue, add unknown hosts. */
 static bool knows_all(kl_keeper *k, const kl_keeper_report *r) {
     for (uint32_t i = 0; i < r->ranks; i++) {
         if (k->options.queued && !host_of(k, r->hosts[i]))
@@ -81,7 +81,8 @@ static bool knows_all(kl_keeper *k, const kl_keeper_report *r) {
     return r->ranks > 0;
 }
 
-/* Take the hosts' ranks from the report. Names may be aliases; then the ranks are where they were started. */
+/* Take the hosts of the ranks from the report. If the report has aliases, the ranks are where they were
+ * started. */
 static void take_places(kl_keeper *k, const kl_keeper_report *r) {
     if (!r->hosts || !knows_all(k, r))
         return;
@@ -95,7 +96,7 @@ static void take_places(kl_keeper *k, const kl_keeper_report *r) {
     }
 }
 
-/* Return the host of a rank, as it was started: ranks are numbered host by host. */
+/* Return the host on which a rank was started. Ranks are numbered host by host. */
 static kl_keeper_host *host_of_rank(const kl_keeper *k, uint32_t rank) {
     for (uint64_t i = 0; i < k->count; i++) {
         if (rank < k->hosts[i].ranks)
@@ -105,7 +106,7 @@ static kl_keeper_host *host_of_rank(const kl_keeper *k, uint32_t rank) {
     return NULL;
 }
 
-/* Learn what a rank does on a host of pace 1. One fast report must not raise it much. */
+/* Learn the rate of a rank on a host of pace 1. One report of a high rate must not raise it much. */
 static void learn_rate(kl_keeper *k) {
     static const double LEAST_PACE = 0.25, WEIGHT = 0.2;
     double best = 0;
@@ -121,7 +122,7 @@ static void learn_rate(kl_keeper *k) {
         k->costs.rank_rate += WEIGHT * (best - k->costs.rank_rate);
 }
 
-/* Times are averaged, and not rates: times add up. */
+/* Average times instead of rates, because the times of sweeps add up. */
 double kl_keeper_smooth(double mean, double value, double weight) {
     return mean > 0 ? mean + weight * (value - mean) : value;
 }
@@ -152,7 +153,7 @@ bool kl_keeper_can_use(const kl_keeper_host *h) {
     return h->qos > 0 && h->slots > 0 && !h->leaving && !h->drained;
 }
 
-/* Copy the next name of a list, and return what follows; NULL: there is none. */
+/* Copy the next name of a list, and return the rest of the list; NULL: there is none. */
 static const char *next_name(const char *names, char name[KL_KEEPER_NAME_BYTES]) {
     names += strspn(names, ", ");
     size_t length = strcspn(names, ", ");

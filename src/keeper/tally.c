@@ -7,8 +7,8 @@ void kl_keeper_tally_launch(kl_keeper *k) {
     k->tally.by_hand = false;
 }
 
-/* Note the newest checkpoint when an attempt first reports. If it is newer than the keeper knew, the attempt
- * before wrote it last. */
+/* Store the newest checkpoint when an attempt first reports. If it is newer than the last one known, the
+ * previous attempt wrote it. */
 void kl_keeper_tally_first(kl_keeper *k) {
     if (k->watch.saved > k->tally.saved) {
         k->tally.saved = k->watch.saved;
@@ -18,7 +18,7 @@ void kl_keeper_tally_first(kl_keeper *k) {
     k->tally.refused_s = 0;
 }
 
-/* Only what is in a checkpoint is progress: everything else is lost with the attempt. */
+/* Count only saved sweeps as progress, because the others are lost with the attempt. */
 static bool saved_something(kl_keeper *k) {
     if (k->watch.saved > k->tally.saved)
         k->tally.saved = k->watch.saved;

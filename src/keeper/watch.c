@@ -1,17 +1,19 @@
-/* Watch the present attempt by its reports, and by their absence. */
+/* Watch the present attempt: its reports, and whether they stop. */
 #include <math.h>
 
 #include "keeper/keeper_private.h"
 
 static const double HANG_SWEEPS = 10;    /* a silence of this many longest sweeps is a hang */
-static const double FIRST_SWEEP = 3;     /* before a sweep has ended, the limit is this many times --hang */
-static const double START_LEAST_S = 30;  /* least limit for an attempt to report */
-static const double START_LAUNCHES = 10; /* and this many times the longest launch */
-static const double WATCHED_MOST_S = 1;  /* a longer step is a pause of the keeper, not of the program */
+static const double FIRST_SWEEP = 3;     /* before a sweep has ended, the limit is this multiple of --hang */
+static const double START_LEAST_S = 30;  /* least time limit for the first report of an attempt */
+static const double START_LAUNCHES = 10; /* the limit is also this multiple of the longest launch */
+static const double WATCHED_MOST_S =
+    1; /* a longer step of the clock is a pause of the keeper, not of the program */
 static const double MARGIN_LEAST_S = 10; /* least time to save before a limit */
-static const double SMOOTH_S = 1; /* speeds are means over about this time: others' programs come and go */
-static const double LEARN_S = 10; /* what sweeps take at best is learned in about this time */
-static const double MARGIN_SAVES = 5; /* and this many times what a save has taken */
+static const double SMOOTH_S =
+    1; /* speeds are averaged over about this time, because other programs come and go */
+static const double LEARN_S = 10;     /* the least time of a sweep is learned in about this time */
+static const double MARGIN_SAVES = 5; /* saving gets this multiple of the time that a save has taken */
 
 void kl_keeper_watch_launch(kl_keeper *k) {
     k->watch = (kl_keeper_watch){.started_s = k->now_s};
@@ -38,7 +40,7 @@ static void note_first(kl_keeper *k, const kl_keeper_report *r) {
     k->tally.reported = true;
 }
 
-/* Learn how little a sweep takes. Rates are a little older than the sweep, so one report changes little. */
+/* Learn the least time of a sweep. Rates are a little older than the sweep, so one report changes little. */
 static void learn_rows(kl_keeper *k, double passed_s) {
     double rows = 0;
     for (uint64_t i = 0; i < k->count; i++)
@@ -78,8 +80,8 @@ void kl_keeper_watch_time(kl_keeper *k, double passed_s) {
     k->watch.quiet_s += fmin(fmax(passed_s, 0), WATCHED_MOST_S);
 }
 
-/* A program whose loop is closed may write results for any time. Before a sweep has ended, nobody knows how
- * long one takes. */
+/* Before a sweep has ended, its length is not known. A program whose loop is closed may write results for
+ * any length of time. */
 static double silence_s(const kl_keeper *k) {
     const kl_keeper_watch *w = &k->watch;
     double longest_s = fmax(w->longest_s, k->tally.longest_s);

@@ -1,4 +1,4 @@
-/* Requests of people: move, drain, stop. Each gets an answer at once; the decision follows. */
+/* Requests of people: move, drain, stop. Each gets an answer at once, and the decision follows later. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static bool refuse_names(kl_keeper *k, const char *names) {
     return true;
 }
 
-/* Hosts that a person names for a move are no longer drained. */
+/* If a person names a host for a move, it is no longer drained. */
 static void wish_move(kl_keeper *k, const char *names) {
     if (k->options.queued && *names) {
         kl_keeper_answer(k, true,
@@ -31,7 +31,7 @@ static void wish_move(kl_keeper *k, const char *names) {
     if (*names)
         kl_keeper_answer(k, false, "the run moves to %.300s, if these hosts are fit", names);
     else
-        kl_keeper_answer(k, false, "the run moves to the fittest hosts, unless it is there");
+        kl_keeper_answer(k, false, "the run moves to the fittest hosts, unless it is on them already");
 }
 
 static uint32_t slots_beside(const kl_keeper *k, const char *names) {
@@ -63,7 +63,7 @@ static void wish_drain(kl_keeper *k, const char *names) {
                      names);
 }
 
-/* Before its first report the program cannot save. Its checkpoint, if there is one, stays as it is. */
+/* Before its first report the program cannot save. An existing checkpoint stays as it is. */
 static void wish_stop(kl_keeper *k) {
     bool again = k->wish.stop;
     k->wish.stop = true;

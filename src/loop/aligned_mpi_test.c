@@ -67,10 +67,11 @@ static void stencil(const grid *g, uint64_t i) {
                                  0.4 * at(g, g->u, i, 2, j);
 }
 
-/* Relax element j of row i. way: 1: rows and elements come in rising order, −1: in falling order. u has not
+/* Relax element j of row i. way: 1 for rising order of rows and elements, −1 for falling order. u has not
  * changed since the stencil. */
 static void relax(const grid *g, uint64_t i, uint64_t j, int way) {
-    uint64_t before = j - (uint64_t)way, after = j + (uint64_t)way; /* may wrap; at() takes such numbers */
+    uint64_t before = j - (uint64_t)way,
+             after = j + (uint64_t)way; /* the number may wrap around; at() accepts such numbers */
     double done = 0.4 * at(g, g->v, i, -way, j) + 0.1 * at(g, g->v, i, -way, before),
            old = 0.3 * at(g, g->v, i, way, j) - 0.2 * at(g, g->v, i, way, after),
            beside = at(g, g->u, i, way, j) * at(g, g->u, i, -way, j);
@@ -200,11 +201,12 @@ static void run_solver(uint64_t n, uint64_t width, uint64_t block, uint64_t seed
     close_solver(&s);
 }
 
-/* --- three grids, of which each has half the rows of the one above it --- */
+/* --- three grids; each has half the rows of the next finer grid --- */
 
 typedef struct level {
     uint64_t n, stride;
-    double *u, *r; /* r has ghost rows in the loop that restricts, u in the loops that prolong and relax */
+    double *u,
+        *r; /* r has ghost rows in the loop that restricts; u has them in the loops that prolong and relax */
     kilter_loop *relax, *restricts, *prolongs;
 } level;
 
@@ -213,7 +215,7 @@ enum { LEVELS = 3 };
 typedef struct grids {
     level at[LEVELS]; /* at[0] is the finest grid */
     uint64_t width;
-    bool periodic, whole; /* whole: all rows are here, and there are no ghost rows */
+    bool periodic, whole; /* whole: this rank has all rows, and there are no ghost rows */
 } grids;
 
 /* Return the row at an index that may be beyond the ends. NULL: there is no such row. */
@@ -230,7 +232,7 @@ static double value(const double *a, uint64_t j) {
     return a ? a[j] : 0.125;
 }
 
-/* r = f(u) in row i of a grid. */
+/* Set r = f(u) in row i of a grid. */
 static void relax_row(const grids *g, int k, uint64_t i) {
     const level *l = &g->at[k];
     const double *below = row(g, l, l->u, (int64_t)i - 1), *here = row(g, l, l->u, (int64_t)i),
@@ -239,7 +241,7 @@ static void relax_row(const grids *g, int k, uint64_t i) {
         l->r[i * g->width + j] = 0.3 * value(below, j) - 0.5 * here[j] + 0.4 * value(above, j);
 }
 
-/* u = f(r of the finer grid) in row i. */
+/* Set u = f(r of the finer grid) in row i. */
 static void restrict_row(const grids *g, int k, uint64_t i) {
     const level *l = &g->at[k], *fine = l - 1;
     const double *a = row(g, fine, fine->r, 2 * (int64_t)i), *b = row(g, fine, fine->r, 2 * (int64_t)i + 1),
@@ -248,7 +250,7 @@ static void restrict_row(const grids *g, int k, uint64_t i) {
         l->u[i * g->width + j] = 0.2 * value(a, j) + 0.5 * value(b, j) + 0.3 * value(c, j);
 }
 
-/* u += f(u of the coarser grid) in row i. */
+/* Set u += f(u of the coarser grid) in row i. */
 static void prolong_row(const grids *g, int k, uint64_t i) {
     const level *l = &g->at[k], *coarse = l + 1;
     int64_t c = (int64_t)(i / 2);
@@ -388,7 +390,7 @@ static void test_rounds(void) {
     enum { ROWS = 120, MOST_STEPS = 2000 };
     kilter_loop_summary summary;
     solver s = open_solver(ROWS, 64, 0);
-    uint64_t last = ROWS / (uint64_t)ranks - 1; /* the last row of rank 0 at first */
+    uint64_t last = ROWS / (uint64_t)ranks - 1; /* the last row of rank 0 at the beginning */
     int steps = 0;
     for (; steps < MOST_STEPS && kilter_loop_owner(s.stencil, last) == 0; steps++) {
         sweep(s.stencil, &s.g, stencil);
@@ -411,7 +413,8 @@ static void mix(void *left, const void *right, uint64_t bytes, void *user) {
     const double *r = right;
     (void)user;
     for (uint64_t i = 0; i < bytes / sizeof *l; i++)
-        l[i] = 0.7 * l[i] - 0.6 * r[(i + 1) % (bytes / sizeof *r)] + 0.1; /* rounds, and order matters */
+        l[i] = 0.7 * l[i] - 0.6 * r[(i + 1) % (bytes / sizeof *r)] +
+               0.1; /* the function rounds, and is sensitive to order */
 }
 
 static void check_reductions(kilter_loop *loop, const double *base, const double *whole, uint64_t n,
@@ -449,7 +452,7 @@ static void run_collect(uint64_t n, uint64_t width, bool scattered, uint64_t see
     close_loop(loop);
 }
 
-/* A coarse loop's array, through the leader and through the follower. */
+/* Use a coarse loop's array through the leader and through the follower. */
 static void collect_from_follower(uint64_t n, uint64_t seed) {
     enum { WIDTH = 3 };
     kilter_loop *leader = open_loop((kilter_loop_options){.iterations = n, .periodic = true});
@@ -525,7 +528,8 @@ static void refuse_options(kilter_loop *leader, kilter_loop *follower) {
     refuse((kilter_loop_options){.iterations = 10, .deep = true, .periodic = true}, "periodic");
 }
 
-/* Make wrong call number `how`, which ends both loops. Each later call returns the same error. */
+/* Make the wrong call with number `how`, which ends both loops. Each later call must return the same
+ * error. */
 static void end_by(int how) {
     kilter_loop *leader = open_loop((kilter_loop_options){.iterations = 10, .name = "first"});
     kilter_loop *follower =

@@ -44,9 +44,9 @@ static kilter_status agree_on_array(kilter_loop *l, size_t bytes, uint64_t halo,
     return status;
 }
 
-/* Get address space for all rows, and memory for those of this rank. */
+/* Reserve address space for all rows, and get memory for those of this rank. */
 static kilter_status get_rows(kilter_loop *l, const kl_array *array, kl_rows *rows, kilter_error *error) {
-    kilter_error why = {KILTER_OK, "another rank has no memory for its rows"};
+    kilter_error why = {KILTER_OK, "memory ran out on another rank"};
     kl_span own = kl_layout_own(l->rank.layout.lead);
     kilter_status status =
         kl_rows_reserve(rows, array->map.rows + 2 * kl_array_edge(array), array->bytes, &why);
@@ -71,7 +71,7 @@ static kilter_status grow_lists(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* Add the array to the lists. Only sweeps of the loop that it was attached to bring its ghost rows. */
+/* Add the array to the lists. Only sweeps of the loop to which it was attached update its ghost rows. */
 static void add(kilter_loop *l, kl_array array, const kl_rows *rows) {
     kilter_loop *leader = l->bundle->leader;
     kl_loop_record_array(leader, array.bytes, array.halo);
@@ -107,7 +107,7 @@ static kilter_status attach(kilter_loop *l, size_t bytes, uint64_t halo, void **
     return KILTER_OK;
 }
 
-/* End a call. An argument that all ranks refuse does not change the loop; other failures end it. */
+/* End a call. If all ranks refuse an argument, the loop does not change. Any other failure ends the loop. */
 static kilter_status conclude(kilter_loop *l, kilter_status status, const kilter_error *why,
                               kilter_error *error) {
     if (status == KILTER_OK)
@@ -134,8 +134,8 @@ kilter_status kilter_loop_array(kilter_loop *l, size_t bytes, uint64_t halo, voi
                        l->name);
     if (l->bundle->resumed)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "attaching an array to loop '%s': kilter_loop_resumed() was called already, and has "
-                       "not filled this array; attach arrays before",
+                       "attaching an array to loop '%s': kilter_loop_resumed() was called already, and could "
+                       "not fill this array; attach arrays before that call",
                        l->name);
     status = attach(l, bytes, halo, base, &why);
     return conclude(l, status, &why, error);
@@ -163,7 +163,7 @@ bool kl_loop_array_own(const kilter_loop *l, const kl_array *array, size_t nth, 
     return nth == 0 && !kl_is_empty(*range);
 }
 
-/* Return whether sweeps of the loop bring ghost rows of the array already. */
+/* Return whether sweeps of the loop already update ghost rows of the array. */
 static bool has(const kilter_loop *l, const kl_array *array) {
     const kl_layout *layout = &l->rank.layout;
     for (size_t a = 0; a < layout->array_count; a++)
@@ -176,7 +176,7 @@ static const char *wrong_share(const kilter_loop *l, const kl_array *array, uint
     if (!array)
         return "the argument is not the base of an array of this loop or of a loop aligned with it";
     if (ghost == 0)
-        return "ghost must be at least 1; rows of its own a loop may use without this call";
+        return "ghost must be at least 1; for its own rows, a loop does not need this call";
     if (l->options.scattered || l->options.deep)
         return "the loop is scattered or deep";
     if (has(l, array))

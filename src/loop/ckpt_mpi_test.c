@@ -1,14 +1,7 @@
-/* A program with checkpoints, for ckpt_test.sh and tools/checkpoint-kills. It resumes if there is a
- * checkpoint. Rows move at every opportunity. The result depends on all rows, on the content, and on kept
- * values, and is the same for every number of ranks.
- *
- *     ckpt_mpi_test run KIND ROWS SWEEPS [SAVES]   die after so many saves; otherwise print the result
- *     ckpt_mpi_test endless ROWS FOLDER            check the rows, write the process numbers, go on for ever
- *     ckpt_mpi_test keep ROWS                      go on until a keeper stops it
- *     ckpt_mpi_test wrong KIND ROWS                a program with other arrays and values
- *     ckpt_mpi_test forgets ROWS                   a program that does not call kilter_loop_resumed()
- *     ckpt_mpi_test misuse ROWS                    wrong calls
- * KIND: doall, deep, across, scattered, content */
+/* A program with checkpoints, for ckpt_test.sh and tools/checkpoint-kills. If there is a checkpoint, the
+ * program resumes from it. Rows move at every opportunity. The result depends on all rows, on the content
+ * and on kept values, and is the same for every number of ranks. KIND: doall, deep, across, scattered,
+ * content */
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -21,10 +14,10 @@ typedef struct state {
     const char *kind;
     uint64_t rows, sweeps;
     kilter_loop *loop;
-    double *u, *v, *part; /* rows of WIDTH doubles; v: only where the body must not write what it reads */
-    double sum;           /* kept: depends on all rows, and the rows depend on it */
+    double *u, *v, *part; /* rows of WIDTH doubles; v is used only if the body must not write what it reads */
+    double sum;           /* kept value: it depends on all rows, and the rows depend on it */
     uint64_t steps;       /* kept */
-    uint64_t **lists;     /* lists[rows]: content of the rows on this rank; the first word is the number */
+    uint64_t **lists;     /* lists[rows]: content of the rows on this rank; the first word is the length */
 } state;
 
 static bool is(const state *s, const char *kind) {
@@ -34,11 +27,11 @@ static bool is(const state *s, const char *kind) {
 static int report(const kilter_error *error) {
     if (rank == 0)
         fprintf(stderr, "ckpt_mpi_test: %s\n", error->text);
-    MPI_Barrier(MPI_COMM_WORLD); /* the launcher ends all ranks when the first one ends */
+    MPI_Barrier(MPI_COMM_WORLD); /* one rank is enough: the launcher ends all ranks when the first one ends */
     return 1;
 }
 
-/* --- content: a list of numbers, whose length changes --- */
+/* --- content: a list of numbers whose length changes --- */
 
 static uint64_t list_bytes(uint64_t row, void *user) {
     const uint64_t *list = ((state *)user)->lists[row];
@@ -78,7 +71,7 @@ static void list_drop(uint64_t row, void *user) {
     s->lists[row] = NULL;
 }
 
-/* Replace the row's list by one of another length; some are empty. */
+/* Replace the row's list by a list of another length, which may be empty. */
 static void change_list(state *s, uint64_t row) {
     uint64_t *old = s->lists[row], seed = kl_mix64(row * 31 + s->steps);
     uint64_t *list = new_list(seed % 4 == 0 ? 0 : seed % 9);
@@ -90,7 +83,7 @@ static void change_list(state *s, uint64_t row) {
 
 /* --- the loop --- */
 
-/* Hide a folder from rank 1 by an empty one. Only root may do this. */
+/* Hide a folder from rank 1 by mounting an empty one over it. Only root may do this. */
 static void hide(const char *folder) {
     if (folder && rank == 1 &&
         (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
@@ -98,7 +91,7 @@ static void hide(const char *folder) {
         printf("not allowed to hide a folder\n");
 }
 
-/* Begin a sweep. With TEST_STARVES, rank 1 gets hardly any memory for every other one. */
+/* Begin a sweep. With TEST_STARVES, rank 1 gets hardly any memory in every second sweep. */
 static kilter_status begin(const state *s, kilter_error *error) {
     struct rlimit limit = little_more();
     bool starves = rank == 1 && getenv("TEST_STARVES") && s->steps % 2 == 0;
@@ -167,7 +160,7 @@ static void relax(const state *s, const double *from, double *to, uint64_t i) {
     }
 }
 
-/* Rows go from u to v in even steps, and back in odd ones. */
+/* Rows are copied from u to v in even steps, and back in odd ones. */
 static void sweep_rows(state *s) {
     kilter_range r;
     const double *from = s->steps % 2 == 0 ? s->u : s->v;
@@ -192,8 +185,8 @@ static void sweep_blocks(state *s) {
             }
 }
 
-/* Wait until the checkpoint that is under way is whole, so that the number of saves follows from the
- * sweeps. */
+/* Wait until the checkpoint that is under way is complete, so that the number of saves depends only on the
+ * number of sweeps. */
 static void await_save(kilter_loop *loop) {
     while (loop->saver && loop->saver->save.under_way)
         CHECK_OK(kl_saving_look(loop, error));
@@ -362,7 +355,7 @@ static int forgets(state *s) {
     return report(&error);
 }
 
-/* The resumed rows would lack anything that is declared now. */
+/* A value that is declared now would be missing in the resumed rows. */
 static void declare_late(state *s) {
     kilter_error error = {KILTER_OK, ""};
     kilter_loop *follower;

@@ -1,16 +1,15 @@
 #!/bin/bash
 # A program dies or stops, and is started again from its checkpoint.
 # usage: ckpt_test.sh MPIEXEC CKPT_MPI_TEST WHAT [ARGUMENT…]
-#   resume KIND N:M…   die on N ranks, continue on M ranks; the result has the same bits as on one rank without checkpoints
+#   resume KIND N:M…   the program dies on N ranks and continues on M ranks; the result has the same bits as on one rank without checkpoints
 #   damage             torn files, flipped bytes, and files that are no checkpoints
 #   refuse             programs and folders for which there can be no checkpoint
-#   failures           starts that fail before their first checkpoint are counted
-#   memory             ranks without memory, or whose rows cannot be packed
+#   failures           count the starts that fail before their first checkpoint
+#   memory             ranks that have no memory, or whose rows cannot be packed
 #   folders            ranks that do not share the folder
 #   full               a disk that gets full, and a limit of file sizes
 #   keep               a keeper reads the progress, asks for a checkpoint, and stops the program
-#   readers            other programs read the file
-# Exit code 77: something that the test needs is not there.
+#   readers other programs read the file Exit code 77: something that the test needs is missing.
 set -u
 mpiexec=$1 program=$2 what=$3
 shift 3
@@ -52,7 +51,7 @@ die() { # RANKS KIND SAVES: leave checkpoints behind
     [ -z "$(result)" ] || fail "the program did not die"
     [ -n "$(newest)" ] || fail "the program left no checkpoint"
 }
-continue_right() { # RANKS KIND: continue to the right result, and not from the beginning
+continue_right() { # RANKS KIND: the program continues, not from the beginning, to the right result
     with "$1" run "$2" $rows $sweeps
     [ "$(result)" = "$right" ] || fail "$2 on $1 ranks: the result is '$(result)', not $right"
     [ "$(resumed)" -gt 0 ] || fail "$2 on $1 ranks began anew"
@@ -87,9 +86,9 @@ damage() {
         cp "$folder"/kept/* "$folder"
         truncate -s "$at" "$file"
         continue_right 2 content
-        says "an older one is looked for"
+        says "Kilter tries an older one"
     done
-    # A byte in every part: either it is of no matter, or the older generation is taken.
+    # Change a byte in every part of the file: either it has no effect, or the older checkpoint is used.
     RANDOM=4
     local noticed=0 i
     for ((i = 0; i < ${FLIPS:-4}; i++)); do
@@ -97,10 +96,10 @@ damage() {
         cp "$folder"/kept/* "$folder"
         flip "$file" $(((RANDOM * 32768 + RANDOM) % size))
         continue_right 2 content
-        ! grep -q "an older one is looked for" "$folder/out" || noticed=$((noticed + 1))
+        ! grep -q "Kilter tries an older one" "$folder/out" || noticed=$((noticed + 1))
     done
     echo "$noticed of $i flipped bytes changed the state"
-    # Bytes of rows always matter.
+    # Changed bytes of rows must always be noticed.
     for kind in arrays/0 content/data values/sum; do
         rm -f "$folder"/c.*
         cp "$folder"/kept/* "$folder"
@@ -110,7 +109,7 @@ damage() {
         continue_right 2 content
         says "is damaged: the checksum of"
     done
-    # The next checkpoint removes no valid generation for the sake of a damaged one.
+    # The next checkpoint must not remove a valid generation to keep a damaged one.
     rm -f "$folder"/c.*
     cp "$folder"/kept/* "$folder"
     flip "$file" $((size - 1))
@@ -118,8 +117,8 @@ damage() {
     [ "$(find "$folder" -maxdepth 1 -name 'c.*.h5' | wc -l)" -eq 3 ] || fail "a damaged generation counts"
     rm "$(newest)"
     continue_right 3 content
-    says "an older one is looked for"
-    # Without an older generation nothing is overwritten.
+    says "Kilter tries an older one"
+    # Without an older generation, no file may be overwritten.
     rm -f "$folder"/c.*
     echo "no checkpoint" >"$folder/c.000007.h5"
     with 2 run content $rows $sweeps
@@ -207,7 +206,7 @@ folders() {
 
 full() {
     reference doall
-    # A limit of file sizes is like a disk that is too small from the beginning.
+    # A limit on file sizes has the same effect as a disk that is too small from the beginning.
     TEST_FILE_BYTES=4096 with 2 run doall $rows $sweeps
     [ "$(result)" = "$right" ] || fail "a limit of file sizes changed the result"
     says "the loop continues, and older checkpoints stay"
@@ -253,7 +252,7 @@ begin_kept() { # RANKS
     "$mpiexec" "${flags[@]}" -n "$1" "$program" keep $rows >"$folder/out" 2>&1 </dev/null &
     launcher=$!
 }
-# Write a line to the file `early` if the program answers its request to stop before it has stopped.
+# Write a line to the file `early` if the program answers the request to stop before it has stopped.
 watch_answer() { # NUMBER
     local line
     while kill -0 "$launcher" 2>/dev/null; do
@@ -286,7 +285,7 @@ keep() {
     await ".attempt == 2 and .sweeps > $saved and .load_s > 0"
     ask 6 stop
     wait "$launcher"
-    # A loop without checkpoints answers that it has none.
+    # A loop without checkpoints must answer that it has none.
     export KILTER_CHECKPOINT=none
     rm "$keep"/*
     launcher=$$

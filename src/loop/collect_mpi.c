@@ -1,4 +1,4 @@
-/* Return own ranges and sum rows between two sweeps. */
+/* Return the ranges of this rank, and sum rows between two sweeps. */
 #include "loop/loop_mpi.h"
 
 bool kilter_loop_mine(kilter_loop *l, size_t nth, kilter_range *range) {

@@ -1,4 +1,4 @@
-/* Content of rows, whose size changes: the program's functions pack and unpack it. */
+/* Content of rows, whose size changes. The program's functions pack and unpack it. */
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@ static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
 
 /* --- parcels --- */
 
-/* Ask the program for the sizes of the rows. false: a row is too large */
+/* Ask the program for the sizes of the rows. false: a row is too large. */
 static bool measure(const kilter_loop_content *c, kl_parcel *p) {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < p->count && sum <= MOST_BYTES; i++) {
@@ -129,7 +129,8 @@ static kilter_status declare(kilter_loop *l, const kilter_loop_content *c, kilte
     return KILTER_OK;
 }
 
-/* Declare content. An argument that all ranks refuse does not change the loop; other failures end it. */
+/* Declare content. If all ranks refuse an argument, the loop does not change. Any other failure ends the
+ * loop. */
 kilter_status kl_loop_declare(kilter_loop *l, const kilter_loop_content *c, kilter_error *error) {
     kilter_status status = kl_loop_enter(l, "kilter_loop_rows()", error);
     if (status != KILTER_OK)

@@ -1,13 +1,5 @@
-/* Rows of changing size and messages between rows, on the ranks of MPI_COMM_WORLD, compared with the
- * sequential program bit by bit. Started by mpirun.
- *
- *   content_mpi_test moves   rows move at every opportunity, to places that a seed gives
- *                    rounds  rank 0 is slow, and rows move by measurements
- *                    use     calls are wrong, or have different arguments on the ranks
- *                    fails   functions of the program fail
- *                    memory  a rank has no memory for the content that it should get
- *                    death N WHERE  rank N is killed in its function WHERE: pack, unpack or
- *                                   take; the others say "rank N is dead" */
+/* Compare rows of changing size, and messages between rows, with the sequential program, bit by bit. The
+ * ranks are those of MPI_COMM_WORLD. Started by mpirun. */
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -18,7 +10,7 @@
 typedef struct bag { /* content of a row: particles, each a number */
     uint64_t *at;
     uint64_t count, room;
-    bool here; /* the row is on this rank */
+    bool here; /* true: the row is on this rank */
 } bag;
 
 typedef enum function { NONE, BYTES, PACK, UNPACK, DROP, TAKE } function;
@@ -67,10 +59,11 @@ static uint64_t hash_of(const bag *b) {
     uint64_t hash = b->count;
     for (uint64_t i = 0; i < b->count; i++)
         hash = kl_mix64(hash + b->at[i]);
-    return hash >> 12; /* a double holds it exactly */
+    return hash >> 12; /* a double stores it exactly */
 }
 
-/* A particle changes by those before it in the row, and may go to another row, or make another particle. */
+/* The particles before it in the row change a particle. It may then go to another row, or make another
+ * particle. */
 static uint64_t step(uint64_t *particle, uint64_t before, uint64_t row, uint64_t n) {
     *particle = kl_mix64(*particle + 3 * before + row);
     uint64_t way = *particle % 16, far = n < 4 ? n : 4;
@@ -84,7 +77,7 @@ static void sequential(world *w, int sweeps, bool stays) {
     for (uint64_t row = 0; row < w->n; row++)
         fill(&w->bags[row], row);
     for (int sweep = 0; sweep < sweeps; sweep++) {
-        for (uint64_t row = 0; row < w->n; row++) /* those that stay come before those that arrive */
+        for (uint64_t row = 0; row < w->n; row++) /* particles that stay come before those that arrive */
             for (int arrives = 0; arrives < 2; arrives++)
                 for (uint64_t from = 0; from < w->n; from++) {
                     uint64_t before = 0;
@@ -139,7 +132,7 @@ static kilter_status call_loop(world *w, kilter_error *error) {
     }
 }
 
-/* Do what the test wants to happen in this function: nothing, a call of the loop, or death. */
+/* Do what the test wants this function to do: nothing, a call of the loop, or death. */
 static void enter(world *w, function f) {
     kilter_error error = {KILTER_OK, ""};
     if (w->dies == f && --w->dies_in == 0)
@@ -261,7 +254,7 @@ static void check_result(kilter_loop *loop, world *w, double *hashes, int sweeps
 
 typedef struct job {
     kilter_loop_options options;
-    uint64_t seed; /* of forced moves; 0: rows move by measurements */
+    uint64_t seed; /* seed of forced moves; 0: rows move by measurements */
     int sweeps;
     double slow_s; /* seconds of a row on rank 0 */
 } job;
@@ -282,7 +275,7 @@ static kilter_loop *open(const job *j, world *w, double **hashes) {
     return loop;
 }
 
-/* Do a sweep; in a pipeline, a row's particles step in its last block. */
+/* Do a sweep. In a pipeline, a row's particles step in its last block. */
 static kilter_status sweep(kilter_loop *loop, const job *j, world *w, kilter_error *error) {
     kilter_range rows, inner = {0, 1};
     bool pipeline = j->options.kind == KILTER_DOACROSS;
@@ -340,7 +333,7 @@ static job job_of(uint64_t n, int kind, uint64_t seed) {
 
 typedef struct order {
     uint64_t n, taken;
-    uint64_t *next; /* next[to · n + from]: the least element whose message may come next */
+    uint64_t *next; /* next[to · n + from]: the smallest element whose message may come next */
 } order;
 
 static bool take_in_order(uint64_t to, uint64_t from, const void *data, uint64_t bytes, void *user) {
@@ -363,7 +356,8 @@ static void post_elements(kilter_loop *loop, uint64_t n) {
     CHECK_OK(kilter_loop_end(loop, error));
 }
 
-/* Rows move between passes, so another rank posts a row's later messages. They come as they were posted. */
+/* Rows move between passes, so another rank posts a row's later messages. Check that messages arrive in
+ * the order of posting. */
 static void post_in_every_block(uint64_t n, uint64_t seed) {
     job j = job_of(n, 2, seed);
     world w = new_world(n);
@@ -513,7 +507,7 @@ static void use_wrongly(wrong_use use) {
     free_world(&w);
 }
 
-/* Rank 1 calls the loop from one of its functions, which ends the loop on all ranks. */
+/* Rank 1 calls the loop from one of its functions. This must end the loop on all ranks. */
 static void call_from_within(function f, int call) {
     job j = job_of(60, 0, 9);
     world w = new_world(j.options.iterations);
@@ -579,7 +573,7 @@ static void fail_to_pack(int kind) {
     bool refused = false;
     int i = 0;
     for (; i < 400 && (!refused || i < 8); i++) {
-        w.unpackable = rank == 1; /* the next row that leaves rank 1 stays */
+        w.unpackable = rank == 1; /* the next row that would leave rank 1 stays there */
         CHECK_OK(sweep_and_deliver(loop, &j, &w, i, error));
         kilter_loop_summary_get(loop, &summary);
         refused |= strstr(summary.decision, "could not be packed") != NULL;
@@ -590,7 +584,8 @@ static void fail_to_pack(int kind) {
     free_world(&w);
 }
 
-/* Rank 1 cannot unpack a row, or take a message. The loop ends on all ranks, which name the reason. */
+/* Rank 1 cannot unpack a row or take a message. The loop must end on all ranks, and each must name the
+ * reason. */
 static void fail_to_take(int kind, int number, const char *word) {
     job j = job_of(60, kind, 9);
     world w = new_world(j.options.iterations);
@@ -602,7 +597,7 @@ static void fail_to_take(int kind, int number, const char *word) {
     for (int i = 0; i < 400 && status == KILTER_OK; i++)
         status = sweep_and_deliver(loop, &j, &w, i, &error);
     expect(status, rank == 1 ? KILTER_ERR_TASK : KILTER_ERR_PEER, &error, word);
-    CHECK(rank == 1 || strstr(error.text, "rank 1 has given it up"));
+    CHECK(rank == 1 || strstr(error.text, "rank 1 has failed"));
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK(kilter_loop_close(loop, NULL) == status);
     free_world(&w);

@@ -1,6 +1,5 @@
 #!/bin/bash
-# A rank dies in or before every call of a loop, at random times while rows move, while a loop is opened, or while rank 0
-# computes. Each survivor reports the death and ends.
+# A rank dies in or before every call of a loop, at random times while rows move, while a loop opens, or while rank 0 computes. Each survivor must report the death and end.
 # usage: death_test.sh MPIEXEC MISUSE_MPI_TEST KIND [RANDOM_RUNS [SEED]]    KIND: birth, deaf, or a kind of misuse_mpi_test.c
 set -u
 mpiexec=$1 program=$2 kind=$3 runs=${4:-4} seed=${5:-1} ranks=3

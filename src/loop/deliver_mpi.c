@@ -42,9 +42,9 @@ static kilter_status no_memory(const kilter_loop *l, kilter_error *error) {
                    l->name);
 }
 
-/* Tell each rank the bytes for it. Ranks of one host wake each other by messages. Among more ranks, a
- * collective operation needs fewer messages. It must not meet another one, so all ranks compare their calls
- * before. */
+/* Tell each rank how many bytes it will get. On one host the ranks use messages, which wake the receivers.
+ * With more ranks, a collective operation needs fewer messages. It must not be mixed up with another one,
+ * so all ranks compare their calls first. */
 static kilter_status exchange_sizes_far(kilter_loop *l, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
     kilter_status status = kl_steps_meet(&l->bundle->steps, NULL, error);

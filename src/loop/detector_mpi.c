@@ -1,10 +1,7 @@
-/* Each rank has a connection to rank 0, its line. When a line is cut, rank 0 tells all ranks.
- *     a rank that dies        the system cuts its line
- *     a rank that gives up    says why, and cuts its line
- *     a rank that has closed  says so, and cuts its line
- *     rank 0                  tells the others which rank it was and why, and cuts all lines
- * Rank 0 may compute for long while others wait for a dead rank. So a thread watches the lines. It sleeps
- * until a line is cut, and makes no calls of MPI. Other ranks look at their lines during calls. */
+/* Each rank has a connection to rank 0, called its line. When a line is cut, rank 0 tells all ranks. A
+ * thread of rank 0 watches the lines, because rank 0 may compute for long while others wait for a dead
+ * rank. The thread sleeps until a line is cut, and makes no calls of MPI. Other ranks check their lines
+ * during calls. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -24,13 +21,13 @@ static const double NEWS_S = 2;        /* seconds to wait for the report of a de
 
 _Static_assert(sizeof(kl_last_words) <= KL_LAST_WORDS_BYTES, "a last message is sent in one piece");
 
-struct kl_watch {       /* the watch of rank 0 */
+struct kl_watch {       /* the thread of rank 0 that watches the lines */
     kl_liveness *lines; /* lines to the other ranks; only the thread uses them */
     uint32_t ranks;
     pthread_t thread;
     int over;           /* an eventfd that becomes readable when the watch is to end */
     atomic_bool closed; /* a rank has closed the loop */
-    atomic_bool told;   /* the words were sent to all other ranks, and the lines were closed */
+    atomic_bool told;   /* the last message was sent to all other ranks, and the lines were closed */
     kl_last_words words;
 };
 
@@ -126,8 +123,8 @@ void kl_detector_close(kl_detector *d) {
 
 /* --- looking --- */
 
-/* Return whether the loop ends; then d->words give the reason, and the lines are closed. *closed: a rank has
- * closed the loop. */
+/* Return whether the loop ends. If so, d->words holds the reason, and the lines are closed. *closed: a
+ * rank has closed the loop. */
 static bool has_ended(kl_detector *d, bool *closed) {
     size_t which;
     *closed = false;
@@ -153,16 +150,16 @@ static kilter_status say_dead(const kl_detector *d, kilter_error *error) {
     static const char advice[] = "end the program with exit() or MPI_Abort(), because MPI_Finalize() would "
                                  "wait for the dead rank; then start it again";
     if (d->words.text[0])
-        return kl_fail(error, KILTER_ERR_PEER,
-                       "loop '%s' ends on all ranks, because rank %d has given it up: %s", d->group->name,
-                       d->words.rank, d->words.text);
+        return kl_fail(error, KILTER_ERR_PEER, "loop '%s' ends on all ranks, because rank %d has failed: %s",
+                       d->group->name, d->words.rank, d->words.text);
     return kl_fail(
         error, KILTER_ERR_PEER,
         "loop '%s' ends on all ranks, because rank %d is dead, or has ended without closing it; %s",
         d->group->name, d->words.rank, advice);
 }
 
-/* Look for a death. While lines are opened, and after some were closed normally, only silence shows one. */
+/* Check for a death. While lines are opened, and after some were closed normally, only silence shows a
+ * death. */
 kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error) {
     bool closed;
     if (has_ended(d, &closed))
@@ -177,7 +174,7 @@ kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error
                          d->group->name, d->patience_s);
 }
 
-/* Ask for the report of a death. Some MPIs fail before the dead rank's line is seen to be cut. */
+/* Wait for the report of a death. Some MPIs report an error before the dead rank's line is seen to be cut. */
 void kl_detector_ask(kl_detector *d, kilter_error *failure) {
     double now_s = kl_monotonic_s(), until_s = now_s + NEWS_S;
     for (; kl_detector_works(d) && failure->status == KILTER_ERR_MPI && now_s < until_s;
@@ -243,7 +240,7 @@ static kilter_status open_lines(kl_detector *d, MPI_Comm comm, kilter_error *err
         status = kl_group_reduce(d->group, (kl_reduction){comm, MPI_DOUBLE, MPI_SUM, 1}, &without, error);
     if (status == KILTER_OK && without > 0 && d->group->rank == 0)
         fprintf(stderr,
-                "loop '%s': %.0f ranks have no connection to rank 0: their death will not be noticed\n",
+                "loop '%s': %.0f ranks have no connection to rank 0, so their death will not be noticed\n",
                 d->group->name, without);
     if (status == KILTER_OK && without == 0) /* with a missing line, a death may not be noticed */
         d->until_s = 0;

@@ -1,14 +1,15 @@
-/* Private to room loop: the failure detector, which finds a rank that died or gave up, and the reason. */
+/* Private to the folder loop: the failure detector. It finds a rank that died or gave up, and the reason. */
 #ifndef KL_DETECTOR_MPI_H
 #define KL_DETECTOR_MPI_H
 
 #include "loop/group_mpi.h"
 #include "transport/liveness_mpi.h"
 
-typedef struct kl_last_words { /* sent by a rank that leaves the loop, or by rank 0 about it */
+typedef struct kl_last_words { /* a message from a rank that leaves the loop, or from rank 0 about such a rank
+                                */
     int rank;
     bool closed;                        /* the rank closed the loop normally */
-    char text[KILTER_ERROR_TEXT_BYTES]; /* why the rank gave the loop up; "": the rank is dead */
+    char text[KILTER_ERROR_TEXT_BYTES]; /* why the rank gave up the loop; "": the rank is dead */
 } kl_last_words;
 
 typedef struct kl_detector {
@@ -17,8 +18,8 @@ typedef struct kl_detector {
     kl_liveness *lines;     /* line from another rank to rank 0; NULL: no line */
     uint8_t *invitations;   /* invitations to connect; NULL once the loop is open */
     double patience_s;      /* seconds that other ranks may be silent while the loop is opened or closed */
-    double until_s;         /* time at which patience ends; 0: never, because the lines report deaths */
-    kl_last_words words;    /* last message received */
+    double until_s; /* time after which silence counts as death; 0: never, because the lines report deaths */
+    kl_last_words words; /* last message received */
 } kl_detector;
 
 bool kl_detector_init(kl_detector *detector, kl_group *group); /* false: memory ran out */

@@ -21,9 +21,9 @@ void kl_loop_forget(kl_set *set) {
     set->requests = NULL;
 }
 
-/* Post sends before receives. If a large message is announced already, MPI copies it while its receive is
- * posted. Ranks that wait for this rank's rows would wait for the copy, too. Wake the receivers together,
- * because each ring waits until the processor has written the sent data. */
+/* Post sends before receives. If a large message has been announced, MPI copies it during the call that posts
+ * its receive. Ranks that wait for this rank's rows would wait for this copy, too. Wake all receivers at
+ * the end, because each wake-up waits until the processor has written the sent data. */
 static kilter_status post(kilter_loop *l, const kl_action *a, kilter_error *error) {
     kl_requests *requests = a->set->requests;
     kilter_status status = KILTER_OK;
@@ -49,7 +49,8 @@ static kilter_status await(kilter_loop *l, const kl_action *a, kilter_error *err
     return kl_requests_await(&l->bundle->group, a->set->requests, error);
 }
 
-/* Rest until a message comes, or a short time. In a simulation no rank dies, so only a message ends it. */
+/* Sleep until a message comes, or for a short time. In a simulation no rank dies, so only a message ends
+ * the sleep. */
 static kilter_status rest(kilter_loop *l, const kl_action *a, kilter_error *error) {
     (void)a;
     if (!l->rests)
@@ -65,7 +66,7 @@ static kilter_status forget(kilter_loop *l, const kl_action *a, kilter_error *er
     return KILTER_OK;
 }
 
-/* Content needs memory twice: for the message, and for the program. */
+/* Count the content two times: it needs memory for the message, and for the program. */
 static kl_room find_room(kilter_loop *l) {
     kl_content *c = &l->rank.content;
     const kl_layout *layout = &l->rank.layout;
@@ -190,8 +191,8 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
 }
 
 /* Return the time after an action that began at now_s. Reading the clock after each action would take a
- * hundredth of a short sweep. A sweep begins without it, unless rows move, because no stage there needs the
- * time. A wait has read it already. */
+ * hundredth of a short sweep. The clock is not read at the beginning of a sweep, unless rows move, because
+ * no stage there needs the time. A wait has read the clock already. */
 static double time_after(const kilter_loop *l, kl_loop_call call, kl_act act, double now_s) {
     if (call == KL_LOOP_BEGIN && (act == KL_LOOK || act == KL_POST) && !l->rank.exchange.moving)
         return now_s;
@@ -212,7 +213,7 @@ kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, ki
             return status;
         *now_s = time_after(l, call, act, *now_s);
     }
-    /* The message for which the rank rested has come. */
+    /* The message for which the rank slept has arrived. */
     if (l->rests)
         kl_mpi_waited(&l->bundle->group.wait);
     l->rests = false;

@@ -1,4 +1,4 @@
-/* The parts of a checkpoint of a loop, and the values that the program keeps. */
+/* The parts of a checkpoint of a loop, and the values that the program keeps in it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Private to room loop: fold the values of rows in the order of a fixed binary tree over all rows. So the
- * result has the same bits wherever the rows are, even if the function rounds. */
+/* Private to the folder loop: fold the values of rows in the order of a fixed binary tree over all rows.
+ * So the result does not depend on where the rows are, even if the function rounds. */
 #ifndef KL_FOLD_H
 #define KL_FOLD_H
 
@@ -9,7 +9,7 @@ typedef struct kl_segment { /* rows lo … lo + 2^level − 1; ranks send the st
     uint64_t lo, level;
 } kl_segment;
 
-typedef struct kl_fold { /* zeroed but for its first three fields: no rows */
+typedef struct kl_fold { /* all fields but the first three are zero: there are no rows */
     uint64_t bytes;      /* bytes of a value */
     /* Combine the value of earlier rows with the value of later rows, in place. */
     void (*combine)(void *left, const void *right, uint64_t bytes, void *user);
@@ -22,9 +22,9 @@ typedef struct kl_fold { /* zeroed but for its first three fields: no rows */
 /* Add the value of a segment that lies after all segments so far. Segments that are the two halves of a
  * larger one are combined. false: memory ran out */
 bool kl_fold_add(kl_fold *fold, kl_segment segment, const void *value);
-/* Make room for `count` segments that are then written in any order. false: memory ran out */
+/* Make room for `count` segments, which the caller then writes in any order. false: memory ran out. */
 bool kl_fold_reserve(kl_fold *fold, uint64_t count);
-/* Append the segments of another fold, without combining any. false: memory ran out */
+/* Append the segments of another fold, without combining any. false: memory ran out. */
 bool kl_fold_append(kl_fold *fold, const kl_fold *from);
 /* Add all segments of another fold, which are in any order. false: memory ran out */
 bool kl_fold_add_all(kl_fold *fold, const kl_fold *from);

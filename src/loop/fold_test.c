@@ -1,4 +1,5 @@
-/* Folding gives the same value wherever the rows are split, also for a function that is not associative. */
+/* Check that folding gives the same value wherever the rows are split, even if the function is not
+ * associative. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 
 #include "loop/loop_mpi.h"
 
-/* Compare what the ranks have before there is a handle. */
+/* Compare the arguments of the ranks before there is a handle. */
 static kilter_status agree_on_handle(kl_bundle *a, bool given, bool fits, kilter_error *error) {
     uint64_t all[] = {given, fits};
     kilter_status status = kl_steps_meet(&a->steps, NULL, error);
@@ -37,7 +37,7 @@ static void join(kilter_loop *l) {
     l->bundle->followers++;
 }
 
-/* Open a follower. Options that all ranks refuse do not change the leader. */
+/* Open a follower. If all ranks refuse the options, the leader does not change. */
 static kilter_status open_follower(kl_bundle *a, const kilter_loop_options *options, kilter_loop **loop,
                                    kilter_error *why) {
     kilter_loop *l = loop ? kl_loop_new_handle(options, a) : NULL;

@@ -1,6 +1,6 @@
-/* Let the loops of an example move rows at every opportunity, to places that the seed in FORCED_SEED gives.
- * The example is compiled with this header before its source. The pipelines get blocks
- * of random size, and their sweeps have several passes. */
+/* Make the loops of an example move rows at every opportunity, to places that follow from the seed
+ * FORCED_SEED in the environment. The compiler includes this header before the example's source. The
+ * pipelines get blocks of random size. Their sweeps have several passes. */
 #ifndef KL_FORCED_TEST_HELPER_H
 #define KL_FORCED_TEST_HELPER_H
 

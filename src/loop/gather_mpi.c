@@ -1,5 +1,6 @@
-/* Copy all rows of an array to one rank, or from it to the ranks that have the rows. Root does not know the
- * ranges of scattered loops, so each rank sends the number of its ranges, and the ranges. */
+/* Copy all rows of an array to one rank, or from it to the ranks that have the rows. In scattered loops
+ * the root rank does not know the ranges of the others. So each rank sends the number of its ranges, and
+ * then the ranges. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* Requests of messages. Until they are complete, a rank looks at them, rests, and checks the other ranks. */
+/* Requests of messages. Until they are complete, a rank tests them again and again, sleeps between the
+ * tests, and checks for lost ranks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 
 enum {
     PIECE_BYTES = 1 << 30, /* most bytes of a message to MPI, which counts in int */
-    EAGER_BYTES = 1 << 12, /* larger messages may only proceed while both ranks are in MPI */
+    EAGER_BYTES = 1 << 12, /* a larger message may proceed only while both ranks are in a call of MPI */
 };
 
 static const double REST_MOST_S = 0.005, LOOK_S = 0.005;
@@ -242,8 +243,8 @@ kilter_status kl_group_await(kl_group *g, int code, MPI_Request request, kilter_
     return status;
 }
 
-/* In a pair of ranks, each sends the other one message, so each can wake the other. Among more ranks, MPI may
- * forward messages, and a sleeping rank would delay these messages. */
+/* In a pair of ranks, each sends one message to the other, so each can wake the other. With more ranks,
+ * MPI may forward messages through a rank, and a sleeping rank would delay them. */
 enum { PAIR = 2 };
 
 kilter_status kl_group_share(kl_group *g, kl_requests *r, const void *mine, void *all, size_t bytes,
@@ -328,8 +329,8 @@ kilter_status kl_group_tell(kl_group *g, kl_requests *r, kl_mail mail, kilter_er
     return status == KILTER_OK ? kl_requests_await(g, r, error) : status;
 }
 
-/* Reduce values up the tree to rank 0 and send the result down. The messages wake their receivers, while
- * MPI's own reduction wakes no rank. */
+/* Reduce values up the tree to rank 0, and send the result down. These messages wake their receivers,
+ * which MPI's own reduction does not do. */
 static kilter_status reduce_near(kl_group *g, const kl_reduction *how, kilter_error *error) {
     kl_requests requests = {0};
     kl_mail mail = {.data = g->shared,

@@ -1,4 +1,4 @@
-/* Private to room loop: the ranks of a loop, with their messages, reductions and waiting. */
+/* Private to the folder loop: the ranks of a loop, with their messages, reductions and waiting. */
 #ifndef KL_GROUP_MPI_H
 #define KL_GROUP_MPI_H
 
@@ -16,7 +16,7 @@ typedef struct kl_group {
     int rank;
     uint32_t ranks;
     bool checks;   /* checking mode, the same on all ranks */
-    bool near;     /* all ranks are on this host and have bells */
+    bool near;     /* true: all ranks are on this host, and each has a bell that wakes it */
     bool outlives; /* the launcher lets ranks continue after another died */
     kl_clock clock;
     double opened_s;
@@ -43,7 +43,7 @@ typedef struct kl_requests { /* zeroed: no requests */
     size_t receives, count, capacity; /* receives come before sends */
     size_t open;                      /* requests that are not complete */
     bool collective;                  /* the only request is that of a collective operation */
-    bool silent;                      /* the senders of the awaited messages do not wake this rank */
+    bool silent;                      /* true: the senders of the awaited messages do not wake this rank */
 } kl_requests;
 
 /* Receive or send a message of any size, in pieces because MPI counts in int. */
@@ -57,7 +57,7 @@ kilter_status kl_requests_look(kl_group *group, kl_requests *requests, kilter_er
 kilter_status kl_requests_await(kl_group *group, kl_requests *requests, kilter_error *error);
 void kl_requests_free(kl_requests *requests);
 
-/* Rest between two looks. rings: the senders of the awaited messages wake this rank. */
+/* Sleep between two looks. rings: the senders of the awaited messages wake this rank. */
 void kl_group_rest(kl_group *group, bool rings);
 /* Call group->look(), at most every 5 ms. now_s: the present time, as the caller has read it. */
 kilter_status kl_group_look(kl_group *group, double now_s, kilter_error *error);
@@ -87,8 +87,9 @@ kilter_status kl_group_most_f64(kl_group *group, double *values, size_t count, k
 kilter_status kl_group_agree(kl_group *group, const uint64_t *values, const char *const *names, size_t count,
                              const char **differs, kilter_error *error);
 
-/* Pass a message from rank 0 to all ranks, along a tree. Ranks other than 0 receive it; then ranks with
- * others below them send it on. The two steps may lie apart. The mail's peer is ignored. */
+/* Pass a message from rank 0 to all ranks, along a tree, in two steps. In the first step, each rank but 0
+ * receives it. In the second step, ranks with others below them send it on. The two steps need not follow
+ * each other at once. The mail's peer is ignored. */
 kilter_status kl_group_hear(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
 kilter_status kl_group_pass_on(kl_group *group, kl_requests *requests, kl_mail mail, kilter_error *error);
 /* Do both steps, and wait until the message is sent. Collective. */

@@ -1,4 +1,4 @@
-/* In checking mode, report a memory fault at a row of another rank, and then let the fault happen. A signal
+/* In checking mode, report an access to a row of another rank, and then let the memory fault happen. A signal
  * handler has no argument, and a process has only one handler for SIGSEGV. So the guarded loops are in a
  * global list. The handler calls only async-signal-safe functions. */
 #include <pthread.h>
@@ -51,7 +51,7 @@ static int owner_of(const kilter_loop *l, uint64_t row) {
     return rank;
 }
 
-/* array_row: a row of an array; its place is the leader's row that it follows */
+/* array_row: a row of an array; its place is the row of the leader that it follows */
 static void say_where(const kilter_loop *l, const kl_map *map, uint64_t array_row, text *t) {
     uint64_t row = map->stride * array_row + map->offset;
     const kl_gone *gone = when_gone(l, row);
@@ -92,8 +92,8 @@ static void say(const kilter_loop *l, size_t array, uint64_t row) {
     (void)!write(STDERR_FILENO, t.at, t.size);
 }
 
-/* Return the row at an index, which counts from the first row with address space. A ghost row beyond an end
- * of a periodic array gets the number of its original. */
+/* Return the row at an index that counts from the first row with address space. If the row is a ghost row
+ * beyond an end of a periodic array, return the row that it copies. */
 static uint64_t row_at(const kl_array *array, uint64_t index) {
     return array->periodic ? index % array->map.rows : index;
 }
@@ -109,8 +109,8 @@ static void look(const uint8_t *address) {
 
 /* --- the handler --- */
 
-/* Call the previous handler. If there was none, restore the default action: then the instruction faults again
- * and ends the process. */
+/* Call the previous handler. If there was none, restore the default action. Then the instruction faults
+ * again, and the process ends. */
 static void on_fault(int number, siginfo_t *info, void *context) {
     look(info->si_addr);
     if (before.sa_flags & SA_SIGINFO) {
@@ -119,7 +119,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
         before.sa_handler(number);
     } else {
         sigaction(number, &before, NULL);
-        if (info->si_code <= 0) /* another process sent the signal */
+        if (info->si_code <= 0) /* the signal came from another process */
             raise(number);
     }
 }

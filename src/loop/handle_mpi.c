@@ -4,9 +4,9 @@
 #include "loop/loop_mpi.h"
 
 static const double TELL_AFTER_S =
-    1; /* seconds that a rank waits before it sends its calls to the next rank */
+    1; /* seconds that a rank waits before it sends the list of its calls to the next rank */
 static const double SPIN_S =
-    0.01; /* seconds of spinning before naps, whose lengths are a part of this time */
+    0.01; /* seconds of busy waiting before the first sleep; the sleeps are a part of this time */
 
 /* --- options --- */
 

@@ -1,4 +1,4 @@
-/* Private to room loop: a loop, made of its parts. The table of parts is in loop/loop.h. */
+/* Private to the folder loop: a loop, made of its parts. The table of parts is in loop/loop.h. */
 #ifndef KL_LOOP_MPI_H
 #define KL_LOOP_MPI_H
 
@@ -15,18 +15,18 @@ typedef struct kl_record_word { /* message from rank 0 to all ranks */
     uint64_t made; /* 1: there is a record */
 } kl_record_word;
 
-/* The part that aligned loops share: ranks, calls, and the memory of all arrays. Only one of these loops can
- * be in a sweep. A failure ends all of them. A loop without followers is aligned with none. */
+/* The data that aligned loops share: ranks, calls, and the memory of all arrays. Only one of these loops
+ * can be in a sweep. A failure ends all of them. A loop without followers shares this with no other loop. */
 typedef struct kl_bundle {
     kilter_loop *leader;
     uint64_t opened, followers; /* number of followers opened so far, and of those still open */
     kl_phase phase;
     kilter_loop *sweeps; /* in phase KL_WITHIN: the loop whose sweep is under way */
-    bool begun;          /* one of the loops has begun a sweep, so no array can be attached any more */
-    bool resumed;        /* the program has asked for saved rows, so nothing can be declared any more */
+    bool begun;          /* true: one of the loops has begun a sweep, so no array can be attached any more */
+    bool resumed;        /* true: the program has asked for saved rows, so nothing can be declared any more */
     kilter_error failure;
     bool closing;
-    bool calls_program; /* a function of the program runs, which must not call the loops */
+    bool calls_program; /* true: a function of the program runs, which must not call the loops */
     int key;            /* MPI attribute key: lets MPI_Finalize() find the leader */
 
     kl_group group;
@@ -48,7 +48,7 @@ struct kilter_loop {
     kilter_loop_content content; /* valid if rank.content.on */
     kl_posts posts;
     kl_requests delivery; /* messages of kilter_loop_deliver() */
-    bool rests;           /* the rank rests until the awaited message wakes it */
+    bool rests;           /* true: the rank sleeps until the awaited message wakes it */
 
     struct kl_loop_record *record; /* NULL: there is no record, or this is not rank 0 */
     kl_record_word record_word;
@@ -56,7 +56,7 @@ struct kilter_loop {
     kl_kept kept;
     kl_saver *saver;                   /* NULL: the loop has no checkpoints */
     struct kl_loop_progress *progress; /* NULL: there is no keeper, or this is not rank 0 */
-    void *opening;                     /* message about checkpoints while the loop is opened */
+    void *opening;                     /* message about checkpoints, used while the loop is opened */
 };
 
 static inline double kl_loop_now_s(const kilter_loop *l) {
@@ -70,7 +70,7 @@ static inline bool kl_loop_leads(const kilter_loop *l) {
     return l->bundle->leader == l;
 }
 
-/* Note a collective call of the loop. */
+/* Check a collective call of the loop against the calls of the other ranks. */
 static inline void kl_loop_step(kilter_loop *l, kl_call call) {
     kl_step(&l->bundle->steps, call, kl_meter_sweep(&l->rank.meter), (size_t)l->number, 0);
 }
@@ -78,31 +78,32 @@ static inline void kl_loop_step(kilter_loop *l, kl_call call) {
 /* outcome_mpi.c: summary and failure of the loop */
 /* End the loop on this rank with l->bundle->failure, and tell the other ranks. */
 void kl_loop_break(kilter_loop *l);
-/* End the loop with l->bundle->failure, which all ranks have agreed on: a rank that told the others could be
- * faster than the agreement. */
+/* End the loop with l->bundle->failure, on which all ranks have agreed. The other ranks are not told,
+ * because a message could reach them before they know of the agreement. */
 void kl_loop_end_together(kilter_loop *l);
 kilter_status kl_loop_failed(kilter_loop *l, kilter_status status, kilter_error *error);
 /* Check that the loop takes calls; otherwise end it. */
 kilter_status kl_loop_enter(kilter_loop *l, const char *call, kilter_error *error);
-/* Set l->bundle->failure to KILTER_ERR_USAGE: `what` says what is wrong with the call. */
+/* Set l->bundle->failure to KILTER_ERR_USAGE. `what` says what is wrong with the call. */
 kilter_status kl_loop_misused(kilter_loop *l, const char *call, const char *what);
 
 /* content_mpi.c: content of rows, whose size changes */
-/* Pack the rows of the parcels that this rank sends. false: a row cannot be packed, or memory ran out */
+/* Pack the rows of the parcels that this rank sends. false: a row cannot be packed, or memory ran out. */
 bool kl_loop_pack(kilter_loop *l, kl_parcel *parcels, size_t count);
-/* Get memory for the parcels that come. false: memory ran out */
+/* Get memory for the parcels that this rank receives. false: memory ran out. */
 bool kl_loop_make_parcels(kl_parcel *parcels, size_t count);
 kilter_status kl_loop_unpack(kilter_loop *l, kl_parcel *parcels, size_t count, kilter_error *error);
 uint64_t kl_loop_weigh(kilter_loop *l, const kl_ranges *rows);
 
 /* drive_mpi.c: carries out the rank's actions */
-/* Carry out a call of the program up to the action that ends the call. *now_s: the time, which is updated. */
+/* Carry out a call of the program, up to the action that ends the call. *now_s: the time, which is
+ * updated. */
 kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, kilter_error *error);
 /* Return the requests of a set of messages. NULL: memory ran out */
 kl_requests *kl_loop_requests(kl_set *set);
 void kl_loop_forget(kl_set *set); /* free the requests of the set */
 
-/* messages_mpi.c: measures messages, and opens rounds. Collective */
+/* messages_mpi.c: measures the cost of messages, and begins rounds of balancing. Collective */
 kilter_status kl_loop_open_rounds(kilter_loop *l, kilter_error *error);
 
 /* record_mpi.c: without a record, these functions do nothing. Only rank 0 calls those that are not
@@ -119,25 +120,25 @@ kilter_status kl_loop_record_ranks(kilter_loop *l, kilter_error *error); /* coll
 kilter_status kl_loop_record_end(kilter_loop *l, const kilter_loop_summary *summary,
                                  const kilter_error *failure, kilter_error *error);
 
-/* progress_mpi.c: the folder of a kept program. Without a keeper these functions do nothing. Only rank 0
+/* progress_mpi.c: the folder of a kept program. Without a keeper, these functions do nothing. Only rank 0
  * calls those that are not collective. */
 kilter_status kl_loop_progress_open(kilter_loop *l, kilter_error *error); /* collective */
 void kl_loop_progress_free(kilter_loop *l);
 void kl_loop_progress_begin(kilter_loop *l); /* a sweep begins */
 void kl_loop_progress_news(kilter_loop *l);  /* a checkpoint was completed or failed */
-/* Return what the keeper asks for, which the next checkpoint then answers. */
+/* Return the keeper's request, which the next checkpoint then answers. */
 kl_keep_what kl_loop_progress_asked(kilter_loop *l, double now_s);
 void kl_loop_progress_end(kilter_loop *l); /* the loop was closed */
 
 /* saver_mpi.c: checkpoints. Without them these functions do nothing. */
-/* Open the checkpoints if rank 0's options ask for them. Collective. *refused is set if rank 0 refused. Then
- * all ranks return the same error, and the caller frees the loop. */
+/* Open the checkpoints if rank 0's options ask for them. Collective. *refused is set if rank 0 refused. In
+ * this case all ranks return the same error, and the caller frees the loop. */
 kilter_status kl_loop_saver_open(kilter_loop *l, bool *refused, kilter_error *error);
 void kl_loop_saver_free(kilter_loop *l);
-/* Save before a sweep if the ranks have agreed on it. Collective. KILTER_ERR_STOPPED: the run stops */
+/* Save before a sweep if the ranks have agreed to. Collective. KILTER_ERR_STOPPED: the run stops. */
 kilter_status kl_loop_save_if_due(kilter_loop *l, kilter_error *error);
 kilter_status kl_loop_saver_look(kilter_loop *l,
-                                 kilter_error *error); /* look whether a checkpoint is whole */
+                                 kilter_error *error); /* check whether a checkpoint is complete */
 kilter_status kl_loop_saver_close(kilter_loop *l, kilter_error *error); /* collective */
 
 /* facts_mpi.c: what a checkpoint of this program holds */
@@ -147,7 +148,7 @@ bool kl_loop_plan(const kilter_loop *l, const kl_ckpt_facts *facts, uint64_t con
 
 /* resume_mpi.c */
 /* Prepare the checkpoints of a program that did not call kilter_loop_resumed(). If there are checkpoints
- * already, the program may not begin, because it would write beside the state of another run. Collective,
+ * already, the program may not begin, because its files would mix with those of another run. Collective,
  * before the first sweep. */
 kilter_status kl_loop_settle(kilter_loop *l, kilter_error *error);
 
@@ -162,15 +163,15 @@ kilter_status kl_loop_unfollow(kilter_loop *l, kilter_error *error);
 
 /* handle_mpi.c: the handle of a loop, and its options */
 kilter_status kl_loop_agree_on_options(kilter_loop *l, kilter_error *error); /* collective */
-/* Say why the options are not possible. NULL: they are possible */
+/* Return why the options are not possible. NULL: they are possible. */
 const char *kl_loop_wrong_option(const kilter_loop_options *options);
 /* Make a handle for a loop on the ranks of bundle->group. NULL: memory ran out */
 kilter_loop *kl_loop_new_handle(const kilter_loop_options *options, kl_bundle *bundle);
 void kl_loop_free_handle(kilter_loop *l);           /* l->bundle stays */
 kl_bundle *kl_loop_new_bundle(int rank, int ranks); /* NULL: memory ran out */
-void kl_loop_free_bundle(kl_bundle *bundle);        /* after its leader */
+void kl_loop_free_bundle(kl_bundle *bundle);        /* to be called after its leader was closed */
 
-/* collect_mpi.c: check a call between two sweeps that collects rows. array, other: NULL is wrong */
+/* collect_mpi.c: check a call that collects rows between two sweeps. array, other: NULL is an error */
 kilter_status kl_loop_check_collect(kilter_loop *l, const char *call, const kl_array *array,
                                     const void *other);
 

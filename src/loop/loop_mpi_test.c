@@ -127,8 +127,8 @@ static void run_forced(const shape *s, bool scattered, bool deep, uint64_t seed)
 
 /* --- a pipeline --- */
 
-/* Relax element j of row i in place. The row below has this sweep's values, the row above the last sweep's.
- */
+/* Relax element j of row i in place. The row below has this sweep's values, the row above those of the
+ * last sweep. */
 static void relax(double *u, uint64_t n, uint64_t width, uint64_t i, uint64_t j) {
     if (i == 0 || i + 1 == n)
         return;
@@ -277,7 +277,7 @@ static void run_few(uint64_t n, uint64_t ghost, bool scattered, uint64_t seed) {
     free(all.wide);
 }
 
-/* Run loops that have from one iteration to three iterations for each rank. */
+/* Run loops that have one to three iterations for each rank. */
 static void test_few(void) {
     uint64_t seed = 1000;
     for (uint64_t n = 1; n <= 3 * (uint64_t)ranks; n++)
@@ -292,7 +292,7 @@ static void test_few(void) {
 
 /* --- moves decided by measurements --- */
 
-/* Return the seconds of a part of row i. */
+/* Return the seconds that a part of row i takes. */
 static void be_slow(uint64_t i, double part) {
     (void)i;
     kl_spend_s(part * (rank == 0 ? 60e-6 : 20e-6));
@@ -314,7 +314,7 @@ static void run_measured(const shape *s, bool scattered, int executions, void (*
     kilter_loop_summary_get(loop, &summary);
     CHECK(summary.executions == (uint64_t)executions);
     CHECK(ranks == 1 || scattered ||
-          summary.rounds > 0); /* scattered loops begin rounds only after a period */
+          summary.rounds > 0); /* scattered loops begin rounds only after some time */
     kilter_range own = {0, 0};
     kilter_loop_mine(loop, 0, &own);
     if (rank == 0)
@@ -469,7 +469,7 @@ static kilter_status call_wrongly(kilter_loop *loop, wrong_use use, void *base, 
     return kilter_loop_end(loop, error);
 }
 
-/* First all ranks make the wrong call. Then only the last rank makes it, and the other ranks are told. */
+/* First all ranks make the wrong call. Then only the last rank makes it, and the others must be told. */
 static void use_wrongly(wrong_use use) {
     for (int alone = 0; alone < 1 + (ranks > 1 && use != ARRAY_WITHIN); alone++) {
         kilter_loop *loop;
@@ -667,7 +667,7 @@ static void be_short_of_memory(bool scattered) {
     attach(loop, &s, &a);
     force_moves(loop, 5);
     int executions = 0;
-    do { /* a rank that has all rows has enough memory */
+    do { /* a rank that has memory for all rows has enough */
         execute(loop, &s, &a, executions++, NULL);
     } while (rows_of_rank_1(loop) > s.n / 2);
     struct rlimit limit;
@@ -738,7 +738,7 @@ static void be_short_in_pipeline(void) {
     free(whole);
 }
 
-/* Run a loop in which one rank has no memory for deep halos. Then no rank uses deep halos. */
+/* Run a loop in which one rank has no memory for deep halos. Check that then no rank uses deep halos. */
 static void be_short_of_room(void) {
     shape s = {64, 1 << 14, 1}; /* rows of 128 KiB: 31 of them are 4 MiB */
     kilter_loop *loop;

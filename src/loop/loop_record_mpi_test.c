@@ -1,11 +1,5 @@
-/* The run record of loops on the ranks of MPI_COMM_WORLD, read as kilter report reads it. Started by mpirun.
- *
- *   loop_record_mpi_test rows       rows move, and the record agrees with the loop's summary
- *                        refused    a record cannot be made, the environment overrides the option, or the
- *                                   file is removed during the run
- *                        memory     a rank has no memory for a move
- *                        death N    rank N is killed; the others and the record say "rank N is dead"
- */
+/* Test the run record of loops on the ranks of MPI_COMM_WORLD. It is read as kilter report reads it.
+ * Started by mpirun. */
 #include <math.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -14,7 +8,7 @@
 #include "loop/loop_suite.h"
 #include "report/report.h"
 
-/* --- a place for records, known to all ranks --- */
+/* --- a folder for records, whose path all ranks know --- */
 
 static char folder[200], file[240];
 
@@ -88,7 +82,7 @@ static uint64_t count_of(const kl_report *report, const char *kind) {
     return count;
 }
 
-/* Return the next move from *at on, and advance *at; NULL: there is no further move. */
+/* Return the next move at or after *at, and advance *at; NULL: there is no further move. */
 static const kl_report_decided *next_move(const kl_report *report, size_t *at) {
     const kl_report_decided *move = kl_report_next_decided(report, "move", *at);
     *at = move ? (size_t)(move - report->decided) + 1 : report->decided_count;
@@ -106,8 +100,8 @@ static void check_rounds(const kl_report_loop *loop, uint64_t n) {
     }
 }
 
-/* Check that each move has a decision, the round of this decision, and an outcome if another round followed.
- */
+/* Check that each move has a decision, and the round of this decision. If another round followed, the move
+ * must have an outcome. */
 static void check_moves(const kl_report *report) {
     const kl_report_loop *loop = report->loop;
     size_t at = 0;
@@ -201,7 +195,8 @@ static void expect_refusal(const char *record, const char *word) {
     CHECK(strstr(error.text, "'mine'"));
 }
 
-/* Remove the record's file while the loop runs. The failure is reported when the record is written. */
+/* Remove the record's file while the loop runs. Check that the failure is reported when the record is
+ * written. */
 static void break_off(void) {
     kilter_error error = {KILTER_OK, ""};
     make_place();
@@ -252,7 +247,8 @@ static void test_refused(void) {
 
 /* --- memory --- */
 
-/* Check that rows move only to rank 1, which has memory for one row. The last move may have no outcome. */
+/* Check that rows move only to rank 1, which has memory for one row. The last move need not have an
+ * outcome. */
 static void check_refusals(void) {
     kl_report *report = read_record();
     uint64_t refused = 0;
@@ -268,9 +264,9 @@ static void check_refusals(void) {
     remove_place();
 }
 
-/* Run a loop in which rank 0 is slow, and rank 1 has no memory for its rows; all later rounds report this.
- * Scattered rows also move within sweeps. These sweeps take several rounds each, so a refusal may come after
- * the rows are back. */
+/* Run a loop in which rank 0 is slow, and rank 1 has no memory for more rows. All later rounds must report
+ * this. Scattered rows also move within sweeps, which take several rounds each. So a refusal may come
+ * after the rows have moved back. */
 static void be_short_of_memory(bool scattered) {
     double row_s = scattered ? 1e-2 : 1e-3;
     kilter_loop *loop;

@@ -39,8 +39,8 @@ static inline void force_moves(kilter_loop *loop, uint64_t seed) {
     loop->rank.rounds.seed = kl_mix64(seed);
 }
 
-/* Return a limit in bytes a little above the present address space: enough for MPI, but not for two rows of
- * 512 KiB. */
+/* Return a limit in bytes that is a little above the present address space. It leaves room for MPI, but
+ * not for two rows of 512 KiB. */
 static inline struct rlimit little_more(void) {
     unsigned long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");

@@ -1,17 +1,5 @@
-/* Wrong uses and failures of loops on the ranks of MPI_COMM_WORLD: each rank reports them by name, and none
- * hangs. Started by mpirun, or by death_test.sh.
- *
- *   misuse_mpi_test steps                collective calls differ between ranks
- *                   waits                waiting ranks send their calls, and no message is lost
- *                   unclosed             rank 0 calls MPI_Finalize() before the loop is closed
- *                   touch                ranks touch rows of other ranks
- *                   death KIND WHEN WHO  rank WHO is killed before call number WHEN of the list below, or
- *                                        after -WHEN microseconds; the others check their errors
- *                   leave KIND WHEN WHO  rank WHO calls exit() at this point
- *                   birth WHEN WHO       rank WHO dies within kilter_loop_open(): before collective
- *                                        operation WHEN / 2, or, if WHEN is odd, after it has begun
- *                   deaf FILE WHO        rank WHO dies while rank 0 computes until FILE exists; a rank
- *                                        that has noticed the death makes FILE */
+/* Wrong uses and failures of loops on the ranks of MPI_COMM_WORLD. Each rank must report them by name, and
+ * none may hang. Started by mpirun, or by death_test.sh. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -20,9 +8,9 @@
 
 #include "loop/loop_suite.h"
 
-/* --- a loop of each kind, and its calls as letters --- */
+/* --- a loop of each kind, and its calls written as letters --- */
 
-enum { N = 48, WIDTH = 512 /* doubles: rows of a page */ };
+enum { N = 48, WIDTH = 512 /* number of doubles in a row of one page */ };
 
 static const struct kind {
     const char *name;
@@ -73,7 +61,7 @@ static kilter_status execute_some(run *r, const struct kind *kind) {
     return status;
 }
 
-/* Messages and content; none is ever made in these tests. */
+/* Functions for messages and content. They are never called in these tests. */
 static bool take(uint64_t to, uint64_t from, const void *data, uint64_t bytes, void *user) {
     (void)to, (void)from, (void)bytes, (void)user;
     return data != NULL;
@@ -102,7 +90,7 @@ static kilter_status make_call(run *r, const struct kind *kind, char call) {
         return kilter_loop_open(MPI_COMM_WORLD, &kind->options, &r->loop, &r->error);
     case 'a':
         return kilter_loop_array(r->loop, WIDTH * sizeof(double), kind->ghost, (void **)&r->rows, &r->error);
-    case 'A': /* the number of bytes is also valid for the pipeline */
+    case 'A': /* the pipeline accepts this number of bytes, too */
         return kilter_loop_array(r->loop, WIDTH * sizeof(double), 0, (void **)&r->other, &r->error);
     case 'b':
         return execute_some(r, kind);
@@ -163,13 +151,13 @@ static void test_steps(void) {
     for (size_t k = 0; k < KINDS && ranks > 1; k++)
         for (size_t i = 0; i < count; i++) {
             if (kinds[k].options.scattered && strchr(apart[i][0], 'd'))
-                continue; /* scattered loops deliver nothing */
+                continue; /* scattered loops deliver no messages */
             be_apart(&kinds[k], apart[i][rank == (int)(i + k) % ranks ? 0 : 1]);
             MPI_Barrier(MPI_COMM_WORLD);
         }
 }
 
-/* --- words that ranks send about their calls --- */
+/* --- words: messages by which ranks compare their calls --- */
 
 static int told, heard; /* number of words that this rank sent and received */
 static _Atomic uint64_t
@@ -200,7 +188,8 @@ static void await_word(const _Atomic uint64_t *number, uint64_t after) {
     }
 }
 
-/* In each call, one rank comes late. It waits for the word of the rank before it. All words must arrive. */
+/* In each call, one rank is late: it waits for the word of the rank before it. Check that all words
+ * arrive. */
 static void test_waits(void) {
     static const char calls[] = "oabbgc";
     run r = new_run();
@@ -241,14 +230,14 @@ static void test_unclosed(void) {
     while (status == KILTER_OK) /* rank 0 may end before this rank has made all its calls */
         status = make_call(&r, &kinds[0], 'b');
     CHECK(status == KILTER_ERR_PEER);
-    CHECK(strstr(r.error.text, "rank 0 has given it up: MPI_Finalize(): loop 'loop' is open"));
+    CHECK(strstr(r.error.text, "rank 0 has failed: MPI_Finalize(): loop 'loop' is open"));
     kilter_loop_close(r.loop, NULL);
     free(r.whole);
 }
 
 /* --- a range touched after it moved away --- */
 
-/* Let a child process read the row. Check the child's message and exit status. */
+/* Let a child process read the row. Check its message and its exit status. */
 static int touch(const double *row, char *said, size_t size) {
     int ends[2], status;
     CHECK(pipe(ends) == 0);
@@ -348,7 +337,7 @@ static void test_touch(void) {
 /* --- a rank that dies --- */
 
 /* Set a short patience, because only silence shows these deaths. They are reported after MPI has started,
- * which may take longer. */
+ * which may take longer than this patience. */
 static void be_impatient(void) {
     setenv("KILTER_MPI_START_S", "2", 1);
 }
@@ -398,14 +387,15 @@ static void test_death(const char *name, int when, int who, bool leaves) {
 
 /* --- a rank that dies while others open the loop --- */
 
-static int halves_left = -1; /* halves of collective operations until this rank dies; below 0: it lives */
+static int halves_left =
+    -1; /* how many begins and ends of collective operations pass before this rank dies; below 0: it lives */
 
 static void pass_half(void) {
     if (halves_left-- == 0)
         kill(getpid(), SIGKILL);
 }
 
-/* Replace the collective operations of kilter_loop_open() by operations in which a rank can die. */
+/* Replace the collective operations of kilter_loop_open() by others, in which a rank can die. */
 #define MORTAL(name, parameters, arguments)                                                                  \
     int MPI_##name parameters {                                                                              \
         pass_half();                                                                                         \
@@ -433,7 +423,8 @@ MORTAL(Comm_idup, (MPI_Comm comm, MPI_Comm *copy, MPI_Request *request), (comm, 
 enum {
     ALL_THERE = 2,
     CONNECTED = 6
-}; /* halves of operations after which the other ranks know that all are there, or are connected */
+}; /* numbers of begins and ends after which the other ranks know that all ranks are there, or that all are
+      connected */
 
 static void test_birth(int when, int who) {
     run r = new_run();
@@ -445,7 +436,7 @@ static void test_birth(int when, int who) {
         halves_left = when;
     kilter_status status = make_call(&r, &kinds[0], 'o');
     CHECK(rank != who);
-    if (status == KILTER_OK) /* the dead rank's earlier messages were enough to open the loop */
+    if (status == KILTER_OK) /* the messages that the dead rank had sent were enough to open the loop */
         status = make_call(&r, &kinds[0], 'a');
     bool right = strstr(r.error.text, dead) != NULL;
     if (when < CONNECTED) /* MPICH sometimes notices the death */

@@ -1,6 +1,6 @@
 # Tests of loops over ranks. This file is included for each MPI if BUILD_TESTING is set.
 kilter_mpi_test_program(loop_mpi_test ${CMAKE_CURRENT_LIST_DIR}/loop_mpi_test.c)
-# MPICH's ranks look for messages all the time, so with many more ranks than cores each of these tests takes a minute.
+# MPICH's ranks wait for messages without sleeping, so with many more ranks than cores each of these tests takes a minute.
 set(more)
 if(mpi STREQUAL openmpi)
     set(more 4 5 6 7 8 12)
@@ -49,7 +49,7 @@ endif()
 foreach(ranks 2 4)
     kilter_mpi_test(loop/mpi_waits_${ranks} ${ranks} misuse_mpi_test waits)
     kilter_mpi_test(loop/mpi_unclosed_${ranks} ${ranks} misuse_mpi_test unclosed)
-    set_tests_properties(loop/mpi_waits_${ranks}${suffix} PROPERTIES PROCESSORS 1) # the ranks sleep
+    set_tests_properties(loop/mpi_waits_${ranks}${suffix} PROPERTIES PROCESSORS 1) # the ranks sleep while they wait
 endforeach()
 foreach(kind halo deep scattered pipeline birth deaf)
     kilter_mpi_script_test(loop/mpi_death_${kind} 3 ${CMAKE_CURRENT_LIST_DIR}/death_test.sh ${KILTER_MPIEXEC_${mpi}}

@@ -6,7 +6,7 @@
 #include "loop/loop_mpi.h"
 #include "transport/launch_mpi.h"
 
-static const double MEET_S = 30; /* seconds to wait for ranks that have already begun to open the loop */
+static const double MEET_S = 30; /* seconds to wait for ranks that are late to open the loop */
 
 /* --- a loop that leads --- */
 
@@ -66,8 +66,8 @@ static kilter_status duplicate_one(kl_group *g, MPI_Comm comm, MPI_Comm *copy, k
     return status;
 }
 
-/* Duplicate the communicator for rows and for calls. A simulation has thousands of ranks and no wrong calls,
- * so one copy is enough there. */
+/* Duplicate the communicator, once for rows and once for calls. A simulation has thousands of ranks and
+ * makes no wrong calls, so one copy is enough there. */
 static kilter_status duplicate(kl_group *g, MPI_Comm comm, kilter_error *error) {
     kilter_status status = duplicate_one(g, comm, &g->comm, error);
     g->calls = g->comm;
@@ -80,7 +80,8 @@ static void free_communicators(kl_group *g) {
     MPI_Comm_free(&g->comm);
 }
 
-/* Share a token by which ranks of one host find each other's bells. Ranks without bells nap. */
+/* Share a token by which ranks of one host find each other's bells, which wake a sleeping rank. Ranks
+ * without bells wake up by themselves. */
 static kilter_status share_bells(kl_group *g, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
     uint64_t *token = (uint64_t *)g->shared;
@@ -145,7 +146,7 @@ static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
     return kl_mpi_check_world("opening a loop", error);
 }
 
-/* Values that the ranks compare before there is a loop; the least value on any rank counts. */
+/* Values that the ranks compare before there is a loop. The least value of all ranks counts. */
 typedef struct muster {
     int given, fits, patient, unchecked;
 } muster;
@@ -159,8 +160,8 @@ static kilter_status reject(const muster *all, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_MEMORY, "opening a loop: memory ran out on a rank");
     if (!all->patient)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "opening a loop: KILTER_MPI_START_S of a rank is not a number of seconds; see that "
-                       "rank's own message");
+                       "opening a loop: KILTER_MPI_START_S of a rank is not a number of seconds; see the "
+                       "message of that rank");
     return KILTER_OK;
 }
 
@@ -182,7 +183,7 @@ static kilter_status gather_ranks(MPI_Comm comm, double patience_s, muster *all,
     return reject(all, error);
 }
 
-/* Close a loop whose options all ranks refuse. No messages are on their way. */
+/* Close a loop whose options all ranks refuse. No messages are under way. */
 static kilter_status give_back(kilter_loop *l, kilter_error *error) {
     kilter_status status = l->bundle->failure.status;
     if (error)
@@ -269,7 +270,7 @@ static const char *too_early(const kilter_loop *l) {
     return NULL;
 }
 
-/* Leave all ranks in the same call, and free the loop. */
+/* Let all ranks leave in the same call, and free the loop. */
 static kilter_status close_leader(kilter_loop *l, kilter_error *error) {
     kilter_loop_summary summary;
     kl_loop_summary_get(l, &summary);
@@ -287,7 +288,7 @@ static void end_waiting(kilter_loop *l) {
     kl_mpi_wait_end(&l->bundle->group.wait);
 }
 
-/* Close a loop. A loop that failed keeps its memory, because MPI may still write into this memory. */
+/* Close a loop. If the loop failed, its memory is kept, because MPI may still write into it. */
 kilter_status kilter_loop_close(kilter_loop *l, kilter_error *error) {
     if (!l)
         return KILTER_OK;

@@ -21,7 +21,7 @@ void kl_loop_summary_get(const kilter_loop *l, kilter_loop_summary *summary) {
                                      .saving_s = l->saver ? l->saver->saving_s : 0};
     summary->decision = !kl_loop_leads(l)             ? "rows move with the loop that this loop follows"
                         : k->rounds.decision[0]       ? k->rounds.decision
-                        : l->bundle->group.ranks == 1 ? "nothing moves: there is one rank"
+                        : l->bundle->group.ranks == 1 ? "nothing moves: there is only one rank"
                         : l->options.fixed            ? "nothing moves: the loop is fixed"
                                                       : "no decision was made yet";
 }

@@ -62,7 +62,8 @@ static bool list(kl_posts *s, const kl_post *p) {
     return true;
 }
 
-/* Count the bytes for each other rank, and list the messages that stay. *sum: bytes for all other ranks */
+/* Count the bytes for each other rank, and list the messages that stay on this rank. *sum: bytes for all
+ * other ranks. */
 static bool count(kl_posts *s, const uint64_t *bounds, uint32_t ranks, uint32_t rank, uint64_t *sum) {
     bool fits = true;
     memset(s->sends, 0, ranks * sizeof *s->sends);
@@ -76,7 +77,7 @@ static bool count(kl_posts *s, const uint64_t *bounds, uint32_t ranks, uint32_t 
     }
     *sum = 0;
     for (uint32_t r = 0; r < ranks; r++) {
-        s->receives[r] = *sum; /* where the messages for rank r begin */
+        s->receives[r] = *sum; /* position where the messages for rank r begin */
         *sum += s->sends[r];
     }
     return fits;

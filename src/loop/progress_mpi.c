@@ -1,4 +1,4 @@
-/* The folder KILTER_KEEP: rank 0 tells a keeper its progress, and reads what the keeper asks for. */
+/* The folder KILTER_KEEP: rank 0 writes its progress for a keeper, and reads the keeper's requests. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,16 +7,16 @@
 
 #include "loop/loop_mpi.h"
 
-static const double LEAST_S = 0.1, MOST_S = 2; /* seconds between two writes */
-static const double PART = 0.005;              /* greatest part of the time that writing takes */
+static const double LEAST_S = 0.1, MOST_S = 2; /* least seconds between two writes */
+static const double PART = 0.005;              /* greatest part of the time that may be spent on writing */
 
 struct kl_loop_progress {
     char *folder;
     kl_keep_progress is;
     kl_keep_seen seen;
-    kl_keep_request asked; /* the last request; answered: is.answered is its number */
+    kl_keep_request asked; /* the last request; answered: is.answered equals its number */
     uint64_t carried;      /* number of the request that the next checkpoint answers; 0: none */
-    double began_s;        /* time of the last begin */
+    double began_s;        /* time of the last kilter_loop_begin() */
     double looked_s, written_s, period_s;
     uint64_t counted; /* sweeps at the last write */
     bool warned;
@@ -49,7 +49,7 @@ static bool make(kilter_loop *l, const kl_keep_host mine) {
     return p->folder && p->is.hosts && p->is.rates;
 }
 
-/* A request that is older than this process was meant for the one before it. */
+/* A request that is older than this process was meant for the process before it. */
 static void skip_old_request(struct kl_loop_progress *p) {
     bool there;
     kl_keep_request_changed(p->folder, &p->seen);
@@ -132,7 +132,7 @@ static void write_now(kilter_loop *l, double now_s) {
 
 /* --- requests --- */
 
-/* Look for a request, now and then. */
+/* Check for a request from time to time. */
 static void look(struct kl_loop_progress *p, double now_s) {
     bool there;
     if (now_s - p->looked_s < LEAST_S || p->asked.number > p->is.answered)
@@ -158,7 +158,7 @@ kl_keep_what kl_loop_progress_asked(kilter_loop *l, double now_s) {
     return p->asked.what;
 }
 
-/* A loop without checkpoints cannot do what a request asks for. */
+/* A loop without checkpoints cannot carry out a request. */
 static void refuse(kilter_loop *l, double now_s) {
     struct kl_loop_progress *p = l->progress;
     look(p, now_s);

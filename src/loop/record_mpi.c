@@ -1,7 +1,7 @@
 /* The loop's run record. Rank 0 writes the record, because it has the reports of all ranks and makes the same
- * decisions. Rounds may last milliseconds, and the loop days. So each round with a decision is written.
- * Another round is written only when the time since the beginning has grown by a fixed part. The number of
- * such rounds grows with the logarithm of time. */
+ * decisions. Rounds may last milliseconds, and the loop may last days, so not every round is written. A
+ * round with a decision always is. Another round is written only if the time since the beginning has grown
+ * by a fixed factor since the last one. So their number grows with the logarithm of time. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "loop/loop_mpi.h"
 #include "trace/trace.h"
 
-static const double RESOLUTION =
-    0.005; /* part by which the time since the beginning must grow before a round is written */
+static const double RESOLUTION = 0.005; /* factor minus 1 by which the time since the beginning must grow
+                                           before another round is written */
 
 typedef struct did { /* work of a rank since the last recorded round */
     uint64_t iterations;
@@ -87,8 +87,8 @@ static kilter_status start(kilter_loop *l, const char *path, kilter_error *error
         return status;
     }
     if (strcmp(kl_trace_path(r->trace), path) != 0)
-        fprintf(stderr, "%s: '%s' exists: the run record of loop '%s' is '%s'\n", run.program, path, l->name,
-                kl_trace_path(r->trace));
+        fprintf(stderr, "%s: '%s' exists, so the run record of loop '%s' is '%s'\n", run.program, path,
+                l->name, kl_trace_path(r->trace));
     const char *kind = o->kind == KILTER_DOACROSS ? "doacross" : o->scattered ? "scattered" : "doall";
     kl_trace_loop(r->trace, &(kl_trace_loop_row){.name = l->name,
                                                  .kind = kind,
@@ -180,7 +180,7 @@ static void write_outcome(const struct kl_loop_record *r, double came_s, double 
                                                        .spent_s = spent_s});
 }
 
-/* Write the gain of the last move so far, because its outcome may never be known. */
+/* Write the gain of the last move so far, because its final outcome may never be known. */
 static void write_open_outcome(const kilter_loop *l) {
     double came_s, spent_s;
     if (l->record->moved_in < l->rank.meter.all.rounds &&
@@ -189,7 +189,7 @@ static void write_open_outcome(const kilter_loop *l) {
 }
 
 /* Write a decision to stay, unless its verdict is that of the last written one. If two verdicts alternate,
- * not every change is written. */
+ * some changes are not written. */
 static bool write_stay(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
     const kl_judgement *j = &plan->judgement;

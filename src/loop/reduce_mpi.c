@@ -41,7 +41,7 @@ static kl_mail mail_of(int peer, void *data, size_t bytes) {
     return (kl_mail){.data = data, .bytes = bytes, .peer = peer, .tag = KL_TAG_GATHER};
 }
 
-/* Send the segments of a fold to rank 0. count: place for their number */
+/* Send the segments of a fold to rank 0. count: memory for their number */
 static kilter_status send_fold(kilter_loop *l, kl_fold *fold, uint64_t *count, kilter_error *error) {
     kl_group *g = &l->bundle->group;
     kl_requests *requests = kl_loop_requests(&l->rank.exchange.set);
@@ -78,7 +78,7 @@ static kilter_status receive_fold(kilter_loop *l, int from, kl_fold *all, uint64
     return status;
 }
 
-typedef struct reduction { /* kept after a failure, because MPI may still read or write it */
+typedef struct reduction { /* kept after a failure, because MPI may still use it */
     kl_fold own, all;      /* all: segments of all ranks, on rank 0 */
     uint64_t count;
     uint8_t *value; /* the result on all ranks */

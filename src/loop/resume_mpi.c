@@ -8,25 +8,25 @@
 
 typedef enum kl_found { KL_FOUND_NOTHING, KL_FOUND_FILE, KL_FOUND_FAILURE } kl_found;
 
-/* Message of rank 0. The places of the file's parts follow the struct. */
+/* Message of rank 0. The positions of the parts of the file follow the struct. */
 typedef struct found {
     kilter_error error;
     uint64_t what, generation, content_bytes;
-    uint64_t files; /* number of generations there are */
+    uint64_t files; /* number of existing generations */
     kl_ckpt_facts facts;
     uint64_t at[];
 } found;
 
-typedef struct search { /* the generations that rank 0 has not refused */
+typedef struct search { /* generations that rank 0 has not refused */
     uint64_t *list;
     size_t count, next;
 } search;
 
-/* A rank's verdict on a file. The least verdict of any rank counts. */
+/* A rank's verdict on a file. The worst verdict of all ranks counts. */
 typedef enum kl_verdict_on_file { KL_UNREADABLE, KL_DAMAGED, KL_VALID } kl_verdict_on_file;
 
 static void warn(const kilter_loop *l, const kilter_error *why) {
-    fprintf(stderr, "rank %d: loop '%s': the checkpoint %s; an older one is looked for\n",
+    fprintf(stderr, "rank %d: loop '%s': the checkpoint %s; Kilter tries an older one\n",
             l->bundle->group.rank, l->name, why->text);
 }
 
@@ -72,7 +72,7 @@ static kilter_status examine(kilter_loop *l, const char *path, kl_ckpt_plan *pla
     return status;
 }
 
-/* Find the next generation that seems valid. Rank 0. */
+/* Find the next generation that seems valid. Only rank 0 calls this. */
 static void look_for_file(kilter_loop *l, search *s, found *f) {
     kl_saver *v = l->saver;
     f->what = KL_FOUND_NOTHING;
@@ -148,7 +148,7 @@ static kilter_status read_part(kilter_loop *l, const found *f, kilter_error *why
     return status;
 }
 
-/* Read the rows on all ranks, and agree whether they are valid. */
+/* Read the rows on all ranks, and agree whether all could be read. */
 static kilter_status read_file(kilter_loop *l, const found *f, uint64_t *verdict, kilter_error *error) {
     kilter_error why = {KILTER_OK, ""};
     kilter_status status = read_part(l, f, &why);
@@ -180,7 +180,7 @@ static kilter_status agree_on_values(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* Begin to count sweeps and seconds where the file ends. All newer files are damaged. */
+/* Continue the counts of sweeps and seconds from the file. Newer files than this one are damaged. */
 static void go_on_from(kilter_loop *l, const found *f) {
     kl_saver *v = l->saver;
     v->sweeps_before = v->saved_sweeps = f->facts.sweeps;
@@ -208,7 +208,7 @@ static kilter_status settle(kilter_loop *l, const found *f, kilter_error *error)
     return status;
 }
 
-/* List the generations, and remove what dead programs have left. Rank 0. */
+/* List the generations, and remove unfinished files of dead programs. Only rank 0 calls this. */
 static void list_files(kilter_loop *l, search *s, found *f) {
     kl_saver *v = l->saver;
     if (kl_ckpt_list(&v->folder, &s->list, &s->count, &f->error) != KILTER_OK) {
@@ -226,7 +226,7 @@ static kilter_status tell(kilter_loop *l, found *f, size_t bytes, kilter_error *
     return kl_group_tell(&l->bundle->group, &l->saver->save.requests, mail, error);
 }
 
-/* Take the first generation whose rows are valid on all ranks. */
+/* Use the first generation whose rows are valid on all ranks. */
 static kilter_status load_newest(kilter_loop *l, search *s, found *f, size_t bytes, kilter_error *error) {
     uint64_t verdict = KL_DAMAGED;
     if (l->bundle->group.rank == 0)
@@ -321,7 +321,8 @@ kilter_status kilter_loop_resumed(kilter_loop *l, uint64_t *sweeps, kilter_error
 
 /* --- a program that was not resumed --- */
 
-/* Look whether there are checkpoints, and remove what dead programs have left. Rank 0. */
+/* Check whether there are checkpoints, and remove unfinished files of dead programs. Only rank 0 calls
+ * this. */
 static kilter_status find_none(const kilter_loop *l, kilter_error *why) {
     const kl_ckpt_folder *f = &l->saver->folder;
     uint64_t newest = 0;

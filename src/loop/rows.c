@@ -8,12 +8,12 @@
 #include "sys/sys.h"
 
 static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
-/* Offset in bytes of short rows. Without an offset rows begin at a page, and access is up to a tenth slower
- * than with the offset that malloc() has. Long rows do not have this effect, and share no page without an
- * offset. */
+/* Offset in bytes at which short rows begin in their mapping. If rows began exactly at a page, access
+ * would be up to a tenth slower than with the offset that malloc() uses. Long rows do not have this
+ * effect. They get no offset, so that they share no page. */
 static const size_t SKEW_BYTES = 64;
-/* Arrays of this size and larger get large pages where the system has them. Then there are fewer page faults
- * when rows come, and fewer misses when they are read. Memory that rows have left stays allocated until the
+/* Arrays of this size and larger get large pages where the system has them. This saves page faults when
+ * rows arrive, and cache misses when they are read. Memory that rows have left stays allocated until the
  * system needs it, because rows often return. The first access to new memory takes up to ten times as long
  * as the copy. */
 static const size_t LARGE_PAGES_FROM_BYTES = 4 << 20;
@@ -38,7 +38,7 @@ kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_er
                        "%s; check that RLIMIT_AS (ulimit -v) is larger than all arrays together",
                        (unsigned long long)n, bytes, strerror(errno));
     if (has_large_pages(size))
-        madvise(base, size, MADV_HUGEPAGE); /* a system without large pages refuses, which is harmless */
+        madvise(base, size, MADV_HUGEPAGE); /* a system without large pages refuses, which does no harm */
     *rows = (kl_rows){
         .base = (uint8_t *)base + skew, .n = n, .bytes = bytes, .page = page, .reserved = size, .skew = skew};
     return KILTER_OK;
@@ -78,7 +78,8 @@ static void drop(kl_rows *rows, uint64_t lo, uint64_t hi) {
     mprotect(kl_rows_mapping(rows) + lo, hi - lo, PROT_NONE);
 }
 
-/* Return the first kept range, in the order of pages, that ends beyond `at`. *pages: pages of this range. */
+/* Return the first kept range, in the order of pages, that ends after `at`. *pages: the pages of this
+ * range. */
 static bool next_kept(const kl_rows *rows, const kl_span *kept, size_t count, uint64_t at, kl_span *pages) {
     bool found = false;
     for (size_t k = 0; k < count; k++) {

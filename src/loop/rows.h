@@ -1,11 +1,11 @@
-/* Private to room loop: rows at global addresses. Every rank has address space for a whole array, and memory
- * only for the rows that it holds. */
+/* Private to the folder loop: rows at global addresses. Every rank has address space for a whole array,
+ * but memory only for the rows that it holds. */
 #ifndef KL_ROWS_H
 #define KL_ROWS_H
 
 #include "base/base.h"
 
-typedef struct kl_rows { /* zeroed: no rows */
+typedef struct kl_rows { /* all zero: no rows */
     uint8_t *base;       /* row i is at base + i·bytes */
     uint64_t n;
     size_t bytes;
@@ -15,11 +15,12 @@ typedef struct kl_rows { /* zeroed: no rows */
 
 /* Reserve address space for n rows. KILTER_ERR_RANGE: more than 2^47 bytes; KILTER_ERR_MEMORY */
 kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_error *error);
-/* Return whether there is memory for writing `bytes` bytes of rows. kl_rows_take() does not tell, because it
- * only fails at limits of the process. The system ends a process that touches more memory than there is. */
+/* Return whether there is memory for writing `bytes` bytes of rows. kl_rows_take() does not tell this,
+ * because it fails only at limits of the process. If the memory of the host runs out, the system kills the
+ * process that touches new memory. */
 bool kl_rows_fit(uint64_t bytes);
-/* Get memory for the rows of `range`; new pages are zero. KILTER_ERR_MEMORY: a part of the rows may have
- * memory now, which kl_rows_give() frees. */
+/* Get memory for the rows of `range`; new pages are zero. After KILTER_ERR_MEMORY, some rows may have
+ * memory, which kl_rows_give() frees. */
 kilter_status kl_rows_take(kl_rows *rows, kl_span range, kilter_error *error);
 /* Free the pages of `range` that hold no row of the `kept` ranges. */
 void kl_rows_give(kl_rows *rows, kl_span range, const kl_span *kept, size_t kept_count);

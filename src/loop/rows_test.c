@@ -1,4 +1,4 @@
-/* Compare the pages of rows with the system's information about the pages that can be touched. */
+/* Compare the pages of rows with the system's own information about accessible pages. */
 #include "loop/rows.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static bool near_row(const kl_rows *rows, kl_span range, uint64_t page) {
            page <= (rows->skew + range.hi * rows->bytes - 1) / rows->page;
 }
 
-/* Check that a page can be touched exactly while a row on it is kept. */
+/* Check that a page is accessible if and only if a row on it is kept. */
 static void check_pages(const kl_rows *rows, const kl_span *kept, size_t count, int sink) {
     for (uint64_t page = 0; page < rows->reserved / rows->page; page++) {
         bool expected = false;
@@ -43,7 +43,7 @@ static uint64_t draw(uint64_t *seed, uint64_t below) {
     return (*seed = kl_mix64(*seed)) % below;
 }
 
-/* Keep random ranges of rows, adjacent and apart, of rows smaller and larger than a page. */
+/* Keep random ranges of rows, adjacent or apart, of rows smaller or larger than a page. */
 static void test_pages_follow_ranges(void **state) {
     (void)state;
     static const size_t sizes[] = {8, 24, 1000, 4096, 5000, 12288};
@@ -75,7 +75,7 @@ static void test_pages_follow_ranges(void **state) {
     close(ends[1]);
 }
 
-/* Freed rows are zero when they get memory once more. */
+/* Freed rows must be zero when they get memory again. */
 static void test_taken_again_is_zero(void **state) {
     (void)state;
     kl_rows rows = {0};
@@ -99,7 +99,8 @@ static size_t resident_pages(const kl_rows *rows) {
     return resident;
 }
 
-/* The system gets back the memory of rows that left. Rows that were never on this rank take no memory. */
+/* The system must get back the memory of rows that left. Rows that were never on this rank must take no
+ * memory. */
 static void test_memory_follows_rows(void **state) {
     (void)state;
     enum { ROWS = 64, PAGES = 4 };
@@ -110,7 +111,7 @@ static void test_memory_follows_rows(void **state) {
             MADV_NOHUGEPAGE); /* a huge page would become resident as a whole */
     assert_int_equal(resident_pages(&rows), 0);
     kl_span here = {0, 0};
-    for (uint64_t lo = 0; lo + 16 <= ROWS; lo += 5) { /* a window moves over the rows */
+    for (uint64_t lo = 0; lo + 16 <= ROWS; lo += 5) { /* move a window over the rows */
         kl_span next = {lo, lo + 16};
         assert_int_equal(kl_rows_take(&rows, next, NULL), KILTER_OK);
         memset(kl_rows_at(&rows, lo), 1, 16 * PAGES * page);
@@ -134,7 +135,7 @@ static int be_short_of_memory(void) {
     kilter_error error = {KILTER_OK, ""};
     if (kl_rows_reserve(&rows, 1024, 1 << 20, &error) != KILTER_OK)
         return 1;
-    unsigned long pages = 0; /* pages of data at present */
+    unsigned long pages = 0; /* number of resident data pages at present */
     FILE *file = fopen("/proc/self/statm", "r");
     if (!file || fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
         return 5;

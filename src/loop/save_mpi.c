@@ -1,5 +1,5 @@
-/* One checkpoint: copy the rows, let rank 0 lay the file out, write the rows by a thread, report, and give
- * the file its name. */
+/* Write one checkpoint: copy the rows, let rank 0 plan the file, let a thread write the rows, report the
+ * result, and name the file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 
 #include "loop/loop_mpi.h"
 
-/* Message of rank 0. After the struct follow the places of the file's parts, then the place of each rank's
- * content among the content of all ranks. */
+/* Message of rank 0. Two lists follow the struct. The first has the positions of the file's parts. The
+ * second has, for each rank, the position of its content within the content of all ranks. */
 typedef struct layout {
     kilter_error error;
     uint64_t generation, token;
@@ -43,8 +43,8 @@ static void join(kl_saving *s) {
     s->job.joined = true;
 }
 
-/* Let a thread do work for which the program waits. In a thread, a limit of file sizes is an error. In the
- * program it would be a signal. */
+/* Let a thread do work for which the program waits. In a thread, exceeding a limit on file sizes gives an
+ * error. In the program it would raise a signal. */
 static kilter_status run_now(kl_saving *s, void (*body)(kl_saving *save, kilter_error *error)) {
     if (start(s, body))
         join(s);
@@ -59,7 +59,7 @@ static void lay_out(kl_saving *s, kilter_error *error) {
     kl_ckpt_lay_out(s->saver->library, s->path, &s->plan, error);
 }
 
-/* The checkpoint is whole before older ones are removed, which may take long. */
+/* The checkpoint counts as complete before older ones are removed, because removing may take long. */
 static void commit(kl_saving *s, kilter_error *error) {
     const kl_ckpt_folder *folder = &s->saver->folder;
     if (kl_ckpt_commit(folder, s->generation, s->token, error) != KILTER_OK)
@@ -80,7 +80,7 @@ static bool add_piece(kl_saving *s, size_t array, kl_span rows, const uint8_t *f
     return true;
 }
 
-/* List the rank's rows where they are. false: memory ran out */
+/* List the memory of this rank's rows. false: memory ran out. */
 static bool list_rows(kilter_loop *l) {
     kl_saving *s = &l->saver->save;
     const kl_layout *layout = &l->rank.layout;
@@ -97,7 +97,7 @@ static uint64_t piece_bytes(const kl_saving *s, const kl_ckpt_piece *p) {
     return kl_length(p->rows) * kl_ckpt_array(&s->plan, p->array)->width;
 }
 
-/* Get memory for the copy. It stays until the loop is closed, because new pages cost time. */
+/* Get memory for the copy. It is kept until the loop is closed, because new pages cost time. */
 static bool get_copy(kl_saving *s, uint64_t bytes) {
     if (bytes <= s->copy_room)
         return true;
@@ -107,7 +107,7 @@ static bool get_copy(kl_saving *s, uint64_t bytes) {
     return s->copy != NULL;
 }
 
-/* Copy the listed rows. false: there is no memory for the copy, and the list stays as it is. */
+/* Copy the listed rows. false: there is no memory for the copy, and the list does not change. */
 static bool copy_rows(kl_saving *s) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < s->share.count; i++)
@@ -156,7 +156,7 @@ static kl_ckpt_facts facts_of(const kilter_loop *l, uint64_t sweeps, bool stops)
     return facts;
 }
 
-/* Let rank 0 know how much content each rank has. *all_bytes: on rank 0, the content of all ranks */
+/* Tell rank 0 how much content each rank has. *all_bytes: on rank 0, the bytes of content of all ranks. */
 static kilter_status gather_sizes(kilter_loop *l, uint64_t *all_bytes, kilter_error *error) {
     kl_saving *s = &l->saver->save;
     kl_group *g = &l->bundle->group;
@@ -180,7 +180,7 @@ static kilter_status gather_sizes(kilter_loop *l, uint64_t *all_bytes, kilter_er
     return status;
 }
 
-/* Lay the next generation out, unless somebody else has written one. Rank 0. */
+/* Plan the file of the next generation, unless another program has written one. Only rank 0 calls this. */
 static void make_file(kl_saver *v, layout *head) {
     kl_saving *s = &v->save;
     uint64_t newest = 0;
@@ -202,7 +202,7 @@ static void make_file(kl_saver *v, layout *head) {
         head->at[i] = s->plan.parts[i].at;
 }
 
-/* Let the content of the ranks lie in the order of ranks. Rank 0. */
+/* Place the content of the ranks in the order of ranks. Only rank 0 calls this. */
 static void place_content(kl_saving *s, layout *head, uint32_t ranks) {
     uint64_t at = 0;
     for (uint32_t r = 0; r < ranks; r++) {
@@ -211,7 +211,7 @@ static void place_content(kl_saving *s, layout *head, uint32_t ranks) {
     }
 }
 
-/* Take the places from rank 0's message. Ranks other than 0. */
+/* Read the positions from the message of rank 0. All other ranks call this. */
 static void use_layout(kl_saver *v, const layout *head) {
     kl_saving *s = &v->save;
     s->generation = head->generation;
@@ -247,7 +247,7 @@ static kilter_status share_layout(kilter_loop *l, kilter_error *error) {
 
 /* --- the outcome --- */
 
-/* End the checkpoint on rank 0. Report a reason for failure once, because it may stay for hours. */
+/* End the checkpoint on rank 0. Report a reason for failure only one time, because it may last for hours. */
 static void end(kilter_loop *l, const kilter_error *why) {
     kl_saver *v = l->saver;
     kl_saving *s = &v->save;
@@ -257,7 +257,7 @@ static void end(kilter_loop *l, const kilter_error *why) {
     v->news = v->unrecorded = true;
     v->since_s = now_s;
     v->failure = *why;
-    if (why->status == KILTER_OK) { /* a failure says nothing about the cost */
+    if (why->status == KILTER_OK) { /* a failed checkpoint says nothing about the cost */
         v->save_s = s->worst.blocked_s;
         v->write_s = now_s - s->began_s - s->removing_s;
         v->cost_s = s->worst.blocked_s + s->worst.cpu_s;
@@ -286,7 +286,7 @@ static void add_report(kl_saving *s, const kl_saving_report *r, int rank) {
         kl_fail(&all->error, r->error.status, "rank %d: %.440s", rank, r->error.text);
 }
 
-/* Report that the rank's rows are on the disk, or why not. */
+/* Report whether the rank's rows are on the disk, and if not, why. */
 static kilter_status report(kilter_loop *l, kilter_error *error) {
     kl_saving *s = &l->saver->save;
     join(s);
@@ -320,7 +320,7 @@ static kilter_status hear_reports(kilter_loop *l, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Give the file its name once all ranks have reported. Rank 0. */
+/* Give the file its name when all ranks have reported. Only rank 0 calls this. */
 static kilter_status conclude(kilter_loop *l, kilter_error *error) {
     kl_saving *s = &l->saver->save;
     kilter_status status = hear_reports(l, error);
@@ -373,8 +373,8 @@ bool kl_saving_prepare(kilter_loop *l) {
     return s->layout && s->bytes && prepare_values(s, &l->kept);
 }
 
-/* Bring together what this rank saves. The status says whether it can; the rank goes on in any case, because
- * the others wait for it. *copied: rows are copied, so a thread can write them. */
+/* Collect what this rank saves. The status says whether this worked. The rank continues even if not,
+ * because the others wait for it. *copied: rows are copied, so a thread can write them. */
 static void collect(kilter_loop *l, bool *copied, kilter_error *why) {
     kl_saving *s = &l->saver->save;
     bool fits = list_rows(l);

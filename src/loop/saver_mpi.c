@@ -1,4 +1,4 @@
-/* When a loop saves its rows: rank 0 decides, and all ranks learn it before the same sweep. */
+/* Decide when a loop saves its rows: rank 0 decides, and all ranks learn it before the same sweep. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,8 +8,10 @@
 #include "loop/loop_mpi.h"
 #include "model/model.h"
 
-static const double WORDS_S = 0.1; /* seconds between two words, if sweeps are short */
-static const double GUESSED_BYTES_PER_S = 1e9, GUESSED_FIXED_S = 0.001; /* cost of a copy, until measured */
+static const double WORDS_S =
+    0.1; /* seconds between two messages of rank 0 about saving, if sweeps are short */
+static const double GUESSED_BYTES_PER_S = 1e9,
+                    GUESSED_FIXED_S = 0.001; /* assumed cost of a copy, until it is measured */
 
 /* --- opening --- */
 
@@ -73,7 +75,7 @@ static void decide(kilter_loop *l, opening *w) {
         kl_fail(&w->error, KILTER_ERR_MEMORY, "memory ran out");
 }
 
-/* Set up what this rank needs. false: memory ran out */
+/* Allocate what this rank needs. false: memory ran out. */
 static bool set_up(kilter_loop *l, const opening *w) {
     if (!l->saver)
         l->saver = calloc(1, sizeof *l->saver);
@@ -87,8 +89,8 @@ static bool set_up(kilter_loop *l, const opening *w) {
     return v->folder.path && v->folder.stem;
 }
 
-/* Agree whether all ranks are set up, and find the folder that rank 0 has found. Otherwise the loop is not
- * opened. */
+/* Agree whether all ranks are ready, and whether all can use the folder that rank 0 uses. If not, the loop
+ * is not opened. */
 static kilter_status set_up_all(kilter_loop *l, const opening *w, bool *refused, kilter_error *error) {
     const char *why = access(w->folder, W_OK | X_OK) == 0 ? NULL : strerror(errno);
     uint64_t rank = (uint64_t)l->bundle->group.rank, values[] = {set_up(l, w), why ? rank : UINT64_MAX};
@@ -151,7 +153,7 @@ static double between_failures_s(const kilter_loop *l, double now_s) {
                                        l->saver->failures);
 }
 
-/* Return the seconds between two checkpoints. Writing one must not take longer than that. */
+/* Return the seconds between two checkpoints. They are never less than the time of writing one. */
 static double interval_s(const kilter_loop *l, double now_s) {
     const kl_saver *v = l->saver;
     if (v->fixed_s > 0)
@@ -160,17 +162,17 @@ static double interval_s(const kilter_loop *l, double now_s) {
     return fmax(kl_model_checkpoint_s(cost_s, between_failures_s(l, now_s)), 2 * v->write_s);
 }
 
-/* Say when the next checkpoint will follow, and why then. */
+/* Say in how many seconds the next checkpoint follows, and why. */
 static void say_interval(const kilter_loop *l, double now_s, char *text, size_t bytes) {
     const kl_saver *v = l->saver;
     double between_s = between_failures_s(l, now_s), chosen_s = interval_s(l, now_s);
     kl_time_text interval = kl_say_s(chosen_s);
     if (v->fixed_s > 0)
-        snprintf(text, bytes, "the next after %s, as the user wants", interval.text);
+        snprintf(text, bytes, "next checkpoint after %s, as the user wants", interval.text);
     else if (chosen_s > kl_model_checkpoint_s(v->cost_s, between_s))
-        snprintf(text, bytes, "the next after %s, twice the time of writing one", interval.text);
+        snprintf(text, bytes, "next checkpoint after %s, twice the time that writing takes", interval.text);
     else
-        snprintf(text, bytes, "the next after %s: one costs %s, and a failure is expected each %s",
+        snprintf(text, bytes, "next checkpoint after %s: each costs %s, with a failure every %s",
                  interval.text, kl_say_s(v->cost_s).text, kl_say_s(between_s).text);
 }
 
@@ -184,7 +186,7 @@ static uint64_t saved_bytes(const kl_ckpt_plan *plan) {
     return most;
 }
 
-/* Record the checkpoint that has ended. Rank 0 */
+/* Record the checkpoint that has ended. Only rank 0 calls this. */
 static void record_save(const kilter_loop *l) {
     kl_saver *v = l->saver;
     bool failed = v->failure.status != KILTER_OK;
@@ -204,8 +206,8 @@ static void record_save(const kilter_loop *l) {
     v->unrecorded = false;
 }
 
-/* Return the number of sweeps until the next word. The next sweeps may take longer than those before, so it
- * is at most half the number of sweeps so far. */
+/* Return the number of sweeps until rank 0 sends its next message about saving. It is at most half the
+ * number of sweeps so far, because the next sweeps may take longer. */
 static uint64_t next_word(const kilter_loop *l, uint64_t sweep, double now_s, double *sweep_s) {
     const kl_saver *v = l->saver;
     uint64_t passed = sweep - v->word_sweep, known = 1 + (sweep - v->sweeps_before) / 2;
@@ -216,8 +218,8 @@ static uint64_t next_word(const kilter_loop *l, uint64_t sweep, double now_s, do
     return wanted < known ? wanted : known;
 }
 
-/* Decide whether to save now. A request comes first. There is nothing to save before the first sweep of all:
- * a program that resumes after 0 sweeps begins anew. */
+/* Decide whether to save now. A request comes first. Before the very first sweep there is nothing to save,
+ * because a program that resumes after 0 sweeps starts from the beginning. */
 static bool wants_save(kilter_loop *l, double now_s, bool *stops) {
     kl_saver *v = l->saver;
     if (v->save.under_way || v->schedule.now.save_at != KL_NO_SWEEP || v->schedule.now.due == 0)
@@ -251,7 +253,7 @@ static void make_word(kilter_loop *l, uint64_t sweep, double now_s) {
     v->word_sweep = sweep;
 }
 
-/* Exchange the words that are due before a sweep. */
+/* Send and receive the messages of rank 0 that are due before a sweep. */
 static kilter_status exchange_words(kilter_loop *l, uint64_t sweep, kilter_error *error) {
     kl_schedule *s = &l->saver->schedule;
     kilter_status status = KILTER_OK;
@@ -328,7 +330,7 @@ kilter_status kl_loop_saver_look(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* End what is under way. A word may have been sent for a sweep that never comes. */
+/* End what is under way. A message of rank 0 may announce a sweep that never comes. */
 kilter_status kl_loop_saver_close(kilter_loop *l, kilter_error *error) {
     kl_saver *v = l->saver;
     if (!v || !v->settled)

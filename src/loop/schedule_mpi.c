@@ -1,4 +1,4 @@
-/* Words from rank 0 to all ranks, before sweeps on which the ranks have agreed. */
+/* Messages (words) from rank 0 to all ranks, before sweeps on which the ranks have agreed. */
 #include "loop/saver_mpi.h"
 
 void kl_schedule_init(kl_schedule *s, uint64_t first) {

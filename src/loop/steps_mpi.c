@@ -1,7 +1,8 @@
-/* Find collective calls that differ between ranks, and name them. A call with a reduction has two more words
- * in it, which show whether all ranks are in the same call with the same number. In other calls, a rank that
- * waits for long sends the list of its calls to the next rank, which reports a difference. If calls differ at
- * all, they differ between two neighbours in the ring. In checking mode all calls have a reduction. */
+/* Find collective calls that differ between ranks, and name them. In a call with a reduction, two more
+ * numbers are reduced. They show whether all ranks are in the same call, and have made the same number of
+ * calls. In other calls, a rank that waits for long sends the list of its calls to the next rank, which
+ * reports a difference. If any calls differ, they differ between two neighbours in this ring. In checking
+ * mode all calls have a reduction. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 enum { KEY_BITS = 24, NAME_BYTES = 100 };
 
-static const double APART_S = 0.5; /* seconds between two looks of a rank that does not wait */
+static const double APART_S = 0.5; /* seconds between two checks of a rank that does not wait */
 
 bool kl_loop_checks(void) {
     const char *set = getenv("KILTER_CHECK");
@@ -57,8 +58,8 @@ static kilter_status out_of_step(const kl_steps *s, uint64_t one, int rank, uint
 /* --- calls in which all ranks meet --- */
 
 void kl_step(kl_steps *s, kl_call call, uint64_t sweeps, size_t array, int root) {
-    /* Pack a call for comparing and naming: sweep, call, array or number of a follower, root. The lowest 16
-     * bits stay free for a rank. */
+    /* Pack a call into a number, for comparing and naming it: sweep, call, array or number of a follower,
+     * root. The lowest 16 bits stay free for a rank. */
     s->recent[s->number++ % KL_STEPS] = (sweeps & 0xffffff) << 40 | (uint64_t)call << 36 |
                                         (array & 0xff) << 28 | ((uint64_t)root & 0xfff) << 16;
 }
@@ -98,7 +99,7 @@ kilter_status kl_steps_meet(kl_steps *s, int64_t *words, kilter_error *error) {
 
 /* --- calls in which ranks wait --- */
 
-/* Compare the calls that are in the lists of both ranks. */
+/* Compare those calls that both lists contain. */
 static kilter_status compare(const kl_steps *s, const kl_steps_word *theirs, int rank, kilter_error *error) {
     uint64_t mine = s->number, both = mine < theirs->number ? mine : theirs->number;
     uint64_t longer = mine < theirs->number ? theirs->number : mine;
@@ -156,8 +157,8 @@ kilter_status kl_steps_look(kl_steps *s, double now_s, kilter_error *error) {
     return status == KILTER_OK && due ? tell(s, false, error) : status;
 }
 
-/* End the exchange of words, because no word may be on its way when the communicator is freed. A rank's words
- * arrive in the order of sending. */
+/* End the exchange of call lists, because no message may be under way when the communicator is freed. The
+ * messages of a rank arrive in the order of sending. */
 kilter_status kl_steps_close(kl_steps *s, kilter_error *error) {
     if (!kl_mpi_ranks_die || s->group->ranks == 1)
         return KILTER_OK;

@@ -1,4 +1,4 @@
-/* Private to room loop: check that all ranks make the same collective calls. */
+/* Private to the folder loop: check that all ranks make the same collective calls. */
 #ifndef KL_STEPS_MPI_H
 #define KL_STEPS_MPI_H
 
@@ -29,24 +29,26 @@ typedef struct kl_steps_word { /* message of a waiting rank to the next rank */
 
 typedef struct kl_steps {
     kl_group *group;
-    uint64_t number;           /* collective calls so far, including the current call */
+    uint64_t number;           /* number of collective calls so far, including the current one */
     uint64_t recent[KL_STEPS]; /* the last calls, packed as numbers; call k is at k mod KL_STEPS */
-    double looked_s, waits_s;  /* times of the last look, and of the first look of this wait */
-    uint64_t told;             /* value of `number` that was last sent to the next rank */
-    bool heard_last;           /* the rank before this rank sends no other word */
-    double tell_after_s;       /* seconds of waiting after which this rank sends its word to the next rank */
+    double looked_s, waits_s;  /* time of the last check, and of the first check of this wait */
+    uint64_t told;             /* value of `number` that was sent last to the next rank */
+    bool heard_last;           /* true: the previous rank sends no further message */
+    double
+        tell_after_s; /* seconds of waiting after which this rank sends its list of calls to the next rank */
     kl_steps_word word;
     kl_requests requests; /* requests of `word` */
 } kl_steps;
 
-bool kl_loop_checks(void); /* is checking mode set on this rank? */
-/* Enter a collective call after `sweeps` sweeps. array, root: arguments of the call; 0: the call has none. */
+bool kl_loop_checks(void); /* true: checking mode is set on this rank */
+/* Enter a collective call after `sweeps` sweeps. array, root: arguments of the call; 0: the call has no
+ * such argument. */
 void kl_step(kl_steps *steps, kl_call call, uint64_t sweeps, size_t array, int root);
 /* Wait for all ranks and compare their calls. words: KILTER_SUM_WORDS numbers that are summed over all ranks;
  * NULL: none. KILTER_ERR_USAGE, on all ranks: the calls differ. */
 kilter_status kl_steps_meet(kl_steps *steps, int64_t *words, kilter_error *error);
-/* Compare calls with the rank before this rank, and send this rank's calls to the next rank. Call this while
- * a rank waits, or now and then. */
+/* Compare the previous rank's calls with those of this rank, and send the latter to the next rank. Call
+ * this while a rank waits, or now and then. */
 kilter_status kl_steps_look(kl_steps *steps, double now_s, kilter_error *error);
 kilter_status kl_steps_close(kl_steps *steps, kilter_error *error);
 

@@ -1,7 +1,7 @@
-/* The calls that the program makes in a sweep. */
+/* The functions that the program calls in a sweep. */
 #include "loop/loop_mpi.h"
 
-/* Get memory for the most halo rows that the loop may want. Without it, each sweep has an exchange. */
+/* Get memory for as many halo rows as the loop may want. If there is none, each sweep has an exchange. */
 static kilter_status get_deep(kilter_loop *l, kilter_error *error) {
     const kl_layout *layout = &l->rank.layout;
     if (layout->halo == 0)
@@ -22,7 +22,7 @@ static kilter_status open_first(kilter_loop *l, kilter_error *error) {
     return status == KILTER_OK ? kl_loop_open_rounds(l, error) : status;
 }
 
-/* Begin a sweep, after a meeting of all ranks if one is due. The time is read again after a meeting. */
+/* Begin a sweep. If a meeting of all ranks is due, hold it before, and read the time again. */
 static kilter_status meet_and_begin(kilter_loop *l, kilter_error *error) {
     bool first = kl_meter_sweep(&l->rank.meter) == 0, meets = l->bundle->group.checks || first;
     kilter_status status = meets ? kl_steps_meet(&l->bundle->steps, NULL, error) : KILTER_OK;
@@ -88,7 +88,8 @@ static kilter_status drive_next(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* Give work to the body if the call is correct. The next kilter_loop_end() returns a failure. */
+/* Give work to the body if the call is correct. If it is not, the next kilter_loop_end() returns the
+ * failure. */
 static bool next(kilter_loop *l, const char *call, const char *wrong, kl_given *given) {
     const kl_action *last = &l->rank.action;
     if (kl_loop_enter(l, call, NULL) != KILTER_OK)

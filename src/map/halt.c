@@ -1,4 +1,4 @@
-/* When to end a run early. */
+/* Decide when to end a run early. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static bool read_amount(const char *text, kl_map_halt *halt) {
     return true;
 }
 
-/* Read the forms that GNU parallel had before: 0, 1, 2, −1, −2 and 20%. */
+/* Read the older forms of GNU parallel: 0, 1, 2, −1, −2 and 20%. */
 static bool read_older(const char *text, kl_map_halt *halt) {
     static const kl_map_halting WHEN[] = {KL_MAP_GO_ON, KL_MAP_SOON, KL_MAP_NOW};
     bool success = *text == '-';

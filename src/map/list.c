@@ -1,9 +1,4 @@
-/* A list of commands that wait for each other:
- *
- *     # a comment
- *     name: names of commands that must succeed first
- *         the command line, indented
- *         further lines of the same command */
+/* Read a list of commands that wait for each other. Its form is: */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +8,7 @@ typedef struct reading {
     kl_map_list *list;
     const char *file;
     uint64_t line;   /* number of the line at hand, from 1 on */
-    kl_buffer needs; /* names of all needs, each with a NUL */
+    kl_buffer needs; /* names of all needed commands, each ended by NUL */
     kilter_error *error;
 } reading;
 
@@ -184,7 +179,8 @@ static kilter_status resolve(const reading *r) {
 
 /* --- circles --- */
 
-/* Every entry that is left waits for another one of these. Follow the needs until one comes again. */
+/* Every entry that is left waits for another one of these. Follow the waiting from entry to entry until
+ * one comes again. */
 static kilter_status refuse_circle(const reading *r, const uint64_t *left, uint64_t first) {
     const kl_map_list *l = r->list;
     uint64_t at = first;
@@ -255,7 +251,8 @@ uint64_t kl_map_waits_failed(kl_map_waits *w, uint64_t i, uint64_t *skipped) {
     }
 }
 
-/* Take away what waits for nothing until nothing is left, and measure the chains on the way back. */
+/* Remove entries that wait for no other one until none is left. Then measure the chains in the reverse
+ * order. */
 static kilter_status check_circles(const reading *r) {
     kl_map_list *l = r->list;
     kl_map_waits w;

@@ -1,5 +1,6 @@
 /* Fuzz target: any command with any values, a halt rule, and the bytes of a result. Check that no empty
- * program is executed without a shell, and that an accepted result is written again as the same bytes. */
+ * program name is executed without a shell, and that an accepted result is written again as the same
+ * bytes. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Fuzz target: any text as a list of commands. Every command of an accepted list runs once, after all
- * that it needs. A failure skips exactly those that wait for it. */
+/* Fuzz target: read any text as a list of commands. Every command of an accepted list must run once, after
+ * all that it needs. A failure must skip exactly the commands that wait for it. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Tables of command lines, combinations, halts, log lines and results. */
+/* Test command lines, combinations, halt rules, log lines and results by tables. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -196,7 +196,7 @@ static void test_sizes(void **state) {
 
 static void test_lists(void **state) {
     static const struct {
-        const char *text, *error; /* error NULL: the list is good */
+        const char *text, *error; /* error NULL: the list is correct */
     } CASES[] = {
         {"", NULL},
         {"a:\n x\nb: a a\n y\n  z\n", NULL},

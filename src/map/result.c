@@ -1,4 +1,4 @@
-/* Results of commands as bytes. */
+/* Write and read results of commands as bytes. */
 #include <string.h>
 
 #include "map/map.h"

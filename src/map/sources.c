@@ -1,4 +1,4 @@
-/* Values from lists, in all pairs or side by side. */
+/* Values from lists: all pairs, or one value of each list at a time. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,8 @@ void kl_map_source_free(kl_map_source *s) {
     *s = (kl_map_source){0};
 }
 
-/* Return the number of sources that stand side by side, from this one on; *length: their shortest length. */
+/* Return the number of sources that are paired one to one, from this one on. *length: length of the
+ * shortest one. */
 static size_t group_of(const kl_map_source *s, size_t count, uint64_t *length) {
     size_t members = 1;
     *length = s->count;

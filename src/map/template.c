@@ -2,8 +2,8 @@
  *
  *   convert {} {.}.png      pieces: convert | blank | {} | blank | {.} | .png
  *
- * The pieces are filled in as a line for a shell, in which values are quoted. Or they become words that are
- * executed without a shell. The second is possible if a shell would do nothing but cut the line at blanks. */
+ * The result is a line for a shell, in which values are quoted, or a list of words that are executed
+ * without a shell. The list is possible if a shell would only cut the line at blanks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,7 +119,7 @@ static bool put_word(kl_map_template *t, const char *word, bool quoted) {
 
 /* --- lines that need no shell --- */
 
-/* Names that a shell knows itself, and does not find in a folder or may treat in another way. */
+/* Names that a shell handles itself, instead of looking for a program. */
 static const char *const OF_SHELL[] = {
     "!",       ".",       ":",       "[",      "[[",      "alias",   "bg",      "bind",      "break",
     "builtin", "case",    "caller",  "cd",     "command", "compgen", "coproc",  "continue",  "declare",
@@ -138,7 +138,7 @@ static bool is_of_shell(const char *word, size_t size) {
     return memchr(word, '=', size) != NULL;
 }
 
-/* Return whether a shell takes each of these characters as it is. */
+/* Return whether a shell leaves each of these characters as it is. */
 static bool is_plain(const char *text, size_t size) {
     for (size_t i = 0; i < size; i++) {
         char c = text[i];
@@ -149,7 +149,8 @@ static bool is_plain(const char *text, size_t size) {
     return true;
 }
 
-/* Return whether the line is a program's name, which is no value, and words that mean themselves. */
+/* Return whether the line is the name of a program, which comes from no value, followed by words without
+ * special meaning. */
 static bool needs_no_shell(const kl_map_template *t) {
     const char *text = (const char *)t->text.data;
     for (size_t i = 0; i < t->count; i++)
@@ -200,7 +201,7 @@ size_t kl_map_count_texts(const char *texts, size_t size) {
     return count;
 }
 
-/* Return the length of a name without its ending: the last dot, if no slash follows it. */
+/* Return the length of a name without its ending, which begins at the last dot if no slash follows it. */
 static size_t without_end(const char *text, size_t size) {
     for (size_t i = size; i-- > 0 && text[i] != '/';)
         if (text[i] == '.')
@@ -238,7 +239,7 @@ static kilter_bytes part_of(const char *value, form form) {
     }
 }
 
-/* Return the text of a column, counted from 1, or from −1 backwards; NULL: there is no such column. */
+/* Return the text of a column. Columns count from 1, or from −1 backwards. NULL: there is no such column. */
 static const char *column_of(const kl_map_fill *fill, int column) {
     long long wanted = column > 0 ? column - 1 : (long long)fill->columns + column;
     const char *value = fill->values;
@@ -355,7 +356,7 @@ size_t kl_map_put_words(const kl_map_template *t, const kl_map_fill *fill, kl_bu
     const size_t begin = words->size;
     if (t->raw && fill->columns == 1)
         return put_raw_words(fill->values, words);
-    if (!t->plain || lacks_column(t, fill)) /* in a shell, a value that is not there is no word */
+    if (!t->plain || lacks_column(t, fill)) /* in a shell, an empty value would be no word */
         return 0;
     for (size_t i = t->pieces[0].kind == BLANKS; i < t->count; i++) {
         bool is_last = i + 1 == t->count;

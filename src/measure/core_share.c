@@ -1,27 +1,30 @@
-/* Estimate the share of its core that a thread gets, from the times that the system counts. */
+/* Estimate the share of its core that a thread gets, from the times that the system measures. */
 #include "measure/measure.h"
 
 static const double WINDOW_S = 0.01; /* least seconds between two samples */
-/* seconds of run and delay after which a share is computed: ten slices of 4 ms */
+/* seconds of run and delay after which a share is computed: ten time slices of 4 ms */
 static const double WATCHED_S = 0.04;
 static const double SHARED_PART = 0.05; /* a core counts as shared if other threads had it for more than this
-                                           part of the ready time (run + delay) */
-/* a window shows the share only if the thread was ready for at least this part of it; then it took all that
- * it could get */
+                                           part of the thread's ready time (run + delay) */
+/* a window of time shows the share only if the thread was ready for at least this part of it; then it used
+ * all the time that it could get */
 static const double READY_PART = 0.9;
 static const double IDLE_S =
-    0.1; /* seconds over which idle time is compared; the system counts idle time in ticks of 0.01 s */
+    0.1; /* seconds over which idle times are compared; the system counts idle time in ticks of 0.01 s */
 static const double IDLE_PART =
-    0.1; /* the others count as gone if the core was idle for more than this part of those seconds */
+    0.1; /* the other threads count as gone if the core was idle for more than this part of those seconds */
 static const double FIRST_HOLD_S = 0.1, LONGEST_HOLD_S = 5;
-/* after these seconds alone on the core, holds and pauses begin with their first lengths again */
+/* after these seconds alone on the core, the lengths of pauses and of shared phases start again from their
+ * first values */
 static const double CALM_S = 1;
-static const double LEAST_QUANTUM_S = 1e-3; /* least slice length assumed: no scheduler uses shorter slices */
+static const double LEAST_QUANTUM_S =
+    1e-3; /* least length of a time slice that is assumed, because no scheduler uses shorter ones */
 /* a reading over r ready seconds has the weight r/(r + MEMORY_S) in the share */
 static const double MEMORY_S = 0.2;
-static const double SLACK = 0.2, NO_SLACK = 0.1; /* sleeping begins above SLACK and ends below NO_SLACK */
+static const double SLACK = 0.2,
+                    NO_SLACK = 0.1; /* the thread begins to sleep above SLACK and stops below NO_SLACK */
 static const double MUCH_SLACK =
-    0.8; /* slack of one window above which sleeping begins although spins_until_s is not reached */
+    0.8; /* slack of one window above which sleeping begins even before spins_until_s */
 static const double SLACK_MEMORY = 0.3; /* weight of the newest window in the slack */
 static const double FIRST_SPIN_S = 0.25, LONGEST_SPIN_S = 4;
 
@@ -56,9 +59,9 @@ static void watch(kl_core_share *c, double run_s, double delay_s, double slices,
     bool shared = part > SHARED_PART;
     c->share = shared ? 1 - part : 1;
     if (shared && w->slices > 0) {
-        /* Estimate the slice by the shorter of two means: this thread's turn and the others' turn. This
-         * thread's turns are long when others seldom want the core. A thread that gives up its turn early
-         * makes the slice look shorter. */
+        /* Estimate the time slice as the shorter of two means: the length of this thread's turns and that
+         * of the others' turns. This thread's turns are long if others seldom want the core. The slice
+         * seems shorter if a thread gives up its turn early. */
         double turn_s = (w->run_s < w->delay_s ? w->run_s : w->delay_s) / w->slices;
         double quantum_s = turn_s > LEAST_QUANTUM_S ? turn_s : LEAST_QUANTUM_S;
         c->quantum_s += (c->quantum_s > 0 ? 0.5 : 1) * (quantum_s - c->quantum_s);
@@ -70,8 +73,8 @@ static void watch(kl_core_share *c, double run_s, double delay_s, double slices,
     change_mode(c, shared ? KL_CORE_SHARED : KL_CORE_OWN, now_s);
 }
 
-/* Update the slack, and start or stop sleeping. While the thread sleeps, waited_s includes late wake-ups, so
- * the time in which it was not ready counts instead. */
+/* Update the slack, and start or stop sleeping. While the thread sleeps, waited_s includes late wake-ups.
+ * So the time in which the thread was not ready is used instead. */
 static void follow_slack(kl_core_share *c, double ready_s, double waited_s, double window_s, double now_s) {
     double part = (c->sleeps ? window_s - ready_s : waited_s) / window_s;
     part = part < 0 ? 0 : part < 1 ? part : 1;
@@ -114,8 +117,8 @@ void kl_core_share_add(kl_core_share *c, const kl_core_sample *s) {
     if (c->mode == KL_CORE_WATCHED)
         watch(c, run_s, delay_s, slices, s->now_s);
     else if (c->mode == KL_CORE_SHARED) {
-        /* A thread that sleeps uses less than its share. So only windows in which it was ready nearly always
-         * count. */
+        /* A thread that sleeps uses less than its share. So use only windows in which it was ready nearly
+         * all the time. */
         double ready_s = run_s + delay_s, weight = ready_s / (ready_s + MEMORY_S);
         if (ready_s >= READY_PART * window_s)
             c->share += weight * (1 - delay_part(run_s, delay_s) - c->share);

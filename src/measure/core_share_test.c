@@ -11,8 +11,7 @@
 enum { STEP_MS = 12 };
 
 /* Imitate the system's counters of a thread on a shared core. The thread gets `part` of the core when it
- * wants it. It wants the core for the part `wanted` of the time when it sleeps while it waits, and always
- * otherwise. */
+ * wants the core. It always wants it while it spins, and for `wanted` of the time while it sleeps. */
 typedef struct thread {
     kl_core_share core;
     kl_core_sample now;
@@ -55,7 +54,8 @@ static void a_core_of_ones_own_is_known(void **state) {
     assert_true(t.core.share == 1);
 }
 
-/* After 0.1 s the estimate has the share, and the shorter of both threads' turns, for every share. */
+/* Check for every share that after 0.1 s the estimate is right, both for the share and for the shorter of
+ * both threads' turns. */
 static void the_share_is_what_a_thread_gets_that_wants_all(void **state) {
     (void)state;
     static const double parts[] = {0.9, 0.75, 0.5, 1.0 / 3, 0.1};
@@ -69,7 +69,8 @@ static void the_share_is_what_a_thread_gets_that_wants_all(void **state) {
         }
 }
 
-/* A thread that needs less than its share sleeps; a thread that needs all of it soon stops sleeping. */
+/* A thread that needs less than its share must sleep. A thread that needs its whole share must soon stop
+ * sleeping. */
 static void who_has_slack_sleeps(void **state) {
     (void)state;
     thread t = begin(0.5, 0.2);
@@ -77,13 +78,14 @@ static void who_has_slack_sleeps(void **state) {
     assert_true(t.core.sleeps);
     live(&t, 20000);
     assert_true(t.core.sleeps);
-    assert_true(fabs(t.core.share - 0.5) < 0.02); /* the share, although the thread uses only 0.2 */
+    assert_true(fabs(t.core.share - 0.5) <
+                0.02); /* the estimate is the share, although the thread uses only 0.2 */
 
     t = begin(0.5, 1);
     live(&t, 20000);
     assert_false(t.core.sleeps);
 
-    int slept = 0, steps = 0; /* 0.7: it waits for messages at times, but wants more than its share */
+    int slept = 0, steps = 0; /* 0.7: the thread waits for messages at times, but wants more than its share */
     for (t = begin(0.5, 0.7); steps < 2000; steps++) {
         live(&t, STEP_MS);
         slept += t.core.sleeps;
@@ -91,8 +93,8 @@ static void who_has_slack_sleeps(void **state) {
     assert_true(slept > 0 && slept < steps / 4);
 }
 
-/* A thread that stopped sleeping for lack of slack must not sleep for some time. If it then has almost no
- * work, it sleeps before that time is over. */
+/* A thread that stopped sleeping because it had no slack must not sleep for some time. If it then has
+ * almost no work, it must sleep before that time is over. */
 static void a_thread_without_work_sleeps_soon(void **state) {
     (void)state;
     thread t = begin(0.5, 1);
@@ -121,7 +123,7 @@ static void a_core_left_by_others_is_ones_own_again(void **state) {
     }
 }
 
-/* Idle moments of a shared core must not make the thread spin again and again. */
+/* Idle moments of a shared core must not make the thread stop sleeping again and again. */
 static void a_core_that_is_idle_now_and_then_is_watched_ever_less(void **state) {
     (void)state;
     thread t = begin(0.5, 0.3);
@@ -134,7 +136,7 @@ static void a_core_that_is_idle_now_and_then_is_watched_ever_less(void **state) 
     assert_true(watched < steps / 20);
 }
 
-/* When the system counts no idle time, the core is watched again after a fixed time. */
+/* If the system counts no idle time, the share must be measured again after a fixed time. */
 static void a_core_of_which_nothing_is_told_is_watched_again(void **state) {
     (void)state;
     thread t = begin(0.5, 0.3);

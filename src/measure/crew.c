@@ -12,9 +12,10 @@
 
 #include "measure/measure.h"
 
-/* Overdue workers are grouped while the longest silence is at most this multiple of the shortest. The rate of
- * a group is exact with the harmonic mean of the silences, weighted by queued units; the weighted mean is
- * used instead. For numbers in [1, k] the harmonic mean is at least 4k/(k+1)² of the mean. */
+/* Overdue workers are treated as a group while the longest silence is at most this multiple of the
+ * shortest. The exact rate of a group needs the harmonic mean of the silences, weighted by queued units.
+ * The arithmetic mean is used instead. For numbers in [1, k] the harmonic mean is at least 4k/(k+1)² of
+ * the arithmetic one. */
 static const double ALIKE = 1.2;
 
 enum { BLOCK = 4 }; /* workers in a leaf of the tree of sums */
@@ -28,10 +29,10 @@ typedef struct node {
 /* The group of a worker. Each group is a treap of its own, sorted by the key named here. */
 typedef enum place {
     AWAY,    /* not present */
-    IDLE,    /* nothing queued; key 0 */
-    BUSY,    /* key: time when it becomes free [s] */
-    OVERDUE, /* its queued work should be finished by now; key: time of its last sign [s] */
-    UNKNOWN, /* it has work but its rate is not known; key: time of its last sign [s] */
+    IDLE,    /* nothing queued; key: 0 */
+    BUSY,    /* busy; key: time when the worker becomes free [s] */
+    OVERDUE, /* the queued work should be finished by now; key: time of the worker's last message [s] */
+    UNKNOWN, /* the worker has work but its rate is not known; key: time of its last message [s] */
     PLACES,
 } place;
 
@@ -39,7 +40,7 @@ typedef enum place {
 typedef struct wait {
     uint32_t workers, known;
     double first, last; /* key */
-    /* workers with a known rate: Σ rate, largest rate, Σ rate·key */
+    /* over workers with a known rate: Σ rate, largest rate, Σ rate·key */
     double rate, best_rate, rate_keys;
     double units, units_keys;       /* queued: Σ units, Σ units·key */
     double keys;                    /* Σ key */
@@ -49,13 +50,14 @@ typedef struct wait {
 typedef struct waiting {
     place place;
     bool present;
-    /* of this worker: rate (0: not known), queued units, time of its last sign */
+    /* of this worker: rate (0: not known), queued units, time of its last message */
     double rate, units, at_s;
     wait all; /* sums of this node and its subtree */
 } waiting;
 
 typedef struct rank {
-    /* of this worker: its negative speed, the node's key from the next query on; 0: it is not ranked */
+    /* of this worker: its negative speed, which becomes the node's key at the next query; 0: the worker is
+     * not ranked */
     double key;
     uint32_t workers;
     double speed; /* Σ of the speeds in this subtree */
@@ -64,15 +66,15 @@ typedef struct rank {
 typedef struct treap {
     node *nodes;
     struct {
-        bool stale; /* the sums of this node and of all nodes above it must be computed */
-        bool moved; /* its key or group may have changed; the node is listed in `moved` */
+        bool stale; /* true: the sums of this node and of all nodes above it must be computed */
+        bool moved; /* true: the key or group may have changed; the node is in the list `moved` */
     } * marks;      /* marks[node] */
     uint32_t *moved, moved_count;
     void (*sum_up)(kl_crew *crew, uint32_t at); /* compute the sums of a subtree from its two children */
 } treap;
 
 struct kl_crew {
-    uint32_t slots, room; /* room: number of workers that fit, BLOCK·leaves */
+    uint32_t slots, room; /* room: number of workers for which there is memory, BLOCK·leaves */
     double now_s;
     treap waits, ranks;
     waiting *waiting; /* waiting[node], node = 0 … room */
@@ -121,7 +123,7 @@ static uint32_t joined(treap *t, uint32_t low, uint32_t high) {
     return at;
 }
 
-/* Insert or remove a node (with, lacking); return the new root. */
+/* Insert a node, or remove one; return the new root. */
 static uint32_t with(treap *t, uint32_t at, uint32_t added) {
     node *n = &t->nodes[added];
     if (at == 0 || kl_mix64(added) > kl_mix64(at)) {
@@ -262,8 +264,8 @@ static void put_in_places(kl_crew *c) {
         put_in_place(c, at);
 }
 
-/* Move all changed workers and compute all sums. Every query begins with this, so its result does not depend
- * on earlier queries. */
+/* Move all changed workers and compute all sums. Every query begins with this, so its result does not
+ * depend on earlier queries. */
 static void waits_in_order(const kl_crew *crew) {
     kl_crew *c = (kl_crew *)crew;
     put_in_places(c);
@@ -298,11 +300,11 @@ void kl_crew_advance(kl_crew *c, double now_s) {
     }
 }
 
-/* A query: its inputs, and the values besides the worker's own that a lane depends on. */
+/* A query: its inputs, and the values that a lane depends on in addition to those of its worker. */
 typedef struct question {
     double now_s, mean_rate;
-    double within_s; /* input of kl_crew_free_within() only */
-    double units;    /* input of kl_crew_first_end_s() only */
+    double within_s; /* input used only by kl_crew_free_within() */
+    double units;    /* input used only by kl_crew_first_end_s() */
     uint32_t without;
 } question;
 
@@ -330,8 +332,9 @@ static due due_of(const wait *w, place where, const question *q) {
 
 typedef enum standing { OUT, RUNNING, LATE, MIXED } standing;
 
-/* Tell which workers of a subtree become free within within_s: all, as running (RUNNING) or overdue workers
- * of similar silence (LATE), or none (OUT). MIXED: look at the children. A single worker is never MIXED. */
+/* Return which workers of a subtree become free within within_s. RUNNING: all, and they are running. LATE:
+ * all, and they are overdue with similar silences. OUT: none. MIXED: look at the two children. A single
+ * worker is never MIXED. */
 static standing standing_of(const wait *w, place where, const question *q) {
     due d = due_of(w, where, q);
     if (d.first_s >= q->now_s)
@@ -341,14 +344,15 @@ static standing standing_of(const wait *w, place where, const question *q) {
     if (d.last_s >= q->now_s)
         return MIXED;
     double least_s = q->now_s - w->last,
-           most_s = q->now_s - w->first; /* an overdue worker counts as free after its silence once more */
+           most_s = q->now_s - w->first; /* an overdue worker is expected to be free after the time of its
+                                            silence once more */
     if (least_s >= q->within_s)
         return OUT;
     return most_s < q->within_s && most_s <= ALIKE * least_s ? LATE : MIXED;
 }
 
 static kl_crew_part part_of(const wait *w, place where, standing s, const question *q) {
-    if (s == LATE) /* all count as silent for their mean time */
+    if (s == LATE) /* all these workers count as silent for their mean time */
         return (kl_crew_part){w->workers, w->units / (q->now_s - w->units_keys / w->units), w->units};
     if (where == IDLE)
         return (kl_crew_part){w->workers, w->rate + (w->workers - w->known) * q->mean_rate, 0};
@@ -366,8 +370,8 @@ static void add_part(kl_crew_part *sum, const wait *w, place where, standing s, 
     sum->owed += p.owed;
 }
 
-/* Add the workers of a subtree that become free in time, except q->without. holds: the subtree may contain
- * q->without. */
+/* Add the workers of a subtree that become free in time, but leave out q->without. holds: the subtree may
+ * contain q->without. */
 static void add_free(const kl_crew *c, uint32_t at, place where, const question *q, bool holds,
                      kl_crew_part *sum) {
     if (at == 0)
@@ -399,7 +403,8 @@ kl_crew_part kl_crew_free_within(const kl_crew *c, double within_s, uint32_t wit
     return sum;
 }
 
-/* Return an upper bound of free_s of the workers in a subtree; for a single worker, its exact value. */
+/* Return an upper bound of free_s over the workers in a subtree. For a single worker, return its exact
+ * value. */
 static double most_free_s(const wait *w, place where, const question *q) {
     due d = due_of(w, where, q);
     double running_s = d.last_s >= q->now_s ? d.last_s - q->now_s : 0;
@@ -411,8 +416,8 @@ static void find_longest(const kl_crew *c, uint32_t at, place where, const quest
         return;
     wait own = wait_of_one(c, at);
     *longest_s = fmax(*longest_s, most_free_s(&own, where, q));
-    /* The later ones first: right are busy workers that become free later, left are overdue ones silent for
-     * longer. */
+    /* Look at late workers first. On the right are busy workers that become free later; on the left are
+     * overdue workers with longer silence. */
     uint32_t likely = where == BUSY ? c->waits.nodes[at].right : c->waits.nodes[at].left;
     uint32_t other = where == BUSY ? c->waits.nodes[at].left : c->waits.nodes[at].right;
     find_longest(c, likely, where, q, longest_s);
@@ -473,15 +478,15 @@ uint32_t kl_crew_latest(const kl_crew *c, double beyond_s, const kl_crew_choice 
     return l.count;
 }
 
-/* Return a lower bound of free_s + units/rate of the workers in a subtree; for a single worker, its exact
- * value. */
+/* Return a lower bound of free_s + units/rate over the workers in a subtree. For a single worker, return
+ * its exact value. */
 static double least_end_s(const wait *w, place where, const question *q) {
     double best_rate = w->known < w->workers ? fmax(w->best_rate, q->mean_rate) : w->best_rate;
     due d = due_of(w, where, q);
     double end_s = INFINITY;
     if (d.last_s >= q->now_s)
         end_s = fmax(d.first_s - q->now_s, 0) + q->units / best_rate;
-    if (d.first_s < q->now_s) /* an overdue worker's rate is its queue over its silence */
+    if (d.first_s < q->now_s) /* the rate of an overdue worker is its queue divided by its silence */
         end_s = fmin(end_s, fmax(q->now_s - w->last, 0) * (1 + q->units / w->most_units));
     return end_s;
 }
@@ -548,7 +553,7 @@ static void rank_again(kl_crew *c, uint32_t at) {
         c->fastest = with(&c->ranks, c->fastest, at);
 }
 
-/* Move changed workers to their ranks and compute the sums; return the root, 0 if nobody is ranked. */
+/* Move changed workers to their ranks and compute the sums. Return the root; 0: no worker is ranked. */
 static uint32_t ranks_in_order(const kl_crew *crew) {
     kl_crew *c = (kl_crew *)crew;
     for (uint32_t at; (at = take_moved(&c->ranks));)
@@ -557,8 +562,7 @@ static uint32_t ranks_in_order(const kl_crew *crew) {
     return c->fastest;
 }
 
-/* Return the speed in this run or else the last one; if it took part in none, one over its pace. 0: not
- * known. */
+/* Return the worker's speed in this run, else in the last run, else one over its pace. 0: not known. */
 static double speed_of(const kl_worker_view *v, double last) {
     if (v->units > 0 && v->busy_s > 0)
         return v->units / v->busy_s;
@@ -566,7 +570,7 @@ static double speed_of(const kl_worker_view *v, double last) {
     return last > 0 ? last : unit_s > 0 ? 1 / unit_s : 0;
 }
 
-/* Note a new key. Keys are negative speeds, so the fastest workers come first. */
+/* Store a new key. Keys are negative speeds, so the fastest workers come first. */
 static void set_rank(kl_crew *c, uint32_t at, double key) {
     if (key == c->rank[at].key)
         return;
@@ -715,7 +719,7 @@ static bool grow(void *place, size_t had, size_t count, size_t each) {
     return true;
 }
 
-/* Make room for `leaves` blocks and keep the present sums. */
+/* Make room for `leaves` blocks, and keep the present sums. */
 static kilter_status make_room(kl_crew *c, uint32_t leaves) {
     size_t count = (size_t)leaves * BLOCK + 1, had = c->room ? (size_t)c->room + 1 : 0;
     kl_crew_sums *sums = calloc(2 * (size_t)leaves, sizeof *sums);

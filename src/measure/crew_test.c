@@ -18,7 +18,7 @@ typedef struct farm {
     uint32_t workers;
     double now_s;
     kl_worker_view views[MOST];
-    double ranked[MOST]; /* speed in the last run the worker took part in; 0: not known */
+    double ranked[MOST]; /* speed in the last run in which the worker took part; 0: not known */
     kl_crew *crew;
 } farm;
 
@@ -153,7 +153,8 @@ static void questions_are_answered(farm *f, double within_s, uint32_t without) {
     }
     kl_crew_part part = kl_crew_free_within(f->crew, within_s, without);
     assert_int_equal(part.workers, workers);
-    /* The tolerance has the term rate·now_s because the result is a difference of two sums of that size. */
+    /* The tolerance contains the term rate·now_s, because the result is a difference of two sums of that
+     * size. */
     assert_true(near(part.owed, owed) || fabs(part.owed - owed) <= 1e-12 * rate * f->now_s);
     assert_true(part.rate <= rate * (1 + 1e-9) && part.rate >= (rate - 0.009 * late) * (1 - 1e-9));
     assert_true(fabs(kl_crew_longest_s(f->crew) - longest_s) <= 1e-9 * fmax(longest_s, 1e-3 * f->now_s));
@@ -194,8 +195,8 @@ static void the_latest_are_found(farm *f, double beyond_s, uint32_t most) {
     }
     for (uint32_t i = 0; i < f->workers; i++)
         above += f->views[i].present && counts(&seed, i) && free_s_of(f, i) > least_s + off_s;
-    assert_true(above <= count); /* no later worker was left out */
-    if (count < most)            /* every worker that is late enough was returned */
+    assert_true(above <= count); /* no worker that becomes free later was left out */
+    if (count < most)            /* every worker that becomes free late enough was returned */
         for (uint32_t i = 0; i < f->workers; i++) {
             bool listed = false;
             for (uint32_t k = 0; k < count; k++)
@@ -288,8 +289,7 @@ static void sums_and_orders_are_those_of_all_workers(void **state) {
     }
 }
 
-/* Two crews with the same workers must give the same answers, also if one of them went through many changes.
- */
+/* Two crews with the same workers must give the same answers, even if one of them has had many changes. */
 static void the_way_there_does_not_matter(void **state) {
     (void)state;
     static farm f;
@@ -317,8 +317,8 @@ static void the_way_there_does_not_matter(void **state) {
     }
 }
 
-/* A queue of 10 units at 10 units a second should end after 1 s. From then on the rate is the queue over the
- * silence. */
+/* A queue of 10 units at 10 units a second should end after 1 s. From then on the rate is the queue
+ * divided by the silence. */
 static void silence_slows_a_worker_down(void **state) {
     (void)state;
     kl_worker_view views[2] = {{.present = true, .queued_units = 10}, {.present = true}};

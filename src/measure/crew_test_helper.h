@@ -6,7 +6,7 @@
 
 #include "measure/measure.h"
 
-/* Give the snapshot a crew of its present workers. The caller frees the crew. */
+/* Give the snapshot a crew of its present workers, which the caller frees. */
 static inline kl_crew *crew_of(kl_snapshot *s) {
     kl_crew *crew = kl_crew_new();
     kilter_status status = crew ? kl_crew_reserve(crew, s->slots) : KILTER_ERR_MEMORY;

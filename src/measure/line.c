@@ -3,11 +3,11 @@
 
 #include "measure/measure.h"
 
-static const double KEPT = 0.8; /* every later reading multiplies the weight of a reading by this */
-/* Readings whose numbers differ by less than this part of their mean give a level but no slope. */
+static const double KEPT = 0.8; /* each new reading multiplies the weight of the older readings by this */
+/* Readings whose numbers differ by less than this part of their mean give a level, but no slope. */
 static const double ALIKE = 0.02;
-/* The numbers must differ by about this part to show with which power the cost grows; smaller differences
- * mostly show noise. */
+/* The numbers must differ by about this part to show the power with which the cost grows. Smaller
+ * differences mostly show noise. */
 static const double APART = 0.15;
 static const double MOST_BEND = 1;
 static const double LEAST_S = 1e-9; /* smallest value whose logarithm is taken */
@@ -35,9 +35,9 @@ void kl_line_add(kl_line *line, double number, double seconds) {
     add(&line->logs, line->weight, log(number), log(fmax(seconds, LEAST_S)));
 }
 
-/* Fit a power to the logarithms. An artificial reading is added for a number whose logarithm is APART from
- * the mean, with a cost proportional to the number. It draws the exponent towards 1 while the other numbers
- * differ little. */
+/* Fit a power to the logarithms. An artificial reading is added, whose number has a logarithm APART from
+ * the mean, and whose cost is proportional to the number. It pulls the exponent towards 1 while the other
+ * numbers differ little. */
 static kl_curve power(const struct kl_line_sums *logs) {
     double bend = (logs->with_y - logs->spread_x) / (logs->spread_x + APART * APART);
     bend = fmax(0, fmin(MOST_BEND, bend));

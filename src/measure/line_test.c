@@ -38,11 +38,11 @@ static void one_number_tells_a_proportion(void **state) {
         kl_line_add(&line, 200, 5 + i);
     kl_curve fit = kl_line_fit(&line);
     assert_true(fit.fixed_s == 0 && fit.per_unit_s * 200 > 6 &&
-                fit.per_unit_s * 200 < 7); /* the fit is near the later of two readings */
+                fit.per_unit_s * 200 < 7); /* the fit passes near the later of two readings */
 }
 
-/* The master's time grows faster than the number of tasks. Readings at 100 and 400 tasks predict 50, 200 and
- * 800 tasks. */
+/* The master's time grows faster than the number of tasks. Predict it for 50, 200 and 800 tasks from
+ * readings at 100 and 400 tasks. */
 static void a_power_is_found(void **state) {
     (void)state;
     for (int p = 0; p <= 10; p++) {
@@ -58,7 +58,7 @@ static void a_power_is_found(void **state) {
     }
 }
 
-/* Two almost equal numbers with noise give a cost that is nearly proportional. */
+/* Two almost equal numbers with noise must give a cost that is nearly proportional to the number. */
 static void noise_is_no_power(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 500; seed++) {
@@ -71,7 +71,7 @@ static void noise_is_no_power(void **state) {
     }
 }
 
-/* For any readings, no cost is negative anywhere and the fit passes near the last reading. */
+/* For any readings, no cost may be negative anywhere, and the fit must pass near the last reading. */
 static void no_term_is_below_zero(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
@@ -102,7 +102,7 @@ static void the_past_fades(void **state) {
     assert_true(fabs(fit.fixed_s - 1) < 0.01 && fabs(fit.per_unit_s - 0.01) < 1e-4);
 }
 
-/* Changing the unit of work changes no cost in seconds. */
+/* A change of the unit of work must change no cost in seconds. */
 static void views_are_rescaled(void **state) {
     (void)state;
     kl_worker_view v = {.present = true};

@@ -40,15 +40,16 @@ double kl_stat_cv(const kl_stat *stat) {
     return stat->mean == 0 ? 0 : kl_stat_sd(stat) / fabs(stat->mean);
 }
 
-/* Seconds counted for work that was too short for the clock; 0 would mean that the pace is not known. */
+/* Seconds that are counted for work too short for the clock. A value of 0 would mean that the pace is not
+ * known. */
 static const double TICK_S = 1e-9;
 
 void kl_pace_add(kl_pace *pace, double seconds, double units, double memory_s) {
     if (!(seconds >= 0) || !(units >= 0) || !(memory_s > 0) || !isfinite(seconds) || !isfinite(units))
         return;
     seconds = fmax(seconds, TICK_S);
-    /* Weights decay during the work that is added, too: a piece of work weighs ∫ exp(−t/memory) dt over its
-     * length. So one long piece weighs the same as the same piece cut into parts. */
+    /* Weights also decay during the work that is added: a piece of work weighs ∫ exp(−t/memory) dt over
+     * its length. So one long piece weighs the same as the same piece cut into parts. */
     double keep = exp(-seconds / memory_s);
     double weight = -expm1(-seconds / memory_s) * memory_s / seconds;
     double known = kl_pace_unit_s(pace);
@@ -74,11 +75,11 @@ double kl_wap_unit_s(const kl_wap *wap) {
     return wap->units > 0 ? wap->seconds / wap->units : 0;
 }
 
-/* The pace is out of date if the last two, or three, tasks all took more than this multiple of it. By chance
- * that happens less than once in 1,000 times, even with σ/μ = 1. */
+/* The pace is out of date if the last two, or the last three, tasks all took more than this multiple of
+ * it. By chance, this happens less than one time in 1,000, even with σ/μ = 1. */
 static const double SLOWED_TWO = 4, SLOWED_THREE = 2;
 
-/* Return seconds per unit if the last tasks show that the pace is out of date; else 0. */
+/* If the last tasks show that the pace is out of date, return their seconds per unit. Otherwise return 0. */
 static double slowed_unit_s(const kl_worker_view *worker) {
     const double *last_s = worker->quickest_s, pace_s = kl_pace_unit_s(&worker->pace);
     double two_s = fmin(last_s[0], last_s[1]), three_s = fmin(two_s, last_s[2]);

@@ -4,8 +4,8 @@
 
 #include "measure/measure.h"
 
-/* Sizes must differ by at least this to show the cost of a byte; with closer sizes, jitter of the start-up
- * cost dominates. */
+/* Sizes must differ by at least this factor to show the cost of a byte. With closer sizes, the varying
+ * start-up cost would hide it. */
 static const double SPREAD_BYTES = 16384;
 /* A window goes on until it has this number of exchanges, so that one delayed exchange cannot decide the
  * result. */
@@ -52,8 +52,8 @@ static sums sum_up(const kl_msgcost_window *a, const kl_msgcost_window *b) {
     return s;
 }
 
-/* Return whether the messages of this window differ enough in size to show λ, the cost of a byte. Two windows
- * must not be joined for this, because the start-up cost may have changed between them. */
+/* Return whether the sizes of this window's messages differ enough to show λ, the cost of a byte. Two
+ * windows must not be joined for this, because the start-up cost may have changed between them. */
 static bool tells_per_byte(const kl_msgcost_window *window) {
     sums s = sum_up(window, window);
     return s.n > 0 && s.most - s.least >= SPREAD_BYTES;
@@ -62,11 +62,11 @@ static bool tells_per_byte(const kl_msgcost_window *window) {
 static kl_linear least_squares(const sums *s) {
     double spread = s->n * s->xx - s->x * s->x;
     kl_linear flat = {s->y / s->n, 0};
-    if (spread <= 1e-12 * s->n * s->xx) /* all messages have the same size, up to rounding */
+    if (spread <= 1e-12 * s->n * s->xx) /* all messages have the same size, except for rounding */
         return flat;
     double slope = (s->n * s->xy - s->x * s->y) / spread;
     double start = (s->y - slope * s->x) / s->n;
-    /* If a term of the free fit is negative, the best allowed fit has 0 for that term. */
+    /* If a term of the unrestricted fit is negative, the best allowed fit has 0 for that term. */
     if (slope < 0)
         return flat;
     if (start < 0)

@@ -4,7 +4,8 @@
 #include "measure/measure.h"
 
 static const double PER_DOUBLING = 4; /* number of bins for each doubling of the size */
-/* Put size 1 in the middle of its bin: at a border, jitter would divide equal tasks between two bins. */
+/* Put size 1 in the middle of its bin. At a border, small variations would divide equal tasks between two
+ * bins. */
 static const double MIDDLE = KL_SIZE_BINS / 2.0 + 0.5;
 
 static uint32_t bin_of(double size) {

@@ -1,16 +1,16 @@
 /* Model an iteration of a balanced master/worker program by expressions (7) to (13) of César, Moreno,
- * Sorribes and Luque 2006. Rate how well work was distributed. docs/explanation/model.md explains them and
- * their limits. */
+ * Sorribes and Luque 2006. Rate how well work was distributed. docs/explanation/model.md explains the
+ * expressions and their limits. */
 #include "model/model.h"
 
 #include <math.h>
 
-/* Return λαV, the time that all bytes to the workers need on the wire. */
+/* Return λαV, the time that all bytes to the workers need on the link. */
 static double wire_to_s(const kl_farm_model *m) {
     return m->message.per_unit_s * m->to_workers * m->bytes;
 }
 
-/* Return λV, the time that all bytes in both directions need on the wire. */
+/* Return λV, the time that all bytes in both directions need on the link. */
 static double wire_s(const kl_farm_model *m) {
     return m->message.per_unit_s * m->bytes;
 }
@@ -32,7 +32,7 @@ double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double
 
 double kl_model_index_with(const kl_farm_model *m, uint32_t workers, double speed) {
     double time_s = kl_model_time_with_s(m, workers, speed), scaled = speed * time_s * time_s;
-    /* Without work every index is infinite. The constant factor 1/T_c is left out then, which keeps their
+    /* Without work, every index is infinite. Then leave out the constant factor 1/T_c, which keeps their
      * order. */
     return m->work_s > 0 ? scaled / m->work_s : scaled;
 }
@@ -43,7 +43,8 @@ static uint32_t whole_workers(double n) {
 
 uint32_t kl_model_capability(const kl_farm_model *m) {
     double start_s = m->message.fixed_s, to_s = wire_to_s(m), total_s = wire_s(m) + m->work_s;
-    double answer_s = total_s - to_s; /* (1−α)λV + T_c: n times the time of one worker's work and answer */
+    double answer_s =
+        total_s - to_s; /* (1−α)λV + T_c: n times the time that one worker needs to work and to answer */
     if (m->synchronous) {
         double b = to_s - 2 * start_s;
         if (start_s > 0) { /* (12), in a form that keeps all digits when b is large */
@@ -52,7 +53,8 @@ uint32_t kl_model_capability(const kl_farm_model *m) {
         }
         return to_s > 0 ? whole_workers(total_s / to_s) : UINT32_MAX;
     }
-    /* A send takes max(m_o, λαV/n), so the limits by m_o and by λαV/n both hold; the smaller one decides. */
+    /* A send takes max(m_o, λαV/n), so the limit by m_o and the limit by λαV/n both hold. The smaller one
+     * decides. */
     double by_start = start_s > 0 ? 1 + sqrt(1 + answer_s / start_s) : INFINITY; /* (10) */
     bool waits = !m->own_links && to_s > start_s;
     double by_wire = waits ? total_s / (to_s - start_s) : (double)INFINITY; /* (11) */
@@ -64,8 +66,8 @@ typedef struct best {
     double index;
 } best;
 
-/* Return whether the other n−1 messages are sent before the first worker's answer is back: the inequality
- * behind (10) to (12). */
+/* Return whether the other n−1 messages are sent before the first worker's answer arrives. This is the
+ * inequality behind (10) to (12). */
 static bool feeds(const kl_farm_model *m, uint32_t workers, double speed) {
     double n = workers, start_s = m->message.fixed_s, to_s = wire_to_s(m) / n;
     double send_s = m->synchronous ? start_s + to_s : m->own_links ? start_s : fmax(start_s, to_s);
@@ -80,9 +82,9 @@ kl_speeds kl_speeds_listed(const double *sums) {
     return (kl_speeds){listed, sums};
 }
 
-/* Find the limit by bisection: with more workers, sending takes longer and the first answer comes sooner. */
+/* Find the limit by bisection: with more workers, sending takes longer, and the first answer comes sooner. */
 uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most) {
-    uint32_t fed = 1, over = most + 1; /* `fed` workers can be fed, `over` workers cannot */
+    uint32_t fed = 1, over = most + 1; /* the master can feed `fed` workers, but not `over` workers */
     while (over > fed + 1) {
         uint32_t middle = fed + (over - fed) / 2;
         if (feeds(m, middle, kl_speed_of(speeds, middle)))
@@ -93,11 +95,11 @@ uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32
     return fed;
 }
 
-/* number of steps for a range; at growing distances, each number is 1/32 larger than the last */
+/* number of steps for a range; if the distances grow, each number is 1/32 larger than the last */
 enum { COARSE = 32 };
 
-/* Evaluate the index from *low to *high, `step` apart (0: at growing distances). Return the best number and
- * set *low and *high to its neighbours. */
+/* Evaluate the index from *low to *high at steps of `step` (0: at growing distances). Return the best
+ * number of workers, and set *low and *high to its neighbours. */
 static best look_through(const kl_index *index, uint32_t step, uint32_t *low, uint32_t *high) {
     uint32_t last = *high, before = *low;
     best found = {*low, INFINITY};
@@ -115,8 +117,8 @@ static best look_through(const kl_index *index, uint32_t step, uint32_t *low, ui
     }
 }
 
-/* Evaluate numbers at growing distances, then search ever closer around the best one. This works because the
- * values fall and then rise. */
+/* Evaluate numbers at growing distances, then search more and more closely around the best one. This works
+ * because the values first fall and then rise. */
 uint32_t kl_model_lowest(const kl_index *index, uint32_t most) {
     uint32_t low = 1, high = most;
     best found = look_through(index, 0, &low, &high);

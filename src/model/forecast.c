@@ -1,13 +1,13 @@
-/* Forecast the end of a run from the present pace of each worker; compute its time with an equal split and in
- * perfect balance. */
+/* Forecast the end of a run from the present pace of each worker. Also compute its time with an equal
+ * split, and in perfect balance. */
 #include "model/model.h"
 
 #include <math.h>
 
 /* Return the seconds in which the workers together do `units`, if each of them begins when it becomes free.
- * One more worker of own_rate begins at once. longest_s: time until the last worker is free. Start with all
- * workers, then leave out those that stay busy for longer than the result. This only shortens the time, so it
- * converges, mostly within two rounds. */
+ * One more worker of own_rate begins at once. longest_s: time until the last worker is free. Start with
+ * all workers, then leave out those that stay busy for longer than the result, and repeat. Each step only
+ * shortens the time, so this ends, mostly after two steps. */
 static double level_s(const kl_snapshot *s, double units, double own_rate, uint32_t without,
                       double longest_s) {
     double level = INFINITY;
@@ -21,8 +21,9 @@ static double level_s(const kl_snapshot *s, double units, double own_rate, uint3
     }
 }
 
-/* Return the variance of the relative error of left_s. The remaining tasks differ, and so do those in the
- * sample. A worker without measurements may be 50 % slower or faster than the mean. Paces vary. */
+/* Return the variance of the relative error of left_s. It has three sources. The remaining tasks and those
+ * of the sample differ. A worker without measurements may be 50 % slower or faster than the mean. Paces
+ * vary. */
 static double relative_variance(const kl_snapshot *s, const kl_crew_sums *c, double task) {
     double n = c->present, cv = kl_stat_cv(&s->unit_s);
     double variance = cv * cv * task / fmax(s->left_units + c->queued_units, task);
@@ -57,9 +58,9 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
     return f;
 }
 
-/* Return the least time if fewer tasks than workers are left; else 0. The fastest workers, without `worker`,
- * then do one task each, and the slowest of them decides. If work were divisible, the result would be less
- * than the time of a task. */
+/* If fewer tasks than workers are left, return the least time that they need; otherwise return 0. The
+ * fastest workers, without `worker`, then do one task each, and the slowest of these decides. If work were
+ * divisible, the result would be less than the time of a task. */
 static double one_each_s(const kl_snapshot *s, uint32_t worker, double task_units) {
     double speed = 0, own = kl_worker_rate(&s->workers[worker]);
     uint32_t ranked = kl_crew_ranked(s->crew);

@@ -1,5 +1,5 @@
 /* Fork-join iterations: the master computes alone, then the workers do its tasks (Buaklee, Tracy, Vernon,
- * Wright 2002). Kilter adds to their model a round trip, the master's time for each worker's results, and
+ * Wright 2002). To their model, Kilter adds a round trip, the master's time for each worker's results, and
  * each task's time on the link. */
 #include "model/model.h"
 

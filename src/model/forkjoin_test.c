@@ -1,4 +1,5 @@
-/* Fork-join programs: compare with table 3 of the paper, and check properties that hold for any program. */
+/* Fork-join programs: compare with table 3 of the paper, and check properties that must hold for any
+ * program. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,8 +12,8 @@
 
 #include "model/model.h"
 
-/* Rows of table 3: groups, workers, iterations, t_M and t_W in seconds, and the model's minutes as printed.
- */
+/* Rows of table 3: groups, workers, iterations, t_M and t_W in seconds, and the model's minutes as the
+ * paper prints them. */
 static const struct {
     const char *problem;
     uint32_t groups, workers, iterations;
@@ -54,9 +55,9 @@ static void table_3_to_the_last_digit(void **state) {
                        near_by[r].printed);
 }
 
-/* In the four rows of ssn 20,000 the printed t_W does not give the printed minutes, for any number of
- * evaluations. Values of t_W that are 0.4 to 0.7 % lower do, to the last digit: one value for T = 50 and 400,
- * one for T = 100 and 200. */
+/* In four rows, those of ssn 20,000, the printed t_W does not give the printed minutes, whatever the
+ * number of evaluations. But values of t_W that are 0.4 to 0.7 % lower do, to the last digit: one value
+ * for T = 50 and 400, another for T = 100 and 200. */
 static void table_3_with_another_benchmark(void **state) {
     (void)state;
     static const struct {
@@ -77,8 +78,8 @@ static void table_3_with_another_benchmark(void **state) {
     }
 }
 
-/* The row with fewer workers than groups follows with n evaluations, as the paper's text says, from a t_W
- * that rounds to the printed 6.32. With n + 1 evaluations the result would be 10.56. */
+/* The row with fewer workers than groups needs n evaluations, as the paper's text says, and a t_W that
+ * rounds to the printed 6.32. With n + 1 evaluations the result would be 10.56. */
 static void table_3_fewer_workers_than_groups(void **state) {
     (void)state;
     assert_printed(minutes(64.81, 44 - 1, 6.3155, 3, 2), "10.34");

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-/* Seconds for which a chunk's message occupies the master, and seconds from its sending to its arrival. */
+/* Seconds for which sending a chunk keeps the master busy, and seconds from sending to arrival. */
 typedef struct message {
     double send_s, arrive_s;
 } message;
@@ -22,8 +22,9 @@ static double bytes_out(const kl_farm_model *m, const kl_rounds *rounds, size_t 
     return m->to_workers * m->bytes * rounds->part[round] / n;
 }
 
-/* Return the expected distance, in σ, of the largest of n values from their mean. It is the smaller of
- * Hartley and David's bound for any distribution and of the value for a normal one (Cramér 1946). */
+/* Return the expected distance, in σ, of the largest of n values from their mean. It is the smaller of two
+ * values: Hartley and David's bound for any distribution, and the value for a normal distribution (Cramér
+ * 1946). */
 static double last_of(double n) {
     if (n <= 1)
         return 0;
@@ -33,8 +34,8 @@ static double last_of(double n) {
     return fmin((n - 1) / sqrt(2 * n - 1), normal);
 }
 
-/* Times in the last round if each worker does one chunk a round. The first and the last worker begin at
- * first_s and last_s; the last message arrives at arrived_s at the earliest. */
+/* Times in the last round if each worker does one chunk per round. The first worker begins at first_s, the
+ * last one at last_s. The last message arrives at arrived_s or later. */
 typedef struct last_round {
     double first_s, last_s, arrived_s;
 } last_round;
@@ -47,7 +48,7 @@ static last_round play_rounds(const kl_farm_model *m, double n, double speed, co
     for (size_t round = 1; round < rounds->count; round++) {
         double chunk_s = m->work_s * rounds->part[round - 1] / speed, asking_s = m->message.fixed_s;
         msg = message_of(m, bytes_out(m, rounds, round, n), rounds->answer_s);
-        /* a worker asks for the next chunk when it begins one */
+        /* a worker asks for its next chunk when it begins a chunk */
         double from_s = fmax(sent_s, r.first_s + asking_s);
         sent_s = from_s + n * msg.send_s;
         r.arrived_s = from_s + (n - 1) * msg.send_s + msg.arrive_s;
@@ -58,10 +59,10 @@ static last_round play_rounds(const kl_farm_model *m, double n, double speed, co
 }
 
 /* Return when the last worker ends, given when the last chunks begin. Workers are in step while each takes
- * one chunk a round in the same order. Then the distances between their starts stay, and the differences of
- * their chunks add up. Out of step, or if their starts are more than a chunk apart, faster workers take
- * chunks that slower ones would have got. Then all end within the time of one last chunk, on average at its
- * middle. */
+ * one chunk a round in the same order. Then the distances between their starts stay, and the differences
+ * of their chunks add up. If they are out of step, or their starts are more than a chunk apart, faster
+ * workers take chunks that slower ones would have got. Then all workers end within the time of one last
+ * chunk, on average at its middle. */
 static double end_last_s(const last_round *r, const kl_rounds *rounds, double n, double chunk_s,
                          double late_s, double late_in_step_s) {
     double in_step_s = r->last_s + chunk_s + late_in_step_s;
@@ -79,7 +80,8 @@ double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double s
     last_round r = play_rounds(m, n, speed, rounds);
     double chunk_s = m->work_s * part / speed, task_sd_s = rounds->task_sd_s * n / speed;
     double late_s = task_sd_s * sqrt(rounds->tasks * part / n) * last_of(n);
-    /* In step, only a worker that began at most own_sd_s before the last one is likely to end after it. */
+    /* If workers are in step, a worker can end last only if it began at most own_sd_s before the one that
+     * began last. */
     double own_sd_s = task_sd_s * sqrt(rounds->tasks / n), apart_s = r.last_s - r.first_s;
     double rivals = apart_s > own_sd_s ? (n - 1) * own_sd_s / apart_s : n - 1;
     double late_in_step_s = own_sd_s * last_of(1 + rivals);

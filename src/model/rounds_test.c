@@ -19,7 +19,7 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* ---- reference: a simulation chunk by chunk ---- */
+/* ---- reference: a simulation, one chunk at a time ---- */
 
 typedef struct played {
     const kl_farm_model *m;
@@ -31,8 +31,8 @@ typedef struct played {
     uint64_t seed;
 } played;
 
-/* Draw the seconds of a chunk with `part` of the work from a normal distribution, as for the sum of many
- * tasks. */
+/* Draw the seconds of a chunk with `part` of the work. They are normally distributed, as the sum of many
+ * tasks is. */
 static double chunk_s(played *p, double part, uint32_t worker) {
     double sum = 0;
     for (int i = 0; i < 12; i++)
@@ -48,7 +48,7 @@ static uint32_t first_to_ask(const played *p) {
     return first;
 }
 
-/* Send `part` of the work to a worker, and set when it asks for its next part. */
+/* Send `part` of the work to a worker, and set the time at which it asks for its next part. */
 static void deal(played *p, uint32_t worker, double part) {
     double start_s = p->m->message.fixed_s, byte_s = p->m->message.per_unit_s, bytes = p->m->bytes * part;
     double wire_s = byte_s * p->m->to_workers * bytes;
@@ -106,7 +106,7 @@ static void one_round_of_equal_tasks_is_the_paper_s(void **state) {
         }
 }
 
-/* With equal workers and equal tasks all stay in step, so the model agrees with the simulation. */
+/* Equal workers with equal tasks stay in step, so the model must agree with the simulation. */
 static void rounds_in_step_are_exact(void **state) {
     (void)state;
     double part[10];

@@ -4,21 +4,21 @@
 
 #include "model/model.h"
 
-/* HALF_BYTES: bytes of contents that cost as much as a message without contents. AMONG_MANY: cost of a
- * message among many others, relative to one among few. With few messages, threads must be woken and caches
- * are cold. docs/explanation/model.md says where both numbers come from. */
+/* HALF_BYTES: number of bytes that cost as much as an empty message. AMONG_MANY: cost of a message among
+ * many others, divided by its cost among few. With few messages, threads must be woken and caches are
+ * cold. docs/explanation/model.md says where both numbers come from. */
 static const double HALF_BYTES = 48e3, AMONG_MANY = 0.4;
-/* If a byte costs less CPU time than this, messages within the master's host go through shared memory. A byte
- * on an encrypted socket costs about 1 ns. */
+/* If a byte costs less CPU time than this, messages within the master's host use shared memory. A byte on
+ * an encrypted socket costs about 1 ns. */
 static const double NEAR_BYTE_S = 0.5e-9;
 /* At least this part of a task's time counts as work, whatever delay was reported. */
 static const double LEAST_ALONE = 0.02;
-/* a state is left out if its probability is below this part of the likeliest one's */
+/* a state is left out if its probability is below this part of the most likely state's */
 static const double NOTHING = 1e-12;
 
 /* --- one station --- */
 
-/* Return the probability of k + 1 tasks at the station over the probability of k. */
+/* Return the probability of k + 1 tasks at the station, divided by the probability of k. */
 static double step_up(const kl_station *s, double away_s, double n, double k) {
     return (n - k) * s->task_s / (away_s * fmin(k + 1, s->servers));
 }
@@ -62,10 +62,10 @@ double kl_message_fixed_part(double bytes, double messages) {
     return HALF_BYTES / (HALF_BYTES + bytes / fmax(1, messages));
 }
 
-/* Return the part of farm_s that does not depend on the size of messages. Without a measurement within the
- * host, a byte costs as much as on an encrypted socket. Shared memory costs a tenth of that, or more if the
- * bytes are not in the caches. Limit the result: apart from its bytes, a message costs one side no more than
- * a round trip. */
+/* Return the part of farm_s that does not depend on the size of messages. If messages within the host were
+ * not measured, a byte is assumed to cost as much as on an encrypted socket. Shared memory costs a tenth
+ * of that, or more if the bytes are not in the caches. The result has a limit: apart from its bytes, a
+ * message costs each side at most one round trip. */
 static double message_part(const kl_load *l) {
     double least = kl_message_fixed_part(l->use.bytes, l->use.messages);
     if (!(l->copy_s > 0) || l->use.local_tasks < l->use.tasks)
@@ -74,8 +74,8 @@ static double message_part(const kl_load *l) {
     return fmax(least, fmin(most, 1 - l->copy_s * l->use.bytes / l->use.farm_s));
 }
 
-/* Return the additional CPU time of the master's process with another number of chunks, if a message costs as
- * much as in the measured run. */
+/* Return the additional CPU time of the master's process with another number of chunks. A message is
+ * assumed to cost as much as in the measured run. */
 static double added_s(const kl_load *l, double chunks) {
     return message_part(l) * l->use.farm_s * (chunks / l->chunks - 1);
 }
@@ -85,22 +85,23 @@ static bool is_near(const kl_load *l) {
     return l->use.local_tasks >= l->use.tasks && l->near_s > 0 && l->copy_s < NEAR_BYTE_S;
 }
 
-/* Return added_s(), but count each additional message at AMONG_MANY of its cost, because a run with more
+/* Return added_s(), but with each additional message at AMONG_MANY of its cost, because a run with more
  * chunks has many messages. */
 static double more_s(const kl_load *l, double chunks) {
     double change_s = added_s(l, chunks);
     return change_s > 0 ? AMONG_MANY * change_s : change_s;
 }
 
-/* Cost of an additional message for a worker, relative to its cost for the master. A worker has fewer threads
- * to wake, but it encrypts as much. A worker's messages stay rare, so AMONG_MANY does not apply. */
+/* Cost of an additional message for a worker, relative to its cost for the master. A worker has fewer
+ * threads to wake, but encrypts as much as the master. The messages of one worker stay rare, so AMONG_MANY
+ * does not apply. */
 static const double THEIRS = 0.6, THEIRS_NEAR = 0.4;
 
 static kl_station cores_of(const kl_load *l, double chunks) {
     double own_s = l->apart ? 0 : l->use.farm_s + l->use.callbacks_s + more_s(l, chunks);
     double theirs_s = l->use.local_s + (is_near(l) ? THEIRS_NEAR : THEIRS) * added_s(l, chunks) *
                                            l->use.local_tasks / l->use.tasks;
-    /* CPU seconds of a worker per second of a task, at least 1: above 1 if tasks use several threads */
+    /* CPU seconds of a worker per second of a task, at least 1; above 1 if tasks use several threads */
     double threads = 1;
     if (l->use.local_tasks > 0)
         threads = fmax(1, l->use.local_s / l->use.local_tasks / l->task_s);
@@ -121,15 +122,15 @@ static kl_station messages_of(const kl_load *l, double chunks) {
     return (kl_station){times * fmax(l->answer_s * l->chunks, others_s) / l->use.tasks, 1};
 }
 
-/* Return the seconds that a task's bytes need on a link, in the busier direction. */
+/* Return the seconds that a task's bytes need on a link, in the direction that carries more. */
 static double link_s(const kl_load *l) {
     double part = fmax(l->to_workers, 1 - l->to_workers);
     double away = 1 - l->use.local_tasks / l->use.tasks;
     return away * part * l->use.bytes * l->per_byte_s / l->use.tasks;
 }
 
-/* A crowded link drops more segments. Each doubling of the workers beyond those that fill it costs 6 % of its
- * rate. docs/explanation/model.md says where this comes from. */
+/* A crowded link drops more segments. Each doubling of the workers, beyond the number that fills the link,
+ * costs 6 % of its rate. docs/explanation/model.md says where this comes from. */
 static const double CROWDED = 0.09;
 
 static double crowded(const kl_load *l, uint32_t workers) {
@@ -142,11 +143,11 @@ bool kl_load_known(const kl_load *l) {
            l->workers > 0 && l->beyond > 0;
 }
 
-/* with more chunks per worker than this, the policy deals ever smaller chunks */
+/* with more chunks per worker than this, the policy deals smaller and smaller chunks */
 static const double SEVERAL = 2;
 
 /* Return a number proportional to the number of rounds. Each round deals the same part of the remaining
- * tasks, until chunks are the smallest that the master can deal in time. */
+ * tasks, until chunks have the least size that the master can deal in time. */
 static double rounds_of(const kl_load *l, double workers) {
     double answer_s =
         AMONG_MANY * l->answer_s * kl_message_fixed_part(l->to_workers * l->use.bytes, l->chunks);
@@ -156,7 +157,7 @@ static double rounds_of(const kl_load *l, double workers) {
 
 double kl_model_chunks(const kl_load *l, uint32_t workers) {
     double times = workers / (double)l->workers;
-    if (l->chunks >= l->use.tasks) /* one task per chunk, for any number of workers */
+    if (l->chunks >= l->use.tasks) /* one task per chunk, whatever the number of workers */
         return l->chunks;
     if (l->chunks > SEVERAL * l->workers)
         times *= rounds_of(l, workers) / rounds_of(l, l->workers);
@@ -190,9 +191,9 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
     return longest_s;
 }
 
-/* With more workers than these for each core, CPU time grows by a power of their number. Threads are switched
- * more often, and results leave the caches before the master reads them. docs/explanation/model.md says where
- * the three numbers come from. */
+/* With more workers per core than this, CPU time grows as a power of their number. Threads are switched
+ * more often, and results leave the caches before the master reads them. docs/explanation/model.md says
+ * where the three numbers come from. */
 static const double CACHED = 3, DEARER = 0.025, MOVED = 0.4;
 static const double COPIED = 4e9; /* bytes per second */
 
@@ -204,7 +205,7 @@ static double dearer(const kl_load *l, uint32_t workers) {
 }
 
 /* Return the tasks per second of the cores. A thread that wakes goes to its previous core, even while another
- * core is idle. So each core is a station of its own with its part of the workers. */
+ * core is idle. So each core is a separate station with its part of the workers. */
 static double cores_rate(const kl_station *cores, double away_s, uint32_t workers) {
     double each = workers / cores->servers, few = floor(each);
     kl_station one = {cores->task_s, 1};
@@ -222,8 +223,8 @@ static double rate_of(const kl_station *stations, int i, double task_s, uint32_t
                                 : kl_station_rate(&stations[i], away_s, workers);
 }
 
-/* SWITCH_S: seconds that a worker loses after waking, if another worker has used the core and the caches.
- * COMPUTES: if workers compute for less than this part of a task's time, they are assumed to wake once a
+/* SWITCH_S: seconds that a worker loses after it wakes if another worker has used the core and the caches.
+ * COMPUTES: if workers compute for less than this part of a task's time, each is assumed to wake once per
  * task. */
 static const double SWITCH_S = 5e-6, COMPUTES = 0.5;
 
@@ -231,8 +232,8 @@ static bool wakes_in_tasks(const kl_load *l) {
     return l->use.local_tasks > 0 && l->use.local_s <= COMPUTES * l->task_s * l->use.local_tasks;
 }
 
-/* CPU seconds that a wake costs if no other worker has kept the core awake. It is at most this part of a
- * task's CPU time. */
+/* CPU seconds that a wake-up costs if no other worker has kept the core awake. They are at most this part
+ * of a task's CPU time. */
 static const double ROUSE_S = 10e-6, ROUSE_MOST = 0.65;
 
 double kl_model_roused_s(const kl_load *l, uint32_t workers) {
@@ -280,19 +281,20 @@ kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     if (!kl_load_known(l))
         return (kl_limit){.what = KL_SHARED_NOTHING, .times = 1};
     kl_limit limit = limit_of(l, workers);
-    limit.times = fmax(1, limit.times * l->beyond); /* no task is quicker than it is alone */
+    limit.times = fmax(1, limit.times * l->beyond); /* no task is faster than it is alone */
     return limit;
 }
 
-/* Links of the workers' own are assumed only if one link would have been busy for more than this multiple of
- * the run's time. A smaller excess may come from a disturbed measurement of the link's rate. */
+/* Assume that each worker has its own link only if a single link would have been busy for longer than this
+ * multiple of the run. A smaller excess may come from a disturbed measurement of the link's rate. */
 static const double MORE_THAN_ONE = 1.25;
-/* The model with links of the workers' own must explain at least this part of the run's time. */
+/* If each worker is assumed to have its own link, the model must explain at least this part of the run's
+ * time. */
 static const double EXPLAINED = 0.85;
 
-/* Find out how more bytes were carried than one link can carry at its measured rate. Either each worker has a
- * link of its own: then workers wait little for bytes, so the model explains the run's time. Or the rate was
- * measured too low: then the run's time gives the rate of the busy link. */
+/* Find out how the run carried more bytes than one link can carry at its measured rate. There are two
+ * explanations. If each worker has its own link, workers wait little for bytes, and the model explains the
+ * run's time. Otherwise the rate was measured too low, and the run's time gives the rate of the busy link. */
 static void fit_link(kl_load *l, double elapsed_s) {
     double busy_s = link_s(l) * l->use.tasks, task_s = l->workers * elapsed_s / l->use.tasks;
     if (busy_s <= elapsed_s)
@@ -300,15 +302,15 @@ static void fit_link(kl_load *l, double elapsed_s) {
     kl_load own = *l;
     own.own_links = true;
     bool explained = limit_of(&own, l->workers).times * l->task_s >= EXPLAINED * task_s;
-    bool possible = busy_s <= l->workers * elapsed_s; /* the workers' own links have the same rate */
+    bool possible = busy_s <= l->workers * elapsed_s; /* all links of workers have the same rate */
     l->own_links = possible && explained && busy_s > MORE_THAN_ONE * elapsed_s;
     if (!l->own_links)
         l->per_byte_s *= elapsed_s / busy_s;
 }
 
-/* Set `beyond`, the factor that the model does not explain; it is assumed to stay the same. Workers wait
- * during tasks or between them. So `beyond` is 1 if the modelled time is anywhere between the time in tasks
- * and the whole time. */
+/* Set `beyond`, the factor that the model does not explain, which is assumed to stay the same. Workers may
+ * wait during tasks or between them. So `beyond` is 1 if the modelled time is anywhere between the time in
+ * tasks and the whole time. */
 double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     double delay_s = l->use.tasks > 0 ? l->use.delay_s / l->use.tasks : 0;
     double alone = fmax(1 - delay_s / task_s, LEAST_ALONE);
@@ -345,8 +347,8 @@ kl_load kl_load_with_bytes(const kl_load *l, double times) {
 
 /* --- uncertainty of a forecast --- */
 
-static const double RUNS_DIFFER =
-    0.03; /* relative spread of equal runs if it was not measured; below: the least spread that is assumed */
+static const double RUNS_DIFFER = 0.03; /* relative spread of equal runs if it was not measured; the next
+                                           value is the least spread that is assumed */
 static const double RUNS_DIFFER_LEAST = 0.01;
 static const double DOUBLING =
     0.02; /* relative error of the model for each doubling of the number of workers */

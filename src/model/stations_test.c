@@ -18,7 +18,8 @@ static double exponential(uint64_t *seed, double mean) {
     return -mean * log(random_01(++*seed));
 }
 
-/* Simulate a station with exponential times away and times of service; return tasks per second. */
+/* Simulate a station with exponentially distributed times of absence and of service. Return tasks per
+ * second. */
 static double played_rate(const kl_station *s, double away_s, uint32_t workers, uint64_t seed) {
     enum { EVENTS = 400000 };
     double now_s = 0, there = 0, served = 0;
@@ -44,7 +45,8 @@ static void a_station_serves_what_it_serves_when_played_out(void **state) {
     }
 }
 
-/* No rate exceeds that of workers without a queue or that of the station, and more workers never lower it. */
+/* No rate may exceed that of workers without a queue or that of the station, and more workers must never
+ * lower it. */
 static void a_station_keeps_its_bounds(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
@@ -87,7 +89,8 @@ static void more_workers_than_cores_compute_no_faster(void **state) {
     for (uint32_t n = 2; n <= 32; n *= 2) {
         kl_limit limit = kl_model_limit(&load, n);
         assert_int_equal(limit.what, KL_SHARED_CORES);
-        double dearer = pow(fmax(1, n / 6.0), 0.025); /* CPU time grows with more than three workers a core */
+        double dearer =
+            pow(fmax(1, n / 6.0), 0.025); /* CPU time grows with more than three workers per core */
         assert_true(limit.times >= n / 2.0 * dearer && limit.times < n / 2.0 * dearer * 1.1);
         assert_true(limit.used > 0.99);
     }
@@ -106,11 +109,11 @@ static void results_make_cpu_time_dearer_than_computing(void **state) {
     kl_load load = computing();
     load.use.farm_s = 1e-6;
     assert_true(fabs(power_of(&load) - 0.025) < 1e-3);
-    load.use.bytes = 4e9; /* one second of copying for each second of use */
+    load.use.bytes = 4e9; /* one second of copying for each second in which the resource is used */
     assert_true(fabs(power_of(&load) - 0.425) < 1e-3);
     load.use.bytes = 4e8;
     assert_true(fabs(power_of(&load) - 0.065) < 1e-3);
-    load.to_workers = 1; /* inputs are cold for any number of workers */
+    load.to_workers = 1; /* inputs are not in the caches, whatever the number of workers */
     assert_true(fabs(power_of(&load) - 0.025) < 1e-3);
     load.use.bytes = 0;
     load.use.farm_s = 0.5;
@@ -148,13 +151,13 @@ static void more_than_a_link_carries_went_over_several(void **state) {
     assert_int_equal(kl_model_limit(&one, 8).what, KL_SHARED_LINK);
     assert_true(kl_model_limit(&one, 8).times > 4);
     assert_true(kl_model_limit(&several, 8).times < 1.1);
-    several.per_byte_s *= 2; /* now each worker waits for its own link */
+    several.per_byte_s *= 2; /* now each worker has to wait only for its own link */
     assert_int_equal(kl_model_limit(&several, 8).what, KL_SHARED_LINKS);
     assert_true(fabs(kl_model_limit(&several, 8).times / kl_model_limit(&several, 16).times - 1) < 1e-9);
 }
 
-/* If the measurement of the link's rate was disturbed, the rate is too low. The run's time then gives the
- * right rate. */
+/* If the measurement of the link's rate was disturbed, the rate is too low. Then the run's time must give
+ * the right rate. */
 static void a_busy_link_is_as_quick_as_the_run_shows(void **state) {
     (void)state;
     for (double too_slow = 1; too_slow < 3; too_slow += 0.25) {
@@ -171,8 +174,8 @@ static void a_busy_link_is_as_quick_as_the_run_shows(void **state) {
     }
 }
 
-/* Workers wait for a core of their own queue, although another one may be idle; those that wake also find
- * cold caches. */
+/* Workers must wait for a core of their own queue, although another core may be idle. Those that wake also
+ * find cold caches. */
 static void workers_that_sleep_wait_for_a_core(void **state) {
     (void)state;
     kl_load load = computing();
@@ -183,14 +186,14 @@ static void workers_that_sleep_wait_for_a_core(void **state) {
     assert_true(kl_model_limit(&load, 16).times > shared);
     kl_load sleeps = load, computes = load;
     sleeps.use.local_s = 0.499;
-    computes.use.local_s = 0.501; /* above half, nobody counts as waking */
+    computes.use.local_s = 0.501; /* above half, no worker counts as waking */
     assert_true(kl_model_limit(&computes, 32).times < kl_model_limit(&sleeps, 32).times);
-    for (uint32_t n = 2; n < 64; n++) /* also odd numbers, with unequal queues on the two cores */
+    for (uint32_t n = 2; n < 64; n++) /* test odd numbers, too, with unequal queues on the two cores */
         assert_true(kl_model_limit(&load, n + 1).times >= kl_model_limit(&load, n).times);
 }
 
-/* Workers that sleep in their tasks wake cores that nobody else keeps awake. A run with few workers contains
- * that cost, and one with many does not. */
+/* Workers that sleep in their tasks wake cores that no other worker keeps awake. A run with few workers
+ * contains that cost, and a run with many does not. */
 static void few_workers_wake_idle_cores(void **state) {
     (void)state;
     static const struct {
@@ -198,10 +201,10 @@ static void few_workers_wake_idle_cores(void **state) {
         uint32_t measured, workers;         /* on 2 cores */
         double least_saved_s, most_saved_s; /* CPU time of a task that the forecast leaves out */
     } rows[] = {
-        {0.016, 2, 2, 0, 0},            /* the same run */
-        {0.016, 2, 4, 4.9e-6, 5.1e-6},  /* half of the wakes */
-        {0.016, 2, 32, 9.3e-6, 9.4e-6}, /* nearly all */
-        {0.016, 8, 16, 0, 1.3e-6},      /* the record hardly contains that cost */
+        {0.016, 2, 2, 0, 0},            /* the same number of workers: nothing */
+        {0.016, 2, 4, 4.9e-6, 5.1e-6},  /* half of the cost of waking */
+        {0.016, 2, 32, 9.3e-6, 9.4e-6}, /* nearly all of the cost of waking */
+        {0.016, 8, 16, 0, 1.3e-6},      /* the record contains hardly any cost of waking */
         {0.004, 2, 4, 1.2e-6, 1.4e-6},  /* no more than most of the CPU time that was used */
         {0.6, 2, 4, 0, 0},              /* workers that compute wake seldom */
     };
@@ -225,9 +228,10 @@ static void bytes_measured_as_cheap_leave_the_cost_to_messages(void **state) {
     cheap.copy_s = 1e-11;
     cheap.near_s = 1e-4;
     assert_true(kl_model_limit(&cheap, 32).times > 1.05 * kl_model_limit(&load, 32).times);
-    cheap.near_s = 1e-6; /* now messages without contents are cheap, too */
+    cheap.near_s = 1e-6; /* now messages without contents cost little, too */
     assert_true(kl_model_limit(&cheap, 32).times < 1.05 * kl_model_limit(&load, 32).times);
-    cheap.copy_s = 1e-6; /* more CPU time than was used: limited to the cost of an encrypted socket */
+    cheap.copy_s =
+        1e-6; /* more CPU time than was used, so the value is limited to the cost of an encrypted socket */
     assert_true(kl_model_limit(&cheap, 32).times == kl_model_limit(&load, 32).times);
 }
 
@@ -257,7 +261,8 @@ static void chunks_are_never_more_than_tasks(void **state) {
         assert_true(kl_model_chunks(&l, 1) < chunks);
     }
     kl_load halves = {.workers = 2, .chunks = 40, .task_s = 1e-3, .use = {.tasks = tasks}};
-    for (uint32_t n = 2; n <= 64; n *= 2) /* twice the workers get more chunks, but less than twice as many */
+    for (uint32_t n = 2; n <= 64;
+         n *= 2) /* twice as many workers get more chunks, but less than twice as many */
         assert_true(kl_model_chunks(&halves, 2 * n) > kl_model_chunks(&halves, n) &&
                     kl_model_chunks(&halves, 2 * n) < 2 * kl_model_chunks(&halves, n));
     kl_load dear = halves;
@@ -300,8 +305,8 @@ static void cores_of_its_own_and_small_messages_take_load_away(void **state) {
     assert_true(kl_model_limit(&same, 8).times == kl_model_limit(&load, 8).times);
 }
 
-/* If sharing slowed a run down by less than the model says, tasks with few workers must still not be quicker
- * than alone. */
+/* If sharing slowed a run down by less than the model says, tasks must still not be faster with few
+ * workers than alone. */
 static void no_task_is_quicker_than_alone(void **state) {
     (void)state;
     kl_load load = computing();
@@ -319,13 +324,13 @@ static void time_kept_from_a_core_is_no_work(void **state) {
     load.use.delay_s = 3; /* of 4 */
     assert_true(fabs(kl_load_fit(&load, 4e-3, 2) - 0.25) < 1e-12);
     assert_true(fabs(load.task_s - 1e-3) < 1e-12);
-    load.use.delay_s = 1e9; /* more delay than time: the two clocks may differ */
+    load.use.delay_s = 1e9; /* the delay is longer than the time, because the two clocks may differ */
     assert_true(kl_load_fit(&load, 1e-3, 0.5) > 0 && load.task_s > 0);
     assert_true(kl_load_fit(&(kl_load){0}, 4e-3, 1) == 1);
 }
 
-/* For any measured run, the forecast for the same number of workers is the measured time. This also holds for
- * tasks with several threads, and for runs without a known delay. */
+/* For any measured run, the forecast for the same number of workers must be the measured time. This also
+ * holds for tasks with several threads, and for runs without a known delay. */
 static void what_was_measured_is_forecast(void **state) {
     (void)state;
     for (uint32_t workers = 1; workers <= 16; workers++)

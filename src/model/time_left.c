@@ -1,14 +1,12 @@
-/* Forecast the time left of a run as an interval. The rest of the run is played many times. Each play draws
- * times of tasks from those that were seen. The interval leaves out the shortest and the longest results.
+/* Forecast the time left of a run as an interval. The rest of the run is simulated many times. The
+ * interval leaves out the shortest and the longest results. Each simulation draws all unknowns: which of
+ * the seen tasks count, with repetition; how fast each worker is; and how long each further task takes.
+ * Running tasks count as tasks that take longer than their time so far (Efron 1967, "The two sample
+ * problem with censored data"). Without them, long tasks would seem rare at the beginning.
  *
- * The machine may become slower or faster. How much it does so is measured: the seen tasks are cut into
- * blocks in the order of their ends. Blocks that differ by more than chance show it, and each play draws how
- * fast the rest is.
- *
- * Plays differ in all that is not known. They draw the seen tasks again, with repetition. They draw how fast
- * each worker is, and how long each further task takes. Running tasks count as well, because they take longer
- * than their time so far (Efron 1967, "The two sample problem with censored data"). Without them, long tasks
- * would seem rare at the beginning. */
+ * The machine may become slower or faster. To measure this, the seen tasks are cut into blocks, in the order
+ * in which they ended. If the blocks differ by more than chance, each simulation draws the speed of the rest.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -26,11 +24,11 @@ enum {
     BLOCKS = 8,
     BLOCK_LEAST = 4 /* tasks of a block */
 };
-/* Workers' speeds before anything is known: the standard deviation of their logarithms, and the number of
- * workers that weigh as much. */
+/* Assumptions about workers' speeds before anything is known: the standard deviation of their logarithms,
+ * and how many workers this assumption counts for. */
 static const double USUAL_SPREAD = 0.2, USUAL_WORKERS = 2;
-/* A task that is longer than all tasks seen takes x times that long with probability x^(−1/tail). Before
- * anything is known, this is the tail; it weighs as much as one task. */
+/* A task that is longer than all tasks seen takes x times as long as the longest with probability
+ * x^(−1/tail). This is the tail before anything is known. It counts as much as one task. */
 static const double USUAL_TAIL = 0.5;
 /* Drift before anything is known: the standard deviation of the logarithm of a block's speed. It weighs as
  * much as this number of blocks. */
@@ -51,18 +49,18 @@ typedef struct play {
     const kl_left_ask *ask;
     uint64_t random;
     uint32_t workers;
-    double tasks; /* that are not done, for these workers */
+    double tasks; /* number of tasks that are not done, for these workers */
     seen *seen;
-    uint32_t count, ended; /* the first ones have ended */
-    bool by_logs;          /* speeds are compared by means of logarithms, not by logarithms of means */
+    uint32_t count, ended; /* the first `ended` of them have ended, the others are running */
+    bool by_logs; /* compare speeds by the mean of their logarithms, not by the logarithm of their mean */
     double tail;
-    double moved, drift;    /* mean and standard deviation of the logarithm of the rest's speed, relative to all */
-    double drifted;         /* seconds for a unit in this play, relative to those seen */
-    double within, between; /* variances of the logarithm: of one task, and of workers */
+    double moved, drift;    /* mean and standard deviation of the logarithm of seconds per unit of the rest */
+    double drifted;         /* seconds per unit of the rest in this simulation, relative to those seen */
+    double within, between; /* variance of the logarithm of a task's time, and of a worker's speed */
     double *sums, *times;   /* [workers] */
-    lane *lanes;            /* [workers] later a heap: the first one is free first */
-    uint32_t *drawn;        /* [count] the tasks that were seen in this play */
-    double *sizes;          /* [count] their seconds for a unit on the mean worker */
+    lane *lanes;            /* [workers] becomes a heap, in which the worker that is free first comes first */
+    uint32_t *drawn;        /* [count] the tasks that count as seen in this simulation */
+    double *sizes;          /* [count] their seconds per unit on the mean worker */
     double results[PLAYS];
 } play;
 
@@ -100,7 +98,7 @@ static double as_log(const play *p, double mean) {
     return p->by_logs ? mean : log(mean);
 }
 
-/* Add up the tasks that have ended: those drawn for this play, or all. Return the mean value. */
+/* Add up the tasks that have ended: either those drawn for this simulation, or all. Return the mean value. */
 static double add_up(play *p, bool drawn) {
     double sum = 0, count = 0;
     for (uint32_t w = 0; w < p->workers; w++)
@@ -119,7 +117,7 @@ static double add_up(play *p, bool drawn) {
     return count > 0 ? sum / count : NAN;
 }
 
-/* Choose the measure in which tasks vary less. */
+/* Choose the measure in which tasks vary less: time, or time per unit. */
 static void choose_measure(play *p) {
     kl_stat plain = {0}, logs = {0};
     for (uint32_t i = 0; i < p->count; i++)
@@ -137,7 +135,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Estimate the tail from the longest tasks (Hill 1975). They are √n of n. */
+/* Estimate the tail from the longest √n of n tasks (Hill 1975). */
 static void measure_tail(play *p) {
     uint32_t ended = 0;
     double sum = USUAL_TAIL;
@@ -151,7 +149,7 @@ static void measure_tail(play *p) {
     p->tail = sum / (1 + (ended > first ? ended - first : 0));
 }
 
-/* Estimate how much workers differ, beyond the differences by chance (DerSimonian, Laird 1986). */
+/* Estimate how much workers differ, apart from differences by chance (DerSimonian, Laird 1986). */
 static void compare_workers(play *p) {
     double mean = as_log(p, add_up(p, false)), excess = 0, all = 0, squares = 0, known = 0;
     for (uint32_t w = 0; w < p->workers; w++) {
@@ -172,8 +170,8 @@ static double residual_of(const play *p, const seen *s, double mean) {
     return p->by_logs ? log(s->unit_s) - usual : s->unit_s / usual - 1;
 }
 
-/* Compare blocks of tasks that ended after each other: their means go to `blocks`, the last one is returned, and all
- * residuals go to `all`. */
+/* Compare blocks of tasks that ended after each other: add their means to `blocks`, and all residuals to
+ * `all`. Return the mean of the last block. */
 static double compare_blocks(play *p, uint32_t count, kl_stat *blocks, kl_stat *all) {
     double mean = add_up(p, false), last = 0;
     for (uint32_t b = 0, i = 0; b < count; b++) {
@@ -188,8 +186,8 @@ static double compare_blocks(play *p, uint32_t count, kl_stat *blocks, kl_stat *
     return last;
 }
 
-/* Estimate how fast the rest may be. Both the rest and the tasks that were seen are means over their blocks. The speed
- * of the last block lasts for some time. */
+/* Estimate how fast the rest may be. Both the rest and the tasks that were seen are means over their blocks.
+ * The speed of the last block lasts for some time. */
 static void measure_drift(play *p) {
     uint32_t count = p->ended / BLOCK_LEAST < BLOCKS ? p->ended / BLOCK_LEAST : BLOCKS;
     kl_stat blocks = {0}, all = {0};
@@ -202,7 +200,7 @@ static void measure_drift(play *p) {
     p->moved = variance > 0 ? last * variance / (variance + chance) / (1 + rest / LASTS_BLOCKS) : 0;
 }
 
-/* Set the workers' speeds for this play. The more tasks were seen, the more they count. */
+/* Set the workers' speeds for this simulation. The more tasks of a worker were seen, the more these count. */
 static void set_speeds(play *p) {
     double mean = as_log(p, add_up(p, true));
     for (uint32_t w = 0; w < p->workers; w++) {
@@ -232,8 +230,8 @@ static void draw_seen(play *p) {
         p->lanes[w].unit_s *= p->drifted;
 }
 
-/* Draw when the worker has done the task that it has begun. Since its last report it may have done others.
- * Return the number of all these tasks. */
+/* Draw the time at which the worker has done the task that it has begun. It may have done others since its
+ * last report. Return the number of all these tasks. */
 static double draw_free(play *p, uint32_t worker) {
     const kl_left_worker *w = &p->ask->workers[worker];
     double scale = p->lanes[worker].unit_s * p->ask->task_units, busy_s = 0;
@@ -248,7 +246,8 @@ static double draw_free(play *p, uint32_t worker) {
     return (double)begun;
 }
 
-/* Return when all workers have done `work` together. Workers that become free later do not take part. */
+/* Return the time at which all workers together have done `work`. Workers that become free after this time
+ * do not take part. */
 static double level_of(const play *p, double work) {
     double level = INFINITY;
     for (int round = 0; round < ROUNDS; round++) {
@@ -266,7 +265,7 @@ static double level_of(const play *p, double work) {
     return level;
 }
 
-/* Do most of many tasks at once: their sum is nearly normally distributed. */
+/* Do most of many tasks in one step, because their sum is nearly normally distributed. */
 static void do_most(play *p, double tasks) {
     kl_stat sizes = {0};
     for (uint32_t i = 0; i < p->count; i++)
@@ -289,7 +288,7 @@ static void sink(play *p, uint32_t at) {
     }
 }
 
-/* Give each task to the worker that is free first. Return when the last one ends. */
+/* Give each task to the worker that is free first. Return the time at which the last task ends. */
 static double do_rest(play *p, double tasks) {
     double end_s = 0;
     for (uint32_t i = p->workers; i-- > 0;)
@@ -326,7 +325,7 @@ static double play_once(play *p) {
 
 /* --- the whole --- */
 
-/* The next task may be longer than all that were seen: for chances, this counts as one more task. */
+/* The next task may be longer than all that were seen. In probabilities, this counts as one more task. */
 static void take_seen(play *p) {
     const kl_left_ask *ask = p->ask;
     double longest = 0;
@@ -343,7 +342,7 @@ static void take_seen(play *p) {
             p->seen[p->count++] = (seen){ask->workers[w].task_s / ask->task_units, w, true};
 }
 
-/* With many workers a play takes longer, so there are fewer. */
+/* With many workers a simulation takes longer, so there are fewer simulations. */
 static int plays_of(uint32_t workers) {
     int plays = workers > MANY_WORKERS ? PLAYS * MANY_WORKERS / (int)workers : PLAYS;
     return plays > PLAYS_LEAST ? plays : PLAYS_LEAST;

@@ -1,4 +1,5 @@
-/* The time left as an interval: a table of cases, and its coverage of simple runs. */
+/* The time left as an interval: a table of cases, and how often the interval contains the end of simple
+ * runs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 
 enum { SEEN = 100 };
 
-/* Fill in tasks of base_s to base_s + spread_s; those of worker 1 take `slower` times that long. */
+/* Fill in tasks that take base_s to base_s + spread_s. The tasks of worker 1 take `slower` times as long. */
 static void see(kl_seen_task *seen, uint32_t count, double base_s, double spread_s, double slower) {
     for (uint32_t i = 0; i < count; i++)
         seen[i] = (kl_seen_task){
@@ -24,16 +25,16 @@ static void test_cases(void **state) {
         double base_s, spread_s, slower;
         kl_left_worker workers[2];
         uint64_t tasks, chain;
-        double least_low_s, middle_s, within, most_high_s; /* within: part of middle_s */
+        double least_low_s, middle_s, within, most_high_s; /* within: allowed error, as a part of middle_s */
     } CASES[] = {
         {1, 0.02, 1, {{0, 0, 0}, {0, 0, 0}}, 100, 0, 48, 50.5, 0.02, 55},  /* equal tasks and workers */
         {1, 0.02, 3, {{0, 0, 0}, {0, 0, 0}}, 400, 0, 295, 303, 0.02, 320}, /* worker 1 is slow */
         {0, 2, 1, {{0, 0, 0}, {0, 0, 0}}, 1000, 0, 400, 500, 0.2, 700},    /* tasks differ */
-        {1, 0.02, 1, {{1, 0.4, 0.4}, {1, 0.9, 0.9}}, 2, 0, 0.5, 0.61, 0.05, 1.2}, /* two are running */
-        {1, 0.02, 1, {{1, 9, 9}, {0, 0, 0}}, 1, 0, 0, 1, 1, 90},                  /* one hangs */
-        {1, 0.02, 1, {{0, 0, 0}, {0, 0, 0}}, 20, 15, 14, 15.2, 0.05, 17}, /* they wait for each other */
+        {1, 0.02, 1, {{1, 0.4, 0.4}, {1, 0.9, 0.9}}, 2, 0, 0.5, 0.61, 0.05, 1.2}, /* two tasks are running */
+        {1, 0.02, 1, {{1, 9, 9}, {0, 0, 0}}, 1, 0, 0, 1, 1, 90},                  /* one task hangs */
+        {1, 0.02, 1, {{0, 0, 0}, {0, 0, 0}}, 20, 15, 14, 15.2, 0.05, 17}, /* the tasks wait for each other */
         {1, 0.02, 1, {{0, 0, 0}, {0, 0, 0}}, 1000000, 0, 495000, 505000, 0.01, 520000}, /* many */
-        {1, 0.02, 1, {{0, 0, 0}, {0, 0, 0}}, 0, 0, 0, 0, 0, 0},                         /* none is left */
+        {1, 0.02, 1, {{0, 0, 0}, {0, 0, 0}}, 0, 0, 0, 0, 0, 0},                         /* no task is left */
     };
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
@@ -62,7 +63,7 @@ static void test_nothing_known(void **state) {
     assert_true(left.low_s > 1 && left.high_s < 100);
 }
 
-/* Long tasks end later, so the first tasks that end are short. The running ones must count. */
+/* Long tasks end later, so the first tasks that end are short ones. The running tasks must count, too. */
 static void test_running_tasks_count(void **state) {
     enum { WORKERS = 20 };
     kl_seen_task seen[10];
@@ -76,7 +77,8 @@ static void test_running_tasks_count(void **state) {
     assert_true(left.middle_s > 100);
 }
 
-/* A thousand workers: a play scales them, and more workers count in proportion. */
+/* With a thousand workers, a simulation has fewer of them and scales the result. More workers must count
+ * in proportion. */
 static void test_many_workers(void **state) {
     enum { WORKERS = 4000 };
     static kl_left_worker workers[WORKERS];

@@ -1,4 +1,4 @@
-/* The interface of room move, which turns planned chunks into messages. */
+/* Public header of the folder move, which turns planned chunks into messages. */
 #ifndef KL_MOVE_H
 #define KL_MOVE_H
 
@@ -11,11 +11,11 @@ typedef struct kl_payload {
     const double
         *weights; /* weights[tasks], multiplied by `scale` when sent; NULL: the tasks have no weights */
     double scale;
-    kl_buffer *scratch; /* buffer for the message; each call uses its memory again */
+    kl_buffer *scratch; /* buffer for the message; each call uses the same memory again */
 } kl_payload;
 
-/* Send the tasks of `head` to `peer` with their inputs and weights, and set *bytes to the message's size.
- * KILTER_ERR_PEER: the peer has disconnected; KILTER_ERR_MEMORY. */
+/* Send the tasks of `head` to `peer` with their inputs and weights, and set *bytes to the size of the
+ * message. KILTER_ERR_PEER: the peer has disconnected. KILTER_ERR_MEMORY. */
 kilter_status kl_move_chunk(kl_transport *transport, kl_peer peer, const kl_chunk_head *head,
                             const kl_payload *payload, uint64_t *bytes, kilter_error *error);
 

@@ -1,12 +1,12 @@
-/* Signals between peers, as the text of small files in a shared folder. The text has no decimal point,
- * because that depends on the program's locale. */
+/* Signals between peers are the texts of small files in a shared folder. The text has no decimal point,
+ * because its form depends on the program's locale. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "move/wire.h"
 
-static const double RATE_UNIT = 1e9; /* the text tells tasks per this number of seconds */
+static const double RATE_UNIT = 1e9; /* speeds in the text are numbers of tasks per this many seconds */
 static const char CALL[] = "kilter call 1\n", OFFER[] = "kilter offer 1\n";
 
 static uint64_t whole(double value) {
@@ -34,7 +34,7 @@ size_t kl_signal_put(const kl_signal *s, char text[KL_SIGNAL_BYTES]) {
     return (size_t)size;
 }
 
-/* Take a word from the text. false: the text does not go on with it. */
+/* Take an expected word from the text. false: the text does not continue with it. */
 static bool take_word(kilter_bytes *text, const char *word) {
     size_t size = strlen(word);
     if (text->size < size || memcmp(text->data, word, size) != 0)

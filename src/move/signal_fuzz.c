@@ -1,5 +1,4 @@
-/* Fuzz target: read any bytes as a signal. If they are one, it must stay the same when it is written and read
- * again. */
+/* Fuzz target: read any bytes as a signal. A signal must stay the same when it is written and read again. */
 #include <string.h>
 
 #include "move/move.h"

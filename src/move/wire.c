@@ -17,7 +17,7 @@ static kl_reader body_of(const void *data, size_t size) {
     return reader;
 }
 
-/* Numbers of zeros that align the bytes after them; see wire.h. */
+/* Numbers of zero bytes that align the bytes after them; see wire.h. */
 enum { SHARED_GAP = 7, CHUNK_GAP = 10, RESULTS_GAP = 13 };
 
 static void put_gap(kl_buffer *out, size_t size) {
@@ -55,10 +55,11 @@ bool kl_wire_get_hello(const void *data, size_t size, kl_hello *m) {
         return false;
     *m = (kl_hello){.version = kl_get_u32(r)};
     HELLO(KL_GET_MEMBER)
-    if (m->version == KL_WIRE_VERSION) { /* a message of another version may lack these members */
+    if (m->version == KL_WIRE_VERSION) { /* a message of another version may lack the members from here on */
         HELLO2(KL_GET_MEMBER)
     }
-    /* A message of another version may have more members. It is refused for its version, not as malformed. */
+    /* A message of another version may have more members. It is refused because of its version, not as
+     * malformed. */
     return !r->bad && (kl_reader_done(r) || m->version != KL_WIRE_VERSION);
 }
 
@@ -172,7 +173,7 @@ bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *m, kl_reade
     return kl_reader_done(r);
 }
 
-/* The head of RESULTS: offset of its members, which come after the type, and its bytes. A time has 8
+/* The head of RESULTS: offset of its members, which come after the type, and their bytes. A time has 8
  * bytes. */
 enum { RESULTS_MEMBERS_AT = 1, RESULTS_HEAD_BYTES = 1 + 1 + 4 + 5 * 8 + RESULTS_GAP };
 
@@ -244,7 +245,7 @@ bool kl_wire_next_result(kl_reader *reader, bool *failed, kilter_bytes *bytes) {
     return !reader->bad;
 }
 
-/* The first number of a sum, which cannot be the length of a result. */
+/* The first number of a sum. It cannot be the length of a result, so sums and results can be told apart. */
 static const uint32_t SUM_MARK = UINT32_MAX;
 
 void kl_wire_put_sum(kl_buffer *out, const kl_ranges *tasks, kilter_bytes value) {

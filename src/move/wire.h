@@ -1,4 +1,4 @@
-/* The farm's messages as bytes. Decoding is safe for any bytes. It reads nothing outside them, and returns
+/* The farm's messages as bytes. Decoding is safe for any bytes: it reads nothing outside them, and returns
  * false unless they are exactly one well-formed message. Integers are little-endian, see base.h.
  *
  *   worker → master                        master → worker
@@ -38,8 +38,8 @@
 #include "measure/measure.h"
 
 enum { KL_WIRE_VERSION = 8 };
-/* Most bytes of one result, input or shared data. Transports limit a message to 1 GiB, of which the other
- * parts of the message need some. */
+/* Greatest number of bytes of a result, an input or shared data. Transports limit a message to 1 GiB, and
+ * the other parts of the message need some of it. */
 enum { KL_WIRE_MOST_BYTES = (1 << 30) - (1 << 20) };
 
 typedef enum kl_message_type {
@@ -79,7 +79,7 @@ typedef struct kl_hello {
     uint32_t version;
     uint64_t pid;
     char host[128], binding[32], program[128];
-    char program_version[64]; /* version of the program; "": the program does not tell one */
+    char program_version[64]; /* version of the program; "": the program has none */
     bool attends;             /* true: the worker answers messages and sends HEARTBEATs during a task */
 } kl_hello;
 
@@ -101,19 +101,19 @@ bool kl_wire_get_plain(const void *data, size_t size);
 
 void kl_wire_put_bytes(kl_buffer *out, kl_message_type type, const void *bytes,
                        size_t size); /* REFUSE, PROBE, ECHO, LEAVE, RENEW, END, ADDRESS */
-/* Get the text of a message. It is cut to fit, and control characters are left out. */
+/* Get the text of a message. It is cut to the buffer, and control characters are left out. */
 void kl_wire_get_text(const void *data, size_t size, char *text, size_t capacity);
 
-/* Zeros in a message align its shared data, the first input of a chunk without weights, and the first result.
- * They are aligned for any C type if the message is. */
+/* Zero bytes in a message align its shared data, the first input of a chunk without weights, and the first
+ * result. If the message is aligned for any C type, these are aligned, too. */
 
 /* Shared data are sent with their kl_hash(), so that the worker can check them. */
 void kl_wire_put_shared(kl_buffer *out, const void *bytes, size_t size);
 bool kl_wire_get_shared(const void *data, size_t size, uint64_t *hash, kilter_bytes *bytes);
 
-/* Tasks [lo, hi) of a chunk. RECALL: return the tasks of these that are not begun; hi is the chunk's end.
- * RETURN: the worker did not begin these tasks and will not, so the chunk ends at lo. lo = hi: it has begun
- * all tasks. */
+/* Tasks [lo, hi) of a chunk. RECALL asks the worker to return those that it has not begun; hi is the
+ * chunk's end. RETURN says that the worker did not begin these tasks and will not. So the chunk ends at
+ * lo. lo = hi: it has begun all of them. */
 typedef struct kl_part {
     uint64_t chunk, lo, hi;
 } kl_part;
@@ -121,54 +121,56 @@ typedef struct kl_part {
 void kl_wire_put_part(kl_buffer *out, kl_message_type type, const kl_part *part); /* RECALL, RETURN */
 bool kl_wire_get_part(const void *data, size_t size, kl_part *part);
 
-/* The state of a long task. */
+/* The report of a heartbeat about a long task. */
 typedef struct kl_heartbeat {
     uint64_t chunk, task;
     double elapsed_s;   /* seconds since the task began */
     double cpu_s;       /* CPU seconds that the worker's thread has spent in the task */
-    double usual_share; /* CPU time divided by elapsed time in finished tasks; 0: not known */
+    double usual_share; /* CPU time divided by elapsed time, over the finished tasks; 0: not known */
     uint64_t memory;    /* bytes by which the process has grown since it joined; 0: not measured */
 } kl_heartbeat;
 
 void kl_wire_put_heartbeat(kl_buffer *out, const kl_heartbeat *heartbeat);
 bool kl_wire_get_heartbeat(const void *data, size_t size, kl_heartbeat *heartbeat);
 
-/* The header of a chunk. In the message, the weights of all tasks follow if the tasks have weights, and then
- * the inputs of all tasks if they have inputs. */
+/* The header of a chunk. In the message it is followed by the weights of all tasks, if there are weights,
+ * and then by their inputs, if there are inputs. */
 typedef struct kl_chunk_head {
     uint64_t run, chunk, lo, count;
     uint64_t shared;       /* kl_hash() of the shared data that these tasks need; 0: no shared data */
     uint64_t result_bytes; /* bytes of each result; 0: any number */
-    double lead_s;         /* request more tasks when the queue holds less than these seconds of work */
-    double held_s;         /* seconds for which the worker's request waited at the master */
-    /* true: no other chunk was on the link, so the round trip measures only messages */
+    double
+        lead_s; /* the worker requests more tasks when its queue holds less than this many seconds of work */
+    double held_s; /* seconds for which the worker's request waited at the master */
+    /* true: the link carried no other chunk, so the round trip measures messages only */
     bool quiet;
     bool weighted, inputs;
 } kl_chunk_head;
 
 void kl_wire_put_chunk(kl_buffer *out, const kl_chunk_head *head);
-/* Check the whole message. If it is valid, `weights` then reads the first weight and `inputs` the first
- * input. */
+/* Check the whole message. If it is valid, `weights` is set to read the first weight, and `inputs` to read
+ * the first input. */
 bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *head, kl_reader *weights,
                        kl_reader *inputs);
 
-/* A segment of results: consecutive tasks of one chunk. A RESULTS message has any number of segments. */
+/* A segment of results, from consecutive tasks of one chunk. A RESULTS message has any number of segments. */
 typedef struct kl_segment {
     uint64_t chunk, lo, count; /* tasks [lo, lo + count) */
     bool last;                 /* true: the chunk ends with this segment */
     double busy_s;             /* seconds spent on the tasks, including the gaps between two queued tasks */
-    double began_s,
-        ended_s;    /* times of the first task's begin and the last task's end, by the worker's clock */
-    kl_stat unit_s; /* seconds per unit of work in these tasks */
+    double began_s, ended_s;   /* time at which the first task began and at which the last one ended, by the
+                                  worker's clock */
+    kl_stat unit_s;            /* seconds per unit of work in these tasks */
 } kl_segment;
 
 #define KL_FAILED                                                                                            \
-    0x80000000u /* set in a result's length: the task failed, and the bytes are the text of its error */
+    0x80000000u /* this bit of a result's length means that the task failed, and that the bytes are the text \
+                   of its error */
 
 void kl_wire_begin_results(kl_buffer *out);
 void kl_wire_begin_segment(kl_buffer *out, const kl_segment *begun); /* only `chunk` and `lo` need values */
-/* Begin and end one task's result; put its bytes between the two calls. result_at: the return value of the
- * first. */
+/* Begin and end one task's result, and write its bytes between the two calls. result_at: the return value
+ * of the first call. */
 size_t kl_wire_begin_result(kl_buffer *out);
 void kl_wire_end_result(kl_buffer *out, size_t result_at, bool failed);
 void kl_wire_end_segment(kl_buffer *out, size_t segment_at, const kl_segment *segment);
@@ -177,25 +179,25 @@ typedef struct kl_results_head {
     uint32_t segments;
     bool more;     /* true: the worker requests its next chunk */
     double sent_s; /* time of sending in seconds, by the worker's clock */
-    /* CPU seconds of the worker since its start, with those for messages; seconds in which it was ready in
-     * tasks while other processes had its core. cpu_s 0: both are unknown. */
+    /* CPU seconds of the worker since its start, including those for messages; seconds in which its tasks
+     * were ready while other processes had the core. cpu_s 0: both are unknown. */
     double cpu_s, delay_s;
-    /* Seconds from a request to its chunk, and bytes of both, measured while the worker was idle; 0: not
-     * measured since the last message. */
+    /* Seconds from a request to the arrival of its chunk, and bytes of both, measured while the worker was
+     * idle; 0: not measured since the last message. */
     double round_trip_s, round_trip_bytes;
 } kl_results_head;
 
 void kl_wire_end_results(kl_buffer *out, const kl_results_head *head);
 
-/* Check the whole message. If it is valid, the caller reads the segments in order, and the `count` results of
- * each. */
+/* Check the whole message. If it is valid, the caller reads the segments in order, and for each the
+ * `count` results. */
 bool kl_wire_check_results(const void *data, size_t size, kl_results_head *head);
 kl_reader kl_wire_read_results(const void *data, size_t size);
 bool kl_wire_next_segment(kl_reader *reader, kl_segment *segment);
 bool kl_wire_next_result(kl_reader *reader, bool *failed, kilter_bytes *bytes);
 
-/* A sum: one value that combines the results of several tasks. The record keeps sums where it keeps results
- * otherwise. */
+/* A sum: one value that combines the results of several tasks. In runs that reduce, the record stores sums
+ * instead of results. */
 typedef struct kl_wire_sum {
     uint32_t spans;
     const uint8_t *at; /* the spans of tasks, as pairs of 64-bit numbers */
@@ -209,11 +211,11 @@ kl_span kl_wire_sum_span(const kl_wire_sum *sum, uint32_t i);
 
 /* --- runs that are organised by peers; wire_peers.c --- */
 
-/* The beginning of a run. After it come the spans of tasks with which the peer begins. */
+/* The beginning of a run. It is followed by the spans of the tasks with which the peer begins. */
 typedef struct kl_peers_head {
     uint64_t run, tasks;
-    uint32_t number, peers; /* number of this peer; number of peers at the beginning, the master included */
-    uint64_t shared;        /* as in kl_chunk_head */
+    uint32_t number, peers; /* number of this peer; number of peers at the beginning, including the master */
+    uint64_t shared;        /* same meaning as in kl_chunk_head */
     uint64_t result_bytes;
     bool reduces, inputs; /* true: results are combined on their way to the master; true: tasks have inputs */
     char policy[16];
@@ -222,8 +224,8 @@ typedef struct kl_peers_head {
 } kl_peers_head;
 
 void kl_wire_put_peers(kl_buffer *out, const kl_peers_head *head, const kl_ranges *tasks);
-/* Read the head, and add the spans to `tasks`; none is empty or ends after head->tasks. false: the message is
- * malformed, or memory ran out. */
+/* Read the head, and add the spans to `tasks`. No span is empty or ends after head->tasks. false: the
+ * message is malformed, or memory ran out. */
 bool kl_wire_get_peers(const void *data, size_t size, kl_peers_head *head, kl_ranges *tasks);
 
 /* The head of a message between peers. `from` is the number of the peer that sends it. */
@@ -235,11 +237,11 @@ typedef struct kl_note_head {
 void kl_wire_put_note(kl_buffer *out, const kl_note_head *head, const void *note, size_t size);
 bool kl_wire_get_note(const void *data, size_t size, kl_note_head *head, kilter_bytes *note);
 
-/* A peer of a run. WHERE holds only the run and the number. */
+/* A peer of a run. A message WHERE holds only the run and the number. */
 typedef struct kl_where {
     uint64_t run;
     uint32_t number, worker;
-    char address[256]; /* "": the peer is gone */
+    char address[256]; /* address of the peer; "": it is gone */
 } kl_where;
 
 void kl_wire_put_where(kl_buffer *out, kl_message_type type, const kl_where *where); /* WHERE, PEER */
@@ -249,7 +251,7 @@ void kl_wire_put_number(kl_buffer *out, kl_message_type type,
                         uint64_t number); /* GONE: a worker; DISBAND: a run */
 bool kl_wire_get_number(const void *data, size_t size, uint64_t *number);
 
-/* Tasks [lo, hi) of a run. In INPUTS, their inputs follow. */
+/* Tasks [lo, hi) of a run. In a message INPUTS, their inputs follow. */
 typedef struct kl_wanted {
     uint64_t run, lo, hi;
 } kl_wanted;
@@ -261,23 +263,23 @@ bool kl_wire_get_inputs(const void *data, size_t size, kl_wanted *wanted, kl_rea
 
 /* --- signals in a shared folder; signal.c --- */
 
-/* A signal of a peer. It is the text of a small file, which has a name of its own. A call for help has name
- * SOS.run.peer; an offer of help to peer `to` has name AID.run.to.peer. */
+/* A signal of a peer: the text of a small file, whose name says which kind of signal it is. A call for
+ * help is named SOS.run.peer. An offer of help to peer `to` is named AID.run.to.peer. */
 typedef struct kl_signal {
     bool offers; /* true: an offer; false: a call */
     uint64_t run;
-    uint32_t peer, to; /* to: the peer that gets the offer; 0 in a call */
-    uint64_t left;     /* tasks that `peer` has left */
+    uint32_t peer, to; /* to: the peer that receives the offer; 0 in a call */
+    uint64_t left;     /* number of tasks that `peer` has left */
     double rate;       /* tasks per second of `peer`; 0: not known */
 } kl_signal;
 
-enum { KL_SIGNAL_BYTES = 256 }; /* more than the greatest size of a signal's text and of its name */
+enum { KL_SIGNAL_BYTES = 256 }; /* bytes that are enough for the text of a signal, and for its name */
 
 size_t kl_signal_put(const kl_signal *signal, char text[KL_SIGNAL_BYTES]); /* return the text's size */
 /* Read a signal from untrusted bytes. false: they are no signal. */
 bool kl_signal_get(const void *data, size_t size, kl_signal *signal);
 void kl_signal_name(const kl_signal *signal, char name[KL_SIGNAL_BYTES]);
-/* Write the beginning of the names of all calls of the run, or of all offers to peer `to`. */
+/* Write the common beginning of the names of all calls of the run, or of all offers to peer `to`. */
 void kl_signal_prefix(const kl_signal *signal, char prefix[KL_SIGNAL_BYTES]);
 
 #endif

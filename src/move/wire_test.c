@@ -81,7 +81,7 @@ static void parts_of_chunks_survive(void **state) {
         kl_wire_put_part(&b, i ? KL_RETURN : KL_RECALL, &sent[i]);
         assert_int_equal(kl_wire_type(b.data, b.size), i ? KL_RETURN : KL_RECALL);
         assert_int_equal(kl_wire_get_part(b.data, b.size, &got),
-                         i < 2); /* end the last range before it begins */
+                         i < 2); /* let the last span end before it begins */
         assert_true(got.chunk == sent[i].chunk && got.lo == sent[i].lo && got.hi == sent[i].hi);
         assert_false(kl_wire_get_part(b.data, b.size - 1, &got));
         kl_put_u8(&b, 0);
@@ -139,7 +139,7 @@ static void chunks_survive(void **state) {
     }
 }
 
-/* Put a message of two segments, of which the second has a failed task. */
+/* Put a message of two segments; the second one has a failed task. */
 static void put_results(kl_buffer *b) {
     kl_segment one = {.chunk = 7, .lo = 3, .began_s = 1, .last = true};
     kl_wire_begin_results(b);
@@ -206,7 +206,7 @@ static bool decode_chunk(const void *data, size_t size) {
     return kl_wire_get_chunk(data, size, &head, &weights, &inputs);
 }
 
-/* Decode a copy of the bytes, so that the sanitizers find a read one byte beyond the end. */
+/* Decode a copy of the bytes, so that the sanitizers notice a read even one byte past the end. */
 static bool decode_copy(decoder decode, const uint8_t *data, size_t size) {
     uint8_t *copy = malloc(size ? size : 1);
     memcpy(copy, data, size);

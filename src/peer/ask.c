@@ -4,16 +4,16 @@
 #include "peer/peer_private.h"
 
 enum { RANDOM_TRIES = 3, DRAWS = 16 };
-/* From the paper's algorithm 2, in parts of the whole run's time. CHECK_PART: pause between two checks
- * whether this peer is late. LATE_PART: a peer with at least this delay is late. */
+/* Values of the paper's algorithm 2, as parts of the whole run's time. CHECK_PART: pause between two
+ * checks whether this peer is late. LATE_PART: a peer with at least this delay is late. */
 static const double CHECK_PART = 0.01, LATE_PART = 0.01;
 
 static uint64_t draw(kl_node *n) {
     return kl_mix64(n->of.seed + kl_mix64(n->of.number + ((uint64_t)++n->asking.draws << 32)));
 }
 
-/* Choose a random victim, in three of four draws a near peer. KL_NOBODY: all draws were of peers that are
- * gone. */
+/* Choose a random victim; three of four draws are among near peers. KL_NOBODY: all draws were peers that
+ * are gone. */
 static uint32_t random_victim(kl_node *n) {
     uint32_t peers = n->tree.peers, near = n->of.near;
     for (int i = 0; i < DRAWS; i++) {
@@ -63,8 +63,8 @@ static void ask(kl_node *n, bool idle) {
     }
 }
 
-/* Return the seconds after which this peer should ask, so that the answer comes before its work ends; 0: ask
- * now. */
+/* Return the seconds after which this peer should ask for tasks, so that the answer comes before its work
+ * ends; 0: ask now. */
 static double spare_s(const kl_node *n) {
     double rate = kl_work_rate(&n->work, n->now_s), elapsed_s = n->now_s - n->work.hand.began_s;
     if (!(rate > 0))

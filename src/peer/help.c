@@ -1,4 +1,4 @@
-/* The policies of peers, in order of registration. */
+/* The policies by which peers distribute tasks, in order of registration. */
 #include <string.h>
 
 #include "peer/peer_private.h"

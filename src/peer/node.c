@@ -1,11 +1,11 @@
-/* The state machine of a peer: take an event, return actions. */
+/* The state machine of a peer: it takes an event and returns actions. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "peer/peer_private.h"
 
-/* Begin the first round when peer 0, or peer 1 if peer 0 rests, has done this part of its tasks. */
+/* The first round begins when peer 0 has done this part of its tasks; if peer 0 rests, peer 1 decides. */
 static const double FIRST_PART = 0.05;
 
 static uint64_t first_part(const kl_node_options *o) {
@@ -36,7 +36,7 @@ kl_node *kl_node_new(const kl_node_options *options) {
                           .closing = options->help->sharing == KL_SHARE_NEVER};
     n->asking.due_s = n->giving.look_s = n->round.tell_s = n->losses.tell_s = INFINITY;
     n->losses.told_s = -INFINITY;
-    n->of.more = n->of.done = NULL; /* the caller's; both were copied */
+    n->of.more = n->of.done = NULL; /* these arrays belong to the caller; both were copied */
     n->first = first_part(options);
     if (own_first(n, options) && (options->number > 0 || kl_root_begin(n, options->done)))
         return n;
@@ -124,7 +124,8 @@ static void end_task(kl_node *n, kilter_bytes result) {
 /* --- messages --- */
 
 static void asked(kl_node *n, uint32_t from, const kl_note *note) {
-    n->asking.posted = false; /* the root took this peer from the board when it named it to the asking peer */
+    n->asking.posted =
+        false; /* the root removed this peer from the board when it named it to the asking peer */
     if (!kl_give_part(n, from, note->rate))
         kl_post_plain(n, from, KL_NOTE_EMPTY, 0);
 }
@@ -186,8 +187,8 @@ static void handle(kl_node *n, uint32_t from, const kl_note *note) {
     handlers[note->kind](n, from, note);
 }
 
-/* Keep a message whose sender was called to a census before this peer was, until this peer is called too.
- * Otherwise the census would miss tasks that the message moves. */
+/* Store a message whose sender was called to a census before this peer was. It is handled when this peer
+ * is called, too. Otherwise the census would miss tasks that the message moves. */
 static void keep(kl_node *n, const kl_node_event *e) {
     kl_later *later = malloc(sizeof *later + e->size);
     kl_peer_check(n, later);
@@ -201,8 +202,8 @@ static void keep(kl_node *n, const kl_node_event *e) {
     n->later_end = &later->next;
 }
 
-/* Handle an answer of the driver's signals as the message that it replaces. A peer that does not exist or is
- * gone is ignored. */
+/* Handle an answer of the driver's signals like the message that it replaces. Ignore a peer that does not
+ * exist or is gone. */
 static void take_signal(kl_node *n, const kl_node_event *e) {
     bool rests = e->peer == 0 && n->of.root_rests;
     bool there =
@@ -211,7 +212,7 @@ static void take_signal(kl_node *n, const kl_node_event *e) {
     if (e->kind == KL_NODE_FOUND && there)
         kl_ask_victim(n, 0, &note);
     else if (e->kind == KL_NODE_FOUND)
-        n->asking.out = false; /* seek another peer */
+        n->asking.out = false; /* look for another peer */
     else if (there)
         asked(n, e->peer, &note);
 }
@@ -266,15 +267,15 @@ static void lose(kl_node *n, uint32_t peer) {
 
 /* --- the step --- */
 
-/* Return whether this peer asks for the first round now. It does if it is idle. If the root rests, peer 1
- * also asks when it has done the first part of its tasks. */
+/* Return whether this peer asks for the first round now. A peer asks if it is idle. If the root rests,
+ * peer 1 also asks when it has done the first part of its tasks. */
 static bool wants_first_round(const kl_node *n) {
     bool chooses = n->of.root_rests && n->of.number == 1 && n->work.done_tasks >= n->first;
     return n->of.help->sharing != KL_SHARE_NEVER && n->round.number == 1 && !(n->root && n->of.root_rests) &&
            (!n->work.hand.on || chooses);
 }
 
-/* Do everything that may have become possible or due, after any event. */
+/* After any event, do everything that has become possible or due. */
 static void settle(kl_node *n) {
     begin_next(n);
     kl_give_feed(n);

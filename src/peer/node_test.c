@@ -102,8 +102,8 @@ static void a_gift_to_a_peer_that_is_gone_is_for_the_census(void **state) {
     let_go(&a);
 }
 
-/* Peer 2 sends a gift after it was called to a census; this peer gets it before it is called. The gift must
- * wait until then, or its tasks would be counted twice. */
+/* Peer 2 sends a gift after it was called to a census. This peer receives the gift before it is called
+ * itself. The gift must wait until then, or its tasks would be counted two times. */
 static void a_message_from_behind_the_cut_waits(void **state) {
     (void)state;
     alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
@@ -136,8 +136,8 @@ static void tasks_of_a_round_that_was_not_committed_are_reported_again(void **st
     }
 }
 
-/* A task that is done after the peer's report goes up at once in a LATE message. If a census comes, the task
- * goes up again in the report. */
+/* If a task is done after the peer's report, a LATE message must send its result up at once. If a census
+ * comes, the report must contain the task again. */
 static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **state) {
     (void)state;
     alone a = peer_of(1, 3, "steal", (kl_span){0, 1});
@@ -150,7 +150,7 @@ static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **sta
     assert_int_equal(sent(&a, KL_NOTE_LATE)->spans.at[0].lo, 50);
     kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_REACHED}, 4, &a.out);
     assert_null(sent(&a, KL_NOTE_LATE));
-    call.number = 1; /* round 1 is committed, so its report was counted */
+    call.number = 1; /* round 1 is committed, so its report counts */
     hears(&a, 0, &call, 5);
     assert_int_equal(kl_ranges_sum(&sent(&a, KL_NOTE_REPORT)->spans), 1);
     assert_int_equal(a.note.spans.at[0].lo, 50);
@@ -158,8 +158,8 @@ static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **sta
     let_go(&a);
 }
 
-/* Peer 1 is the parent of peer 13, which sent it a copy of its results and died. The parent must report those
- * results that are not committed. */
+/* Peer 1 is the parent of peer 13, which has died after it sent a copy of its results. The parent must
+ * report those results that are not committed. */
 static void a_parent_reports_what_a_child_saved_before_it_died(void **state) {
     (void)state;
     for (uint32_t committed = 0; committed <= 2; committed++) {
@@ -195,7 +195,7 @@ static void loses(alone *a, uint32_t peer, double now_s) {
     kl_node_step(a->node, &(kl_node_event){.kind = KL_NODE_LOSES, .peer = peer}, now_s, &a->out);
 }
 
-/* The first death is reported at once. Later ones go up together, after a pause. */
+/* The first death must be reported at once. Later deaths must go up together, after a pause. */
 static void deaths_go_up_together(void **state) {
     (void)state;
     alone a = peer_of(1, 40, "help", (kl_span){0, 10});

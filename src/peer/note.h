@@ -1,4 +1,4 @@
-/* The messages between peers, called notes. Private to room peer. */
+/* Messages between peers, called notes. Private to the folder peer. */
 #ifndef KL_NOTE_H
 #define KL_NOTE_H
 
@@ -7,35 +7,36 @@
 #define KL_NOBODY UINT32_MAX
 
 typedef enum kl_note_kind {
-    KL_NOTE_ASK = 1, /* a question: can the receiver give tasks to the sender, a peer of rate `rate`? */
+    KL_NOTE_ASK = 1, /* a question: can the receiver give tasks to the sender, whose rate is `rate`? */
     KL_NOTE_EMPTY,   /* an answer: the sender has no tasks to give */
     KL_NOTE_REFUSED, /* an answer to COPY: the sender does not do the copy */
     KL_NOTE_GIFT,    /* the tasks in `spans` belong to the receiver from now on */
-    KL_NOTE_GOT,     /* gift `number` has arrived */
-    KL_NOTE_SIGN_UP, /* a request: give tasks to the sender, a peer of rate `rate`, when there are some */
+    KL_NOTE_GOT,     /* an acknowledgement: gift `number` has arrived */
+    KL_NOTE_SIGN_UP, /* a request: when there are tasks to give, give them to the sender, whose rate is `rate`
+                      */
     KL_NOTE_COPY,    /* a request: do a copy of task `number` */
     KL_NOTE_COPIED,  /* an answer to COPY: the copy of task `number` is done, with result `value` */
-    KL_NOTE_POST,    /* to the root: number = 1: the sender is late; 0: it is late no longer */
+    KL_NOTE_POST,    /* to the root: number = 1: the sender is late; 0: it is not late any more */
     KL_NOTE_QUERY,   /* a question to the root: which peer is late? */
     KL_NOTE_VICTIM,  /* the answer to QUERY: `peer` is late */
     KL_NOTE_HURRY,   /* a request to the root: begin a round */
-    KL_NOTE_LATE,    /* tasks that the sender and peers below it did after their reports of round `round` */
-    KL_NOTE_LOSS,    /* the peers in `gone` are gone */
-    /* the sender's results, kept in case it dies. `spans`: tasks done after its report of round `round`;
-     * `held`: tasks of this report, while it is not known to be committed */
+    KL_NOTE_LATE,    /* tasks that the sender, and peers below it, did after their reports of round `round` */
+    KL_NOTE_LOSS,    /* a report: the peers in `gone` are gone */
+    /* a copy of the sender's results, in case it dies. `spans`: tasks done after its report of round
+     * `round`; `held`: tasks of this report, until it is known to be committed */
     KL_NOTE_SAVE,
     KL_NOTE_CALL,   /* a census: round `round` begins; report at once, with all tasks that you hold */
     KL_NOTE_REPORT, /* a report of the sender and of all peers below it */
-    KL_NOTE_PLAN,   /* round `round` is committed; these are the orders that follow from it */
+    KL_NOTE_PLAN,   /* round `round` is committed; the note holds the orders that follow from it */
 } kl_note_kind;
 
-typedef struct kl_standing { /* one peer's line in a report */
+typedef struct kl_standing { /* one peer's entry in a report */
     uint32_t peer;
     double left, rate; /* number of tasks left; tasks per second, 0: not known */
 } kl_standing;
 
-/* An order to give tasks. Peer `from` gives `to` any tasks, span.hi − span.lo in number. If `from` is
- * KL_NOBODY, `to` owns the tasks of the span from now on. */
+/* An order to give tasks: peer `from` gives `to` any span.hi − span.lo tasks. If `from` is KL_NOBODY, `to`
+ * owns the tasks of the span from now on. */
 typedef struct kl_order {
     uint32_t from, to;
     kl_span span;
@@ -63,14 +64,14 @@ typedef struct kl_note {
     kl_note_kind kind;
     uint32_t census; /* number of the last census that the sender knows */
     uint32_t round;
-    uint32_t peer, peers; /* peers: number of peers that ever took part */
+    uint32_t peer, peers; /* peers: number of peers that have ever taken part */
     uint64_t number;
-    double rate;           /* tasks per second of the sender; in PLAN: mean of all peers */
-    double left_s, next_s; /* PLAN: seconds until all is done, and until the next report */
-    /* PLAN: closing: peers report when they have no task left; over: the run has ended */
+    double rate;           /* tasks per second of the sender; in PLAN, the mean of all peers */
+    double left_s, next_s; /* in PLAN: seconds until all tasks are done, and until the next report */
+    /* in PLAN: closing: peers report when they have no task left; over: the run has ended */
     bool closing, over;
-    kl_ranges spans; /* REPORT: tasks done; GIFT: tasks given */
-    kl_ranges held;  /* REPORT after a CALL: tasks that are owned or being given away */
+    kl_ranges spans; /* in REPORT: tasks done; in GIFT: tasks given */
+    kl_ranges held;  /* in REPORT after a CALL: tasks that the peer owns or is giving away */
     kl_standings standings;
     kl_orders orders;
     kl_numbers gone;

@@ -75,8 +75,8 @@ static void tasks_that_are_not_of_the_run_are_refused(void **state) {
     kl_buffer_free(&out);
 }
 
-/* Too large numbers of peers are refused, because a peer uses memory in proportion to the largest number that
- * it knows. */
+/* Refuse numbers of peers that are too large, because a peer uses memory in proportion to the largest
+ * number that it knows. */
 static void a_number_that_no_peer_can_have_is_refused(void **state) {
     (void)state;
     const kl_note bad[] = {

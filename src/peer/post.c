@@ -1,4 +1,4 @@
-/* Add actions to a step; most are messages to other peers. */
+/* Add actions to a step; most of them are messages to other peers. */
 #include "peer/peer_private.h"
 
 void kl_peer_check(kl_node *node, bool ok) {

@@ -4,7 +4,7 @@
 
 #include "peer/peer_private.h"
 
-/* The next reports are due when this part of the time left has passed. */
+/* The next reports are due after this part of the time left. */
 static const double NEXT_PART = 0.45;
 /* The pause between two calls is at least CALL_PART of the time left, and CALL_ROUNDS times the duration of a
  * round. After a death it is at least LOSS_PART of the time left. */
@@ -39,8 +39,8 @@ static void call(kl_node *n) {
     kl_round_call(n, n->of.number, &note);
 }
 
-/* Return whether the root rests and all its children of the last plan are gone. Then nobody works while the
- * root waits. */
+/* Return whether the root rests and all its children of the last plan are gone. In this case no peer works
+ * while the root waits. */
 static bool all_gone(const kl_node *n) {
     for (size_t i = 0; i < n->tree.below.count; i++)
         if (!kl_tree_is_gone(&n->tree, n->tree.below.at[i]))
@@ -109,7 +109,7 @@ static void find_lost(kl_node *n, kl_ranges *lost) {
 
 static void plan(kl_node *n, const kl_orders *orders) {
     kl_root *root = n->root;
-    /* Time left and rates are as old as the first report. Since then, the round has taken took_s. */
+    /* The time left and the rates are as old as the first report. Since then, the round has taken took_s. */
     double left_s = fmax(root->sharing.left_s - root->took_s, 0), rate = root->sharing.mean_rate;
     double next_s = rate > 0 ? NEXT_PART * left_s : n->now_s - n->round.began_s;
     bool last = rate > 0 && left_s < LAST_ROUNDS * root->took_s + LAST_TASKS / rate;

@@ -1,6 +1,7 @@
-/* Rounds: reports go up the tree, and plans come down. Tasks in a report count when its round is committed. A
- * round that the root calls is a census as well: peers report all tasks that they hold. A message from a peer
- * that was called to one that was not has to wait, so the census misses no task. */
+/* Rounds: reports go up the tree, and plans come down. Tasks in a report count when its round is
+ * committed. A round that the root calls is also a census: peers report all tasks that they hold. A
+ * message from a peer that was called to a peer that was not called yet must wait, so that the census
+ * misses no task. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,8 @@ void kl_round_begin(kl_node *n, uint32_t number) {
     r->reported = r->joined_in = r->hurried = false;
     r->heard_count = 0;
     n->asking.signed_up = 0;
-    kl_haul_move(n, &n->work.done, &r->told); /* these may not be committed, so the peer reports them again */
+    kl_haul_move(n, &n->work.done,
+                 &r->told); /* these results may not be committed, so the peer reports them again */
     kl_haul_clear(&r->late);
     empty(r);
     kl_peer_check(n, kl_tree_look(&n->tree));
@@ -162,8 +164,8 @@ void kl_round_hear(kl_node *n, uint32_t from, const kl_note *note) {
 bool kl_round_is_full(kl_node *n) {
     kl_round *r = &n->round;
     const kl_work *w = &n->work;
-    /* A peer that is idle before its next report is due reports at once if the root rests: the plan's times
-     * may have been wrong. */
+    /* If the root rests, a peer that becomes idle before its next report reports at once, because the
+     * plan's times may have been wrong. */
     bool idle =
         n->of.root_rests && r->period_s > 0 && w->left == 0 && !w->hand.on && (n->root || n->asking.asleep);
     bool due = idle         ? true
@@ -198,7 +200,8 @@ void kl_round_hurry(kl_node *n) {
     n->round.hurried = true;
 }
 
-/* Add the tasks that this peer has done after its report to `late`, for the parent that got the report. */
+/* Add the tasks that this peer has done after its report to `late`. They go to the parent that received
+ * the report. */
 void kl_round_late_own(kl_node *n) {
     kl_haul_join(n, &n->round.late, &n->work.done);
     kl_haul_move(n, &n->round.told, &n->work.done);
@@ -211,7 +214,7 @@ void kl_round_late(kl_node *n, uint32_t from, const kl_note *note) {
         kl_haul_add(n, &r->late, &note->spans, note->value);
 }
 
-/* Send late tasks of this peer and of peers below it up in one message, if they are due. */
+/* If late tasks of this peer and of peers below it are due, send them up in one message. */
 void kl_round_tell(kl_node *n) {
     kl_round *r = &n->round;
     bool idle = n->work.left == 0 && !kl_work_owns_hand(&n->work);
@@ -235,6 +238,6 @@ void kl_round_free(kl_round *r) {
     kl_haul_free(&r->late);
     kl_haul_free(&r->told);
     kl_haul_free(&r->reports);
-    r->collected.spans = (kl_ranges){0}; /* an alias of r->reports.tasks, which is freed */
+    r->collected.spans = (kl_ranges){0}; /* points into r->reports.tasks, which is freed */
     kl_note_free(&r->collected);
 }

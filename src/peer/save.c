@@ -1,4 +1,4 @@
-/* Send copies of this peer's results to its parent. Without them, results since the last committed round
+/* Send copies of this peer's results to its parent. Otherwise, results since the last committed round
  * would be lost if the peer died. */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* Make new shares by measured rates, as orders to peers that have too many tasks: algorithm 1 of the paper.
- */
+/* Compute new shares from measured rates, as orders to peers that have too many tasks: algorithm 1 of the
+ * paper. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,7 +9,8 @@ enum { GIFTS_MOST = 32 };
 
 typedef struct shares {
     kl_standings *all;
-    double *over; /* over[i]: tasks that peer all->at[i] has beyond its share; below 0: tasks that it lacks */
+    double *over; /* over[i]: number of tasks that peer all->at[i] has in excess of its share; below 0: number
+                     of missing tasks */
     kl_orders *orders;
     bool failed;
 } shares;
@@ -23,7 +24,7 @@ static void order(shares *s, uint32_t from, uint32_t to, kl_span span) {
     s->failed |= !kl_orders_add(s->orders, (kl_order){from, to, span});
 }
 
-/* Return the time left and the mean rate. A peer whose rate is not known gets the mean rate. */
+/* Return the time left and the mean rate. A peer whose rate is not known is given the mean rate. */
 static kl_sharing_of sum_up(kl_standings *all, uint64_t lost) {
     double left = (double)lost, rates = 0, known = 0;
     for (size_t i = 0; i < all->count; i++) {
@@ -38,8 +39,8 @@ static kl_sharing_of sum_up(kl_standings *all, uint64_t lost) {
     return (kl_sharing_of){mean > 0 ? left / (mean * (double)all->count) : 0, mean};
 }
 
-/* Give `count` lost tasks, from the beginning of span *at on, to the peer at place i. Return the span of the
- * next one. */
+/* Give `count` lost tasks, starting at span *at, to the peer at place i. Return the span of the next lost
+ * task. */
 static kl_span *adopt(shares *s, size_t i, uint64_t count, kl_span *at) {
     while (count > 0) {
         uint64_t part = at->hi - at->lo < count ? at->hi - at->lo : count;
@@ -52,7 +53,7 @@ static kl_span *adopt(shares *s, size_t i, uint64_t count, kl_span *at) {
     return at;
 }
 
-/* Give lost tasks to peers that have too few, and spread the rest over all peers. */
+/* Give lost tasks to peers that have too few, and divide the rest among all peers. */
 static void adopt_all(shares *s, kl_ranges *lost) {
     uint64_t left = kl_ranges_sum(lost);
     kl_span *at = lost->at;
@@ -72,7 +73,7 @@ static void adopt_all(shares *s, kl_ranges *lost) {
 }
 
 /* Within places [first, end), let each peer that has too few tasks get some from the first peer that has too
- * many. A peer gives to at most GIFTS_MOST others, so that it does not send too many messages. */
+ * many. A peer gives to at most GIFTS_MOST others, which limits its number of messages. */
 static void match(shares *s, size_t first, size_t end) {
     size_t giver = first;
     unsigned gifts = 0;

@@ -5,9 +5,11 @@
 
 /* number of tasks over which the pace is averaged */
 static const double MEMORY_TASKS = 64;
-/* The last tasks alone give the rate if it is below SLOWER or above FASTER times the rate by the pace … */
+/* The rate is that of the last tasks alone if it is below SLOWER or above FASTER times the rate by the
+ * pace … */
 static const double SLOWER = 0.5, FASTER = 2.5;
-/* … or if they took too long by more than this number of standard deviations of exponential times. */
+/* … or if the last tasks took too long by more than this number of standard deviations of exponentially
+ * distributed times. */
 static const double CHANCE = 3;
 
 void kl_tempo_add(kl_tempo *t, double task_s, double least_s) {

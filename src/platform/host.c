@@ -3,7 +3,7 @@
 
 #include "platform/platform.h"
 
-/* A stretch of time with constant speed, up to until_s. */
+/* A period of time with constant speed, which ends at until_s. */
 typedef struct stretch {
     double speed, until_s;
 } stretch;
@@ -18,7 +18,7 @@ static stretch stretch_at(const kl_host *host, double at_s) {
     double until_s = next < p->count                   ? begin_s + p->at_s[next]
                      : p->period_s > 0 && p->count > 0 ? begin_s + p->period_s
                                                        : INFINITY;
-    if (until_s <= at_s) /* rounding may put the end at or before at_s; time must advance */
+    if (until_s <= at_s) /* rounding may put the end at or before at_s, but time must advance */
         until_s = nextafter(at_s, INFINITY);
     return (stretch){host->speed * factor, until_s};
 }
@@ -87,7 +87,8 @@ static double all_work_s(const kl_cluster *cluster, double from_s, double to_s) 
 }
 
 /* Find the time by bisection and secant steps in turn. The work done grows continuously with time, so
- * bisection converges; a secant is exact if no speed changes between its ends. */
+ * bisection converges. If the speed does not change between the two ends, a secant step gives the exact
+ * time. */
 double kl_cluster_bound_s(const kl_cluster *cluster, double from_s, double work_s) {
     double low_s = 0, high_s = 1e-6, low = 0, high;
     if (!(work_s > 0))

@@ -1,4 +1,5 @@
-/* Header of room platform: described hosts and links, and how long work takes on them. Pure. */
+/* Public header of the folder platform: described hosts and links, and how long work takes on them. All
+ * functions are pure. */
 #ifndef KL_PLATFORM_H
 #define KL_PLATFORM_H
 
@@ -6,7 +7,7 @@
 
 enum { KL_PROFILE_STEPS = 16 };
 
-/* A factor on a host's speed over time: 1 before the first step, then the factor of the last step passed.
+/* A factor on a host's speed over time: 1 before the first step, then the factor of the last step reached.
  * With period_s > 0 it repeats every period_s. All zero: always 1. */
 typedef struct kl_profile {
     uint32_t count;
@@ -17,7 +18,7 @@ typedef struct kl_profile {
 } kl_profile;
 
 typedef struct kl_host {
-    double speed; /* seconds of work that the host does per second; work is described for speed 1 */
+    double speed; /* seconds of work that the host does per second; work is stated for speed 1 */
     kl_profile profile;
     double joins_s;                /* time at which the host joins */
     double dies_from_s, dies_by_s; /* the host dies at a random time between these two; 0: it stays alive */
@@ -43,10 +44,11 @@ typedef struct kl_cluster {
     kl_host master;
     double latency_s;   /* seconds of latency of one link */
     double bytes_per_s; /* bytes per second of one link in one direction; INFINITY: bytes cost nothing */
-    bool half_duplex;   /* true: both directions share a link's rate */
-    /* number of hosts in a cluster: hosts 0 … near − 1 are the first one, and so on; 0: all hosts are one */
+    bool half_duplex;   /* true: both directions share the link's rate */
+    /* number of hosts in a cluster: hosts 0 … near − 1 are the first cluster, and so on; 0: all hosts are
+     * one cluster */
     uint32_t near;
-    double far_s; /* seconds of latency of a message from one cluster to another, over its whole way */
+    double far_s; /* latency in seconds of a message from one cluster to another, over its whole way */
 } kl_cluster;
 
 const kl_host *kl_cluster_master(const kl_cluster *cluster);

@@ -1,13 +1,13 @@
-/* Door of room probe: measure what a message costs by sending some and timing their echoes. The probe chooses
- * the sizes and keeps the time; the caller sends. */
+/* Public header of the folder probe: measure what a message costs, by sending some and timing their
+ * echoes. The probe chooses the sizes and measures the time; the caller sends. */
 #ifndef KL_PROBE_H
 #define KL_PROBE_H
 
 #include "sys/sys.h"
 
-/* The state of probing one worker. Small and large messages alternate, one at a time. Then, if the link is to
- * be measured, several large ones are sent at once (a burst), and again while bursts are quick. Zeroed: not
- * begun. */
+/* The state of probing one worker. Small and large messages are sent in turn, one at a time. If the link
+ * is to be measured, several large messages are then sent at once (a burst). Short bursts are repeated.
+ * All zero: not begun. */
 typedef struct kl_probe {
     uint32_t answered;
     bool bursts; /* true: measure the link, too; the caller may set this even after the single exchanges */
@@ -32,10 +32,12 @@ bool kl_probe_waits(const kl_probe *probe);
  * trip. */
 bool kl_probe_done(const kl_probe *probe);
 /* Return the seconds that a link needs for each further byte of a stream of messages; 0: not measured. A
- * single message takes longer per byte, because it passes the stations on its way one after the other. */
+ * single message takes longer per byte, because it passes the links and switches on its way one after the
+ * other. */
 double kl_probe_byte_s(const kl_probe *probe);
-/* Return the CPU seconds of one side for each byte of a message, from two round trips between processes of
- * one host; 0: not measured. No link takes part then, and one side waits while the other works. */
+/* Return the CPU seconds that one side spends on each byte of a message, from two round trips between
+ * processes of one host; 0: not measured. Within a host there is no link, and one side waits while the
+ * other works. */
 double kl_probe_copy_s(double small_s, double large_s);
 
 #endif

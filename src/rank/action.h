@@ -1,4 +1,5 @@
-/* Private to room rank: the actions that a rank asks of its driver. rank.h includes this header. */
+/* Private to the folder rank: the actions that a rank asks its driver to carry out. rank.h includes this
+ * header. */
 #ifndef KL_ACTION_H
 #define KL_ACTION_H
 
@@ -25,41 +26,41 @@ enum { /* tags of messages */
        KL_TAGS = 16, /* all tags are below this number */
 };
 
-typedef struct kl_mail { /* a message from or to one peer, of any size */
+typedef struct kl_mail { /* a message of any size from one peer or to one peer */
     void *data;
     size_t bytes;
     int peer, tag;
-    bool calls;  /* the message compares calls, and travels separately from rows and reports */
+    bool calls;  /* the message compares calls, and is sent separately from rows and reports */
     bool silent; /* the receiver is not woken by this message */
 } kl_mail;
 
-typedef struct kl_set { /* messages that are awaited together, or one collective operation; zeroed: none */
-    bool open;          /* some messages may be incomplete; the driver sets this */
-    struct kl_requests *requests; /* the driver's requests */
+typedef struct kl_set { /* messages that are awaited together, or one collective operation; all zero: none */
+    bool open;          /* true: some messages may be incomplete; the driver sets this */
+    struct kl_requests *requests; /* the driver's own handle of the requests */
 } kl_set;
 
 typedef enum kl_act {
-    KL_GO_ON,     /* only within room rank: the stage is over */
-    KL_REPEAT,    /* only within room rank: call the stage again */
-    KL_RETURN,    /* end the program's call, without work for the body */
-    KL_GIVE,      /* end the program's call: the body gets `given` */
-    KL_POST,      /* begin to receive and send `mails` as messages of `set` */
-    KL_SHARE,     /* begin to gather `bytes` bytes of `mine` from all ranks in `all` on all ranks */
-    KL_LOOK,      /* check whether all messages of `set` are complete */
-    KL_AWAIT,     /* wait until all messages of `set` are complete */
-    KL_ROOM,      /* get memory for target rows on all ranks or on none, then call kl_exchange_room_is() */
+    KL_GO_ON,  /* used only inside the folder rank: the stage is over */
+    KL_REPEAT, /* used only inside the folder rank: call the stage again */
+    KL_RETURN, /* end the program's call, and give no work to the body */
+    KL_GIVE,   /* end the program's call, and give `given` to the body */
+    KL_POST,   /* begin to receive and send `mails` as messages of `set` */
+    KL_SHARE,  /* begin to gather `bytes` bytes of `mine` from all ranks in `all` on all ranks */
+    KL_LOOK,   /* check whether all messages of `set` are complete */
+    KL_AWAIT,  /* wait until all messages of `set` are complete */
+    KL_ROOM,   /* get memory for the target rows on all ranks or on none, then call kl_exchange_room_is() */
     KL_GIVE_BACK, /* free the memory of rows outside the target */
     KL_MOST,      /* replace each value by the largest value on any rank */
-    KL_TAKE,      /* get memory for `bytes` bytes: rows in `ranges`, and the content of `count` parcels; *all
-                   * gets uint64_t 1 if there is enough */
-    KL_DROP,      /* free the memory of `ranges` that holds no row of `kept` */
-    KL_PACK,    /* pack the content of `count` parcels that this rank sends, and set the bytes of their rows;
-                 * *all gets uint64_t 1 if this succeeded */
-    KL_UNPACK,  /* unpack the parcels that came, and drop the rows of those that were sent */
-    KL_WEIGH,   /* *all gets uint64_t: bytes of the content of the rows in `ranges` */
+    KL_TAKE, /* get memory for `bytes` bytes: rows in `ranges`, and the content of `count` parcels; set *all
+                to uint64_t 1 if there is enough */
+    KL_DROP, /* free the memory of `ranges`, except where it holds a row of `kept` */
+    KL_PACK, /* pack the content of `count` parcels that this rank sends, and set the bytes of their rows; set
+              *all to uint64_t 1 if this succeeded */
+    KL_UNPACK,  /* unpack the parcels that this rank received, and drop the rows of those that it sent */
+    KL_WEIGH,   /* set *all to uint64_t: bytes of the content of the rows in `ranges` */
     KL_REST,    /* wait for a message, or for a short time */
     KL_FORGET,  /* free `set`, which is complete */
-    KL_QUANTUM, /* measure the scheduler's quantum, then call kl_meter_quantum_is() */
+    KL_QUANTUM, /* measure the scheduler's quantum (its time slice), then call kl_meter_quantum_is() */
     KL_RECORD,  /* record rounds.all and rounds.plan */
     KL_REFUSED, /* record a refused move; `text` gives the reason */
     KL_FAIL,    /* end the loop: memory ran out while doing `text` */
@@ -73,7 +74,7 @@ typedef struct kl_given {
 typedef struct kl_action {
     kl_act act;
     kl_set *set;
-    bool again; /* only within room rank: the stage is not over */
+    bool again; /* used only inside the folder rank: the stage is not over */
     kl_given given;
     const kl_mail *mails; /* receives come before sends */
     size_t receives, count;

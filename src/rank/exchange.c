@@ -28,9 +28,9 @@ void kl_exchange_deepen(kl_exchange *x, uint64_t depth) {
 
 /* --- the messages of an exchange --- */
 
-/* List the rows of an array that must be on a rank before a sweep or pass. Rows that move between passes
- * arrive complete, with the blocks that are done, because a body may read these blocks. A rank without rows
- * of the loop needs no halos. */
+/* List the rows of an array that a rank must have before a sweep or pass. Rows that move between passes
+ * arrive complete, with the blocks that are done, because a body may read these blocks. A rank without
+ * rows of the loop needs no halos. */
 static size_t list_needed(const kl_exchange *x, const kl_array *array, uint32_t rank,
                           kl_piece pieces[KL_PIECES]) {
     const kl_layout *l = x->layout;
@@ -94,7 +94,7 @@ static bool add_rows(kl_exchange *x, uint32_t peer, const kl_array *array, bool 
 }
 
 /* Add the messages that this rank receives, or sends. Two ranks list the messages between them in the same
- * order, which is that of the arrays and of the receiver's pieces. */
+ * order: the order of the arrays, and then of the receiver's pieces. */
 static bool add_all(kl_exchange *x, bool receives) {
     const kl_layout *l = x->layout;
     bool fits = true;
@@ -128,7 +128,8 @@ static bool plan(kl_exchange *x, const kl_content *c) {
 
 /* --- the exchange --- */
 
-/* Return the own rows that were on this rank before with their halos. None of them is sent or received. */
+/* Return the own rows that were already on this rank before the exchange, together with their halos. None
+ * of them is sent or received. */
 static kl_span inner_rows(const kl_exchange *x) {
     const kl_layout *l = x->layout, *lead = l->lead;
     kl_span stay = kl_common(kl_layout_own(lead), kl_layout_next(lead));

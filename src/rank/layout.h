@@ -1,12 +1,12 @@
-/* Private to room rank: where the rows of a loop lie. rank.h includes this header. Loops may be aligned: one
- * of them leads, and the rows of the others follow the leader's rows. */
+/* Private to the folder rank: on which ranks the rows of a loop are. rank.h includes this header. Loops
+ * may be aligned: one of them leads, and the rows of the others follow the leader's rows. */
 #ifndef KL_LAYOUT_H
 #define KL_LAYOUT_H
 
 #include "base/base.h"
 
-/* Row k of a loop or of an array is on the rank that has row stride·k + offset of the leader. The leader's
- * row is called the place of row k. */
+/* Row k of a loop or of an array is on the same rank as row stride·k + offset of the leader. That row's
+ * number is called the place of row k. */
 typedef struct kl_map {
     uint64_t rows, stride, offset;
 } kl_map;
@@ -15,22 +15,23 @@ typedef struct kl_array {
     uint8_t *base; /* row i is at base + i·bytes */
     size_t bytes;  /* bytes of a row */
     uint64_t halo; /* number of rows that may be read on either side of the own rows */
-    uint64_t room; /* number of rows with memory on either side of the own rows */
-    kl_map map;    /* where its rows lie; zeroed: where the rows of the loop lie */
-    bool periodic; /* the first row and the last row are neighbours; halos are at −1, −2, … and n, n + 1, … */
+    uint64_t room; /* number of rows on either side of the own rows that have memory */
+    kl_map map;    /* where its rows are; all zero: where the rows of the loop are */
+    bool periodic; /* true: the first row and the last row are neighbours; halos are at −1, −2, … and n, n +
+                      1, … */
 } kl_array;
 
 /* Adjacent rows that are needed. They are copied to the places of rows `rows` + shift. */
 typedef struct kl_piece {
     kl_span rows;
-    int64_t shift; /* other than 0 in halos beyond the ends of a periodic array */
+    int64_t shift; /* not 0 in halos beyond the ends of a periodic array */
 } kl_piece;
-enum { KL_PIECES = 3 }; /* most pieces of one range with its halos */
+enum { KL_PIECES = 3 }; /* greatest number of pieces of one range with its halos */
 
 typedef struct kl_gone { /* rows that have left this rank */
     kl_span rows;
     uint64_t sweep;
-    int to; /* rank that got the rows; −1: the rank that the bounds give */
+    int to; /* rank that got the rows; −1: the rank that the bounds name */
 } kl_gone;
 
 enum { KL_GONE = 64 };
@@ -42,13 +43,13 @@ typedef struct kl_layout {
     uint64_t *target; /* target[ranks + 1]: bounds of the rows after the next exchange */
     uint64_t halo;    /* the widest halo of any array, in rows of the array */
     uint64_t reach;   /* the widest halo of any array, in rows of the leader */
-    bool wraps;       /* an array with a halo is periodic */
+    bool wraps;       /* true: an array with a halo is periodic */
     const struct kl_layout *lead; /* the layout of the leader; this layout if the loop leads */
-    kl_map map;                   /* where the loop's own rows lie */
-    uint64_t changes;             /* number of times that the bounds have changed, as this loop knows */
+    kl_map map;                   /* where the loop's own rows are */
+    uint64_t changes; /* number of times that the bounds have changed, as far as this loop knows */
     kl_array *arrays;
     size_t array_count;
-    kl_gone gone[KL_GONE]; /* the last departures of rows; departure k is at k mod KL_GONE */
+    kl_gone gone[KL_GONE]; /* the last moves of rows away from this rank; move k is at k mod KL_GONE */
     uint64_t gone_count;
 } kl_layout;
 
@@ -59,10 +60,11 @@ bool kl_layout_grow(kl_layout *layout); /* make a place for one more array; fals
 void kl_layout_add(kl_layout *layout, const kl_array *array);
 /* Let the loop read more halo rows of an array. */
 void kl_layout_widen(kl_layout *layout, size_t array, uint64_t halo);
-/* Let the loop's rows follow the rows of `lead`, which must live longer. map: where the rows lie */
+/* Make the loop's rows follow the rows of `lead`, which must exist longer than this loop. map: where the
+ * rows are. */
 void kl_layout_follow(kl_layout *layout, const kl_layout *lead, const kl_map *map);
-/* Take over the bounds of the leader. false: the leader's rows have not moved. Even if they have, the bounds
- * of this loop may be the same. */
+/* Take over the bounds of the leader. Return false if the leader's rows have not moved. Even if they have,
+ * the bounds of this loop may stay the same. */
 bool kl_layout_refresh(kl_layout *layout);
 
 static inline kl_span kl_range_of(const uint64_t *bounds, uint32_t rank) {
@@ -98,21 +100,21 @@ static inline kl_span kl_array_own(const kl_array *array, kl_span places) {
 static inline uint64_t kl_array_edge(const kl_array *array) {
     return array->periodic ? array->map.rows : 0;
 }
-/* Return the rows of an array that have memory on a rank with the rows `own` of the leader. They are counted
- * from the first row with address space, which is kl_array_edge() rows before row 0. */
+/* Return the rows of an array that have memory on a rank with the rows `own` of the leader. They are
+ * counted from the first row with address space, which is kl_array_edge() rows before row 0. */
 kl_span kl_array_with_room(const kl_array *array, kl_span own);
 /* Split a range of an array's rows, with `below` rows before it and `above` rows after it, into pieces.
  * Return the number of pieces. */
 size_t kl_array_pieces(const kl_array *array, kl_span own, uint64_t below, uint64_t above,
                        kl_piece pieces[KL_PIECES]);
 
-/* Return `own` with `halo` rows on either side, as far as such rows exist; an empty range stays empty. */
+/* Return `own` with `halo` rows on either side, as far as these rows exist. An empty range stays empty. */
 kl_span kl_layout_with_halo(const kl_layout *layout, kl_span own, uint64_t halo);
-/* Return the bytes that a row of the leader has in all arrays, on average. */
+/* Return the mean number of bytes that a row of the leader takes in all arrays. */
 uint64_t kl_layout_row_bytes(const kl_layout *layout);
 /* Return the bytes of rows that the target adds to this rank. */
 uint64_t kl_layout_coming_bytes(const kl_layout *layout);
-/* Return the number of rows that come to this rank or leave it. */
+/* Return the total number of rows that change their rank. */
 uint64_t kl_layout_changing(const kl_layout *layout);
 /* Return the number of rows that change ranks, on all ranks. */
 uint64_t kl_layout_moving(const kl_layout *layout);

@@ -3,13 +3,12 @@
 #include <math.h>
 
 static const double GUESSED_QUANTUM_S = 0.01;
-static const double QUANTUM_AFTER_S =
-    10; /* seconds before the quantum is measured, which takes at most half a percent of this time */
-static const double UNEVEN = 1.5; /* ratio of segments' times above which all ranks report segments */
-static const double UNEVEN_AFTER_S =
-    0.01; /* least seconds of measurements from which this ratio is computed */
-static const double MEAN_OVER_S =
-    1e-3; /* seconds of a mean: long enough that reading the clock does not count, and no longer */
+static const double QUANTUM_AFTER_S = 10; /* seconds before the scheduler's quantum (time slice) is measured;
+                                             measuring takes at most half a percent of this time */
+static const double UNEVEN = 1.5;         /* ratio of segments' times above which all ranks report segments */
+static const double UNEVEN_AFTER_S = 0.01; /* least seconds of measurements that this ratio needs */
+static const double MEAN_OVER_S = 1e-3;    /* seconds over which a mean is taken: long enough that reading the
+                                              clock does not matter, and no longer */
 static const double CPU_LEAST = 0.2; /* least CPU time that is used, as a part of the time in the body */
 
 /* --- work --- */
@@ -92,8 +91,8 @@ static uint64_t end_of_segment(kl_span own, uint64_t lo, uint64_t end) {
     return out;
 }
 
-/* Add the CPU time of rows to their segments. CPU time excludes the core's time for others, so it shows the
- * distribution of costs, not the time that rows take. */
+/* Add the CPU time of rows to their segments. CPU time does not include the time that the core works for
+ * other threads. So it shows how costs are distributed, not how long rows take. */
 static void measure_segments(kl_since *since, kl_span own, kl_span rows, double cpu_s) {
     uint64_t count = rows.hi - rows.lo;
     if (own.hi - own.lo < KL_SEGMENTS || rows.lo < own.lo || rows.hi > own.hi)
@@ -130,9 +129,9 @@ void kl_meter_quantum_is(kl_meter *m, double quantum_s) {
 
 /* --- reports --- */
 
-/* Return the seconds for a report. A rank that sleeps while it waits on a shared core often gets the core at
- * once when woken. Then its time in
- * the body does not show how long it would wait for the core with more work. Its share of the core does. */
+/* Return the seconds for a report. A rank that sleeps while it waits, on a shared core, often gets the
+ * core at once when it wakes up. With more work it would wait for the core. Its time in the body does not
+ * show this, but its share of the core does. */
 static double busy_s(const kl_meter *m) {
     const kl_since *since = &m->since;
     const kl_core_share *core = m->core;
@@ -141,8 +140,8 @@ static double busy_s(const kl_meter *m) {
     return fmax(since->busy_s, since->cpu_s / since->cpu_rows * since->rows / core->share);
 }
 
-/* Return whether costs are uneven. A body that waits for a disk or another processor uses no CPU time, so its
- * CPU time does not show its costs. */
+/* Return whether costs are uneven. If a body waits for a disk or another processor, it uses no CPU time,
+ * so its CPU time does not show its costs. */
 static bool is_uneven(const kl_since *since) {
     double least = HUGE_VAL, most = 0, cpu_s = 0;
     for (int i = 0; i < KL_SEGMENTS; i++) {

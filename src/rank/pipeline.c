@@ -1,16 +1,17 @@
 /* Loops whose iterations depend on the previous iteration: the ranks work as a pipeline, block by block. A
  * sweep has one or several passes, and rows may move between passes. A pipeline that runs backwards begins
- * with the last row and its last elements. Its blocks are counted from there. */
+ * with the last row and its last elements, and its blocks are numbered from there. */
 #include <math.h>
 
 #include "rank/rank.h"
 
 enum { MOST_PASSES = 64, FORCED_PASSES = 4 };
 
-static const double BLOCK_GAIN = 0.01; /* gains below this part do not change the block size */
-static const double BOUNDARY_MOST_S =
-    1e-4;                             /* seconds; a boundary longer than this and two pings was interrupted */
-static const double BOUNDARY_H = 0.5; /* weight of the old cost in the mean cost of boundaries */
+static const double BLOCK_GAIN =
+    0.01; /* change the block size only if this gains more than this part of the time */
+static const double BOUNDARY_MOST_S = 1e-4; /* seconds; if the exchange of a boundary takes longer than this
+                                               plus two pings, it was interrupted */
+static const double BOUNDARY_H = 0.5;       /* weight of the old value in the mean cost of boundaries */
 
 /* --- blocks --- */
 
@@ -30,7 +31,7 @@ static uint64_t block_count(const kl_rank *k) {
     return kl_blocks_count(&blocks);
 }
 
-/* Return the number of blocks that try sizes. */
+/* Return the number of blocks that are used to try sizes. */
 static uint64_t tried_count(const kl_rank *k) {
     kl_blocks blocks = blocks_of(k);
     return kl_blocks_tried(&blocks);
@@ -50,8 +51,8 @@ static double pass_done(const kl_rank *k) {
 
 /* --- the best blocks --- */
 
-/* Prepare the block size until sweeps have shown the cost of blocks. A message costs more than the rank's
- * work. */
+/* Choose a first block size, until sweeps have shown the cost of blocks. It makes a message cost more than
+ * the rank's work. */
 static void prepare(kl_rank *k) {
     double bytes = 0;
     if (k->options.block > 0)
@@ -66,7 +67,7 @@ static void prepare(kl_rank *k) {
     k->flow.sizes_tried = kl_blocks_sizes(k->options.inner, k->flow.block);
 }
 
-/* Learn the cost of boundaries. All ranks pass boundaries at the pace of the slowest rank. */
+/* Learn the cost of boundaries. All ranks exchange boundaries at the pace of the slowest rank. */
 static void learn(kl_rank *k) {
     double *fixed_s = &k->flow.grain.pipeline.fixed_s, most_s = 0;
     for (uint32_t r = 0; r < k->layout.ranks; r++)
@@ -83,8 +84,8 @@ static void choose_block(kl_flow *f) {
         f->block = best;
 }
 
-/* Choose a block size by the time that the slowest rank's body needs in each tried size with its present
- * rows. A total over blocks of several sizes would not show the time of one size. */
+/* Choose a block size by the time that the slowest rank's body needs with each tried size and its present
+ * rows. The total over blocks of several sizes would not show the time of one size. */
 static kl_act compare_tries(kl_rank *k) {
     kl_flow *f = &k->flow;
     double own = (double)kl_length(kl_layout_own(&k->layout));
@@ -119,7 +120,7 @@ static kl_act set_block(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Keep the least time of several tries, because an interrupted try takes longer. */
+/* Store the least time of several tries, because an interrupted try takes longer. */
 static void measure_try(kl_rank *k, const kl_blocks *blocks, kl_span block, double body_s) {
     kl_flow *f = &k->flow;
     kl_span try;
@@ -154,8 +155,8 @@ static void measure_boundary(kl_meter *m, const kl_flow *f, const kl_linear *lin
 
 /* --- passes --- */
 
-/* Return the number of passes in a sweep. A pass takes a period, and lasts so long that the last rank reports
- * before the first rank wants the answer. The blocks that try sizes are a pass of their own. */
+/* Return the number of passes in a sweep. A pass takes a period. It is so long that the last rank has
+ * reported before the first rank needs the answer. The blocks that try sizes are a separate pass. */
 static uint64_t passes(const kl_rank *k) {
     const kl_loop_rounds *r = &k->rounds;
     uint64_t tried = tried_count(k), most = (block_count(k) - tried) / (2 * k->layout.ranks),
@@ -217,10 +218,12 @@ static kl_act begin_passes(kl_rank *k) {
     return exchange(k);
 }
 
-/* --- between two passes: a rank gets each row with the blocks that are done on every rank --- */
+/* also set on a rank without rows */
 
 static kl_act end_pass(kl_rank *k) {
-    k->flow.done = k->flow.asked = k->flow.pass.hi; /* set on a rank without rows, too */
+    k->flow.done = k->flow.asked =
+        k->flow.pass.hi; /* --- between two passes: a rank gets each row together with the blocks of it that
+                            are done on every rank --- */
     return kl_rounds_hook_at_end(k);
 }
 
@@ -263,8 +266,8 @@ static kl_act next_pass(kl_rank *k) {
 
 /* --- next --- */
 
-/* Return the rank that does the rows before this rank's rows (way −1) or after them (1), in the order of the
- * pipeline; −1: there is no such rank. */
+/* Return the rank that works before this rank (way −1) or after it (1) in the order of the pipeline; −1:
+ * there is no such rank. */
 static int neighbour(const kl_rank *k, int way) {
     const kl_layout *l = &k->layout;
     way = k->options.backward ? -way : way;
@@ -274,14 +277,14 @@ static int neighbour(const kl_rank *k, int way) {
     return r < (int)l->ranks ? r : -1;
 }
 
-/* Return the elements of a block in the order of memory. */
+/* Return the elements of a block, in the order of memory. */
 static kl_span elements_of(const kl_rank *k, uint64_t index) {
     kl_span block = block_at(k, index);
     uint64_t inner = k->options.inner;
     return k->options.backward ? (kl_span){inner - block.hi, inner - block.lo} : block;
 }
 
-/* Return the own row that the next rank reads, or the row that this rank reads from the rank before it. */
+/* Return the own row that the next rank reads, or the row that this rank reads from the previous rank. */
 static uint64_t boundary_row(const kl_rank *k, bool sends) {
     kl_span own = kl_layout_own(&k->layout);
     if (sends)
@@ -289,8 +292,8 @@ static uint64_t boundary_row(const kl_rank *k, bool sends) {
     return k->options.backward ? own.hi : own.lo - 1;
 }
 
-/* Send a block of an own row to the next rank, or receive a block from the rank before this rank. Each array
- * with a halo has such a row. */
+/* Send a block of an own row to the next rank, or receive a block from the previous rank. Each array with
+ * a halo has such a row. */
 static kl_act pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
     kl_span block = elements_of(k, index);
     uint64_t row = boundary_row(k, sends);

@@ -1,7 +1,8 @@
 /* Loops in which each rank has one range of rows, in the order of ranks. */
 #include "rank/rank.h"
 
-static const double PIECES_FROM_S = 1e-3; /* own rows that take more seconds than this are given in pieces */
+static const double PIECES_FROM_S =
+    1e-3; /* own rows that take more seconds than this are given to the body in pieces */
 
 kl_act kl_ranged_settle(kl_rank *k) {
     if (!k->exchange.refused)
@@ -25,14 +26,14 @@ static kl_act choose_pieces(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Look whether the halos are there already, as they are where ranks are in balance. Then the body gets all
- * rows in one range, which takes less time than three. */
+/* Check whether the halos have arrived already, as they mostly have if ranks are in balance. Then the body
+ * gets all rows in one range, which takes less time than three. */
 static kl_act look_early(kl_rank *k) {
     return k->exchange.begins && !k->meter.waits_first ? kl_look(k, &k->exchange.set) : KL_GO_ON;
 }
 
-/* Return whether the body gets the rows that need no halo first, while the halos are on their way. Where the
- * ranks of one host are more than its cores, other ranks use the time of a wait. */
+/* Return whether the body gets the rows that need no halo first, while the halos are under way. If a host
+ * has more ranks than cores, other ranks use the time in which one waits. */
 static bool overlaps(const kl_rank *k) {
     const kl_exchange *x = &k->exchange;
     return x->begins && x->set.open && !k->meter.waits_first && !kl_is_empty(x->inner);
@@ -51,8 +52,8 @@ static kl_act split(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Begin an exchange if one is due. An exchange may serve several sweeps, and each of these sweeps then also
- * does the neighbours' rows that later sweeps read. */
+/* Begin an exchange if one is due. An exchange may serve several sweeps. In each of these sweeps, the rank
+ * also does those rows of its neighbours that later sweeps read. */
 static kl_act exchange_if_due(kl_rank *k) {
     static const kl_stage exchange[] = {kl_exchange_room, kl_exchange_post, kl_ranged_settle, NULL};
     kl_exchange *x = &k->exchange;
@@ -75,8 +76,8 @@ static kl_act count_given(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Look whether the exchange is complete; then the edges can follow. When no other rows are left, wait for the
- * exchange. */
+/* Check whether the exchange is complete, so that the rows at the edges can follow. When no other rows are
+ * left, wait for the exchange. */
 static kl_act look_at_exchange(kl_rank *k) {
     if (!kl_is_empty(k->work.todo))
         return kl_look(k, &k->exchange.set);
@@ -122,7 +123,7 @@ static double part_done(const kl_rank *k) {
 
 static const kl_stage begin[] = {kl_rounds_answer, choose_pieces, exchange_if_due, look_early, split, NULL};
 static const kl_stage next[] = {count_given, kl_rounds_hook, look_at_exchange, give, NULL};
-/* A rank without rows may not have finished the exchange before the end. */
+/* A rank without rows may reach the end of the sweep before it has finished the exchange. */
 static const kl_stage end[] = {kl_exchange_finish, kl_rounds_hook_at_end, NULL};
 
 const kl_kind kl_ranged = {

@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-/* Return the block size until more is known: a row's elements over 16 times the ranks. */
+/* Return the block size to use until more is known: a row's elements divided by 16 times the number of
+ * ranks. */
 static uint64_t first_block(const kl_rank_options *o) {
     uint64_t parts = 16 * (uint64_t)o->ranks;
     return o->block > 0 ? o->block : (o->inner + parts - 1) / parts;

@@ -33,15 +33,15 @@
 /* The calls that the program makes in each sweep. */
 typedef enum kl_loop_call { KL_LOOP_BEGIN, KL_LOOP_NEXT, KL_LOOP_END, KL_LOOP_CALLS } kl_loop_call;
 
-/* The operations in which kinds of loops differ. Operations marked NULL may be missing. */
+/* The operations in which the kinds of loops differ. Those marked NULL are optional. */
 typedef struct kl_kind {
     /* true: a rank has several ranges of rows, in any order of ranks */
     bool anywhere;
-    bool buffers;                          /* true: a rank may be a sweep ahead of the next ranks */
+    bool buffers;                          /* true: a rank may be one sweep ahead of its neighbours */
     const kl_stage *stages[KL_LOOP_CALLS]; /* each list ends with NULL */
-    /* Prepare choices, after messages were measured. May be missing. */
+    /* Prepare choices after messages were measured. Optional. */
     void (*prepare)(kl_rank *rank);
-    /* Learn from rounds.all before a decision is made from it. May be missing. */
+    /* Learn from rounds.all before a decision is made from it. Optional. */
     void (*learn)(kl_rank *rank);
     bool (*is_done)(const kl_rank *rank); /* Return whether this rank is done with the sweep. */
     /* Return the part of the sweep that this rank has done, 0 … 1. */
@@ -52,11 +52,11 @@ typedef struct kl_kind {
 
 extern const kl_kind kl_ranged, kl_pipelined, kl_scattered;
 
-typedef struct kl_work { /* work of a sweep, in loops with one range for each rank */
+typedef struct kl_work { /* work of a sweep, in loops in which each rank has one range */
     kl_span all;         /* rows to do, including rows of neighbours */
     kl_span todo;        /* rows that the body can get now */
     kl_span edges[2];    /* rows that the body can get once the exchange is complete */
-    kl_span given;       /* rows that the body has; empty: no rows */
+    kl_span given;       /* rows that the body has now; empty: no rows */
     uint64_t done;       /* number of rows done */
 } kl_work;
 
@@ -68,23 +68,24 @@ typedef struct kl_flow {  /* work of a pipeline */
     double body_over_s;       /* time at which the body was last done */
     double since_s, absent_s; /* time at which the wait for the next boundary began; seconds of this wait */
     kl_grain grain;
-    uint32_t sizes_tried;     /* number of block sizes tried in the first sweep */
+    uint32_t sizes_tried;     /* number of block sizes that are tried in the first sweep */
     double try_s;             /* seconds of the current try */
     double tried_s[KL_SIZES]; /* tried_s[k]: this rank's least seconds per element of a row */
     bool compares;            /* true: the ranks are comparing their tries */
-    kl_set coming, going;     /* boundaries of blocks */
-    kl_mail *sent, *wanted;   /* [array_count]: boundaries of a block */
+    kl_set coming, going;     /* messages with the boundaries of blocks */
+    kl_mail *sent, *wanted;   /* [array_count]: messages with the boundaries of one block */
 } kl_flow;
 
 typedef struct kl_rank_options {
     uint64_t iterations;
     uint32_t rank, ranks;
-    uint64_t inner, block; /* in a pipeline: elements of a row, and of a block; block 0: Kilter chooses */
-    bool backward;         /* a pipeline's rows and elements come in falling order */
-    bool fixed;            /* true: no rows move by decisions of this loop */
-    bool watched;          /* a keeper wants to know the ranks' rates */
-    kl_rank *leader;       /* this rank in the loop whose rows are followed; NULL: this loop leads */
-    kl_map map;            /* where the rows lie, if there is a leader */
+    uint64_t inner,
+        block;       /* in a pipeline: number of elements in a row, and in a block; block 0: Kilter chooses */
+    bool backward;   /* true: a pipeline's rows and elements come in falling order */
+    bool fixed;      /* true: no rows move by decisions of this loop */
+    bool watched;    /* true: a keeper wants to know the rates of the ranks */
+    kl_rank *leader; /* this rank's state in the loop whose rows are followed; NULL: this loop leads */
+    kl_map map;      /* where the rows are, if there is a leader */
 } kl_rank_options;
 
 enum { KL_CALLS_DEEP = 5 }; /* greatest depth of nested lists of stages */
@@ -99,19 +100,19 @@ struct kl_rank {
     kl_loop_rounds rounds;
     kl_work work;
     kl_flow flow;
-    struct kl_scatter *scatter;           /* data of a scattered loop; otherwise NULL */
-    kl_rank *followers;                   /* list of this rank in loops that follow this loop; NULL: none */
-    kl_rank *next;                        /* the next follower of the same leader */
-    double now_s;                         /* time last set by the driver */
-    kl_action action;                     /* the last action */
+    struct kl_scatter *scatter; /* data of a scattered loop; otherwise NULL */
+    kl_rank *followers; /* list of this rank's states in the loops that follow this loop; NULL: none */
+    kl_rank *next;      /* the next follower of the same leader */
+    double now_s;       /* the time, as the driver set it last */
+    kl_action action;   /* the last action */
     const kl_stage *stage[KL_CALLS_DEEP]; /* stage[k]: the next stage of list k */
     int deep;
 };
 
-/* Begin with equal shares, or where the leader's rows are. The struct must not move afterwards. false: no
- * memory; call kl_rank_free() even then. */
+/* Begin with equal shares, or with the leader's rows. The struct must not move in memory afterwards.
+ * false: memory ran out; call kl_rank_free() even then. */
 bool kl_rank_init(kl_rank *rank, const kl_kind *kind, const kl_rank_options *options);
-void kl_rank_free(kl_rank *rank); /* call this for followers before their leader */
+void kl_rank_free(kl_rank *rank); /* Free the rank. Followers must be freed before their leader. */
 /* Make room for one more array, which kl_layout_add() then adds. false: memory ran out */
 bool kl_rank_grow(kl_rank *rank);
 void kl_rank_call(kl_rank *rank, kl_loop_call call);
@@ -124,7 +125,7 @@ void kl_rank_end_sweep(kl_rank *rank, double took_s);
 /* Get range number `nth` of the own rows between two sweeps. false: there are fewer ranges */
 bool kl_rank_own(const kl_rank *rank, size_t nth, kl_span *range);
 
-/* Private to room rank: functions for stages. */
+/* Private to the folder rank: functions for stages. */
 static inline kl_act kl_ask(kl_rank *rank, kl_action action) {
     rank->action = action;
     return action.act;
@@ -141,10 +142,11 @@ static inline kl_act kl_give(kl_rank *rank, kl_given given) {
 static inline kl_act kl_look(kl_rank *rank, kl_set *set) {
     return set->open ? kl_ask(rank, (kl_action){.act = KL_LOOK, .set = set}) : KL_GO_ON;
 }
-/* Do these stages first; then continue with the next stage, or repeat the present one. */
+/* Do these stages first. Then continue with the next stage, or repeat the present one. */
 kl_act kl_rank_do(kl_rank *rank, const kl_stage *stages);
 kl_act kl_rank_do_and_repeat(kl_rank *rank, const kl_stage *stages);
-kl_act kl_ranged_settle(kl_rank *rank); /* Tell the steer if the last exchange could not move rows. */
+kl_act kl_ranged_settle(
+    kl_rank *rank); /* Tell the steer (which decides about moves) if the last exchange could not move rows. */
 /* scatter.c */
 bool kl_scatter_init(kl_rank *rank); /* false: memory ran out */
 void kl_scatter_free(struct kl_scatter *scatter);

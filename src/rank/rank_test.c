@@ -1,6 +1,6 @@
-/* Run all ranks of a loop in virtual time. Their speeds change, messages take time, and memory runs out. Each
- * row must be done once in each sweep on some rank, and get the value of the sequential program. Rows may
- * have content of changing size, which must be on the rank that does the row. */
+/* Run all ranks of a loop in virtual time. Their speeds change, messages take time, and memory runs out.
+ * In each sweep, each row must be done once, on some rank, and must get the value of the sequential
+ * program. Rows may have content of changing size, which must be on the rank that does the row. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,8 +26,8 @@ typedef struct scene {
     uint32_t ranks;
     int sweeps;
     double row_s;   /* seconds of a row at speed 1 */
-    double slow;    /* speed of the last rank in slow times */
-    double swing_s; /* seconds of slow times, and of the fast times in between; 0: always slow */
+    double slow;    /* speed of the last rank during slow times */
+    double swing_s; /* seconds of the slow times, and of the fast times between them; 0: always slow */
     double share;   /* part of its core that rank 0 gets */
     bool fixed, forced;
     uint64_t seed;
@@ -61,7 +61,7 @@ struct kl_requests { /* a set of messages, as this driver knows it */
     size_t open; /* number of messages that have not arrived */
 };
 
-typedef struct meeting { /* a collective operation; the last two are kept, because some ranks may not have
+typedef struct meeting { /* a collective operation; the last two are stored, because some ranks may not have
                             read the older one */
     uint8_t data[MOST][2 * sizeof(kl_rank_report)];
     double at_s;
@@ -79,11 +79,11 @@ typedef struct actor {
     double now_s;
     int sweep;
     double began_s;
-    uint64_t *cells[2];  /* two arrays [n · inner], in which rows of other ranks are poisoned */
-    uint64_t *memory[2]; /* of these arrays, also for ghost rows beyond the ends */
+    uint64_t *cells[2];  /* two arrays [n · inner]; the rows of other ranks in them are poisoned */
+    uint64_t *memory[2]; /* bytes of these arrays, including ghost rows beyond the ends */
     bulk *bulks;         /* [n] */
     uint64_t shares, meetings, rooms, packs; /* number of operations so far */
-    void *shared; /* destination of the reports; NULL: no reports are on their way */
+    void *shared;                            /* where the reports go; NULL: no reports are under way */
     size_t shared_bytes;
 } actor;
 
@@ -120,7 +120,7 @@ static uint64_t next_value(const scene *s, const uint64_t *last, const uint64_t 
                         (row > 0 ? 5 * last[at - s->inner] : 0));
     if (s->kind == SCATTERED)
         return kl_mix64(value);
-    if (s->kind == PERIODIC) /* inner is 1 */
+    if (s->kind == PERIODIC) /* inner is 1 here */
         return kl_mix64(value + 3 * *(last + row - 1) + 5 * last[row + 1]);
     return kl_mix64(value + (row > 0 ? 3 * last[at - 1] : 0) + (row + 1 < s->n ? 5 * last[at + 1] : 0));
 }
@@ -152,7 +152,7 @@ static uint64_t *sequential(const scene *s) {
     return memory;
 }
 
-/* Replace the content of a row by another one, whose size differs, too. */
+/* Replace the content of a row by content of another size. */
 static void change(bulk *b, uint64_t row) {
     uint64_t hash = row;
     for (uint64_t i = 0; i < b->count; i++)
@@ -181,7 +181,7 @@ static void work(world *w, uint32_t r, const kl_given *given) {
         for (uint64_t e = inner.lo; e < inner.hi; e++)
             if (s->kind == SCATTERED || (row >= own.lo && row < own.hi))
                 w->times_done[(size_t)a->sweep * s->n * s->inner + row * s->inner + e]++;
-    bool ends = s->kind == BACKWARD ? inner.lo == 0 : inner.hi == s->inner; /* the rows' last block */
+    bool ends = s->kind == BACKWARD ? inner.lo == 0 : inner.hi == s->inner; /* the last block of the rows */
     for (uint64_t row = given->rows.lo; row < given->rows.hi && s->content && ends; row++) {
         assert_true(a->bulks[row].here);
         change(&a->bulks[row], row);
@@ -443,7 +443,7 @@ static bool is_in(const kl_ranges *ranges, kl_span rows) {
     return false;
 }
 
-/* Drop memory in pages, which have several rows. */
+/* Drop memory in whole pages, each of which has several rows. */
 static void drop(const world *w, actor *a) {
     for (uint64_t lo = 0; lo < w->scene->n; lo += PAGE) {
         kl_span page = {lo, lo + PAGE < w->scene->n ? lo + PAGE : w->scene->n};
@@ -543,8 +543,8 @@ static double ready_s(const world *w, uint32_t r) {
     return fmax(at_s, a->now_s);
 }
 
-/* Let the actor that can continue first do one action. Messages take time, so no later message can reach this
- * actor earlier. */
+/* Let the actor that can continue first do one action. Messages take time, so no message that is sent
+ * later can reach this actor earlier. */
 static bool step(world *w) {
     uint32_t first = 0;
     for (uint32_t r = 1; r < w->scene->ranks; r++)
@@ -578,7 +578,7 @@ static void open_actor(const scene *s, actor *a, uint32_t r) {
                                .fixed = s->fixed};
     const kl_messages messages = {2 * LATENCY_S, {LATENCY_S, 1e-9}, 0.01};
     bool scattered =
-        s->kind == SCATTERED && !s->fixed && s->ranks > 1; /* room loop uses the same condition */
+        s->kind == SCATTERED && !s->fixed && s->ranks > 1; /* the folder loop uses the same condition */
     const kl_kind *kind = pipeline ? &kl_pipelined : scattered ? &kl_scattered : &kl_ranged;
     assert_true(kl_rank_init(&a->rank, kind, &o));
     a->core = (kl_core_share){.share = r == 0 ? s->share : 1};
@@ -667,8 +667,9 @@ static void check(const world *w) {
 
 typedef struct outcome {
     double elapsed_s;
-    uint64_t moves, last; /* moves: number that the loop counted; last: rows of the last rank at the end */
-    kl_totals all;        /* totals of rank 0 */
+    uint64_t moves,
+        last; /* moves: the number of moves that the loop counted; last: rows of the last rank at the end */
+    kl_totals all; /* totals of rank 0 */
     uint64_t depth;
 } outcome;
 
@@ -846,7 +847,7 @@ static void rows_that_cannot_leave_stay(void **state) {
         }
 }
 
-/* With short sweeps on a shared core, one exchange serves several sweeps. */
+/* If sweeps are short and cores are shared, one exchange must serve several sweeps. */
 static void a_deep_loop_on_a_shared_core_exchanges_less_often(void **state) {
     (void)state;
     scene s = scene_of(DEEP);
@@ -857,7 +858,7 @@ static void a_deep_loop_on_a_shared_core_exchanges_less_often(void **state) {
     run(&s);
 }
 
-/* All ranks make the same decisions, so a second run has the same results to the bit. */
+/* All ranks make the same decisions, so a second run must have the same results to the bit. */
 static void two_runs_are_the_same(void **state) {
     (void)state;
     for (loop_kind kind = 0; kind < KINDS; kind++) {

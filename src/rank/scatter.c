@@ -1,17 +1,9 @@
-/* Loops whose iterations may be on any rank. Rows move during a sweep, and rows that are not done move first.
- * A rank makes its next report when it has the answer to its last report, and has then worked for a period or
- * has no work. From the same reports all ranks make the same plan, which gives the number of rows for each
- * pair of ranks.
- *
- *     from                            to
- *     LIST: ranges, done or not    ──▶
- *     SIZES of the rows' contents  ──▶
- *                                  ◀── ANSWER: memory for the rows, or none
- *     ROWS, array by array         ──▶
- *     CONTENT of the rows          ──▶
- * A row that is done stays done in this sweep, wherever it goes. When the reports say that all rows are done,
- * the sweep ends on all ranks. Sweeps that end before a period has passed are quiet: they have no reports, so
- * no rank waits for the others. */
+/* Loops whose iterations may be on any rank. Rows also move during a sweep, first those that are not done.
+ * A rank makes its next report when it has the answer to its last report, and has then worked for a period
+ * or has no work. From the same reports, all ranks make the same plan, which gives the number of rows to
+ * move for each pair of ranks. A row that is done stays done in this sweep, on whatever rank it is. When
+ * the reports say that all rows are done, the sweep ends on all ranks. Sweeps that end before a period has
+ * passed are quiet: they have no reports, so no rank waits for the others. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +11,8 @@
 
 enum {
     LISTED = 32,    /* most ranges in one transfer */
-    TAGS = KL_TAGS, /* tags of a transfer; over TAG_ROUNDS rounds they stay within 32767, the least limit of
-                       MPIs */
+    TAGS = KL_TAGS, /* tags of a transfer; because of TAG_ROUNDS they stay within 32767, the smallest limit
+                       that an MPI may have */
     TAG_ROUNDS = 2000,
 };
 
@@ -35,22 +27,22 @@ typedef struct list {
 } list;
 
 typedef enum stage {
-    FRESH,   /* the rows that leave are to be packed */
-    PACKED,  /* the driver has packed the rows that leave, or could not */
+    FRESH,   /* the rows that leave must be packed */
+    PACKED,  /* the driver has packed the rows that leave, or has failed to */
     LIST,    /* the list is on its way to this rank */
     SIZES,   /* the sizes of the rows' contents are on their way to this rank */
     ROOM,    /* the driver is getting memory for the list's rows */
     REFUSED, /* there is no memory: free what was allocated */
     ANSWER,  /* the answer is on its way to this rank */
     ROWS,    /* the rows are on their way */
-    SETTLED, /* contents that came were unpacked; rows that left were dropped */
+    SETTLED, /* received contents were unpacked; rows that left were dropped */
     GIVEN,   /* the rows have left, and their memory was freed */
 } stage;
 
 typedef struct transfer {
     struct transfer *next;
-    int peer,
-        tags; /* tags: offset that separates them from other rounds' transfers, which may be under way, too */
+    int peer, tags; /* tags: added to the tags, so that they differ from those of other rounds' transfers that
+                       may be under way */
     bool sends;
     stage stage;
     list list;
@@ -62,8 +54,8 @@ typedef struct transfer {
 typedef struct report {
     uint64_t done, rows; /* number of this rank's rows that are done in this sweep; number of all its rows */
     uint64_t todo;       /* number of rows to do in this sweep */
-    uint64_t refused;    /* number of this rank's transfers that were refused since the last report */
-    kl_rank_report rank; /* report without segments, which are not sent */
+    uint64_t refused;    /* number of transfers to this rank that were refused since the last report */
+    kl_rank_report rank; /* the report without its segments, which are not sent */
 } report;
 enum { REPORT_BYTES = offsetof(report, rank.segments_s) };
 
@@ -72,21 +64,21 @@ struct kl_scatter {
     report mine, *all;
     uint64_t *left; /* left[ranks]: number of rows left in this sweep */
     bool reported, heard, over;
-    bool quiet;     /* this sweep has no reports */
-    bool committed; /* the last move followed the steer's shares, not the rest of a sweep */
+    bool quiet;     /* true: this sweep has no reports */
+    bool committed; /* true: the last move followed the steer's shares, not the rest of a sweep */
     double reported_s;
     double over_s;  /* time, by rank 0's clock, of the last end of a sweep that all ranks know … */
     uint64_t ended; /* … and number of sweeps that had ended at that time */
     uint64_t rounds, refused; /* refused: number of refused transfers that the next report gives */
-    uint64_t refusals;        /* number of refusals that were reported, and not reacted to yet */
+    uint64_t refusals;        /* number of refusals that were reported, but had no effect on decisions yet */
     const kl_transfer *plan;  /* transfers that are to be made now */
     size_t planned, carried;  /* number of these transfers, and of those that have begun */
     kl_transfer forced;
     transfer *transfers;         /* transfers in the order of planning */
-    transfer **place;            /* the next transfer to look at */
-    bool looked;                 /* messages of this transfer were looked at */
+    transfer **place;            /* the next transfer to check */
+    bool looked;                 /* true: messages of this transfer were checked */
     transfer *spent;             /* a complete transfer that the driver has forgotten */
-    double looking_s, waiting_s; /* times at which looking and waiting began */
+    double looking_s, waiting_s; /* times at which checking and waiting began */
     kl_ranges gone, kept;        /* arguments of the last action */
     kl_mail *mails;              /* messages of the last action */
     size_t mail_capacity;
@@ -171,8 +163,8 @@ static uint64_t bytes_of(const kl_layout *l, const list *of) {
 
 /* --- memory --- */
 
-/* Return the bytes that the rows of a transfer need here. Content needs memory twice: for the message, and
- * for the program. */
+/* Return the bytes that the rows of a transfer need on this rank. Content needs memory two times: for the
+ * message, and for the program. */
 static uint64_t coming_bytes(const kl_layout *l, const transfer *t) {
     return bytes_of(l, &t->list) + 2 * kl_parcel_bytes(&t->parcel);
 }
@@ -197,7 +189,7 @@ static kl_action take_pages(kl_rank *k, transfer *t) {
                        .again = true};
 }
 
-/* Free memory that holds only rows of this transfer. Own rows and rows on their way stay. */
+/* Free memory that holds only rows of this transfer. Keep that of own rows and of rows under way. */
 static kl_action give_pages(kl_rank *k, transfer *gone, stage then) {
     struct kl_scatter *s = k->scatter;
     s->gone.count = s->kept.count = 0;
@@ -238,7 +230,7 @@ static bool have_mails(struct kl_scatter *s, size_t count) {
     return true;
 }
 
-/* Add a transfer. In one round there is at most one transfer from a rank to another rank. */
+/* Add a transfer. In one round, there is at most one transfer from one rank to another. */
 static transfer *add_transfer(struct kl_scatter *s, uint32_t peer, bool sends) {
     transfer *t = have_mails(s, 3) ? calloc(1, sizeof *t) : NULL, **last = &s->transfers;
     if (!t)
@@ -289,7 +281,7 @@ static kl_action pack(transfer *t) {
     return (kl_action){.act = KL_PACK, .parcels = &t->parcel, .count = 1, .all = &t->granted, .again = true};
 }
 
-/* Send the list of packed rows. If a row was not packed, all rows stay, and the list is empty. */
+/* Send the list of packed rows. If a row could not be packed, no row moves, and the list is empty. */
 static kl_action hear_packed(kl_rank *k, transfer *t) {
     struct kl_scatter *s = k->scatter;
     bool fits = true;
@@ -319,7 +311,7 @@ static kl_action await_list(struct kl_scatter *s, uint32_t from) {
     return post(s, t, 1, 1);
 }
 
-/* Post the transfer's rows and their contents. One more mail is for an answer. */
+/* Post the transfer's rows and their contents. One more message is for an answer. */
 static kl_action pass_rows(kl_rank *k, transfer *t) {
     struct kl_scatter *s = k->scatter;
     uint64_t content = kl_parcel_bytes(&t->parcel);
@@ -341,8 +333,8 @@ static kl_action pass_rows(kl_rank *k, transfer *t) {
     return post(s, t, t->sends ? 0 : count, at);
 }
 
-/* Pass the rows on if the receiver has memory. Otherwise take the refused rows back. This rank reports the
- * rows and the refusal, and the next decision waits for this report. */
+/* Send the rows if the receiver has memory. Otherwise take the refused rows back. This rank then reports
+ * the rows and the refusal, and the next decision waits for this report. */
 static kl_action hear_answer(kl_rank *k, transfer *t) {
     if (t->granted)
         return pass_rows(k, t);
@@ -368,7 +360,7 @@ static kl_action forget(struct kl_scatter *s, transfer *t) {
     return (kl_action){.act = KL_FORGET, .set = &t->set, .again = true};
 }
 
-/* Unpack the content of rows that came, and drop that of rows that left. */
+/* Unpack the content of received rows, and drop that of rows that left. */
 static kl_action settle(transfer *t) {
     t->stage = SETTLED;
     return (kl_action){.act = KL_UNPACK, .parcels = &t->parcel, .count = 1, .again = true};
@@ -387,7 +379,7 @@ static kl_action complete(kl_rank *k, transfer *t) {
     return put_back(k->scatter, &t->list) ? forget(k->scatter, t) : NO_MEMORY;
 }
 
-/* Do the next step of a transfer, none of whose messages is on its way. */
+/* Do the next step of a transfer that has no message under way. */
 static kl_action go_on(kl_rank *k, transfer *t) {
     switch (t->stage) {
     case FRESH:
@@ -421,7 +413,7 @@ static kl_act begin_look(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Begin a look at the transfers that have just begun, to pack their rows and send the lists. */
+/* Begin to check the transfers that have just begun, to pack their rows and send the lists. */
 static kl_act begin_fresh_look(kl_rank *k) {
     begin_look(k);
     struct kl_scatter *s = k->scatter;
@@ -430,7 +422,7 @@ static kl_act begin_fresh_look(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Look at the messages of a transfer, and act if they are complete; then go to the next transfer. */
+/* Check the messages of a transfer, and act if they are complete. Then go to the next transfer. */
 static kl_act look_at_transfer(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     transfer *t = *s->place;
@@ -491,7 +483,7 @@ static kl_act hear_reports(kl_rank *k) {
         return KL_GO_ON;
     return kl_rounds_refused(
         k, k->content.on ? "some rows did not move: a rank has no memory for them, or a row could not be "
-                           "packed (memory, or the program refused)"
+                           "packed (no memory, or the program refused)"
                          : "some rows did not move: a rank has no memory for the rows planned for it");
 }
 
@@ -516,7 +508,7 @@ static void force(kl_rank *k) {
     plan(k, &k->scatter->forced, t.count > 0);
 }
 
-/* Return whether a period has passed, and no rows are on their way, so that each row is on a rank. */
+/* Return whether a period has passed and no rows are under way, so that each row is on a rank. */
 static bool is_time(kl_rank *k) {
     uint64_t rows = 0;
     for (uint32_t r = 0; r < k->layout.ranks; r++)
@@ -576,9 +568,9 @@ static kl_act carry_out(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Choose the sweep of the next report, after a sweep has ended. A period will have passed in this sweep, or
- * less than a period if reports cost little. The next sweeps may take longer, so the report comes after at
- * most half as many sweeps as there were. All ranks choose the same sweep. */
+/* Choose the sweep of the next report, after a sweep has ended. By then a period will have passed, or less
+ * if reports cost little. The next sweeps may take longer, so wait for at most half as many sweeps as
+ * there were. All ranks choose the same sweep. */
 static void set_next(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     kl_loop_rounds *r = &k->rounds;
@@ -725,7 +717,7 @@ static kl_act rest_if_rows_come(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = k->scatter->transfers ? KL_REST : KL_GO_ON});
 }
 
-/* Wait until the rows on their way have arrived. No rank sends more rows. */
+/* Wait until the rows under way have arrived. No rank sends more rows. */
 static kl_act await_transfers(kl_rank *k) {
     static const kl_stage stages[] = {begin_look, look_at_transfer, end_look, rest_if_rows_come, NULL};
     if (!k->scatter->transfers) {

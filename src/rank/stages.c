@@ -1,4 +1,4 @@
-/* The stages of a call, and the stage that a rank has reached. */
+/* The stages of a call, and how far a rank has got in them. */
 #include "rank/rank.h"
 
 void kl_rank_call(kl_rank *k, kl_loop_call call) {
@@ -18,7 +18,8 @@ kl_act kl_rank_do_and_repeat(kl_rank *k, const kl_stage *stages) {
     return KL_REPEAT;
 }
 
-/* Return to the list of stages that called the present list, which is over. false: no list called it */
+/* Return from the present list of stages, which is over, to the list that called it. false: no list called
+ * it. */
 static bool go_back(kl_rank *k) {
     if (k->deep == 0)
         return false;
@@ -26,8 +27,8 @@ static bool go_back(kl_rank *k) {
     return true;
 }
 
-/* Count the seconds in which MPI copied rows that move, while their messages were posted or looked at. The
- * wait for the rest of the rows is counted when it ends. */
+/* Count the seconds in which MPI copied rows that move, while their messages were posted or checked. The
+ * wait for the other rows is counted when it ends. */
 static void count_copying(kl_rank *k, double now_s) {
     const kl_action *last = &k->action;
     if (k->exchange.moving && (last->act == KL_POST || last->act == KL_LOOK) && last->set == &k->exchange.set)

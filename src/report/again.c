@@ -33,7 +33,7 @@ static kl_recorded read_row(sqlite3_stmt *row) {
     return r;
 }
 
-/* Return whether two times differ by a microsecond, the precision in which they are printed. */
+/* Return whether two times differ by a microsecond or more, the precision in which they are printed. */
 static bool is_other_time(double a_s, double b_s) {
     return !(fabs(a_s - b_s) < 1e-6);
 }

@@ -1,4 +1,4 @@
-/* Private to room report: make a recorded decision again. */
+/* Private to the folder report: make a recorded decision again. */
 #ifndef KL_REPORT_AGAIN_H
 #define KL_REPORT_AGAIN_H
 
@@ -13,10 +13,11 @@ enum { KL_COLUMN_KIND = 5, KL_COLUMN_GROUNDS = 12 };
 
 /* A decision that was made again. Its times are those of the record. */
 typedef struct kl_again_verdict {
-    /* why the decision was not made again; the other members are then not set. NULL: it was made */
+    /* why the decision was not made again; then the other members are not set. NULL: it was made again */
     const char *missing;
     kl_decision decision;
-    uint64_t meant; /* count that the policy chose when the decision was recorded, before limits changed it */
+    uint64_t
+        meant; /* the count that the policy chose when the decision was recorded, before limits changed it */
     bool other_kind, other_count, other_forecast, other_gain, other_reason;
 } kl_again_verdict;
 

@@ -1,5 +1,5 @@
-/* Draw the iterations of a loop's ranks over time, with a band for each rank. A curve below shows the time of
- * a sweep. */
+/* Draw the iterations of a loop's ranks over time, with a band for each rank. A curve below the bands
+ * shows the time of a sweep. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static double step_end(const bands *b, size_t i) {
     return isfinite(at_s) ? fmin(fmax(at_s, 0), b->end_s) : b->end_s;
 }
 
-/* Put a path along an edge to the right, or back to the left, with corners only where the edge changes. */
+/* Draw an edge to the right, or back to the left, with corners only where the edge changes. */
 static void put_edge(const bands *b, uint32_t band, bool back) {
     size_t last = b->loop->round_count, i = back ? last : 0;
     fprintf(b->out, "%s%.2f %.2f", back ? "L" : "M", back ? LEFT + WIDTH : LEFT, *edge_at(b, band, i));
@@ -125,7 +125,7 @@ static void draw_scales(const bands *b, double bottom) {
                      "time since the loop was opened");
 }
 
-/* Draw the time of a sweep at each round, with the shares that ranks had then. */
+/* Draw the time of a sweep at each round, with the shares that the ranks had then. */
 static void draw_curve(const bands *b, double top) {
     double most_s = 0, bottom = top + CURVE;
     bool begun = false;

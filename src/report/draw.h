@@ -6,7 +6,11 @@
 
 #include "base/base.h"
 
-typedef enum kl_stroke { KL_STROKE_LINE, KL_STROKE_DASHES, KL_STROKE_DOTS } kl_stroke; /* dots: points only */
+typedef enum kl_stroke {
+    KL_STROKE_LINE,
+    KL_STROKE_DASHES,
+    KL_STROKE_DOTS
+} kl_stroke; /* dots: draw only points */
 
 typedef struct kl_series {
     const char *name; /* name in the legend; NULL: none */

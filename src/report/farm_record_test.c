@@ -1,4 +1,4 @@
-/* The report tells what a real farm recorded. */
+/* The report must show what a real farm recorded. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ static void a_run_leaves_a_record_that_can_be_read(void **state) {
     kilter_farm_options options = {.work = work, .workers = 2, .record = file, .name = "recorded"};
     if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_OK)
         fail_msg("%s", error.text);
-    assert_int_not_equal(access(file, F_OK), 0); /* no file before the first run */
+    assert_int_not_equal(access(file, F_OK), 0); /* there is no file before the first run */
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 500}, &error), KILTER_ERR_TASK);
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 5}, &error), KILTER_OK);
     assert_string_equal(kilter_farm_record(farm), file);
@@ -58,8 +58,8 @@ static int compute(const kilter_task *task, kilter_result *result, void *state) 
     return kilter_result_put(result, (const void *)&sum, sizeof sum);
 }
 
-/* Run more workers than cores. The number that the farm chooses depends on the machine, but it is always
- * recorded. */
+/* Run more workers than cores. The number that the farm chooses depends on the machine, but it must always
+ * be recorded. */
 static void a_farm_that_ran_once_says_what_it_learned(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_farm *farm;
@@ -116,7 +116,7 @@ static void a_thread_of_the_program_is_no_cost_of_the_farm(void **state) {
     kl_report_free(report);
 }
 
-/* Task 3 kills each worker that begins it, and task 7 reports a failure. */
+/* Task 3 kills each worker that begins it; task 7 reports a failure. */
 static int deadly(const kilter_task *task, kilter_result *result, void *state) {
     (void)state;
     if (task->index == 3)
@@ -175,10 +175,10 @@ static kl_report *close_recorded(stepped_farm *f, kl_trace *trace, const char *f
     return report;
 }
 
-/* With expensive messages, the farm rejects a smaller number of workers twice, then accepts it on trial. */
+/* If messages cost much, the farm rejects a smaller number of workers in two runs, then tries it. */
 static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     const char *file = ((place *)*state)->file;
-    stepped_farm f = {.send_s = 5e-3, .master_actor.now_s = 1e4}; /* the clock is not 0 when the farm opens */
+    stepped_farm f = {.send_s = 5e-3, .master_actor.now_s = 1e4};
     kl_trace *trace = open_recorded(&f, "static", 16, file);
     stepped_gather(&f);
     for (int run = 0; run < 5; run++)
@@ -187,7 +187,7 @@ static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     kl_report *report = close_recorded(&f, trace, file);
     const kl_report_decision *workers = decision_of(report, "workers");
     assert_true(workers->decisions == 4 && workers->forecasts == 3 && workers->tasks == 0);
-    assert_non_null(strstr(workers->last_reason, "stays at 3 workers on trial"));
+    assert_non_null(strstr(workers->last_reason, "tries 3 workers: iteration"));
     assert_true(workers->missed_s < 0.02); /* a run takes 60 to 100 ms */
     kl_report_free(report);
     uint32_t team = 0;
@@ -195,7 +195,7 @@ static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     assert_int_equal(team, 3);
 }
 
-/* A farm begins with the number of workers that an earlier farm learned. */
+/* A farm begins with the number of workers that an earlier farm has learned. */
 static void a_farm_begins_as_the_record_of_an_earlier_one_says(void **state) {
     const char *file = ((place *)*state)->file;
     stepped_farm f = {.send_s = 5e-3};
@@ -222,7 +222,7 @@ static void advice_is_that_of_the_same_program_or_none(void **state) {
     stepped_farm f = {.send_s = 5e-3};
     kl_trace *trace = open_recorded(&f, "static", 4, file);
     stepped_gather(&f);
-    kl_master_advise(f.master); /* without a run there is nothing to advise */
+    kl_master_advise(f.master); /* without a run, the record has no number to learn */
     kl_report_free(close_recorded(&f, trace, file));
     uint32_t team = 7;
     kilter_error error;
@@ -230,14 +230,14 @@ static void advice_is_that_of_the_same_program_or_none(void **state) {
     assert_int_equal(team, 0); /* 0: the record has no number */
     team = 7;
     assert_int_equal(kl_record_team(file, "other", &team, &error), KILTER_ERR_USAGE);
-    assert_non_null(strstr(error.text, "it is a record of program 'test', this is 'other'"));
+    assert_non_null(strstr(error.text, "it is a record of program 'test', but this program is 'other'"));
     assert_int_equal(kl_record_team("missing.kilter", "test", &team, &error), KILTER_ERR_USAGE);
     assert_non_null(strstr(error.text, "--team missing.kilter: No such file"));
     assert_int_equal(team, 7);
 }
 
-/* One of four workers is a thousand times slower. It gets no tasks as soon as its silence shows this, and
- * each forecast mentions it. */
+/* One of four workers is a thousand times slower. It must get no tasks as soon as its silence shows this,
+ * and each forecast must mention it. */
 static void who_is_too_slow_to_help_is_recorded(void **state) {
     enum { RUNS = 6 };
     const char *file = ((place *)*state)->file;
@@ -250,7 +250,7 @@ static void who_is_too_slow_to_help_is_recorded(void **state) {
     kl_report *report = close_recorded(&f, trace, file);
     const kl_report_decision *withheld = decision_of(report, "withhold"),
                              *assigned = decision_of(report, "assign");
-    assert_non_null(strstr(withheld->last_reason, "too slow to help: a task would end here in "));
+    assert_non_null(strstr(withheld->last_reason, "too slow to help: a task would end at this worker in "));
     assert_non_null(strstr(assigned->last_reason, "to 3 workers"));
     assert_non_null(strstr(assigned->last_reason, "too slow to help: 1"));
     assert_true(assigned->forecasts == assigned->decisions && assigned->decisions >= RUNS - 2);
@@ -263,8 +263,8 @@ static void add_twice(const kilter_outcome *o, void *user) {
         assert_int_equal(stepped_add(user, 2, NULL, NULL, NULL), KILTER_OK);
 }
 
-/* The run's row and its chunks must have all tasks. Its end was not known at the beginning, so it has no
- * forecast. */
+/* The run's row and its chunks must have all tasks. The end of the run was not known at its beginning, so
+ * it has no forecast. */
 static void a_run_that_grows_is_recorded_as_it_ended(void **state) {
     const char *file = ((place *)*state)->file;
     stepped_farm f = {0};

@@ -1,5 +1,5 @@
-/* Private to room report: lists of a row's fields. The list is used to read rows from the record, print them
- * as JSON and free them. */
+/* Private to the folder report: lists of a row's fields. Such a list is used to read rows from the record,
+ * to print them as JSON, and to free them. */
 #ifndef KL_REPORT_FIELDS_H
 #define KL_REPORT_FIELDS_H
 
@@ -21,9 +21,9 @@ typedef enum kl_field_type {
 typedef struct kl_field {
     kl_field_type type;
     size_t offset;
-    const char *column; /* a column, or an expression; NULL: the field is not read */
+    const char *column; /* a column, or an SQL expression; NULL: the field is not read */
     const char *json;   /* name of the member; NULL: the field is not printed */
-    bool later;         /* records of earlier versions may lack the column */
+    bool later;         /* true: records of earlier versions may lack the column */
 } kl_field;
 
 /* Describe the member `name` of struct ROW. Define ROW before a list of fields, and undefine it after the
@@ -38,7 +38,7 @@ typedef struct kl_field {
 enum { KL_FIELDS_MAX = 32 };
 
 typedef struct kl_rows {
-    size_t size;              /* size of the struct */
+    size_t size;              /* size of the struct, in bytes */
     const char *table, *rest; /* the query is: SELECT columns FROM table rest */
     const kl_field *fields;
     size_t field_count;
@@ -47,11 +47,11 @@ typedef struct kl_rows {
 #define KL_ROWS(row, from, more, list)                                                                       \
     { sizeof(row), from, more, list, sizeof(list) / sizeof *(list) }
 
-/* Append all rows to `items` and return the array. On failure set r->failed and read nothing more. */
+/* Append all rows to `items` and return the array. After a failure, set r->failed and read nothing more. */
 void *kl_rows_read(kl_reading *r, const kl_rows *rows, void *items, size_t *count);
 void kl_row_read(kl_reading *r, const kl_rows *rows,
-                 void *item); /* Read the first row; without one, `item` stays unchanged. */
-/* Print a row as the members of an object, without brackets; or rows as an array of objects. */
+                 void *item); /* Read the first row. If there is none, do not change `item`. */
+/* Print a row as the members of an object, without brackets; or print rows as an array of objects. */
 void kl_row_json(kl_json *j, const kl_rows *rows, const void *item);
 void kl_rows_json(kl_json *j, const char *name, const kl_rows *rows, const void *items, size_t count);
 void kl_row_free(const kl_rows *rows, void *item); /* free the texts of a row */

@@ -16,20 +16,20 @@ enum {
     ROWS_MAX = 60,
     RUNS_MAX = 20,
     LABEL_COLUMNS = 18,
-    LEVELS = 5,        /* number of shades for the computing fraction of a pixel */
+    LEVELS = 5,        /* number of shades for the part of a pixel in which a worker computes */
     INKS = 2 + LEVELS, /* two shades for neighbouring chunks, then LEVELS shades */
     LEGEND_X = 640     /* pixel at which the legend begins */
 };
 static const double LEFT = 150, RIGHT = 30, TOP = 92, BOTTOM = 54, CURVE = 64, CURVE_GAP = 26;
-static const double WHOLE_PIXELS = 2; /* a chunk at least this wide is drawn by itself */
+static const double WHOLE_PIXELS = 2; /* a chunk of at least this width is drawn by itself */
 
 typedef struct gantt {
     const kl_report *report;
     const kl_report_iteration *first, *last; /* first and last run that are shown */
     double from_s, to_s;
     kl_scale x;
-    size_t every, rows;        /* only each `every`-th worker has a row */
-    double pitch;              /* pixels from row to row */
+    size_t every, rows;        /* only one of `every` workers has a row */
+    double pitch;              /* pixels from one row to the next */
     double computing[COLUMNS]; /* seconds of computing in each pixel column, summed over all workers */
     FILE *out;
     /* The row and run being drawn. */
@@ -37,7 +37,8 @@ typedef struct gantt {
     uint64_t run;
     bool begun, shown;
     uint64_t chunks;
-    double covered[COLUMNS]; /* fraction of each pixel, 0 … 1, in chunks too narrow to be drawn alone */
+    double covered[COLUMNS]; /* how much of each pixel is covered, 0 … 1, by chunks too narrow to be drawn
+                                alone */
     kl_buffer ink[INKS];     /* paths */
     kl_buffer lost;
 } gantt;
@@ -119,7 +120,7 @@ static void put_bar(const gantt *g, kl_buffer *path, double x, double width) {
     kl_put_bytes(path, text, (size_t)bytes);
 }
 
-/* Add to each pixel the part of it that [from, to) covers, times `weight`. */
+/* Add to each pixel the part of it that [from, to) covers, multiplied by `weight`. */
 static void cover(double *columns, double from, double to, double weight) {
     for (size_t i = (size_t)from; i < COLUMNS && (double)i < to; i++)
         columns[i] += weight * (fmin(to, (double)i + 1) - fmax(from, (double)i));
@@ -353,7 +354,7 @@ static kilter_status draw_loop(const kl_report *report, int64_t run, FILE *out, 
     return kl_loop_draw(report, out, error);
 }
 
-/* Draw into memory first, so that an unreadable record leaves no partial picture. */
+/* Draw into memory first, so that an unreadable record leaves no partial picture in the file. */
 kilter_status kl_gantt_write(const char *path, int64_t run, FILE *out, kilter_error *error) {
     kl_report *report = NULL;
     kilter_status status = kl_report_read(path, &report, error);

@@ -69,7 +69,7 @@ static size_t count_of(const char *text, const char *words) {
     return count;
 }
 
-/* Check that tags close in the order of opening, with no text outside. */
+/* Check that tags close in the reverse order of opening, and that no text is outside. */
 static void check_xml(const char *text) {
     char open[8][16];
     size_t depth = 0;
@@ -116,7 +116,7 @@ static void one_run_of_several(void **state) {
     assert_int_equal(count_of(svg, "h-"), 7);
     assert_null(strstr(svg, "run 1"));
     free(svg);
-    svg = drawn(file, -1); /* all runs: only the last 20 are drawn */
+    svg = drawn(file, -1); /* all runs are asked for, but only the last 20 are drawn */
     check_xml(svg);
     assert_null(strstr(svg, "run 9<"));
     assert_non_null(strstr(svg, "run 10<"));

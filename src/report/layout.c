@@ -1,4 +1,4 @@
-/* Words, wrapped lines and tables for people. */
+/* Print words, wrapped lines and tables for people. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -8,15 +8,15 @@
 #include "report/text.h"
 
 enum {
-    LABEL = 14,        /* columns of a line's label */
+    LABEL = 14,        /* width of a line's label */
     TEXT_BYTES = 4096, /* most bytes of a line before wrapping */
-    NARROWEST = 4,     /* least width to which a text column shrinks so that the table fits into KL_WIDTH */
+    NARROWEST = 4,     /* least width to which a text column shrinks, so that the table fits into KL_WIDTH */
 };
 
 /* ---- words ---- */
 
-/* Return the length in bytes of the first word of `text`, cut after `columns` characters. `taken` gets its
- * width in columns. */
+/* Return the length in bytes of the first word of `text`, cut after `columns` characters. `taken` is set
+ * to the word's width in columns. */
 static size_t word_bytes(const char *text, size_t columns, size_t *taken) {
     size_t bytes = 0;
     *taken = 0;
@@ -28,10 +28,10 @@ static size_t word_bytes(const char *text, size_t columns, size_t *taken) {
     return bytes;
 }
 
-/* Print words; those that do not fit go to the next line. A word wider than a line is broken. */
+/* Print words. Those that do not fit go to the next line. A word wider than a line is broken. */
 static void wrap(FILE *out, const char *label, const char *text) {
     size_t at = LABEL, columns;
-    bool glued = true; /* no space before the next word */
+    bool glued = true; /* print no space before the next word */
     int pad = LABEL - (int)kl_utf8_columns(label);
     fprintf(out, "%s%*s", label, pad > 0 ? pad : 0, "");
     while (*text) {
@@ -113,10 +113,10 @@ kl_words kl_bytes_words(uint64_t bytes) {
 
 /* ---- tables ---- */
 
-/* Where the cells of a table come from. */
+/* The source of a table's cells. */
 typedef struct source {
     const void *context;
-    const kl_row_column *shown; /* NULL: every column has its cell function */
+    const kl_row_column *shown; /* NULL: every column has its own cell function */
     kl_row_at_fn row_at;
     size_t rows;
 } source;
@@ -206,7 +206,7 @@ static void shrink(const kl_column *columns, size_t count, size_t *width) {
     }
 }
 
-/* Put a cell at `at` of a line of TEXT_BYTES; return where the next cell begins. */
+/* Write a cell at `at` of a line of TEXT_BYTES. Return where the next cell begins. */
 static size_t put_cell(char *line, size_t at, const char *text, size_t width, bool left) {
     char fit[KL_CELL_BYTES + 8];
     kl_printable(fit, sizeof fit, text, width);

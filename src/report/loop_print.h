@@ -1,4 +1,4 @@
-/* Private to room report: print and draw a loop. */
+/* Private to the folder report: print and draw a loop. */
 #ifndef KL_REPORT_LOOP_PRINT_H
 #define KL_REPORT_LOOP_PRINT_H
 
@@ -8,7 +8,7 @@
 void kl_loop_print_what(const kl_report *report, FILE *out); /* print the loop's line of the header */
 void kl_loop_print_text(const kl_report *report, FILE *out);
 void kl_loop_print_json(kl_json *j, const kl_report *report); /* print the member "loop" */
-/* The same for a kept run: its record is that of a loop whose rounds are the keeper's decisions. */
+/* The same for a kept run. Its record is that of a loop whose rounds are the keeper's decisions. */
 bool kl_is_kept(const kl_report_loop *loop);
 void kl_kept_print_what(const kl_report *report, FILE *out);
 void kl_kept_print_text(const kl_report *report, FILE *out);

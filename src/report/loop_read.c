@@ -9,7 +9,7 @@ static kl_report_loop *loop_of(const kl_reading *r) {
     return r->report->loop;
 }
 
-/* Add the ranks that have rows: the recorded number of ranks may be wrong. */
+/* Add ranks that have rows but are not counted: the recorded number of ranks may be wrong. */
 static void add_ranks(kl_reading *r) {
     kl_report_loop *loop = loop_of(r);
     loop->ranks = (uint32_t)r->report->worker_count;
@@ -38,8 +38,8 @@ static kl_report_rank *rank_of(const kl_report_loop *loop, uint64_t rank) {
     return rank < loop->ranks ? &loop->rank[rank] : NULL;
 }
 
-/* Take a row with the columns round, rank, count, done, busy_s, rate_per_s. Rows come as they were written;
- * counts and rates of a rank's last row replace earlier ones. */
+/* Take a row with the columns round, rank, count, done, busy_s, rate_per_s. Rows come in the order of
+ * writing. The counts and rates of a rank's last row replace earlier ones. */
 static void take_share(kl_reading *r, sqlite3_stmt *row) {
     kl_report_loop *loop = loop_of(r);
     uint64_t number = kl_count_at(row, 0), done = kl_count_at(row, 3);
@@ -72,7 +72,7 @@ static double or_zero(double value) {
     return isnan(value) ? 0 : value;
 }
 
-/* Compute from the rows the sums that a loop records only at its end. */
+/* Compute those sums from the rows that a loop records only at its end. */
 static void derive(const kl_report *report, kl_report_loop *loop) {
     const kl_report_round *last = loop->round_count > 0 ? &loop->round[loop->round_count - 1] : NULL;
     if (!loop->ended) {
@@ -96,7 +96,7 @@ static void derive(const kl_report *report, kl_report_loop *loop) {
     }
 }
 
-/* Read the loop. Without a row in the table `loop`, it has not begun. */
+/* Read the loop. If the table `loop` has no row, the loop has not begun. */
 void kl_loop_read(kl_reading *r) {
     kl_report_loop *loop = r->report->loop = calloc(1, sizeof *loop);
     r->memory |= !loop;

@@ -1,4 +1,4 @@
-/* Summarize a record for a list of records, from a few of its rows. */
+/* Summarise a record for a list of records, from only a few of its rows. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 static void take_run(kl_reading *r, sqlite3_stmt *row) {
     kl_outline *o = r->outline;
     if (o->program)
-        return; /* take only the first row; a valid record has no other */
+        return; /* take only the first row; a valid record has no other row */
     o->program = kl_text_at(r, row, 0);
     o->began_unix_s = kl_record_real(row, 1);
     o->elapsed_s = kl_record_real(row, 2);

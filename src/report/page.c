@@ -1,4 +1,4 @@
-/* Read what a page about a record shows. */
+/* Read the data that a page about a record shows. */
 #include <stdlib.h>
 #include <string.h>
 

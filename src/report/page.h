@@ -12,13 +12,13 @@ enum {
         KL_PAGE_COLUMN_COUNT
 };
 
-/* The time of the last run's workers that was not spent on tasks, in seconds added over the workers. */
+/* The time of the last run's workers that was not spent on tasks: seconds, added over the workers. */
 typedef enum kl_cost {
-    KL_COST_START,   /* before the worker's first chunk */
-    KL_COST_BETWEEN, /* between two chunks */
-    KL_COST_WITHIN,  /* between the tasks of a chunk */
-    KL_COST_END,     /* after the worker's last chunk */
-    KL_COST_UNUSED,  /* of workers that got no chunk */
+    KL_COST_START,   /* time before the worker's first chunk */
+    KL_COST_BETWEEN, /* time between two chunks */
+    KL_COST_WITHIN,  /* time between the tasks of a chunk */
+    KL_COST_END,     /* time after the worker's last chunk */
+    KL_COST_UNUSED,  /* all the time of workers that got no chunk */
     KL_COSTS
 } kl_cost;
 
@@ -45,9 +45,9 @@ typedef struct kl_page_chunks {
 /* Read the chunks of the record. On failure set r->failed or r->memory. */
 void kl_page_chunks_read(kl_reading *r, kl_page_chunks *chunks);
 void kl_page_chunks_free(kl_page_chunks *chunks);
-/* Print the first section, with the story of `page`. */
+/* Print the first section, with the sentences of `page`. */
 void kl_page_json(kl_reading *r, const kl_page_chunks *chunks, const kl_page *page, FILE *out);
-/* Print a sentence of the story without a line's end. Print nothing if there is nothing to say. */
+/* Print a sentence about the outcome, without a newline. Print nothing if there is nothing to say. */
 void kl_page_story(const kl_report *report, const kl_costs *costs, int sentence, FILE *out);
 
 #endif

@@ -1,13 +1,13 @@
-/* The chunks of a record as columns of small numbers. */
+/* Write the chunks of a record as columns of small numbers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/page.h"
 
-/* Finer times are noise, which does not compress. With many chunks, short ones still have TICKS_OF_SHORT
- * ticks. A time is rounded by itself, so that errors do not add up, and covered parts are right on average.
- */
+/* The length of a tick. Finer times are noise, which does not compress. If there are many chunks, short
+ * chunks still have TICKS_OF_SHORT ticks. Each time is rounded separately, so that errors do not add up,
+ * and the covered parts are right on average. */
 enum { MANY_CHUNKS = 10000, TICKS_OF_SHORT = 64 };
 static const double TICKS_MOST = 1 << 24, TICK_LEAST_S = 1e-6, LONGEST_S = 1e9;
 static const double UNIT_STEPS = 1 << 20;
@@ -18,21 +18,22 @@ typedef struct kl_chunk {
     double began_s, ended_s, busy_s, units;
 } kl_chunk;
 
-/* The first task of a chunk. Sorted by beginning, most chunks begin where the previous one ends. */
+/* The first task of a chunk. If chunks are sorted by this task, most chunks begin where the previous one
+ * ends. */
 typedef struct kl_first {
     int64_t began;
-    uint64_t at, lo, hi; /* at: place among all chunks */
+    uint64_t at, lo, hi; /* at: index among all chunks */
 } kl_first;
 
 typedef struct collecting {
     kl_reading *r;
     kl_page_chunks *to;
     int64_t ended_tick; /* end of the worker's previous chunk */
-    uint64_t run;       /* its run */
+    uint64_t run;       /* run of this chunk */
     kl_first *firsts;   /* [to->count] */
     size_t first_count;
     double ended_s;    /* end of the worker's previous chunk in the last run; NAN: there is none */
-    double present[2]; /* when the worker's part in that run began and ended */
+    double present[2]; /* times at which the worker's part in that run began and ended */
 } collecting;
 
 static void put_varint(kl_buffer *to, uint64_t value) {
@@ -64,7 +65,7 @@ static int by_worker(const void *key, const void *item) {
     return (worker > other) - (worker < other);
 }
 
-/* Find the time in which the worker was present in the run, as [began, ended]. */
+/* Find the time in which the worker was present in the run: [began, ended]. */
 static void presence(const kl_report *report, uint32_t worker, double at[2]) {
     const kl_report_iteration *it = last_run(report);
     const kl_report_worker *w =
@@ -184,7 +185,7 @@ static void take_chunk(collecting *c, sqlite3_stmt *row) {
 
 /* ---- queries ---- */
 
-/* A rank's chunk of a loop begins at the previous written round and ends at the next. */
+/* A rank's chunk of a loop begins at the previous written round and ends at the next one. */
 static const char of_farm[] =
     "SELECT worker, run, lo, hi, began_s, ended_s, busy_s, units, failed, lost FROM chunk "
     "WHERE began_s IS NOT NULL AND ended_s IS NOT NULL ORDER BY worker, began_s, id";
@@ -198,7 +199,7 @@ static const char bounds[] =
     "EXISTS (SELECT 1 FROM chunk WHERE units <> hi - lo), (SELECT max(units) FROM chunk), (SELECT count(*) "
     "FROM "
     "chunk), (SELECT ended_s - began_s FROM chunk WHERE ended_s > began_s ORDER BY 1 LIMIT 1 OFFSET (SELECT "
-    "count(*) / 10 FROM chunk))"; /* the last: nine tenths of the chunks are longer */
+    "count(*) / 10 FROM chunk))"; /* the last of the short ones: nine tenths of the chunks are longer */
 
 static bool next_row(kl_reading *r, sqlite3_stmt *statement) {
     int step = r->memory ? SQLITE_DONE : sqlite3_step(statement);

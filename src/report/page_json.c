@@ -3,7 +3,7 @@
 #include "report/page.h"
 #include "report/report.h"
 
-/* More decisions about single workers would make the page too large; kilter replay shows them. */
+/* More decisions about single workers would make the page too large; `kilter replay` shows them. */
 enum { ABOUT_MOST = 4000, FAILURES_MOST = 1000 };
 /* Numbers need no more digits than the ticks of the chunks. Digits of noise do not compress. */
 enum { DIGITS = 9 };
@@ -13,7 +13,7 @@ typedef struct list {
     const char *cells; /* for each column: t: a text; n: a number */
 } list;
 
-/* Decisions that deal chunks are left out first, because there are as many as chunks. */
+/* Decisions that deal chunks are dropped first, because there are as many of them as chunks. */
 static const list about = {
     "about",
     "SELECT d.kind, d.at_s, d.run, d.subject, d.count, d.forecast_s, c.ended_s, d.reason FROM "
@@ -67,7 +67,7 @@ static void put_story(kl_json *j, const kl_page *page) {
 }
 
 void kl_page_json(kl_reading *r, const kl_page_chunks *chunks, const kl_page *page, FILE *out) {
-    kl_json j = {.out = out, .first = false, .digits = DIGITS}; /* after the member "report" */
+    kl_json j = {.out = out, .first = false, .digits = DIGITS}; /* written after the member "report" */
     fputs("{\"report\":", out);
     kl_report_print_rounded(r->report, DIGITS, out);
     kl_json_number(&j, "tick_s", chunks->tick_s);

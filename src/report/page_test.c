@@ -117,7 +117,8 @@ static void test_columns(void **state) {
         assert_int_equal(next(&length), lengths[i]);
         assert_int_equal(next(&idle), lengths[i] / 4);
         assert_int_equal(next(&tasks), 10);
-        assert_int_equal(next_signed(&first), 0); /* sorted by beginning, each begins where one ends */
+        assert_int_equal(next_signed(&first),
+                         0); /* if they are sorted by first task, each begins where another one ends */
     }
     assert_ptr_equal(gap.at, gap.end);
     assert_ptr_equal(first.at, first.end);
@@ -134,8 +135,8 @@ static void test_story(void **state) {
     assert_string_equal(
         page.story[1],
         "If every worker had computed all the time, it would have taken 2.00 s, which is 2.00 s less.");
-    /* Three workers have 12 seconds: worker 2 wastes 4, chunks a quarter of 5.5, and the gap before the last
-     * chunk 1. */
+    /* Three workers have 12 s in total: worker 2 wastes 4 s, the chunks waste a quarter of 5.5 s, and the
+     * gap before the last chunk is 1 s. */
     assert_string_equal(page.story[2],
                         "Lost time of the workers: 33.3 % in workers that got no task, "
                         "11.5 % between the tasks of a chunk, 8.3 % between two chunks of tasks.");
@@ -144,7 +145,7 @@ static void test_story(void **state) {
     kl_page_free(&page);
 }
 
-/* A record from elsewhere may hold anything; reading must not fail by more than an error. */
+/* A record from elsewhere may contain anything. Reading may fail only with an error. */
 static void test_odd_numbers(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_error error;

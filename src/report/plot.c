@@ -1,4 +1,4 @@
-/* Line plots. */
+/* Draw line plots. */
 #include <math.h>
 
 #include "report/draw.h"
@@ -6,9 +6,9 @@
 #include "report/text.h"
 
 static const double WIDTH = 960, LEFT = 84, RIGHT = 28, TOP = 104, BOTTOM = 58, PANEL = 310, GAP = 34;
-static const double MARK_ROW = 15; /* height of a row; each mark's text has its own row */
+static const double MARK_ROW = 15; /* height of a row; each mark's text has a row for itself */
 static const double LOG_ABOVE =
-    12; /* a scale is logarithmic if its largest value is this many times its smallest */
+    12; /* a scale becomes logarithmic if its largest value is this many times its smallest one */
 
 static const char style[] =
     ".series{fill:none;stroke-width:2}.dashes{stroke-dasharray:6 4;stroke-width:1.5}\n"
@@ -45,7 +45,7 @@ static kl_scale x_scale(const kl_plot *plot) {
         for (size_t i = 0; i < plot->panels[p].series_count; i++)
             widen(&r, plot->panels[p].series[i].x, plot->panels[p].series[i].count);
     kl_scale s = scale_of(r, LEFT, WIDTH - RIGHT);
-    if (s.log && s.high <= 200) /* up to 200, a linear scale is easier to read */
+    if (s.log && s.high <= 200) /* up to a factor of 200, a linear scale is easier to read */
         s.log = false;
     if (!s.log) {
         s.low = r.low > 0 && r.low <= 0.1 * r.high ? 0 : s.low;
@@ -121,8 +121,8 @@ static bool in_right_half(const kl_scale *x, double value) {
     return kl_scale_at(x, value) > (x->from + x->to) / 2;
 }
 
-/* Return the row of a mark's text. The text stands on the side of its line with more room. Texts of the
- * outermost marks are highest, so that few lines cross a text. */
+/* Return the row of a mark's text. The text stands on that side of its line which has more room. Texts of
+ * the outermost marks are highest, so that few lines cross a text. */
 static size_t mark_row(const kl_panel *panel, const kl_scale *x, size_t which) {
     const kl_mark *marks = panel->marks;
     bool right = in_right_half(x, marks[which].x);

@@ -1,4 +1,4 @@
-/* Print the report of a kept run: the keeper's decisions, and what came of them. */
+/* Print the report of a kept run: the keeper's decisions, and their outcomes. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -61,7 +61,7 @@ static void cell_kind(const void *context, size_t row, char *cell) {
     kl_cell(cell, "%s", d ? d->kind : "…");
 }
 
-/* A forecast or an outcome of 0 was not made. */
+/* 0 means that there was no forecast or no outcome. */
 static void put_time(double time_s, char *cell) {
     kl_cell(cell, "%s", isnan(time_s) || time_s == 0 ? "" : kl_time_words(time_s).text);
 }
@@ -100,7 +100,7 @@ static void print_decisions(const kl_report *report, FILE *out) {
     fputc('\n', out);
 }
 
-/* Reasons are sentences, so they have lines of their own. */
+/* Reasons are sentences, so each has a line to itself. */
 static void print_reasons(const kl_report *report, FILE *out) {
     size_t rows = report->decided_count <= LIST_ALL ? report->decided_count : LIST_FIRST + 1 + LIST_LAST;
     for (size_t row = 0; row < rows; row++) {

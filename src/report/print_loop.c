@@ -53,7 +53,7 @@ static void print_ranks(const kl_report *report, FILE *out) {
 
 typedef struct moves { /* the moves of a loop, or the first and last few with a gap between them */
     const kl_report *report;
-    const kl_report_decided *shown[LIST_ALL]; /* NULL: the gap */
+    const kl_report_decided *shown[LIST_ALL]; /* NULL: the gap in the list */
     size_t count;
 } moves;
 
@@ -144,7 +144,7 @@ static void print_gains(const kl_report *report, FILE *out) {
                kl_time_words(loop->cost_s).text);
 }
 
-/* Say what the checkpoints cost. A checkpoint that could not be written has no bytes. */
+/* Print what the checkpoints cost. A checkpoint that could not be written has no bytes. */
 static void print_saves(const kl_report *report, FILE *out) {
     uint64_t saves = 0, failed = 0, bytes = 0;
     double stopped_s = 0;

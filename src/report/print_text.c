@@ -11,7 +11,7 @@
 #include "report/watched.h"
 
 enum {
-    LIST_ALL = 12, /* greatest number of earlier runs, or of departed workers, or decisions about jobs, that
+    LIST_ALL = 12, /* greatest number of earlier runs, of departed workers, or of decisions about jobs, that
                       are all listed */
     LIST_FIRST = 3,
     LIST_LAST = 6
@@ -40,7 +40,7 @@ static shares shares_of(const kl_report *report, const kl_report_iteration *it) 
     return s;
 }
 
-/* Return whether this is the row of sums, below the workers. */
+/* Return whether this is the row of sums, which follows the workers. */
 static bool is_sum(const shares *s, size_t row) {
     return row == s->it->share_count;
 }
@@ -103,7 +103,7 @@ typedef struct earlier {
     size_t count; /* number of earlier runs */
 } earlier;
 
-/* Return an earlier run; NULL: the gap. */
+/* Return an earlier run; NULL: the gap in the list. */
 static const void *earlier_at(const void *context, size_t row) {
     const earlier *e = context;
     if (e->count > LIST_ALL && row >= LIST_FIRST) {
@@ -238,7 +238,7 @@ static void print_left(const kl_report *report, FILE *out) {
 /* How a kind of decision is printed, with the number of such decisions. */
 static const struct how {
     const char *kind, *label,
-        *of; /* label NULL: printed elsewhere; of: what the forecast is about; NULL: there is no forecast */
+        *of; /* label NULL: printed elsewhere; of: to what the forecast refers; NULL: there is no forecast */
     bool counted; /* print the number of decisions and the time of the last */
 } hows[] = {
     {"workers", "workers", "run", false},    {"assign", "assign", "run", false},
@@ -288,7 +288,8 @@ static bool is_about_jobs(const kl_report_decided *d) {
            strcmp(d->kind, "exclude") == 0 || strcmp(d->kind, "give-up") == 0;
 }
 
-/* Each decision of `kilter run --slurm` about the farm's jobs; the last ones of a long list. */
+/* Print each decision of `kilter run --slurm` about the farm's jobs; if there are many, only the last
+ * ones. */
 static void print_jobs(const kl_report *report, FILE *out) {
     size_t all = 0, at = 0;
     for (size_t i = 0; i < report->decided_count; i++)

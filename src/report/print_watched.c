@@ -9,7 +9,8 @@
 #include "report/text.h"
 
 enum { RANKS_ALL = 24, PLACES_MOST = 5 };
-static const double SMALL = 0.01; /* part of the elapsed time that is worth a line */
+static const double SMALL =
+    0.01; /* a loss gets its own line if it is at least this part of the elapsed time */
 
 static double part_of(double seconds, double whole_s) {
     return whole_s > 0 ? seconds / whole_s : (double)NAN;
@@ -25,7 +26,7 @@ static const char *range_words(const kl_watch_range *range, char text[96]) {
     return text;
 }
 
-/* The saved time is the other way round: the longest elapsed time saves least. */
+/* Print the saved time. Its limits are exchanged, because the longest elapsed time saves least. */
 static kl_watch_range saved_of(const kl_report_watched *w, const kl_watch_range *range) {
     return (kl_watch_range){w->elapsed_s - range->most_s, w->elapsed_s - range->least_s};
 }

@@ -22,8 +22,8 @@ kilter_status kl_no_record(const char *path, const char *why, kilter_error *erro
     return kl_fail(error, KILTER_ERR_INPUT, "reading the run record '%s': %s", path, why);
 }
 
-/* Check the file by its name. Opening and closing it here would drop the locks of a master in this process.
- */
+/* Check the file by its name only. If this process opened and closed the file, it would drop the locks
+ * that a master in this process has. */
 static kilter_status check_file(const char *path, kilter_error *error) {
     struct stat info;
     if (stat(path, &info) != 0 || access(path, R_OK) != 0)
@@ -81,8 +81,8 @@ static char *uri_name(const char *path) {
     return name;
 }
 
-/* Open a record without a log on a read-only medium. The usual way fails there, because SQLite creates an
- * index of the log; without a log it needs none. */
+/* Open a record without a log on a read-only medium. The usual way fails there, because SQLite would
+ * create an index of the log. If told that there is no log, it needs no index. */
 static int open_immutable(const char *path, sqlite3 **db) {
     char *name = uri_name(path);
     if (!name)
@@ -108,7 +108,7 @@ static int open_database(const char *path, sqlite3 **db) {
     return status;
 }
 
-/* Make SQLite do nothing but look up rows, even if the file is not a real record. */
+/* Restrict SQLite to looking up rows, even if the file is not a real record. */
 static int harden(sqlite3 *db) {
     sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
@@ -134,7 +134,7 @@ kilter_status kl_reading_failed(const kl_reading *r, const char *path, kilter_er
                    r->db ? sqlite3_errmsg(r->db) : "cannot be opened");
 }
 
-/* Records of format 1 have a separate table of a loop's moves. A temporary view shows them as decisions. */
+/* Records of format 1 have a separate table for a loop's moves. A temporary view shows these as decisions. */
 static bool show_old_decisions(const kl_reading *r) {
     char sql[1024];
     const bool moves = kl_has_table(r, "move");
@@ -167,8 +167,8 @@ static kilter_status check_format(const kl_reading *r, const char *path, kilter_
     return KILTER_OK;
 }
 
-/* Check that the file's last page is whole, because SQLite reads missing bytes as zeros. If there is a log,
- * it may have the whole page. */
+/* Check that the file's last page is complete, because SQLite reads missing bytes as zeros. If there is a
+ * log, it may contain the complete page. */
 static kilter_status check_last_page(const kl_reading *r, const char *path, kilter_error *error) {
     struct stat info;
     int64_t page_bytes = pragma(r->db, "PRAGMA page_size");
@@ -229,7 +229,7 @@ char *kl_text_or_null(kl_reading *r, sqlite3_stmt *row, int column) {
 }
 
 void *kl_grown(kl_reading *r, void *items, size_t count, size_t size) {
-    if ((count & (count - 1)) != 0) /* not full: a full array has 0, 1, 2, 4, … elements */
+    if ((count & (count - 1)) != 0) /* there is room: a full array has 0, 1, 2, 4, … elements */
         return items;
     void *more = realloc(items, (count ? 2 * count : 1) * size);
     r->memory |= !more;

@@ -1,4 +1,4 @@
-/* Private to room report: query a record as safely as the report reads it. */
+/* Private to the folder report: read a record without trusting its content. */
 #ifndef KL_REPORT_READING_H
 #define KL_REPORT_READING_H
 
@@ -8,8 +8,8 @@
 
 enum { KL_RECORD_TEXT_BYTES = 64 * 1024 }; /* longer texts of a record are cut */
 
-/* The state of reading a report from one snapshot. failed: SQLite failed, or memory ran out (`memory`);
- * nothing more is read then. */
+/* The state of reading a report from one snapshot. failed: SQLite failed, or memory ran out (`memory`). In
+ * this case nothing more is read. */
 typedef struct kl_reading {
     sqlite3 *db;
     kl_report *report; /* the report or the outline that is being read */
@@ -20,12 +20,12 @@ typedef struct kl_reading {
 typedef void (*kl_row_fn)(kl_reading *r, sqlite3_stmt *row);
 
 kilter_status kl_no_record(const char *path, const char *why, kilter_error *error); /* KILTER_ERR_INPUT */
-/* Open a snapshot of the record as r->db, which the caller closes, also after an error. Errors as of
+/* Open a snapshot of the record as r->db. The caller closes it, also after an error. Errors are those of
  * kl_report_read(). */
 kilter_status kl_reading_open(kl_reading *r, const char *path, kilter_error *error);
 kilter_status kl_reading_failed(const kl_reading *r, const char *path,
-                                kilter_error *error); /* set the error from r */
-/* Open the record as r->db, and read it into a new r->report; with run_only, as kl_report_read_run(). The
+                                kilter_error *error); /* Set the error from r. */
+/* Open the record as r->db, and read it into a new r->report. run_only: as in kl_report_read_run(). The
  * caller closes and frees both, also after an error. */
 kilter_status kl_reading_report(kl_reading *r, const char *path, bool run_only, kilter_error *error);
 /* Return whether the record has this table. Records of earlier versions lack some tables. */
@@ -39,7 +39,7 @@ char *kl_text_at(kl_reading *r, sqlite3_stmt *row, int column); /* malloc'd */
 char *kl_text_or_null(kl_reading *r, sqlite3_stmt *row, int column);
 /* Make room for one more element after `items`, whose capacity is the next power of two. */
 void *kl_grown(kl_reading *r, void *items, size_t count, size_t size);
-/* Add a zeroed element to `array`; `item` points to it, or is NULL if memory ran out. */
+/* Add an element of zeros to `array`. `item` is set to point to it; NULL: memory ran out. */
 #define KL_APPEND(r, array, count, item)                                                                     \
     do {                                                                                                     \
         void *more_ = kl_grown(r, array, count, sizeof *(array));                                            \
@@ -52,7 +52,8 @@ void *kl_grown(kl_reading *r, void *items, size_t count, size_t size);
 
 typedef void (*kl_record_row_fn)(void *context, sqlite3_stmt *row);
 
-/* Take each row of the query `sql`, whose parameter ?1 is `number`. Errors as of kl_report_read(). */
+/* Call the function for each row of the query `sql`, whose parameter ?1 is `number`. Errors are those of
+ * kl_report_read(). */
 kilter_status kl_record_ask(const char *path, const char *sql, int64_t number, kl_record_row_fn take,
                             void *context, kilter_error *error);
 /* Read the tables that only a loop's record has into r->report->loop. */
@@ -60,6 +61,7 @@ void kl_loop_read(kl_reading *r);
 void kl_loop_report_free(kl_report_loop *loop);
 void kl_watched_read(kl_reading *r);
 void kl_watched_report_free(kl_report_watched *watched);
-double kl_record_real(sqlite3_stmt *row, int column); /* NAN: the column holds no number */
+double kl_record_real(sqlite3_stmt *row,
+                      int column); /* Return the column as a number; NAN: it holds no number. */
 
 #endif

@@ -1,5 +1,5 @@
-/* Print a recorded decision, what it was made from, and the decision made again. The queries' column names
- * are the printed names. */
+/* Print a recorded decision, its inputs, and the decision made again. The column names of the queries are
+ * the printed names. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -8,7 +8,7 @@
 #include "report/reading.h"
 #include "report/text.h"
 
-/* Decisions of one kind that were not made again, and the reason for the first of them. */
+/* The number of decisions of one kind that were not made again, and the reason for the first of them. */
 typedef struct left_out {
     uint64_t count;
     const char *why;
@@ -20,9 +20,9 @@ typedef struct printer {
     kl_json array;
     const char *title; /* title of the section; NULL after its first row was printed */
     kl_again *again;
-    const char *instead;      /* the policy that decides instead of the recorded one; NULL: none */
+    const char *instead;      /* policy that decides instead of the recorded one; NULL: none */
     int64_t id;               /* id of the shown decision; −1: all */
-    kl_again_verdict verdict; /* verdict on the shown decision */
+    kl_again_verdict verdict; /* result of comparing the shown decision */
     uint64_t decisions, made_again, same;
     left_out left_out[KL_DECISION_KINDS + 1];
 } printer;
@@ -30,7 +30,7 @@ typedef struct printer {
 /* Rows that are printed together. ?1 in the query is the decision's id. */
 typedef struct section {
     const char *name, *title, *sql;
-    bool of_loop; /* only records of loops have the tables */
+    bool of_loop; /* only records of loops have these tables */
 } section;
 
 #define OF_DECISION " FROM decision d WHERE d.id = ?1"
@@ -49,8 +49,8 @@ static const section sections[] = {
      "(SELECT coalesce(sum(hi - lo), 0) FROM chunk WHERE run = d.run AND ended_s <= d.at_s AND NOT lost) "
      "AS finished FROM decision d JOIN iteration i ON i.run = d.run WHERE d.id = ?1",
      false},
-    /* Several decisions may have the same time. So chunks in hand are chunks with a lower number than the
-       decision's chunk. */
+    /* Several decisions may have the same time. So the chunks that workers had are found by number: they
+     * are below that of the decision's chunk. */
     {"workers", "the workers at that moment",
      "WITH d AS MATERIALIZED (SELECT run, at_s, (SELECT min(l.chunk) FROM decision l "
      "WHERE l.run = d.run AND l.id >= d.id) AS next_chunk" OF_DECISION ") "
@@ -158,7 +158,7 @@ static void print_again_json(kl_json *j, const kl_again_verdict *v) {
     kl_json_text(j, "reason", d->reason);
 }
 
-/* Print the differences, or with `whole` everything. */
+/* Print the differences. `whole`: print everything. */
 static void print_again(const printer *p, const kl_again_verdict *v, bool whole) {
     const kl_decision *d = &v->decision;
     FILE *out = p->out;
@@ -209,7 +209,7 @@ static void note_verdict(void *context, sqlite3_stmt *row) {
     kl_decide_again(p->again, p->instead, row, &p->verdict);
 }
 
-/* Query decisions and what they were made from, which records of earlier versions lack. */
+/* Query decisions and their inputs. Records of earlier versions have no inputs. */
 static kilter_status ask_decisions(printer *p, const char *path, const char *which, kl_record_row_fn take,
                                    kilter_error *error) {
     int64_t there = 0;
@@ -285,7 +285,7 @@ static kilter_status print_section(printer *p, const char *path, const section *
     return status;
 }
 
-/* Find the chosen decision. Times are compared as printed, to the microsecond. */
+/* Find the chosen decision. Compare times as they are printed, to the microsecond. */
 static kilter_status find(const char *path, const kl_replay_choice *choice, int64_t *id,
                           kilter_error *error) {
     const char *by_id = "SELECT id FROM decision WHERE id = ?1";

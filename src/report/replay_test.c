@@ -1,4 +1,5 @@
-/* Every recorded decision is the same when it is made again; missing or changed parts are reported. */
+/* Every recorded decision must be the same when it is made again. Missing or changed parts must be
+ * reported. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -17,7 +18,7 @@
 #include "trace/record_test_helper.h"
 
 typedef struct farm_case {
-    uint32_t workers, slow; /* slow: number of workers that drop to a tenth of their speed */
+    uint32_t workers, slow; /* slow: number of workers that slow down to a tenth of their speed */
     uint64_t tasks;
     double task_s, cv;
     uint32_t runs;
@@ -92,7 +93,7 @@ static bool has(const char *text, const char *words) {
     return strstr(text, words) != NULL;
 }
 
-/* Return the number after `words`. */
+/* Return the number that follows `words`. */
 static long number_after(const char *text, const char *words) {
     const char *at = strstr(text, words);
     if (!at)
@@ -129,8 +130,8 @@ static void each_decision_of_each_policy_is_made_again(void **state) {
         }
 }
 
-/* Kill the worker in one task of the second run, which adds tasks and ends with twice as many. The first run
- * has weights. */
+/* Let a task kill its worker in the second run, to which tasks are added until it has twice as many. The
+ * first run has weights. */
 static int work_or_die(const kilter_task *task, kilter_result *result, void *state) {
     volatile double sum = 0;
     (void)state;
@@ -182,7 +183,7 @@ static void change(const char *file, const char *sql) {
     sqlite3_close(db);
 }
 
-/* Change a recorded decision, as if the policy had changed since. */
+/* Change a recorded decision, as if the policy had been changed since. */
 static void what_differs_is_said(void **state) {
     const char *file = ((place *)*state)->file;
     record(file, &cases[1], "gss", 0);
@@ -214,7 +215,7 @@ static void what_the_record_lacks_is_said(void **state) {
     free(text);
 }
 
-/* Change or remove one byte of what decisions were made from. Replaying must not fail. */
+/* Change or remove one byte of a decision's inputs. Replaying must not crash. */
 static void bytes_that_are_wrong_do_no_harm(void **state) {
     const char *file = ((place *)*state)->file;
     char sql[200];

@@ -17,9 +17,9 @@ static kl_report_iteration *iteration_of(const kl_report *report, uint64_t run) 
 }
 
 /* Take a row with the columns run, worker, tasks, chunks, failed, lost, units, busy_s, Σ busy²/units, last
- * ended_s, bytes out and in, k. k is the number of chunks of which at least one task was done. Chunk i has
- * u_i units and takes b_i seconds; m = Σb/Σu. The variance of a single unit is estimated by Σ u_i (b_i/u_i −
- * m)² / (k − 1) = (Σ b_i²/u_i − (Σb)²/Σu) / (k − 1). */
+ * ended_s, bytes out and in, k. k is the number of chunks in which at least one task was done. Chunk i has
+ * u_i units and takes b_i seconds; m = Σb/Σu. The variance of a single unit is estimated by Σ u_i (b_i/u_i
+ * − m)² / (k − 1) = (Σ b_i²/u_i − (Σb)²/Σu) / (k − 1). */
 static void take_share(kl_reading *r, sqlite3_stmt *row) {
     kl_report_iteration *it = iteration_of(r->report, kl_count_at(row, 0));
     if (!it)
@@ -50,13 +50,14 @@ static void take_share(kl_reading *r, sqlite3_stmt *row) {
         it->elapsed_s = ended_s - it->began_s;
 }
 
-/* Take a row with the columns at_s, worker, sd. Rows are in order of time; the last value within a run
- * counts. */
+/* Take a row with the columns at_s, worker, sd (standard deviation). Rows are in order of time; the last
+ * value within a run counts. */
 static void take_spread(kl_reading *r, sqlite3_stmt *row) {
     double at_s = kl_record_real(row, 0), sd = kl_record_real(row, 2);
     uint32_t worker = (uint32_t)sqlite3_column_int64(row, 1);
     kl_report_iteration *its = r->report->iterations;
-    size_t low = 0, high = r->report->iteration_count; /* search for the last run that began by at_s */
+    size_t low = 0,
+           high = r->report->iteration_count; /* search for the last run that began at at_s or before */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (its[middle].began_s <= at_s)

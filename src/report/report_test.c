@@ -70,8 +70,8 @@ static void push_deal(kl_trace *t, uint64_t chunk, const char *reason, double fo
     kl_trace_decision(t, &(kl_trace_moment){.now_s = 1, .chunk = chunk}, &d);
 }
 
-/* Record 40 tasks on two workers, worker 1 at half speed; a third worker is idle, a fourth comes too late. A
- * chunk is lost. */
+/* Record 40 tasks on two workers, of which worker 1 runs at half speed. A third worker is idle, and a
+ * fourth joins too late. One chunk is lost. */
 static void push_example(kl_trace *t) {
     kl_trace_worker(t, &(kl_trace_worker_row){0, "ada", "core 0", 1, 0.5});
     kl_trace_worker(t, &(kl_trace_worker_row){1, "bob", "core 1", 2, 0.5});
@@ -115,7 +115,7 @@ static void assert_near(double value, double expected) {
         fail_msg("%.17g is not %.17g", value, expected);
 }
 
-/* ---- the report's values ---- */
+/* ---- the values of the report ---- */
 
 static void check_example_shares(const kl_report_iteration *it) {
     assert_int_equal(it->share_count, 3);
@@ -127,13 +127,13 @@ static void check_example_shares(const kl_report_iteration *it) {
     assert_near(s[0].speed_relative, 1);
     assert_near(s[0].unit_s, 0.2);
     assert_near(s[0].task_s, 0.2);
-    /* chunks of 10 units at 0.1, 0.3 and 0.2 s a unit: (10·0.01 + 10·0.01 + 0)/2 */
+    /* chunks of 10 units at 0.1, 0.3 and 0.2 s per unit: (10·0.01 + 10·0.01 + 0)/2 */
     assert_near(s[0].unit_sd, sqrt(0.1));
     assert_int_equal(s[1].tasks, 10);
     assert_int_equal(s[1].lost_chunks, 1);
     assert_near(s[1].speed_relative, 0.5);
     assert_near(s[1].unit_sd, 0.125); /* measured on single tasks */
-    assert_int_equal(s[2].worker, 2); /* present, without tasks */
+    assert_int_equal(s[2].worker, 2); /* a worker that is present, without tasks */
     assert_int_equal(s[2].tasks, 0);
     assert_near(s[2].busy_share, 0);
     assert_true(isnan(s[2].unit_s) && isnan(s[2].speed_relative));
@@ -176,7 +176,7 @@ static void a_finished_run(void **state) {
     assert_near(r->decisions[0].late_s, 0);
     assert_near(r->decisions[0].missed_s, 0.5);
     assert_int_equal(r->decisions[1].forecasts, 0);
-    assert_string_equal(r->decisions[2].last_reason, "three"); /* the outcome is the run's end */
+    assert_string_equal(r->decisions[2].last_reason, "three"); /* the outcome is the end of the run */
     assert_int_equal(r->decisions[2].tasks, 0);
     assert_int_equal(r->decisions[2].forecasts, 1);
     assert_near(r->decisions[2].late_s, -3.5);
@@ -211,7 +211,7 @@ static void check_unfinished(const char *file) {
     assert_int_equal(r->iteration_count, 1);
     const kl_report_iteration *it = r->iterations;
     assert_false(it->ended);
-    assert_near(it->elapsed_s, 4); /* until the last chunk */
+    assert_near(it->elapsed_s, 4); /* time until the last chunk */
     assert_int_equal(it->chunks, 4);
     assert_int_equal(it->workers, 2);
     assert_true(isnan(it->efficiency) && isnan(it->bound_s));
@@ -329,8 +329,8 @@ static void expect_control(const char *file, const char *expected) {
     }
 }
 
-/* Records of earlier versions lack the column of the socket. In an untrusted record, the column may hold
- * anything. */
+/* Records of earlier versions lack the column of the socket. In a record from elsewhere, the column may
+ * hold anything. */
 static void the_control_socket(void **state) {
     const char *file = ((place *)*state)->file;
     kl_trace *t = open_trace(file, "prog");
@@ -413,7 +413,7 @@ static void draw_nowhere(const char *file) {
     fclose(nowhere);
 }
 
-/* Flip bytes of the record. It must be refused, or read and printed without a fault. */
+/* Flip bits in the record. It must either be refused, or be read and printed without a memory fault. */
 static void flip_bytes(const char *file, const char *bytes, size_t size, uint64_t times) {
     int refused = 0;
     for (uint64_t i = 0; i < times; i++) {
@@ -547,7 +547,7 @@ static void check_json(const char *text) {
         assert_true(kl_utf8_bytes(s) > 0);
 }
 
-/* Return a text as a hostile or careless user might give it. */
+/* Return a text such as a hostile or careless user might give. */
 static const char *nasty(uint64_t i) {
     static const char *const words[] = {
         "",
@@ -589,7 +589,7 @@ static void push_nasty(kl_trace *t, uint64_t seed) {
     kl_trace_measurement(t, &(kl_trace_measurement_row){0, -1, "answer_s", (double)INFINITY, 0, 1});
 }
 
-/* Use kinds that Kilter does not know, as an untrusted record may. */
+/* Use kinds of rows that Kilter does not know, as a record from elsewhere may. */
 static void name_kinds(const char *file, const char *kind) {
     sqlite3 *db;
     sqlite3_stmt *update;
@@ -696,7 +696,7 @@ static void records_of_format_1_tell_the_same(void **state) {
     push_example_end(t);
     close_trace(t, 10);
     expect_the_same_when_aged(file);
-    /* records of the first versions lack both */
+    /* records of the first versions have neither */
     change(file, "DROP TABLE move; ALTER TABLE decision DROP COLUMN round");
     kl_report_free(read_report(file));
     unlink(file);
@@ -752,7 +752,7 @@ static void text_is_made_printable(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_A_PLACE(a_run_that_was_killed), /* first, because it forks */
+        IN_A_PLACE(a_run_that_was_killed), /* runs first, because it forks */
         IN_A_PLACE(a_lone_file_on_a_read_only_medium),
         IN_A_PLACE(a_finished_run),
         IN_A_PLACE(a_run_that_goes_on),

@@ -9,11 +9,11 @@ typedef struct rounds {
     double *units; /* units of each round; the capacity is the next power of two above `count` */
     size_t count;
     uint32_t workers, chunks; /* chunks: number of chunks in the last round */
-    bool memory;              /* an allocation failed */
+    bool memory;              /* true: an allocation failed */
 } rounds;
 
 static void begin_round(rounds *r) {
-    if ((r->count & (r->count - 1)) == 0) { /* full: its size is 0, 1, 2, 4, … */
+    if ((r->count & (r->count - 1)) == 0) { /* the array is full: its size is 0, 1, 2, 4, … */
         double *more = realloc(r->units, (r->count ? 2 * r->count : 1) * sizeof *more);
         if (!more) {
             r->memory = true;

@@ -83,8 +83,8 @@ static const kl_field decided_fields[] = {
 const kl_rows kl_decided_rows =
     KL_ROWS(kl_report_decided, "decision", "WHERE subject IS NULL ORDER BY id", decided_fields);
 
-/* With max(id) in a query, SQLite takes the other columns of a group from the row of this maximum, which is
- * the last row. */
+/* If a query has max(id), SQLite takes the other columns of a group from the row with this maximum, which
+ * is the last row. */
 #define ROW kl_report_decision
 static const kl_field decision_fields[] = {
     KL_FIELD(TEXT, kind),

@@ -1,4 +1,4 @@
-/* The first line of a report: the outcome in one sentence without symbols. */
+/* Write the first line of a report: the outcome in one sentence without symbols. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "report/text.h"
 
 enum { COSTS_NAMED = 3 };
-static const double COST_LEAST = 0.0005; /* smaller shares of the time are not named */
+static const double COST_LEAST = 0.0005; /* smaller parts of the time are not named */
 
 static const char *const costs_words[KL_COSTS] = {
     [KL_COST_START] = "before their first tasks came",
@@ -54,7 +54,7 @@ static void cost_sentence(const kl_costs *costs, FILE *out) {
 
 typedef struct waits {
     double elapsed_s, waited_s, moving_s; /* sums over the ranks */
-    size_t most, least;                   /* ranks that waited longest and shortest */
+    size_t most, least;                   /* ranks that waited longest, and shortest */
 } waits;
 
 static waits waits_of(const kl_report_loop *loop) {

@@ -8,7 +8,7 @@
 const char *const kl_svg_colours[KL_SVG_COLOURS] = {"#33658a", "#bc6c25", "#588157",
                                                     "#7b5e8b", "#a4464d", "#3f8f92"};
 
-/* Write a text so that it can only be text: no markup, no control characters, valid UTF-8. */
+/* Write a text so that it is read as text only: no markup, no control characters, valid UTF-8. */
 static void put_escaped(FILE *out, const char *text) {
     while (*text) {
         size_t bytes = kl_utf8_bytes(text);
@@ -73,7 +73,7 @@ double kl_scale_at(const kl_scale *s, double value) {
     return s->from + (s->to - s->from) * part;
 }
 
-/* Return 1, 2 or 5 times a power of ten, at least `step`. */
+/* Return the smallest of the values 1, 2 or 5 times a power of ten that is at least `step`. */
 static double round_up(double step) {
     double power = pow(10, floor(log10(step))), digit = step / power;
     return power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);

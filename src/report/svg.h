@@ -1,4 +1,4 @@
-/* Private to room report: elements of an SVG picture. Lengths are in pixels, y grows downwards. */
+/* Private to the folder report: elements of an SVG picture. Lengths are in pixels; y grows downwards. */
 #ifndef KL_REPORT_SVG_H
 #define KL_REPORT_SVG_H
 
@@ -6,12 +6,12 @@
 
 #include "base/base.h"
 
-/* number of colours for series and runs, which are used in turn */
+/* number of colours for series and runs; they are used in turn */
 enum { KL_SVG_COLOURS = 6 };
 extern const char *const kl_svg_colours[KL_SVG_COLOURS];
 
-/* Begin a white picture with a title and a line below it. Classes for shapes: `grid`, `axis`, `frame`; for
- * text: `label`, `mark`, `small`. `style`: further CSS. */
+/* Begin a white picture with a title and a line below it. CSS classes of shapes: `grid`, `axis`, `frame`;
+ * of text: `label`, `mark`, `small`. `style`: further CSS. */
 void kl_svg_open(FILE *out, double width, double height, const char *style, const char *title,
                  const char *subtitle);
 void kl_svg_close(FILE *out);
@@ -22,7 +22,7 @@ typedef struct kl_point {
     double x, y;
 } kl_point;
 
-/* Write a text in printf's manner; its arguments may come from any source. */
+/* Write a text formatted as by printf(); its arguments may come from any source. */
 void kl_svg_text(FILE *out, kl_point at, kl_anchor anchor, const char *class, const char *format, ...)
     KILTER_PRINTF(5, 6);
 void kl_svg_line(FILE *out, double x1, double y1, double x2, double y2, const char *class);
@@ -36,7 +36,7 @@ typedef struct kl_scale {
 } kl_scale;
 
 double kl_scale_at(const kl_scale *scale, double value);
-/* Find about `wanted` values at equal steps of 1, 2 or 5 times a power of ten, and the text of each. */
+/* Find about `wanted` values at equal steps of 1, 2 or 5 times a power of ten, and write the text of each. */
 enum { KL_TICKS_MAX = 40 };
 size_t kl_scale_ticks(const kl_scale *scale, double wanted, double ticks[KL_TICKS_MAX]);
 
@@ -47,7 +47,7 @@ typedef struct kl_time_unit {
 } kl_time_unit;
 
 kl_time_unit kl_time_unit_for(double longest_s);
-/* Draw a time axis from `left` to `to`, with `what` and the unit below. */
+/* Draw a time axis from `left` to `to`, with `what` and the unit below it. */
 void kl_svg_time_axis(FILE *out, double seconds, kl_point left, double to, const char *what);
 
 #endif

@@ -1,4 +1,4 @@
-/* The times of a recorded run's tasks: the mean of each chunk, scaled to a worker of mean speed. */
+/* Get the times of a recorded run's tasks: the mean of each chunk, scaled to a worker of mean speed. */
 #include "report/reading.h"
 #include "report/report.h"
 

@@ -4,7 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* UTF-8 as in RFC 3629, section 4: no overlong forms, no surrogates, nothing above U+10FFFF. */
+/* Return the length of a character of UTF-8 as in RFC 3629, section 4: no overlong forms, no surrogates,
+ * nothing above U+10FFFF. */
 size_t kl_utf8_bytes(const char *text) {
     const uint8_t *s = (const uint8_t *)text;
     if (s[0] == 0)

@@ -17,7 +17,7 @@ typedef struct events {
 
 typedef void (*put_fn)(events *e, sqlite3_stmt *row);
 
-/* Begin an event; its last member "args" is left open. */
+/* Begin an event. Its last member "args" is left open. */
 static void open_event(events *e, const char *phase, const char *name, double at_s, uint64_t thread) {
     kl_json *j = &e->j;
     kl_json_open(j, NULL, '{');
@@ -27,7 +27,7 @@ static void open_event(events *e, const char *phase, const char *name, double at
     kl_json_count(j, "tid", thread);
     kl_json_number(j, "ts", isfinite(at_s) ? 1e6 * at_s : 0);
     if (*phase == 'i')
-        kl_json_text(j, "s", thread == FARM_THREAD ? "p" : "t"); /* how far the mark reaches */
+        kl_json_text(j, "s", thread == FARM_THREAD ? "p" : "t"); /* how far the mark extends */
 }
 
 static void open_args(events *e) {
@@ -103,8 +103,8 @@ static void put_failure(events *e, sqlite3_stmt *row) {
     close_event(e);
 }
 
-/* A round tells how long a rank computed, but not when. So it is a value over time, not a bar. Columns: at_s,
- * rank, iterations, iterations per second, computing [share of the time]. */
+/* A round says how long a rank computed, but not when. So show it as a value over time, not as a bar.
+ * Columns: at_s, rank, iterations, iterations per second, computing [part of the time]. */
 static void put_share(events *e, sqlite3_stmt *row) {
     static const char *const values[] = {"iterations", "iterations/s", "computing"};
     for (int i = 0; i < 3; i++) {

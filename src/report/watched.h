@@ -1,4 +1,4 @@
-/* Private to room report: print an MPI program that `kilter watch` has watched. */
+/* Private to the folder report: print an MPI program that `kilter watch` has watched. */
 #ifndef KL_REPORT_WATCHED_H
 #define KL_REPORT_WATCHED_H
 

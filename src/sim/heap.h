@@ -1,4 +1,4 @@
-/* Future events, in order of time. Private to room sim. */
+/* Future events, in order of time. Private to the folder sim. */
 #ifndef KL_HEAP_H
 #define KL_HEAP_H
 
@@ -7,12 +7,13 @@
 typedef struct kl_happening {
     double at_s;
     uint32_t who;
-    int what;      /* what happens: a number of the driver */
+    int what;      /* kind of the event: a number of the driver */
     uint64_t turn; /* set by kl_heap_push() */
     void *thing;   /* the driver's data of the event */
 } kl_happening;
 
-/* At equal times the smallest `who` comes first, then the event that was pushed first. Zeroed: empty. */
+/* At equal times the event with the smallest `who` comes first, then the event that was pushed first. All
+ * zero: empty. */
 typedef struct kl_heap {
     kl_happening *items;
     size_t count;

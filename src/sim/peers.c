@@ -1,4 +1,5 @@
-/* The driver of peers in virtual time: it carries out their actions, and computes how long each takes. */
+/* The driver of peers in virtual time: it carries out their actions, and computes how long each action
+ * takes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 static const double NOTICE_S = 0.05;
 enum { ROOT = 0 };
 
-/* A message under way, or waiting for its receiver; or the news that its sender is gone. */
+/* A message that is under way or waits for its receiver; or the news that its sender is gone. */
 typedef struct packet {
     struct packet *next;
     uint32_t from;
@@ -21,8 +22,8 @@ typedef struct packet {
 
 typedef enum doing {
     ENDS,    /* the peer's task ends */
-    ARRIVES, /* a packet reaches the peer's network card */
-    HEARS,   /* the peer has taken in that packet */
+    ARRIVES, /* a packet arrives at the peer's network card */
+    HEARS,   /* the peer has received that packet */
     WAKES,
     JOINS,
     DIES,
@@ -32,12 +33,12 @@ typedef enum doing {
 typedef struct seat { /* the driver's data of one peer */
     kl_node *engine;  /* NULL: the peer is not present */
     kl_host host;
-    double clock;  /* seconds that the peer's own clock counts in one second */
+    double clock;  /* seconds that the peer's own clock counts in one real second */
     double dies_s; /* the time when the peer dies; INFINITY: never */
     bool busy;
     uint64_t task; /* the running task, and the time when it ends */
     double ends_s;
-    double attends_until_s; /* until this time the processor takes in and sends messages */
+    double attends_until_s; /* time until which the processor is busy with receiving and sending messages */
     double link_free_s, wake_s, last_s;
     packet *first, *last; /* packets that wait until the peer's task has ended */
     uint64_t messages;
@@ -48,7 +49,8 @@ typedef struct world {
     const kl_sim_run *run;
     kl_sim_peers_outcome *outcome;
     seat *seats;
-    uint32_t count, there; /* count: all peers; there: peers that are present from the beginning */
+    uint32_t count,
+        there; /* count: number of all peers; there: number of peers that are present from the beginning */
     kl_heap heap;
     kl_node_actions actions;
     uint64_t sum; /* sum of the results that were counted */
@@ -79,7 +81,7 @@ static double way_s(const world *w, uint32_t a, uint32_t b) {
     return a == b ? 0 : c->near > 0 && a / c->near != b / c->near ? c->far_s : 2 * c->latency_s;
 }
 
-/* Let the peer's host work message_s on a message. The running task is delayed by this work. */
+/* Let the peer's host work on a message for message_s. This delays the running task. */
 static void attend(world *w, seat *s, double at_s) {
     s->attends_until_s = kl_host_end_s(&s->host, fmax(s->attends_until_s, at_s), w->of->message_s);
     if (s->busy)
@@ -222,7 +224,7 @@ static void hears(world *w, uint32_t i, packet *p) {
         hear(w, i, p, w->now_s);
 }
 
-/* End the peer's task. First the peer takes in the messages that came during the task. */
+/* End the peer's task. Before that, the peer handles the messages that arrived during the task. */
 static void ends(world *w, uint32_t i) {
     seat *s = &w->seats[i];
     if (!s->engine)
@@ -353,7 +355,7 @@ static int by_arrival(const void *a, const void *b) {
     return x->last_s < y->last_s ? -1 : x->last_s > y->last_s;
 }
 
-/* Make the seats. Peers are numbered in the order in which they join. */
+/* Make the places of the peers. Peers are numbered in the order in which they join. */
 static bool make_seats(world *w) {
     const kl_cluster *c = w->of->cluster;
     w->seats = calloc(c->workers, sizeof *w->seats);

@@ -1,4 +1,4 @@
-/* Peers in virtual time: every task is counted once although peers die, join and slow down. */
+/* Peers in virtual time: every task must be counted once, although peers die, join and slow down. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 enum { MOST_PEERS = 100 };
 
 typedef struct scene {
-    kl_host_group groups[MOST_PEERS]; /* one group for each peer */
+    kl_host_group groups[MOST_PEERS]; /* each peer has its own group */
     kl_cluster cluster;
     kl_sim_peers peers;
     kl_sim_run run;
@@ -26,7 +26,7 @@ static double random_of(scene *s) {
     return (double)(kl_mix64(s->seed + kl_mix64(++s->draws)) >> 11) * 0x1p-53;
 }
 
-/* Return an exponential time of mean 1 ms. */
+/* Return an exponentially distributed time with mean 1 ms. */
 static double task_s(void *self, uint64_t run, uint64_t index) {
     (void)run;
     return -1e-3 * log(((double)(kl_mix64(*(const uint64_t *)self + kl_mix64(index)) >> 11) + 0.5) * 0x1p-53);
@@ -75,7 +75,7 @@ static void every_task_once_with_every_policy_and_size(void **state) {
             }
 }
 
-/* Choose speeds, drops of speed, latencies and clusters at random. */
+/* Choose speeds, slowdowns, latencies and clusters at random. */
 static void make_hosts(scene *s, double whole_s) {
     for (uint32_t i = 0; i < s->cluster.workers; i++) {
         kl_host *h = &s->groups[i].host;
@@ -117,8 +117,8 @@ static void peers_that_report_wrong_rates_lose_nothing(void **state) {
     }
 }
 
-/* Let peers die while they give tasks, take tasks, take over from dead peers and report. They die at random
- * times; in one of five scenes, all die at the same time. */
+/* Let peers die while they give tasks, take tasks, take over from dead peers, and report. They die at
+ * random times. In one of five scenes all of them die at the same time. */
 static void every_task_once_whoever_dies_and_joins(void **state) {
     (void)state;
     scene s;
@@ -144,7 +144,7 @@ static void every_task_once_whoever_dies_and_joins(void **state) {
         deaths += out.deaths;
         adopted += out.adopted;
     }
-    /* without deaths and lost tasks, this test would check nothing */
+    /* without deaths and lost tasks, this test would test nothing */
     assert_true(deaths > cases && adopted > cases);
 }
 
@@ -180,7 +180,7 @@ static void those_that_join_work(void **state) {
     assert_true(out.elapsed_s < 0.3); /* without the peers that join, the run would take 0.4 s */
 }
 
-/* The slow half is 20 times slower: without help the run would take 2 s. */
+/* One half of the peers is 20 times slower. Without help the run would take 2 s. */
 static void all_policies_help_the_slow(void **state) {
     (void)state;
     scene s;

@@ -19,7 +19,7 @@ typedef struct sim_case {
     uint64_t tasks;
     double task_s, cv; /* mean seconds of a task at speed 1, and σ/μ */
     law law;
-    /* Workers 0 … slow−1 run at slow_speed from change_s on; before, all run at speed 1. */
+    /* Workers 0 … slow−1 run at slow_speed from change_s on. Before that, all workers run at speed 1. */
     uint32_t slow;
     double slow_speed, change_s;
     uint32_t runs; /* number of runs of the farm; only the last run is measured */
@@ -48,7 +48,8 @@ static double task_s(void *self, uint64_t run, uint64_t i) {
     return c->task_s;
 }
 
-/* Make a cluster with 50 us one way and a master on its own host, which needs 20 us per message. */
+/* Make a cluster with a latency of 50 us each way, and a master on a separate host, which needs 20 us per
+ * message. */
 static kl_cluster cluster_of(const sim_case *c, kl_host_group groups[2]) {
     kl_host_group slow = {c->slow, {.speed = 1, .profile = {1, {c->change_s}, {c->slow_speed}, 0}}};
     groups[0] = slow;
@@ -134,8 +135,8 @@ static void auto_keeps_its_promise_and_the_table(void **state) {
     printf("\n");
 }
 
-/* The master needs 20 us per message. With one task in each chunk, it would need 4 s. The first chunks of all
- * workers alone take 40 ms of the run's 100 ms. */
+/* The master needs 20 us per message. If each chunk were one task, it would need 4 s. The first chunks of
+ * all workers take 40 ms of the run's 100 ms. */
 static void a_thousand_workers_do_not_swamp_the_master(void **state) {
     (void)state;
     sim_case c = {"", 1000, 100000, 1e-3, 0.3, LOGNORMAL, 0, 1, 0, .runs = 1};
@@ -155,7 +156,7 @@ static void work_too_short_for_the_clock_ends(void **state) {
         assert_int_equal(r.done, fewer.tasks);
     }
     sim_result r = simulate(&c, "auto", 0);
-    /* tasks take 0 s; with one task in each chunk, the master would need 20 s */
+    /* tasks take 0 s; if each chunk were one task, the master would need 20 s */
     assert_true(r.elapsed_s < 0.1);
 }
 

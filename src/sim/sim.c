@@ -1,8 +1,7 @@
-/* The driver of a farm in virtual time: it chooses who acts next, and for how long.
- *
- * Messages pass the master's link one after the other. So in each direction, they arrive in the order of
- * sending. The next event is therefore the first of three: the master's next action, the head of the messages
- * to workers, and the top of the workers' heap. */
+/* The driver of a farm in virtual time. It chooses which of master and workers acts next, and for how
+ * long. Messages pass the master's link one after the other, so in each direction they arrive in the order
+ * of sending. The next event is therefore the first of three: the master's next action, the first message
+ * to a worker, and the first event in the workers' heap. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +11,11 @@
 #include "sim/sim.h"
 
 enum {
-    MASTER = 1,      /* the master's peer number at workers; worker i is i + 1 at the master */
+    MASTER = 1,      /* the master's peer number for workers; worker i is peer i + 1 for the master */
     FRAME_BYTES = 24 /* bytes that MPI and its transport add to a message: its length, and an envelope */
 };
 
-/* A message under way, or waiting for its receiver. */
+/* A message that is under way or waits for its receiver. */
 typedef struct packet {
     struct packet *next;
     double at_s; /* time of arrival */
@@ -58,8 +57,8 @@ static void line_free(line *l) {
 
 typedef enum doing {
     ENDS_TASK,
-    ATTENDS,  /* look at messages during a task */
-    TAKES_IN, /* take in messages that have arrived, now that the host runs again */
+    ATTENDS,  /* check for messages during a task */
+    TAKES_IN, /* handle messages that have arrived, because the host runs again */
 } doing;
 
 /* --- the farm --- */
@@ -92,10 +91,10 @@ struct kl_sim {
     double out_free_s, in_free_s; /* time from which each direction of the master's link is free */
     kl_heap heap;
     double now_s;
-    double master_s; /* the master's clock: its work is done up to this time */
-    double stolen_s; /* work of the master on a busy worker's host, in seconds at speed 1, that has not
-                        delayed the worker yet */
-    double opened_s; /* time at which the hosts' profiles begin; INFINITY: before the first run */
+    double master_s; /* the master's clock: it is busy up to this time */
+    double stolen_s; /* work of the master on a busy worker's host that has not delayed the worker yet, in
+                        seconds at speed 1 */
+    double opened_s; /* time at which the hosts' speed profiles begin; INFINITY: before the first run */
     double busy_s;   /* busy seconds of the master in this run */
     uint64_t messages, results, executed; /* numbers of this run */
     uint8_t *zeros;                       /* memory for inputs and results */
@@ -107,8 +106,8 @@ static void out_of_memory(kl_sim *s) {
         kl_fail(&s->failure, KILTER_ERR_MEMORY, "simulating %u workers: memory ran out", (unsigned)s->count);
 }
 
-/* Return when the host has done the work. Before the first run the host has full speed. fmax() is needed
- * because the sum may be rounded down to less than from_s. */
+/* Return the time at which the host has done the work. Before the first run the host has full speed.
+ * fmax() is needed because rounding may make the sum less than from_s. */
 static double host_end_s(const kl_sim *s, const kl_host *host, double from_s, double work_s) {
     return s->opened_s < INFINITY
                ? fmax(from_s, s->opened_s + kl_host_end_s(host, from_s - s->opened_s, work_s))
@@ -223,7 +222,7 @@ static kilter_status send_up(kl_transport *t, kl_peer peer, const void *data, si
     return KILTER_OK;
 }
 
-/* Turn the packet into an event. The event's message is the packet's memory, which the receiver frees. */
+/* Turn the packet into an event. The event's message uses the packet's memory, which the receiver frees. */
 static void hand_over(packet *p, kl_peer from, kl_event *event) {
     *event = (kl_event){.kind = p->kind, .peer = from};
     if (p->kind == KL_EVENT_MESSAGE)
@@ -283,7 +282,8 @@ static void introduce(void *driver, kl_hello *hello) {
     memcpy(hello->host, name, sizeof name);
 }
 
-/* Work of a look at messages, in seconds at speed 1. It is above 0, so that a stopped host does not look. */
+/* Work of a check for messages, in seconds at speed 1. It is above 0, so that a stopped host does not
+ * check. */
 static const double LOOK_S = 1e-6;
 
 static void will_attend(kl_sim *s, worker *w) {
@@ -297,7 +297,7 @@ static void begin_task(kl_sim *s, worker *w) {
     double work_s = s->run.task_s ? s->run.task_s(s->run.self, task->run, task->index) : s->run.even_s;
     w->began_s = s->now_s;
     if (shares_the_masters_host(s, w))
-        s->stolen_s = 0; /* the master's delay of this task is known only later; is_made_up() adds it */
+        s->stolen_s = 0; /* the delay of this task by the master is known only later; is_made_up() adds it */
     w->ends_s = host_end_s(s, w->host, s->now_s, work_s);
     will_happen(s, w->ends_s, (uint32_t)(w - s->workers), ENDS_TASK);
     will_attend(s, w);
@@ -325,7 +325,7 @@ static void go_on(kl_sim *s, worker *w) {
         begin_task(s, w);
 }
 
-/* Look at messages during a task. The first of two looks only notes the task. */
+/* Check for messages during a task. The first of two checks only marks the task as begun. */
 static void attend(kl_sim *s, worker *w) {
     kl_worker_attend(w->engine);
     kl_worker_attend(w->engine);
@@ -429,7 +429,7 @@ static bool is_stopped(const kl_sim *s, const kl_host *host, double at_s) {
     return s->opened_s < INFINITY && kl_host_speed(host, at_s - s->opened_s) < STOPPED * host->speed;
 }
 
-/* Find the last heartbeat that the master has got. There is no event for each heartbeat: an hour has
+/* Find the last heartbeat that the master has received. Heartbeats are not events, because an hour has
  * thousands, and the master looks at few. */
 static bool heartbeat(void *self, kl_peer peer, kl_heartbeat *heartbeat, double *at_s) {
     const kl_sim *s = self;

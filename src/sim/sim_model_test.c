@@ -1,4 +1,4 @@
-/* Compare room model's formulas for several rounds with runs of the farm in virtual time. */
+/* Compare the formulas of the folder model for several rounds with runs of the farm in virtual time. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,16 +15,16 @@ enum { PARTS_MAX = 4096 };
 static const double LATENCY_S = 50e-6, ANSWER_S = 5e-6, BYTES_PER_S = 125e6, TASK_S = 1e-3;
 static const double TASK_BYTES = 100, RESULT_BYTES = 100;
 
-/* A policy for this test. A round deals a part of all tasks, and each worker gets a chunk of the round in
- * proportion to its speed. */
+/* A policy for this test. A round deals a fixed part of all tasks. Each worker gets one chunk of the
+ * round, in proportion to its speed. */
 typedef struct dealing {
     const kl_rounds *rounds;
-    const kl_cluster *cluster; /* has two groups of hosts */
+    const kl_cluster *cluster; /* the platform has two groups of hosts */
     double speed;              /* sum of the workers' speeds */
 } dealing;
 
 /* Return which part of all tasks the current round deals. *left: number of this round's tasks that are not
- * dealt. */
+ * dealt yet. */
 static double present_round(const kl_rounds *rounds, const kilter_policy_view *view, uint64_t *left) {
     uint64_t dealt = view->tasks - view->left, end = 0;
     for (size_t i = 0; i + 1 < rounds->count; i++) {
@@ -49,13 +49,13 @@ static uint64_t choose(const kilter_policy_view *view, kilter_policy_reason *rea
     return tasks < left ? tasks : left;
 }
 
-/* Return the time of a task, uniform with the given σ/μ, which is at most 1/√3. */
+/* Return the time of a task, uniformly distributed with the given σ/μ, which is at most 1/√3. */
 static double task_s(void *self, uint64_t run, uint64_t index) {
     double cv = *(double *)self, random = (double)(kl_mix64(index ^ run << 40) >> 11) * 0x1p-53;
     return TASK_S * (1 + cv * sqrt(12) * (random - 0.5));
 }
 
-/* Return the mean seconds of a run, and their mean work. */
+/* Return the mean time of a run in seconds, and the mean work of a run. */
 static double simulated_s(const kl_cluster *cluster, const kl_rounds *rounds, double speed, double cv,
                           double *work_s) {
     enum { RUNS = 2 };

@@ -1,15 +1,15 @@
-/* Count the rows that the busiest rank sends and receives in a move. If rows change their size, a row counts
- * by its bytes. */
+/* Count the rows that the busiest rank sends and receives in a move. If rows change their size, count a
+ * row by its bytes. */
 #include "steer/parts.h"
 
 typedef struct walk { /* a walk along the bounds, in rising order */
     const kl_outlook *o;
     const kl_place *before;
     uint32_t rank; /* the rank whose range contains the last bound */
-    double below;  /* rows below this rank's range, in rows of mean size */
+    double below;  /* number of rows below this rank's range, in rows of mean size */
 } walk;
 
-/* Return the rows below a bound, in rows of mean size. */
+/* Return the number of rows below a bound, in rows of mean size. */
 static double rows_below(walk *w, uint64_t bound) {
     while (w->rank + 1 < w->o->options.ranks && w->before[w->rank + 1] <= bound) {
         w->below += (double)(w->before[w->rank + 1] - w->before[w->rank]) * w->o->weight[w->rank];
@@ -18,7 +18,7 @@ static double rows_below(walk *w, uint64_t bound) {
     return w->below + (double)(bound - w->before[w->rank]) * w->o->weight[w->rank];
 }
 
-/* Return the rows between the old and the new place of a bound, in rows of mean size. */
+/* Return the number of rows between the old and the new place of a bound, in rows of mean size. */
 static double passing(walk *w, uint64_t before, uint64_t after) {
     double first = rows_below(w, before < after ? before : after);
     /* `w` stays at the lower place, because the next bound may begin below the upper one */

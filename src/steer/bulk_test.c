@@ -38,8 +38,8 @@ static uint32_t owner(const kl_place *bounds, uint64_t row) {
     return r;
 }
 
-/* Add up the weights of the rows that pass each bound, row by row; return the largest sum over a rank's two
- * bounds. */
+/* Add up, row by row, the weights of the rows that pass each bound. Return the largest sum over a rank's
+ * two bounds. */
 static double count(const kl_outlook *o, const kl_place *before, const kl_place *after) {
     double passes[MOST + 1] = {0}, most = 0;
     for (uint64_t row = 0; row < ROWS; row++) {
@@ -75,7 +75,7 @@ static void equal_rows_count_as_rows(void **state) {
         draw_bounds(o.options.ranks, before);
         draw_bounds(o.options.ranks, after);
         for (int scattered = 0; scattered < 2; scattered++) {
-            for (uint32_t r = 0; r < o.options.ranks && scattered; r++) { /* bounds become shares */
+            for (uint32_t r = 0; r < o.options.ranks && scattered; r++) { /* convert bounds to shares */
                 before[r] = before[r + 1] - before[r];
                 after[r] = after[r + 1] - after[r];
             }
@@ -88,7 +88,7 @@ static void equal_rows_count_as_rows(void **state) {
     }
 }
 
-/* If rows have become twice as large, moving them is expected to take twice as long. */
+/* If rows have become two times as large, moving them must be expected to take two times as long. */
 static void the_cost_of_moving_follows_the_bytes(void **state) {
     (void)state;
     kl_place here[] = {0, 30, ROWS}, after[] = {0, 20, ROWS};
@@ -100,7 +100,7 @@ static void the_cost_of_moving_follows_the_bytes(void **state) {
     kl_moving_init(&o);
     kl_rank_report reports[2] = {{.row_bytes = 1000}, {.row_bytes = 1000}};
     kl_learn_bytes(&o, reports);
-    assert_true(fabs(o.per_move_s - 1e-3) < 1e-9); /* 1000 bytes at 1e-6 s */
+    assert_true(fabs(o.per_move_s - 1e-3) < 1e-9); /* 1000 bytes take 1e-3 s, at 1e-6 s per byte */
     double first_s = kl_move_s(&o, after);
     reports[0].row_bytes = reports[1].row_bytes = 2000;
     kl_learn_bytes(&o, reports);
@@ -110,12 +110,12 @@ static void the_cost_of_moving_follows_the_bytes(void **state) {
     assert_true(fabs(kl_move_s(&o, after) / first_s - 4) < 1e-9);
     reports[0] = (kl_rank_report){.moved = 10, .moved_bytes = 30000, .moving_s = 1, .row_bytes = 4000};
     kl_learn_movements(&o, reports);
-    /* 10 rows in 1 s, as measured, and as the first guess a row of 1000 bytes, a third of a row, in 1e-3 s */
+    /* measured: 10 rows in 1 s; first guess: a row of 1000 bytes, a third of a row, in 1e-3 s */
     assert_true(fabs(o.per_move_s - (1 + 1e-3) / (10 + 1.0 / 3)) < 1e-9);
 }
 
 /* Rows that are nearly empty do not show the cost of a row, because the messages take most of the time. So
- * their movement changes nothing. */
+ * moving them must not change the known cost. */
 static void moves_of_small_rows_teach_nothing(void **state) {
     (void)state;
     kl_place here[] = {0, 30, ROWS};

@@ -3,33 +3,35 @@
 
 #include "steer/parts.h"
 
-/* Other shares must save more than these seconds of a sweep. Measured speeds have an error that more
- * measurements do not reduce. The time in the body includes reading the clock, and waiting for the first row
- * to come from memory. */
+/* Other shares must save more than this many seconds of a sweep. Measured speeds have an error that
+ * further measurements do not reduce. The time in the body includes reading the clock, and waiting for the
+ * first row to come from memory. */
 static const double LEAST_GAIN_S = 3e-7;
 
-/* Rows follow speeds that have not been seen before only after these seconds. Younger loads often end before
- * their rows have moved and moved back. */
+/* Rows follow speeds that were not seen before only after these seconds. A load that has lasted for less
+ * time often ends before rows have moved and moved back. */
 static const double LEAST_AGE_S = 0.15;
 
-/* This part of the time that is not computing makes a forecast uncertain. If ranks are more than cores, they
- * compute in turn, and most of a sweep is such time. */
+/* This part of the time that is not spent on computing makes a forecast uncertain. If there are more ranks
+ * than cores, ranks compute in turn, and most of a sweep is such time. */
 static const double OTHER_PART = 0.1;
 
-/* Return the part of a sweep's time by which a forecast may be wrong. */
+/* Return by which part of a sweep's time a forecast may be wrong. */
 static double uncertain_part(const kl_outlook *o, double sweep_s) {
     double noise = kl_loads_uncertain(&o->loads), least = LEAST_GAIN_S / sweep_s,
            other = OTHER_PART * (1 - kl_share_of_time(o));
     return kl_larger(noise, kl_larger(least, other));
 }
 
-/* Return whether moving to `after` pays, and saves more than measurements may be wrong; fill in *j. */
+/* Return whether moving to `after` pays and saves more than the possible error of measurements. Fill in
+ * *j. */
 static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect *p, kl_judgement *j) {
     double uncertain = uncertain_part(o, p->now_s);
     kl_whether(p, j);
     if (!(j->verdict == KL_MOVE_FORESIGHT || j->verdict == KL_MOVE_HINDSIGHT))
         return false;
-    /* The last measured speeds may be the beginning of a change, so the move must pay at these as well. */
+    /* The last measured speeds may be the beginning of a change, so the move must pay at these speeds as
+     * well. */
     if (kl_time_with(o, after, o->loads.raw) >= kl_time_with(o, o->here, o->loads.raw)) {
         j->verdict = KL_STAY_WAITING;
         snprintf(j->reason, sizeof j->reason,
@@ -41,13 +43,14 @@ static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect 
         return true;
     j->verdict = KL_STAY_BALANCED;
     snprintf(j->reason, sizeof j->reason,
-             "balanced as far as is known: saving %s in a sweep of %s is less than a measurement's error, %s",
+             "balanced as far as is known: other shares would save %s in a sweep of %s, less than the error "
+             "of measurements, %s",
              kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text,
              kl_say_s(uncertain * p->now_s).text);
     return false;
 }
 
-/* Return whether the speeds that make a move pay in hindsight have lasted for a while. */
+/* Return whether those speeds have lasted for a while at which a past move would have paid. */
 static bool is_old(const kl_prospect *p, kl_judgement *j) {
     if (j->verdict != KL_MOVE_HINDSIGHT || p->lasted_s >= LEAST_AGE_S)
         return true;
@@ -66,7 +69,7 @@ static void adopt(kl_steer_plan *plan, const kl_prospect *p, const kl_judgement 
 
 static void choose_candidate(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
-    /* if speeds come and go, the loss during one state is no reason to move */
+    /* if speeds come and go, a loss in one state is no reason to move */
     bool cycles = kl_comes_and_goes(&o->loads);
     kl_prospect p = kl_foresee(o, s->candidates[0], cycles);
     kl_judgement j;
@@ -86,7 +89,7 @@ static void choose_candidate(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
     }
 }
 
-/* Return whether the proposed shares are as good as refused already: they differ from refused ones by at most
+/* Return whether the proposed shares count as refused already: they differ from refused shares by at most
  * a tenth of a mean share. */
 bool kl_steer_barred(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
@@ -110,14 +113,14 @@ static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
     kl_judgement *j = &plan->judgement;
     kl_prospect p = kl_prospect_of(o, o->equal, false);
     *j = (kl_judgement){.verdict = KL_MOVE_HINDSIGHT, .cost_s = p.move_s};
-    snprintf(j->reason, sizeof j->reason, "%.120s; meanwhile equal shares", rest_begins);
+    snprintf(j->reason, sizeof j->reason, "%.120s; until then, equal shares", rest_begins);
     plan->now_s = p.now_s;
     plan->then_s = p.then_s;
     s->proposed = o->equal;
 }
 
-/* Choose shares for the mean of changing speeds, or give such shares up. From then on reports come once a
- * cycle and measure means, so the known states are forgotten. */
+/* Choose shares for the mean of changing speeds, or give up such shares. From then on, reports come once
+ * per cycle of the speeds and measure means, so the known states are forgotten. */
 static void average(kl_steer *s, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     kl_prospect p = {0};
@@ -132,8 +135,8 @@ static void average(kl_steer *s, kl_steer_plan *plan) {
                           .gain_s = (1 - p.then_s / p.now_s) * p.lasted_s,
                           .cost_s = p.move_s};
         snprintf(j.reason, sizeof j.reason,
-                 "speeds swing every %s: with shares for their mean, and ranks ahead of each other, a "
-                 "sweep takes %s instead of %s",
+                 "speeds change every %s: with shares for their mean, and ranks ahead of each other, a sweep "
+                 "takes %s instead of %s",
                  kl_say_s(s->mean.cycle_s).text, kl_say_s(p.then_s).text, kl_say_s(p.now_s).text);
         adopt(plan, &p, &j);
     }
@@ -157,7 +160,7 @@ void kl_choose(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_pl
                  kl_say_s(plan->now_s).text);
     } else if (s->proposed && kl_moving_open(o)) {
         kl_steer_stay(s, KL_STAY_WAITING, plan);
-        snprintf(reason, KL_REASON_BYTES, "the last movement is still under way, so its cost is not known");
+        snprintf(reason, KL_REASON_BYTES, "the last move is still under way, so its cost is not known");
     } else if (s->proposed && kl_steer_barred(s)) {
         kl_steer_stay(s, KL_STAY_WAITING, plan);
         snprintf(reason, KL_REASON_BYTES,

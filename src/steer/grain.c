@@ -3,16 +3,16 @@
 
 /* --- blocks that are tried --- */
 
-/* Return the number of elements in one try of a size. It is at least 8, because blocks smaller than a cache
- * line profit from what the first of them has loaded. */
+/* Return the number of elements in one try of a size. It is at least 8. If blocks are smaller than a cache
+ * line, the first of them loads the line for the others. */
 static uint64_t elements_of_try(uint32_t size) {
     enum { LEAST = 8 };
     uint64_t elements = UINT64_C(1) << size;
     return elements > LEAST ? elements : LEAST;
 }
 
-/* Return the number of elements in one turn, which tries each size once. There are several turns, so that a
- * load that comes or goes disturbs all sizes alike. */
+/* Return the number of elements in one turn, which tries each size one time. There are several turns, so
+ * that a load that comes or goes disturbs all sizes alike. */
 static uint64_t elements_of_turn(uint32_t sizes) {
     uint64_t sum = 0;
     for (uint32_t k = 0; k < sizes; k++)

@@ -1,4 +1,5 @@
-/* Test the blocks of a pipeline: they cover a row exactly once, and the chosen size is nearly the fastest. */
+/* Test the blocks of a pipeline: they must cover a row exactly once, and the chosen size must be nearly
+ * the fastest one. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +45,7 @@ static void blocks_cover_a_row_once(void **state) {
     assert_int_equal(kl_blocks_sizes(UINT64_MAX / 4, UINT64_MAX), KL_SIZES);
 }
 
-/* A load begins or ends once, after the first try of each size and before the last one. Each size must still
+/* A load begins or ends after the first try of each size and before the last one. Each size must still
  * have one try without the load. */
 static void a_load_meanwhile_is_taken_for_no_size(void **state) {
     (void)state;
@@ -68,7 +69,7 @@ static void a_load_meanwhile_is_taken_for_no_size(void **state) {
     }
 }
 
-/* Return a pipeline with a random body. In blocks of twice the size, the body's speed changes by a factor of
+/* Return a pipeline with a random body. If the block size doubles, the body's speed changes by a factor of
  * up to `change`. */
 static kl_grain random_grain(uint64_t seed, double change) {
     kl_grain g = {.pipeline = {.ranks = 2 + kl_mix64(seed) % 63,

@@ -1,16 +1,18 @@
-/* Learn speeds, costs and the time of movements from the reports of a round. */
+/* Learn speeds, costs and the time of moves from the reports of a round. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "steer/parts.h"
 
 enum { BINS_MOST = 4096 };
-static const double TRUST = 0.5;  /* weight of newly measured costs of iterations */
-enum { SEEN_ROUNDS = 3 };         /* rounds in which a movement is seen: reports are made within sweeps */
-static const double MOVE_H = 0.5; /* weight of earlier movements in the mean cost of a movement */
-static const double GUESS_PART = 0.01; /* the first guess counts like a movement of this part of the rows */
+static const double TRUST = 0.5; /* weight of newly measured costs of iterations */
+enum {
+    SEEN_ROUNDS = 3
+}; /* number of rounds in which a move is seen, because reports are made within sweeps */
+static const double MOVE_H = 0.5;      /* weight of earlier moves in the mean cost of a move */
+static const double GUESS_PART = 0.01; /* the first guess counts like a move of this part of the rows */
 static const double LEAST_SIZE =
-    0.25; /* a movement shows the cost of a row only if its rows have at least this part of the mean size */
+    0.25; /* a move shows the cost of a row only if its rows have at least this part of the mean size */
 
 uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
     for (uint32_t r = 0; r < ranks; r++)
@@ -19,8 +21,7 @@ uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
     return 0;
 }
 
-/* Return how many sweeps of the last step were done before a movement: those that the ranks have not
- * measured. */
+/* Return how many sweeps of the last step were done before a move. The ranks have not measured these. */
 static double before_movement(const kl_outlook *o, const kl_rank_report *reports) {
     double done = 0, of = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++)
@@ -40,7 +41,8 @@ void kl_learn_step(kl_outlook *o, const kl_rank_report *reports) {
     o->as_before = before_movement(o, reports);
 }
 
-/* Count moved rows in rows of another mean size; at first guess the cost of a row from its bytes. */
+/* Convert the number of moved rows to rows of another mean size. At the first guess, compute the cost of a
+ * row from its bytes. */
 static void scale_moving(kl_outlook *o, double mean_bytes) {
     kl_moving *m = &o->moving;
     if (o->mean_bytes > 0) {
@@ -54,8 +56,9 @@ static void scale_moving(kl_outlook *o, double mean_bytes) {
     }
 }
 
-/* Learn the mean bytes of a row, and the size of each rank's rows relative to it. Scale the seconds of moving
- * a mean row by the change of its bytes; estimate them from the first report with bytes. */
+/* Learn the mean bytes of a row, and the size of each rank's rows relative to it. Scale the seconds of
+ * moving a mean row by the change of its bytes. Estimate these seconds from the first report that has
+ * bytes. */
 void kl_learn_bytes(kl_outlook *o, const kl_rank_report *reports) {
     double bytes = 0, rows = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++) {
@@ -77,8 +80,8 @@ static double moved_rows(const kl_outlook *o, const kl_rank_report *report) {
     return sized ? report->moved_bytes / o->mean_bytes : (double)report->moved;
 }
 
-/* Return whether the time of sweeps shows the cost of a movement. In a pipeline and in a scattered loop ranks
- * do not compute at the same time. */
+/* Return whether the time of sweeps shows the cost of a move. In a pipeline and in a scattered loop, ranks
+ * do not compute at the same time, so it does not. */
 static bool shows_excess(const kl_outlook *o) {
     return !o->options.scattered && !o->options.buffers && o->refill == 0;
 }
@@ -123,8 +126,8 @@ static double most_of(const double *values, uint32_t ranks) {
     return most;
 }
 
-/* Add the last step to the movement that is seen in it, and return the seconds that it has cost in this step.
- * The ranks report parts of a sweep, so its time and the rows may be in different reports. */
+/* Add the last step to the move that is seen in it, and return the seconds that the move has cost in this
+ * step. The ranks report parts of a sweep, so the time of a move and its rows may be in different reports. */
 static double add_step(kl_outlook *o, const kl_rank_report *reports) {
     kl_moving *m = &o->moving;
     double most_rows = 0, before_s = m->spent_s;
@@ -154,7 +157,7 @@ static bool anybody_moved(const kl_outlook *o, const kl_rank_report *reports) {
 
 double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports) {
     kl_moving *m = &o->moving;
-    if (!shows_excess(o) && anybody_moved(o, reports)) /* a part of a movement counts as a movement */
+    if (!shows_excess(o) && anybody_moved(o, reports)) /* a part of a move counts as a move */
         kl_moving_begin(o);
     if (m->rounds++ >= SEEN_ROUNDS)
         return 0;
@@ -169,8 +172,8 @@ double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports) {
     return spent_s + refill_s;
 }
 
-/* Learn the scheduler's quantum: the longest of any rank, because decisions must wait for the least certain
- * rate. */
+/* Learn the scheduler's quantum (time slice). Take the longest of all ranks, because decisions must wait
+ * for the least certain rate. */
 void kl_learn_quantum(kl_outlook *o, const kl_rank_report *reports) {
     double longest_s = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++)
@@ -201,7 +204,8 @@ kilter_status kl_forget_loads(kl_outlook *o) {
     return status;
 }
 
-/* Begin to learn costs. Forget the speeds, because so far a rank with an expensive range looked slow. */
+/* Begin to learn the costs of iterations. Forget the speeds, because so far a rank with an expensive range
+ * looked slow. */
 static kilter_status begin_costs(kl_outlook *o, const kl_rank_report *reports) {
     const uint32_t ranks = o->options.ranks;
     uint64_t bins = (uint64_t)KL_SEGMENTS * ranks;
@@ -233,7 +237,7 @@ kilter_status kl_learn_costs(kl_outlook *o, const kl_rank_report *reports) {
     return KILTER_OK;
 }
 
-/* Return the work per second in the body of a rank; 0: the rank measured nothing. */
+/* Return the work per second in the body of a rank; 0: the rank has measured nothing. */
 static double rate_of(const kl_outlook *o, const kl_rank_report *report) {
     if (!(report->busy_s > 0) || report->iterations == 0)
         return 0;

@@ -1,4 +1,4 @@
-/* Private to room steer: the speeds of the ranks, and how long these speeds last. Most of
+/* Private to the folder steer: the speeds of the ranks, and how long these speeds last. Most of
  * the time, speeds are in one of a few states. In one state no rank is disturbed; in another, a program runs
  * on one rank's core. A state that comes back is recognised, and its earlier durations tell how long it will
  * last. */
@@ -12,7 +12,7 @@ enum { KL_STATES = 4, KL_VISITS = 32 };
 typedef struct kl_state {
     double *speed;          /* speed of each rank relative to the mean, which is 1 */
     double level;           /* iterations of mean cost per second at speed 1 */
-    double lasts_s;         /* mean seconds that the state lasted; 0: it never ended */
+    double lasts_s;         /* mean seconds for which the state lasted; 0: it has never ended */
     uint64_t ended, rounds; /* number of times that the state ended; number of rounds in it */
     uint64_t seen;          /* number of the last round in this state; 0: this entry is free */
 } kl_state;
@@ -29,7 +29,7 @@ typedef struct kl_loads {
     double *raw;       /* work per second of each rank in its last measurement */
     double *speed;     /* filtered speed of each rank relative to the mean */
     double mean_speed; /* work per second at speed 1 */
-    /* rate assumed for a rank that was never measured: the mean of the first measured ones */
+    /* rate that is assumed for a rank that was never measured: the mean of the first measured ones */
     double guess;
     double noise; /* mean relative difference between measured and estimated speeds */
     kl_state states[KL_STATES];
@@ -41,7 +41,7 @@ typedef struct kl_loads {
     double departed_s;          /* time at which this change began */
     double pending_s;           /* seconds of this change since the last movement */
     bool arrived;               /* true: another state began in this round */
-    kl_visit visits[KL_VISITS]; /* states since the last movement, oldest first */
+    kl_visit visits[KL_VISITS]; /* states since the last move, oldest first */
     uint32_t visit_count;
 } kl_loads;
 
@@ -50,9 +50,9 @@ void kl_loads_free(kl_loads *loads);
 /* Add the work per second of each rank in a round; 0: the rank was not measured. @return false: no rank was
  * ever measured */
 bool kl_loads_measure(kl_loads *loads, const double *rates);
-/* Find the state to which the last measured speeds belong; they cover the step_s seconds before now_s. */
+/* Find the state to which the last measured speeds belong. They cover the step_s seconds before now_s. */
 void kl_loads_follow(kl_loads *loads, double now_s, double step_s);
-void kl_loads_moved(kl_loads *loads); /* forget the visits, because rows moved */
+void kl_loads_moved(kl_loads *loads); /* Forget the visits, because rows have moved. */
 /* Return the present speeds: the mean of the state, or the measured speeds during a change. */
 const double *kl_loads_present(const kl_loads *loads);
 /* Return the seconds that the present state usually lasts. If it has never ended, return the mean of all

@@ -1,5 +1,5 @@
-/* States of the speeds: known states are recognised with their durations, and noise is not taken for a new
- * state. */
+/* Test the states of speeds: known states must be recognised with their durations, and noise must not
+ * count as a new state. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,7 +75,7 @@ static void visits_add_up_to_the_time_since_the_last_movement(void **state) {
             sum_s += loads.visits[k].stayed_s;
         assert_true(fabs(sum_s - (now_s - moved_s)) < 1e-9);
     }
-    for (int i = 0; i < 2000; i++) /* more states than are remembered, and more visits than fit */
+    for (int i = 0; i < 2000; i++) /* more states than can be stored, and more visits than fit */
         second(&loads, &now_s, 0.1 + 0.9 * random_01((uint64_t)i / 7), 0.02);
     assert_true(loads.visit_count <= KL_VISITS && states_known(&loads) == KL_STATES);
     kl_loads_free(&loads);

@@ -1,15 +1,16 @@
-/* Decide about shares for the mean of changing speeds, in loops whose ranks may be ahead of each other. */
+/* Decide about shares for the mean of changing speeds, in loops whose ranks may run ahead of each other. */
 #include "steer/parts.h"
 
-enum { RECALLS = 3 }; /* a movement follows a change to a known state after this number of rounds */
+enum { RECALLS = 3 }; /* after a change to a known state, a move follows within this number of rounds */
 static const double AVERAGED_PART =
-    0.98; /* averaging is chosen if a sweep then takes less than this part of the time */
+    0.98; /* use the mean if a sweep then takes less than this part of the time */
 static const double AHEAD_LOST =
-    2.0 / 3; /* part of a half's gain that averaging loses; simulations gave 0.63 to 0.75 */
-static const double AVERAGED_MOST =
-    1.15; /* averaging ends if the present shares take more than this multiple of the best ones' time */
+    2.0 /
+    3; /* part of the gain in the fast half that shares for the mean lose; simulations gave 0.63 to 0.75 */
+static const double AVERAGED_MOST = 1.15; /* stop to use the mean if the present shares take more than this
+                                             multiple of the best shares' time */
 
-typedef struct half { /* one of the two states between which speeds alternate */
+typedef struct half { /* one of the two states between which speeds alternate, called halves */
     const kl_state *state;
     double lasts_s;
     kl_place *best;
@@ -29,8 +30,8 @@ static double follow_s(const kl_outlook *o, const half h[2], double moving_s) {
     return (h[0].lasts_s + h[1].lasts_s) / done;
 }
 
-/* Return the seconds of a sweep with shares for the mean speeds. In its fast half a rank works ahead, for its
- * slow half. It is not ahead at the beginning of a sweep, so a part of a half's gain is lost. */
+/* Return the seconds of a sweep with shares for the mean speeds. In its fast half a rank works ahead for
+ * its slow half. At the beginning of a sweep it is not ahead, so a part of the gain is lost. */
 static double averaged_s(const kl_outlook *o, const half h[2], const kl_place *at, const double *mean) {
     double pace_s = kl_time_with(o, at, mean), ahead_s = 0;
     for (int i = 0; i < 2; i++)
@@ -57,7 +58,7 @@ bool kl_mean_pays(kl_mean *m, const kl_outlook *o, kl_prospect *p) {
     p->move_s = kl_move_s(o, o->spare);
     p->now_s = follow_s(o, h, kl_larger(p->move_s, o->movement_s));
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        /* mean seconds of a sweep over both states, without moving */
+        /* mean seconds of a sweep over both states, without moves */
         double stay_s = (h[0].lasts_s + h[1].lasts_s) / (h[0].lasts_s * rate_in(o, &h[0], places[i]) +
                                                          h[1].lasts_s * rate_in(o, &h[1], places[i]));
         p->now_s = kl_smaller(p->now_s, stay_s);

@@ -1,4 +1,4 @@
-/* Keep account of the gain and the cost of movements. */
+/* Account for the gain and the cost of moves. */
 #include "steer/parts.h"
 
 static const double PACE_H = 0.97; /* weight of earlier steps in lately_s and lately_equal */
@@ -9,8 +9,8 @@ typedef struct step { /* the last step */
 } step;
 
 /* Return the seconds saved in the last step, compared with other shares during the whole step. Each sweep
- * that these would have done less counts with the mean seconds of a sweep. Moving is counted as cost
- * elsewhere, so its seconds are added here. */
+ * that the other shares would not have reached counts with the mean seconds of a sweep. The time of moving
+ * counts as cost elsewhere, so it is added here. */
 static double came_s(const kl_outcome *c, const kl_outlook *o, const kl_place *other, step last) {
     double would = last.took_s / kl_time_with(o, other, o->loads.raw);
     return (o->sweeps - would) * c->lately_s / c->lately_equal + last.spent_s;
@@ -21,8 +21,8 @@ void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o) {
     c->anchor_came_s = c->equal_came_s = c->least_came_s = 0;
 }
 
-/* Return by how much the last step raised least_came_s. This is the smaller of the savings against the
- * anchor's shares and against equal shares since the anchor was set. */
+/* Return by how much the last step has raised least_came_s. That is the smaller of two savings since the
+ * anchor was set: against the anchor's shares, and against equal shares. */
 static double lately_s(kl_outcome *c, const kl_outlook *o, step last) {
     c->anchor_came_s += came_s(c, o, c->anchor, last);
     c->equal_came_s += came_s(c, o, o->equal, last);
@@ -31,8 +31,8 @@ static double lately_s(kl_outcome *c, const kl_outlook *o, step last) {
     return c->least_came_s - before_s;
 }
 
-/* Return the cost of movements that the account must count now. A movement costs at once but gains later, so
- * until it is judged, its cost counts only up to its gain. */
+/* Return the cost of moves that the account must count now. A move costs at once but gains later. So until
+ * it is judged, its cost counts only up to its gain. */
 static double take_due_s(kl_outcome *c, double spent_s, double came_s) {
     double due_s = c->due_s, paid_s = kl_smaller(kl_larger(came_s, 0), c->unpaid_s += spent_s);
     c->unpaid_s -= paid_s;
@@ -40,7 +40,7 @@ static double take_due_s(kl_outcome *c, double spent_s, double came_s) {
     return due_s + paid_s;
 }
 
-/* Add the last step to the account. With shares for averaged loads (`lags`), ranks do not end sweeps
+/* Add the last step to the account. With shares for mean speeds (`lags`), ranks do not end sweeps
  * together, so the whole step counts. */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason) {
     step last = {lags ? o->step_s : kl_computed_s(o) + spent_s, spent_s};

@@ -1,5 +1,5 @@
 /* Test the trend filter, the period, the block sizes, and the model of a load that comes and goes. Compare
- * them with tables, and optima of formulas with scans. */
+ * them with tables, and compare the optima of formulas with those of scans. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -171,7 +171,7 @@ static void the_block_is_the_best_of_all(void **state) {
     }
 }
 
-/* If the optimum is far from both ends, twice or half the number of blocks costs little. */
+/* If the optimum is far from both ends, double or half the number of blocks must cost little. */
 static void a_factor_of_two_costs_little(void **state) {
     (void)state;
     double worst = 1, sum = 0;
@@ -219,14 +219,14 @@ static void doall_is_given_what_a_period_holds(void **state) {
 
 /* --- a load that comes and goes --- */
 
-/* Return the efficiency under a changing load, computed in small steps of time. */
+/* Return the efficiency under a changing load, computed in small time steps. */
 static double stepped(const kl_swing *s, bool moves) {
     double done = 0, step_s = (s->on_s + s->off_s) / 200000, available = 0;
     for (int i = 0; i < 200000; i++) {
         double at = (i + 0.5) * step_s, half = at < s->on_s ? at : at - s->on_s;
         bool on = at < s->on_s;
         double speed = on ? s->speed : 1, react_s = on ? s->react_on_s : s->react_off_s;
-        /* the speed of the changing rank for which the shares are made */
+        /* the speed of the changing rank for which the shares were made */
         double wish = !moves ? 1 : half < react_s ? (on ? 1 : s->speed) : speed;
         double share = wish / (s->ranks - 1 + wish), other = 1 / (s->ranks - 1 + wish);
         bool moving = moves && half >= react_s && half < react_s + s->move_s;

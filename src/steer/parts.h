@@ -1,5 +1,5 @@
-/* Private to room steer: the parts of a steer. Only a part's own files change it, and only the last four
- * files change kl_steer. A file may use the parts listed before its own.
+/* Private to the folder steer: the parts of a steer. Only a part's own files change it, and only the last
+ * four files change kl_steer. A file may use the parts listed before its own.
  *
  * - Outlook (kl_outlook; outlook.c, bulk.c, learn.c): where iterations lie and how fast ranks are. It
  *   computes the time of a sweep with other shares, and of moving there. The file learn.c updates it from
@@ -35,18 +35,19 @@ static inline double kl_smaller(double a, double b) {
     return a < b ? a : b;
 }
 
-/* The cost of movements. A rank's own time for a movement includes waiting for a late rank, and sweeps take
- * longer than computing for other reasons as well. Therefore the smaller of the two counts, in the sum over
- * the rounds in which the last movement is seen. */
+/* The cost of moves. There are two measurements of it: a rank's own time for a move, which includes
+ * waiting for a late rank; and the time by which sweeps exceed computing, which has other causes, too.
+ * Therefore the smaller of the two counts, in the sum over the rounds in which the last move is seen. */
 typedef struct kl_moving {
-    uint32_t rounds; /* rounds since the last movement was decided */
+    uint32_t rounds; /* number of rounds since the last move was decided */
     bool told;       /* true: ranks have reported moved rows */
-    double rows; /* rows of mean size that the busiest rank moved, as far as they show the cost of a row */
-    double *reported_s;       /* reported_s[ranks]: seconds that each rank spent on it */
+    double rows; /* number of rows that the busiest rank moved, in rows of mean size, as far as they show the
+                    cost of a row */
+    double *reported_s;       /* reported_s[ranks]: seconds that each rank reports for the move */
     double excess_s;          /* seconds in these rounds that no rank needed for computing */
-    double spent_s;           /* seconds that the movement has cost so far */
-    double past_rows, past_s; /* rows and seconds of earlier movements, with less weight on older ones */
-    double past_movement_s;   /* mean seconds of these movements; 0: there were none */
+    double spent_s;           /* seconds that the move has cost so far */
+    double past_rows, past_s; /* rows and seconds of earlier moves, with less weight on older ones */
+    double past_movement_s;   /* mean seconds of these moves; 0: there were none */
 } kl_moving;
 
 typedef struct kl_outlook {
@@ -54,11 +55,11 @@ typedef struct kl_outlook {
     double now_s, step_s; /* step_s: seconds since the last round */
     double round_s;       /* seconds from this round to the next */
     double sweeps;        /* number of sweeps in the last step */
-    double as_before;     /* number of these sweeps that were done before the last movement */
+    double as_before;     /* number of these sweeps that were done before the last move */
     bool moved;           /* rows moved since the last round */
-    double refill;        /* part of a sweep that a pipeline needs to drain and fill again */
-    double per_move_s;    /* seconds of moving for each row of mean size that the busiest rank moves */
-    double movement_s;    /* mean seconds of the latest movements */
+    double refill;        /* part of a sweep that a pipeline needs to empty and fill again */
+    double per_move_s;    /* seconds of moving, per row of mean size that the busiest rank moves */
+    double movement_s;    /* mean seconds of the last moves */
     double mean_bytes;    /* mean bytes of a row if rows change their size; 0: all rows have one size */
     kl_moving moving;
     double *weight; /* weight[ranks]: mean bytes of a rank's rows, relative to mean_bytes */
@@ -69,29 +70,29 @@ typedef struct kl_outlook {
 } kl_outlook;
 
 void kl_put(const kl_outlook *o, kl_place *to, const kl_place *from);
-/* Return the largest quotient of work and speed of a rank: the time of a sweep if speeds are in work per
- * second. */
+/* Return the largest quotient of work and speed of any rank. If speeds are in work per second, it is the
+ * time of a sweep. */
 double kl_time_with(const kl_outlook *o, const kl_place *at, const double *speed);
 kilter_status kl_best_for(const kl_outlook *o, const double *speed, kl_place *at);
 double kl_sweep_s(const kl_outlook *o, const kl_place *at); /* seconds at the estimated speeds */
 double kl_move_s(const kl_outlook *o, const kl_place *after);
-/* Return the number of iterations that the busiest rank sends and receives. If rows change their size, count
- * in rows of mean size. before, after: bounds, or shares if the loop is scattered. */
+/* Return the number of iterations that the busiest rank sends and receives. If rows change their size,
+ * return it in rows of mean size. before, after: bounds, or shares if the loop is scattered. */
 double kl_busiest(const kl_outlook *o, const kl_place *before, const kl_place *after);
 /* Return the number of iterations that change their rank (ranged: the sum over all bounds). */
 uint64_t kl_volume(const kl_outlook *o, const kl_place *after);
-/* Return the seconds that the last step's sweeps took by the speeds measured in it. */
+/* Return the seconds that the last step's sweeps should take by the speeds measured in it. */
 double kl_computed_s(const kl_outlook *o);
-/* Return the part of the elapsed time that depends on the shares. Messages and other costs are the rest. */
+/* Return the part of the elapsed time that depends on the shares. The rest is messages and other costs. */
 double kl_share_of_time(const kl_outlook *o);
 
 /* learn.c: update the outlook from the reports of a round */
 void kl_learn_step(kl_outlook *o, const kl_rank_report *reports);
 void kl_moving_init(kl_outlook *o);
-void kl_moving_begin(kl_outlook *o); /* Note that a movement was decided. */
-/* Return whether the last movement may still be under way, so that its cost is not known. */
+void kl_moving_begin(kl_outlook *o); /* Store that a move was decided. */
+/* Return whether the last move may still be under way, so that its cost is not known. */
 bool kl_moving_open(const kl_outlook *o);
-/* Learn the cost of movements, after the speeds. Return the seconds spent on them in the last step. */
+/* Learn the cost of moves, after the speeds. Return the seconds that the last step spent on moves. */
 double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports);
 void kl_learn_bytes(kl_outlook *o, const kl_rank_report *reports);
 void kl_learn_quantum(kl_outlook *o, const kl_rank_report *reports);
@@ -100,9 +101,9 @@ bool kl_learn_speeds(kl_outlook *o, const kl_rank_report *reports); /* Return fa
 kilter_status kl_forget_loads(kl_outlook *o);
 
 /* prospect.c */
-/* Return the seconds that the shares `after` would have saved, from the best moment since the last movement
- * on. If `cycles` is true, speeds come and go, so only whole cycles of states count. A cycle may begin in any
- * state. */
+/* Return the seconds that the shares `after` would have saved, counted from the best moment since the last
+ * move. If `cycles` is true, speeds come and go, so only whole cycles of states count. A cycle may begin
+ * in any state. */
 double kl_lost_s(const kl_outlook *o, const kl_place *after, bool cycles);
 /* Find candidate shares. The first candidate is the best one for the present speeds. */
 kilter_status kl_find_candidates(const kl_outlook *o, kl_place *const *candidates, uint32_t *count);
@@ -124,38 +125,39 @@ typedef struct kl_mean {
     kl_place *halves[2];
 } kl_mean;
 
-/* Return whether speeds swing between two states and shares for their mean are better than staying and than
- * following the speeds. These shares are stored in the spare place. */
+/* Return whether speeds alternate between two states, and shares for their mean are better than staying
+ * and than following the speeds. These shares are stored in the spare place. */
 bool kl_mean_pays(kl_mean *m, const kl_outlook *o, kl_prospect *p);
-/* Return whether shares for the mean no longer fit: the mean over a cycle has changed, or measured speeds
- * differ much from it. */
+/* Return whether shares for the mean no longer fit, because the mean over a cycle has changed, or measured
+ * speeds differ much from it. */
 bool kl_mean_fails(const kl_mean *m, const kl_outlook *o);
 
 typedef struct kl_outcome {
     kl_account account;
-    kl_place *anchor;              /* shares at the time when the account's balance last reached a limit */
-    double anchor_came_s;          /* seconds saved since then, compared with the anchor's shares */
-    double equal_came_s;           /* seconds saved since then, compared with equal shares */
-    double least_came_s;           /* the smaller of anchor_came_s and equal_came_s */
-    bool retreats;                 /* true: shares become equal for the rest that begins */
-    double lately_s, lately_equal; /* recent seconds, and sweeps that equal shares would have done in them */
-    double unit_s;                 /* expected seconds of a movement, set in each round */
-    /* cost of movements that the account has not counted yet; part that it counts in the next step */
+    kl_place *anchor;     /* shares at the time when the account's balance last reached a limit */
+    double anchor_came_s; /* seconds saved since then, compared with the anchor's shares */
+    double equal_came_s;  /* seconds saved since then, compared with equal shares */
+    double least_came_s;  /* the smaller of anchor_came_s and equal_came_s */
+    bool retreats;        /* true: shares become equal for the pause in balancing (rest) that begins */
+    double lately_s,
+        lately_equal; /* recent seconds, and the sweeps that equal shares would have done in them */
+    double unit_s;    /* expected seconds of a move, set in each round */
+    /* cost of moves that the account has not counted yet; the part of it that the next step counts */
     double unpaid_s, due_s;
-    bool open; /* true: the last movement is not judged yet */
+    bool open; /* true: the last move is not judged yet */
     double open_forecast_s, open_came_s, open_cost_s;
 } kl_outcome;
 
 void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o);
-/* Add the gain and cost of the last step, in which moving took spent_s seconds. With `lags`, shares are for
- * averaged loads. @return true: balancing rests from now on, and `reason` says why */
+/* Add the gain and cost of the last step, in which moving took spent_s seconds. If `lags`, shares are for
+ * the mean of changing loads. @return true: balancing rests from now on, and `reason` says why */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason);
 
 typedef struct kl_short {
     kl_slices slices;
-    double shared_s;          /* seconds for which choosing by trials would have been right without a break */
-    double seen_s;            /* time at which it was last right; 0: never */
-    double *core, *core_then; /* each rank's share of its core, now and when trying began */
+    double shared_s; /* seconds for which the conditions for choosing by trials have held without a break */
+    double seen_s;   /* last time at which these conditions held; 0: never */
+    double *core, *core_then; /* each rank's share of its core, now and when the trials began */
     uint64_t depth;           /* number of sweeps in one exchange for KL_CHOICE_DEEP */
     bool unplaced;            /* true: a choice was refused, so the shares are those of another choice */
 } kl_short;
@@ -178,14 +180,15 @@ struct kl_steer {
     bool is_barred;
     kl_place *left; /* left[rank]: number of iterations left in a sweep */
     kl_transfer *transfers;
-    kl_place *places; /* memory of all places; below: memory of all numbers for each rank */
+    kl_place *places; /* memory of all places; next: memory of all numbers for each rank */
     double *numbers;
 };
 
 /* choose.c */
 void kl_steer_stay(kl_steer *s, kl_verdict verdict, kl_steer_plan *plan);
 bool kl_steer_barred(const kl_steer *s); /* Return whether the proposal is close to refused shares. */
-/* Decide between candidate shares. rest_begins: why a rest begins; NULL: none begins. */
+/* Decide between candidate shares. rest_begins: why balancing pauses (rests) from now on; NULL: it does
+ * not. */
 void kl_choose(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_plan *plan);
 /* short.c */
 void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports);
@@ -193,7 +196,7 @@ void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports);
  * a decision was made. */
 kilter_status kl_short_decide(kl_steer *s, double spent_s, kl_steer_plan *plan, bool *tries);
 /* trial.c */
-/* begin a trial of equal shares if one is due and nothing moves */
+/* Begin a trial of equal shares if one is due and no rows move. */
 void kl_trial_begin(kl_steer *s, kl_steer_plan *plan);
 /* Return whether a trial, or the rest after it, is under way. Then nothing else is decided. */
 bool kl_trial_keeps(kl_steer *s, kl_steer_plan *plan);

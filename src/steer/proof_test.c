@@ -8,8 +8,8 @@
 
 #include "steer/proof.h"
 
-/* Add rounds of 1 s in which a sweep takes here_s, until a try is due, but at most `rounds`. Return their
- * number. */
+/* Add rounds of 1 s in which a sweep takes here_s, until a trial is due, but at most `rounds`. Return
+ * their number. */
 static int rounds_until_due(kl_proof *p, double *now_s, double here_s, double cost_s, int rounds) {
     int n = 0;
     while (n < rounds && !kl_proof_due(p, *now_s, cost_s, 1)) {
@@ -22,7 +22,7 @@ static int rounds_until_due(kl_proof *p, double *now_s, double here_s, double co
 
 static kl_proved try(kl_proof *p, double *now_s, double equal_s) {
     kl_proof_begin(p);
-    /* in a part of this round shares were not equal yet, so it does not count */
+    /* shares were not equal yet in a part of this round, so it does not count */
     kl_proof_round(p, *now_s, 3, 1, true);
     assert_int_equal(kl_proof_verdict(p), KL_PROVED_NOTHING);
     for (int n = 0; kl_proof_verdict(p) == KL_PROVED_NOTHING && n < 10; n++, *now_s += 1)
@@ -43,8 +43,8 @@ static void equal_shares_are_judged_by_what_they_take(void **state) {
     }
 }
 
-/* Tries take at most a hundredth of the time, for any cost of a try, and the pauses between them never
- * shrink. */
+/* Trials must take at most a hundredth of the time, whatever they cost, and the pauses between them must
+ * never become shorter. */
 static void tries_cost_a_hundredth_at_most_and_ever_less(void **state) {
     (void)state;
     for (double cost_s = 0.001; cost_s < 10; cost_s *= 1.5) {
@@ -67,7 +67,7 @@ static void learn_equal(kl_proof *p, double equal_s) {
     kl_proof_round(p, 0, 1, 1, false);
 }
 
-/* If sweeps were faster when shares were equal, the next try comes sooner. */
+/* If sweeps were faster when shares were equal, the next trial must come sooner. */
 static void doubts_are_looked_into_soon(void **state) {
     (void)state;
     double sure_s = 0, doubting_s = 0;
@@ -89,8 +89,8 @@ static int rounds_until_rest(kl_proof *p, double *now_s) {
     return n;
 }
 
-/* Equal shares must win two tries before a rest, because a load may be absent by chance during one try. Rests
- * become longer. */
+/* Equal shares must win two trials before a rest, because a load may be absent by chance during one trial.
+ * Rests must become longer. */
 static void what_costs_rests_ever_longer(void **state) {
     (void)state;
     kl_proof p = {0};
@@ -110,8 +110,8 @@ static void what_costs_rests_ever_longer(void **state) {
     assert_true(p.rest_s == 0 && !kl_proof_rests(&p, now_s));
 }
 
-/* A rest ends when sweeps take longer, because another load has outdated its result. One bad round does not
- * end it. */
+/* A rest must end when sweeps take longer, because another load has outdated its result. One bad round
+ * must not end it. */
 static void a_rest_ends_when_executions_take_longer(void **state) {
     (void)state;
     for (int bad = 0; bad < 10; bad++) {
@@ -127,7 +127,7 @@ static void a_rest_ends_when_executions_take_longer(void **state) {
     }
 }
 
-/* A try is due after six rounds; no try is due while shares are equal anyway. */
+/* A trial must be due after six rounds, and not while shares are equal anyway. */
 static void rounds_count_whether_rows_move_or_not(void **state) {
     (void)state;
     kl_proof p = {0};

@@ -1,15 +1,16 @@
-/* Compare the present shares with other shares: for the time since the last movement, and for the expected
+/* Compare the present shares with other shares: for the time since the last move, and for the expected
  * speeds. */
 #include <math.h>
 
 #include "steer/parts.h"
 
 enum {
-    REACTS = 4, /* a movement follows a change after this number of rounds */
-    CYCLE = 3,  /* number of visits in a cycle */
+    REACTS = 4, /* a move follows a change of speeds after this number of rounds */
+    CYCLE = 3,  /* number of visited states in a cycle */
 };
 
-/* Seconds, sweeps done in them with the present shares, and sweeps that other shares would have done. */
+/* Seconds, number of sweeps done in them with the present shares, and number of sweeps that other shares
+ * would have done. */
 typedef struct tally {
     double elapsed_s, done, would;
 } tally;
@@ -30,8 +31,8 @@ static double saved_s(const tally *t) {
     return t->would > 0 ? t->elapsed_s * (1 - t->done / t->would) : 0;
 }
 
-/* Return the relative difference between the times with the present shares and with `after`. The beginning of
- * a state is known only to a round, so a loss is uncertain by this part of a round. */
+/* Return the relative difference between the times with the present shares and with `after`. The beginning
+ * of a state is known only to within a round, so a loss is uncertain by this part of a round. */
 static double part_apart(const kl_outlook *o, const kl_place *after) {
     const double *speed = kl_loads_present(&o->loads);
     double now = kl_time_with(o, o->here, speed), then = kl_time_with(o, after, speed);
@@ -101,8 +102,8 @@ const kl_state *kl_next_state(const kl_loads *l) {
     return next;
 }
 
-/* Return the seconds that the shares `at` are expected to lose in the next state: by moving then, or by
- * staying, whichever is less. The spare place has the best shares for that state. */
+/* Return the seconds that the shares `at` are expected to lose in the next state, either by moving then or
+ * by staying, whichever loses less. The spare place has the best shares for that state. */
 static double next_state_s(const kl_outlook *o, const kl_state *next, const kl_place *at, double moving_s) {
     double part = 1 - kl_time_with(o, o->spare, next->speed) / kl_time_with(o, at, next->speed);
     double followed_s = moving_s + REACTS * o->round_s * part, borne_s = next->lasts_s * part;

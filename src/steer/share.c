@@ -9,7 +9,7 @@
 typedef struct due {
     uint32_t rank;
     double rate; /* rate relative to the largest rate */
-    double part; /* part of an iteration that is due but not given yet */
+    double part; /* part of an iteration that a rank should get, but has not been given yet */
 } due;
 
 static int by_rate(const void *a, const void *b) {
@@ -47,8 +47,8 @@ static uint32_t bucket_of(const due *d) {
     return at < BUCKETS - 1 ? (uint32_t)at : BUCKETS - 1;
 }
 
-/* Give one more iteration to each of the `more` ranks with the largest parts. Parts are sorted into buckets;
- * only the last bucket that gets any is sorted exactly. */
+/* Give one more iteration to each of the `more` ranks with the largest fractions. Fractions are sorted
+ * into buckets. Only the last bucket that gets iterations is sorted exactly. */
 static void deal_parts(uint64_t more, due *dues, size_t count, uint64_t *shares) {
     size_t in[BUCKETS] = {0}, last = BUCKETS, edge = 0;
     for (size_t i = 0; i < count; i++)
@@ -84,8 +84,8 @@ static void deal(uint64_t n, due *dues, size_t count, double sum, uint64_t *shar
     deal_parts(left % count, dues, count, shares);
 }
 
-/* Give `floor` iterations to each rank that would get fewer, slowest ranks first. Return the number of these
- * ranks; *n and *sum become the iterations and the sum of rates of the others. */
+/* Give `floor` iterations to each rank that would get fewer, slowest ranks first. Return the number of
+ * these ranks. *n and *sum are set to the iterations and the sum of rates of the other ranks. */
 static uint32_t deal_floor(uint64_t floor, due *dues, uint32_t ranks, uint64_t *n, double *sum,
                            uint64_t *shares) {
     uint32_t low = 0;
@@ -111,7 +111,7 @@ kilter_status kl_shares(uint64_t n, uint32_t ranks, const double *rates, uint64_
         slowest = dues[r].rate < slowest ? dues[r].rate : slowest;
     }
     uint64_t floor_each = least < n / ranks ? least : n / ranks;
-    uint32_t low = 0; /* number of the slowest ranks, which get only the floor */
+    uint32_t low = 0; /* number of the slowest ranks, which get only `floor` iterations */
     if ((double)n * (slowest / sum) < (double)floor_each)
         low = deal_floor(floor_each, dues, ranks, &n, &sum, shares);
     deal(n, dues + low, ranks - low, sum, shares);
@@ -197,8 +197,9 @@ static double seconds_in(kl_span range, const double *segments_s, double from, d
     return seconds;
 }
 
-/* Return the cost at the beginning (way 1) or at the end (way −1) of a range, relative to its mean cost.
- * Extend the line through the two outermost segments, but at most to half or twice the last one's value. */
+/* Return the cost at the beginning (way 1) or at the end (way −1) of a range, relative to the range's mean
+ * cost. Extend the line through the two outermost segments, but only to between half and double the last
+ * one's value. */
 static double end_of(const double *segments_s, uint32_t first, int way) {
     double sum = 0;
     for (uint32_t s = 0; s < KL_SEGMENTS; s++) {
@@ -225,8 +226,8 @@ static double mean_s(const double *segments_s) {
     return sum / KL_SEGMENTS;
 }
 
-/* Return whether the ranks' speeds differ by a credible factor if costs are assumed equal on both sides of
- * each bound. */
+/* Return whether the factor by which the ranks' speeds differ is credible, if costs are assumed equal on
+ * both sides of each bound. */
 static bool are_believable(uint32_t ranks, const double (*segments_s)[KL_SEGMENTS]) {
     double level = 1, least = INFINITY, most = 0;
     for (uint32_t r = 0; r < ranks; r++) {
@@ -297,8 +298,8 @@ static kilter_status bounds_of_rates(uint64_t n, uint32_t ranks, const double *r
     return status;
 }
 
-/* Find the bounds in one walk along the index: bound r lies where the work so far is what ranks 0 … r−1 must
- * get. */
+/* Find the bounds by going through the index once: bound r is where the work so far is what ranks 0 … r−1
+ * must get. */
 static void cut(const kl_costs *costs, uint32_t ranks, const double *speeds, double most, double total,
                 uint64_t *bounds) {
     double width = width_of(costs), sum = 0, due_work = 0, before = 0;

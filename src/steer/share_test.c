@@ -1,5 +1,5 @@
-/* Shares, bounds, and transfers between old and new ones: check sums, orders and optima for random rates and
- * costs. */
+/* Test shares, bounds, and transfers between old and new ones: check sums, orders and optima for random
+ * rates and costs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,9 +44,17 @@ static void shares_are_by_largest_remainder(void **state) {
         {100, 4, {1, 1, 1, 0}, 1, {33, 33, 33, 1}},
         {100, 4, {1e-9, 1, 1, 1}, 4, {4, 32, 32, 32}},
         {100, 3, {1e-9, 1e-9, 1}, 10, {10, 10, 80}},
-        {5, 4, {0, 0, 0, 1}, 9, {1, 1, 1, 2}},       /* 9 for each rank are not possible: n/ranks */
-        {3, 4, {0, 0, 0, 7}, 1, {0, 0, 0, 3}},       /* fewer iterations than ranks: no floor */
-        {7, 1, {1e300}, 1, {7}},                     /* a single rank */
+        {5,
+         4,
+         {0, 0, 0, 1},
+         9,
+         {1, 1, 1, 2}}, /* 9 iterations for each rank are not possible, so n/ranks is the minimum */
+        {3,
+         4,
+         {0, 0, 0, 7},
+         1,
+         {0, 0, 0, 3}},          /* there are fewer iterations than ranks, so there is no minimum */
+        {7, 1, {1e300}, 1, {7}}, /* a single rank */
         {12, 3, {1e308, 1e308, 1e308}, 0, {4, 4, 4}} /* a sum that overflows */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -103,7 +111,7 @@ static void shares_add_up_and_follow_the_rates(void **state) {
             assert_true(shares[r] >= (least < n / ranks ? least : n / ranks));
             if (least == 0 && n < (uint64_t)1 << 50)
                 assert_true(fabs((double)shares[r] - (double)n * rates[r] / sum) < 1.01);
-            /* a faster rank gets no smaller share, nor does the lower of two equal ranks */
+            /* a faster rank must get no smaller share, and the lower of two equal ranks must not, either */
             for (uint32_t q = 0; q < ranks; q++)
                 if (rates[q] > rates[r] || (rates[q] == rates[r] && q < r))
                     assert_true(shares[q] >= shares[r]);
@@ -183,7 +191,7 @@ static void alike_iterations_have_the_bounds_of_shares(void **state) {
     }
 }
 
-/* Fill in the seconds per iteration that rank r measures along its range, if iterations cost `truth` and
+/* Set the seconds per iteration that rank r measures along its range, if the true costs are `truth` and
  * ranks have `speeds`. */
 static void measure(const kl_costs *truth, const double *speeds, const uint64_t *bounds, uint32_t r,
                     double *segments_s) {
@@ -211,8 +219,8 @@ static double slowest_over_mean(const kl_costs *truth, const double *speeds, con
     return most / (work / total);
 }
 
-/* Costs and speeds are both unknown at first. The costs at bounds, and bounds that move, show which is which,
- * so the loop ends in balance. */
+/* Costs and speeds are both unknown at first. The costs at bounds, and moves of bounds, allow to tell them
+ * apart, so the loop must end in balance. */
 static void what_ranks_measure_ends_in_balance(void **state) {
     (void)state;
     enum { RANKS = 6, N = 3000 };
@@ -249,8 +257,8 @@ static void what_ranks_measure_ends_in_balance(void **state) {
     }
 }
 
-/* Costs rise along each rank's range and fall back at each bound. If costs were assumed equal at bounds, each
- * rank would seem twice as fast as the one below. */
+/* Costs rise along each rank's range and fall back at each bound. If costs were assumed equal on both
+ * sides of bounds, each rank would seem two times as fast as the one below. */
 static void costs_that_jump_at_bounds_are_no_speeds(void **state) {
     (void)state;
     static const uint32_t sizes[] = {5, 16, 64, 1200};
@@ -320,7 +328,7 @@ static void transfers_are_few_and_move_no_more_than_needed(void **state) {
         assert_true(count <= ranks - 1);
         for (size_t i = 0; i < count; i++) {
             assert_true(transfers[i].count > 0 && transfers[i].from != transfers[i].to);
-            before[transfers[i].from] -= transfers[i].count; /* a rank either gives or takes */
+            before[transfers[i].from] -= transfers[i].count; /* a rank must either give or take */
             before[transfers[i].to] += transfers[i].count;
             moved += transfers[i].count;
         }
@@ -343,8 +351,8 @@ static uint64_t largest_share(uint32_t ranks, const uint64_t *bounds) {
     return most;
 }
 
-/* Go from random bounds to others in stages. Some ranks have no rows, or all. Rows move only to neighbours,
- * and the number of stages is the least possible. */
+/* Go from random bounds to others in stages. Some ranks have no rows, or all. Rows must move only to
+ * neighbours, and the number of stages must be the least possible. */
 static void bounds_go_to_their_place_by_neighbours(void **state) {
     (void)state;
     enum { N = 60, RANKS = 7 };

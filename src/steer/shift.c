@@ -5,7 +5,7 @@ static uint64_t above(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
 }
 
-/* Go through the ranks once: the next rank with too many iterations gives to the next rank with too few. */
+/* Go through the ranks once: each rank with too many iterations gives to the next rank with too few. */
 size_t kl_transfers(uint32_t ranks, const uint64_t *before, const uint64_t *after, kl_transfer *transfers) {
     size_t count = 0;
     uint32_t from = 0, to = 0;

@@ -1,4 +1,4 @@
-/* Choose shares for sweeps shorter than the slices in which the scheduler shares a core. */
+/* Choose shares for sweeps that are shorter than the time slices in which the scheduler shares a core. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,15 +6,16 @@
 #include "steer/parts.h"
 
 static const double CORE_CHANGED =
-    0.2; /* if a rank's core share has changed by more, another load has begun */
-static const double SAME_PART =
-    0.08; /* while a choice stays, rows move only if more than this part of all iterations would move */
+    0.2; /* if a rank's core share has changed by more than this, another load has begun */
+static const double SAME_PART = 0.08; /* while the choice stays the same, rows move only if more than this
+                                         part of all iterations would move */
 static const double WORTH_TRYING =
     0.97; /* a choice is tried only if its forecast time is below this part of the best measured time */
 
 static const double SHARED_S =
-    0.3;                        /* choices are tried after a core was shared for this time without a break */
-static const double CALM_S = 1; /* if no core was shared for this time, the load does not come again */
+    0.3; /* choices are tried after a core was shared for this time without a break */
+static const double CALM_S =
+    1; /* if no core was shared for this time, the load is not expected to come again */
 
 void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports) {
     for (uint32_t r = 0; r < ranks; r++)
@@ -37,7 +38,7 @@ static kilter_status place_of_choice(kl_short *t, const kl_outlook *o, int choic
         o->scratch[r] = part * speed[r];
     }
     kilter_status status = kl_bounds(&o->costs, ranks, o->scratch, choice != KL_CHOICE_OUT, at);
-    if (status == KILTER_ERR_RANGE) { /* every rank shares its core, so none can be left out */
+    if (status == KILTER_ERR_RANGE) { /* every rank shares its core, so no rank can be left out */
         kl_put(o, at, o->equal);
         status = KILTER_OK;
     }
@@ -59,7 +60,7 @@ static bool may_be_better(const kl_short *t, const kl_outlook *o) {
     return possible && kl_sweep_s(o, o->spare) < WORTH_TRYING * kl_slices_best_s(c);
 }
 
-/* Find the choice for the next round: the present one, or else the next one that is worth trying. Store its
+/* Find the choice for the next round: the present one, or the next one that is worth trying. Store its
  * shares in the spare place. */
 static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s, int before) {
     kl_slices *c = &t->slices;
@@ -78,7 +79,7 @@ static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s,
     return status;
 }
 
-/* Count the round's time as a measurement of the choice that was in force. Return this choice; −1: there was
+/* Count the round's time as a measurement of the choice that was in use. Return this choice; −1: there was
  * none. */
 static int count_round(kl_short *t, const kl_outlook *o, double took_s) {
     kl_slices *c = &t->slices;
@@ -108,9 +109,9 @@ static void propose(kl_steer *s, double now_s, int before, kl_steer_plan *plan) 
     kl_slices_say(c, now_s, o->options.quantum_s, plan->judgement.reason);
 }
 
-/* Return whether a load is so young that trials may outlast it, or went so lately that it may come again.
- * Meanwhile rows stay: in sweeps shorter than slices, speeds do not show which shares are best. Rows that
- * trials have moved may move back. */
+/* Return whether a load began so recently that trials may outlast it, or ended so recently that it may
+ * come again. During this time rows stay, because in sweeps shorter than slices, speeds do not show which
+ * shares are best. Rows that trials have moved may move back. */
 static bool is_passing(kl_short *t, const kl_outlook *o, bool shared, double now_s) {
     const kl_slices *c = &t->slices;
     t->shared_s = shared ? t->shared_s + o->step_s : 0;
@@ -126,11 +127,10 @@ static bool is_passing(kl_short *t, const kl_outlook *o, bool shared, double now
 static void wait_for_load(kl_steer *s, double now_s, kl_steer_plan *plan) {
     kl_steer_stay(s, KL_STAY_WAITING, plan);
     plan->now_s = plan->then_s = now_s;
-    snprintf(
-        plan->judgement.reason, KL_REASON_BYTES,
-        "other processes use a core now and then, in slices of %s: no shares are tried for loads shorter "
-        "than %s",
-        kl_say_s(s->outlook.options.quantum_s).text, kl_say_s(SHARED_S).text);
+    snprintf(plan->judgement.reason, KL_REASON_BYTES,
+             "other processes use a core now and then, in time slices of %s: Kilter tries no shares for "
+             "loads shorter than %s",
+             kl_say_s(s->outlook.options.quantum_s).text, kl_say_s(SHARED_S).text);
 }
 
 kilter_status kl_short_decide(kl_steer *s, double spent_s, kl_steer_plan *plan, bool *tries) {

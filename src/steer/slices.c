@@ -1,9 +1,9 @@
 /* Loops whose sweeps are shorter than the slices in which the scheduler shares a core.
  *
- * A rank that waits for its core for a slice delays all others for many sweeps. This happens if it uses its
- * whole share of the core; a rank that uses less runs at once when it wakes. So rows in proportion to the
- * core shares are too many for it. How many are best, or whether none are, depends on the scheduler and the
- * other programs. So several choices are tried and measured. */
+ * If a rank waits for its core for a slice, it delays all others for many sweeps. This happens if it uses
+ * its whole share of the core. If it uses less, it runs at once when it wakes. So a number of rows in
+ * proportion to its core share is too large. Which number is best, or whether it is 0, depends on the
+ * scheduler and the other programs. So several choices are tried and measured. */
 #include "steer/slices.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    TRY_ROUNDS = 3, /* rounds in which a choice is tried; the best two are tried twice */
+    TRY_ROUNDS = 3, /* number of rounds in which a choice is tried; the best two are tried two times */
     /* the best choice stays for this number of rounds at first, before all choices are tried again … */
     FIRST_HOLD = 200,
     LONGEST_HOLD = 1600 /* … and for at most this number later */
@@ -20,21 +20,23 @@ enum {
 static const double OWN_PART = 0.95;
 /* sweeps are short if they take less than SHORT slices, or less than LONG while choices are tried */
 static const double SHORT = 1.5, LONG = 5;
-/* if the ranks' core shares differ by no more, no choice is tried */
+/* no choice is tried if the ranks' core shares differ by no more than this */
 static const double ALIKE = 0.15;
-static const double CLEAR = 1.15; /* a choice above this multiple of the best time needs no second try */
+static const double CLEAR =
+    1.15; /* a choice that takes more than this multiple of the best time needs no second try */
 static const double HOPELESS =
-    1.25; /* a choice above this multiple of the best time is tried for one round only */
+    1.25; /* a choice that takes more than this multiple of the best time is tried for one round only */
 static const double MARGIN = 0.93,
-                    STILL_BETTER = 0.97; /* another choice must take less than MARGIN of the time of equal
-                                            shares; later it stays below STILL_BETTER of it */
+                    STILL_BETTER = 0.97; /* another choice must take less than MARGIN times the time of equal
+                                            shares, and later must stay below STILL_BETTER times that */
 static const double TRY_PART = 0.05;     /* choices are tried in at most this part of the time */
-static const double WAKE_S = 7e-6;       /* seconds that a rank needs to sleep and wake, once in each sweep */
+static const double WAKE_S = 7e-6; /* seconds that a rank needs to sleep and wake, one time in each sweep */
 static const double CREDIT_PART =
     0.6; /* part of its core share that a rank may use and still run at once in short sweeps */
 static const double LEAST_PART = 0.1;
 static const double DEEP_SLICES = 5;
-static const double TWICE_PART = 0.05; /* a rank computes at most this part of its rows for its neighbours */
+static const double TWICE_PART =
+    0.05; /* a rank computes at most this number of rows for its neighbours, as a part of its own */
 
 bool kl_slices_shared(double share) {
     return share > 0 && share < OWN_PART;
@@ -62,8 +64,8 @@ static double score(const kl_slices *s, int choice) {
     return t->executions > 0 && !t->refused ? t->elapsed_s / t->executions : HUGE_VAL;
 }
 
-/* Return the seconds of a sweep by which choices are compared. Equal shares get a bonus, because they are
- * what the program has without Kilter: another choice must be clearly better. */
+/* Return the seconds of a sweep by which choices are compared. The time of equal shares is reduced,
+ * because they are what the program has without Kilter: another choice must be clearly better. */
 static double rated(const kl_slices *s, int choice) {
     return choice == KL_CHOICE_EQUAL ? MARGIN * score(s, choice) : score(s, choice);
 }
@@ -128,7 +130,7 @@ void kl_slices_refuse(kl_slices *s) {
     next_try(s);
 }
 
-/* Begin to try choices, or keep the last best one if trying has taken too much time already. */
+/* Begin to try choices. If trying has taken too much time already, keep the last best choice instead. */
 static void begin(kl_slices *s, bool has_time) {
     s->active = true;
     s->holds = !has_time;
@@ -141,7 +143,8 @@ bool kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
     bool over = s->holds && s->rounds >= s->hold, has_time = s->trying_s <= TRY_PART * now_s;
     if (!s->active || (has_time && (over || (s->holds && changed)))) {
         if (!over)
-            s->hold = 0; /* the core shares have changed: begin with the first length of a hold */
+            s->hold =
+                0; /* the core shares have changed, so begin with the shortest time for keeping a choice */
         begin(s, has_time);
         return true;
     }
@@ -150,8 +153,8 @@ bool kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
     kl_tried *t = &s->tried[s->choice];
     t->executions += executions;
     t->elapsed_s += elapsed_s;
-    /* The choice was made after a few rounds only, so its measurement goes on: it must stay better than equal
-     * shares. */
+    /* The choice was made after only a few rounds, so its measurement continues: it must stay better than
+     * equal shares. */
     if (s->holds && score(s, s->choice) > STILL_BETTER * score(s, KL_CHOICE_EQUAL))
         s->choice = KL_CHOICE_EQUAL;
     if (!s->holds &&
@@ -178,17 +181,19 @@ void kl_slices_say(const kl_slices *s, double sweep_s, double quantum_s, char re
     const char *name = choice_names[s->choice], *before = "; tried: ";
     kl_time_text slice = kl_say_s(quantum_s);
     if (!s->holds) {
-        snprintf(reason, KL_REASON_BYTES, "trying %s: a sweep of %s is short for slices of %s", name,
-                 kl_say_s(sweep_s).text, slice.text);
+        snprintf(reason, KL_REASON_BYTES, "trying %s: a sweep of %s is short compared with time slices of %s",
+                 name, kl_say_s(sweep_s).text, slice.text);
         return;
     }
     if (s->hold == 0) {
-        snprintf(reason, KL_REASON_BYTES,
-                 "as before for slices of %s: %s; no new trials now, as trials have taken %s so far",
-                 slice.text, name, kl_say_s(s->trying_s).text);
+        snprintf(
+            reason, KL_REASON_BYTES,
+            "as before for time slices of %s: %s; no new trials now, because trials have taken %s so far",
+            slice.text, name, kl_say_s(s->trying_s).text);
         return;
     }
-    size_t at = (size_t)snprintf(reason, KL_REASON_BYTES, "chosen for slices of %s: %s", slice.text, name);
+    size_t at =
+        (size_t)snprintf(reason, KL_REASON_BYTES, "chosen for time slices of %s: %s", slice.text, name);
     for (int i = 0; i < KL_CHOICES && at < KL_REASON_BYTES; i++) {
         double took_s = kl_slices_sweep_s(s, i);
         if (took_s > 0)

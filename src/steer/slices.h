@@ -1,5 +1,5 @@
-/* Private to room steer: choose shares for sweeps that are shorter than the scheduler's slices, on cores that
- * other processes use as well. */
+/* Private to the folder steer: choose shares for sweeps that are shorter than the scheduler's time slices,
+ * on cores that other processes use as well. */
 #ifndef KL_STEER_SLICES_H
 #define KL_STEER_SLICES_H
 
@@ -20,13 +20,13 @@ typedef struct kl_tried {
     bool refused; /* true: the move to this choice was refused */
 } kl_tried;
 
-typedef struct kl_slices { /* zeroed: no choice is tried */
+typedef struct kl_slices { /* all zero: no choice is tried */
     /* active: choices are tried or kept; holds: all were tried, and the best one is kept */
     bool active, holds;
     int choice; /* present choice */
     int held;   /* the choice that was kept last; at first equal shares */
-    /* numbers of choices tried so far, of rounds with the present one, of rounds to keep it; hold = 0 while
-     * one is kept: choices are tried as soon as there is time */
+    /* number of choices tried so far; of rounds with the present one; of rounds to keep it. hold = 0 while
+     * a choice is kept: choices are tried again as soon as there is time */
     uint32_t tries, rounds, hold;
     double trying_s; /* seconds of all rounds in which choices were tried */
     kl_tried tried[KL_CHOICES];
@@ -36,7 +36,7 @@ typedef struct kl_slices { /* zeroed: no choice is tried */
 bool kl_slices_shared(double share);
 /* Return whether a sweep is shorter than slices. */
 bool kl_slices_short(double sweep_s, double quantum_s);
-/* Return whether shares should be chosen by trying them: a core is shared, and sweeps are shorter than
+/* Return whether shares should be chosen by trials: a core is shared, and sweeps are shorter than time
  * slices. */
 bool kl_slices_apply(const kl_slices *slices, uint32_t ranks, const double *shares, double sweep_s,
                      double quantum_s);
@@ -48,12 +48,12 @@ double kl_slices_part(double sweep_s, double quantum_s, double share);
  * `reach` away. */
 uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, uint64_t reach,
                          uint64_t deepest);
-/* Add the sweeps and seconds of a round with the present choice, and choose for the next round. If `changed`
- * is true, ranks get other parts of their cores than when trying began. The loop was opened now_s seconds
- * ago. Choices are tried again only if trials have taken a small part of these seconds; until then the last
- * best choice is kept. Return whether trying, or keeping instead of it, begins. */
+/* Add the sweeps and seconds of a round with the present choice, and choose for the next round. If `changed`,
+ * ranks get other parts of their cores than when the trials began. The loop was opened now_s seconds ago.
+ * Choices are tried again only if trials have taken a small part of these seconds. Until then the last best
+ * choice is kept. Return whether a series of trials begins, or would begin if the choice were not kept. */
 bool kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool changed, double now_s);
-void kl_slices_refuse(kl_slices *slices); /* Note that the move to the present choice was refused. */
+void kl_slices_refuse(kl_slices *slices); /* Store that the move to the present choice was refused. */
 void kl_slices_leave(kl_slices *slices);  /* Stop choosing by trials. */
 /* Return the least seconds of a sweep; HUGE_VAL: not known. */
 double kl_slices_best_s(const kl_slices *slices);

@@ -8,8 +8,8 @@
 
 #include "steer/slices.h"
 
-/* Return the number of rounds of round_s seconds until a choice is kept. A sweep takes takes_s[choice]
- * seconds. */
+/* Return the number of rounds of round_s seconds until a choice is kept. With a choice, a sweep takes
+ * takes_s[choice] seconds. */
 static int rounds_until_held(kl_slices *s, const double *takes_s, double round_s) {
     int rounds = 0;
     kl_slices_next(s, 0, 0, false, HUGE_VAL);
@@ -18,8 +18,8 @@ static int rounds_until_held(kl_slices *s, const double *takes_s, double round_s
     return rounds;
 }
 
-/* For random times of all choices, each choice is tried, trying ends soon, and the best choice is kept. Equal
- * shares are kept if no choice is clearly better. */
+/* For random times of all choices, each choice must be tried, the trials must end soon, and the best
+ * choice must be kept. Equal shares must be kept if no choice is clearly better. */
 static void the_best_choice_is_held(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
@@ -77,8 +77,8 @@ static void trying_takes_a_small_part_of_the_time(void **state) {
     }
 }
 
-/* Choices are tried only if a core is shared and sweeps are short. If trying has begun, a longer sweep is
- * needed to end it. */
+/* Choices must be tried only if a core is shared and sweeps are short. After the trials have begun, only a
+ * longer sweep ends them. */
 static void only_short_executions_on_shared_cores(void **state) {
     (void)state;
     static const double own[] = {1, 1}, shared[] = {1, 0.5}, alike[] = {0.5, 0.45};
@@ -95,7 +95,7 @@ static void only_short_executions_on_shared_cores(void **state) {
     assert_true(kl_slices_apply(&active, 2, shared, 1e-1, 4e-3));
 }
 
-/* A choice that won by chance, with good rounds during the trial, is given up later. */
+/* A choice that won by chance, because rounds were good during its trial, must be given up later. */
 static void what_is_held_must_stay_better_than_equal_shares(void **state) {
     (void)state;
     static const double takes_s[KL_CHOICES] = {4e-5, 6e-5, 3e-5, 5e-5, 6e-5};
@@ -108,7 +108,7 @@ static void what_is_held_must_stay_better_than_equal_shares(void **state) {
     assert_int_equal(s.choice, KL_CHOICE_EQUAL);
 }
 
-/* If a choice is refused, the best of the others is kept. */
+/* If a choice is refused, the best of the others must be kept. */
 static void what_is_refused_is_not_chosen(void **state) {
     (void)state;
     static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5, 6e-5};
@@ -136,8 +136,8 @@ static void the_part_grows_with_the_execution(void **state) {
     assert_true(last > 0.99);
 }
 
-/* Halos are as deep as sweeps of five slices need, but a rank computes at most a twentieth of its rows for
- * neighbours. */
+/* Halos must be as deep as sweeps of five slices need, but a rank must compute at most a twentieth of its
+ * rows for neighbours. */
 static void halos_are_as_deep_as_slices_want_and_ranks_allow(void **state) {
     (void)state;
     for (double sweep_s = 1e-6; sweep_s < 1; sweep_s *= 1.3)

@@ -1,14 +1,14 @@
-/* Balance one loop: make a plan from the reports of a round. How long the present speeds will last is
- * forecast from their earlier durations. The losses of the present shares are counted over all speeds since
- * the last movement. So if loads change too fast to follow, the loop ends with the shares whose mean loss is
- * least. */
+/* Balance one loop: make a plan from the reports of a round. The earlier durations of the present speeds
+ * tell how long they will last. The losses of the present shares are counted over all speeds since the
+ * last move. So if loads change too fast to follow, the loop ends with those shares that lose least on
+ * average. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "steer/parts.h"
 
-/* a movement counts with at least this part of a period; smaller losses may be noise */
+/* a move counts with at least this part of a period, because smaller losses may be noise */
 static const double PERIOD_PART = 0.2;
 
 static void describe(kl_steer *s, kl_steer_plan *plan) {
@@ -36,7 +36,7 @@ static void judge_last(kl_outcome *c, bool arrived, kl_steer_plan *plan) {
     c->open = false;
 }
 
-/* Learn from the reports what depends on the speeds, and return the seconds that movements took. */
+/* Learn from the reports what depends on the speeds, and return the seconds that moves took. */
 static double learn_rest(kl_steer *s, const kl_rank_report *reports) {
     kl_outlook *o = &s->outlook;
     kl_proof *proof = &s->trial.proof;
@@ -51,7 +51,7 @@ static double learn_rest(kl_steer *s, const kl_rank_report *reports) {
     return spent_s;
 }
 
-/* Decide with the speeds known so far. rest_begins: the reason why a rest begins; NULL: no rest begins. */
+/* Decide with the speeds known so far. rest_begins: why balancing rests from now on; NULL: it does not. */
 static kilter_status decide(kl_steer *s, double spent_s, const char *rest_begins, kl_steer_plan *plan) {
     uint32_t count = 0;
     bool tries = false;
@@ -87,7 +87,7 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     s->outcome.unit_s = kl_larger(o->movement_s, PERIOD_PART * plan->period.target_s);
     bool rests = kl_outcome_settle(&s->outcome, o, s->mean.lag_s > 0, spent_s, rest_begins);
     if (o->loads.round <= KL_FIRST_ROUNDS)
-        kl_loads_moved(&o->loads); /* what the first rounds lost will not be lost again */
+        kl_loads_moved(&o->loads); /* the losses of the first rounds will not occur again */
     kl_loads_follow(&o->loads, o->now_s, o->step_s);
     status = decide(s, spent_s, rests ? rest_begins : NULL, plan);
     if (status != KILTER_OK)
@@ -102,8 +102,8 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
 
 /* --- the rest of a sweep --- */
 
-/* Return the seconds by which the plan delays the present sweep. Transfers take rows that are still to be
- * done first. */
+/* Return the seconds by which the plan delays the present sweep, because its transfers first take rows
+ * that are still to be done. */
 static double delay_s(kl_steer *s, const uint64_t *todo, const kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     memcpy(s->left, todo, o->options.ranks * sizeof *todo);
@@ -126,8 +126,8 @@ static void put_off(kl_steer *s, double delayed_s, kl_steer_plan *plan) {
              kl_say_s(plan->judgement.gain_s).text, kl_say_s(delayed_s).text);
 }
 
-/* Make a plan that distributes the rest of this sweep. Close the last movement without a judgement, because
- * its gain cannot be separated from this one's. */
+/* Make a plan that distributes the rest of this sweep. Leave the last move without a judgement, because
+ * its gain cannot be separated from that of this plan. */
 static void share_left(kl_steer *s, const uint64_t *todo, const kl_prospect *p, kl_steer_plan *plan) {
     s->outcome.open = false;
     plan->move = true;

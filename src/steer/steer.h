@@ -1,8 +1,9 @@
-/* Header of room steer: decide which ranks have which iterations of a loop, and when some move. Pure. The
- * iterations of a loop stay on their rank, with their rows, until moving them pays; a farm deals each task
- * once (room decide). Every rank decides for itself from the same reports, so all ranks must get the same
- * bits. Therefore this room only uses + − × ÷ and sqrt, which IEEE 754 rounds alike everywhere, and adds in a
- * fixed order. The page docs/explanation/loops.md has formulas and constants. */
+/* Public header of the folder steer: decide which ranks have which iterations of a loop, and when some of
+ * them move. All functions are pure. The iterations of a loop stay on their rank, with their rows, until
+ * moving them pays. (A farm deals each task once; see the folder decide.) Every rank decides for itself
+ * from the same reports, so all ranks must compute the same bits. Therefore this folder only uses + − × ÷
+ * and sqrt, which IEEE 754 rounds alike everywhere, and adds in a fixed order. The page
+ * docs/explanation/loops.md has formulas and constants. */
 #ifndef KL_STEER_H
 #define KL_STEER_H
 
@@ -15,15 +16,15 @@
  * iterations would never be measured again. The sum of the shares is n. It costs O(P log P). @return
  * KILTER_OK; KILTER_ERR_RANGE: a rate is negative or not finite, or all rates are 0; KILTER_ERR_MEMORY */
 kilter_status kl_shares(uint64_t n, uint32_t ranks, const double *rates, uint64_t least, uint64_t *shares);
-/* Fill shares[] with n/ranks, the first n%ranks of them one more. */
+/* Set shares[] to n/ranks, and the first n%ranks of them to one more. */
 void kl_equal_shares(uint64_t n, uint32_t ranks, uint64_t *shares);
-/* Fill bounds[ranks + 1]: rank r has the iterations [bounds[r], bounds[r + 1]). */
+/* Set bounds[ranks + 1]: rank r has the iterations [bounds[r], bounds[r + 1]). */
 void kl_bounds_of_shares(uint32_t ranks, const uint64_t *shares, uint64_t *bounds);
 
 /* Costs of the iterations relative to their mean. They are constant within each of `bins` equal parts of 0 …
  * n−1. A rank measures only its own range, at its own speed (seconds = cost/speed). So its report shows how
- * costs differ within the range. To compare different ranges, costs are at first assumed equal on both sides
- * of a bound. Later, ranks that have worked on both sides tell the difference. */
+ * costs differ within the range. To compare different ranges, costs are at first assumed equal on both
+ * sides of a bound. Later, ranks that have worked on both sides show the difference. */
 typedef struct kl_costs {
     uint64_t n;
     uint32_t bins;
@@ -37,19 +38,22 @@ kilter_status kl_costs_init(kl_costs *costs, uint64_t n, uint32_t bins);
 void kl_costs_free(kl_costs *costs);
 /* Return the cost of the iterations in `range`, or their number if all costs are 1. */
 double kl_costs_work(const kl_costs *costs, kl_span range);
-/* Return which of the KL_SEGMENTS equal parts of `range` contains iteration i. */
+/* Return in which of the KL_SEGMENTS equal parts of `range` iteration i is. */
 static inline uint32_t kl_segment_of(kl_span range, uint64_t i) {
     uint32_t segment = (uint32_t)((double)(i - range.lo) * KL_SEGMENTS / (double)(range.hi - range.lo));
-    return segment < KL_SEGMENTS ? segment : KL_SEGMENTS - 1; /* rounded up above 2^53 iterations */
+    return segment < KL_SEGMENTS
+               ? segment
+               : KL_SEGMENTS -
+                     1; /* Return the beginning of this part; it is rounded up above 2^53 iterations. */
 }
 /* Set the mean cost of each range, before any cost is learnt. Costs are assumed equal on both sides of a
- * bound, so that a difference in times there is a difference of speeds. bounds[ranks + 1]; segments_s[ranks]
- * as in kl_costs_learn(). */
+ * bound, so a difference between the times there is a difference between speeds. bounds[ranks + 1];
+ * segments_s[ranks] as in kl_costs_learn(). */
 void kl_costs_join(kl_costs *costs, uint32_t ranks, const uint64_t *bounds,
                    const double (*segments_s)[KL_SEGMENTS]);
 /* Learn the costs within `range` from the seconds per iteration that its rank measured in its KL_SEGMENTS
- * equal parts. Values that are 0 or not finite are ignored. The cost of the range as a whole stays. `trust`
- * is the weight of the new values, 0 … 1. */
+ * equal parts. Values that are 0 or not finite are ignored. The total cost of the range does not change.
+ * `trust` is the weight of the new values, 0 … 1. */
 void kl_costs_learn(kl_costs *costs, kl_span range, const double *segments_s, double trust);
 /* Compute bounds that give each rank work in proportion to its speed (cost per second), and at least
  * min(least, n/ranks) iterations. If all iterations cost the same, these are the bounds of kl_shares(). It
@@ -85,17 +89,17 @@ uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint
  * change persists, h is:
  *     decrease   0.25 at the second change, then 0                  (all ranks wait for a slow one)
  *     increase   0.50 at the second change, 0.25 at the third, then 0  (only the faster rank waits)
- * A change means |r − r'_old| above 5 % of r'_old; smaller differences are averaged with h = 0.75. Zeroed: no
- * rate is measured yet, and the first rate is not filtered. A rate that was not measured (0, negative, not
- * finite) changes nothing. */
+ * A change means |r − r'_old| above 5 % of r'_old; smaller differences are averaged with h = 0.75. All zero:
+ * no rate is measured yet, and the first rate is not filtered. A rate that was not measured (0, negative,
+ * not finite) changes nothing. */
 typedef struct kl_trend {
     double rate;  /* the filtered rate r' */
     int8_t way;   /* direction of the last change: −1 down, +1 up, 0 none */
     uint8_t seen; /* number of consecutive changes in this direction */
 } kl_trend;
 
-double kl_trend_next(kl_trend *trend, double rate); /* Take a measured rate, and return the new r'. */
-/* Return whether r' has not fully followed a change yet. */
+double kl_trend_next(kl_trend *trend, double rate); /* Add a measured rate, and return the new r'. */
+/* Return whether r' has not yet followed a change to its end. */
 bool kl_trend_moves(const kl_trend *trend);
 
 /* --- the time between decisions --- */
@@ -107,20 +111,22 @@ typedef enum kl_bound_of_period {
 } kl_bound_of_period;
 
 typedef struct kl_period {
-    double interact_s; /* seconds of one interaction; interactions may take 5 % of the time */
-    /* mean seconds of the last movements; the time between decisions is at least one of them */
+    double interact_s; /* seconds of one interaction (reports and decision); interactions may take 5 % of the
+                          time */
+    /* mean seconds of the last moves; the time between decisions is at least this long */
     double movement_s;
-    double quantum_s; /* seconds of the scheduler's quantum; a rate is averaged over ten quanta */
-    double target_s;  /* seconds until the next decision: the largest of the three bounds */
+    double
+        quantum_s; /* seconds of the scheduler's quantum (time slice); a rate is averaged over ten of them */
+    double target_s; /* Return the seconds until the next decision: the largest of the three bounds above. */
     kl_bound_of_period bound;
 } kl_period;
 
 kl_period kl_period_of(double interact_s, double movement_s, double quantum_s);
-/* Return the number of passes, at least 1, until the next interaction is due in left_s seconds. A pass takes
- * pass_s seconds; 0: not known, the result is 1. */
+/* Return the number of passes, at least 1, until the next interaction is due in left_s seconds. A pass
+ * takes pass_s seconds; if this is 0 (not known), return 1. */
 uint64_t kl_period_hooks(double left_s, double pass_s);
-/* Return the number of passes from one report to the next with which reports take less than 1 % of the time.
- * A report is how ranks notice that passes take longer. */
+/* Return the number of passes between two reports with which reports take less than 1 % of the time. Ranks
+ * notice by reports that passes take longer. */
 uint64_t kl_report_hooks(double interact_s, double pass_s);
 
 /* --- grain --- */
@@ -129,7 +135,7 @@ uint64_t kl_report_hooks(double interact_s, double pass_s);
 typedef struct kl_pipeline {
     uint32_t ranks;
     uint64_t elements; /* number of elements in the pipelined direction [m], at least 1 */
-    double seq_s;      /* seconds of the whole loop on one rank, at the slowest rank's speed [t_seq] */
+    double seq_s;      /* seconds of the whole loop on one rank with the slowest rank's speed [t_seq] */
     double fixed_s;    /* seconds that the boundary of a block costs a rank, without its elements [t_fixed] */
     double incr_s;     /* additional seconds for each element of the boundary [t_incr] */
 } kl_pipeline;
@@ -165,7 +171,7 @@ bool kl_blocks_try(const kl_blocks *blocks, uint64_t element, uint32_t *size, kl
 /* A pipeline whose body's speed depends on the block size. Rows of small blocks stay in the cache and overlap
  * in the processor, but starting a row costs time. */
 typedef struct kl_grain {
-    kl_pipeline pipeline; /* without seq_s, which depends on the block size */
+    kl_pipeline pipeline; /* the pipeline without seq_s, which depends on the block size */
     uint32_t sizes;
     /* element_s[k]: seconds that the slowest rank needs for an element of its rows, in blocks of 2^k elements
      */
@@ -180,30 +186,30 @@ uint64_t kl_grain_block(const kl_grain *grain);
  * of `block` elements. */
 void kl_grain_refresh(kl_grain *grain, uint64_t block, double sweep_s);
 
-/* Return the number of iterations to do before the next look for work or messages, from 1 to `mine`: those
- * that fit into a period. Fewer would cost time; more would delay the interaction. */
+/* Return the number of iterations to do before the next check for work or messages, from 1 to `mine`: as
+ * many as fit into a period. Fewer would cost time, and more would delay the interaction. */
 uint64_t kl_doall_grain(uint64_t mine, double iteration_s, double period_s);
 
 /* --- whether --- */
 
-/* The forecast for a movement. Times of a sweep are forecasts at the present speeds. */
+/* The forecast for a move. Times of a sweep are forecasts at the present speeds. */
 typedef struct kl_prospect {
     double now_s, then_s; /* seconds of a sweep with the present shares, and with the proposed ones */
-    double lasted_s;      /* seconds since the speeds last changed */
-    double lasts_s;       /* mean seconds that such speeds have lasted before; 0: they have never ended */
-    double lost_s;        /* seconds that the proposed shares would have saved since the last movement */
+    double lasted_s;      /* seconds since the speeds changed last */
+    double lasts_s;       /* mean seconds for which such speeds lasted before; 0: they have never ended */
+    double lost_s;        /* seconds that the proposed shares would have saved since the last move */
     double move_s;        /* seconds that the move itself takes */
     /* seconds that the move will cost at the next change of speeds; 0: no change is expected */
     double back_s;
 } kl_prospect;
 
 typedef enum kl_verdict {
-    KL_STAY_BALANCED, /* no better shares are known */
-    /* better shares are known, but moving does not pay yet, or the speeds will soon change */
+    KL_STAY_BALANCED, /* stay: no better shares are known */
+    /* stay: better shares are known, but moving does not pay yet, or the speeds will soon change */
     KL_STAY_WAITING,
-    KL_STAY_RESTING,   /* no shares are considered until the rest of balancing ends */
-    KL_MOVE_FORESIGHT, /* moving will pay before the next change of speeds */
-    KL_MOVE_HINDSIGHT, /* staying has already lost as much as the move costs */
+    KL_STAY_RESTING,   /* stay: no shares are considered until the pause (rest) of balancing ends */
+    KL_MOVE_FORESIGHT, /* move: it will pay before the next change of speeds */
+    KL_MOVE_HINDSIGHT, /* move: staying has already lost as much as the move costs */
 } kl_verdict;
 
 typedef struct kl_judgement {
@@ -220,11 +226,11 @@ void kl_whether(const kl_prospect *prospect, kl_judgement *judgement);
 
 /* --- the outcome of moves --- */
 
-/* Gains and costs of all moves. Zeroed: no row was moved yet. All times are from one clock. */
+/* Gains and costs of all moves. All zero: no row was moved yet. All times are from one clock. */
 typedef struct kl_account {
     uint64_t moves;
     double forecast_s, came_s, cost_s; /* sums over all moves in seconds: forecast gain, actual gain, cost */
-    /* seconds of gain minus cost, at most the time of KL_ACCOUNT_MEMORY movements; 0 at each rest */
+    /* seconds of gain minus cost, at most the time of KL_ACCOUNT_MEMORY moves; set to 0 at each rest */
     double balance_s;
     bool paid;            /* true: the balance has reached half of its upper limit since the last rest */
     double rests_until_s; /* time at which the rest ends; 0: balancing does not rest */
@@ -235,19 +241,20 @@ typedef struct kl_account {
 enum { KL_ACCOUNT_MOVES = 2, KL_ACCOUNT_MEMORY = 32, KL_REST_MOVES = 10, KL_REST_DOUBLINGS = 6 };
 
 void kl_account_move(kl_account *account, double forecast_s);
-typedef struct kl_account_step { /* the time since the last step, in seconds; below 0: seconds lost */
-    double came_s;               /* saved, compared with equal shares from the beginning */
-    /* saved, compared with the shares when balance_s last reached a limit, or with equal shares if that is
-     * less */
+typedef struct kl_account_step { /* length of the step in seconds; in the next fields, values below 0 are
+                                    losses */
+    double came_s;               /* seconds saved, compared with equal shares from the beginning */
+    /* seconds saved, compared with the shares at the time when balance_s last reached a limit, or with
+     * equal shares if that is less */
     double lately_s;
-    double cost_s; /* spent on moving */
+    double cost_s; /* seconds spent on moving */
 } kl_account_step;
 
-/* Add a step to the account. `unit_s` > 0 is the expected seconds of one movement. Balancing rests when moves
- * have cost more than they gained, by more than the time of KL_ACCOUNT_MOVES movements. The first rest lasts
- * as long as KL_REST_MOVES movements. Each further rest is twice as long as the rest before, or half as long
- * if balancing paid in between; the longest rest is 2^KL_REST_DOUBLINGS times the first. Losses during a rest
- * do not count. @return true: a rest begins, and `reason` says why */
+/* Add a step to the account. `unit_s` > 0 is the expected time of one move in seconds. Balancing rests when
+ * moves have cost more than they gained, by more than the time of KL_ACCOUNT_MOVES moves. The first rest
+ * lasts as long as KL_REST_MOVES moves. Each further rest is twice as long as the rest before, or half as
+ * long if balancing paid in between; the longest rest is 2^KL_REST_DOUBLINGS times the first. Losses
+ * during a rest do not count. @return true: a rest begins, and `reason` says why */
 bool kl_account_settle(kl_account *account, double now_s, const kl_account_step *step, double unit_s,
                        char reason[KL_REASON_BYTES]);
 /* Begin a rest for a reason other than losses. */
@@ -260,16 +267,16 @@ bool kl_account_rests(const kl_account *account, double now_s, double lost_s);
 /* --- loss under a load that comes and goes --- */
 
 /* One of `ranks` equal ranks has `speed` (0 … 1) for on_s seconds, then speed 1 for off_s seconds, and so on.
- * In each phase the loop first has the shares of the last phase, for react_on_s or react_off_s. Then no work
- * is done while rows move; then shares are balanced. */
+ * In each phase the loop first has the shares of the last phase, for react_on_s or react_off_s. Then rows
+ * move, and no work is done. After that, shares are balanced. */
 typedef struct kl_swing {
     uint32_t ranks;
     double speed, on_s, off_s;
     double react_on_s, react_off_s, move_s;
 } kl_swing;
 
-double kl_swing_efficiency(const kl_swing *s); /* Return the work done over the possible work, 0 … 1. */
-double kl_swing_unmoved(const kl_swing *s);    /* Return the same ratio with equal shares all the time. */
+double kl_swing_efficiency(const kl_swing *s); /* Return the work done divided by the possible work, 0 … 1. */
+double kl_swing_unmoved(const kl_swing *s);    /* Return the same ratio if shares are equal all the time. */
 
 /* --- the decisions of one loop --- */
 
@@ -281,40 +288,41 @@ typedef struct kl_steer_options {
     uint64_t iterations;
     uint32_t ranks;
     bool scattered; /* true: rows move between any two ranks; false: each rank has one range, in order */
-    bool buffers;   /* true: a pipeline, in which a rank may be a sweep ahead of the next one */
+    bool buffers;   /* true: a pipeline, in which a rank may be one sweep ahead of the next one */
     /* least number of iterations of a rank if n ≥ ranks·least: 1, or the number of ghost rows */
     uint64_t least;
-    /* seconds of an interaction, measured at the start; the same value on all ranks */
+    /* seconds of an interaction (reports and decision), measured at the start; the same value on all ranks */
     double interact_s;
-    double quantum_s; /* seconds of the scheduler's quantum, until a report gives one */
+    double quantum_s; /* seconds of the scheduler's quantum (time slice), until a report gives a value */
     /* reach: number of rows that the body reads on either side; deepest: greatest number of sweeps whose
-     * ghost rows may be exchanged at once, 0: 1 */
+     * ghost rows may be exchanged at once, 0 means 1 */
     uint64_t reach, deepest;
-    /* seconds of a movement by the number of iterations moved, until one is measured */
+    /* seconds of a move, as a function of the number of iterations moved, until one is measured */
     kl_linear move;
     double byte_s; /* seconds of moving a byte, used if reports give the sizes of rows */
 } kl_steer_options;
 
 /* The report of a rank in a round, for the time since the rank's last report. */
 typedef struct kl_rank_report {
-    double elapsed_s;  /* seconds since the loop was opened; decisions use the value of the rank that
-                          kl_steer_clock() returns */
-    double executions; /* sweeps that ended, plus the part of the present sweep that is done */
-    double busy_s; /* seconds in the loop's body, without waiting, but with the time in which other processes
-                      had the core */
+    double elapsed_s;    /* seconds since the loop was opened; decisions use the value of the rank that
+                            kl_steer_clock() returns */
+    double executions;   /* sweeps that ended, plus the part of the present sweep that is done */
+    double busy_s;       /* seconds in the loop's body, without waiting, but including the time in which other
+                            processes had the core */
     uint64_t iterations; /* iterations done in busy_s seconds; 0: this rank measured nothing this time */
     uint64_t lo, hi;     /* the range of the rank while it did these iterations; scattered: 0, 0 */
-    double moving_s;     /* seconds spent on moving rows, without the part that overlapped with work */
-    uint64_t moved;      /* iterations sent and received */
-    double quantum_s;    /* seconds of the scheduler's quantum on the rank's host; 0: not measured yet */
-    double share;        /* part of its core that the rank can get, 0 … 1; 0: not known, and 1 is assumed */
-    double boundary_s;   /* seconds that the boundary of a block costs in a pipeline; 0: not known */
+    double moving_s;  /* seconds spent on moving rows, except those in which work was done at the same time */
+    uint64_t moved;   /* iterations sent and received */
+    double quantum_s; /* seconds of the scheduler's quantum (time slice) on the rank's host; 0: not measured
+                         yet */
+    double share;     /* part of its core that the rank can get, 0 … 1; 0: not known, so 1 is assumed */
+    double boundary_s; /* seconds that the boundary of a block costs in a pipeline; 0: not known */
     /* above 0: costs of iterations differ, and segments_s is sent; 0: they are equal, or were not measured */
     uint64_t segments;
     double segments_s[KL_SEGMENTS]; /* seconds per iteration in each of KL_SEGMENTS equal parts of lo … hi; 0:
                                        not known */
-    /* Mean bytes of the rank's rows, and bytes of the `moved` iterations. Only for rows whose size changes;
-     * otherwise 0, and not sent. */
+    /* Mean bytes of the rank's rows, and bytes of the `moved` iterations. Only used if rows change their
+     * size; otherwise 0, and not sent. */
     double row_bytes, moved_bytes;
 } kl_rank_report; /* ranks send the struct as it is, so it must be a multiple of 8 bytes without padding */
 
@@ -329,19 +337,20 @@ typedef struct kl_steer_plan {
     uint64_t moved;
     kl_judgement judgement;         /* the decision and its reason, for the record */
     double now_s, then_s;           /* seconds of a sweep now and after the move, measured or forecast */
-    double body_now_s, body_then_s; /* the slowest rank's seconds in the body in such sweeps, by forecast */
+    double body_now_s, body_then_s; /* forecast seconds of the slowest rank in the body, in such sweeps */
     kl_period period;               /* time until the next round */
     uint64_t depth; /* number of sweeps whose ghost rows are exchanged at once from now on; at least 1 */
-    /* only with options.buffers: no rank waits for the next answer before this time has passed; 0: at once */
+    /* only with options.buffers: no rank waits for the next answer before this time has passed; 0: it may
+     * wait at once */
     double lag_s;
-    bool settled; /* true: the last movement was judged; its forecast gain, gain and cost follow */
+    bool settled; /* true: the last move was judged; its forecast gain, gain and cost follow */
     double settled_forecast_s, settled_came_s, settled_cost_s;
 } kl_steer_plan;
 
 kl_steer *kl_steer_new(const kl_steer_options *options); /* Begin with equal shares. NULL: memory ran out. */
 void kl_steer_free(kl_steer *steer);
-/* Set the part of a sweep that a pipeline loses when it drains before a move and fills again. With its
- * present blocks this is (P − 1)·b/m, the same value on all ranks. It is 0 until this is called. */
+/* Set the part of a sweep that a pipeline loses because it empties before a move and fills again after it.
+ * With the present blocks this is (P − 1)·b/m, the same value on all ranks. Until this is called, it is 0. */
 void kl_steer_refill(kl_steer *steer, double part);
 /* Return the rank whose report gives the time and the number of sweeps: the first one with iterations. A rank
  * without iterations is ahead of the others, so its sweeps do not count. */
@@ -351,21 +360,21 @@ uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports);
 kilter_status kl_steer_round(kl_steer *steer, const kl_rank_report *reports, kl_steer_plan *plan);
 /* Adapt the plan of a round to the present sweep of a scattered loop, in which rank r has todo[r] iterations
  * left. Drop the plan if it delays this sweep by more than it gains. If the plan does not move rows, it may
- * get transfers with which all ranks end this sweep at the same time. These must save more than moving costs,
- * more than a period and more than noise. @return true: the plan has such transfers. The caller reports them
- * by kl_steer_place(), and does not commit them. */
+ * get transfers with which all ranks end this sweep at the same time. These must save more than the cost of
+ * moving, more than a period, and more than the noise. @return true: the plan has such transfers. The
+ * caller reports them by kl_steer_place(), and does not commit them. */
 bool kl_steer_left(kl_steer *steer, const uint64_t *todo, kl_steer_plan *plan);
-/* Note that the plan's move will be carried out: from now on the shares are the plan's `after`. If this is
- * not called, the move was refused, and nothing changes. */
+/* Store that the plan's move will be carried out: from now on the shares are the plan's `after`. If this
+ * is not called, the move was refused, and the shares do not change. */
 void kl_steer_commit(kl_steer *steer);
-/* Note that a committed move was not carried out, because a rank had no memory. The shares are those before
- * it, and no move is proposed until the wanted shares differ from the refused ones by a tenth. */
+/* Store that a committed move was not carried out, because a rank had no memory. The shares are those
+ * before the move. No move is proposed until the wanted shares differ from the refused ones by a tenth. */
 void kl_steer_refuse(kl_steer *steer);
 /* Set the present shares, after a part of a move was carried out. */
 void kl_steer_place(kl_steer *steer, const uint64_t *iterations);
 const uint64_t *kl_steer_shares(const kl_steer *steer); /* Return the present shares; ranged: bounds. */
 const kl_account *kl_steer_account(const kl_steer *steer);
-/* Get the seconds that the last movement has gained and cost so far. false: it was judged already. */
+/* Get the seconds that the last move has gained and cost so far. false: it was judged already. */
 bool kl_steer_open_move(const kl_steer *steer, double *came_s, double *cost_s);
 /* Return the estimated number of iterations of mean cost that a rank does in a second; 0: not known yet. */
 double kl_steer_rate(const kl_steer *steer, uint32_t rank);

@@ -1,5 +1,5 @@
-/* Simulate the balancing of a loop whose ranks have loads that come and go, on a simulated clock. All
- * decisions are those of the library. */
+/* Simulate the balancing of a loop whose ranks have loads that come and go, on a simulated clock. The
+ * library makes all decisions. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,25 +22,25 @@ static double random_01(uint64_t i) {
 /* --- a cluster and a loop on it --- */
 
 typedef struct load {
-    double begins_s, on_s, off_s; /* from begins_s on: on for on_s, off for off_s, and so on; off_s = 0:
-                                     always on; on_s = 0: no load */
+    double begins_s, on_s, off_s; /* from begins_s on: the load is on for on_s, off for off_s, and so on;
+                                     off_s = 0: always on; on_s = 0: no load */
 } load;
 
 typedef struct world {
     kl_steer_options options;
     double iteration_s;  /* seconds of an iteration on an undisturbed rank */
-    load loads[MOST];    /* a load that is on takes half of its rank's time */
+    load loads[MOST];    /* while a load is on, it takes half of its rank's time */
     double speeds[MOST]; /* speed of each rank; 0: speed 1 */
     double noise;        /* relative error of a rank's time for a sweep */
-    /* seconds that no rank reports: of each sweep; of each sweep while shares are not equal */
+    /* seconds that no rank reports: of each sweep; of each sweep in which shares are not equal */
     double barrier_s, apart_s;
-    double slope;  /* cost of the last iteration minus cost of the first */
-    double refill; /* part of a sweep that a pipeline loses with each movement */
+    double slope;  /* cost of the last iteration minus the cost of the first */
+    double refill; /* part of a sweep that a pipeline loses with each move */
     double runs_s;
     bool balanced;
-    uint32_t refuses; /* number of movements that are refused, from the first on */
+    uint32_t refuses; /* number of moves that are refused, from the first one on */
     double row_s;     /* seconds that moving a row takes; 0: as many as the first guess */
-    bool late;        /* movements are reported one round later than they take place */
+    bool late;        /* true: moves are reported one round later than they take place */
 } world;
 
 typedef struct outcome {
@@ -174,7 +174,7 @@ static void check_plan(const world *w, const kl_steer_plan *plan) {
     assert_true(plan->period.target_s > 0);
 }
 
-/* Return the paper's efficiency: work done over the work that the ranks could have done. */
+/* Return the paper's efficiency: the work done, divided by the work that the ranks could have done. */
 static double efficiency_of(const world *w, const outcome *o) {
     double given_s = 0, step_s = 0.01;
     for (double at = 0; at < o->elapsed_s; at += step_s)
@@ -370,9 +370,9 @@ static void no_swing_is_slower_than_without(void **state) {
     assert_true(o.executions / o.elapsed_s >= plain.executions / plain.elapsed_s);
 }
 
-/* Sweeps take 0.1 s. Moving the rows that a load makes worth moving takes up to an eighth of the time for
- * which the load stays. Ranks learn the time of a movement a round after it. A run that is as long as one
- * cycle of the load may lose what the rule allows: twice the time of the moves. */
+/* Sweeps take 0.1 s. The rows that should move under a load take up to an eighth of the load's duration to
+ * move. Ranks learn the time of a move one round after it. A run as long as one cycle of the load may lose
+ * what the rule allows: two times the time of the moves. */
 static void short_loads_beside_rows_that_move_slowly_cost_little(void **state) {
     (void)state;
     static const struct {
@@ -398,17 +398,17 @@ static void short_loads_beside_rows_that_move_slowly_cost_little(void **state) {
         w.loads[1] = (load){cases[i].begins_s, cases[i].on_s, cases[i].off_s};
         outcome o = play(&w), plain = play_plain(w);
         double ratio = o.executions / o.elapsed_s / (plain.executions / plain.elapsed_s);
-        printf("   a row %g s, on %g s, off %g s, %g s: sweeps with balancing over sweeps without %.3f; %u "
-               "moves, %.2f s moving\n",
+        printf("   a row moves in %g s; load on for %g s, off for %g s; run of %g s: %.3f times the sweeps "
+               "without balancing; %u moves, %.2f s moving\n",
                cases[i].row_s, cases[i].on_s, cases[i].off_s, cases[i].runs_s, ratio, (unsigned)o.moves,
                o.moving_s);
         assert_true(ratio >= cases[i].least);
     }
 }
 
-/* Two ranks of 100 rows each; the second one has half the speed, so 33 or 34 rows move at once. A sweep takes
- * 1 s in which nothing else happens. The movement costs move_s, which the ranks report as told_s in the given
- * round after it. The next forecast must show what was learned. */
+/* Two ranks have 100 rows each. The second one has half the speed, so 33 or 34 rows move at once. A sweep
+ * takes 1 s in which nothing else happens. The move costs move_s. The ranks report it as told_s, in the
+ * given round after the move. The next forecast must show what was learned from this. */
 static void the_cost_of_a_row_is_learned_from_time_that_sweeps_took(void **state) {
     (void)state;
     static const struct {
@@ -416,7 +416,7 @@ static void the_cost_of_a_row_is_learned_from_time_that_sweeps_took(void **state
         int round;
         double row_s; /* expected */
     } cases[] = {
-        {0.33, {0.33, 0.33}, 1, 0.01}, /* told at once */
+        {0.33, {0.33, 0.33}, 1, 0.01}, /* told in the same round */
         {0.33, {0.33, 0.1}, 2, 0.01},  /* told a round later */
         {0.33, {0.8, 0.33}, 2, 0.01},  /* one rank also waited for the other one */
         {0.66, {0.33, 0.33}, 1, 0.01}, /* sweeps took longer for another reason as well */
@@ -462,7 +462,7 @@ static void the_cost_of_a_row_is_learned_from_time_that_sweeps_took(void **state
     }
 }
 
-/* The gain minus cost in the account must agree with the difference to a run without balancing. */
+/* The account's gain minus cost must agree with the difference to a run without balancing. */
 static void the_account_tells_what_balancing_gained(void **state) {
     (void)state;
     static const load loads[] = {{.begins_s = 50, .on_s = 1},
@@ -486,8 +486,8 @@ static void the_account_tells_what_balancing_gained(void **state) {
     }
 }
 
-/* A pipeline of two ranks, the first of which is slow in every other half cycle. Without lag, the slower rank
- * limits both in each round. With lag, a round is a whole cycle, so that only mean speeds count. */
+/* A pipeline of two ranks, of which the first is slow in every second half cycle. Without lag, the slower
+ * rank limits both in each round. With lag, a round is a whole cycle, so only mean speeds count. */
 typedef struct swing {
     double half_s, ends_s; /* after ends_s seconds the first rank stays slow */
     bool buffers;
@@ -500,7 +500,7 @@ static double free_s(const swing *w, double from_s, double to_s) {
     return sum_s;
 }
 
-/* Simulate a round, which takes 1 s and the lag; a sweep takes about 20 s. */
+/* Simulate a round, which takes 1 s plus the lag. A sweep takes about 20 s. */
 static void swing_round(const swing *w, kl_steer *steer, double *now_s, double *lag_s, kl_steer_plan *plan) {
     const uint64_t *bounds = kl_steer_shares(steer);
     double n = 2000, took_s = 1 + *lag_s, each_s = 0.02,
@@ -532,7 +532,7 @@ static void a_swing_that_is_too_fast_is_averaged_over_where_ranks_may_be_ahead(v
     } cases[] = {{{6, 400, true}, true},
                  {{4, 400, true}, true},
                  {{6, 400, false}, false}, /* without buffers each sweep waits for the slowest rank */
-                 {{60, 400, true}, false}, /* slow enough for shares to follow the speeds */
+                 {{60, 400, true}, false}, /* the speeds change slowly enough for shares to follow them */
                  {{1000, 400, true}, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const swing *w = &cases[i].swing;
@@ -579,12 +579,12 @@ static void imbalance_below_any_threshold_does_not_stay(void **state) {
     w.noise = 0.002;
     w.speeds[2] = 0.97;
     outcome o = play(&w), plain = play_plain(w);
-    tell("3 % on one rank", &o, &plain);
+    tell("a load of 3 % on one rank", &o, &plain);
     assert_true(o.moves >= 1 && o.efficiency > plain.efficiency + 0.01);
 }
 
-/* Other shares than equal ones cost time that no report shows, only the time of sweeps. The loop must find
- * this out and keep equal shares. */
+/* Unequal shares cost time that no report shows; only the time of sweeps shows it. The loop must find this
+ * out and keep equal shares. */
 static void what_forecasts_do_not_see_is_measured(void **state) {
     (void)state;
     world w = sor_1000();
@@ -598,8 +598,8 @@ static void what_forecasts_do_not_see_is_measured(void **state) {
 
 /* --- sweeps shorter than slices --- */
 
-/* Two ranks; another process takes half of the second rank's core. A sweep takes deep_s with deep halos, else
- * equal_s with equal shares, else apart_s. */
+/* Two ranks; another process takes half of the second rank's core. With deep halos a sweep takes deep_s,
+ * with equal shares equal_s, otherwise apart_s. */
 typedef struct short_world {
     double equal_s, apart_s, deep_s;
     uint32_t refuses; /* number of moves that are refused, from the first on */
@@ -628,8 +628,8 @@ static void short_round(const short_world *w, kl_steer *steer, double *now_s, kl
     assert_true(plan->depth >= 1 && plan->depth <= 32);
 }
 
-/* Check that after 40 rounds shares differ (`apart`) or halos are deep (`deep`), whichever is best, and stay
- * so. */
+/* Check that after 40 rounds shares differ (`apart`) or halos are deep (`deep`), whichever is best, and
+ * that this does not change any more. */
 static void check_short(const short_world *w, bool apart, bool deep) {
     kl_steer_options options = {
         .iterations = 1000, .ranks = 2, .least = 1, .quantum_s = 4e-3, .reach = 1, .deepest = 32};
@@ -662,13 +662,14 @@ static void the_best_for_short_executions_is_in_force(void **state) {
     /* the least time that the speeds allow */
     check_short(&(short_world){2e-3, 1.36e-3, 1.4e-3, 0, false}, true, false);
     check_short(&(short_world){2e-3, 1.7e-3, 1.34e-3, 0, false}, true, true);
-    check_short(&(short_world){2e-3, 1.9e-3, 1.4e-3, 1, false}, false,
-                true); /* shares stay equal, because the move to them is refused; deep halos need no move */
+    check_short(
+        &(short_world){2e-3, 1.9e-3, 1.4e-3, 1, false}, false,
+        true); /* shares stay equal, because the move to other ones is refused; deep halos need no move */
     check_short(&(short_world){2e-3, 2.5e-3, 2.2e-3, 1000, false}, false, false); /* every move is refused */
 }
 
-/* A process takes half of the second rank's core for on_s of each cycle_s. Trials are worth it only if a load
- * stays. */
+/* A process takes half of the second rank's core for on_s of each cycle_s. Trials pay only if the load
+ * stays for long. */
 static void no_shares_are_tried_for_loads_that_come_for_moments(void **state) {
     (void)state;
     static const struct {
@@ -720,7 +721,7 @@ static void fewer_iterations_than_ranks_are_no_trouble(void **state) {
         w.loads[0] = (load){.begins_s = 20, .on_s = 1};
         outcome o = play(&w), plain = play_plain(w);
         assert_true(o.executions >= 0.999 * plain.executions * o.elapsed_s / plain.elapsed_s);
-        /* rank 0, which is slow later, gets nothing to do */
+        /* rank 0, which is slow later, must get no work */
         assert_true(o.executions > 1.7 * plain.executions);
     }
 }
@@ -735,7 +736,7 @@ static void what_is_refused_is_not_asked_for_over_and_over(void **state) {
     assert_true(o.account.moves == 0 && fabs(o.executions - plain.executions) <= 2);
 }
 
-/* Return a random loop: each rank has a lasting load, one that comes and goes, or none. */
+/* Return a random loop: each rank has a load that stays, a load that comes and goes, or none. */
 static world random_world(uint64_t seed) {
     uint32_t ranks = 1 + kl_mix64(seed) % MOST;
     world w = {.noise = 0.1 * random_01(seed + 5) * random_01(seed + 6),
@@ -764,8 +765,8 @@ static world random_world(uint64_t seed) {
     return w;
 }
 
-/* Compare random loops with and without balancing. Up to a tenth of the time may be lost before balancing
- * rests, if rows are expensive to move and many loads come and go. */
+/* Compare random loops with and without balancing. If rows are expensive to move and many loads come and
+ * go, up to a tenth of the time may be lost before balancing rests. */
 static void random_clusters_are_not_slower_than_without(void **state) {
     (void)state;
     double worst = 1, sum = 0;
@@ -808,8 +809,8 @@ static void the_longest_quantum_reported_sets_the_period(void **state) {
     kl_steer_free(steer);
 }
 
-/* The first of two ranks is half as fast, so shares are 30 and 60 iterations. An iteration takes 1 s on the
- * second rank. */
+/* The first of two ranks is half as fast as the second, so shares are 30 and 60 iterations. An iteration
+ * takes 1 s on the second rank. */
 static void what_is_left_of_an_execution_ends_at_once(void **state) {
     (void)state;
     static const struct {

@@ -1,4 +1,4 @@
-/* The trend filter: decide how soon an estimate follows a changed rate. */
+/* The trend filter: it decides how soon an estimate follows a changed rate. */
 #include <math.h>
 
 #include "steer/steer.h"

@@ -29,7 +29,7 @@ void kl_trial_begin(kl_steer *s, kl_steer_plan *plan) {
     plan->then_s = kl_sweep_s(o, o->equal);
     plan->judgement = (kl_judgement){.verdict = KL_MOVE_HINDSIGHT, .cost_s = cost_s};
     snprintf(plan->judgement.reason, KL_REASON_BYTES,
-             "equal shares for some rounds, to measure sweeps; with the present shares a sweep takes %s",
+             "equal shares for some rounds, to measure sweeps; with the present shares, a sweep takes %s",
              kl_say_s(plan->now_s).text);
 }
 
@@ -53,7 +53,7 @@ static void end_try(kl_steer *s, kl_proved proved, kl_steer_plan *plan) {
     plan->then_s = kept_s;
     *j = (kl_judgement){.verdict = KL_MOVE_HINDSIGHT, .cost_s = kl_move_s(o, s->trial.kept)};
     snprintf(j->reason, KL_REASON_BYTES,
-             "back to the shares before: a sweep takes %s, and took %s with equal shares",
+             "back to the previous shares: a sweep takes %s, and took %s with equal shares",
              kl_say_s(kept_s).text, kl_say_s(equal_s).text);
 }
 

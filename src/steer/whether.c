@@ -1,4 +1,4 @@
-/* Decide whether moving pays, and judge the moves. */
+/* Decide whether a move pays, and judge the moves. */
 #include <stdio.h>
 
 #include "steer/steer.h"
@@ -6,7 +6,8 @@
 /* --- whether --- */
 
 /* Return the seconds for which the present speeds are expected to last from now on. If they have lasted
- * longer than usual, this is the time beyond the usual; if nothing is usual (0), the time so far. */
+ * longer than usual, this is the time by which they exceed the usual. If no usual duration is known (0),
+ * it is the time so far. */
 static double remaining_s(const kl_prospect *p) {
     return p->lasted_s < p->lasts_s ? p->lasts_s - p->lasted_s : p->lasted_s - p->lasts_s;
 }
@@ -29,7 +30,8 @@ static void say_stay(const kl_prospect *p, kl_judgement *j) {
         snprintf(j->reason, sizeof j->reason, "balanced: a sweep takes %s", kl_say_s(p->now_s).text);
     else if (p->lasts_s > p->lasted_s)
         snprintf(j->reason, sizeof j->reason,
-                 "%s less in a sweep of %s is not worth a cost of %s: it should end in %s, as seen before",
+                 "%s less in a sweep of %s is not worth a cost of %s: these speeds should end in %s, as seen "
+                 "before",
                  kl_say_s(p->now_s - p->then_s).text, kl_say_s(p->now_s).text, kl_say_s(j->cost_s).text,
                  kl_say_s(remaining_s(p)).text);
     else

@@ -1,5 +1,5 @@
-/* Deciding between moving and staying costs at most twice the best decision in hindsight, and no imbalance
- * stays for ever. The account of moves is tested as well. */
+/* Deciding between moving and staying must cost at most two times the best decision in hindsight, and no
+ * imbalance may stay for ever. The account of moves is tested as well. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,11 +33,11 @@ static void verdicts_are_those_of_the_table(void **state) {
          "has cost 2 s"},
         {{.now_s = 2, .then_s = 1, .lasted_s = 1, .lost_s = 0.5}, KL_MOVE_HINDSIGHT, "moving costs 0 us"},
         {{.now_s = 2, .then_s = 1, .lasted_s = 0, .lost_s = 0}, KL_STAY_WAITING, "so far"},
-        /* even an imbalance of 1 % is moved away after some time */
+        /* even an imbalance of 1 % must be removed after some time */
         {{.now_s = 1, .then_s = 0.99, .lasted_s = 1000, .lost_s = 10, .move_s = 9},
          KL_MOVE_HINDSIGHT,
          "cost 10 s"},
-        /* such speeds have lasted 30 s or 10 s before */
+        /* such speeds lasted 30 s or 10 s before */
         {{.now_s = 2, .then_s = 1, .lasts_s = 30, .lasted_s = 3, .move_s = 2, .back_s = 3},
          KL_MOVE_FORESIGHT,
          "13.5 s saved in the 27 s"},
@@ -60,7 +60,7 @@ static void verdicts_are_those_of_the_table(void **state) {
 }
 
 /* Return the cost of the decisions during an imbalance that lasts ends_s. Staying costs `part` of each
- * second; moving costs move_s once and ends this. When the imbalance ends is not known in advance. */
+ * second. A move costs move_s and ends the imbalance. The decisions do not know when the imbalance ends. */
 static double cost_of_deciding(double part, double move_s, double ends_s, double step_s) {
     double cost_s = 0;
     for (double at = step_s; at <= ends_s; at += step_s) {
@@ -88,7 +88,7 @@ static void staying_and_moving_cost_at_most_twice_the_best_in_hindsight(void **s
         assert_true(paid_s <= 2 * best_s + part * step_s * (1 + 1e-9));
         worst = fmax(worst, paid_s / fmax(best_s, part * step_s));
     }
-    assert_true(worst > 1.5); /* the bound is nearly reached */
+    assert_true(worst > 1.5); /* the bound must nearly be reached */
 }
 
 static void every_imbalance_ends_and_none_is_moved_at_a_loss_that_is_forecast(void **state) {

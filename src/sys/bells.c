@@ -1,8 +1,8 @@
-/* Doorbells between processes of one host: a process that waits for a message sleeps until the sender rings.
- * A bell is a word of shared memory that the system can wait on (a futex). The receiver marks itself asleep,
- * looks once more for a message, and sleeps while the word stays the same. The sender sends, reads the mark,
- * changes the word and wakes the receiver. Each side writes its own value before it reads the other's, so at
- * least one of the two notices the other. */
+/* Doorbells between processes of one host: a process that waits for a message sleeps until the sender
+ * rings. A bell is a word of shared memory on which the system can wait (a futex). The receiver marks
+ * itself as asleep, checks once more for a message, and sleeps while the word does not change. The sender
+ * sends, reads the mark, changes the word and wakes the receiver. Each side writes its own value before it
+ * reads the other's, so at least one of the two notices the other. */
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -24,14 +24,14 @@ typedef struct bell {
     _Alignas(64) atomic_uint rung; /* number of rings; the receiver waits until this word changes */
     atomic_bool there, asleep;
     atomic_ullong cores;   /* hash of the set of cores that the process may use */
-    atomic_ullong used_ns; /* time for which the process ran [ns], as kl_bells_tell_used() reported it */
+    atomic_ullong used_ns; /* nanoseconds for which the process ran, as kl_bells_tell_used() reported it */
 } bell;
 
 struct kl_bells {
     bell *all;
     uint32_t places, mine;
     int cpus;        /* number of cores that this process may use */
-    unsigned before; /* value of this process's `rung` when it marked itself asleep */
+    unsigned before; /* value of this process's `rung` when it marked itself as asleep */
     char name[NAME_BYTES];
 };
 
@@ -48,7 +48,7 @@ static bell *map_bells(const char *name, size_t bytes) {
         return NULL;
     void *at = MAP_FAILED;
     if (posix_fallocate(fd, 0, (off_t)bytes) ==
-        0) /* reserve the memory: then a full /dev/shm is an error here, not a SIGBUS later */
+        0) /* reserve the memory now, so that a full /dev/shm is an error here and not a SIGBUS later */
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (at == MAP_FAILED)
@@ -149,7 +149,7 @@ void kl_bells_lie_down(kl_bells *b) {
     bell *mine = &b->all[b->mine];
     b->before = atomic_load(&mine->rung);
     atomic_store(&mine->asleep, true);
-    atomic_thread_fence(memory_order_seq_cst); /* make the mark visible before the last look for a message */
+    atomic_thread_fence(memory_order_seq_cst); /* make the mark visible before the last check for a message */
 }
 
 void kl_bells_sleep(kl_bells *b, double seconds) {

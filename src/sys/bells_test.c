@@ -22,7 +22,7 @@ static void *shared(size_t bytes) {
     return at;
 }
 
-/* Sleep until `word` is at least `value`. A lost ring makes the sleep last a minute. */
+/* Sleep until `word` is at least `value`. If a ring is lost, the sleep lasts a minute. */
 static void await(kl_bells *bells, atomic_int *word, int value) {
     while (atomic_load(word) < value) {
         kl_bells_lie_down(bells);
@@ -91,7 +91,7 @@ static void who_is_not_there_is_not_rung(void **state) {
     kl_bells_close(NULL);
 }
 
-/* Two processes bound to one core count as crowded; two processes with two cores do not. */
+/* Two processes bound to one core must count as crowded; two processes with two cores must not. */
 static void as_many_as_cores_are_not_crowded(void **state) {
     (void)state;
     cpu_set_t all, one;
@@ -109,7 +109,7 @@ static void as_many_as_cores_are_not_crowded(void **state) {
     assert_true(kl_bells_crowded(first) && kl_bells_crowded(second));
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
     if (CPU_COUNT(&all) > 1) {
-        /* this one may use other cores than the first two, so they do not count */
+        /* this process may also use other cores than the first two, so the others do not count */
         kl_bells *third = kl_bells_open(token, 3, 2);
         assert_false(kl_bells_crowded(third));
         kl_bells_close(third);
@@ -119,7 +119,7 @@ static void as_many_as_cores_are_not_crowded(void **state) {
     assert_false(kl_bells_crowded(NULL));
 }
 
-/* After kl_bells_settle(), a process that opens the same token gets new bells, not these. */
+/* After kl_bells_settle(), a process that opens the same token must get new bells, not these. */
 static void settled_bells_are_not_found(void **state) {
     (void)state;
     uint64_t token = kl_token();

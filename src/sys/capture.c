@@ -1,4 +1,4 @@
-/* Run a command and take what it prints, without waiting for it. */
+/* Run a command and collect its output, without waiting for it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -45,7 +45,7 @@ kilter_status kl_capture_start(kl_capture *c, char *const *words, double limit_s
     return kl_fail(error, KILTER_ERR_SYSTEM, "starting %s: %s", words[0], strerror(why));
 }
 
-/* Take what is there. Return false when the command has closed its output. */
+/* Read the output that is available. Return false when the command has closed its output. */
 static bool take_output(kl_capture *c) {
     char bytes[4096];
     ssize_t got;
@@ -84,7 +84,7 @@ int kl_capture_await(kl_capture *c) {
     while (!kl_capture_over(c)) {
         struct pollfd one = {.fd = c->out, .events = POLLIN};
         if (poll(&one, 1, TICK_MS) > 0 && !take_output(c))
-            kl_nap_s(1e-3); /* the output is closed, and the end is a moment away */
+            kl_nap_s(1e-3); /* the output is closed, and the process will end in a moment */
     }
     return c->code;
 }

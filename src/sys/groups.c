@@ -1,4 +1,4 @@
-/* Find the control groups of this process, of both versions. */
+/* Find the control groups of this process, in versions 1 and 2. */
 #include "sys/groups.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ uint64_t kl_number_after(const char *text, const char *name) {
     return number ? strtoull(number, NULL, 10) : 0;
 }
 
-/* Is the word one of those between commas? */
+/* Return whether the word is in a list with commas. */
 static bool is_listed(const char *words, const char *word) {
     for (size_t length; *words; words += length + (words[length] == ',')) {
         length = strcspn(words, ",");
@@ -62,7 +62,7 @@ static void climb(const walk *w, bool version_2, char *name) {
     }
 }
 
-/* Read a line of /proc/self/cgroup: NUMBER:CONTROLLERS:GROUP. A line without controllers is that of
+/* Read a line of /proc/self/cgroup: NUMBER:CONTROLLERS:GROUP. A line without controllers belongs to
  * version 2. */
 static void read_line(const walk *w, char *line) {
     char *controllers = strchr(line, ':'), *name = controllers ? strchr(controllers + 1, ':') : NULL;

@@ -1,11 +1,6 @@
-/* A guard: a process that starts a launcher, waits for it, and writes down how it ended. It outlives the
- * process that asked for it, so that a later one finds the program or its end.
- *
- *   keeper ──fork──▶ guard (own session, holds the lock) ──fork──▶ launcher ──▶ ranks
- *                      │  SIGTERM: end the launcher
- *                      └─ writes the file `ended`, when no process of the launcher is left
- *
- * Ranks whose launcher dies become children of the guard, which ends them. */
+/* A guard: a process that starts a launcher, waits for it, and writes to a file how it ended. The guard
+ * outlives the keeper that asked for it, so that a later keeper finds the program or its end. If the
+ * launcher dies, its ranks become children of the guard, which kills them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,8 +17,8 @@
 #include "keeper/keeper.h"
 #include "sys/sys.h"
 
-static const double GRACE_S = 2;   /* for a launcher to end its ranks after SIGTERM */
-static const double AGAIN_S = 0.2; /* SIGKILL is sent again while processes remain */
+static const double GRACE_S = 2;   /* seconds in which a launcher must end its ranks after SIGTERM */
+static const double AGAIN_S = 0.2; /* seconds after which SIGKILL is sent again while processes remain */
 
 /* --- locks --- */
 
@@ -63,7 +58,7 @@ static sigset_t guard_signals(void) {
     return set;
 }
 
-/* The launcher dies with its guard. */
+/* The launcher is killed if its guard dies. */
 static void be_launcher(const kl_guard_job *job, int failed) {
     sigset_t none;
     sigemptyset(&none);
@@ -80,7 +75,7 @@ static void be_launcher(const kl_guard_job *job, int failed) {
     _exit(127);
 }
 
-/* Return the launcher's process; 0: it could not be started, and `why` is an errno. */
+/* Return the process number of the launcher; 0: it could not be started, and `why` is an errno. */
 static pid_t start_launcher(const kl_guard_job *job, int *why) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -96,8 +91,8 @@ static pid_t start_launcher(const kl_guard_job *job, int *why) {
     return failed ? 0 : pid;
 }
 
-/* Wait for a signal, at most until the given time; 0: an hour. A process that SIGKILL does not end at once is
- * looked at again a moment later, without a busy loop. */
+/* Wait for a signal, at most until the given time; 0: an hour. Processes that SIGKILL does not end at once
+ * are checked again a moment later, without busy waiting. */
 static int wait_for_signal(double until_s) {
     const sigset_t set = guard_signals();
     double rest_s = until_s > 0 ? until_s - kl_monotonic_s() : 3600;
@@ -105,7 +100,7 @@ static int wait_for_signal(double until_s) {
     return sigtimedwait(&set, NULL, &rest);
 }
 
-/* Wait for the launcher. The first SIGTERM is passed on, and ends everything a moment later. */
+/* Wait for the launcher. The first SIGTERM is passed on to it. A moment later, everything is killed. */
 static int await_launcher(pid_t launcher) {
     double until_s = 0;
     bool asked = false;
@@ -136,8 +131,8 @@ static void kill_children(void) {
         fclose(in);
 }
 
-/* End the children that the launcher left. Their own children become the guard's, and are next. Killing is
- * repeated while any are left: new ones may have come since the list was read. */
+/* Kill the children that the launcher left. Their own children then become children of the guard, and are
+ * killed next. Repeat while any are left, because new ones may have come since the list was read. */
 static void end_orphans(void) {
     for (;;) {
         pid_t ended;
@@ -182,7 +177,8 @@ static int guard(const kl_guard_job *job, int lock_file) {
     return 0;
 }
 
-/* Keep the standard streams and the lock, and nothing else of the keeper: its own lock must end with it. */
+/* Keep open only the standard streams and the guard's lock. The keeper's own lock must end with the
+ * keeper. */
 static int keep_only(int file) {
     const int place = STDERR_FILENO + 1;
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -202,7 +198,8 @@ kilter_status kl_guard_start(const kl_guard_job *job, pid_t *pid, kilter_error *
     if (file < 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "locking '%s': %s", job->lock,
                        errno == EAGAIN ? "another attempt runs" : strerror(errno));
-    /* Until the guard has written its number, the file has none: an old one may be another process's. */
+    /* Empty the file until the guard has written its process number, because an old number may belong to
+     * another process. */
     if (ftruncate(file, 0) != 0) {
         int why = errno;
         close(file);
@@ -219,7 +216,7 @@ kilter_status kl_guard_start(const kl_guard_job *job, pid_t *pid, kilter_error *
                     : kl_fail(error, KILTER_ERR_SYSTEM, "starting %s: %s", job->words[0], strerror(why));
 }
 
-/* Return the number in the lock's file; 0: it is not written yet. */
+/* Return the number in the lock's file; 0: none is written yet. */
 static pid_t guard_in(const char *lock_path) {
     long pid = 0;
     char newline = 0;
@@ -230,8 +227,8 @@ static pid_t guard_in(const char *lock_path) {
     return whole && pid > 1 ? (pid_t)pid : 0;
 }
 
-/* If the lock is held after the process was opened, and its file still has the same number, then that process
- * is the guard. Otherwise the number could be another process's by now. */
+/* Check after opening the process that the lock is held and that its file still has the same number. Then
+ * the process is the guard. Otherwise the number could belong to another process by now. */
 void kl_guard_end(const char *lock_path) {
     pid_t pid = guard_in(lock_path);
     int process = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;

@@ -1,5 +1,5 @@
-/* The memory that a process uses and the memory that it could still get. Pages of files count as free,
- * because the system drops them before it kills a process. Swap does not count. */
+/* The memory that a process uses, and the memory that it could still get. Memory for pages of files counts
+ * as free, because the system drops these before it kills a process. Swap does not count. */
 #include <stdlib.h>
 
 #include "sys/groups.h"
@@ -13,7 +13,7 @@ static const files version_1 = {"memory.limit_in_bytes", "memory.usage_in_bytes"
                                 "total_active_file "};
 static const files version_2 = {"memory.max", "memory.current", "inactive_file ", "active_file "};
 
-/* Free bytes, and all bytes, where fewest are free. */
+/* Free bytes, and total bytes, of the host or group with the fewest free bytes. */
 typedef struct least {
     uint64_t left, total;
 } least;
@@ -28,7 +28,8 @@ static void visit(void *context, const kl_group *group) {
     char text[KL_TEXT_BYTES], *end;
     kl_read_below(group->root, group->folder, f->limit, text);
     uint64_t limit = strtoull(text, &end, 10);
-    if (end == text) /* "max" means no limit; a missing file means no such group */
+    if (end ==
+        text) /* "max" means that there is no limit; a missing file means that there is no such group */
         return;
     kl_read_below(group->root, group->folder, f->usage, text);
     uint64_t used = strtoull(text, NULL, 10);

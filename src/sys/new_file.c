@@ -1,5 +1,5 @@
-/* Files that are replaced as a whole: the new content goes to a second file. When all of it is on the disk,
- * the second file takes the name of the first. */
+/* Files that are replaced as a whole: the new content is written to a second file. When all of it is on
+ * the disk, the second file gets the name of the first one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -11,7 +11,7 @@
 
 #include "sys/sys.h"
 
-/* Open the second file. Give it the access rights of `old`; NULL: those that fopen() gives. */
+/* Open the second file. Give it the access rights of `old`. NULL: give it the rights that fopen() gives. */
 static bool open_beside(kl_new_file *file, const struct stat *old) {
     file->part = kl_text("%s.%016llx", file->path, (unsigned long long)kl_token());
     int fd = file->part ? open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
@@ -54,7 +54,8 @@ kilter_status kl_new_file_open(const char *path, kl_new_file *file, kilter_error
     bool opened = beside && open_beside(file, is_there ? &old : NULL);
     bool closed_folder = beside && is_there && !opened && (errno == EACCES || errno == EPERM);
     if (is_there &&
-        (!beside || closed_folder)) /* the path is a device or a pipe, or its folder accepts no other file */
+        (!beside ||
+         closed_folder)) /* the path is a device or a pipe, or no other file can be created in its folder */
         file->out = fopen(file->path, "we");
     return file->out ? KILTER_OK : failed(file, errno, error);
 }

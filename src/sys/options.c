@@ -73,8 +73,8 @@ static kilter_status check_text(const kl_option *o, const char *said, const char
     if (o->words && !o->read && !kl_option_is_word(o->words, text))
         return kl_fail(error, KILTER_ERR_USAGE, "%s: '%s' is none of: %s", said, text, o->words);
     if (o->is_file && strcmp(text, "-") == 0)
-        return kl_fail(error, KILTER_ERR_USAGE, "%s -: the standard output is for the answer; name a file",
-                       said);
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "%s -: the standard output is needed for the answer; name a file", said);
     return KILTER_OK;
 }
 

@@ -19,7 +19,7 @@ typedef enum kl_option_kind {
 
 typedef struct kl_option kl_option;
 
-/* The text that the user gave for an option, and where its value goes. */
+/* The text that the user gave for an option, and where to store its value. */
 typedef struct kl_value {
     const kl_option *option;
     /* the option as the user wrote it, --name or KILTER_NAME; the text of its value */
@@ -65,7 +65,7 @@ bool kl_option_is_word(const char *words, const char *text);
 enum { KL_VARIABLE_BYTES = 64 };
 void kl_option_variable(const kl_option *option, char name[KL_VARIABLE_BYTES]); /* KILTER_NAME */
 
-/* Print an indented line for each option, wrapped at the width of a terminal. */
+/* Print indented lines for each option, wrapped at the width of a terminal. */
 void kl_options_print(FILE *out, kl_option_list list);
 void kl_option_print(FILE *out, const char *left, const char *help);
 
@@ -73,7 +73,8 @@ void kl_option_print(FILE *out, const char *left, const char *help);
 
 /* Find the name that differs from `word` by one or two letters. NULL: there is none, or `word` is a name. */
 const char *kl_typo_of(const char *word, const char *const *names, size_t count);
-/* Find the option whose name differs from `word` by one or two letters. NULL: as above. */
+/* Find the option whose name differs from `word` by one or two letters. NULL: there is none, or `word` is
+ * a name. */
 const char *kl_typo_of_option(kl_option_list list, const char *word);
 /* Warn of each variable that begins with KILTER_ and is not in `names`, except those that begin with
  * KILTER_TEST_. */

@@ -49,7 +49,7 @@ char *kl_words_text(size_t count, char *const *words) {
     return NULL;
 }
 
-/* /proc/self/cmdline holds the words one after the other, each with a terminating 0. */
+/* /proc/self/cmdline holds the words one after the other, each ended by a 0 byte. */
 char *kl_own_words(int first) {
     FILE *in = fopen("/proc/self/cmdline", "re");
     char *word = NULL, *text = NULL;
@@ -71,7 +71,7 @@ char *kl_own_words(int first) {
 
 enum { WORDS_MOST = 4096 };
 
-/* Read the command line into `words`, with NULL behind the last one. Return the number of words. */
+/* Read the command line into `words`, with NULL after the last one. Return the number of words. */
 static size_t read_words(char *words[WORDS_MOST + 1]) {
     FILE *in = fopen("/proc/self/cmdline", "re");
     size_t count = 0, room = 0;

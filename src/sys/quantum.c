@@ -1,4 +1,5 @@
-/* Measure the scheduler's quantum: two threads compete for a core, and one measures its pauses. */
+/* Measure the scheduler's quantum (time slice): two threads compete for a core, and one of them measures
+ * its pauses. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -7,8 +8,8 @@
 
 enum { GAPS = 3 };
 
-static const double MOST_S = 0.04;      /* upper limit of the measurement [s] */
-static const double LEAST_GAP_S = 2e-4; /* [s] a shorter pause is an interrupt */
+static const double MOST_S = 0.04;      /* greatest length of the measurement [s] */
+static const double LEAST_GAP_S = 2e-4; /* a pause shorter than this is an interrupt [s] */
 
 typedef struct rival {
     int core;

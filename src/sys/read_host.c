@@ -1,5 +1,5 @@
-/* Read from the system what makes this host more or less fit for a program: memory, swap, load, quotas and
- * pressure. */
+/* Read from the system what makes this host more or less fit for a program: memory, swap, load, quotas,
+ * and pressure (waiting for a resource). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,8 @@
 
 /* --- limits of the processor time --- */
 
-/* Compare with the quota of a group: in two files, or in one whose first word may be "max". −1: no limit. */
+/* Return the quota of a group in cores. It is in two files, or in one whose first word may be "max". −1:
+ * there is no limit. */
 static void visit_cpu(void *context, const kl_group *group) {
     double *least = context, quota_us = 0, period_us = 0;
     char text[KL_TEXT_BYTES];
@@ -30,7 +31,8 @@ static void visit_cpu(void *context, const kl_group *group) {
 
 /* --- pressure --- */
 
-/* Return the part of the last 10 s in which `kind` processes ("some" or "full") waited; NAN: not known. */
+/* Return the part of the last 10 s in which "some" or "full" (all) processes waited, as `kind` says; NAN:
+ * not known. */
 static double pressure_in(const char *text, const char *kind) {
     const char *line = kl_text_after(text, kind);
     double percent;

@@ -1,4 +1,4 @@
-/* Reading of a host below fake roots, for both versions of control groups; and the probe of its cores. */
+/* Test reading a host under fake roots, for both versions of control groups, and the probe of its cores. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -34,7 +34,7 @@ static void a_host_is_read_below_any_root(void **state) {
           {"proc/pressure/memory", "some avg10=99.00 total=5\nfull avg10=25.00 avg60=0 total=0\n"},
           {"proc/pressure/io", "some avg10=1.00 total=5\nfull avg10=0.50 total=0\n"}},
          {INFINITY, 10240, 92160, 2048, 8192, 1.5, 0.125, 0.25, 0.005}},
-        /* version 2: the tightest of nested groups */
+        /* version 2: the tightest limit of nested groups */
         {{{"proc/self/cgroup", "0::/a/b\n"},
           {"sys/fs/cgroup/a/b/cpu.max", "max 100000\n"},
           {"sys/fs/cgroup/a/cpu.max", "150000 100000\n"},
@@ -44,7 +44,7 @@ static void a_host_is_read_below_any_root(void **state) {
           {"sys/fs/cgroup/a/memory.pressure", "some avg10=50.00 total=1\nfull avg10=40.00 total=1\n"},
           {"proc/pressure/memory", "some avg10=9.00 total=5\nfull avg10=5.00 avg60=0 total=0\n"}},
          {1.5, 600, 1000, NAN, NAN, NAN, NAN, 0.4, NAN}},
-        /* version 1: the controller cpu, and not cpuset or cpuacct */
+        /* version 1: only the controller cpu counts, not cpuset or cpuacct */
         {{{"proc/self/cgroup", "4:cpuset:/s\n3:cpuacct,cpu:/c\n2:memory:/m\n"},
           {"sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "50000\n"},
           {"sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "100000\n"},
@@ -74,7 +74,7 @@ static void a_host_is_read_below_any_root(void **state) {
     }
 }
 
-/* How much of a core the threads get is up to the machine. */
+/* How much of a core the threads get depends on the machine. */
 static void a_probe_gives_a_part_of_the_time(void **state) {
     (void)state;
     for (uint32_t threads = 0; threads < 4; threads++) {

@@ -1,4 +1,4 @@
-/* A folder that stands for "/" in a test, with files as the system writes them below /proc and /sys. */
+/* A folder that stands for "/" in a test. Its files have the form of the system's files in /proc and /sys. */
 #ifndef KL_ROOT_TEST_HELPER_H
 #define KL_ROOT_TEST_HELPER_H
 
@@ -30,7 +30,7 @@ static inline int remove_entry(const char *path, const struct stat *is, int kind
     return remove(path);
 }
 
-/* Write the files, up to one without a path. */
+/* Write the files of the list, which ends with one without a path. */
 static inline char *make_root(const written *files, size_t count) {
     char *root;
     assert_int_equal(kl_private_dir(&root, NULL), KILTER_OK);

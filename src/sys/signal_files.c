@@ -1,5 +1,5 @@
-/* Small files by which processes of several hosts tell each other something, in a folder that all share. No
- * step depends on a clock, because the clocks of hosts and of the folder may differ. */
+/* Small files by which processes on several hosts send signals to each other, in a folder that all share.
+ * No step depends on a clock, because the clocks of the hosts and of the folder may differ. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static bool write_new(const char *path, const void *text, size_t size) {
     }
     int why = errno;
     bool whole = done == size;
-    if (close(fd) != 0 && whole) { /* a folder of a network may report a full disk only now */
+    if (close(fd) != 0 && whole) { /* a network folder may report a full disk only now */
         whole = false;
         why = errno;
     }
@@ -58,7 +58,7 @@ static size_t read_small(const char *path, char *text, size_t most) {
     return size > 0 ? (size_t)size : 0;
 }
 
-/* Give the file another name, so that no other process gets it, then read and remove it. */
+/* Rename the file so that no other process gets it, then read and remove it. */
 static kl_signal_found claim_file(const char *folder, const char *name, const char *claim, char *text,
                                   size_t *size) {
     char *path = kl_text("%s/%s", folder, name), *mine = kl_text("%s/.claim.%s.%s", folder, claim, name);

@@ -1,4 +1,5 @@
-/* Small files by which processes tell each other something: each is taken once, whole. */
+/* Small files as signals between processes: each must be taken by only one process, with its whole
+ * content. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +21,7 @@ static char *new_folder(void) {
     return folder;
 }
 
-/* Take files until none is left. Return how many were taken, or TAKERS · FILES if one was not whole. */
+/* Take files until none is left. Return how many were taken, or TAKERS · FILES if one was incomplete. */
 static int take_all(const char *folder, int number) {
     char text[TEXT_BYTES], claim[16];
     size_t size = sizeof text;
@@ -75,7 +76,7 @@ static void a_second_text_replaces_the_first(void **state) {
     assert_memory_equal(text, "second", 6);
     assert_true(kl_signal_file_put(folder, "SOS.1", "third", 5));
     kl_signal_file_drop(folder, "SOS.1");
-    kl_signal_file_drop(folder, "SOS.1"); /* it is no error if the file is gone */
+    kl_signal_file_drop(folder, "SOS.1"); /* it is no error if the file does not exist */
     assert_int_equal(kl_signal_file_take(folder, "SOS.", "0", text, &size), KL_SIGNAL_NONE);
     kl_signal_folder_remove(folder);
     free(folder);

@@ -1,6 +1,6 @@
-/* Turn SIGTERM and SIGINT into events that a thread can wait for. Blocking the signals would block them in
- * every program that a task starts, so a handler writes to a descriptor. A handler has no argument, so the
- * descriptor is a global variable. */
+/* Turn SIGTERM and SIGINT into events that a thread can wait for. If the signals were blocked, they would be
+ * blocked in every program that a task starts, too. So a handler writes to a descriptor instead. A handler
+ * has no argument, so the descriptor is a global variable. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -34,8 +34,8 @@ static void tell(void) {
     errno = kept;
 }
 
-/* Tell the program of the signal. A child that a task forked inherits handler and descriptor; there the
- * signal ends the child, and the parent notices nothing. */
+/* Report the signal to the program. A child that a task forked inherits the handler and the descriptor.
+ * There, the signal ends the child, and the parent notices nothing. */
 static void on_sigterm(int number) {
     if (getpid() == atomic_load(&sigterm_pid))
         tell();
@@ -49,8 +49,8 @@ static long long now_ns(void) {
     return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
-/* Tell the program of the first signal. Ignore a second one soon after: the sender may signal both a process
- * group and its member. */
+/* Report the first signal to the program. Ignore a second one that comes soon after, because the sender
+ * may signal both a process group and its member. */
 static void on_interrupt(int number) {
     int first = 0;
     if (getpid() != atomic_load(&sigterm_pid)) {
@@ -69,7 +69,7 @@ static bool is_ours(const struct sigaction *action) {
     return action->sa_handler == on_sigterm || action->sa_handler == on_interrupt;
 }
 
-/* Get the handler that the program has set; SIG_DFL if it is Kilter's own, inherited from a parent. */
+/* Get the handler that the program has set. Return SIG_DFL if it is Kilter's own, inherited from a parent. */
 static bool read_action(int number, struct sigaction *action) {
     bool read = sigaction(number, NULL, action) == 0;
     if (read && is_ours(action))

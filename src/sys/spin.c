@@ -1,5 +1,6 @@
-/* Measure what part of the cores a newcomer gets: a thread on each core computes for a moment, and reads how
- * long it ran. Nothing else ranked an idle, a limited and a loaded host right each time. */
+/* Measure what part of the cores a new program would get. A thread on each core computes for a moment, and
+ * reads how long it ran. No other method that was tried ranked idle, limited and loaded hosts right each
+ * time. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 enum { THREADS_MOST = 1024, STEPS = 2000 };
 
 typedef struct spinner {
-    double seconds;       /* to compute */
+    double seconds;       /* seconds to compute */
     double ran_s, wall_s; /* results */
     double steps;
     volatile double value; /* result of the computation, so that the compiler keeps it */
@@ -37,7 +38,8 @@ static void *spin(void *arg) {
     return NULL;
 }
 
-/* Ticks of all cores, and those that the host of this virtual machine kept for others. */
+/* Ticks of all cores, and the ticks in which the virtual machine's host used its cores for others (stolen
+ * time). */
 typedef struct ticks {
     double all, stolen;
 } ticks;
@@ -56,14 +58,15 @@ static ticks read_ticks(void) {
     return t;
 }
 
-/* A thread's clock runs on while its core is stolen. */
+/* The clock of a thread also counts the time in which its core is stolen. */
 static double not_stolen(ticks before) {
     ticks now = read_ticks();
     double all = now.all - before.all, stolen = now.stolen - before.stolen;
     return all > 0 && stolen > 0 && stolen < all ? 1 - stolen / all : 1;
 }
 
-/* Start the threads, the last of which is the calling one, and wait for all. Return how many ran. */
+/* Start the threads, of which the last one is the calling thread, and wait for all. Return the number of
+ * threads that ran. */
 static uint32_t spin_all(spinner *s, uint32_t threads) {
     pthread_t *thread = calloc(threads, sizeof *thread);
     uint32_t started = 0;

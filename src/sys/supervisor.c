@@ -1,12 +1,6 @@
-/* The supervisor of local workers: a process that is forked before the opener has threads. It forks workers
- * at the start and later, and reports how each of them ended.
- *
- *   opening process ──fork──▶ supervisor ──fork──▶ worker, worker, …
- *                      START number ─────▶ │
- *                    ◀───── STARTED, ENDED │            (SIGCHLD, waitpid)
- *
- * The supervisor ends when its opener ends, and it takes the workers with it. If the opener died, the
- * supervisor then cleans up for it. */
+/* The supervisor of local workers: a process that is forked before the process that opens it has threads.
+ * It forks workers at the start and later, and reports how each of them ended. When its opener ends, it
+ * kills the workers and ends. If the opener died, the supervisor then cleans up for it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -24,7 +18,8 @@
 
 enum { START = 1, END_ONE, CLOSING, STARTED, NOT_STARTED, ENDED };
 
-typedef struct note { /* a message in either direction; both ends run the same program */
+typedef struct note { /* a message in either direction; both ends run the same program, so the struct is sent
+                         as it is */
     int32_t kind;
     uint32_t number;
     int32_t pid;
@@ -36,12 +31,12 @@ struct kl_supervisor {
     int fd;
     bool gone;
     uint32_t under_way; /* number of workers that run or are being started */
-    /* [heard_count] news received but kept; the first `told` of them have been delivered */
+    /* [heard_count] messages received and not yet freed; the first `told` of them have been delivered */
     note *heard;
     uint64_t heard_count, heard_capacity, told;
 };
 
-static const double START_PATIENCE_S = 10; /* seconds that a busy supervisor has to answer */
+static const double START_PATIENCE_S = 10; /* seconds in which a busy supervisor must answer */
 
 /* --- inside the supervisor --- */
 
@@ -62,7 +57,7 @@ typedef struct house {
     struct sigaction on_child;
     child *children;
     uint64_t count, capacity;
-    uint32_t starting; /* number of the worker that is being started, for the new child */
+    uint32_t starting; /* number of the worker that is being started, for use in the new child */
 } house;
 
 static int be_child(void *self) {
@@ -137,8 +132,8 @@ static bool answer(house *h) {
 enum { ORPHANED_LOOKS = 100 };
 static const double ORPHANED_LOOK_S = 0.01;
 
-/* Return whether the opener is dead. A dying process closes its files a moment before it is gone, and its
- * thread may have ended alone. */
+/* Return whether the opener is dead. A dying process closes its files a moment before it is gone; and its
+ * thread may have ended while the process lives. */
 static bool is_orphaned(const house *h) {
     for (int look = 0; look < ORPHANED_LOOKS && getppid() == h->opener; look++)
         kl_nap_s(ORPHANED_LOOK_S);
@@ -149,9 +144,11 @@ static int keep_house(void *self) {
     house *h = self;
     fcntl(h->fd, F_SETFD, FD_CLOEXEC); /* the workers must not inherit it */
     sigset_t all, news;
-    /* sent at the opener's death; SIGKILL, which kl_process_start() sets, would prevent the cleaning up */
+    /* this signal is sent when the opener dies; SIGKILL, which kl_process_start() sets, would prevent
+     * cleaning up */
     int death = SIGRTMAX;
-    /* block all signals: the program's handlers have no work here, and only the opener reacts to Ctrl-C */
+    /* block all signals, because the program's handlers must not run here, and only the opener reacts to
+     * Ctrl-C */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &h->mask);
     struct sigaction plain = {.sa_handler = SIG_DFL};
@@ -205,14 +202,14 @@ kilter_status kl_supervisor_open(int (*body)(void *arg, uint32_t number), void (
     return KILTER_OK;
 }
 
-/* Note that the supervisor is gone, and all its workers with it. */
+/* Store that the supervisor is gone, and all its workers with it. */
 static void be_gone(kl_supervisor *n) {
     n->gone = true;
     n->under_way = 0;
     n->heard_count = n->told = 0;
 }
 
-/* Receive news from the supervisor and keep them until the caller asks. Return whether any came. */
+/* Receive messages from the supervisor, and store them until the caller asks. Return whether any arrived. */
 static bool hear(kl_supervisor *n) {
     note *heard = kl_array_grow(n->heard, &n->heard_capacity, n->heard_count + 1, sizeof *heard);
     if (!heard)
@@ -226,8 +223,8 @@ static bool hear(kl_supervisor *n) {
     return size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* Wait until the supervisor's full socket has room. Meanwhile read news, because the supervisor may wait for
- * that. */
+/* Wait until the full socket to the supervisor has room. Meanwhile read its messages, because the
+ * supervisor may wait for this. */
 static bool await_room(kl_supervisor *n, double until_s) {
     struct pollfd one = {.fd = n->fd, .events = POLLIN | POLLOUT};
     struct timespec rest = kl_timespec(until_s - kl_monotonic_s());
@@ -289,7 +286,7 @@ bool kl_supervisor_next(kl_supervisor *n, double timeout_s, kl_child_news *child
             return true;
         }
         if (size < 0)
-            return false; /* the time is up, or a signal interrupted the wait */
+            return false; /* the time is over, or a signal interrupted the wait */
         be_gone(n);
     }
     return false;

@@ -39,7 +39,7 @@ uint32_t kl_threads_named(const char *prefix, clockid_t *clocks, uint32_t most) 
     return count;
 }
 
-/* Return the machine; NULL when hwloc cannot read it. */
+/* Return the machine; NULL: hwloc cannot read it. */
 static hwloc_topology_t load_machine(void) {
     hwloc_topology_t topology;
     if (hwloc_topology_init(&topology) != 0)
@@ -50,7 +50,7 @@ static hwloc_topology_t load_machine(void) {
     return NULL;
 }
 
-/* Return the machine as this process may use it; NULL when hwloc cannot read it. */
+/* Return the machine as far as this process may use it; NULL: hwloc cannot read it. */
 static hwloc_topology_t load_topology(void) {
     hwloc_topology_t topology = load_machine();
     if (!topology)
@@ -80,8 +80,8 @@ uint32_t kl_host_core_count(void) {
     return count_cores(load_machine());
 }
 
-/* Write to `binding` the number of one core, or of several cores' processing units: their numbers are unique
- * on a machine. */
+/* Write to `binding` the number of one core, or the numbers of the processing units of several cores. Both
+ * are unique on a machine. */
 static void say_binding(hwloc_obj_t core, hwloc_const_bitmap_t units, uint32_t count,
                         char binding[KL_BINDING_BYTES]) {
     unsigned number = core->os_index == HWLOC_UNKNOWN_INDEX ? core->logical_index : core->os_index;
@@ -119,12 +119,12 @@ void kl_bind_cores(uint32_t i, uint32_t count, char binding[KL_BINDING_BYTES]) {
         hwloc_topology_destroy(topology);
 }
 
-/* This function exists only in a program linked with OpenMP. OpenMP counted the cores before this process was
- * bound. */
+/* This function exists only if the program is linked with OpenMP, which counted the cores before this
+ * process was bound. */
 extern void omp_set_num_threads(int threads) __attribute__((weak));
 
 uint32_t kl_openmp_threads(void) {
-    /* the variable may list several numbers, one for each level; the first is used */
+    /* the variable may list several numbers, one for each level of nesting; the first one is used */
     const char *text = getenv("OMP_NUM_THREADS");
     unsigned long threads = omp_set_num_threads && text ? strtoul(text, NULL, 10) : 0;
     return threads < 100000 ? (uint32_t)threads : 0;
@@ -135,8 +135,8 @@ void kl_limit_openmp(uint32_t threads) {
         omp_set_num_threads((int)threads);
 }
 
-/* Close inherited sockets that belong to another farm. While a child holds such a socket, its other end never
- * sees a disconnect, and the address stays in use. */
+/* Close inherited sockets that belong to another farm. While a child has such a socket open, the other end
+ * never sees a disconnect, and the address stays in use. */
 static void close_private_sockets(void) {
     DIR *open_files = opendir("/proc/self/fd");
     for (struct dirent *entry; open_files && (entry = readdir(open_files));) {
@@ -388,7 +388,7 @@ static void remove_dead_folder(int base, const char *name) {
 
 enum { BEING_MADE_S = 60 }; /* seconds; a younger folder may not be locked yet */
 
-/* Remove folders that killed masters left behind. Nobody holds a lock on such a folder. */
+/* Remove folders that killed masters left behind. No process holds a lock on such a folder. */
 static void sweep(void) {
     DIR *base = opendir(runtime_dir());
     for (struct dirent *entry; base && (entry = readdir(base));) {

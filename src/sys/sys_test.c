@@ -75,7 +75,7 @@ static void every_core_can_be_bound(void **state) {
     uint32_t cores = kl_core_count();
     assert_true(cores >= 1);
     for (uint32_t core = 0; core <= cores;
-         core++) { /* one number more than there are cores, so that counting wraps around */
+         core++) { /* one number more than there are cores, so that counting starts again */
         pid_t pid;
         char how[64];
         assert_int_equal(kl_process_start(report_binding, &core, &pid, NULL), KILTER_OK);
@@ -84,7 +84,7 @@ static void every_core_can_be_bound(void **state) {
     }
 }
 
-/* In pieces of two cores the last piece may wrap around to the first core. */
+/* In groups of two cores, the last group may include the first core again. */
 static int report_pieces(void *arg) {
     char binding[KL_BINDING_BYTES];
     uint32_t cores = kl_core_count(), count = *(uint32_t *)arg;
@@ -105,7 +105,7 @@ static void cores_are_bound_in_pieces(void **state) {
     }
 }
 
-/* Stand in for OpenMP's function, so that this program counts as linked with OpenMP. */
+/* Replace OpenMP's function, so that this program counts as linked with OpenMP. */
 static int openmp_threads;
 void omp_set_num_threads(int threads);
 void omp_set_num_threads(int threads) {
@@ -196,7 +196,7 @@ static void children_are_started_at_any_time_and_tell_how_they_ended(void **stat
     (void)state;
     uint32_t code = 7;
     kl_supervisor *supervisor;
-    signal(SIGCHLD, SIG_IGN); /* the supervisor must work however the program treats its own children */
+    signal(SIGCHLD, SIG_IGN); /* the supervisor must work whatever the program does with its own children */
     assert_int_equal(kl_supervisor_open(be_number, NULL, &code, &supervisor, NULL), KILTER_OK);
     const char *const ends[] = {"exited with code 7", "was killed by signal 9 (Killed)"};
     for (int round = 0; round < 50; round++) {
@@ -212,7 +212,7 @@ static void children_are_started_at_any_time_and_tell_how_they_ended(void **stat
     signal(SIGCHLD, SIG_DFL);
 }
 
-/* Request more children, and get more news, than a socket holds messages. */
+/* Request more children, and get more messages, than fit into a socket. */
 static void many_children_are_asked_for_at_once(void **state) {
     (void)state;
     enum { MANY = 700 };
@@ -396,7 +396,7 @@ static void folders_are_made_with_those_above_them(void **state) {
     assert_int_equal(kl_private_dir(&base, NULL), KILTER_OK);
     deep = kl_text("%s/a/b c/d", base);
     assert_int_equal(kl_make_dirs(deep, NULL), KILTER_OK);
-    assert_int_equal(kl_make_dirs(deep, NULL), KILTER_OK); /* it is no error that the folders exist */
+    assert_int_equal(kl_make_dirs(deep, NULL), KILTER_OK); /* it is no error if the folders exist */
     assert_int_equal(access(deep, W_OK), 0);
     file = kl_text("%s/file", deep);
     fclose(fopen(file, "w"));
@@ -459,7 +459,7 @@ static int is_asked_twice(void) {
     if (!kl_interrupts_to(called))
         return 100;
     raise(SIGTERM);
-    raise(SIGTERM); /* a signal right after the first belongs to the same request */
+    raise(SIGTERM); /* a signal right after the first one belongs to the same request */
     return read(called, &calls, sizeof calls) == sizeof calls ? (int)calls : 101;
 }
 
@@ -488,7 +488,8 @@ static void a_request_to_end_that_comes_twice_counts_once(void **state) {
     assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGTERM);
 }
 
-/* Fork a process and kill it, as a task may. The signal ends the child, and the parent does not see it. */
+/* Fork a process and kill it, as a task may. The signal must end the child, and the parent must not see
+ * it. */
 static void who_was_forked_dies_of_its_own_sigterm(void **state) {
     (void)state;
     int called = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), how = -1;
@@ -625,7 +626,7 @@ static void a_program_knows_its_build(void **state) {
     free(words);
 }
 
-/* Memory that the process alone uses counts; memory that it shares with others does not. */
+/* Memory that only the process uses must count, but not memory that it shares with others. */
 static void a_process_knows_what_memory_it_has(void **state) {
     (void)state;
     enum { BYTES = 64 << 20, SLACK = 16 << 20 };

@@ -1,12 +1,12 @@
-/* Times as the system takes them, and the processor time of threads. */
+/* Times from the system, and the CPU time of threads. */
 #include <math.h>
 #include <pthread.h>
 #include <time.h>
 
 #include "sys/sys.h"
 
-/* Limit the time to one day, to avoid an overflow of time_t. This is harmless: callers check their condition
- * after every wait. */
+/* Limit the time to one day, so that time_t does not overflow. This does no harm, because callers check
+ * their condition after every wait. */
 struct timespec kl_timespec(double seconds) {
     if (!(seconds > 0))
         return (struct timespec){0};
@@ -16,7 +16,7 @@ struct timespec kl_timespec(double seconds) {
     return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = (long)((seconds - whole) * 1e9)};
 }
 
-/* Limit only the pause to a day, not the result: the machine may have been up for months. */
+/* Limit only the pause to a day, not the result, because the machine may have been up for months. */
 struct timespec kl_time_after(double seconds) {
     struct timespec until, pause = kl_timespec(seconds);
     clock_gettime(CLOCK_MONOTONIC, &until);

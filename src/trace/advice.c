@@ -10,15 +10,15 @@ static kilter_status fail(const char *path, const char *why, kilter_error *error
     return kl_fail(error, KILTER_ERR_USAGE, "--team %s: %s; name another record, or say auto", path, why);
 }
 
-/* Take the number of workers from `row`. Its columns: the program, and the number; NULL: the farm was killed
- * before it wrote one. */
+/* Take the number of workers from `row`. Its columns are the program and the number, which is NULL if the
+ * farm was killed before it wrote one. */
 static kilter_status take(sqlite3_stmt *row, const char *path, const char *program, uint32_t *workers,
                           kilter_error *error) {
     const char *of = (const char *)sqlite3_column_text(row, 0);
     char why[320];
     if (!of || strcmp(of, program) != 0) {
-        snprintf(why, sizeof why, "it is a record of program '%.100s', this is '%.100s'", of ? of : "",
-                 program);
+        snprintf(why, sizeof why, "it is a record of program '%.100s', but this program is '%.100s'",
+                 of ? of : "", program);
         return fail(path, why, error);
     }
     int64_t number = sqlite3_column_int64(row, 1);

@@ -1,11 +1,11 @@
-/* The lock of a record's writer. SQLite's own locks do not serve: they let several processes write in turn,
- * and closing any other descriptor of the file drops them. */
+/* The lock of a record's writer. SQLite's own locks are not enough: they let several processes write in
+ * turn, and closing any other descriptor of the file drops them. */
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "trace/trace.h"
 
-enum { LOCK_BYTE = 0x40000400 }; /* a byte after those that SQLite locks */
+enum { LOCK_BYTE = 0x40000400 }; /* position of the locked byte, after those that SQLite locks */
 
 static struct flock lock_of(short type) {
     return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1};

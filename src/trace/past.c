@@ -80,8 +80,8 @@ static kilter_status check_format(sqlite3 *db, const char *path, kilter_error *e
     return KILTER_OK;
 }
 
-/* Return whether the last page is whole. SQLite would read missing bytes as zeros. If there is a log, the
- * page may be in it. */
+/* Return whether the last page is complete. SQLite would read missing bytes as zeros. If there is a log,
+ * the page may be there. */
 static bool last_page_is_whole(sqlite3 *db, const char *path) {
     struct stat info;
     int64_t page_bytes = ask_number(db, "PRAGMA page_size");
@@ -102,7 +102,7 @@ static kilter_status check_whole(sqlite3 *db, const char *path, kilter_error *er
     return KILTER_OK;
 }
 
-/* Fail unless the record's value of `what` is `own`, this program's. */
+/* Fail unless the record's value of `what` equals `own`, the value of this program. */
 static kilter_status check_same(sqlite3 *db, const char *path, const char *sql, const char *what,
                                 const char *own, kilter_error *error) {
     char found[ANSWER_BYTES], cut[ANSWER_BYTES], why[2 * ANSWER_BYTES + 64];
@@ -111,7 +111,7 @@ static kilter_status check_same(sqlite3 *db, const char *path, const char *sql, 
     snprintf(cut, sizeof cut, "%s", own ? own : "");
     if (strcmp(found, cut) == 0)
         return KILTER_OK;
-    snprintf(why, sizeof why, "its %s is '%s', and this is '%s'", what, found, cut);
+    snprintf(why, sizeof why, "its %s is '%s', but that of this program is '%s'", what, found, cut);
     return fail(path, why, error);
 }
 
@@ -124,7 +124,7 @@ static kilter_status check_program(sqlite3 *db, const char *path, const kl_trace
     return status;
 }
 
-/* Return where two texts begin to differ, less 10 bytes to be shown before. */
+/* Return the position where two texts begin to differ, minus 10 bytes that are also shown. */
 static size_t first_difference(const char *a, const char *b) {
     static const size_t SHOWN_BEFORE = 10;
     size_t at = 0;
@@ -139,12 +139,12 @@ static kilter_status fail_origin(const char *path, const char *what, const char 
     const char *dots = from > 0 ? "…" : "";
     return kl_fail(error, KILTER_ERR_USAGE,
                    "start the program as it was started then, name another file, or say --resume-anyway: the "
-                   "results were made with other %s, %s%.60s then and %s%.60s now (%s)",
+                   "results were made with other %s: %s%.60s then, %s%.60s now (%s)",
                    what, dots, *then ? then + from : "none", dots, *now ? now + from : "none", path);
 }
 
-/* Return whether any earlier master of this record had these arguments and this build. Not only the last one
- * counts, because it may have stored nothing. */
+/* Return whether any earlier master of this record had these arguments and this build. All masters count,
+ * because the last one may have stored nothing. */
 static bool has_origin(sqlite3 *db, const char *arguments, const char *build) {
     sqlite3_stmt *origin = NULL;
     bool found = sqlite3_prepare_v2(db, "SELECT 1 FROM origin WHERE arguments = ?1 AND build = ?2", -1,
@@ -190,8 +190,8 @@ static double ask_time(sqlite3 *db, const char *sql) {
     return ask(db, sql, answer) ? strtod(answer, NULL) : NAN;
 }
 
-/* Return the time at which this master's times begin: the time of day, but not before the last recorded time.
- * The clock may have been set back. */
+/* Return the time at which this master's times begin. It is the time of day, but not before the last
+ * recorded time, because the clock may have been set back. */
 static double time_to_go_on_from(sqlite3 *db, double now_unix_s) {
     double by_clock_s = now_unix_s - ask_time(db, "SELECT began_unix_s FROM run");
     double last_s =

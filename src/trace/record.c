@@ -16,8 +16,8 @@
 enum {
     NUMBER_MOST = 9999, /* greatest number in a numbered name */
     BUSY_MS = 10000,    /* milliseconds that a batch waits for another process's transaction */
-    UNWIND_MS = 2000,   /* milliseconds that closing waits for readers to leave */
-    UNWIND_STEP_MS = 20 /* milliseconds between two looks for readers */
+    UNWIND_MS = 2000,   /* milliseconds that closing waits for readers to close the file */
+    UNWIND_STEP_MS = 20 /* milliseconds between two checks for readers */
 };
 
 struct kl_record {
@@ -26,11 +26,12 @@ struct kl_record {
     sqlite3_stmt *statements[KL_ROW_KINDS][KL_ROW_STATEMENTS];
     bool moved;
     kl_record_parts parts;
-    int lock; /* descriptor of the file, on which the lock is held against other masters; −1: none */
+    int lock; /* descriptor of the file, which holds the lock against other masters; −1: none */
     kl_past past;
 };
 
-/* Return whether the file was moved or removed. SQLite still writes to it, but the rows would be lost. */
+/* Return whether the file was moved or removed. SQLite would still write to it, but the rows would be
+ * lost. */
 static bool has_moved(kl_record *record) {
     int moved = 0;
     if (sqlite3_file_control(record->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
@@ -60,7 +61,7 @@ static int exec(const kl_record *record, const char *sql) {
     return sqlite3_exec(record->db, sql, NULL, NULL, NULL);
 }
 
-/* Execute `sql`, with retries. SQLite refuses to wait when two processes would wait for each other, but one
+/* Execute `sql`, with retries. If two processes would wait for each other, SQLite refuses to wait; but one
  * of them soon gives up here. */
 static int exec_patiently(const kl_record *record, const char *sql) {
     sqlite3_busy_timeout(record->db, 0);
@@ -104,8 +105,8 @@ static kilter_status check_logs(const char *path, kilter_error *error) {
 }
 
 /* Lock a new file, or an empty one, with which a user may have reserved the name. *taken: the file is not
- * empty, or another master has it. Look before opening: this process may write that record, and closing it
- * would drop SQLite's locks. */
+ * empty, or another master has it. Check this before opening: if this process writes that record, closing
+ * the file would drop SQLite's locks. */
 static kilter_status claim_file(kl_record *record, bool *created, bool *taken, kilter_error *error) {
     struct stat info = {.st_size = 0};
     record->lock = open(record->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
@@ -123,14 +124,15 @@ static kilter_status claim_file(kl_record *record, bool *created, bool *taken, k
     if (record->lock < 0)
         return kl_fail(error, KILTER_ERR_RECORD, "creating the run record '%s': %s; name another file",
                        record->path, strerror(errno));
-    /* with other errors, the file system has no locks */
+    /* other errors mean that the file system has no locks */
     bool others = !kl_record_lock(record->lock) && errno == EAGAIN;
     *taken = others || fstat(record->lock, &info) != 0 || info.st_size > 0;
     *created &= !*taken;
     return KILTER_OK;
 }
 
-/* Return the name with the number before its ending, which marks records: "a-2.kilter" for "a.kilter". */
+/* Return the name with the number inserted before the ending that marks records: "a-2.kilter" for
+ * "a.kilter". */
 static char *numbered_name(const char *path, unsigned number) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
     int stem = (int)(dot && dot > name ? (size_t)(dot - path) : strlen(path));
@@ -179,7 +181,7 @@ static kilter_status lock_file(kl_record *record, bool *created, kilter_error *e
                        "continuing the run record '%s': it is not a run record; name another file",
                        record->path);
     if (!kl_record_lock(record->lock)) {
-        *created = false; /* another master holds the lock, so the file is not this one's to remove */
+        *created = false; /* another master holds the lock, so this process must not remove the file */
         return kl_fail(error, KILTER_ERR_RECORD, "opening the run record '%s': %s", record->path,
                        errno == EAGAIN
                            ? "another master is writing it; let that one end, or name another file"
@@ -201,7 +203,7 @@ static kilter_status open_database(kl_record *record, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Find whether the file has tables. If not, it is new, or another master has just locked it. */
+/* Find out whether the file has tables. If it has none, it is new, or another master has just locked it. */
 static int look_for_tables(const kl_record *record, bool *there) {
     sqlite3_stmt *tables = NULL;
     int status = sqlite3_prepare_v2(record->db, "SELECT 1 FROM sqlite_master", -1, &tables, NULL);
@@ -244,7 +246,7 @@ static int prepare_statements(kl_record *record) {
     return SQLITE_OK;
 }
 
-/* Create the tables and the first row. This comes before the log (WAL) is used, so that the tables are in the
+/* Create the tables and the first row. Do this before the log (WAL) is used, so that the tables are in the
  * file itself. */
 static kilter_status create(kl_record *record, const kl_trace_run_row *run, kilter_error *error) {
     if (create_tables(record) != SQLITE_OK || prepare_statements(record) != SQLITE_OK)
@@ -256,7 +258,7 @@ static kilter_status go_on(kl_record *record, const kl_trace_run_row *run, kilte
     kilter_status status = kl_past_read(record->db, record->path, run, &record->past, error);
     if (status != KILTER_OK)
         return status;
-    /* old records lack this column; this fails if it exists, which does no harm */
+    /* old records lack this column; if it exists, this fails, which does no harm */
     exec(record, "ALTER TABLE decision ADD COLUMN grounds BLOB");
     if (prepare_statements(record) != SQLITE_OK || kl_past_end(record->db) != SQLITE_OK)
         return cannot(record, "continuing", error);
@@ -276,8 +278,8 @@ static kilter_status begin_session(kl_record *record, const kl_trace_run_row *ru
     return status == KILTER_OK ? kl_record_commit(record, error) : status;
 }
 
-/* Write the first rows, or continue the record. Without results, do not wait for the disk, so that the run
- * begins earlier. */
+/* Write the first rows, or continue the record. If the record holds no results, do not wait for the disk,
+ * so that the run begins earlier. */
 static kilter_status fill(kl_record *record, const kl_trace_run_row *run, bool *taken, kilter_error *error) {
     const char *wait = record->parts.results ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = OFF";
     const char *log = record->parts.results ? "PRAGMA journal_mode = WAL"
@@ -382,7 +384,7 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_b
     case KL_BIND_BOOL:
         return sqlite3_bind_int(statement, at, *(const bool *)value);
     case KL_BIND_HOST:
-    /* the row exists until the statement was carried out, so SQLite need not copy the text */
+    /* the row exists until the statement has been carried out, so SQLite need not copy the text */
     case KL_BIND_TEXT:
         text = *(const char *const *)value;
         return sqlite3_bind_text(statement, at, text ? text : "", -1, SQLITE_STATIC);
@@ -455,8 +457,8 @@ void kl_record_rollback(kl_record *record) {
         exec(record, "ROLLBACK");
 }
 
-/* Merge the log into the file, which needs exclusive access. If readers do not leave in time, the log
- * stays. */
+/* Merge the log into the file, which needs exclusive access. If readers do not close the file in time, the
+ * log stays. */
 static void leave_wal(kl_record *record) {
     for (int waited_ms = 0; waited_ms < UNWIND_MS; waited_ms += UNWIND_STEP_MS) {
         int status = exec(record, "PRAGMA journal_mode = DELETE");

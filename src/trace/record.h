@@ -1,4 +1,5 @@
-/* Private to room trace: the rows of a record, as the queue and SQLite need them, and the record's file. */
+/* Private to the folder trace: the rows of a record, as the queue and SQLite need them, and the record's
+ * file. */
 #ifndef KL_TRACE_RECORD_H
 #define KL_TRACE_RECORD_H
 
@@ -61,7 +62,7 @@ typedef struct kl_trace_run_end {
     uint64_t dropped_rows;
 } kl_trace_run_end;
 
-/* A kl_decision, and when it was made. */
+/* A kl_decision, and the time when it was made. */
 typedef struct kl_trace_decision_row {
     double at_s;
     uint64_t run, round, chunk; /* round, chunk: UINT64_MAX: none */
@@ -82,8 +83,8 @@ typedef struct kl_record_parts {
     bool results, loop, watched;
 } kl_record_parts;
 
-/* The type of a struct's member. It determines how the value is bound to a statement, and the column's
- * type. */
+/* The type of a struct's member. It determines the column's type, and how the value is bound to a
+ * statement. */
 typedef enum kl_bind {
     KL_BIND_U32,
     KL_BIND_U64,
@@ -92,16 +93,16 @@ typedef enum kl_bind {
     KL_BIND_BOOL,
     KL_BIND_TEXT,        /* a NULL pointer: '' */
     KL_BIND_HOST,        /* a text; stored as the number of the host with this name */
-    KL_BIND_F64_OR_NULL, /* stored as NULL if 0, which means not known */
+    KL_BIND_F64_OR_NULL, /* 0 means not known, and is stored as NULL */
     KL_BIND_U64_OR_NULL, /* UINT64_MAX, none: NULL */
-    KL_BIND_BYTES,       /* a kilter_bytes, not copied into the queue */
+    KL_BIND_BYTES,       /* a kilter_bytes, which is not copied into the queue */
     KL_BIND_COPY,        /* a kilter_bytes, copied; empty: NULL */
-    /* this and all later kinds: the value is added to the last one of earlier masters */
+    /* for this and all later types, the value is added to the last value of earlier masters */
     KL_BIND_TIME,
     KL_BIND_TIME_OR_NULL,   /* stored as NULL if 0, which means not known */
     KL_BIND_RUN,            /* a uint64_t */
     KL_BIND_WORKER,         /* a uint32_t */
-    KL_BIND_WORKER_OR_NULL, /* an int64_t; stored as NULL if −1, which means the farm as a whole */
+    KL_BIND_WORKER_OR_NULL, /* an int64_t; −1 means the whole farm, and is stored as NULL */
     KL_BIND_SUM             /* the checksum of a kl_trace_result_row */
 } kl_bind;
 
@@ -110,7 +111,7 @@ typedef struct kl_row_field {
     kl_bind bind;
     size_t offset;
     const char *value; /* SQL expression, in which ? is the bound value; NULL: the bound value itself */
-    /* true: an update changes the rows that have this value, or the column is the table's key */
+    /* true: the column is the table's key, or an update changes the rows that have this value */
     bool key;
 } kl_row_field;
 
@@ -124,7 +125,7 @@ typedef struct kl_row_shape {
     const char *table;
     enum { KL_VERB_INSERT, KL_VERB_REPLACE, KL_VERB_IGNORE, KL_VERB_UPDATE } verb;
     size_t size; /* size of the struct */
-    /* true: there are many such rows, and they are dropped before memory runs short */
+    /* true: there are many such rows, so they are dropped before memory runs short */
     bool bulk;
     kl_row_field fields[KL_ROW_FIELDS_MAX]; /* field i gives the value of parameter ?i+1 */
 } kl_row_shape;
@@ -153,30 +154,30 @@ typedef struct kl_past {
  * another program's, or damaged. */
 kilter_status kl_past_read(sqlite3 *db, const char *path, const kl_trace_run_row *run, kl_past *past,
                            kilter_error *error);
-int kl_past_end(sqlite3 *db); /* mark the last master's workers as left, and return SQLite's status */
+int kl_past_end(sqlite3 *db); /* Mark the last master's workers as left, and return SQLite's status. */
 kilter_status kl_past_damaged(sqlite3 *db, const char *path,
                               kilter_error *error); /* fail with what SQLite says about the record */
 
 /* The record's file. Only the thread that opened it uses it. */
 typedef struct kl_record kl_record;
 
-/* Create `path`, or a numbered name if `path` exists, with its tables and the run's row. On failure, no new
- * file is left behind. With `resume` the record holds results, and an existing record that holds results is
- * continued. KILTER_ERR_RECORD, KILTER_ERR_MEMORY. */
+/* Create `path` with its tables and the run's row. If `path` exists, use a numbered name. After a failure,
+ * no new file is left behind. With `resume` the record holds results, and an existing record that holds
+ * results is continued. KILTER_ERR_RECORD, KILTER_ERR_MEMORY. */
 kilter_status kl_record_open(const char *path, const kl_trace_run_row *run, bool resume, kl_record **record,
                              kilter_error *error);
 const char *kl_record_path(const kl_record *record); /* return the file's name */
 /* Return the number of calls that earlier masters of the record made. */
 uint64_t kl_record_calls(const kl_record *record);
-/* Return the checksum of a row of results with its other columns. row->worker must be the number that is
- * stored. */
+/* Return the checksum of a row of results, including its other columns. row->worker must be the number
+ * that is stored. */
 uint64_t kl_result_sum(const kl_trace_result_row *row);
 /* Write a batch: begin, put each row, commit; after a failure: rollback. KILTER_ERR_RECORD. */
 kilter_status kl_record_begin(kl_record *record, kilter_error *error);
 kilter_status kl_record_put(kl_record *record, kl_row_kind kind, const void *row, kilter_error *error);
 kilter_status kl_record_commit(kl_record *record, kilter_error *error);
 void kl_record_rollback(kl_record *record);
-/* Merge the log into the file if no reader has it open, and free the record. NULL does nothing. */
+/* Merge the log into the file if no reader has it open, and free the record. NULL: do nothing. */
 void kl_record_close(kl_record *record);
 
 #endif

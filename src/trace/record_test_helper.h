@@ -1,4 +1,4 @@
-/* Make a temporary folder and the name of a record in it: setup and teardown for cmocka. */
+/* Setup and teardown for cmocka: make a temporary folder, and the name of a record in it. */
 #ifndef KL_RECORD_TEST_HELPER_H
 #define KL_RECORD_TEST_HELPER_H
 

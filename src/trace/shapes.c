@@ -13,9 +13,9 @@
 #define LAST_SESSION "(SELECT max(session) FROM session)"
 #define ROW_OF(row, name, how) .table = (name), .verb = KL_VERB_##how, .size = sizeof(kl_trace_##row)
 
-/* A table with a unique key uses "OR REPLACE", so that a repeated row does not end the recording. The tables
- * chunk, measurement and decision have no index, which makes their rows cheapest; new columns of theirs are
- * added at the end. */
+/* A table with a unique key uses "OR REPLACE", so that a repeated row does not end the recording. The
+ * tables chunk, measurement and decision have no index, so that writing their rows costs least. New
+ * columns of these tables are added at the end. */
 static const kl_row_shape shapes[KL_ROW_KINDS] = {
     [KL_ROW_RUN] = {ROW_OF(run_row, "run", INSERT),
         .fields = {F(TEXT, run_row, program), F(TEXT, run_row, version), F(TEXT, run_row, transport),
@@ -137,7 +137,7 @@ static const kl_row_shape shapes[KL_ROW_KINDS] = {
 };
 /* clang-format on */
 
-/* The tables. own_key: name of the key of a table whose rows have none. */
+/* The tables. own_key: name of the key, in a table whose rows have none. */
 static const struct {
     const char *name, *own_key;
     enum { IN_ALL, WITH_RESULTS, OF_LOOPS, OF_WATCHED } part;
@@ -226,7 +226,7 @@ static void add_insert(kl_sql *sql, const kl_row_shape *shape) {
     add(sql, ")");
 }
 
-/* Add "column = value" for each field that is a key, or for each that is not. */
+/* Add "column = value" for each field that is a key, or for each field that is none. */
 static void add_equations(kl_sql *sql, const kl_row_shape *shape, bool keys, const char *before,
                           const char *between) {
     bool first = true;

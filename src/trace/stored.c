@@ -46,7 +46,7 @@ static kilter_status differs(const kl_stored *s, const char *what, kilter_error 
                    s->path, (unsigned long long)s->call.call, what);
 }
 
-/* Compare the call with the stored one. It is no error if the call is not stored: then the last master did
+/* Compare the call with the stored one. If the call is not stored, this is no error: the last master did
  * not reach it. */
 static kilter_status compare(const kl_stored *s, kilter_error *error) {
     sqlite3_stmt *call = NULL;
@@ -79,7 +79,7 @@ static int last_row(const kl_stored *s, int64_t *id) {
     return status;
 }
 
-/* Prepare the query for results, without rows that this master adds later. */
+/* Prepare the query for results, without rows that this master will add. */
 static kilter_status prepare(kl_stored *s, kilter_error *error) {
     const char *sql = s->call.in_order ? "SELECT lo, count, worker, results, sum FROM result "
                                          "WHERE call = ?1 AND id <= ?2 ORDER BY id"

@@ -1,11 +1,5 @@
-/* The queue between the run and the thread that writes.
- *
- *   kl_trace_chunk() … ── copy ──▶ waiting blocks ── taken, a batch at a time ──▶ SQLite
- *                                     ▲                                   │
- *                                     └───────── spare blocks ◀───────────┘
- *
- * A row is in one block: its header, its struct, then the texts that the struct points to. Blocks never
- * move. */
+/* The queue between the run and the thread that writes. A row is in one block: its header, its struct,
+ * then the texts to which the struct points. Blocks never move in memory. */
 #include "trace/record.h"
 
 #include <errno.h>
@@ -22,10 +16,10 @@ enum {
     RESULTS_NS = 20000000, /* pause between two batches while results wait, to limit the load of the disk */
     BLOCK_BYTES = 64 * 1024,
     SPARE_BLOCKS_MAX = 64,
-    TEXT_BYTES_MAX = 32 * 1024, /* longer texts are cut, so that each row fits into a block or two */
+    TEXT_BYTES_MAX = 32 * 1024, /* longer texts are cut, so that each row needs at most two blocks */
 };
-/* Most bytes of waiting bulk rows, about a million chunks, and of all waiting rows: rare rows have a
- * reserve. */
+/* Greatest number of bytes of waiting rows of the frequent kinds (about a million chunks), and of all
+ * waiting rows. The difference is reserved for rare rows. */
 static const size_t bulk_bytes_max = (size_t)128 << 20;
 static const size_t waiting_bytes_max = (size_t)144 << 20;
 
@@ -38,13 +32,13 @@ typedef struct block {
 
 typedef struct row_head {
     uint32_t kind;
-    uint32_t bytes; /* bytes of the row, with this header and the texts */
+    uint32_t bytes; /* bytes of the row, including this header and the texts */
 } row_head;
 
 struct kl_trace {
     char *path;
-    const kl_trace_run_row *run; /* belongs to the caller; used while kl_trace_open() waits */
-    kl_record *record;           /* used by the writer only */
+    const kl_trace_run_row *run; /* this belongs to the caller; it is used while kl_trace_open() waits */
+    kl_record *record;           /* only the writer uses this */
     pthread_t writer;
     pthread_mutex_t lock; /* guards everything below */
     pthread_cond_t wake;  /* signals the writer: rows wait, or the trace is closing */
@@ -54,7 +48,7 @@ struct kl_trace {
     kl_trace_stored_fn stored; /* NULL: the record holds no results */
     void *stored_context;
     uint64_t results;            /* number of results in the blocks from `head` to `tail` */
-    struct timespec results_due; /* time at which the waiting results are to be written */
+    struct timespec results_due; /* time at which the waiting results must be written */
     bool hurry, told;            /* true: store waiting results at once; true: the failure was reported */
     kilter_error first;          /* the failure that ended the recording */
     double ended_s;
@@ -111,7 +105,7 @@ static void *reserve(kl_trace *trace, size_t bytes, size_t bytes_max) {
     return room;
 }
 
-/* Return whether the data that the field points to must be copied, too. */
+/* Return whether the data to which the field points must be copied, too. */
 static bool is_copied(const kl_row_field *field) {
     bool text = field->bind == KL_BIND_TEXT || field->bind == KL_BIND_HOST;
     return (text || field->bind == KL_BIND_COPY) && kl_is_bound(field);
@@ -129,8 +123,8 @@ static kilter_bytes bytes_at(const kl_row_shape *shape, const void *row, size_t 
     return text ? (kilter_bytes){text, strnlen(text, TEXT_BYTES_MAX)} : bytes;
 }
 
-/* Copy a row, and after it the data in `copied`, each with a NUL behind it. Let the row's fields point to the
- * copies. A kilter_bytes begins with its pointer, so it needs no other treatment than a text. */
+/* Copy a row, and after it the data in `copied`, each followed by a NUL. Set the row's fields to point to
+ * the copies. A kilter_bytes begins with its pointer, so it can be handled like a text. */
 static void copy_row(char *to, const kl_row_shape *shape, const void *row, const kilter_bytes *copied) {
     memcpy(to, row, shape->size);
     char *copy = to + shape->size;
@@ -144,8 +138,8 @@ static void copy_row(char *to, const kl_row_shape *shape, const void *row, const
     }
 }
 
-/* Return the most bytes of waiting rows at which a row of this kind is accepted. Results are never dropped;
- * their number is limited elsewhere. */
+/* Return up to how many bytes of waiting rows a row of this kind is accepted. Results are never dropped,
+ * because their number is limited elsewhere. */
 static size_t most_waiting(kl_row_kind kind) {
     if (kind == KL_ROW_RESULT)
         return SIZE_MAX;
@@ -255,7 +249,7 @@ const char *kl_trace_path(const kl_trace *trace) {
 
 /* ---- the writer's side ---- */
 
-/* Return the real time `ns` nanoseconds from now, which limits how long rows wait, even if the run's clock is
+/* Return the real time `ns` nanoseconds from now. It limits how long rows wait, even if the run's clock is
  * simulated. */
 static struct timespec in_ns(long ns) {
     struct timespec at;
@@ -289,7 +283,7 @@ static void wait_for_batch(kl_trace *trace) {
     trace->results_due = in_ns(RESULTS_NS);
 }
 
-/* Remove the blocks of the next batch from the queue and return them as a list. */
+/* Remove the blocks of the next batch from the queue, and return them as a list. */
 static block *take_batch(kl_trace *trace) {
     block *batch = trace->head, *last = NULL;
     uint64_t rows = 0;
@@ -332,8 +326,7 @@ static void free_blocks(block *list) {
     }
 }
 
-/* Take back the blocks of a batch. Keep some blocks of the common size for later rows, and free the
- * others. */
+/* Take back the blocks of a batch. Keep some blocks of the usual size for later rows, and free the others. */
 static void give_back(kl_trace *trace, block *list) {
     block *rest = NULL;
     while (list) {
@@ -370,7 +363,7 @@ static kilter_status write_batch(kl_record *record, const block *batch, kilter_e
     return status;
 }
 
-/* Note the failure. Drop the waiting rows now, and all later rows. */
+/* Store the failure. Drop all waiting rows now, and all later rows. */
 static void stop_recording(kl_trace *trace, const block *batch, const kilter_error *error) {
     trace->failed = true;
     trace->first = *error;
@@ -380,11 +373,11 @@ static void stop_recording(kl_trace *trace, const block *batch, const kilter_err
     trace->rows = trace->results = 0;
 }
 
-/* Report the outcome of a batch to the farm. Release the lock meanwhile, because the callback may add
- * rows. */
+/* Report the outcome of a batch to the farm. Release the lock during the call, because the callback may
+ * add rows. */
 static void tell(kl_trace *trace, uint64_t results) {
     bool fails = trace->failed && !trace->told;
-    trace->told |= fails; /* set this without a callback, too, so that the failure is no longer urgent */
+    trace->told |= fails; /* set this also without a callback, so that the failure is no longer urgent */
     if (!trace->stored || (!fails && (results == 0 || trace->failed)))
         return;
     pthread_mutex_unlock(&trace->lock);
@@ -434,8 +427,8 @@ static void write_end(kl_trace *trace) {
     trace->failed = true;
 }
 
-/* Run the writer thread, which makes all calls of SQLite. It blocks signals: a write beyond the file size
- * limit then returns an error, and no SIGXFSZ kills the process. */
+/* Run the writer thread, which makes all calls of SQLite. It blocks signals. So if a write exceeds the
+ * file size limit, it returns an error, and no SIGXFSZ kills the process. */
 static void *writer(void *argument) {
     pthread_setname_np(pthread_self(), KL_TRACE_THREAD);
     kl_trace *trace = argument;
@@ -543,7 +536,7 @@ static kilter_status outcome(const kl_trace *trace, kilter_error *error) {
     if (trace->failed && trace->stored)
         return kl_fail(error, KILTER_ERR_RECORD, "%s (what was stored before is kept)", trace->first.text);
     if (trace->failed)
-        return kl_fail(error, KILTER_ERR_RECORD, "%s (rows missing: %llu; the results are complete)",
+        return kl_fail(error, KILTER_ERR_RECORD, "%s (%llu rows are missing; the results are complete)",
                        trace->first.text, (unsigned long long)trace->dropped);
     if (trace->dropped)
         return kl_fail(error, KILTER_ERR_RECORD,

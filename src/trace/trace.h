@@ -1,9 +1,8 @@
-/* Door of room trace: the run record, an SQLite file for each run, which only the master writes. Format:
- * docs/reference/record.md.
- *
- * The kl_trace_* calls copy a row into memory and return; a separate thread writes batches. Rows are dropped
- * if the disk is too slow. If the disk fails, recording stops, but not the run. kl_trace_close() reports
- * both. A NULL trace takes every call and does nothing. */
+/* Public header of the folder trace: the run record, an SQLite file for each run, which only the master
+ * writes. Format: docs/reference/record.md. The kl_trace_* calls copy a row into memory and return; a
+ * separate thread writes batches. If the disk is too slow, rows are dropped. If the disk fails, recording
+ * stops, but the run goes on. kl_trace_close() reports both. If the trace is NULL, every call is accepted
+ * and does nothing. */
 #ifndef KL_TRACE_H
 #define KL_TRACE_H
 
@@ -23,18 +22,17 @@ enum { KL_RECORD_APPLICATION = 0x4b6c7472, KL_RECORD_FORMAT = 2 };
 typedef struct kl_trace_run_row {
     const char *program, *version, *transport, *policy, *host;
     const char *program_version; /* NULL: "" */
-    /* In a record with results: how the program was started and built; NULL: "". Another program cannot
-     * continue the record. */
+    /* In a record with results: how the program was started and built; NULL: "". A program that was
+     * started or built differently cannot continue the record. */
     const char *arguments, *build;
     /* not written; true: a program that was started or built in another way may continue the record */
     bool anyway;
     double began_unix_s;
     int64_t pid;
-    /* not written; true: a call waits for the disk, because the run's simulated time stands still meanwhile
-     */
+    /* not written; true: calls wait for the disk, because the run's simulated time stands still meanwhile */
     bool simulated;
     const char *control; /* name of the socket for `kilter tune`; "": none */
-    const char *folder;  /* the program's working folder; NULL: not known */
+    const char *folder;  /* working folder of the program; NULL: not known */
     /* not written; true: the run is a loop over ranks, whose rows are described below */
     bool loop;
     bool watched; /* not written; true: the run is an MPI program under `kilter watch` */
@@ -91,17 +89,17 @@ typedef struct kl_trace_moment {
     uint64_t run;   /* 0 in a loop */
     uint64_t chunk; /* number of the chunk that the decision made; UINT64_MAX: none */
     uint64_t round; /* round of a loop; 0: none */
-    /* the result of kl_grounds_take(), copied; empty: the decision cannot be repeated later */
+    /* the result of kl_grounds_take(), which is copied; empty: the decision cannot be made again later */
     kilter_bytes grounds;
 } kl_trace_moment;
 
-/* The outcome of the move decided in a round. */
+/* The outcome of the move that was decided in a round. */
 typedef struct kl_trace_outcome {
     uint64_t round;
     double settled_s, came_s, spent_s;
 } kl_trace_outcome;
 
-typedef struct kl_trace_failure_row { /* an attempt of a task that failed */
+typedef struct kl_trace_failure_row { /* an attempt at a task that failed */
     uint64_t run, task;
     uint32_t attempt; /* 1 for the first attempt */
     uint32_t worker;
@@ -112,8 +110,8 @@ typedef struct kl_trace_failure_row { /* an attempt of a task that failed */
     const char *text;
 } kl_trace_failure_row;
 
-/* Create a record named `path`. If the name exists, take the first free numbered name: a-2.kilter after
- * a.kilter. KILTER_ERR_RECORD naming the file: it cannot be written. */
+/* Create a record named `path`. If the name exists, use the first free numbered name: a-2.kilter after
+ * a.kilter. KILTER_ERR_RECORD, with the file's name: it cannot be written. */
 kilter_status kl_trace_open(const char *path, const kl_trace_run_row *run, kl_trace **trace,
                             kilter_error *error);
 void kl_trace_worker(kl_trace *trace, const kl_trace_worker_row *row);
@@ -124,7 +122,8 @@ void kl_trace_chunk(kl_trace *trace, const kl_trace_chunk_row *row);
 void kl_trace_measurement(kl_trace *trace, const kl_trace_measurement_row *row);
 void kl_trace_decision(kl_trace *trace, const kl_trace_moment *when, const kl_decision *decision);
 void kl_trace_failure(kl_trace *trace, const kl_trace_failure_row *row);
-const char *kl_trace_path(const kl_trace *trace); /* return the file's name; NULL for a NULL trace */
+const char *
+kl_trace_path(const kl_trace *trace); /* Return the name of the file; NULL if the trace is NULL. */
 /* Write the remaining rows and the run's end, and free the trace. KILTER_ERR_RECORD: rows are missing. */
 kilter_status kl_trace_close(kl_trace *trace, double ended_s, kilter_error *error);
 
@@ -152,7 +151,8 @@ typedef struct kl_trace_array_row {
 } kl_trace_array_row;
 
 typedef struct kl_trace_round_row {
-    /* execution: number of the sweep that was about to begin or, in a scattered loop, in progress */
+    /* execution: number of the sweep that was about to begin; in a scattered loop, of the sweep in
+     * progress */
     uint64_t round, execution;
     double at_s, period_s;
     /* forecast seconds of a sweep with the present shares, and with the considered shares; 0: not known */
@@ -180,11 +180,11 @@ void kl_trace_loop_ended(kl_trace *trace, const kl_trace_loop_end *row);
 void kl_trace_array(kl_trace *trace, const kl_trace_array_row *row);
 void kl_trace_round(kl_trace *trace, const kl_trace_round_row *row);
 void kl_trace_share(kl_trace *trace, const kl_trace_share_row *row);
-/* Note the outcome of a move. After several calls for a round, the last outcome counts. */
+/* Record the outcome of a move. After several calls for a round, the last outcome counts. */
 void kl_trace_settled(kl_trace *trace, const kl_trace_outcome *outcome);
-/* Note the outcome of a decision of a kept run, in whose record each decision has a round of its own. */
+/* Record the outcome of a decision of a kept run. In its record each decision has a separate round. */
 void kl_trace_came(kl_trace *trace, const kl_trace_outcome *outcome);
-/* Note that the move of this round was not carried out. */
+/* Record that the move of this round was not carried out. */
 void kl_trace_refused(kl_trace *trace, uint64_t round);
 void kl_trace_rank(kl_trace *trace, const kl_trace_rank_row *row);
 
@@ -193,8 +193,9 @@ void kl_trace_rank(kl_trace *trace, const kl_trace_rank_row *row);
 typedef struct kl_trace_watched_row {
     const char *mpi, *way, *reason, *status; /* status: "done", or which ranks did not end as they should */
     int64_t exit_code;
-    uint64_t other_calls, spawned; /* calls of further threads; processes that MPI_Comm_spawn started */
-    uint64_t missing;              /* ranks that left no file */
+    uint64_t other_calls,
+        spawned; /* number of calls of further threads; number of processes that MPI_Comm_spawn started */
+    uint64_t missing; /* number of ranks that left no file */
     kl_watch_found found;
 } kl_trace_watched_row;
 
@@ -205,7 +206,7 @@ typedef struct kl_trace_watched_rank_row {
     const char *end; /* "finalized", "aborted", "did not finalize" */
 } kl_trace_watched_rank_row;
 
-typedef struct kl_trace_watched_place_row { /* a place that calls MPI, added up over all ranks */
+typedef struct kl_trace_watched_place_row { /* a place that calls MPI; sums over all ranks */
     const char *call, *place;
     uint64_t calls;
     double mpi_s;
@@ -244,7 +245,8 @@ typedef struct kl_trace_result_row {
     kilter_bytes results;
 } kl_trace_result_row;
 
-/* Most bytes of results in one row: SQLite's limit for a row, less room for the other columns. */
+/* Greatest number of bytes of results in one row: SQLite's limit for a row, minus room for the other
+ * columns. */
 enum { KL_TRACE_RESULT_MOST_BYTES = 999000000 };
 
 /* Reports that the next `results` rows given to kl_trace_result() are on the disk. failure: no further row
@@ -258,9 +260,9 @@ kilter_status kl_trace_resume(const char *path, const kl_trace_run_row *run, kl_
                               void *context, kl_trace **trace, kilter_error *error);
 /* Return the number of calls that earlier masters of this record made. Later calls have no stored results. */
 uint64_t kl_trace_calls(const kl_trace *trace);
-/* Note a call, before its first result. */
+/* Record a call, before its first result. */
 void kl_trace_call_begins(kl_trace *trace, const kl_trace_call *call);
-/* Note an addition, before the first result of its tasks. */
+/* Record an addition, before the first result of its tasks. */
 void kl_trace_call_grows(kl_trace *trace, const kl_trace_addition *addition);
 /* Store results. The row is copied, but the results are not: keep them until `stored` has reported them, or
  * until kl_trace_close(). */
@@ -276,8 +278,8 @@ kilter_status kl_stored_open(const char *path, const kl_trace_call *call, kl_sto
 kilter_status kl_stored_additions(kl_stored *stored, kl_trace_addition **additions, size_t *count,
                                   kilter_error *error);
 /* Read the next row of results, which is valid until the next call. The rows come by rising lo, or in the
- * order of storing if the call wants them so. They may overlap. *got = false: there are no more rows, and the
- * next call begins again. KILTER_ERR_RECORD: the checksum is wrong. */
+ * order of storing if the call asks for it. They may overlap. *got = false: there are no more rows, and
+ * the next call starts from the first row. KILTER_ERR_RECORD: the checksum is wrong. */
 kilter_status kl_stored_next(kl_stored *stored, kl_trace_result_row *row, bool *got, kilter_error *error);
 void kl_stored_free(kl_stored *stored);
 

@@ -135,7 +135,7 @@ static void push_chunks(kl_trace *trace, uint64_t from, uint64_t to) {
     }
 }
 
-/* ---- rows are read as they were written ---- */
+/* ---- rows must be read as they were written ---- */
 
 static void push_one_of_each(kl_trace *t) {
     kl_trace_worker(t, &(kl_trace_worker_row){0, "ada", "core 1", 77, 0.5});
@@ -523,8 +523,8 @@ static void fails_at_close(kl_trace *t, const char *words) {
     assert_non_null(strstr(error.text, "results are complete"));
 }
 
-/* Record on a full disk, which a limit for the size of files stands for. The signal SIGXFSZ kills the test if
- * the writer does not block it. */
+/* Record on a full disk, which is imitated by a limit on the size of files. If the writer did not block
+ * the signal SIGXFSZ, it would kill the test. */
 static int run_on_a_full_disk(const char *file) {
     kl_trace *t = NULL;
     kilter_error error = {0};
@@ -592,8 +592,8 @@ static void hear_nothing(void *context, uint64_t results, const kilter_error *fa
     (void)context, (void)results, (void)failure;
 }
 
-/* Close a record while a forked child has it open, as any child inherits open files. The record can be opened
- * again. */
+/* Close a record while a forked child has it open, because a child inherits open files. It must be
+ * possible to open the record again. */
 static void a_closed_record_is_free_whoever_was_forked_meanwhile(void **state) {
     const char *file = ((place *)*state)->file;
     int ends[2];
@@ -691,7 +691,7 @@ static void hear_of_results(void *context, uint64_t results, const kilter_error 
     h->results += (unsigned)results;
 }
 
-/* Fill the queue up to its limit, then add a result. The result is stored. */
+/* Fill the queue up to its limit, then add a result. The result must be stored. */
 static void results_wait_behind_whatever_else_does(void **state) {
     const char *file = ((place *)*state)->file;
     enum { TEXT = 16 * 1024, ROWS = 10000, FEW = 4000 };
@@ -715,7 +715,8 @@ static void results_wait_behind_whatever_else_does(void **state) {
         sched_yield();
     assert_false(h.failed);
     assert_int_equal(h.results, 1);
-    fails_at_close(t, "the disk was too slow"); /* because some of the other rows are missing */
+    fails_at_close(
+        t, "the disk was too slow"); /* closing reports this because some of the other rows are missing */
 }
 
 static void a_simulated_run_waits_for_the_disk(void **state) {
@@ -760,7 +761,7 @@ static void killed_writers_leave_what_was_committed(void **state) {
             _exit(1);
         sqlite3 *written = open_file(file, SQLITE_OPEN_READONLY);
         for (uint64_t i = 0;;
-             i++) { /* never far ahead of the writer, which might not get the lock otherwise */
+             i++) { /* never far ahead of the writer, which otherwise might not get the lock */
             push_chunks(t, i * 1000, i * 1000 + 1000);
             if (i > 5)
                 wait_until(written, "SELECT count(*) FROM chunk", (long long)(i - 5) * 1000);

@@ -13,11 +13,12 @@
 #include "sys/sys.h"
 
 enum {
-    SLOTS = 1024,            /* greatest number of messages in an arena at a time */
-    NOTES_BYTES = 64 * 1024, /* bytes of an arena's table of notes: a multiple of the largest page size */
+    SLOTS = 1024, /* greatest number of messages in an arena at the same time */
+    NOTES_BYTES =
+        64 * 1024, /* bytes of an arena's table of notes, which is a multiple of the largest page size */
     /* sizes of messages are rounded up to a multiple of this, so that no two messages share a cache line */
     ROUND_BYTES = 64,
-    /* a lent buffer gets at least this much if it is free, so that its message can grow */
+    /* a lent buffer gets at least this many bytes if they are free, so that its message can grow */
     LENT_LEAST_BYTES = 16 * 1024 * 1024,
     NOT_LENT = SLOTS,
 };
@@ -28,8 +29,8 @@ enum {
 
 typedef struct pair {
     bool taken;    /* true: the master uses the pair */
-    bool left;     /* true: the master has closed its end, because the worker has gone */
-    bool ended;    /* true: the worker no longer uses the pair, even if its process goes on */
+    bool left;     /* true: the master has closed its end, because the worker has left */
+    bool ended;    /* true: the worker no longer uses the pair, even if its process continues */
     uint64_t pid;  /* process number of the worker */
     unsigned held; /* number of messages that the master received here and has not released */
 } pair;
@@ -120,13 +121,13 @@ uint64_t kl_arenas_token(const kl_arenas *all) {
 
 /* --- pairs --- */
 
-/* Free the pairs that nobody uses. Call this with the lock held. This returns their memory to the system and
- * clears their notes. */
+/* Free the pairs that are not in use. Call this with the lock held. It returns their memory to the system
+ * and clears their notes. */
 static void free_pairs(kl_arenas *all) {
     for (uint32_t i = 0; i < all->count; i++) {
         pair *one = &all->pairs[i];
-        /* A worker may be stopped while it writes a message or reads a task's input here, and go on after it
-         * counts as lost. So wait until its process has ended. */
+        /* A worker may be stopped while it writes a message or reads a task's input here, and may continue
+         * after it counts as lost. So wait until its process has ended. */
         if (!one->taken || !one->left || one->held > 0 ||
             !(one->ended || (kill((pid_t)one->pid, 0) != 0 && errno == ESRCH)))
             continue;
@@ -247,7 +248,8 @@ static void make_pages(const kl_arena *a, size_t at, size_t end) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), from = at > a->reach ? at : a->reach;
     from = from / page * page;
     if (end > from)
-        madvise(a->bytes + from, end - from, MADV_POPULATE_WRITE); /* an older system refuses: harmless */
+        madvise(a->bytes + from, end - from,
+                MADV_POPULATE_WRITE); /* an older system refuses, which does no harm */
 }
 
 /* Make a block in the first gap of at least `size` bytes; it takes up to `most` bytes of the gap. Memory

@@ -13,7 +13,7 @@
 
 #include "transport/transport.h"
 
-/* least bytes of a message in an arena; sending a smaller one through the socket costs no more */
+/* least bytes of a message in an arena; sending a smaller message through the socket costs no more */
 enum { KL_ARENA_LEAST_BYTES = 16 * 1024 };
 
 /* Place of a message in an arena, as a frame on the socket describes it. */
@@ -37,14 +37,14 @@ kl_arena *kl_arena_to_master(kl_arenas *arenas, uint32_t pair);
 void kl_arena_close(kl_arena *arena, bool ended); /* NULL does nothing */
 
 /* Place the empty `buffer` in the arena, with room for `size` bytes; 0: for the size of the last message.
- * Only one buffer at a time can be there. If the arena has no room, the buffer uses memory of its own. */
+ * Only one buffer at a time can be there. If the arena has no room, the buffer uses normal memory. */
 void kl_arena_lend(kl_arena *arena, size_t size, kl_buffer *buffer);
 /* Put a message into the arena, unless it is in the lent buffer and so is there already. false: there is no
  * room. */
 bool kl_arena_put(kl_arena *arena, const void *data, size_t size, kl_arena_place *place);
 /* Free the place of a message that could not be sent. */
 void kl_arena_take_back(kl_arena *arena, const kl_arena_place *place);
-/* Return the memory behind the last message in use to the system. false: other memory is still in use. */
+/* Return the memory after the last message in use to the system. false: other memory is still in use. */
 bool kl_arena_trim(kl_arena *arena);
 /* Get the message that the other side of the pair has put at `place`. false: no message can be there. */
 bool kl_arena_get(kl_arena *arena, const kl_arena_place *place, kl_message *message);

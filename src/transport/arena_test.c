@@ -1,4 +1,4 @@
-/* Memory shared between a master and its workers: alone, and under the zmq transport. */
+/* Test memory shared between a master and its workers: alone, and under the zmq transport. */
 #include "transport/arena.h"
 
 #include <fcntl.h>
@@ -103,9 +103,9 @@ static size_t draw_size(uint64_t draw) {
     return around[draw % 4] + draw / 4 % 131 - 65;
 }
 
-/* Send messages of any size, many at a time, and release them in any order. Every message arrives unchanged,
- * and there is room for all that fit into the arena together. Every third message is made in the lent
- * buffer. */
+/* Send messages of any size, many at the same time, and release them in any order. Every message must
+ * arrive unchanged, and there must be room for all messages that fit into the arena together. Every third
+ * message is made in the lent buffer. */
 static void messages_stay_as_they_are_until_they_are_released(void **state) {
     (void)state;
     enum { UNDER_WAY = 20 };
@@ -163,7 +163,7 @@ static void a_full_arena_says_so_and_has_room_again(void **state) {
     close_ends(&e);
 }
 
-/* A message uses the memory of the previous one, which was released before. */
+/* A message must use the memory of the previous one, which was released before. */
 static void pages_are_used_again(void **state) {
     (void)state;
     ends e = open_ends();
@@ -243,7 +243,7 @@ static pid_t a_child_that_ended(void) {
     return child;
 }
 
-/* A pair goes to another worker only when the previous worker has ended and its messages are released. */
+/* A pair must go to another worker only when the previous worker has ended and its messages are released. */
 static void a_pair_changes_hands_when_nobody_uses_it(void **state) {
     (void)state;
     uint64_t gone = (uint64_t)a_child_that_ended(), here = (uint64_t)getpid();
@@ -428,8 +428,8 @@ static void check_and_release(kl_message held[HELD]) {
         kl_message_release(&held[k]);
 }
 
-/* The messages of a dead worker stay intact, also when another worker replaces it. Nothing else of the dead
- * worker remains. */
+/* The messages of a dead worker must stay intact, even when another worker replaces it. Nothing else of
+ * the dead worker may remain. */
 static void the_killed_leave_what_they_sent_and_nothing_else(void **state) {
     (void)state;
     enum { ROUNDS = 12 };

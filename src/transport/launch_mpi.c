@@ -59,11 +59,11 @@ kilter_status kl_mpi_check_world(const char *doing, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_USAGE,
                        "%s: the launcher belongs to %s, but this program is linked with %s; start it with %s",
                        doing, kl_mpi_title(launcher), kl_mpi_title(OURS), kl_mpi_launcher(OURS));
-    return kl_fail(
-        error, KILTER_ERR_USAGE,
-        "%s: the launcher started %ld processes or more, but MPI sees one; use the mpirun of the MPI this "
-        "program was built with",
-        doing, several);
+    return kl_fail(error, KILTER_ERR_USAGE,
+                   "%s: the launcher started %ld processes or more, but MPI sees only one; use the mpirun of "
+                   "the MPI this "
+                   "program was built with",
+                   doing, several);
 }
 
 /* --- does a launcher keep ranks alive when one dies? --- */
@@ -106,8 +106,8 @@ bool kl_mpi_says_dead(int code) {
 
 #ifdef MPICH
 
-/* Pass signals on to the rank, and end when it ends. The launcher reports a rank's death by SIGUSR1, which is
- * not passed on. */
+/* Pass signals on to the rank, and end when the rank ends. The launcher reports a rank's death by SIGUSR1,
+ * which is not passed on. */
 static _Noreturn void be_shield(pid_t rank, bool is_master) {
     sigset_t all;
     sigfillset(&all);
@@ -155,10 +155,10 @@ static void choose_ways(void) {
         setenv("UCX_TLS", "^cma", 0);
 }
 
-/* Ignore SIGUSR1, by which the launcher reports a death, unless the program handled it before MPI started;
- * with the default action it would end the rank. MPICH handles it, too: each rank then asks the launcher
- * which ranks are dead. If a rank dies before the launcher has answered it, the launcher fails and ends all
- * ranks. Kilter's failure detector does not need this question. */
+/* Ignore SIGUSR1, by which the launcher reports a death, unless the program handled it before MPI started.
+ * With the default action it would end the rank. MPICH handles it, too: each rank then asks the launcher
+ * which ranks are dead. If a rank dies before the launcher has answered it, the launcher fails and ends
+ * all ranks. Kilter's failure detector does not need this question. */
 static void ignore_word_of_death(const struct sigaction *before) {
     if (ranks_outlive_others() && before->sa_handler == SIG_DFL)
         signal(SIGUSR1, SIG_IGN);
@@ -173,9 +173,9 @@ static kilter_status raise_shield(kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Keep Open MPI from yielding the core. With more ranks than cores, it does so at each look that finds no
- * message, also between two tasks. Another process then keeps the core for a whole time slice. Kilter's
- * ranks sleep instead when they have no work. */
+/* Keep Open MPI from giving the core away (yielding). With more ranks than cores, Open MPI yields each
+ * time it finds no message, also between two tasks. Another process then keeps the core for a whole time
+ * slice. Kilter's ranks sleep instead when they have no work. */
 static void choose_ways(void) {
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
 }
@@ -212,8 +212,7 @@ kilter_status kl_mpi_patience_s(double *patience_s, kilter_error *error) {
 
 static const double LATE_S = 10, REST_MOST_S = 0.005;
 
-/* Say once, after LATE_S, that ranks are missing. After patience_s, which may be 0 for ever, return an error.
- */
+/* Print once, after LATE_S, that ranks are missing. After patience_s, return an error; 0: wait for ever. */
 static kilter_status look_at_clock(const char *doing, double waited_s, double patience_s, bool *said,
                                    kilter_error *error) {
     if (patience_s > 0 && waited_s > patience_s)
@@ -264,7 +263,7 @@ static void *watch_start(void *arg) {
                 "starting MPI: not all ranks are there after %g s, so one may have died; "
                 "start again (KILTER_MPI_START_S sets how long to wait)\n",
                 v->patience_s);
-        _exit(1); /* no function of MPI gives up the start */
+        _exit(1); /* MPI has no function that gives up the start */
     }
     pthread_mutex_unlock(&v->lock);
     return NULL;

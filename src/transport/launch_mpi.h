@@ -1,5 +1,5 @@
-/* Starting and ending MPI, with the settings of each MPI by which the other ranks live on when one dies.
- * Private to room transport. */
+/* Start and end MPI, with those settings of each MPI that let the other ranks survive when one dies.
+ * Private to the folder transport. */
 #ifndef KL_LAUNCH_MPI_H
 #define KL_LAUNCH_MPI_H
 
@@ -34,7 +34,7 @@ void kl_mpi_end(bool rank_failed);
 /* Tell a leak checker that this memory, and memory that it points to, is no leak: MPI may still write
  * there. */
 void kl_mpi_keep(const void *memory);
-/* Return a hint how to start the program so that the other ranks live on when one dies; NULL: they do
+/* Return a hint how to start the program so that the other ranks survive when one dies. NULL: they do
  * already. */
 const char *kl_mpi_hint(void);
 /* Return whether this error code of MPI says that a rank is dead. Only an MPI with ULFM enabled returns such

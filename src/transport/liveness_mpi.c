@@ -30,7 +30,7 @@ enum {
     /* Greatest number of connections without a key, beside one for each worker. A further connection replaces
      * the oldest. */
     STRANGERS_MOST = 64,
-    TURNS_MOST = 64, /* greatest number of events in one look, so that many strangers cannot make it long */
+    TURNS_MOST = 64, /* greatest number of events in one check, so that many strangers cannot make it long */
 };
 
 typedef struct secret {
@@ -46,7 +46,8 @@ struct kl_liveness {
     secret *secrets; /* [count] the workers' keys and the answers to them; only at the master */
     int *strangers;  /* [count + STRANGERS_MOST] connections that have sent no key yet, the oldest first */
     size_t stranger_count;
-    uint8_t words[KL_LAST_WORDS_BYTES]; /* the last message on the line that was cut most recently */
+    uint8_t
+        words[KL_LAST_WORDS_BYTES]; /* the last message on the line (connection) that was cut most recently */
     size_t words_size;
 };
 
@@ -55,7 +56,7 @@ static kilter_status system_error(const char *doing, int code, kilter_error *err
 }
 
 /* Get an id of the running system; "": unknown. A worker uses a loopback address only on the system that
- * named it. */
+ * gave this id. */
 static void boot_id(char id[BOOT_BYTES + 1]) {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t got = fd >= 0 ? read(fd, id, BOOT_BYTES) : 0;
@@ -64,8 +65,8 @@ static void boot_id(char id[BOOT_BYTES + 1]) {
         close(fd);
 }
 
-/* Let the system probe a line after a third of the allowed silence. It cuts the line after two probes without
- * an answer. */
+/* Let the system probe a line after a third of the allowed silence. It cuts the line after two probes
+ * without an answer. */
 static void keep_alive(int fd, double lost_after_s) {
     int on = 1, pause_s = (int)fmax(1, floor(lost_after_s / 3)), questions = 2;
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -258,7 +259,7 @@ static void take_in(kl_liveness *l) {
         close(fd);
 }
 
-/* Compare two keys in a time that does not tell how many bytes agree. */
+/* Compare two keys in a time that does not reveal how many bytes are equal. */
 static bool same(const uint8_t *a, const uint8_t *b, size_t size) {
     unsigned difference = 0;
     for (size_t i = 0; i < size; i++)

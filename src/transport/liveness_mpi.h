@@ -1,7 +1,7 @@
-/* The failure detector of a farm under MPI, which does not report dead ranks. A TCP connection (line) between
- * the master and each worker carries only last messages. The system closes it when the process ends, or after
- * the other host was silent for some time. Private to room transport. The master ignores connections without
- * a worker's key, which is random and sent by MPI. */
+/* The failure detector of a farm under MPI, because MPI does not report dead ranks. A TCP connection
+ * (line) between the master and each worker carries only last messages. The system closes it when the
+ * process ends, or when the other host has been silent for some time. Private to the folder transport. The
+ * master ignores connections without a worker's key, which is random and is sent by MPI. */
 #ifndef KL_LIVENESS_MPI_H
 #define KL_LIVENESS_MPI_H
 
@@ -18,7 +18,7 @@ void kl_liveness_invite(const kl_liveness *lines, size_t worker, kl_buffer *invi
 /* Open the worker's end and connect within patience_s. KILTER_ERR_INPUT: not an invitation. */
 kilter_status kl_liveness_connect(const void *invitation, size_t size, double lost_after_s, double patience_s,
                                   kl_liveness **lines, kilter_error *error);
-/* Accept connections and look for a cut line. Return whether the line to *worker was cut. At a worker,
+/* Accept connections and check for a cut line. Return whether the line to *worker was cut. At a worker,
  * *worker is 0 and means the master. Each cut is reported once. */
 bool kl_liveness_cut(kl_liveness *lines, size_t *worker);
 /* Return a descriptor that is readable when kl_liveness_cut() has something to do. */

@@ -1,5 +1,5 @@
-/* Test with lines within one process which connections are accepted, and whether the end of a line is
- * noticed. Needs no MPI. */
+/* Test with lines inside one process which connections are accepted, and whether the end of a line is
+ * noticed. The test needs no MPI. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -26,7 +26,7 @@ static void *join_in(void *arg) {
     return NULL;
 }
 
-/* Connect a worker in a thread, while the master looks until the worker is accepted or refused. */
+/* Connect a worker in a thread, while the master checks until the worker is accepted or refused. */
 static kl_liveness *connect_worker(kl_liveness *master, const kl_buffer *invitation, kilter_status expected) {
     joining j = {.invitation = *invitation};
     pthread_t thread;
@@ -77,7 +77,7 @@ static void test_cut_is_told_once_to_both_sides(void) {
     kl_liveness_close(worker[2]);
 }
 
-/* The last message on a line can be read when that line was cut, whatever happened to other lines. */
+/* The last message on a line must be readable when that line was cut, whatever happened to other lines. */
 static void test_last_words(void) {
     static const char gone[] = "the third is gone", full[KL_LAST_WORDS_BYTES] = "I give up";
     char heard[KL_LAST_WORDS_BYTES];
@@ -101,7 +101,7 @@ static void test_last_words(void) {
     kl_liveness_close(worker[0]);
 }
 
-/* A second connection with the key of a worker does not replace that worker's line. */
+/* A second connection with a worker's key must not replace the line of that worker. */
 static void test_second_with_a_key_is_refused(void) {
     kl_liveness *master;
     CHECK_OK(kl_liveness_listen(1, BOUND_S, &master, error));
@@ -179,7 +179,7 @@ static void test_malformed_invitations(void) {
         CHECK(kl_liveness_connect(invitation.data, size, BOUND_S, BOUND_S, &line, &error) ==
               KILTER_ERR_INPUT);
     kl_liveness_close(master);
-    /* the master is closed, so nobody listens at its address */
+    /* the master is closed, so no process listens at its address */
     CHECK(kl_liveness_connect(invitation.data, invitation.size, BOUND_S, BOUND_S, &line, &error) ==
           KILTER_ERR_SYSTEM);
     kl_buffer_free(&invitation);

@@ -1,4 +1,5 @@
-/* Finds which MPI started this process, and which MPI a library belongs to. Private to room transport. */
+/* Find out which MPI started this process, and to which MPI a library belongs. Private to the folder
+ * transport. */
 #ifndef KL_MPI_KIND_H
 #define KL_MPI_KIND_H
 
@@ -16,7 +17,7 @@ const char *kl_mpi_title(kl_mpi_kind kind);    /* Return the name for users: "Op
 const char *kl_mpi_launcher(kl_mpi_kind kind); /* Return the command that starts ranks. */
 /* Return the MPI whose launcher set this process's environment; unknown if none or several did. */
 kl_mpi_kind kl_mpi_of_launcher(void);
-/* Return the number of processes that the launcher started, or a lower bound of it; 1: unknown. */
+/* Return the number of processes that the launcher started, or a lower bound of this number; 1: unknown. */
 long kl_mpi_launched(void);
 /* Return the MPI whose library version is `text`. */
 kl_mpi_kind kl_mpi_of_version(const char *text);

@@ -38,7 +38,7 @@ static kilter_status of_user(kl_mpi_kind *kind, kilter_error *error) {
                    "KILTER_MPI: Kilter does not know the MPI '%s'; use openmpi or mpich", told);
 }
 
-/* Find which MPI to use; *kind stays unknown if nothing tells. */
+/* Find out which MPI to use; *kind stays unknown if there is no sign of one. */
 static kilter_status choose(kl_mpi_kind *kind, kilter_error *error) {
     kilter_status status = of_user(kind, error);
     kl_mpi_kind launcher = kl_mpi_of_launcher(), process = of_process();
@@ -59,8 +59,9 @@ static kilter_status choose(kl_mpi_kind *kind, kilter_error *error) {
 
 /* --- Kilter's library for the MPI --- */
 
-/* Load the library from libkilter's folder, or else from where the system looks. It is never unloaded,
- * because MPI cannot be. Its symbols are global, because Open MPI finds its own symbols by name. */
+/* Load the library from libkilter's folder, or else from where the system looks for libraries. It is never
+ * unloaded, because MPI cannot be unloaded. Its symbols are global, because Open MPI finds its own symbols
+ * by name. */
 static const kl_mpi_library *load(const char *file) {
     char path[4096] = "";
     static const char HERE = 0;

@@ -1,5 +1,5 @@
-/* Kilter's library for the MPI of this process. Private to room transport; sim/ includes it, too. libkilter
- * needs no MPI. The code that needs it is in libkilter-openmpi and libkilter-mpich. Each has a
+/* Kilter's library for the MPI of this process. Private to the folder transport; sim/ includes it, too.
+ * libkilter needs no MPI. The code that needs it is in libkilter-openmpi and libkilter-mpich. Each has a
  * kl_mpi_library. kl_mpi_open() finds the library, or takes the one that the program is linked with. */
 #ifndef KL_MPI_LIBRARY_H
 #define KL_MPI_LIBRARY_H
@@ -13,8 +13,8 @@ typedef struct kl_mpi_library {
                           kilter_error *error); /* open the transport, as kl_mpi_open() does */
 } kl_mpi_library;
 
-/* The description that each library contains. Weak: in a program linked with none of them its address is
- * NULL. */
+/* The description that each library contains. It is a weak symbol: in a program that is linked with
+ * neither library, its address is NULL. */
 extern KILTER_API const kl_mpi_library kl_mpi_library_linked __attribute__((weak));
 
 #endif

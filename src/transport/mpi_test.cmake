@@ -7,7 +7,7 @@ foreach(ranks 1 2 4)
 endforeach()
 kilter_mpi_test(transport/mpi_single 3 transport_mpi_test --single)
 
-# The launcher says that there are 3 ranks, but the program's MPI sees one. The error must name the remedy.
+# The launcher says that there are 3 ranks, but the program's MPI sees only one. The error must name the remedy.
 kilter_mpi_script_test(transport/mpi_wrong_launcher 1 transport_mpi_test${suffix} --expect-mismatch)
 set_property(TEST transport/mpi_wrong_launcher${suffix} APPEND PROPERTY ENVIRONMENT MV2_COMM_WORLD_SIZE=3)
 

@@ -1,9 +1,8 @@
-/* Door of room transport: messages between a master and its workers, and between workers, over any medium.
- * There is one table of operations with several implementations and one conformance suite
- * (transport_suite.h). An endpoint belongs
- * to one thread at a time; only kl_transport_wake() may be called from another thread. Messages between two
- * endpoints arrive whole, once and in order, or not at all when the peer is lost. The rooms above must not
- * depend on anything else. */
+/* Public header of the folder transport: messages between a master and its workers, and between workers,
+ * over any medium. There is one table of operations with several implementations, and one set of tests for
+ * all of them (transport_suite.h). An endpoint belongs to one thread at a time; only kl_transport_wake()
+ * may be called from another thread. Messages between two endpoints arrive complete, once and in order, or
+ * not at all when the peer is lost. The code that uses this folder must not depend on anything else. */
 #ifndef KL_TRANSPORT_H
 #define KL_TRANSPORT_H
 
@@ -22,7 +21,7 @@ typedef struct kl_message {
     void (*release)(void *owner);
 } kl_message;
 
-/* Release the message and zero it. A zeroed message is allowed. */
+/* Release the message and set it to zero. A message of zeros is allowed. */
 void kl_message_release(kl_message *message);
 
 typedef enum kl_event_kind {
@@ -53,19 +52,19 @@ typedef struct kl_transport_ops {
      * is known to be gone. */
     kilter_status (*send)(kl_transport *transport, kl_peer peer, const void *data, size_t size,
                           kilter_error *error);
-    /* Wait up to `timeout_s` (0: only look; < 0: for ever) for the next event. It sleeps while nothing
-     * happens. */
+    /* Wait up to `timeout_s` for the next event; 0: only check; < 0: wait for ever. The call sleeps while
+     * nothing happens. */
     kilter_status (*poll)(kl_transport *transport, double timeout_s, kl_event *event, kilter_error *error);
     /* Forget `peer`: nothing is sent to it or received from it any more, and no LEFT event comes. */
     void (*drop)(kl_transport *transport, kl_peer peer);
-    /* Make the poll() that waits, or the next one, return KL_EVENT_NONE. Any thread may call it. */
+    /* Make the present poll(), or the next one, return KL_EVENT_NONE. Any thread may call this. */
     void (*wake)(kl_transport *transport);
-    /* Deliver the queued messages, for a limited time at most. Then tell the peers, and free everything. */
+    /* Deliver the queued messages, but only for a limited time. Then tell the peers, and free everything. */
     void (*close)(kl_transport *transport);
     /* See kl_lend(). NULL: the transport has no memory to lend. */
     void (*lend)(kl_transport *transport, kl_peer peer, size_t size, kl_buffer *buffer);
-    /* Let other workers of the same master reach this worker from now on. `address` gets the address that
-     * they pass to reach(). For workers only. Repeated calls give the same address. */
+    /* Let other workers of the same master reach this worker from now on. `address` is set to the address
+     * that they pass to reach(). For workers only. Repeated calls give the same address. */
     kilter_status (*open)(kl_transport *transport, char address[KL_ADDRESS_BYTES], kilter_error *error);
     /* Connect to another worker, after open(). Messages may be sent to *peer at once. LEFT follows if it
      * cannot be reached. The other worker gets JOINED for this one. Two workers that reach each other have
@@ -159,7 +158,7 @@ kilter_status kl_inproc_listen(kl_inproc *hub, kl_transport **transport, kilter_
 /* Open a worker's end. *endpoint (may be NULL) gets the number by which now_s() is asked for its time. */
 kilter_status kl_inproc_join(kl_inproc *hub, kl_peer *endpoint, kl_transport **transport,
                              kilter_error *error);
-/* Return the time at which the endpoint's next event becomes visible; HUGE_VAL: no event is on its way. For
+/* Return the time at which the endpoint's next event becomes visible; HUGE_VAL: no event is under way. For
  * stepped hubs only. */
 double kl_inproc_next_s(const kl_inproc *hub, kl_peer endpoint);
 
@@ -174,7 +173,7 @@ double kl_inproc_next_s(const kl_inproc *hub, kl_peer endpoint);
 kilter_status kl_mpi_open(double lost_after_s, int *rank, int *size, kl_transport **transport,
                           kilter_error *error);
 
-/* --- the operations, as other rooms call them --- */
+/* --- the operations, as other folders call them --- */
 
 static inline kilter_status kl_send(kl_transport *t, kl_peer peer, const kl_buffer *buffer,
                                     kilter_error *error) {
@@ -184,7 +183,7 @@ static inline kilter_status kl_send(kl_transport *t, kl_peer peer, const kl_buff
 }
 /* Place an empty buffer for a large message in memory that `peer` can read, so that sending copies nothing.
  * size: bytes of the message; 0: those of the last message to this peer. Sending gives the memory away, so
- * lend again before the next message. Only one buffer for each peer at a time. */
+ * lend again before the next message. Each peer can have only one such buffer at a time. */
 static inline void kl_lend(kl_transport *t, kl_peer peer, size_t size, kl_buffer *buffer) {
     if (t->ops->lend)
         t->ops->lend(t, peer, size, buffer);

@@ -59,7 +59,7 @@ typedef struct endpoint {
 struct kl_inproc {
     const kl_inproc_stepped *stepped; /* the clock of a stepped hub; NULL: the hub is for threads */
     pthread_mutex_t lock;
-    /* the endpoints by their number minus MASTER; the first is NULL until the master listens */
+    /* the endpoints, indexed by their number minus MASTER; the first is NULL until the master listens */
     endpoint **endpoints;
     uint64_t count, capacity;
 };
@@ -133,7 +133,7 @@ static void append(endpoint *to, lane *way, item *it, double at_s) {
     pthread_cond_signal(&to->arrival);
 }
 
-/* Put the item into the inbox of `to`, or free it when the lane is closed. */
+/* Put the item into the inbox of `to`, or free it if the lane is closed. */
 static void deliver(endpoint *to, lane *way, item *it, double at_s) {
     pthread_mutex_lock(&to->lock);
     bool open = way->open;
@@ -151,7 +151,7 @@ static endpoint *find(kl_inproc *hub, kl_peer number) {
     return e;
 }
 
-/* Return the endpoint with this number if `e` is connected with it, or was. */
+/* Return the endpoint with this number if `e` is or was connected with it. */
 static endpoint *peer_of(endpoint *e, kl_peer number) {
     endpoint *other = number != e->number ? find(e->hub, number) : NULL;
     return other && lane_from(other, e) && lane_from(e, other) ? other : NULL;
@@ -191,7 +191,7 @@ static item *wait_for_item(endpoint *e, double timeout_s) {
         if (timeout_s < 0)
             pthread_cond_wait(&e->arrival, &e->lock);
         else if (timeout_s == 0 || pthread_cond_timedwait(&e->arrival, &e->lock, &until) == ETIMEDOUT) {
-            it = e->woken ? NULL : take(e, 0); /* an item may have come at the deadline */
+            it = e->woken ? NULL : take(e, 0); /* an item may have arrived at the deadline */
             break;
         }
     }
@@ -303,7 +303,7 @@ kilter_status kl_inproc_new(const kl_inproc_stepped *stepped, kl_inproc **hub, k
     h->stepped = stepped;
     h->endpoints = endpoints;
     h->capacity = 8;
-    h->count = 1; /* the first place is the master's, who may come later */
+    h->count = 1; /* the first place belongs to the master, which may come later */
     pthread_mutex_init(&h->lock, NULL);
     *hub = h;
     return KILTER_OK;

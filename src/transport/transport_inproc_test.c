@@ -195,8 +195,8 @@ static void ties_come_in_the_order_of_sending(void **state) {
     free_world(&w);
 }
 
-/* Run a random schedule, and return a hash of its events. Each event comes at its time, and the messages of a
- * worker come in order. */
+/* Run a random schedule, and return a hash of its events. Each event must come at its time, and the
+ * messages of a worker must come in order. */
 static uint64_t play(uint64_t seed) {
     world w;
     make_world(&w, 4, 0.01, 1e-4);

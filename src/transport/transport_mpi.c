@@ -1,6 +1,6 @@
 /* Messages over MPI between rank 0, the master, and the other ranks.
- * This file uses only what works on every MPI, also when a rank dies: Isend, Irecv, Testsome, and one posted
- * receive for each peer. A message is sent as
+ * This file uses only calls that work on every MPI, even when a rank dies: Isend, Irecv, Testsome, and one
+ * posted receive for each peer. A message is sent as
  *
  *     TAG_HEAD   total length (8 bytes), then as much of the message as fits into EAGER_BYTES
  *     TAG_REST   the rest, in pieces whose sizes both sides know
@@ -38,7 +38,8 @@ enum {
     EAGER_BYTES = 4096,
     SEAL_BYTES = 8,
     PIECE_BYTES = 1 << 30, /* MPI counts bytes in an int */
-    /* greatest number of messages to one peer that MPI has at a time; further messages wait in the queue */
+    /* greatest number of messages to one peer that are given to MPI at the same time; further messages
+     * wait in the queue */
     WINDOW = 8,
 };
 
@@ -49,8 +50,8 @@ enum {
 /* close() gives up after a silence of this many seconds; a peer that computes is silent, too */
 #define FAREWELL_S 10.0
 #define MEET_S     30.0  /* open() gives up after this many seconds, or after lost_after_s if it is longer */
-#define LOOK_S     0.005 /* seconds between two looks at the lines */
-/* seconds for which more messages of a dead peer are awaited after the latest one */
+#define LOOK_S     0.005 /* seconds between two checks of the lines */
+/* seconds to wait for more messages of a dead peer after its latest one */
 #define LAST_WORDS_S 0.1
 #define SPIN_S       50e-6 /* seconds within which many answers come */
 
@@ -79,7 +80,7 @@ typedef struct peer {
      * cut */
     double cut_s;
     parcel *waiting, *last_waiting;
-    size_t flying; /* number of parcels that MPI has */
+    size_t flying; /* number of messages that were given to MPI */
     uint8_t head[EAGER_BYTES];
     uint8_t *body; /* the message whose rest is being received; NULL: there is none */
     /* bytes of the message, bytes received so far, and bytes to receive including the seal */
@@ -102,11 +103,11 @@ typedef struct mpi {
     MPI_Request *requests;
     size_t receives;
     uint8_t any_head[EAGER_BYTES];
-    parcel **parcels; /* [flying] the parcel that each send belongs to */
+    parcel **parcels; /* [flying] the message to which each send belongs */
     size_t flying, flying_capacity;
     bool gaps; /* true: some of the sends are complete or abandoned, and their places free */
 
-    int *done; /* [done_capacity] numbers of complete requests, found by a look */
+    int *done; /* [done_capacity] numbers of complete requests, found by a check */
     MPI_Status *statuses;
     size_t done_capacity;
 
@@ -118,8 +119,8 @@ typedef struct mpi {
     bool near;  /* true: all peers are on this host and have bells */
 
     kl_liveness *lines; /* NULL: none */
-    double looked_s;    /* time of the last look at the lines */
-    size_t cut;         /* number of peers whose lines were cut and that are not OVER yet */
+    double looked_s;    /* time of the last check of the lines */
+    size_t cut;         /* number of peers whose lines were cut, and from which messages may still come */
     bool rank_failed;   /* true: a rank is dead and MPI does not know it */
     bool open;          /* true: other workers can reach this worker */
 } mpi;
@@ -188,7 +189,7 @@ static void lose(mpi *m, size_t i) {
         }
 }
 
-/* Note that a rank is dead and MPI does not know it. From now on collective operations would hang. */
+/* Store that a rank is dead and MPI does not know it. From now on, collective operations would hang. */
 static void lose_dead(mpi *m, size_t i) {
     const char *hint = kl_mpi_hint();
     if (!m->rank_failed && m->rank == 0 && hint)
@@ -289,8 +290,8 @@ static void say_bye(mpi *m, size_t i) {
         m->out_of_memory = true;
 }
 
-/* Note that the send at place `f` is complete. After the last send of a parcel, free it and send the next
- * waiting one. */
+/* Handle that the send at place `f` is complete. After the last send of a message, free the message and
+ * send the next waiting one. */
 static void settle_send(mpi *m, size_t f, bool failed) {
     parcel *it = m->parcels[f];
     size_t i = it->peer;
@@ -342,7 +343,7 @@ static void post_rest(mpi *m, size_t i) {
 
 static void hear_bye(mpi *m, size_t i) {
     peer *p = &m->peers[i];
-    if (p->waiting) { /* a peer that has said BYE reads no more messages, only a BYE */
+    if (p->waiting) { /* a peer that has sent BYE reads no more messages, except for a BYE */
         throw_waiting_away(p);
         p->said_bye = false;
     }
@@ -474,7 +475,7 @@ static bool reserve_done(mpi *m) {
     return done && statuses;
 }
 
-/* Look for complete requests. *faulty: a request failed, and its status tells the error. */
+/* Check for complete requests. *faulty: a request failed, and its status gives the error. */
 static kilter_status look(mpi *m, bool for_ever, int *done, bool *faulty, kilter_error *error) {
     kl_mpi_sight sight = {.requests = m->requests,
                           .receives = (int)m->receives,
@@ -548,8 +549,8 @@ static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Look for cut lines. A peer whose line is cut is dead, but its earlier messages may still come, so wait for
- * them. */
+/* Check for cut lines. A peer whose line is cut is dead, but its earlier messages may still come, so wait
+ * for them. */
 static void look_at_lines(mpi *m) {
     double now_s = m->lines ? kl_monotonic_s() : 0;
     if (!m->lines || now_s - m->looked_s < LOOK_S)
@@ -683,8 +684,8 @@ static void mpi_wake(kl_transport *transport) {
 
 /* --- the end --- */
 
-/* Return whether peers[i] gets a BYE from this side. Two workers that exchanged no message do not say BYE,
- * because the other may not have called open(), and would not answer. */
+/* Return whether this side must send BYE to a peer. Two workers that have exchanged no message do not send
+ * BYE. The other may not have called open(), and would not answer. */
 static bool says_bye(const mpi *m, size_t i) {
     return m->rank == 0 || i == 0 || m->peers[i].used;
 }
@@ -807,8 +808,8 @@ static bool met(const mpi *m) {
     return true;
 }
 
-/* Wait for each peer's first message. A peer whose message does not come in time is dead, because all ranks
- * have started MPI just now. */
+/* Wait for each peer's first message. A peer whose message does not come in time is dead, because all
+ * ranks have just started MPI. */
 static kilter_status await_greetings(mpi *m, double patience_s, kilter_error *error) {
     double until_s = kl_monotonic_s() + patience_s;
     while (!met(m) && kl_monotonic_s() < until_s) {

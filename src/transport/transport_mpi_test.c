@@ -1,5 +1,5 @@
-/* The conformance suite on the ranks of MPI_COMM_WORLD, then cases for MPI only. Started by mpirun with up to
- * SUITE_PEERS_MAX ranks. */
+/* The common tests of all transports on the ranks of MPI_COMM_WORLD, then cases for MPI only. Started by
+ * mpirun with up to SUITE_PEERS_MAX ranks. */
 #include <mpi.h>
 #include <signal.h>
 
@@ -171,7 +171,7 @@ static size_t last_words_size(unsigned index, unsigned i) {
 }
 
 /* Receive while all workers but the last are killed in the middle of sending. The first messages of each
- * arrive whole and in order, then LEFT comes once. The last worker stays usable. */
+ * must arrive complete and in order, then LEFT must come once. The last worker must stay usable. */
 static void watch_deaths(kl_transport *t, unsigned count) {
     kl_peer workers[SUITE_PEERS_MAX];
     unsigned heard[SUITE_PEERS_MAX] = {0}, left = 0;
@@ -215,11 +215,11 @@ static void run_with_deaths(void) {
     }
     kl_transport_close(t);
     if (rank == 0)
-        /* needed because the exit code tells nothing when the launcher lets ranks die */
+        /* needed because the exit code says nothing if the launcher lets ranks die */
         printf("as promised\n");
 }
 
-/* Kill the master. Each worker gets LEFT, and nothing after it. */
+/* Kill the master. Each worker must get LEFT, and nothing after it. */
 static void run_with_death_of_master(void) {
     int rank, size;
     kl_transport *t;

@@ -1,11 +1,11 @@
-/* Functions that the implementations of room transport share. No other room includes this file. */
+/* Functions that the implementations in the folder transport share. No other folder includes this header. */
 #ifndef KL_TRANSPORT_PRIVATE_H
 #define KL_TRANSPORT_PRIVATE_H
 
 #include "sys/sys.h"
 #include "transport/transport.h"
 
-/* Events that poll() has not returned yet, in order. A zeroed queue is empty. */
+/* Events that poll() has not returned yet, in order. All zero: empty. */
 typedef struct kl_event_queue {
     kl_event *ring;
     size_t capacity, first, count;

@@ -1,6 +1,6 @@
-/* The conformance suite of room transport: cases that every implementation must pass. A case has a master's
- * side and a worker's side. The test opens the endpoints before a case and closes them after it. A failed
- * check ends the process, because it may happen in any thread or rank. */
+/* The common tests of the folder transport: cases that every implementation must pass. A case has a
+ * master's side and a worker's side. The test opens the endpoints before a case, and closes them after it.
+ * A failed check ends the process, because it may happen in any thread or rank. */
 #ifndef KL_TRANSPORT_SUITE_H
 #define KL_TRANSPORT_SUITE_H
 
@@ -112,7 +112,7 @@ static inline unsigned suite_place(const kl_peer *peers, unsigned count, kl_peer
     return count;
 }
 
-/* Meet `count` workers as the master: take the index that each sends, and then let all go on. */
+/* Meet `count` workers as the master: receive the index that each sends, and then let all continue. */
 static inline void suite_meet_workers(kl_transport *t, kl_peer *workers, unsigned count) {
     kl_peer joined[SUITE_PEERS_MAX];
     unsigned joins = 0;
@@ -216,7 +216,7 @@ static inline void suite_flood_worker(kl_transport *t, kl_peer master, unsigned 
         suite_expect_message(t, master, i, i % 100);
 }
 
-/* Send large messages in both directions at once: neither side may wait for the other to receive. */
+/* Send large messages in both directions at the same time. Neither side may wait for the other to receive. */
 static inline void suite_cross_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     for (unsigned i = 0; i < 3; i++)
         for (unsigned w = 0; w < count; w++)
@@ -242,7 +242,7 @@ static inline void suite_cross_worker(kl_transport *t, kl_peer master, unsigned 
 }
 
 /* Send messages of sizes at which a transport may change its method. Hold them while others arrive, and
- * release them in any order: they stay unchanged. */
+ * release them in any order. They must stay unchanged. */
 static const size_t suite_large_sizes[] = {16383, 16384,  16385,  32767,  32768,  32769, 65535,  65536,
                                            65537, 262143, 262144, 262145, 524300, 10,    1000003};
 enum { SUITE_LARGE_SIZES = sizeof suite_large_sizes / sizeof *suite_large_sizes };
@@ -301,7 +301,7 @@ static inline void suite_held_worker(kl_transport *t, kl_peer master, unsigned i
         suite_release_held(&held, i);
 }
 
-/* Close a worker right after sending. All its messages arrive, then LEFT comes once. */
+/* Close a worker right after sending. All its messages must arrive, then LEFT must come once. */
 enum { SUITE_LAST_WORDS = 40 };
 
 static inline size_t suite_last_word_size(unsigned i) {
@@ -336,7 +336,7 @@ static inline void suite_last_words_worker(kl_transport *t, kl_peer master, unsi
         suite_send(t, master, i, suite_last_word_size(i));
 }
 
-/* Close the master right after sending. Its messages arrive, although the worker keeps sending. */
+/* Close the master right after sending. Its messages must arrive, although the worker keeps sending. */
 static inline void suite_closing_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     for (unsigned i = 0; i < SUITE_LAST_WORDS; i++)
         for (unsigned w = 0; w < count; w++)
@@ -365,7 +365,7 @@ static inline void suite_closing_worker(kl_transport *t, kl_peer master, unsigne
     suite_expect_silence(t);
 }
 
-/* Drop a peer. No event follows on this side, and LEFT on the other. */
+/* Drop a peer. No event may follow on this side; on the other side LEFT must follow. */
 static inline void suite_drop_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     if (count > 0) { /* several messages, so that some still wait in this endpoint's queue */
         kl_event event = suite_next(t);
@@ -408,8 +408,8 @@ static inline void suite_dropped_worker(kl_transport *t, kl_peer master, unsigne
     suite_expect_silence(t);
 }
 
-/* Wake the endpoint from another thread. A wake ends one poll: the waiting one or, if none waits, the next
- * one. */
+/* Wake the endpoint from another thread. A wake must end one poll: the waiting one or, if none waits, the
+ * next one. */
 static inline void *suite_wake(void *transport) {
     kl_transport_wake(transport);
     return NULL;
@@ -446,7 +446,7 @@ static inline void suite_wake_worker(kl_transport *t, kl_peer master, unsigned i
     suite_wakes(t);
 }
 
-/* Wake an endpoint that has a message waiting. The wake comes first, and the message stays. */
+/* Wake an endpoint that has a message waiting. The wake must come first, and the message must stay. */
 static inline void suite_wake_first_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     for (unsigned w = 0; w < count; w++)
         suite_send(t, workers[w], 2, 20);
@@ -490,7 +490,7 @@ static inline void suite_timeout_worker(kl_transport *t, kl_peer master, unsigne
     CHECK(event.kind == KL_EVENT_LEFT);
 }
 
-/* Send to unknown peers. Each send fails. */
+/* Send to unknown peers. Each send must fail. */
 static inline void suite_nobody_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     suite_expect_gone(t, KL_NO_PEER);
     suite_expect_gone(t, UINT64_MAX);
@@ -564,8 +564,8 @@ static inline void suite_take_reached(kl_message *message, unsigned *received, u
     kl_message_release(message);
 }
 
-/* Return the master's next message, or a zeroed one when *got reaches `until`. *got counts the other workers'
- * messages. */
+/* Return the master's next message, or one of zeros when *got reaches `until`. *got counts the messages of
+ * other workers. */
 static inline kl_message suite_hear_master(kl_transport *t, kl_peer master, unsigned *received, unsigned *got,
                                            unsigned until) {
     while (*got < until) {

@@ -85,7 +85,7 @@ enum { FILES_OF_MESH = 64 };
 #define FIRST_RETRY_S   0.01
 #define LONGEST_RETRY_S 0.5
 #define UNUSED_S        1.0   /* unused memory of arenas is freed after this many seconds */
-#define ASK_AGAIN_S     0.001 /* seconds after which rivals for a connection are tested again */
+#define ASK_AGAIN_S     0.001 /* seconds after which two claims to one connection (rivals) are tested again */
 
 enum {
     THE_MASTER = 1,
@@ -100,8 +100,8 @@ typedef enum stage { SEEKING, JOINED, OVER } stage;
 
 typedef struct endpoint endpoint;
 
-/* The endpoints by which a worker exchanges messages with other workers. The upper bits of a peer's name give
- * the number of its endpoint: 1 is the listener, and `FIRST_DIALLED` + i is dialled[i]. */
+/* The endpoints by which a worker exchanges messages with other workers. The upper bits of a peer's name
+ * are the number of its endpoint: 1 is the listener, and `FIRST_DIALLED` + i is dialled[i]. */
 typedef struct mesh {
     void *context;
     endpoint *listener;
@@ -116,7 +116,7 @@ struct endpoint {
     kl_transport transport;
     bool is_master, is_tcp, closing;
     bool is_part; /* true: this endpoint belongs to the mesh of another endpoint */
-    mesh *mesh;   /* NULL: this worker has not opened to other workers */
+    mesh *mesh;   /* NULL: this worker has not opened itself to other workers */
     char *address;
     kl_zmq_options options; /* with a copy of the key that the endpoint owns */
     void *context, *socket, *monitor;
@@ -126,12 +126,12 @@ struct endpoint {
     unsigned unreported; /* number of frames since the monitor's reports were read */
     bool out_of_memory;
 
-    kl_zmq_peers peers; /* peers of a master; from here up to `strangers`, only a master uses the fields */
+    kl_zmq_peers peers; /* peers of a master; only a master uses the fields from here up to `strangers` */
     void *gate;         /* access control, for tcp only */
     unsigned strangers; /* number of strangers since the last report about them */
     double complain_at_s;
 
-    stage stage; /* from here on, only a worker uses the fields */
+    stage stage; /* only a worker uses the fields from here on */
     bool lost, refused;
     /* true: the handshake failed, so the other side had answered; libzmq then reports another failure */
     bool was_answered;
@@ -332,7 +332,7 @@ static void hear_report(endpoint *e, uint16_t what, int fd) {
         e->failed_handshakes++;
         e->was_answered = true;
     } else if (what != ZMQ_EVENT_DISCONNECTED && !e->was_answered)
-        e->failed_handshakes = 0; /* nobody listens, so this failure says nothing about the key */
+        e->failed_handshakes = 0; /* no process listens, so this failure says nothing about the key */
 }
 
 /* Report the strangers since the last report, if it was long enough ago. Some programs try every port that is
@@ -447,7 +447,7 @@ static bool take_in(endpoint *e, frame *f, kl_buffer *parts, kl_peer from) {
     return true;
 }
 
-/* Let libzmq process what its I/O thread has told the socket, so that it knows which peers are gone. */
+/* Let libzmq process the messages of its I/O thread to the socket, so that it knows which peers are gone. */
 static void notice_who_is_gone(endpoint *e) {
     int unused;
     size_t size = sizeof unused;
@@ -559,7 +559,7 @@ static int receive_part(endpoint *e, zmq_msg_t *part) {
     return 1;
 }
 
-/* Throw the rest of a libzmq message away. Its parts arrive together, so none of them needs a wait. */
+/* Discard the rest of a libzmq message. Its parts arrive together, so no wait is needed. */
 static void throw_parts_away(endpoint *e) {
     zmq_msg_t part;
     for (bool more = true; more;) {
@@ -617,7 +617,7 @@ static void set(void *socket, int option, int value) {
 static void set_up(void *socket, double lost_after_s, bool ipv6) {
     set(socket, ZMQ_SNDHWM, 0);
     set(socket, ZMQ_RCVHWM, 0);
-    /* libzmq asks the peer after a third of the time, and the peer must answer within the rest */
+    /* libzmq probes the peer after a third of the time, and the peer must answer within the rest */
     int lost_after_ms = (int)(1e3 * lost_after_s);
     set(socket, ZMQ_HEARTBEAT_IVL, lost_after_ms / 3);
     set(socket, ZMQ_HEARTBEAT_TIMEOUT, lost_after_ms - lost_after_ms / 3);
@@ -764,9 +764,9 @@ static void part_with_cut(endpoint *e) {
             tell(e, &(kl_event){.kind = KL_EVENT_LEFT, .peer = name_of(id)});
 }
 
-/* Receive frames until there is an event or nothing more to read. A closed connection
- * counts when the socket is empty next time, because then all its messages are read. Return false if more
- * frames may wait. */
+/* Receive frames until there is an event or nothing more to read. A closed connection is handled when the
+ * socket is empty next time, because all its messages are read by then. Return false if more frames may
+ * wait. */
 static bool look(endpoint *e) {
     for (unsigned frames = 0; !e->ready.count || something_is_cut(e);) {
         if (e->socket && hear_next(e)) {
@@ -787,7 +787,7 @@ static bool look(endpoint *e) {
     return true;
 }
 
-/* Pass the events of a part of the mesh on as the endpoint's own. */
+/* Return the events of a part of the mesh as the endpoint's own events. */
 static void take_events(endpoint *e, endpoint *part, uint64_t number) {
     kl_event event;
     while (kl_event_queue_pop(&part->ready, &event)) {
@@ -799,7 +799,7 @@ static void take_events(endpoint *e, endpoint *part, uint64_t number) {
 
 static void free_endpoint(endpoint *e);
 
-/* Look at all parts of the mesh. false: more frames may wait. */
+/* Check all parts of the mesh. false: more frames may wait. */
 static bool look_at_mesh(endpoint *e) {
     mesh *m = e->mesh;
     bool all = true;
@@ -878,8 +878,8 @@ static void sleep_until(endpoint *e, double deadline_s) {
     sleep_on_fds(e, &rest);
 }
 
-/* End the effect of a wake. `woken` is set before the descriptor and cleared after it, so that each wake ends
- * one poll(). */
+/* End the effect of a wake. `woken` is set before the descriptor and cleared after it, so that each wake
+ * ends exactly one poll(). */
 static void sleep_over(endpoint *e) {
     uint64_t count;
     while (read(e->wake_fd, &count, sizeof count) < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -998,8 +998,8 @@ static void free_endpoint(endpoint *e) {
 }
 
 /* Close the endpoint without libzmq's linger, for three reasons. A TCP socket that is closed with unread data
- * discards what it still has to send. A DEALER whose peer has just closed keeps its BYE and lingers for
- * nothing. A lingering socket whose peer closes aborts the process at its next heartbeat (libzmq 4.3:
+ * discards the data that it still has to send. A DEALER whose peer has just closed keeps its BYE and lingers
+ * for nothing. A lingering socket whose peer closes aborts the process at its next heartbeat (libzmq 4.3:
  * "Assertion failed: !_io_error"). */
 static void close_endpoint(kl_transport *transport) {
     endpoint *e = (endpoint *)transport;

@@ -324,7 +324,7 @@ static void flood(const char *endpoint) {
     for (uint64_t i = 0;; i++) {
         kl_event event;
         suite_send(t, master, i, i % 2000);
-        /* receive now and then, or the messages would fill the memory */
+        /* receive now and then, because the messages would otherwise fill the memory */
         CHECK_OK(kl_poll(t, i % 64 ? 0 : 0.0005, &event, error));
         kl_message_release(&event.message);
     }
@@ -532,7 +532,7 @@ static void strangers_on_libzmq_change_nothing(void **state) {
     close_pair(&p);
 }
 
-/* Send HELLO, a good message, then garbage. The master reports LEFT, answers BYE, and ignores what
+/* Send HELLO, a good message, then garbage. The master must report LEFT, answer BYE, and ignore what
  * follows. */
 static void expect_raves_dropped(const char *endpoint, const kl_key *key) {
     pair p = make_pair(endpoint);
@@ -566,8 +566,8 @@ static void a_peer_that_raves_is_dropped(void **state) {
     expect_raves_dropped(ANY_TCP, &farm_key);
 }
 
-/* Send parts of a message that has no beginning, and a frame above the size limit. Both make the master
- * report LEFT. */
+/* Send parts of a message that has no beginning, and a frame above the size limit. Both must make the
+ * master report LEFT. */
 static void parts_that_fit_nowhere_are_raving(void **state) {
     (void)state;
     pair p = make_pair(ANY_TCP);
@@ -646,7 +646,7 @@ static pair make_guarded_pair(complaints *heard) {
 }
 
 /* Connect without encryption, with another farm's keys, with only the master's public key right, and with
- * noise. All are refused, and the farm goes on. */
+ * noise. All must be refused, and the farm must continue. */
 static void who_has_not_the_key_is_nobody(void **state) {
     (void)state;
     complaints heard = {0};
@@ -682,7 +682,8 @@ static void who_has_not_the_key_is_nobody(void **state) {
     close_pair(&p);
 }
 
-/* Open connections that send nothing or stop in the middle of the handshake. Others can join nevertheless. */
+/* Open connections that send nothing or stop in the middle of the handshake. Other peers must be able to
+ * join nevertheless. */
 static void half_open_connections_keep_nobody_out(void **state) {
     (void)state;
     enum { SILENT = 200 };

@@ -1,8 +1,9 @@
-/* How a rank waits for messages. MPI cannot sleep until a message comes, so a rank looks again and again, and
- * spins or sleeps in between. On a core of its own it spins, which is fastest. If there are more ranks than
- * cores and no other processes, it yields to the other ranks. On a core that it shares with other processes
- * it sleeps. Spinning would use up CPU time that it needs when the message comes, and yielding would give the
- * core away for a whole time slice. A thread that slept gets the core at once when woken. */
+/* How a rank waits for messages. MPI cannot sleep until a message comes, so a rank checks again and again,
+ * and spins or sleeps between two checks. If it has a core for itself it spins, which is fastest. If there
+ * are more ranks than cores and no other processes, it yields to the other ranks. On a core that it shares
+ * with other processes it sleeps. Spinning would use up CPU time that it needs when the message comes, and
+ * yielding would give the core away for a whole time slice. A thread that slept gets the core at once when
+ * woken. */
 #include "transport/wait_mpi.h"
 
 #include <math.h>
@@ -13,14 +14,15 @@
 #include <unistd.h>
 
 enum {
-    LOOKS = 3,     /* number of looks at the beginning of a wait, before any rest */
-    LAST_LOOKS = 2 /* number of looks between marking the rank asleep and sleeping */
+    LOOKS = 3,     /* number of checks at the beginning of a wait, before the rank first sleeps or yields */
+    LAST_LOOKS = 2 /* number of checks between marking the rank as asleep and sleeping */
 };
 
-/* if the mean wait is shorter than this, the rank spins, even where it would nap otherwise, … */
+/* if the mean wait is shorter than this, the rank spins, even where it would sleep otherwise, … */
 static const double SHORT_WAIT_S = 15e-6;
-static const double SHORT_SPIN_S = 30e-6; /* … but at most this long: then a nap costs less */
-static const double WAIT_MEMORY = 0.1;    /* weight of the newest wait in the mean */
+static const double SHORT_SPIN_S =
+    30e-6; /* … but at most for this long: after that, a short sleep (nap) costs less */
+static const double WAIT_MEMORY = 0.1; /* weight of the newest wait in the mean */
 /* seconds; a longer wait does not count in the mean, because the partner could not run or has more work */
 static const double LONG_WAIT_S = 1e-3;
 
@@ -57,9 +59,10 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
 
 /* --- the rank's share of its core --- */
 
-/* With more ranks than cores, a rank is alone if other processes use at most OTHERS_PART of the cores' time.
- * It measures for CROWD_WINDOW_S, because the system counts idle time in ticks of 0.01 s. The first
- * measurement is shorter and less certain, because until then sweeps may take twice as long. */
+/* If there are more ranks than cores, a rank is alone if other processes use at most OTHERS_PART of the
+ * cores' time. This is measured over CROWD_WINDOW_S, because the system counts idle time in ticks of 0.01
+ * s. The first measurement is shorter and less certain, because until it ends sweeps may take twice as
+ * long. */
 static const double FIRST_WINDOW_S = 0.1, CROWD_WINDOW_S = 0.3, OTHERS_PART = 0.1;
 
 static void look_at_crowd(kl_mpi_wait *wait, double now_s, double run_s) {
@@ -142,8 +145,8 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
     return MPI_Test(request, done, MPI_STATUS_IGNORE);
 }
 
-/* Return whether to look again at once. A nap costs more than a look if the message is only microseconds
- * late. But a rank must not spin for long on a core that the sender may need. */
+/* Return whether to check again at once. If the message is only microseconds late, a nap costs more than a
+ * check. But a rank must not spin for long on a core that the sender may need. */
 static bool spins(const kl_mpi_wait *wait, double waited_s) {
     if (wait->looks < LOOKS)
         return true;
@@ -156,8 +159,8 @@ static double between(double least, double value, double most) {
     return value < least ? least : value < most ? value : most;
 }
 
-/* Mark the rank asleep, look twice more, then sleep. Two looks are needed because Open MPI's MPI_Testsome()
- * reports a message only at the call after it came. */
+/* Mark the rank as asleep, check twice more, then sleep. Two checks are needed because Open MPI's
+ * MPI_Testsome() reports a message only in the call after it has arrived. */
 static void sleep_until_rung(kl_mpi_wait *wait, double waited_s, double most_s) {
     if (wait->lying == 0)
         kl_bells_lie_down(wait->bells);

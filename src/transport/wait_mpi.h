@@ -1,5 +1,5 @@
-/* Looks at MPI requests, and rests while none of them is complete. A simulated build has sim/wait_mpi.c
- * instead of wait_mpi.c. There a look takes no time, so a rank blocks instead of looking again. */
+/* Check MPI requests, and rest while none of them is complete. A simulated build has sim/wait_mpi.c
+ * instead of wait_mpi.c. There a check takes no time, so a rank blocks instead of checking again. */
 #ifndef KL_WAIT_MPI_H
 #define KL_WAIT_MPI_H
 
@@ -45,8 +45,8 @@ typedef struct kl_mpi_wait {
 } kl_mpi_wait;
 
 void kl_mpi_wait_begin(kl_mpi_wait *wait);
-void kl_mpi_wait_end(kl_mpi_wait *wait); /* free the meter and the bells */
-void kl_mpi_traffic(kl_mpi_wait *wait);  /* note that a message came or went, or that a wait begins */
+void kl_mpi_wait_end(kl_mpi_wait *wait); /* Free the meter and the bells. */
+void kl_mpi_traffic(kl_mpi_wait *wait);  /* Record that a message came or went, or that a wait begins. */
 /* Add the wait since kl_mpi_traffic() or the last call to waited_s. */
 void kl_mpi_waited(kl_mpi_wait *wait);
 /* Measure the rank's share of its core, at most every 0.01 s. Call this during long computations, too. */
@@ -63,11 +63,11 @@ typedef struct kl_mpi_sight {
 
 /* Find some of the complete requests and return MPI's code. for_ever: the caller waits for nothing else. */
 int kl_mpi_look(kl_mpi_wait *wait, kl_mpi_sight *sight, bool for_ever);
-/* Look whether a collective operation's request is complete, like kl_mpi_look(). It needs its own function,
- * because SMPI does not accept it among other requests. */
+/* Check whether a collective operation's request is complete, like kl_mpi_look(). It needs a separate
+ * function, because SMPI does not accept it among other requests. */
 int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_ever, int *done);
-/* Rest before the next look, for at most remaining_s; HUGE_VAL: without limit. rings: all ranks that may send
- * a message ring this rank's bell. */
+/* Rest before the next check, for at most remaining_s; HUGE_VAL: without limit. rings: all ranks that may
+ * send a message ring this rank's bell. */
 void kl_mpi_rest(kl_mpi_wait *wait, bool rings, double remaining_s);
 
 #endif

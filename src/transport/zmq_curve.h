@@ -12,7 +12,7 @@ bool kl_zmq_set_key(void *socket, const kl_key *key, bool is_master);
 /* Open the handler for all sockets of `context` before any of them binds. NULL: it failed, and errno says
  * why. New connections wait until it is served. */
 void *kl_zmq_gate_open(void *context);
-/* Admit waiting connections that have the workers' key and refuse all others. Returns at once. */
+/* Admit waiting connections that have the workers' key and refuse all others. The call does not wait. */
 void kl_zmq_gate_serve(void *gate, const kl_key *key);
 
 #endif

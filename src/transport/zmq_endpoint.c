@@ -151,7 +151,7 @@ kilter_status kl_zmq_may_join(const char *endpoint, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Find this host's address that connections to `host` come from. Nothing is sent. */
+/* Find the address of this host from which connections to `host` would come. Nothing is sent. */
 static bool address_towards(const char *host, const char *port, char *address, size_t size) {
     struct addrinfo wanted = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
     struct sockaddr_storage own;

@@ -217,8 +217,8 @@ static bool write_all(int fd, const kl_buffer *text) {
     return fsync(fd) == 0;
 }
 
-/* Make a key file. Write it under another name first, so that nobody reads half a file. If another master was
- * faster, its file stays. */
+/* Make a key file. Write it under another name first, so that no process reads an incomplete file. If
+ * another master was faster, its file stays. */
 static kilter_status make_file(const char *path, kilter_error *error) {
     kl_key key;
     kl_buffer text = {0};

@@ -1,5 +1,5 @@
-/* Fuzz target: key files, which people copy by hand. An accepted key is written and read back as the same
- * key. */
+/* Fuzz target: key files, which people copy by hand. An accepted key must be written and read back as the
+ * same key. */
 #include <string.h>
 
 #include "transport/transport.h"

@@ -19,7 +19,7 @@ void kl_zmq_peers_free(kl_zmq_peers *peers) {
     *peers = (kl_zmq_peers){0};
 }
 
-/* Return the slot of `id`, or the free slot where it belongs. */
+/* Return the slot of `id`, or the free slot where it must be inserted. */
 static kl_zmq_slot *slot_of(const kl_zmq_peers *peers, uint32_t id) {
     size_t mask = peers->slot_count - 1;
     size_t i = kl_mix64(id) & mask;
@@ -44,7 +44,7 @@ static bool reserve_slot(kl_zmq_peers *peers) {
     return true;
 }
 
-/* Free a slot. Insert the entries behind it again, because a collision may have pushed them back. */
+/* Free a slot. Insert the entries after it again, because a collision may have moved them back. */
 static void remove_slot(kl_zmq_peers *peers, kl_zmq_slot *slot) {
     size_t mask = peers->slot_count - 1;
     size_t i = (size_t)(slot - peers->slots);

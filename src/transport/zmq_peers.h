@@ -1,10 +1,11 @@
 /* Tells which peer of a zmq master has which connection. Private to transport_zmq.c. libzmq identifies a peer
- * by its routing id, which every message carries. It reports the end of a connection by its file descriptor,
- * which every message carries, too, but which the next connection may reuse. Reports come in the order of
- * events: a connection's end before the next one's beginning, its beginning before its first message. So
- * after all reports are read, the owner of a descriptor is known, unless two peers claim it (rivals). Rivals
- * occur when libzmq reports a connection's end, and accepts the next one on the same descriptor, before the
- * dead peer's messages are read. Then no peer is cut until one of the rivals cannot be reached. */
+ * by its routing id, which every message carries. It reports the end of a connection by the connection's file
+ * descriptor. Every message carries this descriptor, too, but the next connection may reuse it. Reports come
+ * in the order of events: a connection's end before the next one's beginning, its beginning before its first
+ * message. So after all reports are read, the owner of a descriptor is known, unless two peers claim it
+ * (rivals). Rivals occur when libzmq reports a connection's end, and accepts the next one on the same
+ * descriptor, before the dead peer's messages are read. Then no peer is cut until one of the rivals cannot
+ * be reached. */
 #ifndef KL_ZMQ_PEERS_H
 #define KL_ZMQ_PEERS_H
 
@@ -38,7 +39,7 @@ typedef struct kl_zmq_rival {
     int fd;
 } kl_zmq_rival;
 
-/* The peers of a master. A zeroed table is empty. After a failed allocation it stays `failed`. */
+/* The peers of a master. All zero: empty. After a failed allocation the table stays `failed`. */
 typedef struct kl_zmq_peers {
     kl_zmq_slot *slots; /* a hash table with linear probing, at most half full */
     size_t slot_count, used, live;
@@ -56,7 +57,8 @@ kl_zmq_standing kl_zmq_peers_get(const kl_zmq_peers *peers, uint32_t id);
 /* Add a peer. reachable: libzmq accepted a message to it just now. If so, and if the descriptor is open, the
  * peer owns the connection or is a rival of its owner. Otherwise it is already cut. */
 void kl_zmq_peers_add(kl_zmq_peers *peers, uint32_t id, kl_zmq_standing standing, int fd, bool reachable);
-kl_zmq_slot *kl_zmq_peers_slot(const kl_zmq_peers *peers, uint32_t id); /* the peer must be in the table */
+kl_zmq_slot *kl_zmq_peers_slot(const kl_zmq_peers *peers,
+                               uint32_t id); /* Return the entry of a peer, which must be in the table. */
 /* Mark a peer as left, while its connection may still be open. ended: the peer itself said that it leaves. */
 void kl_zmq_peers_ignore(kl_zmq_peers *peers, uint32_t id, bool ended);
 void kl_zmq_peers_opened(kl_zmq_peers *peers, int fd);

@@ -1,4 +1,4 @@
-/* Check which silent peers count as lost: over a slow link, over a link that stops, and if a process is
+/* Test which silent peers count as lost: over a slow link, over a link that stops, and if a process is
  * stopped or busy. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -145,8 +145,8 @@ static void close_pair(pair *p) {
     close_relay(&p->link);
 }
 
-/* Send messages in both directions that occupy the link for several times the silence limit. No side counts
- * as lost. */
+/* Send messages in both directions that keep the link busy for several times the silence limit. Neither
+ * side may count as lost. */
 static void a_large_message_on_a_slow_link_is_no_silence(void **state) {
     (void)state;
     enum { LARGE = 4 << 20 };
@@ -180,7 +180,7 @@ static void leave_with(kl_transport *t, int code) {
     _exit(code);
 }
 
-/* Send a message. Then the test stops this process for a while. Afterwards it finds that the master is
+/* Send a message. Then the test stops this process for a while. Afterwards it must find that the master is
  * lost. */
 static void be_stopped(void) {
     kl_transport *t;
@@ -190,7 +190,7 @@ static void be_stopped(void) {
     leave_with(t, 0);
 }
 
-/* Receive nothing for several times the silence limit. The master does not count this worker as lost. */
+/* Receive nothing for several times the silence limit. The master must not count this worker as lost. */
 static void be_busy(void) {
     kl_transport *t;
     CHECK_OK(kl_zmq_join(ipc, &options, &t, error));

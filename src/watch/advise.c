@@ -1,11 +1,13 @@
-/* Which of Kilter's ways fits, and why. */
+/* Choose which of Kilter's methods fits the program, and say why. */
 #include <math.h>
 #include <stdio.h>
 
 #include "watch/watch_private.h"
 
-static const double WORTH = 0.05; /* least part of the elapsed time that is worth a change of the program */
-static const double DEALS = 1.0 / 8; /* least part of a dealing rank's calls that receive from any source */
+static const double WORTH =
+    0.05; /* a loss that is at least this part of the elapsed time is worth a change of the program */
+static const double DEALS =
+    1.0 / 8; /* a rank that deals work receives from any source in at least this part of its calls */
 
 const double kl_watch_whole_core = 0.95;
 
@@ -54,7 +56,7 @@ static void say_nothing(const kl_watch_rank *ranks, kl_watch_found *f) {
                  "the ranks compute %.1f %% of the time, so there is little to gain", 100 * f->parallel);
     else if (f->lost_fast >= WORTH)
         snprintf(f->reason, sizeof f->reason,
-                 "another rank is late in each iteration, and no shares can be chosen before that; smaller "
+                 "a different rank is late in each iteration, so shares cannot be chosen in advance; smaller "
                  "iterations between waits, or tasks of a farm, would help");
     else
         snprintf(

@@ -1,8 +1,8 @@
 /* Forecast the elapsed time with even shares.
  *
  * A rank computes longer because it has more work, because its core is slower, or because it gets only part
- * of its core. CPU time tells the last case. The first two look the same from outside; they are the two ends
- * of the forecast:
+ * of its core. CPU time shows the last case. The first two look the same from outside, so they give the two
+ * ends of the forecast:
  *   more work: the rank's CPU time is its work; work is divided by the shares of cores that ranks get
  *   slower:    all ranks have the same work; it is divided by their speeds */
 #include <math.h>

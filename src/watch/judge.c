@@ -6,7 +6,7 @@
 #include "watch/watch_private.h"
 
 enum {
-    BLOCK = 20, /* iterations in which imbalance that lasts shows */
+    BLOCK = 20, /* number of iterations over which lasting imbalance is measured */
 };
 
 static void take_efficiencies(const kl_watch_rank *ranks, size_t count, kl_watch_found *f) {
@@ -34,8 +34,8 @@ static int by_iterations(const void *a, const void *b) {
     return (x->iterations > y->iterations) - (x->iterations < y->iterations);
 }
 
-/* Take the middle of the ranks' periods, by number of iterations. Nothing is said if half of the ranks have
- * no iteration, because they may serve the others. */
+/* Take the middle of the ranks' periods, by number of iterations. If half of the ranks have no iteration,
+ * return no result, because these ranks may serve the others. */
 static bool take_period(const kl_watch_period *periods, size_t count, kl_watch_found *f) {
     kl_watch_period *sorted = calloc(count + 1, sizeof *sorted);
     size_t having = 0;

@@ -6,7 +6,7 @@
 
 enum {
     SLICES_MOST = 64,
-    SPEEDS_MOST = 20, /* ranks whose times differ more did different work */
+    SPEEDS_MOST = 20, /* if the ranks' times differ by more than this, they did different work */
 };
 
 void kl_watch_table_free(kl_watch_table *t) {
@@ -31,7 +31,7 @@ static size_t common(double *const *each, const size_t *counts, size_t ranks) {
     return ranks > 0 ? least : 0;
 }
 
-/* The last iteration of each rank is the same one, so they are counted from the end. */
+/* The last iteration is the same one for all ranks, so iterations are counted from the end. */
 bool kl_watch_table_iterations(const kl_watch_rank *ranks, const kl_watch_period *periods, size_t count,
                                kl_watch_table *t) {
     double **each = calloc(count + 1, sizeof *each);
@@ -92,7 +92,7 @@ double kl_watch_even_speed(const double *useful_s, size_t ranks) {
     return shortest > longest / SPEEDS_MOST ? (double)ranks / speeds : 0;
 }
 
-/* Return the time of a part with the shares that would have been even in the part before. */
+/* Return the time of a part of the run with those shares that would have been even in the previous part. */
 static double lagged(const double *before, const double *now, size_t ranks) {
     double even = kl_watch_even_speed(before, ranks), longest = 0, as_it_was = 0;
     for (size_t r = 0; r < ranks; r++) {

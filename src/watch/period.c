@@ -1,8 +1,9 @@
 /* The iteration: the shortest sequence of calls that repeats.
  *
- * Calls are compared by the place in the program that makes them. For each candidate length p, the calls that
- * are like the call p before are counted. Branches, such as output at each tenth step, leave some calls
- * unlike; so the shortest length counts whose calls are nearly as much alike as those of the best length. */
+ * Calls are compared by the place in the program that makes them. For each candidate length p, count the
+ * calls that come from the same place as the call p calls before. Branches, such as output at every tenth
+ * step, make some calls differ. So the result is the shortest length whose number of equal calls is nearly
+ * that of the best length. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,19 +11,20 @@
 #include "watch/watch.h"
 
 enum {
-    CALLS_LEAST = 16,    /* of fewer calls, nothing is said */
+    CALLS_LEAST = 16,    /* with fewer calls than this, there is no result */
     PERIODS_LEAST = 4,   /* an iteration repeats at least this many times */
-    LENGTH_MOST = 8192,  /* calls of an iteration */
-    WINDOW_MOST = 32768, /* calls that are compared */
-    SAMPLE = 256,        /* pairs of calls that are looked at first */
-    MULTIPLES_MOST = 64, /* repeated calls of one place that may be one iteration */
+    LENGTH_MOST = 8192,  /* greatest number of calls of an iteration */
+    WINDOW_MOST = 32768, /* greatest number of calls that are compared */
+    SAMPLE = 256,        /* number of pairs of calls that are compared first */
+    MULTIPLES_MOST = 64, /* greatest number of consecutive calls of one place that may be one iteration */
 };
-static const double ALIKE_LEAST = 0.7;  /* of the calls of any iteration */
-static const double ALIKE_NEARLY = 0.9; /* of the best length's */
-static const double LIKE_TIMES = 0.6;   /* least correlation of useful times that means something */
-/* Something else happened in an iteration that has this many times the usual calls, or less than
- * the inverse; or that takes this many
- * times as long as the middle one, and this part of the time of all. */
+static const double ALIKE_LEAST = 0.7;  /* at least this part of the calls must repeat */
+static const double ALIKE_NEARLY = 0.9; /* a length is nearly as good as the best one if it has this part of
+                                           the best length's repeated calls */
+static const double LIKE_TIMES = 0.6;   /* least correlation between useful times that counts */
+/* Something else happened in an iteration if it has this many times the usual number of calls, or less
+ * than the inverse; or if it takes this many times as long as the middle one, and this part of the total
+ * time. */
 static const double CALLS_USUAL = 2, GAP = 10, GAP_PART = 0.2;
 
 /* The calls that are compared. */
@@ -36,7 +38,7 @@ typedef struct window {
  * window, count is 0. */
 static window window_of(const kl_watch_rank *r, size_t number) {
     static const struct {
-        size_t of, at; /* begins at `at` of 8 parts, and has 8 / of of them */
+        size_t of, at; /* the window begins at `at` eighths, and has 8 / of eighths */
     } PARTS[] = {{1, 0}, {2, 2}, {2, 4}, {2, 0}, {4, 6}, {4, 4}, {4, 2}, {4, 0}};
     if (r->call_count == 0 || number >= sizeof PARTS / sizeof *PARTS)
         return (window){NULL, 0};
@@ -49,7 +51,7 @@ static window window_of(const kl_watch_rank *r, size_t number) {
     return (window){r->call + from, count};
 }
 
-/* Look at some pairs of calls only. Return whether far too few are alike. */
+/* Compare only some pairs of calls. Return whether far too few are equal. */
 static bool is_hopeless(const window *w, size_t length) {
     size_t pairs = w->count - length, step = pairs / SAMPLE + 1, unlike = 0;
     for (size_t i = length; i < w->count; i += step)
@@ -57,7 +59,7 @@ static bool is_hopeless(const window *w, size_t length) {
     return 2 * unlike * step > pairs;
 }
 
-/* Return the part of the calls that are like the call `length` before; 0 if it is below `least`. */
+/* Return the part of the calls that are equal to the call `length` calls before; 0 if it is below `least`. */
 static double alike(const window *w, size_t length, double least) {
     size_t pairs = w->count - length, unlike = 0;
     size_t most = (size_t)((1 - least) * (double)pairs);
@@ -68,8 +70,8 @@ static double alike(const window *w, size_t length, double least) {
     return unlike > most ? 0 : 1 - (double)unlike / (double)pairs;
 }
 
-/* Return the shortest length that is nearly as good as the best one; 0: none. A length that is nearly as good
- * as can be ends the search. */
+/* Return the shortest length that is nearly as good as the best one; 0: there is none. The search ends
+ * early at a length that is nearly perfect. */
 static size_t length_of(const window *w, double *how) {
     size_t most = w->count / PERIODS_LEAST < LENGTH_MOST ? w->count / PERIODS_LEAST : LENGTH_MOST;
     double best = 0, *found = calloc(most + 1, sizeof *found);
@@ -102,7 +104,8 @@ static const kl_watch_call *pattern_of(const window *w, size_t length) {
 
 /* --- calls of one place --- */
 
-/* Return how alike the useful times are that are `lag` calls apart, from −1 to 1. times: less their mean. */
+/* Return the correlation, from −1 to 1, of useful times that are `lag` calls apart. times: with their mean
+ * subtracted. */
 static double correlation(const double *times, size_t count, size_t lag) {
     double both = 0, alone = 0;
     for (size_t i = lag; i < count; i++) {
@@ -112,7 +115,7 @@ static double correlation(const double *times, size_t count, size_t lag) {
     return alone > 0 ? both / alone : 0;
 }
 
-/* Keep the calls of the places that are used in each iteration of this length. Return how many. */
+/* Keep only the calls of places that are used in each iteration of this length. Return their number. */
 static size_t keep_usual(const window *w, size_t length, double *times) {
     size_t *often = calloc(UINT16_MAX + 1, sizeof *often), count = 0;
     for (size_t i = 0; often && i < w->count; i++)
@@ -124,8 +127,8 @@ static size_t keep_usual(const window *w, size_t length, double *times) {
     return count;
 }
 
-/* Replace long times by 1 and short ones by 0, less their mean. Other programs on the host make some times
- * much longer, but few of the short ones long. */
+/* Replace long times by 1 and short ones by 0, and subtract the mean. Other programs on the host make some
+ * times much longer, but make few of the short ones long. */
 static void mark_long(double *times, size_t count) {
     double mean = 0, part = 0;
     for (size_t i = 0; i < count; i++)
@@ -138,8 +141,9 @@ static void mark_long(double *times, size_t count) {
         times[i] -= part;
 }
 
-/* Programs may exchange messages with all neighbours from the same place. Then each call is like the one
- * before, and only the useful times tell where an iteration begins. Return how many times `length` it has. */
+/* Programs may exchange messages with all neighbours from the same place. Then each call equals the
+ * previous one, and only the useful times show where an iteration begins. Return the number of calls of an
+ * iteration, divided by `length`. */
 static size_t multiple_of(const window *w, size_t length) {
     double best = 0, found[MULTIPLES_MOST + 1] = {0}, *times = calloc(w->count + 1, sizeof *times);
     size_t multiple = 1, count = times ? keep_usual(w, length, times) : 0;
@@ -163,8 +167,8 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Get how often each call of the pattern happened in the run, sorted; several calls of one place share its
- * number. NULL: no memory. */
+/* Get how often each call of the pattern happened in the run, sorted. Several calls of one place share the
+ * place's number. NULL: memory ran out. */
 static double *often(const kl_watch_rank *r, const kl_watch_call *pattern, size_t calls,
                      const size_t *times) {
     double *found = calloc(calls + 1, sizeof *found);
@@ -175,8 +179,9 @@ static double *often(const kl_watch_rank *r, const kl_watch_call *pattern, size_
     return found;
 }
 
-/* Choose the anchor: a place that is used as often as the middle one of the pattern. Some places are used
- * outside of the iteration, too, and some are left out in a few iterations. */
+/* Choose the anchor (the place where an iteration begins): a place that is used as often as the middle one
+ * of the pattern. Some places are also used outside of iterations, and some are left out in a few
+ * iterations. */
 static void choose_anchor(const kl_watch_rank *r, const kl_watch_call *pattern, kl_watch_period *p) {
     size_t *times = calloc(r->place_count + 1, sizeof *times);
     for (size_t i = 0; times && i < p->calls; i++)
@@ -201,8 +206,8 @@ static void choose_anchor(const kl_watch_rank *r, const kl_watch_call *pattern, 
 
 /* --- the time of an iteration --- */
 
-/* Add up the calls of each iteration in the ring: all time, or useful time only. The part before the first
- * anchor and the part after the last one are left out. */
+/* Add up the calls of each iteration in the ring: all time, or only useful time. Leave out the part before
+ * the first anchor, and the part after the last one. */
 static double *split(const kl_watch_rank *r, const kl_watch_period *p, bool useful, size_t *count) {
     double *found = p->calls > 0 && p->each > 0 ? calloc(r->call_count / p->each + 2, sizeof *found) : NULL;
     size_t seen = 0, parts = 0;

@@ -5,7 +5,7 @@
 
 #include "watch/watch.h"
 
-static const double MOST_S = 1e9; /* longest run that is believed */
+static const double MOST_S = 1e9; /* a run longer than this is not believed */
 
 static kilter_status refuse(const char *name, const char *why, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_INPUT, "reading '%s': it is not a file of kilter watch (%s)", name, why);
@@ -52,7 +52,7 @@ static double tick_s(const kl_watch_file *f) {
     return ticks > 0 && ns > 0 ? 1e-9 * ns / ticks : 0;
 }
 
-/* Times may be damaged too; no time is longer than the run. */
+/* Times may be damaged, too, so no time may be longer than the run. */
 static double limited(double seconds, double most_s) {
     return seconds < most_s ? seconds : most_s;
 }

@@ -1,32 +1,32 @@
-/* Door of room watch: finds where the ranks of an MPI program wait, from what each rank noted of its calls.
- *
- * A library in front of MPI writes a file for each rank while the program runs (watch/watch_mpi.c). This room
- * reads the files, finds the iteration, and says what even shares would gain. Time outside MPI is called
- * useful, as POP does. */
+/* Public header of the folder watch: find where the ranks of an MPI program wait, from the calls that each
+ * rank recorded. A library in front of MPI writes a file for each rank while the program runs
+ * (watch/watch_mpi.c). This folder reads the files, finds the iteration, and computes what even shares
+ * would gain. Time outside MPI is called useful, as POP (Performance Optimisation and Productivity) does. */
 #ifndef KL_WATCH_H
 #define KL_WATCH_H
 
 #include "base/base.h"
 #include "kilter/run.h"
 
-/* --- the file of a rank. It is a memory map, so it is complete however the rank ends. All times are ticks of
- * the rank's own clock --- */
+/* --- the file of a rank. It is a memory-mapped file, so it is complete however the rank ends. All times are
+ * ticks of the rank's own clock --- */
 
 #define KL_WATCH_MAGIC "KltrWat"
 enum {
     KL_WATCH_VERSION = 1,
-    KL_WATCH_SITES = 512, /* places of the program that call MPI; the last one stands for all further ones */
-    KL_WATCH_EVENTS = 65536, /* the last calls; a power of two */
-    KL_WATCH_SLICES = 512,   /* parts of the run, of equal length */
+    KL_WATCH_SITES =
+        512, /* number of places in the program that call MPI; the last one stands for all further ones */
+    KL_WATCH_EVENTS = 65536, /* number of calls that are stored, the last ones; a power of two */
+    KL_WATCH_SLICES = 512,   /* number of parts of the run, of equal length */
     KL_WATCH_CALL_BYTES = 24,
     KL_WATCH_PLACE_BYTES = 40,
     KL_WATCH_HOST_BYTES = 64,
-    KL_WATCH_LOOKED_AT = 64, /* single calls of this many ranks are looked at */
+    KL_WATCH_LOOKED_AT = 64, /* single calls are examined for this many ranks */
 };
 
-/* A call, or several in a row from the same place that start or test messages. */
+/* One call, or several calls in a row from the same place that start or test messages. */
 typedef struct kl_watch_event {
-    float useful, mpi; /* ticks computed before the call; ticks in the call */
+    float useful, mpi; /* ticks of computing before the call; ticks in the call */
     uint16_t site, unused;
 } kl_watch_event;
 
@@ -40,10 +40,10 @@ typedef struct kl_watch_site {
 typedef enum kl_watch_end {
     KL_WATCH_RUNNING, /* the process was killed, or ended without MPI_Finalize */
     KL_WATCH_FINALIZED,
-    KL_WATCH_ABORTED, /* it called MPI_Abort */
+    KL_WATCH_ABORTED, /* the process called MPI_Abort */
 } kl_watch_end;
 
-/* Two clocks at the same moment. */
+/* The times of two clocks at the same moment. */
 typedef struct kl_watch_moment {
     uint64_t ticks, ns;
 } kl_watch_moment;
@@ -58,10 +58,10 @@ typedef struct kl_watch_file {
     uint64_t began_unix_ns;
     kl_watch_moment began, last;
     uint64_t useful, mpi, calls;      /* ticks and calls of the thread that called MPI_Init */
-    uint64_t other_calls;             /* calls of other threads */
+    uint64_t other_calls;             /* number of calls of other threads */
     uint64_t any_source;              /* receives from MPI_ANY_SOURCE */
-    uint64_t sampled, sampled_cpu_ns; /* useful ticks in which CPU time was measured; the CPU time */
-    uint64_t events;                  /* number of events; the ring holds the last ones */
+    uint64_t sampled, sampled_cpu_ns; /* useful ticks in which CPU time was measured; CPU time used in them */
+    uint64_t events;                  /* number of events; the ring buffer holds the last ones */
     uint64_t slice_ticks, slices;     /* length of a slice; number of slices that have begun */
     uint32_t sites, unused;
     uint64_t slice[KL_WATCH_SLICES]; /* useful ticks in each slice */
@@ -71,7 +71,7 @@ typedef struct kl_watch_file {
 
 /* --- a rank, as read from its file. All times are seconds --- */
 
-typedef struct kl_watch_call { /* an event of the ring */
+typedef struct kl_watch_call { /* an event in the ring buffer */
     uint16_t site;
     double useful_s, mpi_s;
 } kl_watch_call;
@@ -110,10 +110,10 @@ void kl_watch_rank_free(kl_watch_rank *rank);
 /* --- the iteration of a rank --- */
 
 typedef struct kl_watch_period {
-    size_t calls;        /* calls of one iteration; 0: no iteration was found */
-    double alike;        /* part of the calls that are like those one iteration before */
+    size_t calls;        /* number of calls of one iteration; 0: no iteration was found */
+    double alike;        /* part of the calls that are equal to the call one iteration before */
     uint16_t anchor;     /* site whose call begins an iteration */
-    size_t each;         /* an iteration begins at each `each`-th call of the anchor */
+    size_t each;         /* an iteration begins at every `each`-th call of the anchor */
     uint64_t iterations; /* iterations of the whole run */
     double iteration_s;  /* mean time of an iteration */
 } kl_watch_period;
@@ -148,15 +148,16 @@ typedef struct kl_watch_range {
 
 typedef struct kl_watch_found {
     uint32_t ranks;
-    double elapsed_s;                             /* of the rank that took longest */
+    double elapsed_s;                             /* for the rank that took longest */
     double load_balance, communication, parallel; /* POP's efficiencies */
     uint64_t iterations, iteration_calls;         /* 0: no iteration was found */
     double iteration_s;                           /* NAN: no iteration was found */
     double alike;                                 /* see kl_watch_period */
     double lost_constant, lost_slow, lost_fast;   /* parts of the elapsed time; see docs/reference/watch.md */
-    kl_watch_range even, follow; /* elapsed time with even shares that stay, and that follow */
-    uint32_t slowest;            /* rank with most useful time */
-    uint32_t shared_ranks;       /* ranks that did not get their whole core */
+    kl_watch_range even,
+        follow;       /* elapsed time with even shares that stay, and with shares that follow the changes */
+    uint32_t slowest; /* rank with most useful time */
+    uint32_t shared_ranks; /* number of ranks that did not get their whole core */
     kl_watch_way way;
     char reason[400];
 } kl_watch_found;

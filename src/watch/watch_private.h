@@ -1,10 +1,10 @@
-/* Private to room watch: parts of the judgement. */
+/* Private to the folder watch: parts of the judgement. */
 #ifndef KL_WATCH_PRIVATE_H
 #define KL_WATCH_PRIVATE_H
 
 #include "watch/watch.h"
 
-/* Sums over the parts of a run, of the time until the last rank has computed. */
+/* Sums over the parts of a run: time until the last rank has computed. */
 typedef struct kl_watch_sums {
     double longest_s; /* as measured */
     double even_s;    /* with shares that are even in each part */

@@ -1,4 +1,4 @@
-/* Synthetic runs with known iterations and imbalance, and damaged files. */
+/* Made-up runs with known iterations and imbalance, and damaged files. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,7 +69,8 @@ static void add_slices(maker *m, double slice_s) {
 /* Useful seconds of a rank in an iteration. */
 typedef double (*load_fn)(uint32_t rank, size_t iteration);
 
-/* A run whose ranks wait for each other in each iteration, which has `calls` calls and costs `mpi_s` more. */
+/* A run whose ranks wait for each other in each iteration. An iteration has `calls` calls, and costs
+ * `mpi_s` in addition. */
 typedef struct shape {
     uint32_t ranks;
     size_t iterations, calls;
@@ -120,7 +121,7 @@ static double first_slow(uint32_t rank, size_t k) {
 static double slow_in_turn(uint32_t rank, size_t k) { /* for 200 iterations each */
     return k / 200 % 2 == rank % 2 ? 0.020 : 0.010;
 }
-static double slow_each(uint32_t rank, size_t k) { /* another rank in each iteration */
+static double slow_each(uint32_t rank, size_t k) { /* a different rank in each iteration */
     return k % 4 == rank ? 0.020 : 0.010;
 }
 
@@ -156,7 +157,8 @@ static void test_judgements(void **state) {
 }
 
 /* Rank 0 takes twice as long: with more work, the mean is the new time; on a slower core, the harmonic mean.
- * A rank that gets half of its core is slower by what its CPU time says, so the range is one value. */
+ * If a rank gets half of its core, its CPU time says how much slower it is, so the range is a single
+ * value. */
 static void test_forecasts(void **state) {
     const shape s = {4, 800, 3, 0.0, first_slow};
     kl_watch_rank ranks[RANKS_MOST];
@@ -248,7 +250,7 @@ static void test_one_place(void **state) {
     kl_watch_rank_free(&m.rank);
 }
 
-/* The program sets up with calls of its own for three quarters of all calls. */
+/* The program makes three quarters of all calls while it sets up. */
 static void test_phases(void **state) {
     uint32_t seed = 7;
     maker m = maker_new(0, 1);

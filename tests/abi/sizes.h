@@ -34,7 +34,7 @@ static inline int all_are(const unsigned char *bytes, size_t size, int value) {
 #define PREPARE_OUTPUT(s) memset(&(s), GUARD, sizeof(s))
 #define UNTOUCHED(s)      all_are((s).guard, sizeof(s).guard, GUARD)
 
-#ifdef NEWER /* every struct that may grow has a member unknown to the library */
+#ifdef NEWER /* with this macro, every struct that may grow has a member that the library does not know */
 #define LATER_IS_ZERO(s) all_are((s)->later, sizeof(s)->later, 0)
 #define SET_LATER(s, to) ((s)->later[7] = (to))
 #define KNOWS_LATER      1

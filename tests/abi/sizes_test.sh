@@ -2,7 +2,7 @@
 # Run programs that are compiled for an older and a newer Kilter with this library. Their structs are shorter or longer than the library's, and the library must
 # neither read nor write bytes after them.
 # usage: sizes_test.sh PROGRAM.c COMPILER HEADER… -- LINK_ARGUMENT… -- [LAUNCHER…]
-# CFLAGS come from the environment.
+# The environment gives CFLAGS.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 source=$1 compiler=$2

@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/include"
 
-library() { # MEMBERS DECLARATIONS [DEFINITIONS [ENUMERATORS]]: build a library with these
+library() { # MEMBERS DECLARATIONS [DEFINITIONS [ENUMERATORS]]: build a library with these members, declarations and so on
     printf 'enum kind { %s };\nstruct summary { enum kind *kind; %s };\n%s\n' "${4-A, B}" "$1" "$2" >"$work/include/api.h"
     printf '#include "api.h"\n%s { return (int)s->a; }\n%s\n' "$(grep -o '[a-z]* all([^;]*' <<<"$2")" "${3-}" >"$work/api.c"
     "$compiler" -g -O0 -fPIC -shared "-I$work/include" "$work/api.c" -o "$work/libapi.so"
@@ -18,7 +18,7 @@ abi() { # CODE ARGUMENT…: run tools/abi, and check its exit code
     [ "$code" -eq 77 ] && { cat "$work/said"; exit 77; }
     [ "$code" -eq "$wanted" ] || fail "tools/abi ${*:2} exits with $code, not $wanted"
 }
-# Additions of enumerators, struct members and functions that keep existing programs running, and some that break them.
+# Try additions of enumerators, struct members and functions: some keep existing programs running, and some break them.
 plain='int all(struct summary *s);' more='int more(void);' made='int more(void) { return 1; }'
 library 'int a; long b;' "$plain"
 abi 1 check # no description yet
@@ -44,7 +44,7 @@ breaks() {
     abi 1 check
     abi 1 renew
     grep -q 'would break' "$work/said" || fail "$1: the change is not reported to break programs"
-    cmp -s "$work/api.abi" "$work/first.abi" || fail "$1: the description was renewed nevertheless"
+    cmp -s "$work/api.abi" "$work/first.abi" || fail "$1: the description was renewed although the change breaks programs"
 }
 breaks 'another type' 'float a; long b;' "$plain"
 breaks 'another order' 'long b; int a;' "$plain"

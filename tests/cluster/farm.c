@@ -1,7 +1,7 @@
 /* cluster-farm [NAME=VALUE]… [options of the farm]: a farm whose results can be checked, for tests with
  * faults.
  *
- * Every byte of a result follows from the run, the task and the worker's shared data, so the program notices
+ * Every byte of a result depends on the run, the task and the worker's shared data, so the program notices
  * missing, doubled and wrong results. It prints a line of JSON for each run and exits with 0 if every result
  * was right, else with 1. Master and workers get the same arguments. The program uses public headers only, so
  * it can be built against another release. */
@@ -24,10 +24,10 @@ typedef struct settings {
     double done_s;                 /* CPU seconds of the master for each result */
     double poison;                 /* number of the task that kills its worker; negative: no task does */
     double tell;                   /* number of results after which the number of results so far is printed */
-    const char *marks;             /* folder where each worker with a task makes a file named like its host */
+    const char *marks; /* folder where each worker with a task makes a file with its host's name */
     const char
-        *hold; /* folder in which a file named like a host prevents its workers from finishing tasks … */
-    double hold_from; /* first task that is held */
+        *hold; /* folder in which a file with a host's name keeps the host's workers from finishing tasks … */
+    double hold_from; /* … from this task on */
 } settings;
 
 static const settings DEFAULTS = {.tasks = 1000, .runs = 1, .task_s = 1e-3, .result_bytes = 8, .poison = -1};

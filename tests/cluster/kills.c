@@ -1,11 +1,12 @@
 /* cluster-kills FARM [runs=N] [seed=N] [only=RUN] [lost_after_s=S]: run farms that lose workers at random.
  *
  * Each run has one master and 2 to 4 workers of the program FARM (cluster-farm), joined over tcp, each
- * through a relay of its own. Of P workers 1 to P−1 are killed, stopped, stopped and continued, cut off, or
- * cut off for a while. This happens while they join, while they receive shared data, in the middle of a
- * run or at its end. A run is good when the master ends by itself, every result was right and arrived once,
- * and all other workers ended well. All random choices follow from the seed and the run's number; only the
- * machine's timing differs. The program prints Markdown and exits with 0 if every run was good. */
+ * through a relay of its own. From 1 to P−1 of the P workers are killed, stopped, stopped and continued, cut
+ * off, or cut off for a while. The fault happens while a worker joins, while it receives shared data, in the
+ * middle of a run, or at the run's end. A run is good when the master ends by itself, every result was right
+ * and arrived once, and all other workers ended well. All random choices depend only on the seed and the
+ * run's number; only the machine's timing differs. The program prints Markdown and exits with 0 if every run
+ * was good. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -44,7 +45,8 @@ typedef struct victim {
     moment moment;
     double at;        /* moment of the fault; JOINING: in seconds; SHARED: in bytes; otherwise in results */
     double lasts_s;   /* seconds until the worker is continued or its link is mended */
-    double restore_s; /* time at which the worker is continued or mended; 0: never, or this has happened */
+    double restore_s; /* time at which the worker is continued or its link is mended; 0: never, or already
+                         done */
 } victim;
 
 typedef struct process {

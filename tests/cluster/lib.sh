@@ -1,4 +1,4 @@
-# Functions that the scripts in the box share; a script reads this file with ".".
+# Functions that scripts in the box share. A script reads this file with ".".
 
 fail() {
     echo "FAILED: $*" >&2

@@ -15,7 +15,8 @@ static FILE *said;
 static _Noreturn void end(kilter_status status, const kilter_error *error) {
     fprintf(said, "failed: %s\n", error->text);
     fclose(said);
-    _exit(status == KILTER_ERR_PEER ? 3 : 1); /* MPI_Finalize() would wait for dead ranks */
+    _exit(status == KILTER_ERR_PEER ? 3
+                                    : 1); /* leave without MPI_Finalize(), which would wait for dead ranks */
 }
 
 static double cpu_s(void) {

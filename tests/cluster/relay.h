@@ -1,5 +1,5 @@
-/* A relay is a connection between one worker and the master that can be cut. Bytes that are sent during the
- * cut wait until the connection is mended, as on a network. */
+/* A relay is a connection between one worker and the master that a test can cut. Bytes that are sent during
+ * the cut wait until the test mends the connection, as on a network. */
 #ifndef CLUSTER_RELAY_H
 #define CLUSTER_RELAY_H
 
@@ -9,13 +9,13 @@
 #include <stdint.h>
 
 enum {
-    RELAY_CONNECTIONS = 4, /* a worker that reconnects has several connections for a while */
+    RELAY_CONNECTIONS = 4, /* a worker that reconnects has several connections for some time */
     RELAY_FDS = 1 + 2 * RELAY_CONNECTIONS,
     RELAY_BUFFER_BYTES = 1 << 16,
 };
 
 typedef struct relay_flow { /* one direction of a connection */
-    size_t from, to;        /* the member `bytes` holds [from, to), which is not passed on yet */
+    size_t from, to;        /* `bytes`[from, to) was received and has not been passed on yet */
     uint8_t bytes[RELAY_BUFFER_BYTES];
 } relay_flow;
 

@@ -90,7 +90,7 @@ killed() { # all processes of h2 are killed, which closes the worker's connectio
     all_right h1 h3
 }
 
-cut() { # cut for longer than --lost-after: the worker loses its tasks and may join again
+cut() { # the link of a host is cut for longer than --lost-after: the worker loses its tasks and may join again
     start_three --lost-after 1
     act h2 link down
     until_so is_lost h2
@@ -114,7 +114,7 @@ frozen() {
     all_right h1 h2 h3
 }
 
-blink() { # the cut is shorter than --lost-after, so no worker counts as lost
+blink() { # the link is cut for less than --lost-after, so no worker counts as lost
     start_three --lost-after 60
     act h2 link down
     act h3 freeze on
@@ -179,7 +179,7 @@ lossy() { # the links lose one frame in twenty
 
 # --- runs that the workers organise as peers ---
 
-peers_cut() { # the network splits: h2 has its task and its share of the others, but reaches nobody until the run has ended
+peers_cut() { # the network splits: h2 has a task and its share of the others, but cannot reach any host until the run has ended
     start_three --organise peers --lost-after 1
     act h2 link down
     until_so is_lost h2
@@ -207,7 +207,7 @@ peers_two() { # two of three peers die at once
     all_right h1
 }
 
-peers_census() { # h2 dies; h3, which is stopped, dies before it can answer the call that follows
+peers_census() { # h2 dies; h3 is stopped and dies before it can answer the census that follows
     start_three --organise peers
     act h3 freeze on
     act h2 kill processes

@@ -2,7 +2,7 @@
  * be cut.
  *
  * Each INTERFACE is the outer end of a veth pair and becomes a port: 0, 1, 2, … in the given order. CONTROL
- * is a fifo. A line written to it takes effect at once; then the switch prints the line's first word:
+ * is a fifo. A line written to CONTROL takes effect at once; then the switch prints the line's first word:
  *
  *   WORD PORT set DELAY_US RATE_BYTES_PER_S LOSS_PERMILLE     rate 0: no limit
  *   WORD PORT down     drop all frames of the port, also those on their way to it
@@ -29,7 +29,8 @@
 
 enum {
     MOST_PORTS = 64,
-    FRAME_BYTES = 70000, /* the kernel leaves the division of large packets into frames to the network card */
+    FRAME_BYTES = 70000, /* large packets arrive undivided: the kernel leaves their division into frames to
+                            the network card */
     HEADER_BYTES = sizeof(struct virtio_net_hdr),
     QUEUE_BYTES =
         400000, /* number of frames that may wait for a port; further frames are lost, as in a real switch */
@@ -52,7 +53,8 @@ typedef struct port {
 
 typedef struct frame {
     double leaves_s;
-    uint64_t order; /* number in the order of arrival; frames that leave at the same time keep this order */
+    uint64_t order; /* number of the frame in the order of arrival; frames that leave at the same time keep
+                       this order */
     size_t to, bytes;
     unsigned char *data;
 } frame;
@@ -116,7 +118,7 @@ static void send_what_is_due(network *net) {
         frame f = pop(net);
         if (net->ports[f.to].cable.up)
             (void)!send(net->ports[f.to].fd, f.data, f.bytes,
-                        0); /* if this fails the frame is lost, as on a full network card */
+                        0); /* a frame that cannot be written is lost, as on a full network card */
         free(f.data);
     }
 }
@@ -212,7 +214,9 @@ static void obey(network *net, const char *line) {
 
 static void read_control(network *net, int fd) {
     char lines[4096], *rest = NULL;
-    ssize_t bytes = read(fd, lines, sizeof lines - 1); /* lines are shorter than an atomic write to a pipe */
+    ssize_t bytes =
+        read(fd, lines,
+             sizeof lines - 1); /* lines are short enough that each is written to the pipe in one piece */
     if (bytes <= 0)
         return;
     lines[bytes] = '\0';
@@ -254,8 +258,9 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: cluster-switch CONTROL INTERFACE… (at most %d)\n", MOST_PORTS);
         return 2;
     }
-    int control = open(argv[1], O_RDWR | O_NONBLOCK |
-                                    O_CLOEXEC); /* RDWR: the fifo does not end when a writer closes it */
+    int control =
+        open(argv[1], O_RDWR | O_NONBLOCK | O_CLOEXEC); /* open for reading and writing, so that the fifo does
+                                                           not end when a writer closes it */
     if (control < 0)
         give_up(argv[1]);
     for (net.port_count = 0; net.port_count < (size_t)argc - 2; net.port_count++) {

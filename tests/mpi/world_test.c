@@ -1,5 +1,5 @@
 /* Check that launcher and library belong to the same MPI: all ranks are in one world. If they belong to
- * different MPIs, each rank has a world of its own. */
+ * different MPIs, each rank is alone in its world. */
 #include <stdio.h>
 #include <stdlib.h>
 

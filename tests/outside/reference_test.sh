@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The reference is built without warnings, contains every public function and struct, and has well-formed man pages.
+# Check that the API reference is built without warnings, contains every public function and struct, and has well-formed man pages.
 # usage: reference_test.sh SOURCE VERSION
 set -euo pipefail
 source=$1 version=$2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kilter-sp, built from its own folder against an installed Kilter, prints what the program built with Kilter prints. usage: sp_test.sh SOURCE BUILD     (CMAKE, CC and CXX come from the environment)
+# Build kilter-sp from its own folder against an installed Kilter. It must print the same as the kilter-sp that was built with Kilter. usage: sp_test.sh SOURCE BUILD     (CMAKE, CC and CXX come from the environment)
 set -euo pipefail
 source=$1 build=$2
 fail() { echo "sp_test: $*" >&2; exit 1; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The commands of the tutorial of ten minutes work with an installed Kilter.
+# Check that the commands of the tutorial "Kilter in ten minutes" work with an installed Kilter.
 # usage: tutorial_test.sh BUILD PAGE     (CMAKE and CC come from the environment)
 set -euo pipefail
 build=$1 page=$2

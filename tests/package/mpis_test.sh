@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Each MPI's library works under its own MPI and prints an error under the other; farm programs need none of them.
+# Check that the library for each MPI works under its own MPI and prints an error under the other MPI. Farm programs need neither library.
 # usage: mpis_test.sh SOURCE BUILD CC [MPI MPICC MPIEXEC]…     MPI: openmpi, mpich; some tests need both
 set -euo pipefail
 source=$1 build=$2 cc=$3
@@ -22,13 +22,13 @@ while [ $# -gt 0 ]; do
 done
 export PKG_CONFIG_PATH=$libraries/pkgconfig
 
-compile() { # COMPILER SOURCE PROGRAM FLAG…: the flags come last, and the linker keeps all libraries in them
+compile() { # COMPILER SOURCE PROGRAM FLAG…: compile the program, with the flags last; the linker keeps all libraries that they name
     "$1" -std=c11 -D_GNU_SOURCE -Wl,--no-as-needed "$2" -o "$work/$3" -Wl,-rpath,"$libraries" "${@:4}"
 }
 flags_of() { # PACKAGE: store its flags for compiler and linker in the array `flags`
     eval "flags=($(pkg-config --cflags --libs "$1"))"
 }
-# If one rank ends, a launcher ends the others and may lose output. So the ranks write to the file themselves.
+# If one rank ends, a launcher ends the others and may lose output. So the ranks themselves write to the file.
 launch() { # MPI PROGRAM ARGUMENT…: run it on three ranks; the output goes to $work/out, and the exit code to $code
     local flags=()
     [ "$1" = mpich ] || flags=(--oversubscribe --bind-to none)
@@ -38,7 +38,7 @@ launch() { # MPI PROGRAM ARGUMENT…: run it on three ranks; the output goes to 
         >"$work/launcher" 2>&1 </dev/null || code=$?
     cat "$work/launcher" >>"$work/out"
 }
-says() { # WHAT SENTENCE: check the sentence, that the exit code is not 0, and that no rank died by a signal
+says() { # WHAT SENTENCE: check that the sentence was printed, that the exit code is not 0, and that no rank was killed by a signal
     [ "$code" -ne 0 ] || fail "$1: exit code 0: $(cat "$work/out")"
     grep -qF -- "$2" "$work/out" || fail "$1 does not print '$2': $(cat "$work/out")"
     ! grep -qiE 'signal|segmentation|Invalid' "$work/out" || fail "$1: $(cat "$work/out")"

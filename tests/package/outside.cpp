@@ -1,4 +1,5 @@
-// Do the same as outside.c from C++: the headers must compile in C++, and the functions must have C linkage.
+// Do the same in C++ as outside.c does in C: the headers must compile in C++, and the functions must have C
+// linkage.
 #include <cstdio>
 #include <cstring>
 

@@ -65,7 +65,7 @@ mkdir "$work/outside"
 cp "$here"/CMakeLists.txt "$here"/outside* "$work/outside"
 sed 's/.*/FUNCTION(&)/' "$work/declared" >"$work/outside/functions.inc"
 
-run() { # FILE: run it; it must find the library without LD_LIBRARY_PATH
+run() { # FILE: run the program, which must find the library without LD_LIBRARY_PATH
     local said
     said=$("$1") || fail "$1 fails"
     grep -q "$(wc -l <"$work/declared") functions" <<<"$said" || fail "$1 says: $said"

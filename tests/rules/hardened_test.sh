@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Check that programs and shared libraries have full RELRO: relocations are done at the start and then read-only. They
-# also have no executable stack, stack guards, and calls checked by _FORTIFY_SOURCE. A static library has only the last two.
+# Check that programs and shared libraries have full RELRO: relocations are done at the start and are then read-only. Also check that they have no executable
+# stack, that they have stack guards, and that _FORTIFY_SOURCE checks their calls. A static library is checked for the last two only.
 # usage: hardened_test.sh [--debug] FILE...     --debug: the build is not optimised and lacks _FORTIFY_SOURCE
 set -euo pipefail
 wanted=('__stack_chk_fail')

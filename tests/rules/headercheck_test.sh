@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/headercheck accepts headers that compile alone. It refuses headers that need other headers or are not valid C++.
+# Check that tools/headercheck accepts headers that compile alone, and refuses headers that need other headers or are not valid C++.
 # usage: headercheck_test.sh HEADERCHECK     (CC and CXX name the compilers)
 set -euo pipefail
 headercheck=$1

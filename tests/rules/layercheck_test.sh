@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/layercheck accepts a correct tree. In a tree with one fault, it names file, line and fault.
+# Check that tools/layercheck accepts a correct tree, and names file, line and fault in a tree with one fault.
 # usage: layercheck_test.sh LAYERCHECK
 set -euo pipefail
 layercheck=$1
@@ -42,7 +42,7 @@ clean_tree() {
     file tests/any_test.c '#include "decide/table.h"'
 }
 
-refuses() { # WHAT EXPECTED: a part of the line printed, FILE:LINE first
+refuses() { # WHAT EXPECTED: expect a line that contains EXPECTED, which begins with FILE:LINE
     local said status=0
     said=$("$layercheck" "$tree") || status=$?
     if [ "$status" -ne 1 ] || ! grep -qF -- "$2" <<<"$said" || [ "$(wc -l <<<"$said")" -ne 2 ]; then

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/limitcheck names each struct and function over a limit that its list lacks, and each entry of the list that is within the limits.
+# Check that tools/limitcheck names structs and functions over a limit that its list lacks, and entries of the list that are within the limits.
 # usage: limitcheck_test.sh LIMITCHECK
 set -euo pipefail
 limitcheck=$1

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/prose finds each kind of offence in a small tree, finds none in plain sentences, and a seed gives the same sample.
+# Check that tools/prose finds each kind of offence and accepts plain sentences, and that a seed always gives the same sample.
 # usage: prose_test.sh PROSE
 set -euo pipefail
 prose=$(realpath "$1")
@@ -36,7 +36,7 @@ offends 'begins with' 'Of these workers the first one is taken.'
 offends 'begins with' 'Whoever asks gets a task from the master.'
 offends 'is given twice' 'The option stands there twice in the line.'
 offends 'words in a sentence' 'This sentence has many words because one and another and another and another and another and another and another and another and another and another and another and another and another word follow it.'
-[ -z "$("$prose" --offenders)" ] || fail "offences although all are removed: $("$prose" --offenders)"
+[ -z "$("$prose" --offenders)" ] || fail "offences are reported although all were removed: $("$prose" --offenders)"
 
 # A number of offenders must equal the stored number: neither more nor fewer are accepted.
 "$prose" --store stored

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tools/purecheck accepts an archive of pure code, and in an archive with one impure symbol names the member and the symbol.
+# Check that tools/purecheck accepts an archive of pure code. In an archive with one impure symbol, it must name the member and the symbol.
 # usage: purecheck_test.sh PURECHECK     (CC names the compiler)
 set -euo pipefail
 purecheck=$1
@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 failed=0
 
-archive() { # C source: make room.a of this source and a pure member
+archive() { # SOURCE in C: make room.a from this source and a pure member
     printf '%s\n' "$1" >room.c
     printf '%s\n' 'int neighbour(int x);' 'int neighbour(int x) { return x + 1; }' >other.c
     rm -f room.a

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Every test of a build has exactly one purpose, and each line of tests/purposes.txt names a test. So `make soak`
-# leaves no test out.
+# Check that every test of a build has exactly one purpose, and that each line of tests/purposes.txt names a test. So `make soak` leaves no test out.
 # usage: purposes_test.sh TREE BUILD [--all]     --all: the build has every test, so every line must match a test
 set -euo pipefail
 tree=$1 build=$2 all=${3:-}

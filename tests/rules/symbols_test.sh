@@ -77,7 +77,7 @@ refuses 'a listed circle that is gone' 'no longer true'
 "$layercheck" --update "$tree" "$build"
 accepts 'the list without it'
 
-# Tests, and objects of deleted sources, do not count.
+# Tests and objects of deleted sources are ignored.
 clean
 source_of farm/a_test.c 'int c2(void), d(void);' 'int d(void) { return c2(); }'
 source_of farm/c2.c 'int d(void);' 'int c2(void) { return d(); }'
