@@ -1,7 +1,9 @@
-/* A command for tools/map-box: use a given number of milliseconds of CPU time. Print the number of the
- * command. Add a line to the file BEGUN at the beginning, and one to the file ENDED at the end. They have the
- * number of the command, its host, the CPU time, and begin and end on the clock that all hosts share, in
- * seconds. usage: map_burn NUMBER MS BEGUN ENDED */
+/* A command for tools/map-box: use a given number of milliseconds of CPU time, and print the number of the
+ * command. It adds a line to the file BEGUN at the beginning, and one to the file ENDED at the end. A line
+ * has the number, the host, and the CPU time in seconds. Begin and end follow, in seconds of the clock that
+ * all hosts share.
+ *
+ * usage: map_burn NUMBER MS BEGUN ENDED */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
