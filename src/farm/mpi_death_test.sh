@@ -1,12 +1,12 @@
 #!/bin/bash
 # Ranks of a farm are killed at random instants: every task is counted once, and nobody hangs.
 # usage: mpi_death_test.sh MPIEXEC FARM_DEATH_MPI_TEST WHEN [RUNS [SEED]]    WHEN: as in farm_death_mpi_test.c
-# RANKS_LEAST and RANKS_MOST in the environment: numbers of ranks (default: 3 to 5). With more than 5 ranks up to 4 are
-# killed. Every fifth run kills all workers.
+# In the environment: RANKS_LEAST and RANKS_MOST, the numbers of ranks (default: 3 to 5), and LIMIT_S, the seconds that a
+# series may take. With more than 5 ranks up to 4 are killed. Every fifth run kills all workers.
 set -u
 mpiexec=$1 program=$2 when=$3 runs=${4:-3} seed=${5:-1}
 least=${RANKS_LEAST:-3} most=${RANKS_MOST:-5} limit=60
-[ "$when" != series ] || limit=300 # ten runs, perhaps on a busy machine
+[ "$when" != series ] || limit=${LIMIT_S:-300} # ten runs, perhaps on a busy machine
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 [ "$when" != opening ] || export KILTER_MPI_START_S=5 # elsewhere all ranks come, however late
 out=$(mktemp) || exit 1
