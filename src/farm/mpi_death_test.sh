@@ -36,13 +36,21 @@ fails_itself() {
     grep -q 'PMIX ERROR: UNREACHABLE\|MPI_INIT has failed because at least one MPI process is unreachable' "$out"
 }
 
-# run WORDS…: starts the ranks and waits for the launcher. Sets `code`, and `alive`: ranks that had not ended.
+count_ranks() { pgrep -fc "^$program $ranks $((seed + i)) $kills $when"; }
+
+# run WORDS…: starts the ranks and waits for the launcher. Sets `code`, and `alive`: ranks that had not ended. A launcher
+# may end a little before the ranks, which have closed their output.
 run() {
     SECONDS=0
     "${launcher[@]}" "$@" >"$out" 2>&1 </dev/null &
     local launched=$!
     while kill -0 $launched 2>/dev/null && [ $SECONDS -lt "$limit" ]; do sleep 0.1; done
-    alive=$(pgrep -fc "^$program $ranks $((seed + i)) $kills $when")
+    alive=$(count_ranks)
+    local until=$((SECONDS + 20))
+    while [ "$alive" -gt 0 ] && [ $SECONDS -lt "$limit" ] && [ $SECONDS -lt $until ]; do
+        sleep 0.1
+        alive=$(count_ranks)
+    done
     kill -9 $launched 2>/dev/null
     wait $launched 2>/dev/null
     code=$?
@@ -76,7 +84,7 @@ check() {
 
 for ((i = 0; i < runs; i++)); do
     ranks=$((least + (seed + i) * 7 % (most - least + 1))) kills=$((1 + (seed + i) % 2))
-    [ $most -le 5 ] || kills=$((1 + (seed + i) % 4))
+    [ "$most" -le 5 ] || kills=$((1 + (seed + i) % 4))
     [ $((i % 5)) -eq 4 ] && kills=$((ranks - 1))
     what="$ranks ranks, seed $((seed + i)), $kills killed while $when"
     run -n $ranks "$program" $ranks $((seed + i)) $kills "$when"
