@@ -1,8 +1,8 @@
 #!/bin/bash
 # Ranks of a farm are killed at random instants: every task is counted once, and nobody hangs.
 # usage: mpi_death_test.sh MPIEXEC FARM_DEATH_MPI_TEST WHEN [RUNS [SEED]]    WHEN: as in farm_death_mpi_test.c
-# In the environment: RANKS_LEAST and RANKS_MOST, the numbers of ranks (default: 3 to 5), and LIMIT_S, the seconds that a
-# series may take. With more than 5 ranks up to 4 are killed. Every fifth run kills all workers.
+# RANKS_LEAST and RANKS_MOST in the environment: numbers of ranks (default: 3 to 5). With more than 5 ranks up to 4 are
+# killed. Every fifth run kills all workers. A series may take LIMIT_S seconds.
 set -u
 mpiexec=$1 program=$2 when=$3 runs=${4:-3} seed=${5:-1}
 least=${RANKS_LEAST:-3} most=${RANKS_MOST:-5} limit=60
