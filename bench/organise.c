@@ -3,9 +3,10 @@
  * Each run is also simulated with a master always, and with peers. Tasks take 1 ms to 1 s, with --short 10 us
  * to 1 ms. All runs have the same tasks, and hosts change their speed at the same times; with --anew each run
  * has other tasks of the same law, and hosts change at other times. With --each there is a line for every
- * platform: seed, workers, whether hosts keep their speed, the oracle's choice; for each run seconds with the
- * master, with peers, as chosen and at least, and the choice; then platform, tasks, and the reason of the
- * last choice. --table reads such lines from standard input and prints the tables.
+ * platform. It begins with seed, workers, whether hosts keep their speed, and the oracle's choice. Then come
+ * for each run the seconds with the master, with peers, as chosen and at least, and the choice. It ends with
+ * platform, tasks, and the reason of the last choice. With --table the tables are made of such lines from
+ * standard input.
  * usage: organise [--short] [--anew] [--each] [PLATFORMS [SEED]]
  *        organise --table */
 #include <inttypes.h>
