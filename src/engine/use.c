@@ -58,7 +58,7 @@ kl_use kl_master_use_so_far(const kl_master *m) {
 
 void kl_master_record_use(kl_master *m) {
     const kl_use *u = &m->use.last;
-    if (!(u->farm_s > 0))
+    if (!(u->farm_s > 0) || m->peers.on) /* peers do not report their CPU time */
         return;
     kl_master_record_measurement(m, -1, "farm_cpu_s", u->farm_s);
     kl_master_record_measurement(m, -1, "callbacks_cpu_s", u->callbacks_s);
