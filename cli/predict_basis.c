@@ -228,7 +228,9 @@ static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iterat
                         .to_workers = bytes > 0 ? it->bytes_out / bytes : 0.5,
                         .per_byte_s = per_byte_s,
                         .copy_s = measured(r, "copy_per_byte_s"),
-                        .near_s = measured(r, "near_message_s")};
+                        .near_s = measured(r, "near_message_s"),
+                        .woken_s = measured(r, "answer_woken_s"),
+                        .awake_s = measured(r, "answer_awake_s")};
     return kl_load_fit(&b->load, work_of(it).work_s / (double)it->tasks_done, it->elapsed_s);
 }
 

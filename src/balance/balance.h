@@ -136,6 +136,8 @@ typedef struct kl_traffic {
     uint32_t links_measured;
     double free_s; /* time at which the link should be free of the chunks sent so far */
     kl_stat answer, round_trip;
+    /* master's CPU seconds for a chunk of one task: after it slept for the message, and if it was awake */
+    kl_stat woken, awake;
 } kl_traffic;
 
 /* The last tasks that have ended, for the time left; observed.c */
@@ -222,6 +224,10 @@ double kl_balance_rate(const kl_balance *balance, uint32_t worker);
 
 /* Note the master's CPU time for one request. */
 void kl_balance_answer_cost(kl_balance *balance, double busy_s);
+/* Note that such a chunk had one task, and that the master had waited waited_s for the message. */
+void kl_balance_wake_cost(kl_balance *balance, double busy_s, double waited_s);
+/* Return whether woken and awake contain enough answers for a mean. */
+bool kl_traffic_wakes(const kl_traffic *traffic);
 
 /* Use this policy from the next run on. factor: partition factor; 0: the policy chooses it.
  * KILTER_ERR_MEMORY: nothing has changed. */

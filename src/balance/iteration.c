@@ -67,6 +67,10 @@ static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
                          .per_byte_s = it->model.message.per_unit_s,
                          .copy_s = b->traffic.copy_byte_s,
                          .near_s = b->traffic.near_s};
+    if (kl_traffic_wakes(&b->traffic)) {
+        it->load.woken_s = b->traffic.woken.mean;
+        it->load.awake_s = b->traffic.awake.mean;
+    }
     double alone = kl_load_fit(&it->load, it->task_mean_s, it->elapsed_s);
     if (!kl_load_known(&it->load))
         return;

@@ -8,6 +8,19 @@ void kl_balance_answer_cost(kl_balance *b, double busy_s) {
     kl_stat_add(&b->traffic.answer, busy_s, kl_now_s(&b->clock));
 }
 
+/* A thread that waited for longer than SLEPT_S slept. WAKES_LEAST: least number of answers of each sort. */
+static const double SLEPT_S = 20e-6;
+enum { WAKES_LEAST = 8 };
+
+void kl_balance_wake_cost(kl_balance *b, double busy_s, double waited_s) {
+    kl_stat_add(waited_s > SLEPT_S ? &b->traffic.woken : &b->traffic.awake, busy_s, kl_now_s(&b->clock));
+}
+
+/* Answers of both sorts have the same bytes on average, because their chunks have one task. */
+bool kl_traffic_wakes(const kl_traffic *t) {
+    return t->woken.count >= WAKES_LEAST && t->awake.count >= WAKES_LEAST;
+}
+
 /* Use the probe's cost if it is smaller. A message of a run may wait for a busy core, which costs no time,
  * because chunks are requested early. It may also wait for the link, which the model derives from the link's
  * load. */

@@ -475,7 +475,7 @@ typedef struct kl_organise_look {
     double lost_s;
 } kl_organise_look;
 
-/* Return the seconds that a run with a master lost, for any reason. */
+/* Return the seconds that a run with a master lost, for any reason but resources that peers share as well. */
 double kl_organise_lost_s(const kl_iteration *run);
 /* Choose who organises a run. count: number of peers; 0: the master. forecast_s: seconds of the run. gain_s:
  * seconds saved against the other choice. */

@@ -37,8 +37,12 @@ static double carrying_s(const kl_organise_look *k) {
     return busy_s(k) * (1 - kl_message_fixed_part(k->last->model.bytes, 2 * (double)k->last->chunks));
 }
 
+/* Peers share cores, callbacks and links as much as workers with a master do. So the time that tasks take
+ * longer because of these is not lost to the master. */
 double kl_organise_lost_s(const kl_iteration *run) {
-    return fmax(0, run->elapsed_s - run->model.work_s / fmax(1, run->workers));
+    kl_limit limit = kl_model_limit(&run->load, run->workers);
+    bool shared = limit.known && limit.what != KL_SHARED_NOTHING && limit.what != KL_SHARED_MESSAGES;
+    return fmax(0, run->elapsed_s - (shared ? limit.times : 1) * run->model.work_s / fmax(1, run->workers));
 }
 
 /* Return the seconds of the run if the master deals chunks: the workers' time with its losses, or the

@@ -203,6 +203,26 @@ static void peers_are_tried_again_with_another_number(void **state) {
     }
 }
 
+/* 32 workers share 2 cores, so their run takes three times as long as on cores of their own. Peers would not
+ * change that. */
+static void time_lost_to_shared_cores_is_no_reason(void **state) {
+    (void)state;
+    kl_iteration last = by_master(32, 12000, 1e-3, 1e-6);
+    last.elapsed_s = 3 * last.model.work_s / last.workers;
+    assert_true(kl_organise_lost_s(&last) > 0.6 * last.elapsed_s);
+    last.load = (kl_load){.use = {.farm_s = 0.01,
+                                  .local_s = 2 * last.elapsed_s - 0.01,
+                                  .local_tasks = 12000,
+                                  .tasks = 12000,
+                                  .messages = 400,
+                                  .cores = 2},
+                          .workers = 32,
+                          .chunks = 400,
+                          .answer_s = 1e-5};
+    kl_load_fit(&last.load, last.task_mean_s, last.elapsed_s);
+    assert_true(kl_organise_lost_s(&last) < 0.05 * last.elapsed_s);
+}
+
 static void peers_never_do_what_they_cannot(void **state) {
     (void)state;
     kl_iteration last = by_master(4000, 4000000, 1e-3, 10e-6);
@@ -237,6 +257,7 @@ int main(void) {
         cmocka_unit_test(peers_are_tried_when_a_master_loses_time),
         cmocka_unit_test(fewer_workers_with_a_master_may_be_better),
         cmocka_unit_test(peers_are_tried_again_with_another_number),
+        cmocka_unit_test(time_lost_to_shared_cores_is_no_reason),
         cmocka_unit_test(peers_never_do_what_they_cannot),
         cmocka_unit_test(without_measurements_the_master_deals),
     };

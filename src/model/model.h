@@ -104,6 +104,9 @@ typedef struct kl_load {
      */
     double copy_s;
     double near_s; /* seconds of a small message within the master's host, one way */
+    /* the master's CPU seconds for a chunk of one task: after it slept for the message, and if it was awake;
+     * 0: not known */
+    double woken_s, awake_s;
 } kl_load;
 
 typedef enum kl_shared {
