@@ -108,7 +108,7 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
                                .bytes = bytes * (double)s->tasks,
                                .to_workers = bytes > 0 ? s->task_bytes / bytes : 0,
                                .master_s = times->master_s};
-    it.answer_s = b->traffic.answer.mean;
+    it.answer_s = kl_traffic_answer(&b->traffic).mean;
     /* The measured time of a message is that of its whole way. The next message waits only for the master's
      * part of it. */
     double under_way_s = it.model.message.fixed_s;
@@ -142,6 +142,6 @@ void kl_balance_grain(kl_balance *b, double work, kl_lane *lanes, kl_grain_look 
     look->tasks = b->bag.tasks;
     look->work_units = work > 0 && b->task_work > 0 ? work / b->task_work : tasks;
     look->model = (kl_forkjoin){.round_trip_s = s->round_trip_s,
-                                .update_s = b->traffic.answer.mean,
+                                .update_s = kl_traffic_answer(&b->traffic).mean,
                                 .task_s = b->traffic.now.per_unit_s * bytes};
 }
