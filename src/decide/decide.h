@@ -466,7 +466,8 @@ typedef struct kl_organise_look {
     /* seconds of the last run that this number of peers organised, scaled to the same number of tasks; 0:
      * there was none */
     double peers_s;
-    bool tried; /* true: some number of peers organised an earlier run */
+    bool tried;    /* true: some number of peers organised an earlier run */
+    bool on_trial; /* true: a number of workers is on trial, which only runs with a master can judge */
     /* n·T² of a run with a master and the best number of workers, measured or forecast; 0: the number is not
      * chosen */
     double best_index;

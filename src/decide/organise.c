@@ -78,7 +78,7 @@ typedef struct choice {
 /* Return whether runs with a master have lost enough time to pay for a run by peers that only measures them.
  */
 static bool may_try(const kl_organise_look *k, const choice *c) {
-    if (k->peers_s > 0 && c->peers_s <= c->master_s)
+    if (k->on_trial || (k->peers_s > 0 && c->peers_s <= c->master_s))
         return false;
     double cost_s = k->peers_s > 0 ? AGAIN_TIMES * (c->peers_s - c->master_s)
                                    : (k->tried ? AGAIN_TIMES : 1) * TRIAL_PART * c->master_s;

@@ -185,10 +185,14 @@ static void peers_are_tried_again_with_another_number(void **state) {
     last.elapsed_s = 1.1 * last.model.work_s / last.workers;
     static const struct {
         uint32_t workers;
-        bool tried;
+        bool tried, on_trial;
         double lost_s;
         bool peers;
-    } rows[] = {{32, false, 1, true}, {32, true, 1, false}, {32, true, 9, true}, {16, false, 9, false}};
+    } rows[] = {{32, false, false, 1, true},
+                {32, true, false, 1, false},
+                {32, true, false, 9, true},
+                {16, false, false, 9, false},
+                {32, false, true, 9, false}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kl_organise_look look = {.wanted = KL_ORGANISE_AUTO,
                                  .workers = rows[i].workers,
@@ -197,6 +201,7 @@ static void peers_are_tried_again_with_another_number(void **state) {
                                  .master_runs = 2,
                                  .task_s = 10e-3,
                                  .tried = rows[i].tried,
+                                 .on_trial = rows[i].on_trial,
                                  .lost_s = rows[i].lost_s};
         if ((kl_organise_choose(&look).count > 0) != rows[i].peers)
             fail_msg("row %d: %s", (int)i, kl_organise_choose(&look).reason);

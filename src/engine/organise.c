@@ -54,6 +54,7 @@ kl_decision kl_master_way(const kl_master *m, const kilter_run *run, kl_organise
                              .task_s = measured ? m->balance.snapshot.unit_s.mean : 0,
                              .peers_s = o->peers_count == workers ? o->peers_task_s * tasks : 0,
                              .tried = o->peers_task_s > 0,
+                             .on_trial = m->staff.chooses && m->staff.team.tried_from > 0,
                              .best_index = m->staff.chooses ? o->best_index * tasks * tasks : 0,
                              .lost_s = o->lost_s};
     return kl_organise_choose(&look);
