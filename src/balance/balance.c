@@ -149,7 +149,7 @@ static const kl_snapshot *look(kl_balance *b) {
     s->now_s = kl_now_s(&b->clock);
     s->left = b->bag.left;
     s->left_units = b->bag.left_units;
-    s->answer_s = kl_traffic_answer(&b->traffic).mean;
+    s->answer_s = b->traffic.answer.mean;
     kl_crew_advance(b->crew, s->now_s);
     return s;
 }

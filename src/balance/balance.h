@@ -135,9 +135,9 @@ typedef struct kl_traffic {
                                     0: unknown */
     uint32_t links_measured;
     double free_s; /* time at which the link should be free of the chunks sent so far */
-    /* CPU seconds of the master for a chunk, lately and before that; a farm's first answers take longer,
-     * because they touch new memory */
-    kl_stat answers, answers_before;
+    /* CPU seconds of the master for a chunk: since the farm was opened, lately, and before that. A farm's
+     * first answers take longer, because they touch new memory. */
+    kl_stat answer, answers, answers_before;
     kl_stat round_trip;
     /* master's CPU seconds for a chunk of one task: after it slept for the message, and if it was awake */
     kl_stat woken, awake;

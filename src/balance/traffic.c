@@ -5,6 +5,7 @@
 #include "probe/probe.h"
 
 void kl_balance_answer_cost(kl_balance *b, double busy_s) {
+    kl_stat_add(&b->traffic.answer, busy_s, kl_now_s(&b->clock));
     kl_stat_add(&b->traffic.answers, busy_s, kl_now_s(&b->clock));
 }
 
