@@ -37,8 +37,12 @@ static double carrying_s(const kl_organise_look *k) {
     return busy_s(k) * (1 - kl_message_fixed_part(k->last->model.bytes, 2 * (double)k->last->chunks));
 }
 
+/* Peers share cores, callbacks and links as much as workers with a master do. So the time that tasks take
+ * longer because of these is not lost to the master. */
 double kl_organise_lost_s(const kl_iteration *run) {
-    return fmax(0, run->elapsed_s - run->model.work_s / fmax(1, run->workers));
+    kl_limit limit = kl_model_limit(&run->load, run->workers);
+    bool shared = limit.known && limit.what != KL_SHARED_NOTHING && limit.what != KL_SHARED_MESSAGES;
+    return fmax(0, run->elapsed_s - (shared ? limit.times : 1) * run->model.work_s / fmax(1, run->workers));
 }
 
 /* Return the seconds of the run if the master deals chunks. They are the workers' time with its losses, or
@@ -73,10 +77,11 @@ typedef struct choice {
 
 /* Return whether runs with a master have lost enough time to pay for a trial run by peers. */
 static bool may_try(const kl_organise_look *k, const choice *c) {
-    if (k->peers_s > 0 && c->peers_s <= c->master_s)
+    if (k->on_trial || (k->peers_s > 0 && c->peers_s <= c->master_s))
         return false;
-    double cost_s = k->peers_s > 0 ? AGAIN_TIMES * (c->peers_s - c->master_s) : TRIAL_PART * c->master_s;
-    return c->master_s >= TRIAL_LEAST_S && k->lost_s >= cost_s &&
+    double cost_s = k->peers_s > 0 ? AGAIN_TIMES * (c->peers_s - c->master_s)
+                                   : (k->tried ? AGAIN_TIMES : 1) * TRIAL_PART * c->master_s;
+    return c->master_s >= TRIAL_LEAST_S && k->lost_s >= cost_s && k->workers == k->last->workers &&
            kl_organise_lost_s(k->last) > LOST_LEAST * k->last->elapsed_s;
 }
 
@@ -101,6 +106,12 @@ static void by_forecast(const kl_organise_look *k, choice *c) {
         by_measurement(k, c);
 }
 
+/* Return whether the best number of workers with a master has a smaller index n·T² than peers. The farm first
+ * finds that number, as only runs with a master show it. */
+static bool fewer_are_better(const kl_organise_look *k, const choice *c) {
+    return k->best_index > 0 && k->workers * c->peers_s * c->peers_s >= k->best_index;
+}
+
 /* Choose the master or peers by their measured or forecast times. */
 static kl_decision by_model(const kl_organise_look *k) {
     choice c = {0};
@@ -110,6 +121,10 @@ static kl_decision by_model(const kl_organise_look *k) {
         c.why = "a run by peers measures them";
     }
     c.peers &= k->workers > 1;
+    if (c.peers && fewer_are_better(k, &c)) {
+        c.peers = false;
+        c.why = "another number of workers may be better";
+    }
     kl_decision d = answer(c.peers ? k->workers : 0, c.peers ? c.peers_s : c.master_s,
                            fmax(0, c.peers ? c.master_s - c.peers_s : c.peers_s - c.master_s));
     uint32_t fed = kl_model_capability(&k->last->model);

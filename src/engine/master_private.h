@@ -226,7 +226,11 @@ typedef struct kl_organising {
     kl_iteration by_master;
     uint64_t master_runs; /* number of runs that the master organised */
     double peers_task_s;  /* seconds per task in the last run that peers organised; 0: there was none */
-    double lost_s;        /* seconds that runs with a master have lost since then */
+    uint32_t peers_count; /* number of workers that organised that run */
+    /* n·T² for one task, with a master and the best number of workers by the last choice; 0: there was none
+     */
+    double best_index;
+    double lost_s; /* seconds that runs with a master have lost since then */
 } kl_organising;
 
 struct kl_master {

@@ -43,14 +43,19 @@ kl_decision kl_master_way(const kl_master *m, const kilter_run *run, kl_organise
     if (!never && run->result_bytes == 0 && are_large(m, run, m->balance.snapshot.result_bytes))
         never = LARGE;
     bool measured = o->by_master.tasks > 0;
+    uint32_t workers = m->members.ready - m->members.resting;
+    double tasks = (double)run->tasks;
     kl_organise_look look = {.wanted = wanted,
                              .never = never,
-                             .workers = m->members.ready - m->members.resting,
+                             .workers = workers,
                              .tasks = run->tasks,
                              .last = measured ? &o->by_master : NULL,
                              .master_runs = o->master_runs,
                              .task_s = measured ? m->balance.snapshot.unit_s.mean : 0,
-                             .peers_s = o->peers_task_s * (double)run->tasks,
+                             .peers_s = o->peers_count == workers ? o->peers_task_s * tasks : 0,
+                             .tried = o->peers_task_s > 0,
+                             .on_trial = m->staff.chooses && m->staff.team.tried_from > 0,
+                             .best_index = m->staff.chooses ? o->best_index * tasks * tasks : 0,
                              .lost_s = o->lost_s};
     return kl_organise_choose(&look);
 }
@@ -71,6 +76,7 @@ bool kl_master_organise(kl_master *m, const kilter_run *run) {
 
 void kl_master_note_peers(kl_master *m, uint64_t tasks, double elapsed_s) {
     m->organising.peers_task_s = elapsed_s / (double)tasks;
+    m->organising.peers_count = m->members.ready - m->members.resting;
     m->organising.lost_s = 0;
 }
 
