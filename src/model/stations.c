@@ -7,8 +7,8 @@
 /* HALF_BYTES: number of bytes that cost as much as an empty message. docs/explanation/model.md says where
  * this number comes from. */
 static const double HALF_BYTES = 48e3;
-/* AMONG_MANY: cost of a message among many others, divided by its cost among few. WAKE_S: CPU seconds that the
- * master loses by sleeping before a message. Both are used if they were not measured. AMONG_LEAST: least
+/* AMONG_MANY: cost of a message among many others, divided by its cost among few. WAKE_S: CPU seconds that
+ * the master loses by sleeping before a message. Both are used if they were not measured. AMONG_LEAST: least
  * relative cost. */
 static const double AMONG_MANY = 0.4, WAKE_S = 25e-6, AMONG_LEAST = 0.1;
 /* If a byte costs less CPU time than this, messages within the master's host use shared memory. A byte on
@@ -77,8 +77,8 @@ static double message_part(const kl_load *l) {
     return fmax(least, fmin(most, 1 - l->copy_s * l->use.bytes / l->use.farm_s));
 }
 
-/* Return the cost of a message for a thread that is awake, divided by the cost for a thread that must be
- * woken while caches are cold. */
+/* Return the cost of a message for a thread that is awake, divided by its cost for a thread that sleeps while
+ * caches are cold. */
 static double among_many(const kl_load *l) {
     return l->woken_s > 0 && l->awake_s > 0 ? fmin(1, fmax(AMONG_LEAST, l->awake_s / l->woken_s))
                                             : AMONG_MANY;
