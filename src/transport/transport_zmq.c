@@ -114,6 +114,12 @@ typedef struct mesh {
 
 enum { NAME_BITS = 33, LISTENER = 1, FIRST_DIALLED = 2, SOCKETS_MAX = 1 << 15 };
 
+/* Connections that were refused because they did not show the farm's key. */
+typedef struct strangers {
+    unsigned count; /* since the last report */
+    double complain_at_s;
+} strangers;
+
 struct endpoint {
     kl_transport transport;
     bool is_master, is_tcp, closing;
@@ -131,8 +137,7 @@ struct endpoint {
 
     kl_zmq_peers peers; /* peers of a master; only a master uses the fields from here up to `strangers` */
     void *gate;         /* access control, for tcp only */
-    unsigned strangers; /* number of strangers since the last report about them */
-    double complain_at_s;
+    strangers strangers;
 
     stage stage; /* only a worker uses the fields from here on */
     bool lost, refused;
@@ -329,7 +334,7 @@ static void hear_report(endpoint *e, uint16_t what, int fd) {
         else if (what == ZMQ_EVENT_DISCONNECTED)
             kl_zmq_peers_closed(&e->peers, fd);
         else if (what & FAILED_HANDSHAKES)
-            e->strangers++;
+            e->strangers.count++;
         return;
     }
     e->lost = true; /* a worker gets reports of failures only, because it has only one connection */
@@ -344,18 +349,18 @@ static void hear_report(endpoint *e, uint16_t what, int fd) {
  * open to the world. A worker with a wrong key counts as a stranger, too. */
 static void complain_of_strangers(endpoint *e) {
     double now_s = kl_monotonic_s();
-    if (!e->strangers || !e->options.complain || now_s < e->complain_at_s)
+    if (!e->strangers.count || !e->options.complain || now_s < e->strangers.complain_at_s)
         return;
     char sentence[512];
     snprintf(
         sentence, sizeof sentence,
         "%u connection%s to \"%.100s\" did not show this farm's key and %s refused; a worker needs a copy of "
         "%.200s",
-        e->strangers, e->strangers == 1 ? "" : "s", e->address, e->strangers == 1 ? "was" : "were",
-        e->options.key->file);
+        e->strangers.count, e->strangers.count == 1 ? "" : "s", e->address,
+        e->strangers.count == 1 ? "was" : "were", e->options.key->file);
     e->options.complain(e->options.complain_to, sentence);
-    e->strangers = 0;
-    e->complain_at_s = now_s + COMPLAIN_S;
+    e->strangers.count = 0;
+    e->strangers.complain_at_s = now_s + COMPLAIN_S;
 }
 
 static bool something_is_cut(const endpoint *e) {
