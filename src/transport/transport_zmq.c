@@ -30,7 +30,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -109,22 +108,14 @@ typedef struct mesh {
     endpoint **dialled; /* an entry is NULL when its worker is gone */
     size_t count;
     uint64_t room;
-    int news; /* epoll descriptor of what is dialled, each with its index */
 } mesh;
 
 enum { NAME_BITS = 33, LISTENER = 1, FIRST_DIALLED = 2, SOCKETS_MAX = 1 << 15 };
-
-/* Connections that were refused because they did not show the farm's key. */
-typedef struct strangers {
-    unsigned count; /* since the last report */
-    double complain_at_s;
-} strangers;
 
 struct endpoint {
     kl_transport transport;
     bool is_master, is_tcp, closing;
     bool is_part; /* true: this endpoint belongs to the mesh of another endpoint */
-    bool unread;  /* true: this part may have frames that its descriptors do not report again */
     mesh *mesh;   /* NULL: this worker has not opened itself to other workers */
     char *address;
     kl_zmq_options options; /* with a copy of the key that the endpoint owns */
@@ -137,7 +128,8 @@ struct endpoint {
 
     kl_zmq_peers peers; /* peers of a master; only a master uses the fields from here up to `strangers` */
     void *gate;         /* access control, for tcp only */
-    strangers strangers;
+    unsigned strangers; /* number of strangers since the last report about them */
+    double complain_at_s;
 
     stage stage; /* only a worker uses the fields from here on */
     bool lost, refused;
@@ -299,10 +291,8 @@ static kilter_status send_bytes(kl_transport *transport, kl_peer name, const voi
                        size, number, MESSAGE_BYTES_MAX);
     kl_peer inner;
     endpoint *part = part_with(e, name, &inner);
-    if (part) {
-        part->unread = true; /* libzmq may take note of arrivals while it sends */
+    if (part)
         return send_bytes(&part->transport, inner, data, size, error);
-    }
     int code = is_live(e, name) ? send_message(e, id_of(name), data, size) : EHOSTUNREACH;
     if (code == ENOMEM || code == EHOSTUNREACH)
         return kl_cannot_send(code == ENOMEM ? KILTER_ERR_MEMORY : KILTER_ERR_PEER, name, size, error);
@@ -334,7 +324,7 @@ static void hear_report(endpoint *e, uint16_t what, int fd) {
         else if (what == ZMQ_EVENT_DISCONNECTED)
             kl_zmq_peers_closed(&e->peers, fd);
         else if (what & FAILED_HANDSHAKES)
-            e->strangers.count++;
+            e->strangers++;
         return;
     }
     e->lost = true; /* a worker gets reports of failures only, because it has only one connection */
@@ -349,18 +339,18 @@ static void hear_report(endpoint *e, uint16_t what, int fd) {
  * open to the world. A worker with a wrong key counts as a stranger, too. */
 static void complain_of_strangers(endpoint *e) {
     double now_s = kl_monotonic_s();
-    if (!e->strangers.count || !e->options.complain || now_s < e->strangers.complain_at_s)
+    if (!e->strangers || !e->options.complain || now_s < e->complain_at_s)
         return;
     char sentence[512];
     snprintf(
         sentence, sizeof sentence,
         "%u connection%s to \"%.100s\" did not show this farm's key and %s refused; a worker needs a copy of "
         "%.200s",
-        e->strangers.count, e->strangers.count == 1 ? "" : "s", e->address,
-        e->strangers.count == 1 ? "was" : "were", e->options.key->file);
+        e->strangers, e->strangers == 1 ? "" : "s", e->address, e->strangers == 1 ? "was" : "were",
+        e->options.key->file);
     e->options.complain(e->options.complain_to, sentence);
-    e->strangers.count = 0;
-    e->strangers.complain_at_s = now_s + COMPLAIN_S;
+    e->strangers = 0;
+    e->complain_at_s = now_s + COMPLAIN_S;
 }
 
 static bool something_is_cut(const endpoint *e) {
@@ -720,8 +710,7 @@ static void lose_master(endpoint *e) {
     if (e->stage != OVER)
         tell(e, &(kl_event){.kind = KL_EVENT_LEFT, .peer = THE_MASTER});
     e->stage = OVER;
-    if (!e->is_part) /* the mesh must first remove the descriptors of a part from those it waits for */
-        drop_socket(e);
+    drop_socket(e);
 }
 
 static kilter_status redial_when_due(endpoint *e, kilter_error *error) {
@@ -810,58 +799,34 @@ static void take_events(endpoint *e, endpoint *part, uint64_t number) {
 
 static void free_endpoint(endpoint *e);
 
+/* Check all parts of the mesh. false: more frames may wait. */
+static bool look_at_mesh(endpoint *e) {
+    mesh *m = e->mesh;
+    bool all = true;
+    if (!m || e->ready.count > 0)
+        return true;
+    all &= look(m->listener);
+    take_events(e, m->listener, LISTENER);
+    for (size_t i = 0; i < m->count; i++) {
+        endpoint *part = m->dialled[i];
+        if (!part)
+            continue;
+        all &= look(part);
+        take_events(e, part, FIRST_DIALLED + i);
+        if (part->stage == OVER) {
+            m->dialled[i] = NULL;
+            free_endpoint(part);
+        }
+    }
+    return all;
+}
+
 static int fd_of(void *socket) {
     int fd = -1;
     size_t size = sizeof fd;
     if (socket)
         zmq_getsockopt(socket, ZMQ_FD, &fd, &size);
     return fd;
-}
-
-/* Let the mesh report, or report no more, when something arrives at what it has dialled as number i. */
-static bool report_news(const mesh *m, const endpoint *part, size_t i, int how) {
-    struct epoll_event event = {.events = EPOLLIN, .data.u64 = i};
-    return epoll_ctl(m->news, how, fd_of(part->socket), &event) == 0 &&
-           epoll_ctl(m->news, how, fd_of(part->monitor), &event) == 0;
-}
-
-/* Note where something has arrived. If more arrives at the same time, the next look finds it. */
-static void note_news(const mesh *m) {
-    enum { AT_ONCE = 64 };
-    struct epoll_event events[AT_ONCE];
-    int count = m->count > 0 ? epoll_wait(m->news, events, AT_ONCE, 0) : 0;
-    for (int i = 0; i < count; i++)
-        if (m->dialled[events[i].data.u64])
-            m->dialled[events[i].data.u64]->unread = true;
-}
-
-static void look_at_dialled(endpoint *e, size_t i) {
-    mesh *m = e->mesh;
-    endpoint *part = m->dialled[i];
-    part->unread = !look(part) || part->ready.count > 0;
-    take_events(e, part, FIRST_DIALLED + i);
-    if (part->stage == OVER) {
-        report_news(m, part, i, EPOLL_CTL_DEL);
-        m->dialled[i] = NULL;
-        free_endpoint(part);
-    }
-}
-
-/* Look at the parts of the mesh that may have frames. A look at all of them would take longer than a short
- * task. false: more frames may wait. */
-static bool look_at_mesh(endpoint *e) {
-    mesh *m = e->mesh;
-    if (!m || e->ready.count > 0)
-        return true;
-    bool all = look(m->listener);
-    take_events(e, m->listener, LISTENER);
-    note_news(m);
-    for (size_t i = 0; i < m->count; i++)
-        if (m->dialled[i] && m->dialled[i]->unread) {
-            look_at_dialled(e, i);
-            all &= !m->dialled[i] || !m->dialled[i]->unread;
-        }
-    return all;
 }
 
 static nfds_t add_fds(const endpoint *e, struct pollfd *fds) {
@@ -873,14 +838,24 @@ static nfds_t add_fds(const endpoint *e, struct pollfd *fds) {
 
 /* Sleep until a descriptor of the endpoint or of its mesh is readable. */
 static void sleep_on_fds(endpoint *e, const struct timespec *rest) {
-    struct pollfd fds[2 * 3 + 2] = {{.fd = e->wake_fd, .events = POLLIN}};
-    nfds_t count = 1;
-    count += add_fds(e, fds + count);
-    if (e->mesh) {
-        count += add_fds(e->mesh->listener, fds + count);
-        fds[count++] = (struct pollfd){.fd = e->mesh->news, .events = POLLIN};
+    enum { EACH = 3, OWN = 2 * EACH + 1 };
+    struct pollfd few[OWN], *fds = few;
+    size_t dialled = e->mesh ? e->mesh->count : 0;
+    nfds_t count = 0;
+    if (dialled > 0 && !(fds = malloc((OWN + EACH * dialled) * sizeof *fds))) {
+        e->out_of_memory = true;
+        return;
     }
+    fds[count++] = (struct pollfd){.fd = e->wake_fd, .events = POLLIN};
+    count += add_fds(e, fds + count);
+    if (e->mesh)
+        count += add_fds(e->mesh->listener, fds + count);
+    for (size_t i = 0; i < dialled; i++)
+        if (e->mesh->dialled[i])
+            count += add_fds(e->mesh->dialled[i], fds + count);
     ppoll(fds, count, rest, NULL);
+    if (fds != few)
+        free(fds);
 }
 
 /* Sleep until something may have happened. Before this, read all sockets until they are empty, because their
@@ -948,7 +923,6 @@ static void drop_peer(kl_transport *transport, kl_peer name) {
     kl_peer inner;
     endpoint *part = part_with(e, name, &inner);
     if (part) {
-        part->unread = true;
         drop_peer(&part->transport, inner);
         return;
     }
@@ -992,8 +966,6 @@ static void hear_the_others_out(endpoint *e) {
 static void free_mesh(mesh *m) {
     if (!m)
         return;
-    if (m->news >= 0)
-        close(m->news);
     if (m->listener && m->listener->socket)
         kl_zmq_stops_listening(m->listener->address);
     free_endpoint(m->listener);
@@ -1182,8 +1154,7 @@ static kilter_status open_mesh(endpoint *e, mesh *m, kilter_error *error) {
     kl_zmq_options options = part_options(e, &key);
     if (kl_allow_threads(WORKER_THREADS, error) != KILTER_OK)
         return KILTER_ERR_SYSTEM;
-    m->news = epoll_create1(EPOLL_CLOEXEC);
-    m->context = m->news >= 0 ? zmq_ctx_new() : NULL;
+    m->context = zmq_ctx_new();
     if (!m->context || zmq_ctx_set(m->context, ZMQ_MAX_SOCKETS, SOCKETS_MAX) != 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "listening for other workers: %s", zmq_strerror(errno));
     kilter_status status = kl_zmq_address_of_worker(e->address, at, error);
@@ -1207,8 +1178,6 @@ static kilter_status open_to_workers(kl_transport *transport, char address[KL_AD
         return kl_fail(error, KILTER_ERR_USAGE, "listening for other workers: a master does so already");
     if (!e->mesh) {
         mesh *m = calloc(1, sizeof *m);
-        if (m)
-            m->news = -1;
         kilter_status status =
             m ? open_mesh(e, m, error)
               : kl_fail(error, KILTER_ERR_MEMORY, "listening for other workers: memory ran out");
@@ -1239,15 +1208,10 @@ static kilter_status reach(kl_transport *transport, const char *address, kl_peer
         status = new_endpoint(address, &options, false, m->context, &part, error);
     if (!status)
         status = dial(part, error);
-    if (!status && !report_news(m, part, m->count, EPOLL_CTL_ADD)) {
-        status = kl_fail(error, KILTER_ERR_SYSTEM, "reaching \"%.200s\": %s", address, strerror(errno));
-        report_news(m, part, m->count, EPOLL_CTL_DEL);
-    }
     if (status) {
         free_endpoint(part);
         return status;
     }
-    part->unread = true;
     *peer = ((kl_peer)(FIRST_DIALLED + m->count) << NAME_BITS) | THE_MASTER;
     m->dialled[m->count++] = part;
     return KILTER_OK;
