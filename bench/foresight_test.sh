@@ -7,6 +7,7 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 export HOME=$place TMPDIR=$place XDG_STATE_HOME=$place FOUND=$place/found BUILD=$2 OUTPUT=$place/page
 export TRANSPORTS="ipc tcp" KINDS="sleep compute" TASKS_MS=0.05 BYTES=10000 SIDES=results WORKERS="2 4" ENGINES=events RUN_S=0.01
+export PAYLOAD=0
 unset XDG_RUNTIME_DIR KILTER_RECORD KILTER_RECORD_DIR REPEAT KEEP PAGE_ONLY NO_PAGE BOX
 
 fail() {
@@ -31,7 +32,7 @@ time='[0-9.]+ (µs|ms|s)'
 error='(\*\*)?[+-][0-9]+ %(\*\*)?'
 says '^Rows: 4\. Forecasts: 8\.$'
 says '^[0-8] of 8 \([0-9]+ %\) of the forecasts are within 10 % .*In [0-4] of 4 \([0-9]+ %\) rows the number of workers chosen'
-says '^\| (ipc|tcp), (sleeping|computing) \| [0-2] of 2 .* \| [01] of 1 \([0-9]+ %\) \| [0-9.]+ \|$' 4
+says '^\| (ipc|tcp), (sleeping|computing) \| [0-2] of 2 .* \| [01] of 1 \([0-9]+ %\) \| [0-9.]+ \| [0-2] of 2 \([0-9]+ %\) \|$' 4
 says '^\| all \| [0-8] of 8 '
 says "^\| 0\.05 ms \| 8 B \| 10 kB \| [0-9]+ \| $time $error \| $time $error \|" 4
 says '^\| 0\.05 ms \| 8 B \| 10 kB \| [0-9]+ \| [124] \| [0-9.e-]+ s² \| [1-4] \| (\*\*)?[0-9.]+(\*\*)? \| [0-9]+ \([0-9]+\) \|$' 4
@@ -47,6 +48,30 @@ cp "$place/found/runs.tsv" "$place/runs"
 cat "$place/runs" >>"$place/found/runs.tsv"
 PAGE_ONLY=1 "$tool"
 says '^Rows: 4\. Forecasts: 8\.$'
+
+# Rows that are on the page stay there when they are not measured again.
+cp "$place/before" "$place/page"
+FOUND=$place/other PAGE_ONLY=1 "$tool"
+says '^Rows: 4\. Forecasts: 8\.$'
+cp "$place/page" "$place/before"
+FOUND=$place/other PAGE_ONLY=1 "$tool"
+cmp "$place/page" "$place/before" || fail "kept again the page differs"
+
+# A section on large messages is made from its measurements, and kept as well.
+{
+    for way in shared sockets; do
+        printf '%s\tresults, looked at\t1000000\t%s\n' "$way" "$([ $way = shared ] && printf '8\t0.01' || printf '2\t0.1')"
+        printf 'small\t%s\t0.5\t0.5\t1\n' "$way"
+    done
+    printf 'version\tabc\n'
+} >"$place/other/payload.tsv"
+FOUND=$place/other PAGE_ONLY=1 "$tool"
+says '^Results of 1 MB arrive at 8\.0 GB/s, and through sockets at 2\.0 GB/s\. That is 4\.0 times .* 0\.10 times as much'
+says 'need 1\.000 times the CPU time .* \(median of 1 pairs'
+cp "$place/page" "$place/before"
+rm "$place/other/payload.tsv"
+FOUND=$place/other PAGE_ONLY=1 "$tool"
+cmp "$place/page" "$place/before" || fail "the section that is kept differs"
 
 # Check that intervals are counted for forecasts that have one.
 awk -F'\t' -v OFS='\t' '$7 == "forecast" { $10 = 0; $11 = $8 == 2 ? 1000 : 0 } { print }' "$place/runs" >"$place/found/runs.tsv"

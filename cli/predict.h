@@ -44,6 +44,7 @@ typedef struct kl_measured {
     uint64_t tasks;
     double time_s;    /* seconds of the run, including l_m, in which the master works alone */
     double elapsed_s; /* seconds of the run, without l_m */
+    bool peers;       /* true: the workers organised the run as peers */
 } kl_measured;
 
 typedef struct kl_basis {

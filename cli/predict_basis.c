@@ -51,6 +51,12 @@ static bool is_whole(const kl_report_iteration *it) {
     return it->ended && it->status && strcmp(it->status, "done") == 0;
 }
 
+/* Return whether the workers organised the run as peers. Then no master dealt chunks, and the record does not
+ * contain the load on shared resources. */
+static bool by_peers(const kl_report_iteration *it) {
+    return is_whole(it) && it->chunks == 0;
+}
+
 /* A run as recorded, or extended to all of its tasks if only some were done. */
 typedef struct work {
     double workers, rate; /* rate: units per second of the mean worker */
@@ -84,7 +90,8 @@ static kilter_status choose_run(const kl_report *r, int64_t run, const kl_report
     const kl_report_iteration *found = NULL, *part = NULL;
     for (size_t i = 0; i < r->iteration_count; i++) {
         const kl_report_iteration *it = &r->iterations[i];
-        if (run < 0 ? is_whole(it) : it->run == (uint64_t)run)
+        bool worse = found && by_peers(it) && !by_peers(found);
+        if (run < 0 ? is_whole(it) && !worse : it->run == (uint64_t)run)
             found = it;
         if (it->tasks_done > 0)
             part = it;
@@ -143,14 +150,15 @@ static bool differ(const kl_report_iteration *it) {
     return high > 1.05 * low;
 }
 
-/* Find the mean and the spread of the times of the latest similar runs on this number of workers. The
- * record's first run does not count, because caches and connections are still cold. */
-static void compare_runs(kl_basis *b, uint32_t workers) {
+/* Find the mean and the spread of the times of the latest similar runs on this number of workers, organised
+ * in the same way. The record's first run does not count, because caches and connections are still cold. */
+static void compare_runs(kl_basis *b, uint32_t workers, bool peers) {
     kl_stat times = {0}, elapsed = {0};
     size_t first = b->measured_count > 1;
     for (size_t i = b->measured_count; i > first && times.count < RUNS_ALIKE; i--) {
         const kl_measured *run = &b->measured[i - 1];
-        if (run->workers != workers || run->tasks != b->measured[b->measured_count - 1].tasks)
+        bool other = run->workers != workers || run->peers != peers;
+        if (other || run->tasks != b->measured[b->measured_count - 1].tasks)
             continue;
         kl_stat_add(&times, run->time_s, 0);
         kl_stat_add(&elapsed, run->elapsed_s, 0);
@@ -166,8 +174,9 @@ static kilter_status note_measured(kl_basis *b, const kl_report *r, kilter_error
     for (size_t i = 0; i < r->iteration_count; i++) {
         const kl_report_iteration *it = &r->iterations[i];
         if (is_whole(it) && it->workers > 0 && it->elapsed_s > 0 && isfinite(it->elapsed_s))
-            b->measured[b->measured_count++] = (kl_measured){
-                it->run, it->workers, it->tasks, it->elapsed_s + gap_before(r, it), it->elapsed_s};
+            b->measured[b->measured_count++] =
+                (kl_measured){it->run,       it->workers, it->tasks, it->elapsed_s + gap_before(r, it),
+                              it->elapsed_s, by_peers(it)};
     }
     return KILTER_OK;
 }
@@ -189,11 +198,20 @@ static const char *byte_kind(const kl_report *r) {
     return measured(r, "link_per_byte_s") > 0 ? "link_per_byte_s" : "message_per_byte_s";
 }
 
-/* Read the load on shared resources. The record holds it only for its last run. Return the factor of
- * kl_load_fit(). */
+/* Return the last run that a master dealt, because only such runs have their load measured. NULL: there is
+ * none. */
+static const kl_report_iteration *last_measured(const kl_report *r) {
+    size_t count = r->iteration_count;
+    while (count > 0 && by_peers(&r->iterations[count - 1]))
+        count--;
+    return count > 0 ? &r->iterations[count - 1] : NULL;
+}
+
+/* Read the load on shared resources. The record holds it only for the last run that a master dealt. Return
+ * the factor of kl_load_fit(). */
 static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
     double per_byte_s = measured(r, byte_kind(r)), bytes = it->bytes_out + it->bytes_in;
-    if (!is_whole(it) || it != &r->iterations[r->iteration_count - 1])
+    if (!is_whole(it) || it != last_measured(r))
         return 1;
     b->load = (kl_load){.use = {.farm_s = measured(r, "farm_cpu_s"),
                                 .callbacks_s = measured(r, "callbacks_cpu_s"),
@@ -210,7 +228,9 @@ static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iterat
                         .to_workers = bytes > 0 ? it->bytes_out / bytes : 0.5,
                         .per_byte_s = per_byte_s,
                         .copy_s = measured(r, "copy_per_byte_s"),
-                        .near_s = measured(r, "near_message_s")};
+                        .near_s = measured(r, "near_message_s"),
+                        .woken_s = measured(r, "answer_woken_s"),
+                        .awake_s = measured(r, "answer_awake_s")};
     return kl_load_fit(&b->load, work_of(it).work_s / (double)it->tasks_done, it->elapsed_s);
 }
 
@@ -224,7 +244,7 @@ static void learn_from(kl_basis *b, const kl_report *r, const kl_report_iteratio
     b->tasks = w.tasks;
     b->done = (double)it->tasks_done;
     b->uneven = differ(it);
-    compare_runs(b, it->workers);
+    compare_runs(b, it->workers, by_peers(it));
     learn(b, KL_IN_WORK_S, work_s, "the run's work, on a worker of the mean speed");
     learn(b, KL_IN_BYTES, bytes, "bytes of the run's chunks, there and back");
     learn(b, KL_IN_ALPHA, bytes > 0 ? it->bytes_out * w.times / bytes : 0.5, "bytes of the run's chunks");

@@ -355,6 +355,7 @@ static void put_point(kl_json *j, const char *name, const kl_point *p) {
     kl_json_number(j, "low_s", p->within.low_s);
     kl_json_number(j, "high_s", p->within.high_s);
     kl_json_text(j, "limit", p->limit.what == KL_SHARED_NOTHING ? NULL : kl_shared_name(p->limit.what));
+    kl_json_number(j, "limit_times", p->limit.times);
     kl_json_number(j, "limit_used", p->limit.used);
     kl_json_number(j, "limit_sending", p->limit.sending);
     kl_json_number(j, "rounds_efficiency", p->rounds_efficiency);

@@ -135,6 +135,7 @@ kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run 
     take_task_work(b, run);
     b->snapshot.task_bytes = b->snapshot.result_bytes = 0;
     kl_msgcost_next_window(&b->traffic.message);
+    kl_traffic_next_window(&b->traffic);
     kl_views_begin(b->views, s->slots);
     kl_crew_look_again(b->crew, b->views, s->now_s);
     if (kl_dealer_begin(b->dealer, s) != KILTER_OK)

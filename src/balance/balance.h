@@ -136,7 +136,12 @@ typedef struct kl_traffic {
         near_large_s; /* least one-way seconds of a small and of a large probe on that host; 0: unknown */
     uint32_t links_measured;
     double free_s; /* time at which the link should have sent all chunks so far */
-    kl_stat answer, round_trip;
+    /* CPU seconds of the master for a chunk: since the farm was opened, lately, and before that. A farm's
+     * first answers take longer, because they touch new memory. */
+    kl_stat answer, answers, answers_before;
+    kl_stat round_trip;
+    /* master's CPU seconds for a chunk of one task: after it slept for the message, and if it was awake */
+    kl_stat woken, awake;
 } kl_traffic;
 
 /* The tasks that ended last, from which the time left is forecast; observed.c */
@@ -224,6 +229,14 @@ double kl_balance_rate(const kl_balance *balance, uint32_t worker);
 
 /* Take in the master's CPU time for one request. */
 void kl_balance_answer_cost(kl_balance *balance, double busy_s);
+/* Begin a new window of answers if the present one is long enough. */
+void kl_traffic_next_window(kl_traffic *traffic);
+/* Return the CPU seconds of the master for a chunk, over this window and the last one. */
+kl_stat kl_traffic_answer(const kl_traffic *traffic);
+/* Note that such a chunk had one task, and that the master had waited waited_s for the message. */
+void kl_balance_wake_cost(kl_balance *balance, double busy_s, double waited_s);
+/* Return whether woken and awake contain enough answers for a mean. */
+bool kl_traffic_wakes(const kl_traffic *traffic);
 
 /* Use this policy from the next run on. factor: partition factor; 0: the policy chooses it.
  * KILTER_ERR_MEMORY: nothing has changed. */

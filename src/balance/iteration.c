@@ -66,6 +66,10 @@ static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
                          .per_byte_s = it->model.message.per_unit_s,
                          .copy_s = b->traffic.copy_byte_s,
                          .near_s = b->traffic.near_s};
+    if (kl_traffic_wakes(&b->traffic)) {
+        it->load.woken_s = b->traffic.woken.mean;
+        it->load.awake_s = b->traffic.awake.mean;
+    }
     double alone = kl_load_fit(&it->load, it->task_mean_s, it->elapsed_s);
     if (!kl_load_known(&it->load))
         return;
@@ -103,7 +107,7 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
                                .bytes = bytes * (double)s->tasks,
                                .to_workers = bytes > 0 ? s->task_bytes / bytes : 0,
                                .master_s = times->master_s};
-    it.answer_s = b->traffic.answer.mean;
+    it.answer_s = kl_traffic_answer(&b->traffic).mean;
     /* The measured time of a message is for its whole way. The next message waits only for the master's
      * part of this time. */
     double under_way_s = it.model.message.fixed_s;
@@ -137,6 +141,6 @@ void kl_balance_grain(kl_balance *b, double work, kl_lane *lanes, kl_grain_look 
     look->tasks = b->bag.tasks;
     look->work_units = work > 0 && b->task_work > 0 ? work / b->task_work : tasks;
     look->model = (kl_forkjoin){.round_trip_s = s->round_trip_s,
-                                .update_s = b->traffic.answer.mean,
+                                .update_s = kl_traffic_answer(&b->traffic).mean,
                                 .task_s = b->traffic.now.per_unit_s * bytes};
 }

@@ -6,6 +6,35 @@
 
 void kl_balance_answer_cost(kl_balance *b, double busy_s) {
     kl_stat_add(&b->traffic.answer, busy_s, kl_now_s(&b->clock));
+    kl_stat_add(&b->traffic.answers, busy_s, kl_now_s(&b->clock));
+}
+
+enum { WINDOW_LEAST = 8 }; /* least number of answers in a window */
+
+void kl_traffic_next_window(kl_traffic *t) {
+    if (t->answers.count < WINDOW_LEAST)
+        return;
+    t->answers_before = t->answers;
+    t->answers = (kl_stat){0};
+}
+
+kl_stat kl_traffic_answer(const kl_traffic *t) {
+    kl_stat all = t->answers_before;
+    kl_stat_merge(&all, &t->answers);
+    return all;
+}
+
+/* A thread that waited for longer than SLEPT_S slept. WAKES_LEAST: least number of answers of each sort. */
+static const double SLEPT_S = 20e-6;
+enum { WAKES_LEAST = 8 };
+
+void kl_balance_wake_cost(kl_balance *b, double busy_s, double waited_s) {
+    kl_stat_add(waited_s > SLEPT_S ? &b->traffic.woken : &b->traffic.awake, busy_s, kl_now_s(&b->clock));
+}
+
+/* Answers of both sorts have the same bytes on average, because their chunks have one task. */
+bool kl_traffic_wakes(const kl_traffic *t) {
+    return t->woken.count >= WAKES_LEAST && t->awake.count >= WAKES_LEAST;
 }
 
 /* Use the probe's cost if it is smaller. A message of a run may wait for a busy core. This costs no time,

@@ -467,10 +467,15 @@ typedef struct kl_organise_look {
     uint64_t master_runs;     /* number of runs that a master organised */
     /* mean seconds of a task in the last run, on a worker of mean speed; 0: not known */
     double task_s;
-    /* mean seconds of earlier runs with a master and with peers, of kl_organise_mean(), scaled to the same
-     * number of tasks; 0: there was none. If a master organised several runs, the farm's first one is left
-     * out. */
+    /* mean seconds of earlier runs, of kl_organise_mean(), scaled to the same number of tasks: with a master,
+     * and with this number of peers; 0: there was none. If a master organised several runs, the farm's first
+     * one is left out. */
     double by_master_s, by_peers_s;
+    bool tried;    /* true: some number of peers organised an earlier run */
+    bool on_trial; /* true: a number of workers is on trial, which only runs with a master can judge */
+    /* n·T² of a run with a master and the best number of workers, measured or forecast; 0: the number is not
+     * chosen */
+    double best_index;
     /* seconds that runs with a master lost since the last run that peers organised: their time minus the mean
      * time for which a worker worked */
     double lost_s;
@@ -479,7 +484,7 @@ typedef struct kl_organise_look {
 /* Return the mean of a value over runs, in which the latest run counts half. before: the mean of the earlier
  * runs; 0: there was none. */
 double kl_organise_mean(double before, double latest);
-/* Return the seconds that a run with a master lost, for any reason. */
+/* Return the seconds that a run with a master lost, for any reason but resources that peers share as well. */
 double kl_organise_lost_s(const kl_iteration *run);
 /* Choose whether the master or peers organise a run. count: number of peers; 0: the master. forecast_s:
  * seconds of the run. gain_s: seconds saved, compared with the other choice. */

@@ -41,8 +41,12 @@ double kl_organise_mean(double before, double latest) {
     return before > 0 ? (before + latest) / 2 : latest;
 }
 
+/* Peers share cores, callbacks and links as much as workers with a master do. So the time that tasks take
+ * longer because of these is not lost to the master. */
 double kl_organise_lost_s(const kl_iteration *run) {
-    return fmax(0, run->elapsed_s - run->model.work_s / fmax(1, run->workers));
+    kl_limit limit = kl_model_limit(&run->load, run->workers);
+    bool shared = limit.known && limit.what != KL_SHARED_NOTHING && limit.what != KL_SHARED_MESSAGES;
+    return fmax(0, run->elapsed_s - (shared ? limit.times : 1) * run->model.work_s / fmax(1, run->workers));
 }
 
 /* Return the seconds of the run if the master deals chunks. They are the workers' time with its losses, or
@@ -77,10 +81,11 @@ typedef struct choice {
 
 /* Return whether runs with a master have lost enough time to pay for a trial run by peers. */
 static bool may_try(const kl_organise_look *k, const choice *c) {
-    if (k->by_peers_s > 0 && c->peers_s <= c->master_s)
+    if (k->on_trial || (k->by_peers_s > 0 && c->peers_s <= c->master_s))
         return false;
-    double cost_s = k->by_peers_s > 0 ? AGAIN_TIMES * (c->peers_s - c->master_s) : TRIAL_PART * c->master_s;
-    return c->master_s >= TRIAL_LEAST_S && k->lost_s >= cost_s &&
+    double cost_s = k->by_peers_s > 0 ? AGAIN_TIMES * (c->peers_s - c->master_s)
+                                      : (k->tried ? AGAIN_TIMES : 1) * TRIAL_PART * c->master_s;
+    return c->master_s >= TRIAL_LEAST_S && k->lost_s >= cost_s && k->workers == k->last->workers &&
            kl_organise_lost_s(k->last) > LOST_LEAST * k->last->elapsed_s;
 }
 
@@ -106,6 +111,12 @@ static void by_forecast(const kl_organise_look *k, choice *c) {
         by_measurement(k, c);
 }
 
+/* Return whether the best number of workers with a master has a smaller index n·T² than peers. The farm first
+ * finds that number, as only runs with a master show it. */
+static bool fewer_are_better(const kl_organise_look *k, const choice *c) {
+    return k->best_index > 0 && k->workers * c->peers_s * c->peers_s >= k->best_index;
+}
+
 /* Choose the master or peers by their measured or forecast times. */
 static kl_decision by_model(const kl_organise_look *k) {
     choice c = {0};
@@ -115,6 +126,10 @@ static kl_decision by_model(const kl_organise_look *k) {
         c.why = "a run by peers measures them";
     }
     c.peers &= k->workers > 1;
+    if (c.peers && fewer_are_better(k, &c)) {
+        c.peers = false;
+        c.why = "another number of workers may be better";
+    }
     kl_decision d = answer(c.peers ? k->workers : 0, c.peers ? c.peers_s : c.master_s,
                            fmax(0, c.peers ? c.master_s - c.peers_s : c.peers_s - c.master_s));
     uint32_t fed = kl_model_capability(&k->last->model);

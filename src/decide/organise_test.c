@@ -177,6 +177,89 @@ static void means_are_compared_and_not_the_last_runs(void **state) {
     }
 }
 
+/* 32 workers lose time with a master. Fewer workers may be cheaper than peers: then the master finds their
+ * number first. */
+static void fewer_workers_with_a_master_may_be_better(void **state) {
+    (void)state;
+    kl_iteration last = by_master(32, 32000, 1e-3, 1e-6);
+    last.elapsed_s = 3 * last.model.work_s / last.workers;
+    kl_organise_look look = {.wanted = KL_ORGANISE_AUTO,
+                             .workers = 32,
+                             .tasks = 32000,
+                             .last = &last,
+                             .master_runs = 2,
+                             .task_s = 1e-3,
+                             .by_master_s = last.elapsed_s,
+                             .lost_s = 1};
+    static const struct {
+        uint32_t workers; /* best number of workers with a master, and its time; 0: it is not chosen */
+        double time_s, peers_s;
+        bool peers;
+    } rows[] = {
+        {0, 0, 0, true}, {32, 3, 0, true},   {4, 1.5, 0, false}, {4, 4, 0, true},
+        {0, 0, 2, true}, {32, 3, 2.9, true}, {8, 3, 2.9, false}, {8, 3, 1.1, true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        look.best_index = rows[i].workers * rows[i].time_s * rows[i].time_s;
+        look.by_peers_s = rows[i].peers_s;
+        kl_decision d = kl_organise_choose(&look);
+        if ((d.count > 0) != rows[i].peers)
+            fail_msg("row %d: %s", (int)i, d.reason);
+        assert_true(rows[i].peers || strstr(d.reason, "another number of workers"));
+    }
+}
+
+/* Peers that were measured with another number of workers are tried again, but only after more lost time. The
+ * number of workers must not have changed since the last run. */
+static void peers_are_tried_again_with_another_number(void **state) {
+    (void)state;
+    kl_iteration last = by_master(32, 32000, 10e-3, 1e-6);
+    last.elapsed_s = 1.1 * last.model.work_s / last.workers;
+    static const struct {
+        uint32_t workers;
+        bool tried, on_trial;
+        double lost_s;
+        bool peers;
+    } rows[] = {{32, false, false, 1, true},
+                {32, true, false, 1, false},
+                {32, true, false, 9, true},
+                {16, false, false, 9, false},
+                {32, false, true, 9, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kl_organise_look look = {.wanted = KL_ORGANISE_AUTO,
+                                 .workers = rows[i].workers,
+                                 .tasks = 32000,
+                                 .last = &last,
+                                 .master_runs = 2,
+                                 .task_s = 10e-3,
+                                 .tried = rows[i].tried,
+                                 .on_trial = rows[i].on_trial,
+                                 .lost_s = rows[i].lost_s};
+        if ((kl_organise_choose(&look).count > 0) != rows[i].peers)
+            fail_msg("row %d: %s", (int)i, kl_organise_choose(&look).reason);
+    }
+}
+
+/* 32 workers share 2 cores, so their run takes three times as long as on cores of their own. Peers would not
+ * change that. */
+static void time_lost_to_shared_cores_is_no_reason(void **state) {
+    (void)state;
+    kl_iteration last = by_master(32, 12000, 1e-3, 1e-6);
+    last.elapsed_s = 3 * last.model.work_s / last.workers;
+    assert_true(kl_organise_lost_s(&last) > 0.6 * last.elapsed_s);
+    last.load = (kl_load){.use = {.farm_s = 0.01,
+                                  .local_s = 2 * last.elapsed_s - 0.01,
+                                  .local_tasks = 12000,
+                                  .tasks = 12000,
+                                  .messages = 400,
+                                  .cores = 2},
+                          .workers = 32,
+                          .chunks = 400,
+                          .answer_s = 1e-5};
+    kl_load_fit(&last.load, last.task_mean_s, last.elapsed_s);
+    assert_true(kl_organise_lost_s(&last) < 0.05 * last.elapsed_s);
+}
+
 static void peers_never_do_what_they_cannot(void **state) {
     (void)state;
     kl_iteration last = by_master(4000, 4000000, 1e-3, 10e-6);
@@ -210,6 +293,9 @@ int main(void) {
         cmocka_unit_test(a_master_busy_with_bytes_is_not_blamed),
         cmocka_unit_test(peers_are_tried_when_a_master_loses_time),
         cmocka_unit_test(means_are_compared_and_not_the_last_runs),
+        cmocka_unit_test(fewer_workers_with_a_master_may_be_better),
+        cmocka_unit_test(peers_are_tried_again_with_another_number),
+        cmocka_unit_test(time_lost_to_shared_cores_is_no_reason),
         cmocka_unit_test(peers_never_do_what_they_cannot),
         cmocka_unit_test(without_measurements_the_master_deals),
     };

@@ -20,7 +20,8 @@ static const kl_member of_load[] = {
     REAL(kl_load, task_s),          REAL(kl_load, beyond),          SMALL(kl_load, workers),
     REAL(kl_load, chunks),          REAL(kl_load, answer_s),        REAL(kl_load, to_workers),
     REAL(kl_load, per_byte_s),      FLAG(kl_load, apart),           FLAG(kl_load, own_links),
-    REAL(kl_load, copy_s),          REAL(kl_load, near_s),
+    REAL(kl_load, copy_s),          REAL(kl_load, near_s),          REAL(kl_load, woken_s),
+    REAL(kl_load, awake_s),
 };
 
 static const kl_member of_iteration[] = {

@@ -139,14 +139,23 @@ double kl_master_due_s(const kl_master *m) {
     return fmin(fmin(work_due_s(m), kl_run_peers_due_s(m)), silent_due_s(m));
 }
 
+/* Note the CPU time of the answer with one more chunk. left: number of tasks that were not dealt before it.
+ */
+static void note_answer(kl_master *m, double busy_s, double waited_s, uint64_t left) {
+    kl_balance_answer_cost(&m->balance, busy_s);
+    if (m->options.clock.busy_s && m->balance.bag.left + 1 == left)
+        kl_balance_wake_cost(&m->balance, busy_s, waited_s);
+}
+
 static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
     double until_s = fmax(0, kl_master_due_s(m) - kl_now_s(&m->options.clock));
     if (timeout_s < 0 || timeout_s > until_s)
         timeout_s = until_s < HUGE_VAL ? until_s : -1;
     kl_event event;
-    double began_s = kl_busy_s(&m->options.clock);
-    uint64_t chunks = m->balance.chunks;
+    double began_s = kl_busy_s(&m->options.clock), polled_s = kl_now_s(&m->options.clock);
+    uint64_t chunks = m->balance.chunks, left = m->balance.bag.left;
     kilter_status status = kl_poll(m->transport, timeout_s, &event, error);
+    double waited_s = kl_now_s(&m->options.clock) - polled_s;
     if (!m->options.clock.busy_s)
         /* without this, the measured time would include the wait for the event */
         began_s = kl_now_s(&m->options.clock);
@@ -165,7 +174,7 @@ static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
         status =
             kl_master_feed(m, event.kind == KL_EVENT_MESSAGE ? kl_master_find(m, event.peer) : NULL, error);
     if (m->run.running && event.kind == KL_EVENT_MESSAGE && m->balance.chunks == chunks + 1)
-        kl_balance_answer_cost(&m->balance, kl_busy_s(&m->options.clock) - began_s);
+        note_answer(m, kl_busy_s(&m->options.clock) - began_s, waited_s, left);
     if (status == KILTER_OK)
         kl_master_end_if_done(m);
     return status == KILTER_OK ? kl_master_check_workers(m, error) : status;

@@ -225,8 +225,13 @@ typedef struct kl_organising {
     /* measurements of the last run that the master organised; tasks = 0: there was none */
     kl_iteration by_master;
     uint64_t master_runs; /* number of runs that the master organised */
-    /* means of kl_organise_mean() over runs: seconds of a run per task. 0: there was none */
+    /* means of kl_organise_mean() over runs: seconds of a run per task; 0: there was none. The mean of peers
+     * is that of runs with the number of workers in peers_count. */
     double by_master_task_s, by_peers_task_s;
+    uint32_t peers_count;
+    /* n·T² for one task, with a master and the best number of workers by the last choice; 0: there was none
+     */
+    double best_index;
     double lost_s; /* seconds that runs with a master have lost since the last run that peers organised */
 } kl_organising;
 

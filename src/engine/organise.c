@@ -43,15 +43,20 @@ kl_decision kl_master_way(const kl_master *m, const kilter_run *run, kl_organise
     if (!never && run->result_bytes == 0 && are_large(m, run, m->balance.snapshot.result_bytes))
         never = LARGE;
     bool measured = o->by_master.tasks > 0;
+    uint32_t workers = m->members.ready - m->members.resting;
+    double tasks = (double)run->tasks;
     kl_organise_look look = {.wanted = wanted,
                              .never = never,
-                             .workers = m->members.ready - m->members.resting,
+                             .workers = workers,
                              .tasks = run->tasks,
                              .last = measured ? &o->by_master : NULL,
                              .master_runs = o->master_runs,
                              .task_s = measured ? m->balance.snapshot.unit_s.mean : 0,
-                             .by_master_s = o->by_master_task_s * (double)run->tasks,
-                             .by_peers_s = o->by_peers_task_s * (double)run->tasks,
+                             .by_master_s = o->by_master_task_s * tasks,
+                             .by_peers_s = o->peers_count == workers ? o->by_peers_task_s * tasks : 0,
+                             .tried = o->by_peers_task_s > 0,
+                             .on_trial = m->staff.chooses && m->staff.team.tried_from > 0,
+                             .best_index = m->staff.chooses ? o->best_index * tasks * tasks : 0,
                              .lost_s = o->lost_s};
     return kl_organise_choose(&look);
 }
@@ -72,7 +77,10 @@ bool kl_master_organise(kl_master *m, const kilter_run *run) {
 
 void kl_master_note_peers(kl_master *m, uint64_t tasks, double elapsed_s) {
     kl_organising *o = &m->organising;
-    o->by_peers_task_s = kl_organise_mean(o->by_peers_task_s, elapsed_s / (double)tasks);
+    uint32_t count = m->members.ready - m->members.resting;
+    o->by_peers_task_s =
+        kl_organise_mean(o->peers_count == count ? o->by_peers_task_s : 0, elapsed_s / (double)tasks);
+    o->peers_count = count;
     o->lost_s = 0;
 }
 

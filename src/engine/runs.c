@@ -80,8 +80,13 @@ static void record_run_measurements(kl_master *m) {
     }
     const kl_stat *unit_s = &m->balance.run_unit_s;
     kl_master_record_mean(m, -1, "unit_s", unit_s->mean, kl_stat_sd(unit_s), unit_s->count);
-    kl_master_record_mean(m, -1, "answer_s", m->balance.traffic.answer.mean,
-                          kl_stat_sd(&m->balance.traffic.answer), m->balance.traffic.answer.count);
+    const kl_traffic *t = &m->balance.traffic;
+    kl_stat answer_s = kl_traffic_answer(t);
+    kl_master_record_mean(m, -1, "answer_s", answer_s.mean, kl_stat_sd(&answer_s), answer_s.count);
+    if (kl_traffic_wakes(t)) {
+        kl_master_record_mean(m, -1, "answer_woken_s", t->woken.mean, kl_stat_sd(&t->woken), t->woken.count);
+        kl_master_record_mean(m, -1, "answer_awake_s", t->awake.mean, kl_stat_sd(&t->awake), t->awake.count);
+    }
     kl_master_record_message_cost(m, -1);
     kl_master_record_measurement(m, -1, "master_s", m->planning.master_s);
     kl_master_record_use(m);

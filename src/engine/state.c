@@ -76,7 +76,7 @@ void kl_master_state(kl_master *m, kl_farm_state *state) {
     state->tasks = m->run.summary.tasks;
     state->done = m->run.done - m->run.unsafe;
     state->message = m->balance.traffic.now;
-    state->answer_s = m->balance.traffic.answer.mean;
+    state->answer_s = kl_traffic_answer(&m->balance.traffic).mean;
     state->policy = kl_dealer_policy(m->balance.dealer);
     state->factor = kl_dealer_factor(m->balance.dealer);
     state->present = m->members.ready - m->members.resting;

@@ -98,6 +98,15 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
     return KILTER_OK;
 }
 
+/* Return n·T² for one task with the best number of workers: a number that the plan recommends or considers,
+ * or the present one. */
+static double best_index(const kl_iteration *it, const kl_team_plan *plan) {
+    bool other = plan->verdict >= KL_TEAM_CHANGED || (plan->verdict == KL_TEAM_REFUSED && plan->seen > 0);
+    double n = other ? plan->considered : it->workers;
+    double task_s = (it->elapsed_s - (other ? plan->decision.gain_s : 0)) / (double)it->tasks;
+    return n * task_s * task_s;
+}
+
 /* Choose the number of active workers for the next run, after a complete run. Return whether it changes. */
 static bool choose(kl_master *m) {
     kl_iteration it = kl_master_iteration(m);
@@ -105,6 +114,7 @@ static bool choose(kl_master *m) {
     kl_buffer grounds = {0};
     kl_grounds_team(&grounds, &m->staff.team, &it, &plan);
     kl_team_commit(&m->staff.team, &it, &plan);
+    m->organising.best_index = best_index(&it, &plan);
     if (!*plan.decision.reason) {
         kl_buffer_free(&grounds);
         return false;

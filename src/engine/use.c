@@ -11,8 +11,12 @@ static bool look(const kl_master *m, double *farm_s, double *callbacks_s) {
 void kl_master_use_begins(kl_master *m) {
     m->use.messages = 0;
     m->use.known = look(m, &m->use.farm_then_s, &m->use.callbacks_then_s);
-    for (size_t i = 0; i < m->members.count; i++)
-        m->members.list[i].run_cpu_s = m->members.list[i].run_delay_s = 0;
+    for (size_t i = 0; i < m->members.count; i++) {
+        member *one = &m->members.list[i];
+        one->run_cpu_s = one->run_delay_s = 0;
+        if (m->peers.on) /* the workers organised the last run, so their next totals include it */
+            one->cpu_s = one->delay_s = 0;
+    }
 }
 
 /* Return the increase of a total. Return 0 if the total is smaller than before, because the worker has
@@ -59,7 +63,7 @@ kl_use kl_master_use_so_far(const kl_master *m) {
 
 void kl_master_record_use(kl_master *m) {
     const kl_use *u = &m->use.last;
-    if (!(u->farm_s > 0))
+    if (!(u->farm_s > 0) || m->peers.on) /* peers do not report their CPU time */
         return;
     kl_master_record_measurement(m, -1, "farm_cpu_s", u->farm_s);
     kl_master_record_measurement(m, -1, "callbacks_cpu_s", u->callbacks_s);

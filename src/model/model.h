@@ -106,6 +106,9 @@ typedef struct kl_load {
      * 0: not known */
     double copy_s;
     double near_s; /* one-way seconds of a small message within the master's host */
+    /* the master's CPU seconds for a chunk of one task: after it slept for the message, and if it was awake;
+     * 0: not known */
+    double woken_s, awake_s;
 } kl_load;
 
 typedef enum kl_shared {

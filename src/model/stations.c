@@ -4,10 +4,13 @@
 
 #include "model/model.h"
 
-/* HALF_BYTES: number of bytes that cost as much as an empty message. AMONG_MANY: cost of a message among
- * many others, divided by its cost among few. With few messages, threads must be woken and caches are
- * cold. docs/explanation/model.md says where both numbers come from. */
-static const double HALF_BYTES = 48e3, AMONG_MANY = 0.4;
+/* HALF_BYTES: number of bytes that cost as much as an empty message. docs/explanation/model.md says where
+ * this number comes from. */
+static const double HALF_BYTES = 48e3;
+/* AMONG_MANY: cost of a message among many others, divided by its cost among few. WAKE_S: CPU seconds that
+ * the master loses by sleeping before a message. Both are used if they were not measured. AMONG_LEAST: least
+ * relative cost. */
+static const double AMONG_MANY = 0.4, WAKE_S = 25e-6, AMONG_LEAST = 0.1;
 /* If a byte costs less CPU time than this, messages within the master's host use shared memory. A byte on
  * an encrypted socket costs about 1 ns. */
 static const double NEAR_BYTE_S = 0.5e-9;
@@ -74,6 +77,17 @@ static double message_part(const kl_load *l) {
     return fmax(least, fmin(most, 1 - l->copy_s * l->use.bytes / l->use.farm_s));
 }
 
+/* Return the cost of a message for a thread that is awake, divided by its cost for a thread that sleeps while
+ * caches are cold. */
+static double among_many(const kl_load *l) {
+    return l->woken_s > 0 && l->awake_s > 0 ? fmin(1, fmax(AMONG_LEAST, l->awake_s / l->woken_s))
+                                            : AMONG_MANY;
+}
+
+static double wake_s(const kl_load *l) {
+    return l->woken_s > 0 && l->awake_s > 0 ? fmax(0, l->woken_s - l->awake_s) : WAKE_S;
+}
+
 /* Return the additional CPU time of the master's process with another number of chunks. A message is
  * assumed to cost as much as in the measured run. */
 static double added_s(const kl_load *l, double chunks) {
@@ -85,15 +99,15 @@ static bool is_near(const kl_load *l) {
     return l->use.local_tasks >= l->use.tasks && l->near_s > 0 && l->copy_s < NEAR_BYTE_S;
 }
 
-/* Return added_s(), but with each additional message at AMONG_MANY of its cost, because a run with more
+/* Return added_s(), but with each additional message at among_many() of its cost, because a run with more
  * chunks has many messages. */
 static double more_s(const kl_load *l, double chunks) {
     double change_s = added_s(l, chunks);
-    return change_s > 0 ? AMONG_MANY * change_s : change_s;
+    return change_s > 0 ? among_many(l) * change_s : change_s;
 }
 
 /* Cost of an additional message for a worker, relative to its cost for the master. A worker has fewer
- * threads to wake, but encrypts as much as the master. The messages of one worker stay rare, so AMONG_MANY
+ * threads to wake, but encrypts as much as the master. The messages of one worker stay rare, so among_many()
  * does not apply. */
 static const double THEIRS = 0.6, THEIRS_NEAR = 0.4;
 
@@ -150,7 +164,7 @@ static const double SEVERAL = 2;
  * tasks, until chunks have the least size that the master can deal in time. */
 static double rounds_of(const kl_load *l, double workers) {
     double answer_s =
-        AMONG_MANY * l->answer_s * kl_message_fixed_part(l->to_workers * l->use.bytes, l->chunks);
+        among_many(l) * l->answer_s * kl_message_fixed_part(l->to_workers * l->use.bytes, l->chunks);
     double least = l->task_s > 0 ? fmax(1, (workers - 1) * answer_s / l->task_s) : 1;
     return log1p(l->use.tasks / workers / least);
 }
@@ -232,16 +246,13 @@ static bool wakes_in_tasks(const kl_load *l) {
     return l->use.local_tasks > 0 && l->use.local_s <= COMPUTES * l->task_s * l->use.local_tasks;
 }
 
-/* CPU seconds that a wake-up costs if no other worker has kept the core awake. They are at most this part
- * of a task's CPU time. */
-static const double ROUSE_S = 10e-6, ROUSE_MOST = 0.65;
-
 double kl_model_roused_s(const kl_load *l, uint32_t workers) {
     double alone_then = fmin(1, l->use.cores / (double)l->workers),
            alone = fmin(1, l->use.cores / (double)workers);
     if (!wakes_in_tasks(l))
         return 0;
-    double each_s = fmin(ROUSE_S, ROUSE_MOST * l->use.local_s / l->use.local_tasks);
+    double asleep_s = (1 - among_many(l)) * l->use.local_s / l->use.local_tasks;
+    double each_s = fmin(THEIRS_NEAR * wake_s(l), asleep_s);
     return each_s * (alone_then - alone) * l->use.local_tasks / l->use.tasks;
 }
 

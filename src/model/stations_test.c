@@ -198,20 +198,26 @@ static void few_workers_wake_idle_cores(void **state) {
     (void)state;
     static const struct {
         double local_s;                     /* CPU time of 1000 tasks of 1 ms */
+        double woken_s, awake_s;            /* measured answers of the master; 0: not measured */
         uint32_t measured, workers;         /* on 2 cores */
         double least_saved_s, most_saved_s; /* CPU time of a task that the forecast leaves out */
     } rows[] = {
-        {0.016, 2, 2, 0, 0},            /* the same number of workers: nothing */
-        {0.016, 2, 4, 4.9e-6, 5.1e-6},  /* half of the cost of waking */
-        {0.016, 2, 32, 9.3e-6, 9.4e-6}, /* nearly all of the cost of waking */
-        {0.016, 8, 16, 0, 1.3e-6},      /* the record contains hardly any cost of waking */
-        {0.004, 2, 4, 1.2e-6, 1.4e-6},  /* no more than most of the CPU time that was used */
-        {0.6, 2, 4, 0, 0},              /* workers that compute wake seldom */
+        {0.016, 0, 0, 2, 2, 0, 0},                   /* the same number of workers: nothing */
+        {0.030, 0, 0, 2, 4, 4.9e-6, 5.1e-6},         /* half of the cost of waking */
+        {0.030, 0, 0, 2, 32, 9.3e-6, 9.4e-6},        /* nearly all of the cost of waking */
+        {0.030, 0, 0, 8, 16, 0, 1.3e-6},             /* the record contains hardly any cost of waking */
+        {0.004, 0, 0, 2, 4, 1.1e-6, 1.3e-6},         /* no more than most of the CPU time that was used */
+        {0.6, 0, 0, 2, 4, 0, 0},                     /* workers that compute wake seldom */
+        {0.030, 100e-6, 50e-6, 2, 4, 7e-6, 8e-6},    /* half of the CPU time is lost by waking */
+        {0.030, 30e-6, 20e-6, 2, 4, 1.9e-6, 2.1e-6}, /* waking costs less on this host */
+        {0.030, 20e-6, 30e-6, 2, 4, 0, 0},           /* waking costs nothing there */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kl_load load = computing();
         load.use.local_s = rows[i].local_s;
         load.workers = rows[i].measured;
+        load.woken_s = rows[i].woken_s;
+        load.awake_s = rows[i].awake_s;
         double saved_s = kl_model_roused_s(&load, rows[i].workers);
         if (saved_s < rows[i].least_saved_s || saved_s > rows[i].most_saved_s)
             fail_msg("row %d: %g s", (int)i, saved_s);
