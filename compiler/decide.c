@@ -6,6 +6,7 @@
 #include <isl/val.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { HALO_MOST = 64 };
@@ -357,6 +358,8 @@ static void decide_pipeline(kc_nest *n, kc_decision *d) {
     unsigned line = kc_line(n->outer.loop);
     if (n->outer.step != n->inner.step || (n->outer.step != 1 && n->outer.step != -1) || !n->inner.to)
         refuse(d, line, "a pipeline needs two loops that both count up by 1, or both down by 1");
+    else if (n->inner.ends)
+        refuse(d, kc_line(n->inner.loop), "a pipeline needs a loop inside that break and return do not end early");
     d->backward = falls;
     bool known = false;
     for (int i = 0; i < n->arrays && !*d->why; i++) {
@@ -420,6 +423,12 @@ static void decide_aliases(const kc_nest *n, kc_decision *d) {
         written = written || (a->write && array->pointer);
         if (!kc_is_null(array->stride) && isl_map_dim(a->where, isl_dim_out) != 2)
             refuse(d, a->line, "%s is used with rows and without", array->name);
+    }
+    CXCursor index = n->outer.index;
+    if (used && kc_has_address(index)) {
+        char *name = kc_name(index);
+        refuse(d, kc_line(n->outer.loop), "the address of %s is taken, so a pointer may lead to it", name);
+        free(name);
     }
     for (int i = 0; i < n->arrays && used; i++)
         if (n->array[i].scalar && (written || line_of_write(n, i)) && is_number(n, i) &&

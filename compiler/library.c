@@ -66,6 +66,10 @@ static const char *const PURE[] = {"sqrt",
                                    "fdim",
                                    "__builtin_fabs",
                                    "__builtin_sqrt"};
+static const char *const QUIET[] = {"fabs",   "fmax",   "fmin",     "floor",     "ceil",          "abs",
+                                    "labs",   "llabs",  "fabsf",    "fmaxf",     "fminf",         "floorf",
+                                    "ceilf",  "atan",   "tanh",     "cbrt",      "round",         "trunc",
+                                    "rint",   "roundf", "truncf",   "nearbyint", "__builtin_fabs", "copysign"};
 static const char *const LOCAL[] = {
     "malloc",       "calloc",        "exit",    "abort",   "atoi",          "atof",
     "atol",         "atoll",         "strtol",  "strtod",  "strtoul",       "strtoull",
@@ -93,6 +97,10 @@ static bool is_one_of(const char *const *names, size_t count, const char *name) 
 
 bool kc_is_pure(const char *name) {
     return IS_ONE_OF(PURE, name);
+}
+
+bool kc_sets_errno(const char *name) {
+    return kc_is_pure(name) && !IS_ONE_OF(QUIET, name);
 }
 
 bool kc_is_local(const char *name) {

@@ -43,6 +43,7 @@ typedef struct kc_access {
     kc_update update; /* part of an update of a scalar: s += …, s = fmax(s, …) */
     bool in_inner;    /* within the first loop inside */
     bool by_own_name; /* in a called function, which names the variable itself */
+    bool unsure;      /* a condition that is not known may keep iterations from it */
     /* from [index of the loop] or [index, index of the first loop inside] to the subscripts */
     isl_map *where;
     int region[KC_DEPTH + 1], depth; /* the conditions and loops around it, from the outside */
@@ -56,6 +57,8 @@ typedef struct kc_header {
     long long step;        /* negative: the index falls */
     bool inclusive;        /* the index may reach the bound */
     long long shift;       /* index + shift is compared with the bound */
+    bool ends;             /* a jump may end it before its test fails */
+    bool unsure;           /* the test is not known, or only in part */
     isl_pw_aff *from, *to; /* first value; the value that the index does not reach; NULL: not affine */
 } kc_header;
 

@@ -21,6 +21,7 @@ typedef struct outside {
     kilter_status status;
     CXCursor marked[FUNCTIONS_MOST], seen[FUNCTIONS_MOST], all[FUNCTIONS_MOST];
     int marks, seens, count, lives;
+    CXCursor here; /* the present function */
     bool in_switch; /* labels of a switch may stand in this block */
 } outside;
 
@@ -295,21 +296,24 @@ static void end_lives(outside *o, CXCursor declarations) {
         CXCursor variable = parts.at[i], function = clang_getCursorSemanticParent(variable);
         CXType type = clang_getCanonicalType(clang_getCursorType(variable));
         enum CX_StorageClass storage = clang_Cursor_getStorageClass(variable);
-        bool memory = kc_kind(variable) == CXCursor_VarDecl && storage != CX_SC_Static &&
-                      storage != CX_SC_Extern && (is_array(variable) || type.kind == CXType_Record);
+        bool memory = kc_kind(variable) == CXCursor_VarDecl && storage != CX_SC_Extern &&
+                      (is_array(variable) || type.kind == CXType_Record);
         unsigned end = end_of(o, declarations), from, to;
-        if (!memory || !leads_to_rows(o, variable))
+        if (!memory || !leads_to_rows(o, variable) || (storage == CX_SC_Static && end == 0))
             continue;
         jumps j = {end, end == 0 || o->in_switch || !kc_extent(variable, &from, &to)};
         clang_visitChildren(function, look_for_jump, &j);
         char *name = kc_name(variable);
-        if (j.found)
+        if (storage == CX_SC_Static)
+            kc_replace(o->edits, end, end, " kcc_own(&%s, sizeof %s);", name, name);
+        else if (j.found)
             wrong(o, variable, ": a jump or a macro may skip the declaration of this distributed array",
                   name);
         else
             kc_replace(o->edits, end, end,
-                       " kcc_memory kcc_life_%d __attribute__((cleanup(kcc_end_life))) = {&%s, sizeof %s};",
-                       o->lives++, name, name);
+                       " kcc_memory kcc_life_%d __attribute__((cleanup(kcc_end_life))) = {&%s, sizeof %s}; "
+                       "kcc_own(&%s, sizeof %s);",
+                       o->lives++, name, name, name, name);
         free(name);
     }
     free(parts.at);
@@ -558,6 +562,58 @@ static enum CXChildVisitResult look_for_root(CXCursor node, CXCursor parent, CXC
     return CXChildVisit_Recurse;
 }
 
+/* --- errno --- */
+
+typedef struct errno_search {
+    outside *o;
+    unsigned before;
+    bool found;
+} errno_search;
+
+static enum CXChildVisitResult look_for_math(CXCursor node, CXCursor parent, CXClientData data) {
+    errno_search *s = data;
+    (void)parent;
+    if (kc_kind(node) != CXCursor_CallExpr)
+        return CXChildVisit_Recurse;
+    CXCursor function = kc_callee(node);
+    char *name = kc_name(node);
+    s->found = s->found || (kc_is_null(function) && kc_sets_errno(name));
+    free(name);
+    if (!kc_is_null(function) && !has(s->o->seen, s->o->seens, function) && s->o->seens < FUNCTIONS_MOST) {
+        s->o->seen[s->o->seens++] = function;
+        clang_visitChildren(function, look_for_math, s);
+    }
+    return s->found ? CXChildVisit_Break : CXChildVisit_Recurse;
+}
+
+static enum CXChildVisitResult look_for_marked_before(CXCursor node, CXCursor parent, CXClientData data) {
+    errno_search *s = data;
+    unsigned from, to;
+    (void)parent;
+    CXCursor function = kc_kind(node) == CXCursor_CallExpr ? kc_callee(node) : clang_getNullCursor();
+    bool marked = (kc_kind(node) == CXCursor_ForStmt && is_marked(s->o->unit, node)) ||
+                  (!kc_is_null(function) && has(s->o->marked, s->o->marks, function));
+    if (marked && (!kc_extent(node, &from, &to) || from < s->before))
+        s->found = true;
+    return s->found ? CXChildVisit_Break : CXChildVisit_Recurse;
+}
+
+/* An iteration sets errno only on the rank that has it. */
+static void check_errno(outside *o, CXCursor call) {
+    errno_search math = {.o = o}, before = {.o = o};
+    unsigned to;
+    o->seens = 0;
+    for (int i = 0; i < o->unit->loops; i++)
+        if (o->unit->loop[i].marked)
+            clang_visitChildren(o->unit->loop[i].loop, look_for_math, &math);
+    if (math.found && kc_extent(call, &before.before, &to))
+        clang_visitChildren(o->here, look_for_marked_before, &before);
+    if (before.found)
+        wrong(o, call,
+              "errno is used after a marked loop whose mathematics may set it; test the arguments instead",
+              "");
+}
+
 static enum CXChildVisitResult edit_calls(CXCursor node, CXCursor parent, CXClientData data) {
     outside *o = data;
     if (kc_kind(node) == CXCursor_ForStmt && is_marked(o->unit, node))
@@ -579,6 +635,8 @@ static enum CXChildVisitResult edit_calls(CXCursor node, CXCursor parent, CXClie
     } else if (kc_is_root(name)) {
         check_arguments(o, node);
         wrap(o, node, is_statement(node, parent) ? "KCC_ROOT" : "KCC_SAME");
+    } else if (strcmp(name, "__errno_location") == 0) {
+        check_errno(o, node);
     } else if (strcmp(name, "clock_gettime") == 0) {
         wrap_filled(o, node, 1);
     } else if (strcmp(name, "gettimeofday") == 0 || strcmp(name, "timespec_get") == 0) {
@@ -601,8 +659,10 @@ kilter_status kc_outside(const kc_unit *u, kc_edits *edits, kilter_error *error)
         statement(o, body, true);
         clang_visitChildren(body, check_mixes, o);
     }
-    for (int i = 0; i < o->count; i++)
-        clang_visitChildren(o->all[i], edit_calls, o);
+    for (int i = 0; i < o->count; i++) {
+        o->here = o->all[i];
+        clang_visitChildren(o->here, edit_calls, o);
+    }
     kilter_status status = o->status;
     free(o);
     return status;

@@ -93,6 +93,12 @@ static void copy_token(const tokens *t, unsigned i, char *to, size_t room) {
     clang_disposeString(spelling);
 }
 
+static bool is_reserved(const tokens *t, unsigned i) {
+    char name[8];
+    copy_token(t, i, name, sizeof name);
+    return strncmp(name, "kcc_", 4) == 0 || strncmp(name, "KCC_", 4) == 0;
+}
+
 /* reduction(op: x, y): remember the names. */
 static bool read_reduction(const tokens *t, unsigned *i, unsigned end, kc_clauses *c) {
     if (!is_token(t, ++*i, "("))
@@ -152,9 +158,12 @@ static kilter_status read_pragma(kc_unit *u, const tokens *t, unsigned i, unsign
 
 static kilter_status read_pragmas(kc_unit *u, kilter_error *error) {
     tokens t = {.tu = u->tu};
+    unsigned reserved;
     kilter_status status = KILTER_OK;
     clang_tokenize(u->tu, clang_getCursorExtent(clang_getTranslationUnitCursor(u->tu)), &t.at, &t.count);
     for (unsigned i = 0; i + 2 < t.count && status == KILTER_OK; i++) {
+        if (!u->reserved_line && is_reserved(&t, i))
+            place_of(&t, i, &u->reserved_line, &reserved);
         if (!is_token(&t, i, "#") || !is_token(&t, i + 1, "pragma") || !is_token(&t, i + 2, "kilter"))
             continue;
         unsigned line, other, offset, end = i + 3;

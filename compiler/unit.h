@@ -31,6 +31,7 @@ typedef struct kc_unit {
     CXTranslationUnit tu;
     kc_pragma pragma[KC_PRAGMAS];
     int pragmas;
+    unsigned reserved_line; /* of a name that begins as those of kilter cc; 0: there is none */
     kc_loop loop[KC_LOOPS];
     int loops;
 } kc_unit;
