@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "library.h"
+
 enum { HALO_MOST = 64 };
 
 static void refuse(kc_decision *d, unsigned line, const char *format, ...)
@@ -73,12 +75,6 @@ static unsigned line_of_write(const kc_nest *n, int array) {
     return 0;
 }
 
-static bool has_word(const char *words, const char *word) {
-    char padded[128];
-    snprintf(padded, sizeof padded, " %s ", word);
-    return strlen(word) < 100 && strstr(words, padded);
-}
-
 static bool is_number(const kc_nest *n, int array) {
     CXType type = clang_getCursorType(n->array[array].variable);
     return kc_is_integer(type) || kc_is_floating(type);
@@ -96,7 +92,7 @@ static void decide_scalar(kc_nest *n, int array, const kc_clauses *clauses, kc_d
         s->role = KC_REDUCED;
         s->update = update;
         s->needs_clause =
-            kc_is_floating(type) && update <= KC_PRODUCT && !has_word(clauses->reductions, a->name);
+            kc_is_floating(type) && update <= KC_PRODUCT && !kc_has_word(clauses->reductions, a->name);
     } else if (number && is_private(n, array)) {
         s->role = KC_PRIVATE;
     } else {

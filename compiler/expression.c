@@ -6,9 +6,10 @@
 #include "library.h"
 #include "walk.h"
 
-static bool is_pure(CXCursor call) {
+static bool is_pure(const kc_walk *w, CXCursor call) {
     char *name = kc_name(call);
-    bool pure = kc_kind(clang_getCursorReferenced(call)) == CXCursor_FunctionDecl && kc_is_pure(name);
+    bool pure = kc_kind(clang_getCursorReferenced(call)) == CXCursor_FunctionDecl &&
+                (kc_is_pure(name) || kc_has_word(w->nest->pure, name));
     free(name);
     return pure;
 }
@@ -258,13 +259,13 @@ static void call_of(kc_walk *w, CXCursor call) {
         CXCursor value = clang_Cursor_getArgument(call, (unsigned)i);
         kc_expression(w, value);
     }
+    if (is_pure(w, call))
+        return;
     CXCursor function = kc_callee(call);
     if (!kc_is_null(function)) {
         call_of_own(w, call, function);
         return;
     }
-    if (is_pure(call))
-        return;
     char *name = kc_name(call);
     kc_wrong(w->nest, call, "%s%s: what it reads and changes is not known", *name ? name : "a call",
              *name ? "()" : "");

@@ -2,6 +2,7 @@
 #include "library.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const PURE[] = {"sqrt",
@@ -113,4 +114,10 @@ bool kc_is_memory(const char *name) {
 
 bool kc_is_root(const char *name) {
     return IS_ONE_OF(ROOT, name);
+}
+
+bool kc_has_word(const char *words, const char *word) {
+    char padded[128];
+    snprintf(padded, sizeof padded, " %s ", word);
+    return strlen(word) < 100 && strstr(words, padded);
 }

@@ -10,5 +10,7 @@ bool kc_is_memory(const char *name); /* it touches the memory to which its argum
 bool kc_is_root(const char *name);   /* rank 0 alone may call it: files, clocks */
 /* Is it pure, but for errno? */
 bool kc_sets_errno(const char *name);
+/* Is the word in a list with blanks around each? */
+bool kc_has_word(const char *words, const char *word);
 
 #endif

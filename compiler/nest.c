@@ -56,6 +56,8 @@ static CXCursor root_of(CXCursor node) {
         node = kc_plain(node);
         enum CXCursorKind kind = kc_kind(node);
         CXCursor base = kc_child(node, 0);
+        if (kind == CXCursor_ArraySubscriptExpr && !kc_is_pointer(clang_getCursorType(base)))
+            base = kc_child(node, 1); /* i[x] */
         if (kind == CXCursor_DeclRefExpr) {
             CXCursor variable = clang_getCursorReferenced(node);
             return kc_is_array_parameter(variable) ? clang_getNullCursor() : variable;
@@ -581,13 +583,14 @@ static void read_loop(kc_walk *w, CXCursor loop) {
     statement(w, h->body);
 }
 
-kc_nest *kc_nest_read(isl_ctx *isl, CXCursor function, CXCursor loop) {
+kc_nest *kc_nest_read(isl_ctx *isl, CXCursor function, CXCursor loop, const char *pure) {
     kc_nest *n = calloc(1, sizeof *n);
     kc_walk *w = calloc(1, sizeof *w);
     if (!n || !w)
         abort();
     n->isl = isl;
     n->function = function;
+    n->pure = pure;
     n->context = isl_set_universe(isl_space_set_alloc(isl, 0, 0));
     *w = (kc_walk){.nest = n, .loop = loop, .domain = isl_set_copy(n->context)};
     read_loop(w, loop);

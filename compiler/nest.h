@@ -72,6 +72,7 @@ typedef struct kc_symbol {
 typedef struct kc_nest {
     isl_ctx *isl;
     CXCursor function; /* the function that the loop is in */
+    const char *pure;  /* functions that the user vouches for, with blanks around */
     kc_header outer, inner;
     bool has_inner;           /* the body is one loop, perhaps in a function that it calls */
     CXCursor calls[KC_DEPTH]; /* the calls on the way to the first loop inside */
@@ -88,7 +89,7 @@ typedef struct kc_nest {
 } kc_nest;
 
 /* Read the loop. The nest is to be freed in any case; nest->wrong is "" if all was understood. */
-kc_nest *kc_nest_read(isl_ctx *isl, CXCursor function, CXCursor loop);
+kc_nest *kc_nest_read(isl_ctx *isl, CXCursor function, CXCursor loop, const char *pure);
 void kc_nest_free(kc_nest *nest);
 void kc_wrong(kc_nest *nest, CXCursor at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -62,6 +62,10 @@ static enum CXChildVisitResult look_for_marked(CXCursor node, CXCursor parent, C
     return h->found ? CXChildVisit_Break : CXChildVisit_Recurse;
 }
 
+static bool is_local(const kc_unit *u, const char *name) {
+    return kc_is_local(name) || kc_has_word(u->pure, name);
+}
+
 static bool holds_marked(outside *o, CXCursor node) {
     holds h = {o, false};
     if (kc_kind(node) == CXCursor_ForStmt && is_marked(o->unit, node))
@@ -205,7 +209,7 @@ static void look_at_call(look *l, CXCursor call) {
     } else if (kc_is_memory(name)) {
         l->effects->reads = true;
         l->effects->writes = l->effects->writes || strcmp(name, "fwrite") != 0;
-    } else if (!kc_is_local(name) && !kc_is_root(name) && strcmp(name, "free") != 0 &&
+    } else if (!is_local(l->o->unit, name) && !kc_is_root(name) && strcmp(name, "free") != 0 &&
                strcmp(name, "clock_gettime") != 0 && strcmp(name, "gettimeofday") != 0 &&
                strcmp(name, "timespec_get") != 0) {
         wrong(l->o, call, "(): kilter cc does not know what it does", *name ? name : "a function");
@@ -217,6 +221,10 @@ static enum CXChildVisitResult look_at(CXCursor node, CXCursor parent, CXClientD
     look *l = data;
     enum CXCursorKind kind = kc_kind(node);
     (void)parent;
+    if (kc_root_of(l->o->unit, node)) {
+        *l->effects = (kc_effects){true, true};
+        return CXChildVisit_Continue;
+    }
     if (kc_is_assignment(node)) {
         CXCursor target = kc_plain(kc_child(node, 0));
         bool whole = clang_getCanonicalType(clang_getCursorType(target)).kind == CXType_Record;
@@ -242,17 +250,16 @@ static kc_effects effects_of(outside *o, CXCursor node) {
     kc_effects e = {false, false};
     look l = {o, &e};
     o->seens = 0;
-    look_at(node, node, &l);
-    clang_visitChildren(node, look_at, &l);
+    if (look_at(node, node, &l) == CXChildVisit_Recurse)
+        clang_visitChildren(node, look_at, &l);
     return e;
 }
 
 /* --- statements --- */
 
-/* Return the offset after the statement, with its semicolon. */
-static unsigned end_of(const outside *o, CXCursor node) {
+unsigned kc_end_of(const kc_unit *u, CXCursor node) {
     unsigned from, to;
-    const char *text = o->unit->text;
+    const char *text = u->text;
     if (!kc_extent(node, &from, &to))
         return 0;
     if (text[to - 1] == '}' || text[to - 1] == ';')
@@ -263,7 +270,7 @@ static unsigned end_of(const outside *o, CXCursor node) {
 }
 
 static void make_whole_before(outside *o, CXCursor node, bool alone, kc_effects e) {
-    unsigned from, to, end = end_of(o, node);
+    unsigned from, to, end = kc_end_of(o->unit, node);
     if (!kc_extent(node, &from, &to) || (!alone && end == 0)) {
         wrong(o, node, "a macro makes a statement that touches a distributed array", "");
         return;
@@ -298,7 +305,7 @@ static void end_lives(outside *o, CXCursor declarations) {
         enum CX_StorageClass storage = clang_Cursor_getStorageClass(variable);
         bool memory = kc_kind(variable) == CXCursor_VarDecl && storage != CX_SC_Extern &&
                       (is_array(variable) || type.kind == CXType_Record);
-        unsigned end = end_of(o, declarations), from, to;
+        unsigned end = kc_end_of(o->unit, declarations), from, to;
         if (!memory || !leads_to_rows(o, variable) || (storage == CX_SC_Static && end == 0))
             continue;
         jumps j = {end, end == 0 || o->in_switch || !kc_extent(variable, &from, &to)};
@@ -348,7 +355,7 @@ static void header(outside *o, CXCursor node, size_t from, size_t to) {
 
 static void statement(outside *o, CXCursor node, bool alone) {
     enum CXCursorKind kind = kc_kind(node);
-    if (o->status != KILTER_OK || (kind == CXCursor_ForStmt && is_marked(o->unit, node)))
+    if (o->status != KILTER_OK || kc_root_of(o->unit, node) || (kind == CXCursor_ForStmt && is_marked(o->unit, node)))
         return;
     size_t count = kc_child_count(node);
     if (!holds_marked(o, node)) {
@@ -429,19 +436,26 @@ static enum CXChildVisitResult check_mixes(CXCursor node, CXCursor parent, CXCli
 
 /* --- calls --- */
 
-static bool changes_something(CXCursor function, int depth);
+static bool changes_something(const kc_unit *u, CXCursor function, int depth);
+
+typedef struct change_search {
+    const kc_unit *unit;
+    bool found;
+} change_search;
 
 static enum CXChildVisitResult look_for_change(CXCursor node, CXCursor parent, CXClientData data) {
-    bool *changes = data;
+    change_search *s = data;
+    bool *changes = &s->found;
     (void)parent;
     if (kc_is_assignment(node))
         *changes = true;
     if (kc_kind(node) == CXCursor_CallExpr) {
         char *name = kc_name(node);
         CXCursor function = kc_callee(node);
-        if (!kc_is_null(function))
-            *changes = *changes || changes_something(function, 0);
-        else if (!kc_is_pure(name) && strcmp(name, "strlen") != 0 && strcmp(name, "strerror") != 0 &&
+        bool vouched = kc_has_word(s->unit->pure, name);
+        if (!kc_is_null(function) && !vouched)
+            *changes = *changes || changes_something(s->unit, function, 0);
+        else if (!kc_is_pure(name) && !vouched && strcmp(name, "strlen") != 0 && strcmp(name, "strerror") != 0 &&
                  strcmp(name, "__errno_location") != 0)
             *changes = true;
         free(name);
@@ -450,6 +464,7 @@ static enum CXChildVisitResult look_for_change(CXCursor node, CXCursor parent, C
 }
 
 typedef struct effect_search {
+    const kc_unit *unit;
     CXCursor function;
     int depth;
     bool found;
@@ -462,34 +477,35 @@ static enum CXChildVisitResult look_for_effect(CXCursor node, CXCursor parent, C
     bool own = !kc_is_null(target) &&
                clang_equalCursors(clang_getCursorSemanticParent(target), s->function) &&
                clang_Cursor_getStorageClass(target) != CX_SC_Static;
-    s->found = s->found || (kc_is_assignment(node) && !own);
+    s->found = s->found || (kc_is_assignment(node) && !own) || kc_root_of(s->unit, node);
     if (kc_kind(node) == CXCursor_CallExpr) {
         char *name = kc_name(node);
         CXCursor function = kc_callee(node);
-        s->found = s->found || (kc_is_null(function) ? !kc_is_pure(name) && strcmp(name, "strlen") != 0
-                                                     : changes_something(function, s->depth + 1));
+        bool pure = kc_is_pure(name) || kc_has_word(s->unit->pure, name) || strcmp(name, "strlen") == 0;
+        s->found = s->found || (!pure && (kc_is_null(function) ||
+                                          changes_something(s->unit, function, s->depth + 1)));
         free(name);
     }
     return s->found ? CXChildVisit_Break : CXChildVisit_Recurse;
 }
 
 /* Does the function change more than its own variables? */
-static bool changes_something(CXCursor function, int depth) {
-    effect_search s = {function, depth, depth > 8};
+static bool changes_something(const kc_unit *u, CXCursor function, int depth) {
+    effect_search s = {u, function, depth, depth > 8};
     if (!s.found)
         clang_visitChildren(function, look_for_effect, &s);
     return s.found;
 }
 
 static void check_arguments(outside *o, CXCursor call) {
-    bool changes = false;
+    change_search changes = {o->unit, false};
     for (int i = 0; i < clang_Cursor_getNumArguments(call); i++) {
         CXCursor value = clang_Cursor_getArgument(call, (unsigned)i);
-        changes = changes || holds_marked(o, value);
+        changes.found = changes.found || holds_marked(o, value);
         look_for_change(value, value, &changes);
         clang_visitChildren(value, look_for_change, &changes);
     }
-    if (changes)
+    if (changes.found)
         wrong(o, call, "only rank 0 makes this call, so its arguments must not change anything", "");
 }
 
@@ -549,7 +565,7 @@ static enum CXChildVisitResult look_for_root(CXCursor node, CXCursor parent, CXC
         return CXChildVisit_Recurse;
     CXCursor function = kc_callee(node);
     char *name = kc_name(node);
-    if (kc_is_null(function) && !kc_is_local(name) && (!kc_is_memory(name) || kc_is_root(name)))
+    if (kc_is_null(function) && !is_local(o->unit, name) && (!kc_is_memory(name) || kc_is_root(name)))
         wrong(o, node,
               "() is called by a function of an included file; define that function in the file itself",
               name);
@@ -616,7 +632,7 @@ static void check_errno(outside *o, CXCursor call) {
 
 static enum CXChildVisitResult edit_calls(CXCursor node, CXCursor parent, CXClientData data) {
     outside *o = data;
-    if (kc_kind(node) == CXCursor_ForStmt && is_marked(o->unit, node))
+    if ((kc_kind(node) == CXCursor_ForStmt && is_marked(o->unit, node)) || kc_root_of(o->unit, node))
         return CXChildVisit_Continue;
     if (kc_kind(node) != CXCursor_CallExpr)
         return CXChildVisit_Recurse;
@@ -641,7 +657,7 @@ static enum CXChildVisitResult edit_calls(CXCursor node, CXCursor parent, CXClie
         wrap_filled(o, node, 1);
     } else if (strcmp(name, "gettimeofday") == 0 || strcmp(name, "timespec_get") == 0) {
         wrap_filled(o, node, 0);
-    } else if (!kc_is_local(name) && !kc_is_memory(name)) {
+    } else if (!is_local(o->unit, name) && !kc_is_memory(name)) {
         wrong(o, node, "(): kilter cc does not know what it does", *name ? name : "a function");
     }
     free(name);
@@ -664,6 +680,8 @@ kilter_status kc_outside(const kc_unit *u, kc_edits *edits, kilter_error *error)
         clang_visitChildren(o->here, edit_calls, o);
     }
     kilter_status status = o->status;
+    if (status == KILTER_OK)
+        status = kc_emit_roots(u, edits, error);
     free(o);
     return status;
 }

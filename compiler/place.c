@@ -182,8 +182,10 @@ static kc_place of_wrapper(kc_walk *w, CXCursor node, CXCursor inner) {
 }
 
 static kc_place of_subscript(kc_walk *w, CXCursor node) {
-    kc_place p = kc_place_of(w, kc_child(node, 0));
     CXCursor index = kc_child(node, 1);
+    if (!kc_is_pointer(clang_getCursorType(kc_child(node, 0)))) /* i[x] */
+        return nowhere(KC_UNKNOWN);
+    kc_place p = kc_place_of(w, kc_child(node, 0));
     kc_value by = kc_eval(w, index);
     if (!kc_settle(w, isl_set_copy(w->domain))) {
         kc_value_free(by);

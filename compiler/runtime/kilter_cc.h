@@ -70,6 +70,7 @@ struct kcc_group { /* marked loops over the same arrays; one leads */
 
 static kcc_group *kcc_groups;
 static int kcc_rank;
+static int kcc_alone; /* rank 0 does a statement that other ranks do not do */
 static const char *kcc_file;
 
 #define kcc_root (kcc_rank == 0)
@@ -110,8 +111,9 @@ static inline void kcc_copy_rows(kcc_group *g, kcc_slot *s, long long from, long
     }
 }
 
-static inline void kcc_share_bytes(char *at, size_t bytes) { /* from rank 0 */
-    while (bytes > 0) {
+static inline void kcc_share_bytes(void *to, size_t bytes) { /* from rank 0 */
+    char *at = to;
+    while (bytes > 0 && !kcc_alone) {
         int part = bytes > (1u << 30) ? 1 << 30 : (int)bytes;
         MPI_Bcast(at, part, MPI_BYTE, 0, MPI_COMM_WORLD);
         at += part;
@@ -139,7 +141,7 @@ static inline void kcc_make_whole(kcc_group *g, kcc_slot *s) {
 /* Code outside of marked loops touches memory that may be part of a slot. */
 static inline void kcc_all(bool writes) {
     int before = errno;
-    for (kcc_group *g = kcc_groups; g; g = g->next)
+    for (kcc_group *g = kcc_alone ? NULL : kcc_groups; g; g = g->next)
         for (int i = 0; i < g->slots; i++)
             if (g->slot[i].whole) {
                 kcc_make_whole(g, &g->slot[i]);
@@ -590,6 +592,61 @@ static inline long long kcc_floor(long long a, long long b) {
 
 /* --- outside of loops --- */
 
+/* A statement begins that rank 0 alone does. */
+static inline void kcc_begin_root(bool writes) {
+    kcc_all(writes);
+    kcc_alone += kcc_root;
+}
+
+/* Memory that rank 0 may change, and what it was before. */
+typedef struct kcc_kept {
+    const kcc_memory *home;
+    unsigned char *old; /* on rank 0 */
+} kcc_kept;
+
+static inline kcc_kept kcc_keep(unsigned line, const char *name, const void *at) {
+    kcc_kept k = {at && kcc_alone < 2 ? kcc_memory_of(at) : NULL, NULL};
+    if (at && kcc_alone < 2 && !k.home)
+        kcc_stop(line, "cannot tell how much memory %s leads to, which only rank 0 changes", name);
+    if (k.home && kcc_root && (k.old = malloc(k.home->bytes)))
+        memcpy(k.old, k.home->at, k.home->bytes);
+    if (k.home && kcc_root && !k.old)
+        kcc_stop(line, "no memory to see how rank 0 changes %s", name);
+    return k;
+}
+
+/* All ranks get the bytes that rank 0 has changed. Other bytes may be those of pointers. */
+static inline void kcc_share_changes(kcc_kept *k) {
+    size_t bytes = k->home ? k->home->bytes : 0, count = 0;
+    unsigned char *at = bytes ? (unsigned char *)(size_t)k->home->at : NULL;
+    unsigned char *changed = calloc(bytes / 8 + 1, 1), *now = malloc(bytes + 1);
+    if (!changed || !now)
+        kcc_stop(0, "no memory for %zu bytes that rank 0 changes", bytes);
+    for (size_t i = 0; i < bytes && k->old; i++)
+        if (at[i] != k->old[i]) {
+            changed[i / 8] |= (unsigned char)(1 << i % 8);
+            now[count++] = at[i];
+        }
+    if (k->home) {
+        kcc_share_bytes(&count, sizeof count);
+        kcc_share_bytes(changed, bytes / 8 + 1);
+        kcc_share_bytes(now, count);
+    }
+    for (size_t i = 0, nth = 0; i < bytes; i++)
+        if (changed[i / 8] >> i % 8 & 1)
+            at[i] = now[nth++];
+    free(changed);
+    free(now);
+    free(k->old);
+}
+
+static inline void kcc_end_root(void) {
+    int same = errno;
+    kcc_alone -= kcc_root;
+    kcc_share_bytes(&same, sizeof same);
+    errno = same;
+}
+
 /* Rank 0 alone does it. */
 #define KCC_ROOT(expression) (kcc_root ? (void)(expression) : (void)0)
 
@@ -602,8 +659,8 @@ static inline long long kcc_floor(long long a, long long b) {
             kcc_value = expression;                                                                          \
             kcc_errno = errno;                                                                               \
         }                                                                                                    \
-        MPI_Bcast(&kcc_value, (int)sizeof kcc_value, MPI_BYTE, 0, MPI_COMM_WORLD);                           \
-        MPI_Bcast(&kcc_errno, 1, MPI_INT, 0, MPI_COMM_WORLD);                                                \
+        kcc_share_bytes(&kcc_value, sizeof kcc_value);                                                   \
+        kcc_share_bytes(&kcc_errno, sizeof kcc_errno);                                                         \
         errno = kcc_errno;                                                                                   \
         kcc_value;                                                                                           \
     })
@@ -612,24 +669,24 @@ static inline long long kcc_floor(long long a, long long b) {
 #define KCC_FILLED(call, to)                                                                                 \
     __extension__({                                                                                          \
         __typeof__(call) kcc_value = call;                                                                   \
-        MPI_Bcast(&kcc_value, (int)sizeof kcc_value, MPI_BYTE, 0, MPI_COMM_WORLD);                           \
-        MPI_Bcast(to, (int)sizeof *(to), MPI_BYTE, 0, MPI_COMM_WORLD);                                       \
+        kcc_share_bytes(&kcc_value, sizeof kcc_value);                                                   \
+        kcc_share_bytes(to, sizeof *(to));                                                            \
         kcc_value;                                                                                           \
     })
 
 static inline char *kcc_fgets(char *line, int size, FILE *in) {
     char *got = kcc_root ? fgets(line, size, in) : NULL;
     int any = got != NULL;
-    MPI_Bcast(&any, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    kcc_share_bytes(&any, sizeof any);
     if (any)
-        MPI_Bcast(line, size, MPI_BYTE, 0, MPI_COMM_WORLD);
+        kcc_share_bytes(line, (size_t)size);
     return any ? line : NULL;
 }
 
 static inline size_t kcc_fread(void *to, size_t size, size_t count, FILE *in) {
     unsigned long long got = kcc_root ? fread(to, size, count, in) : 0;
-    MPI_Bcast(&got, (int)sizeof got, MPI_BYTE, 0, MPI_COMM_WORLD);
-    kcc_share_bytes((char *)to, (size_t)got * size);
+    kcc_share_bytes(&got, sizeof got);
+    kcc_share_bytes(to, (size_t)got * size);
     return (size_t)got;
 }
 
