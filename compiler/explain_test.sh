@@ -94,8 +94,8 @@ pragma 'root' 'the pragma must stand before a block'
 pragma 'root(f)' 'write #pragma kilter root before a statement'
 pragma 'root name' 'write #pragma kilter root before a statement'
 pragma 'rot' 'write #pragma kilter loop'
-rooted() { # statement for rank 0, reason
-    wrong 19 "in a root statement: .*$2" <<C
+rooted() { # statement for rank 0, reason, line
+    wrong "${3:-19}" "in a root statement: .*$2" <<C
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,12 +120,13 @@ int main(void) {
 C
 }
 rooted 'p = u;' 'p: a pointer changes'
-rooted 's.name = "x";' 'a pointer changes\|s: a pointer'
+rooted 's.name = "x";' 's: a pointer changes'
 rooted 'rows[0][1] = 3;' 'cannot tell which memory this changes'
 rooted 'memset(any, 0, 8);' 'any: cannot tell which memory changes'
 rooted '{ double *o = u; o[1] = 2; }' 'o: cannot tell which memory changes'
-rooted 'own(u);' 'x: cannot tell which memory changes'
-rooted 'last();' 'n: a static variable changes'
+rooted '*rows = u;' 'rows: a pointer changes'
+rooted 'own(u);' 'x: cannot tell which memory changes' 8
+rooted 'last();' 'n: a static variable changes' 7
 rooted '{ static int n; n++; }' 'n: a static variable changes'
 rooted 's.n = unknown(1);' 'unknown: what it changes is not known'
 rooted 'run();' 'a marked loop'

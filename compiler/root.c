@@ -97,9 +97,8 @@ static bool is_own(const root_walk *w, CXCursor variable) {
            clang_Cursor_getStorageClass(variable) != CX_SC_Static;
 }
 
-/* The variable, or the memory to which it leads, may change. */
-static void changes(root_walk *w, CXCursor at, CXCursor variable, bool by_pointer) {
-    CXType type = clang_getCursorType(variable), of = by_pointer ? pointee_of(type) : type;
+/* An element of a type, in the variable or in the memory to which it leads, may change. */
+static void changes(root_walk *w, CXCursor at, CXCursor variable, bool by_pointer, CXType of) {
     char *name = kc_name(variable);
     bool own = is_own(w, variable);
     bool parameter = own && is_called(w) && kc_kind(variable) == CXCursor_ParmDecl;
@@ -163,7 +162,7 @@ static void changes_element(root_walk *w, CXCursor node) {
     if (kc_is_null(variable))
         wrong(w, node, "cannot tell which memory this changes", "");
     else
-        changes(w, node, variable, by_pointer);
+        changes(w, node, variable, by_pointer, clang_getCursorType(node));
 }
 
 /* --- calls --- */
@@ -213,7 +212,7 @@ static void look_at_argument(root_walk *w, CXCursor call, unsigned nth) {
         if (kc_is_null(variable))
             wrong(w, value, "cannot tell which memory this call changes", "");
         else
-            changes(w, value, variable, by_pointer);
+            changes(w, value, variable, by_pointer, pointee_of(type));
     }
 }
 
@@ -328,6 +327,15 @@ static void check(root_walk *w) {
         clang_visitChildren(node, look, w);
 }
 
+static void print_keep(const root_walk *w, int nth, FILE *out) {
+    char *name = kc_name(w->shared[nth]);
+    if (w->by_pointer[nth])
+        fprintf(out, " kcc_kept kcc_k%d = kcc_keep_home(%u, \"%s\", %s);", nth, w->root->line, name, name);
+    else
+        fprintf(out, " kcc_kept kcc_k%d = kcc_keep(&%s, sizeof %s);", nth, name, name);
+    free(name);
+}
+
 static void edit(root_walk *w, kc_edits *edits) {
     const kc_root *r = w->root;
     unsigned end = kc_end_of(w->unit, r->statement);
@@ -339,26 +347,16 @@ static void edit(root_walk *w, kc_edits *edits) {
     }
     FILE *out = open_memstream(&text, &size);
     fprintf(out, "{ kcc_begin_root(%s);", w->count ? "true" : "false");
-    for (int i = 0; i < w->count; i++) {
-        char *name = kc_name(w->shared[i]);
-        if (w->by_pointer[i])
-            fprintf(out, " kcc_kept kcc_k%d = kcc_keep(%u, \"%s\", %s);", i, r->line, name, name);
-        free(name);
-    }
+    for (int i = 0; i < w->count; i++)
+        print_keep(w, i, out);
     fprintf(out, " if (kcc_root) {\n#line %u \"%s\"\n", kc_line(r->statement), w->unit->path);
     fclose(out);
     kc_replace(edits, r->from, r->next, "%s", text);
     free(text);
     out = open_memstream(&text, &size);
     fputs(" } kcc_end_root();", out);
-    for (int i = 0; i < w->count; i++) {
-        char *name = kc_name(w->shared[i]);
-        if (w->by_pointer[i])
-            fprintf(out, " kcc_share_changes(&kcc_k%d);", i);
-        else
-            fprintf(out, " kcc_share_bytes(&%s, sizeof %s);", name, name);
-        free(name);
-    }
+    for (int i = 0; i < w->count; i++)
+        fprintf(out, " kcc_share_changes(&kcc_k%d);", i);
     fputs(" }", out);
     fclose(out);
     kc_replace(edits, end, end, "%s", text);

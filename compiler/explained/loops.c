@@ -214,7 +214,7 @@ void returned(void) {
     for (int i = 1; i < N; i++)
         row(u[i], u[i - 1]);
 }
-void narrow(x, k)
+void old_narrow(x, k)
 double *x;
 unsigned char k;
 {
@@ -223,7 +223,7 @@ unsigned char k;
 void old_style(void) {
     /* refused: first subscript */
     for (int i = 0; i < N; i++)
-        narrow(w, i);
+        old_narrow(w, i);
 }
 void backwards(void) {
     /* refused: cannot tell which memory */

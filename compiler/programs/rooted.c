@@ -2,7 +2,10 @@
 #include "common.h"
 
 enum { N = 17, M = 6 };
-static struct { int n, k; } size;
+static struct {
+    int n, k;
+    const char *unit;
+} size = {0, 0, "rows"};
 static double grid[N][M], total, *flat;
 static char title[40];
 static int lines;
@@ -58,7 +61,7 @@ int main(void) {
             flat[i * M + 1] = total;
         show("u", u);
     }
-    printf("%s %g %d %d %llu %llu\n", title, total, lines, size.k, digest(grid, sizeof grid),
+    printf("%s %s %g %d %d %llu %llu\n", size.unit, title, total, lines, size.k, digest(grid, sizeof grid),
            digest(u, N * sizeof *u));
     free(u);
 }

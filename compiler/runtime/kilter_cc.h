@@ -600,25 +600,33 @@ static inline void kcc_begin_root(bool writes) {
 
 /* Memory that rank 0 may change, and what it was before. */
 typedef struct kcc_kept {
-    const kcc_memory *home;
+    kcc_memory home;
     unsigned char *old; /* on rank 0 */
 } kcc_kept;
 
-static inline kcc_kept kcc_keep(unsigned line, const char *name, const void *at) {
-    kcc_kept k = {at && kcc_alone < 2 ? kcc_memory_of(at) : NULL, NULL};
-    if (at && kcc_alone < 2 && !k.home)
-        kcc_stop(line, "cannot tell how much memory %s leads to, which only rank 0 changes", name);
-    if (k.home && kcc_root && (k.old = malloc(k.home->bytes)))
-        memcpy(k.old, k.home->at, k.home->bytes);
-    if (k.home && kcc_root && !k.old)
-        kcc_stop(line, "no memory to see how rank 0 changes %s", name);
+static inline kcc_kept kcc_keep(const void *at, size_t bytes) {
+    kcc_kept k = {{at, at && kcc_alone < 2 ? bytes : 0}, NULL};
+    if (k.home.bytes == 0 || !kcc_root)
+        return k;
+    k.old = malloc(bytes);
+    if (!k.old)
+        kcc_stop(0, "no memory for %zu bytes that rank 0 may change", bytes);
+    memcpy(k.old, at, bytes);
     return k;
+}
+
+/* The same for the memory that a pointer leads to. */
+static inline kcc_kept kcc_keep_home(unsigned line, const char *name, const void *at) {
+    const kcc_memory *home = at ? kcc_memory_of(at) : NULL;
+    if (at && !home)
+        kcc_stop(line, "cannot tell how much memory %s leads to, which only rank 0 changes", name);
+    return home ? kcc_keep(home->at, home->bytes) : kcc_keep(NULL, 0);
 }
 
 /* All ranks get the bytes that rank 0 has changed. Other bytes may be those of pointers. */
 static inline void kcc_share_changes(kcc_kept *k) {
-    size_t bytes = k->home ? k->home->bytes : 0, count = 0;
-    unsigned char *at = bytes ? (unsigned char *)(size_t)k->home->at : NULL;
+    size_t bytes = k->home.bytes, count = 0;
+    unsigned char *at = (unsigned char *)(size_t)k->home.at;
     unsigned char *changed = calloc(bytes / 8 + 1, 1), *now = malloc(bytes + 1);
     if (!changed || !now)
         kcc_stop(0, "no memory for %zu bytes that rank 0 changes", bytes);
@@ -627,7 +635,7 @@ static inline void kcc_share_changes(kcc_kept *k) {
             changed[i / 8] |= (unsigned char)(1 << i % 8);
             now[count++] = at[i];
         }
-    if (k->home) {
+    if (bytes > 0) {
         kcc_share_bytes(&count, sizeof count);
         kcc_share_bytes(changed, bytes / 8 + 1);
         kcc_share_bytes(now, count);
