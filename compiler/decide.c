@@ -355,7 +355,8 @@ static void decide_pipeline(kc_nest *n, kc_decision *d) {
     if (n->outer.step != n->inner.step || (n->outer.step != 1 && n->outer.step != -1) || !n->inner.to)
         refuse(d, line, "a pipeline needs two loops that both count up by 1, or both down by 1");
     else if (n->inner.ends)
-        refuse(d, kc_line(n->inner.loop), "a pipeline needs a loop inside that break and return do not end early");
+        refuse(d, kc_line(n->inner.loop),
+               "a pipeline needs a loop inside that break and return do not end early");
     d->backward = falls;
     bool known = false;
     for (int i = 0; i < n->arrays && !*d->why; i++) {

@@ -67,10 +67,10 @@ static const char *const PURE[] = {"sqrt",
                                    "fdim",
                                    "__builtin_fabs",
                                    "__builtin_sqrt"};
-static const char *const QUIET[] = {"fabs",   "fmax",   "fmin",     "floor",     "ceil",          "abs",
-                                    "labs",   "llabs",  "fabsf",    "fmaxf",     "fminf",         "floorf",
-                                    "ceilf",  "atan",   "tanh",     "cbrt",      "round",         "trunc",
-                                    "rint",   "roundf", "truncf",   "nearbyint", "__builtin_fabs", "copysign"};
+static const char *const QUIET[] = {"fabs",  "fmax",   "fmin",   "floor",     "ceil",           "abs",
+                                    "labs",  "llabs",  "fabsf",  "fmaxf",     "fminf",          "floorf",
+                                    "ceilf", "atan",   "tanh",   "cbrt",      "round",          "trunc",
+                                    "rint",  "roundf", "truncf", "nearbyint", "__builtin_fabs", "copysign"};
 static const char *const LOCAL[] = {
     "malloc",       "calloc",        "exit",    "abort",   "atoi",          "atof",
     "atol",         "atoll",         "strtol",  "strtod",  "strtoul",       "strtoull",

@@ -186,7 +186,8 @@ static void enter(kc_walk *w, CXCursor at) {
 static enum CXChildVisitResult look_for_jump(CXCursor node, CXCursor parent, CXClientData data) {
     enum CXCursorKind kind = kc_kind(node);
     (void)parent;
-    *(bool *)data = kind == CXCursor_BreakStmt || kind == CXCursor_ContinueStmt || kind == CXCursor_ReturnStmt;
+    *(bool *)data =
+        kind == CXCursor_BreakStmt || kind == CXCursor_ContinueStmt || kind == CXCursor_ReturnStmt;
     return *(bool *)data ? CXChildVisit_Break : CXChildVisit_Recurse;
 }
 

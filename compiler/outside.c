@@ -21,7 +21,7 @@ typedef struct outside {
     kilter_status status;
     CXCursor marked[FUNCTIONS_MOST], seen[FUNCTIONS_MOST], all[FUNCTIONS_MOST];
     int marks, seens, count, lives;
-    CXCursor here; /* the present function */
+    CXCursor here;  /* the present function */
     bool in_switch; /* labels of a switch may stand in this block */
 } outside;
 
@@ -355,7 +355,8 @@ static void header(outside *o, CXCursor node, size_t from, size_t to) {
 
 static void statement(outside *o, CXCursor node, bool alone) {
     enum CXCursorKind kind = kc_kind(node);
-    if (o->status != KILTER_OK || kc_root_of(o->unit, node) || (kind == CXCursor_ForStmt && is_marked(o->unit, node)))
+    if (o->status != KILTER_OK || kc_root_of(o->unit, node) ||
+        (kind == CXCursor_ForStmt && is_marked(o->unit, node)))
         return;
     size_t count = kc_child_count(node);
     if (!holds_marked(o, node)) {
@@ -455,8 +456,8 @@ static enum CXChildVisitResult look_for_change(CXCursor node, CXCursor parent, C
         bool vouched = kc_has_word(s->unit->pure, name);
         if (!kc_is_null(function) && !vouched)
             *changes = *changes || changes_something(s->unit, function, 0);
-        else if (!kc_is_pure(name) && !vouched && strcmp(name, "strlen") != 0 && strcmp(name, "strerror") != 0 &&
-                 strcmp(name, "__errno_location") != 0)
+        else if (!kc_is_pure(name) && !vouched && strcmp(name, "strlen") != 0 &&
+                 strcmp(name, "strerror") != 0 && strcmp(name, "__errno_location") != 0)
             *changes = true;
         free(name);
     }
@@ -482,8 +483,8 @@ static enum CXChildVisitResult look_for_effect(CXCursor node, CXCursor parent, C
         char *name = kc_name(node);
         CXCursor function = kc_callee(node);
         bool pure = kc_is_pure(name) || kc_has_word(s->unit->pure, name) || strcmp(name, "strlen") == 0;
-        s->found = s->found || (!pure && (kc_is_null(function) ||
-                                          changes_something(s->unit, function, s->depth + 1)));
+        s->found = s->found ||
+                   (!pure && (kc_is_null(function) || changes_something(s->unit, function, s->depth + 1)));
         free(name);
     }
     return s->found ? CXChildVisit_Break : CXChildVisit_Recurse;

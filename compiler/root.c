@@ -1,4 +1,5 @@
-/* Statements that rank 0 alone does. All ranks get what it changes: variables, and memory to which variables lead. */
+/* Statements that rank 0 alone does. All ranks get what it changes: variables, and memory to which variables
+ * lead. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,8 +93,8 @@ static bool is_called(const root_walk *w) {
 
 static bool is_own(const root_walk *w, CXCursor variable) {
     bool inside = kc_is_within(variable, w->root->statement);
-    return (inside || (is_called(w) &&
-                       clang_equalCursors(clang_getCursorSemanticParent(variable), w->function))) &&
+    return (inside ||
+            (is_called(w) && clang_equalCursors(clang_getCursorSemanticParent(variable), w->function))) &&
            clang_Cursor_getStorageClass(variable) != CX_SC_Static;
 }
 
@@ -106,7 +107,7 @@ static void changes(root_walk *w, CXCursor at, CXCursor variable, bool by_pointe
         free(name); /* nobody else sees it */
         return;
     }
-    if (parameter && !clang_isConstQualifiedType(of)) {
+    if (parameter && !clang_isConstQualifiedType(pointee_of(clang_getCursorType(variable)))) {
         free(name); /* the call says what it leads to */
         return;
     }
@@ -123,7 +124,8 @@ static void changes(root_walk *w, CXCursor at, CXCursor variable, bool by_pointe
     free(name);
 }
 
-/* Find the variable whose memory an element lies in, or that leads to it. The null cursor: it is not known. */
+/* Find the variable whose memory an element lies in, or that leads to it. The null cursor: it is not known.
+ */
 static CXCursor variable_of(CXCursor node, bool *by_pointer) {
     for (int steps = 0; steps < 64; steps++) {
         node = kc_plain(node);
@@ -136,18 +138,20 @@ static CXCursor variable_of(CXCursor node, bool *by_pointer) {
         }
         bool deref =
             kind == CXCursor_UnaryOperator && clang_getCursorUnaryOperatorKind(node) == CXUnaryOperator_Deref;
-        bool address =
-            kind == CXCursor_UnaryOperator && clang_getCursorUnaryOperatorKind(node) == CXUnaryOperator_AddrOf;
+        bool address = kind == CXCursor_UnaryOperator &&
+                       clang_getCursorUnaryOperatorKind(node) == CXUnaryOperator_AddrOf;
         bool sum = kind == CXCursor_BinaryOperator && kc_is_pointer(clang_getCursorType(node));
         if ((sum || kind == CXCursor_ArraySubscriptExpr) && !kc_is_pointer(clang_getCursorType(base)))
             base = kc_child(node, 1);
-        if (!deref && !address && !sum && kind != CXCursor_ArraySubscriptExpr && kind != CXCursor_MemberRefExpr)
+        if (!deref && !address && !sum && kind != CXCursor_ArraySubscriptExpr &&
+            kind != CXCursor_MemberRefExpr)
             break;
         CXCursor below = kc_plain(base);
         bool pointer = clang_getCanonicalType(clang_getCursorType(below)).kind == CXType_Pointer && !address;
         CXCursor variable = kc_declaration(below);
         pointer = pointer || (!kc_is_null(variable) && kc_is_array_parameter(variable));
-        bool arithmetic = kc_kind(below) == CXCursor_BinaryOperator || kc_kind(below) == CXCursor_UnaryOperator;
+        bool arithmetic =
+            kc_kind(below) == CXCursor_BinaryOperator || kc_kind(below) == CXCursor_UnaryOperator;
         if (pointer && !sum && kc_is_null(variable) && !arithmetic)
             break; /* the pointer lies in memory */
         *by_pointer = *by_pointer || pointer;
@@ -217,11 +221,11 @@ static void look_at_argument(root_walk *w, CXCursor call, unsigned nth) {
 }
 
 static void look_at_call(root_walk *w, CXCursor call) {
-    static const char *const all[] = {"exit",   "abort",   "_Exit",   "quick_exit", "atexit",  "rand",
-                                      "srand",  "random",  "srandom", "drand48",    "srand48", "strtok",
-                                      "signal", "longjmp", "_setjmp", "setjmp",     "fork",    "free",
-                                      "lrand48", "realloc", "setlocale", "raise", NULL};
-    static const char *const readers[] = {"printf", "fprintf", "puts",   "fputs", "fwrite",
+    static const char *const all[] = {"exit",    "abort",   "_Exit",     "quick_exit", "atexit",  "rand",
+                                      "srand",   "random",  "srandom",   "drand48",    "srand48", "strtok",
+                                      "signal",  "longjmp", "_setjmp",   "setjmp",     "fork",    "free",
+                                      "lrand48", "realloc", "setlocale", "raise",      NULL};
+    static const char *const readers[] = {"printf", "fprintf", "puts",    "fputs", "fwrite",
                                           "fputc",  "perror",  "putchar", NULL};
     CXCursor function = kc_callee(call), named = clang_getCursorReferenced(call);
     char *name = kc_name(call);

@@ -179,8 +179,8 @@ static kilter_status read_root(kc_unit *u, const tokens *t, unsigned i, unsigned
     kc_root r = {.statement = clang_getNullCursor()};
     place_of(t, i, &r.line, &r.from);
     if (end != i + 4 || end >= t->count)
-        return kl_fail(error, KILTER_ERR_INPUT, "%s:%u: write #pragma kilter root before a statement", u->path,
-                       r.line);
+        return kl_fail(error, KILTER_ERR_INPUT, "%s:%u: write #pragma kilter root before a statement",
+                       u->path, r.line);
     if (u->roots == KC_PRAGMAS)
         return kl_fail(error, KILTER_ERR_INPUT, "%s:%u: more than %d pragmas", u->path, r.line, KC_PRAGMAS);
     place_of(t, end, &next_line, &r.next);

@@ -38,7 +38,7 @@ typedef struct kc_unit {
     int pragmas;
     kc_root root[KC_PRAGMAS];
     int roots;
-    char pure[2000]; /* names of functions that the user vouches for, with blanks around */
+    char pure[2000];        /* names of functions that the user vouches for, with blanks around */
     unsigned reserved_line; /* of a name that begins as those of kilter cc; 0: there is none */
     kc_loop loop[KC_LOOPS];
     int loops;

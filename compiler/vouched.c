@@ -118,9 +118,10 @@ kilter_status kc_find_roots(kc_unit *u, kilter_error *error) {
         clang_visitChildren(clang_getTranslationUnitCursor(u->tu), find_functions, u);
     for (int i = 0; i < u->roots; i++)
         if (kc_is_null(u->root[i].statement) || !is_whole(u->root[i].statement))
-            return kl_fail(error, KILTER_ERR_INPUT,
-                           "%s:%u: the pragma must stand before a block or a statement within braces, and not "
-                           "before a declaration, a label or a jump",
-                           u->path, u->root[i].line);
+            return kl_fail(
+                error, KILTER_ERR_INPUT,
+                "%s:%u: the pragma must stand before a block or a statement within braces, and not "
+                "before a declaration, a label or a jump",
+                u->path, u->root[i].line);
     return KILTER_OK;
 }

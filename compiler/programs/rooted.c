@@ -22,7 +22,7 @@ static void raise_by(double *x, int count, double by) {
 }
 
 int main(void) {
-    double (*u)[M] = malloc(N * sizeof *u);
+    double(*u)[M] = malloc(N * sizeof *u);
     int width = 0;
 #pragma kilter root
     {

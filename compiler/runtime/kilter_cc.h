@@ -25,12 +25,12 @@ typedef struct kcc_group kcc_group;
 /* An array of a marked loop, as the loop begins. */
 typedef struct kcc_array {
     const char *name;
-    const void *whole; /* row 0 of the program's memory */
-    size_t bytes;      /* of a row */
-    size_t size;       /* of the memory, if it is declared; 0: it is looked up */
-    long long lo, hi;  /* rows that the loop may touch */
-    bool writes, sure; /* sure: it touches all of these rows */
-    const int *ghost; /* halo of each site of the group */
+    const void *whole;  /* row 0 of the program's memory */
+    size_t bytes;       /* of a row */
+    size_t size;        /* of the memory, if it is declared; 0: it is looked up */
+    long long lo, hi;   /* rows that the loop may touch */
+    bool writes, sure;  /* sure: it touches all of these rows */
+    const int *ghost;   /* halo of each site of the group */
     long long from, to; /* bytes of these rows that are there; set by kcc_cut() */
     int slot;           /* set by kcc_enter() */
 } kcc_array;
@@ -667,8 +667,8 @@ static inline void kcc_end_root(void) {
             kcc_value = expression;                                                                          \
             kcc_errno = errno;                                                                               \
         }                                                                                                    \
-        kcc_share_bytes(&kcc_value, sizeof kcc_value);                                                   \
-        kcc_share_bytes(&kcc_errno, sizeof kcc_errno);                                                         \
+        kcc_share_bytes(&kcc_value, sizeof kcc_value);                                                       \
+        kcc_share_bytes(&kcc_errno, sizeof kcc_errno);                                                       \
         errno = kcc_errno;                                                                                   \
         kcc_value;                                                                                           \
     })
@@ -677,8 +677,8 @@ static inline void kcc_end_root(void) {
 #define KCC_FILLED(call, to)                                                                                 \
     __extension__({                                                                                          \
         __typeof__(call) kcc_value = call;                                                                   \
-        kcc_share_bytes(&kcc_value, sizeof kcc_value);                                                   \
-        kcc_share_bytes(to, sizeof *(to));                                                            \
+        kcc_share_bytes(&kcc_value, sizeof kcc_value);                                                       \
+        kcc_share_bytes(to, sizeof *(to));                                                                   \
         kcc_value;                                                                                           \
     })
 
@@ -717,8 +717,8 @@ static inline void kcc_start(int *argc, char ***argv, const char *file) {
 }
 
 /* Code after this notes what it allocates. */
-#define malloc(bytes) kcc_malloc(bytes)
-#define calloc(count, bytes) kcc_calloc(count, bytes)
+#define malloc(bytes)                   kcc_malloc(bytes)
+#define calloc(count, bytes)            kcc_calloc(count, bytes)
 #define aligned_alloc(alignment, bytes) kcc_aligned_alloc(alignment, bytes)
 
 #endif
