@@ -133,6 +133,9 @@ const kl_command kl_cmd_cc = {
             "    #pragma kilter loop [reduction(+:x)] [independent] [name(\"...\")]\n\n"
             "Other compilers ignore the line. A loop that cannot be proved to give the same\n"
             "result is refused, with the line and the reason. --explain says it of all loops.\n"
+            "\n"
+            "    #pragma kilter pure(f, g)   these functions only compute a number from numbers\n"
+            "    #pragma kilter root         rank 0 alone does the next statement\n\n"
             "FLAG… are flags of the C compiler, such as -DN=1000 or -Iinclude.\n",
     .options = KL_OPTIONS(rows),
     .takes_files = true,

@@ -6,7 +6,10 @@
 #include <isl/val.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "library.h"
 
 enum { HALO_MOST = 64 };
 
@@ -72,12 +75,6 @@ static unsigned line_of_write(const kc_nest *n, int array) {
     return 0;
 }
 
-static bool has_word(const char *words, const char *word) {
-    char padded[128];
-    snprintf(padded, sizeof padded, " %s ", word);
-    return strlen(word) < 100 && strstr(words, padded);
-}
-
 static bool is_number(const kc_nest *n, int array) {
     CXType type = clang_getCursorType(n->array[array].variable);
     return kc_is_integer(type) || kc_is_floating(type);
@@ -95,7 +92,7 @@ static void decide_scalar(kc_nest *n, int array, const kc_clauses *clauses, kc_d
         s->role = KC_REDUCED;
         s->update = update;
         s->needs_clause =
-            kc_is_floating(type) && update <= KC_PRODUCT && !has_word(clauses->reductions, a->name);
+            kc_is_floating(type) && update <= KC_PRODUCT && !kc_has_word(clauses->reductions, a->name);
     } else if (number && is_private(n, array)) {
         s->role = KC_PRIVATE;
     } else {
@@ -357,6 +354,9 @@ static void decide_pipeline(kc_nest *n, kc_decision *d) {
     unsigned line = kc_line(n->outer.loop);
     if (n->outer.step != n->inner.step || (n->outer.step != 1 && n->outer.step != -1) || !n->inner.to)
         refuse(d, line, "a pipeline needs two loops that both count up by 1, or both down by 1");
+    else if (n->inner.ends)
+        refuse(d, kc_line(n->inner.loop),
+               "a pipeline needs a loop inside that break and return do not end early");
     d->backward = falls;
     bool known = false;
     for (int i = 0; i < n->arrays && !*d->why; i++) {
@@ -420,6 +420,12 @@ static void decide_aliases(const kc_nest *n, kc_decision *d) {
         written = written || (a->write && array->pointer);
         if (!kc_is_null(array->stride) && isl_map_dim(a->where, isl_dim_out) != 2)
             refuse(d, a->line, "%s is used with rows and without", array->name);
+    }
+    CXCursor index = n->outer.index;
+    if (used && kc_has_address(index)) {
+        char *name = kc_name(index);
+        refuse(d, kc_line(n->outer.loop), "the address of %s is taken, so a pointer may lead to it", name);
+        free(name);
     }
     for (int i = 0; i < n->arrays && used; i++)
         if (n->array[i].scalar && (written || line_of_write(n, i)) && is_number(n, i) &&

@@ -267,12 +267,12 @@ static void print_array(emission *e, int site, int array, FILE *out) {
     }
     fprintf(out, "        {.name = \"%s\", .whole = &(%s)[0], .bytes = ", a->name, a->name);
     print_bytes(a, out);
-    if (a->pointer || a->width > 0 ||
-        clang_getCanonicalType(clang_getCursorType(a->variable)).kind == CXType_IncompleteArray)
-        fprintf(out, ", .lo = %s, .hi = %s", from, to);
-    else /* a condition may keep iterations from rows that are not there */
-        fprintf(out, ", .lo = kcc_more(%s, 0), .hi = kcc_less(%s, (long long)(sizeof(%s) / sizeof(%s)[0]))",
-                from, to, a->name, a->name);
+    fprintf(out, ", .lo = %s, .hi = %s", from, to);
+    if (!a->pointer &&
+        clang_getCanonicalType(clang_getCursorType(a->variable)).kind != CXType_IncompleteArray)
+        fprintf(out, ", .size = sizeof(%s)", a->name);
+    else if (kc_touches_all(l->nest, array))
+        fputs(", .sure = true", out);
     fprintf(out, ", .writes = %s, .ghost = (const int[]){",
             l->decision.array[array].written ? "true" : "false");
     print_ghosts(e, site, array, out);
@@ -297,6 +297,7 @@ static int print_arrays(emission *e, int site, FILE *out) {
     if (count == 0)
         fputs("        {.name = NULL},\n", out);
     fputs("    };\n", out);
+    fprintf(out, "    kcc_cut(&kcc_site_%d, kcc_at, %d);\n", site, count);
     return count;
 }
 
@@ -687,13 +688,27 @@ static void print_head(const emission *e, unsigned line, FILE *out) {
     fprintf(out, "\n#line %u \"%s\"\n", line, e->unit->path);
 }
 
+static enum CXChildVisitResult print_global(CXCursor node, CXCursor parent, CXClientData data) {
+    CXType type = clang_getCanonicalType(clang_getCursorType(node));
+    bool memory = (kc_is_pointer(type) && type.kind != CXType_Pointer) || type.kind == CXType_Record;
+    (void)parent;
+    if (kc_kind(node) != CXCursor_VarDecl || !memory || clang_Type_getSizeOf(type) <= 0 ||
+        !kc_has_address(node))
+        return CXChildVisit_Continue;
+    char *name = kc_name(node);
+    fprintf(data, "    kcc_own(&%s, sizeof %s);\n", name, name);
+    free(name);
+    return CXChildVisit_Continue;
+}
+
 static void print_main(const emission *e, CXCursor main_function, FILE *out) {
     int count = clang_Cursor_getNumArguments(main_function);
     fprintf(out,
             "\n/* --- made by kilter cc --- */\nint main(int argc, char **argv) {\n    kcc_start(&argc, "
-            "&argv, \"%s\");\n"
-            "    return kcc_main(%s);\n}\n",
-            e->unit->path, count == 2 ? "argc, argv" : "");
+            "&argv, \"%s\");\n",
+            e->unit->path);
+    clang_visitChildren(clang_getTranslationUnitCursor(e->unit->tu), print_global, out);
+    fprintf(out, "    return kcc_main(%s);\n}\n", count == 2 ? "argc, argv" : "");
 }
 
 static enum CXChildVisitResult first_function(CXCursor node, CXCursor parent, CXClientData data) {
@@ -743,6 +758,8 @@ kilter_status kc_emit(kc_unit *u, FILE *out, kilter_error *error) {
     for (int i = 0; i < u->loops; i++)
         if (u->loop[i].marked)
             e->site[e->sites++] = &u->loop[i];
+    if (u->reserved_line)
+        wrong(e, u->reserved_line, "names that begin with kcc_ are those of kilter cc", "Use another name");
     if (kc_is_null(main_function))
         wrong(e, 1, "the file has no main()", "");
     if (e->sites == 0 || e->sites > 32)

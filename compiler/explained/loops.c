@@ -175,3 +175,64 @@ void parameter(int n, double x[n][n], double y[n][n]) {
         for (int j = 0; j < n; j++)
             x[i][j] = y[i - 1][j];
 }
+volatile double device[N];
+void devices(void) {
+    /* refused: is volatile */
+    for (int i = 0; i < N; i++)
+        device[i] = i;
+}
+void endless(void) {
+    /* refused: carries a value */
+    for (int i = 0; i < N; i++) {
+        for (;;) {
+            if (i % 3)
+                break;
+            total = i;
+            break;
+        }
+        count[i] = total;
+    }
+}
+void ended(void) {
+    /* refused: break and return do not end early */
+    for (int i = 1; i < N; i++)
+        for (int j = 1; j < N; j++) {
+            if (u[i - 1][j] > 40)
+                break;
+            u[i][j] = u[i - 1][j] + u[i][j - 1];
+        }
+}
+static void row(double *x, const double *y) {
+    for (int j = 1; j < N; j++) {
+        if (y[j] > 40)
+            return;
+        x[j] = y[j] + x[j - 1];
+    }
+}
+void returned(void) {
+    /* refused: break and return do not end early */
+    for (int i = 1; i < N; i++)
+        row(u[i], u[i - 1]);
+}
+void old_narrow(x, k)
+double *x;
+unsigned char k;
+{
+    x[k] = k;
+}
+void old_style(void) {
+    /* refused: first subscript */
+    for (int i = 0; i < N; i++)
+        old_narrow(w, i);
+}
+void backwards(void) {
+    /* refused: cannot tell which memory */
+    for (int i = 0; i < N; i++)
+        i[w] = i;
+}
+void seen(void) {
+    int i, *at = &i;
+    /* refused: the address of i is taken */
+    for (i = 0; i < N; i++)
+        w[i] = *at;
+}
