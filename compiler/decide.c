@@ -353,11 +353,9 @@ static void pipeline_reads(const kc_nest *n, int array, kc_decision *d) {
 
 static void decide_pipeline(kc_nest *n, kc_decision *d) {
     long long range[2] = {0, 0};
-    bool falls = n->outer.step < 0;
     unsigned line = kc_line(n->outer.loop);
     if (n->outer.step != n->inner.step || (n->outer.step != 1 && n->outer.step != -1) || !n->inner.to)
         refuse(d, line, "a pipeline needs two loops that both count up by 1, or both down by 1");
-    d->backward = falls;
     bool known = false;
     for (int i = 0; i < n->arrays && !*d->why; i++) {
         const kc_decided *a = &d->array[i];
@@ -405,6 +403,7 @@ static void decide_dependences(kc_nest *n, kc_decision *d) {
     if (*d->why)
         return;
     d->kind = flow ? KC_DOACROSS : anti ? KC_OLD : KC_DOALL;
+    d->backward = (flow || anti) && n->outer.step < 0;
     if (flow)
         decide_pipeline(n, d);
 }

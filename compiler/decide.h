@@ -8,7 +8,7 @@ typedef enum kc_kind_of_loop {
     KC_REFUSED,
     KC_DOALL,    /* iterations do not depend on each other */
     KC_DOACROSS, /* an iteration needs the one before it: a pipeline over blocks of the loop inside */
-    KC_OLD,      /* iterations read what later iterations write, and need the old values */
+    KC_OLD,      /* iterations read what later iterations write: each rank does its rows in order */
 } kc_kind_of_loop;
 
 typedef enum kc_role {
@@ -34,7 +34,7 @@ typedef struct kc_clauses { /* of the pragma */
 
 typedef struct kc_decision {
     kc_kind_of_loop kind;
-    bool backward;         /* a pipeline from the last row to the first */
+    bool backward;         /* a pipeline, or old values: from the last row to the first */
     long long shift;       /* iteration i has row i + shift */
     long long inner_shift; /* pipeline: the loop inside writes element j + inner_shift */
     int pipelined;         /* an array of the pipeline; its elements are the blocks' elements */

@@ -175,10 +175,6 @@ static void check_site(emission *e, kc_loop *l) {
         wrong(e, d->line, d->why, d->advice);
         return;
     }
-    if (d->kind == KC_OLD)
-        wrong(e, kc_line(l->loop),
-              "iterations read what later iterations write, which kilter cc cannot distribute yet",
-              "Copy the old values to another array first, and read those");
     for (int a = 0; a < l->nest->arrays; a++)
         if (l->nest->array[a].scalar)
             check_scalar(e, l, a);
@@ -401,7 +397,9 @@ static void print_fill(emission *e, int site, FILE *out) {
 }
 
 static const char *kind_name(const kc_loop *l) {
-    return l->decision.kind == KC_DOACROSS ? "a pipeline" : "DOALL";
+    static const char *const names[] = {
+        [KC_DOALL] = "DOALL", [KC_DOACROSS] = "a pipeline", [KC_OLD] = "DOALL with old values"};
+    return names[l->decision.kind];
 }
 
 /* The bound as the value that the index does not reach. */
@@ -652,9 +650,9 @@ static void print_site(const emission *e, int site, FILE *out) {
         fputs(l->clauses.name, out);
     else
         fprintf(out, "%s:%u", slash ? slash + 1 : e->unit->path, kc_line(l->loop));
-    fprintf(out, "\", .line = %u, .kind = %s, .backward = %s, .number = %d};\n", kc_line(l->loop),
-            d->kind == KC_DOACROSS ? "KILTER_DOACROSS" : "KILTER_DOALL", d->backward ? "true" : "false",
-            e->number[site]);
+    fprintf(out, "\", .line = %u, .kind = %s, .backward = %s, .ordered = %s, .number = %d};\n",
+            kc_line(l->loop), d->kind == KC_DOACROSS ? "KILTER_DOACROSS" : "KILTER_DOALL",
+            d->backward ? "true" : "false", d->kind == KC_OLD ? "true" : "false", e->number[site]);
     for (int a = 0; a < l->nest->arrays; a++)
         count += d->array[a].role == KC_ROWS && !l->nest->array[a].scalar;
     for (int a = 0; a < l->nest->arrays; a++)

@@ -29,7 +29,10 @@ static void say_verdict(const kc_loop *l, FILE *out) {
                 kc_line(l->nest->inner.loop), d->backward ? ", from the last row to the first" : "");
         break;
     case KC_OLD:
-        fputs("needs old values: iterations read what later iterations write (anti-dependences only)\n", out);
+        fputs("DOALL with old values: an iteration needs what later iterations overwrite; ranks do their "
+              "rows in "
+              "order\n",
+              out);
         break;
     default:
         fprintf(out, "not parallel as it stands: line %u: %s\n", d->line, d->why);

@@ -49,7 +49,7 @@ struct kcc_site { /* a marked loop */
     const char *name;
     unsigned line;
     kilter_loop_kind kind;
-    bool backward;
+    bool backward, ordered;
     int number; /* in the group */
     uint64_t inner;
     kilter_loop *loop;
@@ -228,7 +228,8 @@ static inline void kcc_open_site(kcc_group *g, kcc_site *s, long long rows, kilt
                                    .kind = s->kind,
                                    .name = s->name,
                                    .follows = leader,
-                                   .backward = s->backward};
+                                   .backward = s->backward,
+                                   .ordered = s->ordered};
     options.inner = s->kind == KILTER_DOACROSS ? (s->inner ? s->inner : 1) : 0;
     (void)g;
     kcc_must(s->line, kilter_loop_open(MPI_COMM_WORLD, &options, &s->loop, &error), &error);

@@ -80,7 +80,8 @@ typedef struct kl_rank_options {
     uint64_t iterations;
     uint32_t rank, ranks;
     uint64_t inner, block; /* in a pipeline: elements of a row, and of a block; block 0: Kilter chooses */
-    bool backward;         /* a pipeline's rows and elements come in falling order */
+    bool backward;         /* rows come in falling order, and so do the elements of a pipeline */
+    bool ordered;          /* one range for each rank: its rows come in order */
     bool fixed;            /* true: no rows move by decisions of this loop */
     bool watched;          /* a keeper wants to know the ranks' rates */
     kl_rank *leader;       /* this rank in the loop whose rows are followed; NULL: this loop leads */
