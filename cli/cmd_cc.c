@@ -130,7 +130,7 @@ const kl_command kl_cmd_cc = {
             "       kilter cc [OPTION]… FILE.c [-- FLAG…]\n\n"
             "Turns a sequential C program into an MPI program whose rows move to the ranks that\n"
             "compute them fastest. Each loop to distribute has this line before it:\n\n"
-            "    #pragma kilter loop [reduction(+:x)] [independent] [name(\"...\")]\n\n"
+            "    #pragma kilter loop [reduction([exact] +:x)] [independent] [name(\"...\")]\n\n"
             "Other compilers ignore the line. A loop that cannot be proved to give the same\n"
             "result is refused, with the line and the reason. --explain says it of all loops.\n"
             "FLAG… are flags of the C compiler, such as -DN=1000 or -Iinclude.\n",

@@ -91,7 +91,13 @@ static void decide_scalar(kc_nest *n, int array, const kc_clauses *clauses, kc_d
     if (!s->written)
         return;
     kc_update update = only_update(n, array);
-    if (number && update) {
+    if (has_word(clauses->exact, a->name) && !kc_is_integer(type)) {
+        s->role = KC_EXACT;
+        s->update = KC_SUM;
+        if (update != KC_SUM || clang_getCanonicalType(type).kind == CXType_LongDouble)
+            refuse(d, line_of_write(n, array),
+                   "the exact sum of %s needs a float or double that iterations only add to", a->name);
+    } else if (number && update) {
         s->role = KC_REDUCED;
         s->update = update;
         s->needs_clause =
@@ -359,7 +365,7 @@ static void decide_pipeline(kc_nest *n, kc_decision *d) {
     bool known = false;
     for (int i = 0; i < n->arrays && !*d->why; i++) {
         const kc_decided *a = &d->array[i];
-        if (a->role == KC_REDUCED || a->role == KC_PRIVATE)
+        if (a->role == KC_REDUCED || a->role == KC_EXACT || a->role == KC_PRIVATE)
             refuse(d, line, "a pipeline cannot change the variable %s", n->array[i].name);
         if (a->role != KC_ROWS)
             continue;
@@ -432,7 +438,7 @@ static void decide_names(const kc_nest *n, kc_decision *d) {
     for (int i = 0; i < n->accesses; i++) {
         const kc_access *a = &n->access[i];
         kc_role role = d->array[a->array].role;
-        if (a->by_own_name && (role == KC_ROWS || role == KC_REDUCED)) {
+        if (a->by_own_name && (role == KC_ROWS || role == KC_REDUCED || role == KC_EXACT)) {
             refuse(d, a->line, "a called function uses %s by its name", n->array[a->array].name);
             advise(d, "Pass it to the function as an argument.");
         }

@@ -15,6 +15,7 @@ typedef enum kc_role {
     KC_PARAMETER, /* a scalar that is only read */
     KC_PRIVATE,   /* a scalar that each iteration sets before it reads it */
     KC_REDUCED,   /* a scalar that iterations combine */
+    KC_EXACT,     /* a scalar to which iterations add, without rounding */
     KC_ROWS,      /* an array whose rows go with the iterations */
     KC_COPIED,    /* an array that all ranks have */
 } kc_role;
@@ -29,6 +30,7 @@ typedef struct kc_decided { /* of an array or a scalar */
 typedef struct kc_clauses { /* of the pragma */
     bool independent;
     char reductions[KC_TEXT]; /* names with blanks around them */
+    char exact[KC_TEXT];      /* those of them with exact sums */
     char name[64];
 } kc_clauses;
 

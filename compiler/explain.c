@@ -7,11 +7,9 @@
 
 static const char *const KINDS[] = {
     [KC_REFUSED] = "refused", [KC_DOALL] = "doall", [KC_DOACROSS] = "doacross", [KC_OLD] = "old"};
-static const char *const ROLES[] = {[KC_PARAMETER] = "parameter",
-                                    [KC_PRIVATE] = "private",
-                                    [KC_REDUCED] = "reduction",
-                                    [KC_ROWS] = "rows",
-                                    [KC_COPIED] = "copy"};
+static const char *const ROLES[] = {
+    [KC_PARAMETER] = "parameter", [KC_PRIVATE] = "private", [KC_REDUCED] = "reduction",
+    [KC_EXACT] = "exact sum",     [KC_ROWS] = "rows",       [KC_COPIED] = "copy"};
 static const char *const UPDATES[] = {
     [KC_NO_UPDATE] = "", [KC_SUM] = "+",    [KC_PRODUCT] = "*", [KC_LEAST] = "min",
     [KC_MOST] = "max",   [KC_FMIN] = "min", [KC_FMAX] = "max"};
@@ -61,6 +59,9 @@ static void say_array(const kc_array *a, const kc_decided *d, FILE *out) {
                 d->needs_clause ? ": other order, other last bits; allow it with reduction(" : "",
                 d->needs_clause ? UPDATES[d->update] : "", d->needs_clause ? ":…)" : "");
         break;
+    case KC_EXACT:
+        fputs("added up exactly, and rounded once", out);
+        break;
     case KC_ROWS:
         fprintf(out, "distributed by rows%s", d->written ? ", written" : "");
         say_halo(d, out);
@@ -95,7 +96,7 @@ static void json_array(kl_json *j, const kc_array *a, const kc_decided *d) {
     kl_json_truth(j, "written", d->written);
     kl_json_signed(j, "before", d->before);
     kl_json_signed(j, "after", d->after);
-    kl_json_text(j, "operator", d->role == KC_REDUCED ? UPDATES[d->update] : NULL);
+    kl_json_text(j, "operator", d->role == KC_REDUCED || d->role == KC_EXACT ? UPDATES[d->update] : NULL);
     kl_json_truth(j, "needs_clause", d->needs_clause);
     kl_json_close(j, '}');
 }

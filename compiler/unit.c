@@ -93,17 +93,26 @@ static void copy_token(const tokens *t, unsigned i, char *to, size_t room) {
     clang_disposeString(spelling);
 }
 
-/* reduction(op: x, y): remember the names. */
+static void add_name(char *list, size_t room, const char *name) {
+    size_t used = strlen(list);
+    snprintf(list + used, room - used, "%s%s ", used ? "" : " ", name);
+}
+
+/* reduction(op: x, y) or reduction(exact +: x, y): remember the names. */
 static bool read_reduction(const tokens *t, unsigned *i, unsigned end, kc_clauses *c) {
     if (!is_token(t, ++*i, "("))
+        return false;
+    bool exact = is_token(t, *i + 1, "exact");
+    if (exact && !is_token(t, *i += 2, "+"))
         return false;
     char name[64];
     for (++*i; *i < end && !is_token(t, *i, ")"); ++*i) {
         copy_token(t, *i, name, sizeof name);
-        size_t used = strlen(c->reductions);
         if (strchr("+*:,", *name) || strcmp(name, "min") == 0 || strcmp(name, "max") == 0)
             continue;
-        snprintf(c->reductions + used, sizeof c->reductions - used, "%s%s ", used ? "" : " ", name);
+        add_name(c->reductions, sizeof c->reductions, name);
+        if (exact)
+            add_name(c->exact, sizeof c->exact, name);
     }
     return *i < end;
 }
@@ -138,9 +147,10 @@ static kilter_status read_pragma(kc_unit *u, const tokens *t, unsigned i, unsign
             good = false;
     }
     if (!good)
-        return kl_fail(error, KILTER_ERR_INPUT,
-                       "%s:%u: write #pragma kilter loop [reduction(+:x)] [independent] [name(\"…\")]",
-                       u->path, p->line);
+        return kl_fail(
+            error, KILTER_ERR_INPUT,
+            "%s:%u: write #pragma kilter loop [reduction([exact] +:x)] [independent] [name(\"…\")]", u->path,
+            p->line);
     if (!is_token(t, end, "for"))
         return kl_fail(error, KILTER_ERR_INPUT, "%s:%u: the pragma does not stand before a for loop", u->path,
                        p->line);
