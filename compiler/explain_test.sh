@@ -19,8 +19,8 @@ for number, line in enumerate(lines, 1):
     if not said:
         continue
     loop = loops.get(number + 1)
-    if not loop or loop['verdict'] != said[1] or (said[2] and not re.search(said[2], loop['reason'])):
-        print(f'line {number + 1}: {loop and (loop["verdict"], loop["reason"])}, not {said[0].strip()}')
+    if not loop or loop['verdict'] != said[1] or (said[2] and not re.search(said[2], f"{loop['reason']}. {loop['advice']}")):
+        print(f'line {number + 1}: {loop and (loop["verdict"], loop["reason"], loop["advice"])}, not {said[0].strip()}')
         bad = 1
 sys.exit(bad)
 PY
