@@ -819,7 +819,7 @@ kilter_status kc_emit(kc_unit *u, FILE *out, kilter_error *error) {
         if (u->loop[i].marked)
             e->site[e->sites++] = &u->loop[i];
     if (kc_is_null(main_function))
-        wrong(e, 1, "the file has no main()", "");
+        wrong(e, 1, "the file has no main()", "main() and all marked loops of a program must be in one file");
     if (e->sites == 0 || e->sites > 32)
         wrong(e, 1, "mark the loops to distribute with #pragma kilter loop, at most 32",
               "kilter cc --explain tells which loops can be distributed");

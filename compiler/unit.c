@@ -32,6 +32,26 @@ static kilter_status read_text(kc_unit *u, kilter_error *error) {
     return KILTER_OK;
 }
 
+static const char *skip_word(const char *at, const char *word) {
+    at += strspn(at, " \t");
+    return strncmp(at, word, strlen(word)) == 0 ? at + strlen(word) : NULL;
+}
+
+kilter_status kc_has_pragma(const char *path, bool *has, kilter_error *error) {
+    kc_unit u = {.path = path};
+    kilter_status status = read_text(&u, error);
+    *has = false;
+    for (const char *line = u.text; status == KILTER_OK && line && !*has;) {
+        const char *at = skip_word(line, "#");
+        at = at ? skip_word(at, "pragma") : NULL;
+        *has = at && skip_word(at, "kilter");
+        line = strchr(line, '\n');
+        line = line ? line + 1 : NULL;
+    }
+    free(u.text);
+    return status;
+}
+
 static kilter_status first_error(const kc_unit *u, kilter_error *error) {
     unsigned count = clang_getNumDiagnostics(u->tu);
     for (unsigned i = 0; i < count; i++) {
