@@ -1,6 +1,6 @@
-/* Let iterations of a program that kilter cc made take more CPU time, as --cost and --slow of the examples do. The
- * program is compiled with this header before its source. An iteration takes SLOWED_COST_S seconds, and on rank 0
- * SLOWED times as long. */
+/* Let iterations of a program that kilter cc made take more CPU time, as --cost and --slow of the examples
+ * do. The program is compiled with this header before its source. An iteration takes SLOWED_COST_S seconds,
+ * and on rank 0 SLOWED times as long. */
 #ifndef KC_SLOWED_TEST_HELPER_H
 #define KC_SLOWED_TEST_HELPER_H
 
@@ -50,7 +50,7 @@ static inline bool slowed_next_block(kilter_loop *loop, double inner, kilter_ran
     return slowed_give(got, got ? (double)(r->hi - r->lo) * (double)(b->hi - b->lo) / inner : 0);
 }
 
-#define kilter_loop_next slowed_next
-#define kilter_loop_next_block(loop, r, b) slowed_next_block(loop, (double)atof(getenv("SLOWED_INNER")), r, b)
+#define kilter_loop_next                   slowed_next
+#define kilter_loop_next_block(loop, r, b) slowed_next_block(loop, slowed_number("SLOWED_INNER"), r, b)
 
 #endif
