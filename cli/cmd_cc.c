@@ -129,8 +129,8 @@ const kl_command kl_cmd_cc = {
     .summary = "Turn loops of a sequential C program into balanced parallel ones.",
     .text = "usage: kilter cc --explain FILE.c… [-- FLAG…]\n"
             "       kilter cc [OPTION]… FILE.c… [-- FLAG…]\n\n"
-            "Turns a sequential C program into an MPI program whose rows move to the ranks that\n"
-            "compute them fastest. Each loop to distribute has this line before it:\n\n"
+            "Makes an MPI program. Rows of arrays move to the ranks that compute them fastest.\n"
+            "FILE.c is a sequential C program. Each loop to distribute has this line before it:\n\n"
             "    #pragma kilter loop [reduction([exact] +:x)] [independent] [name(\"...\")]\n\n"
             "Other compilers ignore the line. A loop that cannot be proved to give the same\n"
             "result is refused, with the line and the reason. --explain says it of all loops.\n"

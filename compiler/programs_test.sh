@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compile each program with kilter cc, and compare its output, bit by bit, with the output of the sequential program, or with
-# PROGRAM.expected where there is such a file. Rows move at every opportunity, to random places.
+# Compile each program with kilter cc, and compare its output, bit by bit, with that of the sequential program. Where there is
+# a file PROGRAM.expected, compare with that file. Rows move at every opportunity, to random places.
 # usage: programs_test.sh KILTER-CC SOURCE-DIR BINARY-DIR MPI MPICC MPIEXEC "RANKS…" PROGRAM…
 set -euo pipefail
 compiler=$1 source=$2 binary=$3 mpi=$4 mpicc=$5 mpiexec=$6 ranks=$7

@@ -1,5 +1,5 @@
-/* Symmetric successive over-relaxation of five values at each point of a cube, as in the benchmark LU: a
- * residual with fourth differences, a pipeline forwards, a pipeline backwards, and an update. */
+/* Five values at each point of a cube are relaxed, as in the benchmark LU. A step has a residual, a pipeline
+ * forwards, a pipeline backwards, and an update. The residual has fourth differences. */
 #include "common.h"
 
 enum { N = 14, VALUES = 5 };

@@ -140,9 +140,8 @@ typedef struct kilter_loop_options {
      * in falling order. Or a DOALL loop that is `ordered`: rows come in falling order. */
     bool backward;
     /** DOALL, neither `scattered` nor `deep`: each rank gets its rows in rising order, or in falling order
-     * with `backward`. So the body at row i may read the rows after it (before it, with `backward`) of an
-     * array that the same sweep overwrites: own rows and ghost rows still have the values from the beginning
-     * of the sweep. */
+     * with `backward`. So the body at row i may read rows that it will overwrite later in the sweep. These
+     * rows, and ghost rows, have the values from the beginning of the sweep. */
     bool ordered;
 } kilter_loop_options;
 
