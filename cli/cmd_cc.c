@@ -130,7 +130,7 @@ const kl_command kl_cmd_cc = {
     .text = "usage: kilter cc --explain FILE.c… [-- FLAG…]\n"
             "       kilter cc [OPTION]… FILE.c… [-- FLAG…]\n\n"
             "Makes an MPI program. Rows of arrays move to the ranks that compute them fastest.\n"
-            "FILE.c is a sequential C program. Each loop to distribute has this line before it:\n\n"
+            "FILE.c is sequential. This line marks a loop:\n\n"
             "    #pragma kilter loop [reduction([exact] +:x)] [independent] [name(\"...\")]\n\n"
             "Other compilers ignore the line. A loop that cannot be proved to give the same\n"
             "result is refused, with the line and the reason. --explain says it of all loops.\n"

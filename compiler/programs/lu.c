@@ -1,5 +1,5 @@
-/* Five values at each point of a cube are relaxed, as in the benchmark LU. A step has a residual, a pipeline
- * forwards, a pipeline backwards, and an update. The residual has fourth differences. */
+/* Relaxation of five values at each point of a cube, as in the benchmark LU. A step is a residual, two
+ * pipelines and an update. */
 #include "common.h"
 
 enum { N = 14, VALUES = 5 };
