@@ -19,8 +19,8 @@ for number, line in enumerate(lines, 1):
     if not said:
         continue
     loop = loops.get(number + 1)
-    if not loop or loop['verdict'] != said[1] or (said[2] and not re.search(said[2], loop['reason'])):
-        print(f'line {number + 1}: {loop and (loop["verdict"], loop["reason"])}, not {said[0].strip()}')
+    if not loop or loop['verdict'] != said[1] or (said[2] and not re.search(said[2], f"{loop['reason']}. {loop['advice']}")):
+        print(f'line {number + 1}: {loop and (loop["verdict"], loop["reason"], loop["advice"])}, not {said[0].strip()}')
         bad = 1
 sys.exit(bad)
 PY
@@ -183,3 +183,39 @@ int main(void) {
         u[i] = kcc_lo;
 }
 C
+
+# --- several files ---
+cat >"$work/first.c" <<C
+#include <stdio.h>
+double half(double);
+static double u[9];
+int main(void) {
+#pragma kilter loop
+    for (int i = 0; i < 9; i++)
+        u[i] = i;
+    printf("%g\n", u[4]);
+}
+C
+echo "double half(double x) { return x / 2; }" >"$work/second.c"
+"$kilter" cc --keep "$work/kept.c" "$work/second.c" "$work/first.c" || fail "the file with marked loops was not found"
+grep -q "kcc_main" "$work/kept.c" || fail "the wrong file was changed"
+"$kilter" cc --explain "$work/first.c" "$work/second.c" >"$work/said"
+grep -q "second.c: no loops" "$work/said" && grep -q "first.c:6: .*DOALL" "$work/said" || fail "$(cat "$work/said")"
+sed 's/= i;/= half(i);/' "$work/first.c" >"$work/third.c"
+"$kilter" cc --keep "$work/kept.c" "$work/third.c" "$work/second.c" 2>"$work/error" && fail "a function of another file was accepted"
+grep -q "third.c:7: half(): what it reads and changes is not known" "$work/error" || fail "$(cat "$work/error")"
+sed '2a #pragma kilter pure(half)' "$work/third.c" | sed 's/u\[4\]/half(u[4])/' >"$work/vouched.c"
+"$kilter" cc --keep "$work/kept.c" "$work/second.c" "$work/vouched.c" || fail "a pure function of another file was refused"
+sed 's/u\[4\]/half(u[4])/' "$work/first.c" >"$work/third.c"
+"$kilter" cc --keep "$work/kept.c" "$work/third.c" "$work/second.c" 2>"$work/error" && fail "a function of another file was accepted"
+grep -q "third.c:8: .*half() *\|third.c:8: .*must not change" "$work/error" || fail "$(cat "$work/error")"
+"$kilter" cc --keep "$work/kept.c" "$work/first.c" "$work/third.c" 2>"$work/error" && fail "marked loops in two files were accepted"
+grep -q "first.c and .*third.c both" "$work/error" || fail "$(cat "$work/error")"
+sed 's/main(void)/other(void)/' "$work/first.c" >"$work/third.c"
+"$kilter" cc --keep "$work/kept.c" "$work/second.c" "$work/third.c" 2>"$work/error" && fail "a file without main() was accepted"
+grep -q "third.c:1: .*main() and all marked loops" "$work/error" || fail "$(cat "$work/error")"
+for clause in "exact *: s" "exact"; do
+    sed "s/kilter loop/kilter loop reduction($clause)/" "$work/first.c" >"$work/third.c"
+    "$kilter" cc --explain "$work/third.c" 2>"$work/error" && fail "reduction($clause) was accepted"
+    grep -q "third.c:5: write #pragma kilter loop" "$work/error" || fail "$(cat "$work/error")"
+done

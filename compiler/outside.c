@@ -212,7 +212,8 @@ static void look_at_call(look *l, CXCursor call) {
     } else if (!is_local(l->o->unit, name) && !kc_is_root(name) && strcmp(name, "free") != 0 &&
                strcmp(name, "clock_gettime") != 0 && strcmp(name, "gettimeofday") != 0 &&
                strcmp(name, "timespec_get") != 0) {
-        wrong(l->o, call, "(): kilter cc does not know what it does", *name ? name : "a function");
+        wrong(l->o, call, "(): kilter cc does not know what it does; define it in this file",
+              *name ? name : "a function");
     }
     free(name);
 }
@@ -659,7 +660,8 @@ static enum CXChildVisitResult edit_calls(CXCursor node, CXCursor parent, CXClie
     } else if (strcmp(name, "gettimeofday") == 0 || strcmp(name, "timespec_get") == 0) {
         wrap_filled(o, node, 0);
     } else if (!is_local(o->unit, name) && !kc_is_memory(name)) {
-        wrong(o, node, "(): kilter cc does not know what it does", *name ? name : "a function");
+        wrong(o, node, "(): kilter cc does not know what it does; define it in this file",
+              *name ? name : "a function");
     }
     free(name);
     return CXChildVisit_Recurse;

@@ -32,6 +32,26 @@ static kilter_status read_text(kc_unit *u, kilter_error *error) {
     return KILTER_OK;
 }
 
+static const char *skip_word(const char *at, const char *word) {
+    at += strspn(at, " \t");
+    return strncmp(at, word, strlen(word)) == 0 ? at + strlen(word) : NULL;
+}
+
+kilter_status kc_has_pragma(const char *path, bool *has, kilter_error *error) {
+    kc_unit u = {.path = path};
+    kilter_status status = read_text(&u, error);
+    *has = false;
+    for (const char *line = u.text; status == KILTER_OK && line && !*has;) {
+        const char *at = skip_word(line, "#");
+        at = at ? skip_word(at, "pragma") : NULL;
+        *has = at && skip_word(at, "kilter");
+        line = strchr(line, '\n');
+        line = line ? line + 1 : NULL;
+    }
+    free(u.text);
+    return status;
+}
+
 static kilter_status first_error(const kc_unit *u, kilter_error *error) {
     unsigned count = clang_getNumDiagnostics(u->tu);
     for (unsigned i = 0; i < count; i++) {
@@ -99,17 +119,26 @@ static bool is_reserved(const tokens *t, unsigned i) {
     return strncmp(name, "kcc_", 4) == 0 || strncmp(name, "KCC_", 4) == 0;
 }
 
-/* reduction(op: x, y): remember the names. */
+static void add_name(char *list, size_t room, const char *name) {
+    size_t used = strlen(list);
+    snprintf(list + used, room - used, "%s%s ", used ? "" : " ", name);
+}
+
+/* reduction(op: x, y) or reduction(exact +: x, y): remember the names. */
 static bool read_reduction(const tokens *t, unsigned *i, unsigned end, kc_clauses *c) {
     if (!is_token(t, ++*i, "("))
+        return false;
+    bool exact = is_token(t, *i + 1, "exact");
+    if (exact && !is_token(t, *i += 2, "+"))
         return false;
     char name[64];
     for (++*i; *i < end && !is_token(t, *i, ")"); ++*i) {
         copy_token(t, *i, name, sizeof name);
-        size_t used = strlen(c->reductions);
         if (strchr("+*:,", *name) || strcmp(name, "min") == 0 || strcmp(name, "max") == 0)
             continue;
-        snprintf(c->reductions + used, sizeof c->reductions - used, "%s%s ", used ? "" : " ", name);
+        add_name(c->reductions, sizeof c->reductions, name);
+        if (exact)
+            add_name(c->exact, sizeof c->exact, name);
     }
     return *i < end;
 }
@@ -144,9 +173,10 @@ static kilter_status read_pragma(kc_unit *u, const tokens *t, unsigned i, unsign
             good = false;
     }
     if (!good)
-        return kl_fail(error, KILTER_ERR_INPUT,
-                       "%s:%u: write #pragma kilter loop [reduction(+:x)] [independent] [name(\"…\")]",
-                       u->path, p->line);
+        return kl_fail(
+            error, KILTER_ERR_INPUT,
+            "%s:%u: write #pragma kilter loop [reduction([exact] +:x)] [independent] [name(\"…\")]", u->path,
+            p->line);
     if (!is_token(t, end, "for"))
         return kl_fail(error, KILTER_ERR_INPUT, "%s:%u: the pragma does not stand before a for loop", u->path,
                        p->line);

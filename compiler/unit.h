@@ -49,6 +49,8 @@ typedef struct kc_unit {
 kilter_status kc_unit_open(kc_unit *unit, const char *path, const char *const *flags, int count,
                            kilter_error *error);
 void kc_unit_close(kc_unit *unit);
+/* Does a line of the file begin with #pragma kilter? */
+kilter_status kc_has_pragma(const char *path, bool *has, kilter_error *error);
 
 /* --- vouched.c --- */
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <kilter/loop.h>
+#include <kilter/sum.h>
 #include <malloc.h>
 #include <mpi.h>
 #include <stdarg.h>
@@ -51,7 +52,7 @@ struct kcc_site { /* a marked loop */
     const char *name;
     unsigned line;
     kilter_loop_kind kind;
-    bool backward;
+    bool backward, ordered;
     int number; /* in the group */
     int error;  /* errno before the loop */
     uint64_t inner;
@@ -331,7 +332,8 @@ static inline void kcc_open_site(kcc_group *g, kcc_site *s, long long rows, kilt
                                    .kind = s->kind,
                                    .name = s->name,
                                    .follows = leader,
-                                   .backward = s->backward};
+                                   .backward = s->backward,
+                                   .ordered = s->ordered};
     options.inner = s->kind == KILTER_DOACROSS ? (s->inner ? s->inner : 1) : 0;
     (void)g;
     kcc_must(s->line, kilter_loop_open(MPI_COMM_WORLD, &options, &s->loop, &error), &error);
@@ -527,6 +529,27 @@ static inline void kcc_reduce(kcc_site *s, const kcc_array *a, kilter_loop_combi
         kilter_loop_reduce(s->group->holder, s->group->slot[a->slot].rows, combine, NULL, result, &error),
         &error);
     errno = s->error;
+}
+
+static void kcc_join(void *from, void *into, int *count, MPI_Datatype *type) {
+    (void)type;
+    for (int i = 0; i < *count; i++)
+        kilter_sum_join((kilter_sum *)into + i, (const kilter_sum *)from + i);
+}
+
+/* Add the sums of all ranks, and the value before the loop, without rounding. */
+static inline double kcc_sum_of_all(kilter_sum *sum, double before) {
+    kilter_sum all;
+    MPI_Datatype type;
+    MPI_Op join;
+    MPI_Type_contiguous((int)sizeof *sum, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    MPI_Op_create(kcc_join, 1, &join);
+    MPI_Allreduce(sum, &all, 1, type, join, MPI_COMM_WORLD);
+    MPI_Op_free(&join);
+    MPI_Type_free(&type);
+    kilter_sum_add(&all, before);
+    return kilter_sum_value(&all);
 }
 
 /* --- ranges --- */
