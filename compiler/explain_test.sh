@@ -129,7 +129,7 @@ rooted 'own(u);' 'x: cannot tell which memory changes' 8
 rooted 'last();' 'n: a static variable changes' 7
 rooted '{ static int n; n++; }' 'n: a static variable changes'
 rooted 's.n = unknown(1);' 'unknown: what it changes is not known'
-rooted 'run();' 'a marked loop'
+rooted 'run();' 'a marked loop' 11
 rooted 'exit(1);' 'exit() must be called on all ranks'
 rooted 'u[0] = rand();' 'rand() must be called on all ranks'
 rooted '{ if (q[0] > 1) return 1; }' 'a jump'
