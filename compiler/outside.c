@@ -327,6 +327,16 @@ static void end_lives(outside *o, CXCursor declarations) {
     free(parts.at);
 }
 
+/* Note static arrays of a function without marked loops, which may return pointers to them. */
+static enum CXChildVisitResult note_statics(CXCursor node, CXCursor parent, CXClientData data) {
+    if (kc_kind(node) != CXCursor_DeclStmt)
+        return CXChildVisit_Recurse;
+    if (kc_kind(parent) == CXCursor_CompoundStmt &&
+        clang_Cursor_getStorageClass(kc_child(node, 0)) == CX_SC_Static)
+        end_lives(data, node);
+    return CXChildVisit_Continue;
+}
+
 static void children(outside *o, CXCursor node, size_t first, bool alone) {
     kc_children parts = kc_children_of(node);
     bool in_switch = o->in_switch;
@@ -680,6 +690,8 @@ kilter_status kc_outside(const kc_unit *u, kc_edits *edits, kilter_error *error)
     }
     for (int i = 0; i < o->count; i++) {
         o->here = o->all[i];
+        if (!has(o->marked, o->marks, o->here))
+            clang_visitChildren(o->here, note_statics, o);
         clang_visitChildren(o->here, edit_calls, o);
     }
     kilter_status status = o->status;

@@ -30,7 +30,9 @@ static int again(double *x, int depth) {
 #pragma kilter loop
     for (int i = 0; i < N; i++)
         x[i] += depth;
-    return depth > 0 ? again(x, depth - 1) : x[3] > 1;
+    if (depth > 0)
+        return again(x, depth - 1);
+    return x[3] > 1;
 }
 
 static double *memory(void) {
