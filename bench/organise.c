@@ -3,9 +3,12 @@
  * Each run is also simulated with a master always, and with peers. Tasks take 1 ms to 1 s, with --short 10 us
  * to 1 ms. All runs have the same tasks, and hosts change their speed at the same times; with --anew each run
  * has other tasks of the same law, and hosts change at other times. With --each there is a line for every
- * platform: seed, workers, and for each run seconds with the master, with peers, and as chosen; then
- * platform, tasks, and the reason of the last choice. usage: organise [--short] [--anew] [--each] [PLATFORMS
- * [SEED]] */
+ * platform. It begins with seed, workers, whether hosts keep their speed, and the oracle's choice. Then come
+ * for each run the seconds with the master, with peers, as chosen and at least, and the choice. It ends with
+ * platform, tasks, and the reason of the last choice. With --table the tables are made of such lines from
+ * standard input.
+ * usage: organise [--short] [--anew] [--each] [PLATFORMS [SEED]]
+ *        organise --table */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -182,6 +185,10 @@ static row measure(uint64_t seed, const platform_range *range, bool anew) {
 
 /* --- results --- */
 
+static const char *way_of(bool peers) {
+    return peers ? "peers" : "master";
+}
+
 static double better_s(const row *r, int run) {
     return fmin(r->of.master_s[run], r->of.peers_s[run]);
 }
@@ -259,11 +266,11 @@ static int by_ratio(const void *a, const void *b) {
 
 static void print_page(row *rows, size_t rows_count) {
     enum { SMALL = 64 };
-    printf(
-        "| workers | platforms | peers faster | run 2 | runs %d to %d | mean ratio | worst | master always "
-        "| its ratio | start speeds known | better on average | most below |\n"
-        "|---|---|---|---|---|---|---|---|---|---|---|---|\n",
-        LATE + 1, RUNS);
+    printf("| workers | platforms | peers 1 %% faster | run 2 | runs %d to %d | mean ratio | worst |", LATE + 1,
+           RUNS);
+    puts(" master always | its mean ratio | speeds at the start known | better way on average | most below the "
+         "master |");
+    puts("|---|---|---|---|---|---|---|---|---|---|---|---|");
     print_group(rows, rows_count, 2, MOST_WORKERS, false);
     print_group(rows, rows_count, 2, MOST_WORKERS, true);
     print_group(rows, rows_count, 2, SMALL, false);
@@ -272,22 +279,71 @@ static void print_page(row *rows, size_t rows_count) {
     printf("\n| seed | last choice | most time / better | platform | tasks |\n|---|---|---|---|---|\n");
     for (size_t i = 0; i < rows_count && late_ratio(&rows[i]) > NEAR; i++)
         printf("| %" PRIu64 " | %s | %.3f | `%s` | `%s` |\n", rows[i].p.seed,
-               rows[i].of.by_peers[RUNS - 1] ? "peers" : "master", late_ratio(&rows[i]), rows[i].p.hosts,
-               rows[i].p.tasks);
+               way_of(rows[i].of.by_peers[RUNS - 1]), late_ratio(&rows[i]), rows[i].p.hosts, rows[i].p.tasks);
 }
 
+/* --- a line for every platform --- */
+
 static void print_each(const row *r) {
-    printf("%" PRIu64 "\t%" PRIu32, r->p.seed, r->workers);
+    printf("%" PRIu64 "\t%" PRIu32 "\t%s\t%s", r->p.seed, r->workers, r->p.steady ? "steady" : "changes",
+           way_of(r->oracle_peers));
     for (int i = 0; i < RUNS; i++)
-        printf("\t%.5g %.5g %.5g%s", r->of.master_s[i], r->of.peers_s[i], r->of.auto_s[i],
-               r->of.by_peers[i] ? " peers" : "");
+        printf("\t%.9g %.9g %.9g %.9g %s", r->of.master_s[i], r->of.peers_s[i], r->of.auto_s[i],
+               r->bound_s[i], way_of(r->of.by_peers[i]));
     printf("\t%s\t%s\t%s\n", r->p.hosts, r->p.tasks, r->decision.reason);
     fflush(stdout);
 }
 
-static const char USAGE[] = "usage: organise [--short] [--anew] [--each] [PLATFORMS [SEED]]\n";
+static bool read_run(const char *text, row *r, int i) {
+    char way[8];
+    bool read = sscanf(text, "%lf %lf %lf %lf %7s", &r->of.master_s[i], &r->of.peers_s[i], &r->of.auto_s[i],
+                       &r->bound_s[i], way) == 5;
+    r->of.by_peers[i] = read && strcmp(way, way_of(true)) == 0;
+    return read;
+}
+
+/* Read a line of print_each(), which this changes. */
+static bool read_each(char *line, row *r) {
+    enum { SEED, WORKERS, STEADY, ORACLE, FIRST, HOSTS = FIRST + RUNS, TASKS, FIELDS };
+    char *fields[FIELDS];
+    for (int i = 0; i < FIELDS; i++)
+        if (!(fields[i] = strsep(&line, "\t")))
+            return false;
+    *r = (row){.workers = (uint32_t)strtoul(fields[WORKERS], NULL, 10),
+               .oracle_peers = strcmp(fields[ORACLE], way_of(true)) == 0};
+    r->p.seed = strtoull(fields[SEED], NULL, 10);
+    r->p.steady = strcmp(fields[STEADY], "steady") == 0;
+    snprintf(r->p.hosts, sizeof r->p.hosts, "%s", fields[HOSTS]);
+    snprintf(r->p.tasks, sizeof r->p.tasks, "%s", fields[TASKS]);
+    for (int i = 0; i < RUNS; i++)
+        if (!read_run(fields[FIRST + i], r, i))
+            return false;
+    return true;
+}
+
+/* Print the tables of the platforms whose lines come from standard input. */
+static void print_read(void) {
+    enum { MOST = 10000 };
+    row *rows = calloc(MOST, sizeof *rows);
+    char *line = NULL;
+    size_t room = 0, count = 0;
+    while (rows && count < MOST && getline(&line, &room, stdin) > 0)
+        if (!read_each(line, &rows[count++]))
+            fail("a line is not one of --each");
+    if (!rows)
+        fail("memory ran out");
+    print_page(rows, count);
+    free(line);
+    free(rows);
+}
+
+static const char USAGE[] = "usage: organise [--short] [--anew] [--each] [PLATFORMS [SEED]] | --table\n";
 
 int main(int argc, char **argv) {
+    if (take_option(&argc, &argv, "--table")) {
+        print_read();
+        return 0;
+    }
     const platform_range *range = take_option(&argc, &argv, "--short") ? &SHORT : &RANGE;
     bool anew = take_option(&argc, &argv, "--anew"), each = take_option(&argc, &argv, "--each");
     size_t count = argc > 1 ? take_number(argv[1], MOST_PLATFORMS, USAGE) : 100;

@@ -127,6 +127,7 @@ static void simulate(uint64_t number) {
 /* Write the command lines of a run: naps of 1 to some hundred milliseconds. */
 static void write_values(one_run *r, FILE *out) {
     int kind = (int)(6 * draw(r)), tasks = 60 + (int)(140 * draw(r));
+    snprintf(r->what, sizeof r->what, "%d 2 %d", kind, tasks);
     for (int i = 0; i < tasks; i++)
         fprintf(out, "%.0f\n", fmax(1, 60 * draw_time(r, kind)));
 }
@@ -179,15 +180,15 @@ static int follow(uint64_t number, const char *kilter, const char *nap) {
     return status;
 }
 
-static int run_real(uint64_t runs, const char *kilter, const char *nap) {
+static int run_real(uint64_t first, uint64_t runs, const char *kilter, const char *nap) {
     int failed = 0, running = 0, status;
     fflush(stdout);
     for (uint64_t i = 0; i < runs || running > 0;) {
         if (i < runs && running < AT_ONCE) {
-            i++;
             running++;
             if (fork() == 0)
-                exit(follow(i, kilter, nap) != 0);
+                exit(follow(first + i, kilter, nap) != 0);
+            i++;
             continue;
         }
         if (wait(&status) > 0)
@@ -197,16 +198,18 @@ static int run_real(uint64_t runs, const char *kilter, const char *nap) {
     return failed > 0;
 }
 
-/* simulated: farms in virtual time; real: kilter map with two slots, two runs at a time */
+/* simulated: farms in virtual time; real: kilter map with two slots, two runs at a time. FIRST is the number
+ * of the first run, from which all its random numbers follow. */
 int main(int argc, char **argv) {
-    uint64_t runs = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
-    if (argc == 3 && strcmp(argv[1], "simulated") == 0) {
-        for (uint64_t i = 1; i <= runs; i++)
-            simulate(i);
+    uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 0,
+             runs = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
+    if (argc == 4 && strcmp(argv[1], "simulated") == 0) {
+        for (uint64_t i = 0; i < runs; i++)
+            simulate(first + i);
         return 0;
     }
-    if (argc == 5 && strcmp(argv[1], "real") == 0)
-        return run_real(runs, argv[3], argv[4]);
-    fputs("usage: time_left simulated RUNS\n       time_left real RUNS KILTER NAP\n", stderr);
+    if (argc == 6 && strcmp(argv[1], "real") == 0)
+        return run_real(first, runs, argv[4], argv[5]);
+    fputs("usage: time_left simulated FIRST RUNS\n       time_left real FIRST RUNS KILTER NAP\n", stderr);
     return 2;
 }

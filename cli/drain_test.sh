@@ -75,7 +75,7 @@ fi
 # --- all workers leave: if none can join, the run fails with a message
 start everybody --workers 2
 until_so shows "^workers  *2 at work"
-"$kilter" drain --all "$record" | grep -q "^2 workers leave, .*; nobody stays: .* cannot be finished$" || fail "--all"
+"$kilter" drain --all "$record" | grep -q "^2 workers leave when .*; nobody stays: .* cannot be finished$" || fail "--all"
 got=0
 wait $pid || got=$?
 [ $got = 1 ] || fail "a farm without workers ends with exit code $got"
@@ -109,7 +109,7 @@ wait $worker || fail "the second worker failed: $(cat join.err)"
 # --- workers that are threads
 start inproc --workers 3 --transport inproc
 until_so shows "^workers  *3 at work"
-"$kilter" drain "$record" 0 2 | grep -q "^2 workers leave, .*; 1 stays$" || fail "threads"
+"$kilter" drain "$record" 0 2 | grep -q "^2 workers leave when .*; 1 stays$" || fail "threads"
 until_so shows "^workers  *1 at work, 0 resting; all"
 : >"$stop"
 wait $pid || fail "the farm with threads failed: $(cat farm.err)"

@@ -8,7 +8,7 @@ children=
 trap 'for child in $children; do kill -9 $child 2>/dev/null || :; done; rm -rf "$place"' EXIT
 export TMPDIR="$place/tmp" HOME="$place/home"
 mkdir "$TMPDIR"
-unset KILTER_RECORD_DIR XDG_STATE_HOME XDG_RUNTIME_DIR KILTER_RECORD
+unset KILTER_RECORD_DIR XDG_STATE_HOME XDG_RUNTIME_DIR KILTER_RECORD KILTER_TESTS
 cd "$place"
 
 . "$here/outside_test.sh"

@@ -104,7 +104,7 @@ run failing -n 2 --stay -- 40
 ends 0
 grep "^attempt" kept.out >begins
 printf 'attempt %s begins with sweep %s on a:2\n' 1 0 2 10 3 20 | same begins - "attempts after failures"
-says "ended with exit code 3 after sweep 12; 2 sweeps (40 ms) are lost" || fail "the failure is not named: $(cat kept.err)"
+says "ended with exit code 3 after sweep 12; 2 sweeps (40 ms of work) are lost" || fail "the failure is not named: $(cat kept.err)"
 says "done after 3 attempts" || fail "the end is not named: $(cat kept.err)"
 "$kilter" report keep/keep.kilter >report
 grep -q "3 attempts, 0 planned moves, 2 failures" report || fail "the report says: $(cat report)"
@@ -253,6 +253,7 @@ kill -9 "$(solver_pid)"
 until_so test -s keep/ended
 run killed -n 2 --stay -- 100000
 until_so says "attempt 3"
+until_so test -s keep/running
 guard=$(cat keep/running)
 kill -9 $pid # and now its guard, too
 until_so gone $pid

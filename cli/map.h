@@ -162,6 +162,8 @@ uint64_t kl_map_order_waiting(const kl_map_order *order); /* number of commands 
 
 /* The line that a host prints when Kilter runs there. Other lines are messages for the user. */
 #define KL_MAP_READY "kilter map is ready"
+/* the line that it prints about every second from then on */
+#define KL_MAP_ALIVE "."
 
 typedef struct kl_map_hosts {
     kl_listening reach;

@@ -20,8 +20,9 @@
 
 enum { LINE_MOST = 400, LOOK_MS = 50, UNFIT_CODE = 75, TRIES_MOST = 3, NO_HOST_CODE = 3 };
 static const double PAUSE_S = 0.25, PAUSE_MOST_S = 30, END_PATIENCE_S = 5, LIST_LOOK_S = 0.5;
-static const double WORKED_S = 5; /* a connection that has held for this time counts as good */
-static const double READY_PATIENCE_S = 30;
+static const double WORKED_S = 5;         /* a connection that has held for this time counts as good */
+static const double SILENCE_MOST_S = 30;  /* a host that says nothing for this time is tried again, */
+static const double SILENCE_AT_END_S = 3; /* and at the end of the run, nobody waits for it after this time */
 
 typedef struct host {
     char *name;
@@ -29,9 +30,9 @@ typedef struct host {
     pid_t pid; /* 0: it is not connected */
     int fd;
     bool listed, told, ready; /* ready: Kilter runs there */
-    bool silent;              /* the host did not become ready in time and was given up */
+    bool silent;              /* the host was given up: it did not become ready in time, or it fell silent */
     uint32_t tries;           /* failures in a row */
-    double begun_s, next_s;
+    double begun_s, next_s, heard_s;
     char line[LINE_MOST]; /* the unfinished line that the host has printed so far */
     size_t size;
 } host;
@@ -161,7 +162,7 @@ static void start(reaching *r, host *h) {
     char *script = script_of(r, h);
     h->size = 0;
     h->ready = h->silent = false;
-    h->begun_s = kl_monotonic_s();
+    h->begun_s = h->heard_s = kl_monotonic_s();
     const kl_hosts_way how = {.ssh = r->q->ssh, .script = script, .slurm = r->slurm};
     if (script && kl_hosts_begin(&how, h->name, &h->pid, &h->fd, &error) == KILTER_OK)
         (void)!send(h->fd, r->key.data, r->key.size,
@@ -179,6 +180,8 @@ static void say(const host *h, const char *what) {
 static void hear(host *h) {
     char bytes[256];
     ssize_t got = recv(h->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (got > 0 && h->ready)
+        h->heard_s = kl_monotonic_s();
     for (ssize_t i = 0; i < got; i++) {
         bool whole = bytes[i] == '\n' || h->size == LINE_MOST - 1;
         if (!whole) {
@@ -189,7 +192,7 @@ static void hear(host *h) {
         h->size = 0;
         if (strcmp(h->line, KL_MAP_READY) == 0)
             h->ready = true;
-        else if (!h->told)
+        else if (!h->told && strcmp(h->line, KL_MAP_ALIVE) != 0)
             say(h, h->line);
     }
 }
@@ -205,7 +208,7 @@ static void note_end(host *h, int status) {
         h->next_s = now_s + PAUSE_S;
         return;
     }
-    if (h->ready && now_s - h->begun_s > WORKED_S) {
+    if (h->listed && h->ready && now_s - h->begun_s > WORKED_S) {
         h->told = false;
         h->tries = 0;
     }
@@ -240,7 +243,7 @@ static void tend(reaching *r) {
         host *h = &r->list[i];
         if (h->pid > 0 && !h->listed)
             shutdown(h->fd, SHUT_WR);
-        else if (h->pid > 0 && !h->ready && !h->silent && now_s - h->begun_s > READY_PATIENCE_S)
+        else if (h->pid > 0 && !h->silent && now_s - h->heard_s > SILENCE_MOST_S)
             h->silent = kill(h->pid, SIGKILL) == 0;
         else if (h->pid == 0 && h->listed && now_s >= h->next_s)
             start(r, h);
@@ -262,13 +265,20 @@ static bool any_left(const reaching *r) {
     return false;
 }
 
+/* Ask a host to end. A dead one cannot, and its ssh may wait for it for minutes. */
+static void ask_to_end(host *h, double now_s) {
+    h->told = true;
+    h->listed = false;
+    if (h->pid > 0 && now_s - h->heard_s > SILENCE_AT_END_S)
+        kill(h->pid, SIGKILL);
+    else if (h->pid > 0)
+        shutdown(h->fd, SHUT_WR);
+}
+
 static void end_hosts(reaching *r) {
-    double until_s = kl_monotonic_s() + END_PATIENCE_S;
-    for (uint64_t i = 0; i < r->count; i++) {
-        r->list[i].told = true;
-        if (r->list[i].pid > 0)
-            shutdown(r->list[i].fd, SHUT_WR);
-    }
+    double now_s = kl_monotonic_s(), until_s = now_s + END_PATIENCE_S;
+    for (uint64_t i = 0; i < r->count; i++)
+        ask_to_end(&r->list[i], now_s);
     for (; any_left(r) && kl_monotonic_s() < until_s; reap(r))
         kl_nap_s(2e-3);
     for (uint64_t i = 0; i < r->count; i++)

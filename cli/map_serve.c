@@ -17,7 +17,7 @@
 #include "sys/sys.h"
 
 enum { AGAIN_MOST = 100, KEY_MOST = 4096, LOOK_MS = 20, UNFIT_CODE = 75 };
-static const double PROBE_S = 0.2, FIT_LEAST = 0.05;
+static const double PROBE_S = 0.2, FIT_LEAST = 0.05, ALIVE_S = 1;
 
 typedef struct serving {
     const kl_map_request *q;
@@ -25,7 +25,8 @@ typedef struct serving {
     kl_buffer key;
     pid_t *workers; /* [slots] process of each worker; 0: it has ended */
     uint32_t slots, left, again;
-    int code; /* exit code of the worker that failed last */
+    int code;       /* exit code of the worker that failed last */
+    double alive_s; /* when to say next that this host is alive */
 } serving;
 
 /* Read the key, up to the line "end". */
@@ -119,6 +120,16 @@ static void end_all(serving *s) {
     s->left = 0;
 }
 
+/* Say from time to time that this host is alive. If nobody reads it, do not wait. */
+static void say_alive(serving *s) {
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    double now_s = kl_monotonic_s();
+    if (now_s < s->alive_s || poll(&out, 1, 0) <= 0)
+        return;
+    s->alive_s = now_s + ALIVE_S;
+    (void)!write(STDOUT_FILENO, KL_MAP_ALIVE "\n", sizeof KL_MAP_ALIVE);
+}
+
 static int serve(serving *s) {
     char rest[256];
     s->guard->silent = true; /* before the workers start */
@@ -128,6 +139,7 @@ static int serve(serving *s) {
         struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
         if (poll(&in, 1, LOOK_MS) > 0 && read(STDIN_FILENO, rest, sizeof rest) <= 0)
             end_all(s);
+        say_alive(s);
         reap(s);
     }
     return s->code;

@@ -519,7 +519,7 @@ static void what_the_duals_do_not_prove_is_no_optimum(void **state) {
     sp_solution s;
     kilter_error error = {.text = ""};
     assert_int_equal(sp_solve_extensive(problem, &sampling, 1e-6, &s, &error), KILTER_ERR_TASK);
-    assert_non_null(strstr(error.text, "its duals prove 9999900"));
+    assert_non_null(strstr(error.text, "its duals prove only that the cost is at least 9999900"));
     s = extensive_solution(problem, sampling, 1e-4);
     assert_true(s.progress.lower < 999990011 && s.progress.upper > 999990009);
     sp_solution_free(&s);

@@ -56,14 +56,15 @@ static uint32_t list_workers(const kl_balance *b, double report_s, kl_left_worke
     return count;
 }
 
+/* List the tasks in the order of their ends. */
 static uint32_t list_seen(const kl_balance *b, const uint32_t *index, kl_seen_task *seen) {
     const kl_observed *o = &b->observed;
     uint32_t count = o->count < KL_OBSERVED ? (uint32_t)o->count : KL_OBSERVED;
     double factor = gaps(b);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t place = o->ring[i].worker;
-        bool same = place < b->snapshot.slots && b->views[place].number == o->numbers[i];
-        seen[i] = (kl_seen_task){o->ring[i].unit_s * factor, same ? index[place] : UINT32_MAX};
+        uint32_t at = (uint32_t)((o->count - count + i) % KL_OBSERVED), place = o->ring[at].worker;
+        bool same = place < b->snapshot.slots && b->views[place].number == o->numbers[at];
+        seen[i] = (kl_seen_task){o->ring[at].unit_s * factor, same ? index[place] : UINT32_MAX};
     }
     return count;
 }

@@ -467,14 +467,18 @@ typedef struct kl_organise_look {
     uint64_t master_runs;     /* number of runs that a master organised */
     /* mean seconds of a task in the last run, on a worker of mean speed; 0: not known */
     double task_s;
-    /* seconds of the last run that peers organised, converted to the same number of tasks; 0: there was
-     * none */
-    double peers_s;
+    /* mean seconds of earlier runs with a master and with peers, of kl_organise_mean(), scaled to the same
+     * number of tasks; 0: there was none. If a master organised several runs, the farm's first one is left
+     * out. */
+    double by_master_s, by_peers_s;
     /* seconds that runs with a master lost since the last run that peers organised: their time minus the mean
      * time for which a worker worked */
     double lost_s;
 } kl_organise_look;
 
+/* Return the mean of a value over runs, in which the latest run counts half. before: the mean of the earlier
+ * runs; 0: there was none. */
+double kl_organise_mean(double before, double latest);
 /* Return the seconds that a run with a master lost, for any reason. */
 double kl_organise_lost_s(const kl_iteration *run);
 /* Choose whether the master or peers organise a run. count: number of peers; 0: the master. forecast_s:

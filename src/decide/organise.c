@@ -37,6 +37,10 @@ static double carrying_s(const kl_organise_look *k) {
     return busy_s(k) * (1 - kl_message_fixed_part(k->last->model.bytes, 2 * (double)k->last->chunks));
 }
 
+double kl_organise_mean(double before, double latest) {
+    return before > 0 ? (before + latest) / 2 : latest;
+}
+
 double kl_organise_lost_s(const kl_iteration *run) {
     return fmax(0, run->elapsed_s - run->model.work_s / fmax(1, run->workers));
 }
@@ -73,21 +77,22 @@ typedef struct choice {
 
 /* Return whether runs with a master have lost enough time to pay for a trial run by peers. */
 static bool may_try(const kl_organise_look *k, const choice *c) {
-    if (k->peers_s > 0 && c->peers_s <= c->master_s)
+    if (k->by_peers_s > 0 && c->peers_s <= c->master_s)
         return false;
-    double cost_s = k->peers_s > 0 ? AGAIN_TIMES * (c->peers_s - c->master_s) : TRIAL_PART * c->master_s;
+    double cost_s = k->by_peers_s > 0 ? AGAIN_TIMES * (c->peers_s - c->master_s) : TRIAL_PART * c->master_s;
     return c->master_s >= TRIAL_LEAST_S && k->lost_s >= cost_s &&
            kl_organise_lost_s(k->last) > LOST_LEAST * k->last->elapsed_s;
 }
 
-/* Choose between master and peers by the measured times of both, scaled to the same number of tasks. */
+/* Choose by the measured times of both. Means are compared, because the times of runs differ by some per cent
+ * or more when hosts slow down at other times. */
 static void by_measurement(const kl_organise_look *k, choice *c) {
-    c->master_s = k->last->elapsed_s * (double)k->tasks / (double)k->last->tasks;
-    c->peers_s = k->peers_s;
+    c->master_s = k->by_master_s;
+    c->peers_s = k->by_peers_s;
     c->peers = c->peers_s < (k->master_runs < 2 ? FIRST_PART : 1) * c->master_s;
     c->why = c->peers                   ? "both were measured"
              : c->peers_s < c->master_s ? "the first run with a master is not compared"
-                                        : "peers took longer in an earlier run";
+                                        : "peers took longer in earlier runs";
 }
 
 static void by_forecast(const kl_organise_look *k, choice *c) {
@@ -97,7 +102,7 @@ static void by_forecast(const kl_organise_look *k, choice *c) {
     c->use = c->master_s > 0 ? busy_s(k) / c->master_s : 0;
     double saved = c->master_s > 0 ? (busy_s(k) - carrying_s(k)) / c->master_s : 0;
     c->peers = saved >= USE_LEAST && c->peers_s < (1 - GAIN_LEAST) * c->master_s;
-    if (k->peers_s > 0)
+    if (k->by_peers_s > 0)
         by_measurement(k, c);
 }
 

@@ -47,7 +47,8 @@ static void the_faster_way_is_chosen(void **state) {
                                  .tasks = rows[i].tasks,
                                  .last = &last,
                                  .task_s = rows[i].task_s,
-                                 .peers_s = rows[i].peers_s};
+                                 .by_master_s = last.elapsed_s,
+                                 .by_peers_s = rows[i].peers_s};
         kl_decision d = kl_organise_choose(&look);
         assert_int_equal(d.kind, KL_DECIDES_ORGANISE);
         if ((d.count > 0) != rows[i].peers)
@@ -114,14 +115,15 @@ static void peers_are_tried_when_a_master_loses_time(void **state) {
                              .tasks = 32000,
                              .last = &last,
                              .master_runs = 2,
-                             .task_s = 10e-3};
+                             .task_s = 10e-3,
+                             .by_master_s = last.elapsed_s};
     static const struct {
         double lost, peers_s; /* lost time of all runs, in multiples of the last run's lost time */
         bool peers;
     } rows[] = {{0.4, 0, false}, {1, 0, true}, {1, 10.9, true}, {1, 12, false}, {17, 12, true}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         look.lost_s = rows[i].lost * lost_s;
-        look.peers_s = rows[i].peers_s;
+        look.by_peers_s = rows[i].peers_s;
         if ((kl_organise_choose(&look).count > 0) != rows[i].peers)
             fail_msg("row %d: %s", (int)i, kl_organise_choose(&look).reason);
     }
@@ -131,7 +133,8 @@ static void peers_are_tried_when_a_master_loses_time(void **state) {
                               .last = &last,
                               .master_runs = 1,
                               .task_s = 10e-3,
-                              .peers_s = 10.5};
+                              .by_master_s = last.elapsed_s,
+                              .by_peers_s = 10.5};
     assert_int_equal(kl_organise_choose(&look).count, 0); /* the master's only run was the farm's first one */
     last.elapsed_s *= 1e-3;                               /* the run is too short to measure peers */
     last.model.work_s *= 1e-3;
@@ -144,6 +147,34 @@ static void peers_are_tried_when_a_master_loses_time(void **state) {
                               .task_s = 10e-6,
                               .lost_s = 1};
     assert_int_equal(kl_organise_choose(&look).count, 0);
+}
+
+/* The last run with a master was faster than peers because its hosts slowed down later. Earlier runs were
+ * not.
+ */
+static void means_are_compared_and_not_the_last_runs(void **state) {
+    (void)state;
+    kl_iteration last = by_master(32, 32000, 10e-3, 1e-6);
+    static const struct {
+        double master_s[3], peers_s;
+        bool peers;
+    } rows[] = {{{12, 12, 9.9}, 10.5, true}, {{10, 10, 11}, 10.6, false}, {{10, 12, 12}, 10.6, true}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double mean_s = 0;
+        for (int k = 0; k < 3; k++)
+            mean_s = kl_organise_mean(mean_s, rows[i].master_s[k]);
+        last.elapsed_s = rows[i].master_s[2];
+        kl_organise_look look = {.wanted = KL_ORGANISE_AUTO,
+                                 .workers = 32,
+                                 .tasks = 32000,
+                                 .last = &last,
+                                 .master_runs = 3,
+                                 .task_s = 10e-3,
+                                 .by_master_s = mean_s,
+                                 .by_peers_s = rows[i].peers_s};
+        if ((kl_organise_choose(&look).count > 0) != rows[i].peers)
+            fail_msg("row %d: %s", (int)i, kl_organise_choose(&look).reason);
+    }
 }
 
 static void peers_never_do_what_they_cannot(void **state) {
@@ -178,6 +209,7 @@ int main(void) {
         cmocka_unit_test(peers_do_not_carry_the_bytes),
         cmocka_unit_test(a_master_busy_with_bytes_is_not_blamed),
         cmocka_unit_test(peers_are_tried_when_a_master_loses_time),
+        cmocka_unit_test(means_are_compared_and_not_the_last_runs),
         cmocka_unit_test(peers_never_do_what_they_cannot),
         cmocka_unit_test(without_measurements_the_master_deals),
     };

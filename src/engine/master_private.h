@@ -225,8 +225,9 @@ typedef struct kl_organising {
     /* measurements of the last run that the master organised; tasks = 0: there was none */
     kl_iteration by_master;
     uint64_t master_runs; /* number of runs that the master organised */
-    double peers_task_s;  /* seconds per task in the last run that peers organised; 0: there was none */
-    double lost_s;        /* seconds that runs with a master have lost since then */
+    /* means of kl_organise_mean() over runs: seconds of a run per task. 0: there was none */
+    double by_master_task_s, by_peers_task_s;
+    double lost_s; /* seconds that runs with a master have lost since the last run that peers organised */
 } kl_organising;
 
 struct kl_master {

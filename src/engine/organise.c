@@ -50,7 +50,8 @@ kl_decision kl_master_way(const kl_master *m, const kilter_run *run, kl_organise
                              .last = measured ? &o->by_master : NULL,
                              .master_runs = o->master_runs,
                              .task_s = measured ? m->balance.snapshot.unit_s.mean : 0,
-                             .peers_s = o->peers_task_s * (double)run->tasks,
+                             .by_master_s = o->by_master_task_s * (double)run->tasks,
+                             .by_peers_s = o->by_peers_task_s * (double)run->tasks,
                              .lost_s = o->lost_s};
     return kl_organise_choose(&look);
 }
@@ -70,8 +71,21 @@ bool kl_master_organise(kl_master *m, const kilter_run *run) {
 }
 
 void kl_master_note_peers(kl_master *m, uint64_t tasks, double elapsed_s) {
-    m->organising.peers_task_s = elapsed_s / (double)tasks;
-    m->organising.lost_s = 0;
+    kl_organising *o = &m->organising;
+    o->by_peers_task_s = kl_organise_mean(o->by_peers_task_s, elapsed_s / (double)tasks);
+    o->lost_s = 0;
+}
+
+/* Note a run that the master organised. The farm's first run is slower than the others, so it is left out of
+ * the mean as soon as there is another one. */
+static void note_master(kl_master *m) {
+    kl_organising *o = &m->organising;
+    o->by_master = kl_master_iteration(m);
+    o->by_master.speeds = (kl_speeds){0};
+    o->by_master_task_s = kl_organise_mean(o->master_runs < 2 ? 0 : o->by_master_task_s,
+                                           o->by_master.elapsed_s / (double)o->by_master.tasks);
+    o->master_runs++;
+    o->lost_s += kl_organise_lost_s(&o->by_master);
 }
 
 void kl_master_note_organised(kl_master *m) {
@@ -82,9 +96,6 @@ void kl_master_note_organised(kl_master *m) {
     if (o->peers) { /* the run counts even if the master dealt the end of it */
         kl_master_note_peers(m, m->run.summary.tasks, m->run.summary.elapsed_s);
     } else {
-        o->by_master = kl_master_iteration(m);
-        o->by_master.speeds = (kl_speeds){0};
-        o->master_runs++;
-        o->lost_s += kl_organise_lost_s(&o->by_master);
+        note_master(m);
     }
 }

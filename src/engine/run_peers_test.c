@@ -24,7 +24,8 @@ typedef struct world {
     uint64_t failed;
     uint32_t kills; /* number of workers that may still be killed */
     int kind;       /* kind of the notes at which workers are killed; 0: any */
-    uint64_t odds;  /* the sender of one in this number of such notes is killed */
+    bool census;    /* true: after the first kill, workers are killed when they answer a census */
+    uint64_t odds;  /* one in this number of such notes kills its sender */
     uint32_t killed;
     bool fails; /* true: every 100th task fails */
 } world;
@@ -70,12 +71,24 @@ static void sum(void *into, const void *value, size_t bytes, void *user) {
     *(uint64_t *)into += *(const uint64_t *)value;
 }
 
-/* Kill the worker `a`, which is about to send a message, if the message is a note of the chosen kind. */
+/* Kinds of notes that a peer sends when it requests, gives and takes tasks, reports, and passes on
+ * reports. */
+enum { ASK = 1, GIFT = 4, GOT = 5, COPIED = 8, HURRY = 12, LATE = 13, SAVE = 15, CALL = 16, REPORT = 17 };
+
+/* Return whether a note may kill its sender. The number of the last census that the sender knows follows the
+ * note's kind. */
+static bool may_kill(const world *w, const uint8_t *note) {
+    if (w->census && w->killed > 0)
+        return note[0] == REPORT && (note[1] > 0 || note[2] > 0);
+    return w->kind == 0 || note[0] == w->kind;
+}
+
+/* Kill the worker `a`, which is about to send a message, if it is a note of the chosen kind. */
 static void kill_some(stepped_farm *f, stepped_actor *a, const void *data, size_t size) {
     world *w = f->user;
     const uint8_t *bytes = data;
-    bool is_note = size > NOTE_AT && bytes[0] == KL_NOTE;
-    if (!is_note || w->kills == 0 || (w->kind > 0 && bytes[NOTE_AT] != w->kind) || draw(w, w->odds) > 0)
+    bool is_note = size > NOTE_AT + 2 && bytes[0] == KL_NOTE;
+    if (!is_note || w->kills == 0 || !may_kill(w, bytes + NOTE_AT) || draw(w, w->odds) > 0)
         return;
     a->killed = true;
     w->kills--;
@@ -165,10 +178,6 @@ static void every_task_counts_once_with_each_policy(void **state) {
     }
 }
 
-/* The kinds of notes by which a peer requests, gives and takes tasks, reports results, and passes on
- * reports. */
-enum { ASK = 1, GIFT = 4, GOT = 5, COPIED = 8, HURRY = 12, LATE = 13, SAVE = 15, CALL = 16, REPORT = 17 };
-
 static void deaths_at_chosen_messages_lose_nothing(void **state) {
     (void)state;
     static const int kinds[] = {ASK, GIFT, GOT, COPIED, HURRY, LATE, SAVE, CALL, REPORT, 0};
@@ -187,6 +196,26 @@ static void deaths_at_chosen_messages_lose_nothing(void **state) {
     }
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) /* CALL needs 18 peers, COPIED a straggler */
         assert_true(killed[k] > 0 || kinds[k] == CALL || kinds[k] == COPIED);
+}
+
+/* One worker dies while it gives, takes or reports tasks. Others die when they answer the census that
+ * follows. */
+static void deaths_in_a_census_lose_nothing(void **state) {
+    (void)state;
+    static const int kinds[] = {GIFT, GOT, REPORT};
+    uint32_t killed = 0;
+    uint64_t cases = kl_test_cases(20, 200);
+    for (uint64_t seed = 0; seed < cases; seed++) {
+        world w;
+        open_world(&w, seed, 5 + (uint32_t)(kl_mix64(seed) % 16), "help");
+        w.kind = kinds[seed % 3];
+        w.census = true;
+        w.kills = 2 + (uint32_t)draw(&w, 3);
+        run(&w, 500 + draw(&w, MOST_TASKS - 500), seed % 4 == 3);
+        killed += w.killed > 1;
+        stepped_close(&w.farm);
+    }
+    assert_true(killed > cases / 2);
 }
 
 static void workers_that_die_at_random_times_lose_nothing(void **state) {
@@ -424,6 +453,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_counts_once_with_each_policy),
         cmocka_unit_test(deaths_at_chosen_messages_lose_nothing),
+        cmocka_unit_test(deaths_in_a_census_lose_nothing),
         cmocka_unit_test(workers_that_die_at_random_times_lose_nothing),
         cmocka_unit_test(inputs_come_from_the_master),
         cmocka_unit_test(a_cancelled_run_leaves_inputs_to_its_tasks),

@@ -2,11 +2,11 @@
 # Ranks of a farm are killed at random moments. Every task must be counted once, and no rank may hang.
 # usage: mpi_death_test.sh MPIEXEC FARM_DEATH_MPI_TEST WHEN [RUNS [SEED]]    WHEN: as in farm_death_mpi_test.c
 # RANKS_LEAST and RANKS_MOST in the environment: numbers of ranks (default: 3 to 5). With more than 5 ranks up to 4 are
-# killed. Every fifth run kills all workers.
+# killed. Every fifth run kills all workers. A series may take LIMIT_S seconds.
 set -u
 mpiexec=$1 program=$2 when=$3 runs=${4:-3} seed=${5:-1}
 least=${RANKS_LEAST:-3} most=${RANKS_MOST:-5} limit=60
-[ "$when" != series ] || limit=300 # ten runs, perhaps on a busy machine
+[ "$when" != series ] || limit=${LIMIT_S:-300} # ten runs, perhaps on a busy machine
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 [ "$when" != opening ] || export KILTER_MPI_START_S=5 # elsewhere all ranks come, however late
 out=$(mktemp) || exit 1
@@ -35,13 +35,21 @@ fails_itself() {
     grep -q 'PMIX ERROR: UNREACHABLE\|MPI_INIT has failed because at least one MPI process is unreachable' "$out"
 }
 
-# run WORDS…: starts the ranks and waits for the launcher. Sets `code`, and `alive`: ranks that had not ended.
+count_ranks() { pgrep -fc "^$program $ranks $((seed + i)) $kills $when"; }
+
+# run WORDS…: starts the ranks and waits for the launcher. Sets `code`, and `alive`: ranks that had not ended. A launcher
+# may end a little before the ranks, which have closed their output.
 run() {
     SECONDS=0
     "${launcher[@]}" "$@" >"$out" 2>&1 </dev/null &
     local launched=$!
     while kill -0 $launched 2>/dev/null && [ $SECONDS -lt "$limit" ]; do sleep 0.1; done
-    alive=$(pgrep -fc "^$program $ranks $((seed + i)) $kills $when")
+    alive=$(count_ranks)
+    local until=$((SECONDS + 20))
+    while [ "$alive" -gt 0 ] && [ $SECONDS -lt "$limit" ] && [ $SECONDS -lt $until ]; do
+        sleep 0.1
+        alive=$(count_ranks)
+    done
     kill -9 $launched 2>/dev/null
     wait $launched 2>/dev/null
     code=$?
@@ -75,7 +83,7 @@ check() {
 
 for ((i = 0; i < runs; i++)); do
     ranks=$((least + (seed + i) * 7 % (most - least + 1))) kills=$((1 + (seed + i) % 2))
-    [ $most -le 5 ] || kills=$((1 + (seed + i) % 4))
+    [ "$most" -le 5 ] || kills=$((1 + (seed + i) % 4))
     [ $((i % 5)) -eq 4 ] && kills=$((ranks - 1))
     what="$ranks ranks, seed $((seed + i)), $kills killed while $when"
     run -n $ranks "$program" $ranks $((seed + i)) $kills "$when"

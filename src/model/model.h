@@ -218,7 +218,7 @@ typedef struct kl_left_worker {
 } kl_left_worker;
 
 typedef struct kl_left_ask {
-    const kl_seen_task *seen; /* [seen_count] the last tasks that have ended */
+    const kl_seen_task *seen; /* [seen_count] the last tasks that have ended, in order */
     uint32_t seen_count;
     const kl_left_worker *workers; /* [count] the workers that are present */
     uint32_t count;

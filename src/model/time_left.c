@@ -2,7 +2,11 @@
  * interval leaves out the shortest and the longest results. Each simulation draws all unknowns: which of
  * the seen tasks count, with repetition; how fast each worker is; and how long each further task takes.
  * Running tasks count as tasks that take longer than their time so far (Efron 1967, "The two sample
- * problem with censored data"). Without them, long tasks would seem rare at the beginning. */
+ * problem with censored data"). Without them, long tasks would seem rare at the beginning.
+ *
+ * The machine may become slower or faster. To measure this, the seen tasks are cut into blocks, in the order
+ * in which they ended. If the blocks differ by more than chance, each simulation draws the speed of the rest.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -16,7 +20,9 @@ enum {
     TAIL_TASKS = 50,
     TRIES = 100,
     UNREPORTED_MOST = 64,
-    ROUNDS = 20
+    ROUNDS = 20,
+    BLOCKS = 8,
+    BLOCK_LEAST = 4 /* tasks of a block */
 };
 /* Assumptions about workers' speeds before anything is known: the standard deviation of their logarithms,
  * and how many workers this assumption counts for. */
@@ -24,6 +30,10 @@ static const double USUAL_SPREAD = 0.2, USUAL_WORKERS = 2;
 /* A task that is longer than all tasks seen takes x times as long as the longest with probability
  * x^(−1/tail). This is the tail before anything is known. It counts as much as one task. */
 static const double USUAL_TAIL = 0.5;
+/* Drift before anything is known: the standard deviation of the logarithm of a block's speed. It weighs as
+ * much as this number of blocks. */
+static const double USUAL_DRIFT = 0.04, USUAL_BLOCKS = 4;
+static const double LASTS_BLOCKS = 4; /* number of further blocks for which half of the last speed lasts */
 
 typedef struct seen { /* a task that has ended, or one that is running */
     double unit_s;
@@ -41,9 +51,11 @@ typedef struct play {
     uint32_t workers;
     double tasks; /* number of tasks that are not done, for these workers */
     seen *seen;
-    uint32_t count;
+    uint32_t count, ended; /* the first `ended` of them have ended, the others are running */
     bool by_logs; /* compare speeds by the mean of their logarithms, not by the logarithm of their mean */
     double tail;
+    double moved, drift;    /* mean and standard deviation of the logarithm of seconds per unit of the rest */
+    double drifted;         /* seconds per unit of the rest in this simulation, relative to those seen */
     double within, between; /* variance of the logarithm of a task's time, and of a worker's speed */
     double *sums, *times;   /* [workers] */
     lane *lanes;            /* [workers] becomes a heap, in which the worker that is free first comes first */
@@ -152,6 +164,42 @@ static void compare_workers(play *p) {
     p->between = (USUAL_WORKERS * USUAL_SPREAD * USUAL_SPREAD + others * seen) / (USUAL_WORKERS + others);
 }
 
+/* Return how much longer a task took than its worker's usual task, as a logarithm or as a part. */
+static double residual_of(const play *p, const seen *s, double mean) {
+    double usual = s->worker < p->workers ? p->sums[s->worker] / p->times[s->worker] : mean;
+    return p->by_logs ? log(s->unit_s) - usual : s->unit_s / usual - 1;
+}
+
+/* Compare blocks of tasks that ended after each other: add their means to `blocks`, and all residuals to
+ * `all`. Return the mean of the last block. */
+static double compare_blocks(play *p, uint32_t count, kl_stat *blocks, kl_stat *all) {
+    double mean = add_up(p, false), last = 0;
+    for (uint32_t b = 0, i = 0; b < count; b++) {
+        kl_stat block = {0};
+        for (; i < (uint64_t)p->ended * (b + 1) / count; i++) {
+            double residual = residual_of(p, &p->seen[i], mean);
+            kl_stat_add(&block, residual, 0);
+            kl_stat_add(all, residual, 0);
+        }
+        kl_stat_add(blocks, last = block.mean, 0);
+    }
+    return last;
+}
+
+/* Estimate how fast the rest may be. Both the rest and the tasks that were seen are means over their blocks.
+ * The speed of the last block lasts for some time. */
+static void measure_drift(play *p) {
+    uint32_t count = p->ended / BLOCK_LEAST < BLOCKS ? p->ended / BLOCK_LEAST : BLOCKS;
+    kl_stat blocks = {0}, all = {0};
+    double last = compare_blocks(p, count, &blocks, &all), known = count > 1 ? count - 1 : 0;
+    double size = count > 0 ? (double)p->ended / count : BLOCK_LEAST, rest = fmax(p->tasks / size, 1);
+    double chance = pow(kl_stat_sd(&all), 2) / size, excess = pow(kl_stat_sd(&blocks), 2) - chance;
+    double variance = (known * excess + USUAL_BLOCKS * USUAL_DRIFT * USUAL_DRIFT) / (known + USUAL_BLOCKS);
+    variance = fmax(variance, 0);
+    p->drift = sqrt(variance * (1 / fmax(count, 1) + 1 / rest));
+    p->moved = variance > 0 ? last * variance / (variance + chance) / (1 + rest / LASTS_BLOCKS) : 0;
+}
+
 /* Set the workers' speeds for this simulation. The more tasks of a worker were seen, the more these count. */
 static void set_speeds(play *p) {
     double mean = as_log(p, add_up(p, true));
@@ -177,6 +225,9 @@ static void draw_seen(play *p) {
         const seen *s = &p->seen[p->drawn[i]];
         p->sizes[i] = s->unit_s / (s->worker < p->workers ? p->lanes[s->worker].unit_s : 1);
     }
+    p->drifted = exp(p->moved + p->drift * draw_normal(p));
+    for (uint32_t w = 0; w < p->workers; w++)
+        p->lanes[w].unit_s *= p->drifted;
 }
 
 /* Draw the time at which the worker has done the task that it has begun. It may have done others since its
@@ -255,7 +306,7 @@ static double do_rest(play *p, double tasks) {
 static double chain_s(play *p) {
     double sum = 0;
     for (uint64_t i = 0; i < p->ask->chain; i++)
-        sum += draw_size(p, 0) * p->ask->task_units;
+        sum += draw_size(p, 0) * p->ask->task_units * p->drifted;
     return sum;
 }
 
@@ -283,10 +334,10 @@ static void take_seen(play *p) {
             p->seen[p->count++] = (seen){ask->seen[i].unit_s, ask->seen[i].worker, false};
             longest = fmax(longest, ask->seen[i].unit_s);
         }
-    uint32_t ended = p->count;
-    if (ended > 0)
+    p->ended = p->count;
+    if (p->ended > 0)
         p->seen[p->count++] = (seen){longest, UINT32_MAX, true};
-    for (uint32_t w = 0; w < p->workers && ended > 0; w++)
+    for (uint32_t w = 0; w < p->workers && p->ended > 0; w++)
         if (ask->workers[w].queued > 0 && ask->workers[w].task_s > 0)
             p->seen[p->count++] = (seen){ask->workers[w].task_s / ask->task_units, w, true};
 }
@@ -302,6 +353,7 @@ static void play_all(play *p, kl_left *left) {
     choose_measure(p);
     measure_tail(p);
     compare_workers(p);
+    measure_drift(p);
     for (int i = 0; i < plays; i++)
         p->results[i] = play_once(p);
     qsort(p->results, (size_t)plays, sizeof *p->results, compare);

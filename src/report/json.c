@@ -54,7 +54,7 @@ void kl_json_text(kl_json *j, const char *name, const char *value) {
 void kl_json_number(kl_json *j, const char *name, double value) {
     key(j, name);
     if (isfinite(value))
-        fprintf(j->out, "%.17g", value);
+        fprintf(j->out, "%.*g", j->digits > 0 ? j->digits : 17, value);
     else
         fputs("null", j->out);
 }

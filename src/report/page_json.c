@@ -5,6 +5,8 @@
 
 /* More decisions about single workers would make the page too large; `kilter replay` shows them. */
 enum { ABOUT_MOST = 4000, FAILURES_MOST = 1000 };
+/* Numbers need no more digits than the ticks of the chunks. Digits of noise do not compress. */
+enum { DIGITS = 9 };
 
 typedef struct list {
     const char *name, *sql;
@@ -65,9 +67,9 @@ static void put_story(kl_json *j, const kl_page *page) {
 }
 
 void kl_page_json(kl_reading *r, const kl_page_chunks *chunks, const kl_page *page, FILE *out) {
-    kl_json j = {.out = out, .first = false}; /* written after the member "report" */
+    kl_json j = {.out = out, .first = false, .digits = DIGITS}; /* written after the member "report" */
     fputs("{\"report\":", out);
-    kl_report_print_json(r->report, out);
+    kl_report_print_rounded(r->report, DIGITS, out);
     kl_json_number(&j, "tick_s", chunks->tick_s);
     kl_json_number(&j, "end_s", chunks->end_s);
     kl_json_number(&j, "unit", chunks->unit);

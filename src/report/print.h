@@ -88,6 +88,7 @@ void kl_cell_number(char *cell, const char *format, double value) KILTER_PRINTF(
 typedef struct kl_json {
     FILE *out;
     bool first;
+    int digits; /* of numbers; 0: as many as a number has */
 } kl_json;
 
 /* name: name of the member, inside an object; NULL in an array or at the top level */

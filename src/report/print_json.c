@@ -16,7 +16,11 @@ static void print_iterations(kl_json *j, const kl_report *report) {
 }
 
 void kl_report_print_json(const kl_report *report, FILE *out) {
-    kl_json j = {.out = out, .first = true};
+    kl_report_print_rounded(report, 0, out);
+}
+
+void kl_report_print_rounded(const kl_report *report, int digits, FILE *out) {
+    kl_json j = {.out = out, .first = true, .digits = digits};
     kl_json_open(&j, NULL, '{');
     kl_json_text(&j, "record", report->path);
     kl_json_open(&j, "run", '{');

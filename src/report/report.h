@@ -219,6 +219,8 @@ void kl_report_print_text(const kl_report *report,
 void kl_report_print_json(
     const kl_report *report,
     FILE *out); /* Print the report as one JSON object; a value that is not known is null. */
+/* Print the same object, with this number of digits in its numbers. */
+void kl_report_print_rounded(const kl_report *report, int digits, FILE *out);
 
 /* Print each recorded failure of a task: one line per attempt, or a JSON array. Errors are those of
  * kl_report_read(). */

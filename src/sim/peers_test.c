@@ -12,10 +12,12 @@
 #include "base/cases_test_helper.h"
 #include "sim/sim.h"
 
-enum { MOST_PEERS = 100 };
+/* DEEP_PEERS: peers of a tree with three levels below the root. Peer ADOPTED has children there, and its
+ * parent is ADOPTER. */
+enum { MOST_PEERS = 100, DEEP_PEERS = 200, ADOPTER = 1, ADOPTED = 13 };
 
 typedef struct scene {
-    kl_host_group groups[MOST_PEERS]; /* each peer has its own group */
+    kl_host_group groups[DEEP_PEERS]; /* one group for each peer */
     kl_cluster cluster;
     kl_sim_peers peers;
     kl_sim_run run;
@@ -148,6 +150,35 @@ static void every_task_once_whoever_dies_and_joins(void **state) {
     assert_true(deaths > cases && adopted > cases);
 }
 
+static void dies_at(scene *s, uint32_t peer, double at_s) {
+    s->groups[peer].host.dies_from_s = s->groups[peer].host.dies_by_s = at_s;
+}
+
+/* A peer dies, and its parent dies after some microseconds to a millisecond more than the time in which the
+ * parent notices it. Then the parent is taking over the children, or sends up the death, the call of the
+ * census or the reports of the census. */
+static void a_peer_that_dies_while_it_adopts_loses_nothing(void **state) {
+    (void)state;
+    enum { EACH = 30 };
+    const double noticed_s = 0.15, task_s = 10e-3;
+    scene s;
+    uint64_t cases = kl_test_cases(10, 40);
+    for (uint64_t i = 0; i < cases; i++) {
+        scene_of(&s, "help", DEEP_PEERS, (uint64_t)DEEP_PEERS * EACH);
+        s.run.task_s = NULL;
+        s.run.even_s = task_s;
+        s.peers.attends = i % 2;
+        dies_at(&s, ADOPTED, noticed_s - 0.05);
+        dies_at(&s, ADOPTER, noticed_s + 1e-3 * (double)i / (double)cases);
+        kl_sim_peers_outcome out = outcome_of(&s);
+        assert_int_equal(out.results, s.run.tasks);
+        assert_int_equal(out.twice, 0);
+        assert_true(out.exact);
+        assert_int_equal(out.deaths, 2);
+        assert_true(out.adopted > 0);
+    }
+}
+
 static void the_root_dies_and_the_error_says_what_was_counted(void **state) {
     (void)state;
     scene s;
@@ -199,6 +230,7 @@ int main(void) {
         cmocka_unit_test(every_task_once_with_every_policy_and_size),
         cmocka_unit_test(peers_that_report_wrong_rates_lose_nothing),
         cmocka_unit_test(every_task_once_whoever_dies_and_joins),
+        cmocka_unit_test(a_peer_that_dies_while_it_adopts_loses_nothing),
         cmocka_unit_test(the_root_dies_and_the_error_says_what_was_counted),
         cmocka_unit_test(the_same_again_to_the_bit),
         cmocka_unit_test(those_that_join_work),

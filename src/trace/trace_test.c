@@ -535,7 +535,7 @@ static int run_on_a_full_disk(const char *file) {
     push_chunks(t, 0, 50000);
     if (kl_trace_close(t, 1, &error) != KILTER_ERR_RECORD)
         return 2;
-    if (!strstr(error.text, file) || !strstr(error.text, "rows missing"))
+    if (!strstr(error.text, file) || !strstr(error.text, "rows are missing"))
         return 3;
     return 0;
 }
