@@ -21,7 +21,8 @@ typedef struct request {
 static const kl_option rows[] = {
     {"explain", NULL, "Say of each loop whether its iterations can run in parallel, and why not.",
      KL_OPTION_SWITCH, AT(explain)},
-    {"json", NULL, "With --explain: print one JSON object.", KL_OPTION_SWITCH, AT(json), .needs = "explain"},
+    {"json", NULL, "With --explain: print one JSON object for each file.", KL_OPTION_SWITCH, AT(json),
+     .needs = "explain"},
     {"output", "FILE", "Name of the program (default: a.out).", KL_OPTION_TEXT, AT(output), .letter = 'o',
      .is_file = true, .except = "explain"},
     {"keep", "FILE.c", "Keep the C source of the MPI program in this file. Without --output, only write it.",
@@ -126,13 +127,16 @@ static int run(const kl_command *command, int argc, char **argv) {
 const kl_command kl_cmd_cc = {
     .name = "cc",
     .summary = "Turn loops of a sequential C program into balanced parallel ones.",
-    .text = "usage: kilter cc --explain FILE.c [-- FLAG…]\n"
-            "       kilter cc [OPTION]… FILE.c [-- FLAG…]\n\n"
-            "Turns a sequential C program into an MPI program whose rows move to the ranks that\n"
-            "compute them fastest. Each loop to distribute has this line before it:\n\n"
-            "    #pragma kilter loop [reduction(+:x)] [independent] [name(\"...\")]\n\n"
+    .text = "usage: kilter cc --explain FILE.c… [-- FLAG…]\n"
+            "       kilter cc [OPTION]… FILE.c… [-- FLAG…]\n\n"
+            "Makes an MPI program. Rows of arrays move to the ranks that compute them fastest.\n"
+            "FILE.c is sequential. This line marks a loop:\n\n"
+            "    #pragma kilter loop [reduction([exact] +:x)] [independent] [name(\"...\")]\n\n"
             "Other compilers ignore the line. A loop that cannot be proved to give the same\n"
-            "result is refused, with the line and the reason. --explain says it of all loops.\n"
+            "result is refused, with the line and the reason. --explain judges all loops.\n\n"
+            "    #pragma kilter pure(f, g)   these functions only compute a number from numbers\n"
+            "    #pragma kilter root         rank 0 alone does the next statement\n\n"
+            "main() and the marked loops are in one file; other files are compiled as they are.\n"
             "FLAG… are flags of the C compiler, such as -DN=1000 or -Iinclude.\n",
     .options = KL_OPTIONS(rows),
     .takes_files = true,

@@ -6,7 +6,10 @@
 #include <isl/val.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "library.h"
 
 enum { HALO_MOST = 64 };
 
@@ -24,9 +27,15 @@ static void refuse(kc_decision *d, unsigned line, const char *format, ...) {
     d->kind = KC_REFUSED;
 }
 
-static void advise(kc_decision *d, const char *advice) {
-    if (!*d->advice)
-        snprintf(d->advice, sizeof d->advice, "%s", advice);
+static void advise(kc_decision *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void advise(kc_decision *d, const char *format, ...) {
+    if (*d->advice)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(d->advice, sizeof d->advice, format, args);
+    va_end(args);
 }
 
 /* --- scalars --- */
@@ -72,12 +81,6 @@ static unsigned line_of_write(const kc_nest *n, int array) {
     return 0;
 }
 
-static bool has_word(const char *words, const char *word) {
-    char padded[128];
-    snprintf(padded, sizeof padded, " %s ", word);
-    return strlen(word) < 100 && strstr(words, padded);
-}
-
 static bool is_number(const kc_nest *n, int array) {
     CXType type = clang_getCursorType(n->array[array].variable);
     return kc_is_integer(type) || kc_is_floating(type);
@@ -91,11 +94,17 @@ static void decide_scalar(kc_nest *n, int array, const kc_clauses *clauses, kc_d
     if (!s->written)
         return;
     kc_update update = only_update(n, array);
-    if (number && update) {
+    if (kc_has_word(clauses->exact, a->name) && !kc_is_integer(type)) {
+        s->role = KC_EXACT;
+        s->update = KC_SUM;
+        if (update != KC_SUM || clang_getCanonicalType(type).kind == CXType_LongDouble)
+            refuse(d, line_of_write(n, array),
+                   "the exact sum of %s needs a float or double that iterations only add to", a->name);
+    } else if (number && update) {
         s->role = KC_REDUCED;
         s->update = update;
         s->needs_clause =
-            kc_is_floating(type) && update <= KC_PRODUCT && !has_word(clauses->reductions, a->name);
+            kc_is_floating(type) && update <= KC_PRODUCT && !kc_has_word(clauses->reductions, a->name);
     } else if (number && is_private(n, array)) {
         s->role = KC_PRIVATE;
     } else {
@@ -162,14 +171,19 @@ static bool bound(const isl_set *set, unsigned dim, bool most, long long *value)
 typedef struct kc_depends {
     bool flow, anti, output, failed;
     bool far;              /* an iteration needs another than the one before it */
-    bool skew;             /* a block needs elements of later blocks */
+    bool skew;             /* a block needs elements of later blocks, or changes elements that they need */
+    long long lean;        /* with skew: greatest distance to such a block; −1: no limit */
     long long least, most; /* distances of flow; most −1: no limit */
 } kc_depends;
 
-static bool blocks_in_order(const kc_nest *n, const isl_set *d) {
-    long long value;
-    bool falls = n->inner.step < 0;
-    return bound(d, 1, falls, &value) && (falls ? value <= 0 : value >= 0);
+static void look_at_blocks(const kc_nest *n, const isl_set *d, kc_depends *found) {
+    long long value = 0;
+    bool falls = n->inner.step < 0, limited = bound(d, 1, falls, &value);
+    long long lean = falls ? value : -value;
+    if (limited && lean <= 0)
+        return;
+    found->lean = !limited || (found->skew && found->lean < 0) ? -1 : lean > found->lean ? lean : found->lean;
+    found->skew = true;
 }
 
 static void look_at_flow(const kc_nest *n, const isl_set *d, kc_depends *found) {
@@ -195,7 +209,9 @@ static kc_depends depends(const kc_nest *n, int array) {
         look_at_flow(n, flow, &found);
     isl_set *all[] = {flow, anti, output};
     for (int i = 0; i < 3; i++) {
-        if (all[i] && (!inner || !blocks_in_order(n, all[i])))
+        if (all[i] && inner)
+            look_at_blocks(n, all[i], &found);
+        else if (all[i])
             found.skew = true;
         isl_set_free(all[i]);
     }
@@ -253,6 +269,26 @@ static void split_rows(kc_nest *n, int array) {
     a->dims = 2;
 }
 
+/* May the loop and the loop inside change places? */
+static bool may_interchange(const kc_nest *n) {
+    bool may = n->has_inner && !n->inner.ends;
+    for (int i = 0; i < n->arrays && may; i++)
+        if (!n->array[i].scalar && line_of_write(n, i) != 0) {
+            kc_depends f = depends(n, i);
+            may = !f.failed && !f.skew;
+        }
+    return may;
+}
+
+static void advise_rows(const kc_nest *n, int array, kc_decision *d) {
+    long long range[2];
+    const char *name = n->array[array].name;
+    if (n->has_inner && offsets(n, array, true, 0, true, range) && range[0] == range[1] && may_interchange(n))
+        advise(d, "Interchange the loops: the first subscript of %s is the index of the loop inside.", name);
+    else
+        advise(d, "Store %s transposed, so that its row goes with the iteration.", name);
+}
+
 static void refuse_write(kc_nest *n, int array, kc_decision *d) {
     const kc_array *a = &n->array[array];
     long long range[2];
@@ -261,13 +297,13 @@ static void refuse_write(kc_nest *n, int array, kc_decision *d) {
             refuse(d, line_of_write(n, array),
                    "the iterations write columns of %s (subscript %u), and only rows can move", a->name,
                    dim + 1);
-            advise(d, "Interchange the loops so that the outer loop runs over the first subscript, or store "
-                      "the array "
-                      "transposed.");
+            advise_rows(n, array, d);
             return;
         }
     refuse(d, line_of_write(n, array),
            "the first subscript with which %s is written is not the index plus a constant", a->name);
+    if (a->dims > 0 && n->has_inner && offsets(n, array, true, 0, true, range) && range[0] == range[1])
+        advise_rows(n, array, d);
     advise(d, "Only arrays whose row goes with the iteration can be distributed.");
 }
 
@@ -313,6 +349,47 @@ static void decide_reads(kc_nest *n, int array, kc_decision *d) {
 
 /* --- verdicts --- */
 
+/* Say how the loop inside must lean so that each block needs only earlier blocks. */
+static void advise_skewing(const kc_nest *n, int array, const kc_depends *f, kc_decision *d) {
+    char *outer = kc_name(n->outer.index), *inner = kc_name(n->inner.index), times[24] = "";
+    if (f->lean > 1)
+        snprintf(times, sizeof times, "%lld * ", f->lean);
+    if (f->lean > 0)
+        advise(d,
+               "Skew the loops: let the loop inside run over k = %s + %s%s, and store element %s of row %s "
+               "of %s "
+               "in column k.",
+               inner, times, outer, inner, outer, n->array[array].name);
+    free(outer);
+    free(inner);
+}
+
+/* Do accesses to the same element all lie in one iteration of the loop inside? */
+static bool is_apart_inside(const kc_nest *n, int array) {
+    isl_map *writes = accesses(n, array, true, true), *all = accesses(n, array, false, true);
+    long long least, most;
+    all = all ? isl_map_union(all, isl_map_copy(writes)) : isl_map_copy(writes);
+    isl_map *pairs = isl_map_apply_range(writes, isl_map_reverse(all));
+    isl_set *d = isl_map_deltas(isl_map_intersect_params(pairs, isl_set_params(isl_set_copy(n->context))));
+    d = isl_set_project_out(d, isl_dim_param, 0, (unsigned)isl_set_dim(d, isl_dim_param));
+    bool is = bound(d, 1, false, &least) && bound(d, 1, true, &most) && least == 0 && most == 0;
+    isl_set_free(d);
+    return is;
+}
+
+/* Iterations of the loop inside that do not depend on each other can be distributed, if the arrays' rows go
+ * with them. */
+static void advise_columns(const kc_nest *n, kc_decision *d) {
+    bool apart = n->has_inner && !n->inner.ends;
+    for (int i = 0; i < n->arrays && apart; i++)
+        apart = n->array[i].scalar || line_of_write(n, i) == 0 || is_apart_inside(n, i);
+    if (apart)
+        advise(
+            d,
+            "The iterations of the loop inside do not depend on each other. Interchange the loops, and store "
+            "the written arrays transposed.");
+}
+
 static void describe(const kc_nest *n, int array, const kc_depends *f, kc_decision *d) {
     const char *name = n->array[array].name;
     unsigned line = line_of_write(n, array);
@@ -332,8 +409,10 @@ static void describe(const kc_nest *n, int array, const kc_depends *f, kc_decisi
     else {
         refuse(d, line, "a block of the loop inside would need elements of %s that later blocks compute",
                name);
-        advise(d, "Skewing the loops would help: let the loop inside run over j + i.");
+        advise_skewing(n, array, f, d);
     }
+    if (f->far)
+        advise_columns(n, d);
 }
 
 /* A block has what earlier blocks of the row before have, and what later blocks of the row after have. All
@@ -353,15 +432,16 @@ static void pipeline_reads(const kc_nest *n, int array, kc_decision *d) {
 
 static void decide_pipeline(kc_nest *n, kc_decision *d) {
     long long range[2] = {0, 0};
-    bool falls = n->outer.step < 0;
     unsigned line = kc_line(n->outer.loop);
     if (n->outer.step != n->inner.step || (n->outer.step != 1 && n->outer.step != -1) || !n->inner.to)
         refuse(d, line, "a pipeline needs two loops that both count up by 1, or both down by 1");
-    d->backward = falls;
+    else if (n->inner.ends)
+        refuse(d, kc_line(n->inner.loop),
+               "a pipeline needs a loop inside that break and return do not end early");
     bool known = false;
     for (int i = 0; i < n->arrays && !*d->why; i++) {
         const kc_decided *a = &d->array[i];
-        if (a->role == KC_REDUCED || a->role == KC_PRIVATE)
+        if (a->role == KC_REDUCED || a->role == KC_EXACT || a->role == KC_PRIVATE)
             refuse(d, line, "a pipeline cannot change the variable %s", n->array[i].name);
         if (a->role != KC_ROWS)
             continue;
@@ -405,6 +485,7 @@ static void decide_dependences(kc_nest *n, kc_decision *d) {
     if (*d->why)
         return;
     d->kind = flow ? KC_DOACROSS : anti ? KC_OLD : KC_DOALL;
+    d->backward = (flow || anti) && n->outer.step < 0;
     if (flow)
         decide_pipeline(n, d);
 }
@@ -421,6 +502,12 @@ static void decide_aliases(const kc_nest *n, kc_decision *d) {
         if (!kc_is_null(array->stride) && isl_map_dim(a->where, isl_dim_out) != 2)
             refuse(d, a->line, "%s is used with rows and without", array->name);
     }
+    CXCursor index = n->outer.index;
+    if (used && kc_has_address(index)) {
+        char *name = kc_name(index);
+        refuse(d, kc_line(n->outer.loop), "the address of %s is taken, so a pointer may lead to it", name);
+        free(name);
+    }
     for (int i = 0; i < n->arrays && used; i++)
         if (n->array[i].scalar && (written || line_of_write(n, i)) && is_number(n, i) &&
             kc_has_address(n->array[i].variable))
@@ -433,7 +520,7 @@ static void decide_names(const kc_nest *n, kc_decision *d) {
     for (int i = 0; i < n->accesses; i++) {
         const kc_access *a = &n->access[i];
         kc_role role = d->array[a->array].role;
-        if (a->by_own_name && (role == KC_ROWS || role == KC_REDUCED)) {
+        if (a->by_own_name && (role == KC_ROWS || role == KC_REDUCED || role == KC_EXACT)) {
             refuse(d, a->line, "a called function uses %s by its name", n->array[a->array].name);
             advise(d, "Pass it to the function as an argument.");
         }

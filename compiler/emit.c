@@ -175,10 +175,6 @@ static void check_site(emission *e, kc_loop *l) {
         wrong(e, d->line, d->why, d->advice);
         return;
     }
-    if (d->kind == KC_OLD)
-        wrong(e, kc_line(l->loop),
-              "iterations read what later iterations write, which kilter cc cannot distribute yet",
-              "Copy the old values to another array first, and read those");
     for (int a = 0; a < l->nest->arrays; a++)
         if (l->nest->array[a].scalar)
             check_scalar(e, l, a);
@@ -215,6 +211,80 @@ static char *type_of(CXCursor variable) {
     char *text = strdup(clang_getCString(spelling));
     clang_disposeString(spelling);
     return text;
+}
+
+/* --- exact sums --- */
+
+typedef struct addends {
+    emission *e;
+    CXCursor variable;
+    int sum; /* its number in the loop */
+} addends;
+
+/* s += e, s = s + e, s++: return e, and its sign. The null cursor: e is 1. */
+static CXCursor addend_of(CXCursor node, CXCursor variable, bool *minus) {
+    CXCursor value = kc_child(node, 1), declared;
+    if (kc_kind(node) == CXCursor_UnaryOperator) {
+        enum CXUnaryOperatorKind op = clang_getCursorUnaryOperatorKind(node);
+        *minus = op == CXUnaryOperator_PreDec || op == CXUnaryOperator_PostDec;
+        return clang_getNullCursor();
+    }
+    *minus = clang_getCursorBinaryOperatorKind(node) == CXBinaryOperator_SubAssign;
+    if (kc_kind(node) == CXCursor_CompoundAssignOperator)
+        return value;
+    value = kc_plain(value);
+    *minus = clang_getCursorBinaryOperatorKind(value) == CXBinaryOperator_Sub;
+    declared = kc_declaration(kc_child(value, 0));
+    bool first = !kc_is_null(declared) && clang_equalCursors(declared, variable);
+    return kc_child(value, first ? 1 : 0);
+}
+
+static enum CXChildVisitResult edit_addition(CXCursor node, CXCursor parent, CXClientData data) {
+    addends *a = data;
+    bool minus;
+    unsigned from, to, begin, end;
+    (void)parent;
+    CXCursor target = kc_is_assignment(node) ? kc_declaration(kc_child(node, 0)) : clang_getNullCursor();
+    if (kc_is_null(target) || !clang_equalCursors(target, a->variable))
+        return CXChildVisit_Recurse;
+    CXCursor value = addend_of(node, a->variable, &minus);
+    bool one = kc_is_null(value);
+    if (!kc_extent(node, &from, &to) || (!one && !kc_extent(value, &begin, &end)))
+        wrong(a->e, kc_line(node), "a macro adds to a variable that has an exact sum", "");
+    else if (one)
+        kc_replace(&a->e->edits, from, to, "kilter_sum_add(&kcc_sum_%d, %s1)", a->sum, minus ? "-" : "");
+    else
+        kc_replace(&a->e->edits, from, to, "kilter_sum_add(&kcc_sum_%d, %s(%.*s))", a->sum, minus ? "-" : "",
+                   (int)(end - begin), a->e->unit->text + begin);
+    return CXChildVisit_Continue;
+}
+
+static void edit_sums(emission *e, const kc_loop *l) {
+    int sums = 0;
+    for (int i = 0; i < l->nest->arrays; i++)
+        if (l->decision.array[i].role == KC_EXACT) {
+            addends a = {e, l->nest->array[i].variable, sums++};
+            clang_visitChildren(l->nest->outer.body, edit_addition, &a);
+        }
+}
+
+static void print_sums(const kc_loop *l, FILE *out) {
+    int sums = 0;
+    for (int i = 0; i < l->nest->arrays; i++)
+        if (l->decision.array[i].role == KC_EXACT)
+            fprintf(out, "    kilter_sum kcc_sum_%d = {{0}, 0};\n", sums++);
+}
+
+static void print_after_sums(const kc_loop *l, FILE *out) {
+    int sums = 0;
+    for (int i = 0; i < l->nest->arrays; i++) {
+        if (l->decision.array[i].role != KC_EXACT)
+            continue;
+        const char *name = l->nest->array[i].name;
+        char *type = type_of(l->nest->array[i].variable);
+        fprintf(out, "    %s = (%s)kcc_sum_of_all(&kcc_sum_%d, %s);\n", name, type, sums++, name);
+        free(type);
+    }
 }
 
 /* --- before a loop --- */
@@ -267,12 +337,12 @@ static void print_array(emission *e, int site, int array, FILE *out) {
     }
     fprintf(out, "        {.name = \"%s\", .whole = &(%s)[0], .bytes = ", a->name, a->name);
     print_bytes(a, out);
-    if (a->pointer || a->width > 0 ||
-        clang_getCanonicalType(clang_getCursorType(a->variable)).kind == CXType_IncompleteArray)
-        fprintf(out, ", .lo = %s, .hi = %s", from, to);
-    else /* a condition may keep iterations from rows that are not there */
-        fprintf(out, ", .lo = kcc_more(%s, 0), .hi = kcc_less(%s, (long long)(sizeof(%s) / sizeof(%s)[0]))",
-                from, to, a->name, a->name);
+    fprintf(out, ", .lo = %s, .hi = %s", from, to);
+    if (!a->pointer &&
+        clang_getCanonicalType(clang_getCursorType(a->variable)).kind != CXType_IncompleteArray)
+        fprintf(out, ", .size = sizeof(%s)", a->name);
+    else if (kc_touches_all(l->nest, array))
+        fputs(", .sure = true", out);
     fprintf(out, ", .writes = %s, .ghost = (const int[]){",
             l->decision.array[array].written ? "true" : "false");
     print_ghosts(e, site, array, out);
@@ -297,6 +367,7 @@ static int print_arrays(emission *e, int site, FILE *out) {
     if (count == 0)
         fputs("        {.name = NULL},\n", out);
     fputs("    };\n", out);
+    fprintf(out, "    kcc_cut(&kcc_site_%d, kcc_at, %d);\n", site, count);
     return count;
 }
 
@@ -401,7 +472,9 @@ static void print_fill(emission *e, int site, FILE *out) {
 }
 
 static const char *kind_name(const kc_loop *l) {
-    return l->decision.kind == KC_DOACROSS ? "a pipeline" : "DOALL";
+    static const char *const names[] = {
+        [KC_DOALL] = "DOALL", [KC_DOACROSS] = "a pipeline", [KC_OLD] = "DOALL with old values"};
+    return names[l->decision.kind];
 }
 
 /* The bound as the value that the index does not reach. */
@@ -424,6 +497,7 @@ static void print_before(emission *e, int site, FILE *out) {
     print_inner(l, out);
     fputs(");\n", out);
     print_shadows(e, site, out);
+    print_sums(l, out);
     if (d->kind == KC_DOACROSS)
         fprintf(out,
                 "    for (kilter_range kcc_r, kcc_b; kilter_loop_next_block(kcc_site_%d.loop, &kcc_r, "
@@ -581,6 +655,7 @@ static void print_after(emission *e, int site, FILE *out) {
         count++;
         free(type);
     }
+    print_after_sums(l, out);
     if (!l->nest->outer.declared) {
         char *index = kc_name(l->nest->outer.index), *type = type_of(l->nest->outer.index);
         fprintf(out, "    %s = (%s)kcc_after(kcc_lo, kcc_hi, %lld);\n", index, type, l->nest->outer.step);
@@ -609,6 +684,7 @@ static void edit_site(emission *e, int site) {
     free(text);
     edit_outer(e, l);
     edit_reductions(e, l);
+    edit_sums(e, l);
     if (inside)
         edit_inner(e, &l->nest->inner, l->decision.inner_shift, "kcc_b.lo", "kcc_b.hi", &e->edits);
     else if (l->decision.kind == KC_DOACROSS)
@@ -652,9 +728,9 @@ static void print_site(const emission *e, int site, FILE *out) {
         fputs(l->clauses.name, out);
     else
         fprintf(out, "%s:%u", slash ? slash + 1 : e->unit->path, kc_line(l->loop));
-    fprintf(out, "\", .line = %u, .kind = %s, .backward = %s, .number = %d};\n", kc_line(l->loop),
-            d->kind == KC_DOACROSS ? "KILTER_DOACROSS" : "KILTER_DOALL", d->backward ? "true" : "false",
-            e->number[site]);
+    fprintf(out, "\", .line = %u, .kind = %s, .backward = %s, .ordered = %s, .number = %d};\n",
+            kc_line(l->loop), d->kind == KC_DOACROSS ? "KILTER_DOACROSS" : "KILTER_DOALL",
+            d->backward ? "true" : "false", d->kind == KC_OLD ? "true" : "false", e->number[site]);
     for (int a = 0; a < l->nest->arrays; a++)
         count += d->array[a].role == KC_ROWS && !l->nest->array[a].scalar;
     for (int a = 0; a < l->nest->arrays; a++)
@@ -687,13 +763,27 @@ static void print_head(const emission *e, unsigned line, FILE *out) {
     fprintf(out, "\n#line %u \"%s\"\n", line, e->unit->path);
 }
 
+static enum CXChildVisitResult print_global(CXCursor node, CXCursor parent, CXClientData data) {
+    CXType type = clang_getCanonicalType(clang_getCursorType(node));
+    bool memory = (kc_is_pointer(type) && type.kind != CXType_Pointer) || type.kind == CXType_Record;
+    (void)parent;
+    if (kc_kind(node) != CXCursor_VarDecl || !memory || clang_Type_getSizeOf(type) <= 0 ||
+        !kc_has_address(node))
+        return CXChildVisit_Continue;
+    char *name = kc_name(node);
+    fprintf(data, "    kcc_own(&%s, sizeof %s);\n", name, name);
+    free(name);
+    return CXChildVisit_Continue;
+}
+
 static void print_main(const emission *e, CXCursor main_function, FILE *out) {
     int count = clang_Cursor_getNumArguments(main_function);
     fprintf(out,
             "\n/* --- made by kilter cc --- */\nint main(int argc, char **argv) {\n    kcc_start(&argc, "
-            "&argv, \"%s\");\n"
-            "    return kcc_main(%s);\n}\n",
-            e->unit->path, count == 2 ? "argc, argv" : "");
+            "&argv, \"%s\");\n",
+            e->unit->path);
+    clang_visitChildren(clang_getTranslationUnitCursor(e->unit->tu), print_global, out);
+    fprintf(out, "    return kcc_main(%s);\n}\n", count == 2 ? "argc, argv" : "");
 }
 
 static enum CXChildVisitResult first_function(CXCursor node, CXCursor parent, CXClientData data) {
@@ -743,8 +833,10 @@ kilter_status kc_emit(kc_unit *u, FILE *out, kilter_error *error) {
     for (int i = 0; i < u->loops; i++)
         if (u->loop[i].marked)
             e->site[e->sites++] = &u->loop[i];
+    if (u->reserved_line)
+        wrong(e, u->reserved_line, "names that begin with kcc_ are those of kilter cc", "Use another name");
     if (kc_is_null(main_function))
-        wrong(e, 1, "the file has no main()", "");
+        wrong(e, 1, "the file has no main()", "main() and all marked loops of a program must be in one file");
     if (e->sites == 0 || e->sites > 32)
         wrong(e, 1, "mark the loops to distribute with #pragma kilter loop, at most 32",
               "kilter cc --explain tells which loops can be distributed");

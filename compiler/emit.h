@@ -13,4 +13,7 @@ kilter_status kc_emit(kc_unit *unit, FILE *out, kilter_error *error);
  * last. They are to be freed. false: the rows have no bounds that are known. */
 bool kc_row_range(const kc_nest *nest, int array, char **from, char **to);
 
+/* Does the loop touch each row that it may touch, and all of it? */
+bool kc_touches_all(const kc_nest *nest, int array);
+
 #endif

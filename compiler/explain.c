@@ -7,11 +7,9 @@
 
 static const char *const KINDS[] = {
     [KC_REFUSED] = "refused", [KC_DOALL] = "doall", [KC_DOACROSS] = "doacross", [KC_OLD] = "old"};
-static const char *const ROLES[] = {[KC_PARAMETER] = "parameter",
-                                    [KC_PRIVATE] = "private",
-                                    [KC_REDUCED] = "reduction",
-                                    [KC_ROWS] = "rows",
-                                    [KC_COPIED] = "copy"};
+static const char *const ROLES[] = {
+    [KC_PARAMETER] = "parameter", [KC_PRIVATE] = "private", [KC_REDUCED] = "reduction",
+    [KC_EXACT] = "exact sum",     [KC_ROWS] = "rows",       [KC_COPIED] = "copy"};
 static const char *const UPDATES[] = {
     [KC_NO_UPDATE] = "", [KC_SUM] = "+",    [KC_PRODUCT] = "*", [KC_LEAST] = "min",
     [KC_MOST] = "max",   [KC_FMIN] = "min", [KC_FMAX] = "max"};
@@ -29,7 +27,10 @@ static void say_verdict(const kc_loop *l, FILE *out) {
                 kc_line(l->nest->inner.loop), d->backward ? ", from the last row to the first" : "");
         break;
     case KC_OLD:
-        fputs("needs old values: iterations read what later iterations write (anti-dependences only)\n", out);
+        fputs("DOALL with old values: an iteration needs what later iterations overwrite; ranks do their "
+              "rows in "
+              "order\n",
+              out);
         break;
     default:
         fprintf(out, "not parallel as it stands: line %u: %s\n", d->line, d->why);
@@ -57,6 +58,9 @@ static void say_array(const kc_array *a, const kc_decided *d, FILE *out) {
         fprintf(out, "combined over all iterations (%s)%s%s%s", UPDATES[d->update],
                 d->needs_clause ? ": other order, other last bits; allow it with reduction(" : "",
                 d->needs_clause ? UPDATES[d->update] : "", d->needs_clause ? ":…)" : "");
+        break;
+    case KC_EXACT:
+        fputs("added up exactly, and rounded once", out);
         break;
     case KC_ROWS:
         fprintf(out, "distributed by rows%s", d->written ? ", written" : "");
@@ -92,7 +96,7 @@ static void json_array(kl_json *j, const kc_array *a, const kc_decided *d) {
     kl_json_truth(j, "written", d->written);
     kl_json_signed(j, "before", d->before);
     kl_json_signed(j, "after", d->after);
-    kl_json_text(j, "operator", d->role == KC_REDUCED ? UPDATES[d->update] : NULL);
+    kl_json_text(j, "operator", d->role == KC_REDUCED || d->role == KC_EXACT ? UPDATES[d->update] : NULL);
     kl_json_truth(j, "needs_clause", d->needs_clause);
     kl_json_close(j, '}');
 }

@@ -19,8 +19,8 @@ for number, line in enumerate(lines, 1):
     if not said:
         continue
     loop = loops.get(number + 1)
-    if not loop or loop['verdict'] != said[1] or (said[2] and not re.search(said[2], loop['reason'])):
-        print(f'line {number + 1}: {loop and (loop["verdict"], loop["reason"])}, not {said[0].strip()}')
+    if not loop or loop['verdict'] != said[1] or (said[2] and not re.search(said[2], f"{loop['reason']}. {loop['advice']}")):
+        print(f'line {number + 1}: {loop and (loop["verdict"], loop["reason"], loop["advice"])}, not {said[0].strip()}')
         bad = 1
 sys.exit(bad)
 PY
@@ -74,3 +74,148 @@ int main(void) {
 C
 "$kilter" cc --keep "$work/kept.c" "$work/names.c" 2>"$work/error" && fail "two variables m were mixed up"
 grep -q "names.c:7: .*variable m, which has no name here" "$work/error" || fail "$(cat "$work/error")"
+wrong() { # line, reason; the program is on standard input
+    cat >"$work/wrong.c"
+    "$kilter" cc --keep "$work/kept.c" "$work/wrong.c" 2>"$work/error" && fail "accepted: $2"
+    grep -q "wrong.c:$1: .*$2" "$work/error" || fail "$2: $(cat "$work/error")"
+}
+pragma() { # pragma before main(), reason
+    printf 'double f(double);\nint g(double *x);\nint k;\nstatic int h(int x) { return k = x; }\n#pragma kilter %s\nint main(void) {}\n' "$1" |
+        wrong 5 "$2"
+}
+pragma 'pure(f' 'write #pragma kilter pure(f, g)'
+pragma 'pure' 'write #pragma kilter pure(f, g)'
+pragma 'pure(f,)' 'write #pragma kilter pure(f, g)'
+pragma 'pure(k)' 'k is not declared before it is named here, or is no function'
+pragma 'pure(f, missing)' 'missing is not declared'
+pragma 'pure(g)' 'g has a pointer as parameter'
+pragma 'pure(h)' 'h is not pure: it changes a variable in line 4'
+pragma 'root' 'the pragma must stand before a block'
+pragma 'root(f)' 'write #pragma kilter root before a statement'
+pragma 'root name' 'write #pragma kilter root before a statement'
+pragma 'rot' 'write #pragma kilter loop'
+rooted() { # statement for rank 0, reason, line
+    wrong "${3:-19}" "in a root statement: .*$2" <<C
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+double u[9], *p = u, **rows;
+struct { char *name; int n; } s;
+int unknown(int);
+static int *last(void) { static int n; n++; return &n; }
+static void own(const double *x) { ((double *)x)[1] = 2; }
+static void run(void) {
+#pragma kilter loop
+    for (int i = 0; i < 9; i++)
+        u[i] += 1;
+}
+int main(void) {
+    void *any = u;
+    double *q = u;
+    run();
+#pragma kilter root
+    $1
+    return 0;
+}
+C
+}
+rooted 'p = u;' 'p: a pointer changes'
+rooted 's.name = "x";' 's: a pointer changes'
+rooted 'rows[0][1] = 3;' 'cannot tell which memory this changes'
+rooted 'memset(any, 0, 8);' 'any: cannot tell which memory changes'
+rooted '{ double *o = u; o[1] = 2; }' 'o: cannot tell which memory changes'
+rooted '*rows = u;' 'rows: a pointer changes'
+rooted 'own(u);' 'x: cannot tell which memory changes' 8
+rooted 'last();' 'n: a static variable changes' 7
+rooted '{ static int n; n++; }' 'n: a static variable changes'
+rooted 's.n = unknown(1);' 'unknown: what it changes is not known'
+rooted 'run();' 'a marked loop' 11
+rooted 'exit(1);' 'exit() must be called on all ranks'
+rooted 'u[0] = rand();' 'rand() must be called on all ranks'
+rooted '{ if (q[0] > 1) return 1; }' 'a jump'
+rooted '{ goto out; out:; }' 'a jump'
+for statement in 'int x = 1;' 'out:;' 'return 1;' ';'; do
+    printf 'int main(void) {\n#pragma kilter root\n    %s\n    return 0;\n}\n' "$statement" | wrong 2 'the pragma must stand before a block'
+done
+wrong 6 'break or continue leaves it' <<C
+double u[9];
+int main(void) {
+    for (int t = 0; t < 9; t++) {
+        u[t] = t;
+#pragma kilter root
+        if (u[t] > 3) break;
+#pragma kilter loop
+        for (int i = 0; i < 9; i++)
+            u[i] += 1;
+    }
+}
+C
+wrong 7 'a marked loop does it' <<C
+double u[9];
+int main(void) {
+#pragma kilter loop
+    for (int i = 0; i < 9; i++) {
+        double x;
+#pragma kilter root
+        x = 1;
+        u[i] += x;
+    }
+}
+C
+wrong 9 'errno is used after a marked loop' <<C
+#include <errno.h>
+#include <math.h>
+double u[9];
+int main(void) {
+    errno = 0;
+#pragma kilter loop
+    for (int i = 0; i < 9; i++)
+        u[i] = exp(u[i]);
+    return errno;
+}
+C
+wrong 2 'names that begin with kcc_' <<C
+double u[9];
+int kcc_lo;
+int main(void) {
+#pragma kilter loop
+    for (int i = 0; i < 9; i++)
+        u[i] = kcc_lo;
+}
+C
+
+# --- several files ---
+cat >"$work/first.c" <<C
+#include <stdio.h>
+double half(double);
+static double u[9];
+int main(void) {
+#pragma kilter loop
+    for (int i = 0; i < 9; i++)
+        u[i] = i;
+    printf("%g\n", u[4]);
+}
+C
+echo "double half(double x) { return x / 2; }" >"$work/second.c"
+"$kilter" cc --keep "$work/kept.c" "$work/second.c" "$work/first.c" || fail "the file with marked loops was not found"
+grep -q "kcc_main" "$work/kept.c" || fail "the wrong file was changed"
+"$kilter" cc --explain "$work/first.c" "$work/second.c" >"$work/said"
+grep -q "second.c: no loops" "$work/said" && grep -q "first.c:6: .*DOALL" "$work/said" || fail "$(cat "$work/said")"
+sed 's/= i;/= half(i);/' "$work/first.c" >"$work/third.c"
+"$kilter" cc --keep "$work/kept.c" "$work/third.c" "$work/second.c" 2>"$work/error" && fail "a function of another file was accepted"
+grep -q "third.c:7: half(): what it reads and changes is not known" "$work/error" || fail "$(cat "$work/error")"
+sed '2a #pragma kilter pure(half)' "$work/third.c" | sed 's/u\[4\]/half(u[4])/' >"$work/vouched.c"
+"$kilter" cc --keep "$work/kept.c" "$work/second.c" "$work/vouched.c" || fail "a pure function of another file was refused"
+sed 's/u\[4\]/half(u[4])/' "$work/first.c" >"$work/third.c"
+"$kilter" cc --keep "$work/kept.c" "$work/third.c" "$work/second.c" 2>"$work/error" && fail "a function of another file was accepted"
+grep -q "third.c:8: .*half() *\|third.c:8: .*must not change" "$work/error" || fail "$(cat "$work/error")"
+"$kilter" cc --keep "$work/kept.c" "$work/first.c" "$work/third.c" 2>"$work/error" && fail "marked loops in two files were accepted"
+grep -q "first.c and .*third.c both" "$work/error" || fail "$(cat "$work/error")"
+sed 's/main(void)/other(void)/' "$work/first.c" >"$work/third.c"
+"$kilter" cc --keep "$work/kept.c" "$work/second.c" "$work/third.c" 2>"$work/error" && fail "a file without main() was accepted"
+grep -q "third.c:1: .*main() and all marked loops" "$work/error" || fail "$(cat "$work/error")"
+for clause in "exact *: s" "exact"; do
+    sed "s/kilter loop/kilter loop reduction($clause)/" "$work/first.c" >"$work/third.c"
+    "$kilter" cc --explain "$work/third.c" 2>"$work/error" && fail "reduction($clause) was accepted"
+    grep -q "third.c:5: write #pragma kilter loop" "$work/error" || fail "$(cat "$work/error")"
+done

@@ -6,9 +6,10 @@
 #include "library.h"
 #include "walk.h"
 
-static bool is_pure(CXCursor call) {
+static bool is_pure(const kc_walk *w, CXCursor call) {
     char *name = kc_name(call);
-    bool pure = kc_kind(clang_getCursorReferenced(call)) == CXCursor_FunctionDecl && kc_is_pure(name);
+    bool pure = kc_kind(clang_getCursorReferenced(call)) == CXCursor_FunctionDecl &&
+                (kc_is_pure(name) || kc_has_word(w->nest->pure, name));
     free(name);
     return pure;
 }
@@ -207,6 +208,13 @@ bool kc_extreme(kc_walk *w, CXCursor test, CXCursor body) {
 
 /* --- calls --- */
 
+/* A function without a prototype converts its arguments itself. */
+static bool is_converted(CXCursor parameter, CXCursor value) {
+    CXType to = clang_getCanonicalType(clang_getCursorType(parameter));
+    CXType from = clang_getCanonicalType(clang_getCursorType(value));
+    return !kc_is_pointer(to) && to.kind != from.kind;
+}
+
 static void bind_parameters(kc_walk *w, CXCursor call, CXCursor function) {
     kc_bound bound[KC_DEPTH];
     int count = clang_Cursor_getNumArguments(function), given = clang_Cursor_getNumArguments(call);
@@ -217,7 +225,7 @@ static void bind_parameters(kc_walk *w, CXCursor call, CXCursor function) {
     for (int i = 0; i < count; i++) {
         CXCursor parameter = clang_Cursor_getArgument(function, (unsigned)i);
         CXCursor value = clang_Cursor_getArgument(call, (unsigned)i);
-        bool changed = kc_has(w->changed, w->changes, parameter);
+        bool changed = kc_has(w->changed, w->changes, parameter) || is_converted(parameter, value);
         bound[i] =
             (kc_bound){.variable = parameter, .is_place = kc_is_pointer(clang_getCursorType(parameter))};
         bound[i].place = (kc_place){.array = KC_UNKNOWN, .stride = clang_getNullCursor()};
@@ -251,13 +259,13 @@ static void call_of(kc_walk *w, CXCursor call) {
         CXCursor value = clang_Cursor_getArgument(call, (unsigned)i);
         kc_expression(w, value);
     }
+    if (is_pure(w, call))
+        return;
     CXCursor function = kc_callee(call);
     if (!kc_is_null(function)) {
         call_of_own(w, call, function);
         return;
     }
-    if (is_pure(call))
-        return;
     char *name = kc_name(call);
     kc_wrong(w->nest, call, "%s%s: what it reads and changes is not known", *name ? name : "a call",
              *name ? "()" : "");
@@ -307,9 +315,12 @@ static void children(kc_walk *w, CXCursor node, bool conditional) {
     kc_children parts = kc_children_of(node);
     for (size_t i = 0; i < parts.count; i++) {
         int depth = w->depth;
-        if (conditional && i > 0)
+        bool unsure = conditional && i > 0;
+        if (unsure)
             enter(w);
+        w->unsure += unsure;
         kc_expression(w, parts.at[i]);
+        w->unsure -= unsure;
         w->depth = depth;
     }
     free(parts.at);

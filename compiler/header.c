@@ -81,10 +81,11 @@ static void bind_index(kc_walk *w, const kc_header *h, int symbol, long long shi
 }
 
 /* Values of the index for which the test may hold, after a shift. */
-static isl_set *tested(kc_walk *w, const kc_header *h, int symbol, long long shift) {
+static isl_set *tested(kc_walk *w, kc_header *h, int symbol, long long shift) {
     bool exact;
     bind_index(w, h, symbol, shift);
     isl_set *set = kc_condition(w, h->test, &exact);
+    h->unsure = h->unsure || !exact;
     kc_unbind(w, w->bounds - 1);
     isl_pw_aff *index = isl_pw_aff_add(kc_of_symbol(w, symbol), kc_number(w, shift));
     isl_set *after = h->step > 0 ? isl_pw_aff_ge_set(index, isl_pw_aff_copy(h->from))

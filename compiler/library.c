@@ -2,6 +2,7 @@
 #include "library.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const PURE[] = {"sqrt",
@@ -66,6 +67,10 @@ static const char *const PURE[] = {"sqrt",
                                    "fdim",
                                    "__builtin_fabs",
                                    "__builtin_sqrt"};
+static const char *const QUIET[] = {"fabs",  "fmax",   "fmin",   "floor",     "ceil",           "abs",
+                                    "labs",  "llabs",  "fabsf",  "fmaxf",     "fminf",          "floorf",
+                                    "ceilf", "atan",   "tanh",   "cbrt",      "round",          "trunc",
+                                    "rint",  "roundf", "truncf", "nearbyint", "__builtin_fabs", "copysign"};
 static const char *const LOCAL[] = {
     "malloc",       "calloc",        "exit",    "abort",   "atoi",          "atof",
     "atol",         "atoll",         "strtol",  "strtod",  "strtoul",       "strtoull",
@@ -95,6 +100,10 @@ bool kc_is_pure(const char *name) {
     return IS_ONE_OF(PURE, name);
 }
 
+bool kc_sets_errno(const char *name) {
+    return kc_is_pure(name) && !IS_ONE_OF(QUIET, name);
+}
+
 bool kc_is_local(const char *name) {
     return IS_ONE_OF(LOCAL, name) || kc_is_pure(name);
 }
@@ -105,4 +114,10 @@ bool kc_is_memory(const char *name) {
 
 bool kc_is_root(const char *name) {
     return IS_ONE_OF(ROOT, name);
+}
+
+bool kc_has_word(const char *words, const char *word) {
+    char padded[128];
+    snprintf(padded, sizeof padded, " %s ", word);
+    return strlen(word) < 100 && strstr(words, padded);
 }

@@ -1,5 +1,5 @@
 /* kilter-cc: what `kilter cc` runs. `kilter cc` has read and checked the options; they come as NAME=VALUE,
- * then the file, then flags of the compiler. */
+ * then the files, then flags of the compiler. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,9 @@
 enum { FLAGS_MOST = 100 };
 
 typedef struct request {
-    const char *file, *flag[FLAGS_MOST];
-    int flags;
+    const char *file; /* the one with marked loops */
+    const char *input[FLAGS_MOST], *flag[FLAGS_MOST];
+    int inputs, flags;
     bool explain, json;
     const char *keep, *output, *mpicc, *mpirun, *check;
 } request;
@@ -29,7 +30,11 @@ static bool read_value(const char *word, const char *name, const char **value) {
 
 static void read_word(request *r, const char *word) {
     const char *truth = NULL;
-    if (r->file) {
+    if (r->inputs > 0 && *word != '-' && r->flags == 0 && r->inputs < FLAGS_MOST) {
+        r->input[r->inputs++] = word;
+        return;
+    }
+    if (r->inputs > 0) {
         if (r->flags < FLAGS_MOST)
             r->flag[r->flags++] = word;
         return;
@@ -41,18 +46,43 @@ static void read_word(request *r, const char *word) {
     else if (!read_value(word, "keep", &r->keep) && !read_value(word, "output", &r->output) &&
              !read_value(word, "mpicc", &r->mpicc) && !read_value(word, "mpirun", &r->mpirun) &&
              !read_value(word, "check", &r->check))
-        r->file = strncmp(word, "file=", 5) == 0 ? word + 5 : word;
+        r->input[r->inputs++] = strncmp(word, "file=", 5) == 0 ? word + 5 : word;
+}
+
+static bool is_source(const char *path) {
+    size_t length = strlen(path);
+    return length > 2 && strcmp(path + length - 2, ".c") == 0;
+}
+
+/* Find the file that has marked loops. The others are compiled as they are. */
+static kilter_status find_marked(request *r, kilter_error *error) {
+    const char *found = NULL;
+    for (int i = 0; i < r->inputs && r->inputs > 1; i++) {
+        bool has = false;
+        kilter_status status = is_source(r->input[i]) ? kc_has_pragma(r->input[i], &has, error) : KILTER_OK;
+        if (status != KILTER_OK)
+            return status;
+        if (has && found)
+            return kl_fail(
+                error, KILTER_ERR_INPUT,
+                "%s and %s both have lines #pragma kilter; main() and all marked loops of a program must "
+                "be in one file",
+                found, r->input[i]);
+        found = has ? r->input[i] : found;
+    }
+    r->file = found ? found : r->input[0];
+    return KILTER_OK;
 }
 
 /* Flags that change what the source says. */
-static kilter_status open_unit(const request *r, kc_unit *unit, kilter_error *error) {
+static kilter_status open_unit(const request *r, const char *path, kc_unit *unit, kilter_error *error) {
     const char *flags[FLAGS_MOST];
     int count = 0;
     for (int i = 0; i < r->flags; i++)
         if (strncmp(r->flag[i], "-D", 2) == 0 || strncmp(r->flag[i], "-I", 2) == 0 ||
             strncmp(r->flag[i], "-U", 2) == 0 || strncmp(r->flag[i], "-std=", 5) == 0)
             flags[count++] = r->flag[i];
-    return kc_unit_open(unit, r->file, flags, count, error);
+    return kc_unit_open(unit, path, flags, count, error);
 }
 
 /* --- compiling --- */
@@ -79,7 +109,8 @@ static kilter_status compile(const request *r, const char *source, const char *o
     kc_add_word(&words, "-O2"); /* a later flag takes precedence */
     for (int i = 0; i < r->flags; i++)
         kc_add_word(&words, r->flag[i]);
-    kc_add_word(&words, source);
+    for (int i = 0; i < r->inputs; i++)
+        kc_add_word(&words, r->input[i] == r->file ? source : r->input[i]);
     kc_add_word(&words, "-o");
     kc_add_word(&words, output);
     kc_add_text(&words, library);
@@ -161,7 +192,7 @@ static kilter_status write_source(const request *r, const char *path, kilter_err
     kc_unit *unit = calloc(1, sizeof *unit);
     if (!unit)
         return kl_fail(error, KILTER_ERR_MEMORY, "%s: memory ran out", r->file);
-    kilter_status status = open_unit(r, unit, error);
+    kilter_status status = open_unit(r, r->file, unit, error);
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -199,11 +230,11 @@ static kilter_status build(const request *r, kilter_error *error) {
     return status;
 }
 
-static kilter_status explain(const request *r, kilter_error *error) {
+static kilter_status explain_file(const request *r, const char *path, kilter_error *error) {
     kc_unit *unit = calloc(1, sizeof *unit);
     if (!unit)
-        return kl_fail(error, KILTER_ERR_MEMORY, "%s: memory ran out", r->file);
-    kilter_status status = open_unit(r, unit, error);
+        return kl_fail(error, KILTER_ERR_MEMORY, "%s: memory ran out", path);
+    kilter_status status = open_unit(r, path, unit, error);
     if (status == KILTER_OK && r->json)
         kc_explain_json(unit, stdout);
     else if (status == KILTER_OK)
@@ -213,16 +244,26 @@ static kilter_status explain(const request *r, kilter_error *error) {
     return status;
 }
 
+static kilter_status explain(const request *r, kilter_error *error) {
+    kilter_status status = KILTER_OK;
+    for (int i = 0; i < r->inputs && status == KILTER_OK; i++)
+        if (r->inputs == 1 || is_source(r->input[i]))
+            status = explain_file(r, r->input[i], error);
+    return status;
+}
+
 int main(int argc, char **argv) {
     request r = {.mpicc = "mpicc", .mpirun = "mpirun"};
     kilter_error error;
     for (int i = 1; i < argc; i++)
         read_word(&r, argv[i]);
-    if (!r.file || (!r.explain && !r.keep && !r.output)) {
+    if (r.inputs == 0 || (!r.explain && !r.keep && !r.output)) {
         fputs("kilter-cc: this is a part of kilter cc; try 'kilter cc --help'\n", stderr);
         return 2;
     }
-    kilter_status status = r.explain ? explain(&r, &error) : build(&r, &error);
+    kilter_status status = find_marked(&r, &error);
+    if (status == KILTER_OK)
+        status = r.explain ? explain(&r, &error) : build(&r, &error);
     if (status != KILTER_OK)
         fprintf(stderr, "kilter cc: %s\n", error.text);
     return status == KILTER_OK ? EXIT_SUCCESS : EXIT_FAILURE;

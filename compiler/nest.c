@@ -56,6 +56,8 @@ static CXCursor root_of(CXCursor node) {
         node = kc_plain(node);
         enum CXCursorKind kind = kc_kind(node);
         CXCursor base = kc_child(node, 0);
+        if (kind == CXCursor_ArraySubscriptExpr && !kc_is_pointer(clang_getCursorType(base)))
+            base = kc_child(node, 1); /* i[x] */
         if (kind == CXCursor_DeclRefExpr) {
             CXCursor variable = clang_getCursorReferenced(node);
             return kc_is_array_parameter(variable) ? clang_getNullCursor() : variable;
@@ -181,6 +183,47 @@ static void enter(kc_walk *w, CXCursor at) {
         kc_wrong(w->nest, at, "the loop is nested too deeply");
 }
 
+static enum CXChildVisitResult look_for_jump(CXCursor node, CXCursor parent, CXClientData data) {
+    enum CXCursorKind kind = kc_kind(node);
+    (void)parent;
+    *(bool *)data =
+        kind == CXCursor_BreakStmt || kind == CXCursor_ContinueStmt || kind == CXCursor_ReturnStmt;
+    return *(bool *)data ? CXChildVisit_Break : CXChildVisit_Recurse;
+}
+
+static enum CXChildVisitResult look_for_return(CXCursor node, CXCursor parent, CXClientData data) {
+    (void)parent;
+    *(bool *)data = kc_kind(node) == CXCursor_ReturnStmt;
+    return *(bool *)data ? CXChildVisit_Break : CXChildVisit_Recurse;
+}
+
+/* May a jump keep the program from parts of a loop? */
+static bool has_jump(CXCursor node) {
+    bool found = false;
+    clang_visitChildren(node, look_for_jump, &found);
+    return found;
+}
+
+static enum CXChildVisitResult look_for_end(CXCursor node, CXCursor parent, CXClientData data) {
+    enum CXCursorKind kind = kc_kind(node);
+    bool *found = data, returns = false;
+    (void)parent;
+    bool inner = kind == CXCursor_ForStmt || kind == CXCursor_WhileStmt || kind == CXCursor_DoStmt ||
+                 kind == CXCursor_SwitchStmt;
+    if (inner)
+        clang_visitChildren(node, look_for_return, &returns);
+    *found = returns || kind == CXCursor_BreakStmt || kind == CXCursor_ReturnStmt;
+    return *found ? CXChildVisit_Break : inner ? CXChildVisit_Continue : CXChildVisit_Recurse;
+}
+
+/* Does a jump end the loop with this body before its test fails? */
+static bool ends_early(CXCursor body) {
+    bool found = false;
+    if (look_for_end(body, body, &found) == CXChildVisit_Recurse)
+        clang_visitChildren(body, look_for_end, &found);
+    return found;
+}
+
 static void within(kc_walk *w, CXCursor node, isl_set *where) { /* takes `where` */
     isl_set *before = isl_set_copy(w->domain);
     int depth = w->depth;
@@ -215,9 +258,12 @@ static void if_statement(kc_walk *w, CXCursor node) {
         isl_set_free(when);
         when = everywhere(w);
     }
+    bool unsure = !good || !exact;
+    w->unsure += unsure;
     within(w, parts.at[1], when);
     if (parts.count > 2)
         within(w, parts.at[2], isl_set_copy(other));
+    w->unsure -= unsure;
     isl_set_free(other);
     free(parts.at);
 }
@@ -225,12 +271,14 @@ static void if_statement(kc_walk *w, CXCursor node) {
 static void unknown_loop(kc_walk *w, CXCursor node) {
     kc_children parts = kc_children_of(node);
     w->loops++;
+    w->unsure++;
     for (size_t i = 0; i < parts.count; i++) {
-        if (kc_kind(node) == CXCursor_ForStmt && i == 0)
-            statement(w, parts.at[i]);
+        if (kc_kind(node) == CXCursor_ForStmt && i == 0 && parts.count == 4)
+            statement(w, parts.at[i]); /* the first part is always done */
         else
             within(w, parts.at[i], everywhere(w));
     }
+    w->unsure--;
     w->loops--;
     free(parts.at);
 }
@@ -242,8 +290,12 @@ static void known_loop(kc_walk *w, kc_header *h, int symbol) {
     int bounds = w->bounds, depth = w->depth;
     w->loops++;
     w->in_inner = w->in_inner || is_inner;
+    h->ends = ends_early(h->body);
     enter(w, h->loop);
+    bool unsure = h->unsure || has_jump(h->body);
+    w->unsure += unsure;
     statement(w, h->body);
+    w->unsure -= unsure;
     w->depth = depth;
     w->in_inner = w->in_inner && !is_inner;
     w->loops--;
@@ -334,10 +386,12 @@ static void switch_statement(kc_walk *w, CXCursor node) {
     CXCursor body = kc_child(node, 1);
     kc_expression(w, kc_child(node, 0));
     w->loops++;
+    w->unsure++;
     if (kc_kind(body) == CXCursor_CompoundStmt)
         compound(w, body, true); /* a label may lead to each statement */
     else
         kc_wrong(w->nest, node, "a switch without braces");
+    w->unsure--;
     w->loops--;
 }
 
@@ -407,14 +461,28 @@ static void statement(kc_walk *w, CXCursor node) {
     }
 }
 
+static bool returns_early(CXCursor body) {
+    kc_children parts = kc_children_of(body);
+    bool early = false;
+    for (size_t i = 0; i < parts.count; i++)
+        early = early || has_jump(parts.at[i]) ||
+                (i + 1 < parts.count && kc_kind(parts.at[i]) == CXCursor_ReturnStmt);
+    free(parts.at);
+    return early;
+}
+
 void kc_body_of_call(kc_walk *w, CXCursor function) {
     kc_children parts = kc_children_of(function);
     int loops = w->loops;
     bool returned = w->returned;
     w->loops = 0;
     w->returned = false;
-    if (parts.count > 0 && kc_kind(parts.at[parts.count - 1]) == CXCursor_CompoundStmt)
+    bool has_body = parts.count > 0 && kc_kind(parts.at[parts.count - 1]) == CXCursor_CompoundStmt;
+    bool unsure = has_body && returns_early(parts.at[parts.count - 1]);
+    w->unsure += unsure;
+    if (has_body)
         statement(w, parts.at[parts.count - 1]);
+    w->unsure -= unsure;
     w->loops = loops;
     w->returned = returned;
     free(parts.at);
@@ -512,16 +580,18 @@ static void read_loop(kc_walk *w, CXCursor loop) {
     kc_bind(w, (kc_bound){.variable = h->index, .value = kc_of_symbol(w, symbol)});
     kc_expression(w, h->test);
     find_inner(n);
+    w->unsure = has_jump(h->body);
     statement(w, h->body);
 }
 
-kc_nest *kc_nest_read(isl_ctx *isl, CXCursor function, CXCursor loop) {
+kc_nest *kc_nest_read(isl_ctx *isl, CXCursor function, CXCursor loop, const char *pure) {
     kc_nest *n = calloc(1, sizeof *n);
     kc_walk *w = calloc(1, sizeof *w);
     if (!n || !w)
         abort();
     n->isl = isl;
     n->function = function;
+    n->pure = pure;
     n->context = isl_set_universe(isl_space_set_alloc(isl, 0, 0));
     *w = (kc_walk){.nest = n, .loop = loop, .domain = isl_set_copy(n->context)};
     read_loop(w, loop);

@@ -43,6 +43,7 @@ typedef struct kc_access {
     kc_update update; /* part of an update of a scalar: s += …, s = fmax(s, …) */
     bool in_inner;    /* within the first loop inside */
     bool by_own_name; /* in a called function, which names the variable itself */
+    bool unsure;      /* a condition that is not known may keep iterations from it */
     /* from [index of the loop] or [index, index of the first loop inside] to the subscripts */
     isl_map *where;
     int region[KC_DEPTH + 1], depth; /* the conditions and loops around it, from the outside */
@@ -56,6 +57,8 @@ typedef struct kc_header {
     long long step;        /* negative: the index falls */
     bool inclusive;        /* the index may reach the bound */
     long long shift;       /* index + shift is compared with the bound */
+    bool ends;             /* a jump may end it before its test fails */
+    bool unsure;           /* the test is not known, or only in part */
     isl_pw_aff *from, *to; /* first value; the value that the index does not reach; NULL: not affine */
 } kc_header;
 
@@ -69,6 +72,7 @@ typedef struct kc_symbol {
 typedef struct kc_nest {
     isl_ctx *isl;
     CXCursor function; /* the function that the loop is in */
+    const char *pure;  /* functions that the user vouches for, with blanks around */
     kc_header outer, inner;
     bool has_inner;           /* the body is one loop, perhaps in a function that it calls */
     CXCursor calls[KC_DEPTH]; /* the calls on the way to the first loop inside */
@@ -85,7 +89,7 @@ typedef struct kc_nest {
 } kc_nest;
 
 /* Read the loop. The nest is to be freed in any case; nest->wrong is "" if all was understood. */
-kc_nest *kc_nest_read(isl_ctx *isl, CXCursor function, CXCursor loop);
+kc_nest *kc_nest_read(isl_ctx *isl, CXCursor function, CXCursor loop, const char *pure);
 void kc_nest_free(kc_nest *nest);
 void kc_wrong(kc_nest *nest, CXCursor at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -21,6 +21,7 @@ typedef struct outside {
     kilter_status status;
     CXCursor marked[FUNCTIONS_MOST], seen[FUNCTIONS_MOST], all[FUNCTIONS_MOST];
     int marks, seens, count, lives;
+    CXCursor here;  /* the present function */
     bool in_switch; /* labels of a switch may stand in this block */
 } outside;
 
@@ -59,6 +60,10 @@ static enum CXChildVisitResult look_for_marked(CXCursor node, CXCursor parent, C
         (!kc_is_null(function) && has(h->o->marked, h->o->marks, function)))
         h->found = true;
     return h->found ? CXChildVisit_Break : CXChildVisit_Recurse;
+}
+
+static bool is_local(const kc_unit *u, const char *name) {
+    return kc_is_local(name) || kc_has_word(u->pure, name);
 }
 
 static bool holds_marked(outside *o, CXCursor node) {
@@ -204,10 +209,11 @@ static void look_at_call(look *l, CXCursor call) {
     } else if (kc_is_memory(name)) {
         l->effects->reads = true;
         l->effects->writes = l->effects->writes || strcmp(name, "fwrite") != 0;
-    } else if (!kc_is_local(name) && !kc_is_root(name) && strcmp(name, "free") != 0 &&
+    } else if (!is_local(l->o->unit, name) && !kc_is_root(name) && strcmp(name, "free") != 0 &&
                strcmp(name, "clock_gettime") != 0 && strcmp(name, "gettimeofday") != 0 &&
                strcmp(name, "timespec_get") != 0) {
-        wrong(l->o, call, "(): kilter cc does not know what it does", *name ? name : "a function");
+        wrong(l->o, call, "(): kilter cc does not know what it does; define it in this file",
+              *name ? name : "a function");
     }
     free(name);
 }
@@ -216,6 +222,10 @@ static enum CXChildVisitResult look_at(CXCursor node, CXCursor parent, CXClientD
     look *l = data;
     enum CXCursorKind kind = kc_kind(node);
     (void)parent;
+    if (kc_root_of(l->o->unit, node)) {
+        *l->effects = (kc_effects){true, true};
+        return CXChildVisit_Continue;
+    }
     if (kc_is_assignment(node)) {
         CXCursor target = kc_plain(kc_child(node, 0));
         bool whole = clang_getCanonicalType(clang_getCursorType(target)).kind == CXType_Record;
@@ -241,17 +251,16 @@ static kc_effects effects_of(outside *o, CXCursor node) {
     kc_effects e = {false, false};
     look l = {o, &e};
     o->seens = 0;
-    look_at(node, node, &l);
-    clang_visitChildren(node, look_at, &l);
+    if (look_at(node, node, &l) == CXChildVisit_Recurse)
+        clang_visitChildren(node, look_at, &l);
     return e;
 }
 
 /* --- statements --- */
 
-/* Return the offset after the statement, with its semicolon. */
-static unsigned end_of(const outside *o, CXCursor node) {
+unsigned kc_end_of(const kc_unit *u, CXCursor node) {
     unsigned from, to;
-    const char *text = o->unit->text;
+    const char *text = u->text;
     if (!kc_extent(node, &from, &to))
         return 0;
     if (text[to - 1] == '}' || text[to - 1] == ';')
@@ -262,7 +271,7 @@ static unsigned end_of(const outside *o, CXCursor node) {
 }
 
 static void make_whole_before(outside *o, CXCursor node, bool alone, kc_effects e) {
-    unsigned from, to, end = end_of(o, node);
+    unsigned from, to, end = kc_end_of(o->unit, node);
     if (!kc_extent(node, &from, &to) || (!alone && end == 0)) {
         wrong(o, node, "a macro makes a statement that touches a distributed array", "");
         return;
@@ -295,24 +304,37 @@ static void end_lives(outside *o, CXCursor declarations) {
         CXCursor variable = parts.at[i], function = clang_getCursorSemanticParent(variable);
         CXType type = clang_getCanonicalType(clang_getCursorType(variable));
         enum CX_StorageClass storage = clang_Cursor_getStorageClass(variable);
-        bool memory = kc_kind(variable) == CXCursor_VarDecl && storage != CX_SC_Static &&
-                      storage != CX_SC_Extern && (is_array(variable) || type.kind == CXType_Record);
-        unsigned end = end_of(o, declarations), from, to;
-        if (!memory || !leads_to_rows(o, variable))
+        bool memory = kc_kind(variable) == CXCursor_VarDecl && storage != CX_SC_Extern &&
+                      (is_array(variable) || type.kind == CXType_Record);
+        unsigned end = kc_end_of(o->unit, declarations), from, to;
+        if (!memory || !leads_to_rows(o, variable) || (storage == CX_SC_Static && end == 0))
             continue;
         jumps j = {end, end == 0 || o->in_switch || !kc_extent(variable, &from, &to)};
         clang_visitChildren(function, look_for_jump, &j);
         char *name = kc_name(variable);
-        if (j.found)
+        if (storage == CX_SC_Static)
+            kc_replace(o->edits, end, end, " kcc_own(&%s, sizeof %s);", name, name);
+        else if (j.found)
             wrong(o, variable, ": a jump or a macro may skip the declaration of this distributed array",
                   name);
         else
             kc_replace(o->edits, end, end,
-                       " kcc_memory kcc_life_%d __attribute__((cleanup(kcc_end_life))) = {&%s, sizeof %s};",
-                       o->lives++, name, name);
+                       " kcc_memory kcc_life_%d __attribute__((cleanup(kcc_end_life))) = {&%s, sizeof %s}; "
+                       "kcc_own(&%s, sizeof %s);",
+                       o->lives++, name, name, name, name);
         free(name);
     }
     free(parts.at);
+}
+
+/* Note static arrays of a function without marked loops, which may return pointers to them. */
+static enum CXChildVisitResult note_statics(CXCursor node, CXCursor parent, CXClientData data) {
+    if (kc_kind(node) != CXCursor_DeclStmt)
+        return CXChildVisit_Recurse;
+    if (kc_kind(parent) == CXCursor_CompoundStmt &&
+        clang_Cursor_getStorageClass(kc_child(node, 0)) == CX_SC_Static)
+        end_lives(data, node);
+    return CXChildVisit_Continue;
 }
 
 static void children(outside *o, CXCursor node, size_t first, bool alone) {
@@ -344,7 +366,8 @@ static void header(outside *o, CXCursor node, size_t from, size_t to) {
 
 static void statement(outside *o, CXCursor node, bool alone) {
     enum CXCursorKind kind = kc_kind(node);
-    if (o->status != KILTER_OK || (kind == CXCursor_ForStmt && is_marked(o->unit, node)))
+    if (o->status != KILTER_OK || kc_root_of(o->unit, node) ||
+        (kind == CXCursor_ForStmt && is_marked(o->unit, node)))
         return;
     size_t count = kc_child_count(node);
     if (!holds_marked(o, node)) {
@@ -425,20 +448,27 @@ static enum CXChildVisitResult check_mixes(CXCursor node, CXCursor parent, CXCli
 
 /* --- calls --- */
 
-static bool changes_something(CXCursor function, int depth);
+static bool changes_something(const kc_unit *u, CXCursor function, int depth);
+
+typedef struct change_search {
+    const kc_unit *unit;
+    bool found;
+} change_search;
 
 static enum CXChildVisitResult look_for_change(CXCursor node, CXCursor parent, CXClientData data) {
-    bool *changes = data;
+    change_search *s = data;
+    bool *changes = &s->found;
     (void)parent;
     if (kc_is_assignment(node))
         *changes = true;
     if (kc_kind(node) == CXCursor_CallExpr) {
         char *name = kc_name(node);
         CXCursor function = kc_callee(node);
-        if (!kc_is_null(function))
-            *changes = *changes || changes_something(function, 0);
-        else if (!kc_is_pure(name) && strcmp(name, "strlen") != 0 && strcmp(name, "strerror") != 0 &&
-                 strcmp(name, "__errno_location") != 0)
+        bool vouched = kc_has_word(s->unit->pure, name);
+        if (!kc_is_null(function) && !vouched)
+            *changes = *changes || changes_something(s->unit, function, 0);
+        else if (!kc_is_pure(name) && !vouched && strcmp(name, "strlen") != 0 &&
+                 strcmp(name, "strerror") != 0 && strcmp(name, "__errno_location") != 0)
             *changes = true;
         free(name);
     }
@@ -446,6 +476,7 @@ static enum CXChildVisitResult look_for_change(CXCursor node, CXCursor parent, C
 }
 
 typedef struct effect_search {
+    const kc_unit *unit;
     CXCursor function;
     int depth;
     bool found;
@@ -458,34 +489,35 @@ static enum CXChildVisitResult look_for_effect(CXCursor node, CXCursor parent, C
     bool own = !kc_is_null(target) &&
                clang_equalCursors(clang_getCursorSemanticParent(target), s->function) &&
                clang_Cursor_getStorageClass(target) != CX_SC_Static;
-    s->found = s->found || (kc_is_assignment(node) && !own);
+    s->found = s->found || (kc_is_assignment(node) && !own) || kc_root_of(s->unit, node);
     if (kc_kind(node) == CXCursor_CallExpr) {
         char *name = kc_name(node);
         CXCursor function = kc_callee(node);
-        s->found = s->found || (kc_is_null(function) ? !kc_is_pure(name) && strcmp(name, "strlen") != 0
-                                                     : changes_something(function, s->depth + 1));
+        bool pure = kc_is_pure(name) || kc_has_word(s->unit->pure, name) || strcmp(name, "strlen") == 0;
+        s->found = s->found ||
+                   (!pure && (kc_is_null(function) || changes_something(s->unit, function, s->depth + 1)));
         free(name);
     }
     return s->found ? CXChildVisit_Break : CXChildVisit_Recurse;
 }
 
 /* Does the function change more than its own variables? */
-static bool changes_something(CXCursor function, int depth) {
-    effect_search s = {function, depth, depth > 8};
+static bool changes_something(const kc_unit *u, CXCursor function, int depth) {
+    effect_search s = {u, function, depth, depth > 8};
     if (!s.found)
         clang_visitChildren(function, look_for_effect, &s);
     return s.found;
 }
 
 static void check_arguments(outside *o, CXCursor call) {
-    bool changes = false;
+    change_search changes = {o->unit, false};
     for (int i = 0; i < clang_Cursor_getNumArguments(call); i++) {
         CXCursor value = clang_Cursor_getArgument(call, (unsigned)i);
-        changes = changes || holds_marked(o, value);
+        changes.found = changes.found || holds_marked(o, value);
         look_for_change(value, value, &changes);
         clang_visitChildren(value, look_for_change, &changes);
     }
-    if (changes)
+    if (changes.found)
         wrong(o, call, "only rank 0 makes this call, so its arguments must not change anything", "");
 }
 
@@ -545,7 +577,7 @@ static enum CXChildVisitResult look_for_root(CXCursor node, CXCursor parent, CXC
         return CXChildVisit_Recurse;
     CXCursor function = kc_callee(node);
     char *name = kc_name(node);
-    if (kc_is_null(function) && !kc_is_local(name) && (!kc_is_memory(name) || kc_is_root(name)))
+    if (kc_is_null(function) && !is_local(o->unit, name) && (!kc_is_memory(name) || kc_is_root(name)))
         wrong(o, node,
               "() is called by a function of an included file; define that function in the file itself",
               name);
@@ -558,9 +590,61 @@ static enum CXChildVisitResult look_for_root(CXCursor node, CXCursor parent, CXC
     return CXChildVisit_Recurse;
 }
 
+/* --- errno --- */
+
+typedef struct errno_search {
+    outside *o;
+    unsigned before;
+    bool found;
+} errno_search;
+
+static enum CXChildVisitResult look_for_math(CXCursor node, CXCursor parent, CXClientData data) {
+    errno_search *s = data;
+    (void)parent;
+    if (kc_kind(node) != CXCursor_CallExpr)
+        return CXChildVisit_Recurse;
+    CXCursor function = kc_callee(node);
+    char *name = kc_name(node);
+    s->found = s->found || (kc_is_null(function) && kc_sets_errno(name));
+    free(name);
+    if (!kc_is_null(function) && !has(s->o->seen, s->o->seens, function) && s->o->seens < FUNCTIONS_MOST) {
+        s->o->seen[s->o->seens++] = function;
+        clang_visitChildren(function, look_for_math, s);
+    }
+    return s->found ? CXChildVisit_Break : CXChildVisit_Recurse;
+}
+
+static enum CXChildVisitResult look_for_marked_before(CXCursor node, CXCursor parent, CXClientData data) {
+    errno_search *s = data;
+    unsigned from, to;
+    (void)parent;
+    CXCursor function = kc_kind(node) == CXCursor_CallExpr ? kc_callee(node) : clang_getNullCursor();
+    bool marked = (kc_kind(node) == CXCursor_ForStmt && is_marked(s->o->unit, node)) ||
+                  (!kc_is_null(function) && has(s->o->marked, s->o->marks, function));
+    if (marked && (!kc_extent(node, &from, &to) || from < s->before))
+        s->found = true;
+    return s->found ? CXChildVisit_Break : CXChildVisit_Recurse;
+}
+
+/* An iteration sets errno only on the rank that has it. */
+static void check_errno(outside *o, CXCursor call) {
+    errno_search math = {.o = o}, before = {.o = o};
+    unsigned to;
+    o->seens = 0;
+    for (int i = 0; i < o->unit->loops; i++)
+        if (o->unit->loop[i].marked)
+            clang_visitChildren(o->unit->loop[i].loop, look_for_math, &math);
+    if (math.found && kc_extent(call, &before.before, &to))
+        clang_visitChildren(o->here, look_for_marked_before, &before);
+    if (before.found)
+        wrong(o, call,
+              "errno is used after a marked loop whose mathematics may set it; test the arguments instead",
+              "");
+}
+
 static enum CXChildVisitResult edit_calls(CXCursor node, CXCursor parent, CXClientData data) {
     outside *o = data;
-    if (kc_kind(node) == CXCursor_ForStmt && is_marked(o->unit, node))
+    if ((kc_kind(node) == CXCursor_ForStmt && is_marked(o->unit, node)) || kc_root_of(o->unit, node))
         return CXChildVisit_Continue;
     if (kc_kind(node) != CXCursor_CallExpr)
         return CXChildVisit_Recurse;
@@ -579,12 +663,15 @@ static enum CXChildVisitResult edit_calls(CXCursor node, CXCursor parent, CXClie
     } else if (kc_is_root(name)) {
         check_arguments(o, node);
         wrap(o, node, is_statement(node, parent) ? "KCC_ROOT" : "KCC_SAME");
+    } else if (strcmp(name, "__errno_location") == 0) {
+        check_errno(o, node);
     } else if (strcmp(name, "clock_gettime") == 0) {
         wrap_filled(o, node, 1);
     } else if (strcmp(name, "gettimeofday") == 0 || strcmp(name, "timespec_get") == 0) {
         wrap_filled(o, node, 0);
-    } else if (!kc_is_local(name) && !kc_is_memory(name)) {
-        wrong(o, node, "(): kilter cc does not know what it does", *name ? name : "a function");
+    } else if (!is_local(o->unit, name) && !kc_is_memory(name)) {
+        wrong(o, node, "(): kilter cc does not know what it does; define it in this file",
+              *name ? name : "a function");
     }
     free(name);
     return CXChildVisit_Recurse;
@@ -601,9 +688,15 @@ kilter_status kc_outside(const kc_unit *u, kc_edits *edits, kilter_error *error)
         statement(o, body, true);
         clang_visitChildren(body, check_mixes, o);
     }
-    for (int i = 0; i < o->count; i++)
-        clang_visitChildren(o->all[i], edit_calls, o);
+    for (int i = 0; i < o->count; i++) {
+        o->here = o->all[i];
+        if (!has(o->marked, o->marks, o->here))
+            clang_visitChildren(o->here, note_statics, o);
+        clang_visitChildren(o->here, edit_calls, o);
+    }
     kilter_status status = o->status;
+    if (status == KILTER_OK)
+        status = kc_emit_roots(u, edits, error);
     free(o);
     return status;
 }

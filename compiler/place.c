@@ -90,6 +90,13 @@ static void know_dimensions(kc_walk *w, CXCursor variable) {
     free(parts.at);
 }
 
+static bool is_volatile(CXType type) { /* or its elements are */
+    CXType of = clang_getPointeeType(type);
+    if (of.kind == CXType_Invalid)
+        of = clang_getArrayElementType(type);
+    return clang_isVolatileQualifiedType(type) || (of.kind != CXType_Invalid && is_volatile(of));
+}
+
 static int array_of(kc_walk *w, CXCursor variable) {
     kc_nest *n = w->nest;
     for (int i = 0; i < n->arrays; i++)
@@ -105,6 +112,8 @@ static int array_of(kc_walk *w, CXCursor variable) {
     a->pointer = type.kind == CXType_Pointer || kc_is_array_parameter(variable);
     a->fresh = !a->pointer || clang_isRestrictQualifiedType(clang_getCursorType(variable));
     a->stride = clang_getNullCursor();
+    if (is_volatile(type))
+        kc_wrong(n, variable, "%s is volatile", a->name);
     know_dimensions(w, variable);
     return n->arrays++;
 }
@@ -173,8 +182,10 @@ static kc_place of_wrapper(kc_walk *w, CXCursor node, CXCursor inner) {
 }
 
 static kc_place of_subscript(kc_walk *w, CXCursor node) {
-    kc_place p = kc_place_of(w, kc_child(node, 0));
     CXCursor index = kc_child(node, 1);
+    if (!kc_is_pointer(clang_getCursorType(kc_child(node, 0)))) /* i[x] */
+        return nowhere(KC_UNKNOWN);
+    kc_place p = kc_place_of(w, kc_child(node, 0));
     kc_value by = kc_eval(w, index);
     if (!kc_settle(w, isl_set_copy(w->domain))) {
         kc_value_free(by);
@@ -336,6 +347,7 @@ void kc_touch(kc_walk *w, CXCursor node, kc_place place, bool write, kc_update u
                               .update = update,
                               .in_inner = w->in_inner,
                               .by_own_name = place.by_own_name,
+                              .unsure = w->unsure > 0,
                               .depth = w->depth,
                               .line = kc_line(node)};
         memcpy(access->region, w->region, sizeof access->region);

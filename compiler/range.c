@@ -128,10 +128,11 @@ static isl_pw_aff *number(isl_pw_aff *like, long value) {
     return isl_pw_aff_from_aff(aff);
 }
 
-static isl_set *rows_of(const kc_nest *n, int array) {
+static isl_set *rows_of(const kc_nest *n, int array, bool unsure) {
     isl_set *all = NULL;
     for (int i = 0; i < n->accesses; i++) {
-        if (n->access[i].array != array || isl_map_dim(n->access[i].where, isl_dim_out) < 1)
+        if (n->access[i].array != array || isl_map_dim(n->access[i].where, isl_dim_out) < 1 ||
+            (n->access[i].unsure && !unsure))
             continue;
         isl_set *one = isl_map_range(isl_map_copy(n->access[i].where));
         one = isl_set_project_out(one, isl_dim_set, 1, (unsigned)isl_set_dim(one, isl_dim_set) - 1);
@@ -141,7 +142,7 @@ static isl_set *rows_of(const kc_nest *n, int array) {
 }
 
 bool kc_row_range(const kc_nest *n, int array, char **from, char **to) {
-    isl_set *rows = rows_of(n, array);
+    isl_set *rows = rows_of(n, array, true);
     *from = *to = NULL;
     if (!rows)
         return false;
@@ -162,4 +163,15 @@ bool kc_row_range(const kc_nest *n, int array, char **from, char **to) {
     free(*to);
     *from = *to = NULL;
     return false;
+}
+
+bool kc_touches_all(const kc_nest *n, int array) {
+    const kc_array *a = &n->array[array];
+    if (!kc_is_null(a->stride) || a->width > 0) /* flat memory may end within a row */
+        return false;
+    isl_set *all = rows_of(n, array, true), *sure = rows_of(n, array, false);
+    bool is = all && sure && isl_set_is_subset(all, sure) == isl_bool_true;
+    isl_set_free(all);
+    isl_set_free(sure);
+    return is;
 }

@@ -32,6 +32,26 @@ static kilter_status read_text(kc_unit *u, kilter_error *error) {
     return KILTER_OK;
 }
 
+static const char *skip_word(const char *at, const char *word) {
+    at += strspn(at, " \t");
+    return strncmp(at, word, strlen(word)) == 0 ? at + strlen(word) : NULL;
+}
+
+kilter_status kc_has_pragma(const char *path, bool *has, kilter_error *error) {
+    kc_unit u = {.path = path};
+    kilter_status status = read_text(&u, error);
+    *has = false;
+    for (const char *line = u.text; status == KILTER_OK && line && !*has;) {
+        const char *at = skip_word(line, "#");
+        at = at ? skip_word(at, "pragma") : NULL;
+        *has = at && skip_word(at, "kilter");
+        line = strchr(line, '\n');
+        line = line ? line + 1 : NULL;
+    }
+    free(u.text);
+    return status;
+}
+
 static kilter_status first_error(const kc_unit *u, kilter_error *error) {
     unsigned count = clang_getNumDiagnostics(u->tu);
     for (unsigned i = 0; i < count; i++) {
@@ -93,17 +113,32 @@ static void copy_token(const tokens *t, unsigned i, char *to, size_t room) {
     clang_disposeString(spelling);
 }
 
-/* reduction(op: x, y): remember the names. */
+static bool is_reserved(const tokens *t, unsigned i) {
+    char name[8];
+    copy_token(t, i, name, sizeof name);
+    return strncmp(name, "kcc_", 4) == 0 || strncmp(name, "KCC_", 4) == 0;
+}
+
+static void add_name(char *list, size_t room, const char *name) {
+    size_t used = strlen(list);
+    snprintf(list + used, room - used, "%s%s ", used ? "" : " ", name);
+}
+
+/* reduction(op: x, y) or reduction(exact +: x, y): remember the names. */
 static bool read_reduction(const tokens *t, unsigned *i, unsigned end, kc_clauses *c) {
     if (!is_token(t, ++*i, "("))
+        return false;
+    bool exact = is_token(t, *i + 1, "exact");
+    if (exact && !is_token(t, *i += 2, "+"))
         return false;
     char name[64];
     for (++*i; *i < end && !is_token(t, *i, ")"); ++*i) {
         copy_token(t, *i, name, sizeof name);
-        size_t used = strlen(c->reductions);
         if (strchr("+*:,", *name) || strcmp(name, "min") == 0 || strcmp(name, "max") == 0)
             continue;
-        snprintf(c->reductions + used, sizeof c->reductions - used, "%s%s ", used ? "" : " ", name);
+        add_name(c->reductions, sizeof c->reductions, name);
+        if (exact)
+            add_name(c->exact, sizeof c->exact, name);
     }
     return *i < end;
 }
@@ -138,9 +173,10 @@ static kilter_status read_pragma(kc_unit *u, const tokens *t, unsigned i, unsign
             good = false;
     }
     if (!good)
-        return kl_fail(error, KILTER_ERR_INPUT,
-                       "%s:%u: write #pragma kilter loop [reduction(+:x)] [independent] [name(\"…\")]",
-                       u->path, p->line);
+        return kl_fail(
+            error, KILTER_ERR_INPUT,
+            "%s:%u: write #pragma kilter loop [reduction([exact] +:x)] [independent] [name(\"…\")]", u->path,
+            p->line);
     if (!is_token(t, end, "for"))
         return kl_fail(error, KILTER_ERR_INPUT, "%s:%u: the pragma does not stand before a for loop", u->path,
                        p->line);
@@ -150,11 +186,54 @@ static kilter_status read_pragma(kc_unit *u, const tokens *t, unsigned i, unsign
     return KILTER_OK;
 }
 
+/* pure(f, g) */
+static kilter_status read_pure(kc_unit *u, const tokens *t, unsigned i, unsigned end, kilter_error *error) {
+    unsigned line, offset, at = i + 5;
+    kilter_status status = KILTER_OK;
+    bool good = is_token(t, i + 4, "(");
+    place_of(t, i, &line, &offset);
+    for (; good && at + 1 < end && status == KILTER_OK; at += 2) {
+        char name[100];
+        copy_token(t, at, name, sizeof name);
+        good = is_token(t, at + 1, ",") || (is_token(t, at + 1, ")") && at + 2 == end);
+        if (good)
+            status = kc_add_pure(u, name, line, error);
+    }
+    if (status == KILTER_OK && (!good || at != end || end < i + 7))
+        return kl_fail(error, KILTER_ERR_INPUT, "%s:%u: write #pragma kilter pure(f, g)", u->path, line);
+    return status;
+}
+
+static kilter_status read_root(kc_unit *u, const tokens *t, unsigned i, unsigned end, kilter_error *error) {
+    unsigned next_line;
+    kc_root r = {.statement = clang_getNullCursor()};
+    place_of(t, i, &r.line, &r.from);
+    if (end != i + 4 || end >= t->count)
+        return kl_fail(error, KILTER_ERR_INPUT, "%s:%u: write #pragma kilter root before a statement",
+                       u->path, r.line);
+    if (u->roots == KC_PRAGMAS)
+        return kl_fail(error, KILTER_ERR_INPUT, "%s:%u: more than %d pragmas", u->path, r.line, KC_PRAGMAS);
+    place_of(t, end, &next_line, &r.next);
+    u->root[u->roots++] = r;
+    return KILTER_OK;
+}
+
+static kilter_status read_any(kc_unit *u, const tokens *t, unsigned i, unsigned end, kilter_error *error) {
+    if (is_token(t, i + 3, "pure") && i + 3 < end)
+        return read_pure(u, t, i, end, error);
+    if (is_token(t, i + 3, "root") && i + 3 < end)
+        return read_root(u, t, i, end, error);
+    return read_pragma(u, t, i, end, error);
+}
+
 static kilter_status read_pragmas(kc_unit *u, kilter_error *error) {
     tokens t = {.tu = u->tu};
+    unsigned reserved;
     kilter_status status = KILTER_OK;
     clang_tokenize(u->tu, clang_getCursorExtent(clang_getTranslationUnitCursor(u->tu)), &t.at, &t.count);
     for (unsigned i = 0; i + 2 < t.count && status == KILTER_OK; i++) {
+        if (!u->reserved_line && is_reserved(&t, i))
+            place_of(&t, i, &u->reserved_line, &reserved);
         if (!is_token(&t, i, "#") || !is_token(&t, i + 1, "pragma") || !is_token(&t, i + 2, "kilter"))
             continue;
         unsigned line, other, offset, end = i + 3;
@@ -166,7 +245,7 @@ static kilter_status read_pragmas(kc_unit *u, kilter_error *error) {
         }
         status = u->pragmas == KC_PRAGMAS ? kl_fail(error, KILTER_ERR_INPUT, "%s:%u: more than %d pragmas",
                                                     u->path, line, KC_PRAGMAS)
-                                          : read_pragma(u, &t, i, end, error);
+                                          : read_any(u, &t, i, end, error);
     }
     clang_disposeTokens(u->tu, t.at, t.count);
     return status;
@@ -214,7 +293,7 @@ static bool judge(kc_unit *u, CXCursor function, CXCursor loop, kc_pragma *pragm
         kc_extent(loop, &l->pragma_from, &to);
     }
     isl_ctx_reset_operations(u->isl);
-    l->nest = kc_nest_read(u->isl, function, loop);
+    l->nest = kc_nest_read(u->isl, function, loop, u->pure);
     l->decision = kc_decide(l->nest, &l->clauses);
     return l->decision.kind != KC_REFUSED;
 }
@@ -243,12 +322,14 @@ static enum CXChildVisitResult find_functions(CXCursor node, CXCursor parent, CX
 
 kilter_status kc_unit_open(kc_unit *u, const char *path, const char *const *flags, int count,
                            kilter_error *error) {
-    *u = (kc_unit){.path = path};
+    *u = (kc_unit){.path = path, .pure = " "};
     kilter_status status = read_text(u, error);
     if (status == KILTER_OK)
         status = parse(u, flags, count, error);
     if (status == KILTER_OK)
         status = read_pragmas(u, error);
+    if (status == KILTER_OK)
+        status = kc_find_roots(u, error);
     if (status != KILTER_OK)
         return status;
     u->isl = isl_ctx_alloc();

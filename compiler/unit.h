@@ -22,6 +22,11 @@ typedef struct kc_pragma {
     bool used;
 } kc_pragma;
 
+typedef struct kc_root { /* a statement that rank 0 alone does */
+    unsigned line, from, next;
+    CXCursor statement, function;
+} kc_root;
+
 typedef struct kc_unit {
     const char *path;
     char *text; /* the file's text */
@@ -31,6 +36,10 @@ typedef struct kc_unit {
     CXTranslationUnit tu;
     kc_pragma pragma[KC_PRAGMAS];
     int pragmas;
+    kc_root root[KC_PRAGMAS];
+    int roots;
+    char pure[2000];        /* names of functions that the user vouches for, with blanks around */
+    unsigned reserved_line; /* of a name that begins as those of kilter cc; 0: there is none */
     kc_loop loop[KC_LOOPS];
     int loops;
 } kc_unit;
@@ -40,6 +49,16 @@ typedef struct kc_unit {
 kilter_status kc_unit_open(kc_unit *unit, const char *path, const char *const *flags, int count,
                            kilter_error *error);
 void kc_unit_close(kc_unit *unit);
+/* Does a line of the file begin with #pragma kilter? */
+kilter_status kc_has_pragma(const char *path, bool *has, kilter_error *error);
+
+/* --- vouched.c --- */
+
+/* Note a function that the user vouches for. KILTER_ERR_INPUT: it is not declared, or cannot be pure */
+kilter_status kc_add_pure(kc_unit *unit, const char *name, unsigned line, kilter_error *error);
+/* Find the statements of the root pragmas. KILTER_ERR_INPUT: a pragma stands before none */
+kilter_status kc_find_roots(kc_unit *unit, kilter_error *error);
+const kc_root *kc_root_of(const kc_unit *unit, CXCursor statement); /* NULL: all ranks do it */
 
 /* --- explain.c --- */
 

@@ -52,6 +52,7 @@ typedef struct kc_walk {
     int functions;
     int region[KC_DEPTH + 1], depth, regions;
     int loops, calls;
+    int unsure; /* number of unknown conditions around the present statement */
     bool in_inner, ignore;
     bool returned; /* the present function may have returned */
 } kc_walk;

@@ -4,19 +4,19 @@ double u[N][N], v[N][N], w[N], s;
 int idx[N];
 double cost(double);
 void f(int n, double *x) {
-    /* refused: later blocks */
+    /* refused: later blocks compute. Skew the loops: .* k = j \+ i, .* element j of row i of u in column k */
     for (int i = 1; i < N - 1; i++)
         for (int j = 1; j < N - 1; j++)
             u[i][j] = (u[i - 1][j + 1] + u[i][j - 1]) / 6;
 }
 void g(void) {
-    /* refused: 2 iterations before */
+    /* refused: 2 iterations before. .* Interchange the loops, and store the written arrays transposed */
     for (int i = 2; i < N; i++)
         for (int j = 0; j < N; j++)
             u[i][j] = u[i - 2][j] * 0.5;
 }
 void h(void) {
-    /* refused: columns */
+    /* refused: columns of u .* Interchange the loops: the first subscript of u is the index */
     for (int i = 0; i < N; i++)
         for (int j = 1; j < N; j++)
             u[j][i] += u[j - 1][i];
@@ -174,4 +174,99 @@ void parameter(int n, double x[n][n], double y[n][n]) {
     for (int i = 1; i < n; i++)
         for (int j = 0; j < n; j++)
             x[i][j] = y[i - 1][j];
+}
+volatile double device[N];
+void devices(void) {
+    /* refused: is volatile */
+    for (int i = 0; i < N; i++)
+        device[i] = i;
+}
+void endless(void) {
+    /* refused: carries a value */
+    for (int i = 0; i < N; i++) {
+        for (;;) {
+            if (i % 3)
+                break;
+            total = i;
+            break;
+        }
+        count[i] = total;
+    }
+}
+void ended(void) {
+    /* refused: break and return do not end early */
+    for (int i = 1; i < N; i++)
+        for (int j = 1; j < N; j++) {
+            if (u[i - 1][j] > 40)
+                break;
+            u[i][j] = u[i - 1][j] + u[i][j - 1];
+        }
+}
+static void row(double *x, const double *y) {
+    for (int j = 1; j < N; j++) {
+        if (y[j] > 40)
+            return;
+        x[j] = y[j] + x[j - 1];
+    }
+}
+void returned(void) {
+    /* refused: break and return do not end early */
+    for (int i = 1; i < N; i++)
+        row(u[i], u[i - 1]);
+}
+void old_narrow(x, k) double *x;
+unsigned char k;
+{ x[k] = k; }
+void old_style(void) {
+    /* refused: first subscript */
+    for (int i = 0; i < N; i++)
+        old_narrow(w, i);
+}
+void backwards(void) {
+    /* refused: cannot tell which memory */
+    for (int i = 0; i < N; i++)
+        i[w] = i;
+}
+void seen(void) {
+    int i, *at = &i;
+    /* refused: the address of i is taken */
+    for (i = 0; i < N; i++)
+        w[i] = *at;
+}
+void sums(void) {
+    /* refused: Interchange the loops: the first subscript of w */
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++)
+            w[j] += u[i][j];
+}
+void leaning(void) {
+    /* refused: columns of u .* Store u transposed */
+    for (int i = 1; i < N; i++)
+        for (int j = 0; j < N - 1; j++)
+            u[j][i] = u[j + 1][i - 1];
+}
+void diagonal(void) {
+    /* refused: columns of u .* Store u transposed */
+    for (int i = 1; i < N; i++) {
+        u[5][i] = 1;
+        u[6][i] = u[5][i - 1];
+    }
+}
+void steep(void) {
+    /* refused: k = j \+ 3 \* i, */
+    for (int i = N - 2; i >= 0; i--)
+        for (int j = N - 4; j >= 3; j--)
+            u[i][j] = u[i + 1][j - 3] + u[i + 1][j] + u[i][j + 1];
+}
+void both_ways(void) {
+    /* refused: far before\. None */
+    for (int i = 2; i < N; i++)
+        for (int j = 1; j < N; j++)
+            u[i][j] = u[i - 2][j] + u[i][j - 1] + u[i - 1][j];
+}
+void skewed(void) {
+    /* doacross */
+    for (int i = 1; i < N / 2; i++)
+        for (int k = 1 + i; k < N / 2 - 1 + i; k++)
+            u[i][k] = (u[i - 1][k] + u[i - 1][k - 1] + u[i][k - 1]) / 6;
 }

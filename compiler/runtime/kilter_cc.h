@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <kilter/loop.h>
+#include <kilter/sum.h>
 #include <malloc.h>
 #include <mpi.h>
 #include <stdarg.h>
@@ -25,19 +26,21 @@ typedef struct kcc_group kcc_group;
 /* An array of a marked loop, as the loop begins. */
 typedef struct kcc_array {
     const char *name;
-    const void *whole; /* row 0 of the program's memory */
-    size_t bytes;      /* of a row */
-    long long lo, hi;  /* rows that the loop touches */
-    bool writes;
-    const int *ghost; /* halo of each site of the group */
-    int slot;         /* set by kcc_enter() */
+    const void *whole;  /* row 0 of the program's memory */
+    size_t bytes;       /* of a row */
+    size_t size;        /* of the memory, if it is declared; 0: it is looked up */
+    long long lo, hi;   /* rows that the loop may touch */
+    bool writes, sure;  /* sure: it touches all of these rows */
+    const int *ghost;   /* halo of each site of the group */
+    long long from, to; /* bytes of these rows that are there; set by kcc_cut() */
+    int slot;           /* set by kcc_enter() */
 } kcc_array;
 
 typedef struct kcc_slot {
     char *whole;    /* NULL: the slot is free, or rows are all there is (of reductions) */
     const int *key; /* of a reduction: which one */
     size_t bytes;
-    long long lo, hi; /* rows of the whole that belong to it */
+    long long from, to; /* bytes of the whole that belong to it */
     bool rows_valid, whole_valid, used;
     int ghost[KCC_SITES];
     bool now[KCC_SITES], shared[KCC_SITES]; /* used by the site when it last began; has its halo */
@@ -49,8 +52,9 @@ struct kcc_site { /* a marked loop */
     const char *name;
     unsigned line;
     kilter_loop_kind kind;
-    bool backward;
+    bool backward, ordered;
     int number; /* in the group */
+    int error;  /* errno before the loop */
     uint64_t inner;
     kilter_loop *loop;
 };
@@ -67,6 +71,7 @@ struct kcc_group { /* marked loops over the same arrays; one leads */
 
 static kcc_group *kcc_groups;
 static int kcc_rank;
+static int kcc_alone; /* rank 0 does a statement that other ranks do not do */
 static const char *kcc_file;
 
 #define kcc_root (kcc_rank == 0)
@@ -96,19 +101,20 @@ static inline void kcc_must(unsigned line, kilter_status status, const kilter_er
 
 /* --- the whole and its rows --- */
 
-static inline void kcc_copy_rows(kcc_group *g, kcc_slot *s, long long lo, long long hi) { /* from the whole */
+static inline void kcc_copy_rows(kcc_group *g, kcc_slot *s, long long from, long long to) { /* of the whole */
     kilter_range r;
     for (size_t nth = 0; s->whole && kilter_loop_mine(g->site[g->leader]->loop, nth, &r); nth++) {
-        long long from = (long long)r.lo > lo ? (long long)r.lo : lo,
-                  to = (long long)r.hi < hi ? (long long)r.hi : hi;
-        if (from < to)
-            memcpy((char *)s->rows + (size_t)from * s->bytes, s->whole + (size_t)from * s->bytes,
-                   (size_t)(to - from) * s->bytes);
+        long long lo = (long long)(r.lo * s->bytes), hi = (long long)(r.hi * s->bytes);
+        lo = lo > from ? lo : from;
+        hi = hi < to ? hi : to;
+        if (lo < hi)
+            memcpy((char *)s->rows + lo, s->whole + lo, (size_t)(hi - lo));
     }
 }
 
-static inline void kcc_share_bytes(char *at, size_t bytes) { /* from rank 0 */
-    while (bytes > 0) {
+static inline void kcc_share_bytes(void *to, size_t bytes) { /* from rank 0 */
+    char *at = to;
+    while (bytes > 0 && !kcc_alone) {
         int part = bytes > (1u << 30) ? 1 << 30 : (int)bytes;
         MPI_Bcast(at, part, MPI_BYTE, 0, MPI_COMM_WORLD);
         at += part;
@@ -121,28 +127,29 @@ static inline void kcc_make_whole(kcc_group *g, kcc_slot *s) {
     kilter_error error;
     if (s->whole_valid || !s->rows_valid || !s->whole)
         return;
-    size_t all = (size_t)g->rows * s->bytes, from = (size_t)s->lo * s->bytes,
-           size = (size_t)(s->hi - s->lo) * s->bytes;
+    size_t all = (size_t)g->rows * s->bytes, size = (size_t)(s->to - s->from);
     char *memory = kcc_root ? malloc(all ? all : 1) : NULL;
     if (kcc_root && !memory)
         kcc_stop(0, "no memory for an array of %zu bytes", all);
     kcc_must(0, kilter_loop_gather(g->holder, s->rows, 0, memory, &error), &error);
     if (kcc_root)
-        memcpy(s->whole + from, memory + from, size);
+        memcpy(s->whole + s->from, memory + s->from, size);
     free(memory);
-    kcc_share_bytes(s->whole + from, size);
+    kcc_share_bytes(s->whole + s->from, size);
     s->whole_valid = true;
 }
 
 /* Code outside of marked loops touches memory that may be part of a slot. */
 static inline void kcc_all(bool writes) {
-    for (kcc_group *g = kcc_groups; g; g = g->next)
+    int before = errno;
+    for (kcc_group *g = kcc_alone ? NULL : kcc_groups; g; g = g->next)
         for (int i = 0; i < g->slots; i++)
             if (g->slot[i].whole) {
                 kcc_make_whole(g, &g->slot[i]);
                 if (writes)
                     g->slot[i].rows_valid = false;
             }
+    errno = before;
 }
 
 static inline bool kcc_overlap(const char *a, const char *a_end, const char *b, const char *b_end) {
@@ -150,29 +157,129 @@ static inline bool kcc_overlap(const char *a, const char *a_end, const char *b, 
 }
 
 static inline bool kcc_touches(const kcc_slot *s, const char *from, const char *to) {
-    return s->whole &&
-           kcc_overlap(from, to, s->whole + (size_t)s->lo * s->bytes, s->whole + (size_t)s->hi * s->bytes);
+    return s->whole && kcc_overlap(from, to, s->whole + s->from, s->whole + s->to);
 }
 
 static inline void kcc_unbind(kcc_slot *s) {
     s->whole = NULL;
     s->rows_valid = s->whole_valid = false;
-    s->lo = s->hi = 0;
+    s->from = s->to = 0;
+}
+
+/* --- the memory that the program has --- */
+
+typedef struct kcc_memory {
+    const void *at;
+    size_t bytes;
+} kcc_memory;
+
+void *tsearch(const void *, void **, int (*)(const void *, const void *)); /* of search.h */
+void *tfind(const void *, void *const *, int (*)(const void *, const void *));
+void *tdelete(const void *, void **, int (*)(const void *, const void *));
+
+static void *kcc_memories; /* a tree of allocated memory, and of declared arrays to which pointers may lead */
+
+static inline int kcc_compare(const void *left, const void *right) { /* 0: they overlap */
+    const kcc_memory *a = left, *b = right;
+    if ((const char *)a->at + a->bytes <= (const char *)b->at)
+        return -1;
+    return (const char *)b->at + b->bytes <= (const char *)a->at;
+}
+
+static inline const kcc_memory *kcc_memory_of(const void *at) {
+    const kcc_memory byte = {at, 1};
+    void *found = tfind(&byte, &kcc_memories, kcc_compare);
+    return found ? *(kcc_memory **)found : NULL;
+}
+
+static inline void kcc_disown(const void *at) {
+    kcc_memory *m = (kcc_memory *)(size_t)kcc_memory_of(at);
+    if (!m)
+        return;
+    tdelete(m, &kcc_memories, kcc_compare);
+    free(m);
+}
+
+static inline void *kcc_own(const void *at, size_t bytes) {
+    kcc_memory *m = malloc(sizeof *m);
+    void *place = NULL;
+    if (!at || bytes == 0 || !m) {
+        free(m);
+        return (void *)(size_t)at;
+    }
+    *m = (kcc_memory){at, bytes};
+    while ((place = tsearch(m, &kcc_memories, kcc_compare)) && *(kcc_memory **)place != m)
+        kcc_disown((*(kcc_memory **)place)->at); /* memory that has ended otherwise */
+    if (!place)
+        free(m);
+    return (void *)(size_t)at;
+}
+
+static inline void *kcc_malloc(size_t bytes) {
+    return kcc_own(malloc(bytes), bytes);
+}
+
+static inline void *kcc_calloc(size_t count, size_t bytes) {
+    return kcc_own(calloc(count, bytes), count * bytes);
+}
+
+static inline void *kcc_aligned_alloc(size_t alignment, size_t bytes) {
+    return kcc_own(aligned_alloc(alignment, bytes), bytes);
+}
+
+/* The memory that an array's rows lie in. */
+static inline kcc_memory kcc_home(const kcc_site *s, const kcc_array *a) {
+    const char *whole = (const char *)a->whole;
+    const kcc_memory *begin = kcc_memory_of(whole), *first = kcc_memory_of(whole + a->from);
+    if (a->size)
+        return (kcc_memory){whole, a->size};
+    if ((!begin && !first) || (begin && first && begin != first && a->lo > 0))
+        kcc_stop(s->line,
+                 "cannot tell how much memory %s leads to; let it lead to a declared array, or to the "
+                 "begin of memory that this file allocates",
+                 a->name);
+    return begin ? *begin : *first;
+}
+
+/* Keep to the part of the arrays' rows that is there. A condition may keep iterations from the other part. */
+static inline void kcc_cut(const kcc_site *s, kcc_array *a, int count) {
+    for (; count-- > 0; a++) {
+        if (!a->whole || a->bytes == 0 || a->lo >= a->hi) {
+            a->lo = a->hi = 0;
+            continue;
+        }
+        long long bytes = (long long)a->bytes;
+        a->from = a->lo * bytes;
+        a->to = a->hi * bytes;
+        if (a->sure)
+            continue;
+        const kcc_memory home = kcc_home(s, a);
+        const long long begin = (const char *)home.at - (const char *)a->whole;
+        const long long end = begin + (long long)home.bytes;
+        a->from = a->from > begin ? a->from : begin;
+        a->to = a->to < end ? a->to : end;
+        if (a->from >= a->to)
+            a->from = a->to = 0;
+        a->lo = a->from / bytes - (a->from % bytes < 0);
+        a->hi = a->to / bytes + (a->to % bytes > 0);
+    }
 }
 
 /* Memory that a marked loop reads as a copy. `to` NULL: its size is not known, but no other name leads to it.
  */
 static inline void kcc_copied(const kcc_site *site, const char *name, const void *from, const void *to,
                               const kcc_array *a, int count) {
+    const kcc_memory *home = kcc_memory_of(from);
+    if (home && to && (const char *)to > (const char *)home->at + home->bytes)
+        to = (const char *)home->at + home->bytes;
     if (!to) {
         kcc_all(false);
         return;
     }
     for (int i = 0; i < count; i++)
         if (a[i].whole && a[i].writes && from < to &&
-            kcc_overlap((const char *)from, (const char *)to,
-                        (const char *)a[i].whole + a[i].lo * (long long)a[i].bytes,
-                        (const char *)a[i].whole + a[i].hi * (long long)a[i].bytes))
+            kcc_overlap((const char *)from, (const char *)to, (const char *)a[i].whole + a[i].from,
+                        (const char *)a[i].whole + a[i].to))
             kcc_stop(site->line,
                      "%s and %s share memory, so the iterations may depend on each other; "
                      "the loop cannot run in parallel",
@@ -189,17 +296,14 @@ static inline void kcc_free(void *memory) {
             if (g->slot[i].whole >= (char *)memory &&
                 g->slot[i].whole < (char *)memory + malloc_usable_size(memory))
                 kcc_unbind(&g->slot[i]);
+    kcc_disown(memory);
     free(memory);
 }
-
-typedef struct kcc_memory {
-    const void *at;
-    size_t bytes;
-} kcc_memory;
 
 /* The life of an automatic array ends. */
 static inline void kcc_end_life(const kcc_memory *m) {
     const char *from = (const char *)m->at, *to = from + m->bytes;
+    kcc_disown(from);
     for (kcc_group *g = kcc_groups; g; g = g->next)
         for (int i = 0; i < g->slots; i++) {
             kcc_slot *s = &g->slot[i];
@@ -228,7 +332,8 @@ static inline void kcc_open_site(kcc_group *g, kcc_site *s, long long rows, kilt
                                    .kind = s->kind,
                                    .name = s->name,
                                    .follows = leader,
-                                   .backward = s->backward};
+                                   .backward = s->backward,
+                                   .ordered = s->ordered};
     options.inner = s->kind == KILTER_DOACROSS ? (s->inner ? s->inner : 1) : 0;
     (void)g;
     kcc_must(s->line, kilter_loop_open(MPI_COMM_WORLD, &options, &s->loop, &error), &error);
@@ -311,10 +416,8 @@ static inline void kcc_check_names(const kcc_site *s, const kcc_array *a, int co
         for (int k = 0; k < i; k++)
             if (a[i].whole && a[k].whole &&
                 (a[i].writes || a[k].writes || a[i].whole != a[k].whole || a[i].bytes != a[k].bytes) &&
-                kcc_overlap((const char *)a[i].whole + a[i].lo * (long long)a[i].bytes,
-                            (const char *)a[i].whole + a[i].hi * (long long)a[i].bytes,
-                            (const char *)a[k].whole + a[k].lo * (long long)a[k].bytes,
-                            (const char *)a[k].whole + a[k].hi * (long long)a[k].bytes))
+                kcc_overlap((const char *)a[i].whole + a[i].from, (const char *)a[i].whole + a[i].to,
+                            (const char *)a[k].whole + a[k].from, (const char *)a[k].whole + a[k].to))
                 kcc_stop(s->line,
                          "%s and %s share memory, so the iterations may depend on each other; "
                          "the loop cannot run in parallel",
@@ -329,32 +432,32 @@ static inline void kcc_save_all(kcc_group *g) {
 }
 
 static inline void kcc_load(kcc_group *g, kcc_slot *s, const kcc_array *a) {
-    if (a->lo >= a->hi || !s->whole)
+    if (a->from >= a->to || !s->whole)
         return;
-    if (!s->rows_valid || s->lo >= s->hi) {
-        s->lo = s->lo < s->hi && s->lo < a->lo ? s->lo : a->lo;
-        s->hi = s->hi > a->hi ? s->hi : a->hi;
-        kcc_copy_rows(g, s, s->lo, s->hi);
+    if (!s->rows_valid || s->from >= s->to) {
+        s->from = s->from < s->to && s->from < a->from ? s->from : a->from;
+        s->to = s->to > a->to ? s->to : a->to;
+        kcc_copy_rows(g, s, s->from, s->to);
         s->rows_valid = true;
     }
-    if (a->lo < s->lo) {
-        kcc_copy_rows(g, s, a->lo, s->lo);
-        s->lo = a->lo;
+    if (a->from < s->from) {
+        kcc_copy_rows(g, s, a->from, s->from);
+        s->from = a->from;
     }
-    if (a->hi > s->hi) {
-        kcc_copy_rows(g, s, s->hi, a->hi);
-        s->hi = a->hi;
+    if (a->to > s->to) {
+        kcc_copy_rows(g, s, s->to, a->to);
+        s->to = a->to;
     }
 }
 
 static inline void kcc_bind(kcc_slot *s, const kcc_array *a, kcc_group *g, bool *changed) {
     const char *whole = (const char *)a->whole;
-    if (a->whole && a->lo < a->hi)
-        kcc_take_over(s, whole + a->lo * (long long)a->bytes, whole + a->hi * (long long)a->bytes);
+    if (a->whole && a->from < a->to)
+        kcc_take_over(s, whole + a->from, whole + a->to);
     if (!s->whole && a->whole) {
         s->whole = (char *)(size_t)whole;
         s->whole_valid = true;
-        s->lo = s->hi = 0;
+        s->from = s->to = 0;
     }
     s->used = true;
     for (int k = 0; k < g->sites; k++)
@@ -378,11 +481,11 @@ static inline void kcc_enter(kcc_site *s, kcc_array *a, int count, long long row
     kcc_group *g = s->group;
     kilter_error error;
     bool changed = s->inner != inner;
+    s->error = errno;
     int slots = g->slots;
     for (int i = 0; i < count; i++)
         if (a[i].bytes == 0) { /* rows without elements */
             a[i].bytes = 1;
-            a[i].lo = a[i].hi = 0;
         }
     kcc_check_names(s, a, count);
     for (int i = 0; i < g->slots; i++)
@@ -416,6 +519,7 @@ static inline void kcc_enter(kcc_site *s, kcc_array *a, int count, long long row
 static inline void kcc_leave(kcc_site *s) {
     kilter_error error;
     kcc_must(s->line, kilter_loop_end(s->loop, &error), &error);
+    errno = s->error;
 }
 
 static inline void kcc_reduce(kcc_site *s, const kcc_array *a, kilter_loop_combine combine, void *result) {
@@ -424,6 +528,28 @@ static inline void kcc_reduce(kcc_site *s, const kcc_array *a, kilter_loop_combi
         s->line,
         kilter_loop_reduce(s->group->holder, s->group->slot[a->slot].rows, combine, NULL, result, &error),
         &error);
+    errno = s->error;
+}
+
+static void kcc_join(void *from, void *into, int *count, MPI_Datatype *type) {
+    (void)type;
+    for (int i = 0; i < *count; i++)
+        kilter_sum_join((kilter_sum *)into + i, (const kilter_sum *)from + i);
+}
+
+/* Add the sums of all ranks, and the value before the loop, without rounding. */
+static inline double kcc_sum_of_all(kilter_sum *sum, double before) {
+    kilter_sum all;
+    MPI_Datatype type;
+    MPI_Op join;
+    MPI_Type_contiguous((int)sizeof *sum, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    MPI_Op_create(kcc_join, 1, &join);
+    MPI_Allreduce(sum, &all, 1, type, join, MPI_COMM_WORLD);
+    MPI_Op_free(&join);
+    MPI_Type_free(&type);
+    kilter_sum_add(&all, before);
+    return kilter_sum_value(&all);
 }
 
 /* --- ranges --- */
@@ -489,6 +615,69 @@ static inline long long kcc_floor(long long a, long long b) {
 
 /* --- outside of loops --- */
 
+/* A statement begins that rank 0 alone does. */
+static inline void kcc_begin_root(bool writes) {
+    kcc_all(writes);
+    kcc_alone += kcc_root;
+}
+
+/* Memory that rank 0 may change, and what it was before. */
+typedef struct kcc_kept {
+    kcc_memory home;
+    unsigned char *old; /* on rank 0 */
+} kcc_kept;
+
+static inline kcc_kept kcc_keep(const void *at, size_t bytes) {
+    kcc_kept k = {{at, at && kcc_alone < 2 ? bytes : 0}, NULL};
+    if (k.home.bytes == 0 || !kcc_root)
+        return k;
+    k.old = malloc(bytes);
+    if (!k.old)
+        kcc_stop(0, "no memory for %zu bytes that rank 0 may change", bytes);
+    memcpy(k.old, at, bytes);
+    return k;
+}
+
+/* The same for the memory that a pointer leads to. */
+static inline kcc_kept kcc_keep_home(unsigned line, const char *name, const void *at) {
+    const kcc_memory *home = at ? kcc_memory_of(at) : NULL;
+    if (at && !home)
+        kcc_stop(line, "cannot tell how much memory %s leads to, which only rank 0 changes", name);
+    return home ? kcc_keep(home->at, home->bytes) : kcc_keep(NULL, 0);
+}
+
+/* All ranks get the bytes that rank 0 has changed. Other bytes may be those of pointers. */
+static inline void kcc_share_changes(kcc_kept *k) {
+    size_t bytes = k->home.bytes, count = 0;
+    unsigned char *at = (unsigned char *)(size_t)k->home.at;
+    unsigned char *changed = calloc(bytes / 8 + 1, 1), *now = malloc(bytes + 1);
+    if (!changed || !now)
+        kcc_stop(0, "no memory for %zu bytes that rank 0 changes", bytes);
+    for (size_t i = 0; i < bytes && k->old; i++)
+        if (at[i] != k->old[i]) {
+            changed[i / 8] |= (unsigned char)(1 << i % 8);
+            now[count++] = at[i];
+        }
+    if (bytes > 0) {
+        kcc_share_bytes(&count, sizeof count);
+        kcc_share_bytes(changed, bytes / 8 + 1);
+        kcc_share_bytes(now, count);
+    }
+    for (size_t i = 0, nth = 0; i < bytes; i++)
+        if (changed[i / 8] >> i % 8 & 1)
+            at[i] = now[nth++];
+    free(changed);
+    free(now);
+    free(k->old);
+}
+
+static inline void kcc_end_root(void) {
+    int same = errno;
+    kcc_alone -= kcc_root;
+    kcc_share_bytes(&same, sizeof same);
+    errno = same;
+}
+
 /* Rank 0 alone does it. */
 #define KCC_ROOT(expression) (kcc_root ? (void)(expression) : (void)0)
 
@@ -501,8 +690,8 @@ static inline long long kcc_floor(long long a, long long b) {
             kcc_value = expression;                                                                          \
             kcc_errno = errno;                                                                               \
         }                                                                                                    \
-        MPI_Bcast(&kcc_value, (int)sizeof kcc_value, MPI_BYTE, 0, MPI_COMM_WORLD);                           \
-        MPI_Bcast(&kcc_errno, 1, MPI_INT, 0, MPI_COMM_WORLD);                                                \
+        kcc_share_bytes(&kcc_value, sizeof kcc_value);                                                       \
+        kcc_share_bytes(&kcc_errno, sizeof kcc_errno);                                                       \
         errno = kcc_errno;                                                                                   \
         kcc_value;                                                                                           \
     })
@@ -511,24 +700,24 @@ static inline long long kcc_floor(long long a, long long b) {
 #define KCC_FILLED(call, to)                                                                                 \
     __extension__({                                                                                          \
         __typeof__(call) kcc_value = call;                                                                   \
-        MPI_Bcast(&kcc_value, (int)sizeof kcc_value, MPI_BYTE, 0, MPI_COMM_WORLD);                           \
-        MPI_Bcast(to, (int)sizeof *(to), MPI_BYTE, 0, MPI_COMM_WORLD);                                       \
+        kcc_share_bytes(&kcc_value, sizeof kcc_value);                                                       \
+        kcc_share_bytes(to, sizeof *(to));                                                                   \
         kcc_value;                                                                                           \
     })
 
 static inline char *kcc_fgets(char *line, int size, FILE *in) {
     char *got = kcc_root ? fgets(line, size, in) : NULL;
     int any = got != NULL;
-    MPI_Bcast(&any, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    kcc_share_bytes(&any, sizeof any);
     if (any)
-        MPI_Bcast(line, size, MPI_BYTE, 0, MPI_COMM_WORLD);
+        kcc_share_bytes(line, (size_t)size);
     return any ? line : NULL;
 }
 
 static inline size_t kcc_fread(void *to, size_t size, size_t count, FILE *in) {
     unsigned long long got = kcc_root ? fread(to, size, count, in) : 0;
-    MPI_Bcast(&got, (int)sizeof got, MPI_BYTE, 0, MPI_COMM_WORLD);
-    kcc_share_bytes((char *)to, (size_t)got * size);
+    kcc_share_bytes(&got, sizeof got);
+    kcc_share_bytes(to, (size_t)got * size);
     return (size_t)got;
 }
 
@@ -549,5 +738,10 @@ static inline void kcc_start(int *argc, char ***argv, const char *file) {
     MPI_Comm_rank(MPI_COMM_WORLD, &kcc_rank);
     atexit(kcc_finish);
 }
+
+/* Code after this notes what it allocates. */
+#define malloc(bytes)                   kcc_malloc(bytes)
+#define calloc(count, bytes)            kcc_calloc(count, bytes)
+#define aligned_alloc(alignment, bytes) kcc_aligned_alloc(alignment, bytes)
 
 #endif

@@ -137,8 +137,12 @@ typedef struct kilter_loop_options {
      * at rows −1, −2, …, and those after the last row are at rows n, n + 1, … */
     bool periodic;
     /** DOACROSS: element k of row i needs element k of row i + 1 from the same sweep. Rows and elements come
-     * in falling order. */
+     * in falling order. Or a DOALL loop that is `ordered`: rows come in falling order. */
     bool backward;
+    /** DOALL, neither `scattered` nor `deep`: each rank gets its rows in rising order, or in falling order
+     * with `backward`. So the body at row i may read rows that it will overwrite later in the sweep. These
+     * rows, and ghost rows, have the values from the beginning of the sweep. */
+    bool ordered;
 } kilter_loop_options;
 
 /** Open a loop as kilter_loop_open(), with options of `bytes` bytes. */

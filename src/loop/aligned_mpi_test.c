@@ -524,6 +524,8 @@ static void refuse_options(kilter_loop *leader, kilter_loop *follower) {
         refuse(wrong, "'iterations' differs");
     refuse((kilter_loop_options){.iterations = 10, .stride = 2}, "need follows");
     refuse((kilter_loop_options){.iterations = 10, .backward = true}, "backward");
+    refuse((kilter_loop_options){.iterations = 10, .deep = true, .ordered = true}, "ordered");
+    refuse((kilter_loop_options){.iterations = 10, .scattered = true, .ordered = true}, "ordered");
     refuse((kilter_loop_options){.iterations = 10, .scattered = true, .periodic = true}, "periodic");
     refuse((kilter_loop_options){.iterations = 10, .deep = true, .periodic = true}, "periodic");
 }

@@ -11,12 +11,13 @@ static const double SPIN_S =
 /* --- options --- */
 
 kilter_status kl_loop_agree_on_options(kilter_loop *l, kilter_error *error) {
-    static const char *const names[] = {"iterations", "kind",   "scattered", "inner",    "block",   "fixed",
-                                        "deep",       "stride", "offset",    "periodic", "backward"};
+    static const char *const names[] = {"iterations", "kind",     "scattered", "inner",
+                                        "block",      "fixed",    "deep",      "stride",
+                                        "offset",     "periodic", "backward",  "ordered"};
     const kilter_loop_options *o = &l->options;
     const uint64_t values[] = {o->iterations, (uint64_t)o->kind, o->scattered, o->inner,
                                o->block,      o->fixed,          o->deep,      o->stride,
-                               o->offset,     o->periodic,       o->backward};
+                               o->offset,     o->periodic,       o->backward,  o->ordered};
     const char *differs;
     kilter_status status =
         kl_group_agree(&l->bundle->group, values, names, sizeof names / sizeof *names, &differs, error);
@@ -46,8 +47,12 @@ static const char *wrong_kind(const kilter_loop_options *o) {
         return "scattered is for loops of kind KILTER_DOALL";
     if (o->deep && (o->scattered || o->kind == KILTER_DOACROSS))
         return "deep is for loops of kind KILTER_DOALL that are not scattered";
-    if (o->kind == KILTER_DOALL && (o->inner > 0 || o->block > 0 || o->backward))
-        return "inner, block and backward are for loops of kind KILTER_DOACROSS";
+    if (o->kind == KILTER_DOALL && (o->inner > 0 || o->block > 0))
+        return "inner and block are for loops of kind KILTER_DOACROSS";
+    if (o->kind == KILTER_DOALL && o->backward && !o->ordered)
+        return "backward is for loops of kind KILTER_DOACROSS, and for ordered loops";
+    if (o->ordered && (o->kind == KILTER_DOACROSS || o->scattered || o->deep))
+        return "ordered is for loops of kind KILTER_DOALL that are neither scattered nor deep";
     if (o->periodic && (o->kind == KILTER_DOACROSS || o->scattered || o->deep))
         return "periodic is for loops of kind KILTER_DOALL that are neither scattered nor deep";
     return NULL;
@@ -91,6 +96,7 @@ static kl_rank_options rank_options(const kilter_loop_options *o, const kl_group
                              .inner = o->inner,
                              .block = o->block,
                              .backward = o->backward,
+                             .ordered = o->ordered,
                              .fixed = o->fixed || o->follows,
                              .leader = o->follows ? &o->follows->rank : NULL,
                              .map = {o->iterations, o->stride > 0 ? o->stride : 1, o->offset}};

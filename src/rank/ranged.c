@@ -33,10 +33,11 @@ static kl_act look_early(kl_rank *k) {
 }
 
 /* Return whether the body gets the rows that need no halo first, while the halos are under way. If a host
- * has more ranks than cores, other ranks use the time in which one waits. */
+ * has more ranks than cores, other ranks use the time in which one waits. Rows of an
+ * ordered loop cannot come in two parts. */
 static bool overlaps(const kl_rank *k) {
     const kl_exchange *x = &k->exchange;
-    return x->begins && x->set.open && !k->meter.waits_first && !kl_is_empty(x->inner);
+    return x->begins && x->set.open && !k->meter.waits_first && !k->options.ordered && !kl_is_empty(x->inner);
 }
 
 static kl_act split(kl_rank *k) {
@@ -94,6 +95,12 @@ static uint64_t piece(const kl_rank *k) {
     return even < most ? even : most;
 }
 
+static kl_span take(kl_span *todo, uint64_t count, bool last) {
+    kl_span taken = last ? (kl_span){todo->hi - count, todo->hi} : (kl_span){todo->lo, todo->lo + count};
+    *(last ? &todo->hi : &todo->lo) = last ? taken.lo : taken.hi;
+    return taken;
+}
+
 static kl_act give(kl_rank *k) {
     kl_work *w = &k->work;
     for (int i = 0; i < 2 && kl_is_empty(w->todo); i++) {
@@ -104,8 +111,7 @@ static kl_act give(kl_rank *k) {
         return kl_return(k);
     uint64_t count = kl_length(w->todo), most = piece(k);
     count = count < most ? count : most;
-    w->given = (kl_span){w->todo.lo, w->todo.lo + count};
-    w->todo.lo += count;
+    w->given = take(&w->todo, count, k->options.backward);
     kl_meter_give(&k->meter, k->now_s);
     return kl_give(k, (kl_given){.rows = k->work.given});
 }

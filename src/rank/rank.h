@@ -81,7 +81,8 @@ typedef struct kl_rank_options {
     uint32_t rank, ranks;
     uint64_t inner,
         block;       /* in a pipeline: number of elements in a row, and in a block; block 0: Kilter chooses */
-    bool backward;   /* true: a pipeline's rows and elements come in falling order */
+    bool backward;   /* true: rows come in falling order, and so do a pipeline's elements */
+    bool ordered;    /* true: each rank gets its rows as one range, in order */
     bool fixed;      /* true: no rows move by decisions of this loop */
     bool watched;    /* true: a keeper wants to know the rates of the ranks */
     kl_rank *leader; /* this rank's state in the loop whose rows are followed; NULL: this loop leads */

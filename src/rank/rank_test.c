@@ -18,7 +18,17 @@ enum { MOST = 9, SWEEPS_MOST = 64, MAILS = 4096, PAGE = 4, TRUE_RANKS = 2, POISO
 
 static const double LATENCY_S = 2e-5, REST_S = 1e-4;
 
-typedef enum loop_kind { RANGED, DEEP, PIPELINED, BACKWARD, PERIODIC, SCATTERED, KINDS } loop_kind;
+typedef enum loop_kind {
+    RANGED,
+    DEEP,
+    PIPELINED,
+    BACKWARD,
+    PERIODIC,
+    ORDERED,
+    FALLING,
+    SCATTERED,
+    KINDS
+} loop_kind;
 
 typedef struct scene {
     loop_kind kind;
@@ -101,6 +111,19 @@ static bool is_pipeline(const scene *s) {
     return s->kind == PIPELINED || s->kind == BACKWARD;
 }
 
+/* Rows are overwritten in order, and read rows that come later. */
+static bool is_ordered(const scene *s) {
+    return s->kind == ORDERED || s->kind == FALLING;
+}
+
+static bool in_place(const scene *s) {
+    return is_pipeline(s) || is_ordered(s);
+}
+
+static bool falls(const scene *s) {
+    return s->kind == BACKWARD || s->kind == FALLING;
+}
+
 static uint64_t *cell(const actor *a, int array, uint64_t row, uint64_t element, uint64_t inner) {
     return &a->cells[array][row * inner + element];
 }
@@ -120,6 +143,10 @@ static uint64_t next_value(const scene *s, const uint64_t *last, const uint64_t 
                         (row > 0 ? 5 * last[at - s->inner] : 0));
     if (s->kind == SCATTERED)
         return kl_mix64(value);
+    if (s->kind == ORDERED)
+        return kl_mix64(value + (row + 1 < s->n ? 5 * last[at + 1] : 0));
+    if (s->kind == FALLING)
+        return kl_mix64(value + (row > 0 ? 3 * last[at - 1] : 0));
     if (s->kind == PERIODIC) /* inner is 1 here */
         return kl_mix64(value + 3 * *(last + row - 1) + 5 * last[row + 1]);
     return kl_mix64(value + (row > 0 ? 3 * last[at - 1] : 0) + (row + 1 < s->n ? 5 * last[at + 1] : 0));
@@ -129,8 +156,8 @@ static uint64_t next_value(const scene *s, const uint64_t *last, const uint64_t 
 static void compute(const scene *s, const uint64_t *from, uint64_t *to, kl_span rows, kl_span inner) {
     for (uint64_t i = 0; i < kl_length(rows); i++)
         for (uint64_t k = 0; k < kl_length(inner); k++) {
-            bool falls = s->kind == BACKWARD;
-            uint64_t row = falls ? rows.hi - 1 - i : rows.lo + i, e = falls ? inner.hi - 1 - k : inner.lo + k;
+            uint64_t row = falls(s) ? rows.hi - 1 - i : rows.lo + i,
+                     e = falls(s) ? inner.hi - 1 - k : inner.lo + k;
             to[row * s->inner + e] = next_value(s, from, to, row, e);
         }
 }
@@ -142,7 +169,7 @@ static uint64_t *sequential(const scene *s) {
     for (size_t i = 0; i < cells; i++)
         from[i] = i;
     for (int sweep = 0; sweep < s->sweeps; sweep++) {
-        to = is_pipeline(s) ? from : u[(sweep + 1) % 2];
+        to = in_place(s) ? from : u[(sweep + 1) % 2];
         *(from - 1) = from[cells - 1]; /* for periodic loops */
         from[cells] = from[0];
         compute(s, from, to, (kl_span){0, s->n}, (kl_span){0, s->inner});
@@ -174,8 +201,8 @@ static void work(world *w, uint32_t r, const kl_given *given) {
     actor *a = &w->actors[r];
     bool pipeline = is_pipeline(s);
     kl_span own = kl_layout_next(&a->rank.layout), inner = pipeline ? given->inner : (kl_span){0, 1};
-    const uint64_t *from = a->cells[pipeline ? 0 : a->sweep % 2];
-    uint64_t *to = a->cells[pipeline ? 0 : (a->sweep + 1) % 2];
+    const uint64_t *from = a->cells[in_place(s) ? 0 : a->sweep % 2];
+    uint64_t *to = a->cells[in_place(s) ? 0 : (a->sweep + 1) % 2];
     compute(s, from, to, given->rows, inner);
     for (uint64_t row = given->rows.lo; row < given->rows.hi; row++)
         for (uint64_t e = inner.lo; e < inner.hi; e++)
@@ -574,7 +601,8 @@ static void open_actor(const scene *s, actor *a, uint32_t r) {
                                .rank = r,
                                .ranks = s->ranks,
                                .inner = pipeline ? s->inner : 0,
-                               .backward = s->kind == BACKWARD,
+                               .backward = falls(s),
+                               .ordered = is_ordered(s),
                                .fixed = s->fixed};
     const kl_messages messages = {2 * LATENCY_S, {LATENCY_S, 1e-9}, 0.01};
     bool scattered =
@@ -644,7 +672,7 @@ static void check(const world *w) {
     uint64_t *expected = sequential(s), rows = 0;
     for (uint32_t r = 0; r < s->ranks; r++) {
         const actor *a = &w->actors[r];
-        const uint64_t *values = a->cells[is_pipeline(s) ? 0 : s->sweeps % 2];
+        const uint64_t *values = a->cells[in_place(s) ? 0 : s->sweeps % 2];
         kl_span own;
         assert_true(a->state == OVER);
         assert_memory_equal(a->rank.layout.bounds, w->actors[0].rank.layout.bounds,
