@@ -266,9 +266,10 @@ static int by_ratio(const void *a, const void *b) {
 
 static void print_page(row *rows, size_t rows_count) {
     enum { SMALL = 64 };
-    printf("| workers | platforms | peers 1 %% faster | run 2 | runs %d to %d | mean ratio | worst |", LATE + 1,
-           RUNS);
-    puts(" master always | its mean ratio | speeds at the start known | better way on average | most below the "
+    printf("| workers | platforms | peers 1 %% faster | run 2 | runs %d to %d | mean ratio | worst |",
+           LATE + 1, RUNS);
+    puts(" master always | its mean ratio | speeds at the start known | better way on average | most below "
+         "the "
          "master |");
     puts("|---|---|---|---|---|---|---|---|---|---|---|---|");
     print_group(rows, rows_count, 2, MOST_WORKERS, false);
