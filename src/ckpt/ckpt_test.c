@@ -554,7 +554,7 @@ static void other_programs_are_refused(void **state) {
     assert_true(kl_ckpt_plan_make(&program, &FACTS, wider, NULL, 0, values_of(&w)));
     assert_int_equal(library->read_parts(path, &theirs, NULL), KILTER_OK);
     assert_int_equal(kl_ckpt_parts_fit(&theirs, &program, &error), KILTER_ERR_INPUT);
-    assert_non_null(strstr(error.text, "'arrays/1' has 8 bytes a row there, but 16 in the program"));
+    assert_non_null(strstr(error.text, "'arrays/1' has 8 bytes a row in the file, but 16 in the program"));
     kl_ckpt_plan_free(&theirs);
     assert_true(kl_ckpt_plan_make(&theirs, &facts, WIDTHS, NULL, 0, values));
     assert_int_equal(library->read_parts(path, &theirs, &error), KILTER_ERR_RANGE);

@@ -91,7 +91,7 @@ static void bad_values_are_named_and_change_nothing(void **state) {
         {"word", "three", "word: 'three' is none of: one two"},
         {"word", "on", "word: 'on' is none of"},
         {"word", "one two", "word: 'one two' is none of"},
-        {"file", "-", "file -: the standard output is for the answer"},
+        {"file", "-", "file -: the standard output is needed for the answer"},
         {"checked", "x", "checked: 'x' is not for this test"},
         {"small", "0", "small: '0' is not a whole number from 1 to 10"},
         {"small", "11", "small: '11' is not a whole number from 1 to 10"},
