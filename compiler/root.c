@@ -98,6 +98,12 @@ static bool is_own(const root_walk *w, CXCursor variable) {
            clang_Cursor_getStorageClass(variable) != CX_SC_Static;
 }
 
+/* Return whether code outside the marked statement has no name for a static variable. */
+static bool is_hidden(const root_walk *w, CXCursor variable) {
+    bool global = kc_kind(clang_getCursorSemanticParent(variable)) == CXCursor_TranslationUnit;
+    return (is_called(w) && !global) || kc_is_within(variable, w->root->statement);
+}
+
 /* An element of a type, in the variable or in the memory to which it leads, may change. */
 static void changes(root_walk *w, CXCursor at, CXCursor variable, bool by_pointer, CXType of) {
     char *name = kc_name(variable);
@@ -113,9 +119,7 @@ static void changes(root_walk *w, CXCursor at, CXCursor variable, bool by_pointe
     }
     if (own || clang_getCanonicalType(of).kind == CXType_Void)
         wrong(w, at, name, ": cannot tell which memory changes to which it leads");
-    else if (is_called(w) && kc_kind(clang_getCursorSemanticParent(variable)) != CXCursor_TranslationUnit)
-        wrong(w, at, name, ": a static variable changes, which has no name elsewhere");
-    else if (kc_is_within(variable, w->root->statement))
+    else if (is_hidden(w, variable))
         wrong(w, at, name, ": a static variable changes, which has no name elsewhere");
     else if (holds_pointer(of))
         wrong(w, at, name, ": a pointer changes, and other ranks have other memory");

@@ -30,7 +30,8 @@ enum {
     LONG_S_INVERSE = 5000,          /* 1 / seconds of an interval that is long: its CPU time is measured */
     SAMPLES_PER_S = 1000,           /* at most */
     RARE_SAMPLES_PER_S = 100,       /* of intervals that are not long */
-    POLL_S_INVERSE = 100000, /* 1 / seconds between two tests without success that are still one wait */
+    /* 1 / seconds: after a failed test, less computing than this before the next call counts as waiting */
+    POLL_S_INVERSE = 100000,
 };
 
 typedef enum kind { KIND_CALL, KIND_START, KIND_TEST } kind;

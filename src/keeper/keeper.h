@@ -218,7 +218,7 @@ typedef struct kl_keeper_costs {
     double stop_s,
         launch_s; /* seconds from a stop request to the end, and from launch to first report; 0: not known */
     double rank_rate;  /* rows per second of a rank on a host of pace 1; 0: not known */
-    double sweep_rows; /* seconds of a sweep times the rows per second of all ranks, on the best hosts so far;
+    double sweep_rows; /* least product, smoothed, of a sweep's seconds and the rows per second of all ranks;
                           0: not known */
     double doubt;      /* factor by which a gain must exceed its cost, at least 1 */
 } kl_keeper_costs;
