@@ -46,22 +46,36 @@ void kl_farm_begin_progress(kilter_farm *f) {
     pthread_mutex_unlock(&s->lock);
 }
 
+/* While the program writes its own output, which may take any time, the farm looks again later. */
 double kl_farm_progress_due_s(kilter_farm *f) {
-    double next_s = f->settings.options.progress ? f->screen.next_s : HUGE_VAL;
+    if (!f->settings.options.progress)
+        return -1;
+    if (pthread_mutex_trylock(&f->screen.lock) != 0)
+        return TERMINAL_S;
+    double next_s = f->screen.next_s;
+    pthread_mutex_unlock(&f->screen.lock);
     return next_s < HUGE_VAL ? fmax(next_s - kl_now_s(&f->clock), 0) : -1;
+}
+
+static void show(kilter_farm *f, double now_s) {
+    kl_screen *s = &f->screen;
+    draw(f);
+    s->next_s = now_s + (s->terminal ? TERMINAL_S : fmax(LOG_S, LOG_PART * (now_s - s->began_s)));
 }
 
 void kl_farm_show_progress(kilter_farm *f, bool running) {
     kl_screen *s = &f->screen;
     double now_s = kl_now_s(&f->clock);
-    if (!f->settings.options.progress || (running && now_s < s->next_s) || (!running && !s->drawn))
+    if (!f->settings.options.progress)
         return;
-    pthread_mutex_lock(&s->lock);
-    if (running)
-        draw(f);
-    else
+    if (!running)
+        pthread_mutex_lock(&s->lock);
+    else if (pthread_mutex_trylock(&s->lock) != 0)
+        return;
+    if (!running)
         erase(s);
-    s->next_s = now_s + (s->terminal ? TERMINAL_S : fmax(LOG_S, LOG_PART * (now_s - s->began_s)));
+    else if (now_s >= s->next_s)
+        show(f, now_s);
     pthread_mutex_unlock(&s->lock);
 }
 
