@@ -6,6 +6,9 @@
 
 static const double INTERACT_PART = 0.05; /* reports and decisions together may take this part of the time */
 static const double REPORT_PART = 0.005;  /* reports without decisions may take this part of the time */
+/* least seconds between two reports: a report costs more than its messages, because each MPI call in between
+ * also looks whether it has arrived */
+static const double REPORTS_APART_S = 2e-3;
 static const double QUANTA =
     10; /* number of the scheduler's quanta (time slices) over which a rate is averaged */
 /* the time between two moves is at least the time of a move divided by this */
@@ -29,7 +32,8 @@ uint64_t kl_period_hooks(double left_s, double pass_s) {
 }
 
 uint64_t kl_report_hooks(double interact_s, double pass_s) {
-    return pass_s > 0 ? kl_period_hooks(ceil(interact_s / (REPORT_PART * pass_s)), 1) : 1;
+    double apart_s = fmax(interact_s / REPORT_PART, REPORTS_APART_S);
+    return pass_s > 0 ? kl_period_hooks(ceil(apart_s / pass_s), 1) : 1;
 }
 
 /* --- grain --- */
