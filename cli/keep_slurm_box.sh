@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Keep a run under a real Slurm of four nodes on this machine, with Open MPI.
-# usage: keep_slurm_box.sh KILTER PROGRAM     REPORT=FILE: write the report of the last keeper there; exit 77: root, namespaces, slurm-wlm or munge are missing
+# usage: keep_slurm_box.sh KILTER PROGRAM     exit 77: root, namespaces, slurm-wlm or munge are missing
+# REPORT=FILE: write there, as rows of a table, the seconds from each fault until the next attempt has saved
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 . "$here/slurm_box.sh"
@@ -18,21 +19,32 @@ says() { grep -q -- "$1" kept.err; }
 field() { sed -n "s/.*\"$1\":\([0-9]*\)[,}].*/\1/p" keep/progress; }
 saved() { [ "$(field attempt)" = "$1" ] && [ "$(field saved_sweeps)" -gt "$2" ]; }
 nodes_of() { sed -n 's/.*"hosts":\[\([^]]*\)\].*/\1/p' keep/progress; }
+# Tell the seconds since `fault_at`, if a report is wanted.
+fault_at=
+tell() { # WHAT
+    [ -z "${REPORT-}" ] ||
+        awk -v what="$1" -v from="$fault_at" -v to="$(date +%s.%N)" 'BEGIN { printf "| srun | %s: until the next attempt has saved | %.2f | %.2f | 1 | 10 s |\n", what, to - from, to - from }' >>"$REPORT"
+}
 run "-N 2 --ntasks-per-node=1 -t 10"
 until_so saved 1 0
 last=$(field saved_sweeps)
 
 # a rank dies: srun ends the others, and the job says so
+[ -z "${REPORT-}" ] || : >"$REPORT"
+fault_at=$(date +%s.%N)
 kill -KILL "$(field pid)"
 until_so says "attempt 2: .*, after sweep"
 until_so saved 2 "$last"
+tell "a rank is killed"
 last=$(field saved_sweeps)
 
 # drain a node: the run continues on other nodes
 node=$(nodes_of | sed 's/"\([^"]*\)".*/\1/')
+fault_at=$(date +%s.%N)
 scontrol update nodename="$node" state=drain reason=test
 until_so says "$node is taken away: the run is saved"
 until_so saved 3 "$last"
+tell "Slurm drains a node"
 ! nodes_of | grep -q "\"$node\"" || fail "the run is on the drained node"
 last=$(field saved_sweeps)
 scontrol update nodename="$node" state=resume
@@ -47,8 +59,10 @@ last=$(field saved_sweeps)
 
 # a node is drained by hand
 node=$(nodes_of | sed 's/"\([^"]*\)".*/\1/')
+fault_at=$(date +%s.%N)
 "$kilter" drain keep --host "$node" >answer || fail "drain: $(cat answer)"
 until_so saved 4 "$last"
+tell "\`kilter drain\` takes a node away"
 ! nodes_of | grep -q "\"$node\"" || fail "the run is on the drained node"
 
 # the end
@@ -56,4 +70,19 @@ until_so saved 4 "$last"
 wait $pid || fail "the run failed"
 grep -q "^right after sweep" kept.out || fail "the result is wrong"
 until_so idle 4
-[ -z "${REPORT-}" ] || "$kilter" report keep/keep.kilter >"$REPORT"
+[ -n "${REPORT-}" ] || exit 0
+
+# for the report only, because Slurm's shortest limit is a minute: the time limit comes near
+rm -rf keep enough kept.err
+run "-N 2 --ntasks-per-node=1 -t 1"
+until_so saved 1 0
+until says "the time limit is in .*: the run is saved"; do
+    kill -0 $pid || fail "the run ended before its time limit: $(cat kept.err)"
+    sleep 0.1
+done
+fault_at=$(date +%s.%N) last=$(field saved_sweeps)
+until_so saved 2 "$last"
+tell "the time limit of a job is near"
+: >enough
+wait $pid || fail "the run failed"
+grep -q "^right after sweep" kept.out || fail "the result is wrong"
