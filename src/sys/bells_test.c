@@ -22,7 +22,7 @@ static void *shared(size_t bytes) {
     return at;
 }
 
-/* Sleep until `word` is at least `value`. If a ring is lost, the sleep lasts a minute. */
+/* Sleep until `word` is at least `value`. A lost ring shows as a sleep of one minute. */
 static void await(kl_bells *bells, atomic_int *word, int value) {
     while (atomic_load(word) < value) {
         kl_bells_lie_down(bells);
@@ -109,7 +109,7 @@ static void as_many_as_cores_are_not_crowded(void **state) {
     assert_true(kl_bells_crowded(first) && kl_bells_crowded(second));
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
     if (CPU_COUNT(&all) > 1) {
-        /* this process may also use other cores than the first two, so the others do not count */
+        /* the first two processes do not count for the third, because it may use more cores than they */
         kl_bells *third = kl_bells_open(token, 3, 2);
         assert_false(kl_bells_crowded(third));
         kl_bells_close(third);
@@ -119,7 +119,7 @@ static void as_many_as_cores_are_not_crowded(void **state) {
     assert_false(kl_bells_crowded(NULL));
 }
 
-/* After kl_bells_settle(), a process that opens the same token must get new bells, not these. */
+/* After kl_bells_settle(), a process that opens bells with the same token must get new bells. */
 static void settled_bells_are_not_found(void **state) {
     (void)state;
     uint64_t token = kl_token();

@@ -131,8 +131,8 @@ static void only_whole_names_are_found(void **state) {
     assert_null(kl_option_find(LIST, "", 0));
 }
 
-/* Check that help lines fit, that no word is missing, and that the column of the names contains nothing
- * else. */
+/* Check that lines of help are not too long, that no word is missing, and that the column of option names
+ * contains only names. */
 static void help_is_wrapped(void **state) {
     (void)state;
     char *text = NULL, *rest = NULL, help[800] = "";
