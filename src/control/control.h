@@ -40,7 +40,7 @@ enum {
 #define KL_CONTROL_NUMBERS(X)                                                                                \
     X(at_s)               /* seconds since the farm was opened */                                            \
     X(elapsed_s)          /* seconds since the current run began, or length of the last run */               \
-    X(message_fixed_s)    /* seconds of CPU time to start a message [m_o] */                                 \
+    X(message_fixed_s)    /* seconds that it takes to start a message [m_o] */                               \
     X(message_per_byte_s) /* [λ] */                                                                         \
     X(answer_s)           /* seconds that the master needs to answer a request for work */                   \
     X(bytes)              /* bytes of a run's messages, in both directions [V] */                            \
@@ -53,7 +53,7 @@ enum {
     X(time_s)             /* modelled seconds of a run on the present number of active workers [T_t(n)] */   \
     X(best_time_s)        /* modelled seconds of a run on `best_workers` workers */                          \
     X(efficiency)         /* modelled [E(n)] */                                                              \
-    X(index)              /* performance index of the active workers, a cost per benefit [P_i(n)] */         \
+    X(index)              /* performance index of the active workers; less is better [P_i(n)] */             \
     X(best_index)                                                                                            \
     X(left_s)     /* forecast: seconds until the connected workers have finished the run */                  \
     X(left_low_s) /* seconds until the run's earliest likely end; it ends between left_low_s and left_high_s \

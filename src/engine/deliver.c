@@ -80,7 +80,7 @@ static const char *explain(kl_deliverer *d, uint64_t index, bool failed, kilter_
         snprintf(why, room, "%.*s", (int)(bytes.size < room ? bytes.size : room - 1),
                  bytes.size > 0 ? (const char *)bytes.data : "");
     else
-        snprintf(why, room, "its result has %zu bytes, those of this run have %zu", bytes.size,
+        snprintf(why, room, "the task's result has %zu bytes, but results of this run have %zu", bytes.size,
                  d->run.result_bytes);
     if (d->failed++ == 0)
         snprintf(d->first_error, sizeof d->first_error, "task %llu: %.200s", (unsigned long long)index, why);

@@ -43,7 +43,8 @@ void kl_check_result(hand *h, int code, size_t wanted) {
     }
     const size_t size = h->making.size - result->at - 4;
     if (!result->failed && wanted > 0 && size != wanted) {
-        snprintf(text, sizeof text, "its result has %zu bytes, those of this run have %zu", size, wanted);
+        snprintf(text, sizeof text, "the task's result has %zu bytes, but results of this run have %zu", size,
+                 wanted);
         kl_fail_result(result, text);
     }
     if (h->making.failed) { /* there was no memory for the result, so the task fails, but not the worker */
