@@ -1,5 +1,14 @@
 /* One rank of a farm in which ranks are killed: farm_death_mpi_test RANKS SEED KILLS WHEN. mpi_death_test.sh
- * starts it, under a launcher that lets the other ranks survive. The same SEED kills the same ranks at the
+ * starts it, under a launcher that lets the other ranks survive.
+ *
+ *   WHEN opening   before or while the farm is opened
+ *        running   while tasks of 2 ms are done
+ *        sending   while results of 3 MB are sent
+ *        master    kill the master while tasks are done
+ *        series    in each of SERIES runs, which have small and large results in turn; KILLS is not used. The
+ *                  last run kills all workers that are left
+ *
+ * The same SEED kills the same ranks at the
  * same moments. The master exits with 0 if every task was delivered once with the right result, or if all
  * workers were killed and the farm reports this. */
 #include <signal.h>

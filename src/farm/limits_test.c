@@ -203,7 +203,7 @@ static void a_task_that_hangs_fails_and_the_others_are_done(void **state) {
         scene s;
         open_scene(&s, SHORT, habits[i % 2], 0);
         run_once(&s, (kilter_farm_options){.task_timeout = "2", .workers = 1 + i / 2}, 1);
-        assert_string_equal(s.why, "it exceeded its time limit of 2 s");
+        assert_string_equal(s.why, "the task exceeded its time limit of 2 s");
         /* the task may have begun more than once, because idle workers may run copies of it */
         uint32_t begun = s.counts->begun[VICTIM];
         assert_true(begun >= 1 && begun <= (i < 2 ? 1 : 1 + KL_RESCUE_COPIES));
@@ -227,7 +227,7 @@ static void the_forecast_says_how_long_a_task_may_take(void **state) {
     scene s;
     open_scene(&s, TAKES_20_MS, HANGS, 0);
     run_once(&s, (kilter_farm_options){.task_timeout = "100x"}, 1);
-    assert_non_null(strstr(s.why, "it exceeded its time limit of "));
+    assert_non_null(strstr(s.why, "the task exceeded its time limit of "));
     close_scene(&s);
 }
 

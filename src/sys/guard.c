@@ -1,6 +1,12 @@
 /* A guard: a process that starts a launcher, waits for it, and writes to a file how the launcher ended. The
  * guard may outlive the process that started it (the keeper). So a later keeper can find the program, or
- * read how it ended. If the launcher dies, its ranks become children of the guard, which kills them. */
+ * read how it ended.
+ *
+ *   keeper ──fork──▶ guard (own session, holds the lock) ──fork──▶ launcher ──▶ ranks
+ *                      │  SIGTERM: end the launcher
+ *                      └─ writes the file `ended`, when no process of the launcher is left
+ *
+ * If the launcher dies, its ranks become children of the guard, which kills them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,5 +1,11 @@
 /* The supervisor of local workers: a process that is forked from its opener before the opener has threads.
- * It forks workers at any time, and reports how each of them ended. When its opener ends, it kills the
+ * It forks workers at any time, and reports how each of them ended.
+ *
+ *   opening process ──fork──▶ supervisor ──fork──▶ worker, worker, …
+ *                      START number ─────▶ │
+ *                    ◀───── STARTED, ENDED │            (SIGCHLD, waitpid)
+ *
+ * When its opener ends, it kills the
  * workers and ends. If the opener died, the supervisor also runs the opener's function for cleaning up. */
 #include <errno.h>
 #include <fcntl.h>
