@@ -67,8 +67,8 @@ static bool reach(kl_tuner *t) {
 }
 
 static kilter_status enter(kl_tuner *t, kilter_error *error) {
-    /* limit the wait for the connection, which is long while many clients connect, and the wait for sending,
-     * which is long while an earlier request is unread */
+    /* limit two waits: for the connection, because many clients may connect; and for sending, because the
+     * farm may not have read an earlier request yet */
     struct timeval patience = {.tv_sec = (time_t)t->patience_s,
                                .tv_usec = (suseconds_t)(1e6 * fmod(t->patience_s, 1))};
     t->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

@@ -21,7 +21,7 @@ enum {
 };
 
 /* Whole numbers in the state of a farm. This list makes the struct's fields, the message, and the names in
- * JSON. Letters in brackets are symbols of a published model, which docs/explanation/model.md explains. */
+ * JSON. Letters in brackets are symbols of the model in `docs/explanation/model.md`. */
 #define KL_CONTROL_COUNTS(X)                                                                                 \
     X(run)   /* number of runs of the farm that began before the current run */                              \
     X(tasks) /* number of tasks of the current run, or of the last run if none is in progress */             \

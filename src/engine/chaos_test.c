@@ -286,9 +286,9 @@ static void each_task_counts_once_whatever_happens(void **state) {
 
 /* --- tasks that kill their workers --- */
 
-/* Check that a task that may have killed its worker (a suspect) is the only task of its worker, even while
- * other tasks return and are dealt again. Otherwise another task could be blamed for the death of a worker.
- */
+/* Check that a suspect, which is a task that may have killed its worker, is the only task of its worker.
+ * This must hold even while other tasks return and are dealt again. Otherwise another task could be blamed
+ * for the death of a worker. */
 static void check_suspects_are_alone(chaos *c) {
     const kl_master *m = c->farm.master;
     if (once_in(c, 3))

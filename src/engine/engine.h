@@ -34,8 +34,8 @@ typedef struct kl_signal_folder {
     /* Write a file, as a whole or not at all. false: it cannot be written. */
     bool (*put)(void *driver, const char *folder, const char *name, kilter_bytes text);
     /* Take a file whose name begins with `prefix`, so that no other process gets it. `claim` is a name for
-     * the process that takes it. Set *size to the number of bytes of the file's text, and remove the file.
-     * false: there is no such file, or it cannot be taken. */
+     * the process that takes it. Remove the file after reading its text; *size becomes the number of bytes
+     * of this text; false: there is no such file, or it cannot be taken. */
     bool (*take)(void *driver, const char *folder, const char *prefix, const char *claim,
                  char text[KL_SIGNAL_BYTES], size_t *size);
     void (*drop)(void *driver, const char *folder, const char *name); /* remove the file if it exists */
@@ -72,7 +72,7 @@ typedef struct kl_worker_options {
     /* Return the bytes of memory that the worker's process uses. NULL: the worker's memory is not limited. */
     uint64_t (*memory)(void *driver);
     /* End the process, and do not return. The second thread calls this during a task if the master dismisses
-     * the worker or has been gone for some time. anew: true if a new worker replaces this one. NULL: the
+     * the worker, or has been gone for some time; anew: true if a new worker replaces this one. NULL: the
      * worker finishes its task before it ends. */
     void (*abandon)(void *driver, const kilter_error *why, bool anew);
     /* folder for signals of peers; NULL: the worker cannot take part in runs with such signals */

@@ -47,7 +47,7 @@ static kilter_status feed_all(kl_master *m, kilter_error *error) {
     return status;
 }
 
-/* When no task is left in the bag, deal suspects, and recall or copy tasks of late workers. asked: true if a
+/* When no task is left in the bag, deal suspects, and recall or copy tasks of late workers; asked: true if a
  * worker has just requested tasks. */
 static kilter_status end_game(kl_master *m, bool asked, bool look_again, kilter_error *error) {
     kilter_status status = m->suspects.count > 0 ? feed_suspects(m, error) : KILTER_OK;

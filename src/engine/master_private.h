@@ -424,7 +424,7 @@ void kl_run_peers_free(kl_run_peers *peers);
 
 /* Send away the members that have not sent their greeting in time. */
 kilter_status kl_master_expel_silent(kl_master *master, kilter_error *error);
-/* Deal again the unfinished tasks of a member that is gone. is_lost: true if the member did not leave by
+/* Deal again the unfinished tasks of a member that is gone; is_lost: true if the member did not leave by
  * itself, so one of its tasks may be the cause. */
 kilter_status kl_master_lose(kl_master *master, member *one, const char *why, bool is_lost,
                              kilter_error *error);

@@ -70,7 +70,7 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
         char text[64] = "";
         if (unfinished > 0)
             snprintf(text, sizeof text, "; other workers get its %llu unfinished task%s",
-                     (unsigned long long)unfinished, unfinished == 1 ? " goes" : "s go");
+                     (unsigned long long)unfinished, unfinished == 1 ? "" : "s");
         warn(m, m->members.last_loss, text);
     }
     return status;

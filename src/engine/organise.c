@@ -9,7 +9,7 @@
  * size. */
 static const double PEERS_IN_REPORT = 1 + KL_PEERS_BELOW, PEER_BYTES = 256.0 * (1 << 20);
 
-/* Return whether the results of PEERS_IN_REPORT equal parts of the run are too large for one message.
+/* Return whether the results of PEERS_IN_REPORT equal parts of the run are too large for one message;
  * result_bytes = 0: the size of a result is not known. */
 static bool are_large(const kl_master *m, const kilter_run *run, double result_bytes) {
     double workers = fmax(1, m->members.ready - m->members.resting);

@@ -1,5 +1,6 @@
-/* Late workers at the end of a run, when no task is left to deal and another worker waits. decide/rescue.c
- * decides what to do about them. This file provides the data for the decision, and carries it out. */
+/* Late workers at the end of a run, when no task is left to deal and another worker waits. The file
+ * `decide/rescue.c` decides what to do about them. This file provides the data for the decision, and carries
+ * it out. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -108,7 +108,8 @@ static void open_world(world *w, uint64_t seed, uint32_t workers, const char *he
     w->farm = (stepped_farm){.organise = KL_ORGANISE_PEERS,
                              .help = kl_help_find(help),
                              .reducer = {.combine = sum},
-                             /* so many attempts that the master never takes over because of deaths */
+                             /* a number of attempts that is so high that the master never takes over because
+                              * of deaths */
                              .attempts = 1000,
                              .attended = seed % 2,
                              .room = MOST_WORKERS,

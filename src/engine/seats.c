@@ -53,8 +53,8 @@ static uint32_t rank(kl_master *m, candidate *list) {
     return count;
 }
 
-/* Move a worker towards the end of the list if a faster worker is bound to the same cores, because the two
- * would slow each other down. */
+/* Move a worker towards the end of the list if a faster worker is bound to the same cores. The two would
+ * slow each other down. */
 static void spread(candidate *list, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         const member *one = list[i].member;

@@ -13,8 +13,8 @@
 
 enum { TASKS = 3, LIVES = 4, FATES = 4 };
 
-/* What happens to each worker, in the order in which workers start. The initial workers, which all join,
- * come first, then their replacements. */
+/* The fate of each worker, in the order in which workers start. The initial workers, which all join, come
+ * first, then their replacements. */
 typedef enum fate {
     WORKS,
     DIES_IN_A_TASK,

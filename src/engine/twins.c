@@ -252,8 +252,8 @@ static bool pass_on(kl_twins *t, const kl_twin *original, const kl_twin *copy, k
     return add_part(t, twin, passed.lo, passed.hi);
 }
 
-/* Let the copies of chunk `id` count as copies of the chunks from which `id` was copied, because the worker
- * of `id` gives up these tasks. */
+/* Let the copies of chunk `id` count as copies of the chunks from which `id` was copied. The worker of `id`
+ * gives up these tasks. */
 static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     uint64_t links = 0;
     for (uint64_t link = first_link(t, id); link != NONE; link = next_link(t, link))

@@ -34,7 +34,7 @@ typedef struct kl_settings {
 
 kl_option_list kl_farm_options(void);
 
-/* Read the options, and remove them from argc/argv (both may be NULL) if the result is KILTER_OK.
+/* Read the options. If the result is KILTER_OK, remove them from argc/argv, which may both be NULL.
  * KILTER_ENDED: help was asked for and has been printed. */
 kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, char **argv,
                                kl_settings *settings, kilter_error *error);

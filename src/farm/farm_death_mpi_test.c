@@ -1,5 +1,5 @@
-/* One rank of a farm in which ranks are killed: farm_death_mpi_test RANKS SEED KILLS WHEN. mpi_death_test.sh
- * starts it, under a launcher that lets the other ranks survive.
+/* One rank of a farm in which ranks are killed: `farm_death_mpi_test RANKS SEED KILLS WHEN`. The script
+ * mpi_death_test.sh starts it, under a launcher that lets the other ranks survive.
  *
  *   WHEN opening   before or while the farm is opened
  *        running   while tasks of 2 ms are done

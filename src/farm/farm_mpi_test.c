@@ -1,5 +1,5 @@
-/* Test a farm over the ranks of mpirun: farm_mpi_test [--single | --absent]. With --single, the program has
- * started MPI itself for one thread only, so the master handles messages in the caller's thread. With
+/* Test a farm over the ranks of mpirun: `farm_mpi_test [--single | --absent]`. With --single, the program
+ * has started MPI itself for one thread only. Then the master handles messages in the caller's thread. With
  * --absent, the last rank never opens the farm, and the other ranks must end with an error. */
 #include <mpi.h>
 #include <stdio.h>

@@ -102,7 +102,7 @@ typedef struct kl_outside {
     pthread_cond_t shown;
 } kl_outside;
 
-/* What the caller has requested for coming runs; grain.c */
+/* The caller's requests for coming runs; grain.c */
 typedef struct kl_plans {
     grain_request *asked; /* the caller's request for a number of tasks, until it is answered */
     /* the chosen number of tasks, until the next run begins; tasks = 0: none was requested */
@@ -228,9 +228,8 @@ kilter_status kl_farm_zmq_options(const kl_settings *settings, const char *endpo
 
 typedef struct kl_attendant kl_attendant;
 
-/* Start the attending thread. Only the thread that serves the master may call this, and until the attending
- * thread is stopped, no third thread may use the worker. hears_sigterm: true if SIGTERM makes the worker
- * leave. */
+/* Start the attending thread, from the thread that serves the master. Until the attending thread is stopped,
+ * only these two threads may use the worker; hears_sigterm: true if SIGTERM makes the worker leave. */
 kilter_status kl_attendant_start(kl_worker *worker, bool hears_sigterm, kl_attendant **attendant,
                                  kilter_error *error);
 void kl_attendant_stop(kl_attendant *attendant); /* Stop the attending thread. NULL: do nothing. */

@@ -4,8 +4,6 @@
 # PROGRAM is the path of farm_death_mpi_test, and WHEN the moment of the kills that it gets. The variables RANKS_LEAST and
 # RANKS_MOST limit the number of ranks (default: 3 to 5). With more than 5 ranks, up to 4 of them are killed. Every fifth run
 # kills all workers. A series of runs may take LIMIT_S seconds.
-# RANKS_LEAST and RANKS_MOST in the environment: numbers of ranks (default: 3 to 5). With more than 5 ranks up to 4 are
-# killed. Every fifth run kills all workers. A series may take LIMIT_S seconds.
 set -u
 mpiexec=$1 program=$2 when=$3 runs=${4:-3} seed=${5:-1}
 least=${RANKS_LEAST:-3} most=${RANKS_MOST:-5} limit=60
@@ -43,7 +41,6 @@ count_ranks() { pgrep -fc "^$program $ranks $((seed + i)) $kills $when"; }
 
 # run WORDS…: starts the ranks and waits until the launcher ends. Sets `code` to the launcher's exit code, and `alive` to the
 # number of ranks that have not ended. A launcher may end a little before the ranks, which have closed their output.
-# may end a little before the ranks, which have closed their output.
 run() {
     SECONDS=0
     "${launcher[@]}" "$@" >"$out" 2>&1 </dev/null &
@@ -65,8 +62,7 @@ run() {
 }
 
 # Check the exit code and the output for the moment of the kills. A rank that dies before all ranks are connected ends the
-# whole job. A mpirun that lets the other ranks live does not report the death in its exit code.
-# mpirun that lets the other ranks live does not report the death in its exit code.
+# whole job. The exit code of an mpirun that lets the other ranks live does not show the death.
 check() {
     case $when in
     master) # the launcher's exit code may have any value

@@ -1,5 +1,5 @@
 /* Test that results are kept when the master dies: with killed masters, other runs, damaged files and full
- * disks. `resume_test kills N [SEED]` is not a test: it kills N masters at random moments, for
+ * disks. The command `resume_test kills N [SEED]` is not a test. It kills N masters at random moments, for
  * tools/faults-master. */
 #include <fcntl.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
-/* What a worker does: serve a master until the worker or the master ends. If the connection to the master is
- * lost and the master is started again, the worker serves the new master. */
+/* The life of a worker: it serves a master until the worker or the master ends. If the connection to the
+ * master is lost and the master is started again, the worker serves the new master. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Read from the system how fit this host is for a program: memory, swap, load, quotas, and pressure (the
- * time that processes wait for a resource). */
+/* Read from the system how fit this host is for a program: memory, swap, load, quotas, and pressure.
+ * Pressure is the part of the time in which processes wait for a resource. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

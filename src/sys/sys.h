@@ -68,8 +68,8 @@ void kl_core_meter_open(kl_core_meter *meter);
 /* Open a meter with the times of the thread only. kl_core_idle_s() cannot be used with it. */
 void kl_core_meter_open_thread(kl_core_meter *meter);
 void kl_core_meter_close(kl_core_meter *meter);
-/* Read three values: the seconds for which the thread ran, the seconds for which it was ready while others
- * ran, and the number of times it was scheduled. Return false if these are not known. */
+/* Read three values of the thread: the seconds for which it ran; the seconds for which it was ready while
+ * others ran; how many times it was scheduled. Return false if these are not known. */
 bool kl_core_read(const kl_core_meter *meter, double *run_s, double *delay_s, double *slices);
 /* Return the idle seconds of all cores that the thread may use, in total. The time of each core is rounded
  * to 0.01 s. Below 0: not known. */
@@ -246,8 +246,8 @@ typedef struct kl_capture { /* A command whose output is collected. All zero: no
     int code;       /* exit code of the command; −1: the command was killed, or its time ran out */
 } kl_capture;
 
-/* Start a command without input. What it writes to standard error appears on this process's standard error.
- * Error: KILTER_ERR_SYSTEM */
+/* Start a command without input. Its errors appear on this process's standard error. Error:
+ * KILTER_ERR_SYSTEM */
 kilter_status kl_capture_start(kl_capture *capture, char *const *words, double limit_s, kilter_error *error);
 /* Return whether the command has ended or its time is over. */
 bool kl_capture_over(kl_capture *capture);

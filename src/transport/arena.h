@@ -33,7 +33,7 @@ kl_arena *kl_arena_to_worker(kl_arenas *arenas, uint64_t pid);
 uint32_t kl_arena_pair(const kl_arena *arena);
 /* Return the worker's end of the pair with number `pair`. NULL: there is no such pair, or memory ran out. */
 kl_arena *kl_arena_to_master(kl_arenas *arenas, uint32_t pair);
-/* Close one end of a pair, when the peer is gone or this side closes. ended: the peer no longer uses the
+/* Close one end of a pair, when the peer is gone or this side closes; ended: the peer no longer uses the
  * pair, even if its process continues. The pair becomes free when the worker has ended and all its messages
  * are released. */
 void kl_arena_close(kl_arena *arena, bool ended); /* NULL: do nothing */

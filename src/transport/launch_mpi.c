@@ -68,8 +68,8 @@ kilter_status kl_mpi_check_world(const char *doing, kilter_error *error) {
 
 /* --- does the launcher keep the other ranks alive when one dies? --- */
 
-/* The environment variable that is set if the launcher keeps the other ranks alive when one dies, and a hint
- * for the user of a launcher that does not. */
+/* The environment variable that is set if the launcher keeps the other ranks alive when one dies. The hint
+ * is for the user of another launcher. */
 #if defined OPEN_MPI
 static const char OUTLIVING[] = "OMPI_MCA_orte_enable_recovery";
 static const char HINT[] = "mpirun ends the whole job with it, unless it is mpirun --enable-recovery";

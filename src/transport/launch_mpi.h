@@ -25,8 +25,8 @@ void kl_mpi_started(kl_mpi_watchdog *watchdog); /* stop the watchdog; NULL: do n
  * 0: wait for ever. A value that is not valid is an error. */
 kilter_status kl_mpi_patience_s(double *patience_s, kilter_error *error);
 /* Wait for the first operation of all ranks. There is no failure detector yet, so wait as long as for the
- * start of MPI. A missing rank is reported on stderr after 10 s. patience_s = 0: wait for ever.
- * KILTER_ERR_PEER: a rank has not come, and MPI may still write to the operation's memory. */
+ * start of MPI. A missing rank is reported on stderr after 10 s. With patience_s = 0, wait for ever.
+ * KILTER_ERR_PEER: a rank has not come; MPI may still write to the operation's memory. */
 kilter_status kl_mpi_await_ranks(MPI_Request *request, const char *doing, double patience_s,
                                  kilter_error *error);
 /* End MPI, unless MPI could wait for a dead rank for ever. rank_failed: true if a rank is dead and MPI does

@@ -23,8 +23,8 @@ const char *kl_mpi_launcher(kl_mpi_kind kind) {
     return MPIS[kind].launcher;
 }
 
-/* MPICH's launcher (Hydra) and launchers derived from it set MPI_LOCALNRANKS. PMI_SIZE alone proves nothing,
- * because Slurm sets it for ranks of Open MPI and of MPICH. */
+/* MPICH's launcher (Hydra) and launchers derived from it set MPI_LOCALNRANKS. The variable PMI_SIZE alone
+ * proves nothing, because Slurm sets it for every MPI. */
 kl_mpi_kind kl_mpi_of_launcher(void) {
     bool openmpi = getenv("OMPI_COMM_WORLD_SIZE"), mpich = getenv("MPI_LOCALNRANKS");
     if (openmpi == mpich)

@@ -1,7 +1,7 @@
-/* Kilter's library for the MPI of this process. Private to the folder transport; sim/ includes it, too.
- * libkilter itself needs no MPI. The code that needs MPI is in libkilter-openmpi and libkilter-mpich, which
- * each have a kl_mpi_library. kl_mpi_open() loads one of these libraries, or takes the one that the program
- * is linked with. */
+/* Kilter's library for the MPI of this process. Private to the folder transport; sim/ includes it, too. The
+ * library libkilter itself needs no MPI. The code that needs MPI is in libkilter-openmpi and
+ * libkilter-mpich, which each have a kl_mpi_library. The function kl_mpi_open() loads one of these
+ * libraries, or takes the one that the program is linked with. */
 #ifndef KL_MPI_LIBRARY_H
 #define KL_MPI_LIBRARY_H
 

@@ -146,7 +146,7 @@ kilter_status kl_zmq_check(const char *endpoint, kilter_error *error);
 /* the object that owns all endpoints of one process (the hub); it must outlive the endpoints */
 typedef struct kl_inproc kl_inproc;
 
-/* The clock and message times of a stepped hub. There, poll() never waits: it returns an event that is due
+/* The clock and message times of a stepped hub. There, poll() never waits. It returns an event that is due
  * by the endpoint's present time, or NONE. A message is due (latency_s + per_byte_s·size) seconds after the
  * sender's present time. */
 typedef struct kl_inproc_stepped {
@@ -171,12 +171,12 @@ double kl_inproc_next_s(const kl_inproc *hub, kl_peer endpoint);
 /* --- mpi: a transport between the ranks of MPI_COMM_WORLD; rank 0 is the master --- */
 
 /* Open the endpoint of this rank. All ranks must call this. Set *rank and *size as in MPI. First load
- * libkilter-openmpi or libkilter-mpich: for the MPI that the program is linked with, else for the one that
- * KILTER_MPI names, else for the launcher's. Start MPI if it is not running; close() then ends MPI. LEFT
- * comes within a second of a peer's death, if the launcher keeps the other ranks alive
- * (docs/reference/faults.md). LEFT comes after lost_after_s if a peer's host is silent: whole seconds from
- * 3; 0: KL_LOST_AFTER_S. KILTER_ERR_USAGE: MPI sees one of several processes, the launcher belongs to
- * another MPI, or the library is missing. */
+ * libkilter-openmpi or libkilter-mpich. The choice depends on the MPI that the program is linked with, else
+ * on KILTER_MPI, else on the launcher. Start MPI if it is not running; close() then ends MPI. LEFT comes
+ * within a second of a peer's death, if the launcher keeps the other ranks alive (docs/reference/faults.md).
+ * LEFT comes after lost_after_s if a peer's host is silent: whole seconds from 3; 0: KL_LOST_AFTER_S. The
+ * status KILTER_ERR_USAGE means: MPI sees one of several processes, the launcher belongs to another MPI, or
+ * the library is missing. */
 kilter_status kl_mpi_open(double lost_after_s, int *rank, int *size, kl_transport **transport,
                           kilter_error *error);
 
@@ -189,7 +189,7 @@ static inline kilter_status kl_send(kl_transport *t, kl_peer peer, const kl_buff
     return t->ops->send(t, peer, buffer->data, buffer->size, error);
 }
 /* Place an empty buffer for a large message in memory that `peer` can read, so that sending the message
- * copies nothing. size: bytes of the message; 0: as many as the last message to this peer had. Sending gives
+ * copies nothing; size: bytes of the message; 0: as many as the last message to this peer had. Sending gives
  * the memory away, so lend again before the next message. Each peer can have only one such buffer at a time.
  */
 static inline void kl_lend(kl_transport *t, kl_peer peer, size_t size, kl_buffer *buffer) {

@@ -6,9 +6,10 @@
  *     TAG_REST   the rest, in pieces whose sizes both sides know
  *
  * The posted receive is small. The rest of a message is received at its final place. */
-/* A message with a rest ends with a seal of SEAL_BYTES. A missing seal means that the sender is dead: when a
- * sender dies, MPICH 4.0 calls a receive complete without an error and without data. Requests with a dead
- * peer are abandoned: they may never complete, so this file neither waits for them nor frees them. */
+/* A message with a rest ends with a seal of SEAL_BYTES. When a sender dies, MPICH 4.0 calls a receive
+ * complete, without an error and without data. Therefore a missing seal means that the sender is dead.
+ * Requests with a dead peer are abandoned: they may never complete, so this file neither waits for them nor
+ * frees them. */
 /* The first message of each side is for the endpoints themselves. The master sends an invitation to the
  * worker's line, by which each side notices that the other has died (liveness_mpi.h). The worker answers that
  * its line works, or why it does not. A side's last message is a head with the length BYE. The other side

@@ -87,14 +87,13 @@ enum { FILES_OF_MESH = 64 };
 #define FIRST_RETRY_S   0.01
 #define LONGEST_RETRY_S 0.5
 #define UNUSED_S        1.0 /* unused memory of arenas is freed after this many seconds */
-#define ASK_AGAIN_S                                                                                          \
-/* seconds after which it is tested again which of two peers (rivals) owns a \ connection */
-0.001
+/* seconds after which it is tested again which of two peers (rivals) owns a connection */
+#define ASK_AGAIN_S 0.001
 
-    enum {
-        THE_MASTER = 1,
-        HANDSHAKES_MAX = 3, /* number of failed handshakes in a row after which the key counts as wrong */
-    };
+enum {
+    THE_MASTER = 1,
+    HANDSHAKES_MAX = 3, /* number of failed handshakes in a row after which the key counts as wrong */
+};
 
 typedef struct kl_retry { /* at_s: time of the next attempt to connect; pause_s: seconds between attempts */
     double at_s, pause_s;
@@ -428,8 +427,8 @@ static bool hand_up_lying(endpoint *e, frame *f, kl_arena *arena, kl_peer from) 
     return true;
 }
 
-/* Handle a frame that carries a message of `from`, or a part of one. false: the frame carries neither, or
- * the part does not fit to the previous ones. */
+/* Handle a frame that carries a message of `from`, or a part of one. Return false if it carries neither, or
+ * if the part does not fit to the previous ones. */
 static bool take_in(endpoint *e, frame *f, kl_buffer *parts, kl_peer from) {
     int kind = kind_of(f);
     size_t size = zmq_msg_size(&f->body) - 1;
@@ -889,8 +888,8 @@ static void sleep_until(endpoint *e, double deadline_s) {
     sleep_on_fds(e, &rest);
 }
 
-/* Reset the wake after it has ended a poll(). `woken` is set before the descriptor is written and cleared
- * after it is read, so that each wake ends exactly one poll(). */
+/* Reset the wake after it has ended a poll(). The flag `woken` is set before the descriptor is written, and
+ * cleared after it is read. So each wake ends exactly one poll(). */
 static void sleep_over(endpoint *e) {
     uint64_t count;
     while (read(e->wake_fd, &count, sizeof count) < 0 && (errno == EAGAIN || errno == EINTR)) {

@@ -190,7 +190,7 @@ static void a_worker_without_a_master_can_be_closed(void **state) {
 }
 
 /* Close a worker while messages and a BYE are on their way to it. The worker must discard the messages and
- * end at the BYE. If it waited until the master counts as lost, the test would take an hour. */
+ * end when BYE comes. The test would take an hour if the worker waited until the master counts as lost. */
 static void what_comes_late_stops_no_closing(void **state) {
     (void)state;
     const kl_zmq_options patient = {.lost_after_s = 3600, .key = &farm_key};
