@@ -32,7 +32,7 @@ typedef struct kl_buffer {
 } kl_buffer;
 
 void kl_buffer_free(kl_buffer *buffer);  /* Free the memory of the buffer and set all its members to zero. */
-void kl_buffer_clear(kl_buffer *buffer); /* empty the buffer and keep its memory */
+void kl_buffer_clear(kl_buffer *buffer); /* set the size of the buffer to 0, but keep its memory */
 void kl_put_bytes(kl_buffer *buffer, const void *data, size_t size);
 void kl_put_u8(kl_buffer *buffer, uint8_t value);
 void kl_put_u32(kl_buffer *buffer, uint32_t value);
@@ -66,10 +66,10 @@ bool kl_reader_done(const kl_reader *reader); /* Return true if every byte was r
  *     #define POINT(X) X(f64, x) X(f64, y) X(label, name)
  *     … POINT(KL_PUT_MEMBER) …  with a kl_buffer *out and a const point *m
  *     … POINT(KL_GET_MEMBER) …  with a kl_reader *r and a point *m
- *
- * Types: flag is a bool. time is a double, finite and not negative. text is a char array; a text that does
- * not fit or contains a NUL is refused. label is a char array for a terminal. Reading cuts a label to the
- * array's size and replaces its control characters by '?'. */
+ */
+/* Some types of members in such a list: flag is a bool; time is a finite double that is not negative; text is
+ * a char array, and a text that does not fit or contains a NUL is refused; label is a char array for a
+ * terminal. Reading cuts a label to the array's size and replaces its control characters by '?'. */
 #define KL_PUT_MEMBER(type, name) kl_put_##type(out, m->name);
 #define KL_GET_MEMBER(type, name) kl_read_##type(r, &m->name, sizeof m->name);
 
@@ -100,7 +100,7 @@ static inline void kl_read_f64(kl_reader *reader, double *value, size_t size) {
     (void)size;
     *value = kl_get_f64(reader);
 }
-/* Write or read a little-endian word at an address of any alignment. */
+/* Write or read a little-endian word of 8 bytes at an address that need not be aligned. */
 void kl_store_u64(uint8_t *at, uint64_t value);
 uint64_t kl_load_u64(const uint8_t *at);
 void kl_copy_label(char *label, size_t size, const uint8_t *bytes,

@@ -1,5 +1,5 @@
-/* Sum doubles exactly in a long fixed-point number (Kulisch). A double is an integer of 53 bits at some place
- * in this number, and adding integers is exact. */
+/* Sum doubles exactly in a long fixed-point number (Kulisch). Each double is added as an integer of 53 bits,
+ * shifted to its place in this number. Adding integers is exact. */
 #include "base/base.h"
 
 #include <math.h>

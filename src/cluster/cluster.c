@@ -1,4 +1,4 @@
-/* Platforms: read a SPEC into hosts and links, and write them for SimGrid. */
+/* Platforms: read a SPEC into hosts and links, and write these for SimGrid. */
 #include "cluster/cluster.h"
 
 #include <errno.h>

@@ -13,7 +13,8 @@ enum { KL_CLUSTER_MOST_WORKERS = 10000000 };
  * names the column where the SPEC is not understood; KILTER_ERR_RANGE names a number out of range;
  * KILTER_ERR_MEMORY: memory ran out. */
 kilter_status kl_cluster_parse(const char *spec, kl_cluster *cluster, kilter_error *error);
-void kl_cluster_free(kl_cluster *cluster); /* free the platform and zero it */
+void kl_cluster_free(
+    kl_cluster *cluster); /* free the memory of the platform and set all its members to zero */
 
 enum { KL_CLUSTER_HOST_BYTES = 16 };
 /* Store a host's name in the SimGrid platform: "n0", "n1", … for the workers, "master" for a master with
@@ -56,7 +57,7 @@ typedef struct kl_tasks {
  * the record's last run. Errors are those of kl_cluster_parse(), and KILTER_ERR_INPUT for a record that
  * cannot be used. */
 kilter_status kl_tasks_parse(const char *spec, kl_tasks *tasks, kilter_error *error);
-void kl_tasks_free(kl_tasks *tasks); /* free the tasks and zero them */
+void kl_tasks_free(kl_tasks *tasks); /* free the memory of the tasks and set all its members to zero */
 /* Return the seconds that task `index` of run `run` takes at speed 1. The result depends only on seed, run
  * and index, not on earlier calls. */
 double kl_task_s(const kl_tasks *tasks, uint64_t run, uint64_t index);

@@ -20,7 +20,7 @@ typedef struct chaos {
     /* tasks: number of tasks of the current run; run: number of this run; salt: factor by which its results
      * differ from those of other runs */
     uint64_t tasks, run, salt;
-    uint64_t series;            /* number of the series that the runs belong to; 0: none */
+    uint64_t series;            /* number of the series of runs that the current run belongs to; 0: none */
     uint64_t fatal[FATAL];      /* tasks that kill their worker; UINT64_MAX: none */
     uint32_t begun[MOST_TASKS]; /* for each task: how many times it was begun in this run */
     uint8_t seen[MOST_TASKS];   /* for each task: how many of its results were counted */
@@ -109,7 +109,7 @@ static void recall_some(chaos *c) {
     c->recalled++;
 }
 
-/* Copy to another worker those last tasks that no second worker has. */
+/* Copy the last tasks of a chunk that no second worker has to another worker. */
 static void copy_some(chaos *c) {
     member *one = any_member(c), *to = any_member(c);
     if (!one || !to || one == to || one->chunk_count == 0)

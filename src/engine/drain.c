@@ -9,7 +9,7 @@ typedef struct tally {
     uint32_t named;   /* number of connected workers that the request names */
     uint32_t leaving; /* number of workers that the request names and that are already leaving */
     uint32_t first;   /* number of the first worker that the request names */
-    uint32_t stay;    /* number of ready workers that the request does not name */
+    uint32_t stay;    /* number of ready workers that the request does not name, so they stay */
 } tally;
 
 static bool is_there(const member *one) {

@@ -188,7 +188,7 @@ static void what_cannot_be_is_refused_as_a_whole(void **state) {
         {{.all = true, .host = "nowhere"}, "no worker on host 'nowhere'"},
         {{.worker_count = 5, .workers = {0, 1, 2, 3, 4}},
          "no other worker would stay: name fewer, or give --all"},
-        {{.all = false}, "no other worker would stay"}, /* both workers of this host */
+        {{.all = false}, "no other worker would stay"}, /* a request that names both workers of a host */
     };
     snprintf(cases[5].drain.host, sizeof cases[5].drain.host, "%.127s", host);
     scene s;

@@ -38,7 +38,8 @@ typedef struct kl_signal_folder {
      * of this text; false: there is no such file, or it cannot be taken. */
     bool (*take)(void *driver, const char *folder, const char *prefix, const char *claim,
                  char text[KL_SIGNAL_BYTES], size_t *size);
-    void (*drop)(void *driver, const char *folder, const char *name); /* remove the file if it exists */
+    void (*drop)(void *driver, const char *folder,
+                 const char *name); /* remove the file `name` if it exists */
 } kl_signal_folder;
 
 /* Functions and limits of a worker. Several workers may use the same struct, which must exist longer than
@@ -209,8 +210,8 @@ typedef struct kl_master_options {
      * not leaving. The function may write how the process ended ("was killed by …"). NULL: how it ended is
      * unknown. */
     void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size);
-    /* Replace the worker in process `pid`. at_once: kill it now; otherwise it ends by itself. NULL:
-     * workers are replaced without the master's help. */
+    /* Replace the worker in process `pid`. at_once: true if the worker must be killed now; otherwise it ends
+     * by itself. NULL: workers are replaced without the master's help. */
     void (*renew)(void *self, uint64_t pid, bool at_once);
     /* Get the CPU time that the farm and the program's callbacks have used in the master's process. Return
      * false if the time is unknown. NULL: it is always unknown. */
@@ -273,7 +274,7 @@ void kl_master_done_before(kl_master *master, kl_spans done);
 void kl_master_unsafe(kl_master *master, uint64_t results, bool too_many);
 /* Return the reason why workers cannot organise the run as peers. NULL: they can. */
 const char *kl_master_never_peers(const kl_master *master, const kilter_run *run);
-/* Note that peers have organised a run of this farm, and how long it took. */
+/* Store that peers have organised a run of this farm, and how long the run took. */
 void kl_master_note_peers(kl_master *master, uint64_t tasks, double elapsed_s);
 /* Choose from earlier runs whether the master or the workers organise the run. The decision's `count` is the
  * number of peers; 0: the master organises the run. */
@@ -341,7 +342,8 @@ void kl_master_progress(kl_master *master, const kl_telling *more, kl_progress *
 void kl_progress_print(const kl_progress *progress, int columns, char *text, size_t size);
 /* write to the record the measurements of the last run that help a later farm of the program */
 void kl_master_advise(kl_master *master);
-void kl_master_end(kl_master *master); /* tell every worker that the farm is closed */
+/* tell every worker that the farm is closed; call this before freeing the master */
+void kl_master_end(kl_master *master);
 
 /* --- tuning points that a user sets while the farm runs --- */
 
@@ -363,7 +365,7 @@ kilter_status kl_master_tune(kl_master *master, const kl_tuning *tuning, kilter_
 
 typedef enum kl_worker_doing {
     KL_WORKER_STARTING,
-    KL_WORKER_BUSY,    /* the worker has tasks */
+    KL_WORKER_BUSY,    /* the worker has tasks in its queue */
     KL_WORKER_IDLE,    /* the worker has no tasks and waits for some */
     KL_WORKER_RESTING, /* the worker is connected but not active, so it gets no tasks */
     KL_WORKER_LEAVING, /* the worker finishes its task and then leaves */

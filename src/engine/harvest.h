@@ -39,11 +39,12 @@ typedef struct kl_reaper {
  * combines its results, a good result becomes the value's sum, and only a failed task becomes a segment. */
 void kl_harvest_task(kl_buffer *out, const kl_reaper *reaper, const kl_harvest_segment *task, double task_s);
 bool kl_harvest_add(void *reaper, kl_buffer *into, const void *value, size_t size);
-/* Return whether the bytes are a valid value. */
+/* Return whether the bytes are a valid value, as peers send it. */
 bool kl_harvest_check(void *reaper, const void *value, size_t size);
 void kl_reaper_free(kl_reaper *reaper);
 
-/* Begin to read a value. false: the value is malformed, or its sum has another size than `sum_bytes`. */
+/* Begin to read a peer's value. false: the value is malformed, or its sum has another size than `sum_bytes`.
+ */
 bool kl_harvest_read(const void *value, size_t size, size_t sum_bytes, kl_harvest *harvest);
 bool kl_harvest_next_stat(kl_harvest *harvest, kl_harvest_stat *stat);
 /* Read the next segment of a value, after the measurements of all workers. false: there is no further

@@ -144,7 +144,7 @@ static void play(scene *s, step until, const kilter_run *run) {
     ask_for_chunk(s);
 }
 
-/* --- the other workers --- */
+/* --- the workers that follow the protocol --- */
 
 static void count(const kilter_outcome *outcome, void *user) {
     assert_int_equal(outcome->status, KILTER_OK);
@@ -390,7 +390,7 @@ static void be_odd_and_leave(scene *s, uint32_t variant) {
         say_part(s, s->chunks[1].chunk, s->chunks[1].lo, s->chunks[1].lo + 1);
         say_part(s, a->chunk, a->lo, a->lo + 1);
         break;
-    case 4: /* leave before the other messages are sent */
+    case 4: /* leave the farm, and send the other messages after that */
         say_leave(s);
         report_one(s, a);
         break;

@@ -25,7 +25,7 @@ typedef struct kl_reachable { /* the address at which other workers reach a work
 
 typedef struct kl_peer_part { /* a worker's part in a run that the workers organise as peers */
     uint32_t number;          /* number of the worker among the peers of this run; 0: it is not a peer */
-    bool had;                 /* true: the worker is a peer of this run, or was one */
+    bool had;                 /* true: the worker is a peer of this run, or was one earlier in this run */
 } kl_peer_part;
 
 typedef struct member {
@@ -116,7 +116,7 @@ typedef struct kl_registry {
     uint32_t refused;
     uint32_t coming;      /* number of workers that are being started */
     double silent_s;      /* time at which the next member in stage GREETING is sent away */
-    char last_loss[256];  /* a sentence about the worker that was lost last */
+    char last_loss[256];  /* sentence about the worker that was lost last */
     kl_trouble *troubles; /* hosts.c */
     uint64_t trouble_count, trouble_room;
 } kl_registry;
@@ -133,7 +133,7 @@ typedef struct kl_run_state {
     uint64_t number; /* number of the current run, or of the next one; the first is 0 */
     bool running;
     bool open;  /* true: tasks may still be added */
-    bool grown; /* true: tasks were added */
+    bool grown; /* true: tasks were added to the run after it began */
     bool holds; /* true: no tasks are dealt, because too many results are not on the disk yet */
     kl_limits limits;
     double began_s, ended_s;
@@ -275,7 +275,7 @@ member *kl_master_find(kl_master *master, kl_peer peer);
 member *kl_master_member(const kl_master *master, uint32_t worker);
 /* Add a member. This may remove members that have left from the list. */
 kilter_status kl_master_add(kl_master *master, kl_peer peer, kilter_error *error);
-/* Store which peer the worker at this place of the balance is. */
+/* Store which kl_peer is the worker at this place of the balance. */
 kilter_status kl_master_note_peer(kl_master *master, uint32_t worker, kl_peer peer, kilter_error *error);
 
 /* --- rows.c: rows of the run record --- */
@@ -347,8 +347,8 @@ void kl_master_end_chunks(kl_master *master);
 bool kl_master_has_suspect(const kl_master *master, const member *one);
 /* Make these tasks suspects, because they may have killed their worker `last`. */
 kilter_status kl_master_suspect(kl_master *master, const member *last, kl_span span, kilter_error *error);
-/* Deal again the tasks that only `last` had. If that worker was lost, a task that it had begun becomes a
- * suspect, or fails. */
+/* Deal again the tasks that only the worker `last` had. If that worker was lost, a task that it had begun
+ * becomes a suspect, or fails. */
 kilter_status kl_master_deal_again(kl_master *master, const member *last, kl_span span, kilter_error *error);
 /* Take a suspect task for this worker. If possible, take one that this worker has not had before. */
 bool kl_master_take_suspect(kl_master *master, const member *to, uint64_t *task);

@@ -1,5 +1,5 @@
 /* Let workers come and go as in weeks of service. Check that the master removes workers that have left, and
- * keeps the sums of their work. The master is real, but the workers are only messages that the test sends. */
+ * keeps the sums of their work. The master is real, but the test only sends messages as workers would. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -18,7 +18,7 @@ static bool is_suspect(const kl_master *m, const kl_chunk *chunk) {
            kl_tally_of(&ledger->losses, chunk->at) + kl_tally_of(&ledger->failures, chunk->at) > 0;
 }
 
-/* Return the chunk's next tasks that are not done and have no later copy. */
+/* Return the next tasks of the chunk that are not done and that no other worker has as a copy. */
 static kl_span alone(const kl_master *m, const kl_chunk *chunk) {
     kl_span own = {chunk->at, chunk->stale ? chunk->at : kl_twins_alone_until(&m->twins, chunk)};
     bool done = m->twins.any;

@@ -61,7 +61,7 @@ static bool segments_fit(const member *one, const kl_message *message, uint32_t 
     return true;
 }
 
-/* Skip the results of `tasks`. Return the number of failures among them. */
+/* Let the reader skip the results of `tasks`. Return how many of these results are failures. */
 static uint64_t read_results(kl_reader *reader, kl_span tasks) {
     uint64_t failures = 0;
     for (uint64_t i = tasks.lo; i < tasks.hi; i++) {

@@ -116,8 +116,8 @@ static void take_stat(kl_master *m, const kl_harvest_stat *s, double bytes) {
         kl_balance_peer_report(&m->balance, peer->place, &s->task_s, bytes);
 }
 
-/* Take the combination of the good results that came with the action. failed: number of the action's tasks
- * that failed, which are already counted. */
+/* Take over the combination of the good results that came with a peer's report; failed: number of failed
+ * tasks in this report, which are already counted. */
 static kilter_status take_sum(kl_master *m, const kl_node_action *a, kilter_bytes sum,
                               const kl_ranges *failed, kilter_error *error) {
     kl_ranges tasks = {0}, good = {0};

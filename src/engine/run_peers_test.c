@@ -33,7 +33,7 @@ typedef struct world {
     /* true: after the first kill, workers are killed when they answer the count of surviving peers
      * (census) */
     bool census;
-    uint64_t odds; /* one in this number of messages of the kind kills its sender */
+    uint64_t odds; /* of the messages of this kind, one in `odds` kills its sender */
     uint32_t killed;
     bool fails; /* true: every 100th task fails */
 } world;

@@ -262,7 +262,7 @@ static uint64_t maybe_begun(const kl_master *m, const member *one) {
 kilter_status kl_master_take_all_back(kl_master *m, member *one, bool is_lost, kilter_error *error) {
     kilter_status status = KILTER_OK;
     uint64_t blamed = is_lost && one->chunk_count > 0 ? maybe_begun(m, one) : 0;
-    /* continue after an error, because a member that is gone must not keep a chunk */
+    /* continue even after an error, because a member that is gone must not keep a chunk */
     while (one->chunk_count > 0) {
         kilter_status given =
             kl_master_give_up(m, one, 0, one->chunks[0].at, &blamed, status == KILTER_OK ? error : NULL);

@@ -7,8 +7,8 @@
 
 #include "engine/worker_private.h"
 
-/* seconds between two checks of the clock while there is no master, because the worker does not wait for
- * ever */
+/* seconds between two checks of the clock while there is no master, because the worker waits only for a
+ * limited time */
 static const double LOOK_S = 0.1;
 
 /* --- life --- */

@@ -105,7 +105,7 @@ static peering *peers_of(kl_worker *w) {
     return w->peers;
 }
 
-/* --- tasks and their inputs --- */
+/* --- the tasks of a peer and their inputs --- */
 
 /* Find the input of the task in the block of inputs. false: the block does not contain it. */
 static bool find_input(block *b, uint64_t task, kl_reader *input) {
@@ -124,7 +124,8 @@ static bool find_input(block *b, uint64_t task, kl_reader *input) {
 static kilter_status want_inputs(kl_worker *w, uint64_t task, kilter_error *error) {
     const kl_peers_head *run = &w->peers->run;
     uint64_t most = run->tasks - task < BLOCK_TASKS ? run->tasks - task : BLOCK_TASKS;
-    kl_wanted wanted = {run->run, task, task + most}; /* the master may answer with fewer inputs than these */
+    /* request inputs of at most `most` tasks; the master may answer with fewer */
+    kl_wanted wanted = {run->run, task, task + most};
     kl_buffer out = {0};
     kl_wire_put_wanted(&out, KL_WANT, &wanted);
     return kl_worker_post(w, &out, error);
@@ -400,7 +401,7 @@ static kilter_status on_peers(kl_worker *w, const kl_message *m, kilter_error *e
     }
     if (good) {
         kl_peering_stop(w, head.run);
-        /* do nothing if there is a node, because the master has then sent this message again */
+        /* make a node only once, although the master may send this message again */
         if (!p->node) {
             p->run = head;
             p->next_run = head.run;

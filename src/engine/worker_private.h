@@ -53,10 +53,10 @@ typedef struct core_use {
     double delay_s;
     struct {                             /* values since the CPU time was last read */
         double core_run_s, core_delay_s; /* CPU time and delay of this thread at the last reading */
-        double busy_s;                   /* seconds in tasks */
+        double busy_s;                   /* seconds that the worker spent in tasks */
         /* seconds of delay at the ends of waits whose delay is measured (watched) */
         double waits_delay_s;
-        uint32_t waits; /* number of waits that were not watched */
+        uint32_t waits; /* number of waits whose delay was not measured (watched) */
     } since;
     double wait_delay_s; /* mean seconds of delay at the end of the last watched waits */
     uint32_t watched;    /* number of watched waits so far, at most the number that the mean covers */
@@ -65,7 +65,7 @@ typedef struct core_use {
     bool watches;        /* true: the delay of the current wait is measured */
 } core_use;
 
-/* Return new data about CPU time; NULL: memory ran out. */
+/* Make the data that measure a worker's CPU time. NULL: memory ran out. */
 core_use *kl_core_use_new(const kl_worker_options *options, void *driver);
 void kl_core_use_clear(core_use *u); /* begin again, for another master */
 void kl_core_use_look(core_use *u, double now_s);
@@ -204,7 +204,7 @@ void kl_check_result(hand *h, int code, size_t wanted);
 /* Add the time of a task. If enough time has passed, measure which part of the core's time tasks get. */
 void kl_account_share(task_share *share, const kl_attendance *attendance, double seconds);
 
-/* --- worker_mates.c: messages to other peers --- */
+/* --- worker_mates.c: messages of a peer to other peers --- */
 
 typedef struct mate { /* another peer of this run */
     bool asked;       /* true: the master was asked for the address of this peer */
@@ -256,7 +256,8 @@ double kl_signals_due_s(const kl_worker *w);
 bool kl_signals_act(kl_worker *w, const kl_node_action *action);
 /* Begin a check of the folder, if it is time for one: write this peer's call for help, or remove it. */
 void kl_signals_look(kl_worker *w);
-/* Take the next signal for this peer, after kl_signals_look(). false: there is none. */
+/* Take the next signal (file) for this peer out of the folder, after kl_signals_look(). false: there is
+ * none. */
 bool kl_signals_next(kl_worker *w, kl_node_event *event);
 
 /* --- worker_peers.c: the worker as a peer of other workers --- */
@@ -336,7 +337,7 @@ struct kl_worker {
     /* started: true if the start function was called; ready: true if the present master has welcomed the
      * worker */
     bool started, ready;
-    bool orphan; /* true: the master is gone */
+    bool orphan; /* true: the worker has lost its master */
     double waiting_since_s;
     uint64_t memory_before; /* bytes of memory that the worker's process used when it was welcomed */
     kl_welcome limits;      /* limits that the master has set in its message WELCOME */

@@ -49,7 +49,7 @@ typedef struct scene {
     uint64_t worked, shared, index;
     uint64_t during_task; /* number of the task during which the function `during` is called */
     void (*during)(struct scene *s);
-    uint64_t keep; /* number of tasks that a recall leaves to the worker */
+    uint64_t keep; /* number of tasks of a chunk that the worker keeps when the test recalls the others */
     word words[MANY];
     uint32_t heard;
 } scene;

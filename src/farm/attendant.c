@@ -1,7 +1,8 @@
 /* A thread that answers messages while its worker is in the user's function: see kl_worker_attend(). So no
- * peer waits for the end of a long task. The thread also receives SIGTERM for the worker. At any time, only
- * the worker's thread or this thread may use the worker (has the turn). Between two short tasks, the turn
- * changes by two atomic writes. The worker's thread sleeps on the mutex only while this thread handles
+ * peer waits for the end of a long task. The thread also receives SIGTERM for the worker. */
+/* At any time,
+ * only the worker's thread or this thread may use the worker (has the turn). Between two short tasks, the
+ * turn changes by two atomic writes. The worker's thread sleeps on the mutex only while this thread handles
  * messages. */
 #include <errno.h>
 #include <poll.h>
@@ -24,7 +25,7 @@ enum { NOBODY, WORKER, ATTENDANT };
 struct kl_attendant {
     kl_worker *worker;
     atomic_int turn;           /* NOBODY, or the thread that may use the worker now */
-    pthread_mutex_t attending; /* held by the attending thread while it takes the turn and answers messages */
+    pthread_mutex_t attending; /* locked by the attending thread while it has the turn and answers messages */
     pthread_t thread;
     clockid_t cpu; /* CPU clock of the worker's thread */
     int call;      /* an eventfd that counts SIGTERMs; END is added to it at the end */

@@ -1,4 +1,4 @@
-/* Private to the folder farm: declarations that its files share. */
+/* Private to the folder farm: declarations that the files of this folder share. */
 #ifndef KL_FARM_PRIVATE_H
 #define KL_FARM_PRIVATE_H
 
@@ -21,7 +21,7 @@ typedef struct local_worker { /* a worker process that the master started itself
     bool lost;      /* true: the master was told that the process has ended, and counts the worker as lost */
     bool renewed;   /* true: the master or the worker wants the process to end, so its end is no failure */
     bool replacing; /* true: the process was started to replace a lost worker, and is not connected yet */
-    char how[80];   /* how the process ended */
+    char how[80];   /* text that says how the worker's process ended */
 } local_worker;
 
 /* A request of another process to release workers, or to record a decision. It exists while the control
@@ -58,7 +58,8 @@ typedef struct kl_known {
     size_t addition_count, repeated;
 } kl_known;
 
-typedef struct kl_addition { /* Tasks that are added to the current run, with all data that they need. */
+/* Tasks that the program adds to the current run, with copies of all data that the tasks need. */
+typedef struct kl_addition {
     struct kl_addition *next;
     uint64_t count;
     const kilter_bytes *inputs; /* NULL: the tasks have no inputs */
@@ -97,7 +98,7 @@ typedef struct kl_outside {
     kl_tuning tuning;
     bool look_wanted;         /* true: another process waits for the farm's state */
     outside_request *request; /* a request that the master has not handled yet */
-    uint64_t shows;           /* number of times that `state` was renewed */
+    uint64_t shows;           /* number of times that `state` was brought up to date */
     kl_farm_state state;
     pthread_cond_t shown;
 } kl_outside;
@@ -160,7 +161,7 @@ typedef struct kl_screen { /* progress.c */
     bool terminal, drawn; /* drawn: true while the progress line is on the terminal */
 } kl_screen;
 
-/* Data of a run that the caller's thread and the service thread exchange; farm.c */
+/* Data that the caller's thread and the service thread exchange about a run; farm.c */
 typedef struct kl_asked_run {
     const kilter_run *request;
     double spent_s; /* seconds that the caller spent between the last run and this request */

@@ -252,7 +252,7 @@ static void workers_are_answered_while_the_callback_computes(void **state) {
     }
 }
 
-/* --- workers that die --- */
+/* --- tests in which workers die --- */
 
 /* Do a task. Worker 1 kills itself in its third task, and other workers must do its tasks. */
 static int third_task_is_fatal(const kilter_task *task, kilter_result *result, void *state) {
@@ -293,7 +293,7 @@ static int first_two_workers_die(const kilter_task *task, kilter_result *result,
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
-/* A worker must be replaced even if the farm has no other worker. */
+/* A worker that was killed must be replaced, even if the farm has no other worker. */
 static void a_killed_worker_is_replaced(void **state) {
     (void)state;
     for (uint32_t workers = 1; workers <= 2; workers++) {
@@ -514,7 +514,7 @@ static void workers_have_as_many_cores_as_is_said(void **state) {
     }
 }
 
-/* --- runs that are cancelled --- */
+/* --- tests in which runs are cancelled --- */
 
 static int short_nap(const kilter_task *task, kilter_result *result, void *state) {
     kl_nap_s(1e-3);
@@ -702,7 +702,7 @@ static void workers_that_cannot_start_are_named(void **state) {
     assert_non_null(strstr(error.text, "none of 2 workers could start"));
 }
 
-/* --- a master that listens --- */
+/* --- tests with a master that listens for workers --- */
 
 typedef struct joiner {
     const char *endpoint;

@@ -478,7 +478,7 @@ static void the_same_bytes_are_kept_once(void **state) {
     assert_int_equal(kilter_farm_close(r.farm, &error), KILTER_OK);
 }
 
-/* --- masters that are killed --- */
+/* --- tests in which masters are killed --- */
 
 typedef struct plan {
     const char *file, *transport;

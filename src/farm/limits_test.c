@@ -22,7 +22,7 @@ enum { TASKS = 24, VICTIM = 7, PROCESSES = 256 };
 /* How a task behaves. The input of a task names one of these. */
 typedef enum habit { SHORT, HANGS, SPINS, FAILS, EATS, LEAKS, TAKES_20_MS } habit;
 
-typedef struct order { /* input of a task */
+typedef struct order { /* the input of a task */
     habit habit;
     uint32_t times;  /* number of executions after which the task becomes short; 0: never */
     char shared[96]; /* name of a file with counts that all workers share */
@@ -57,7 +57,7 @@ static counts *map_counts(const char *file) {
     return memory;
 }
 
-typedef struct life { /* state of a worker */
+typedef struct life { /* the state of a worker */
     counts *counts;
     uint32_t number;
 } life;
@@ -302,7 +302,7 @@ static void tasks_that_fail_are_tried_again(void **state) {
     }
 }
 
-/* --- memory, and workers that are renewed --- */
+/* --- limits on memory, and workers that are replaced --- */
 
 static void a_task_that_eats_memory_fails(void **state) {
     (void)state;

@@ -156,7 +156,8 @@ void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t
     kl_child_news news;
     double until_s = kl_now_s(&f->clock) + END_PATIENCE_S;
     local_worker *local = find_local(f, pid);
-    if (!local) /* the supervisor's message about this process may not have been read yet */
+    /* read the supervisor's messages, because the one about this process may not have been read yet */
+    if (!local)
         read_news(f);
     local = local ? local : find_local(f, pid);
     while (local && !local->ended &&

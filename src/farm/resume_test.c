@@ -434,7 +434,7 @@ static void results_of_other_arguments_are_refused(void **state) {
     expect_well(b, &p);
     assert_int_equal(tasks_done(b), 0);
     p.anyway = false;
-    expect_well(b, &p); /* the record must now accept these arguments, too */
+    expect_well(b, &p); /* the record must accept the program's new arguments from now on */
     p.word = "it's 1";
     expect_well(b, &p);
     do_sql(at->file, "UPDATE origin SET build = 'x'");

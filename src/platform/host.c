@@ -44,7 +44,7 @@ double kl_host_end_s(const kl_host *host, double from_s, double work_s) {
     if (host->profile.count == 0)
         return from_s + work_s / host->speed;
     double at_s = from_s, period = period_work_s(host);
-    if (period > 0 && work_s > period) { /* skip whole periods */
+    if (period > 0 && work_s > period) { /* skip the work of whole periods of the profile */
         double periods = floor(work_s / period);
         at_s += periods * host->profile.period_s;
         work_s -= periods * period;

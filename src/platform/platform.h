@@ -22,8 +22,9 @@ typedef struct kl_host {
     /* seconds of work that the host does per second; the work of a task is stated for speed 1 */
     double speed;
     kl_profile profile;
-    double joins_s;                /* time at which the host joins */
-    double dies_from_s, dies_by_s; /* the host dies at a random time between these two; 0: it stays alive */
+    double joins_s; /* time at which the host joins */
+    /* the host dies at a random time from dies_from_s to dies_by_s; both 0: it never dies */
+    double dies_from_s, dies_by_s;
 } kl_host;
 
 double kl_host_speed(const kl_host *host, double at_s);
@@ -47,7 +48,7 @@ typedef struct kl_cluster {
      * host */
     bool master_apart;
     kl_host master;
-    double latency_s;   /* seconds of latency of one link */
+    double latency_s;   /* seconds by which one link delays a message */
     double bytes_per_s; /* bytes per second of one link in one direction; INFINITY: bytes cost nothing */
     bool half_duplex;   /* true: both directions of a link share the link's rate */
     /* number of hosts in each cluster: hosts 0 … near − 1 are the first cluster, and so on; 0: all hosts are

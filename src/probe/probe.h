@@ -15,7 +15,7 @@ typedef struct kl_probe {
     double sent_s;
     /* small_s, large_s: seconds of the shortest exchange of a small and of a large message; 0: none so far */
     double small_s, large_s;
-    uint32_t burst_count; /* number of bursts begun */
+    uint32_t burst_count; /* number of bursts that were begun */
     double burst_s;       /* seconds from sending the quickest burst to its last echo; 0: no burst so far */
     double bursting_s;    /* seconds of all bursts together */
 } kl_probe;
@@ -38,8 +38,8 @@ bool kl_probe_done(const kl_probe *probe);
  * other. */
 double kl_probe_byte_s(const kl_probe *probe);
 /* Return the CPU seconds that one side spends on each byte of a message, from two round trips between
- * processes of one host; 0: not measured. Within a host there is no link, and one side waits while the
- * other works. */
+ * processes of one host; 0: not measured. Within a host there is no link, and the receiver waits while the
+ * sender works, or the other way round. */
 double kl_probe_copy_s(double small_s, double large_s);
 
 #endif

@@ -1,5 +1,6 @@
 /* Doorbells between processes of one host: a process that waits for a message sleeps until the sender rings.
- * A bell is a word of shared memory on which the system can wait (a futex). The receiver marks itself as
+ */
+/* A bell is a word of shared memory on which the system can wait (a futex). The receiver marks itself as
  * asleep, checks once more for a message, and sleeps while the word does not change. The sender sends, reads
  * the mark, changes the word and wakes the receiver. Each process writes its own value before it reads the
  * other process's value, so at least one of them notices the other. */
@@ -49,8 +50,9 @@ static bell *map_bells(const char *name, size_t bytes) {
     if (fd < 0)
         return NULL;
     void *at = MAP_FAILED;
-    if (posix_fallocate(fd, 0, (off_t)bytes) ==
-        0) /* reserve the memory now, so that a full /dev/shm is an error here and not a SIGBUS later */
+    /* reserve the memory now; then a full /dev/shm is reported as an error here, and does not raise SIGBUS
+     * later */
+    if (posix_fallocate(fd, 0, (off_t)bytes) == 0)
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (at == MAP_FAILED)

@@ -69,7 +69,7 @@ static void no_ring_is_lost(void **state) {
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_true(kl_monotonic_s() - begun_s < 60); /* no sleep lasted until its deadline */
+    assert_true(kl_monotonic_s() - begun_s < 60); /* check that no sleep lasted until its deadline */
     munmap(words, 3 * sizeof *words);
 }
 
@@ -141,7 +141,7 @@ static void a_core_is_read(void **state) {
     kl_core_meter_open(&meter);
     if (!kl_core_read(&meter, &run_s[0], &delay_s[0], &slices[0])) {
         kl_core_meter_close(&meter);
-        skip(); /* this system does not report idle time */
+        skip(); /* skip the test, because this system does not report idle time */
     }
     double begun_s = kl_monotonic_s(), busy_s = kl_cpu_s(kl_thread_cpu());
     while (kl_cpu_s(kl_thread_cpu()) - busy_s < 0.05)

@@ -1,4 +1,4 @@
-/* kilter_exit() is in this folder and not in base, because it prints to stderr. */
+/* kilter_exit(), which is in the folder sys and not in base because it prints to stderr. */
 #include <stdio.h>
 
 #include "sys/sys.h"

@@ -14,7 +14,7 @@ const char *kl_text_after(const char *text, const char *name);
 uint64_t kl_number_after(const char *text,
                          const char *name); /* version of the control groups; 0: there are none */
 
-/* A control group that has a controller, such as memory. */
+/* A control group that a controller, such as memory, limits. */
 typedef struct kl_group {
     const char *root;
     bool version_2;

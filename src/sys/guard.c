@@ -23,7 +23,7 @@
 #include "keeper/keeper.h"
 #include "sys/sys.h"
 
-static const double GRACE_S = 2;   /* seconds in which a launcher must end its ranks after SIGTERM */
+static const double GRACE_S = 2;   /* seconds that a launcher has to end its ranks after SIGTERM */
 static const double AGAIN_S = 0.2; /* SIGKILL is sent again after this many seconds if processes remain */
 
 /* --- locks --- */

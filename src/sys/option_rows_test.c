@@ -63,7 +63,7 @@ static void good_values_are_stored(void **state) {
     assert_int_equal(f.small, UINT32_MAX);
     assert_int_equal(set("large", "18446744073709551615", &f, NULL), KILTER_OK);
     assert_true(f.large == UINT64_MAX);
-    /* a double cannot hold this number exactly */
+    /* a double cannot hold the value of this option exactly */
     assert_int_equal(set("large", "9007199254740993", &f, NULL), KILTER_OK);
     assert_true(f.large == 9007199254740993u);
     const struct {

@@ -35,8 +35,8 @@ static void tell(void) {
     errno = kept;
 }
 
-/* Report the signal to the program. A child that a task forked inherits the handler and the descriptor.
- * There, the signal ends the child, and the parent notices nothing. */
+/* Report the signal to the program. A child that a task forked inherits the handler and the descriptor. In
+ * such a child, the signal ends the child, and the parent notices nothing. */
 static void on_sigterm(int number) {
     if (getpid() == atomic_load(&sigterm_pid))
         tell();

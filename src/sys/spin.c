@@ -1,6 +1,6 @@
 /* Measure what part of the cores a new program would get. A thread on each core computes for a moment, and
- * reads how long it ran. No other method that was tried ranked idle, limited and loaded hosts right each
- * time. */
+ * reads how long it ran. Other methods were tried, but none of them always told idle, limited and loaded
+ * hosts apart. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@ typedef struct spinner {
     double seconds;       /* seconds for which the thread computes */
     double ran_s, wall_s; /* results */
     double steps;
-    volatile double value; /* result of the computation, so that the compiler keeps it */
+    /* result of the computation, which is stored so that the compiler does not leave the computation out */
+    volatile double value;
 } spinner;
 
 static void compute(spinner *s) {

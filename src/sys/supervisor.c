@@ -56,11 +56,12 @@ typedef struct house {
     int (*body)(void *arg, uint32_t number);
     void (*on_death)(void *arg);
     void *arg;
-    /* true: the opener is closing the supervisor, so a lost connection does not mean that it died */
+    /* true: the opener is closing the supervisor, so the end of the connection does not mean that the opener
+     * died */
     bool closed;
     pid_t opener;
     int fd, signals;
-    sigset_t mask; /* the opener's blocked signals and its handler of SIGCHLD, which each worker gets back */
+    sigset_t mask; /* the opener's blocked signals and its handler of SIGCHLD; each worker gets both back */
     struct sigaction on_child;
     child *children;
     uint64_t count, capacity;

@@ -135,8 +135,8 @@ void kl_limit_openmp(uint32_t threads) {
         omp_set_num_threads((int)threads);
 }
 
-/* Close inherited sockets that belong to another farm. While a child has such a socket open, the other end
- * never sees a disconnect, and the address stays in use. */
+/* Close the sockets of other farms that this process inherited. While a child has such a socket open, the
+ * other end never sees a disconnect, and the address stays in use. */
 static void close_private_sockets(void) {
     DIR *open_files = opendir("/proc/self/fd");
     for (struct dirent *entry; open_files && (entry = readdir(open_files));) {
@@ -371,7 +371,7 @@ static void remove_sockets(DIR *folder) {
     }
 }
 
-/* Remove the sockets and the mark, and the folder if it is empty then. */
+/* Remove the sockets and the mark file from a folder. Then remove the folder if it is empty. */
 static void remove_dead_folder(int base, const char *name) {
     int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool marked = fd >= 0 && faccessat(fd, MARK, F_OK, 0) == 0;

@@ -35,7 +35,8 @@ static inline double kl_now_s(const kl_clock *clock) {
 static inline double kl_busy_s(const kl_clock *clock) {
     return (clock->busy_s ? clock->busy_s : clock->now_s)(clock->self);
 }
-/* Return the CPU clock of the calling thread. Other threads may read it while the thread lives. */
+/* Return the CPU clock of the calling thread. Other threads may read this clock while the calling thread
+ * lives. */
 clockid_t kl_thread_cpu(void);
 /* Return the bytes of memory that this process uses. Mapped files count; memory that is shared with other
  * processes does not. 0: not known. */
@@ -214,8 +215,9 @@ void kl_supervisor_close(kl_supervisor *supervisor, double patience_s);
 /* --- guard.c: a launcher that outlives the process that asked for it --- */
 
 typedef struct kl_guard_job {
-    char *const *words;     /* the launcher's command line, ended by NULL */
-    char *const *variables; /* "NAME=VALUE" for its environment, ended by NULL; NULL: none */
+    char *const *words; /* the launcher's command line, ended by NULL */
+    /* [] "NAME=VALUE" variables for the launcher's environment, ended by NULL; NULL: there are none */
+    char *const *variables;
     /* path of the file that the guard locks while it lives, and to which it writes its process number */
     const char *lock;
     /* path of the file to which the guard writes how the launcher ended, in the form of kl_put_end() */
@@ -279,7 +281,7 @@ kilter_status kl_private_dir(char **path, kilter_error *error);
  * unlocked folders of dead processes. All zero: no folder. */
 typedef struct kl_socket_dir {
     char *path;
-    int held; /* descriptor that holds the lock */
+    int held; /* descriptor of the file by which the folder is locked */
 } kl_socket_dir;
 kilter_status kl_socket_dir_open(kl_socket_dir *dir, kilter_error *error);
 void kl_socket_dir_close(kl_socket_dir *dir); /* remove the folder; its sockets must have been removed */

@@ -64,8 +64,9 @@ struct kl_arena {
     uint32_t spare[SLOTS]; /* slots that no block uses */
     size_t spares;
     uint32_t lent; /* slot of the block that holds the lent buffer; NOT_LENT: no buffer is lent */
-    size_t usual;  /* bytes of the last message, as an estimate for the next one */
-    size_t reach;  /* end of the part of the arena that was written to, and so takes memory */
+    size_t usual;  /* size of the last message in bytes, as an estimate for the next message */
+    /* end of the part of the arena that was ever written to, which is the part that takes memory */
+    size_t reach;
 };
 
 /* --- the arenas of all workers of a farm --- */

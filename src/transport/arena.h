@@ -36,7 +36,7 @@ kl_arena *kl_arena_to_master(kl_arenas *arenas, uint32_t pair);
 /* Close one end of a pair, when the peer is gone or this side closes; ended: the peer no longer uses the
  * pair, even if its process continues. The pair becomes free when the worker has ended and all its messages
  * are released. */
-void kl_arena_close(kl_arena *arena, bool ended); /* NULL: do nothing */
+void kl_arena_close(kl_arena *arena, bool ended); /* close one end of a pair of arenas; NULL: do nothing */
 
 /* Place the empty `buffer` in the arena, with room for `size` bytes; 0: for as many bytes as the last
  * message had. Only one buffer at a time can be in the arena. If the arena has no room, the buffer uses

@@ -1,5 +1,6 @@
 /* The failure detector of a farm under MPI, because MPI does not report dead ranks. A TCP connection (line)
- * between the master and each worker carries only last messages. The system closes the connection when a
+ * between the master and each worker carries only last messages. */
+/* The system closes the connection when a
  * process at one of its ends ends, or when the other host has been silent for some time. Private to the
  * folder transport. The master ignores connections without a worker's key, which is random and is sent by
  * MPI. */
@@ -24,7 +25,7 @@ kilter_status kl_liveness_connect(const void *invitation, size_t size, double lo
 /* Accept connections and check for a cut line. Return whether a line was cut, and set *worker to its worker.
  * At a worker, *worker is 0 and means the master. Each cut is reported once. */
 bool kl_liveness_cut(kl_liveness *lines, size_t *worker);
-/* Return a descriptor that is readable when kl_liveness_cut() has something to do. */
+/* Return a descriptor that is readable when kl_liveness_cut() should be called. */
 int kl_liveness_fd(const kl_liveness *lines);
 
 /* greatest number of bytes of a last message; the system accepts this many without waiting */
@@ -33,6 +34,6 @@ enum { KL_LAST_WORDS_BYTES = 1024 };
 void kl_liveness_say(kl_liveness *lines, size_t worker, const void *words, size_t size);
 /* Get the last message on the line that was cut last. false: no message of this size came. */
 bool kl_liveness_heard(const kl_liveness *lines, void *words, size_t size);
-void kl_liveness_close(kl_liveness *lines); /* NULL: do nothing */
+void kl_liveness_close(kl_liveness *lines); /* close all lines of this end; NULL: do nothing */
 
 #endif

@@ -147,7 +147,7 @@ static void test_strangers_get_nothing(void) {
     memcpy(hello, invitation.data, HELLO_BYTES);
     memset(noise, 0x5a, sizeof noise);
 
-    hello[3] ^= 1; /* one bit of the key is wrong */
+    hello[3] ^= 1; /* change one bit of the key, so that the key is wrong */
     int fd = stranger(&invitation);
     CHECK(send(fd, hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello);
     expect_sent_away(master, fd);

@@ -11,9 +11,10 @@
  * Requests with a dead peer are abandoned: they may never complete, so this file neither waits for them nor
  * frees them. */
 /* The first message of each side is for the endpoints themselves. The master sends an invitation to the
- * worker's line, by which each side notices that the other has died (liveness_mpi.h). The worker answers that
- * its line works, or why it does not. A side's last message is a head with the length BYE. The other side
- * answers with BYE, and then the two have no request left. */
+ * worker's line, by which each side notices that the other has died (liveness_mpi.h). The worker answers
+ * that its line works, or why it does not. */
+/* A side's last message is a head with the length BYE. The other
+ * side answers with BYE, and then the two have no request left. */
 /* Workers exchange messages with each other after open(), which posts a receive for each other rank. A worker
  * does not notice the death of another worker. The master tells a worker's driver of the death, and the
  * driver drops the dead worker. */
@@ -635,7 +636,7 @@ static void mpi_drop(kl_transport *transport, kl_peer name) {
     say_bye(m, (size_t)(p - m->peers));
 }
 
-/* Let a worker have the other workers as peers, too. false: memory ran out. */
+/* Make the other workers peers of this worker, too. false: memory ran out. */
 static bool widen(mpi *m) {
     size_t more = (size_t)m->ranks - 1 - m->count;
     MPI_Request *requests =

@@ -113,7 +113,7 @@ static inline unsigned suite_place(const kl_peer *peers, unsigned count, kl_peer
     return count;
 }
 
-/* Meet `count` workers as the master: receive the index that each sends, and then let all continue. */
+/* As the master, receive from each of `count` workers its index, and then let all of them continue. */
 static inline void suite_meet_workers(kl_transport *t, kl_peer *workers, unsigned count) {
     kl_peer joined[SUITE_PEERS_MAX];
     unsigned joins = 0;
@@ -367,7 +367,7 @@ static inline void suite_closing_worker(kl_transport *t, kl_peer master, unsigne
     suite_expect_silence(t);
 }
 
-/* Drop a peer. No event may follow on this side; on the other side LEFT must follow. */
+/* Drop a peer. No further event of this peer may come on this side; on the other side LEFT must come. */
 static inline void suite_drop_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     if (count > 0) { /* send several messages, so that some still wait in this endpoint's queue */
         kl_event event = suite_next(t);

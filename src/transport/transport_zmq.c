@@ -15,9 +15,10 @@
  * that both share. A large message between the two is in an arena (arena.h), and one frame, LIES, gives its
  * place. */
 /* Workers reach each other in the same way as they reach the master. A worker has a ROUTER for workers that
- * reach it, and a DEALER for each worker that it reaches. The endpoints with these sockets are the worker's
- * mesh, which its endpoint to the master checks for events. A worker knows only the workers' keys, so its
- * ROUTER uses these keys, too. */
+ * reach it, and a DEALER for each worker that it reaches. */
+/* The endpoints with these sockets are the
+ * worker's mesh, which its endpoint to the master checks for events. A worker knows only the workers' keys,
+ * so its ROUTER uses these keys, too. */
 /* A side that dies sends no BYE. Then the socket's monitor reports the end of the connection, and LEFT
  * follows all messages that had arrived. Each DEALER makes one connection only: if libzmq reconnected by
  * itself, a worker could continue its conversation with a restarted master. */
@@ -1014,7 +1015,7 @@ static void free_endpoint(endpoint *e) {
 static void close_endpoint(kl_transport *transport) {
     endpoint *e = (endpoint *)transport;
     e->closing = true;
-    free_mesh(e->mesh); /* other workers notice that their connections end */
+    free_mesh(e->mesh); /* close the connections to other workers, which notice this */
     e->mesh = NULL;
     if (e->is_master)
         kl_zmq_stops_listening(e->address);

@@ -90,7 +90,7 @@ static kl_transport *join(const char *endpoint, const kl_zmq_options *options, k
                           kl_peer *worker_name, kl_peer *master_name) {
     kl_transport *worker;
     CHECK_OK(kl_zmq_join(endpoint, options, &worker, error));
-    kl_event event = suite_next(master); /* this poll also answers the worker's HELLO */
+    kl_event event = suite_next(master); /* this call of poll() also answers the worker's HELLO */
     CHECK(event.kind == KL_EVENT_JOINED);
     *worker_name = event.peer;
     event = suite_next(worker);
@@ -867,7 +867,7 @@ static void descriptors_change_hands(void **state) {
     for (unsigned i = 0; i < VISITS; i++)
         expected += 3 * (i % 7);
     assert_int_equal(words, expected);
-    assert_true(joined >= 3 * VISITS); /* peers of ring_and_run() may be lost before they join */
+    assert_true(joined >= 3 * VISITS); /* peers in ring_and_run() may be lost before they have joined */
     expect_echo(&p, 1);
     suite_expect_silence(p.master);
     close_pair(&p);

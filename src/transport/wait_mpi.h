@@ -26,7 +26,7 @@ typedef struct kl_mpi_crowd {
 
 typedef struct kl_mpi_wait {
     double traffic_s; /* time at which a message last came or went */
-    double rested_s;  /* time at which the last rest began */
+    double rested_s;  /* time at which the rank last began to rest */
     /* seconds for which a rank on a core of its own spins before its first nap; 0: it makes only a few
      * checks */
     double spin_s;
@@ -38,7 +38,7 @@ typedef struct kl_mpi_wait {
     kl_bells *bells;  /* doorbells of the ranks on this host; NULL: there are none */
     kl_core_meter meter;
     kl_core_share core;
-    pid_t thread;    /* the thread that `meter` and `core` measure */
+    pid_t thread;    /* number of the thread that `meter` and `core` measure */
     bool measured;   /* true: the system reports the values for `meter` and `core` */
     bool crowded;    /* true: the ranks that use exactly this rank's cores outnumber these cores */
     bool mpi_yields; /* true: MPI yields the core when it finds no message */

@@ -1,10 +1,11 @@
 /* A table of which peer of a zmq master has which connection. Private to transport_zmq.c. libzmq identifies
  * a peer by its routing id, which every message carries. It reports the end of a connection by the
  * connection's file descriptor. Every message carries this descriptor, too, but the next connection may
- * reuse it. Reports come in the order of events. So the owner of a descriptor is known after all reports are
- * read, unless two peers claim it (rivals). Rivals occur when libzmq reports a connection's end, and accepts
- * the next one on the same descriptor, before the dead peer's messages are read. Then no peer is cut until
- * one of the rivals cannot be reached. */
+ * reuse it. */
+/* Reports come in the order of events. So the owner of a descriptor is known after all reports
+ * are read, unless two peers claim it (rivals). Rivals occur when libzmq reports a connection's end, and
+ * accepts the next one on the same descriptor, before the dead peer's messages are read. Then no peer is cut
+ * until one of the rivals cannot be reached. */
 #ifndef KL_ZMQ_PEERS_H
 #define KL_ZMQ_PEERS_H
 
@@ -58,8 +59,8 @@ kl_zmq_standing kl_zmq_peers_get(const kl_zmq_peers *peers, uint32_t id);
  * descriptor is open, the peer owns the connection or is a rival of its owner. Otherwise the peer's
  * connection has already ended. */
 void kl_zmq_peers_add(kl_zmq_peers *peers, uint32_t id, kl_zmq_standing standing, int fd, bool reachable);
-kl_zmq_slot *kl_zmq_peers_slot(const kl_zmq_peers *peers,
-                               uint32_t id); /* return what is known of a peer, which must be in the table */
+/* return what is known of the peer with this routing id, which must be in the table */
+kl_zmq_slot *kl_zmq_peers_slot(const kl_zmq_peers *peers, uint32_t id);
 /* Mark a peer as left; its connection may still be open. ended: true if the peer itself said that it leaves.
  */
 void kl_zmq_peers_ignore(kl_zmq_peers *peers, uint32_t id, bool ended);
@@ -68,7 +69,8 @@ void kl_zmq_peers_closed(kl_zmq_peers *peers, int fd);
 /* If two peers claim one connection, cut the one for which reachable() is false. If reachable() is true for
  * both, both stay rivals; call this again soon. */
 void kl_zmq_peers_settle(kl_zmq_peers *peers, bool (*reachable)(void *self, uint32_t id), void *self);
-/* Remove a peer from `cut` and from the table, and get its id and standing. false: `cut` is empty. */
+/* Remove a peer from `cut` and from the table, and get its routing id and what was known of it. false: `cut`
+ * is empty. */
 bool kl_zmq_peers_forget_cut(kl_zmq_peers *peers, uint32_t *id, kl_zmq_standing *standing);
 
 #endif
