@@ -1,8 +1,7 @@
 /* Limits on the time and memory of a task. A task that exceeds one fails. It cannot be interrupted, so its
  * process is ended and replaced. */
-/* A worker's HEARTBEAT tells the master which task it does, the time of
- * this task, and the memory of the process. If a limit is exceeded, the master sends RENEW, and kills the
- * process if it is local. */
+/* A worker's HEARTBEAT tells the master which task it does, the time of this task, and the memory of the
+ * process. If a limit is exceeded, the master sends RENEW, and kills the process if it is local. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,10 @@
 /* A whole farm in one thread under a simulated clock, for tests. The real master and workers have turns over
  * a stepped inproc hub. The same seed gives exactly the same run. */
-/* Every actor (master or worker) has its
- * own time. The actor whose next event comes first has the next turn. Later actions of other actors cannot
- * affect it, because messages take time. */
-/* Only a task moves its worker's time ahead of other actors. The
- * worker then checks for messages before others have sent them, and gets them only at its next check. In an
- * attended farm, the other actors catch up before each check, also during a long task. */
+/* Every actor (master or worker) has its own time. The actor whose next event comes first has the next turn.
+ * Later actions of other actors cannot affect it, because messages take time. */
+/* Only a task moves its worker's time ahead of other actors. The worker then checks for messages before
+ * others have sent them, and gets them only at its next check. In an attended farm, the other actors catch up
+ * before each check, also during a long task. */
 #ifndef KL_STEPPED_H
 #define KL_STEPPED_H
 

@@ -1,9 +1,8 @@
 /* A thread that answers messages while its worker is in the user's function: see kl_worker_attend(). So no
  * peer waits for the end of a long task. The thread also receives SIGTERM for the worker. */
-/* At any time,
- * only the worker's thread or this thread may use the worker (has the turn). Between two short tasks, the
- * turn changes by two atomic writes. The worker's thread sleeps on the mutex only while this thread handles
- * messages. */
+/* At any time, only the worker's thread or this thread may use the worker (has the turn). Between two short
+ * tasks, the turn changes by two atomic writes. The worker's thread sleeps on the mutex only while this
+ * thread handles messages. */
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>

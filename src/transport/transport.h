@@ -1,10 +1,9 @@
 /* Public header of the folder transport: messages between a master and its workers, and between workers,
  * over any medium. There is one table of operations with several implementations, and one set of tests for
  * all of them (transport_suite.h). */
-/* An endpoint belongs to one thread at a time; only kl_transport_wake()
- * may be called from another thread. Messages between two endpoints arrive complete, once and in order, or
- * not at all when the peer is lost. Code outside this folder must not depend on any other property of a
- * transport. */
+/* An endpoint belongs to one thread at a time; only kl_transport_wake() may be called from another thread.
+ * Messages between two endpoints arrive complete, once and in order, or not at all when the peer is lost.
+ * Code outside this folder must not depend on any other property of a transport. */
 #ifndef KL_TRANSPORT_H
 #define KL_TRANSPORT_H
 
@@ -110,8 +109,8 @@ kilter_status kl_key_default_path(char **path, kilter_error *error);
 /* Memory that a master shares with the workers that it forks later, up to `workers` at a time. Large
  * messages between them are in this memory, and the socket only carries the message's place. The memory has
  * no name and is freed with the last process that uses it. */
-/* NULL: not available, or the address space is
- * limited (ulimit -v); all messages then go through the socket. */
+/* kl_arenas_open() returns NULL if this memory is not available, or if the address space is limited
+ * (ulimit -v). All messages then go through the socket. */
 typedef struct kl_arenas kl_arenas;
 kl_arenas *kl_arenas_open(uint32_t workers);
 /* End the opener's use of the arenas. Received messages stay valid until they are released. NULL: do
@@ -175,11 +174,10 @@ double kl_inproc_next_s(const kl_inproc *hub, kl_peer endpoint);
 /* Open the endpoint of this rank. All ranks must call this. Set *rank and *size as in MPI. First load
  * libkilter-openmpi or libkilter-mpich. The choice depends on the MPI that the program is linked with, else
  * on KILTER_MPI, else on the launcher. Start MPI if it is not running; close() then ends MPI. */
-/* LEFT comes
- * within a second of a peer's death, if the launcher keeps the other ranks alive (docs/reference/faults.md).
- * LEFT comes after lost_after_s if a peer's host is silent: whole seconds from 3; 0: KL_LOST_AFTER_S. The
- * status KILTER_ERR_USAGE means: MPI sees one of several processes, the launcher belongs to another MPI, or
- * the library is missing. */
+/* If the launcher keeps the other ranks alive, LEFT comes within a second of a peer's death
+ * (docs/reference/faults.md). LEFT comes after lost_after_s if a peer's
+ * host is silent: whole seconds from 3; 0: KL_LOST_AFTER_S. The status KILTER_ERR_USAGE means: MPI sees one
+ * of several processes, the launcher belongs to another MPI, or the library is missing. */
 kilter_status kl_mpi_open(double lost_after_s, int *rank, int *size, kl_transport **transport,
                           kilter_error *error);
 

@@ -13,8 +13,8 @@
 /* The first message of each side is for the endpoints themselves. The master sends an invitation to the
  * worker's line, by which each side notices that the other has died (liveness_mpi.h). The worker answers
  * that its line works, or why it does not. */
-/* A side's last message is a head with the length BYE. The other
- * side answers with BYE, and then the two have no request left. */
+/* A side's last message is a head with the length BYE. The other side answers with BYE, and then the two have
+ * no request left. */
 /* Workers exchange messages with each other after open(), which posts a receive for each other rank. A worker
  * does not notice the death of another worker. The master tells a worker's driver of the death, and the
  * driver drops the dead worker. */

@@ -16,9 +16,8 @@
  * place. */
 /* Workers reach each other in the same way as they reach the master. A worker has a ROUTER for workers that
  * reach it, and a DEALER for each worker that it reaches. */
-/* The endpoints with these sockets are the
- * worker's mesh, which its endpoint to the master checks for events. A worker knows only the workers' keys,
- * so its ROUTER uses these keys, too. */
+/* The endpoints with these sockets are the worker's mesh, which its endpoint to the master checks for events.
+ * A worker knows only the workers' keys, so its ROUTER uses these keys, too. */
 /* A side that dies sends no BYE. Then the socket's monitor reports the end of the connection, and LEFT
  * follows all messages that had arrived. Each DEALER makes one connection only: if libzmq reconnected by
  * itself, a worker could continue its conversation with a restarted master. */

@@ -2,10 +2,10 @@
  * a peer by its routing id, which every message carries. It reports the end of a connection by the
  * connection's file descriptor. Every message carries this descriptor, too, but the next connection may
  * reuse it. */
-/* Reports come in the order of events. So the owner of a descriptor is known after all reports
- * are read, unless two peers claim it (rivals). Rivals occur when libzmq reports a connection's end, and
- * accepts the next one on the same descriptor, before the dead peer's messages are read. Then no peer is cut
- * until one of the rivals cannot be reached. */
+/* Reports come in the order of events. So the owner of a descriptor is known after all reports are read,
+ * unless two peers claim it (rivals). Rivals occur when libzmq reports a connection's end, and accepts the
+ * next one on the same descriptor, before the dead peer's messages are read. Then no peer is cut until one of
+ * the rivals cannot be reached. */
 #ifndef KL_ZMQ_PEERS_H
 #define KL_ZMQ_PEERS_H
 
