@@ -140,7 +140,7 @@ static void send_one_home(chaos *c) {
                     NULL); /* ignore the status, because the worker may be gone and sending then fails */
 }
 
-/* End a worker in the way in which the master ends a worker whose task takes too long. */
+/* End a worker as the master does when a task takes too long. */
 static void end_one(chaos *c) {
     kl_master *m = c->farm.master;
     member *one = &m->members.list[draw(c, m->members.count)];

@@ -90,7 +90,7 @@ static const char *explain(kl_deliverer *d, uint64_t index, bool failed, kilter_
     return why;
 }
 
-/* Combine a result with the combination of earlier results, which is in the program's memory. */
+/* Combine a result with the results that were combined before it, in the program's memory. */
 static void combine(kl_deliverer *d, kilter_bytes bytes) {
     const void *aligned = kl_aligned(&d->scratch, bytes.data, bytes.size);
     if (aligned)

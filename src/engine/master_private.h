@@ -31,9 +31,9 @@ typedef struct kl_peer_part { /* a worker's part in a run that the workers organ
 typedef struct member {
     kl_peer peer;
     stage stage;
-    uint32_t worker; /* index of the worker in the data of the balance (its place) */
+    uint32_t worker; /* index of the worker in the arrays of the load balance, called its place */
     uint32_t number; /* number of the worker, which no other worker ever gets */
-    /* true: the worker has a place in the balance, from stage STARTING until it is removed */
+    /* true: the worker has an index in the load balance (place), from stage STARTING until it is removed */
     bool has_place;
     bool attends; /* true: the worker answers messages and sends heartbeats even during a task */
     bool hungry, held, resting;
@@ -106,7 +106,7 @@ typedef struct kl_registry {
     member *list; /* members of the farm, in order of `peer` */
     size_t count;
     uint64_t room;
-    kl_peer *peers; /* for each place in the balance, the peer of its worker */
+    kl_peer *peers; /* for each index in the load balance (place), the kl_peer of its worker */
     uint32_t peer_count;
     /* number of members in each stage; `ready` counts working and resting workers */
     uint32_t greeting, probing, ready, leaving;
@@ -156,7 +156,7 @@ typedef struct kl_feeding { /* feed.c */
     bool all;               /* true: try to deal to every worker that waits for tasks */
     /* time of the next check of late workers, and of workers that the policy made wait; 0: there are none */
     double look_again_s;
-    double empty_s; /* time at which the last task was taken from the bag; 0: it still has tasks */
+    double empty_s; /* time at which the last task was dealt; 0: there are tasks that are not dealt yet */
 } kl_feeding;
 
 typedef struct kl_recalls { /* rescue.c */
@@ -190,7 +190,7 @@ typedef struct kl_planning {
     kl_line alone;
     double master_s;    /* seconds that the program has computed since the last run [l_m] */
     double lost_s;      /* seconds of a run that the fork-join model does not explain */
-    uint64_t lost_runs; /* number of the run after which lost_s was learned */
+    uint64_t lost_runs; /* number of the run after which the value of lost_s was found */
     /* the choice of the next run's number of tasks that the program was given; decision.count = 0: none was
      * given */
     kl_grain_plan grain;
@@ -199,7 +199,7 @@ typedef struct kl_planning {
 
 typedef struct kl_run_peer { /* a peer of the run; its index in the list is its number in the run */
     kl_peer peer;
-    uint32_t place, worker; /* place: the worker's index in the balance; worker: the worker's number */
+    uint32_t place, worker; /* place: index of the worker in the load balance; worker: number of the worker */
     bool gone;              /* true: the peer is dead, or was taken out of the run */
     bool reported;          /* true: the peer counts as dead because another peer reported so */
 } kl_run_peer;
@@ -271,11 +271,11 @@ struct kl_master {
 void kl_member_free(member *one); /* free the memory of the member's fields, but not the struct itself */
 /* Return the member with this peer; NULL: there is none. */
 member *kl_master_find(kl_master *master, kl_peer peer);
-/* Return the member at this place of the balance; NULL: the member is gone. */
+/* Return the member whose index in the load balance (place) is `worker`; NULL: the member is gone. */
 member *kl_master_member(const kl_master *master, uint32_t worker);
 /* Add a member. This may remove members that have left from the list. */
 kilter_status kl_master_add(kl_master *master, kl_peer peer, kilter_error *error);
-/* Store which kl_peer is the worker at this place of the balance. */
+/* Store `peer` as the peer of the worker whose index in the load balance (place) is `worker`. */
 kilter_status kl_master_note_peer(kl_master *master, uint32_t worker, kl_peer peer, kilter_error *error);
 
 /* --- rows.c: rows of the run record --- */
@@ -304,17 +304,17 @@ void kl_master_record_use(kl_master *master);
 /* Recall those of the tasks [from, chunk->hi) that the member has not begun. The member returns them. */
 kilter_status kl_master_recall(kl_master *master, member *one, kl_chunk *chunk, uint64_t from,
                                kilter_error *error);
-/* Return whether a second worker has a copy of tasks of this chunk. */
+/* Return whether a second worker has a copy of some tasks of this chunk. */
 bool kl_twins_has_copy(const kl_twins *twins, uint64_t chunk);
-/* Prepare a copy of `tasks` for the worker at place `to`. The tasks must be the last tasks of `chunk` that
- * only one worker has. kl_twins_add() later sets the number of the new chunk. */
+/* Prepare a copy of `tasks` for the worker with the index `to` in the load balance. The tasks must be the
+ * last tasks of `chunk` that only one worker has. kl_twins_add() later sets the number of the new chunk. */
 kl_twin kl_twins_pair(const kl_twins *twins, const kl_chunk *chunk, kl_span tasks, uint32_t to);
 kilter_status kl_twins_add(kl_twins *twins, kl_twin *twin, uint64_t copy, kilter_error *error);
 /* Return where the tasks of the chunk end that may be copied; they begin at chunk->at. Such tasks have no
  * later copy, and the limit on copies allows another one. */
 uint64_t kl_twins_alone_until(const kl_twins *twins, const kl_chunk *chunk);
-/* Return the first part of `span` that another worker has, too, through a twin of this chunk. Empty: there
- * is none. */
+/* Return the first part of `span` that another worker has, too, because these tasks of the chunk were
+ * copied. Empty: there is none. */
 kl_span kl_twins_first_shared(const kl_twins *twins, uint64_t chunk, kl_span span);
 void kl_twins_clear(kl_twins *twins);
 void kl_twins_free(kl_twins *twins);
@@ -345,12 +345,13 @@ void kl_master_end_chunks(kl_master *master);
 /* Return whether the worker has a task that may have killed another worker (a suspect). Such a worker gets
  * no other task, so that the cause is known if the worker is lost. */
 bool kl_master_has_suspect(const kl_master *master, const member *one);
-/* Make these tasks suspects, because they may have killed their worker `last`. */
+/* Mark these tasks as suspects: each may have killed the worker `last`, which had them. */
 kilter_status kl_master_suspect(kl_master *master, const member *last, kl_span span, kilter_error *error);
 /* Deal again the tasks that only the worker `last` had. If that worker was lost, a task that it had begun
- * becomes a suspect, or fails. */
+ * may be the cause: it is marked as a suspect, or it fails. */
 kilter_status kl_master_deal_again(kl_master *master, const member *last, kl_span span, kilter_error *error);
-/* Take a suspect task for this worker. If possible, take one that this worker has not had before. */
+/* Take a suspect (a task that may have killed its worker) for this worker. If possible, take one that this
+ * worker has not had before. */
 bool kl_master_take_suspect(kl_master *master, const member *to, uint64_t *task);
 /* Record that the task which the member was doing has failed. If it may not be tried again, the task fails
  * for good. */
@@ -367,8 +368,8 @@ void kl_master_declare_answer(const kl_master *master);
 /* Deal a chunk to a worker that has requested one. If there is no chunk for the worker now, it continues to
  * wait for tasks. */
 kilter_status kl_master_deal(kl_master *master, member *one, kilter_error *error);
-/* Deal tasks that are not in the bag to the worker `to`. If this worker has left, deal nothing, and set
- * *chunk to an empty chunk (lo = hi). */
+/* Deal to the worker `to` tasks that were dealt to another worker before. If `to` has left, deal nothing,
+ * and set *chunk to an empty chunk (lo = hi). */
 kilter_status kl_master_deal_span(kl_master *master, member *to, kl_span span, double finish_s,
                                   kl_chunk *chunk, kilter_error *error);
 
@@ -411,7 +412,7 @@ kilter_status kl_run_peers_ready(kl_master *master, member *one, kilter_error *e
 /* Handle that the worker has gone, and tell the other peers. */
 kilter_status kl_run_peers_lose(kl_master *master, member *one, bool is_lost, kilter_error *error);
 /* Pass the peer's message to the root; peers.malformed then says whether the message was malformed. After
- * this, call the function declared next, which does what is due. */
+ * this, call kl_run_peers_look(), which does what the root must do. */
 kilter_status kl_run_peers_hear(kl_master *master, member *one, kilter_bytes note, kilter_error *error);
 kilter_status kl_run_peers_look(kl_master *master, kilter_error *error);
 /* Return the time at which the master must act as root of the peers; HUGE_VAL: it need not act. */

@@ -1,4 +1,5 @@
-/* The list of the farm's members, which are found by their peer or by their place in the balance. */
+/* The list of the farm's members. A member is found by its peer, or by its index in the load balance
+ * (place). */
 #include <stdlib.h>
 #include <string.h>
 

@@ -190,7 +190,7 @@ static kilter_status recall(kl_master *m, member *one, uint64_t keep, kilter_err
 
 kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, kl_span tasks, member *to, double finish_s,
                              kilter_error *error) {
-    /* copy these values now, because dealing may move the memory of `chunk` */
+    /* copy these values before dealing, which may move the memory of `chunk` */
     kl_twin twin = kl_twins_pair(&m->twins, chunk, tasks, to->worker);
     kl_chunk copy;
     kilter_status status = kl_master_deal_span(m, to, tasks, finish_s, &copy, error);

@@ -19,8 +19,8 @@ static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_r
     }
 }
 
-/* Let a task that has failed be tried again. It is the only task of the span, and `result` reads its result.
- */
+/* Let a task that has failed be tried again. The task is the only one in `span`, and the reader `result`
+ * reads its result. */
 static kilter_status try_again(kl_master *m, const member *one, const kl_chunk *chunk, kl_span span,
                                kl_reader result, kilter_error *error) {
     bool at_other;

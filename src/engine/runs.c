@@ -93,7 +93,7 @@ static void record_run_measurements(kl_master *m) {
     kl_master_record_mean(m, -1, "round_trip_s", s->round_trip_s, 0, m->balance.traffic.round_trip.count);
 }
 
-/* Write the run's row in the record, with the present number of tasks and units. */
+/* Write the run's row in the record, with the numbers of tasks and of units of work that the run has now. */
 static void record_iteration(kl_master *m) {
     kl_trace_iteration(
         m->trace, &(kl_trace_iteration_row){.run = m->run.number,

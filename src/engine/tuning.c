@@ -124,7 +124,7 @@ void kl_tuning_show(const kl_farm_state *s, kl_control_state *shown) {
 
 /* --- settings --- */
 
-/* Return the policy for which the factor would be set: the policy of the next run. */
+/* Return the policy of the next run, for which the factor is set. */
 static const kl_policy *policy_to_come(const kl_farm_state *s, const kl_tuning *tuning) {
     return tuning->policy ? tuning->policy : s->pending.set & KL_TUNE_POLICY ? s->pending.policy : s->policy;
 }

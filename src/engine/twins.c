@@ -79,7 +79,8 @@ static bool add_twin(kl_twins *t, const kl_twin *twin) {
     return true;
 }
 
-/* Follow the list of twins from `link` on, and return the first link of this chunk. NONE: there is none. */
+/* Follow a list of pairs (twins) from `link` on. Return the first link that belongs to this chunk. NONE:
+ * there is none. */
 static uint64_t link_of(const kl_twins *t, uint64_t link, uint64_t chunk) {
     while (link != NONE && twin_at(t, link)->chunk[link % SIDES] != chunk)
         link = twin_at(t, link)->next[link % SIDES];
@@ -171,8 +172,8 @@ static bool is_all_done(const kl_master *m, const kl_twin *twin) {
     return done && alike.hi == twin->hi;
 }
 
-/* Recall the twin's tasks from the worker on this side, because all of them are done. Do nothing if this
- * worker has done them, too. */
+/* Recall the pair's tasks from the worker of one of its two chunks (`side`), because all of these tasks are
+ * done. Do nothing if this worker has done them, too. */
 static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilter_error *error) {
     member *one;
     kl_chunk *chunk;
@@ -269,7 +270,7 @@ static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     return added;
 }
 
-/* Return whether the worker on this side of the twin still has to do one of the tasks in the span. */
+/* Return whether the worker of one of the pair's two chunks (`side`) still has to do a task in the span. */
 static bool is_at(const kl_master *m, const kl_twin *twin, int side, kl_span span) {
     member *one;
     kl_chunk *chunk;

@@ -200,8 +200,8 @@ static kilter_status step_once(kl_worker *w, const kl_node_event *event, bool *o
     return status;
 }
 
-/* Pass an event to the node, then the messages that the node has sent to itself, and carry out the actions
- * that the node wants. */
+/* Pass an event to the node, which is this worker's part in the run. Then pass to it the messages that it
+ * has sent to itself, and carry out the actions that it wants. */
 static kilter_status step(kl_worker *w, const kl_node_event *event, kilter_error *error) {
     peering *p = w->peers;
     bool over = false;
@@ -401,7 +401,7 @@ static kilter_status on_peers(kl_worker *w, const kl_message *m, kilter_error *e
     }
     if (good) {
         kl_peering_stop(w, head.run);
-        /* make a node only once, although the master may send this message again */
+        /* make the data of this peer only once, although the master may send this message again */
         if (!p->node) {
             p->run = head;
             p->next_run = head.run;

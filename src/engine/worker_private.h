@@ -54,15 +54,19 @@ typedef struct core_use {
     struct {                             /* values since the CPU time was last read */
         double core_run_s, core_delay_s; /* CPU time and delay of this thread at the last reading */
         double busy_s;                   /* seconds that the worker spent in tasks */
-        /* seconds of delay at the ends of waits whose delay is measured (watched) */
+        /* seconds of delay in total at the ends of waits at which it was measured (watched waits) */
         double waits_delay_s;
-        uint32_t waits; /* number of waits whose delay was not measured (watched) */
+        uint32_t waits; /* number of waits at whose end the delay was not measured */
     } since;
-    double wait_delay_s; /* mean seconds of delay at the end of the last watched waits */
-    uint32_t watched;    /* number of watched waits so far, at most the number that the mean covers */
-    double watch_due_s;  /* from this time on, the next wait is watched */
-    double before_s;     /* total seconds of delay of this thread when the watched wait began */
-    bool watches;        /* true: the delay of the current wait is measured */
+    /* mean seconds of delay at the end of the last waits at which it was measured (watched waits) */
+    double wait_delay_s;
+    /* number of waits at which the delay was measured so far, at most the number that the mean covers */
+    uint32_t watched;
+    /* time from which on the next wait is watched, which means that its delay is measured */
+    double watch_due_s;
+    /* total seconds of delay of this thread at the beginning of the present wait, if this wait is watched */
+    double before_s;
+    bool watches; /* true: the delay of the current wait is measured */
 } core_use;
 
 /* Make the data that measure a worker's CPU time. NULL: memory ran out. */

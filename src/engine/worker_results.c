@@ -85,8 +85,7 @@ static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, 
  * slices. The next request is then sent earlier by this time. */
 void kl_asking_answered(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     note_round_trip(a, head, bytes, now_s);
-    /* count answers of the same run only, because another time would include the program's time between two
-     * runs */
+    /* an answer in another run does not count, because the program may have computed between the two runs */
     if (a->asked && head->run == a->run)
         a->answer_s = fmax(fmin(now_s - a->asked_at_s, ANSWER_MOST_S), ANSWER_MEMORY * a->answer_s);
     a->asked = false;

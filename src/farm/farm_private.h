@@ -47,7 +47,7 @@ typedef struct kl_known {
     uint64_t call;  /* number of the run among the program's runs; used with --resume */
     bool reduces;   /* true: the run combines its results */
     kl_stored *rows;
-    kl_span *spans; /* spans of tasks with stored results */
+    kl_span *spans; /* spans of tasks whose results are stored */
     /* count: number of spans; first: number of spans of tasks with which the run begins, without tasks added
      * later */
     size_t count, first;

@@ -32,7 +32,7 @@ static tree grow_tree(uint64_t seed) {
     uint64_t nodes = ROOTS;
     for (uint64_t i = 0; i < NODES; i++) {
         uint64_t children = kl_mix64(seed ^ i) % (CHILDREN_MOST + 1);
-        /* a node without children comes last, so add further nodes to it */
+        /* if the last node has no children, add further nodes */
         if (i + 1 == nodes && children == 0)
             children = 1;
         t.first_child[i] = nodes;

@@ -84,7 +84,7 @@ static kilter_status follow(kilter_farm *f, orders *o, double timeout_s, kilter_
     kilter_status status = KILTER_OK;
     if (o->new_trace)
         kl_master_record(f->master, o->new_trace);
-    /* ignore the result, because the settings were checked before */
+    /* ignore the status, because the settings were checked before they came here */
     if (o->tuning.set)
         kl_master_tune(f->master, &o->tuning, NULL);
     if (o->request)

@@ -1,5 +1,5 @@
-/* Which thread uses the farm, and how much CPU time the farm uses: that of its own threads and of the
- * caller. */
+/* Note which thread uses the farm, and measure how much CPU time the farm's own threads and the caller use.
+ */
 #include "farm/farm_private.h"
 
 /* the farm searches for its threads in its first runs, this many; later, no new thread starts */

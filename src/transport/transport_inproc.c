@@ -242,7 +242,7 @@ static void part(endpoint *e, endpoint *peer) {
     lane *way = lane_from(e, peer);
     double at_s = arrival_s(e, 0);
     pthread_mutex_lock(&peer->lock);
-    if (way->open) { /* the item `left` is the lane's last item */
+    if (way->open) { /* append the event `left`, the last item that this lane delivers */
         append(peer, way, way->left, at_s);
         way->left = NULL;
         way->open = false;
@@ -363,7 +363,7 @@ static bool open_lane(endpoint *from, endpoint *to, double at_s) {
         return false;
     }
     pthread_mutex_lock(&to->lock);
-    free(way->left); /* the lane may have been open before; then it already has an item for its end */
+    free(way->left); /* free the event for the end of the lane, if the lane was open before */
     way->left = left;
     way->open = true;
     append(to, way, joined, at_s);

@@ -50,7 +50,7 @@ enum {
 #define BYE  UINT64_MAX
 /* the BYE of a side that knows of a dead rank; MPI_Finalize might then wait for ever */
 #define BYE_AFTER_FAILURE (UINT64_MAX - 1)
-/* close() gives up after this many seconds without a message; a peer that computes sends none either */
+/* close() gives up after this many seconds without a message; a peer that computes sends no message either */
 #define FAREWELL_S 10.0
 #define MEET_S     30.0  /* open() gives up after this many seconds, or after lost_after_s if it is longer */
 #define LOOK_S     0.005 /* seconds between two checks whether a line of the failure detector was cut */
@@ -121,7 +121,7 @@ typedef struct mpi {
     bool out_of_memory; /* true: a message was lost because memory ran out, so every later call fails */
     kl_mpi_wait wait;
     bool waits; /* true: the endpoint has been waiting for messages since wait.traffic_s */
-    bool near;  /* true: all peers are on this host and have bells */
+    bool near;  /* true: all peers are on this host and have doorbells */
 
     kl_liveness *lines; /* NULL: none */
     double looked_s;    /* time of the last check whether lines were cut */

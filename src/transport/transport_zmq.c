@@ -535,7 +535,8 @@ static bool is_welcome(endpoint *e, const frame *f) {
         return false;
     kl_reader r = details_of(f);
     e->arena = kl_arena_to_master(e->options.arenas, kl_get_u32(&r));
-    /* without an arena of its own the worker has failed, because the master will use the arena */
+    /* without its end of the arenas the worker cannot continue, because the master will send messages
+     * through them */
     e->out_of_memory |= !e->arena;
     return true;
 }

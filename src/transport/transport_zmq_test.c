@@ -25,8 +25,8 @@
 #define ANY_TCP "tcp://127.0.0.1:*"
 
 #ifdef __SANITIZE_THREAD__
-/* Options for ThreadSanitizer. libzmq is built without it, so it does not see that libzmq's mailboxes order
- * what threads do. */
+/* Options for ThreadSanitizer. libzmq is built without it, so ThreadSanitizer cannot see that libzmq's
+ * mailboxes order the actions of threads. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) {
     return "ignore_noninstrumented_modules=1";

@@ -110,7 +110,7 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
         look_at_crowd(wait, now_s, s.run_s);
 }
 
-/* --- one wait for messages --- */
+/* --- the steps of one wait for messages --- */
 
 static void get_up(kl_mpi_wait *wait) {
     if (wait->lying > 0)
