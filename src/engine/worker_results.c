@@ -1,8 +1,7 @@
 /* Send results that are ready, together with the request for the next chunk.
  *
  *   queue     [ chunk 7: ######>········ ][ chunk 9 ]      > is the task that the worker does now
- *   segment                ^^^^                            tasks that are done, but whose results are not
- * sent
+ *   segment                ^^^^                            done tasks whose results are not sent
  */
 #include <math.h>
 #include <stdarg.h>

@@ -8,9 +8,8 @@
  *        series    in each of SERIES runs, which have small and large results in turn; KILLS is not used. The
  *                  last run kills all workers that are left
  *
- * The same SEED kills the same ranks at the
- * same moments. The master exits with 0 if every task was delivered once with the right result, or if all
- * workers were killed and the farm reports this. */
+ * The same SEED kills the same ranks at the same moments. The master exits with 0 if every task was delivered
+ * once with the right result, or if all workers were killed and the farm reports this. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  *   the caller's thread     callback ── kilter_farm_add() ── to_add ──▶ service thread ── added
  *
- * The run ends when the callback has received all possible
- * results. Only the caller's thread can know when that is. */
+ * The run ends when the callback has received all possible results. Only the caller's thread can know when
+ * that is. */
 #include <stdlib.h>
 #include <string.h>
 
