@@ -97,7 +97,7 @@ static void say(const kl_master *m, const tally *t, char answer[KL_CONTROL_ANSWE
     else
         snprintf(stay, sizeof stay, "nobody stays: %s",
                  m->options.may_join ? "the farm waits for others to join"
-                                     : "a run that is not done before cannot be finished");
+                                     : "a run that is not done when they leave cannot be finished");
     const char *now = t->leaving == t->named ? "already " : "";
     snprintf(answer, KL_CONTROL_ANSWER_BYTES, "%s %s%s when %s is done; %s", who, now,
              one ? "leaves" : "leave", one ? "its task" : "their task", stay);

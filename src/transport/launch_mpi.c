@@ -72,11 +72,13 @@ kilter_status kl_mpi_check_world(const char *doing, kilter_error *error) {
  * is for the user of another launcher. */
 #if defined OPEN_MPI
 static const char OUTLIVING[] = "OMPI_MCA_orte_enable_recovery";
-static const char HINT[] = "mpirun ends the whole job with it, unless it is mpirun --enable-recovery";
+static const char HINT[] =
+    "mpirun ends the whole job when a rank dies, unless it is started as mpirun --enable-recovery";
 #elif defined MPICH
 static const char OUTLIVING[] = "KILTER_MPI_SHIELD";
-static const char HINT[] = "mpiexec ends the whole job with it, unless it is KILTER_MPI_SHIELD=1 mpiexec "
-                           "-disable-auto-cleanup";
+static const char HINT[] =
+    "mpiexec ends the whole job when a rank dies, unless it is started as KILTER_MPI_SHIELD=1 mpiexec "
+    "-disable-auto-cleanup";
 #else /* in a simulation, no rank dies */
 static const char OUTLIVING[] = "";
 static const char *const HINT = NULL;
