@@ -322,7 +322,7 @@ kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_watchdog **watch
         MPI_Query_thread(provided);
         return KILTER_OK;
     }
-    status = raise_shield(error); /* start the shield's fork now, before the process has threads */
+    status = raise_shield(error); /* this forks, so it must come before the process has threads */
     if (status == KILTER_OK)
         status = begin_watchdog(watchdog, error);
     if (status != KILTER_OK)
