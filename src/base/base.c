@@ -251,7 +251,7 @@ uint64_t kl_mix64(uint64_t x) {
 /* Mix one word into one lane. Two different lanes stay different when the same word is mixed in, and two
  * different words give different results in the same lane. So no difference in the data is lost. */
 static uint64_t stir(uint64_t lane, uint64_t word) {
-    /* the multiplier is odd, so no two inputs give the same result */
+    /* an odd multiplier maps different inputs to different results */
     lane = (lane ^ word) * 0x9e3779b97f4a7c15u;
     return lane ^ (lane >> 29);
 }
@@ -268,8 +268,8 @@ uint64_t kl_hash(const void *data, size_t size, uint64_t seed) {
             lanes[i] = stir(lanes[i], kl_load_u64(bytes + at + 8 * (size_t)i));
     for (; size - at >= 8; at += 8)
         lanes[at / 8 % 4] = stir(lanes[at / 8 % 4], kl_load_u64(bytes + at));
-    /* the rest is padded with zeros; `hash` already depends on `size`, so padding cannot be mistaken for
-     * data */
+    /* the last word is padded with zeros; `hash` already depends on `size`, so padding cannot be mistaken
+     * for data */
     uint8_t rest[8] = {0};
     if (at < size)
         memcpy(rest, bytes + at, size - at);

@@ -12,7 +12,7 @@
 
 /* Fill `error` (may be NULL) and return `status`, so that a function can end with `return kl_fail(…)`. */
 kilter_status kl_fail(kilter_error *error, kilter_status status, const char *format, ...) KILTER_PRINTF(3, 4);
-/* Tell the analyzer that kl_fail() never returns KILTER_OK, because it sees only one file at a time. */
+/* Tell the static analyzer, which sees only one file at a time, that kl_fail() never returns KILTER_OK. */
 #ifdef __clang_analyzer__
 #define kl_fail(error, status, ...) ((kl_fail)(error, status, __VA_ARGS__), (status))
 #endif
@@ -21,29 +21,29 @@ static inline unsigned long long kl_ull(uint64_t n) { /* for %llu */
     return n;
 }
 
-/* A growing byte buffer. All zero: empty. After a failed allocation, `failed` is set and further appends
- * do nothing, so a series of appends needs only one check at the end. Integers and doubles are
+/* A byte buffer that grows. All zero: empty. After a failed allocation, `failed` is set and further appends
+ * do nothing. So a series of appends needs only one check at the end. Integers and doubles are
  * little-endian. */
 typedef struct kl_buffer {
     uint8_t *data;
     size_t size, capacity;
     bool failed;
-    bool borrowed; /* `data` belongs to the caller; if the buffer needs more memory, it allocates its own */
+    bool borrowed; /* true: `data` belongs to the caller; a buffer that needs more memory allocates its own */
 } kl_buffer;
 
-void kl_buffer_free(kl_buffer *buffer);  /* Free the memory and set the buffer to zero. */
-void kl_buffer_clear(kl_buffer *buffer); /* empty the buffer and keep its memory */
+void kl_buffer_free(kl_buffer *buffer);  /* Free the memory of the buffer and set all its members to zero. */
+void kl_buffer_clear(kl_buffer *buffer); /* set the size of the buffer to 0, but keep its memory */
 void kl_put_bytes(kl_buffer *buffer, const void *data, size_t size);
 void kl_put_u8(kl_buffer *buffer, uint8_t value);
 void kl_put_u32(kl_buffer *buffer, uint32_t value);
 void kl_put_u64(kl_buffer *buffer, uint64_t value);
 void kl_put_f64(kl_buffer *buffer, double value);
 void kl_put_span(kl_buffer *buffer, const void *data,
-                 size_t size); /* append a u32 length, then the bytes; fails over 4 GiB */
+                 size_t size); /* append the length in 4 bytes, then the bytes; fails for more than 4 GiB */
 void kl_set_u32(kl_buffer *buffer, size_t at, uint32_t value); /* overwrite the value at offset `at` */
 
-/* Reads what the kl_put_* functions wrote, from untrusted bytes. A read past the end sets `bad`, and every
- * further read gives 0. */
+/* A reader of bytes that the kl_put_* functions wrote. The bytes are not trusted: a read past their end sets
+ * `bad`, and every later read gives 0. */
 typedef struct kl_reader {
     const uint8_t *data;
     size_t size, at;
@@ -51,8 +51,8 @@ typedef struct kl_reader {
 } kl_reader;
 
 kl_reader kl_reader_of(const void *data, size_t size);
-const uint8_t *kl_get_bytes(kl_reader *reader,
-                            size_t size); /* pointer into the read bytes; NULL when too few bytes are left */
+/* return a pointer to the next `size` bytes; NULL: too few bytes are left */
+const uint8_t *kl_get_bytes(kl_reader *reader, size_t size);
 uint8_t kl_get_u8(kl_reader *reader);
 uint32_t kl_get_u32(kl_reader *reader);
 uint64_t kl_get_u64(kl_reader *reader);
@@ -66,10 +66,10 @@ bool kl_reader_done(const kl_reader *reader); /* Return true if every byte was r
  *     #define POINT(X) X(f64, x) X(f64, y) X(label, name)
  *     … POINT(KL_PUT_MEMBER) …  with a kl_buffer *out and a const point *m
  *     … POINT(KL_GET_MEMBER) …  with a kl_reader *r and a point *m
- *
- * Types: flag is a bool. time is a double, finite and not negative. text is a char array; a text that does
- * not fit or contains a NUL is refused. label is a char array for a terminal. Reading cuts a label to the
- * array's size and replaces its control characters by '?'. */
+ */
+/* Some types of members in such a list: flag is a bool; time is a finite double that is not negative; text is
+ * a char array, and a text that does not fit or contains a NUL is refused; label is a char array for a
+ * terminal. Reading cuts a label to the array's size and replaces its control characters by '?'. */
 #define KL_PUT_MEMBER(type, name) kl_put_##type(out, m->name);
 #define KL_GET_MEMBER(type, name) kl_read_##type(r, &m->name, sizeof m->name);
 
@@ -100,11 +100,11 @@ static inline void kl_read_f64(kl_reader *reader, double *value, size_t size) {
     (void)size;
     *value = kl_get_f64(reader);
 }
-/* Write or read a little-endian word at an address of any alignment. */
+/* Write or read a little-endian word of 8 bytes at an address that need not be aligned. */
 void kl_store_u64(uint8_t *at, uint64_t value);
 uint64_t kl_load_u64(const uint8_t *at);
 void kl_copy_label(char *label, size_t size, const uint8_t *bytes,
-                   size_t length); /* bytes NULL: an empty label */
+                   size_t length); /* append a label; bytes NULL: an empty label */
 
 /* Return the bytes at an address that is aligned for any type. This is `data` itself, or a copy in
  * `scratch`, which is valid until `scratch` is used again. NULL: memory ran out. */
@@ -114,10 +114,10 @@ const void *kl_aligned(kl_buffer *scratch, const void *data, size_t size);
  * new number of elements. If memory runs out, return NULL and do not change the array. */
 void *kl_array_grow(void *array, uint64_t *room, uint64_t needed, size_t each);
 
-/* A public struct with the members of this version. A program compiled with another version may have a
- * shorter or longer struct. */
+/* A variable whose type is a public struct, as this version of Kilter declares it. A program that was
+ * compiled with another version may have a shorter or longer struct. */
 typedef struct kl_struct {
-    const char *name; /* name of the type, for error messages */
+    const char *name; /* name of the struct's type, for error messages */
     void *at;
     size_t bytes;
 } kl_struct;
@@ -145,27 +145,28 @@ typedef struct kl_span { /* indices [lo, hi) */
     uint64_t lo, hi;
 } kl_span;
 
-typedef struct kl_ranges { /* spans in any order; all zero: an empty set */
+typedef struct kl_ranges { /* a set of indices, as spans in any order; all zero: an empty set */
     kl_span *at;
     size_t count;
     uint64_t room;
 } kl_ranges;
 
-bool kl_ranges_add(kl_ranges *ranges, kl_span range); /* false: no memory */
+bool kl_ranges_add(kl_ranges *ranges, kl_span range); /* add the indices of `range`; false: memory ran out */
 bool kl_ranges_add_all(kl_ranges *ranges, const kl_span *spans, size_t count);
-uint64_t kl_ranges_sum(const kl_ranges *ranges); /* number of indices; an index in two spans counts twice */
-void kl_ranges_tidy(kl_ranges *ranges);          /* sort the spans and join neighbours */
-/* Add to `rest` the indices that are in `all` and not in `gone`. Both sets are tidy. */
+/* number of indices in all spans; an index in two spans counts twice */
+uint64_t kl_ranges_sum(const kl_ranges *ranges);
+void kl_ranges_tidy(kl_ranges *ranges); /* sort the spans and join spans that touch or overlap */
+/* Add to `rest` the indices that are in `all` and not in `gone`. Both must be sorted by kl_ranges_tidy(). */
 bool kl_ranges_without(const kl_ranges *all, const kl_ranges *gone, kl_ranges *rest);
 void kl_ranges_free(kl_ranges *ranges);
 
-/* A cost in seconds, linear in its argument: fixed_s + per_unit_s·x. */
+/* A cost in seconds that is linear in x: fixed_s + per_unit_s·x. */
 typedef struct kl_linear {
     double fixed_s, per_unit_s;
 } kl_linear;
 
-/* splitmix64: a random number generator that mixes a counter. Tests and samplers use it for seeded random
- * numbers that do not depend on the order of the draws. */
+/* splitmix64: a random number generator that mixes a counter. Tests and samplers use it, because the number
+ * for a counter does not depend on earlier draws. */
 uint64_t kl_mix64(uint64_t x);
 
 /* Return a hash that is the same on every machine. It detects accidental changes, not deliberate ones. A
@@ -173,8 +174,8 @@ uint64_t kl_mix64(uint64_t x);
  * To hash several pieces, pass each hash as the seed of the next. */
 uint64_t kl_hash(const void *data, size_t size, uint64_t seed);
 
-/* Carry what exceeds each digit of a sum into the next digit, so that each digit is within ±2^32. Then the
- * words of up to 2^29 such sums can be added without overflow. */
+/* Bring each digit of a sum into ±2^32 by carrying the excess into the next digit. Then the words of up to
+ * 2^29 such sums can be added without overflow. */
 void kl_sum_tidy(kilter_sum *sum);
 
 #endif

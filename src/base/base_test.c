@@ -39,7 +39,7 @@ static void values_survive_the_buffer(void **state) {
 static void reading_past_the_end_is_bad_and_stays_bad(void **state) {
     (void)state;
     kl_buffer b = {0};
-    kl_put_u32(&b, 1000); /* a span whose length is greater than the bytes that follow */
+    kl_put_u32(&b, 1000); /* append a length of 1000 without the 1000 bytes that should follow */
     kl_put_u8(&b, 1);
     kl_reader r = kl_reader_of(b.data, b.size);
     size_t size;
@@ -98,8 +98,8 @@ static void a_hash_notices_every_flipped_bit_and_another_length(void **state) {
     }
 }
 
-/* Files and messages contain the hash, so its value must never change, and must not depend on the address
- * of the bytes. */
+/* The hash must never change, because files and messages contain it. It must not depend on the address of
+ * the bytes. */
 static void a_hash_is_the_same_everywhere(void **state) {
     (void)state;
     uint8_t bytes[64];
@@ -133,7 +133,7 @@ static bool tell(const told *m, told *heard) {
         TOLD(KL_GET_MEMBER)
     }
     bool done = kl_reader_done(r);
-    for (size_t cut = 0; cut < buffer.size; cut++) { /* a message must be refused wherever it was cut */
+    for (size_t cut = 0; cut < buffer.size; cut++) { /* a message that was cut at any place must be refused */
         told part, *m = &part;
         reader = kl_reader_of(buffer.data, cut);
         TOLD(KL_GET_MEMBER)

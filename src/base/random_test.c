@@ -1,5 +1,5 @@
-/* Test the random numbers of tasks: compare them with published values, begin at any position, check means
- * and variances. */
+/* Test the random numbers of tasks: compare them with published values, begin in the middle of the sequence,
+ * check means and variances. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

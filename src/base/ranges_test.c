@@ -1,4 +1,4 @@
-/* Compare sets of indices with a plain array of flags, for random spans. */
+/* Compare sets of indices, for random spans, with plain arrays that hold one flag for each index. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* Structs of programs compiled with an older or a newer Kilter: check which bytes are copied and which do
- * not change. */
+/* Structs of programs that were compiled with an older or a newer Kilter: check which bytes are copied and
+ * which do not change. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,7 +27,7 @@ static void what_both_have_comes_in(void **state) {
     }
 }
 
-/* One byte that is set after the members that the library knows must be enough for an error. */
+/* One set byte after the members that the library knows must be enough for an error. */
 static void what_only_a_newer_one_has_is_refused(void **state) {
     (void)state;
     for (size_t set = OWN; set < LONGEST; set++) {

@@ -1,11 +1,11 @@
-/* Sum doubles exactly in a long fixed-point number (Kulisch). A double is an integer of 53 bits at some place
- * in this number, and adding integers is exact. */
+/* Sum doubles exactly in a long fixed-point number (Kulisch). Each double is added as an integer of 53 bits,
+ * shifted to its place in this number. Adding integers is exact. */
 #include "base/base.h"
 
 #include <math.h>
 #include <string.h>
 
-/* indices in `word`: digits 0 … DIGITS−1, then counts of +∞, −∞ and NaN */
+/* indices in `word`: first the DIGITS digits of the sum, then the counts of +∞, −∞ and NaN */
 enum { DIGITS = 69, INFINITE = DIGITS, NEGATIVE, NOT_A_NUMBER };
 enum { TIDY_AFTER = 1 << 29, LEAST_EXPONENT = -1074 };
 
@@ -40,15 +40,15 @@ void kl_sum_tidy(kilter_sum *sum) {
     int64_t carry = 0;
     for (int i = 0; i < DIGITS - 1; i++) {
         int64_t digit = sum->word[i] + carry;
-        carry = digit >> 32; /* the shift rounds down, so the remaining digit is not negative */
+        carry = digit >> 32; /* the shift rounds down, so the part of `digit` that stays is not negative */
         sum->word[i] = digit & UINT32_MAX;
     }
     sum->word[DIGITS - 1] += carry;
     sum->untidied = 0;
 }
 
-/* Round the sum to a double only once: take the highest 64 bits, and set the last one if any lower bit is
- * set. After that, only ldexp() rounds. */
+/* Round the sum to a double only once. Take its highest 64 bits, and set the last of these bits if any lower
+ * bit of the sum is set. After that, only ldexp() rounds. */
 static double round_once(const kilter_sum *sum) {
     int top = DIGITS - 1;
     while (top > 0 && sum->word[top] == 0)

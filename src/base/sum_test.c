@@ -20,7 +20,7 @@ static bool same_bits(double a, double b) {
     return bits_of(a) == bits_of(b);
 }
 
-static double draw(uint64_t *seed) { /* any finite double */
+static double draw(uint64_t *seed) { /* Draw any finite double. */
     double x;
     do {
         *seed = kl_mix64(*seed);
@@ -49,10 +49,12 @@ static void test_known_sums(void **state) {
         {{-DBL_MAX, -DBL_MAX}, -INFINITY},
         {{1, 1e100, 1, -1e100}, 2},
         {{0.1, 0.2, -0.3}, 0x1p-55},
-        /* half way between two doubles: the result is the one with an even last bit */
+        /* the sum is half way between two doubles: it is rounded to the one whose last bit is even */
         {{1, 0x1p-53}, 1},
-        {{1, 0x1p-53, 0x1p-1074}, 1 + DBL_EPSILON},      /* slightly more than half way */
-        {{1, 3 * 0x1p-53, -0x1p-1074}, 1 + DBL_EPSILON}, /* slightly less than half way */
+        /* the sum is slightly more than half way between two doubles */
+        {{1, 0x1p-53, 0x1p-1074}, 1 + DBL_EPSILON},
+        /* the sum is slightly less than half way between two doubles */
+        {{1, 3 * 0x1p-53, -0x1p-1074}, 1 + DBL_EPSILON},
         {{-1, -0x1p-53, -0x1p-1074}, -1 - DBL_EPSILON},
         {{0x1p-1074, 0x1p-1074}, 0x1p-1073},
         {{DBL_MIN, -0x1p-1074}, DBL_MIN - 0x1p-1074},
@@ -65,14 +67,14 @@ static void test_known_sums(void **state) {
     assert_true(isnan(sum_of((double[]){NAN, 1}, 2)));
 }
 
-/* Compare sums of two doubles with the hardware's rounding. */
+/* Compare sums of two doubles with the sums that the processor computes. */
 static void test_pairs_are_rounded_as_by_the_hardware(void **state) {
     (void)state;
     uint64_t seed = 1;
     for (int i = 0; i < 100000; i++) {
         double a = draw(&seed), b = ldexp(draw(&seed), 0);
         int exponent;
-        frexp(a, &exponent); /* only numbers of similar size have a sum that must be rounded */
+        frexp(a, &exponent); /* a sum must be rounded only if its two numbers have similar size */
         if (i % 2)
             b = ldexp(frexp(b, &(int){0}), exponent - i % 70);
         volatile double sum = a + b;
@@ -86,7 +88,7 @@ static void test_order_and_parts_do_not_matter(void **state) {
     double x[COUNT];
     uint64_t seed = 2;
     for (int i = 0; i < COUNT; i++)
-        x[i] = ldexp(draw(&seed), -40); /* so small that no sum overflows */
+        x[i] = ldexp(draw(&seed), -40); /* choose numbers so small that no sum overflows */
     double whole = sum_of(x, COUNT);
     for (int round = 0; round < 50; round++) {
         kilter_sum parts[7] = {{{0}, 0}}, total = {{0}, 0};
@@ -100,7 +102,8 @@ static void test_order_and_parts_do_not_matter(void **state) {
             kilter_sum_add(&parts[(seed = kl_mix64(seed)) % 7], x[i]);
         for (int p = 0; p < 7; p++)
             kilter_sum_join(&total, &parts[p]);
-        assert_true(same_bits(kilter_sum_value(&total), whole)); /* reading the sum does not change it */
+        /* reading the value of a sum does not change the sum */
+        assert_true(same_bits(kilter_sum_value(&total), whole));
         assert_true(same_bits(kilter_sum_value(&total), whole));
     }
 }

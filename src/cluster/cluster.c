@@ -1,4 +1,4 @@
-/* Platforms: read a SPEC into hosts and links, and write them for SimGrid. */
+/* Platforms: read a SPEC into hosts and links, and write these for SimGrid. */
 #include "cluster/cluster.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "cluster/scan.h"
 
 enum { MOST_GROUPS = 4096 };
-/* A host below this speed counts as frozen. A speed above the other limit is a typing error. */
+/* A host below LEAST_SPEED counts as frozen. A speed above MOST_SPEED must be a typing error. */
 static const double LEAST_SPEED = 1e-9, MOST_SPEED = 1e9, MOST_TIME_S = 1e9;
 static const double DEFAULT_LATENCY_S = 50e-6, DEFAULT_BYTES_PER_S = 125e6;
 
@@ -23,7 +23,7 @@ static double factor_of(kl_scan *s) {
     return kl_scan_number(s, "a factor of the speed", LEAST_SPEED, MOST_SPEED);
 }
 
-/* osc(PERIOD,BUSY[,FACTOR]): another program uses the host in the last BUSY seconds of each period. */
+/* Read osc(PERIOD,BUSY[,FACTOR]): another program uses the host in the last BUSY seconds of each period. */
 static void read_osc(kl_scan *s, kl_profile *profile) {
     double period_s = kl_scan_time_s(s, "the period", 1e-6, MOST_TIME_S);
     kl_scan_need(s, ",", "the period");
@@ -38,9 +38,9 @@ static void read_osc(kl_scan *s, kl_profile *profile) {
     profile->period_s = period_s;
 }
 
-/* share(PART,SLICE): another program uses the host all the time, and the two alternate. The one with the
- * smaller part runs for one slice at a time. The other one runs longer, so that the host has PART of the
- * time. */
+/* Read share(PART,SLICE): another program uses the host all the time, and takes turns with Kilter's worker.
+ * The one with the smaller part runs for one slice at a time. The other runs longer, so that the worker has
+ * PART of the time. */
 static void read_share(kl_scan *s, kl_profile *profile) {
     const char *at = s->at;
     double part = kl_scan_number(s, "the part of the host's time", 0, 1);
@@ -59,14 +59,14 @@ static void read_share(kl_scan *s, kl_profile *profile) {
     add_step(profile, part * profile->period_s, LEAST_SPEED);
 }
 
-/* drop(AT,FACTOR): the speed is multiplied by FACTOR from AT on. */
+/* Read drop(AT,FACTOR): the host's speed is multiplied by FACTOR from time AT on. */
 static void read_drop(kl_scan *s, kl_profile *profile) {
     double at_s = kl_scan_time_s(s, "the time of the drop", 0, MOST_TIME_S);
     kl_scan_need(s, ",", "the time of the drop");
     add_step(profile, at_s, factor_of(s));
 }
 
-/* freeze(FROM,TO): the host does no work between the two times. */
+/* Read freeze(FROM,TO): the host does no work between the two times. */
 static void read_freeze(kl_scan *s, kl_profile *profile) {
     double from_s = kl_scan_time_s(s, "the begin", 0, MOST_TIME_S);
     kl_scan_need(s, ",", "the begin");
@@ -102,12 +102,12 @@ static void read_steps(kl_scan *s, kl_profile *profile) {
     } while (kl_scan_take(s, ","));
 }
 
-/* Read join(AT): the host joins at that time. */
+/* Read join(AT): the host joins at time AT. */
 static void read_join(kl_scan *s, kl_host *host) {
     host->joins_s = kl_scan_time_s(s, "the time it joins", 0, MOST_TIME_S);
 }
 
-/* die(FROM,BY): each host dies at a random moment between the two times. */
+/* Read die(FROM,BY): each host dies at a random moment between the two times. */
 static void read_die(kl_scan *s, kl_host *host) {
     host->dies_from_s = kl_scan_time_s(s, "the begin", 1e-9, MOST_TIME_S);
     kl_scan_need(s, ",", "the begin");
@@ -152,8 +152,8 @@ static kl_host read_host(kl_scan *s) {
 }
 
 static kilter_status add_group(kl_cluster *c, kl_host_group group) {
-    if ((c->group_count & (c->group_count + 1)) ==
-        0) { /* the array grows when it holds 1, 3, 7, 15 … elements */
+    /* enlarge the array when it holds 1, 3, 7, 15 … elements */
+    if ((c->group_count & (c->group_count + 1)) == 0) {
         kl_host_group *groups = realloc(c->groups, (2 * (size_t)c->group_count + 1) * sizeof *groups);
         if (!groups)
             return KILTER_ERR_MEMORY;
@@ -181,7 +181,7 @@ static void read_groups(kl_scan *s, kl_cluster *c) {
     } while (kl_scan_take(s, ","));
 }
 
-/* Report a term that is given twice. */
+/* Report an error if a term of the SPEC is given twice. */
 static void once(kl_scan *s, bool *seen, const char *name) {
     if (*seen)
         kl_scan_fail(s, s->at, KILTER_ERR_INPUT, "%s= is given twice", name);
@@ -255,7 +255,7 @@ static void write_host(const kl_cluster *c, const char *name, const kl_host *hos
     fprintf(out, "    <host_link id=\"%s\" up=\"l_%s%s\" down=\"l_%s%s\"/>\n", name, name, up, name, down);
 }
 
-/* SimGrid accepts a trace for one host only. */
+/* Write the profile for one host, because SimGrid accepts a trace for one host only. */
 static void write_profile(const char *name, const kl_profile *profile, FILE *out) {
     if (profile->count == 0)
         return;

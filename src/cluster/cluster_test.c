@@ -1,4 +1,5 @@
-/* Test what descriptions mean, the errors with their columns, and the platform written for SimGrid. */
+/* Test the meaning of descriptions of hosts and tasks, error messages with their columns, and the platform
+ * written for SimGrid. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +78,7 @@ static void profiles_change_speeds(void **state) {
     }
 }
 
-/* Each invalid description, with the column and the text of its error. */
+/* Invalid descriptions of platforms, each with the column and the text of its error. */
 static void what_cannot_be_a_platform_is_refused(void **state) {
     (void)state;
     static const struct {
@@ -202,11 +203,16 @@ static void laws_have_their_mean_and_deviation(void **state) {
         const char *spec;
         double mean_s, cv, least_s;
     } rows[] = {
-        {"100000@const(5ms)", 5e-3, 0, 5e-3},         {"100000@uniform(1ms,0.5)", 1e-3, 0.5, 0},
-        {"100000@normal(2s,0.2)", 2, 0.2, 0},         {"100000@exp(1us)", 1e-6, 1, 0},
-        {"100000@lognormal(1ms,1)", 1e-3, 1, 0},      {"100000@lognormal(1ms,0.3)", 1e-3, 0.3, 0},
-        {"100000@lognormal(1ms,0)", 1e-3, 0, 1e-3},   {"100000@const(0s)", 0, 0, 0},
-        {"100000@normal(1ms,0.8)", 1.04e-3, 0.71, 0}, /* times below 0 become 0, which changes mean and cv */
+        {"100000@const(5ms)", 5e-3, 0, 5e-3},
+        {"100000@uniform(1ms,0.5)", 1e-3, 0.5, 0},
+        {"100000@normal(2s,0.2)", 2, 0.2, 0},
+        {"100000@exp(1us)", 1e-6, 1, 0},
+        {"100000@lognormal(1ms,1)", 1e-3, 1, 0},
+        {"100000@lognormal(1ms,0.3)", 1e-3, 0.3, 0},
+        {"100000@lognormal(1ms,0)", 1e-3, 0, 1e-3},
+        {"100000@const(0s)", 0, 0, 0},
+        /* times below 0 are set to 0, which changes the mean and the coefficient of variation (cv) */
+        {"100000@normal(1ms,0.8)", 1.04e-3, 0.71, 0},
     };
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         kl_tasks t = read_tasks(rows[r].spec);
@@ -297,8 +303,9 @@ static void a_record_says_how_long_its_tasks_took(void **state) {
         .program = "p", .version = "1", .transport = "zmq", .policy = "gss", .host = "h", .control = ""};
     assert_int_equal(kl_trace_open(path, &row, &t, NULL), KILTER_OK);
     kl_trace_iteration(t, &(kl_trace_iteration_row){.tasks = 60, .units = 60, .policy = "gss"});
-    push_chunk(t, 0, 0, 20, 0, 2, false);  /* 0.1 s a task */
-    push_chunk(t, 2, 40, 50, 1, 2, true);  /* each task took 0.2 s; another worker did the other tasks */
+    push_chunk(t, 0, 0, 20, 0, 2, false); /* 0.1 s a task */
+    /* each of these tasks took 0.2 s; another worker executed the other tasks */
+    push_chunk(t, 2, 40, 50, 1, 2, true);
     push_chunk(t, 1, 20, 40, 1, 4, false); /* 0.2 s */
     push_chunk(t, 3, 50, 60, 0, 1, false);
     kl_trace_iteration_ended(t, &(kl_trace_iteration_end){.ended_s = 9, .decision = "", .status = "done"});

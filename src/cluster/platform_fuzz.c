@@ -1,5 +1,5 @@
-/* Fuzz target: read any text as a platform. It must be possible to write an accepted platform for SimGrid
- * and to use it. */
+/* Fuzz target: read any text as a platform. A platform that is accepted must be usable, and it must be
+ * possible to write it for SimGrid. */
 #include <stdlib.h>
 #include <string.h>
 

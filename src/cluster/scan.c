@@ -49,8 +49,8 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Return the length of the decimal number at the front, 0 if there is none. "inf" and hexadecimal numbers are
- * refused: in "4x1.0" the 4 is a count. */
+/* Return the length of the decimal number at the beginning of the text; 0: there is none. "inf" and
+ * hexadecimal numbers are refused. So the number in "4x1.0" is 4, a count of hosts. */
 static size_t number_length(const char *text) {
     const char *at = text;
     size_t digits = 0;
@@ -73,7 +73,7 @@ static size_t number_length(const char *text) {
     return (size_t)(at - text);
 }
 
-/* Return the number at the front, or NAN. */
+/* Read the number at the beginning of the text. Return NAN if there is none. */
 static double take_number(kl_scan *scan, const char *name) {
     char digits[64];
     size_t length = kl_scan_ok(scan) ? number_length(scan->at) : 0;
@@ -129,7 +129,7 @@ typedef struct unit {
     double factor;
 } unit;
 
-/* If one name begins with another, the longer name must come first. */
+/* The units of time. If one name begins with another, the longer name must come first. */
 static const unit time_units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"µs", 1e-6}, {"ms", 1e-3},
                                   {"s", 1},     {"min", 60},  {"h", 3600},  {NULL, 0}};
 static const unit rate_units[] = {{"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"B/s", 1}, {NULL, 0}};

@@ -1,4 +1,4 @@
-/* Tasks: read a SPEC into their number and their times. */
+/* Read a task SPEC into the number of tasks and their times. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +15,10 @@ static void read_law(kl_scan *s, kl_tasks *tasks) {
     static const struct {
         const char *name;
         kl_law law;
-        double most_cv; /* greatest value of the second argument; 0: the law takes none */
+        double most_cv; /* greatest value of the law's second argument; 0: the law has no second argument */
     } laws[] = {{"const(", KL_LAW_CONST, 0},
-                {"uniform(", KL_LAW_UNIFORM, 0.577350269}, /* √(1/3): times go from 0 to double the mean */
+                /* √(1/3) is the greatest value, where times lie between 0 and double the mean */
+                {"uniform(", KL_LAW_UNIFORM, 0.577350269},
                 {"normal(", KL_LAW_NORMAL, 1},
                 {"exp(", KL_LAW_EXP, 0},
                 {"lognormal(", KL_LAW_LOGNORMAL, MOST_CV}};
@@ -45,8 +46,8 @@ typedef struct reading {
 
 static void add_span(reading *r, uint64_t hi, double task_s) {
     kl_tasks *t = &r->tasks;
-    if ((t->span_count & (t->span_count + 1)) ==
-        0) { /* the array grows when it holds 1, 3, 7, 15 … elements */
+    /* enlarge the array when it holds 1, 3, 7, 15 … elements */
+    if ((t->span_count & (t->span_count + 1)) == 0) {
         kl_task_span *spans = realloc(t->spans, (2 * t->span_count + 1) * sizeof *spans);
         r->failed |= !spans;
         t->spans = spans ? spans : t->spans;
@@ -58,7 +59,8 @@ static void add_span(reading *r, uint64_t hi, double task_s) {
     t->count = hi;
 }
 
-/* Take the time of a chunk's tasks. Earlier tasks that are in no chunk get the same time. */
+/* Store the mean time of the tasks of a recorded chunk. Tasks before it that are in no chunk get the same
+ * time. */
 static void take_times(void *context, uint64_t lo, uint64_t hi, double task_s) {
     reading *r = context;
     (void)lo;
@@ -115,7 +117,7 @@ void kl_tasks_free(kl_tasks *tasks) {
     *tasks = (kl_tasks){0};
 }
 
-/* Return a number in (0, 1). */
+/* Return a random number in (0, 1) that depends only on `key`. */
 static double random_of(uint64_t key) {
     return ((double)(kl_mix64(key) >> 11) + 0.5) * 0x1p-53;
 }
@@ -130,7 +132,7 @@ double kl_task_s(const kl_tasks *tasks, uint64_t run, uint64_t index) {
     switch (tasks->law) {
     case KL_LAW_UNIFORM:
         return mean_s * (1 + cv * sqrt(3) * (2 * random_of(key) - 1));
-    case KL_LAW_NORMAL: /* a time is never below 0 */
+    case KL_LAW_NORMAL: /* a normal law can give a time below 0, which is set to 0 */
         return fmax(0, mean_s * (1 + cv * normal_of(key)));
     case KL_LAW_EXP:
         return -mean_s * log(random_of(key));

@@ -1,4 +1,4 @@
-/* Fuzz target: read any text as tasks. Accepted tasks must have valid times. */
+/* Fuzz target: read any text as tasks. Tasks that are accepted must have valid times. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     spec[size] = '\0';
     kl_tasks tasks;
     kilter_error error;
-    bool file = strncmp(spec, "file=", 5) == 0; /* a fuzzer must not read files that happen to be there */
+    /* leave out "file=…", because a fuzzer must not read files that exist by chance */
+    bool file = strncmp(spec, "file=", 5) == 0;
     if (!file && kl_tasks_parse(spec, &tasks, &error) == KILTER_OK) {
         for (uint64_t i = 0; i < 10; i++) {
             double s = kl_task_s(&tasks, i, tasks.count - 1 - i % tasks.count);

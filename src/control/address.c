@@ -8,6 +8,7 @@ bool kl_control_address(const char *name, struct sockaddr_un *address, socklen_t
     *size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes);
     if (*name != '@' || bytes < 2 || bytes > sizeof address->sun_path)
         return false;
-    memcpy(address->sun_path + 1, name + 1, bytes - 1); /* an abstract socket name begins after a NUL byte */
+    /* the name of an abstract socket is stored after a NUL byte */
+    memcpy(address->sun_path + 1, name + 1, bytes - 1);
     return true;
 }

@@ -1,4 +1,4 @@
-/* The side of the control connection that runs in `kilter tune` and `kilter drain`. */
+/* The control connection's side that runs in the commands `kilter tune` and `kilter drain`. */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
@@ -54,8 +54,8 @@ static void leave(kl_tuner *t) {
     t->fd = -1;
 }
 
-/* Connect to the farm's socket. Refuse a listener of another user, who may use the name after the farm has
- * ended. */
+/* Connect to the farm's socket. Refuse to talk to a process of another user, who may take the socket's name
+ * after the farm has ended. */
 static bool reach(kl_tuner *t) {
     struct ucred peer;
     socklen_t size = sizeof peer;
@@ -67,8 +67,8 @@ static bool reach(kl_tuner *t) {
 }
 
 static kilter_status enter(kl_tuner *t, kilter_error *error) {
-    /* limit both waits: for the connection, while many clients connect; and for sending, while an earlier
-     * request is unread */
+    /* limit two waits: for the connection, because many clients may connect; and for sending, because the
+     * farm may not have read an earlier request yet */
     struct timeval patience = {.tv_sec = (time_t)t->patience_s,
                                .tv_usec = (suseconds_t)(1e6 * fmod(t->patience_s, 1))};
     t->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -112,18 +112,19 @@ bool kl_tuner_ended(const kl_tuner *t) {
     return t->ended;
 }
 
-/* Wait for the farm's reply. t->reply_size is set to its bytes, or to 0 if the farm closed the connection. */
+/* Wait for the farm's reply. Set t->reply_size to the bytes of the reply, or to 0 if the farm closed the
+ * connection. */
 static kilter_status wait_for_reply(kl_tuner *t, double until_s, kilter_error *error) {
     double left_s;
     while ((left_s = until_s - kl_monotonic_s()) > 0) {
         struct pollfd wanted = {.fd = t->fd, .events = POLLIN};
         if (poll(&wanted, 1, (int)(1e3 * left_s) + 1) <= 0)
-            continue; /* a signal interrupted the wait, or the time is over */
+            continue; /* a signal interrupted the wait, or the time for the wait is over */
         ssize_t size = recv(t->fd, t->reply, sizeof t->reply, MSG_DONTWAIT | MSG_TRUNC);
         if (size < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
-            continue; /* an answer may have come before the reset, and can still be read */
+            continue; /* an answer may have come before the connection was reset, and can still be read */
         t->reply_size = size < 0 ? 0 : (size_t)size;
-        /* a reply that does not fit is malformed */
+        /* a reply that does not fit into t->reply is malformed */
         if (t->reply_size > sizeof t->reply)
             t->reply_size = sizeof t->reply;
         return KILTER_OK;
@@ -131,8 +132,8 @@ static kilter_status wait_for_reply(kl_tuner *t, double until_s, kilter_error *e
     return no_answer(t, error);
 }
 
-/* Send t->request and read t->reply. A running farm closes a connection only to make room for another
- * tool. In this case, connect again. */
+/* Send t->request and read t->reply. A running farm closes a connection only to make room for another tool,
+ * so connect again if it does. */
 static kilter_status exchange(kl_tuner *t, kilter_error *error) {
     double until_s = kl_monotonic_s() + t->patience_s;
     for (;;) {
@@ -158,7 +159,7 @@ static kilter_status malformed(const kl_tuner *t, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_INPUT, "the process at this socket is not a farm");
 }
 
-/* Send t->request and read t->reply; a refusal is an error. */
+/* Send t->request and read t->reply. If the farm refuses the request, return an error. */
 static kilter_status ask(kl_tuner *t, kilter_error *error) {
     if (t->request.failed)
         return kl_fail(error, KILTER_ERR_MEMORY, "asking the farm: memory ran out");

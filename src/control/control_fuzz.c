@@ -1,12 +1,12 @@
-/* Fuzz target: read any bytes as each kind of message. An accepted message must be written again as the
- * same bytes. */
+/* Fuzz target: read any bytes as each kind of message. Writing an accepted message must give the same bytes
+ * again. */
 #include <string.h>
 
 #include "control/talk.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Check that the message was written as the bytes from which it was read, and free it. */
+/* Check that a message is written as the bytes from which it was read. Then free the buffer. */
 static void must_be(kl_buffer *again, const uint8_t *data, size_t size) {
     if (again->failed || again->size != size || memcmp(again->data, data, size) != 0)
         __builtin_trap();

@@ -19,7 +19,7 @@
 #include "control/talk.h"
 #include "sys/sys.h"
 
-static const double PATIENCE_S = 60; /* seconds of a wait; a passing test never waits this long */
+static const double PATIENCE_S = 60; /* greatest seconds of a wait; only a failing test waits this long */
 
 typedef struct fake_farm {
     pthread_mutex_t lock;
@@ -57,7 +57,7 @@ static kilter_status drain(void *self, const kl_control_drain *drain, char answe
                            kilter_error *error) {
     fake_farm *f = self;
     if (drain->worker_count == 4 && !drain->all)
-        return kl_fail(error, KILTER_ERR_RANGE, "nobody would stay");
+        return kl_fail(error, KILTER_ERR_RANGE, "no worker would stay");
     pthread_mutex_lock(&f->lock);
     f->drains++;
     f->last_drain = *drain;
@@ -98,7 +98,7 @@ static kl_tuner *attach(const fake_farm *f) {
     return tuner;
 }
 
-/* Connect to the farm without using the tool's code. */
+/* Connect to the farm without using the code of the tool. */
 static int connect_raw(const fake_farm *f) {
     struct sockaddr_un address;
     socklen_t size;
@@ -155,7 +155,7 @@ static void drains_reach_the_farm_or_are_refused(void **state) {
     kilter_error error;
     kl_control_drain wanted = {.worker_count = 4, .workers = {3, 1, 0, 2}};
     assert_int_equal(kl_tuner_drain(tuner, &wanted, answer, &error), KILTER_ERR_RANGE);
-    assert_string_equal(error.text, "nobody would stay");
+    assert_string_equal(error.text, "no worker would stay");
     assert_string_equal(answer, "untouched");
     wanted.all = true;
     assert_int_equal(kl_tuner_drain(tuner, &wanted, answer, NULL), KILTER_OK);
@@ -172,7 +172,7 @@ static void the_socket_is_in_no_folder(void **state) {
     assert_null(strchr(name, '/'));
 }
 
-/* Connect as another user. Every user can connect to the socket, but only the owner is answered. */
+/* Connect as another user. Every user can connect to the socket, but only the farm's owner gets answers. */
 static void notes_reach_the_farm_or_are_refused(void **state) {
     fake_farm *f = *state;
     kl_tuner *tuner = attach(f);
@@ -184,7 +184,8 @@ static void notes_reach_the_farm_or_are_refused(void **state) {
     assert_string_equal(f->last_note.reason, "90 tasks are left");
     sent.kind = KL_DECIDES_EXCLUDE;
     assert_int_equal(kl_tuner_note(tuner, &sent, &error), KILTER_ERR_RANGE);
-    sent.kind = KL_DECIDES_DEAL; /* only the farm itself may decide this */
+    /* a tool may not record this kind of decision, because only the farm itself makes it */
+    sent.kind = KL_DECIDES_DEAL;
     assert_int_equal(kl_tuner_note(tuner, &sent, &error), KILTER_ERR_INPUT);
     kl_tuner_detach(tuner);
 }
@@ -277,7 +278,8 @@ static void who_talks_too_long_is_dropped(void **state) {
     check_alive(f);
 }
 
-/* Open more connections than there are places. Each must be closed at once, some of them after a request. */
+/* Open more connections than the server has room for. The server must close each of the further ones at
+ * once, some of them after a request. */
 static void clients_that_die_leave_nothing(void **state) {
     fake_farm *f = *state;
     kl_buffer request = {0};
@@ -321,8 +323,8 @@ static void who_gave_its_place_to_others_is_answered(void **state) {
         close(idle[i]);
 }
 
-/* Send requests and never read an answer. The farm must drop this client when its socket is full, and
- * serve others. */
+/* Send requests and never read an answer. The farm must drop this client when the client's socket is full,
+ * and serve others. */
 static void who_reads_no_answers_is_dropped(void **state) {
     fake_farm *f = *state;
     int fd = connect_raw(f);
@@ -391,8 +393,8 @@ static void an_end_is_told(void **state) {
     assert_int_equal(kl_tuner_attach(name, PATIENCE_S, &tuner, &error), KILTER_ERR_PEER);
 }
 
-/* Close the farm while a client sends requests. The client must be told of the end, whether the farm read
- * its last request or not. */
+/* Close the farm while a client sends requests. The client must be told that the farm has ended, whether the
+ * farm read its last request or not. */
 static void an_end_is_told_to_who_has_just_asked(void **state) {
     (void)state;
     for (int round = 0; round < 50; round++) {
@@ -416,7 +418,7 @@ static void an_end_is_told_to_who_has_just_asked(void **state) {
     }
 }
 
-/* Kill the farm. The client must see that no message about its end came. */
+/* Kill the farm. The client must notice that the farm ended without a message about its end. */
 static void a_crash_is_told_from_an_end(void **state) {
     (void)state;
     int pipes[2];
@@ -470,8 +472,8 @@ static void nobody_waits_for_a_master_that_does_not_answer(void **state) {
     close(fd);
 }
 
-/* Listen under a farm's name as another user, which is possible after the farm has ended. The tool must
- * refuse this listener. */
+/* As another user, listen under a farm's name, which is possible after the farm has ended. The tool must
+ * refuse to attach to this socket. */
 static void another_users_socket_is_not_attached_to(void **state) {
     (void)state;
     if (geteuid() != 0) {

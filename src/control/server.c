@@ -1,5 +1,5 @@
 /* The farm's side of the control connection. One thread answers one request of each client in turn, and then
- * sleeps for a moment. So a flood of requests costs the farm's machine little. The thread never waits for a
+ * sleeps for a moment. Therefore many requests cost the farm's machine little. The thread never waits for a
  * client. */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,12 +18,12 @@
 enum {
     /* greatest number of clients; a further client replaces the one that has been silent for longest */
     CLIENTS_MOST = 16,
-    /* greatest number of clients accepted in a round, so that they do not replace clients that are about to
-     * ask */
+    /* greatest number of clients accepted in a round; more of them could replace clients that are about to
+     * send a request */
     JOINING_MOST = 8,
-    WAITING_MOST = 64, /* number of connections that wait to be accepted */
-    PAUSE_MS = 5,      /* milliseconds between two rounds of answers */
-    WAKE = 0,          /* the positions from here on are positions in `polled` */
+    WAITING_MOST = 64, /* greatest number of connections that wait to be accepted */
+    PAUSE_MS = 5,      /* milliseconds between two rounds in which the thread answers requests */
+    WAKE = 0,          /* WAKE, LISTENER and CLIENTS are indices in `polled` */
     LISTENER = 1,
     CLIENTS = 2,
 };
@@ -32,9 +32,10 @@ struct kl_control {
     kl_control_farm farm;
     char *name;
     pthread_t thread;
-    /* the descriptors that the thread waits for; fd −1: no client has the place */
+    /* the descriptors that the thread waits for; fd −1: this place has no client */
     struct pollfd polled[CLIENTS + CLIENTS_MOST];
-    uint64_t heard[CLIENTS_MOST], rounds; /* the round in which each client last sent a message */
+    /* heard: for each client, the round in which it last sent a message; rounds: number of rounds so far */
+    uint64_t heard[CLIENTS_MOST], rounds;
     kl_buffer reply;
     kl_control_state state;
 };
@@ -49,7 +50,7 @@ static bool is_owner(int fd) {
            (peer.uid == geteuid() || peer.uid == 0);
 }
 
-/* Tell a client that it is not the owner, and close the connection. */
+/* Tell a client that it is not the farm's owner, and close the connection. */
 static void turn_away(kl_control *c, int fd) {
     kilter_error error;
     kl_talk_fail_not_owner(&error);
@@ -78,7 +79,8 @@ static void drop(kl_control *c, int client) {
     *p = (struct pollfd){.fd = -1};
 }
 
-/* Accept one client. Return false if no client waits, or the process has too many files open. */
+/* Accept one client. Return false if no client waits to be accepted, or the process has too many files open.
+ */
 static bool take_in(kl_control *c) {
     int fd = accept4(c->polled[LISTENER].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
@@ -139,7 +141,7 @@ static void answer(kl_control *c, const void *data, size_t size) {
     }
 }
 
-/* Answer one request of the client, if it has sent one. Drop a client whose request is too long, or that
+/* Answer one request of the client, if it has sent one. Drop the client if its request is too long, or if it
  * does not read its answers. */
 static void serve(kl_control *c, int client) {
     uint8_t request[KL_REQUEST_BYTES_MOST];
@@ -190,7 +192,7 @@ char *kl_control_new_name(void) {
     return kl_text("@kilter-%016" PRIx64 "%016" PRIx64, kl_token(), kl_token());
 }
 
-/* Bind the socket to the wanted name. If another farm of this command has the name, use a new one. */
+/* Bind the socket to the wanted name. If another farm already uses the name, make a new one. */
 static bool bind_socket(kl_control *c, int fd) {
     struct sockaddr_un address;
     socklen_t size;
@@ -256,7 +258,7 @@ void kl_control_close(kl_control *c) {
         return;
     eventfd_write(c->polled[WAKE].fd, 1);
     pthread_join(c->thread, NULL);
-    /* this message tells the clients that the farm has ended, and has not crashed */
+    /* send a message, from which the clients learn that the farm has ended and has not crashed */
     kl_buffer_clear(&c->reply);
     kl_talk_put_ended(&c->reply);
     for (int i = CLIENTS; i < CLIENTS + CLIENTS_MOST && !c->reply.failed; i++)

@@ -24,7 +24,8 @@ kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version) {
     return *version == KL_CONTROL_VERSION && kind <= KL_TALK_ENDED ? (kl_talk)kind : KL_TALK_NONE;
 }
 
-/* Return a reader of the bytes after the header. If the message is of another kind, its `bad` is true. */
+/* Return a reader of the bytes after the message's header. If the message is of another kind than `kind`,
+ * set the reader's `bad`. */
 static kl_reader body_of(const void *data, size_t size, kl_talk kind) {
     kl_reader r = kl_reader_of(data, size);
     uint32_t version;
@@ -34,7 +35,7 @@ static kl_reader body_of(const void *data, size_t size, kl_talk kind) {
     return r;
 }
 
-/* the members of the messages, in their order */
+/* For each kind of message, its members in order. */
 /* clang-format off */
 #define SET(X)    X(flag, policy_given) X(flag, factor_given) X(flag, workers_given) X(text, policy) \
                   X(f64, factor) X(u32, workers)
@@ -87,7 +88,8 @@ void kl_talk_put_drain(kl_buffer *out, const kl_control_drain *m) {
         kl_put_u32(out, m->workers[i]);
 }
 
-/* Read a request to send workers home. It is malformed if it names no worker, or both a host and workers. */
+/* Read a request to release workers. It is malformed if it names no worker, or if it names both a host and
+ * workers. */
 bool kl_talk_get_drain(const void *data, size_t size, kl_control_drain *m) {
     kl_reader body = body_of(data, size, KL_TALK_DRAIN), *r = &body;
     *m = (kl_control_drain){0};
@@ -188,7 +190,7 @@ void kl_talk_put_refused(kl_buffer *out, const kilter_error *why) {
 bool kl_talk_get_refused(const void *data, size_t size, kilter_error *why) {
     kl_reader r = body_of(data, size, KL_TALK_REFUSED);
     uint8_t status = kl_get_u8(&r);
-    /* refuse a status that is no error, because the caller would take it for success */
+    /* refuse a status that means success, because a refusal must never look like a success */
     r.bad |= status <= KILTER_ENDED || status > KILTER_ERR_MPI;
     why->status = r.bad ? KILTER_ERR_INPUT : (kilter_status)status;
     kl_read_text(&r, why->text, sizeof why->text);

@@ -1,7 +1,6 @@
-/* Private to the folder control: its messages as bytes. Decoding is safe for any bytes: it reads nothing
- * outside them, and returns false unless they are exactly one well-formed message.
- *
- * In all versions to come, a message begins with a magic number, the version and the message's kind. */
+/* Private to the folder control: the bytes of its messages. Decoding is safe for any bytes: it reads nothing
+ * outside them, and returns false unless they are exactly one valid message. In every version of the
+ * protocol, a message begins with a magic number, the version and the message's kind. */
 #ifndef KL_CONTROL_TALK_H
 #define KL_CONTROL_TALK_H
 
@@ -21,18 +20,18 @@ typedef enum kl_talk {
     KL_TALK_STATE, /* replies */
     KL_TALK_TAKEN,
     KL_TALK_REFUSED,
-    KL_TALK_ENDED, /* the farm has ended; sent without a request */
+    KL_TALK_ENDED, /* the farm has ended; the farm sends this message without a request */
 } kl_talk;
 
-/* Fill in the address of the socket whose name, "@…", is in the run record. Such a socket has no file and
- * ends with its process. Return false if `name` is not the name of one. */
+/* Fill in the address of the socket with the name that is in the run record, "@…". Such a socket has no file
+ * and ends with its process. Return false if `name` is not such a name. */
 bool kl_control_address(const char *name, struct sockaddr_un *address, socklen_t *size);
 
-/* Set the error of a client that is neither the farm's owner nor root. */
+/* Fill in the error for a client that is neither the farm's owner nor root. */
 kilter_status kl_talk_fail_not_owner(kilter_error *error);
 
-/* Return the kind of the message; KL_TALK_NONE: this version does not know it. *version is set to the
- * message's version; 0: the message is not from Kilter. */
+/* Return the kind of the message; KL_TALK_NONE: this version of Kilter does not know it. *version: version
+ * of the message's protocol; 0: the message is not from Kilter. */
 kl_talk kl_talk_kind(const void *data, size_t size, uint32_t *version);
 
 void kl_talk_put_ended(kl_buffer *out);

@@ -15,7 +15,7 @@ static uint64_t bits_of(double value) {
     return bits;
 }
 
-/* Return a state in which each field has a different value. */
+/* Return a state of a farm in which each field has a different value. */
 static kl_control_state some_state(uint32_t workers) {
     kl_control_state s = {.program = "squares",
                           .transport = "zmq",
@@ -161,7 +161,7 @@ static void answers_and_refusals_arrive(void **unused) {
     kl_buffer_clear(&out);
     sent.status = KILTER_OK;
     kl_talk_put_refused(&out, &sent);
-    /* a refusal must have the status of an error */
+    /* a message that refuses a request must contain the status of an error */
     assert_false(kl_talk_get_refused(out.data, out.size, &got));
     kl_buffer_free(&out);
 }
@@ -177,8 +177,8 @@ static bool any_reads(const uint8_t *data, size_t size) {
            kl_talk_get_taken(data, size, answer) || kl_talk_get_refused(data, size, &why);
 }
 
-/* Read messages that are cut, have one byte too many, or have another version. All must be refused, and
- * the other version must be readable. */
+/* Read messages that are cut, that have one byte too many, or that have another version. All must be
+ * refused; the version must be readable even so. */
 static void what_is_not_exactly_a_message_is_none(void **unused) {
     (void)unused;
     kl_control_state state = some_state(3);
@@ -197,7 +197,7 @@ static void what_is_not_exactly_a_message_is_none(void **unused) {
         assert_true(any_reads(out.data, out.size));
         for (size_t size = 0; size < out.size; size++)
             assert_false(any_reads(out.data, size));
-        out.data[4]++; /* change the version */
+        out.data[4]++; /* change the message's version */
         uint32_t version;
         assert_false(any_reads(out.data, out.size));
         assert_int_equal(kl_talk_kind(out.data, out.size, &version), KL_TALK_NONE);
@@ -209,8 +209,8 @@ static void what_is_not_exactly_a_message_is_none(void **unused) {
     }
 }
 
-/* Change single bytes of a message. It may be accepted or refused; the sanitizers check that nothing past its
- * end is read. */
+/* Change single bytes of a message. The changed message may be accepted or refused; the sanitizers check
+ * that nothing after its end is read. */
 static void changed_bytes_do_no_harm(void **unused) {
     (void)unused;
     kl_control_state state = some_state(KL_CONTROL_WORKERS_MOST);

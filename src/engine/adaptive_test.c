@@ -1,5 +1,5 @@
-/* Compare the farm's own choices with fixed choices, in a fork-join program whose workers come and go. Master
- * and workers are real, but time is simulated, so that the test gives the same on every machine. */
+/* Compare the farm's own choices with fixed choices, in a fork-join program whose workers come and go.
+ * Master and workers are real, but time is simulated, so that the result is the same on every machine. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@ enum { ITERATIONS = 40, FIRST = 5, MOST = 50 };
 
 static const double WORK_S = 2, MASTER_TASK_S = 20e-6, LATENCY_S = 50e-6;
 
-/* Before each run, up to four workers of speeds 1 to 7 join, from 5 workers up to 50. After two thirds of
- * the runs, half of the workers die. */
+/* Change the workers before a run: up to four workers of speeds 1 to 7 join, until the farm has grown from 5
+ * to 50 workers. After two thirds of the runs, half of the workers die. */
 static void come_and_go(stepped_farm *f, int iteration) {
     for (int k = 0; k < 4 && iteration > 3 && f->count < MOST; k++) {
         stepped_join(f, stepped_task);
@@ -37,7 +37,8 @@ static uint64_t ask(stepped_farm *f, double alone_s) {
     return plan.decision.count;
 }
 
-/* Return the seconds of all runs together. tasks: number of tasks of a run; 0: the farm chooses it. */
+/* Return the seconds of all runs of the program together. tasks: number of tasks of each run; 0: the farm
+ * chooses the number. */
 static double program_s(const char *policy, uint64_t tasks) {
     stepped_farm f = {.room = MOST - FIRST, .whole_team = true};
     stepped_open(&f, policy, FIRST, LATENCY_S, stepped_task);

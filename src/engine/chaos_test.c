@@ -17,20 +17,22 @@ enum { MOST_TASKS = 400, FATAL = 2 };
 typedef struct chaos {
     stepped_farm farm;
     uint64_t seed, draws;
-    /* number of tasks, number of the current run, and the factor by which its results differ from those of
-     * other runs */
+    /* tasks: number of tasks of the current run; run: number of this run; salt: factor by which its results
+     * differ from those of other runs */
     uint64_t tasks, run, salt;
-    uint64_t series;               /* number of the series that the runs belong to; 0: none */
-    uint64_t fatal[FATAL];         /* tasks that kill their worker; UINT64_MAX: none */
-    uint32_t begun[MOST_TASKS];    /* how many times each task was begun in this run */
-    uint8_t seen[MOST_TASKS];      /* how many results of each task were counted */
-    uint8_t suspected[MOST_TASKS]; /* 1: the task was a suspect in this run */
-    bool fails;                    /* true: each task fails up to twice and is tried again */
-    uint8_t failed[MOST_TASKS];    /* how many times each task failed in this run */
-    /* number of failed attempts in all runs, and of workers that were ended because a task took too much */
+    uint64_t series;            /* number of the series of runs that the current run belongs to; 0: none */
+    uint64_t fatal[FATAL];      /* tasks that kill their worker; UINT64_MAX: none */
+    uint32_t begun[MOST_TASKS]; /* for each task: how many times it was begun in this run */
+    uint8_t seen[MOST_TASKS];   /* for each task: how many of its results were counted */
+    /* for each task: 1 if it was suspected in this run of killing its worker */
+    uint8_t suspected[MOST_TASKS];
+    bool fails;                 /* true: a task fails up to two times, and is then tried again */
+    uint8_t failed[MOST_TASKS]; /* for each task: how many times it failed in this run */
+    /* failures: number of failed attempts in all runs; ended: number of workers that were ended because a
+     * task took too much */
     uint64_t failures, ended;
-    char why[FATAL][400]; /* errors of the tasks that kill their workers */
-    /* numbers over all runs: recalls, copies, and tasks that were begun again */
+    char why[FATAL][400]; /* for each task that kills its workers: the error of its outcome */
+    /* numbers over all runs: recalls of tasks, copies of tasks, and tasks that were begun again */
     uint64_t recalled, copied, again;
 } chaos;
 
@@ -46,14 +48,16 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     stepped_actor *actor = state;
     chaos *c = actor->user;
     stepped_spend(state, 1e-4 * (1 + (double)(kl_mix64(task->index) % 100)));
-    if (task->run == c->run) /* otherwise the run has ended, and this worker has not been told yet */
+    /* count only tasks of the current run; a worker that has not been told that its run ended still does
+     * others */
+    if (task->run == c->run)
         c->begun[task->index]++;
     for (int i = 0; i < FATAL; i++)
         actor->killed |= task->index == c->fatal[i];
     if (c->fails && task->run == c->run && c->failed[task->index] < kl_mix64(task->index + c->run) % 3) {
         c->failed[task->index]++;
         c->failures++;
-        return kilter_result_fail(result, "not this time");
+        return kilter_result_fail(result, "this task must fail now");
     }
     uint64_t salt;
     memcpy(&salt, task->shared.data, sizeof salt);
@@ -105,7 +109,7 @@ static void recall_some(chaos *c) {
     c->recalled++;
 }
 
-/* Copy to another worker those last tasks that no second worker has. */
+/* Copy the last tasks of a chunk that no second worker has to another worker. */
 static void copy_some(chaos *c) {
     member *one = any_member(c), *to = any_member(c);
     if (!one || !to || one == to || one->chunk_count == 0)
@@ -119,7 +123,7 @@ static void copy_some(chaos *c) {
     c->copied++;
 }
 
-/* Choose any worker but the first, which never leaves. */
+/* Return any worker but the first one, which never leaves. */
 static stepped_actor *any_other(chaos *c) {
     return &c->farm.workers[1 + draw(c, c->farm.count - 1)];
 }
@@ -133,10 +137,10 @@ static void send_one_home(chaos *c) {
     kl_control_drain drain = {.worker_count = 1, .workers = {1 + (uint32_t)draw(c, c->farm.count - 1)}};
     char answer[KL_CONTROL_ANSWER_BYTES];
     kl_master_drain(c->farm.master, &drain, answer,
-                    NULL); /* sending may fail, because the worker may be gone */
+                    NULL); /* ignore the status, because the worker may be gone and sending then fails */
 }
 
-/* End a worker as if its task took too long. */
+/* End a worker as the master does when a task takes too long. */
 static void end_one(chaos *c) {
     kl_master *m = c->farm.master;
     member *one = &m->members.list[draw(c, m->members.count)];
@@ -153,15 +157,15 @@ static void end_one(chaos *c) {
     c->ended++;
 }
 
-/* --- where each task is --- */
+/* --- checking where each task is --- */
 
 static void count_span(uint8_t *places, kl_span span) {
     for (uint64_t i = span.lo; i < span.hi; i++)
         places[i]++;
 }
 
-/* Check that each unfinished task either waits in one place, or is at a worker and has at most the allowed
- * number of copies. */
+/* Check that each unfinished task is in one place: either it waits, or workers have it. Then the number of
+ * its copies must be allowed. */
 static void check_places(const chaos *c) {
     const kl_master *m = c->farm.master;
     uint8_t waiting[MOST_TASKS] = {0}, at_workers[MOST_TASKS] = {0};
@@ -205,7 +209,7 @@ static void something_happens(chaos *c) {
 
 /* --- runs --- */
 
-/* Do the same as stepped_run(), and call `meanwhile` (may be NULL) after each turn. */
+/* Do a run as stepped_run() does, and call `meanwhile` (may be NULL) after each turn. */
 static void run(chaos *c, uint64_t tasks, kilter_order order, void (*meanwhile)(chaos *c),
                 kilter_error *error) {
     stepped_farm *f = &c->farm;
@@ -249,7 +253,7 @@ static void each_task_counts_once_whatever_happens(void **state) {
         chaos c;
         const kl_policy *policy = kl_policy_at(seed % kl_policy_count());
         open_chaos(&c, seed, kl_policy_name(policy), 2 + (uint32_t)(kl_mix64(seed) % 7));
-        /* without this, tasks would fail because their workers died for other reasons */
+        /* allow many attempts, because tasks would fail when their workers die for other reasons */
         c.farm.master->options.attempts = 1000;
         c.farm.master->options.limits.retries = 1000;
         c.fails = seed % 3 == 0;
@@ -260,7 +264,7 @@ static void each_task_counts_once_whatever_happens(void **state) {
         while (kl_master_ready(c.farm.master) == 0)
             assert_int_equal(stepped_turn(&c.farm, NULL), KILTER_OK);
         kilter_error error = {KILTER_OK, ""};
-        c.series = seed / kl_policy_count() % 2; /* in half of the cases */
+        c.series = seed / kl_policy_count() % 2; /* in half of the cases, the runs belong to a series */
         uint64_t tasks = draw(&c, MOST_TASKS);
         for (int i = 0; i < 4; i++)
             run(&c, c.series ? tasks : draw(&c, MOST_TASKS),
@@ -275,15 +279,16 @@ static void each_task_counts_once_whatever_happens(void **state) {
         stepped_close(&c.farm);
     }
     uint64_t many = 10 * seeds / 3;
-    /* every kind of event has happened often */
+    /* every kind of event must have happened often */
     assert_true(recalled > many && copied > many && again > many && gone > seeds / 3);
     assert_true(failures > many && ended > seeds / 10);
 }
 
-/* --- tasks that kill --- */
+/* --- tasks that kill their workers --- */
 
-/* Check that a suspect task is the only task of its worker, even while other tasks return and are dealt
- * again. Otherwise another task could be blamed for the worker's death. */
+/* Check that a suspect, which is a task that may have killed its worker, is the only task of its worker.
+ * This must hold even while other tasks return and are dealt again. Otherwise another task could be blamed
+ * for the death of a worker. */
 static void check_suspects_are_alone(chaos *c) {
     const kl_master *m = c->farm.master;
     if (once_in(c, 3))
@@ -314,10 +319,11 @@ static void a_task_that_kills_fails_and_all_others_are_done(void **state) {
         run(&c, MOST_TASKS, seed % 3 ? KILTER_BY_ARRIVAL : KILTER_BY_INDEX, check_suspects_are_alone, &error);
         for (int i = 0; i < FATAL; i++) {
             char expected[80];
-            snprintf(expected, sizeof expected, "%u worker%s lost while doing it, so it is not tried again",
-                     attempts, attempts == 1 ? " was" : "s were");
+            snprintf(expected, sizeof expected,
+                     "%u worker%s lost while doing this task, so it is not tried again", attempts,
+                     attempts == 1 ? " was" : "s were");
             assert_non_null(strstr(c.why[i], expected));
-            /* this task may have been at a worker that the other fatal task killed */
+            /* this task may have begun more often, at a worker that the other fatal task killed */
             uint32_t begun = c.begun[c.fatal[i]];
             assert_true(begun >= attempts - 1 && begun <= attempts);
         }
@@ -329,10 +335,10 @@ static void a_task_that_kills_fails_and_all_others_are_done(void **state) {
     }
 }
 
-/* --- the first result wins --- */
+/* --- the first result of a task counts --- */
 
-/* One worker takes very long for its first task, and another worker does a copy of its chunk. Check that
- * the slow worker's tasks are recalled, and that the run does not wait for it. */
+/* One worker takes very long for its first task, and another worker does a copy of its chunk. Check that the
+ * slow worker's tasks are recalled, and that the run does not wait for the slow worker. */
 static void what_another_has_done_is_not_waited_for(void **state) {
     (void)state;
     chaos c;

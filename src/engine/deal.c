@@ -1,4 +1,5 @@
-/* Send a worker its next chunk. If the worker does not have the shared data, send these first. */
+/* Send a worker its next chunk. If the worker does not have the shared data yet, send them before the chunk.
+ */
 #include "engine/master_private.h"
 
 kilter_status kl_master_set_shared(kl_master *m, kilter_bytes shared, kilter_error *error) {
@@ -44,14 +45,15 @@ static kl_request request_of(const member *one) {
         .worker = one->worker, .peer = one->peer, .asked_s = one->asked_s, .again = one->held};
 }
 
-/* If the worker has left, ignore the error: its last messages and the event of its departure come next. */
+/* Turn the error of a worker that has left into success. Its last messages come next, and then the event
+ * that it has left. */
 static kilter_status wait_for_word(member *one) {
     one->hungry = one->held = false;
     return KILTER_OK;
 }
 
-/* Deal a chunk to a worker that has requested one. If there is no chunk for the worker now, it stays
- * marked as hungry. */
+/* Deal a chunk to a worker that has requested one. If there is no chunk for the worker now, it stays in the
+ * list of workers that wait for tasks. */
 kilter_status kl_master_deal(kl_master *m, member *one, kilter_error *error) {
     const kl_request request = request_of(one);
     kl_chunk chunk;

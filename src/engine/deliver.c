@@ -1,4 +1,4 @@
-/* Deliver results to the user's array and callback, in order of arrival or of task index. */
+/* Deliver results to the user's array and callback, in the order of arrival or of task indices. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +21,15 @@ void kl_delivery_free(kl_delivery *delivery) {
     free(delivery);
 }
 
-static const char SPOILT[] = "its worker changed the message with the result after sending it";
+static const char SPOILT[] = "the task's worker changed the message with the result after sending it";
 
 struct kl_deliverer {
     kilter_run run;
     kl_reducer reducer;
-    uint64_t next; /* the task whose result is delivered next, if results come in order of index */
-    /* heap of results that wait for those of earlier tasks; the one with the smallest `lo` comes first */
+    /* index of the task whose result is delivered next, if results are delivered in order of index */
+    uint64_t next;
+    /* heap of results that must wait until results of earlier tasks are delivered; the one with the smallest
+     * `lo` comes first */
     kl_delivery **heap;
     size_t heap_count;
     uint64_t heap_room;
@@ -46,8 +48,9 @@ kilter_status kl_deliverer_new(const kilter_run *run, kl_reducer reducer, kl_del
         return kl_fail(error, KILTER_ERR_MEMORY, "preparing a run: memory ran out");
     d->run = *run;
     d->reducer = reducer;
+    /* the callback gets failed tasks only, so their order does not matter */
     if (run->reduce)
-        d->run.order = KILTER_BY_ARRIVAL; /* the callback gets only failed tasks, in any order */
+        d->run.order = KILTER_BY_ARRIVAL;
     *deliverer = d;
     return KILTER_OK;
 }
@@ -71,8 +74,8 @@ uint64_t kl_deliverer_failed(const kl_deliverer *d, char *first, size_t size) {
     return d->failed;
 }
 
-/* Return why the task failed. `failed`: the worker reported the failure, and `bytes` is its text.
- * Otherwise the result has a wrong size. */
+/* Return why the task failed. failed: true if the worker reported the failure, and `bytes` is its text;
+ * false if the result has a wrong size. */
 static const char *explain(kl_deliverer *d, uint64_t index, bool failed, kilter_bytes bytes) {
     char *why = d->why;
     size_t room = sizeof d->why;
@@ -80,14 +83,14 @@ static const char *explain(kl_deliverer *d, uint64_t index, bool failed, kilter_
         snprintf(why, room, "%.*s", (int)(bytes.size < room ? bytes.size : room - 1),
                  bytes.size > 0 ? (const char *)bytes.data : "");
     else
-        snprintf(why, room, "its result has %zu bytes, those of this run have %zu", bytes.size,
+        snprintf(why, room, "the task's result has %zu bytes, but results of this run have %zu", bytes.size,
                  d->run.result_bytes);
     if (d->failed++ == 0)
         snprintf(d->first_error, sizeof d->first_error, "task %llu: %.200s", (unsigned long long)index, why);
     return why;
 }
 
-/* Combine a result with the sum of earlier results, which belongs to the program. */
+/* Combine a result with the results that were combined before it, in the program's memory. */
 static void combine(kl_deliverer *d, kilter_bytes bytes) {
     const void *aligned = kl_aligned(&d->scratch, bytes.data, bytes.size);
     if (aligned)
@@ -130,7 +133,7 @@ static void give_all(kl_deliverer *d, kl_delivery *delivery) {
     for (uint64_t i = 0; i < delivery->count; i++) {
         bool failed;
         kilter_bytes bytes;
-        /* the worker has changed the message since it was checked */
+        /* a wrong result here means that the worker has changed the message since it was checked */
         if (!kl_wire_next_result(&reader, &failed, &bytes)) {
             failed = true;
             bytes = (kilter_bytes){SPOILT, strlen(SPOILT)};

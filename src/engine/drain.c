@@ -1,4 +1,4 @@
-/* Send workers home, because a user asked for it or because they are not needed. Such a worker finishes
+/* Release workers, because a user asked for it or because they are not needed. A released worker finishes
  * its task, returns its other tasks and leaves. It is not replaced. */
 #include <stdio.h>
 #include <string.h>
@@ -6,10 +6,10 @@
 #include "engine/master_private.h"
 
 typedef struct tally {
-    uint32_t named;   /* number of present workers that the request names */
-    uint32_t leaving; /* number of named workers that are already leaving */
-    uint32_t first;   /* number of the first named worker */
-    uint32_t stay;    /* number of ready workers that the request does not name */
+    uint32_t named;   /* number of connected workers that the request names */
+    uint32_t leaving; /* number of workers that the request names and that are already leaving */
+    uint32_t first;   /* number of the first worker that the request names */
+    uint32_t stay;    /* number of ready workers that the request does not name, so they stay */
 } tally;
 
 static bool is_there(const member *one) {
@@ -66,7 +66,8 @@ static kilter_status check(const kl_master *m, const kl_control_drain *drain, co
 void kl_master_send_home(kl_master *m, member *one, const char *why) {
     kl_buffer home = {0};
     kl_wire_put_plain(&home, KL_RELEASE);
-    kl_send(m->transport, one->peer, &home, NULL); /* the transport will report that this worker has gone */
+    /* ignore an error, because the transport will report that this worker has gone */
+    kl_send(m->transport, one->peer, &home, NULL);
     kl_buffer_free(&home);
     kl_master_note_leaving(m, one, why);
 }
@@ -96,7 +97,7 @@ static void say(const kl_master *m, const tally *t, char answer[KL_CONTROL_ANSWE
     else
         snprintf(stay, sizeof stay, "nobody stays: %s",
                  m->options.may_join ? "the farm waits for others to join"
-                                     : "a run that is not done by then cannot be finished");
+                                     : "a run that is not done when they leave cannot be finished");
     const char *now = t->leaving == t->named ? "already " : "";
     snprintf(answer, KL_CONTROL_ANSWER_BYTES, "%s %s%s when %s is done; %s", who, now,
              one ? "leaves" : "leave", one ? "its task" : "their task", stay);

@@ -1,10 +1,11 @@
-/* Choose the number of workers during a farm's first run. Nothing is known before it, and there may be no
- * second run. */
+/* Choose the number of active workers during a farm's first run. Before this run nothing is known, and there
+ * may be no second run. */
 #include <math.h>
 
 #include "engine/master_private.h"
 
-static const double FIRST_S = 0.1; /* seconds from the run's beginning to the first look */
+/* seconds from the beginning of the run until the number of workers is first checked */
+static const double FIRST_S = 0.1;
 
 void kl_master_glance_begins(kl_master *m) {
     bool looks =

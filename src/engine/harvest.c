@@ -1,4 +1,10 @@
-/* Values of peers: combined results, and measurements of tasks. The parts of a value follow. */
+/* Read, write and combine the values that peers send to the master. A value has a head, a sum of results, the
+ * measurements of each worker (stats), and segments with results.
+ *
+ *     The head: u32 sum_bytes, u32 stats, u64 last. `last` is the offset of the last segment, 0: none.
+ *     The sum, in runs that reduce: the combined results, padded to a multiple of 8 bytes.
+ *     Stats of each worker, by number: u32 worker, u64 tasks, and times.
+ *     Segments: u64 lo, u32 worker, u32 count, u32 bytes, results. */
 #include "engine/harvest.h"
 
 #include <math.h>
@@ -6,10 +12,10 @@
 
 enum {
     HEAD_BYTES = 16,
-    LAST_AT = 8,     /* offset of `last` in the head */
+    LAST_AT = 8,     /* offset of the field `last` in the head of a value */
     STAT_BYTES = 44, /* worker, count, mean, m2, least, greatest */
     SEGMENT_BYTES = 20,
-    COUNT_AT = 12, /* offsets of `count` and `bytes` in a segment */
+    COUNT_AT = 12, /* offsets of the fields `count` and `bytes` in a segment */
     BYTES_AT = 16,
 };
 
@@ -107,7 +113,7 @@ static bool is_segment(const kl_harvest_segment *s) {
     return kl_reader_done(&results) && s->count > 0 && s->lo <= UINT64_MAX - s->count;
 }
 
-/* Read the head and the sum. *last is the offset of the last segment. */
+/* Read the head and the sum of a value. *last: offset of the last segment. */
 static bool read_head(const void *value, size_t size, kl_harvest *h, uint64_t *last) {
     h->reader = kl_reader_of(value, size);
     kl_reader *r = &h->reader;
@@ -138,7 +144,7 @@ bool kl_harvest_read(const void *value, size_t size, size_t sum_bytes, kl_harves
 
 /* --- combining --- */
 
-/* Combine `more` with the sum at `sum`. false: memory ran out. */
+/* Combine the result `more` with the sum at `sum`. false: memory ran out. */
 static bool add_sum(kl_reaper *reaper, void *sum, kilter_bytes more) {
     const void *aligned = kl_aligned(&reaper->aligned, more.data, more.size);
     if (aligned)
@@ -146,7 +152,8 @@ static bool add_sum(kl_reaper *reaper, void *sum, kilter_bytes more) {
     return aligned;
 }
 
-/* Add the segment. If it continues the last segment, append it to that segment. */
+/* Add the segment to the value. If its tasks follow those of the last segment, append its results to that
+ * segment. */
 static void add_segment(kl_buffer *into, const kl_harvest_segment *s) {
     uint64_t last = kl_load_u64(into->data + LAST_AT);
     kl_reader r = kl_reader_of(into->data + last, into->size - last);
@@ -165,7 +172,8 @@ static void add_segment(kl_buffer *into, const kl_harvest_segment *s) {
     kl_set_u32(into, (size_t)last + BYTES_AT, (uint32_t)(bytes + s->results.size));
 }
 
-/* Merge the measurements of a worker into those of the same worker. false: `into` has none of this worker. */
+/* Add the measurements of a worker to the measurements of the same worker in `into`. false: `into` has none
+ * of this worker. */
 static bool set_stat(kl_buffer *into, const kl_harvest_stat *more) {
     kl_harvest h;
     kl_harvest_stat stat;
@@ -183,8 +191,9 @@ static bool set_stat(kl_buffer *into, const kl_harvest_stat *more) {
     return false;
 }
 
-/* Add `more` in place, if `into` has the stat of its only worker, and a sum if `more` has one. Return
- * whether this was possible. In this case, *ok says whether memory was enough. */
+/* Add the value `more` to `into` without moving memory. This is possible if `into` already has measurements
+ * of the only worker in `more`, and a sum if `more` has one. Return whether it was possible. *ok: false if
+ * memory ran out. */
 static bool add_in_place(kl_reaper *reaper, kl_buffer *into, kl_harvest *more, bool *ok) {
     kl_harvest h, m = *more;
     kl_harvest_stat stat;
@@ -199,8 +208,8 @@ static bool add_in_place(kl_reaper *reaper, kl_buffer *into, kl_harvest *more, b
     return true;
 }
 
-/* Merge the stats of both values, which are in order of workers, and return the number of the merged
- * stats. */
+/* Merge the measurements in both values, which are in order of workers. Return the number of workers in the
+ * result. */
 static uint32_t merge_stats(kl_buffer *out, kl_harvest *a, kl_harvest *b) {
     kl_harvest_stat x, y;
     bool has_x = kl_harvest_next_stat(a, &x), has_y = kl_harvest_next_stat(b, &y);

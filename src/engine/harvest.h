@@ -1,13 +1,13 @@
-/* A value of a peer: results of tasks, with measurements of the tasks. Peers combine values on their way to
- * the master (kl_combine). Reading is safe for any bytes. Private to the folder engine. */
+/* A value of a peer: the results of tasks, with measurements of these tasks. Peers combine values on their
+ * way to the master (kl_combine). Reading a value is safe for any bytes. Private to the folder engine. */
 #ifndef KL_HARVEST_H
 #define KL_HARVEST_H
 
 #include "engine/engine.h"
 #include "measure/measure.h"
 
-/* Least seconds that a peer measures: it times shorter tasks together, because other processes may take its
- * core for some milliseconds. */
+/* Seconds that a peer measures at least. It times shorter tasks together, because other processes may take
+ * its core for some milliseconds. */
 static const double KL_PEER_LEAST_S = 5e-3;
 
 typedef struct kl_harvest_stat { /* times of the tasks of one worker, including failed tasks */
@@ -22,31 +22,33 @@ typedef struct kl_harvest_segment {
     kilter_bytes results;
 } kl_harvest_segment;
 
-typedef struct kl_harvest { /* a value that is being read */
+typedef struct kl_harvest { /* A value while it is being read. */
     kilter_bytes sum;
-    uint32_t stats; /* number of stats (measurements of one worker) that are not read yet */
+    uint32_t stats; /* number of workers whose measurements are not read yet */
     kl_reader reader;
 } kl_harvest;
 
-/* Combines values; it is the `self` of kl_combine. */
+/* Memory and functions for combining values. It is the `self` of kl_combine. */
 typedef struct kl_reaper {
-    kl_reducer reducer; /* combines sums */
-    size_t sum_bytes;   /* bytes of a sum; 0: the run does not reduce */
+    kl_reducer reducer; /* function of the program that combines sums of results */
+    size_t sum_bytes;   /* bytes of a sum of results; 0: the run does not combine its results */
     kl_buffer scratch, aligned;
 } kl_reaper;
 
-/* Make the value of one task. task->results is a result that kl_wire_end_result() ended. In runs that
- * reduce, a good result becomes the sum, and only a failed task becomes a segment. */
+/* Make the value of one task. task->results is a result that kl_wire_end_result() ended. In a run that
+ * combines its results, a good result becomes the value's sum, and only a failed task becomes a segment. */
 void kl_harvest_task(kl_buffer *out, const kl_reaper *reaper, const kl_harvest_segment *task, double task_s);
 bool kl_harvest_add(void *reaper, kl_buffer *into, const void *value, size_t size);
-/* Return whether the bytes are a value. */
+/* Return whether the bytes are a valid value, as peers send it. */
 bool kl_harvest_check(void *reaper, const void *value, size_t size);
 void kl_reaper_free(kl_reaper *reaper);
 
-/* Begin to read a value. false: it is malformed, or its sum has another size than `sum_bytes`. */
+/* Begin to read a peer's value. false: the value is malformed, or its sum has another size than `sum_bytes`.
+ */
 bool kl_harvest_read(const void *value, size_t size, size_t sum_bytes, kl_harvest *harvest);
 bool kl_harvest_next_stat(kl_harvest *harvest, kl_harvest_stat *stat);
-/* Read the next segment, after the last stat was read. false: there is no further segment. */
+/* Read the next segment of a value, after the measurements of all workers. false: there is no further
+ * segment. */
 bool kl_harvest_next_segment(kl_harvest *harvest, kl_harvest_segment *segment);
 
 #endif

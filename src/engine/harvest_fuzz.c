@@ -1,4 +1,4 @@
-/* Fuzz target: read any bytes as a value of peers, and combine it with itself and with others. */
+/* Fuzz target: read any bytes as a value of peers. Combine an accepted value with itself and with others. */
 #include "engine/harvest.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -21,7 +21,7 @@ static void read_all(const void *value, size_t size, size_t sum_bytes) {
             bool failed;
             kilter_bytes bytes;
             if (!kl_wire_next_result(&results, &failed, &bytes))
-                __builtin_trap(); /* a value that passed the check must be readable to its end */
+                __builtin_trap(); /* an accepted value must be readable to its end */
         }
     }
     if (!kl_reader_done(&h.reader))

@@ -1,5 +1,5 @@
-/* Let a peer violate the protocol at each of its steps. Check that the master sends it away, and that the
- * other workers do every task once. The master is real, under a fake clock. */
+/* Let a worker violate the protocol at each of its steps. Check that the master sends it away, and that the
+ * other workers do every task once. The master is real, under a simulated clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,12 +17,12 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
-/* --- the peer: an endpoint that the test uses instead of worker 0 --- */
+/* --- the hostile peer: an endpoint that the test uses instead of worker 0 --- */
 
 typedef struct scene {
     stepped_farm farm;
     kl_peer master;
-    kl_chunk_head chunks[2]; /* chunks that were dealt to the peer */
+    kl_chunk_head chunks[2]; /* the chunks that the master dealt to the hostile peer */
     uint32_t chunk_count;
 } scene;
 
@@ -33,7 +33,7 @@ static stepped_actor *peer_of(scene *s) {
 static void say(scene *s, const kl_buffer *message) {
     stepped_actor *peer = peer_of(s);
     peer->now_s = fmax(peer->now_s, s->farm.master_actor.now_s);
-    /* sending may fail, because the master may have dropped the peer */
+    /* ignore an error of sending, because the master may have dropped the peer */
     kl_send(peer->transport, s->master, message, NULL);
 }
 
@@ -42,7 +42,7 @@ static void say_and_forget(scene *s, kl_buffer *message) {
     kl_buffer_free(message);
 }
 
-/* Run the farm until a message comes for the peer, and return its type. */
+/* Run the farm until a message for the hostile peer comes, and return the message's type. */
 static kl_message_type hear(scene *s, kl_message *message) {
     stepped_actor *peer = peer_of(s);
     for (;;) {
@@ -117,7 +117,7 @@ static void answer_probes(scene *s) {
 
 typedef enum step { GREETING, STARTING, PROBING, WORKING, STEPS } step;
 
-/* Follow the protocol up to step `until`. During this, a run of TASKS tasks begins. */
+/* Follow the protocol up to step `until`. On the way, a run of TASKS tasks begins. */
 static void play(scene *s, step until, const kilter_run *run) {
     *s = (scene){0};
     stepped_open(&s->farm, "ss", 2, 50e-6, work);
@@ -144,14 +144,14 @@ static void play(scene *s, step until, const kilter_run *run) {
     ask_for_chunk(s);
 }
 
-/* --- the other workers --- */
+/* --- the workers that follow the protocol --- */
 
 static void count(const kilter_outcome *outcome, void *user) {
     assert_int_equal(outcome->status, KILTER_OK);
     ((uint8_t *)user)[outcome->index]++;
 }
 
-/* Check that the peer is gone and every task was done once. */
+/* Check that the hostile peer is gone and that every task was done once. */
 static void check(scene *s, kl_deliverer *deliverer, const uint8_t *seen) {
     while (kl_master_running(s->farm.master)) {
         assert_int_equal(stepped_turn(&s->farm, NULL), KILTER_OK);
@@ -184,8 +184,8 @@ static void misbehave(step until, void (*how)(scene *s, uint32_t variant), uint3
 
 enum { TYPES = KL_DISBAND + 2 };
 
-/* Send a message that is only one byte, its type. At every step, the test tries all types that are wrong
- * then, and also 0 and a type that is too large. */
+/* Send a message of one byte, which is its type. At every step, the test tries all types that are wrong at
+ * this step, and also 0 and a type that is too large. */
 static void say_one_byte(scene *s, uint32_t type) {
     kl_buffer out = {0};
     kl_put_u8(&out, (uint8_t)type);
@@ -197,7 +197,7 @@ static void say_nothing(scene *s, uint32_t variant) {
     say(s, &(kl_buffer){0});
 }
 
-/* Send the byte of a type, followed by random bytes. */
+/* Send a message whose first byte is a type, and whose other bytes are random. */
 static void say_noise(scene *s, uint32_t variant) {
     kl_buffer out = {0};
     kl_put_u8(&out, (uint8_t)(variant % TYPES));
@@ -227,7 +227,7 @@ static void put_segment(kl_buffer *out, const kl_chunk_head *chunk, uint64_t lo,
     kl_wire_end_segment(out, at, &segment);
 }
 
-/* Send well-formed results that do not belong to the peer's two chunks. */
+/* Send valid results that do not belong to the hostile peer's two chunks. */
 static void report_wrongly(scene *s, uint32_t variant) {
     const kl_chunk_head *a = &s->chunks[0], *b = &s->chunks[1], strange = {.chunk = 1000, .lo = a->lo};
     kl_buffer out = {0};
@@ -235,33 +235,33 @@ static void report_wrongly(scene *s, uint32_t variant) {
     assert_true(a->count == 1 && b->count == 1);
     kl_wire_begin_results(&out);
     switch (variant) {
-    case 0: /* the results of the first chunk, of the second chunk, and of the first chunk again */
+    case 0: /* send the results of the first chunk, of the second chunk, and of the first chunk again */
         put_segment(&out, a, a->lo, 1, true);
         put_segment(&out, b, b->lo, 1, true);
         put_segment(&out, a, a->lo, 1, true);
         segments = 3;
         break;
-    case 1: /* the results of the first chunk two times in a row */
+    case 1: /* send the results of the first chunk two times in a row */
         put_segment(&out, a, a->lo, 1, true);
         put_segment(&out, a, a->lo, 1, true);
         segments = 2;
         break;
-    case 2: /* results of a chunk that the peer never had */
+    case 2: /* send results of a chunk that the peer never had */
         put_segment(&out, &strange, strange.lo, 1, true);
         break;
-    case 3: /* results of another worker's tasks */
+    case 3: /* send results of another worker's tasks */
         put_segment(&out, a, b->lo + 1, 1, true);
         break;
-    case 4: /* results of too many tasks */
+    case 4: /* send results of too many tasks */
         put_segment(&out, a, a->lo, 2, true);
         break;
-    case 5: /* results up to the chunk's end, without `last` */
+    case 5: /* send results up to the chunk's end, without setting `last` */
         put_segment(&out, a, a->lo, 1, false);
         break;
-    case 6: /* results of tasks in the wrong order */
+    case 6: /* send results of tasks in the wrong order */
         put_segment(&out, b, b->lo, 1, true);
         break;
-    default: /* results of tasks up to the largest number */
+    default: /* send results of tasks up to the largest number */
         put_segment(&out, a, UINT64_MAX - 1, 1, true);
         break;
     }
@@ -301,31 +301,31 @@ static void report_one(scene *s, const kl_chunk_head *chunk) {
     say_and_forget(s, &out);
 }
 
-/* Return tasks that the peer may not return. It has two chunks, each of one task. */
+/* Return tasks that the hostile peer may not return. The peer has two chunks of one task each. */
 static void return_wrongly(scene *s, uint32_t variant) {
     const kl_chunk_head *a = &s->chunks[0], *b = &s->chunks[1];
     assert_true(a->count == 1 && b->count == 1);
     switch (variant) {
-    case 0: /* tasks of a chunk that does not exist */
+    case 0: /* return tasks of a chunk that does not exist */
         say_part(s, 1000, a->lo, a->lo + 1);
         break;
-    case 1: /* tasks of the other worker's chunk */
+    case 1: /* return tasks of the other worker's chunk */
         assert_true(b->chunk == a->chunk + 2);
         say_part(s, a->chunk + 1, a->lo + 1, a->lo + 2);
         break;
-    case 2: /* tasks after the chunk's end */
+    case 2: /* return tasks after the chunk's end */
         say_part(s, a->chunk, a->lo, a->lo + 2);
         break;
-    case 3: /* no task, from a place after the chunk's end */
+    case 3: /* return no task, from an index after the chunk's end */
         say_part(s, a->chunk, UINT64_MAX, UINT64_MAX);
         break;
-    case 4: /* tasks that do not reach to the chunk's end */
+    case 4: /* return tasks that do not reach to the chunk's end */
         say_part(s, a->chunk, a->lo, a->lo);
         break;
-    case 5: /* tasks from before the chunk's first one */
+    case 5: /* return tasks from before the chunk's first one */
         say_part(s, b->chunk, 0, b->lo + 1);
         break;
-    case 6: /* lo and hi exchanged */
+    case 6: /* return tasks with lo and hi exchanged */
         say_part(s, a->chunk, a->lo + 1, a->lo);
         break;
     case 7: /* twice */
@@ -371,7 +371,8 @@ static void heartbeats_that_cannot_be(void **state) {
         misbehave((step)at, heartbeat_too_early, 0);
 }
 
-/* Send messages that a correct worker may send too late, then leave. Check that the master ignores them. */
+/* Send messages that a correct worker may send too late, then leave. Check that the master ignores these
+ * messages. */
 static void be_odd_and_leave(scene *s, uint32_t variant) {
     const kl_chunk_head *a = &s->chunks[0];
     switch (variant) {
@@ -389,7 +390,7 @@ static void be_odd_and_leave(scene *s, uint32_t variant) {
         say_part(s, s->chunks[1].chunk, s->chunks[1].lo, s->chunks[1].lo + 1);
         say_part(s, a->chunk, a->lo, a->lo + 1);
         break;
-    case 4: /* leave before the other messages are sent */
+    case 4: /* leave the farm, and send the other messages after that */
         say_leave(s);
         report_one(s, a);
         break;
@@ -409,7 +410,8 @@ static void oddities_that_do_no_harm(void **state) {
 static void greet_as_another(scene *s, uint32_t variant) {
     kl_hello hello = {.version = KL_WIRE_VERSION, .pid = 17, .host = "there", .program = "test"};
     char version[80];
-    snprintf(version, sizeof version, "process 17 on there speaks protocol version 2, the master version %d",
+    snprintf(version, sizeof version,
+             "process 17 on there speaks protocol version 2, but the master speaks version %d",
              KL_WIRE_VERSION);
     const char *why[] = {"process 17 on there runs version '2.1' of the program, the master ''",
                          "process 17 on there runs tset, the master test", version};
@@ -433,17 +435,17 @@ static void workers_of_another_version_are_refused_by_name(void **state) {
         misbehave(GREETING, greet_as_another, variant);
 }
 
-/* --- a worker among peers --- */
+/* --- a hostile worker that is a peer of other workers --- */
 
-/* the kinds of notes, with the numbers of the folder peer */
+/* the kinds of notes between peers, with the same numbers as in the folder peer */
 enum { HURRY = 12, LATE = 13, LOSS = 14, CALL = 16, REPORT = 17, PLAN = 18, GIFT = 4 };
 
-typedef struct rough_note { /* the parts of a note that the test chooses */
+typedef struct rough_note { /* the parts of a note between peers that the test chooses */
     uint8_t kind;
     uint32_t round, peers, gone, standing;
-    uint64_t tasks;         /* number of tasks in `spans` */
-    size_t value_size;      /* bytes of garbage that are sent as the value */
-    const kl_buffer *value; /* a value that is sent instead; NULL: none */
+    uint64_t tasks;         /* number of tasks in the note's list of tasks */
+    size_t value_size;      /* bytes of garbage that are sent as the note's value */
+    const kl_buffer *value; /* a value that is sent instead of garbage; NULL: garbage is sent */
 } rough_note;
 
 static void put_rough(kl_buffer *out, const rough_note *n) {
@@ -583,8 +585,8 @@ static void peers_that_send_bad_notes_are_sent_away(void **state) {
     }
 }
 
-/* Report tasks as done without their results. Check that the run ends with one error, and that nothing
- * hangs. */
+/* As a peer, report tasks as done without their results. Check that the run ends with one error, and that
+ * nothing hangs. */
 static void peers_whose_results_do_not_fit_end_the_run(void **state) {
     (void)state;
     scene s;
@@ -607,7 +609,7 @@ static void peers_whose_results_do_not_fit_end_the_run(void **state) {
     stepped_close(&s.farm);
 }
 
-/* In a run that combines its results, report tasks without a sum, or a sum without tasks. */
+/* As a peer of a run that combines its results, report tasks without a sum, or a sum without tasks. */
 static void sums_that_do_not_fit_their_tasks_end_the_run(void **state) {
     (void)state;
     static const uint64_t result = 7;
@@ -621,14 +623,15 @@ static void sums_that_do_not_fit_their_tasks_end_the_run(void **state) {
         const kilter_run run = {
             .tasks = TASKS, .reduce = true, .results = &total, .result_bytes = sizeof total};
         uint32_t number = play_peer(&s, &run);
-        s.farm.workers[1].dies_s = 0; /* without other peers, the reports come from this peer only */
+        s.farm.workers[1].dies_s = 0; /* let worker 1 die, so that all reports come from the hostile peer */
         size_t at = kl_wire_begin_result(&made);
         kl_put_u64(&made, result);
         kl_wire_end_result(&made, at, i == 0);
         kl_harvest_task(&value, &reaper, &(kl_harvest_segment){.count = 1, .results = {made.data, made.size}},
                         1);
         for (uint32_t turn = 0; status == KILTER_OK && kl_master_running(s.farm.master); turn++) {
-            uint64_t tasks = i == 0 ? TASKS : 0; /* a failure of one task, without the sum of the others */
+            /* report the failure of one task, without the sum of the other tasks */
+            uint64_t tasks = i == 0 ? TASKS : 0;
             say_note(&s, number,
                      &(rough_note){.kind = REPORT, .round = 1 + turn % 4, .tasks = tasks, .value = &value});
             status = stepped_turn(&s.farm, &error);
@@ -646,8 +649,8 @@ static void sums_that_do_not_fit_their_tasks_end_the_run(void **state) {
     }
 }
 
-/* Give a very long reason why other workers cannot reach this one. Check that the run ends with an error,
- * and that the worker stays in the farm. */
+/* Send the master a very long reason why other workers cannot reach this one. Check that the run ends with
+ * an error, and that the worker stays in the farm. */
 static void a_long_reason_for_no_address_does_no_harm(void **state) {
     (void)state;
     scene s;
@@ -658,11 +661,11 @@ static void a_long_reason_for_no_address_does_no_harm(void **state) {
     greet(&s);
     assert_int_equal(kl_master_begin(s.farm.master, &run, NULL), KILTER_OK);
     hear_some(&s, KL_OPEN);
-    say_no_address(&s, "its door is shut", 600);
+    say_no_address(&s, "its port is closed", 600);
     while (status == KILTER_OK && kl_master_running(s.farm.master))
         status = stepped_turn(&s.farm, &error);
     assert_int_equal(status, KILTER_ERR_USAGE);
-    assert_non_null(strstr(error.text, "its door is shut"));
+    assert_non_null(strstr(error.text, "its port is closed"));
     assert_int_equal(kl_master_refused(s.farm.master), 0);
     kl_transport_close(peer_of(&s)->transport);
     stepped_close(&s.farm);
@@ -683,7 +686,7 @@ static void a_late_worker_without_address_has_no_part(void **state) {
         assert_int_equal(stepped_turn(&s.farm, NULL), KILTER_OK);
     greet(&s);
     hear_some(&s, KL_OPEN);
-    say_no_address(&s, "its door is shut", 0);
+    say_no_address(&s, "its port is closed", 0);
     while (kl_master_running(s.farm.master)) {
         assert_int_equal(stepped_turn(&s.farm, NULL), KILTER_OK);
         assert_int_equal(kl_deliver(deliverer, kl_master_take(s.farm.master), NULL), KILTER_OK);
@@ -735,7 +738,7 @@ static double no_endpoint_time_s(void *clock, kl_peer endpoint) {
     return 1;
 }
 
-/* Send the worker `message`, before or after WELCOME. Return the status of its turn. */
+/* Send `message` to the worker, before or after WELCOME. Return the status of the worker's turn. */
 static kilter_status worker_hears(bool welcomed, const kl_buffer *message, calls *seen, kilter_error *error) {
     kl_inproc *hub;
     kl_transport *master, *end;
@@ -802,7 +805,7 @@ static void a_worker_ends_at_what_it_cannot_read(void **state) {
                 bool meant = type == KL_PROBE || (welcomed && peers) ||
                              (type == KL_WELCOME && size == 21 && !welcomed) || recall;
                 bool ends = type == KL_RENEW || (size == 1 && (type == KL_END || type == KL_RELEASE));
-                /* these messages have a wrong hash of the shared data */
+                /* true: the message has a wrong hash of the shared data */
                 bool torn = type == KL_SHARED && welcomed && size > 15;
                 kilter_status expected = meant  ? KILTER_OK
                                          : ends ? KILTER_ENDED
@@ -826,7 +829,7 @@ static void a_worker_that_is_sent_away_says_why(void **state) {
     kl_buffer_free(&out);
 }
 
-/* Send a chunk that needs other shared data than the worker has. The worker must refuse, because its
+/* Send a chunk for other shared data than the worker has. The worker must refuse the chunk, because its
  * results would be wrong. */
 static void tasks_for_other_shared_data_are_refused(void **state) {
     (void)state;
@@ -835,8 +838,9 @@ static void tasks_for_other_shared_data_are_refused(void **state) {
     kilter_error error;
     kl_wire_put_chunk(&out, &(kl_chunk_head){.chunk = 1, .count = 5, .shared = 0xabc});
     assert_int_equal(worker_hears(true, &out, &seen, &error), KILTER_ERR_TASK);
-    assert_string_equal(error.text, "worker 3 leaves the farm: it has shared data 0000000000000000, but its "
-                                    "tasks are for shared data 0000000000000abc");
+    assert_string_equal(error.text,
+                        "worker 3 leaves the farm: the worker has shared data 0000000000000000, but its "
+                        "tasks are for shared data 0000000000000abc");
     assert_int_equal(seen.worked, 0);
     kl_buffer_free(&out);
 }

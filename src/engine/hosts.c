@@ -1,5 +1,5 @@
-/* The hosts of workers: which workers each host has, how many it has lost, and whether a person has sent
- * its workers home. */
+/* The hosts of workers: which workers each host has, how many workers it has lost, and whether a user has
+ * released its workers. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static bool got_tasks(const kl_master *m, const member *one) {
     return m->balance.views[one->worker].chunks > 0;
 }
 
-/* Return the host's entry. NULL: memory ran out, so the host has no entry. */
+/* Return the entry of this host, and make one if there is none. NULL: memory ran out. */
 static kl_trouble *trouble_of(kl_master *m, const char *host) {
     kl_registry *r = &m->members;
     for (uint64_t i = 0; i < r->trouble_count; i++)
@@ -28,7 +28,8 @@ static kl_trouble *trouble_of(kl_master *m, const char *host) {
     return &list[r->trouble_count++];
 }
 
-/* A loss continues a series of losses if no worker of this host got tasks since the one before. */
+/* Count a lost worker of this host. If a worker of the host got tasks since the last loss, counting begins
+ * again at 1. */
 void kl_master_note_lost_on(kl_master *m, const member *lost) {
     kl_trouble *t = lost->host ? trouble_of(m, lost->host) : NULL;
     bool works = lost->host && lost->has_place && got_tasks(m, lost);
@@ -46,8 +47,8 @@ void kl_master_note_drained(kl_master *m, const char *host) {
         t->drained = true;
 }
 
-/* Return the host's entry in the state; NULL: there is no room. Try the last entry first, because workers
- * of a host mostly join together. */
+/* Return the entry of this host in the state; NULL: there is no room. Try the last entry first, because
+ * workers of a host mostly join together. */
 static kl_host_state *entry_of(kl_growing_state *state, const char *host, kl_host_state *last) {
     if (last && strcmp(last->name, host) == 0)
         return last;

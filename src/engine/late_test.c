@@ -1,4 +1,4 @@
-/* Test the end of a run with workers that slow down and with long tasks, under a fake clock. */
+/* Test the end of a run, with workers that become slow and with long tasks, under a simulated clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,18 +12,19 @@
 
 enum { TASKS_MOST = 2000 };
 
-/* How the workers behave. There is one global instance, because the farm runs in one thread. */
+/* How the workers of a test behave. There is one global instance, because the farm runs in one thread. */
 typedef struct scenario {
     double task_s;
-    uint64_t long_task; /* the task that takes long_times as long as the others; UINT64_MAX: none */
+    /* index of the task that takes long_times as long as each other task; UINT64_MAX: there is none */
+    uint64_t long_task;
     double long_times;
-    /* 0: at drop_s, the first `slow` workers slow down to `factor`; otherwise speeds are random, from this
-     * seed */
+    /* seed of random speeds; 0: at the time drop_s, the first `slow` workers slow down to `factor` */
     uint64_t seed;
     uint32_t slow;
     double drop_s, factor;
     const stepped_farm *farm;
-    uint64_t run; /* number of the current run; tasks of the previous run may still begin, and do not count */
+    /* number of the current run; a task of the previous run may still begin, and is not counted */
+    uint64_t run;
     uint8_t executed[TASKS_MOST];
 } scenario;
 
@@ -60,8 +61,8 @@ static void count_outcome(const kilter_outcome *outcome, void *user) {
     t->count++;
 }
 
-/* Do a run. Check that every task counts once and has no more copies than allowed. Return the run's
- * seconds. */
+/* Do a run. Check that every task counts once and has no more copies than allowed. Return the seconds that
+ * the run takes. */
 static double run_s(stepped_farm *f, uint64_t tasks, bool deaths) {
     tally t = {.tasks = tasks};
     now.run = f->master->run.number;
@@ -98,8 +99,8 @@ static void open_farm(stepped_farm *f, uint32_t workers) {
     stepped_gather(f);
 }
 
-/* At some time, let two of eight workers slow down to a tenth of their speed. Check that the run takes
- * little longer than if all workers shared the remaining work perfectly. */
+/* At some moment, let two of eight workers slow down to a tenth of their speed. Check that the run takes
+ * little longer than it would if all workers shared the remaining work perfectly. */
 static void a_drop_costs_little_whenever_it_comes(void **state) {
     (void)state;
     enum { WORKERS = 8, TASKS = 1600 };
@@ -120,8 +121,8 @@ static void a_drop_costs_little_whenever_it_comes(void **state) {
     }
 }
 
-/* Let two workers almost stop while they have whole chunks. Check that other workers soon get the tasks
- * that these two have not begun. */
+/* Let two workers almost stop while they have whole chunks. Check that other workers soon get the tasks that
+ * these two workers have not begun. */
 static void workers_that_all_but_stop_keep_little(void **state) {
     (void)state;
     stepped_farm f;
@@ -130,14 +131,14 @@ static void workers_that_all_but_stop_keep_little(void **state) {
     now.drop_s = f.master_actor.now_s + 0.1;
     double elapsed_s = run_s(&f, 1000, false);
     assert_true(f.master->balance.ledger.recalls.count > 0 || twice(1000) > 0);
-    /* seconds before the workers slow down, seconds for the remaining work on two workers, and seconds of
-     * two tasks of a slow worker */
+    /* sum of three times: before the workers slow down, for the remaining work on two workers, and for two
+     * tasks of a slow worker */
     assert_true(elapsed_s < 0.1 + 0.35 + 0.2);
     stepped_close(&f);
 }
 
-/* All workers are equal, and one task takes 10 to 300 times as long as the others. Idle workers may copy
- * the task, but the run must take no longer than this task needs. */
+/* One task takes 10 to 300 times as long as each other task, on workers of equal speed. Idle workers may
+ * copy the task, but the run must not take longer than this task needs. */
 static void a_long_task_takes_its_time_and_no_more(void **state) {
     (void)state;
     for (uint64_t at = 0; at < 400; at += 19)
@@ -148,15 +149,15 @@ static void a_long_task_takes_its_time_and_no_more(void **state) {
             double elapsed_s = run_s(&f, 400, false);
             if (elapsed_s > 400 * 1e-3 / 4 + times * 1e-3 + 5e-3)
                 fail_msg("task %d, %.0f times as long: %.1f ms", (int)at, times, elapsed_s * 1e3);
-            /* copies of the long task and of the tasks behind it, because its worker does not answer a
+            /* the long task and the tasks behind it may be copied, because their worker does not answer a
              * recall */
             assert_true(twice(400) <= 16);
             stepped_close(&f);
         }
 }
 
-/* Let a slow worker get a task that takes 0.5 s there, and 50 ms at an idle worker. Check that an idle
- * worker begins the task again. */
+/* Let a slow worker get a task that takes 0.5 s there, but would take 50 ms at an idle worker. Check that an
+ * idle worker begins the task again. */
 static void a_long_task_at_a_slow_worker_is_begun_anew(void **state) {
     (void)state;
     uint64_t copied = 0;
@@ -165,14 +166,14 @@ static void a_long_task_at_a_slow_worker_is_begun_anew(void **state) {
         now = (scenario){.task_s = 1e-3, .long_task = at, .long_times = 50, .slow = 1, .factor = 0.1};
         open_farm(&f, 4);
         double elapsed_s = run_s(&f, 400, false);
-        /* begun_late_s: seconds of two checks for late workers */
+        /* begun_late_s: time that two checks for late workers take */
         double all_s = 450 * 1e-3 / 3.1, begun_late_s = 50e-3;
         if (elapsed_s > all_s + begun_late_s + 40e-3)
             fail_msg("task %d: %.1f ms", (int)at, elapsed_s * 1e3);
         copied += now.executed[at] > 1;
         stepped_close(&f);
     }
-    assert_true(copied > 4); /* otherwise no task was copied, so copies were not tested */
+    assert_true(copied > 4); /* if fewer tasks were copied, the test has not tested copies */
 }
 
 /* Change speeds at random and kill workers. Check that each task counts once. */
@@ -197,7 +198,8 @@ static void speeds_may_change_at_any_moment(void **state) {
         }
         stepped_close(&f);
     }
-    assert_true(copied > 10 && recalled > 10); /* otherwise copies and recalls were not tested */
+    /* if fewer tasks were copied or recalled, the test has not tested this */
+    assert_true(copied > 10 && recalled > 10);
 }
 
 int main(void) {

@@ -1,8 +1,7 @@
-/* Time and memory that a task may take. A task that takes more fails. It cannot be interrupted, so its
- * process is ended and replaced. A worker's HEARTBEAT tells the master the task at hand, its time, and the
- * memory of its process. If a limit is exceeded, the master sends RENEW, and kills the process if it is
- * local.
- */
+/* Limits on the time and memory of a task. A task that exceeds one fails. It cannot be interrupted, so its
+ * process is ended and replaced. */
+/* A worker's HEARTBEAT tells the master which task it does, the time of this task, and the memory of the
+ * process. If a limit is exceeded, the master sends RENEW, and kills the process if it is local. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +16,8 @@ static double usual_s(const kl_master *m, const member *one, const kl_chunk *chu
     return units * (own_s > 0 ? own_s : m->balance.snapshot.unit_s.mean);
 }
 
-/* Return the chunk of the task in the worker's last heartbeat; NULL: the worker has finished that task. */
+/* Return the chunk of the task in the worker's last heartbeat. NULL: the worker has already finished that
+ * task. */
 static const kl_chunk *chunk_at_hand(const member *one) {
     const kl_chunk *chunk = one->chunk_count > 0 ? one->chunks : NULL;
     const kl_heartbeat *p = &one->heartbeat;
@@ -47,10 +47,11 @@ static kilter_status end_worker(kl_master *m, member *one, uint64_t task, const 
                                 kilter_error *error) {
     char text[200];
     snprintf(text, sizeof text, "was ended in task %llu: %s", (unsigned long long)task, why);
-    bool leaves = one->stage == LEAVING; /* a worker that leaves is not replaced */
+    bool leaves = one->stage == LEAVING; /* do not replace a worker that is leaving */
     kl_buffer out = {0};
     kl_wire_put_bytes(&out, leaves ? KL_END : KL_RENEW, text, strlen(text));
-    kl_send(m->transport, one->peer, &out, NULL); /* killing may fail, because the process may be gone */
+    /* ignore an error of sending, because the process may be gone */
+    kl_send(m->transport, one->peer, &out, NULL);
     kl_buffer_free(&out);
     kl_drop(m->transport, one->peer);
     if (m->options.renew && !leaves)
@@ -66,16 +67,16 @@ kilter_status kl_master_check_hand(kl_master *m, member *one, kilter_error *erro
     if (what == NONE)
         return KILTER_OK;
     if (what == TIME)
-        snprintf(why, 120, "it exceeded its time limit of %.4g s", most_s);
+        snprintf(why, 120, "the task exceeded its time limit of %.4g s", most_s);
     else
-        snprintf(why, 120, "its worker took %.0f MB of memory; the limit is %.0f MB",
+        snprintf(why, 120, "the task's worker took %.0f MB of memory; the limit is %.0f MB",
                  1e-6 * (double)one->heartbeat.memory, 1e-6 * (double)m->run.limits.worker_memory);
     uint64_t task = one->heartbeat.task;
     kilter_status status = chunk->stale ? KILTER_OK : kl_master_fail_attempt(m, one, chunk, task, why, error);
     return status == KILTER_OK ? end_worker(m, one, task, why, error) : status;
 }
 
-/* Let a worker leave that asks to be replaced, and start a new worker for it. */
+/* Let a worker that asks to be replaced leave, and start a new worker for it. */
 kilter_status kl_master_on_renewal(kl_master *m, member *one, const kl_message *message,
                                    kilter_error *error) {
     char text[120];

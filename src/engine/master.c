@@ -1,11 +1,11 @@
-/* How the master begins and ends, which messages it receives, and its turns. */
+/* The beginning and end of a master, the messages that it receives, and its turns. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "engine/master_private.h"
 
-static const double NEWLY_COME_S = 0.1; /* seconds for which closing waits for members that join just now,
-                                           while other members keep sending */
+/* for this many seconds, a master that closes waits for new members while other members keep sending */
+static const double NEWLY_COME_S = 0.1;
 
 kl_delivery_list kl_master_take(kl_master *m) {
     kl_delivery_list taken = m->results;
@@ -73,7 +73,7 @@ static kilter_status on_heartbeat(kl_master *m, member *one, const kl_message *m
 
 static kilter_status on_message(kl_master *m, member *one, kl_message *message, kilter_error *error) {
     kl_message_type type = kl_wire_type(message->data, message->size);
-    /* the worker sent this message before it knew that it must leave */
+    /* ignore this message, because the worker sent it before it knew that it must leave */
     if (one->stage == LEAVING && (type == KL_READY || type == KL_ECHO))
         return KILTER_OK;
     switch (type) {
@@ -130,7 +130,7 @@ static double work_due_s(const kl_master *m) {
     return m->feeding.all ? 0 : m->feeding.look_again_s > 0 ? m->feeding.look_again_s : HUGE_VAL;
 }
 
-/* Return the time at which the first member without a greeting is sent away. */
+/* Return the time at which the next member that has sent no greeting is sent away. */
 static double silent_due_s(const kl_master *m) {
     return m->members.greeting > 0 && m->options.greeting_s > 0 ? m->members.silent_s : HUGE_VAL;
 }
@@ -139,8 +139,8 @@ double kl_master_due_s(const kl_master *m) {
     return fmin(fmin(work_due_s(m), kl_run_peers_due_s(m)), silent_due_s(m));
 }
 
-/* Note the CPU time of the answer with one more chunk. left: number of tasks that were not dealt before it.
- */
+/* Record the CPU time of an answer in which one chunk was dealt. left: number of tasks that were not dealt
+ * yet before it. */
 static void note_answer(kl_master *m, double busy_s, double waited_s, uint64_t left) {
     kl_balance_answer_cost(&m->balance, busy_s);
     if (m->options.clock.busy_s && m->balance.bag.left + 1 == left)
@@ -157,7 +157,7 @@ static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
     kilter_status status = kl_poll(m->transport, timeout_s, &event, error);
     double waited_s = kl_now_s(&m->options.clock) - polled_s;
     if (!m->options.clock.busy_s)
-        /* without this, the measured time would include the wait for the event */
+        /* begin here, because the measured time must not include the wait for the event */
         began_s = kl_now_s(&m->options.clock);
     m->use.messages += event.kind == KL_EVENT_MESSAGE;
     if (event.kind == KL_EVENT_MESSAGE)
@@ -180,8 +180,8 @@ static kilter_status turn(kl_master *m, double timeout_s, kilter_error *error) {
     return status == KILTER_OK ? kl_master_check_workers(m, error) : status;
 }
 
-/* Set *error only if the turn fails. A failed message to a lost worker also sets an error, but is none of
- * the turn's. */
+/* Have one turn of the master. Set *error only if the turn fails. A message that cannot be sent to a lost
+ * worker also sets an error, but is not a failure of the turn. */
 kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error) {
     kilter_error failure = {KILTER_OK, ""};
     kilter_status status = turn(m, timeout_s, &failure);
@@ -190,8 +190,8 @@ kilter_status kl_master_turn(kl_master *m, double timeout_s, kilter_error *error
     return status;
 }
 
-/* Tell workers that join just now that the farm ends. If such a worker saw only the end of its connection,
- * it would wait for the master to come back. */
+/* Tell new members that the farm ends. A new worker that saw only the end of its connection would wait for
+ * the master to come back. */
 static void end_the_newly_come(kl_master *m, const kl_buffer *end) {
     double until_s = kl_now_s(&m->options.clock) + NEWLY_COME_S;
     kl_event event;
@@ -200,7 +200,7 @@ static void end_the_newly_come(kl_master *m, const kl_buffer *end) {
             return;
         if (event.kind == KL_EVENT_JOINED)
             kl_send(m->transport, event.peer, end, NULL);
-        /* the first NONE may come from kl_transport_wake() */
+        /* the first event NONE may come from kl_transport_wake(), so wait for a second one */
         silent = event.kind == KL_EVENT_NONE ? silent + 1 : 0;
         kl_message_release(&event.message);
     }
@@ -213,7 +213,7 @@ void kl_master_end(kl_master *m) {
         member *one = &m->members.list[i];
         if (one->stage != GONE)
             kl_send(m->transport, one->peer, &end,
-                    NULL); /* sending may fail, because the member may be gone */
+                    NULL); /* ignore an error of sending, because the member may be gone */
         if (one->stage == LEAVING)
             kl_trace_worker_left(m->trace, one->number, kl_now_s(&m->options.clock) - m->opened_s,
                                  one->sent_home);

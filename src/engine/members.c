@@ -1,4 +1,4 @@
-/* The farm's members: workers join, are identified and measured, and are lost. */
+/* The members of the farm: how workers join, are identified, are measured, and are lost. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     m->members.leaving -= one->stage == LEAVING;
     one->stage = GONE;
     m->members.gone++;
-    /* this worker's CPU time is no longer reported, so the use of the run is unknown */
+    /* this worker's CPU time will not be reported any more, so the use of the run is unknown */
     m->use.known = false;
     one->hungry = one->held = false;
     m->feeding.all = true;
@@ -69,14 +69,14 @@ kilter_status kl_master_lose(kl_master *m, member *one, const char *why, bool is
     if (m->run.running && !expected) {
         char text[64] = "";
         if (unfinished > 0)
-            snprintf(text, sizeof text, "; others get its %llu unfinished task%s",
-                     (unsigned long long)unfinished, unfinished == 1 ? " goes" : "s go");
+            snprintf(text, sizeof text, "; other workers get its %llu unfinished task%s",
+                     (unsigned long long)unfinished, unfinished == 1 ? "" : "s");
         warn(m, m->members.last_loss, text);
     }
     return status;
 }
 
-/* Note that the member's connection has ended. */
+/* Handle that the member's connection has ended. */
 kilter_status kl_master_lose_connection(kl_master *m, member *one, kilter_error *error) {
     char how[96] = "left";
     bool missed = one->stage == PROBING || one->stage == WORKING;
@@ -86,11 +86,12 @@ kilter_status kl_master_lose_connection(kl_master *m, member *one, kilter_error 
     return kl_master_lose(m, one, sent_home ? one->sent_home : how, !sent_home, error);
 }
 
-/* Send the member away, and tell it why. */
+/* Send the member away, and tell it the reason. */
 kilter_status kl_master_expel(kl_master *m, member *one, const char *why, kilter_error *error) {
     kl_buffer end = {0};
     kl_wire_put_bytes(&end, KL_END, why, strlen(why));
-    kl_send(m->transport, one->peer, &end, NULL); /* this may fail, because the member may be gone */
+    /* ignore an error of sending, because the member may be gone */
+    kl_send(m->transport, one->peer, &end, NULL);
     kl_buffer_free(&end);
     kl_drop(m->transport, one->peer);
     kilter_status status = kl_master_lose(m, one, why, false, error);
@@ -102,7 +103,7 @@ kilter_status kl_master_expel(kl_master *m, member *one, const char *why, kilter
 kilter_status kl_master_expel_silent(kl_master *m, kilter_error *error) {
     double now_s = kl_now_s(&m->options.clock), next_s = HUGE_VAL;
     kilter_status status = KILTER_OK;
-    /* store only losses of workers, because the loss of a stranger does not explain why a run ends */
+    /* store only losses of workers, because the loss of an unknown peer does not explain why a run ends */
     char last_loss[sizeof m->members.last_loss];
     memcpy(last_loss, m->members.last_loss, sizeof last_loss);
     for (size_t i = 0; i < m->members.count && status == KILTER_OK; i++) {
@@ -125,12 +126,12 @@ static kilter_status send_or_lose(kl_master *m, member *one, const kl_buffer *me
 
 /* --- greeting --- */
 
-/* Only a few workers are measured at the same time, so that their messages do not delay each other.
- * Workers that join meanwhile are not measured, because messages cost the same for all. */
+/* Only PROBED_AT_ONCE workers are measured at the same time, so that their messages do not delay each other.
+ * Further workers that join meanwhile are not measured, because messages cost the same for all. */
 enum { PROBED_AT_ONCE = 4, LINKS_MEASURED = 4 };
 
-/* Return whether the greeting names this program. Compare the names as greetings hold them: cut, and without
- * control characters. */
+/* Return whether the greeting names the master's program. Compare the names in the form that greetings have:
+ * cut, and without control characters. */
 static bool is_this_program(const kl_master *m, const kl_hello *hello) {
     kl_hello own = {.version = KL_WIRE_VERSION}, got;
     snprintf(own.program, sizeof own.program, "%s", m->options.program);
@@ -141,7 +142,7 @@ static bool is_this_program(const kl_master *m, const kl_hello *hello) {
     return same;
 }
 
-/* Keep the names in a worker's greeting. Return false if memory ran out. */
+/* Store the names that a worker's greeting contains. Return false if memory ran out. */
 static bool note_names(member *one, const kl_hello *hello) {
     size_t host = strlen(hello->host) + 1, binding = strlen(hello->binding) + 1;
     one->host = malloc(host + binding);
@@ -162,12 +163,13 @@ kilter_status kl_master_on_hello(kl_master *m, member *one, const kl_message *me
         return kl_fail(error, KILTER_ERR_MEMORY, "taking in a worker: memory ran out");
     if (hello.version != KL_WIRE_VERSION) {
         char why[96];
-        snprintf(why, sizeof why,
-                 "speaks protocol version %u, the master version %d: use one Kilter version everywhere",
-                 hello.version, KL_WIRE_VERSION);
+        snprintf(
+            why, sizeof why,
+            "speaks protocol version %u, but the master speaks version %d: use one Kilter version everywhere",
+            hello.version, KL_WIRE_VERSION);
         return kl_master_expel(m, one, why, error);
     }
-    /* refuse another program, because its results would count as results of this program's tasks */
+    /* refuse a worker of another program, because its results would be taken for results of this program */
     if (!is_this_program(m, &hello)) {
         char why[160];
         snprintf(why, sizeof why,
@@ -215,8 +217,8 @@ static kilter_status send_probe(kl_master *m, member *one, kilter_error *error) 
     return status;
 }
 
-/* Return whether this worker measures the link. Only the first workers on other hosts measure it, one
- * after the other. */
+/* Return whether messages to this worker measure the link. Only the first workers on other hosts measure it,
+ * one after the other. */
 static bool measures_link(const kl_master *m, const member *one) {
     return m->balance.traffic.links_measured < LINKS_MEASURED && m->members.probing == 1 &&
            strcmp(one->host, m->options.host) != 0;
@@ -228,9 +230,8 @@ static kilter_status start_working(kl_master *m, member *one, kilter_error *erro
     kl_balance_present(&m->balance, one->worker, true);
     one->hungry = true;
     one->asked_s = kl_now_s(&m->options.clock);
-    bool fixed = m->staff.by_hand || m->run.number == 0 ||
-                 m->staff.team.tried_from > 0; /* if the worker does not measure the link, it works at once,
-                                                  and its first chunk shows its speed */
+    /* a worker that does not measure the link works at once, and its first chunk shows its speed */
+    bool fixed = m->staff.by_hand || m->run.number == 0 || m->staff.team.tried_from > 0;
     if (m->run.running && fixed && m->staff.seats > 0 &&
         m->members.ready - m->members.resting > m->staff.seats)
         kl_master_rest(m, one);
@@ -276,8 +277,7 @@ kilter_status kl_master_on_refuse(kl_master *m, member *one, const kl_message *m
     return kl_master_expel(m, one, why, error);
 }
 
-/* Take the worker out of the farm, because it has announced that it leaves. It has returned the tasks that
- * it had not begun. */
+/* Remove a worker that has announced that it leaves. It has returned the tasks that it had not begun. */
 kilter_status kl_master_on_leave(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
     char text[120], why[160];
     if (one->stage == GREETING)

@@ -1,5 +1,5 @@
-/* Let workers come and go as in weeks of service. Check that the master forgets workers that have left,
- * and keeps the sum of their work. The master is real, but the workers are only messages of the test. */
+/* Let workers come and go as in weeks of service. Check that the master removes workers that have left, and
+ * keeps the sums of their work. The master is real, but the test only sends messages as workers would. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,13 +14,14 @@
 
 enum { JOINS = 100000, TASKS = 200000, AT_ONCE = 8 };
 
-/* --- a transport that delivers the test's events, and keeps the last message sent --- */
+/* --- a transport that delivers the events of the test, and keeps the last message that the master sent ---
+ */
 
 typedef struct wire {
     kl_transport base;
     kl_event next;
     bool woken; /* true: the next poll returns no event */
-    bool gone;  /* true: sending to the transport's peers fails */
+    bool gone;  /* true: sending a message to a peer fails */
     kl_buffer incoming, outgoing;
 } wire;
 
@@ -28,7 +29,8 @@ static kilter_status wire_send(kl_transport *t, kl_peer peer, const void *data, 
                                kilter_error *error) {
     wire *w = (wire *)t;
     if (w->gone)
-        return kl_fail(error, KILTER_ERR_PEER, "sending to peer %llu: it is gone", (unsigned long long)peer);
+        return kl_fail(error, KILTER_ERR_PEER, "sending to peer %llu: the peer is gone",
+                       (unsigned long long)peer);
     kl_buffer_clear(&w->outgoing);
     kl_put_bytes(&w->outgoing, data, size);
     return KILTER_OK;
@@ -123,8 +125,8 @@ static void answer_probes(scene *s, kl_peer peer) {
         answer_probe(s);
 }
 
-/* Report the first `tasks` tasks of the peer's oldest chunk. Each task takes 1 ms, of which already_s in
- * total have passed. The message travels for way_s. */
+/* Report the first `tasks` tasks of the peer's oldest chunk as done. Each task takes 1 ms. The first
+ * already_s seconds of this time have passed before. The message travels for way_s seconds. */
 static void report_slowly(scene *s, kl_peer peer, uint64_t tasks, bool more, double already_s, double way_s) {
     kl_chunk chunk = kl_master_find(s->master, peer)->chunks[0];
     kl_segment segment = {.chunk = chunk.id, .lo = chunk.at, .count = tasks};
@@ -166,7 +168,7 @@ static bool has_work(const scene *s, kl_peer peer) {
     return one && one->stage == WORKING && one->chunk_count > 0;
 }
 
-/* Let a worker join, reach a random stage, and leave or be lost. */
+/* Let a worker join, go through some of the stages, and then leave or be lost. */
 static void come_and_go(scene *s, uint64_t chance) {
     kl_peer peer = join(s);
     uint64_t how_far = chance % 8;
@@ -184,7 +186,7 @@ static void come_and_go(scene *s, uint64_t chance) {
         happens(s, KL_EVENT_LEFT, peer);
 }
 
-/* --- memory for workers that are gone --- */
+/* --- the memory that the master needs for workers that are gone --- */
 
 static void take_results(scene *s) {
     kl_delivery_list list = kl_master_take(s->master);
@@ -219,7 +221,7 @@ static void without_a_run_few_places_are_enough(void **state) {
     for (uint64_t i = 0; i < JOINS; i++) {
         come_and_go(s, kl_mix64(i));
         uint32_t named = s->master->balance.places.next_number;
-        assert_true(named == highest || named == highest + 1); /* no number is used again */
+        assert_true(named == highest || named == highest + 1); /* no number of a worker is used again */
         highest = named;
         check_small(s->master, 2);
     }
@@ -228,8 +230,8 @@ static void without_a_run_few_places_are_enough(void **state) {
     close_scene(s);
 }
 
-/* Let workers come and go in one long run. Check that the master forgets them, but its sums keep their
- * work. */
+/* Let workers come and go in one long run. Check that the master removes them, but keeps their work in its
+ * sums. */
 static void in_a_run_those_gone_are_counted_and_forgotten(void **state) {
     (void)state;
     scene *s = calloc(1, sizeof *s);
@@ -261,7 +263,8 @@ static void in_a_run_those_gone_are_counted_and_forgotten(void **state) {
     close_scene(s);
 }
 
-/* Let sending to a worker fail. Check that this worker is lost, and that the master continues. */
+/* Let the sending of a message to a worker fail. Check that this worker counts as lost, and that the master
+ * continues. */
 static void whose_end_is_noticed_in_sending_is_dealt_nothing_and_lost(void **state) {
     (void)state;
     for (int greeted = 0; greeted < 2; greeted++) {
@@ -278,7 +281,7 @@ static void whose_end_is_noticed_in_sending_is_dealt_nothing_and_lost(void **sta
             uint64_t tasks = kl_master_find(s->master, peer)->chunks[0].hi;
             s->wire.gone = true;
             report(s, peer, tasks, true);
-            /* the master waits for LEFT, because the worker may have sent more messages */
+            /* the worker is not lost before LEFT comes, because it may have sent more messages */
             const member *one = kl_master_find(s->master, peer);
             assert_true(one && one->chunk_count == 0 && !one->hungry);
             happens(s, KL_EVENT_LEFT, peer);
@@ -314,7 +317,7 @@ static void who_has_just_come_is_told_of_the_end(void **state) {
     scene *s = calloc(1, sizeof *s);
     assert_non_null(s);
     open_scene(s);
-    s->wire.woken = true; /* the first poll is woken, as it is when the farm is closed */
+    s->wire.woken = true; /* let the first poll return no event, as when the farm is closed */
     s->wire.next = (kl_event){.kind = KL_EVENT_JOINED, .peer = 1};
     kl_master_end(s->master);
     assert_true(s->wire.outgoing.size > 0);
@@ -322,8 +325,8 @@ static void who_has_just_come_is_told_of_the_end(void **state) {
     close_scene(s);
 }
 
-/* Let workers join from other hosts. Check that four of them measure the link, one after the other, and
- * that another worker takes over if one dies meanwhile. */
+/* Let workers join from other hosts. Check that four of them measure the link, one after the other. If one
+ * of them dies meanwhile, another worker must replace it. */
 static void the_link_is_measured_by_the_first_workers(void **state) {
     (void)state;
     scene *s = calloc(1, sizeof *s);
@@ -335,7 +338,8 @@ static void the_link_is_measured_by_the_first_workers(void **state) {
         say_hello(s, peer);
         say_ready(s, peer);
         bool dies = i == 1;
-        for (int echo = 0; dies && echo < 9; echo++) /* after two echoes of the series of test messages */
+        /* let the worker die after 9 echoes, of which two belong to its first burst of messages */
+        for (int echo = 0; dies && echo < 9; echo++)
             answer_probe(s);
         if (dies)
             happens(s, KL_EVENT_LEFT, peer);

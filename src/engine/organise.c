@@ -4,12 +4,13 @@
 
 #include "engine/master_private.h"
 
-/* A peer sends its own results together with those of the peers below it in the tree. A message has at
- * most 1 GiB. The limit PEER_BYTES leaves room for messages of four times the mean size. */
+/* A peer sends its own results together with those of the peers below it in the tree, PEERS_IN_REPORT in
+ * all. A message has at most 1 GiB. The limit PEER_BYTES leaves room for messages of four times the mean
+ * size. */
 static const double PEERS_IN_REPORT = 1 + KL_PEERS_BELOW, PEER_BYTES = 256.0 * (1 << 20);
 
-/* Return whether the results of PEERS_IN_REPORT equal shares are too large for one message. result_bytes =
- * 0: not known. */
+/* Return whether the results of PEERS_IN_REPORT equal parts of the run are too large for one message;
+ * result_bytes = 0: the size of a result is not known. */
 static bool are_large(const kl_master *m, const kilter_run *run, double result_bytes) {
     double workers = fmax(1, m->members.ready - m->members.resting);
     double bytes = result_bytes * (double)run->tasks * fmin(1, PEERS_IN_REPORT / workers);
@@ -84,8 +85,8 @@ void kl_master_note_peers(kl_master *m, uint64_t tasks, double elapsed_s) {
     o->lost_s = 0;
 }
 
-/* Note a run that the master organised. The farm's first run is slower than the others, so it is left out of
- * the mean as soon as there is another one. */
+/* Take the last run, which the master organised, into the mean. The farm's first run is slower than later
+ * ones, so it is left out of the mean as soon as there is a second run. */
 static void note_master(kl_master *m) {
     kl_organising *o = &m->organising;
     o->by_master = kl_master_iteration(m);
@@ -101,7 +102,7 @@ void kl_master_note_organised(kl_master *m) {
     bool whole = m->run.done == m->run.summary.tasks && m->run.summary.stored == 0 && !m->run.grown;
     if (!whole || m->run.summary.tasks == 0)
         return;
-    if (o->peers) { /* the run counts even if the master dealt the end of it */
+    if (o->peers) { /* a run of peers counts even if the master dealt its last tasks */
         kl_master_note_peers(m, m->run.summary.tasks, m->run.summary.elapsed_s);
     } else {
         note_master(m);

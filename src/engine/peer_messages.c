@@ -1,11 +1,11 @@
-/* Messages of workers that are peers, or are about to be. */
+/* Messages of workers that are peers in a run, or will be. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/master_private.h"
 
-/* Most bytes of inputs in one message, unless a single input has more. */
+/* Greatest number of bytes of inputs in one message, unless a single input has more. */
 enum { INPUTS_BYTES = 16 << 20 };
 
 static kilter_status on_address(kl_master *m, member *one, const kl_message *message, kilter_error *error) {
@@ -59,7 +59,7 @@ static kilter_status on_where(kl_master *m, member *one, const kl_message *messa
     return post(m, one, &out, error);
 }
 
-/* Return the end of those wanted inputs that fit in one message. */
+/* Return up to which task the wanted inputs fit in one message. */
 static uint64_t fit(const kilter_bytes *inputs, const kl_wanted *wanted) {
     uint64_t bytes = 0, hi = wanted->lo;
     do {

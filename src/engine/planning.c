@@ -1,5 +1,5 @@
-/* Measure the values from which the next run's number of tasks is chosen, and store what the program
- * expects of its coming runs. */
+/* Measure the values from which the next run's number of tasks is chosen. Store the program's own forecast
+ * for its coming runs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ void kl_master_spent(kl_master *m, double seconds) {
 }
 
 /* Learn how much longer the last run took than the model forecasts for its number of tasks. Do this only
- * once for each run. */
+ * once after each run. */
 static void learn_lost(kl_master *m, const kl_grain_look *look) {
     kl_grain_question same = {.least = look->tasks, .most = look->tasks};
     kl_grain_plan plan;
@@ -34,7 +34,7 @@ kilter_status kl_master_grain(kl_master *m, double spent_s, double work, kl_grai
     kl_line alone = m->planning.alone;
     if (m->run.number > 0 && m->run.summary.tasks > 0)
         kl_line_add(&alone, (double)m->run.summary.tasks,
-                    spent_s); /* spent_s is preliminary; kl_master_spent() sets the final value */
+                    spent_s); /* spent_s may still change; kl_master_spent() sets the final value */
     kl_balance_grain(&m->balance, 0, lanes, look);
     learn_lost(m, look);
     kl_balance_grain(&m->balance, work, lanes, look);

@@ -1,4 +1,4 @@
-/* The progress of a run, as numbers and as a line of text. */
+/* The progress of a run, as numbers and as one line of text. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ void kl_master_progress(kl_master *m, const kl_telling *more, kl_progress *progr
     progress->known = kl_balance_time_left(&m->balance, &look, &progress->left);
 }
 
-/* Append text, and drop what does not fit. */
+/* Append a text to the line; the part that does not fit is left out. */
 static void put(char *text, size_t size, const char *format, ...) KILTER_PRINTF(3, 4);
 static void put(char *text, size_t size, const char *format, ...) {
     size_t at = strlen(text);
@@ -51,8 +51,8 @@ static void put_time(char *text, size_t size, double seconds) {
     put(text, size, "%.*f %s", digits_of(seconds, u), seconds / u.s, u.name);
 }
 
-/* Write an interval, such as "30 to 41 s". If both times have the same unit, write it once. If both times
- * are equal, write only one. */
+/* Write an interval of time, such as "30 to 41 s". If both times have the same unit, write the unit once. If
+ * both times are equal, write only one time. */
 static void put_interval(char *text, size_t size, double low_s, double high_s) {
     unit low = unit_of(low_s), high = unit_of(high_s);
     char least[32] = "", most[32] = "";

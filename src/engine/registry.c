@@ -1,11 +1,12 @@
-/* The list of the farm's members, found by peer or by place. */
+/* The list of the farm's members. A member is found by its peer, or by its index in the load balance
+ * (place). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/master_private.h"
 
-/* Return the index of the member with this peer, or the index at which to insert it. Try the likely index
- * first, because peers are mostly consecutive. */
+/* Return the index of the member with this peer, or the index at which to insert it. Try the most likely
+ * index first, because peers are mostly consecutive numbers. */
 static size_t place_of(const kl_master *m, kl_peer peer) {
     size_t low = 0, high = m->members.count;
     size_t likely = high > 0 ? peer - m->members.list[0].peer : 0;
@@ -38,7 +39,8 @@ void kl_member_free(member *one) {
     free(one->reach.why_not);
 }
 
-/* Remove members that have left. Otherwise the list would grow while workers come and go for weeks. */
+/* Remove members that have left, because the list would otherwise grow while workers come and go for weeks.
+ */
 static void forget_gone(kl_master *m) {
     size_t stay = 0;
     if (m->members.gone == 0)

@@ -1,22 +1,24 @@
-/* The end of a run, when no task is left to deal and a worker waits. decide/rescue.c decides what to do
- * about late workers. This file tells it which worker has which tasks, and carries out the decision. */
+/* Late workers at the end of a run, when no task is left to deal and another worker waits. The file
+ * `decide/rescue.c` decides what to do about them. This file provides the data for the decision, and carries
+ * it out. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "engine/master_private.h"
 
-enum { RESCUES_AT_ONCE = 16 }; /* greatest number of decisions on late workers before the next message */
+enum { RESCUES_AT_ONCE = 16 }; /* greatest number of decisions on late workers until the next message comes */
 
-/* --- which worker has which tasks --- */
+/* --- collecting which worker has which tasks --- */
 
-/* Return whether the chunk's next task is a suspect or has failed. Such a task is not copied. */
+/* Return whether the chunk's next task may have killed a worker (suspect), or has failed. Such a task is not
+ * copied. */
 static bool is_suspect(const kl_master *m, const kl_chunk *chunk) {
     const kl_ledger *ledger = &m->balance.ledger;
     return chunk->at < chunk->hi &&
            kl_tally_of(&ledger->losses, chunk->at) + kl_tally_of(&ledger->failures, chunk->at) > 0;
 }
 
-/* Return the chunk's next tasks that are not done and have no later copy. */
+/* Return the next tasks of the chunk that are not done and that no other worker has as a copy. */
 static kl_span alone(const kl_master *m, const kl_chunk *chunk) {
     kl_span own = {chunk->at, chunk->stale ? chunk->at : kl_twins_alone_until(&m->twins, chunk)};
     bool done = m->twins.any;
@@ -36,7 +38,8 @@ static bool may_be_recalled(const kl_master *m, const kl_chunk *chunk) {
            kl_tally_of(&m->balance.ledger.recalls, chunk->at) < KL_RESCUE_RECALLS;
 }
 
-/* Return the number of the chunk's tasks whose recall is not answered yet. */
+/* Return the number of tasks of the chunk that are recalled and that the worker has not returned or reported
+ * yet. */
 static uint64_t coming(const kl_master *m, const kl_chunk *chunk) {
     kl_span own = alone(m, chunk);
     uint64_t from = chunk->recalled_from > own.lo ? chunk->recalled_from : own.lo;
@@ -52,8 +55,8 @@ static void take_heartbeat(const kl_master *m, member *one) {
     one->heard_s = fmax(one->heard_s, at_s);
 }
 
-/* Return what the worker's last heartbeat says about its task at hand; all zero: the heartbeat was about
- * another task. */
+/* Return what the worker's last heartbeat says about the task that the worker does now. All zero: the
+ * heartbeat was about another task. */
 static kl_hand hand_of(const kl_master *m, member *one, const kl_chunk *first) {
     kl_hand hand = {0};
     if (!one->attends)
@@ -95,7 +98,7 @@ static void held(const void *self, uint32_t worker, kl_held *held) {
         held->tasks += tasks;
         held->units += kl_bag_units(&m->balance.bag, own);
     }
-    /* this stays true until the worker gets tasks, or until another worker gives up a copy */
+    /* nothing_alone stays true until this worker gets tasks, or until another worker gives up a copy */
     one->nothing_alone = all == 0;
 }
 
@@ -109,7 +112,7 @@ static bool waits(const void *self, uint32_t worker) {
     return is_waiting(self, kl_master_member(self, worker));
 }
 
-/* The answer if tasks may not be copied: that no worker is free for a copy. */
+/* Tell the decision that no worker is free for a copy. It is used if tasks may not be copied. */
 static bool never_waits(const void *self, uint32_t worker) {
     (void)self;
     (void)worker;
@@ -141,8 +144,8 @@ static kl_chunk *chunk_of(const kl_master *m, const kl_asked *asked) {
     return NULL;
 }
 
-/* Return the number of units of work that were recalled and may still come back. Remove answered recalls
- * from the list. */
+/* Return how many units of work were recalled and may still be returned. Remove the recalls that were
+ * answered from the list. */
 static double coming_units(kl_master *m) {
     double units = 0;
     for (size_t i = 0; i < m->asked.count;) {
@@ -168,7 +171,7 @@ static kilter_status note_asked(kl_master *m, uint32_t worker, uint64_t chunk, k
     return KILTER_OK;
 }
 
-/* Recall the tasks that only this worker has, but leave the first `keep` of them. */
+/* Recall the tasks that only this worker has, except for the first `keep` of them. */
 static kilter_status recall(kl_master *m, member *one, uint64_t keep, kilter_error *error) {
     kilter_status status = KILTER_OK;
     for (size_t i = 0; i < one->chunk_count && status == KILTER_OK; i++) {
@@ -187,7 +190,7 @@ static kilter_status recall(kl_master *m, member *one, uint64_t keep, kilter_err
 
 kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, kl_span tasks, member *to, double finish_s,
                              kilter_error *error) {
-    /* remember these values before dealing, which may move `chunk` */
+    /* copy these values before dealing, which may move the memory of `chunk` */
     kl_twin twin = kl_twins_pair(&m->twins, chunk, tasks, to->worker);
     kl_chunk copy;
     kilter_status status = kl_master_deal_span(m, to, tasks, finish_s, &copy, error);
@@ -196,7 +199,7 @@ kilter_status kl_master_copy(kl_master *m, const kl_chunk *chunk, kl_span tasks,
     return kl_twins_add(&m->twins, &twin, copy.id, error);
 }
 
-/* Copy the last `tasks` tasks of a chunk to the worker `to`. Only one worker has these tasks. */
+/* Copy the last `tasks` tasks of a chunk of `one` to the worker `to`. Only `one` has these tasks so far. */
 static kilter_status copy(kl_master *m, const member *one, member *to, uint64_t tasks, double finish_s,
                           kilter_error *error) {
     for (size_t i = one->chunk_count; i-- > 0;) {

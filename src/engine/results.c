@@ -1,9 +1,10 @@
-/* Handle results, of which one counts for each task, and tasks that workers return undone. */
+/* Handle the results that workers send, of which only one counts for each task, and the tasks that workers
+ * return undone. */
 #include <stdio.h>
 
 #include "engine/master_private.h"
 
-/* Record the failed tasks among `tasks`, whose results `reader` reads. */
+/* Record those of `tasks` that failed. `reader` reads the results of all of them. */
 static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_reader reader, bool final) {
     for (uint64_t task = tasks.lo; task < tasks.hi; task++) {
         bool failed;
@@ -18,7 +19,8 @@ static void record_failures(kl_master *m, const member *one, kl_span tasks, kl_r
     }
 }
 
-/* Try again the span's only task, which has failed. `result` reads its result. */
+/* Let a task that has failed be tried again. The task is the only one in `span`, and the reader `result`
+ * reads its result. */
 static kilter_status try_again(kl_master *m, const member *one, const kl_chunk *chunk, kl_span span,
                                kl_reader result, kilter_error *error) {
     bool at_other;
@@ -31,14 +33,14 @@ static kilter_status try_again(kl_master *m, const member *one, const kl_chunk *
 
 /* --- results --- */
 
-/* Return whether the segment continues the chunk at task `at`. */
+/* Return whether the segment of results fits to the chunk: it must begin with task `at`. */
 static bool segment_fits(const kl_chunk *chunk, uint64_t at, const kl_segment *s) {
     return s->chunk == chunk->id && s->lo == at && s->count <= chunk->hi - at &&
            s->last == (at + s->count == chunk->hi);
 }
 
-/* Return whether the segments of a checked message continue the worker's oldest chunk, then the next one,
- * and so on. Workers do their chunks in this order. */
+/* Return whether the segments of a message are for the worker's oldest chunk, then for the next one, and so
+ * on. Workers do their chunks in this order. The message was checked before. */
 static bool segments_fit(const member *one, const kl_message *message, uint32_t segments) {
     kl_reader reader = kl_wire_read_results(message->data, message->size);
     const kl_chunk *chunk = one->chunks, *end = chunk + one->chunk_count;
@@ -59,7 +61,7 @@ static bool segments_fit(const member *one, const kl_message *message, uint32_t 
     return true;
 }
 
-/* Skip the results of `tasks`. Return the number of failures among them. */
+/* Let the reader skip the results of `tasks`. Return how many of these results are failures. */
 static uint64_t read_results(kl_reader *reader, kl_span tasks) {
     uint64_t failures = 0;
     for (uint64_t i = tasks.lo; i < tasks.hi; i++) {
@@ -71,8 +73,8 @@ static uint64_t read_results(kl_reader *reader, kl_span tasks) {
     return failures;
 }
 
-/* Return the first of these tasks that has failed and must be tried again. tasks.hi: there is no such
- * task. */
+/* Return the first of these tasks that has failed and must be tried again. If there is none, return
+ * tasks.hi. */
 static uint64_t first_retried(const kl_master *m, kl_span tasks, kl_reader results) {
     for (uint64_t task = tasks.lo; m->run.limits.retries > 0 && task < tasks.hi; task++) {
         bool failed;
@@ -84,23 +86,23 @@ static uint64_t first_retried(const kl_master *m, kl_span tasks, kl_reader resul
     return tasks.hi;
 }
 
-/* Return the first part of these tasks that can be handled at once, none of which was done before. It is
- * either one failed task that must be tried again (*again), or all tasks before the first such task. */
+/* Return the first part of these tasks that can be handled at once; none of these tasks was done before. The
+ * part is either one failed task that must be tried again (*again), or all tasks before such a task. */
 static kl_span taken_alike(const kl_master *m, kl_span tasks, const kl_reader *results, bool *again) {
     uint64_t failed = first_retried(m, tasks, *results);
     *again = failed == tasks.lo && tasks.lo < tasks.hi;
     return (kl_span){tasks.lo, *again ? failed + 1 : failed};
 }
 
-/* A message of results that is being taken in. */
+/* A message with results, while the master takes its results. */
 typedef struct intake {
     member *from;
-    kl_reader reader;  /* reads the rest of the message */
-    double offset_s;   /* seconds to add to the worker's clock to get the master's */
-    kl_message *whole; /* the message if it holds only one segment, otherwise NULL */
+    kl_reader reader;  /* reads the part of the message that is not handled yet */
+    double offset_s;   /* seconds to add to a time of the worker's clock to get the master's time */
+    kl_message *whole; /* the message, if it holds only one segment; otherwise NULL */
 } intake;
 
-/* Take in the results of `tasks`. If a task has a result already, the new one is dropped. */
+/* Take the results of `tasks`. A result of a task that already has one is dropped. */
 static kilter_status count_new(kl_master *m, intake *in, kl_span tasks, kl_chunk *chunk,
                                kilter_error *error) {
     kl_reader *reader = &in->reader;
@@ -170,7 +172,7 @@ kilter_status kl_master_on_results(kl_master *m, member *one, kl_message *messag
     kilter_status status = KILTER_OK;
     for (uint32_t i = 0; i < head.segments && status == KILTER_OK; i++) {
         kl_segment s;
-        /* check again: the message may be in shared memory, where its worker may have changed it */
+        /* check the segment again, because its worker may have changed a message in shared memory */
         if (!kl_wire_next_segment(&in.reader, &s) || one->chunk_count == 0 ||
             !segment_fits(&one->chunks[0], one->chunks[0].at, &s))
             return kl_master_expel(m, one, "sent malformed results", error);

@@ -1,4 +1,4 @@
-/* Write rows of the run record that several parts of the master need. */
+/* Write those rows of the run record that several parts of the master need. */
 #include "engine/master_private.h"
 
 void kl_master_record_worker(kl_master *m, const member *one) {

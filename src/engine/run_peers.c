@@ -1,5 +1,5 @@
-/* A run that the workers organise among themselves. The master is the root of their tree: it does no
- * tasks, tells workers each other's addresses, and counts results. */
+/* A run that the workers organise among themselves as peers, in a tree. The master is the root of this tree:
+ * it does no tasks, tells workers each other's addresses, and counts results. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,8 @@ static bool takes_part(const member *one) {
     return one->stage == WORKING && !one->resting;
 }
 
-/* Send a message. If the worker has left, this is no error: its departure comes with the next events. */
+/* Send a message to a worker. It is no error if the worker has left, because the event that it has left
+ * comes next. */
 static kilter_status send(kl_master *m, kl_peer peer, const kl_buffer *message, kilter_error *error) {
     kilter_status status = kl_send(m->transport, peer, message, error);
     return status == KILTER_ERR_PEER ? KILTER_OK : status;
@@ -59,15 +60,15 @@ static uint64_t read_failures(const member *as, kl_master *m, uint64_t task, kl_
     return 1;
 }
 
-/* Store an error: the run cannot go on, because its results would be wrong. The turn ends it with this
- * error. */
+/* Store an error: the run cannot continue, because its results would be wrong. The master's turn then ends
+ * the run with this error. */
 static kilter_status misfit(kl_master *m) {
     if (m->peers.failure.status == KILTER_OK)
         kl_fail(&m->peers.failure, KILTER_ERR_PEER, "the results of peers do not fit their tasks");
     return KILTER_OK;
 }
 
-/* Count the results of a segment, each task once, and queue them for the user. */
+/* Count the results of a segment and queue them for the user. A task that was counted before is left out. */
 static kilter_status take_segment(kl_master *m, const kl_harvest_segment *s, kilter_error *error) {
     member as = {.number = s->worker};
     kl_reader results = kl_reader_of(s->results.data, s->results.size);
@@ -98,8 +99,8 @@ static int by_worker(const void *a, const void *b) {
     return x->worker < y->worker ? -1 : x->worker > y->worker;
 }
 
-/* Find a peer by its worker's number. The peers of the beginning are in order of these numbers; the others
- * joined later. */
+/* Find a peer of the run by the number of its worker. The peers of the beginning are in order of these
+ * numbers; peers that joined later come after them. */
 static const kl_run_peer *peer_of_worker(const kl_run_peers *p, uint32_t worker) {
     kl_run_peer key = {.worker = worker};
     const kl_run_peer *found =
@@ -115,8 +116,8 @@ static void take_stat(kl_master *m, const kl_harvest_stat *s, double bytes) {
         kl_balance_peer_report(&m->balance, peer->place, &s->task_s, bytes);
 }
 
-/* Take over the sum of the good results of an action's tasks. failed: number of its other tasks, which are
- * counted */
+/* Take over the combination of the good results that came with a peer's report; failed: number of failed
+ * tasks in this report, which are already counted. */
 static kilter_status take_sum(kl_master *m, const kl_node_action *a, kilter_bytes sum,
                               const kl_ranges *failed, kilter_error *error) {
     kl_ranges tasks = {0}, good = {0};
@@ -142,7 +143,8 @@ static kilter_status take_sum(kl_master *m, const kl_node_action *a, kilter_byte
     return status;
 }
 
-/* Take over the value of the a->task tasks, which count from now on. */
+/* Take the results that came with the action, for its a->task tasks. From now on, these tasks count as done.
+ */
 static kilter_status take_value(kl_master *m, const kl_node_action *a, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     kl_harvest h;
@@ -156,7 +158,7 @@ static kilter_status take_value(kl_master *m, const kl_node_action *a, kilter_er
     uint64_t done = m->run.done;
     while (kl_harvest_next_stat(&h, &stat))
         take_stat(m, &stat, (double)a->size * (double)stat.task_s.count / fmax(1, (double)a->task));
-    /* in runs that reduce, segments hold only failed tasks */
+    /* if the run combines its results, only failed tasks are in segments */
     kl_ranges tasks = {0};
     while (status == KILTER_OK && kl_harvest_next_segment(&h, &segment)) {
         status = take_segment(m, &segment, error);
@@ -220,7 +222,7 @@ static kilter_status tell_number(kl_master *m, kl_peer peer, kl_message_type typ
     return post(m, peer, &out, error);
 }
 
-/* Take those peers out of the run that others reported as gone, and give their tasks to other peers. */
+/* Remove from the run the peers that others have reported as gone, and give their tasks to other peers. */
 static kilter_status send_out_gone(kl_master *m, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     kilter_status status = KILTER_OK;
@@ -246,9 +248,9 @@ static bool may_deal(const kl_master *m) {
     return p->root && p->failure.status == KILTER_OK && m->run.done < m->run.summary.tasks;
 }
 
-/* Return whether the master should deal the remaining tasks, because too many peers died. One task may
- * kill its workers, or workers may not reach each other. The master finds such a task by counting its
- * `attempts`. */
+/* Return whether too many peers died, so that the master should deal the remaining tasks. One task may kill
+ * its workers, or workers may be unable to reach each other. The master finds such a task by counting its
+ * attempts. */
 static bool too_many_deaths(const kl_master *m) {
     const kl_run_peers *p = &m->peers;
     return may_deal(m) && p->deaths > m->options.attempts + p->count / 10;
@@ -294,7 +296,7 @@ kilter_status kl_run_peers_hear(kl_master *m, member *one, kilter_bytes note, ki
     return step(m, &hears, error);
 }
 
-/* --- the beginning --- */
+/* --- the beginning of a run --- */
 
 static kl_run_peer *add_peer(kl_run_peers *p) {
     kl_run_peer *list = kl_array_grow(p->list, &p->room, (uint64_t)p->count + 1, sizeof *list);
@@ -305,7 +307,7 @@ static kl_run_peer *add_peer(kl_run_peers *p) {
     return &list[p->count++];
 }
 
-/* Collect the done tasks in `done`, and the others in `rest`. false: memory ran out. */
+/* Collect the tasks that are done in `done`, and the others in `rest`. false: memory ran out. */
 static bool split(const kl_master *m, kl_ranges *done, kl_ranges *rest) {
     bool ok = true;
     for (kl_span all = {0, m->run.summary.tasks}; all.lo < all.hi && ok;) {
@@ -317,7 +319,7 @@ static bool split(const kl_master *m, kl_ranges *done, kl_ranges *rest) {
     return ok;
 }
 
-/* Add the next `count` tasks of `rest` to `out`, beginning at *at and *i. false: memory ran out. */
+/* Move the next `count` tasks of `rest` to `out`; *at and *i say where they begin. false: memory ran out. */
 static bool cut(const kl_ranges *rest, kl_span *at, size_t *i, uint64_t count, kl_ranges *out) {
     bool ok = true;
     while (count > 0 && *i < rest->count && ok) {
@@ -354,8 +356,8 @@ static kilter_status tell_peer(kl_master *m, member *one, const kl_ranges *tasks
     return status;
 }
 
-/* Give each peer a share of the tasks: in proportion to its speed if all speeds are known, otherwise an equal
- * share. */
+/* Give each peer a part of the tasks. If all speeds are known, its part is in proportion to its speed;
+ * otherwise all parts are equal. */
 static kilter_status share_out(kl_master *m, const kl_ranges *rest, kilter_error *error) {
     const kl_run_peers *p = &m->peers;
     double all = 0, before = 0, tasks = (double)kl_ranges_sum(rest);
@@ -446,11 +448,11 @@ static kilter_status start(kl_master *m, kilter_error *error) {
 
 static const char *why_not(const member *one) {
     return one->reach.why_not && *one->reach.why_not ? one->reach.why_not
-                                                     : "it has no address for other workers";
+                                                     : "the worker has no address for other workers";
 }
 
-/* Handle that other workers cannot reach this one. If the user asked for peers, the run ends with an
- * error. Otherwise the master deals it. */
+/* Handle that other workers cannot reach this one. If the user asked for peers, the run ends with an error.
+ * Otherwise the master deals the run. */
 static kilter_status cannot_reach(kl_master *m, const member *one, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     if (m->options.organise == KL_ORGANISE_PEERS) {
@@ -464,7 +466,7 @@ static kilter_status cannot_reach(kl_master *m, const member *one, kilter_error 
     return deal_rest(m, why, error);
 }
 
-/* Begin if the addresses of all workers are known. Ask those workers whose address is missing. */
+/* Begin the run if the addresses of all workers are known. Ask the workers whose address is missing. */
 static kilter_status start_if_ready(kl_master *m, kilter_error *error) {
     kilter_status status = KILTER_OK;
     uint32_t waits = 0, ready = 0;
@@ -495,9 +497,9 @@ kilter_status kl_run_peers_begin(kl_master *m, kilter_error *error) {
     return start_if_ready(m, error);
 }
 
-/* --- workers come and go --- */
+/* --- workers that join or leave during a run --- */
 
-/* Let a worker join the run that has begun. */
+/* Let a worker take part in the run that is in progress. */
 static kilter_status join(kl_master *m, member *one, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     kl_run_peer *peer = p->count < KL_PEERS_MOST - 1 ? add_peer(p) : NULL;
@@ -510,7 +512,7 @@ static kilter_status join(kl_master *m, member *one, kilter_error *error) {
     return tell_peer(m, one, &none, error);
 }
 
-/* Return whether workers are left, but none that is a peer of this run. */
+/* Return whether there are workers, but none of them is a peer of this run. */
 static bool has_only_others(const kl_master *m) {
     bool others = false;
     for (size_t i = 0; i < m->members.count; i++) {
@@ -526,7 +528,7 @@ static kilter_status deal_if_needed(kl_master *m, kilter_error *error) {
     return may_deal(m) && has_only_others(m) ? deal_rest(m, "no peer of this run is left", error) : KILTER_OK;
 }
 
-/* Leave a worker out of the run that joins late and that others cannot reach. */
+/* Leave a worker that joins late out of the run, because others cannot reach it. */
 static kilter_status leave_out(kl_master *m, const member *one, kilter_error *error) {
     char text[KILTER_ERROR_TEXT_BYTES];
     snprintf(text, sizeof text,
@@ -554,8 +556,8 @@ kilter_status kl_run_peers_ready(kl_master *m, member *one, kilter_error *error)
     return post(m, one->peer, &out, error);
 }
 
-/* Handle that a worker has left by itself, which is no death. Another peer may have reported it as gone
- * before its own message came. */
+/* Handle that a worker has left by itself, which does not count as a death. Another peer may have reported
+ * it as gone before its own message came. */
 static void forgive(kl_run_peers *p, kl_peer peer) {
     for (uint32_t i = 1; i < p->count; i++)
         if (p->list[i].peer == peer && p->list[i].reported) {
@@ -588,7 +590,7 @@ kilter_status kl_run_peers_lose(kl_master *m, member *one, bool is_lost, kilter_
     return status == KILTER_OK ? deal_if_needed(m, error) : status;
 }
 
-/* --- the end --- */
+/* --- the end of a run --- */
 
 static void disband(kl_master *m) {
     for (size_t i = 0; i < m->members.count; i++) {
@@ -616,7 +618,7 @@ void kl_run_peers_end(kl_master *m, bool early) {
     forget(m);
 }
 
-/* Let the master deal the tasks that have no counted result yet. */
+/* Let the master deal the tasks of the run that have no counted result yet. */
 static kilter_status deal_rest(kl_master *m, const char *why, kilter_error *error) {
     kl_run_peers *p = &m->peers;
     const kl_ranges *counted = p->root ? kl_node_counted(p->root) : NULL;

@@ -1,5 +1,6 @@
-/* Runs that workers organise among themselves. The master and the workers run in virtual time. Workers
- * die, some of them just before they send a certain message. Check that every task counts once. */
+/* Test runs that workers organise among themselves as peers. The master and the workers run in simulated
+ * time. Workers die, some of them just before they send a certain message. Check that every task counts
+ * once. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +16,12 @@
 #include "engine/stepped.h"
 #include "engine/worker_private.h"
 
-enum { MOST_TASKS = 3000, MOST_WORKERS = 24, NOTE_AT = 17 }; /* NOTE_AT: offset of a note in its message */
+enum {
+    MOST_TASKS = 3000,
+    MOST_WORKERS = 24,
+    NOTE_AT = 17
+}; /* NOTE_AT: offset of a note (message between
+      peers) in the bytes that are sent */
 
 typedef struct world {
     stepped_farm farm;
@@ -23,9 +29,11 @@ typedef struct world {
     uint8_t seen[MOST_TASKS];
     uint64_t failed;
     uint32_t kills; /* number of workers that may still be killed */
-    int kind;       /* kind of the notes at which workers are killed; 0: any */
-    bool census;    /* true: after the first kill, workers are killed when they answer a census */
-    uint64_t odds;  /* one in this number of such notes kills its sender */
+    int kind;       /* kind of the messages before which workers are killed; 0: any kind */
+    /* true: after the first kill, workers are killed when they answer the count of surviving peers
+     * (census) */
+    bool census;
+    uint64_t odds; /* of the messages of this kind, one in `odds` kills its sender */
     uint32_t killed;
     bool fails; /* true: every 100th task fails */
 } world;
@@ -71,19 +79,19 @@ static void sum(void *into, const void *value, size_t bytes, void *user) {
     *(uint64_t *)into += *(const uint64_t *)value;
 }
 
-/* Kinds of notes that a peer sends when it requests, gives and takes tasks, reports, and passes on
- * reports. */
+/* Kinds of messages that a peer sends when it requests, gives and takes tasks, reports results, and passes
+ * on reports. */
 enum { ASK = 1, GIFT = 4, GOT = 5, COPIED = 8, HURRY = 12, LATE = 13, SAVE = 15, CALL = 16, REPORT = 17 };
 
-/* Return whether a note may kill its sender. The number of the last census that the sender knows follows the
- * note's kind. */
+/* Return whether this message may kill its sender. In the message, the number of the last census that the
+ * sender knows follows the kind. */
 static bool may_kill(const world *w, const uint8_t *note) {
     if (w->census && w->killed > 0)
         return note[0] == REPORT && (note[1] > 0 || note[2] > 0);
     return w->kind == 0 || note[0] == w->kind;
 }
 
-/* Kill the worker `a`, which is about to send a message, if it is a note of the chosen kind. */
+/* Kill the worker `a`, which is about to send a message, if the message is of the chosen kind. */
 static void kill_some(stepped_farm *f, stepped_actor *a, const void *data, size_t size) {
     world *w = f->user;
     const uint8_t *bytes = data;
@@ -100,7 +108,9 @@ static void open_world(world *w, uint64_t seed, uint32_t workers, const char *he
     w->farm = (stepped_farm){.organise = KL_ORGANISE_PEERS,
                              .help = kl_help_find(help),
                              .reducer = {.combine = sum},
-                             .attempts = 1000, /* this many deaths do not make the master take over */
+                             /* a number of attempts that is so high that the master never takes over because
+                              * of deaths */
+                             .attempts = 1000,
                              .attended = seed % 2,
                              .room = MOST_WORKERS,
                              .whole_team = true,
@@ -120,7 +130,7 @@ static uint32_t living(const world *w) {
     return count;
 }
 
-/* Do a run, and let a new worker join when all are dead. Check that every task counts once. */
+/* Do a run, and let a new worker join when all workers are dead. Check that every task counts once. */
 static void run(world *w, uint64_t tasks, bool reduce) {
     kilter_error error = {KILTER_OK, ""};
     stepped_farm *f = &w->farm;
@@ -187,8 +197,8 @@ static void deaths_at_chosen_messages_lose_nothing(void **state) {
         size_t k = seed % (sizeof kinds / sizeof *kinds);
         open_world(&w, seed, 3 + (uint32_t)(kl_mix64(seed) % 18), "help");
         w.kind = kinds[k];
-        w.kills =
-            1 + (uint32_t)draw(&w, 4); /* if every such note kills, several workers die within a round */
+        /* if every message of the kind kills, several workers die within one round of messages */
+        w.kills = 1 + (uint32_t)draw(&w, 4);
         w.odds = 1 + draw(&w, w.kind == 0 ? 60 : 4);
         run(&w, 200 + draw(&w, MOST_TASKS - 200), seed % 4 == 3);
         killed[k] += w.killed;
@@ -198,8 +208,8 @@ static void deaths_at_chosen_messages_lose_nothing(void **state) {
         assert_true(killed[k] > 0 || kinds[k] == CALL || kinds[k] == COPIED);
 }
 
-/* One worker dies while it gives, takes or reports tasks. Others die when they answer the census that
- * follows. */
+/* One worker dies while it gives, takes or reports tasks. Others die when they answer the count of surviving
+ * peers (census) that follows. */
 static void deaths_in_a_census_lose_nothing(void **state) {
     (void)state;
     static const int kinds[] = {GIFT, GOT, REPORT};
@@ -253,14 +263,15 @@ static void inputs_come_from_the_master(void **state) {
     stepped_close(&w.farm);
 }
 
-/* Bytes of an input, which all tell the task's number. With this length, only some inputs are aligned in
- * their message. */
+/* Bytes of an input; each byte depends on the task's number. With this length, only some inputs are aligned
+ * in their message. */
 enum { INPUT_BYTES = 11 };
 
 static int work_long(const kilter_task *task, kilter_result *result, void *state) {
     uint8_t expected[INPUT_BYTES];
     stepped_farm *f = ((stepped_actor *)state)->wire.farm;
-    uint64_t *left = f->user; /* number of tasks after which the run is cancelled; 0: it is not */
+    /* number of tasks after which the run is cancelled; 0: the run is not cancelled */
+    uint64_t *left = f->user;
     stepped_spend(state, 5e-3);
     if (*left > 0 && --*left == 0)
         assert_int_equal(kl_master_cancel(f->master, NULL), KILTER_ERR_CANCELLED);
@@ -275,7 +286,7 @@ static void count_seen(const kilter_outcome *o, void *user) {
     ((uint8_t *)user)[o->index]++;
 }
 
-/* Cancel the first of two runs in the middle of its tasks, which still read their inputs afterwards. */
+/* Cancel the first of two runs in the middle of its tasks. The tasks still read their inputs after that. */
 static void a_cancelled_run_leaves_inputs_to_its_tasks(void **state) {
     (void)state;
     enum { TASKS = 300 };
@@ -396,7 +407,8 @@ static void inputs_come_in_messages_of_limited_size(void **state) {
     free(all);
 }
 
-/* A run needs a master if the results of 13 equal shares exceed 256 MiB, unless its results are combined. */
+/* If the results of 13 equal parts of a run exceed 256 MiB, the run needs a master, unless its results are
+ * combined. */
 static void large_results_need_a_master(void **state) {
     (void)state;
     world w;
@@ -413,10 +425,10 @@ static void large_results_need_a_master(void **state) {
     }
 }
 
-/* --- workers that leave --- */
+/* --- workers that leave during a run of peers --- */
 
-/* Ask some workers to leave, at random times. Check that others do their tasks, and that no worker counts
- * as dead. */
+/* Ask some workers to leave, at random times. Check that other workers do their tasks, and that no worker
+ * counts as dead. */
 static void workers_that_leave_lose_nothing_and_are_no_deaths(void **state) {
     (void)state;
     uint32_t left = 0;
@@ -432,11 +444,12 @@ static void workers_that_leave_lose_nothing_and_are_no_deaths(void **state) {
         for (; kl_master_running(w.farm.master); turns++) {
             stepped_actor *a = &w.farm.workers[turns / 40 % w.farm.count];
             if (turns % 40 == 39 && turns / 40 < w.farm.count - 2 && a->worker)
-                kl_worker_leave(a->worker, "this test asks it to");
+                kl_worker_leave(a->worker, "this test asks the worker to leave");
             if (stepped_turn(&w.farm, &error) != KILTER_OK)
                 fail_msg("seed %d: %s", (int)seed, error.text);
             assert_int_equal(kl_deliver(deliverer, kl_master_take(w.farm.master), &error), KILTER_OK);
-            /* other peers may report a worker as gone before the master has its message */
+            /* other peers may report a leaving worker as gone before the master gets the worker's own
+             * message */
             assert_true(w.farm.master->peers.deaths <=
                         w.farm.count - living(&w) - w.farm.master->members.gone);
         }

@@ -3,8 +3,8 @@
 
 #include "engine/master_private.h"
 
-/* Return whether the workers' speeds are known. Each worker must have done at least FEW tasks, because a
- * single task shows little. */
+/* Return whether the speeds of all workers are known. Each worker must have done at least FEW tasks, because
+ * a single task shows little. */
 static bool speeds_are_known(const kl_snapshot *s) {
     static const uint64_t FEW = 4;
     for (uint32_t i = 0; i < s->slots; i++)
@@ -13,8 +13,8 @@ static bool speeds_are_known(const kl_snapshot *s) {
     return true;
 }
 
-/* Return a forecast of the run's time with an equal split. If some tasks were not done, return no
- * forecast, because the measured time is that of the done tasks only. */
+/* Return a forecast of the time that the run would have taken with an equal split. There is none if some
+ * tasks were not done, because the measured time is only that of the done tasks. */
 static kl_interval equal_split(kl_master *m) {
     kl_iteration it = kl_master_iteration(m);
     double time_s = m->run.done == m->run.summary.tasks && speeds_are_known(&m->balance.snapshot)
@@ -44,8 +44,8 @@ static void sum_up(kl_master *m) {
     sum->decision = m->run.decision;
 }
 
-/* Record the work of each peer as one chunk. Its number of tasks is right, but which tasks they were is
- * not known. */
+/* Record the work of each peer as one chunk. The number of tasks in it is right, but it is not known which
+ * tasks the peer did. */
 static void record_peers(kl_master *m) {
     const kl_snapshot *s = &m->balance.snapshot;
     uint64_t lo = 0, rows = 0;
@@ -93,7 +93,7 @@ static void record_run_measurements(kl_master *m) {
     kl_master_record_mean(m, -1, "round_trip_s", s->round_trip_s, 0, m->balance.traffic.round_trip.count);
 }
 
-/* Record the row of the run, with its present number of tasks and units. */
+/* Write the run's row in the record, with the numbers of tasks and of units of work that the run has now. */
 static void record_iteration(kl_master *m) {
     kl_trace_iteration(
         m->trace, &(kl_trace_iteration_row){.run = m->run.number,
@@ -148,7 +148,7 @@ void kl_master_unsafe(kl_master *m, uint64_t results, bool too_many) {
     m->run.holds = too_many;
 }
 
-/* Return the limits that the run sets, and the farm's limits where the run sets none. */
+/* Return the limits that the run sets. Where the run sets none, the farm's limits count. */
 static kl_limits limits_of(const kl_master *m, const kilter_run *run) {
     kl_limits limits = m->options.limits;
     if (run->task_timeout_s > 0)
@@ -223,9 +223,9 @@ kilter_status kl_master_cancel(kl_master *m, kilter_error *error) {
                    (unsigned long long)m->run.done, (unsigned long long)m->run.summary.tasks);
 }
 
-/* Return whether the run cannot go on, because no worker is left and none will come. */
+/* Return whether the run cannot continue, because no worker is left and none will join. */
 bool kl_master_is_abandoned(const kl_master *m) {
-    /* a run whose tasks so far are all done can go on: more tasks may be added */
+    /* a run whose tasks are all done so far can continue, because more tasks may be added */
     bool done = m->run.done == m->run.summary.tasks;
     if (!m->run.running || done || m->members.ready > 0 || m->members.coming > 0 || m->options.may_join)
         return false;

@@ -1,4 +1,4 @@
-/* Choose which workers are active in a run, and which rest. */
+/* Choose which workers are active in a run, and which workers rest. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ void kl_master_rest(kl_master *m, member *one) {
 
 typedef struct candidate {
     double rate;
-    uint32_t sharing; /* number of faster workers that are bound to the same cores as this worker */
+    uint32_t sharing; /* number of faster workers that are bound to the same cores as this one */
     member *member;
 } candidate;
 
@@ -32,8 +32,8 @@ static int faster_first(const void *a, const void *b) {
     return (x->member->number > y->member->number) - (x->member->number < y->member->number);
 }
 
-/* List all workers that could work, the fastest first, and return their number. A worker of unknown speed
- * is given the mean speed of the others. */
+/* List all workers that could work, the fastest first. Return their number. A worker of unknown speed counts
+ * as having the mean speed of the others. */
 static uint32_t rank(kl_master *m, candidate *list) {
     uint32_t count = 0, known = 0;
     double sum = 0;
@@ -53,7 +53,7 @@ static uint32_t rank(kl_master *m, candidate *list) {
     return count;
 }
 
-/* Move workers towards the end of the list if a faster worker is bound to the same cores. The two would
+/* Move a worker towards the end of the list if a faster worker is bound to the same cores. The two would
  * slow each other down. */
 static void spread(candidate *list, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {

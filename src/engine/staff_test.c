@@ -1,5 +1,6 @@
-/* Let workers die, replacements work, die or never join, and peers join and send nothing, in every order.
- * The farm must never hang: each run ends with all results or with an error. The clock is fake. */
+/* Let workers die, replacements work, die or never join, and other peers join and send nothing, in every
+ * order. The farm must never hang: each run must end with all results or with an error. The clock is
+ * simulated. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,22 +13,22 @@
 
 enum { TASKS = 3, LIVES = 4, FATES = 4 };
 
-/* The fates of the workers, in order of their start: first the initial workers, which all join, then their
- * replacements. */
+/* The fate of each worker, in the order in which workers start. The initial workers, which all join, come
+ * first, then their replacements. */
 typedef enum fate {
     WORKS,
     DIES_IN_A_TASK,
-    DIES_UNHEARD, /* the worker joins and dies without a message */
+    DIES_UNHEARD, /* the worker joins, and dies without having sent a message */
     NEVER_COMES,
 } fate;
 
 typedef struct staff {
     stepped_farm farm;
     fate fates[LIVES];
-    uint32_t next,
-        coming; /* index of the next entry in the list of fates; number of workers that are being started */
+    /* next: index of the next entry in `fates`; coming: number of workers that are being started */
+    uint32_t next, coming;
     double comes_s;
-    kl_transport *mute; /* a peer that sends nothing; NULL: none */
+    kl_transport *mute; /* a peer that joins and sends nothing; NULL: there is none */
     uint8_t seen[TASKS];
 } staff;
 
@@ -44,8 +45,7 @@ static void see(const kilter_outcome *o, void *user) {
     ((staff *)user)->seen[o->index]++;
 }
 
-/* Replace a lost worker some time later, as farms do. The replacement's fate is the next entry in the
- * list. */
+/* Replace a lost worker some time later, as a farm does. `fates` says what happens to the replacement. */
 static void replace(void *self, uint64_t pid, bool missed, char *how, size_t size) {
     staff *s = self;
     (void)pid, (void)how, (void)size;
@@ -76,7 +76,8 @@ static void replacement_comes(staff *s) {
     kl_master_expect(s->farm.master, s->coming);
 }
 
-/* Let the next actor make a turn, or the next replacement start. Fail if no actor would ever move again. */
+/* Let the next actor have a turn, or start the next replacement. Fail if no actor would ever have a turn
+ * again. */
 static kilter_status turn(staff *s, kilter_error *error) {
     double first_s;
     stepped_next(&s->farm, &first_s);
@@ -85,7 +86,7 @@ static kilter_status turn(staff *s, kilter_error *error) {
         return KILTER_OK;
     }
     if (first_s == HUGE_VAL)
-        fail_msg("all wait for each other: fates %d %d %d %d", s->fates[0], s->fates[1], s->fates[2],
+        fail_msg("all actors wait for each other: fates %d %d %d %d", s->fates[0], s->fates[1], s->fates[2],
                  s->fates[3]);
     return stepped_turn(&s->farm, error);
 }
@@ -99,7 +100,7 @@ static void check_end(const staff *s, kilter_status status, const kilter_error *
         assert_true(s->seen[i] == 1 || (s->seen[i] == 0 && status != KILTER_OK));
 }
 
-/* Run the farm until the first workers and peers have joined. */
+/* Run the farm until the first workers and the other peers have joined. */
 static void await_first(staff *s, uint32_t peers) {
     while (s->farm.master->members.count < peers)
         assert_int_equal(stepped_turn(&s->farm, NULL), KILTER_OK);
@@ -132,7 +133,7 @@ static void play(uint32_t workers, uint32_t number, bool mute) {
         assert_true(turns < 100000);
     }
     check_end(&s, status, &error);
-    /* no actor has waited as long as it would for a message that never comes */
+    /* the run took less time than an actor waits for a message that never comes */
     assert_true(s.farm.master_actor.now_s < (mute ? GREETING_S + 1 : 1));
     kl_deliverer_free(deliverer);
     kl_transport_close(s.mute);

@@ -1,4 +1,4 @@
-/* Report the master's state for `kilter tune`. */
+/* Report the state of the master for `kilter tune`. */
 #include <stdio.h>
 
 #include "engine/master_private.h"
@@ -10,7 +10,8 @@ void kl_master_note_iteration(kl_master *m) {
         return;
     double speed = it.workers;
     state->last = it;
-    /* speeds belong to the balance and stay valid only until the next run */
+    /* leave the speeds out, because their memory belongs to the load balance and is only valid until the
+     * next run */
     state->last.speeds = (kl_speeds){0};
     state->time_s = kl_model_time_with_s(&it.model, it.workers, speed) + it.way_s;
     state->index = kl_model_index_with(&it.model, it.workers, speed);
@@ -53,7 +54,7 @@ static void list_workers(const kl_master *m, kl_farm_state *state) {
     }
 }
 
-/* Return the mean time of the tasks that the present workers have done; 0: not known. */
+/* Return the mean seconds of the tasks that the connected workers have done; 0: not known. */
 static double task_s(const kl_master *m) {
     double busy_s = 0;
     for (size_t i = 0; i < m->members.count; i++)

@@ -1,10 +1,10 @@
-/* A whole farm in one thread under a fake clock, for tests. The real master and workers take turns in order
- * of their times over a stepped inproc hub. The same seed gives the same run, to the bit. Every actor
- * (master or worker) has its own time. The actor whose next event comes first moves next. Later actions of
- * the others cannot affect it, because messages take time. But a task takes its worker's time ahead of
- * that of the others. The worker then looks for messages before the others have sent them, and finds them
- * only at its next look. In an attended farm the others catch up before each look, also during a long
- * task. */
+/* A whole farm in one thread under a simulated clock, for tests. The real master and workers have turns over
+ * a stepped inproc hub. The same seed gives exactly the same run. */
+/* Every actor (master or worker) has its own time. The actor whose next event comes first has the next turn.
+ * Later actions of other actors cannot affect it, because messages take time. */
+/* Only a task moves its worker's time ahead of other actors. The worker then checks for messages before
+ * others have sent them, and gets them only at its next check. In an attended farm, the other actors catch up
+ * before each check, also during a long task. */
 #ifndef KL_STEPPED_H
 #define KL_STEPPED_H
 
@@ -16,8 +16,8 @@
 
 #include "engine/engine.h"
 
-/* The transport of an actor. Sending takes the sender's time. In an attended farm, the others catch up before
- * an actor looks for messages. */
+/* The transport of an actor. Sending a message takes time of the sender. In an attended farm, the other
+ * actors catch up before an actor checks for messages. */
 typedef struct stepped_wire {
     kl_transport base;
     kl_transport *inner;
@@ -27,7 +27,7 @@ typedef struct stepped_wire {
 
 typedef struct stepped_actor {
     double now_s;
-    double speed;  /* seconds of work that the worker does in a second */
+    double speed;  /* seconds of work that the worker does in one second */
     double dies_s; /* HUGE_VAL: never */
     kl_transport *transport;
     stepped_wire wire;
@@ -35,9 +35,9 @@ typedef struct stepped_actor {
     kl_worker *worker; /* NULL: gone */
     kl_peer endpoint;
     bool refuses; /* true: the worker's start function fails */
-    bool killed;  /* true: the worker died in its task, which has set this */
-    bool moves;   /* true: the actor is in its turn */
-    void *user;   /* for the test's own use */
+    bool killed;  /* true: the worker died in a task; the task's function sets this */
+    bool moves;   /* true: the actor is having its turn */
+    void *user;   /* a pointer for the test's own use */
 } stepped_actor;
 
 typedef struct stepped_farm {
@@ -47,28 +47,29 @@ typedef struct stepped_farm {
     kl_master *master;
     stepped_actor *workers;
     uint32_t count;
-    double send_s;   /* seconds of the sender's time that sending a message takes */
-    bool release;    /* the test sets this field and the following ones, up to `attempts`, before the farm is
-                        opened */
-    bool whole_team; /* true: no worker rests */
-    /* number of active workers in the first run; 0: all that are present */
+    double send_s; /* seconds of the sender's time that sending a message takes */
+    /* true: workers that are not needed are released; the test sets the fields from here up to `attempts`
+     * before it opens the farm */
+    bool release;
+    bool whole_team; /* true: all workers are active, and none rests */
+    /* number of active workers in the first run; 0: all connected workers */
     uint32_t seats;
-    uint32_t room; /* number of workers that may join later */
-    bool attended; /* true: workers also look for messages during a task */
+    uint32_t room; /* number of workers that can still join after the farm is opened */
+    bool attended; /* true: workers check for messages also during a task */
     /* its `self` is `user` */
     void (*lost)(void *self, uint64_t pid, bool missed, char *how, size_t size);
-    /* seconds after which a member without greeting is sent away; 0: never */
+    /* a member that has sent no greeting after this many seconds is sent away; 0: never */
     double greeting_s;
     kl_organise organise;
     const kl_help *help;
     kl_reducer reducer;
     uint32_t attempts;
-    /* called before a message is sent; if it sets actor->killed, the message is not sent */
+    /* called before a message is sent; if this function sets actor->killed, the message is not sent */
     void (*sends)(struct stepped_farm *farm, stepped_actor *actor, const void *data, size_t size);
     void *user;
-    double task_s;        /* seconds that a task of stepped_task() takes at speed 1 */
-    uint64_t tasks;       /* number of tasks of the run, with those that were added */
-    kilter_error failure; /* error in a turn that the master made while other actors caught up */
+    double task_s;        /* seconds that a task takes at speed 1, if its function is stepped_task() */
+    uint64_t tasks;       /* number of tasks of the run, including those that were added */
+    kilter_error failure; /* error in a turn of the master that happened while other actors caught up */
 } stepped_farm;
 
 static inline void stepped_catch_up(stepped_farm *f, double now_s);
@@ -130,11 +131,12 @@ static double actor_now_s(void *self) {
     return ((stepped_actor *)self)->now_s;
 }
 
-/* Return the present time of the endpoint's actor. If it has no actor, return the time of the master. */
+/* Return the present time of the actor with this endpoint. If no actor has it, return the time of the
+ * master. */
 static double endpoint_now_s(void *clock, kl_peer endpoint) {
     stepped_farm *f = clock;
     for (uint32_t i = endpoint < 2 ? f->count : 0; i < f->count; i++) {
-        /* the first search mostly finds the actor */
+        /* in most cases, the first index that is tried is that of the actor */
         uint32_t at = (uint32_t)((endpoint - 2 + i) % f->count);
         if (f->workers[at].endpoint == endpoint)
             return f->workers[at].now_s;
@@ -147,10 +149,10 @@ static int stepped_start(const kilter_worker *worker, void **state) {
     return ((stepped_actor *)worker->user)->refuses;
 }
 
-static const double STEPPED_LOOK_S = 10e-3; /* seconds between two looks for messages in a task */
+static const double STEPPED_LOOK_S = 10e-3; /* seconds between two checks for messages during a task */
 
-/* Let a task take work_s at speed 1. Work functions must call this, because their simulated time passes
- * only here. */
+/* Let a task take the time that work of work_s seconds at speed 1 takes. Work functions must call this,
+ * because simulated time passes only here. */
 static inline void stepped_spend(void *state, double work_s) {
     stepped_actor *actor = state;
     double left_s = work_s / actor->speed;
@@ -161,13 +163,13 @@ static inline void stepped_spend(void *state, double work_s) {
     actor->now_s += left_s;
 }
 
-/* Do a task that takes task_s, and return its index as its result. */
+/* Work function: take task_s seconds at speed 1, and return the task's index as result. */
 static inline int stepped_task(const kilter_task *task, kilter_result *result, void *state) {
     stepped_spend(state, ((stepped_actor *)state)->wire.farm->task_s);
     return kilter_result_put(result, &task->index, sizeof task->index);
 }
 
-/* Count the results; this is a run's `done` function. */
+/* Count the results. This is the `done` function of a run. */
 static inline void stepped_count(const kilter_outcome *outcome, void *user) {
     (void)outcome;
     ++*(uint64_t *)user;
@@ -181,7 +183,7 @@ static void stepped_introduce(void *self, kl_hello *hello) {
     hello->pid = (uint64_t)getpid();
 }
 
-/* Let one more worker join now; there must be room. */
+/* Let one more worker join now. There must be room for it. */
 static inline void stepped_join(stepped_farm *f, kilter_work_fn work) {
     stepped_actor *a = &f->workers[f->count++];
     a->now_s = f->master_actor.now_s;
@@ -252,7 +254,7 @@ static inline void worker_gone(stepped_actor *a) {
     a->worker = NULL;
 }
 
-/* Return the actor whose next event comes first, and the time of that event. */
+/* Return the actor whose next event comes first, and set *first_s to the time of this event. */
 static inline stepped_actor *stepped_next(stepped_farm *f, double *first_s) {
     stepped_actor *next = &f->master_actor;
     *first_s = fmin(actor_next_s(f, next, false, 1), kl_master_due_s(f->master));
@@ -283,7 +285,7 @@ static inline kilter_status stepped_move(stepped_farm *f, stepped_actor *next, d
     return KILTER_OK;
 }
 
-/* Let all actors handle their events before now_s. */
+/* Let all actors handle the events that come before now_s. */
 static inline void stepped_catch_up(stepped_farm *f, double now_s) {
     double first_s;
     kilter_error error;
@@ -292,11 +294,11 @@ static inline void stepped_catch_up(stepped_farm *f, double now_s) {
             f->failure = error;
 }
 
-/* Let the actor that comes next make one turn. */
+/* Let the actor whose event comes first have one turn. */
 static inline kilter_status stepped_turn(stepped_farm *f, kilter_error *error) {
     double first_s;
     stepped_actor *next = stepped_next(f, &first_s);
-    assert(first_s < HUGE_VAL); /* if no actor can move, all of them wait for each other */
+    assert(first_s < HUGE_VAL); /* if no actor has an event, all actors wait for each other */
     kilter_status status = stepped_move(f, next, first_s, error);
     if (status != KILTER_OK || f->failure.status == KILTER_OK)
         return status;
@@ -307,7 +309,7 @@ static inline kilter_status stepped_turn(stepped_farm *f, kilter_error *error) {
     return status;
 }
 
-/* Run the farm until all workers are ready or refused. */
+/* Run the farm until all workers are ready for tasks or were refused. */
 static inline void stepped_gather(stepped_farm *f) {
     while (kl_master_ready(f->master) + kl_master_refused(f->master) < f->count) {
         kilter_status status = stepped_turn(f, NULL);
@@ -316,7 +318,7 @@ static inline void stepped_gather(stepped_farm *f) {
     }
 }
 
-/* Do the same as kilter_farm_add(), but the caller must keep the data of `inputs` until the run has ended. */
+/* Add tasks as kilter_farm_add() does. The caller must keep the data of `inputs` until the run has ended. */
 static inline kilter_status stepped_add(stepped_farm *f, uint64_t count, const kilter_bytes *inputs,
                                         const double *weights, kilter_error *error) {
     f->tasks += count;
@@ -328,7 +330,7 @@ static inline kilter_status stepped_run(stepped_farm *f, const kilter_run *run, 
     kl_deliverer *deliverer;
     kilter_status status = kl_deliverer_new(run, f->reducer, &deliverer, error);
     assert(status == KILTER_OK);
-    for (uint32_t i = 0; i < f->count; i++) /* the run must not begin before the time of any worker */
+    for (uint32_t i = 0; i < f->count; i++) /* the run must not begin before the present time of any worker */
         if (f->workers[i].now_s > f->master_actor.now_s)
             f->master_actor.now_s = f->workers[i].now_s;
     f->tasks = run->tasks;

@@ -1,4 +1,4 @@
-/* Test the whole farm under a fake clock: every policy, many sizes, and workers that are unequal, fail or
+/* Test a whole farm under a simulated clock: every policy, many sizes, and workers that are unequal, fail or
  * die. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include "base/cases_test_helper.h"
 #include "engine/stepped.h"
 
-/* --- a task whose result names the task --- */
+/* --- a task whose result contains the number of the task --- */
 
 static double cost_of(uint64_t index) {
     return 1e-4 * (1 + (double)(kl_mix64(index) % 100));
@@ -112,7 +112,7 @@ static void note_doer(const kilter_outcome *outcome, void *user) {
 }
 
 /* Do a run. Return how many tasks were done by another worker than in the last run. Tasks of workers whose
- * number is at least `gone` do not count. */
+ * number is `gone` or higher do not count. */
 static int run_and_count_moved(stepped_farm *f, doers *d, uint64_t series, uint32_t gone) {
     int moved = 0;
     memcpy(d->before, d->now, sizeof d->before);
@@ -130,9 +130,9 @@ static int spend_one(const kilter_task *task, kilter_result *result, void *state
 
 enum { SERIES_WORKERS = 6, SERIES_RUNS = 8 };
 
-/* Do runs in which speeds change by up to a tenth. Return the number of tasks that changed their worker,
- * in all runs. Then let a worker die; *then: number of tasks of the other workers that change their worker
- * in the next run. */
+/* Do runs in which speeds change by up to a tenth. Return how many tasks changed their worker, in all runs
+ * together. Then let a worker die. *then: number of tasks of the other workers that change their worker in
+ * the next run. */
 static int moved_by(const char *policy, uint64_t series, int *then) {
     stepped_farm f = {0};
     int moved = 0;
@@ -175,7 +175,7 @@ static void tasks_of_dead_workers_are_done_by_the_others(void **state) {
         stepped_farm f = {0};
         stepped_open(&f, kl_policy_name(policy), workers, 50e-6, work);
         for (uint32_t i = 1; i < workers;
-             i++) /* all workers but the first may die at any moment, also while they join */
+             i++) /* all workers but the first may die at any moment, even while they join */
             f.workers[i].dies_s = 0.3 * (double)(kl_mix64(seed * 64 + i) % 1000) / 1000;
         stepped_gather(&f);
         check_run(&f, 300, 0, seed % 2 ? KILTER_BY_INDEX : KILTER_BY_ARRIVAL, true, seed % 3 == 0);
@@ -198,7 +198,7 @@ static void the_death_of_the_last_worker_ends_the_run_with_its_name(void **state
     kl_master_summary(f.master, &summary);
     assert_true(summary.efficiency > 0 && summary.efficiency <= 1 && summary.equal_split_s == 0);
     assert_int_equal(stepped_run(&f, &(kilter_run){.tasks = 10}, &error),
-                     KILTER_ERR_NO_WORKER); /* the next run must also end, and must not hang */
+                     KILTER_ERR_NO_WORKER); /* the next run must end with the same error, and must not hang */
     stepped_close(&f);
 }
 
@@ -214,13 +214,13 @@ static void a_worker_that_cannot_start_is_left_out(void **state) {
     stepped_close(&f);
 }
 
-/* --- failing tasks --- */
+/* --- tasks that fail --- */
 
 static int work_or_fail(const kilter_task *task, kilter_result *result, void *state) {
     stepped_spend(state, 1e-3);
     kilter_result_put(result, "half done", 9);
     if (task->index % 10 == 3)
-        return kilter_result_fail(result, "%llu ends in 3", (unsigned long long)task->index);
+        return kilter_result_fail(result, "the number %llu ends in 3", (unsigned long long)task->index);
     return task->index % 10 == 7 ? 42 : 0;
 }
 
@@ -232,7 +232,7 @@ static void count_failures(const kilter_outcome *o, void *user) {
     failures *f = user;
     char expected[64];
     if (o->index % 10 == 3) {
-        snprintf(expected, sizeof expected, "%llu ends in 3", (unsigned long long)o->index);
+        snprintf(expected, sizeof expected, "the number %llu ends in 3", (unsigned long long)o->index);
         assert_string_equal(o->error, expected);
         f->threes++;
     } else if (o->index % 10 == 7) {
@@ -245,7 +245,7 @@ static void count_failures(const kilter_outcome *o, void *user) {
         return;
     }
     assert_int_equal(o->status, KILTER_ERR_TASK);
-    /* the part of the result that was written before the failure must be dropped */
+    /* the part of a result that was written before the failure must be dropped */
     assert_int_equal(o->result.size, 0);
 }
 
@@ -264,7 +264,7 @@ static void failed_tasks_are_told_and_the_rest_goes_on(void **state) {
     stepped_close(&f);
 }
 
-/* --- extreme weights --- */
+/* --- weights of extreme sizes --- */
 
 static void weights_of_any_size_and_mixture_are_dealt(void **state) {
     (void)state;
@@ -290,15 +290,15 @@ static void weights_of_any_size_and_mixture_are_dealt(void **state) {
         }
 }
 
-/* --- large inputs --- */
+/* --- large inputs of tasks --- */
 
 static int work_on_input(const kilter_task *task, kilter_result *result, void *state) {
     stepped_spend(state, 1e-3);
     return kilter_result_put(result, &task->input.size, sizeof task->input.size) != KILTER_OK;
 }
 
-/* Give the last task nearly all the weight. A share of the weight then has nearly all tasks, whose inputs
- * do not fit into one message. */
+/* Give the last task nearly all the weight. A part of the weight then contains nearly all tasks, and their
+ * inputs do not fit into one message. */
 static void inputs_fit_their_message_whatever_the_weights(void **state) {
     (void)state;
     enum { TASKS = 1100, INPUT_BYTES = 1 << 20 };
@@ -322,7 +322,7 @@ static void inputs_fit_their_message_whatever_the_weights(void **state) {
     free(input);
 }
 
-/* --- the time at which results come --- */
+/* --- the times at which results arrive --- */
 
 typedef struct arrivals {
     stepped_farm *farm;
@@ -355,7 +355,7 @@ static void results_do_not_wait_for_the_end_of_their_chunk(void **state) {
     stepped_close(&f);
 }
 
-/* --- efficiency, computed under a fake clock --- */
+/* --- efficiency under a simulated clock --- */
 
 static int work_1ms(const kilter_task *task, kilter_result *result, void *state) {
     (void)task, (void)result;
@@ -393,11 +393,11 @@ static void auto_keeps_unequal_workers_busy(void **state) {
         assert_true(got >= rows[i].least && got <= 1.0 + 1e-9);
     }
     double equal = efficiency("static", 2, 0.5, 2000);
-    /* with an equal split, the fast worker waits for the slow one */
+    /* with an equal split, the fast worker must wait for the slow one */
     assert_true(fabs(equal - 2.0 / 3) < 0.01);
 }
 
-/* Change the unit of the weights from run to run. The farm must stay as efficient. */
+/* Change the unit of the tasks' weights from run to run. The farm must stay equally efficient. */
 static void units_of_weight_do_not_matter(void **state) {
     (void)state;
     const double scales[] = {0, 1e-6, 1, 1e6};
@@ -456,7 +456,7 @@ static void the_summary_does_not_flatter(void **state) {
 static void the_message_cost_follows_the_traffic(void **state) {
     (void)state;
     for (size_t p = 0; p < kl_policy_count(); p++) {
-        /* attended: otherwise messages that are not read during a task would seem slow */
+        /* attended, because a message that waits for the end of a task would seem slow */
         stepped_farm f = {.attended = true};
         stepped_open(&f, kl_policy_name(kl_policy_at(p)), 4, 50e-6, work_1ms);
         stepped_gather(&f);
@@ -476,7 +476,7 @@ static void the_message_cost_follows_the_traffic(void **state) {
     }
 }
 
-/* --- tuning points set from outside --- */
+/* --- tuning points that a user sets during a run --- */
 
 static uint32_t working(const stepped_farm *f) {
     kl_farm_state state;
@@ -540,7 +540,7 @@ static void whoever_dies_is_replaced_by_one_that_rests(void **state) {
         check_run(&f, 100, 0, KILTER_BY_ARRIVAL, false, false);
         kl_master_tune(f.master, &(kl_tuning){.set = KL_TUNE_WORKERS, .workers = 2}, NULL);
         uint32_t alive = 6;
-        for (uint32_t i = 0; i < 5; i++) /* the workers that die here may be active or resting */
+        for (uint32_t i = 0; i < 5; i++) /* the workers that die may be active or resting ones */
             f.workers[i].dies_s =
                 f.master_actor.now_s + 2.0 * (double)(kl_mix64(seed * 64 + i) % 1000) / 1000;
         for (uint64_t run = 1; run < 8; run++) {
@@ -599,7 +599,7 @@ static void the_state_shows_the_model_of_the_last_run(void **state) {
     stepped_close(&f);
 }
 
-/* --- only workers that speed up the run are active --- */
+/* --- only workers that make the run faster are active --- */
 
 static double run_s(stepped_farm *f, uint64_t tasks) {
     kilter_error error = {KILTER_OK, ""};
@@ -611,8 +611,8 @@ static double run_s(stepped_farm *f, uint64_t tasks) {
     return summary.elapsed_s;
 }
 
-/* Do runs with 100 ms of work, in which each message takes 5 ms. Most of the 16 workers must rest. With
- * more work, all must be active again. */
+/* Do runs with 100 ms of work, in which each message takes 5 ms. Most of the 16 workers must rest. With more
+ * work, all workers must be active again. */
 static void those_that_do_not_pay_rest_and_come_back_when_they_do(void **state) {
     (void)state;
     const char *const policies[] = {"static", "auto", "daf", "fac2", "gss"};
@@ -649,7 +649,7 @@ static void the_choice_loses_no_task_whoever_dies(void **state) {
         };
         stepped_open(&f, kl_policy_name(kl_policy_at(seed % kl_policy_count())), 8, 50e-6, work);
         stepped_gather(&f);
-        for (uint32_t i = 1; i < 8; i++) /* these workers may be active or resting when they die */
+        for (uint32_t i = 1; i < 8; i++) /* the workers that die may be active or resting ones */
             f.workers[i].dies_s = 4.0 * (double)(kl_mix64(seed * 64 + i) % 1000) / 1000;
         for (uint64_t run = 0; run < 12; run++) {
             check_run(&f, run < 6 ? 30 : 300, run, KILTER_BY_INDEX, true, seed % 3 == 0);
@@ -667,13 +667,14 @@ static void released_workers_leave_once_it_is_sure(void **state) {
     for (int run = 0; run < 4; run++)
         run_s(&f, 100);
     assert_true(working(&f) < 16);
-    /* the workers that rest are kept, because they may be needed again */
+    /* resting workers must stay connected, because they may be needed again */
     assert_int_equal(kl_master_ready(f.master), 16);
     for (int run = 0; run < 4; run++)
         run_s(&f, 100);
     uint32_t left = kl_master_ready(f.master), alive = 0;
     assert_int_equal(left, working(&f));
-    assert_int_equal(kl_master_refused(f.master), 0); /* workers that were released do not count as refused */
+    assert_int_equal(kl_master_refused(f.master),
+                     0); /* workers that were released must not count as refused */
     for (uint32_t i = 0; i < f.count; i++)
         alive += f.workers[i].worker != NULL;
     assert_int_equal(alive, left);
@@ -689,7 +690,7 @@ static void the_master_counts_its_own_time(void **state) {
     stepped_open(&f, "static", 8, 50e-6, work_1ms);
     stepped_gather(&f);
     for (int run = 0; run < 8; run++) {
-        /* the program itself computes as long as all tasks together, so one worker is enough */
+        /* the program itself computes as long as all tasks take together, so one worker is enough */
         kl_master_spent(f.master, 0.5);
         run_s(&f, 500);
     }
@@ -699,8 +700,8 @@ static void the_master_counts_its_own_time(void **state) {
     stepped_close(&f);
 }
 
-/* Tell the master that too many results wait for the disk. The dealt tasks must be done, and no more tasks
- * may be dealt until there is room. */
+/* Tell the master that too many results wait for the disk. The tasks that were dealt must be done, and no
+ * more tasks may be dealt until there is room again. */
 static void a_master_that_holds_deals_nothing(void **state) {
     (void)state;
     enum { TASKS = 5000 };
@@ -724,7 +725,7 @@ static void a_master_that_holds_deals_nothing(void **state) {
         while (stepped_next(&f, &first_s) && first_s < HUGE_VAL)
             assert_int_equal(stepped_turn(&f, NULL), KILTER_OK);
         assert_int_equal(kl_deliver(deliverer, kl_master_take(f.master), NULL), KILTER_OK);
-        assert_true(times > 0 || t.count < TASKS); /* otherwise no task was held back */
+        assert_true(times > 0 || t.count < TASKS); /* dealing must have been stopped at least once */
         held_at = t.count;
         kl_master_unsafe(f.master, 0, false);
     }

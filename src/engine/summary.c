@@ -1,4 +1,4 @@
-/* Describe a run in one sentence. */
+/* Describe in one sentence how a run was dealt. */
 #include <stdio.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 enum { SPEEDS_NAMED = 6 };
 
-/* Write the speeds relative to the fastest worker, in order of workers: "1.00 : 0.52 : 0.97". */
+/* Write the speeds of the workers relative to the fastest one, in order of workers: "1.00 : 0.52 : 0.97". */
 static void speeds_text(const kl_snapshot *s, char *text, size_t size) {
     double fastest = 0;
     uint32_t named = 0, worked = 0;

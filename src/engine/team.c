@@ -1,19 +1,19 @@
-/* The master between two runs. It chooses the active workers and the policy of the next run, and records how
- * many workers a later farm should use. */
+/* The master between two runs. It chooses the active workers and the policy of the next run. It also records
+ * how many workers a later farm should use. */
 #include <stdio.h>
 
 #include "engine/master_private.h"
 
 /* --- releasing resting workers --- */
 
-/* Send resting workers home, because the user wants workers to leave the farm when they are not needed. */
+/* Release the resting workers. The user wants workers to leave the farm when they are not needed. */
 static void release(kl_master *m) {
     for (size_t i = 0; i < m->members.count; i++)
         if (m->members.list[i].resting)
             kl_master_send_home(m, &m->members.list[i], "was released: fewer workers are enough");
 }
 
-/* --- what takes effect between runs --- */
+/* --- choices and settings that take effect between runs --- */
 
 kl_iteration kl_master_iteration_so_far(kl_master *m) {
     const kl_run_times times = {kl_now_s(&m->options.clock) - m->run.began_s, m->planning.master_s};
@@ -28,7 +28,7 @@ kl_iteration kl_master_iteration(kl_master *m) {
     return kl_balance_iteration(&m->balance, &times, (double)m->shared.sent, &m->use.last);
 }
 
-/* Record the decision; its reason is in m->state.decision. */
+/* Record a decision. Its reason is the text m->state.decision. */
 static void record(kl_master *m, kl_decision_kind kind, uint64_t count, kl_buffer *grounds) {
     kl_decision d = {.kind = kind, .subject = KL_SUBJECT_ALL, .count = count};
     snprintf(d.reason, sizeof d.reason, "%s", m->state.decision);
@@ -60,7 +60,8 @@ kilter_status kl_master_tune(kl_master *m, const kl_tuning *tuning, kilter_error
     if (tuning->set & KL_TUNE_WORKERS)
         m->staff.pending.workers = tuning->workers;
     m->staff.pending.set |= tuning->set & (KL_TUNE_POLICY | KL_TUNE_WORKERS);
-    if (factor && m->staff.pending.set & KL_TUNE_POLICY) { /* the factor belongs to the next policy */
+    /* the factor is for the next run's policy, if a new policy is set, too */
+    if (factor && m->staff.pending.set & KL_TUNE_POLICY) {
         m->staff.pending.factor = tuning->factor;
         m->staff.pending.set |= KL_TUNE_FACTOR;
     } else if (factor) {
@@ -86,7 +87,7 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
         m->staff.by_hand = next.workers > 0;
         m->staff.chooses = !m->staff.by_hand;
         m->staff.team = (kl_team){0};
-        /* no worker rests until the farm chooses the number again */
+        /* all workers are active until the farm chooses the number again */
         uint32_t workers = m->staff.by_hand ? m->staff.seats : m->members.ready;
         snprintf(m->state.decision, sizeof m->state.decision,
                  m->staff.by_hand ? "%u worker%s: set by hand"
@@ -98,8 +99,8 @@ static kilter_status apply_pending(kl_master *m, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Return n·T² for one task with the best number of workers: a number that the plan recommends or considers,
- * or the present one. */
+/* Return n·T² for one task with the best number n of workers. It is a number that the plan recommends or
+ * considers, or the present number. */
 static double best_index(const kl_iteration *it, const kl_team_plan *plan) {
     bool other = plan->verdict >= KL_TEAM_CHANGED || (plan->verdict == KL_TEAM_REFUSED && plan->seen > 0);
     double n = other ? plan->considered : it->workers;
@@ -107,7 +108,8 @@ static double best_index(const kl_iteration *it, const kl_team_plan *plan) {
     return n * task_s * task_s;
 }
 
-/* Choose the number of active workers for the next run, after a complete run. Return whether it changes. */
+/* After a complete run, choose the number of active workers for the next run. Return whether the number
+ * changes. */
 static bool choose(kl_master *m) {
     kl_iteration it = kl_master_iteration(m);
     kl_team_plan plan;
@@ -133,7 +135,7 @@ static bool choose(kl_master *m) {
     return true;
 }
 
-/* Record how many workers a later farm should use. The number was found in several runs or looks, or is a
+/* Record how many workers a later farm should use. The number was found in several runs or checks, or is a
  * forecast from a single run. */
 void kl_master_advise(kl_master *m) {
     if (m->run.number == 0 || m->run.done < m->run.summary.tasks || m->run.grown || m->peers.on)
@@ -161,11 +163,12 @@ kilter_status kl_master_between_runs(kl_master *m, kilter_error *error) {
     bool looked = m->run.number > 0 && m->run.done == m->run.summary.tasks && !m->run.grown && !m->run.open &&
                   !m->peers.on && m->staff.glance.from == 0;
     bool fixed = m->staff.by_hand || m->run.number == 0;
-    /* true: more workers are active than wanted, because some have just joined */
+    /* true: more workers are active than wanted, because some workers have just joined */
     bool crowded = fixed && m->staff.seats > 0 && m->members.ready - m->members.resting > m->staff.seats;
     if (number_set || crowded || (m->staff.chooses && looked && choose(m)))
         status = kl_master_seat(m, error);
-    /* while a smaller number of workers is tried, the others stay, because they may be needed again */
+    /* true: a smaller number of workers is being tried, so the others stay, because they may be needed again
+     */
     bool on_trial = m->staff.team.tried_from > 0 || m->staff.team.measured < KL_TEAM_PERSISTS;
     if (m->options.release && m->members.resting > 0 && (m->staff.by_hand || !on_trial))
         release(m);

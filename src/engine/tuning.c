@@ -1,5 +1,5 @@
-/* Conversions between the farm and `kilter tune`: from the farm's state to the values that the tool shows,
- * and from the tool's settings to tuning points. */
+/* Conversions between a farm and `kilter tune`: from the farm's state to the values that the tool shows, and
+ * from the tool's settings to tuning points. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -124,7 +124,7 @@ void kl_tuning_show(const kl_farm_state *s, kl_control_state *shown) {
 
 /* --- settings --- */
 
-/* Return the policy for which the factor would be set. */
+/* Return the policy of the next run, for which the factor is set. */
 static const kl_policy *policy_to_come(const kl_farm_state *s, const kl_tuning *tuning) {
     return tuning->policy ? tuning->policy : s->pending.set & KL_TUNE_POLICY ? s->pending.policy : s->policy;
 }

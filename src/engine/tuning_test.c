@@ -1,5 +1,5 @@
-/* Check the values that `kilter tune` shows and sets, by tables of cases and with a farm of threads that
- * is tuned while it runs. */
+/* Check the values that `kilter tune` shows and sets: by tables of cases, and with a farm of threads that is
+ * tuned while it runs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,7 @@ static kl_farm_state a_farm(void) {
 
 typedef struct setting_case {
     kl_control_setting setting;
-    const char *pending; /* the policy that was set for the next run; NULL: none */
+    const char *pending; /* name of the policy that was set for the next run; NULL: none was set */
     bool running;
     kilter_status status;
     unsigned set;
@@ -145,7 +145,7 @@ typedef struct tuned {
     kilter_farm *farm;
     char *folder, record[240];
     kl_tuner *tuner;
-    kl_control_setting setting; /* requested in the first callback of a run */
+    kl_control_setting setting; /* the setting that the first callback of a run requests */
     bool once;
     char answer[KL_CONTROL_ANSWER_BYTES];
     kl_control_state seen;
@@ -165,8 +165,8 @@ static void attach(tuned *t) {
     kl_report_free(report);
 }
 
-/* Get the state and change settings from a callback of the run. The farm must answer meanwhile, because it
- * has a thread for requests. */
+/* Get the state and change settings from a callback of the run. The farm must answer during the callback,
+ * because it has a thread for requests. */
 static void look_and_set(const kilter_outcome *outcome, void *user) {
     tuned *t = user;
     (void)outcome;
@@ -209,7 +209,7 @@ static void a_farm_is_tuned_from_its_own_callback(void **state) {
     assert_int_equal(t.seen.workers_set, 1);
     run_with(&t, (kl_control_setting){.workers_given = true, .workers = 0});
     assert_string_equal(t.seen.policy, "ss");
-    /* requests must also be answered between two runs, when only the farm's service thread can do so */
+    /* requests must also be answered between two runs; then only the farm's service thread can do so */
     kl_control_setting factor = {.policy_given = true, .policy = "fsc", .factor_given = true, .factor = 0.5};
     assert_int_equal(kl_tuner_set(t.tuner, &factor, t.answer, NULL), KILTER_OK);
     run_with(&t, (kl_control_setting){.factor_given = true, .factor = 0.1});
@@ -226,8 +226,8 @@ static void a_farm_is_tuned_from_its_own_callback(void **state) {
     free(t.folder);
 }
 
-/* Set a smaller number of workers in a farm that releases workers. The processes of the others must end,
- * and the farm must continue. */
+/* Set a smaller number of workers in a farm that releases workers. The processes of the released workers
+ * must end, and the farm must continue. */
 static void released_processes_end(void **state) {
     (void)state;
     tuned t = {0};
@@ -262,7 +262,7 @@ int main(void) {
         cmocka_unit_test(what_was_asked_for_later_wins),
         cmocka_unit_test(what_is_not_known_is_not_shown_as_a_number),
         cmocka_unit_test(what_waits_is_shown_in_words),
-        /* runs first, because the setting is made before the farm has threads */
+        /* run this test first, because its setting is made before the farm has threads */
         cmocka_unit_test(released_processes_end),
         cmocka_unit_test(a_farm_is_tuned_from_its_own_callback),
     };

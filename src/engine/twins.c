@@ -1,5 +1,5 @@
-/* Tasks that several workers have. The first result of a task counts. The other workers then need not do
- * the task. */
+/* Tasks that several workers have. Only the first result of such a task counts, and then the other workers
+ * need not do the task. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,8 +8,10 @@
 enum { FIRST, SECOND, SIDES };
 static const uint64_t NONE = UINT64_MAX;
 
-/* --- pairs of chunks with the same tasks (twins) --- Each twin is in two lists: that of its first chunk
- * and that of its second chunk. A link names a twin and its side in the list. */
+/* --- lists of pairs of chunks with the same tasks (twins) --- */
+
+/* Each twin is in two lists: that of its first chunk and that of its second chunk. A link in a list is a
+ * number that names a twin and which of its two chunks the list belongs to. */
 
 static kl_twin *twin_at(const kl_twins *t, uint64_t link) {
     return &t->list[link / SIDES];
@@ -57,7 +59,7 @@ static bool spread(kl_twins *t, uint64_t bucket_count) {
     return true;
 }
 
-/* Make room for `more` twins. */
+/* Make room for `more` pairs of chunks (twins). */
 static bool reserve(kl_twins *t, uint64_t more) {
     kl_twin *list = kl_array_grow(t->list, &t->room, t->count + more, sizeof *list);
     uint64_t buckets = t->bucket_count ? t->bucket_count : 16;
@@ -77,7 +79,8 @@ static bool add_twin(kl_twins *t, const kl_twin *twin) {
     return true;
 }
 
-/* Follow the list from `link` on, and return the first link of this chunk. NONE: there is none. */
+/* Follow a list of pairs (twins) from `link` on. Return the first link that belongs to this chunk. NONE:
+ * there is none. */
 static uint64_t link_of(const kl_twins *t, uint64_t link, uint64_t chunk) {
     while (link != NONE && twin_at(t, link)->chunk[link % SIDES] != chunk)
         link = twin_at(t, link)->next[link % SIDES];
@@ -106,7 +109,7 @@ void kl_twins_free(kl_twins *t) {
     *t = (kl_twins){0};
 }
 
-/* --- tasks that several workers have --- */
+/* --- recalling and removing tasks that several workers have --- */
 
 static bool find_chunk(const kl_master *m, const kl_twin *twin, int side, member **one, kl_chunk **chunk) {
     *one = kl_master_member(m, twin->worker[side]);
@@ -120,19 +123,21 @@ static bool find_chunk(const kl_master *m, const kl_twin *twin, int side, member
 
 kilter_status kl_master_recall(kl_master *m, member *one, kl_chunk *chunk, uint64_t from,
                                kilter_error *error) {
+    /* send no recall, because an earlier one that is not answered yet includes these tasks */
     if (chunk->recalled_s > 0 && chunk->recalled_from <= from)
-        return KILTER_OK; /* an earlier recall, not answered yet, includes these tasks */
+        return KILTER_OK;
     kl_buffer out = {0};
     kl_wire_put_part(&out, KL_RECALL, &(kl_part){chunk->id, from, chunk->hi});
     chunk->recalled_s = kl_now_s(&m->options.clock);
     chunk->recalled_from = from;
     kilter_status status = kl_send(m->transport, one->peer, &out, error);
     kl_buffer_free(&out);
-    /* if a worker is gone, this is no error: the transport will report it */
+    /* it is no error if the worker is gone, because the transport will report that */
     return status == KILTER_ERR_PEER ? KILTER_OK : status;
 }
 
-/* Return the twin whose second chunk this is; NULL: the chunk is no copy, or its original is gone. */
+/* Return the pair of chunks (twin) in which this chunk is the copy. NULL: the chunk is not a copy, or its
+ * original is gone. */
 static const kl_twin *twin_of_copy(const kl_twins *t, uint64_t chunk) {
     uint64_t link = first_link(t, chunk);
     while (link != NONE && link % SIDES != SECOND)
@@ -167,7 +172,8 @@ static bool is_all_done(const kl_master *m, const kl_twin *twin) {
     return done && alike.hi == twin->hi;
 }
 
-/* Recall the twin's tasks, which are all done, from the worker on this side, if it has not done them yet. */
+/* Recall the pair's tasks from the worker of one of its two chunks (`side`), because all of these tasks are
+ * done. Do nothing if this worker has done them, too. */
 static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilter_error *error) {
     member *one;
     kl_chunk *chunk;
@@ -176,8 +182,8 @@ static kilter_status call_off(kl_master *m, const kl_twin *twin, int side, kilte
     return kl_master_recall(m, one, chunk, twin->lo, error);
 }
 
-/* Return a link of the chunk to a twin that has some of these tasks and whose tasks are all done. NONE:
- * there is none. */
+/* Return a link of the chunk to a pair of chunks (twin) that has some of these tasks, if the pair's tasks
+ * are all done. NONE: there is none. */
 static uint64_t link_to_settle(const kl_master *m, uint64_t chunk, kl_span tasks) {
     for (uint64_t link = first_link(&m->twins, chunk); link != NONE; link = next_link(&m->twins, link)) {
         const kl_twin *t = twin_at(&m->twins, link);
@@ -194,14 +200,14 @@ kilter_status kl_master_settle_twins(kl_master *m, uint64_t chunk, kl_span tasks
         remove_twin(&m->twins, link / SIDES);
         for (int side = 0; side < SIDES && status == KILTER_OK; side++)
             status = call_off(m, &twin, side, error);
-        if (status == KILTER_OK) /* handle the copies of the copy, too */
+        if (status == KILTER_OK) /* handle the chunks that were copied from this copy, too */
             status = kl_master_settle_twins(m, twin.chunk[1 - link % SIDES], tasks, error);
     }
     return status;
 }
 
-/* Return the first part of `span` that is also at another worker, through a twin of chunk `id`. Empty:
- * there is none. */
+/* Return the first part of `span` that another worker has, too, through a twin of chunk `id`. Empty: there
+ * is none. */
 kl_span kl_twins_first_shared(const kl_twins *twins, uint64_t id, kl_span span) {
     kl_span first = {span.hi, span.hi};
     for (uint64_t link = first_link(twins, id); link != NONE; link = next_link(twins, link)) {
@@ -236,8 +242,8 @@ static bool add_part(kl_twins *t, kl_twin twin, uint64_t lo, uint64_t hi) {
     return lo >= hi || add_twin(t, &twin);
 }
 
-/* Let copies of `span` count as copies of the original chunk. They were made from a copy whose worker
- * gives up these tasks. */
+/* Let copies of `span` count as copies of the original chunk. They were made from a copy whose worker gives
+ * up these tasks. */
 static bool pass_on(kl_twins *t, const kl_twin *original, const kl_twin *copy, kl_span span) {
     kl_span passed =
         common(common(span, (kl_span){copy->lo, copy->hi}), (kl_span){original->lo, original->hi});
@@ -247,13 +253,14 @@ static bool pass_on(kl_twins *t, const kl_twin *original, const kl_twin *copy, k
     return add_part(t, twin, passed.lo, passed.hi);
 }
 
-/* Let the copies of chunk `id` count as copies of the chunks that `id` was copied from, because its worker
+/* Let the copies of chunk `id` count as copies of the chunks from which `id` was copied. The worker of `id`
  * gives up these tasks. */
 static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     uint64_t links = 0;
     for (uint64_t link = first_link(t, id); link != NONE; link = next_link(t, link))
         links++;
-    /* reserve memory before, so that the lists keep their order; the new twins do not belong to this chunk */
+    /* reserve memory first, so that the lists keep their order; the new twins are not in the list of this
+     * chunk */
     bool added = links < 2 || reserve(t, links * links);
     for (uint64_t c = first_link(t, id); c != NONE && added; c = next_link(t, c))
         for (uint64_t o = first_link(t, id); c % SIDES == FIRST && o != NONE && added; o = next_link(t, o)) {
@@ -263,7 +270,7 @@ static bool pass_all_on(kl_twins *t, uint64_t id, kl_span span) {
     return added;
 }
 
-/* Return whether the worker on this side of the twin still has to do one of these tasks. */
+/* Return whether the worker of one of the pair's two chunks (`side`) still has to do a task in the span. */
 static bool is_at(const kl_master *m, const kl_twin *twin, int side, kl_span span) {
     member *one;
     kl_chunk *chunk;
@@ -273,7 +280,7 @@ static bool is_at(const kl_master *m, const kl_twin *twin, int side, kl_span spa
     return held.lo < held.hi;
 }
 
-/* Return a link of the chunk whose twin has some of these tasks; NONE: there is none. */
+/* Return a link of the chunk to a pair of chunks (twin) that has some of these tasks. NONE: there is none. */
 static uint64_t link_to_part(const kl_twins *t, uint64_t chunk, kl_span span) {
     for (uint64_t link = first_link(t, chunk); link != NONE; link = next_link(t, link))
         if (twin_at(t, link)->lo < span.hi && twin_at(t, link)->hi > span.lo)
@@ -290,7 +297,7 @@ kilter_status kl_master_part_twins(kl_master *m, uint64_t id, kl_span span, bool
         kl_twin t = *twin_at(twins, link);
         *at_other |= is_at(m, &t, 1 - (int)(link % SIDES), common(span, (kl_span){t.lo, t.hi}));
         remove_twin(twins, link / SIDES);
-        /* each of the two workers may now have tasks that no other worker has */
+        /* each of the two workers may now be the only one that has some tasks */
         for (int side = 0; side < SIDES; side++) {
             member *one = kl_master_member(m, t.worker[side]);
             if (one)

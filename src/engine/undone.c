@@ -1,5 +1,6 @@
-/* The end of chunks. Tasks that are done are counted, and their results queued for the user. Tasks that their
- * worker will not do are dealt again; suspect and failed tasks are dealt alone. */
+/* The end of chunks. Tasks that are done are counted, and their results are queued for the user. Tasks that
+ * their worker will not do are dealt again. A task that failed, or that may have killed its worker
+ * (suspect), is dealt alone. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 #include "engine/master_private.h"
 
 void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
-    if (one->chunks[i].stale) /* the chunk's row was written when its run ended */
+    if (one->chunks[i].stale) /* do nothing, because the chunk's row was written when its run ended */
         kl_balance_forget(&m->balance, &one->chunks[i]);
     else
         kl_balance_end_chunk(&m->balance, &one->chunks[i], lost);
@@ -18,7 +19,7 @@ void kl_master_end_chunk(kl_master *m, member *one, size_t i, bool lost) {
 
 /* --- failures --- */
 
-/* greatest number of failures that are recorded in a run, because more would not help a reader */
+/* greatest number of failed tasks that are recorded in a run; more would not help a reader */
 enum { FAILURES_RECORDED = 10000 };
 
 void kl_master_record_failure(kl_master *m, const member *one, kl_trace_failure_row row) {
@@ -27,7 +28,7 @@ void kl_master_record_failure(kl_master *m, const member *one, kl_trace_failure_
         return;
     row.run = m->run.number;
     row.attempt = kl_tally_of(&ledger->losses, row.task) + kl_tally_of(&ledger->failures, row.task);
-    row.attempt += !row.lost; /* the tally already contains the loss */
+    row.attempt += !row.lost; /* the number of losses already contains this one */
     row.worker = one->number;
     row.at_s = kl_now_s(&m->options.clock) - m->opened_s;
     row.code = row.signal = UINT64_MAX;
@@ -47,7 +48,7 @@ kilter_status kl_master_suspect(kl_master *m, const member *last, kl_span span, 
     return KILTER_OK;
 }
 
-/* Least bytes of results whose message is kept instead of copied. */
+/* Results with at least this many bytes keep their message; smaller ones are copied. */
 static const size_t KEEP_BYTES = 16384;
 
 kilter_status kl_master_deliver(kl_master *m, const member *one, kl_span tasks, kilter_bytes results,
@@ -100,8 +101,9 @@ static kilter_status fail_task(kl_master *m, const member *last, uint64_t task, 
 static kilter_status fail_lost(kl_master *m, const member *last, uint64_t task, kilter_error *error) {
     char why[400];
     uint32_t losses = kl_tally_of(&m->balance.ledger.losses, task);
-    snprintf(why, sizeof why, "%u worker%s lost while doing it, so it is not tried again; the last loss: %s",
-             losses, losses == 1 ? " was" : "s were", m->members.last_loss);
+    snprintf(why, sizeof why,
+             "%u worker%s lost while doing this task, so it is not tried again; the last loss: %s", losses,
+             losses == 1 ? " was" : "s were", m->members.last_loss);
     return fail_task(m, last, task, why, error);
 }
 
@@ -110,7 +112,8 @@ bool kl_master_has_suspect(const kl_master *m, const member *one) {
            kl_tally_of(&m->balance.ledger.losses, one->chunks[0].at) > 0;
 }
 
-/* Return whether another worker could take the task: it takes part in this run, or waits for tasks. */
+/* Return whether another worker could take the task. Such a worker takes part in this run, or waits for
+ * tasks. */
 static bool others_work(const kl_master *m, const member *one) {
     for (size_t i = 0; i < m->members.count; i++) {
         const member *other = &m->members.list[i];
@@ -136,7 +139,7 @@ bool kl_master_take_suspect(kl_master *m, const member *to, uint64_t *task) {
     return false;
 }
 
-/* --- tasks that fail, and are tried again --- */
+/* --- tasks that fail and are tried again --- */
 
 kilter_status kl_master_fail_attempt(kl_master *m, const member *one, const kl_chunk *chunk, uint64_t task,
                                      const char *why, kilter_error *error) {
@@ -154,9 +157,9 @@ kilter_status kl_master_fail_attempt(kl_master *m, const member *one, const kl_c
                : kl_fail(error, KILTER_ERR_MEMORY, "trying a task again: memory ran out");
 }
 
-/* --- tasks that come back undone --- */
+/* --- tasks that workers return undone --- */
 
-/* Deal tasks again that were all lost `losses` times and failed `failures` times. If they were lost too
+/* Deal tasks again that were all lost `losses` times and failed `failures` times. If the tasks were lost too
  * often, they fail. */
 static kilter_status deal_again_alike(kl_master *m, const member *last, kl_span span, uint32_t losses,
                                       uint32_t failures, kilter_error *error) {
@@ -183,11 +186,11 @@ kilter_status kl_master_deal_again(kl_master *m, const member *last, kl_span spa
     return status;
 }
 
-/* greatest number of tasks that are recorded as the possible cause of the loss of a worker */
+/* greatest number of tasks that are recorded as possible cause of the loss of a worker */
 enum { SUSPECTS_RECORDED = 16 };
 
-/* Record that a worker was lost with the tasks `blamed`. is_shared: another worker has them, too, and may
- * do them. */
+/* Record that a worker was lost while it had the tasks `blamed`. is_shared: true if another worker has these
+ * tasks, too, and may do them. */
 static void record_losses(kl_master *m, const member *one, kl_span blamed, bool is_shared) {
     for (uint64_t task = blamed.lo; task < blamed.hi && task < blamed.lo + SUSPECTS_RECORDED; task++) {
         bool last = kl_tally_of(&m->balance.ledger.losses, task) >= m->options.attempts;
@@ -198,8 +201,8 @@ static void record_losses(kl_master *m, const member *one, kl_span blamed, bool 
     }
 }
 
-/* Take back from `one` the unfinished tasks of the span. The first *blamed of them may have killed the
- * worker. Deal all of them again, except those that another worker has, too. */
+/* Take back from the worker `one` the unfinished tasks of the span. The first *blamed of them may have
+ * killed the worker. Deal all of them again, except for tasks that another worker has, too. */
 static kilter_status take_back(kl_master *m, const member *one, kl_span span, bool is_shared,
                                uint64_t *blamed, kilter_error *error) {
     kilter_status status = KILTER_OK;
@@ -243,7 +246,7 @@ kilter_status kl_master_give_up(kl_master *m, member *one, size_t i, uint64_t fr
     return status == KILTER_OK ? parted : status;
 }
 
-/* A lost worker may have begun more tasks than its results show, because results come in batches. The
+/* A lost worker may have begun more tasks than its results show, because results come several at a time. The
  * assumed number is BEGUN_LEAST, plus BEGUN_SAFETY times the number of tasks that fit into the time since
  * the last results. */
 static const double BEGUN_SAFETY = 4, BEGUN_LEAST = 8;
@@ -259,7 +262,7 @@ static uint64_t maybe_begun(const kl_master *m, const member *one) {
 kilter_status kl_master_take_all_back(kl_master *m, member *one, bool is_lost, kilter_error *error) {
     kilter_status status = KILTER_OK;
     uint64_t blamed = is_lost && one->chunk_count > 0 ? maybe_begun(m, one) : 0;
-    /* continue after an error, because a member that is gone must not keep a chunk */
+    /* continue even after an error, because a member that is gone must not keep a chunk */
     while (one->chunk_count > 0) {
         kilter_status given =
             kl_master_give_up(m, one, 0, one->chunks[0].at, &blamed, status == KILTER_OK ? error : NULL);

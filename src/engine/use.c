@@ -1,4 +1,5 @@
-/* The CPU time that the farm, the program's callbacks and the workers on the master's host use in a run. */
+/* The CPU time that a run costs: that of the farm, of the program's callbacks, and of the workers on the
+ * master's host. */
 #include <math.h>
 #include <string.h>
 
@@ -14,19 +15,20 @@ void kl_master_use_begins(kl_master *m) {
     for (size_t i = 0; i < m->members.count; i++) {
         member *one = &m->members.list[i];
         one->run_cpu_s = one->run_delay_s = 0;
-        if (m->peers.on) /* the workers organised the last run, so their next totals include it */
+        if (m->peers.on) /* peers do not report during a run, so their next reports include the last run */
             one->cpu_s = one->delay_s = 0;
     }
 }
 
-/* Return the increase of a total. Return 0 if the total is smaller than before, because the worker has
+/* Return by how much a total has grown. Return 0 if the total is smaller than before, because the worker has
  * started again. */
 static double gained(double now_s, double before_s) {
     return fmax(0, now_s - before_s);
 }
 
 void kl_master_use_told(const kl_master *m, member *one, const kl_results_head *head) {
-    if (m->run.running && one->cpu_s > 0) { /* the worker has reported these totals before */
+    /* add the growth of the totals, because the worker has reported them before */
+    if (m->run.running && one->cpu_s > 0) {
         one->run_cpu_s += gained(head->cpu_s, one->cpu_s);
         one->run_delay_s += gained(head->delay_s, one->delay_s);
     }
@@ -63,7 +65,8 @@ kl_use kl_master_use_so_far(const kl_master *m) {
 
 void kl_master_record_use(kl_master *m) {
     const kl_use *u = &m->use.last;
-    if (!(u->farm_s > 0) || m->peers.on) /* peers do not report their CPU time */
+    /* the use is unknown in a run of peers, because they do not report their CPU time */
+    if (!(u->farm_s > 0) || m->peers.on)
         return;
     kl_master_record_measurement(m, -1, "farm_cpu_s", u->farm_s);
     kl_master_record_measurement(m, -1, "callbacks_cpu_s", u->callbacks_s);

@@ -1,4 +1,5 @@
-/* How the worker begins and ends, its messages and its turns. worker_private.h lists its parts. */
+/* The beginning and end of a worker, its messages and its turns. worker_private.h lists the worker's parts.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,8 +7,8 @@
 
 #include "engine/worker_private.h"
 
-/* seconds between two checks of the time while there is no master, because the worker does not wait for
- * ever */
+/* seconds between two checks of the clock while there is no master, because the worker waits only for a
+ * limited time */
 static const double LOOK_S = 0.1;
 
 /* --- life --- */
@@ -16,7 +17,7 @@ kilter_status kl_worker_new(const kl_worker_options *options, void *driver, kl_t
                             kl_worker **worker, kilter_error *error) {
     kl_worker *w = calloc(1, sizeof *w);
     core_use *core = options->cpu_s ? kl_core_use_new(options, driver) : NULL;
-    /* put zeros behind the struct, because a newer program may know more fields */
+    /* put zeros behind the struct, because a program for a newer Kilter may read more members */
     kilter_worker *self = options->start ? calloc(1, sizeof *self + KL_LATER_BYTES) : NULL;
     if (!w || (options->cpu_s && !core) || (options->start && !self)) {
         free(w);
@@ -67,7 +68,7 @@ bool kl_worker_is_orphan(const kl_worker *w) {
     return w->orphan;
 }
 
-/* Empty the buffer. If its memory was lent by the lost master, free it. */
+/* Empty the buffer. If its memory belongs to the master that was lost, free the memory. */
 static void empty(kl_buffer *buffer) {
     if (buffer->borrowed)
         kl_buffer_free(buffer);
@@ -133,9 +134,9 @@ static kilter_status on_welcome(kl_worker *w, const kl_message *m, kilter_error 
     w->memory_before = w->options->memory ? w->options->memory(w->driver) : 0;
     int code = start(w);
     if (code != 0)
-        return kl_worker_refuse(w, error, "its start function returned %d", code);
+        return kl_worker_refuse(w, error, "the worker's start function returned %d", code);
     w->started = w->ready = true;
-    w->asking.asked = true; /* READY also requests a chunk */
+    w->asking.asked = true; /* the message READY also requests a chunk */
     kl_buffer out = {0};
     kl_wire_put_plain(&out, KL_READY);
     return kl_worker_post(w, &out, error);
@@ -155,7 +156,7 @@ static kilter_status on_shared(kl_worker *w, kl_message *m, kilter_error *error)
     queued *item = calloc(1, sizeof *item);
     if (!item)
         return kl_fail(error, KILTER_ERR_MEMORY, "taking shared data: memory ran out");
-    /* the round trip cannot be measured, because this message comes before the requested chunk */
+    /* do not measure the round trip, because this message comes before the chunk that was requested */
     w->asking.bytes = 0;
     item->is_shared = true;
     kl_queue_put(&w->queue, item, m);
@@ -199,7 +200,7 @@ static kilter_status on_release(kl_worker *w, const kl_message *m, kilter_error 
     return KILTER_OK;
 }
 
-/* Store that the result of the task at hand no longer counts. */
+/* Handle RENEW: the result of the task at hand no longer counts, and a new worker replaces this one. */
 static kilter_status on_renew(kl_worker *w, const kl_message *m, kilter_error *error) {
     char why[WHY_BYTES];
     kl_wire_get_text(m->data, m->size, why, sizeof why);
@@ -247,7 +248,8 @@ static kilter_status on_event(kl_worker *w, kl_event *event, kilter_error *error
     case KL_EVENT_NONE:
         break;
     case KL_EVENT_JOINED:
-        if (w->master != KL_NO_PEER) /* the new peer is another worker */
+        /* do nothing if there is a master, because the new peer is then another worker */
+        if (w->master != KL_NO_PEER)
             break;
         w->master = event->peer;
         status = say_hello(w, error);
@@ -301,7 +303,8 @@ kilter_status kl_worker_take_in(kl_worker *w, double timeout_s, kilter_error *er
             break;
         timeout_s = 0;
         status = on_event(w, &event, error);
-        w->asking.idle = false; /* from now on, messages may have waited while an earlier one was handled */
+        /* from now on, messages may have waited while the worker handled an earlier one */
+        w->asking.idle = false;
     }
     return status == KILTER_OK ? kl_peering_look(w, error) : status;
 }
@@ -319,9 +322,9 @@ static kilter_status check_patience(const kl_worker *w, kilter_error *error) {
                    w->options->patience_s);
 }
 
-/* Return whether the worker should send its results now. It should do so if its queue is empty. But if the
- * next chunk has arrived and must be followed by a request at once, results and request are sent together,
- * one message later. */
+/* Return whether the worker should send its results now: it should if its queue is empty. But if the next
+ * chunk has arrived, and a request must follow it at once, results and request are sent together one message
+ * later. */
 static bool is_to_report(const kl_worker *w, bool ran_dry) {
     if (!w->queue.first)
         return w->ready && (!w->asking.asked || kl_has_results(&w->outbox));
@@ -369,7 +372,8 @@ kilter_status kl_worker_between(kl_worker *w, kilter_error *error) {
 kilter_status kl_worker_turn(kl_worker *w, double timeout_s, kilter_error *error) {
     kilter_error failure = {KILTER_OK, ""};
     kilter_status status = turn(w, timeout_s, &failure);
-    if (status == KILTER_ERR_MEMORY && w->master != KL_NO_PEER) /* tell the master why the worker ends */
+    /* tell the master the reason for which the worker ends */
+    if (status == KILTER_ERR_MEMORY && w->master != KL_NO_PEER)
         kl_worker_send_text(w, KL_REFUSE, failure.text, NULL);
     if (status != KILTER_OK && error)
         *error = failure;

@@ -1,11 +1,11 @@
-/* A second thread handles the worker's messages during a long task. */
+/* Handle the worker's messages during a long task, in a second thread. */
 #include "engine/worker_private.h"
 
-/* Above this part of the memory limit, a worker is replaced after its task. So a slow leak does not make a
- * task fail. */
+/* A worker that uses more than this part of the memory limit is replaced after its task. So memory that a
+ * worker loses slowly does not make a task fail. */
 static const double NEARLY_ALL = 0.9;
-/* seconds for which a task may continue when its result no longer counts; a master waits as long for its
- * local workers */
+/* seconds for which a task whose result no longer counts may continue; a master waits as long for its local
+ * workers */
 static const double END_PATIENCE_S = 5;
 
 void kl_worker_let_attend(kl_worker *w, const kl_attendance *attendance) {
@@ -14,7 +14,8 @@ void kl_worker_let_attend(kl_worker *w, const kl_attendance *attendance) {
     w->share.tasks_s = 0;
 }
 
-/* Return whether the task at hand is the same as in the last call. If not, store the new task. */
+/* Return whether the worker still does the same task as in the last call. If not, store which task it does
+ * now. */
 static bool is_still_at_it(kl_worker *w, double now_s) {
     attended *a = &w->attended;
     if (a->seen && a->task == w->hand.done)
@@ -32,7 +33,7 @@ void kl_worker_name_task(const kl_worker *w, kl_heartbeat *heartbeat) {
     heartbeat->usual_share = w->share.usual;
 }
 
-/* Send a heartbeat. Before the task was first seen, it is assumed to have had its core all the time. */
+/* Send a heartbeat. The task is assumed to have had its core all the time before this thread first saw it. */
 static kilter_status send_heartbeat(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
     attended *a = &w->attended;
     kl_heartbeat heartbeat = {.elapsed_s = now_s - w->hand.began_s, .memory = memory};
@@ -55,7 +56,7 @@ static uint64_t look_at_memory(kl_worker *w) {
     return taken;
 }
 
-/* Receive messages, and send what is due: returned tasks, results, a request, a heartbeat. */
+/* Receive messages. Then send what must be sent now: returned tasks, results, a request, a heartbeat. */
 static kilter_status attend(kl_worker *w, double now_s, uint64_t memory, kilter_error *error) {
     attended *a = &w->attended;
     kilter_status status = kl_worker_take_in(w, 0, error);
@@ -84,7 +85,7 @@ void kl_worker_attend(kl_worker *w) {
             kl_fail_in_task(&w->leaving, &failure, now_s);
     }
     if (w->leaving.failed != KILTER_OK) {
-        /* let the task at hand end by itself, but only for some time, because its result no longer counts */
+        /* let the task end by itself, but only for some time, because its result no longer counts */
         double patience_s = w->leaving.dismissed ? 0 : w->orphan ? w->options->patience_s : END_PATIENCE_S;
         kilter_error why;
         if (kl_task_failure(&w->leaving, &why) != KILTER_OK && w->options->abandon && patience_s >= 0 &&

@@ -1,15 +1,15 @@
-/* The CPU time that the worker reports, and the time for which it was ready while other threads had its core
- * (delay). */
+/* The CPU time that the worker reports, and its delay: the time for which the worker was ready while other
+ * threads had its core. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/worker_private.h"
 
-/* seconds between two readings of CPU time; they cost little, because they are rare */
+/* seconds between two readings of the CPU time, so that they cost little */
 static const double LOOK_S = 1e-3;
 
-enum { LATELY = 16 }; /* number of waits over which the delay is averaged */
+enum { LATELY = 16 }; /* number of waits over which the mean delay is computed */
 
 core_use *kl_core_use_new(const kl_worker_options *options, void *driver) {
     core_use *u = calloc(1, sizeof *u);
@@ -22,8 +22,8 @@ void kl_core_use_clear(core_use *u) {
     *u = (core_use){.options = u->options, .driver = u->driver};
 }
 
-/* Add the delay since the last reading, without the delays at the ends of waits. It is at most the time in
- * tasks minus this thread's CPU time. */
+/* Add the delay since the last reading, without the delays at the ends of waits. The delay added is at most
+ * the time in tasks minus the CPU time of this thread. */
 static void look_at_core(core_use *u) {
     double run_s, delay_s;
     if (!u->options->core(u->driver, &run_s, &delay_s))
@@ -37,8 +37,8 @@ static void look_at_core(core_use *u) {
     u->since.core_delay_s = delay_s;
 }
 
-/* Read the CPU time if it is due. Reading takes as long as a small message, so it is not done for every
- * message. */
+/* Read the CPU time if enough time has passed. Reading takes as long as a small message, so it is not done
+ * for every message. */
 void kl_core_use_look(core_use *u, double now_s) {
     if (now_s < u->due_s)
         return;
@@ -52,8 +52,8 @@ static double core_delay_s(const core_use *u) {
     return u->options->core(u->driver, &run_s, &delay_s) ? delay_s : 0;
 }
 
-/* Handle that a wait for messages begins. The delay at its end does not belong to tasks. It is measured at
- * some waits (watched), and assumed to be the same at the others. */
+/* Note that a wait for messages begins. The delay at the end of a wait does not belong to tasks. This delay
+ * is measured only at some waits, which are called watched, and is assumed to be the same at other waits. */
 void kl_core_use_begin_wait(core_use *u, double now_s) {
     u->watches = now_s >= u->watch_due_s;
     if (u->watches)

@@ -1,4 +1,4 @@
-/* Whether the worker must leave, and why, and whether a new one replaces it. */
+/* Whether the worker must leave, and why, and whether a new worker replaces it. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 bool kl_is_renewal(const leaving *l) {
     const char *why = atomic_load(&l->why);
-    /* if the worker was told to leave, this counts more than a replacement */
+    /* a reason to leave that came from outside counts more than a replacement */
     return l->renewal && (!why || why == l->renewal);
 }
 
@@ -25,7 +25,7 @@ void kl_renew(leaving *l, const char *format, ...) {
     va_start(args, format);
     vsnprintf(why, sizeof why, format, args);
     va_end(args);
-    l->renewal = strdup(why); /* if memory runs out, the worker stays until the next call */
+    l->renewal = strdup(why); /* if memory runs out here, the worker stays, and the next call tries again */
     if (l->renewal)
         atomic_compare_exchange_strong(&l->why, &none, l->renewal);
 }

@@ -1,4 +1,4 @@
-/* The result that the task at hand produces, and the share of the core's time that tasks get. */
+/* The result of the task that the worker does, and the part of the core's time that tasks get. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "engine/worker_private.h"
 
-/* seconds in tasks after which the share of the core is measured again */
+/* after this many seconds in tasks, the part of the core's time is measured again */
 static const double SHARE_S = 10e-3;
 
 kilter_status kilter_result_put(kilter_result *result, const void *data, size_t size) {
@@ -33,7 +33,7 @@ int kilter_result_fail(kilter_result *result, const char *format, ...) {
     return 1;
 }
 
-/* Replace the result by a failure if it is wrong or missing. */
+/* If the task's result is wrong or missing, replace it by a failure. */
 void kl_check_result(hand *h, int code, size_t wanted) {
     kilter_result *result = &h->result;
     char text[100];
@@ -43,18 +43,19 @@ void kl_check_result(hand *h, int code, size_t wanted) {
     }
     const size_t size = h->making.size - result->at - 4;
     if (!result->failed && wanted > 0 && size != wanted) {
-        snprintf(text, sizeof text, "its result has %zu bytes, those of this run have %zu", size, wanted);
+        snprintf(text, sizeof text, "the task's result has %zu bytes, but results of this run have %zu", size,
+                 wanted);
         kl_fail_result(result, text);
     }
-    if (h->making.failed) { /* there was no memory for the result, so the task fails, but not the worker */
+    if (h->making.failed) { /* memory for the result ran out, so the task fails, but the worker continues */
         h->making.failed = false;
-        kl_fail_result(result, "storing its result: memory ran out");
+        kl_fail_result(result, "storing the task's result: memory ran out");
     }
     kl_wire_end_result(&h->making, result->at, result->failed);
 }
 
-/* Add a task's time, and measure the share of the core now and then, because reading CPU time takes longer
- * than a small task. */
+/* Add the time of a task. From time to time, measure which part of the core's time tasks get, because reading
+ * the CPU time takes longer than a small task. */
 void kl_account_share(task_share *share, const kl_attendance *attendance, double seconds) {
     share->tasks_s += seconds;
     if (!attendance->busy_s || share->tasks_s < SHARE_S)

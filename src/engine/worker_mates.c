@@ -1,5 +1,5 @@
-/* Messages from a peer to other peers. The peer gets their addresses from the master; then messages go
- * directly. */
+/* Messages from a peer to other peers. The peer gets the others' addresses from the master; after that,
+ * messages go directly. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ static bool know(mates *m, uint32_t worker, kl_peer peer) {
     return true;
 }
 
-/* Send a message. If the worker is gone, this is no error, because an event reports it. */
+/* Send a message. It is no error if the worker is gone, because an event will report that. */
 static kilter_status send(kl_worker *w, kl_peer peer, const void *data, size_t size, kilter_error *error) {
     kilter_status status = w->transport->ops->send(w->transport, peer, data, size, error);
     return status == KILTER_ERR_PEER ? KILTER_OK : status;

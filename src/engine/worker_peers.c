@@ -1,15 +1,15 @@
-/* The worker as a peer: it carries out the actions that the folder peer asks for, and does one task after
- * the other. */
+/* The worker as a peer in a run that workers organise. It carries out the actions that the folder peer asks
+ * for, and does one task after the other. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/worker_private.h"
 
-/* Number of tasks whose inputs are requested at a time. */
+/* Number of tasks whose inputs a peer requests at once. */
 enum { BLOCK_TASKS = 64 };
 
-/* Greatest number of bytes of messages of runs that have not begun at this worker. A peer that sends more
+/* Greatest number of bytes of messages for runs that have not begun at this worker. A peer that sends more
  * is disconnected. */
 enum { EARLY_BYTES = 64 << 20 };
 
@@ -44,8 +44,8 @@ static void drop_early(peering *p, uint64_t before) {
     }
 }
 
-/* Release the block of inputs. The task at hand may still read its input there, so its queue item keeps
- * the message. */
+/* Release the message with the inputs of several tasks. The task at hand may still read its input in this
+ * message, so its queue item keeps the message. */
 static void let_go_of_block(kl_worker *w) {
     block *b = &w->peers->block;
     queued *first = w->hand.at_work ? w->queue.first : NULL;
@@ -73,7 +73,7 @@ void kl_peering_stop(kl_worker *w, uint64_t before) {
     kl_buffer_clear(&p->self);
     let_go_of_block(w);
     for (queued **place = &w->queue.first;
-         *place;) /* keep the task at hand, although its result will be dropped */
+         *place;) /* keep the task that the worker does now, although its result will be dropped */
         if ((*place)->is_peers && !(place == &w->queue.first && w->hand.at_work)) {
             w->queue.tasks--;
             kl_queue_remove(&w->queue, place);
@@ -105,9 +105,9 @@ static peering *peers_of(kl_worker *w) {
     return w->peers;
 }
 
-/* --- tasks and their inputs --- */
+/* --- the tasks of a peer and their inputs --- */
 
-/* Find the task's input. false: it is not in the block. */
+/* Find the input of the task in the block of inputs. false: the block does not contain it. */
 static bool find_input(block *b, uint64_t task, kl_reader *input) {
     if (task < b->tasks.lo || task >= b->tasks.hi)
         return false;
@@ -124,13 +124,14 @@ static bool find_input(block *b, uint64_t task, kl_reader *input) {
 static kilter_status want_inputs(kl_worker *w, uint64_t task, kilter_error *error) {
     const kl_peers_head *run = &w->peers->run;
     uint64_t most = run->tasks - task < BLOCK_TASKS ? run->tasks - task : BLOCK_TASKS;
-    kl_wanted wanted = {run->run, task, task + most}; /* the master may answer with fewer inputs than these */
+    /* request inputs of at most `most` tasks; the master may answer with fewer */
+    kl_wanted wanted = {run->run, task, task + most};
     kl_buffer out = {0};
     kl_wire_put_wanted(&out, KL_WANT, &wanted);
     return kl_worker_post(w, &out, error);
 }
 
-/* Put the task into the queue. If its input is not here, request it first. */
+/* Put the task into the queue. If its input is not there yet, request the input first. */
 static kilter_status begin(kl_worker *w, uint64_t task, kilter_error *error) {
     peering *p = w->peers;
     kl_reader input = {0};
@@ -192,15 +193,15 @@ static kilter_status step_once(kl_worker *w, const kl_node_event *event, bool *o
             status = begin(w, a->task, error);
         else if (a->kind == KL_NODE_OVER)
             *over = true;
-        else if (a->kind == KL_NODE_SEND ||
-                 !kl_signals_act(w,
-                                 a)) /* the offer cannot be written to the folder, so send it as a message */
+        else if (a->kind == KL_NODE_SEND || !kl_signals_act(w, a)) /* send the offer as a message, because it
+                                                                      cannot be written to the folder */
             status = send_note(w, a, error);
     }
     return status;
 }
 
-/* Give the node an event, then the messages that it has sent to itself, and carry out its actions. */
+/* Pass an event to the node, which is this worker's part in the run. Then pass to it the messages that it
+ * has sent to itself, and carry out the actions that it wants. */
 static kilter_status step(kl_worker *w, const kl_node_event *event, kilter_error *error) {
     peering *p = w->peers;
     bool over = false;
@@ -311,7 +312,7 @@ static kilter_status on_open(kl_worker *w, const kl_message *m, kilter_error *er
 static kilter_status hear_note(kl_worker *w, kl_peer from, const kl_note_head *head, kilter_bytes note,
                                kilter_error *error) {
     if (from != w->master && (head->from == 0 || head->from == w->peers->run.number))
-        return KILTER_OK; /* ignore a sender that states a wrong number for itself */
+        return KILTER_OK; /* ignore a sender that states a wrong number of its own */
     kilter_status status = from == w->master ? KILTER_OK : kl_mates_heard(w, head, from, error);
     kl_node_event hears = {.kind = KL_NODE_HEARS,
                            .peer = from == w->master ? 0 : head->from,
@@ -355,7 +356,7 @@ static kilter_status on_note(kl_worker *w, kl_peer from, const kl_message *m, ki
 static kilter_status hear_early(kl_worker *w, kilter_error *error) {
     peering *p = w->peers;
     kilter_status status = KILTER_OK;
-    early *kept = p->early; /* on_note() stores messages of later runs again */
+    early *kept = p->early; /* take the list first, because on_note() stores messages of later runs again */
     p->early = NULL;
     p->early_bytes = 0;
     while (kept) {
@@ -396,11 +397,12 @@ static kilter_status on_peers(kl_worker *w, const kl_message *m, kilter_error *e
                 head.peers <= KL_PEERS_MOST && head.number < KL_PEERS_MOST;
     if (good && head.reduces && !w->options->combine) {
         kl_ranges_free(&tasks);
-        return kl_worker_refuse(w, error, "it has no combine function, but the master has one");
+        return kl_worker_refuse(w, error, "the worker has no combine function, but the master has one");
     }
     if (good) {
         kl_peering_stop(w, head.run);
-        if (!p->node) { /* otherwise the master has sent this message again */
+        /* make the data of this peer only once, although the master may send this message again */
+        if (!p->node) {
             p->run = head;
             p->next_run = head.run;
             p->node = new_node(w, &tasks);
@@ -426,7 +428,8 @@ static kilter_status on_peer(kl_worker *w, const kl_message *m, kilter_error *er
         return KILTER_OK;
     kilter_status status = kl_mates_found(w, &where, &gone, error);
     if (status == KILTER_ERR_USAGE || status == KILTER_ERR_SYSTEM)
-        return kl_worker_refuse(w, error, "it cannot reach another worker: %.150s", error ? error->text : "");
+        return kl_worker_refuse(w, error, "the worker cannot reach another worker: %.150s",
+                                error ? error->text : "");
     return status == KILTER_OK && gone ? lose(w, where.number, error) : status;
 }
 
@@ -461,7 +464,7 @@ static kilter_status on_disband(kl_worker *w, const kl_message *m, kilter_error 
 
 kilter_status kl_peering_message(kl_worker *w, kl_peer from, kl_message *m, kilter_error *error) {
     kl_message_type type = kl_wire_type(m->data, m->size);
-    if (from != w->master && type != KL_NOTE) /* a worker may send notes only */
+    if (from != w->master && type != KL_NOTE) /* accept only notes from other workers */
         return KILTER_OK;
     if (!w->ready)
         return malformed(error);

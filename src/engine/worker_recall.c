@@ -1,8 +1,8 @@
-/* Return tasks to the master: recalled tasks, or all tasks when the worker leaves. */
+/* Return tasks to the master: tasks that it has recalled, or all tasks when the worker leaves. */
 #include "engine/worker_private.h"
 
-/* Return those tasks of the chunk at `place`, from number `keep` on, that are not begun. Send the results
- * that are ready first. */
+/* Return to the master those tasks of the chunk at `place` that are not begun, but keep the first `keep`
+ * tasks. First send the results that are ready. */
 static kilter_status give_back(kl_worker *w, queued **place, uint64_t keep, kilter_error *error) {
     queued *chunk = *place;
     bool at_hand = w->hand.at_work && chunk == w->queue.first;
@@ -25,7 +25,8 @@ static kilter_status give_back(kl_worker *w, queued **place, uint64_t keep, kilt
 
 kilter_status kl_worker_on_recall(kl_worker *w, const kl_part *part, kilter_error *error) {
     queued **place = kl_queue_find(&w->queue, part->chunk);
-    /* a chunk that is not in the queue is done, and its results are under way */
+    /* do nothing if the chunk is not in the queue: it is done, and its results are on the way to the master
+     */
     return *place ? give_back(w, place, part->lo, error) : KILTER_OK;
 }
 

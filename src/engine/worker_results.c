@@ -1,6 +1,8 @@
-/* Send results that are ready, together with the request for the next chunk. In the drawing, > is the task
- * at hand. The segment's tasks are done, and their results are not sent yet. Chunk 9 arrived while chunk 7
- * was being done. */
+/* Send results that are ready, together with the request for the next chunk.
+ *
+ *   queue     [ chunk 7: ######>········ ][ chunk 9 ]      > is the task that the worker does now
+ *   segment                ^^^^                            done tasks whose results are not sent
+ */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -8,10 +10,10 @@
 
 #include "engine/worker_private.h"
 
-/* With each answer, the longest recent answer time shrinks to the part ANSWER_MEMORY of itself. An answer
- * that takes longer than ANSWER_MOST_S counts as ANSWER_MOST_S. */
+/* With each answer, the greatest recent answer time is reduced to the part ANSWER_MEMORY of itself. An
+ * answer that takes longer than ANSWER_MOST_S counts as ANSWER_MOST_S. */
 static const double ANSWER_MEMORY = 0.9, ANSWER_MOST_S = 20e-3;
-/* part by which two clocks may run at different speeds: twenty times the usual 50 millionths */
+/* relative difference that the speeds of two clocks may have; it is twenty times the usual 50 millionths */
 static const double CLOCKS_DIFFER = 1e-3;
 
 /* --- sending --- */
@@ -66,9 +68,9 @@ void kl_end_segment(outbox *o) {
     o->segment = (kl_segment){0};
 }
 
-/* --- asking for more --- */
+/* --- requesting more chunks --- */
 
-/* Measure the round trip of a request and its chunk, if the worker had no work meanwhile. The clocks of
+/* Measure the round trip of a request and its chunk, if the worker had no work between them. The clocks of
  * two hosts run at different speeds, so the request must not have waited too long at the master. */
 static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     double took_s = now_s - a->asked_at_s - head->held_s;
@@ -78,11 +80,11 @@ static void note_round_trip(asking *a, const kl_chunk_head *head, size_t bytes, 
     a->round_trip_bytes = a->bytes + (double)bytes;
 }
 
-/* Store the time that an answer took. If other threads use the master's core, it may be some time slices.
- * The next request is then sent earlier by this time. */
+/* Store the time that an answer took. If other threads use the master's core, an answer may take some time
+ * slices. The next request is then sent earlier by this time. */
 void kl_asking_answered(asking *a, const kl_chunk_head *head, size_t bytes, double now_s) {
     note_round_trip(a, head, bytes, now_s);
-    /* otherwise the time would include the program's own time between two runs */
+    /* an answer in another run does not count, because the program may have computed between the two runs */
     if (a->asked && head->run == a->run)
         a->answer_s = fmax(fmin(now_s - a->asked_at_s, ANSWER_MOST_S), ANSWER_MEMORY * a->answer_s);
     a->asked = false;
@@ -117,7 +119,8 @@ kilter_status kl_worker_flush(kl_worker *w, bool more, kilter_error *error) {
         w->asking.bytes = (double)o->out.size;
     }
     kl_buffer_clear(&o->out);
-    if (o->out.borrowed) /* the lent buffer was sent away with a large message, so get another one */
+    /* get another buffer from the transport, because the lent one was sent away with a large message */
+    if (o->out.borrowed)
         kl_lend(w->transport, w->master, 0, &o->out);
     o->segments = 0;
     return status;

@@ -1,13 +1,13 @@
-/* Calls for help and offers of help, as small files in a folder that all workers of a run share. Only
- * these signals are in the folder. The tasks that a late peer gives away go in a message, so a fault of
- * the folder loses no task. */
+/* Calls for help and offers of help, as small files in a folder that all workers of a run share. Only these
+ * signals are in the folder. A late peer gives its tasks away in a message, so a fault of the folder loses
+ * no task. */
 #include <math.h>
 #include <stdio.h>
 
 #include "engine/worker_private.h"
 
-/* Least seconds between two checks of the folder, as in the paper, because files in a network folder are
- * slow. */
+/* Least seconds between two checks of the folder, because files in a network folder are slow. The authors of
+ * the policy use the same pause. */
 static const double PAUSE_S = 0.1;
 
 static signalling *signals_of(const kl_worker *w) {
@@ -24,7 +24,7 @@ kilter_status kl_signals_begin(kl_worker *w, kilter_error *error) {
     if (!*folder_of(w) || signals_of(w)->on)
         return KILTER_OK;
     if (!files)
-        return kl_worker_refuse(w, error, "it cannot use a shared folder, but the run has one");
+        return kl_worker_refuse(w, error, "the worker cannot use a shared folder, but the run has one");
     if (files->check(w->driver, folder_of(w), &why) != KILTER_OK)
         return kl_worker_refuse(w, error, "%.200s", why.text);
     *signals_of(w) = (signalling){
@@ -49,7 +49,7 @@ double kl_signals_due_s(const kl_worker *w) {
     return signals_of(w)->on ? signals_of(w)->due_s : HUGE_VAL;
 }
 
-/* Write a signal to the folder. false: it cannot be written. */
+/* Write a signal to the folder as a file. false: the file cannot be written. */
 static bool put(kl_worker *w, const kl_signal *signal) {
     char name[KL_SIGNAL_BYTES], text[KL_SIGNAL_BYTES];
     kilter_bytes bytes = {text, kl_signal_put(signal, text)};
@@ -80,13 +80,14 @@ bool kl_signals_act(kl_worker *w, const kl_node_action *a) {
 void kl_signals_look(kl_worker *w) {
     signalling *s = signals_of(w);
     s->due_s = kl_now_s(&w->options->clock) + PAUSE_S;
+    /* if the call for help cannot be written now, the next check tries again */
     if (s->calls && !s->called)
-        s->called = put(w, &s->call); /* if it cannot be written now, the next check tries again */
+        s->called = put(w, &s->call);
     else if (!s->calls && s->called)
         drop_call(w);
 }
 
-/* Take a signal of the same kind and for the same receiver as `like`. Remove a file that is no such
+/* Take a signal that has the same kind and the same receiver as `like`. Remove a file that is not a valid
  * signal. */
 static bool take(kl_worker *w, const kl_signal *like, kl_signal *signal) {
     char prefix[KL_SIGNAL_BYTES], text[KL_SIGNAL_BYTES], claim[16];
@@ -104,7 +105,7 @@ bool kl_signals_next(kl_worker *w, kl_node_event *event) {
     signalling *s = signals_of(w);
     kl_signal offers = {.offers = true, .run = s->call.run, .peer = s->call.peer, .to = s->call.peer}, got;
     if (s->on && take(w, &offers, &got)) {
-        s->calls = s->called = false; /* a helper has taken the call */
+        s->calls = s->called = false; /* do not call again, because a helper has taken the call */
         *event = (kl_node_event){.kind = KL_NODE_OFFERED, .peer = got.peer, .rate = got.rate};
         return true;
     }

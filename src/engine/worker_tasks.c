@@ -1,5 +1,5 @@
-/* The task at hand, its result, and the shared data. The result is written to its own buffer, so that
- * another thread may send earlier results. */
+/* The task that the worker does, its result, and the shared data. The result is written to its own buffer,
+ * so that another thread may send earlier results at the same time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,16 +7,17 @@
 
 #include "engine/worker_private.h"
 
-/* Seconds that sending a message takes. If less work than this is left, an early request is useless. */
+/* Seconds that sending a message takes. If less work than this is left, requesting tasks early does not
+ * help. */
 static const double HIDES_NOTHING_S = 10e-6;
 
-/* A worker requests tasks before it needs them, by this multiple of the longest recent answer time. */
+/* A worker requests tasks this many times the greatest recent answer time before it needs them. */
 static const double ANSWERS_AHEAD = 1.5;
 
 /* --- tasks --- */
 
-/* Return whether the next chunk must be requested now, because little work is left. If sending a message
- * takes longer than this work, the request goes with the last result instead. */
+/* Return whether the worker must request the next chunk now, because little work is left. If sending a
+ * message takes longer than this work, the request goes with the last result instead. */
 bool kl_worker_runs_low(const kl_worker *w) {
     double task_s = w->hand.task_s;
     uint64_t tasks = w->queue.tasks;
@@ -33,7 +34,7 @@ static void account_task(kl_worker *w, double seconds, double now_s) {
     segment->count++;
     segment->busy_s += seconds;
     kl_stat_add(&segment->unit_s, seconds / h->weight, now_s);
-    /* the worker uses this mean only to decide when to request tasks; the master keeps the statistics */
+    /* the worker uses this mean only to decide when it requests tasks; the master keeps the statistics */
     h->task_s += (seconds - h->task_s) / (h->task_s > 0 ? 8 : 1);
     w->outbox.last_end_s = now_s;
     if (w->core)
@@ -41,7 +42,7 @@ static void account_task(kl_worker *w, double seconds, double now_s) {
     kl_account_share(&w->share, &w->attendance, seconds);
 }
 
-/* Append the result to the results that are ready. If memory runs out, append a failure. */
+/* Append the task's result to the results that are ready. If memory runs out, append a failure instead. */
 static void keep_result(outbox *o, const queued *chunk, const hand *h) {
     if (o->segment.count == 0)
         kl_begin_segment(o, &o->out, chunk, h->began_s);
@@ -52,7 +53,7 @@ static void keep_result(outbox *o, const queued *chunk, const hand *h) {
     o->out.failed = false;
     o->out.size = at;
     kilter_result lost = {.buffer = &o->out, .at = kl_wire_begin_result(&o->out)};
-    kl_fail_result(&lost, "storing its result: memory ran out");
+    kl_fail_result(&lost, "storing the task's result: memory ran out");
     kl_wire_end_result(&o->out, lost.at, true);
 }
 
@@ -79,13 +80,13 @@ static void begin_task(kl_worker *w) {
     hand *h = &w->hand;
     take_task(h, w->queue.first, w->shared);
     h->began_s = w->outbox.last_end_s;
-    /* If `alone`, the result becomes the message and is not copied. The results of a peer's tasks do not
-     * go to the master. */
+    /* true: the result becomes the message and is not copied; results of a peer's tasks are never sent
+     * alone, because they do not go to the master */
     h->alone = w->outbox.out.size == 0 && !w->queue.first->is_peers;
     kl_buffer_clear(&h->making);
     if (h->alone) {
-        /* Begin the message that the task's result becomes. It uses memory that the master can read, or
-         * else the larger of two buffers, so that only one buffer grows. */
+        /* Begin the message that contains only the task's result. It uses memory that the master can read,
+         * if there is any. Otherwise it uses the larger of two buffers, so that only one buffer grows. */
         kl_buffer *out = &w->outbox.out, *making = &w->hand.making;
         if (out->borrowed || (!making->borrowed && out->capacity > making->capacity))
             swap_buffers(out, making);
@@ -104,12 +105,12 @@ const kilter_task *kl_worker_at_hand(const kl_worker *w) {
 int kl_worker_call(kl_worker *w) {
     const kilter_task *task = &w->hand.handed.it;
     if (task->input.size > 0 && !task->input.data)
-        return kilter_result_fail(&w->hand.result, "taking its input of %zu bytes: memory ran out",
+        return kilter_result_fail(&w->hand.result, "taking the task's input of %zu bytes: memory ran out",
                                   task->input.size);
     return w->options->work(task, &w->hand.result, w->state);
 }
 
-/* Call the work function, while a second thread may handle messages. */
+/* Call the work function. Meanwhile, a second thread may handle messages. */
 static int call_attended(kl_worker *w) {
     if (!w->attendance.works)
         return kl_worker_call(w);
@@ -141,14 +142,14 @@ static void end_task(kl_worker *w, int code) {
     account_task(w, now_s - h->began_s, now_s);
 }
 
-/* Request more tasks if it is time. Then begin the next task of the queue's first item. */
+/* Request more tasks if it is time for that. Then begin the next task of the queue's first item. */
 static kilter_status begin_next_task(kl_worker *w, kilter_error *error) {
     const queued *chunk = w->queue.first;
     uint64_t has = w->shared ? w->shared->hash : 0;
     if (chunk->at == 0 && chunk->head.shared != has)
-        return kl_worker_refuse(w, error,
-                                "it has shared data %016llx, but its tasks are for shared data %016llx",
-                                (unsigned long long)has, (unsigned long long)chunk->head.shared);
+        return kl_worker_refuse(
+            w, error, "the worker has shared data %016llx, but its tasks are for shared data %016llx",
+            (unsigned long long)has, (unsigned long long)chunk->head.shared);
     kilter_status status =
         !chunk->is_peers && kl_worker_runs_low(w) ? kl_worker_flush(w, true, error) : KILTER_OK;
     if (status == KILTER_OK)
@@ -181,8 +182,7 @@ void kl_shared_data_free(shared_data *s) {
     free(s);
 }
 
-/* Store the shared data. If they are aligned for any type, they stay in their message; otherwise they are
- * copied. */
+/* Store the shared data. Data that are aligned for any type stay in their message; other data are copied. */
 static kilter_status keep_shared(shared_data *s, kl_message *m, kilter_bytes bytes, kilter_error *error) {
     const void *at = kl_aligned(&s->moved, bytes.data, bytes.size);
     if (!at)
@@ -202,7 +202,7 @@ static kilter_status take_shared(kl_worker *w, kilter_error *error) {
     kl_message *m = &w->queue.first->message;
     kilter_bytes bytes;
     uint64_t hash;
-    /* this cannot fail, because the message was checked on arrival */
+    /* reading cannot fail, because the message was checked when it arrived */
     kl_wire_get_shared(m->data, m->size, &hash, &bytes);
     if (kl_hash(bytes.data, bytes.size, 0) != hash)
         return kl_worker_refuse(w, error, "the %zu bytes of shared data that it received are damaged",
@@ -216,12 +216,12 @@ static kilter_status take_shared(kl_worker *w, kilter_error *error) {
     w->shared->hash = hash;
     int code = w->options->shared ? w->options->shared(w->shared->bytes, w->state) : 0;
     if (code != 0)
-        return kl_worker_refuse(w, error, "its shared function returned %d", code);
+        return kl_worker_refuse(w, error, "the worker's shared function returned %d", code);
     kl_queue_remove(&w->queue, &w->queue.first);
     return KILTER_OK;
 }
 
-/* --- the queue's first item --- */
+/* --- beginning the queue's first item --- */
 
 kilter_status kl_worker_begin_next(kl_worker *w, kilter_error *error) {
     if (w->queue.rested)

@@ -1,5 +1,5 @@
-/* Test the real worker. The test is its master, and also sends messages during tasks. There is only one
- * thread, and only tasks advance the clock. */
+/* Test a real worker. The test acts as its master, and also sends messages during tasks. There is only one
+ * thread, and only tasks let the clock advance. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,10 +19,11 @@ typedef struct word {
     kl_message_type type;
     bool more;             /* RESULTS */
     uint64_t segments;     /* RESULTS */
-    double task_s;         /* RESULTS: seconds of all tasks together */
+    double task_s;         /* for RESULTS: seconds of all tasks in the message together */
     double cpu_s, delay_s; /* RESULTS */
-    bool last;             /* RESULTS: `last` of the message's last segment */
-    kl_part part;          /* RETURN: its tasks; RESULTS: tasks of the message's last segment */
+    bool last;             /* for RESULTS: the member `last` of the message's last segment */
+    /* for RETURN: the returned tasks; for RESULTS: the tasks of the message's last segment */
+    kl_part part;
     kl_heartbeat heartbeat;
     char text[160]; /* REFUSE, LEAVE */
 } word;
@@ -37,16 +38,18 @@ typedef struct scene {
     kl_worker *worker;
     kl_buffer out;
     bool free;            /* true: another thread may call the worker now, because a task runs */
-    uint64_t memory_most; /* limit in the message WELCOME */
+    uint64_t memory_most; /* memory limit that the message WELCOME contains */
     uint64_t memory;      /* bytes of memory that the worker's process has */
-    double cpu_s,
-        delay_s; /* seconds for which the worker's thread ran, and was ready while others had its core */
+    /* cpu_s: seconds for which the worker's thread ran; delay_s: seconds for which it was ready while
+     * others had its core */
+    double cpu_s, delay_s;
     uint32_t started;
-    /* number of tasks done; shared data of the last task; number that the worker was given */
+    /* worked: number of tasks done; shared: shared data of the last task; index: number that the worker was
+     * given */
     uint64_t worked, shared, index;
-    uint64_t during_task; /* task during which `during` is called */
+    uint64_t during_task; /* number of the task during which the function `during` is called */
     void (*during)(struct scene *s);
-    uint64_t keep; /* number of tasks that a recall leaves to the worker */
+    uint64_t keep; /* number of tasks of a chunk that the worker keeps when the test recalls the others */
     word words[MANY];
     uint32_t heard;
 } scene;
@@ -98,7 +101,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
-/* --- the master --- */
+/* --- the test as master --- */
 
 static void say(scene *s) {
     assert_int_equal(kl_send(s->master, s->peer, &s->out, NULL), KILTER_OK);
@@ -164,7 +167,7 @@ static void read_word(const kl_message *m, word *w) {
         kl_wire_get_text(m->data, m->size, w->text, sizeof w->text);
 }
 
-/* Read all messages into s->words. */
+/* Read all messages of the worker into s->words. */
 static void hear(scene *s) {
     kl_event event;
     s->heard = 0;
@@ -189,7 +192,7 @@ static const word *find(const scene *s, kl_message_type type) {
     return NULL;
 }
 
-/* --- the worker --- */
+/* --- driving the worker --- */
 
 static kilter_status turn(scene *s, kilter_error *error) {
     return kl_worker_turn(s->worker, 0, error);
@@ -206,7 +209,7 @@ static void attend(scene *s) {
     kl_worker_attend(s->worker);
 }
 
-/* Attend two times: the first call only notices that there is a task. */
+/* Handle messages during a task two times, because the first call only notices that there is a task. */
 static void attend_late(scene *s) {
     attend(s);
     attend(s);
@@ -271,18 +274,18 @@ static void close_scene(scene *s) {
     kl_buffer_free(&s->out);
 }
 
-/* --- tasks returned --- */
+/* --- tasks that the worker returns --- */
 
 enum { TASKS = 10 };
 
 static void recall_now(scene *s) {
-    recall(s, 77, 0, TASKS); /* a recall of a chunk that is done already */
+    recall(s, 77, 0, TASKS); /* recall a chunk that is already done */
     recall(s, 1, s->keep, TASKS);
     attend_late(s);
     attend(s);
 }
 
-/* Check that each task was either done or returned, and exactly once. */
+/* Check that each task was either done or returned, and only once. */
 static void check_parts(const scene *s, uint64_t at_least_done) {
     uint64_t done = 0, back = TASKS;
     bool ended = false, asked = false;
@@ -342,7 +345,7 @@ static void a_recall_is_answered_between_tasks(void **state) {
             recall(&s, 1, keep, TASKS);
             run_dry(&s);
             hear(&s);
-            /* the worker reads messages after each task */
+            /* the worker reads messages after each task, so it has done one task more */
             check_parts(&s, keep > at + 1 ? keep : at + 1);
             close_scene(&s);
         }
@@ -356,7 +359,7 @@ static void release_now(scene *s) {
 }
 
 static void ask_to_leave(scene *s) {
-    kl_worker_leave(s->worker, "it was told to");
+    kl_worker_leave(s->worker, "the test told it to leave");
     attend_late(s);
 }
 
@@ -366,7 +369,8 @@ static void deal_to_one_that_leaves(scene *s) {
     attend(s);
 }
 
-/* Tell the worker to leave in the middle of task `at`. It must finish this task and return all later ones. */
+/* Tell the worker to leave in the middle of task `at`. The worker must finish this task and return all later
+ * ones. */
 static void check_leaving(uint64_t at, void (*how)(scene *s)) {
     scene s;
     kl_inproc_stepped timing;
@@ -423,18 +427,18 @@ static void an_idle_worker_leaves_at_once(void **state) {
             s.master = NULL;
             kl_worker_adopt(s.worker, s.end);
         }
-        kl_worker_leave(s.worker, "it was told to");
+        kl_worker_leave(s.worker, "the test told it to leave");
         assert_int_equal(turn(&s, NULL), KILTER_ENDED);
         if (welcomed) {
             hear(&s);
             assert_true(s.heard == 1 && s.words[0].type == KL_LEAVE);
-            assert_string_equal(s.words[0].text, "it was told to");
+            assert_string_equal(s.words[0].text, "the test told it to leave");
         }
         close_scene(&s);
     }
 }
 
-/* --- long tasks --- */
+/* --- messages during long tasks --- */
 
 static void take_long(scene *s) {
     for (int i = 0; i < 95; i++) {
@@ -493,7 +497,7 @@ static void a_heartbeat_tells_the_usual_share_of_cpu_time(void **state) {
 
 /* --- measurements of the worker's process --- */
 
-/* Take 100 ms for a task, in which the thread has its core for 60 ms. */
+/* Take 100 ms for a task. The thread has its core for 60 ms of this time. */
 static void share_the_core(scene *s) {
     s->now_s += 0.1;
     s->cpu_s += 0.06;
@@ -515,7 +519,8 @@ static void results_tell_cpu_time_and_what_others_had_of_the_core(void **state) 
         assert_int_equal(last->type, KL_RESULTS);
         assert_true(fabs(last->cpu_s - 0.06 * i) < 1e-9);
         assert_true(fabs(last->delay_s - 0.04 * i) < 1e-9);
-        s.delay_s += 5; /* this delay is at the end of a wait for messages, so it does not count for tasks */
+        /* this delay comes at the end of a wait for messages, so it must not count for tasks */
+        s.delay_s += 5;
     }
     close_scene(&s);
 }
@@ -550,7 +555,7 @@ static void a_worker_with_too_much_memory_tells_and_is_replaced(void **state) {
 static void deal_more(scene *s) {
     attend_late(s);
     hear(s);
-    assert_true(s->heard > 0 && s->words[s->heard - 1].more); /* the worker has requested tasks */
+    assert_true(s->heard > 0 && s->words[s->heard - 1].more); /* the worker must have requested tasks */
     deal(s, 2 + s->worked, s->worked, 1, 0);
     attend(s);
     s->during_task++;
@@ -579,10 +584,10 @@ static void chunks_of_one_task_cost_one_message_each(void **state) {
     }
 }
 
-/* --- the time of tasks --- */
+/* --- the time that tasks take --- */
 
-/* Let the worker do its tasks, with a quarter of a second between two turns. Return the time in tasks that
- * the worker reports. */
+/* Let the worker do its tasks, with a quarter of a second between two turns. Return the seconds in tasks
+ * that the worker reports. */
 static double work_off(scene *s) {
     double task_s = 0;
     do {
@@ -608,7 +613,8 @@ static void waiting_between_tasks_is_time_they_take_and_resting_is_not(void **st
     close_scene(&s);
 }
 
-/* Send the next chunk so that it arrives while the worker checks for messages after its last task. */
+/* Send the next chunk in such a way that it arrives while the worker checks for messages after its last
+ * task. */
 static void deal_for_later(scene *s) {
     deal(s, s->during_task + 2, s->during_task + 1, 1, 0);
     s->during_task++;
@@ -674,7 +680,7 @@ static void other_shared_data_than_meant_are_refused_by_name(void **state) {
         s.out.data[s.out.size - 1] ^= i == 0;
         say(&s);
         deal(&s, 1, 0, 1, kl_hash(&value, sizeof value, 0) + (i == 1));
-        /* the data have come, but they are checked only when they are needed */
+        /* the shared data have come, but the worker checks them only when it needs them */
         assert_int_equal(turn(&s, &error), KILTER_OK);
         kilter_status status = KILTER_OK;
         for (int n = 0; n < 2 && status == KILTER_OK; n++)
@@ -687,7 +693,7 @@ static void other_shared_data_than_meant_are_refused_by_name(void **state) {
     }
 }
 
-/* --- the master dies --- */
+/* --- the master's death --- */
 
 static void die_and_attend(scene *s) {
     kl_transport_close(s->master);

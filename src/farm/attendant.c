@@ -1,7 +1,8 @@
-/* A thread that answers messages while its worker is in the user's function, so that no peer waits for a
- * long task: see kl_worker_attend(). It also receives SIGTERM for the worker. Either the worker or this
- * thread has the turn. Between two short tasks, the turn goes there and back by two atomic writes. A
- * worker sleeps on the mutex only if the other thread is handling messages. */
+/* A thread that answers messages while its worker is in the user's function: see kl_worker_attend(). So no
+ * peer waits for the end of a long task. The thread also receives SIGTERM for the worker. */
+/* At any time, only the worker's thread or this thread may use the worker (has the turn). Between two short
+ * tasks, the turn changes by two atomic writes. The worker's thread sleeps on the mutex only while this
+ * thread handles messages. */
 #include <errno.h>
 #include <poll.h>
 #include <stdatomic.h>
@@ -12,21 +13,21 @@
 
 #include "farm/farm_private.h"
 
-/* Seconds between two checks for messages: while a task runs, and while none runs. */
+/* seconds between two checks for messages: BUSY_LOOK_S while a task runs, IDLE_LOOK_S while none runs */
 static const double BUSY_LOOK_S = 10e-3, IDLE_LOOK_S = 0.1;
 
-/* number that is added to the count of SIGTERMs to tell the thread to end */
+/* the farm adds this number to the count of SIGTERMs to tell the attending thread to end */
 static const uint64_t END = (uint64_t)1 << 32;
 
 enum { NOBODY, WORKER, ATTENDANT };
 
 struct kl_attendant {
     kl_worker *worker;
-    atomic_int turn;           /* the thread that uses the worker */
-    pthread_mutex_t attending; /* held by the attending thread while it takes the turn and answers messages */
+    atomic_int turn;           /* NOBODY, or the thread that may use the worker now */
+    pthread_mutex_t attending; /* locked by the attending thread while it has the turn and answers messages */
     pthread_t thread;
     clockid_t cpu; /* CPU clock of the worker's thread */
-    int call;      /* an eventfd: a count of SIGTERMs, or END */
+    int call;      /* an eventfd that counts SIGTERMs; END is added to it at the end */
     kl_sigterm *sigterm;
 };
 
@@ -51,7 +52,8 @@ static double worker_busy_s(void *self) {
     return kl_cpu_s(((kl_attendant *)self)->cpu);
 }
 
-/* Sleep until another thread wakes this one. Return the count that was read; 0: no thread woke it. */
+/* Sleep at most `seconds`, or until another thread writes to the eventfd. Return the count that was read; 0:
+ * no thread wrote. */
 static uint64_t sleep_for(const kl_attendant *a, double seconds) {
     struct pollfd call = {.fd = a->call, .events = POLLIN};
     struct timespec rest = kl_timespec(seconds);
@@ -61,7 +63,7 @@ static uint64_t sleep_for(const kl_attendant *a, double seconds) {
     return calls;
 }
 
-/* Attend if the worker is in a task. Return whether it is in one. */
+/* If the worker is in a task, answer its messages. Return whether it is in a task. */
 static bool attend(kl_attendant *a) {
     pthread_mutex_lock(&a->attending);
     bool busy = take_turn(a, ATTENDANT);
@@ -78,9 +80,10 @@ static void *attendant_main(void *arg) {
     bool busy = false;
     for (;;) {
         uint64_t calls = sleep_for(a, busy ? BUSY_LOOK_S : IDLE_LOOK_S);
-        /* pass the signal on even at the end, because the worker must not serve another master */
+        /* handle SIGTERM even if the thread must end, because the worker must not serve another master after
+         * it */
         if (calls % END > 0)
-            kl_worker_leave(a->worker, "it was told to terminate (SIGTERM)");
+            kl_worker_leave(a->worker, "the worker was told to terminate (SIGTERM)");
         if (calls >= END)
             return NULL;
         busy = attend(a);

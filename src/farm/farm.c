@@ -1,11 +1,11 @@
-/* Runs of the public farm, and the two threads of a master. If the transport cannot be used from another
- * thread, the caller's thread does the work of both in turn. */
+/* Runs of a farm, and the two threads of a master: the caller's thread and the service thread. If only one
+ * thread may use the transport, the caller's thread does the work of both in turn. */
 #include <math.h>
 #include <string.h>
 
 #include "farm/farm_private.h"
 
-/* Check whether the run can still grow, now that the callback has received all results so far. */
+/* Check whether tasks can still be added to the run, after the callback has received all results so far. */
 static void note_taken(kilter_farm *f, const kl_deliverer *deliverer, kilter_status status) {
     if (f->growth.grows)
         kl_farm_note_growth(f, status != KILTER_OK || kl_deliverer_given(deliverer) == f->run.known->tasks);
@@ -19,7 +19,7 @@ static kilter_status check_limits(const kilter_farm *f, const kilter_run *run, k
     if (run->task_timeout_s > 0 && strcmp(f->transport->ops->name, "zmq") != 0)
         return kl_fail(
             error, KILTER_ERR_USAGE,
-            "a run's task_timeout_s needs the transport zmq: a single worker of transport %s cannot be ended",
+            "a run's task_timeout_s needs the transport zmq: transport %s cannot end a single worker",
             f->transport->ops->name);
     return KILTER_OK;
 }
@@ -64,9 +64,11 @@ static kilter_status check_sizes(const kilter_run *run, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Wait for results or the end of the run. Return true if it has ended and all results are taken. */
+/* Wait for results or for the end of the run. Return true if the run has ended and all its results are
+ * taken. */
 static bool next_results(kilter_farm *f, kl_delivery_list *list) {
-    pthread_mutex_lock(&f->lock); /* the trace's thread may end the run, too */
+    /* take the lock, because the thread that writes the trace may also end the run */
+    pthread_mutex_lock(&f->lock);
     bool goes_on = !f->run.over && !f->run.ended;
     pthread_mutex_unlock(&f->lock);
     if (!f->service.threaded && goes_on)
@@ -79,8 +81,9 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
     if (f->run.ended && f->run.ended_s == 0)
         f->run.ended_s = kl_busy_s(&f->clock);
     bool ended = f->run.ended && !list->first;
-    if (ended &&
-        !f->service.threaded) { /* the master's last turn may have been before the last results were stored */
+    /* show the state once more, because the master's last turn may have been before the last results were
+     * stored */
+    if (ended && !f->service.threaded) {
         kl_master_unsafe(f->master, f->storing.tasks, false);
         kl_farm_show_state(f, true);
     }
@@ -88,7 +91,8 @@ static bool next_results(kilter_farm *f, kl_delivery_list *list) {
     return ended;
 }
 
-/* Return the error that ended the run early, if any. The service thread has stored it. */
+/* Return the error that ended the run early, as the service thread has stored it. KILTER_OK: there is none.
+ */
 static kilter_status tell_failure(kilter_farm *f, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     kilter_error failure = f->run.failure;
@@ -96,13 +100,14 @@ static kilter_status tell_failure(kilter_farm *f, kilter_error *error) {
     return failure.status == KILTER_OK ? KILTER_OK : kl_fail(error, failure.status, "%s", failure.text);
 }
 
-/* Request the run from the service thread, and pass results to the callback as they arrive. */
+/* Ask the service thread to begin the run, and pass results to the callback as they arrive. */
 static kilter_status carry_out(kilter_farm *f, const kilter_run *run, kl_known *known,
                                kl_deliverer *deliverer, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     f->growth.grows = run->grows;
     f->growth.wrong = (kilter_error){KILTER_OK, ""};
-    f->run.ended = f->run.broken; /* a broken farm has no service thread that takes the request */
+    /* the run has ended already if the farm is broken, because then no service thread takes the request */
+    f->run.ended = f->run.broken;
     f->run.over = f->growth.grown = false;
     f->run.known = known;
     if (!f->run.broken) {
@@ -171,7 +176,7 @@ kilter_status kl_farm_run(kilter_farm *f, const kilter_run *run, kilter_error *e
 }
 
 void kl_farm_summary_get(const kilter_farm *farm, kilter_farm_summary *summary) {
-    /* the farm is const to the caller, but its lock is not */
+    /* `farm` is const for the caller, but its lock must be changed */
     kilter_farm *f = (kilter_farm *)(uintptr_t)farm;
     pthread_mutex_lock(&f->lock);
     *summary = f->run.summary;

@@ -1,17 +1,19 @@
-/* Public header of the folder farm: run a farm's master and workers with threads, processes and
- * transports, and read options. */
+/* Public header of the folder farm: read the options of a farm, and run its master and workers with threads,
+ * processes and transports. */
 #ifndef KL_FARM_H
 #define KL_FARM_H
 
 #include "engine/engine.h"
 #include "sys/options.h"
 
-void kl_worker_introduce(void *self, kl_hello *hello); /* Describe a worker in this process, on this host. */
+/* Fill in `hello` for a worker in this process: its host and its process number. */
+void kl_worker_introduce(void *self, kl_hello *hello);
 
-/* --- progress.c: for a command of Kilter that shows the progress of its own farm --- */
+/* --- progress.c: the progress of a farm that a command of Kilter opened itself --- */
 
 void kl_farm_tell(kilter_farm *farm, const kl_telling *telling);
-/* Remove the progress line from the terminal until `mine` is false again, so that the caller can print. */
+/* mine = true: remove the progress line from the terminal, so that the caller can print. mine = false: show
+ * it again. */
 void kl_farm_take_screen(kilter_farm *farm, bool mine);
 
 /* --- options --- */
@@ -23,26 +25,28 @@ typedef struct kl_settings {
     char *team, *policy, *transport, *listen, *join, *key, *record, *resume, *name, *version;
     char *bind;
     char *shared_folder;
-    char *arguments;      /* the program's arguments; NULL: the program did not pass any */
-    kl_limits limits;     /* limits of a task and of a worker */
-    kl_own_policies *own; /* the program's own policies; NULL: none */
-    kl_arenas *arenas;    /* arenas for local workers, made before they are forked; NULL: none */
+    char *arguments;      /* the program's arguments, as text; NULL: the program did not pass any */
+    kl_limits limits;     /* limits of time and memory for a task and for a worker */
+    kl_own_policies *own; /* policies that the program itself defines; NULL: none */
+    /* shared memory for messages of local workers, made before they are forked; NULL: none */
+    kl_arenas *arenas;
 } kl_settings;
 
 kl_option_list kl_farm_options(void);
 
-/* Read the options and remove them from argc/argv (both may be NULL) on KILTER_OK only. KILTER_ENDED: help
- * was asked for and has been printed. */
+/* Read the options. If the result is KILTER_OK, remove them from argc/argv, which may both be NULL.
+ * KILTER_ENDED: help was asked for and has been printed. */
 kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, char **argv,
                                kl_settings *settings, kilter_error *error);
-/* Check that this transport can enforce the limits of tasks and workers. KILTER_ERR_USAGE: it cannot. */
+/* Check that this transport can enforce the limits of tasks and workers in the settings. KILTER_ERR_USAGE:
+ * it cannot. */
 kilter_status kl_settings_check_transport(const kl_settings *settings, const char *transport,
                                           kilter_error *error);
 bool kl_settings_name_record(
-    const kl_settings *settings); /* Return whether --team names the record of an earlier farm. */
+    const kl_settings *settings); /* return whether the option --team names the record of an earlier farm */
 void kl_settings_free(kl_settings *settings);
-/* Warn of each unknown variable that begins with KILTER_, and of each program argument that is nearly one
- * of Kilter's options. */
+/* Print a warning for each unknown variable that begins with KILTER_, and for each program argument that
+ * differs little from an option of Kilter. */
 void kl_settings_warn(FILE *out, char *const *environment, int argc, char *const *argv);
 
 #endif

@@ -1,7 +1,15 @@
-/* One rank of a farm in which ranks are killed: farm_death_mpi_test RANKS SEED KILLS WHEN. Started by
- * mpi_death_test.sh, under a launcher that lets the other ranks survive. The same SEED kills the same
- * ranks at the same moments. The master exits with 0 if every task was delivered once with the right
- * result. It also exits with 0 if all workers were killed and the farm reports this. */
+/* One rank of a farm in which ranks are killed: `farm_death_mpi_test RANKS SEED KILLS WHEN`. The script
+ * mpi_death_test.sh starts it, under a launcher that lets the other ranks survive.
+ *
+ *   WHEN opening   before or while the farm is opened
+ *        running   while tasks of 2 ms are done
+ *        sending   while results of 3 MB are sent
+ *        master    kill the master while tasks are done
+ *        series    in each of SERIES runs, which have small and large results in turn; KILLS is not used. The
+ *                  last run kills all workers that are left
+ *
+ * The same SEED kills the same ranks at the same moments. The master exits with 0 if every task was delivered
+ * once with the right result, or if all workers were killed and the farm reports this. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +27,7 @@ typedef struct plan {
     int ranks, rank, kills;
     const char *when;
     double kill_after_s; /* seconds until this rank is killed; < 0: it is not killed */
-    uint64_t killed_in;  /* in a series: the run in which this rank is killed */
+    uint64_t killed_in;  /* number of the run in which this rank is killed; only for WHEN = series */
     double task_s;
     size_t result_bytes;
     uint64_t tasks;
@@ -37,14 +45,16 @@ static bool is_when(const plan *p, const char *when) {
     return strcmp(p->when, when) == 0;
 }
 
-/* Return the number of workers that die in a run of a series. All runs begin with at least SERIES_LEAST. */
+/* Return the number of workers that are killed in a run of a series of runs. Every run begins with at least
+ * SERIES_LEAST workers. */
 static int kills_in(uint64_t run, int left, uint64_t *seed) {
     int kills = 1 + (int)(next_random(seed) % SERIES_KILLS);
     int most = left - SERIES_LEAST - (SERIES - 2 - (int)run);
     return run + 1 == SERIES ? left : kills < most ? kills : most > 1 ? most : 1;
 }
 
-/* Choose in which run of a series this rank dies, and when: while tasks are done, or soon after. */
+/* For a series of runs, choose the run in which this rank is killed, and the moment: during the run, or soon
+ * after it. */
 static void draw_series(plan *p, const int *order, uint64_t seed) {
     int at = 0, workers = p->ranks - 1;
     for (uint64_t run = 0; run < SERIES && at < workers; run++) {
@@ -59,7 +69,7 @@ static void draw_series(plan *p, const int *order, uint64_t seed) {
     }
 }
 
-/* Choose from the seed which ranks die, and when: KILLS workers, or the master. */
+/* Choose from the seed which ranks are killed, and when: KILLS workers, or the master. */
 static void draw(plan *p, uint64_t seed) {
     int order[RANKS_MOST];
     p->kill_after_s = -1;
@@ -78,11 +88,11 @@ static void draw(plan *p, uint64_t seed) {
     for (int i = 0; i < p->kills && !is_when(p, "master"); i++)
         dies |= order[i] == p->rank;
     seed += (uint64_t)p->rank;
-    double most_s = is_when(p, "master") ? 0.15 : 0.5; /* the kill comes before all tasks can be done */
+    double most_s = is_when(p, "master") ? 0.15 : 0.5; /* kill the rank before all tasks can be done */
     p->kill_after_s = dies ? (double)(next_random(&seed) % 1000) / 1000 * most_s : -1;
 }
 
-/* Kill this rank without any warning. */
+/* Kill this rank after some seconds, without any warning. */
 static void kill_after(double seconds) {
     timer_t timer;
     struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
@@ -108,7 +118,7 @@ static size_t bytes_in(const plan *p, uint64_t run) {
     return is_when(p, "series") && run % 2 ? SERIES_LARGE_BYTES : p->result_bytes;
 }
 
-/* In a series, the time until the kill begins with a task of the run in which the worker is killed. */
+/* Start the time until this rank is killed. In a series, it starts with a task of the chosen run. */
 static void begin_to_die(plan *p, uint64_t run) {
     if (!is_when(p, "series") || p->kill_after_s < 0 || run < p->killed_in)
         return;
@@ -137,12 +147,12 @@ typedef struct tally {
     uint8_t seen[TASKS], *right;
 } tally;
 
-/* Return the error in an outcome; NULL: none. */
+/* Return what is wrong with an outcome; NULL: nothing is. */
 static const char *fault(tally *t, const kilter_outcome *o) {
     if (o->index >= t->plan->tasks)
-        return "there is no such task";
+        return "no task has this number";
     if (t->seen[o->index]++)
-        return "it came before";
+        return "this task had an outcome before";
     if (o->status != KILTER_OK)
         return o->error;
     if (o->result.size != t->result_bytes)
@@ -178,7 +188,7 @@ static int check_run(plan *p, kilter_farm *farm, uint64_t number) {
     free(t.right);
     bool deserted = is_deserted(p, status);
     bool done = status == KILTER_OK && t.came == p->tasks;
-    printf("%s: %llu of %llu tasks came, %llu wrong%s%s\n",
+    printf("%s: %llu of %llu tasks have an outcome, %llu are wrong%s%s\n",
            t.wrong || !(done || deserted) ? "FAILED" : "right", (unsigned long long)t.came,
            (unsigned long long)p->tasks, (unsigned long long)t.wrong, error.text[0] ? "; " : "", error.text);
     fflush(stdout);
@@ -225,8 +235,10 @@ int main(int argc, char **argv) {
     if (status == KILTER_OK)
         return be_master(&p, farm);
     if (p.rank == 0 &&
-        is_deserted(&p, status)) { /* a worker's time until its kill begins when the worker starts */
-        printf("right: 0 of %llu tasks came, 0 wrong; %s\n", (unsigned long long)p.tasks, error.text);
+        is_deserted(&p,
+                    status)) { /* for a worker, the time until it is killed starts when the worker starts */
+        printf("right: 0 of %llu tasks have an outcome, 0 are wrong; %s\n", (unsigned long long)p.tasks,
+               error.text);
         return 0;
     }
     return kilter_exit("farm_death_mpi_test", &error);

@@ -1,4 +1,4 @@
-/* The farm chooses the number of tasks. The workers are threads. */
+/* Test that the farm chooses the number of tasks of a run. The workers are threads. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@
 
 enum { ITEMS = 1200 };
 
-/* Add up the squares of the task's part of ITEMS items, for any number of tasks. */
+/* Add up the squares of this task's part of ITEMS items. The program may have any number of tasks. */
 static int add_up(const kilter_task *task, kilter_result *result, void *state) {
     uint64_t tasks, sum = 0;
     (void)state;
@@ -93,7 +93,8 @@ static void it_may_be_asked_before_every_run(void **state) {
     int asked = 0;
     assert_int_equal(kilter_farm_grain(farm, &(kilter_grain_options){.most = ITEMS}, &grain, NULL),
                      KILTER_OK);
-    assert_int_equal(grain.tasks, 12); /* without measurements: four tasks for each of three workers */
+    /* without measurements, the farm chooses four tasks for each of three workers */
+    assert_int_equal(grain.tasks, 12);
     for (int i = 0; i < 20; i++) {
         run_once(farm, grain.tasks, ITEMS);
         kilter_grain_options options = {.least = 2, .most = ITEMS};
@@ -132,7 +133,7 @@ static void wrong_questions_are_refused(void **state) {
     kilter_run run = {.tasks = 3, .work = -3};
     assert_int_equal(kilter_farm_run(farm, &run, &error), KILTER_ERR_RANGE);
     assert_non_null(strstr(error.text, "its work of -3 cannot be used"));
-    run_once(farm, 4, 0); /* after these errors the farm still works */
+    run_once(farm, 4, 0); /* the farm must still work after these errors */
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
 }
 
@@ -155,8 +156,8 @@ static void a_callback_cannot_ask(void **state) {
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
 }
 
-/* Check that each run's choice of tasks and its assignment are recorded with a forecast. The report must
- * compare the forecast with the outcome. */
+/* Check that the choice of tasks and the assignment of shares are recorded for each run, with a forecast.
+ * The report must compare the forecast with the measured time. */
 static void forecasts_are_in_the_record(void **state) {
     (void)state;
     enum { RUNS = 5 };
@@ -174,15 +175,15 @@ static void forecasts_are_in_the_record(void **state) {
     assert_int_equal(kl_report_read(path, &report, NULL), KILTER_OK);
     assert_int_equal(decision_of(report, "grain")->decisions, RUNS);
     assert_int_equal(decision_of(report, "grain")->forecasts, RUNS);
-    assert_in_range(decision_of(report, "assign")->decisions, 1,
-                    RUNS - 1); /* no speed is known in the first run, so it assigns no shares */
+    /* one assignment less than runs: in the first run no speed is known, so no shares are assigned */
+    assert_in_range(decision_of(report, "assign")->decisions, 1, RUNS - 1);
     assert_int_equal(decision_of(report, "assign")->forecasts, decision_of(report, "assign")->decisions);
     kl_report_free(report);
     unlink(path);
 }
 
-/* Store two forecasts, of three runs and of two runs. Each must be in the record before its last run ends.
- * A forecast that was replaced must not be recorded. */
+/* Store a forecast for three runs and one for two runs. Each must be in the record before the last of its
+ * runs ends. A forecast that was replaced by another must not be recorded. */
 static void what_a_program_expects_is_in_the_record(void **state) {
     (void)state;
     char path[] = "/tmp/kilter_expect_XXXXXX";

@@ -1,6 +1,6 @@
-/* The public farm over the ranks of mpirun: farm_mpi_test [--single | --absent]. With --single, the
- * program has started MPI itself for one thread only. So the master handles messages in the caller's
- * thread. With --absent, the last rank never opens the farm, and the others must end with an error. */
+/* Test a farm over the ranks of mpirun: `farm_mpi_test [--single | --absent]`. With --single, the program
+ * has started MPI itself for one thread only. Then the master handles messages in the caller's thread. With
+ * --absent, the last rank never opens the farm, and the other ranks must end with an error. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     memcpy(&shared, task->shared.data, sizeof shared);
     uint64_t answer[2] = {task->index * shared, ++*(uint64_t *)state};
     if (task->index == 1234)
-        return kilter_result_fail(result, "not this one");
+        return kilter_result_fail(result, "this task must fail");
     return kilter_result_put(result, answer, sizeof answer) != KILTER_OK;
 }
 
@@ -38,7 +38,7 @@ static void count(const kilter_outcome *o, void *user) {
     t->wrong += o->index != t->next++;
     if (o->status == KILTER_ERR_TASK) {
         t->failed++;
-        t->wrong += o->index != 1234 || strcmp(o->error, "not this one") != 0;
+        t->wrong += o->index != 1234 || strcmp(o->error, "this task must fail") != 0;
         return;
     }
     memcpy(answer, o->result.data, sizeof answer);
@@ -58,7 +58,8 @@ static int run_all(kilter_farm *farm, kilter_error *error) {
     }
     kilter_farm_summary summary;
     kilter_farm_summary_get(farm, &summary);
-    /* a worker's state counts its tasks over all runs, so the greatest count exceeds one run's share */
+    /* a worker's state counts the worker's tasks over all runs, so the greatest count exceeds the worker's
+     * part of one run */
     bool kept = t.of_workers >= TASKS;
     int size;
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -92,7 +93,8 @@ static int grow(kilter_farm *farm, kilter_error *error) {
            summary.failed != 1;
 }
 
-/* Between two runs, a master without a thread does nothing, so the settings wait for the next run. */
+/* Change settings between two runs. A master without a thread does nothing then, so the settings wait for
+ * the next run. */
 static int tune(kilter_farm *farm, kilter_error *error) {
     kl_report *report;
     kl_tuner *tuner;
@@ -125,7 +127,8 @@ static void bind_master(void) {
         kl_bind_cores(0, 1, binding);
 }
 
-/* Check that the record counts all cores of the host, although the master is bound to one core. */
+/* Check that the record counts all cores of the host, although the master is bound to one core. Return the
+ * number of errors. */
 static int miscount_cores(const char *record, kilter_error *error) {
     kl_report *report;
     if (kl_report_read(record, &report, error) != KILTER_OK)
@@ -135,7 +138,8 @@ static int miscount_cores(const char *record, kilter_error *error) {
     return cores != kl_host_core_count();
 }
 
-/* Open a farm that the last rank never opens. That rank lives until all others have their error. */
+/* Open a farm that the last rank never opens. The last rank waits until all other ranks have reported their
+ * error. */
 static void miss_one(void) {
     char byte = 0;
     int rank, size, provided;
@@ -156,7 +160,8 @@ static void miss_one(void) {
         fflush(stdout);
         MPI_Send(&byte, 1, MPI_CHAR, size - 1, 0, MPI_COMM_WORLD);
     }
-    _exit(0); /* MPI_Finalize() would wait for the operation that one rank never begins */
+    _exit(
+        0); /* leave without MPI_Finalize(), which would wait for the operation that one rank never begins */
 }
 
 int main(int argc, char **argv) {
@@ -172,7 +177,7 @@ int main(int argc, char **argv) {
     char record[64];
     snprintf(record, sizeof record, "/tmp/kilter-mpi-test-%d.kilter", (int)getpid());
     kilter_farm_options options = {.work = work, .start = start, .stop = free};
-    if (single) /* so that the caller's thread also waits for results to be on the disk */
+    if (single) /* test also that the caller's thread waits until results are on the disk */
         options.resume = record;
     else
         options.record = record;

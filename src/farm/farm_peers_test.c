@@ -23,18 +23,18 @@
 
 enum { TASKS = 1500, WORKERS_MOST = 32, KILLS_MOST = 4 };
 
-/* A schedule of kills, in memory that all processes share. at[i]: number of tasks begun before the i-th
- * kill. The worker that begins the next task kills. */
+/* A schedule of kills, in memory that all processes share. at[i]: number of tasks that begin before the i-th
+ * kill. The worker that begins the next task kills a worker. */
 typedef struct schedule {
     atomic_uint_fast64_t begun;
     atomic_uint started;     /* number of workers that have started */
-    atomic_int pid[1024];    /* processes of the workers, in order of start */
-    uint64_t at[KILLS_MOST]; /* UINT64_MAX: no kill */
+    atomic_int pid[1024];    /* process numbers of the workers, in the order in which they started */
+    uint64_t at[KILLS_MOST]; /* number of tasks that begin before each kill; UINT64_MAX: no kill */
     uint64_t victim[KILLS_MOST];
     uint32_t killed;
-    atomic_int is_cut; /* 1: a worker was chosen to be stopped, at cut_s */
-    atomic_int cut;    /* process of this worker; 0: it is not stopped yet */
-    atomic_int mended; /* 1: it was continued */
+    atomic_int is_cut; /* 1: a worker was chosen to be stopped; cut_s is the time of the choice */
+    atomic_int cut;    /* process number of the worker that was stopped; 0: none is stopped yet */
+    atomic_int mended; /* 1: the stopped worker was continued */
     double cut_s;
     double spin_s; /* unit of the tasks' times in seconds: a task takes 0, 1 or 2 units */
 } schedule;
@@ -73,7 +73,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
         ;
     uint64_t value = value_of(task->index);
     if (task->input.size > 0 && *(const uint64_t *)task->input.data != task->index)
-        return kilter_result_fail(result, "it got the input of another task");
+        return kilter_result_fail(result, "the task got the input of another task");
     return kilter_result_put(result, &value, sizeof value);
 }
 
@@ -138,7 +138,8 @@ static void check_run(kilter_farm *farm, const kilter_run *run) {
         fail_msg("%s", error.text);
     kilter_farm_summary summary;
     kilter_farm_summary_get(farm, &summary);
-    assert_int_equal(summary.chunks, 0); /* the master dealt no chunk */
+    /* the workers organised the run themselves, so the master dealt no chunk */
+    assert_int_equal(summary.chunks, 0);
     assert_true(strstr(summary.decision, "organised") != NULL);
 }
 
@@ -169,8 +170,8 @@ static uint64_t bits_of(double value) {
     return bits;
 }
 
-/* Run one schedule, which follows from the seed. With an even seed each result is checked, with an odd
- * seed an exact sum. */
+/* Run one schedule of kills, which follows from the seed. With an even seed each result is checked, with an
+ * odd seed an exact sum. */
 static void run_schedule(uint64_t seed, double expected) {
     uint64_t draws = kl_mix64(seed);
     new_plan();
@@ -216,7 +217,8 @@ static void ignore(const kilter_outcome *o, void *user) {
     (void)user;
 }
 
-/* Run a farm that a signal cancels. Return 0 if the run ended with the status for cancelled runs. */
+/* Run a farm in a process that a signal ends. Return 0 if the run ended with the status for cancelled runs.
+ */
 static int cancelled_program(const char *transport) {
     kilter_error error = {KILTER_OK, ""};
     setpgid(0, 0);
@@ -226,7 +228,7 @@ static int cancelled_program(const char *transport) {
     return status != KILTER_ERR_CANCELLED || closed != KILTER_OK;
 }
 
-/* Send SIGINT to master and workers, as a terminal does. */
+/* Send SIGINT to the master and the workers, as a terminal does. */
 static void ctrl_c_cancels_a_run_of_peers(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -250,13 +252,13 @@ static const double LOST_S = 0.5;
 
 static char folder[] = "/tmp/kilter-peers-XXXXXX", key_file[64], endpoint[64];
 
-/* Return the time as a worker sees it whose clock makes it seem a thousand times faster. */
+/* Return a slow time. A worker with this clock seems to be a thousand times faster than it is. */
 static double slow_clock_s(void *self) {
     (void)self;
     return 1e-3 * kl_monotonic_s();
 }
 
-/* Be a worker whose clock is a thousand times too slow, so that it reports a rate a thousand times too
+/* Be a worker with a clock that is a thousand times too slow. It reports a rate that is a thousand times too
  * high. */
 static void lie(const kl_key *key) {
     kl_transport *transport;
@@ -348,11 +350,12 @@ static void a_peer_that_lies_about_its_rate_changes_no_result(void **state) {
     await_children(children);
 }
 
-/* --- a peer that is cut off --- */
+/* --- a peer that is cut off from the others --- */
 
 enum { CUT_AT = 50 };
 
-/* Stop the worker that begins task number CUT_AT. Then it neither sends nor receives anything. */
+/* Do a task. The worker that begins task number CUT_AT stops itself, so it neither sends nor receives
+ * anything. */
 static int work_until_cut(const kilter_task *task, kilter_result *result, void *state) {
     if (atomic_load(&plan->begun) >= CUT_AT && atomic_exchange(&plan->is_cut, 1) == 0) {
         plan->cut_s = kl_monotonic_s();
@@ -362,7 +365,7 @@ static int work_until_cut(const kilter_task *task, kilter_result *result, void *
     return work(task, result, state);
 }
 
-/* The last results arrive only after the stopped worker counts as lost. Then it continues. */
+/* Take results. When the last ones arrive, the stopped worker counts as lost; then let it continue. */
 static void take_and_mend(const kilter_outcome *o, void *user) {
     int pid = atomic_load(&plan->cut);
     take(o, user);
@@ -400,7 +403,7 @@ static void what_needs_a_master_is_an_error(void **state) {
         assert_int_equal(kilter_farm_run(farm, &rows[i].run, &error), KILTER_ERR_USAGE);
         assert_non_null(strstr(error.text, rows[i].names));
     }
-    check_run(farm, &(kilter_run){.tasks = 5, .done = take}); /* the farm can still be used */
+    check_run(farm, &(kilter_run){.tasks = 5, .done = take}); /* the farm must still be usable */
     kilter_farm_close(farm, NULL);
 }
 
@@ -429,9 +432,9 @@ static void a_master_combines_as_well(void **state) {
     assert_memory_equal(&got, &expected, sizeof got);
 }
 
-/* --- the master's death --- */
+/* --- the death of the master --- */
 
-static uint64_t dies_at; /* number of results after which the master is killed; 0: never */
+static uint64_t dies_at; /* the master is killed after it has taken this number of results; 0: never */
 
 static void take_and_die(const kilter_outcome *o, void *user) {
     uint64_t *got = user;
@@ -482,14 +485,15 @@ static void the_next_master_continues(void **state) {
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* A value in two parts. The first part has the same bits whatever the order of combining, the second part
- * does not. */
+/* A value in two parts. The first part is the same for every order of combining; the second part depends on
+ * the order. */
 typedef struct total {
     kilter_sum exact;
     double rough;
 } total;
 
-/* The sum over all masters, and its second part after each value that was combined with it. */
+/* sum: the sum of the results of all masters; after: its second part after each value that was combined with
+ * it */
 typedef struct totals {
     total sum;
     uint32_t combined, dies_at; /* dies_at: number of values after which the master is killed; 0: never */
@@ -578,7 +582,8 @@ static void a_stored_sum_is_continued_with_the_same_bits(void **state) {
         fail_msg("%s", error.text);
     assert_memory_equal(before, masters->after, sizeof before);
     assert_true(bits_of(kilter_sum_value(&masters->sum.exact)) == bits_of(expected));
-    assert_true(atomic_load(&plan->begun) < TASKS); /* committed tasks are not done again */
+    assert_true(atomic_load(&plan->begun) <
+                TASKS); /* tasks whose results were stored must not be done again */
     munmap(masters, sizeof *masters);
     unlink(file);
     assert_int_equal(rmdir(folder), 0);
@@ -591,7 +596,7 @@ static int series(uint64_t schedules, uint64_t first) {
         fflush(stdout);
         run_schedule(seed, expected);
     }
-    printf("%llu schedules: every task counted once; %.1f s\n", (unsigned long long)schedules,
+    printf("%llu schedules of kills: every task counted once; %.1f s\n", (unsigned long long)schedules,
            kl_monotonic_s() - began_s);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* Private to the folder farm: declarations that its files share. */
+/* Private to the folder farm: declarations that the files of this folder share. */
 #ifndef KL_FARM_PRIVATE_H
 #define KL_FARM_PRIVATE_H
 
@@ -13,7 +13,7 @@ typedef struct thread_worker { /* a worker that is a thread of this process (inp
     bool started;
 } thread_worker;
 
-typedef struct local_worker { /* a worker process that this process started */
+typedef struct local_worker { /* a worker process that the master started itself */
     pid_t pid;
     bool ended;
     double started_s;
@@ -21,40 +21,45 @@ typedef struct local_worker { /* a worker process that this process started */
     bool lost;      /* true: the master was told that the process has ended, and counts the worker as lost */
     bool renewed;   /* true: the master or the worker wants the process to end, so its end is no failure */
     bool replacing; /* true: the process was started to replace a lost worker, and is not connected yet */
-    char how[80];   /* how the process ended */
+    char how[80];   /* text that says how the worker's process ended */
 } local_worker;
 
-typedef struct outside_request { /* A request for the state; it exists while a caller waits for the answer. */
-    const kl_control_drain *drain; /* workers to drain; NULL: none */
-    const kl_decision *note;       /* a decision to record; NULL: none */
+/* A request of another process to release workers, or to record a decision. It exists while the control
+ * thread waits for the answer. */
+typedef struct outside_request {
+    const kl_control_drain *drain; /* the workers to release; NULL: the request is a different one */
+    const kl_decision *note;       /* the decision to record; NULL: the request is a different one */
     char *answer;
     kilter_status status;
     kilter_error *error;
 } outside_request;
 
-/* A request for the number of tasks; it exists while a caller waits for the answer. */
+/* A request for the number of tasks of the next run. It exists while the caller waits for the answer. */
 typedef struct grain_request {
     double spent_s, work;
     kl_grain_look *look;
     kilter_status status;
 } grain_request;
 
-typedef struct kl_known { /* the tasks of a run whose results earlier masters have stored */
-    uint64_t tasks;       /* number of tasks of the run so far */
-    uint64_t call;        /* number of the run, with --resume */
-    bool reduces;         /* true: the run combines its results */
+/* the tasks of a run whose results an earlier master of the same record has stored */
+typedef struct kl_known {
+    uint64_t tasks; /* number of tasks of the run so far */
+    uint64_t call;  /* number of the run among the program's runs; used with --resume */
+    bool reduces;   /* true: the run combines its results */
     kl_stored *rows;
-    kl_span *spans; /* spans of tasks with stored results */
-    /* count: number of spans; first: number of those spans that are within the tasks with which the run
-     * begins */
+    kl_span *spans; /* spans of tasks whose results are stored */
+    /* count: number of spans; first: number of spans of tasks with which the run begins, without tasks added
+     * later */
     size_t count, first;
     uint64_t room;
-    uint8_t *taken;                  /* a bit for each task whose result was taken */
-    kl_trace_addition *additions;    /* additions of tasks that an earlier master recorded */
-    size_t addition_count, repeated; /* number of these additions; how many of them this run has repeated */
+    uint8_t *taken;               /* a bit for each task whose result was taken */
+    kl_trace_addition *additions; /* additions of tasks to this run that an earlier master recorded */
+    /* addition_count: number of recorded additions; repeated: number of these that this run has made again */
+    size_t addition_count, repeated;
 } kl_known;
 
-typedef struct kl_addition { /* Tasks that are added to the current run, with all data that they need. */
+/* Tasks that the program adds to the current run, with copies of all data that the tasks need. */
+typedef struct kl_addition {
     struct kl_addition *next;
     uint64_t count;
     const kilter_bytes *inputs; /* NULL: the tasks have no inputs */
@@ -62,15 +67,15 @@ typedef struct kl_addition { /* Tasks that are added to the current run, with al
 } kl_addition;
 
 typedef struct kl_additions {
-    kl_addition *first, **end; /* A list of additions. All zero: empty. */
+    kl_addition *first, **end; /* a list of additions; all zero: empty */
 } kl_additions;
 
 /* Workers that the master started; local.c */
 typedef struct kl_locals {
     kl_socket_dir dir;
-    char *socket;              /* path of the socket in `dir`; NULL: none */
+    char *socket;              /* path of the workers' socket in `dir`; NULL: there is none */
     kl_supervisor *supervisor; /* the supervisor of local worker processes; NULL: there are none */
-    local_worker *list;        /* one entry for each of the farm's workers */
+    local_worker *list;        /* [workers] the local worker processes */
     uint32_t cores_each;       /* number of cores for a local worker; 0: workers are not bound */
     uint32_t deaths;           /* number of deaths of local workers since a task was last finished */
     uint64_t finished_at_death;
@@ -88,54 +93,56 @@ typedef struct kl_usage {
 
 /* The farm as `kilter tune` and `kilter drain` see it; outside.c */
 typedef struct kl_outside {
-    kl_control *control;      /* NULL: none */
-    kl_tuning tuning;         /* settings from other processes that the master has not taken over yet */
-    bool look_wanted;         /* true: another process has asked for the state */
-    outside_request *request; /* the request that the master has not handled yet */
-    uint64_t shows;           /* number of times that `state` was renewed */
+    kl_control *control; /* NULL: none */
+    /* settings that other processes have sent and the master has not taken over yet */
+    kl_tuning tuning;
+    bool look_wanted;         /* true: another process waits for the farm's state */
+    outside_request *request; /* a request that the master has not handled yet */
+    uint64_t shows;           /* number of times that `state` was brought up to date */
     kl_farm_state state;
     pthread_cond_t shown;
 } kl_outside;
 
-/* The caller's requests about coming runs; grain.c */
+/* The caller's requests for coming runs; grain.c */
 typedef struct kl_plans {
-    grain_request *asked; /* the caller's request that has no answer yet */
-    kl_grain_plan grain;  /* the answer, for the next run; tasks = 0: there was no request */
-    kl_expectation
-        expected; /* the program's forecast for the next runs, until it is recorded; runs = 0: none */
+    grain_request *asked; /* the caller's request for a number of tasks, until it is answered */
+    /* the chosen number of tasks, until the next run begins; tasks = 0: none was requested */
+    kl_grain_plan grain;
+    /* the program's own forecast for the next runs, until it is recorded; runs = 0: there is none */
+    kl_expectation expected;
 } kl_plans;
 
 /* interrupt.c */
 typedef struct kl_stop {
     bool on;                       /* true: a run is in progress and can be cancelled */
-    bool cancelled;                /* true: the run must be cancelled */
-    bool interrupted;              /* true: a signal has cancelled this run, and cancels each later one */
+    bool cancelled;                /* true: the present run must be cancelled */
+    bool interrupted;              /* true: a signal has cancelled a run, and cancels every later run */
     struct kl_interrupt *listener; /* the thread that receives signals; NULL: signals do not cancel runs */
 } kl_stop;
 
 typedef struct kl_recording { /* recording.c */
     bool decided;
-    bool told; /* true: the master writes to the trace */
+    bool told; /* true: the master was told to write to the trace */
     kl_trace *trace;
 } kl_recording;
 
-/* The storing of results; resume.c */
+/* Results that are being stored on disk; resume.c */
 typedef struct kl_storing {
     kl_delivery_list list;
     size_t bytes;
     uint64_t tasks;
-    bool held;            /* true: no chunk is dealt, because too many results wait to be stored */
-    uint64_t calls;       /* number of calls of kilter_farm_run() so far, with --resume */
-    uint64_t shared_hash; /* hash of the present shared data */
+    bool held;            /* true: the master deals no chunk, because too many results wait to be stored */
+    uint64_t calls;       /* number of calls of kilter_farm_run() so far; used with --resume */
+    uint64_t shared_hash; /* hash of the shared data that the farm has now */
 } kl_storing;
 
 /* Tasks added to the current run; grow.c */
 typedef struct kl_growth {
-    bool grows;          /* true: the run may grow; only the caller's thread uses this */
+    bool grows;          /* true: tasks may be added to the run; only the caller's thread uses this */
     bool grown;          /* true: no more tasks will be added */
-    kl_additions to_add; /* additions that the master does not have yet */
-    kl_addition *added;  /* additions that the master has, in no fixed order */
-    /* error of a run whose additions differ from those of the stored run; only the caller's thread uses
+    kl_additions to_add; /* additions of tasks that the master has not taken yet */
+    kl_addition *added;  /* additions of tasks that the master has taken, in no fixed order */
+    /* error of a run to which other tasks were added than to the stored run; only the caller's thread uses
      * this */
     kilter_error wrong;
 } kl_growth;
@@ -147,39 +154,41 @@ typedef struct kl_service { /* service.c */
 } kl_service;
 
 typedef struct kl_screen { /* progress.c */
-    pthread_mutex_t lock;  /* lock for all fields below */
+    pthread_mutex_t lock;  /* protects all fields after it */
     kl_telling telling;
-    double began_s, next_s; /* time when the run began, and time of the next line */
-    bool terminal, drawn;   /* drawn: the line is on the terminal */
+    /* began_s: time when the run began; next_s: time when the progress line is printed next */
+    double began_s, next_s;
+    bool terminal, drawn; /* drawn: true while the progress line is on the terminal */
 } kl_screen;
 
-/* Data of a run that the caller's thread and the service thread exchange; farm.c */
+/* Data that the caller's thread and the service thread exchange about a run; farm.c */
 typedef struct kl_asked_run {
     const kilter_run *request;
-    double spent_s;           /* seconds that the caller spent between two runs before this request */
-    double ended_s;           /* busy seconds of the caller's thread when it noticed a run's end */
+    double spent_s; /* seconds that the caller spent between the last run and this request */
+    /* value of the busy clock of the caller's thread when it noticed the end of a run */
+    double ended_s;
     bool gathered;            /* true: the workers for which the first run waits are connected */
     bool over;                /* true: the master has all results, or will get no more */
-    bool ended;               /* true: the caller's thread can take the last results, too */
-    kl_known *known;          /* results of the requested run that an earlier master stored */
-    kl_delivery_list results; /* results that the caller has not taken yet */
-    kilter_error failure;     /* the error of the run; if `broken`, the error of the farm */
+    bool ended;               /* true: the run is over, and the caller's thread can take its last results */
+    kl_known *known;          /* tasks of the requested run whose results an earlier master stored */
+    kl_delivery_list results; /* results that the caller's thread has not taken yet */
+    kilter_error failure;     /* error of the run; if `broken` is true, error of the farm */
     bool broken;
     kilter_farm_summary summary;
-    char decision[512]; /* figures for the summary */
+    char decision[512]; /* text for the summary, about the last decision */
 } kl_asked_run;
 
 struct kilter_farm {
     kl_settings settings;
     kl_clock clock;
     double opened_s, opened_unix_s;
-    uint32_t workers; /* number of workers that are being started or waited for */
-    uint32_t seats;   /* number of active workers in the first run; 0: all */
+    uint32_t workers; /* number of workers that the master starts or waits for */
+    uint32_t seats;   /* number of active workers in the first run; 0: all workers */
     kl_transport *transport;
-    char *signals; /* folder for the signals of peers; NULL: none */
+    char *signals; /* folder in which peers put files as signals; NULL: none */
     kl_master *master;
     kl_locals local;
-    pthread_mutex_t lock; /* lock for data in the parts below that several threads use */
+    pthread_mutex_t lock; /* protects the data in the parts after it that several threads use */
     pthread_cond_t news;
     kl_usage usage;
     kl_outside outside;
@@ -197,11 +206,12 @@ static inline kl_reducer kl_farm_reducer(const kilter_farm *farm) {
     return (kl_reducer){farm->settings.options.combine, farm->settings.options.user};
 }
 
-/* A file uses only functions of the files listed above it here. */
+/* In the list of files that follows, a file uses only functions of files above it. */
 
-/* --- use.c: use of the farm, and its CPU time --- */
+/* --- use.c: which thread uses the farm, and the farm's CPU time --- */
 
-/* Measure the CPU time of the farm's threads and of callbacks. A function of kl_master_options. */
+/* Measure the CPU time of the farm's threads and of callbacks. The master calls this through
+ * kl_master_options. */
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s);
 /* Mark the farm as used by the caller's thread, until kl_farm_end_use(). KILTER_ERR_USAGE: the farm is in
  * use already, because a callback made this call. */
@@ -210,26 +220,26 @@ void kl_farm_end_use(kilter_farm *farm);
 
 /* --- keys.c: settings of zmq sockets --- */
 
-/* Fill in *options for a socket at `endpoint`. For a tcp endpoint also fill in *key, to which *options
- * then points. */
+/* Fill in *options for a zmq socket at `endpoint`. For a tcp endpoint also fill in *key; *options then
+ * points to it. */
 kilter_status kl_farm_zmq_options(const kl_settings *settings, const char *endpoint, bool is_master,
                                   kl_key *key, kl_zmq_options *options, kilter_error *error);
 
-/* --- attendant.c: answers messages while the worker does a task --- */
+/* --- attendant.c: a thread that answers messages while the worker does a task --- */
 
 typedef struct kl_attendant kl_attendant;
 
-/* Start the attending thread, from the thread that serves the master. Until it is stopped, only that
- * thread may use the worker. hears_sigterm: SIGTERM makes the worker leave. */
+/* Start the attending thread, from the thread that serves the master. Until the attending thread is stopped,
+ * only these two threads may use the worker; hears_sigterm: true if SIGTERM makes the worker leave. */
 kilter_status kl_attendant_start(kl_worker *worker, bool hears_sigterm, kl_attendant **attendant,
                                  kilter_error *error);
 void kl_attendant_stop(kl_attendant *attendant); /* Stop the attending thread. NULL: do nothing. */
 
-/* --- serve.c: being a worker --- */
+/* --- serve.c: what a worker does --- */
 
-/* Serve the master at the other end of `transport` until one of them ends. */
+/* Serve the master at the other end of `transport` until the master or this worker ends. */
 kilter_status kl_serve(const kl_settings *settings, kl_transport *transport, kilter_error *error);
-/* Serve the master at `endpoint`. If the connection is lost, serve the master that replaces it. */
+/* Serve the master at `endpoint`. If the connection is lost, serve the new master that replaces it. */
 kilter_status kl_farm_join(const kl_settings *settings, const char *endpoint, const char *binding,
                            kilter_error *error);
 
@@ -237,106 +247,112 @@ kilter_status kl_farm_join(const kl_settings *settings, const char *endpoint, co
 
 enum {
     KL_OTHER_FILES = 32
-}; /* greatest number of files that a master opens, apart from workers' connections */
+}; /* greatest number of files that a master opens, in addition to the connections to its workers */
 
 kilter_status kl_farm_start_processes(kilter_farm *farm, kilter_error *error);
 kilter_status kl_farm_start_threads(kilter_farm *farm, kilter_error *error);
-/* Handle events until each worker started here is ready or has failed. */
+/* Handle events until each worker that the master started is ready or has failed. */
 kilter_status kl_farm_wait_for_workers(kilter_farm *farm, kilter_error *error);
-/* Write to `how` how the lost local worker ended, if its process has ended. A function of
- * kl_master_options. */
+/* Write to `how` how the process of a lost local worker ended, if it has ended. The master calls this
+ * through kl_master_options. */
 void kl_farm_local_lost(void *farm, uint64_t pid, bool missed, char *how, size_t size);
-/* Replace a local worker that the master ends or that ends itself. A function of kl_master_options. */
+/* Replace a local worker that the master ends or that ends itself. The master calls this through
+ * kl_master_options. */
 void kl_farm_renew_local(void *farm, uint64_t pid, bool at_once);
-/* Replace lost local workers. Return the seconds until the next call is due; HUGE_VAL: no call is needed. */
+/* Replace local workers that were lost. Return the seconds until this function must be called again;
+ * HUGE_VAL: it need not be called again. */
 double kl_farm_tend_local(kilter_farm *farm);
-/* When the farm is closed, wait a limited time for the workers started here, and free their data. */
+/* At the end of the farm, wait a limited time for the workers that the master started, and free their data.
+ */
 void kl_farm_finish_local(kilter_farm *farm);
 
-/* --- outside.c: what `kilter tune` and `kilter drain` ask of the farm --- */
+/* --- outside.c: requests of `kilter tune` and `kilter drain` to the farm --- */
 
 void kl_farm_open_control(kilter_farm *farm);
 void kl_farm_close_control(kilter_farm *farm);
-void kl_farm_take_request(kilter_farm *farm); /* Carry out a request. Call this with the lock held. */
-void kl_farm_show_state(
-    kilter_farm *farm,
-    bool run_ended); /* Pass the state to the callers that wait for it. Call this with the lock held. */
+/* Carry out a request of another process. Call this with the lock held. */
+void kl_farm_take_request(kilter_farm *farm);
+/* Pass the farm's state to the threads that wait for it. Call this with the lock held. */
+void kl_farm_show_state(kilter_farm *farm, bool run_ended);
 
-/* --- grain.c: the number of tasks --- */
+/* --- grain.c: the number of tasks of a run --- */
 
-/* Answer the request for a number of tasks. Call this with the lock held. */
+/* Answer the caller's request for a number of tasks. Call this with the lock held. */
 void kl_farm_answer_grain(kilter_farm *farm);
 
-/* --- interrupt.c: kilter_farm_cancel(), Ctrl-C and SIGTERM end a run early --- */
+/* --- interrupt.c: cancelling a run, by kilter_farm_cancel(), Ctrl-C or SIGTERM --- */
 
 void kl_farm_set_on(kilter_farm *farm, bool on); /* Allow runs to be cancelled from now on, or forbid it. */
-/* Let signals cancel runs. If there is no memory or no thread for this, signals keep their usual effect. */
+/* Let signals cancel runs. If memory runs out or no thread can be started, signals keep their usual effect.
+ */
 void kl_farm_open_interrupt(kilter_farm *farm);
 void kl_farm_close_interrupt(kilter_farm *farm);
-/* Write the end of the message about a cancelled run: how to keep its results, or how to continue; "":
- * nothing to add. */
+/* Write to `text` the end of the error message for a run that a signal cancelled. It says how to keep the
+ * results, or how to continue. Another run gets "". */
 void kl_farm_say_interrupt(kilter_farm *farm, char *text, size_t size);
 
-/* --- resume.c: results that survive the master --- */
+/* --- resume.c: results that are kept when the master dies --- */
 
-/* Open the record of --resume. KILTER_ERR_RECORD. */
+/* Open the record that --resume names. Error: KILTER_ERR_RECORD */
 kilter_status kl_farm_open_stored(kilter_farm *farm, const kl_trace_run_row *row, kl_trace **trace,
                                   kilter_error *error);
-/* Look up the stored results of the run that begins; without --resume there are none. KILTER_ERR_USAGE: they
- * belong to another run. Also KILTER_ERR_RECORD, KILTER_ERR_MEMORY. */
+/* Look up the stored results of the run that begins. Without --resume there are none. KILTER_ERR_USAGE: the
+ * stored results belong to another run. KILTER_ERR_RECORD: the record cannot be used. */
 kilter_status kl_farm_look_up(kilter_farm *farm, const kilter_run *run, kl_known *known, kilter_error *error);
-/* Return whether the results of all tasks that the run begins with are stored. */
+/* Return whether results are stored for all `tasks` tasks with which the run begins. */
 bool kl_known_all(const kl_known *known, uint64_t tasks);
 kilter_status kl_known_deliver(kl_known *known, kl_deliverer *deliverer, kilter_error *error);
 void kl_known_free(kl_known *known);
-/* Take over the master's results; some wait until they are stored. Call this with the lock held. */
+/* Take over the results that the master has received. With --resume, they wait until they are stored. Call
+ * this with the lock held. */
 kilter_status kl_farm_take_results(kilter_farm *farm, kl_delivery_list *list, kilter_error *error);
 void kl_farm_note_over(
-    kilter_farm *farm); /* Handle that the master's part of a run is over. Call this with the lock held. */
-/* Return whether dealing must stop because too many results wait to be stored. Call this with the lock held.
- */
+    kilter_farm *farm); /* Note that the master's part of a run is over. Call this with the lock held. */
+/* Return whether the master must not deal chunks now, because too many results wait to be stored. Call this
+ * with the lock held. */
 bool kl_storing_holds(kl_storing *storing);
 
-/* Handle that tasks are added to the run, from task known->tasks on. KILTER_ERR_USAGE: an earlier master
- * added other tasks. */
+/* Note that tasks are added to the run, from task known->tasks on. KILTER_ERR_USAGE: an earlier master added
+ * other tasks at this point. */
 kilter_status kl_farm_note_addition(kilter_farm *farm, const kl_addition *addition, kilter_error *error);
 
 /* --- recording.c: the farm's run record --- */
 
 kilter_status kl_farm_check_record(const char *path, kilter_error *error);
 kilter_status kl_farm_check_resume(const char *path, kilter_error *error);
-/* Start the record at the first run, so that a farm without a run leaves no file. A failure counts only if
- * the program asked for the record. */
+/* Start the record at the first run, so that a farm without a run leaves no file. A failure is an error only
+ * if the program asked for the record. */
 kilter_status kl_farm_start_record(kilter_farm *farm, kilter_error *error);
 
 /* --- grow.c: tasks that are added to a run --- */
 
-/* Check whether the run will grow further, now that the caller's thread has taken results. */
+/* Check whether tasks can still be added to the run, after the caller's thread has taken results. */
 void kl_farm_note_growth(kilter_farm *farm, bool all_taken);
-/* Return the additions that the master does not have yet. *last: there will be no more. Call this with the
- * lock held, after the run has begun. */
+/* Return the added tasks that the master has not taken yet. *last: true if no more will be added. Call this
+ * with the lock held, after the run has begun. */
 kl_additions kl_farm_take_additions(kilter_farm *farm, bool *last);
-/* Give the additions to the master. */
+/* Give the added tasks to the master. */
 kilter_status kl_farm_grow(kilter_farm *farm, kl_additions *additions, bool last, kilter_error *error);
-void kl_farm_free_additions(kilter_farm *farm); /* Free the additions of a run that is over. */
+void kl_farm_free_additions(kilter_farm *farm); /* Free the added tasks of a run that is over. */
 
 /* --- progress.c: the progress line --- */
 
-void kl_farm_begin_progress(kilter_farm *farm); /* A run begins. */
-/* Return the seconds until the next line; −1: there is none. */
+void kl_farm_begin_progress(kilter_farm *farm); /* Start the time of the progress line for a new run. */
+/* Return the seconds until the progress line must be shown next; −1: it is not shown. */
 double kl_farm_progress_due_s(kilter_farm *farm);
-/* Show the line if it is due; running = false: remove it. */
+/* Show the progress line if it is time. running = false: remove it. */
 void kl_farm_show_progress(kilter_farm *farm, bool running);
 
-/* --- service.c: the master's events --- */
+/* --- service.c: the thread that handles the master's events --- */
 
 /* Start the service thread, if the transport allows one. */
 kilter_status kl_farm_start_service(kilter_farm *farm, kilter_error *error);
 void kl_farm_end_service(kilter_farm *farm);
-/* Handle one event, and the requests of other threads. run_is_on: wake up also to print the progress line. */
+/* Handle one event and the requests of other threads. run_is_on: true if the progress line may also end the
+ * wait. */
 void kl_farm_turn(kilter_farm *farm, bool run_is_on);
 
-/* --- public functions for sized.c, with the structs of this version --- */
+/* --- the public functions with the structs of this version of Kilter; sized.c calls them --- */
 
 kilter_status kl_farm_open(const kilter_farm_options *options, int *argc, char **argv, kilter_farm **farm,
                            kilter_error *error);

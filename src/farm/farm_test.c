@@ -1,4 +1,5 @@
-/* The public farm with real workers: processes over zmq, threads over inproc, and masters that listen. */
+/* Test the functions of kilter.h with real workers: processes over zmq, threads over inproc, and masters
+ * that listen. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -22,7 +23,7 @@
 
 #include "farm/farm_private.h"
 
-/* --- a task whose result says what the task saw --- */
+/* --- a task whose result contains the data that the task got --- */
 
 typedef struct shared_counts { /* memory shared by all worker processes */
     atomic_uint_fast64_t started, done, stopped;
@@ -74,7 +75,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     if (task->index % 97 == 13)
         return kilter_result_fail(result, "unlucky %d", 13);
     atomic_fetch_add(&s->counts->done, 1);
-    kilter_result_put(result, &a.index, 2 * sizeof(uint64_t)); /* the result is put in two pieces */
+    kilter_result_put(result, &a.index, 2 * sizeof(uint64_t)); /* write the result in two pieces */
     return kilter_result_put(result, &a.input, sizeof a - 2 * sizeof(uint64_t)) != KILTER_OK;
 }
 
@@ -127,7 +128,8 @@ static uint64_t unlucky_below(uint64_t tasks) {
     return tasks > 13 ? (tasks - 14) / 97 + 1 : 0;
 }
 
-/* Do and check one run. Return the greatest number of tasks that one worker has done so far. */
+/* Make one run and check its results. Return the greatest number of tasks that one worker has done in all
+ * runs so far. */
 static uint64_t check_run(kilter_farm *farm, uint64_t tasks, uint64_t run_number, kilter_order order) {
     tally t = {.tasks = tasks, .run = run_number, .shared = 7000 + run_number};
     uint64_t *inputs = calloc(tasks + 1, sizeof *inputs), sum = 0;
@@ -167,8 +169,9 @@ static void check_farm(const char *transport, uint32_t workers) {
     uint64_t most = 0;
     for (uint64_t r = 0; r < 5; r++)
         most = check_run(farm, sizes[r], r, r % 2 ? KILTER_BY_ARRIVAL : KILTER_BY_INDEX);
+    /* a worker counts its tasks over all runs, because its state is kept between runs */
     if (workers == 1)
-        assert_true(most >= 1000 + 12 + 1 + 300 - 20); /* the worker's state outlives the runs */
+        assert_true(most >= 1000 + 12 + 1 + 300 - 20);
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
     assert_int_equal(counts->stopped, workers);
     munmap(counts, sizeof *counts);
@@ -189,7 +192,7 @@ static void threads_do_every_task_once(void **state) {
 static void farms_live_side_by_side(void **state) {
     (void)state;
     shared_counts *counts = new_counts();
-    /* this farm forks, so it is opened before there are threads */
+    /* open the farm that forks first, before this process has threads */
     kilter_farm *one = open_farm(counting(counts, 2), "none");
     kilter_farm_options threads = counting(counts, 2);
     threads.transport = "inproc";
@@ -203,7 +206,7 @@ static void farms_live_side_by_side(void **state) {
     munmap(counts, sizeof *counts);
 }
 
-/* --- workers continue while the master computes --- */
+/* --- workers that continue while the master's callback computes --- */
 
 typedef struct busy_master {
     shared_counts *counts;
@@ -217,7 +220,7 @@ static int count_only(const kilter_task *task, kilter_result *result, void *stat
     return 0;
 }
 
-/* The first result's callback waits until every task is done. So workers must get answers during the
+/* In the callback of the first result, wait until every task is done. So workers must get answers during the
  * callback. */
 static void wait_for_all(const kilter_outcome *outcome, void *user) {
     (void)outcome;
@@ -249,9 +252,9 @@ static void workers_are_answered_while_the_callback_computes(void **state) {
     }
 }
 
-/* --- workers that die --- */
+/* --- tests in which workers die --- */
 
-/* Worker 1 kills itself in its third task. Other workers must do its tasks. */
+/* Do a task. Worker 1 kills itself in its third task, and other workers must do its tasks. */
 static int third_task_is_fatal(const kilter_task *task, kilter_result *result, void *state) {
     worker_state *s = state;
     if (s->index == 1 && ++s->shared == 3)
@@ -283,14 +286,14 @@ static void a_killed_worker_loses_no_task(void **state) {
     }
 }
 
-/* Workers 0 and 1 die one time each. Only their replacements can do the run. */
+/* Do a task. Workers 0 and 1 each die one time. Only their replacements can finish the run. */
 static int first_two_workers_die(const kilter_task *task, kilter_result *result, void *state) {
     if (((worker_state *)state)->index < 2)
         raise(SIGKILL);
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
-/* A worker must be replaced even if the farm has no other worker. */
+/* A worker that was killed must be replaced, even if the farm has no other worker. */
 static void a_killed_worker_is_replaced(void **state) {
     (void)state;
     for (uint32_t workers = 1; workers <= 2; workers++) {
@@ -311,7 +314,7 @@ static void a_killed_worker_is_replaced(void **state) {
     }
 }
 
-/* The first worker that begins the last task stops itself. */
+/* Do a task. The first worker that begins the last task stops itself. */
 static int last_task_stops(const kilter_task *task, kilter_result *result, void *state) {
     int nobody = 0;
     if (task->index == 99 &&
@@ -320,7 +323,8 @@ static int last_task_stops(const kilter_task *task, kilter_result *result, void 
     return kilter_result_put(result, &task->index, sizeof task->index) != KILTER_OK;
 }
 
-/* The other worker must copy the last task. The stopped worker counts as lost only after an hour. */
+/* The last task must be copied to the other worker, although the stopped worker counts as lost only after an
+ * hour. */
 static void the_last_task_of_a_stopped_worker_is_done_by_another(void **state) {
     (void)state;
     shared_counts *counts = new_counts();
@@ -334,7 +338,7 @@ static void the_last_task_of_a_stopped_worker_is_done_by_another(void **state) {
         fail_msg("%s", error.text);
     for (int i = 0; i < 100; i++)
         assert_int_equal(seen[i], 1);
-    kill(counts->pid, SIGCONT); /* the stopped worker's result comes late and is ignored */
+    kill(counts->pid, SIGCONT); /* the stopped worker continues; its result comes late and must be ignored */
     uint8_t again[50] = {0};
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 50, .done = see, .user = again}, NULL),
                      KILTER_OK);
@@ -350,7 +354,7 @@ static int fatal(const kilter_task *task, kilter_result *result, void *state) {
     return 0;
 }
 
-/* Two tasks kill each worker that begins them. */
+/* Do a task. Two of the tasks kill each worker that begins them. */
 static int two_are_fatal(const kilter_task *task, kilter_result *result, void *state) {
     worker_state *s = state;
     atomic_fetch_add(&s->counts->done, task->index == 17 || task->index == 60);
@@ -388,14 +392,15 @@ static void a_task_that_kills_its_workers_fails_and_the_run_goes_on(void **state
         assert_int_equal(kilter_farm_run(farm, &run, &error), KILTER_ERR_TASK);
         for (int i = 0; i < 100; i++)
             assert_int_equal(f.seen[i], 1);
-        /* with one attempt, it is not known which task of a dead worker's chunk killed it */
+        /* count executions only if tasks have several attempts; with one attempt, each task of a dead
+         * worker's chunk may have been the fatal one */
         if (attempts > 1) {
             assert_non_null(strstr(error.text, "2 of 100 tasks failed"));
             assert_int_equal(f.failed, 2);
             assert_non_null(strstr(f.why[0], "was killed by signal 6"));
             assert_non_null(strstr(f.why[1], "exited with code 3"));
-            /* a fatal task is not begun if the other fatal task, in the same chunk, has killed the worker
-             * before */
+            /* a fatal task may not have begun, if the other fatal task of the same chunk had killed the
+             * worker before */
             uint64_t begun = counts->done;
             assert_true(begun >= 2 * (attempts - 1) && begun <= 2 * attempts);
         }
@@ -406,7 +411,7 @@ static void a_task_that_kills_its_workers_fails_and_the_run_goes_on(void **state
 
 static int ends_the_supervisor(const kilter_task *task, kilter_result *result, void *state) {
     (void)task, (void)result, (void)state;
-    kill(getppid(), SIGKILL); /* all workers end with the supervisor */
+    kill(getppid(), SIGKILL); /* kill the supervisor, with which all workers end */
     pause();
     return 0;
 }
@@ -421,7 +426,7 @@ static void when_all_workers_are_dead_the_run_ends(void **state) {
     kilter_farm_close(farm, NULL);
 }
 
-/* The first process lives. Each replacement dies when it starts. */
+/* Start a worker. The first process lives, and each of its replacements dies when it starts. */
 static int second_dies_at_start(const kilter_worker *worker, void **state) {
     if (atomic_load(&((shared_counts *)worker->user)->started) > 0)
         raise(SIGKILL);
@@ -442,8 +447,8 @@ static void a_run_whose_last_replacement_does_not_come_ends(void **state) {
     munmap(counts, sizeof *counts);
 }
 
-/* Let a task kill all its workers. There are more of them than are replaced in a row, so the run must end
- * with an error. */
+/* Let a task kill all its workers. It kills more workers in a row than the farm replaces, so the run must
+ * end with an error. */
 static void a_run_that_only_kills_its_workers_ends(void **state) {
     (void)state;
     kilter_farm *farm =
@@ -475,7 +480,7 @@ static void a_frozen_worker_is_killed_and_replaced(void **state) {
         fail_msg("%s", error.text);
     for (int i = 0; i < 20; i++)
         assert_int_equal(seen[i], 1);
-    assert_int_equal(kill(counts->pid, 0), -1); /* the stopped process is gone */
+    assert_int_equal(kill(counts->pid, 0), -1); /* the process of the stopped worker must be gone */
     kilter_farm_close(farm, NULL);
     munmap(counts, sizeof *counts);
 }
@@ -509,7 +514,7 @@ static void workers_have_as_many_cores_as_is_said(void **state) {
     }
 }
 
-/* --- runs that are cancelled --- */
+/* --- tests in which runs are cancelled --- */
 
 static int short_nap(const kilter_task *task, kilter_result *result, void *state) {
     kl_nap_s(1e-3);
@@ -521,7 +526,7 @@ static int short_nap(const kilter_task *task, kilter_result *result, void *state
 typedef struct canceller {
     kilter_farm *farm;
     uint64_t given, at;
-    atomic_uint seen; /* 1: a result has arrived; another thread waits for this */
+    atomic_uint seen; /* 1: a result has arrived; another thread waits for this value */
 } canceller;
 
 static void cancel_at(const kilter_outcome *o, void *user) {
@@ -540,8 +545,8 @@ static void *cancel_when_begun(void *user) {
     return NULL;
 }
 
-/* Cancel from the callback, from another thread, and while no run is in progress. The farm must work
- * afterwards. */
+/* Cancel a run from its callback and from another thread, and cancel while no run is in progress. The farm
+ * must work afterwards. */
 static void a_cancelled_run_ends_and_the_farm_goes_on(void **state) {
     (void)state;
     static const char *const transports[] = {"zmq", "inproc"};
@@ -550,7 +555,7 @@ static void a_cancelled_run_ends_and_the_farm_goes_on(void **state) {
         canceller c = {.at = 5};
         c.farm = open_farm((kilter_farm_options){.work = short_nap, .workers = 2, .transport = transports[t]},
                            "none");
-        kilter_farm_cancel(c.farm); /* this must have no effect, because no run is in progress */
+        kilter_farm_cancel(c.farm); /* cancelling must have no effect while no run is in progress */
         for (int way = 0; way < 2; way++) {
             pthread_t other;
             c.given = 0;
@@ -583,7 +588,8 @@ static void *wake_often(void *user) {
     return NULL;
 }
 
-/* Cancel a run at any moment between the call of kilter_farm_run() and its request to the service. */
+/* Cancel a run at a random moment after the call of kilter_farm_run() and before the service thread gets the
+ * request. */
 static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     (void)state;
     canceller c = {0};
@@ -593,7 +599,7 @@ static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     c.farm->stop.interrupted = true;
     pthread_mutex_unlock(&c.farm->lock);
     assert_int_equal(pthread_create(&other, NULL, wake_often, &c), 0);
-    /* checking this number of inputs takes long enough for a cancellation in between */
+    /* checking this number of inputs takes so long that a cancellation can come during the check */
     enum { INPUTS = 300000 };
     kilter_bytes *inputs = calloc(INPUTS, sizeof *inputs);
     kilter_run run = {.tasks = INPUTS, .inputs = inputs};
@@ -605,7 +611,7 @@ static void no_cancelling_is_lost_before_a_run_is_asked_for(void **state) {
     kilter_farm_close(c.farm, NULL);
 }
 
-/* Be a program whose first run is ended by a signal, and that tries another run. */
+/* Be a program whose first run is ended by a signal, and that then tries another run. */
 static int interrupted_program(shared_counts *counts) {
     kilter_farm_options options = counting(counts, 2);
     options.work = short_nap;
@@ -618,7 +624,7 @@ static int interrupted_program(shared_counts *counts) {
             return 1;
     kilter_farm_close(farm, NULL);
     counts->pid = 1;
-    while (counts->pid == 1) /* without a farm the signal has its usual effect */
+    while (counts->pid == 1) /* without an open farm, the signal has its usual effect */
         pause();
     return 2;
 }
@@ -633,7 +639,8 @@ static void signals_end_the_run_and_then_the_program(void **state) {
             _exit(interrupted_program(counts));
         while (counts->done == 0)
             kl_nap_s(1e-3);
-        kill(signals[i] == SIGINT ? -pid : pid, signals[i]); /* Ctrl-C reaches the workers, too */
+        /* send SIGINT to the workers as well, as Ctrl-C does */
+        kill(signals[i] == SIGINT ? -pid : pid, signals[i]);
         int how;
         while (counts->pid == 0 && waitpid(pid, &how, WNOHANG) == 0)
             kl_nap_s(1e-3);
@@ -695,7 +702,7 @@ static void workers_that_cannot_start_are_named(void **state) {
     assert_non_null(strstr(error.text, "none of 2 workers could start"));
 }
 
-/* --- a master that listens --- */
+/* --- tests with a master that listens for workers --- */
 
 typedef struct joiner {
     const char *endpoint;
@@ -719,7 +726,7 @@ static void workers_join_a_master_that_listens(void **state) {
     snprintf(endpoint, sizeof endpoint, "ipc://%s/m", folder);
     joiner j = {.endpoint = endpoint, .counts = new_counts()};
     pid_t pids[3];
-    for (int i = 0; i < 3; i++) /* start the workers before their master exists */
+    for (int i = 0; i < 3; i++) /* start the workers before their master is started */
         assert_int_equal(kl_process_start(join_process, &j, &pids[i], NULL), KILTER_OK);
     kilter_farm_options options = counting(j.counts, 3);
     options.listen = endpoint;
@@ -749,7 +756,8 @@ static int join_as_another_program(void *arg) {
     return strstr(error.text, "runs another, the master farm_test") ? 0 : 2;
 }
 
-/* Refuse a worker that runs another program, because its results would count as results of this program. */
+/* Refuse a worker that runs another program, because its results would be taken for results of this program.
+ */
 static void another_program_is_sent_away_and_told_why(void **state) {
     (void)state;
     char *folder, endpoint[128];
@@ -761,7 +769,7 @@ static void another_program_is_sent_away_and_told_why(void **state) {
     pid_t pid;
     int status;
     assert_int_equal(kl_process_start(join_as_another_program, &j, &pid, NULL),
-                     KILTER_OK); /* this forks, so it comes before threads are started */
+                     KILTER_OK); /* open this farm first, because it forks and no threads may run then */
     assert_int_equal(kl_zmq_listen(endpoint, &(kl_zmq_options){0}, NULL, &transport, NULL), KILTER_OK);
     kl_master_options of_master = {.policy = kl_policy_find("auto"),
                                    .clock = kl_clock_system(),
@@ -824,7 +832,7 @@ static void a_run_with_bad_weights_leaves_the_farm_usable(void **state) {
 
 typedef struct descriptors {
     int socket, file;
-    /* inode of the socket; the descriptor's number alone may belong to another file in the worker */
+    /* inode of the socket; in a worker, the number of its descriptor may belong to another file */
     ino_t of_socket;
 } descriptors;
 
@@ -841,8 +849,8 @@ static int nothing(const kilter_task *task, kilter_result *result, void *state) 
     return 0;
 }
 
-/* Sockets, such as those of another farm in the same program, must be closed in a worker. Other files must
- * stay open. */
+/* Sockets, such as those of another farm in the same program, must be closed in a worker. Files that are no
+ * sockets must stay open. */
 static void workers_do_not_keep_private_sockets_open(void **state) {
     (void)state;
     descriptors open_now = {.socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0),
@@ -904,7 +912,7 @@ static void a_farm_that_never_ran_leaves_nothing(void **state) {
     munmap(counts, sizeof *counts);
 }
 
-/* Reset the peak of memory use, so that memory of earlier tests does not count. */
+/* Reset the peak of memory use, so that memory that earlier tests used does not count. */
 static void forget_peak(void) {
     FILE *f = fopen("/proc/self/clear_refs", "w");
     assert_non_null(f);
@@ -938,7 +946,8 @@ static int run_without_streams(void) {
     if (kilter_farm_open(&options, NULL, NULL, &farm, NULL) != KILTER_OK)
         return 1;
     int code = kilter_farm_run(farm, &(kilter_run){.tasks = 500}, NULL) == KILTER_OK ? 0 : 2;
-    if (write(STDOUT_FILENO, "x", 1) == 1) /* printing must fail, because the output is closed */
+    /* writing to the standard output must fail, because the output is closed */
+    if (write(STDOUT_FILENO, "x", 1) == 1)
         code = 3;
     kilter_farm_close(farm, NULL);
     return code;
@@ -965,7 +974,7 @@ static void too_many_workers_for_the_limit_of_files_are_an_error(void **state) {
     assert_int_equal(apart(open_with_few_files), 0);
 }
 
-/* Let the process open as many files as the farm needs, and a few more. */
+/* Allow the process to open as many files as the farm needs, and a few more. Then run the farm. */
 static int run_with_few_files(void) {
     struct rlimit few = {64, 64};
     setrlimit(RLIMIT_NOFILE, &few);
@@ -1000,7 +1009,7 @@ static void limits_are_asked_for_first(void **state) {
     (void)state;
     assert_int_equal(apart(run_with_few_files), 0);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    /* not with a sanitizer, which uses the whole address space */
+    /* run this part only without a sanitizer, because a sanitizer uses the whole address space */
     assert_int_equal(apart(open_with_little_memory), 0);
 #else
     (void)open_with_little_memory;
@@ -1042,17 +1051,17 @@ static double bytes_per_task(const char *policy, uint64_t tasks) {
 static void a_million_tasks_fit_in_little_memory(void **state) {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* a sanitizer does not reuse freed memory */
+    skip(); /* skip the test with a sanitizer, which does not reuse freed memory */
 #endif
     assert_true(bytes_per_task("auto", 1000000) < 200);
     assert_true(bytes_per_task("ss", 100000) <
-                200); /* each result has its own message, which needs most memory */
+                200); /* each result is a message of its own, which needs the most memory */
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* runs first: later, a new thread could use the stack of an ended thread, and no memory would be
-         * missing */
+        /* run this test first: later, a new thread could use the stack of an ended thread, and no memory
+         * would be missing */
         cmocka_unit_test(limits_are_asked_for_first),
         cmocka_unit_test(processes_do_every_task_once),
         cmocka_unit_test(threads_do_every_task_once),

@@ -1,6 +1,6 @@
-/* Choose the number of tasks of the next run. The service thread gets the present state. The caller's
- * thread decides, because it must call the program's function for the number of coming runs. The program's
- * own forecasts for its next runs are also recorded here. */
+/* Choose the number of tasks of the next run. The service thread provides the present state of the farm. The
+ * caller's thread chooses, because it must call the program's function for the number of coming runs. This
+ * file also records the program's own forecasts for its next runs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static kilter_status look(kilter_farm *f, double work, kl_grain_look *look, kilt
                : kl_fail(error, request.status, "choosing the number of tasks: memory ran out");
 }
 
-/* The program's function, and whether it returned a valid number of runs. */
+/* The program's function for the number of coming runs, and whether this function returned a valid number. */
 typedef struct runs_to_come {
     const kilter_grain_options *options;
     bool wrong;
@@ -79,7 +79,7 @@ static kilter_status choose(kilter_farm *f, const kilter_grain_options *o, kl_gr
     if (status != KILTER_OK)
         return status;
     if (now.tasks == 0 && now.lane_count < f->workers)
-        now.lane_count = f->workers; /* the first run waits for all workers, so plan for all of them */
+        now.lane_count = f->workers; /* plan for all workers, because the first run waits for all of them */
     runs_to_come runs = {o, false};
     kl_grain_question question = {.least = o->least ? o->least : 1,
                                   .most = o->most,
@@ -125,7 +125,7 @@ kilter_status kl_farm_grain(kilter_farm *f, const kilter_grain_options *options,
 
 kilter_status kl_farm_program(kilter_farm *f, kilter_program *program, kilter_error *error) {
     kl_grain_look now = {0};
-    kilter_status status = kl_farm_begin_use(f, "getting the measurements", error);
+    kilter_status status = kl_farm_begin_use(f, "getting the measurements of the last run", error);
     if (status != KILTER_OK)
         return status;
     status = look(f, 0, &now, error);

@@ -1,12 +1,16 @@
-/* Tasks that are added to a run in progress. The run ends when the callback has received all possible
- * results, which only the caller's thread knows. */
+/* Tasks that are added to a run in progress.
+ *
+ *   the caller's thread     callback ── kilter_farm_add() ── to_add ──▶ service thread ── added
+ *
+ * The run ends when the callback has received all possible results. Only the caller's thread can know when
+ * that is. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "farm/farm_private.h"
 #include "move/wire.h"
 
-/* --- the caller's thread --- */
+/* --- functions for the caller's thread --- */
 
 static kilter_status check(const kilter_farm *f, uint64_t count, const kilter_bytes *inputs,
                            const double *weights, kilter_error *error) {
@@ -22,12 +26,13 @@ static kilter_status check(const kilter_farm *f, uint64_t count, const kilter_by
     return weights ? kl_weights_check(weights, lo, count, error) : KILTER_OK;
 }
 
-/* Return whether the input is at the same memory as the previous input, so that one copy is enough. */
+/* Return whether the input is in the same memory as the previous input, so that both need only one copy. */
 static bool repeats(const kilter_bytes *inputs, uint64_t i) {
     return i > 0 && inputs[i].data == inputs[i - 1].data && inputs[i].size == inputs[i - 1].size;
 }
 
-/* Return the bytes that a copy in one block needs; SIZE_MAX / 2: too many. */
+/* Return the size in bytes of a block that holds copies of the inputs and weights; SIZE_MAX / 2: too large.
+ */
 static size_t bytes_of(uint64_t count, const kilter_bytes *inputs, const double *weights) {
     size_t each = (inputs ? sizeof *inputs : 0) + (weights ? sizeof *weights : 0);
     if (count > (SIZE_MAX / 2 - sizeof(kl_addition)) / (each + 1))
@@ -69,7 +74,7 @@ static void add(kl_additions *list, kl_addition *a) {
     list->end = &a->next;
 }
 
-/* Give the addition to the service thread. Return the error that has ended the run early, if any. */
+/* Give the added tasks to the service thread. Return the error that has ended the run early, if any. */
 static kilter_status hand_over(kilter_farm *f, kl_addition *a, kilter_error *error) {
     pthread_mutex_lock(&f->lock);
     bool first = !f->growth.to_add.first, over = f->run.over || f->run.broken;
@@ -77,8 +82,8 @@ static kilter_status hand_over(kilter_farm *f, kl_addition *a, kilter_error *err
     if (!over)
         add(&f->growth.to_add, a);
     pthread_mutex_unlock(&f->lock);
-    /* count the addition even after an error, because it is in the record, and the next start adds it
-     * again */
+    /* count the added tasks even after an error: they are in the record, and the program adds them again at
+     * its next start */
     f->run.known->tasks += a->count;
     if (over) {
         free(a);
@@ -139,11 +144,11 @@ void kl_farm_free_additions(kilter_farm *f) {
     pthread_mutex_unlock(&f->lock);
 }
 
-/* --- the service thread --- */
+/* --- functions for the service thread --- */
 
 kl_additions kl_farm_take_additions(kilter_farm *f, bool *last) {
     *last = f->growth.grown && !f->run.over;
-    if (f->run.over) /* the caller may be about to free the run */
+    if (f->run.over) /* return nothing, because the caller may be about to free the run */
         return (kl_additions){0};
     kl_additions taken = f->growth.to_add;
     f->growth.to_add = (kl_additions){0};

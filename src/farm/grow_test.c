@@ -1,4 +1,4 @@
-/* Tasks that add tasks: growing runs, under a fake clock and with real workers. */
+/* Test tasks that add tasks to their run, under a simulated clock and with real workers. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 #include "farm/farm_private.h"
 #include "trace/record_test_helper.h"
 
-/* --- a tree: each node's task makes the tasks of its children --- */
+/* --- a tree of tasks: the task of each node adds the tasks of its children --- */
 
 enum { ROOTS = 6, NODES = 700, CHILDREN_MOST = 4 };
 
@@ -32,7 +32,8 @@ static tree grow_tree(uint64_t seed) {
     uint64_t nodes = ROOTS;
     for (uint64_t i = 0; i < NODES; i++) {
         uint64_t children = kl_mix64(seed ^ i) % (CHILDREN_MOST + 1);
-        if (i + 1 == nodes && children == 0) /* add further nodes */
+        /* if the last node has no children, add further nodes */
+        if (i + 1 == nodes && children == 0)
             children = 1;
         t.first_child[i] = nodes;
         t.children[i] = children < NODES - nodes ? children : NODES - nodes;
@@ -49,20 +50,20 @@ static double weight_of(uint64_t node) {
     return 1 + (double)(kl_mix64(node) % 20);
 }
 
-/* A run over a tree. */
+/* A run over a tree of tasks. */
 typedef struct grove {
     tree tree;
     uint64_t seed, draws;
-    stepped_farm *stepped; /* the farm under a fake clock; NULL: a real farm */
+    stepped_farm *stepped; /* the farm under a simulated clock; NULL: the farm is real */
     kilter_farm *farm;
     /* weighted: the first tasks have weights; weighs_later: added tasks have weights */
     bool weighted, weighs_later;
     kilter_order order;
-    uint64_t node[NODES]; /* the node of each task */
+    uint64_t node[NODES]; /* for each task, the node of the tree that it belongs to */
     kilter_bytes inputs[NODES];
     uint8_t seen[NODES]; /* number of times that each node was seen */
     uint64_t tasks, given;
-    uint64_t waiting[NODES], waits; /* nodes that are not added yet */
+    uint64_t waiting[NODES], waits; /* nodes whose tasks are not added yet */
     kilter_status refused;
     char why[KILTER_ERROR_TEXT_BYTES];
     void (*watch)(struct grove *g, uint64_t node); /* NULL: nobody */
@@ -75,7 +76,7 @@ static void enter(grove *g, uint64_t node) {
     g->tasks++;
 }
 
-/* Add all waiting nodes as tasks, with one call or several. */
+/* Add the tasks of all waiting nodes, with one call or with several calls. */
 static void add_waiting(grove *g) {
     while (g->waits > 0) {
         uint64_t count = 1 + kl_mix64(g->seed * 31 + g->draws++) % g->waits, first = g->tasks;
@@ -112,7 +113,7 @@ static void take(const kilter_outcome *o, void *user) {
         g->watch(g, node);
     for (uint64_t i = 0; i < g->tree.children[node]; i++)
         g->waiting[g->waits++] = g->tree.first_child[node] + i;
-    /* add the children now, or after a later result, at the latest after the last result */
+    /* add the tasks of children now, or after a later result; after the last result, add them in any case */
     if (g->given == g->tasks || kl_mix64(g->seed * 77 + g->given) % 3)
         add_waiting(g);
 }
@@ -143,7 +144,7 @@ static void check_all_seen(const grove *g) {
         assert_int_equal(g->seen[i], 1);
 }
 
-/* --- under a fake clock --- */
+/* --- runs under a simulated clock --- */
 
 static int stepped_work(const kilter_task *task, kilter_result *result, void *state) {
     uint64_t node;
@@ -239,7 +240,7 @@ static void whole_shares_of_what_is_added_are_dealt_by_earliest_completion(void 
     stepped_open(&f, "ect", 3, 50e-6, equal_work);
     f.workers[0].speed = f.workers[1].speed = 8;
     stepped_gather(&f);
-    for (int run = 0; run < 3; run++) { /* the first run measures the workers' speeds */
+    for (int run = 0; run < 3; run++) { /* three runs; the first one measures the workers' speeds */
         g.given = 0;
         g.tasks = 8;
         assert_int_equal(
@@ -248,21 +249,23 @@ static void whole_shares_of_what_is_added_are_dealt_by_earliest_completion(void 
         assert_int_equal(g.given, 80);
     }
     kilter_farm_summary summary;
-    kl_master_summary(f.master,
-                      &summary); /* ten rounds of 8 tasks: the fast workers do 4 each, the slow worker none */
+    /* in each of the ten rounds of 8 tasks, each of the two fast workers gets 4 tasks and the slow worker
+     * none */
+    kl_master_summary(f.master, &summary);
     assert_int_equal(summary.workers, 2);
     assert_int_equal(summary.chunks, 20);
     assert_true(summary.elapsed_s < 10 * (4 * 10e-3 / 8 + 2e-3));
     stepped_close(&f);
 }
 
-/* --- with real workers --- */
+/* --- runs with real workers --- */
 
 typedef struct board { /* memory shared by all processes */
-    atomic_uint session, executed[NODES],
-        counted[NODES]; /* session that did the task last; session in which the task counted first */
-    atomic_bool again;  /* true: a task was done although its result had counted in an earlier session */
-    atomic_uint deaths; /* number of deaths that are still to come */
+    /* executed: session that did the task last; counted: session in which the task first counted */
+    atomic_uint session, executed[NODES], counted[NODES];
+    /* true: a task was done again, although its result had counted in an earlier session */
+    atomic_bool again;
+    atomic_uint deaths; /* number of workers that must still die */
     uint64_t kill_at, delivered;
     kilter_status status;
     char text[KILTER_ERROR_TEXT_BYTES];
@@ -341,7 +344,7 @@ static void processes_do_what_is_added_and_some_die(void **state) {
     farms_grow("zmq", "ect", 2);
 }
 
-/* --- wrong use --- */
+/* --- calls that must be refused --- */
 
 typedef struct misuse {
     kilter_farm *farm;
@@ -424,7 +427,7 @@ static void what_is_added_and_kills_its_workers_fails_alone(void **state) {
     assert_int_equal(kilter_farm_close(m.farm, &error), KILTER_OK);
 }
 
-/* --- equal inputs --- */
+/* --- inputs with equal bytes --- */
 
 static const char TWICE[] = "the same bytes twice", AGAIN[] = "the same bytes twice";
 
@@ -432,8 +435,8 @@ typedef struct repeat {
     kilter_farm *farm;
     kilter_status status;
     int right;
-    /* one_copy: the first two inputs share a copy; own_copy: the third input, equal bytes elsewhere, has
-     * its own copy */
+    /* one_copy: true if the first two inputs share one copy; own_copy: true if the third input, equal bytes
+     * at another address, has a copy of its own */
     bool one_copy, own_copy;
 } repeat;
 
@@ -454,7 +457,7 @@ static void add_the_same(const kilter_outcome *o, void *user) {
     size_t size = sizes[o->index - 1];
     r->right += o->result.size == size && (size == 0 || memcmp(o->result.data, TWICE, size) == 0);
     pthread_mutex_lock(&r->farm->lock);
-    /* a result of an added task has arrived, so the master has the addition */
+    /* the result of an added task has arrived, so the master must have taken the added tasks */
     const kilter_bytes *kept = r->farm->growth.added->inputs;
     r->one_copy = kept[0].data == kept[1].data;
     r->own_copy = kept[2].data != kept[1].data && kept[0].data != TWICE;
@@ -475,7 +478,7 @@ static void the_same_bytes_are_kept_once(void **state) {
     assert_int_equal(kilter_farm_close(r.farm, &error), KILTER_OK);
 }
 
-/* --- masters that are killed --- */
+/* --- tests in which masters are killed --- */
 
 typedef struct plan {
     const char *file, *transport;
@@ -514,7 +517,7 @@ static kilter_status resumed(board *b, const plan *p, kilter_error *error) {
     return status == KILTER_OK ? closed : status;
 }
 
-/* Run a master in a process of its own; return how it ended, as waitpid() does. */
+/* Run a master in a process of its own. Return how the process ended, as waitpid() reports it. */
 static int master(board *b, const plan *p) {
     atomic_fetch_add(&b->session, 1);
     b->delivered = 0;
@@ -588,12 +591,13 @@ enum { CHAIN = 6 };
 
 typedef struct chain {
     kilter_farm *farm;
-    bool first; /* true: this is the first master; its workers live, and its run ends with the chain */
-    /* number of starts of workers; under the second master, workers die in task 1 or when they start */
+    /* true: this is the first master; its workers live, and its run ends when the whole chain is done */
+    bool first;
+    /* number of workers that were started; those of the second master die in task 1 or when they start */
     atomic_uint *sessions;
 } chain;
 
-/* Task 1 fails, so its result is not stored. */
+/* Do a task of the chain. Task 1 fails, so its result is not stored. */
 static int chain_work(const kilter_task *task, kilter_result *result, void *state) {
     chain *c = state;
     if (!c->first)
@@ -642,7 +646,7 @@ static kilter_status walk_chain(chain *c, const char *file, kilter_error *error)
     return status;
 }
 
-/* The error must name the loss of the workers. It must not say that no more tasks can be added. */
+/* The error must say that all workers were lost. It must not say that no more tasks can be added. */
 static void the_loss_of_all_workers_is_what_is_told(void **state) {
     const place *at = *state;
     kilter_error error = {KILTER_OK, ""};
@@ -669,7 +673,7 @@ static int nothing(const kilter_task *task, kilter_result *result, void *state) 
     return 0;
 }
 
-/* Add one task for each of the first 8 tasks, even after the run was cancelled. */
+/* Add one task after each of the first 8 results, even after the run was cancelled. */
 static void add_for_each(const kilter_outcome *o, void *user) {
     cancelled *c = user;
     if (++c->given == c->cancel_at)
@@ -697,7 +701,7 @@ static void what_was_added_too_late_is_added_again(void **state) {
         kilter_error error = {KILTER_OK, ""};
         kilter_status status = run_cancelled(at->file, cancel_at, &error);
         assert_true(status == KILTER_ERR_CANCELLED ||
-                    status == KILTER_OK); /* the run may have ended before it was cancelled */
+                    status == KILTER_OK); /* the run may have ended normally before it was cancelled */
         if (run_cancelled(at->file, 0, &error) != KILTER_OK)
             fail_msg("%s", error.text);
         unlink(at->file);

@@ -1,4 +1,4 @@
-/* Ctrl-C and SIGTERM on a master cancel the current run; its error says how to continue.
+/* Cancel the current run when the master gets Ctrl-C or SIGTERM. The run's error says how to continue.
  *
  *   handler ── an eventfd ──▶ a thread of this farm ── kilter_farm_cancel() ──▶ the service */
 #include <errno.h>
@@ -12,13 +12,13 @@
 typedef struct kl_interrupt {
     kilter_farm *farm;
     pthread_t thread;
-    int call; /* an eventfd: a count of signals, or END */
+    int call; /* an eventfd that counts signals; END is added to it at the end */
     kl_sigterm *signals;
 } kl_interrupt;
 
 static const uint64_t END = (uint64_t)1 << 32;
 
-enum { COMMAND_BYTES = 380 }; /* a longer command does not fit into an error */
+enum { COMMAND_BYTES = 380 }; /* greatest length of a command in an error message; a longer one is left out */
 
 void kl_farm_set_on(kilter_farm *f, bool on) {
     pthread_mutex_lock(&f->lock);
@@ -61,7 +61,7 @@ static void *hear(void *arg) {
     }
 }
 
-/* Block the signals, then start the thread, which also reads signals that came before it. */
+/* Block the signals, then start the thread. The thread also reads signals that came before it started. */
 static bool listen_to(kl_interrupt *self) {
     self->call = eventfd(0, EFD_CLOEXEC);
     self->signals = self->call >= 0 ? kl_interrupts_to(self->call) : NULL;
@@ -108,11 +108,11 @@ void kl_farm_say_interrupt(kilter_farm *f, char *text, size_t size) {
         snprintf(text, size, "; use --resume FILE to keep results");
         return;
     }
-    /* under `kilter run`, the program's own words are not the command to repeat */
+    /* under `kilter run`, the user must repeat that command, and not the program's own words */
     char *command = getenv("KILTER_RUN") ? NULL : kl_own_words(0);
     if (command && strlen(command) < COMMAND_BYTES)
-        snprintf(text, size, "; they are kept; to continue, repeat the command: %s", command);
+        snprintf(text, size, "; the results so far are kept; to continue, repeat the command: %s", command);
     else
-        snprintf(text, size, "; they are kept; to continue, repeat the command");
+        snprintf(text, size, "; the results so far are kept; to continue, repeat the command");
     free(command);
 }

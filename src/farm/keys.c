@@ -1,4 +1,4 @@
-/* Settings of a farm's zmq sockets, and the key that they use for other machines. */
+/* Settings of a farm's zmq sockets, and the encryption key with which sockets for other machines work. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Farms with tasks that hang, fail, or use much memory. Each run must end, each task must have one
- * outcome, and ended workers must be replaced. `limits_test --join ENDPOINT` is a worker. */
+/* Test farms with tasks that hang, fail, or use much memory. Each run must end, each task must have one
+ * outcome, and ended workers must be replaced. `limits_test --join ENDPOINT` starts a worker. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,22 +19,22 @@
 
 enum { TASKS = 24, VICTIM = 7, PROCESSES = 256 };
 
-/* The behaviour of a task, which its input names. */
+/* How a task behaves. The input of a task names one of these. */
 typedef enum habit { SHORT, HANGS, SPINS, FAILS, EATS, LEAKS, TAKES_20_MS } habit;
 
-typedef struct order { /* input of a task */
+typedef struct order { /* the input of a task */
     habit habit;
     uint32_t times;  /* number of executions after which the task becomes short; 0: never */
-    char shared[96]; /* file with counts that all workers share */
+    char shared[96]; /* name of a file with counts that all workers share */
 } order;
 
 typedef struct counts {
     atomic_uint begun[TASKS];
-    atomic_int pid_at[TASKS]; /* process of the worker that began the task last */
+    atomic_int pid_at[TASKS]; /* for each task, the process number of the worker that began it last */
     atomic_uint started, stopped;
-    atomic_uint used; /* number of used entries of pid and tasks_of */
+    atomic_uint used; /* number of used elements of `pid` and `tasks_of` */
     atomic_int pid[PROCESSES];
-    atomic_uint tasks_of[PROCESSES]; /* number of tasks of the process in pid */
+    atomic_uint tasks_of[PROCESSES]; /* for each process in `pid`, the number of tasks that it has done */
 } counts;
 
 typedef struct scene {
@@ -57,7 +57,7 @@ static counts *map_counts(const char *file) {
     return memory;
 }
 
-typedef struct life { /* state of a worker */
+typedef struct life { /* the state of a worker */
     counts *counts;
     uint32_t number;
 } life;
@@ -101,14 +101,14 @@ static int misbehave(habit h, kilter_result *result) {
         for (volatile unsigned i = 0;; i++)
             ;
     case FAILS:
-        return kilter_result_fail(result, "not this time");
+        return kilter_result_fail(result, "this task must fail now");
     case EATS:
         eat(600000000);
         for (;;)
             pause();
     case LEAKS:
         eat(40000000);
-        kl_nap_s(0.25); /* long enough for the memory to be measured */
+        kl_nap_s(0.25); /* sleep until the memory has been measured */
         break;
     case TAKES_20_MS:
         kl_nap_s(0.02);
@@ -199,12 +199,13 @@ static void run_once(scene *s, kilter_farm_options options, uint32_t failed) {
 static void a_task_that_hangs_fails_and_the_others_are_done(void **state) {
     (void)state;
     static const habit habits[] = {HANGS, SPINS};
-    for (uint32_t i = 0; i < 6; i++) { /* each of the six tasks is done by up to three workers */
+    for (uint32_t i = 0; i < 6; i++) { /* each of the six tasks may be done by up to three workers */
         scene s;
         open_scene(&s, SHORT, habits[i % 2], 0);
         run_once(&s, (kilter_farm_options){.task_timeout = "2", .workers = 1 + i / 2}, 1);
-        assert_string_equal(s.why, "it exceeded its time limit of 2 s");
-        uint32_t begun = s.counts->begun[VICTIM]; /* idle workers may have run copies of the task */
+        assert_string_equal(s.why, "the task exceeded its time limit of 2 s");
+        /* the task may have begun more than once, because idle workers may run copies of it */
+        uint32_t begun = s.counts->begun[VICTIM];
         assert_true(begun >= 1 && begun <= (i < 2 ? 1 : 1 + KL_RESCUE_COPIES));
         close_scene(&s);
     }
@@ -226,7 +227,7 @@ static void the_forecast_says_how_long_a_task_may_take(void **state) {
     scene s;
     open_scene(&s, TAKES_20_MS, HANGS, 0);
     run_once(&s, (kilter_farm_options){.task_timeout = "100x"}, 1);
-    assert_non_null(strstr(s.why, "it exceeded its time limit of "));
+    assert_non_null(strstr(s.why, "the task exceeded its time limit of "));
     close_scene(&s);
 }
 
@@ -263,7 +264,7 @@ static void cancel_at_once(const kilter_outcome *o, void *user) {
     kilter_farm_cancel(*(kilter_farm **)user);
 }
 
-/* The only worker hangs in a task of a cancelled run. The next run must end this worker. */
+/* The only worker hangs in a task of a run that was cancelled. The next run must end this worker. */
 static void a_task_that_nobody_waits_for_does_not_hold_the_next_run(void **state) {
     (void)state;
     scene s;
@@ -274,7 +275,7 @@ static void a_task_that_nobody_waits_for_does_not_hold_the_next_run(void **state
     run.user = &farm;
     run.inputs = &s.inputs[VICTIM - 1];
     run.tasks = 2;
-    while (s.counts->begun[1] == 0) /* until the second task, which hangs, has begun */
+    while (s.counts->begun[1] == 0) /* wait until the second task, which hangs, has begun */
         assert_int_equal(kilter_farm_run(farm, &run, NULL), KILTER_ERR_CANCELLED);
     s.counts->begun[VICTIM] = 1;
     check_run(farm, &s, 0);
@@ -291,22 +292,22 @@ static void tasks_that_fail_are_tried_again(void **state) {
         scene s;
         uint32_t retries = 1 + i / 2 % 2;
         open_scene(&s, i < 4 ? SHORT : FAILS, FAILS, 2);
-        /* the test counts executions, so it needs a policy without speculative copies */
+        /* the test counts executions, so it needs a policy that makes no speculative copies */
         kilter_farm_options options = {.policy = "ss", .retries = retries, .transport = transports[i % 2]};
         run_once(&s, options, retries == 2 ? 0 : i < 4 ? 1 : TASKS);
-        assert_string_equal(s.why, retries == 2 ? "" : "not this time");
+        assert_string_equal(s.why, retries == 2 ? "" : "this task must fail now");
         for (int task = 0; task < TASKS; task++)
             assert_int_equal(s.counts->begun[task], i < 4 && task != VICTIM ? 1 : 1 + retries);
         close_scene(&s);
     }
 }
 
-/* --- memory, and workers that are renewed --- */
+/* --- limits on memory, and workers that are replaced --- */
 
 static void a_task_that_eats_memory_fails(void **state) {
     (void)state;
 #ifdef __SANITIZE_THREAD__
-    skip(); /* the sanitizer's own memory would count */
+    skip(); /* skip the test with a sanitizer, whose own memory would count */
 #endif
     scene s;
     open_scene(&s, SHORT, EATS, 0);
@@ -343,8 +344,8 @@ static void a_worker_does_so_many_tasks_and_then_another_one_comes(void **state)
     close_scene(&s);
 }
 
-/* Replace each worker after every task. No replaced worker may count as lost, and no task may lose an
- * attempt. */
+/* Replace each worker after every task. No replaced worker may count as lost, and no task may have more
+ * attempts because of it. */
 static void renewals_cost_no_attempts(void **state) {
     (void)state;
     scene s;
@@ -357,7 +358,7 @@ static void renewals_cost_no_attempts(void **state) {
     close_scene(&s);
 }
 
-/* The memory that the master had before the fork must not count as the workers'. */
+/* Memory that the master had when it forked a worker must not count as memory of the worker. */
 static void what_a_worker_was_born_with_does_not_count(void **state) {
     (void)state;
 #ifdef __SANITIZE_THREAD__
@@ -373,7 +374,7 @@ static void what_a_worker_was_born_with_does_not_count(void **state) {
     close_scene(&s);
 }
 
-/* --- workers started elsewhere --- */
+/* --- workers that the test starts itself --- */
 
 static int be_a_worker(int argc, char **argv) {
     kilter_farm *farm;
@@ -392,7 +393,7 @@ static pid_t start_worker(const char *endpoint) {
     return pid;
 }
 
-/* Address at which a master listens, in a separate folder. */
+/* The address at which a master listens, which is a file in a folder of its own. */
 typedef struct place {
     char *folder, endpoint[128];
 } place;
@@ -445,7 +446,7 @@ static void cancel_when_it_hangs(const kilter_outcome *o, void *user) {
     kilter_farm_cancel(c->farm);
 }
 
-/* Close the farm while a task without a time limit hangs. Its worker must end. */
+/* Close the farm while a task without a time limit hangs. The task's worker must end. */
 static void who_hangs_ends_with_its_farm(void **state) {
     (void)state;
     place p;
@@ -475,14 +476,14 @@ static void *tell_who_hangs_to_go(void *arg) {
     signal_hung *h = arg;
     while (atomic_load(&h->scene->counts->begun[VICTIM]) == 0)
         kl_nap_s(1e-3);
-    /* signal only the worker with the hanging task, because an idle worker leaves at once */
+    /* send the signal only to the worker with the hanging task, because an idle worker would leave at once */
     for (int i = 0; i < 2; i++)
         if (atomic_load(&h->scene->counts->pid_at[VICTIM]) == h->pids[i])
             kill(h->pids[i], SIGTERM);
     return NULL;
 }
 
-/* Tell a worker in a hanging task to leave. The task's time limit ends the worker first. */
+/* Tell a worker in a hanging task to leave. The task's time limit must still end the worker first. */
 static void who_was_told_to_go_is_still_ended_in_its_task(void **state) {
     (void)state;
     place p;

@@ -6,12 +6,14 @@
 
 #include "farm/farm_private.h"
 
-static const double FINISH_PATIENCE_S = 5; /* seconds until local workers that have not ended are killed */
-static const double JOIN_PATIENCE_S = 60;  /* seconds in which a replacement must connect */
-static const double TEND_S = 0.05; /* seconds between two checks of processes, while some are starting */
+/* seconds after which local workers that have not ended are killed */
+static const double FINISH_PATIENCE_S = 5;
+static const double JOIN_PATIENCE_S = 60; /* seconds within which a replacement must connect to the master */
+/* seconds between two checks of worker processes, while some of them are starting */
+static const double TEND_S = 0.05;
 
-/* Return the number of cores for each local worker; 0: all cores. By default, each worker gets an equal part
- * of the cores, but at least one core for each OpenMP thread. */
+/* Return the number of cores for each local worker; 0: the worker may use all cores. By default, each worker
+ * gets an equal part of the cores, but at least one core for each OpenMP thread. */
 static uint32_t cores_each(const kilter_farm *f) {
     const char *bind = f->settings.bind ? f->settings.bind : "auto";
     uint32_t cores = kl_core_count(), each = cores / f->workers, threads = kl_openmp_threads();
@@ -34,7 +36,7 @@ static int local_worker_process(void *arg, uint32_t number) {
     }
     kilter_error error = {KILTER_OK, ""};
     kilter_status status = kl_farm_join(&f->settings, f->local.socket, binding, &error);
-    /* the master has seen and reported all other errors */
+    /* print only errors that the master cannot know; it has reported the others */
     if (status != KILTER_ENDED && status != KILTER_ERR_PEER && status != KILTER_ERR_TASK)
         return kilter_exit(f->settings.name, &error);
     return status == KILTER_ENDED ? 0 : 1;
@@ -47,7 +49,7 @@ static void *thread_worker_main(void *arg) {
     return NULL;
 }
 
-/* Remove the socket's file; if the master was killed, the supervisor removes it. */
+/* Remove the file of the workers' socket. If the master was killed, the supervisor calls this. */
 static void remove_socket(void *farm) {
     kilter_farm *f = farm;
     if (f->local.socket)
@@ -114,7 +116,8 @@ static void take_news(kilter_farm *f, const kl_child_news *news) {
         local->kill_at_s = 0;
     snprintf(local->how, sizeof local->how, "%s", news->how);
     if (!news->ended || kl_master_knows(f->master, (uint64_t)news->pid))
-        /* the process has a connection or has not ended, so the master will notice its loss */
+        /* the process has a connection or has not ended, so the master will notice itself when the worker is
+         * lost */
         local->lost = false;
 }
 
@@ -131,11 +134,11 @@ static local_worker *find_local(kilter_farm *f, uint64_t pid) {
     return NULL;
 }
 
-/* Tell the master the number of workers that are being started or will be, because a run waits for them.
- * Do not count a lost worker that still lives and may reconnect. */
+/* Tell the master how many workers are being started or will be, because a run waits for them. A lost worker
+ * does not count while its process lives, because it may reconnect. */
 static uint32_t tell_who_comes(kilter_farm *f) {
     uint32_t coming = 0;
-    /* if no process lives, the supervisor itself may have ended */
+    /* if none of the processes lives, the supervisor itself may have ended */
     bool any_lives = f->local.supervisor && kl_supervisor_under_way(f->local.supervisor) > 0;
     for (uint32_t i = 0; f->local.supervisor && i < f->workers; i++) {
         const local_worker *local = &f->local.list[i];
@@ -145,7 +148,7 @@ static uint32_t tell_who_comes(kilter_farm *f) {
     return coming;
 }
 
-/* seconds to wait for the end of a process whose connection has ended */
+/* seconds to wait for the end of a process after its connection has ended */
 static const double END_PATIENCE_S = 0.1;
 
 void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t size) {
@@ -153,7 +156,8 @@ void kl_farm_local_lost(void *self, uint64_t pid, bool missed, char *how, size_t
     kl_child_news news;
     double until_s = kl_now_s(&f->clock) + END_PATIENCE_S;
     local_worker *local = find_local(f, pid);
-    if (!local) /* the supervisor's message about this process may not have been read yet */
+    /* read the supervisor's messages, because the one about this process may not have been read yet */
+    if (!local)
         read_news(f);
     local = local ? local : find_local(f, pid);
     while (local && !local->ended &&
@@ -185,8 +189,8 @@ void kl_farm_renew_local(void *self, uint64_t pid, bool at_once) {
     tell_who_comes(f);
 }
 
-/* Kill a worker that does not respond, so that it is replaced. Do not kill it if a debugger stopped it or
- * its core dump is being written. */
+/* Kill a worker that does not respond, so that it is replaced. Do not kill it if a debugger has stopped it,
+ * or while its core dump is being written. */
 static void kill_frozen(kilter_farm *f, uint32_t number) {
     local_worker *local = &f->local.list[number];
     double now_s = kl_now_s(&f->clock);
@@ -198,7 +202,7 @@ static void kill_frozen(kilter_farm *f, uint32_t number) {
         kl_supervisor_end(f->local.supervisor, number);
 }
 
-/* After this number of deaths in a row without a finished task, no more workers are started. */
+/* No more workers are started after this number of deaths in a row without a finished task. */
 enum { DEATHS_MOST = 100 };
 
 static bool is_worth_replacing(kilter_farm *f, const local_worker *local) {
@@ -248,8 +252,8 @@ static uint32_t locals_ended(kilter_farm *f, const char **how) {
     return ended;
 }
 
-/* Handle events until each worker started here is ready or has failed. A listening master does not call
- * this, because its first run waits for its workers. */
+/* Handle events until each worker that the master started is ready or has failed. A master that listens does
+ * not call this, because its first run waits for its workers. */
 kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
     const char *how = "";
     kilter_status status = KILTER_OK;
@@ -258,7 +262,8 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
         uint32_t lost = ended > refused ? ended : refused;
         if (kl_master_ready(f->master) + lost >= f->workers)
             break;
-        /* a worker that cannot start reports this, but a process may also just end */
+        /* wake up from time to time: a worker that cannot start reports this, but a process may also end
+         * without a report */
         if ((status = kl_master_turn(f->master, f->local.supervisor ? TEND_S : -1, error)) != KILTER_OK)
             return status;
     }
@@ -273,9 +278,10 @@ kilter_status kl_farm_wait_for_workers(kilter_farm *f, kilter_error *error) {
 }
 
 void kl_farm_finish_local(kilter_farm *f) {
+    /* kill a replacement, because it may not be connected yet and would then wait for a master that has
+     * gone */
     for (uint32_t i = 0; f->local.supervisor && i < f->workers; i++)
-        if (f->local.list[i]
-                .replacing) /* the worker may not be connected yet, and would then wait for a master */
+        if (f->local.list[i].replacing)
             kl_supervisor_end(f->local.supervisor, i);
     kl_supervisor_close(f->local.supervisor, FINISH_PATIENCE_S);
     for (uint32_t i = 0; f->local.threads && i < f->workers; i++)

@@ -1,12 +1,13 @@
 #!/bin/bash
-# Ranks of a farm are killed at random moments. Every task must be counted once, and no rank may hang.
-# usage: mpi_death_test.sh MPIEXEC FARM_DEATH_MPI_TEST WHEN [RUNS [SEED]]    WHEN: as in farm_death_mpi_test.c
-# RANKS_LEAST and RANKS_MOST in the environment: numbers of ranks (default: 3 to 5). With more than 5 ranks up to 4 are
-# killed. Every fifth run kills all workers. A series may take LIMIT_S seconds.
+# Kill ranks of a farm at random moments. Every task must be counted once, and no rank may hang.
+# usage: mpi_death_test.sh MPIEXEC PROGRAM WHEN [RUNS [SEED]]
+# PROGRAM is the path of farm_death_mpi_test, and WHEN the moment of the kills that it gets. The variables RANKS_LEAST and
+# RANKS_MOST limit the number of ranks (default: 3 to 5). With more than 5 ranks, up to 4 of them are killed. Every fifth run
+# kills all workers. A series of runs may take LIMIT_S seconds.
 set -u
 mpiexec=$1 program=$2 when=$3 runs=${4:-3} seed=${5:-1}
 least=${RANKS_LEAST:-3} most=${RANKS_MOST:-5} limit=60
-[ "$when" != series ] || limit=${LIMIT_S:-300} # ten runs, perhaps on a busy machine
+[ "$when" != series ] || limit=${LIMIT_S:-300} # a series has ten runs, and the machine may be busy
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 [ "$when" != opening ] || export KILTER_MPI_START_S=5 # elsewhere all ranks come, however late
 out=$(mktemp) || exit 1
@@ -17,7 +18,7 @@ else
     export KILTER_MPI_SHIELD=1
     launcher=("$mpiexec" -disable-auto-cleanup)
     if [ "$when" = opening ]; then # the timers of those to be killed would hit the shields
-        echo "skipped: before MPI_Init there is no shield"
+        echo "skipped: before MPI_Init, no shield protects the other ranks"
         exit 77
     fi
 fi
@@ -29,7 +30,8 @@ complain() {
     failed=1
 }
 
-# Return whether MPI itself failed because a rank was killed while the ranks were connecting. In this case mpirun hangs, or MPI_Init reports the dead rank as unreachable and aborts the job. No rank can prevent this.
+# Return whether MPI itself failed because a rank was killed while the ranks were connecting. In this case, mpirun hangs, or
+# MPI_Init reports the dead rank as unreachable and aborts the job. Neither Kilter nor the test can prevent this.
 fails_itself() {
     [ "$when" = opening ] && [ "$alive" -eq 0 ] || return 1
     grep -q 'PMIX ERROR: UNREACHABLE\|MPI_INIT has failed because at least one MPI process is unreachable' "$out"
@@ -37,8 +39,8 @@ fails_itself() {
 
 count_ranks() { pgrep -fc "^$program $ranks $((seed + i)) $kills $when"; }
 
-# run WORDS…: starts the ranks and waits for the launcher. Sets `code`, and `alive`: ranks that had not ended. A launcher
-# may end a little before the ranks, which have closed their output.
+# run WORDS…: starts the ranks and waits until the launcher ends. Sets `code` to the launcher's exit code, and `alive` to the
+# number of ranks that have not ended. A launcher may end a little before the ranks, which have closed their output.
 run() {
     SECONDS=0
     "${launcher[@]}" "$@" >"$out" 2>&1 </dev/null &
@@ -54,16 +56,16 @@ run() {
     wait $launched 2>/dev/null
     code=$?
     if fails_itself; then
-        echo "MPI fails: not all ranks are there" >>"$out"
+        echo "MPI itself failed, because not all ranks are there" >>"$out"
         code=0
     fi
 }
 
-# Check the outcome for this moment of the kill. A rank that dies before all ranks are connected ends the whole job. A
-# mpirun that lets the other ranks live does not report the death in its exit code.
+# Check the exit code and the output for the moment of the kills. A rank that dies before all ranks are connected ends the
+# whole job. The exit code of an mpirun that lets the other ranks live does not show the death.
 check() {
     case $when in
-    master) # the exit code may have any value
+    master) # the launcher's exit code may have any value
         grep -q 'the master is gone' "$out" || complain "$what: the workers do not say why they end"
         ;;
     opening)

@@ -1,13 +1,13 @@
-/* Choose the role of this process, its transport and workers from how it was started; open and close a farm.
- */
+/* Open and close a farm. The way in which the process was started decides whether it is a master or a
+ * worker, and which transport and workers it uses. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "farm/farm_private.h"
 
-/* Write the address that other machines can use for `bound`: the host's name replaces an address for all
- * interfaces. */
+/* Write the address at which other machines reach the endpoint `bound`. An address that means all interfaces
+ * is replaced by the host's name. */
 static void address_for_others(const char *bound, char *address, size_t size) {
     static const char any[] = "tcp://0.0.0.0:";
     char host[KL_HOST_BYTES];
@@ -32,7 +32,7 @@ static kilter_status listen_for_workers(kilter_farm *f, kilter_error *error) {
     address_for_others(bound, address, sizeof address);
     if (options.key)
         snprintf(with_key, sizeof with_key, " --key FILE, a copy of %s", key.file);
-    if (!getenv("KILTER_RUN")) /* `kilter run` starts the workers */
+    if (!getenv("KILTER_RUN")) /* print nothing under `kilter run`, which starts the workers itself */
         fprintf(stderr, "%s: waiting for %u worker%s; start each with --join %s%s\n", f->settings.name,
                 f->workers, f->workers == 1 ? "" : "s", address, with_key);
     free(bound);
@@ -47,8 +47,8 @@ static void free_deliveries(kl_delivery_list *list) {
     }
 }
 
-/* Free a master that is complete or only partly made. KILTER_ERR_RECORD: the record is incomplete. Close
- * the record after its last row was written, and before the results that it stores are freed. */
+/* Free a master, even if it was only partly made. KILTER_ERR_RECORD: the record is incomplete. The record
+ * must be closed after its last row is written, and before the results in it are freed. */
 static kilter_status tear_down(kilter_farm *f, kilter_error *error) {
     double closed_s = kl_now_s(&f->clock) - f->opened_s;
     if (f->master) {
@@ -88,8 +88,8 @@ static kilter_farm *new_farm(kl_settings *settings) {
     return f;
 }
 
-/* Return the seconds within which a new peer must introduce itself. Ranks and threads are known, so they
- * have no limit. */
+/* Return the seconds within which a new peer must say who it is. Ranks and threads are known already, so
+ * they have no limit. */
 static double greeting_s(const kilter_farm *f) {
     static const double LEAST_S = 10;
     double lost_after_s = f->settings.options.lost_after_s;
@@ -100,8 +100,8 @@ static void warn(void *self, const char *text, const char *more) {
     fprintf(stderr, "%s: %s%s\n", ((const kilter_farm *)self)->settings.name, text, more);
 }
 
-/* Return the number of cores that the master and the workers on its host may use. Ranks, and workers that
- * join, may be bound to other cores than the master. */
+/* Return the number of cores of the host that the master and the workers on it may use. Ranks, and workers
+ * that join, may be bound to other cores than the master. */
 static uint32_t cores_of_host(const kilter_farm *f) {
     bool apart = f->settings.listen || (f->transport && strcmp(f->transport->ops->name, "mpi") == 0);
     return apart ? kl_host_core_count() : kl_core_count();
@@ -114,7 +114,7 @@ static kl_organise organise_of(const kl_settings *s) {
                                                                                           : KL_ORGANISE_AUTO;
 }
 
-/* Make the folder of --shared-folder, whose path every worker gets with the run. */
+/* Make the farm's subfolder for --shared-folder. Every worker gets its path with the run. */
 static kilter_status make_signals(kilter_farm *f, kilter_error *error) {
     const char *folder = f->settings.shared_folder;
     kilter_error why;
@@ -128,7 +128,7 @@ static kilter_status make_signals(kilter_farm *f, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Become the master of workers that are being started. On failure, the function frees the farm. */
+/* Become the master of workers that are being started. If this fails, free the farm. */
 static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_farm **farm,
                                    kilter_error *error) {
     const char *policy = f->settings.policy ? f->settings.policy : "auto";
@@ -178,7 +178,7 @@ static kilter_status become_master(kilter_farm *f, kilter_status status, kilter_
     return KILTER_OK;
 }
 
-/* Return the default number of workers: one for each core, or for each group of cores. */
+/* Return the default number of workers: one for each core, or one for each group of cores of a worker. */
 static uint32_t default_workers(const kl_settings *s) {
     bool threads = s->transport && strcmp(s->transport, "inproc") == 0;
     uint32_t cores = kl_core_count(), each = s->bind && !threads ? (uint32_t)strtoul(s->bind, NULL, 10) : 0;
@@ -210,7 +210,7 @@ static kilter_status open_master(kl_settings *settings, kilter_farm **farm, kilt
     return become_master(f, status, farm, error);
 }
 
-/* Return the number of ranks that a launcher started; 1 without a launcher. */
+/* Return the number of ranks that a launcher started; without a launcher, return 1. */
 static int launched_ranks(void) {
     const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -246,7 +246,8 @@ static kilter_status open_mpi(kl_settings *settings, kilter_farm **farm, kilter_
     return become_master(f, status, farm, error);
 }
 
-/* Return whether this is the first rank. Only that rank prints messages that all ranks would print. */
+/* Return whether this process is the first rank. Messages that concern all ranks are printed only by the
+ * first rank. */
 static bool is_first_rank(void) {
     static const char *const RANKS[] = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"};
     for (size_t i = 0; i < sizeof RANKS / sizeof *RANKS; i++) {
@@ -300,10 +301,10 @@ kilter_status kilter_farm_close(kilter_farm *f, kilter_error *error) {
         return KILTER_OK;
     kilter_status status = kl_farm_begin_use(f, "closing", NULL);
     if (status != KILTER_OK)
-        return kl_fail(
-            error, status,
-            "closing the farm: a run has not returned; close it after that, and not from the callback");
-    kl_farm_close_control(f); /* no other thread uses the master any more */
+        return kl_fail(error, status,
+                       "closing the farm: a run has not returned; close the farm after the run, and not from "
+                       "the callback");
+    kl_farm_close_control(f); /* close the control socket; no other thread uses the master any more */
     kl_farm_close_interrupt(f);
     kl_farm_end_service(f);
     return tear_down(f, error);

@@ -10,7 +10,7 @@
 #define FIELD(member) offsetof(kl_settings, member)
 #define AT(member)    .offset = FIELD(member)
 
-/* --- values that are not just a number or a word --- */
+/* --- functions that read values that are more than a number or a word --- */
 
 static kilter_status check_policy(const kl_value *v) {
     return kl_help_find(v->text) || kl_own_policies_find(((const kl_settings *)v->into)->own, v->text)
@@ -44,7 +44,7 @@ static kilter_status check_team(const kl_value *v) {
                : kl_option_refuse(v, "neither all nor auto, and not the name of a *.kilter file");
 }
 
-/* Read "30" (seconds) or "10x" (times the forecast). */
+/* Read a time limit: "30" means seconds, "10x" means ten times the forecast. */
 static kilter_status read_timeout(const kl_value *v) {
     kl_limits *limits = &((kl_settings *)v->into)->limits;
     char *end;
@@ -72,7 +72,7 @@ static kilter_status read_memory(const kl_value *v) {
     return KILTER_OK;
 }
 
-/* --- the table --- */
+/* --- the table of options --- */
 
 static const kl_option OPTIONS[] = {
     {"workers", "N",
@@ -142,11 +142,11 @@ static const kl_option OPTIONS[] = {
     {"progress", NULL, "Show a progress line with the time left.", KL_OPTION_SWITCH, AT(options.progress)},
     {"kilter-help", NULL, "Print the options of the farm and end.", .kind = KL_OPTION_OTHER},
 };
-/* HELP: the last entry, which is no setting */
+/* HELP is the last entry of the table, and is not a setting. */
 enum { OPTION_COUNT = sizeof OPTIONS / sizeof OPTIONS[0], HELP = OPTION_COUNT - 1 };
 static const kl_option_list LIST = {OPTIONS, OPTION_COUNT};
 
-/* Environment variables without an option. */
+/* Environment variables that have no option. */
 static const struct {
     const char *name, *help;
 } VARIABLES[] = {
@@ -195,7 +195,7 @@ void kilter_farm_usage(FILE *out) {
 
 /* --- sources of settings: a later source overrides an earlier one --- */
 
-/* In the program's options, 0 and NULL mean the default. */
+/* Read the options that the program sets in kilter_farm_options, where 0 and NULL mean the default. */
 static kilter_status from_program(const kilter_farm_options *options, kl_settings *settings,
                                   kilter_error *error) {
     settings->options = *options;
@@ -233,7 +233,7 @@ static kilter_status from_environment(kl_settings *settings, kilter_error *error
     return KILTER_OK;
 }
 
-/* Read the option at argv[*at], and move *at to the last word of the option. */
+/* Read the option at argv[*at], and set *at to the last word that belongs to it. */
 static kilter_status from_argument(const kl_option *o, int argc, char **argv, int *at, kl_settings *settings,
                                    kilter_error *error) {
     char said[32];
@@ -270,7 +270,7 @@ static kilter_status from_arguments(int argc, char **argv, int *kept, kl_setting
     return KILTER_OK;
 }
 
-/* --- conflicts between options --- */
+/* --- options that contradict each other --- */
 
 kilter_status kl_settings_check_transport(const kl_settings *s, const char *transport, kilter_error *error) {
     const char *limit = s->options.task_timeout       ? "task-timeout"
@@ -335,7 +335,7 @@ static kilter_status keep_arguments(int count, char *const *words, kl_settings *
                         : kl_fail(error, KILTER_ERR_MEMORY, "reading the options: memory ran out");
 }
 
-/* Texts of the caller that must be kept after the call, and the fields for their copies. */
+/* Texts that the caller owns and that are needed after the call, and the fields for their copies. */
 static const struct {
     size_t text, copy;
 } COPIES[] = {
@@ -370,7 +370,8 @@ kilter_status kl_settings_read(const kilter_farm_options *options, int *argc, ch
                                kl_settings *settings, kilter_error *error) {
     kl_settings read = {0};
     int count = argc && argv ? *argc : 0, kept = count;
-    char **copy = calloc((size_t)count + 1, sizeof *copy); /* argv stays unchanged on an error */
+    /* work on a copy, because argv must not change if there is an error */
+    char **copy = calloc((size_t)count + 1, sizeof *copy);
     kilter_status status = copy ? from_program(options, &read, error)
                                 : kl_fail(error, KILTER_ERR_MEMORY, "reading the options: memory ran out");
     if (status == KILTER_OK)

@@ -15,7 +15,8 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     return 0;
 }
 
-/* Read a command line whose words are separated by blanks. `rest` gets the words that are left. */
+/* Read a command line whose words are separated by blanks. `rest` gets the words that are not options of
+ * Kilter. */
 static kilter_status read_line(const char *line, kl_settings *settings, char *rest, kilter_error *error) {
     char copy[256], *argv[32];
     int argc = 0;
@@ -84,12 +85,12 @@ static void bad_options_are_named_and_nothing_is_taken(void **state) {
         {"prog --task-timeout 1x", "--task-timeout: '1x' is neither"},
         {"prog --task-timeout nan", "--task-timeout: 'nan' is neither"},
         {"prog --task-timeout 5 --transport inproc",
-         "--task-timeout: with --transport inproc a single worker cannot be"},
+         "--task-timeout: with --transport inproc a single worker cannot be ended"},
         {"prog --worker-memory 500", "--worker-memory: '500' is not a size of memory"},
         {"prog --worker-memory 0.1M", "--worker-memory: '0.1M' is not a size"},
         {"prog --worker-memory 5GB", "--worker-memory: '5GB' is not a size"},
         {"prog --worker-memory 5G --transport mpi",
-         "--worker-memory: with --transport mpi a single worker cannot be"},
+         "--worker-memory: with --transport mpi a single worker cannot be ended"},
         {"prog --worker-tasks 0", "--worker-tasks: '0' is not a whole number"},
         {"prog --retries -1", "--retries: '-1' is not a whole number"},
         {"prog --team some", "--team: 'some' is neither all nor auto, and not the name of a *.kilter file"},
@@ -196,7 +197,7 @@ static char *warnings_of(char *variable, char *argument) {
     return text;
 }
 
-/* Every variable must be known, and every variable or option with one wrong letter must be recognised. */
+/* Every variable must be known. A variable or an option with one wrong letter must be recognised. */
 static void mistyped_names_are_recognised(void **state) {
     (void)state;
     kl_option_list options = kl_farm_options();
@@ -224,11 +225,12 @@ static void mistyped_names_are_recognised(void **state) {
     }
 }
 
-/* Read every option with its value as a separate word, and with its value after '='. */
+/* Read every option in two forms: with its value as a separate word, and with its value after '='. */
 static void every_option_is_taken(void **state) {
     (void)state;
     kl_option_list options = kl_farm_options();
-    for (size_t i = 0; i + 1 < options.count; i++) { /* the last option is help */
+    /* leave out the last option, which prints help and has no value */
+    for (size_t i = 0; i + 1 < options.count; i++) {
         const kl_option *o = &options.row[i];
         const char *value = !o->value                         ? "1"
                             : strcmp(o->name, "listen") == 0  ? "tcp://127.0.0.1:5555"

@@ -1,14 +1,16 @@
-/* Requests of `kilter tune`, `kilter drain` and `kilter run` to the farm. The control thread receives
+/* Requests that `kilter tune`, `kilter drain` and `kilter run` send to the farm. The control thread receives
  * them, and the service thread answers them. */
 #include <stdlib.h>
 
 #include "farm/farm_private.h"
 
-static const double LOOK_PATIENCE_S = 0.2; /* seconds that a request for the state waits for the master */
-static const double TAKE_PATIENCE_S = 1;   /* seconds that another request waits for the master */
+/* seconds that the control thread waits until the master shows its state */
+static const double LOOK_PATIENCE_S = 0.2;
+/* seconds that the control thread waits until the master has handled any other request */
+static const double TAKE_PATIENCE_S = 1;
 
-/* Ask the master for its state, from the control thread. If the master does not answer soon, use the last
- * known state. */
+/* Get the master's state for the control thread. If the master does not answer soon, use its last known
+ * state. */
 static void fresh_state(kilter_farm *f, kl_farm_state *state) {
     struct timespec until = kl_time_after(LOOK_PATIENCE_S);
     pthread_mutex_lock(&f->lock);
@@ -71,7 +73,7 @@ static kilter_status note_from_outside(void *self, const kl_decision *decision, 
     return let_take(self, &(outside_request){.note = decision, .error = error});
 }
 
-/* Open the farm's socket. Without a socket the farm works, but cannot be watched. */
+/* Open the farm's control socket. Without it, the farm works but cannot be watched. */
 void kl_farm_open_control(kilter_farm *f) {
     kl_control_farm farm = {.look = look_from_outside,
                             .set = set_from_outside,
@@ -91,8 +93,8 @@ void kl_farm_close_control(kilter_farm *f) {
     f->outside.control = NULL;
 }
 
-/* Carry out the request. Call this with the lock held: the waiting caller may give up, and then the
- * request no longer exists. */
+/* Carry out a request of another process. Call this with the lock held, because the waiting thread may give
+ * up, and then the request no longer exists. */
 void kl_farm_take_request(kilter_farm *f) {
     outside_request *request = f->outside.request;
     if (!request)
@@ -105,8 +107,8 @@ void kl_farm_take_request(kilter_farm *f) {
     pthread_cond_signal(&f->outside.shown);
 }
 
-/* Pass the state to the callers that wait for it. Call this with the lock held. A master without a thread
- * does nothing between two runs, so it passes its state at the end of its last run. */
+/* Pass the farm's state to the threads that wait for it. Call this with the lock held. A master without a
+ * service thread does nothing between two runs, so it passes its state at the end of each run. */
 void kl_farm_show_state(kilter_farm *f, bool run_ended) {
     if (!f->outside.look_wanted && !(run_ended && !f->service.threaded))
         return;

@@ -1,4 +1,4 @@
-/* Large inputs, results and shared data, and results that are copied to the program's array. */
+/* Test large inputs, results and shared data, and results that are copied to the program's array. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ enum { KILLS_MOST = 64, PIECES = 4 };
 
 typedef struct board { /* memory shared by all processes */
     atomic_uint killed[KILLS_MOST];
-    uint32_t kills; /* tasks below this number kill their worker the first time */
+    uint32_t kills; /* each task whose number is below this kills its worker the first time */
 } board;
 
 static board *new_board(uint32_t kills) {
@@ -73,16 +73,17 @@ static bool is_of_other_size(uint64_t task) {
     return task % 17 == 9;
 }
 
-/* Check input and shared data. The shared data's first number is the size of the result. */
+/* Check the task's input and the shared data. The first number in the shared data is the size of the result.
+ */
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     board *b = state;
     uint64_t size;
     memcpy(&size, task->shared.data, sizeof size);
     if (!holds((const uint8_t *)task->shared.data + sizeof size, SHARED_SEED,
                task->shared.size - sizeof size))
-        return kilter_result_fail(result, "its shared data are damaged");
+        return kilter_result_fail(result, "the task's shared data are damaged");
     if (!holds(task->input.data, INPUT_SEED + task->index, task->input.size))
-        return kilter_result_fail(result, "its input is damaged");
+        return kilter_result_fail(result, "the task's input is damaged");
     if (fails(task->index))
         return kilter_result_fail(result, "unlucky");
     size += is_of_other_size(task->index);
@@ -105,7 +106,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
 typedef struct plan {
     uint64_t tasks;
     size_t result_bytes, input_bytes, shared_bytes;
-    bool any_size; /* results may have any size, and the run has no `results` array */
+    bool any_size; /* true: results may have any size, and the run has no `results` array */
 } plan;
 
 typedef struct taken {
@@ -123,7 +124,7 @@ static void take(const kilter_outcome *o, void *user) {
     assert_int_equal(o->status, failed ? KILTER_ERR_TASK : KILTER_OK);
     if (failed) {
         char why[100];
-        snprintf(why, sizeof why, "its result has %zu bytes, those of this run have %zu", size,
+        snprintf(why, sizeof why, "the task's result has %zu bytes, but results of this run have %zu", size,
                  t->plan->result_bytes);
         assert_string_equal(o->error, fails(o->index) ? "unlucky" : why);
         assert_int_equal(o->result.size, 0);
@@ -132,7 +133,7 @@ static void take(const kilter_outcome *o, void *user) {
     assert_int_equal(o->result.size, size);
     assert_true(holds(o->result.data, o->index, size));
     assert_int_equal((uintptr_t)o->result.data % _Alignof(max_align_t), 0);
-    if (t->results) /* the result must be in the array before the callback */
+    if (t->results) /* the result must be in the program's array before the callback is called */
         assert_memory_equal(t->results + o->index * size, o->result.data, size);
 }
 
@@ -233,7 +234,7 @@ static void all_plans(kilter_farm *farm) {
         }
 }
 
-/* --- the tests --- */
+/* --- tests of large inputs and results --- */
 
 static void every_transport_carries_all_of_it(void **state) {
     (void)state;
@@ -248,7 +249,7 @@ static void every_transport_carries_all_of_it(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Kill twelve workers in the middle of a result, while inputs and other workers' results are under way. */
+/* Kill twelve workers in the middle of a result, while inputs and results of other workers are being sent. */
 static void workers_that_are_killed_spoil_nothing(void **state) {
     (void)state;
     const plan p = {.tasks = 60, .result_bytes = 300000, .input_bytes = 200000, .shared_bytes = 100000};
@@ -265,13 +266,13 @@ static void workers_that_are_killed_spoil_nothing(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* With a limit on the address space, as under ulimit -v, the farm shares no memory. It must still work. */
+/* Limit the address space, as ulimit -v does. The farm then shares no memory, but must still work. */
 static void a_limited_address_space_changes_nothing(void **state) {
     (void)state;
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        struct rlimit limit; /* a limit that is never reached */
+        struct rlimit limit; /* set a limit that the process never reaches */
         assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
         limit.rlim_cur = limit.rlim_max == RLIM_INFINITY ? RLIM_INFINITY - 1 : limit.rlim_max;
         assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);

@@ -1,4 +1,4 @@
-/* Predict the time of a fork-join program on described workers. */
+/* Predict the time of a fork-join program on workers whose speeds are given. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -28,7 +28,7 @@ static kilter_status check(const kilter_program *p, const double *speeds, uint32
     };
     if (p->tasks == 0 || workers == 0)
         return kl_fail(error, KILTER_ERR_RANGE,
-                       "predicting %llu tasks on %u workers: give at least one of each",
+                       "predicting %llu tasks on %u workers: give at least one task and one worker",
                        (unsigned long long)p->tasks, (unsigned)workers);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (check_number(numbers[i].what, numbers[i].value, error) != KILTER_OK)

@@ -1,4 +1,5 @@
-/* Test kilter_predict(): the paper's formula, and properties for any workers. */
+/* Test kilter_predict(): compare it with the formula of the published model, and check properties that must
+ * hold for any workers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,8 @@
 
 enum { MOST = 50 };
 
-/* The paper's program SSN with N = 10,000, T = 200: its table 3 gives 5.51 min on 50 equal workers. */
+/* A published example: the program SSN with N = 10,000 and T = 200. Its authors' table 3 gives 5.51 min on
+ * 50 equal workers. */
 static const kilter_program ssn = {
     .tasks = 200, .iterations = 38, .work_s = 50 * 6.44, .master_s = 79.46 / 38};
 
@@ -43,8 +45,8 @@ static double random_01(uint64_t seed) {
     return (double)(kl_mix64(seed) >> 11) * 0x1p-53;
 }
 
-/* Check that the time is between the bound and the time of the fastest worker alone. One more worker must not
- * lengthen the time, and doubled speeds must halve it. */
+/* Check that the predicted time is between the bound and the time of the fastest worker alone. One more
+ * worker must not lengthen the time. Doubled speeds must halve it. */
 static void any_workers(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 500; seed++) {
@@ -61,7 +63,8 @@ static void any_workers(void **state) {
         double fastest = 0;
         for (uint32_t i = 0; i < workers; i++)
             fastest = fmax(fastest, speeds[i]);
-        assert_true(p.workers_s <= program.work_s / fastest * (1 + 1e-12)); /* all work is included */
+        /* the workers' part must include all work */
+        assert_true(p.workers_s <= program.work_s / fastest * (1 + 1e-12));
         for (uint32_t i = 0; i < workers; i++)
             speeds[i] *= 2;
         assert_true(fabs(predict(&program, speeds, workers).workers_s - p.workers_s / 2) <
@@ -78,7 +81,7 @@ static void messages_are_added_to_every_run(void **state) {
     program.task_message_s = 0.001;
     program.master_task_s = 0.02;
     kilter_prediction p = predict(&program, speeds, 3);
-    assert_int_equal(p.workers, 2); /* the third worker is too slow to help */
+    assert_int_equal(p.workers, 2); /* only two workers are used, because the third is too slow to help */
     assert_true(fabs(p.messages_s - (0.5 + 2 * 0.01 + 200 * 0.001)) < 1e-9);
     assert_true(fabs(p.master_s - (79.46 / 38 + 200 * 0.02)) < 1e-9);
     assert_true(fabs(p.total_s - (38 * p.master_s + 39 * (p.workers_s + p.messages_s))) < 1e-6);

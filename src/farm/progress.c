@@ -1,14 +1,16 @@
-/* The progress line: on a terminal it is overwritten, elsewhere a new line is printed each time. */
+/* The progress line. On a terminal it is overwritten; in a file or a pipe, a new line is printed each time.
+ */
 #include <math.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "farm/farm_private.h"
 
-static const double FIRST_S = 2;      /* if a run is shorter than this, nothing is shown */
-static const double TERMINAL_S = 0.5; /* seconds between two lines on a terminal */
-static const double LOG_S = 10;       /* seconds between two lines elsewhere, */
-static const double LOG_PART = 0.05;  /* or this part of the time so far, if it is longer */
+static const double FIRST_S = 2; /* a run that is shorter than this many seconds shows no progress line */
+static const double TERMINAL_S = 0.5; /* seconds between two updates of the line on a terminal */
+static const double LOG_S = 10;       /* least seconds between two lines in a file or a pipe */
+/* the pause between two lines is at least this part of the run's time so far */
+static const double LOG_PART = 0.05;
 static const int COLUMNS = 80, NO_TERMINAL = 0;
 
 static int columns_of(const kl_screen *s) {
@@ -46,7 +48,8 @@ void kl_farm_begin_progress(kilter_farm *f) {
     pthread_mutex_unlock(&s->lock);
 }
 
-/* While the program writes its own output, which may take any time, the farm looks again later. */
+/* Return the seconds until the progress line must be shown next; −1: it is not shown. While the program
+ * writes its own output, which may take any time, try again later. */
 double kl_farm_progress_due_s(kilter_farm *f) {
     if (!f->settings.options.progress)
         return -1;

@@ -1,4 +1,4 @@
-/* The farm's run record: its path, and when it begins. */
+/* The farm's run record: choose its path, and begin it. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "farm/farm_private.h"
 #include "kilter/version.h"
 
-/* Check that a file can be created at `path`, which the user gave with `option`. */
+/* Check that a file can be created at `path`. The user gave the path with `option`. */
 static kilter_status check_folder(const char *option, const char *path, kilter_error *error) {
     char *folder = strdup(path);
     if (!folder)
@@ -41,7 +41,7 @@ kilter_status kl_farm_check_resume(const char *path, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Choose the name of a new file in the state folder. */
+/* Choose the name of a new record in the state folder. */
 static kilter_status default_record(const kilter_farm *f, char **path, kilter_error *error) {
     char *folder, stamp[32];
     kilter_status status = kl_record_dir(&folder, error);
@@ -54,16 +54,18 @@ static kilter_status default_record(const kilter_farm *f, char **path, kilter_er
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
     *path = kl_text("%s/%s-%s-%d.kilter", folder, f->settings.name, stamp, (int)getpid());
     free(folder);
-    return *path ? KILTER_OK : kl_fail(error, KILTER_ERR_MEMORY, "naming the run record: memory ran out");
+    return *path ? KILTER_OK
+                 : kl_fail(error, KILTER_ERR_MEMORY, "choosing a name for the run record: memory ran out");
 }
 
-/* Start the record at the first run, so that a farm without a run leaves no file. A failure counts only if
- * the program asked for the record. */
+/* Start the record at the first run, so that a farm without a run leaves no file. A failure is an error only
+ * if the program asked for the record. */
 kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     const char *asked = f->settings.record, *resume = f->settings.resume;
     bool none = asked && strcmp(asked, "none") == 0;
     const char *run = getenv("KILTER_RUN");
-    if (none && run && *run == '@') /* `kilter run` watches the farm without its record */
+    /* open the control socket although there is no record, because `kilter run` watches the farm */
+    if (none && run && *run == '@')
         kl_farm_open_control(f);
     if (f->record.decided || none)
         return KILTER_OK;
@@ -71,7 +73,8 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     kl_trace *trace = NULL;
     kilter_error problem;
     kilter_status status = asked || resume ? KILTER_OK : default_record(f, &path, &problem);
-    /* the socket needs a thread, which simulated ranks do not have */
+    /* open no control socket in a simulation, because the socket needs a thread and simulated ranks have
+     * none */
     if (status == KILTER_OK && !f->clock.simulated)
         kl_farm_open_control(f);
     kl_host_name(host);
@@ -101,8 +104,8 @@ kilter_status kl_farm_start_record(kilter_farm *f, kilter_error *error) {
     free(words);
     free(here);
     if (status != KILTER_OK)
-        kl_farm_close_control(f); /* without a record, no tool can find the socket */
-    /* with --resume a run without a record fails, and the next run tries again */
+        kl_farm_close_control(f); /* without a record, no tool can find the control socket */
+    /* with --resume, a run without a record fails, and the next run tries again to start the record */
     f->record.decided = status == KILTER_OK || !resume;
     if (status != KILTER_OK && resume)
         return kl_fail(error, status, "%s", problem.text);

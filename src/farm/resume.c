@@ -1,35 +1,35 @@
-/* Results that survive the master. Results of earlier masters come from the record. New results count only
- * after they are stored there. */
+/* Results that are kept when the master dies. Results of earlier masters come from the record. New results
+ * count only after they are stored in the record. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "farm/farm_private.h"
 #include "move/wire.h"
 
-/* Greatest number of bytes of results that may wait for the disk. With more, no chunk is dealt. */
+/* Greatest number of bytes of results that may wait for the disk. With more, the master deals no chunk. */
 static const size_t UNSTORED_BYTES_MOST = (size_t)64 << 20;
 
-/* --- new results, on their way to the disk --- */
+/* --- new results that are being written to the disk --- */
 
-/* Return the number of bytes that count for a waiting result. Its row in the trace needs fewer bytes. */
+/* Return the number of bytes that count for a result that waits. Its row in the record needs fewer bytes. */
 static size_t bytes_of(const kl_delivery *delivery) {
     return 2 * sizeof *delivery + delivery->size;
 }
 
-/* If the run's last result has been stored, end the run. Call this with the lock held. */
+/* End the run if the master's part is over and all results have been stored. Call this with the lock held. */
 static void note_end(kilter_farm *f) {
     f->run.ended |= f->run.over && !f->storing.list.first;
 }
 
-/* End the run because results cannot be stored. The caller may free the inputs afterwards, so dealing must
- * have ended. If there is a service thread, it first ends the dealing, and then sets run.ended. */
+/* End the run because results cannot be stored. The caller may free the inputs after the run, so the master
+ * must deal no more. If there is a service thread, it sets run.ended after it has ended the dealing. */
 static void stop_storing(kilter_farm *f, const kilter_error *failure) {
     f->run.failure = *failure;
     f->run.broken = true;
     f->run.ended |= !f->service.threaded;
 }
 
-/* Give the first `count` waiting results to the caller's thread, because they are stored now. */
+/* Give the first `count` waiting results, which are stored now, to the caller's thread. */
 static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
     kilter_farm *f = farm;
     pthread_mutex_lock(&f->lock);
@@ -40,7 +40,8 @@ static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
         f->storing.tasks -= first->count;
         first->next = NULL;
         kl_delivery_list stored = {.first = first, .end = &first->next};
-        if (f->run.broken) /* the run is over, and these results do not belong to the next run */
+        /* the farm is broken, so the run is over, and these results must not reach a later run */
+        if (f->run.broken)
             kl_delivery_free(first);
         else
             kl_delivery_append(&f->run.results, &stored);
@@ -50,7 +51,8 @@ static void on_stored(void *farm, uint64_t count, const kilter_error *failure) {
     else
         note_end(f);
     bool look = failure || (f->storing.held && f->storing.bytes <= UNSTORED_BYTES_MOST);
-    /* `closing` needs the lock, because a farm that is being closed may no longer have a transport */
+    /* read `closing` with the lock held, because a farm that is being closed may no longer have a transport
+     */
     if (look && !f->service.closing)
         kl_transport_wake(f->transport);
     pthread_cond_signal(&f->news);
@@ -113,7 +115,7 @@ void kl_farm_note_over(kilter_farm *f) {
         kl_trace_hurry(f->record.trace);
 }
 
-/* --- the record --- */
+/* --- opening the record --- */
 
 kilter_status kl_farm_open_stored(kilter_farm *f, const kl_trace_run_row *row, kl_trace **trace,
                                   kilter_error *error) {
@@ -147,7 +149,7 @@ static bool is_taken(const kl_known *known, uint64_t task) {
     return known->taken[task / 8] >> task % 8 & 1;
 }
 
-/* Deliver the results of a row. Do nothing if there is no deliverer, or no task. */
+/* Deliver the results in a row of the record. Do nothing if there is no deliverer, or no task in the row. */
 static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row *piece, bool is_sum,
                              kilter_error *error) {
     if (!deliverer || piece->count == 0)
@@ -166,7 +168,8 @@ static kilter_status deliver(kl_deliverer *deliverer, const kl_trace_result_row 
     return kl_deliver(deliverer, (kl_delivery_list){.first = delivery, .end = &delivery->next}, error);
 }
 
-/* Deliver a stored sum. Its tasks have not been counted before, because masters store each task once. */
+/* Deliver a sum of results from the record. None of its tasks can have been counted before, because masters
+ * store each task once. */
 static kilter_status take_sum(kl_known *known, const kl_trace_result_row *row, const kl_wire_sum *sum,
                               kl_deliverer *deliverer, kilter_error *error) {
     uint64_t count = 0;
@@ -191,8 +194,8 @@ static kilter_status take_sum(kl_known *known, const kl_trace_result_row *row, c
                    (unsigned long long)row->lo);
 }
 
-/* Deliver those results of a row that were not taken yet, in blocks of consecutive tasks. Failed tasks are
- * done again. Without a deliverer, only mark the results. */
+/* Deliver the results of a row that were not taken yet, in blocks of consecutive tasks. Leave out failed
+ * tasks, because they are done again. Without a deliverer, only mark the results as taken. */
 static kilter_status take_row(kl_known *known, const kl_trace_result_row *row, kl_deliverer *deliverer,
                               kilter_error *error) {
     kl_reader reader = kl_reader_of(row->results.data, row->results.size);

@@ -1,5 +1,6 @@
-/* Results that survive the master: killed masters, other runs, damaged files, full disks. `resume_test
- * kills N [SEED]` is no test. It kills N masters at random moments, for tools/faults-master. */
+/* Test that results are kept when the master dies: with killed masters, other runs, damaged files and full
+ * disks. The command `resume_test kills N [SEED]` is not a test. It kills N masters at random moments, for
+ * tools/faults-master. */
 #include <fcntl.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -32,10 +33,10 @@ typedef struct board {
     atomic_uint session;
     atomic_uint_fast64_t delivered;
     atomic_bool wrong,
-        again; /* again: true: a task was done although its result had counted in an earlier session */
-    atomic_uint done[RUNS][TASKS],
-        counted[RUNS][TASKS]; /* session that did the task last; session in which the task counted first */
-    atomic_bool lucky;        /* true: task UNLUCKY does not fail */
+        again; /* true: a task was done again although its result had counted in an earlier session */
+    /* done: session that did the task last; counted: session in which the task first counted */
+    atomic_uint done[RUNS][TASKS], counted[RUNS][TASKS];
+    atomic_bool lucky; /* true: the task UNLUCKY succeeds; false: it fails */
     kilter_status status;
     char text[KILTER_ERROR_TEXT_BYTES];
     kilter_farm_summary summary[RUNS];
@@ -89,18 +90,19 @@ static void stop(void *state) {
 /* --- a master --- */
 
 typedef struct plan {
-    const char *file, *transport, *listen; /* listen: endpoint, which replaces `transport` */
-    /* tasks: number of tasks of the second run; seed: of inputs, weights and shared data */
+    const char *file, *transport, *listen; /* `listen` is an endpoint, which is used instead of `transport` */
+    /* tasks: number of tasks of the second run; seed: seed of the inputs, weights and shared data */
     uint64_t tasks, seed;
     bool weighted;
-    /* numbers added to an input, a weight and the shared data of the second run, to make them differ */
+    /* numbers that are added to an input, a weight and the shared data of the second run, so that these
+     * differ from the stored run */
     uint64_t other_input, other_weight, other_shared;
     const char *name, *version;
-    const char *word; /* the program's only argument; NULL: not passed to Kilter */
+    const char *word; /* the program's only argument; NULL: the program has none */
     bool anyway;
     kilter_order order;
     rlim_t file_bytes_max; /* limit of the file's size in bytes; 0: no limit */
-    uint64_t kill_at;      /* number of results of the session after which the master is killed; 0: never */
+    uint64_t kill_at;      /* the master is killed after this number of results in its session; 0: never */
     double kill_after_s;   /* likewise */
 } plan;
 
@@ -135,7 +137,7 @@ static void take(const kilter_outcome *o, void *user) {
         kill(getpid(), SIGKILL);
 }
 
-/* Return the number of tasks that were done in this session. Each task counts once. */
+/* Return how many different tasks were done in this session. */
 static uint64_t tasks_done(const board *b) {
     uint64_t tasks = 0;
     for (size_t i = 0; i < RUNS * TASKS; i++)
@@ -171,7 +173,7 @@ static kilter_status one_run(board *b, const plan *p, kilter_farm *farm, uint64_
     kilter_farm_summary_get(farm, &b->summary[number]);
     if (status == KILTER_OK || status == KILTER_ERR_TASK)
         b->wrong |= r.delivered != tasks || (status == KILTER_OK) != b->lucky;
-    free(inputs); /* the farm must not read this memory any more */
+    free(inputs); /* free the inputs, because the farm must not read them any more */
     free(weights);
     free(spans);
     return status == KILTER_ERR_TASK ? KILTER_OK : status;
@@ -202,7 +204,7 @@ static kilter_status all_runs(board *b, const plan *p, kilter_error *error) {
     return status == KILTER_OK ? closed : status;
 }
 
-/* Run a master in a process of its own; return how it ended, as waitpid() does. */
+/* Run a master in a process of its own. Return how the process ended, as waitpid() reports it. */
 static int master(board *b, const plan *p) {
     atomic_fetch_add(&b->session, 1);
     b->delivered = 0;
@@ -271,7 +273,7 @@ static void failed_tasks_are_tried_again(void **state) {
     plan p = usual(at->file);
     expect_well(b, &p);
     p.order = KILTER_BY_INDEX;
-    expect_well(b, &p); /* the task fails again */
+    expect_well(b, &p); /* the failed task is done again, and fails again */
     assert_int_equal(tasks_done(b), RUNS);
     b->lucky = true;
     expect_well(b, &p);
@@ -282,7 +284,8 @@ static void failed_tasks_are_tried_again(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Kill masters until one of them finishes. A task whose result has counted must never be done again. */
+/* Kill one master after the other until one of them finishes. A task whose result has counted must never be
+ * done again. */
 static void masters_are_killed(const char *file, const char *transport, uint64_t seed, unsigned *sessions) {
     board *b = new_board();
     b->lucky = true;
@@ -350,7 +353,7 @@ static void workers_outlive_their_masters(void **state) {
     expect_well(b, &p);
     assert_true(b->summary[0].stored == TASKS);
     for (int i = 0; i < 2; i++) {
-        kill(workers[i], SIGKILL); /* end them at once; farm_test checks how workers end */
+        kill(workers[i], SIGKILL); /* kill the workers; farm_test checks how workers end */
         assert_int_equal(waitpid(workers[i], NULL, 0), workers[i]);
     }
     unlink(endpoint + strlen("ipc://"));
@@ -431,7 +434,7 @@ static void results_of_other_arguments_are_refused(void **state) {
     expect_well(b, &p);
     assert_int_equal(tasks_done(b), 0);
     p.anyway = false;
-    expect_well(b, &p); /* the record must now accept these arguments, too */
+    expect_well(b, &p); /* the record must accept the program's new arguments from now on */
     p.word = "it's 1";
     expect_well(b, &p);
     do_sql(at->file, "UPDATE origin SET build = 'x'");
@@ -441,7 +444,7 @@ static void results_of_other_arguments_are_refused(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Remove from the record a run in the middle, the last run, or all runs. */
+/* Remove one run from the record: a run in the middle, the last run, or all runs. */
 static void a_record_without_a_run_is_damaged(void **state) {
     const place *at = *state;
     static const char *const cuts[] = {"DELETE FROM call WHERE call = 1", "DELETE FROM call WHERE call = 2",
@@ -485,9 +488,10 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
     expect_refused(b, &p, KILTER_ERR_RECORD, "it holds no results");
     unlink(at->file);
 
-    for (int whole = 0; whole < 2; whole++) { /* an empty record, and one with results */
+    /* test with an empty record, and with a record that has results */
+    for (int whole = 0; whole < 2; whole++) {
         b->lucky = true;
-        memset(b->counted, 0, sizeof b->counted); /* the record is gone, so no result counts */
+        memset(b->counted, 0, sizeof b->counted); /* no result counts any more, because the record is gone */
         if (whole)
             expect_well(b, &p);
         else
@@ -505,7 +509,7 @@ static void other_files_are_refused_and_left_as_they_are(void **state) {
 
     memset(b->counted, 0, sizeof b->counted);
     expect_well(b, &p);
-    /* records of earlier versions lack this column */
+    /* remove a column that records of earlier versions do not have */
     do_sql(at->file, "ALTER TABLE decision DROP COLUMN grounds");
     b->lucky = true;
     expect_well(b, &p);
@@ -551,7 +555,7 @@ static void a_second_master_is_refused(void **state) {
     int lock[2];
     assert_int_equal(pipe(lock), 0);
     pid_t first = fork();
-    if (first == 0) { /* this process holds the record open, as a master does between two runs */
+    if (first == 0) { /* keep the record open in this process, as a master does between two runs */
         kl_trace *trace;
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         const kl_trace_run_row row = {.program = "resume_test", .host = "ada", .anyway = true};
@@ -570,8 +574,8 @@ static void a_second_master_is_refused(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Make the disk full after a number of bytes, so that the run fails. With room again, the next start does the
- * remaining tasks. */
+/* Make the disk full after a number of bytes, so that the run fails. When there is room again, the next
+ * start must do the remaining tasks. */
 static void a_full_disk_ends_the_run_and_what_was_stored_is_kept(void **state) {
     const place *at = *state;
     board *b = new_board();
@@ -600,7 +604,7 @@ static void count_call(const kilter_outcome *o, void *user) {
     *(unsigned *)user += o->index < TASKS ? 1 : 1000000;
 }
 
-/* Break the farm while a result of its last run is still on the way to the disk. */
+/* Break the farm while a result of its last run still waits for the disk. */
 static void leave_one_behind(kilter_farm *f) {
     static const uint8_t bytes[] = {1, 0, 0, 0, 'r'};
     kl_delivery *late = malloc(sizeof *late + sizeof bytes);
@@ -651,7 +655,7 @@ static void a_broken_farm_gives_no_run_the_results_of_another(void **state) {
 /* --- damage --- */
 
 /* Run a master on a damaged record. It must get all results right, or fail with an error that names the
- * file. Return whether all results were right. */
+ * record's file. Return whether all results were right. */
 static bool survives(board *b, const plan *p) {
     memset(b->counted, 0, sizeof b->counted);
     assert_int_equal(master(b, p), 0);
@@ -668,7 +672,8 @@ static void a_damaged_record_gives_no_wrong_result(void **state) {
     board *b = new_board();
     b->lucky = true;
     plan p = usual(at->file);
-    p.kill_at = RUNS * TASKS - 100; /* the killed master leaves the database's log beside the file */
+    /* kill the master, so that the log of the database stays beside the record */
+    p.kill_at = RUNS * TASKS - 100;
     assert_true(WIFSIGNALED(master(b, &p)));
     p.kill_at = 0;
     char *log_name = kl_text("%s-wal", at->file);
@@ -700,7 +705,7 @@ static void a_damaged_record_gives_no_wrong_result(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* Damage a closed record, which has no log: cut it at every page, cut it at other places, and flip single
+/* Damage a closed record, which has no log: cut it at every page, cut it at other places, and change single
  * bits. */
 static void a_damaged_closed_record_gives_no_wrong_result(void **state) {
     const place *at = *state;
@@ -730,7 +735,7 @@ static void a_damaged_closed_record_gives_no_wrong_result(void **state) {
     munmap(b, sizeof *b);
 }
 
-/* --- a series of kills --- */
+/* --- a series of killed masters --- */
 
 static double one_session_s(const char *file) {
     board *b = new_board();
@@ -746,12 +751,12 @@ static double one_session_s(const char *file) {
 }
 
 typedef struct series {
-    /* early: masters that were killed before a result had counted; left: tasks not stored at restarts;
-     * done: tasks done after restarts */
+    /* early: masters that were killed before a result had counted; left: tasks that were not stored at
+     * restarts; done: tasks that were done after restarts */
     uint64_t kills, early, records, sessions_most, left, done;
 } series;
 
-/* Kill masters of one record until a master finishes. */
+/* Kill one master of a record after the other until a master finishes. */
 static void kill_until_done(const char *file, uint64_t seed, double session_s, uint64_t kills_most,
                             series *s) {
     board *b = new_board();

@@ -1,5 +1,5 @@
-/* Serve a master until the worker or the master ends. If the connection to the master is lost and it is
- * started again, serve the new one. */
+/* The life of a worker: it serves a master until the worker or the master ends. If the connection to the
+ * master is lost and the master is started again, the worker serves the new master. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,19 +8,21 @@
 
 #include "farm/farm_private.h"
 
-static const double WAIT_FOR_MASTER_S = 60; /* default seconds that a worker waits for its master */
-static const double BURST_S = 200e-6;       /* seconds between two checks for messages */
+static const double WAIT_FOR_MASTER_S = 60; /* default number of seconds that a worker waits for its master */
+/* seconds between two checks for messages, for a worker that is not asleep */
+static const double BURST_S = 200e-6;
 
-/* A worker on this machine: a process with no other work, or a thread. */
+/* The data of a worker on this machine, which is a process with no other work or a thread. */
 typedef struct served {
     const kl_settings *settings;
-    kl_key key; /* farm key, if the worker is a process; it is stored because standard input can be read only
-                   once */
+    /* key of the farm, if the worker is a process; it is kept, because it may come from the standard
+     * input, which can be read only once */
+    kl_key key;
     clockid_t cpu;
-    /* measures the core of the worker's thread; open only if the worker reports its CPU time */
+    /* measures how much of its core the worker's thread gets; open only if the worker reports its CPU time */
     kl_core_meter meter;
     kl_worker_options options;
-    bool warned; /* true: a fault of the shared folder was reported */
+    bool warned; /* true: an error of the shared folder was already reported */
 } served;
 
 static void begin_anew(const served *p) {
@@ -33,15 +35,15 @@ static void begin_anew(const served *p) {
     _exit(kilter_exit(s->name, &error));
 }
 
-/* Give up a worker that cannot continue. A local worker ends and is replaced; a worker elsewhere starts
- * itself again. */
+/* End a worker that cannot continue. The master replaces a worker that it started; any other worker restarts
+ * its own program. */
 static void abandon(void *self, const kilter_error *why, bool anew) {
     const served *p = self;
     if (p->settings->join && anew)
         begin_anew(p);
     bool good = anew || why->status == KILTER_ENDED;
-    /* if the worker is local, the master prints this; dprintf() is used because the task may hold the lock
-     * of stderr */
+    /* print only in a worker that the user started, because the master prints the error of a local one; use
+     * dprintf(), because the task may hold the lock of stderr */
     if (p->settings->join && !good)
         dprintf(STDERR_FILENO, "%s: %s\n", p->settings->name, why->text);
     _exit(good ? EXIT_SUCCESS : EXIT_FAILURE);
@@ -69,7 +71,7 @@ static uint64_t memory(void *self) {
     return kl_process_memory();
 }
 
-/* Report the first fault of the shared folder. The run continues, but late workers may get no help. */
+/* Report the first error of the shared folder. The run continues, but late workers may get no help. */
 static void report_fault(served *self) {
     int why = errno;
     if (!self->warned)
@@ -107,7 +109,7 @@ static void drop_signal(void *self, const char *folder, const char *name) {
 
 static const kl_signal_folder SIGNALS = {check_folder, put_signal, take_signal, drop_signal};
 
-/* Describe this worker to the master. binding NULL: the worker is a thread. */
+/* Fill in the data by which the master knows this worker. binding NULL: the worker is a thread. */
 static void describe(served *self, const kl_settings *s, const char *binding, bool tells_cpu) {
     *self = (served){.settings = s, .meter = {-1, -1}};
     self->options = (kl_worker_options){
@@ -129,7 +131,7 @@ static void describe(served *self, const kl_settings *s, const char *binding, bo
         .signals = &SIGNALS,
     };
     if (tells_cpu) {
-        /* A rank of MPI computes while it waits, so its CPU time would not mean anything. */
+        /* use the clock of the thread for an MPI rank, because a rank computes while it waits */
         self->cpu = binding ? CLOCK_PROCESS_CPUTIME_ID : kl_thread_cpu();
         kl_core_meter_open_thread(&self->meter);
         self->options.cpu_s = cpu_s;
@@ -137,7 +139,8 @@ static void describe(served *self, const kl_settings *s, const char *binding, bo
     }
 }
 
-/* Serve one master until it or the worker ends. Only a process that does nothing else reacts to SIGTERM. */
+/* Serve one master until the master or the worker ends. SIGTERM makes the worker leave only if its process
+ * does nothing else. */
 static kilter_status serve_one(kl_worker *worker, const kl_transport *transport, bool is_process,
                                kilter_error *error) {
     kl_attendant *attendant = NULL;

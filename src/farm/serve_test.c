@@ -1,5 +1,5 @@
-/* Worker processes that are stopped, told to leave, asked to return tasks, or lose the connection to their
- * master. */
+/* Test worker processes that are stopped, are told to leave, must return tasks, or lose the connection to
+ * their master. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,8 +22,8 @@ enum { WORKERS = 2, TASKS = 100 };
 /* Memory shared by all processes. */
 typedef struct plot {
     atomic_uint started, begun, done, present;
-    atomic_bool hold;   /* while true, no task ends */
-    atomic_int villain; /* the process that is stopped or told to leave; 0: not chosen yet */
+    atomic_bool hold;   /* true: no task may end */
+    atomic_int villain; /* process number of the worker that is stopped or told to leave; 0: not chosen yet */
     atomic_int master;
     char endpoint[128], folder[64];
     double wait_for_master_s;
@@ -111,7 +111,7 @@ static void expect_end(pid_t pid, int code) {
     assert_int_equal(WEXITSTATUS(status), code);
 }
 
-/* --- the test acts as the master --- */
+/* --- tests in which the test itself is the master --- */
 
 typedef struct part {
     plot *plot;
@@ -145,7 +145,7 @@ static void say(part *m) {
 }
 
 static void meet(part *m, plot *p) {
-    /* this forks, so it comes before threads are started */
+    /* start the worker first, because this forks, and no threads may run then */
     *m = (part){.plot = p, .worker = start_process(be_worker, p)};
     assert_int_equal(kl_zmq_listen(p->endpoint, &(kl_zmq_options){0}, NULL, &m->transport, NULL), KILTER_OK);
     await(m, KL_HELLO);
@@ -168,7 +168,7 @@ static void expect_return(part *m, uint64_t lo) {
     kl_message_release(&message);
 }
 
-/* Receive the result of task 0, which ends its chunk. */
+/* Receive the result of task 0, which is the last one of its chunk. */
 static void expect_last_result(part *m) {
     for (;;) {
         kl_message message = next_message(m, KL_RESULTS);
@@ -180,7 +180,7 @@ static void expect_last_result(part *m) {
             kl_wire_next_segment(&reader, &segment);
         kl_message_release(&message);
         if (head.segments == 0)
-            continue; /* a message without results: the worker asks for tasks */
+            continue; /* skip a message without results, with which the worker asks for tasks */
         assert_true(segment.lo == 0 && segment.count == 1 && segment.last);
         return;
     }
@@ -224,14 +224,14 @@ static void expect_leave(part *m) {
     kl_wire_get_text(message.data, message.size, text, sizeof text);
     assert_non_null(strstr(text, "SIGTERM"));
     kl_message_release(&message);
-    kl_event event; /* the worker announces its departure */
+    kl_event event; /* wait for the message with which the worker announces that it leaves */
     do
         assert_int_equal(kl_poll(m->transport, -1, &event, NULL), KILTER_OK);
     while (event.kind != KL_EVENT_LEFT);
     expect_end(m->worker, ENDED);
 }
 
-/* Send the signal when the worker has just lost its master, and its attending thread is being stopped. */
+/* Send SIGTERM when the worker has just lost its master, and is stopping its attending thread. */
 static int be_told_to_go_between_two_masters(void *arg) {
     kl_inproc *hub;
     kl_transport *listener;
@@ -277,7 +277,7 @@ static void sigterm_lets_the_task_at_hand_end(void **state) {
     kill(m.worker, SIGTERM);
     expect_return(&m, 1);
     assert_int_equal(p->done, 0);
-    kill(m.worker, SIGTERM); /* a second signal changes nothing */
+    kill(m.worker, SIGTERM); /* a second SIGTERM must change nothing */
     atomic_store(&p->hold, false);
     expect_last_result(&m);
     expect_leave(&m);
@@ -295,7 +295,7 @@ static void sigterm_ends_an_idle_worker(void **state) {
     part_with(&m);
 }
 
-/* --- real masters --- */
+/* --- tests with real masters --- */
 
 typedef struct tally {
     uint8_t seen[TASKS];
@@ -326,7 +326,7 @@ static kilter_farm *listen_as_master(plot *p) {
     return farm;
 }
 
-/* Choose the first worker that does task 17, once. */
+/* Return whether this worker is chosen: it is the first one that does task 17. */
 static bool is_villain(plot *p, const kilter_task *task) {
     int nobody = 0;
     return task->index == 17 && atomic_compare_exchange_strong(&p->villain, &nobody, (int)getpid());
@@ -352,14 +352,16 @@ static void a_worker_told_to_terminate_costs_no_task(void **state) {
         kilter_farm *farm;
         assert_int_equal(kilter_farm_open(&options, NULL, NULL, &farm, NULL), KILTER_OK);
         run(farm);
-        if (strcmp(policies[i], "auto") == 0) /* `auto` lets idle workers run copies of tasks */
+        /* other policies only, because `auto` lets idle workers run copies of tasks */
+        if (strcmp(policies[i], "auto") == 0)
             assert_true(p->begun >= TASKS);
         else
             assert_int_equal(p->begun,
-                             TASKS); /* each task was begun only once, so none was lost with the worker */
+                             TASKS); /* each task began only once, so no task was lost with the worker */
         run(farm);
         assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
-        assert_int_equal(p->started, WORKERS); /* a worker that leaves is not replaced */
+        /* no worker was started a second time, because a worker that leaves is not replaced */
+        assert_int_equal(p->started, WORKERS);
         end_plot(p);
     }
 }
@@ -372,7 +374,7 @@ static int stopped_once(const kilter_task *task, kilter_result *result, void *st
     return answer(p, task, result);
 }
 
-/* No task ends before all workers have one. */
+/* Do a task, which does not end before all workers have a task. */
 static int together(const kilter_task *task, kilter_result *result, void *state) {
     plot *p = state;
     if (task->run == 0)
@@ -391,14 +393,14 @@ static void a_worker_that_was_stopped_for_long_comes_back(void **state) {
     for (int i = 0; i < WORKERS; i++)
         workers[i] = start_process(be_worker, p);
     kilter_farm *farm = listen_as_master(p);
-    run(farm); /* the other worker does the tasks of the stopped worker */
+    run(farm); /* in this run, the other worker must do the tasks of the stopped worker */
     kill(atomic_load(&p->villain), SIGCONT);
-    run(farm); /* ends only if both workers take part */
+    run(farm); /* this run ends only if both workers take part in it */
     run(farm);
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
     for (int i = 0; i < WORKERS; i++)
         expect_end(workers[i], ENDED);
-    assert_int_equal(p->started, WORKERS); /* the worker's state was kept */
+    assert_int_equal(p->started, WORKERS); /* no worker was started again, so the state of each was kept */
     end_plot(p);
 }
 
@@ -418,7 +420,7 @@ static int be_master(void *arg) {
     return 0;
 }
 
-/* Make workers whose master is killed in its first run. */
+/* Start workers with a master that is killed in its first run. */
 static void start_and_kill_master(plot *p, pid_t workers[WORKERS]) {
     int status;
     p->work = kills_the_master;

@@ -1,19 +1,19 @@
-/* The thread that handles a master's events and deals chunks while the callback computes. If the transport
- * allows only one thread, the caller's thread does both, in turn. */
+/* The service thread, which handles the master's events and deals chunks while the callback computes. If
+ * only one thread may use the transport, the caller's thread does the work of both in turn. */
 #include <math.h>
 #include <string.h>
 
 #include "farm/farm_private.h"
 
-static const double STORED_S =
-    0.02; /* without a service thread: seconds between two checks of which results are stored */
+/* seconds between two checks which results are stored, if there is no service thread */
+static const double STORED_S = 0.02;
 
-/* Cancel the run. unbegun: the run has not begun, because it waits for workers. */
+/* Cancel the run. unbegun: true if the run has not begun, because it waits for workers. */
 static kilter_status cancel_run(kilter_farm *f, bool unbegun, kilter_error *error) {
     kilter_error why = {KILTER_OK, ""};
     char more[KILTER_ERROR_TEXT_BYTES];
     if (unbegun)
-        return kl_fail(error, KILTER_ERR_CANCELLED, "cancelled before it began");
+        return kl_fail(error, KILTER_ERR_CANCELLED, "the run was cancelled before it began");
     kilter_status status = kl_master_cancel(f->master, &why);
     if (status == KILTER_OK)
         return KILTER_OK;
@@ -21,18 +21,19 @@ static kilter_status cancel_run(kilter_farm *f, bool unbegun, kilter_error *erro
     return kl_fail(error, status, "%s%s", why.text, more);
 }
 
-/* Requests of other threads, which the next turn carries out. */
+/* Requests of other threads that the service thread carries out in its next turn. */
 typedef struct orders {
-    const kilter_run *request; /* the run that is to begin; NULL: there is none */
-    kl_spans done;             /* spans of the run's tasks whose results are stored */
+    const kilter_run *request; /* a run that must begin now; NULL: there is none */
+    kl_spans done;             /* spans of the run's tasks whose results are stored already */
     double spent_s;
     kl_grain_plan grain;
     kl_expectation expected;
-    bool cancel, unbegun; /* unbegun: the run has not begun, because it waits for workers */
-    bool was_running;     /* true: a run was in progress, or was about to begin */
+    /* cancel: the run must be cancelled; unbegun: this run has not begun, because it waits for workers */
+    bool cancel, unbegun;
+    bool was_running; /* true: a run was in progress, or was about to begin */
     kl_additions additions;
     bool grown;
-    kl_trace *new_trace; /* the new trace; NULL: there is none */
+    kl_trace *new_trace; /* a trace that the master must write to from now on; NULL: no change */
     kl_tuning tuning;
 } orders;
 
@@ -40,7 +41,7 @@ static void take_request(kilter_farm *f, orders *o) {
     f->run.gathered |= !f->settings.listen || kl_master_ready(f->master) >= f->workers;
     bool deals = f->run.request && !kl_known_all(f->run.known, f->run.request->tasks);
     o->request = f->run.gathered || !deals ? f->run.request : NULL;
-    /* a cancellation that comes before the run's request is kept until that request */
+    /* a cancellation that comes before the request for a run is kept until the request comes */
     o->cancel = f->stop.cancelled && (f->run.request || kl_master_running(f->master));
     o->unbegun = o->cancel && f->run.request && !o->request;
     if (o->request || o->unbegun)
@@ -52,10 +53,10 @@ static void take_request(kilter_farm *f, orders *o) {
     o->spent_s = f->run.spent_s;
     o->grain = f->plans.grain;
     o->expected = f->plans.expected;
-    f->plans = (kl_plans){0}; /* the plans now belong to this run */
+    f->plans = (kl_plans){0}; /* the caller's plans were for this run, so forget them */
 }
 
-/* Copy the requests of other threads. Call it with the lock held. */
+/* Copy the requests of other threads into `o`. Call this with the lock held. */
 static void take_orders(kilter_farm *f, orders *o) {
     *o = (orders){0};
     kl_farm_answer_grain(f);
@@ -78,13 +79,14 @@ static kilter_status begin_run(kilter_farm *f, const orders *o, kilter_error *er
     return kl_master_begin(f->master, o->request, error);
 }
 
-/* Carry out the requests and handle one event. */
+/* Carry out the requests of other threads, and handle one event. */
 static kilter_status follow(kilter_farm *f, orders *o, double timeout_s, kilter_error *error) {
     kilter_status status = KILTER_OK;
     if (o->new_trace)
         kl_master_record(f->master, o->new_trace);
+    /* ignore the status, because the settings were checked before they came here */
     if (o->tuning.set)
-        kl_master_tune(f->master, &o->tuning, NULL); /* the settings were checked before */
+        kl_master_tune(f->master, &o->tuning, NULL);
     if (o->request)
         status = begin_run(f, o, error);
     if (status == KILTER_OK)
@@ -96,7 +98,7 @@ static kilter_status follow(kilter_farm *f, orders *o, double timeout_s, kilter_
     return status;
 }
 
-/* Pass the outcome to the caller's thread. Call it with the lock held. */
+/* Pass the result of a turn to the caller's thread. Call this with the lock held. */
 static void hand_over(kilter_farm *f, bool was_running, kilter_status status, kilter_error *error) {
     bool running = kl_master_running(f->master);
     kl_delivery_list results = kl_master_take(f->master);
@@ -104,7 +106,8 @@ static void hand_over(kilter_farm *f, bool was_running, kilter_status status, ki
     status = status == KILTER_OK ? taken : status;
     if (status != KILTER_OK) {
         f->run.failure = *error;
-        f->run.broken |= running || !was_running; /* the error concerns the farm, not only this run */
+        /* the farm is broken: the error concerns the farm, and not only this run */
+        f->run.broken |= running || !was_running;
     }
     if ((was_running && !running) || status != KILTER_OK) {
         kl_farm_note_over(f);
@@ -158,7 +161,7 @@ static void *service_main(void *arg) {
 kilter_status kl_farm_start_service(kilter_farm *f, kilter_error *error) {
     if (!f->transport->ops->threads)
         return KILTER_OK;
-    f->service.threaded = true; /* set first, because the thread reads it */
+    f->service.threaded = true; /* set this before the thread starts, because the thread reads it */
     int code = kl_thread_start(&f->service.thread, service_main, f);
     if (code != 0)
         f->service.threaded = false;

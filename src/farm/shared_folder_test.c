@@ -1,5 +1,5 @@
-/* Farms whose late peers call for help by files in a shared folder. The processes are real, and so are the
- * faults of the folder. */
+/* Test farms whose late peers call for help by files in a shared folder. The processes and the faults of the
+ * folder are real. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,12 +25,12 @@
 
 enum { TASKS = 240, WORKERS = 3, EARLY_TASKS = 12, NOBODY = 65534 };
 
-/* A fault that workers or others cause in the folder. */
+/* A fault of the shared folder, which workers or other processes cause. */
 typedef enum fault { NO_FAULT, FULL, FULL_AT_START, READ_ONLY, STALE, CLOCK, VANISHES, DEATHS } fault;
 
-typedef struct plan { /* in memory that all processes share */
+typedef struct plan { /* a test's settings, in memory that all processes share */
     fault fault;
-    char folder[KL_ADDRESS_BYTES]; /* the farm's own folder in the shared folder */
+    char folder[KL_ADDRESS_BYTES]; /* path of the farm's own folder, which is in the shared folder */
     atomic_uint begun, started;
 } plan;
 
@@ -44,7 +44,8 @@ static uint8_t seen[TASKS];
 
 static void allow_bytes(rlim_t bytes) {
     struct rlimit limit = {bytes, bytes};
-    signal(SIGXFSZ, SIG_IGN); /* so that writing fails with an error instead */
+    /* ignore the signal for files that grow too large, so that writing fails with an error instead */
+    signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
@@ -72,7 +73,7 @@ static void write_file(const char *folder, const char *name, const char *text) {
     }
 }
 
-/* Leave signals of other runs, and of peers that do not exist. */
+/* Write signals that seem to come from other runs, and from peers that do not exist. */
 static void write_stale(const char *folder) {
     write_file(folder, "SOS.0.1", "kilter call 1\nrun 0\npeer 1\nto 0\nleft 9\nrate 1\n");
     write_file(folder, "SOS.1.0", "kilter call 1\nrun 1\npeer 0\nto 0\nleft 9\nrate 1\n");
@@ -85,7 +86,7 @@ static void write_stale(const char *folder) {
     write_file(folder, "AID.1.2.x", "kilter call 1\nrun 1\npeer 1\nto 2\nleft 0\nrate 0\n");
 }
 
-/* Set the time of all files an hour ahead or back, as a host does whose clock is wrong. */
+/* Shift the time of all files by some hours, as a host with a wrong clock does. */
 static void shift_clock(const char *folder, int hours) {
     struct timespec now, times[2];
     DIR *files = opendir(folder);
@@ -120,7 +121,7 @@ static void do_fault(unsigned begun) {
         raise(SIGKILL);
 }
 
-/* Do a task in a millisecond. The first worker becomes slow after some tasks, so it is late. */
+/* Do a task in a millisecond. The first worker becomes slow after some tasks, so it falls behind. */
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     self *one = state;
     do_fault(atomic_fetch_add(&shared->begun, 1));
@@ -140,7 +141,7 @@ static void take(const kilter_outcome *o, void *user) {
     seen[o->index]++;
 }
 
-/* Open a farm, and store the name of the folder that it has made. */
+/* Open a farm, and store the name of the folder that the farm has made. */
 static kilter_status open_farm(const char *folder, const char *transport, const char *policy,
                                kilter_farm **farm, kilter_error *error) {
     kilter_farm_options options = {.work = work,
@@ -164,10 +165,10 @@ static kilter_status open_farm(const char *folder, const char *transport, const 
 typedef struct folder_case {
     fault fault;
     const char *transport, *policy;
-    bool helps; /* true: calls and offers must come through the folder */
+    bool helps; /* true: calls for help, and offers of help, must come through the folder */
 } folder_case;
 
-/* Count the files with this prefix that got their names since the watch began. */
+/* Count the files with this prefix that have appeared since the watch of the folder began. */
 static unsigned count_new(const char *events, ssize_t size, const char *prefix) {
     unsigned count = 0;
     for (ssize_t at = 0; at < size;) {
@@ -201,7 +202,7 @@ static void run_case(const folder_case *c, const char *folder) {
     assert_int_equal(kilter_farm_close(farm, NULL), KILTER_OK);
 }
 
-/* Remove what a fault has left, and check that the farm has removed its own folder. */
+/* Remove the files that a fault has left. Then check that the farm has removed its own folder. */
 static void check_empty(const char *folder, fault fault) {
     char away[600];
     if (fault == VANISHES) {
@@ -215,7 +216,8 @@ static void check_empty(const char *folder, fault fault) {
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* Run the rest of a test in a child, as a user without rights, because the superuser may write everywhere. */
+/* Run the remaining part of a test in a child process as a user without rights, because the superuser may
+ * write everywhere. */
 static bool as_nobody(void) {
     int how = 0;
     pid_t child = getuid() == 0 ? fork() : 0;
@@ -280,7 +282,7 @@ static void a_folder_that_becomes_read_only_loses_nothing(void **state) {
         _exit(0);
 }
 
-/* --- folders that cannot be used at all --- */
+/* --- shared folders that cannot be used at all --- */
 
 static void refused(const char *folder, const char *reason) {
     kilter_farm *farm = NULL;

@@ -1,5 +1,6 @@
-/* The farm's public functions with the sizes of the program's structs. They convert structs from and to
- * these sizes. The other files use this version's layout. docs/decisions/0025-public-structs.md */
+/* The farm's public functions, for programs whose structs have the sizes of another version of Kilter. They
+ * convert each struct from or to this version, which the other files use:
+ * docs/decisions/0025-public-structs.md */
 #include "farm/farm_private.h"
 
 kilter_status kilter_farm_open_sized(const kilter_farm_options *options, size_t bytes, int *argc, char **argv,

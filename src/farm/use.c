@@ -1,8 +1,9 @@
-/* Which thread uses the farm, and the farm's CPU time: that of its own threads and of the caller. */
+/* Note which thread uses the farm, and measure how much CPU time the farm's own threads and the caller use.
+ */
 #include "farm/farm_private.h"
 
-static const uint64_t RUNS_LOOKED_FOR_THREADS =
-    3; /* the farm searches for its threads during this number of runs; later, no new thread starts */
+/* the farm searches for its threads in its first runs, this many; later, no new thread starts */
+static const uint64_t RUNS_LOOKED_FOR_THREADS = 3;
 
 bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     kilter_farm *f = farm;
@@ -14,7 +15,8 @@ bool kl_farm_used(void *farm, double *farm_s, double *callbacks_s) {
     uint64_t calls = f->storing.calls;
     pthread_mutex_unlock(&f->lock);
     if (calls <= RUNS_LOOKED_FOR_THREADS) {
-        /* Find the farm's other threads by their names, because the program may have threads of its own. */
+        /* find the threads that belong to the farm by their names, because the program may have other
+         * threads */
         kl_usage *u = &f->usage;
         enum { MOST = sizeof u->helper_cpu / sizeof *u->helper_cpu };
         u->helpers = kl_threads_named("ZMQbg/", u->helper_cpu, MOST);
@@ -34,7 +36,7 @@ kilter_status kl_farm_begin_use(kilter_farm *f, const char *what, kilter_error *
     f->usage.in_use = true;
     pthread_mutex_unlock(&f->lock);
     return in_use ? kl_fail(error, KILTER_ERR_USAGE,
-                            "%s: the farm's last run has not returned; do this after the run, and not from "
+                            "%s: the farm's last run has not returned; call this after the run, and not from "
                             "the callback",
                             what)
                   : KILTER_OK;

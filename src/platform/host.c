@@ -1,4 +1,5 @@
-/* Compute what a host does over time: its speed is constant between two steps of its profile. */
+/* Compute how much work a host does over time. Its speed is given by a profile, and is constant between two
+ * steps of the profile. */
 #include <math.h>
 
 #include "platform/platform.h"
@@ -18,7 +19,8 @@ static stretch stretch_at(const kl_host *host, double at_s) {
     double until_s = next < p->count                   ? begin_s + p->at_s[next]
                      : p->period_s > 0 && p->count > 0 ? begin_s + p->period_s
                                                        : INFINITY;
-    if (until_s <= at_s) /* rounding may put the end at or before at_s, but time must advance */
+    /* rounding may put the end at or before at_s, but every stretch must advance the time */
+    if (until_s <= at_s)
         until_s = nextafter(at_s, INFINITY);
     return (stretch){host->speed * factor, until_s};
 }
@@ -27,7 +29,7 @@ double kl_host_speed(const kl_host *host, double at_s) {
     return stretch_at(host, at_s).speed;
 }
 
-/* Return the work of one period; 0: the profile has no period. */
+/* Return the work that the host does in one period of its profile; 0: the profile does not repeat. */
 static double period_work_s(const kl_host *host) {
     const kl_profile *p = &host->profile;
     if (!(p->period_s > 0) || p->count == 0)
@@ -42,7 +44,7 @@ double kl_host_end_s(const kl_host *host, double from_s, double work_s) {
     if (host->profile.count == 0)
         return from_s + work_s / host->speed;
     double at_s = from_s, period = period_work_s(host);
-    if (period > 0 && work_s > period) { /* skip whole periods */
+    if (period > 0 && work_s > period) { /* skip the work of whole periods of the profile */
         double periods = floor(work_s / period);
         at_s += periods * host->profile.period_s;
         work_s -= periods * period;
@@ -87,8 +89,8 @@ static double all_work_s(const kl_cluster *cluster, double from_s, double to_s) 
 }
 
 /* Find the time by bisection and secant steps in turn. The work done grows continuously with time, so
- * bisection converges. If the speed does not change between the two ends, a secant step gives the exact
- * time. */
+ * bisection converges. If no host changes its speed between the two ends of the interval, a secant step
+ * gives the exact time. */
 double kl_cluster_bound_s(const kl_cluster *cluster, double from_s, double work_s) {
     double low_s = 0, high_s = 1e-6, low = 0, high;
     if (!(work_s > 0))

@@ -1,4 +1,4 @@
-/* Work of hosts whose speed changes: compare with an integral in small steps, and check that kl_host_end_s()
+/* Compare the work of hosts whose speed changes with an integral in small steps. Check that kl_host_end_s()
  * and kl_host_work_s() agree. */
 #include <math.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 #include "probe/probe.h"
 
-/* Sizes of the single exchanges, in their order. The first exchange is only a warm-up. Each size then
- * occurs three times, so that a disturbed exchange does not count. All exchanges together take only a few
- * milliseconds. */
+/* Sizes in bytes of the messages that are sent one at a time, in order. The first exchange is only a
+ * warm-up. Each size then occurs three times, so that a disturbed exchange does not count. All exchanges
+ * together take only a few milliseconds. */
 static const size_t SIZES[] = {KL_PROBE_SMALL_BYTES, KL_PROBE_SMALL_BYTES, KL_PROBE_LARGE_BYTES,
                                KL_PROBE_SMALL_BYTES, KL_PROBE_LARGE_BYTES, KL_PROBE_SMALL_BYTES,
                                KL_PROBE_LARGE_BYTES};
@@ -11,8 +11,9 @@ enum {
     BURST = 8, /* number of messages that are sent at once, which is called a burst */
     BURSTS_MOST = 4
 };
-/* Bursts are repeated until they have taken this long together, because other threads may prolong one by
- * some milliseconds. On a slow link, a single burst takes longer than this, and is accurate enough. */
+/* Send further bursts until all bursts together have taken this many seconds, because other threads may
+ * prolong one burst by some milliseconds. On a slow link, a single burst takes longer than this, and is
+ * accurate enough. */
 static const double BURSTING_S = 20e-3;
 
 bool kl_probe_done(const kl_probe *probe) {
@@ -24,7 +25,7 @@ bool kl_probe_waits(const kl_probe *probe) {
     return probe->answered > EXCHANGES && (probe->answered - EXCHANGES) % BURST != 0;
 }
 
-/* Handle the end of a burst, and plan another one while bursts are short. */
+/* Handle the end of a burst. Plan another one if all bursts together have not taken BURSTING_S yet. */
 static void end_burst(kl_probe *probe, double took_s) {
     if (probe->burst_s == 0 || took_s < probe->burst_s)
         probe->burst_s = took_s;
@@ -64,8 +65,9 @@ double kl_probe_byte_s(const kl_probe *probe) {
 }
 
 double kl_probe_copy_s(double small_s, double large_s) {
-    static const double SIDES =
-        4; /* a sender and a receiver on the way there, and both again on the way back */
+    /* a message is handled by its sender and its receiver on the way there, and by both again on the way
+     * back */
+    static const double SIDES = 4;
     double more_s = large_s - small_s;
     return more_s > 0 ? more_s / SIDES / (KL_PROBE_LARGE_BYTES - KL_PROBE_SMALL_BYTES) : 0;
 }

@@ -16,7 +16,8 @@ static void the_quickest_exchange_of_each_size_counts(void **state) {
     double now_s = 5;
     kl_clock clock = {.now_s = fake_now_s, .self = &now_s};
     kl_probe probe = {0};
-    /* each exchange takes half the time of the previous one of its size; only the warm-up is faster still */
+    /* each exchange takes half the time of the previous exchange of its size; only the warm-up takes even
+     * less time */
     double small_s = 1e-3, large_s = 2e-3;
     uint32_t messages;
     size_t bytes = kl_probe_begin(&probe, &clock, &messages);
@@ -30,7 +31,7 @@ static void the_quickest_exchange_of_each_size_counts(void **state) {
         assert_true(kl_probe_answered(&probe, bytes, &clock));
         *took_s *= 0.5;
     }
-    /* the last exchange counts, because it was the fastest */
+    /* the last exchange counts, because it was the fastest of its size */
     assert_true(probe.small_s > 1.9 * small_s && probe.small_s < 2.1 * small_s);
     assert_true(probe.large_s > 1.9 * large_s && probe.large_s < 2.1 * large_s);
 }
@@ -50,8 +51,8 @@ static void an_echo_of_another_size_is_no_answer(void **state) {
     assert_false(kl_probe_answered(&probe, bytes, &clock));
 }
 
-/* Let two stations on the way take 5 ns per byte each. A single message takes 10 ns per byte, and each
- * further message of a burst takes 5 ns per byte. The first burst is disturbed and takes longer. */
+/* Let two stations on a message's way take 5 ns per byte each. A single message takes 10 ns per byte, and
+ * each further message of a burst takes 5 ns per byte. The first burst is disturbed and takes longer. */
 static void the_quickest_stream_tells_what_a_link_carries(void **state) {
     (void)state;
     double now_s = 3;
@@ -74,10 +75,11 @@ static void the_quickest_stream_tells_what_a_link_carries(void **state) {
     assert_true(kl_probe_byte_s(&probe) > 4.9e-9 && kl_probe_byte_s(&probe) < 5.1e-9);
     assert_true(kl_probe_byte_s(&(kl_probe){.large_s = 1e-3}) == 0);
     double copy_s = kl_probe_copy_s(probe.small_s, probe.large_s);
-    assert_true(copy_s > 4.9e-9 && copy_s < 5.1e-9); /* of 20 messages in both directions */
+    /* the CPU seconds are those of 20 messages in both directions */
+    assert_true(copy_s > 4.9e-9 && copy_s < 5.1e-9);
 }
 
-/* Measure a slow link. One burst takes long enough, so there is no second burst. */
+/* Measure a slow link. One burst takes long enough, so no second burst is sent. */
 static void a_slow_link_carries_one_stream(void **state) {
     (void)state;
     double now_s = 3;

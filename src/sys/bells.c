@@ -1,8 +1,9 @@
-/* Doorbells between processes of one host: a process that waits for a message sleeps until the sender
- * rings. A bell is a word of shared memory on which the system can wait (a futex). The receiver marks
- * itself as asleep, checks once more for a message, and sleeps while the word does not change. The sender
- * sends, reads the mark, changes the word and wakes the receiver. Each side writes its own value before it
- * reads the other's, so at least one of the two notices the other. */
+/* Doorbells between processes of one host: a process that waits for a message sleeps until the sender rings.
+ */
+/* A bell is a word of shared memory on which the system can wait (a futex). The receiver marks itself as
+ * asleep, checks once more for a message, and sleeps while the word does not change. The sender sends, reads
+ * the mark, changes the word and wakes the receiver. Each process writes its own value before it reads the
+ * other process's value, so at least one of them notices the other. */
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -21,17 +22,19 @@
 enum { NAME_BYTES = 64 };
 
 typedef struct bell {
-    _Alignas(64) atomic_uint rung; /* number of rings; the receiver waits until this word changes */
+    /* number of rings for this place; its receiver waits until this word changes */
+    _Alignas(64) atomic_uint rung;
     atomic_bool there, asleep;
-    atomic_ullong cores;   /* hash of the set of cores that the process may use */
-    atomic_ullong used_ns; /* nanoseconds for which the process ran, as kl_bells_tell_used() reported it */
+    atomic_ullong cores; /* hash of the set of cores that the process may use */
+    /* nanoseconds for which the process ran, as it reported them with kl_bells_tell_used() */
+    atomic_ullong used_ns;
 } bell;
 
 struct kl_bells {
     bell *all;
     uint32_t places, mine;
-    int cpus;        /* number of cores that this process may use */
-    unsigned before; /* value of this process's `rung` when it marked itself as asleep */
+    int cpus;        /* number of cores that the process which opened the bells may use */
+    unsigned before; /* value of this process's `rung` at the moment when it marked itself as asleep */
     char name[NAME_BYTES];
 };
 
@@ -47,12 +50,13 @@ static bell *map_bells(const char *name, size_t bytes) {
     if (fd < 0)
         return NULL;
     void *at = MAP_FAILED;
-    if (posix_fallocate(fd, 0, (off_t)bytes) ==
-        0) /* reserve the memory now, so that a full /dev/shm is an error here and not a SIGBUS later */
+    /* reserve the memory now; then a full /dev/shm is reported as an error here, and does not raise SIGBUS
+     * later */
+    if (posix_fallocate(fd, 0, (off_t)bytes) == 0)
         at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (at == MAP_FAILED)
-        shm_unlink(name); /* remove the name, so that no other process maps these bells */
+        shm_unlink(name); /* remove the shared memory's name, so that no other process can map these bells */
     return at == MAP_FAILED ? NULL : at;
 }
 
@@ -138,7 +142,8 @@ void kl_bells_ring(kl_bells *b, uint32_t place) {
     if (!b)
         return;
     bell *bell = &b->all[place];
-    atomic_thread_fence(memory_order_seq_cst); /* make the message visible before reading the mark */
+    /* make the message visible to other processes before this one reads the receiver's mark */
+    atomic_thread_fence(memory_order_seq_cst);
     if (!atomic_load(&bell->asleep))
         return;
     atomic_fetch_add(&bell->rung, 1);
@@ -149,7 +154,8 @@ void kl_bells_lie_down(kl_bells *b) {
     bell *mine = &b->all[b->mine];
     b->before = atomic_load(&mine->rung);
     atomic_store(&mine->asleep, true);
-    atomic_thread_fence(memory_order_seq_cst); /* make the mark visible before the last check for a message */
+    /* make this process's mark visible before it checks for a message the last time */
+    atomic_thread_fence(memory_order_seq_cst);
 }
 
 void kl_bells_sleep(kl_bells *b, double seconds) {

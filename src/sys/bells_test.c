@@ -22,7 +22,7 @@ static void *shared(size_t bytes) {
     return at;
 }
 
-/* Sleep until `word` is at least `value`. If a ring is lost, the sleep lasts a minute. */
+/* Sleep until `word` is at least `value`. A lost ring shows as a sleep of one minute. */
 static void await(kl_bells *bells, atomic_int *word, int value) {
     while (atomic_load(word) < value) {
         kl_bells_lie_down(bells);
@@ -69,7 +69,7 @@ static void no_ring_is_lost(void **state) {
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    assert_true(kl_monotonic_s() - begun_s < 60); /* no sleep lasted until its deadline */
+    assert_true(kl_monotonic_s() - begun_s < 60); /* check that no sleep lasted until its deadline */
     munmap(words, 3 * sizeof *words);
 }
 
@@ -109,7 +109,7 @@ static void as_many_as_cores_are_not_crowded(void **state) {
     assert_true(kl_bells_crowded(first) && kl_bells_crowded(second));
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
     if (CPU_COUNT(&all) > 1) {
-        /* this process may also use other cores than the first two, so the others do not count */
+        /* the first two processes do not count for the third, because it may use more cores than they */
         kl_bells *third = kl_bells_open(token, 3, 2);
         assert_false(kl_bells_crowded(third));
         kl_bells_close(third);
@@ -119,7 +119,7 @@ static void as_many_as_cores_are_not_crowded(void **state) {
     assert_false(kl_bells_crowded(NULL));
 }
 
-/* After kl_bells_settle(), a process that opens the same token must get new bells, not these. */
+/* After kl_bells_settle(), a process that opens bells with the same token must get new bells. */
 static void settled_bells_are_not_found(void **state) {
     (void)state;
     uint64_t token = kl_token();
@@ -141,7 +141,7 @@ static void a_core_is_read(void **state) {
     kl_core_meter_open(&meter);
     if (!kl_core_read(&meter, &run_s[0], &delay_s[0], &slices[0])) {
         kl_core_meter_close(&meter);
-        skip(); /* this system does not report idle time */
+        skip(); /* skip the test, because this system does not report idle time */
     }
     double begun_s = kl_monotonic_s(), busy_s = kl_cpu_s(kl_thread_cpu());
     while (kl_cpu_s(kl_thread_cpu()) - busy_s < 0.05)

@@ -45,7 +45,7 @@ kilter_status kl_capture_start(kl_capture *c, char *const *words, double limit_s
     return kl_fail(error, KILTER_ERR_SYSTEM, "starting %s: %s", words[0], strerror(why));
 }
 
-/* Read the output that is available. Return false when the command has closed its output. */
+/* Read the command's output that is available now. Return false when the command has closed its output. */
 static bool take_output(kl_capture *c) {
     char bytes[4096];
     ssize_t got;
@@ -84,7 +84,7 @@ int kl_capture_await(kl_capture *c) {
     while (!kl_capture_over(c)) {
         struct pollfd one = {.fd = c->out, .events = POLLIN};
         if (poll(&one, 1, TICK_MS) > 0 && !take_output(c))
-            kl_nap_s(1e-3); /* the output is closed, and the process will end in a moment */
+            kl_nap_s(1e-3); /* the command has closed its output and is expected to end in a moment */
     }
     return c->code;
 }

@@ -9,7 +9,7 @@
 
 #include "sys/sys.h"
 
-enum { LINES_BYTES = 1 << 16 }; /* bytes of /proc/stat that are read: enough for 700 cores */
+enum { LINES_BYTES = 1 << 16 }; /* bytes of /proc/stat that are read, which is enough for 700 cores */
 
 void kl_core_meter_open_thread(kl_core_meter *meter) {
     *meter = (kl_core_meter){open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC), -1};
@@ -43,7 +43,8 @@ bool kl_core_read(const kl_core_meter *meter, double *run_s, double *delay_s, do
     return true;
 }
 
-/* Add up the lines "cpu3 user nice system idle iowait …" of the cores that this thread may use. */
+/* Add up the idle times in the lines "cpu3 user nice system idle iowait …" of the cores that this thread may
+ * use. */
 static double add_idle(const char *lines, const cpu_set_t *mine) {
     unsigned core;
     unsigned long long idle, iowait;

@@ -1,4 +1,4 @@
-/* kilter_exit() is in this folder and not in base, because it prints to stderr. */
+/* kilter_exit(), which is in the folder sys and not in base because it prints to stderr. */
 #include <stdio.h>
 
 #include "sys/sys.h"
@@ -8,7 +8,7 @@ int kilter_exit(const char *program, const kilter_error *error) {
         return 0;
     fprintf(stderr, "%s%s%s\n", program ? program : "", program ? ": " : "", error->text);
     if (error->status == KILTER_ERR_CANCELLED && kl_interrupted_by() > 0)
-        /* the exit code that shells report for a process killed by a signal */
+        /* shells report this exit code for a process that a signal killed */
         return 128 + kl_interrupted_by();
     switch (error->status) {
     case KILTER_ERR_USAGE:

@@ -33,7 +33,7 @@ uint64_t kl_number_after(const char *text, const char *name) {
     return number ? strtoull(number, NULL, 10) : 0;
 }
 
-/* Return whether the word is in a list with commas. */
+/* Return whether the word is in a comma-separated list. */
 static bool is_listed(const char *words, const char *word) {
     for (size_t length; *words; words += length + (words[length] == ',')) {
         length = strcspn(words, ",");
@@ -43,7 +43,7 @@ static bool is_listed(const char *words, const char *word) {
     return false;
 }
 
-/* A search for the groups of a controller. */
+/* State of the search for the control groups that have a given controller. */
 typedef struct walk {
     const char *root, *controller;
     void (*visit)(void *context, const kl_group *group);
@@ -62,8 +62,8 @@ static void climb(const walk *w, bool version_2, char *name) {
     }
 }
 
-/* Read a line of /proc/self/cgroup: NUMBER:CONTROLLERS:GROUP. A line without controllers belongs to
- * version 2. */
+/* Read a line of /proc/self/cgroup, which has the form NUMBER:CONTROLLERS:GROUP. A line without controllers
+ * belongs to version 2 of control groups. */
 static void read_line(const walk *w, char *line) {
     char *controllers = strchr(line, ':'), *name = controllers ? strchr(controllers + 1, ':') : NULL;
     if (!name || strlen(name) > PATH_BYTES)

@@ -1,6 +1,12 @@
-/* A guard: a process that starts a launcher, waits for it, and writes to a file how it ended. The guard
- * outlives the keeper that asked for it, so that a later keeper finds the program or its end. If the
- * launcher dies, its ranks become children of the guard, which kills them. */
+/* A guard: a process that starts a launcher, waits for it, and writes to a file how the launcher ended. The
+ * guard may outlive the process that started it (the keeper). So a later keeper can find the program, or
+ * read how it ended.
+ *
+ *   keeper ──fork──▶ guard (own session, holds the lock) ──fork──▶ launcher ──▶ ranks
+ *                      │  SIGTERM: end the launcher
+ *                      └─ writes the file `ended`, when no process of the launcher is left
+ *
+ * If the launcher dies, its ranks become children of the guard, which kills them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -17,8 +23,8 @@
 #include "keeper/keeper.h"
 #include "sys/sys.h"
 
-static const double GRACE_S = 2;   /* seconds in which a launcher must end its ranks after SIGTERM */
-static const double AGAIN_S = 0.2; /* seconds after which SIGKILL is sent again while processes remain */
+static const double GRACE_S = 2;   /* seconds that a launcher has to end its ranks after SIGTERM */
+static const double AGAIN_S = 0.2; /* SIGKILL is sent again after this many seconds if processes remain */
 
 /* --- locks --- */
 
@@ -47,7 +53,7 @@ bool kl_lock_is_held(const char *path) {
     return held;
 }
 
-/* --- inside the guard --- */
+/* --- functions that run in the guard process --- */
 
 static sigset_t guard_signals(void) {
     const int numbers[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
@@ -58,7 +64,7 @@ static sigset_t guard_signals(void) {
     return set;
 }
 
-/* The launcher is killed if its guard dies. */
+/* Become the launcher. The system kills the launcher if its guard dies. */
 static void be_launcher(const kl_guard_job *job, int failed) {
     sigset_t none;
     sigemptyset(&none);
@@ -75,7 +81,7 @@ static void be_launcher(const kl_guard_job *job, int failed) {
     _exit(127);
 }
 
-/* Return the process number of the launcher; 0: it could not be started, and `why` is an errno. */
+/* Start the launcher and return its process number; 0: it could not be started, and *why is an errno. */
 static pid_t start_launcher(const kl_guard_job *job, int *why) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -91,8 +97,8 @@ static pid_t start_launcher(const kl_guard_job *job, int *why) {
     return failed ? 0 : pid;
 }
 
-/* Wait for a signal, at most until the given time; 0: an hour. Processes that SIGKILL does not end at once
- * are checked again a moment later, without busy waiting. */
+/* Wait for a signal until the time `until_s`; 0: for at most one hour. Processes that SIGKILL does not end
+ * at once are checked again after such a wait, without busy waiting. */
 static int wait_for_signal(double until_s) {
     const sigset_t set = guard_signals();
     double rest_s = until_s > 0 ? until_s - kl_monotonic_s() : 3600;
@@ -100,7 +106,8 @@ static int wait_for_signal(double until_s) {
     return sigtimedwait(&set, NULL, &rest);
 }
 
-/* Wait for the launcher. The first SIGTERM is passed on to it. A moment later, everything is killed. */
+/* Wait until the launcher ends. Pass the first SIGTERM on to it. If it still runs GRACE_S seconds later,
+ * kill it. */
 static int await_launcher(pid_t launcher) {
     double until_s = 0;
     bool asked = false;
@@ -131,8 +138,9 @@ static void kill_children(void) {
         fclose(in);
 }
 
-/* Kill the children that the launcher left. Their own children then become children of the guard, and are
- * killed next. Repeat while any are left, because new ones may have come since the list was read. */
+/* Kill the children that the launcher left. The children of a killed process then become children of the
+ * guard, and are killed next. Repeat this while any are left, because new ones may have come since the list
+ * was read. */
 static void end_orphans(void) {
     for (;;) {
         pid_t ended;
@@ -177,7 +185,7 @@ static int guard(const kl_guard_job *job, int lock_file) {
     return 0;
 }
 
-/* Keep open only the standard streams and the guard's lock. The keeper's own lock must end with the
+/* Close all files except the standard streams and the guard's lock. The keeper's own lock must end with the
  * keeper. */
 static int keep_only(int file) {
     const int place = STDERR_FILENO + 1;
@@ -191,15 +199,15 @@ static int keep_only(int file) {
     return place;
 }
 
-/* --- for the keeper --- */
+/* --- functions that run in the keeper --- */
 
 kilter_status kl_guard_start(const kl_guard_job *job, pid_t *pid, kilter_error *error) {
     int file = kl_lock_take(job->lock);
     if (file < 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "locking '%s': %s", job->lock,
                        errno == EAGAIN ? "another attempt runs" : strerror(errno));
-    /* Empty the file until the guard has written its process number, because an old number may belong to
-     * another process. */
+    /* empty the lock's file until the guard has written its process number there; an old number may belong
+     * to another process by now */
     if (ftruncate(file, 0) != 0) {
         int why = errno;
         close(file);
@@ -216,7 +224,8 @@ kilter_status kl_guard_start(const kl_guard_job *job, pid_t *pid, kilter_error *
                     : kl_fail(error, KILTER_ERR_SYSTEM, "starting %s: %s", job->words[0], strerror(why));
 }
 
-/* Return the number in the lock's file; 0: none is written yet. */
+/* Return the guard's process number, which is in the file of its lock; 0: the guard has not written it yet.
+ */
 static pid_t guard_in(const char *lock_path) {
     long pid = 0;
     char newline = 0;
@@ -227,8 +236,8 @@ static pid_t guard_in(const char *lock_path) {
     return whole && pid > 1 ? (pid_t)pid : 0;
 }
 
-/* Check after opening the process that the lock is held and that its file still has the same number. Then
- * the process is the guard. Otherwise the number could belong to another process by now. */
+/* Open the process, then check that the lock is still held and that its file still has the same number. Only
+ * then is the process the guard. Otherwise the number may belong to another process by now. */
 void kl_guard_end(const char *lock_path) {
     pid_t pid = guard_in(lock_path);
     int process = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;

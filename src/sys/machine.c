@@ -1,5 +1,5 @@
-/* The machine on which a process runs: its clocks, its cores' time, its name. A simulated build uses
- * sim/machine.c in place of this file. */
+/* The machine on which a process runs: its clocks, its cores' time, its name. A build for the simulator uses
+ * sim/machine.c instead of this file. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>

@@ -5,7 +5,7 @@
 #include "sys/groups.h"
 #include "sys/sys.h"
 
-/* The names of the files by which one version of control groups reports memory. */
+/* The names of the files in which one version of control groups reports memory. */
 typedef struct files {
     const char *limit, *usage, *inactive, *active;
 } files;
@@ -13,7 +13,8 @@ static const files version_1 = {"memory.limit_in_bytes", "memory.usage_in_bytes"
                                 "total_active_file "};
 static const files version_2 = {"memory.max", "memory.current", "inactive_file ", "active_file "};
 
-/* Free bytes, and total bytes, of the host or group with the fewest free bytes. */
+/* Free and total bytes of one of these: the host, or the control group in which fewer bytes are free than in
+ * the host. */
 typedef struct least {
     uint64_t left, total;
 } least;
@@ -28,8 +29,9 @@ static void visit(void *context, const kl_group *group) {
     char text[KL_TEXT_BYTES], *end;
     kl_read_below(group->root, group->folder, f->limit, text);
     uint64_t limit = strtoull(text, &end, 10);
-    if (end ==
-        text) /* "max" means that there is no limit; a missing file means that there is no such group */
+    /* a file with "max" means that the group has no limit; a missing file means that there is no such
+     * group */
+    if (end == text)
         return;
     kl_read_below(group->root, group->folder, f->usage, text);
     uint64_t used = strtoull(text, NULL, 10);

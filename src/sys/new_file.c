@@ -1,5 +1,5 @@
-/* Files that are replaced as a whole: the new content is written to a second file. When all of it is on
- * the disk, the second file gets the name of the first one. */
+/* Replace files as a whole: write the new content to a second file. When all of it is on the disk, give the
+ * second file the name of the first one. */
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -11,7 +11,7 @@
 
 #include "sys/sys.h"
 
-/* Open the second file. Give it the access rights of `old`. NULL: give it the rights that fopen() gives. */
+/* Open the second file, with the access rights of `old`. NULL: with the rights that fopen() gives. */
 static bool open_beside(kl_new_file *file, const struct stat *old) {
     file->part = kl_text("%s.%016llx", file->path, (unsigned long long)kl_token());
     int fd = file->part ? open(file->part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
@@ -55,12 +55,12 @@ kilter_status kl_new_file_open(const char *path, kl_new_file *file, kilter_error
     bool closed_folder = beside && is_there && !opened && (errno == EACCES || errno == EPERM);
     if (is_there &&
         (!beside ||
-         closed_folder)) /* the path is a device or a pipe, or no other file can be created in its folder */
+         closed_folder)) /* `path` is a device or a pipe, or no second file can be created in its folder */
         file->out = fopen(file->path, "we");
     return file->out ? KILTER_OK : failed(file, errno, error);
 }
 
-/* Flush the folder, so that the new name is on the disk, too. */
+/* Flush the folder to the disk, so that the file's new name is on the disk, too. */
 static bool sync_folder(const char *path) {
     char *copy = kl_text("%s", path);
     int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;

@@ -39,7 +39,7 @@ static void assert_holds(const char *path, const char *text) {
 static void assert_files(int expected) {
     DIR *open_folder = opendir(folder);
     assert_non_null(open_folder);
-    int count = -2; /* so that the entries "." and ".." do not count */
+    int count = -2; /* begin at −2, because the entries "." and ".." do not count */
     while (readdir(open_folder))
         count++;
     closedir(open_folder);
@@ -62,8 +62,8 @@ static void the_new_content_is_there_at_the_end(void **state) {
         assert_int_equal(kl_new_file_end(&file, true, NULL), KILTER_OK);
         assert_holds(paths[i], paths[i]);
     }
-    assert_holds("old",
-                 "link"); /* the symbolic link must stay, and the file that it names must be replaced */
+    assert_holds(
+        "old", "link"); /* a symbolic link must stay as it is, and the file that it names must be replaced */
     assert_int_equal(stat("old", &made), 0);
     assert_int_equal(made.st_mode & 07777, 0640);
     assert_files(3);
@@ -81,7 +81,8 @@ static void what_is_not_good_changes_nothing(void **state) {
     assert_files(3);
 }
 
-/* Limit the size of files, as on a full disk. The old file must stay, and no second file may remain. */
+/* Limit the size of files, which works like a full disk. The old file must stay, and no second file may
+ * remain. */
 static void what_does_not_fit_changes_nothing(void **state) {
     (void)state;
     put("kept", "kept");

@@ -63,7 +63,7 @@ static void good_values_are_stored(void **state) {
     assert_int_equal(f.small, UINT32_MAX);
     assert_int_equal(set("large", "18446744073709551615", &f, NULL), KILTER_OK);
     assert_true(f.large == UINT64_MAX);
-    /* a double cannot hold this number exactly */
+    /* a double cannot hold the value of this option exactly */
     assert_int_equal(set("large", "9007199254740993", &f, NULL), KILTER_OK);
     assert_true(f.large == 9007199254740993u);
     const struct {
@@ -131,8 +131,8 @@ static void only_whole_names_are_found(void **state) {
     assert_null(kl_option_find(LIST, "", 0));
 }
 
-/* Check that help lines fit, that no word is missing, and that the column of the names contains nothing
- * else. */
+/* Check that lines of help are not too long, that no word is missing, and that the column of option names
+ * contains only names. */
 static void help_is_wrapped(void **state) {
     (void)state;
     char *text = NULL, *rest = NULL, help[800] = "";

@@ -54,7 +54,7 @@ static kilter_status set_number(const kl_option *o, const char *said, const char
     return KILTER_OK;
 }
 
-/* --- all kinds --- */
+/* --- functions for options of every kind --- */
 
 kilter_status kl_option_refuse(const kl_value *v, const char *what) {
     return kl_fail(v->error, KILTER_ERR_USAGE, "%s: '%s' is %s", v->said, v->text, what);

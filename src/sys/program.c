@@ -71,7 +71,7 @@ char *kl_own_words(int first) {
 
 enum { WORDS_MOST = 4096 };
 
-/* Read the command line into `words`, with NULL after the last one. Return the number of words. */
+/* Read the process's command line into `words`, with NULL after the last word. Return the number of words. */
 static size_t read_words(char *words[WORDS_MOST + 1]) {
     FILE *in = fopen("/proc/self/cmdline", "re");
     size_t count = 0, room = 0;
@@ -89,8 +89,8 @@ static size_t read_words(char *words[WORDS_MOST + 1]) {
     return count;
 }
 
-/* Put `input` into a memory file without a name, which no other process can open, and make it the standard
- * input. */
+/* Write `input` to a file in memory that has no name, so that no other process can open it, and make it the
+ * standard input. */
 static bool put_at_standard_input(const void *input, size_t size) {
     int file = memfd_create("input", 0);
     bool put = file >= 0 && write(file, input, size) == (ssize_t)size && lseek(file, 0, SEEK_SET) == 0 &&
@@ -112,13 +112,15 @@ kilter_status kl_begin_anew(const void *input, size_t size, kilter_error *error)
                        "restarting the program: its command line cannot be read, or has %d words",
                        WORDS_MOST);
     close_range(STDERR_FILENO + 1, UINT_MAX,
-                CLOSE_RANGE_CLOEXEC); /* kernels without close_range() leave the other files open */
+                CLOSE_RANGE_CLOEXEC); /* on a kernel without close_range(), files other than the standard
+                                         streams stay open */
     pthread_sigmask(SIG_SETMASK, &none, NULL);
     execv("/proc/self/exe", words);
     return kl_fail(error, KILTER_ERR_SYSTEM, "beginning anew: %s", strerror(errno));
 }
 
-/* Find a note of an ELF file: three numbers, a name and a content, each aligned to 4 bytes. */
+/* Find the build id in the notes of an ELF file. Each note has three numbers, a name and a content, each
+ * aligned to 4 bytes. */
 static void find_build_id(const uint8_t *notes, size_t size, char *build) {
     static const uint32_t GNU_BUILD_ID = 3;
     while (size >= 12) {
@@ -135,7 +137,7 @@ static void find_build_id(const uint8_t *notes, size_t size, char *build) {
     }
 }
 
-/* The first object in the list is the program itself. */
+/* Read the notes of the first object in the list, which is the program itself. */
 static int read_notes(struct dl_phdr_info *object, size_t size, void *build) {
     (void)size;
     for (int i = 0; i < object->dlpi_phnum; i++)

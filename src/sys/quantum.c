@@ -8,8 +8,8 @@
 
 enum { GAPS = 3 };
 
-static const double MOST_S = 0.04;      /* greatest length of the measurement [s] */
-static const double LEAST_GAP_S = 2e-4; /* a pause shorter than this is an interrupt [s] */
+static const double MOST_S = 0.04;      /* longest time that the measurement may take [s] */
+static const double LEAST_GAP_S = 2e-4; /* a pause shorter than this is counted as an interrupt [s] */
 
 typedef struct rival {
     int core;
@@ -31,7 +31,8 @@ static void *want_core(void *arg) {
     return NULL;
 }
 
-/* Return the mean pause of this thread in seconds; 0: there was none. */
+/* Compute until the measurement is over, and return the mean pause of this thread in seconds; 0: the thread
+ * had no pause. */
 static double watch(void) {
     double begun_s = kl_monotonic_s(), last_s = begun_s, sum_s = 0;
     int gaps = 0;

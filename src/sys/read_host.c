@@ -1,5 +1,5 @@
-/* Read from the system what makes this host more or less fit for a program: memory, swap, load, quotas,
- * and pressure (waiting for a resource). */
+/* Read from the system how fit this host is for a program: memory, swap, load, quotas, and pressure.
+ * Pressure is the part of the time in which processes wait for a resource. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +9,10 @@
 #include "sys/groups.h"
 #include "sys/sys.h"
 
-/* --- limits of the processor time --- */
+/* --- limits of processor time --- */
 
-/* Return the quota of a group in cores. It is in two files, or in one whose first word may be "max". −1:
- * there is no limit. */
+/* Read the quota of a control group, in cores. Version 1 stores it in two files, version 2 in one whose
+ * first word may be "max". −1: there is no limit. */
 static void visit_cpu(void *context, const kl_group *group) {
     double *least = context, quota_us = 0, period_us = 0;
     char text[KL_TEXT_BYTES];
@@ -31,8 +31,8 @@ static void visit_cpu(void *context, const kl_group *group) {
 
 /* --- pressure --- */
 
-/* Return the part of the last 10 s in which "some" or "full" (all) processes waited, as `kind` says; NAN:
- * not known. */
+/* Return the part of the last 10 s in which processes waited for a resource: "some" or "full" (all) of them,
+ * as `kind` says. NAN: not known. */
 static double pressure_in(const char *text, const char *kind) {
     const char *line = kl_text_after(text, kind);
     double percent;

@@ -1,4 +1,5 @@
-/* Test reading a host under fake roots, for both versions of control groups, and the probe of its cores. */
+/* Test reading a host's limits from folders that replace /proc and /sys, for both versions of control
+ * groups. Also test the probe of the host's cores. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 
 enum { FILES = 10 };
 
-/* NAN and INFINITY are equal to themselves here. */
+/* Compare two numbers, where NAN equals NAN and INFINITY equals INFINITY. */
 static void assert_same(double is, double wanted, const char *what, size_t c) {
     if (!(is == wanted || (isnan(is) && isnan(wanted)) || fabs(is - wanted) < 1e-12))
         fail_msg("case %zu: %s is %g, not %g", c, what, is, wanted);
@@ -34,7 +35,7 @@ static void a_host_is_read_below_any_root(void **state) {
           {"proc/pressure/memory", "some avg10=99.00 total=5\nfull avg10=25.00 avg60=0 total=0\n"},
           {"proc/pressure/io", "some avg10=1.00 total=5\nfull avg10=0.50 total=0\n"}},
          {INFINITY, 10240, 92160, 2048, 8192, 1.5, 0.125, 0.25, 0.005}},
-        /* version 2: the tightest limit of nested groups */
+        /* control groups version 2: the tightest limit of nested groups counts */
         {{{"proc/self/cgroup", "0::/a/b\n"},
           {"sys/fs/cgroup/a/b/cpu.max", "max 100000\n"},
           {"sys/fs/cgroup/a/cpu.max", "150000 100000\n"},
@@ -44,7 +45,7 @@ static void a_host_is_read_below_any_root(void **state) {
           {"sys/fs/cgroup/a/memory.pressure", "some avg10=50.00 total=1\nfull avg10=40.00 total=1\n"},
           {"proc/pressure/memory", "some avg10=9.00 total=5\nfull avg10=5.00 avg60=0 total=0\n"}},
          {1.5, 600, 1000, NAN, NAN, NAN, NAN, 0.4, NAN}},
-        /* version 1: only the controller cpu counts, not cpuset or cpuacct */
+        /* control groups version 1: only the controller cpu counts, not cpuset or cpuacct */
         {{{"proc/self/cgroup", "4:cpuset:/s\n3:cpuacct,cpu:/c\n2:memory:/m\n"},
           {"sys/fs/cgroup/cpu/c/cpu.cfs_quota_us", "50000\n"},
           {"sys/fs/cgroup/cpu/c/cpu.cfs_period_us", "100000\n"},
@@ -74,7 +75,8 @@ static void a_host_is_read_below_any_root(void **state) {
     }
 }
 
-/* How much of a core the threads get depends on the machine. */
+/* Check only the range of the result, because the part of a core that the threads get depends on the
+ * machine. */
 static void a_probe_gives_a_part_of_the_time(void **state) {
     (void)state;
     for (uint32_t threads = 0; threads < 4; threads++) {

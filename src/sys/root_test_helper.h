@@ -30,7 +30,7 @@ static inline int remove_entry(const char *path, const struct stat *is, int kind
     return remove(path);
 }
 
-/* Write the files of the list, which ends with one without a path. */
+/* Write the files of the list. The list ends with an entry without a path. */
 static inline char *make_root(const written *files, size_t count) {
     char *root;
     assert_int_equal(kl_private_dir(&root, NULL), KILTER_OK);

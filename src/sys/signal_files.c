@@ -1,5 +1,5 @@
-/* Small files by which processes on several hosts send signals to each other, in a folder that all share.
- * No step depends on a clock, because the clocks of the hosts and of the folder may differ. */
+/* Small files in a folder that several hosts share: processes on these hosts send each other signals with
+ * them. No step depends on a clock, because the clocks of the hosts and of the folder may differ. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 
 #include "sys/sys.h"
 
-/* Write all bytes to a new file. false: errno says why not. */
+/* Write all bytes to a new file. false: it could not be written, and errno says why. */
 static bool write_new(const char *path, const void *text, size_t size) {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -23,7 +23,8 @@ static bool write_new(const char *path, const void *text, size_t size) {
     }
     int why = errno;
     bool whole = done == size;
-    if (close(fd) != 0 && whole) { /* a network folder may report a full disk only now */
+    /* closing the file can fail, because a network folder may report a full disk only then */
+    if (close(fd) != 0 && whole) {
         whole = false;
         why = errno;
     }
@@ -58,7 +59,7 @@ static size_t read_small(const char *path, char *text, size_t most) {
     return size > 0 ? (size_t)size : 0;
 }
 
-/* Rename the file so that no other process gets it, then read and remove it. */
+/* Rename the file so that no other process can take it. Then read and remove it. */
 static kl_signal_found claim_file(const char *folder, const char *name, const char *claim, char *text,
                                   size_t *size) {
     char *path = kl_text("%s/%s", folder, name), *mine = kl_text("%s/.claim.%s.%s", folder, claim, name);
@@ -101,8 +102,8 @@ void kl_signal_file_drop(const char *folder, const char *name) {
 }
 
 kilter_status kl_signal_folder_check(const char *folder, kilter_error *error) {
-    static const char TEXT[] = "a file as large as a signal, by which a process checks that it can write here"
-                               "; it is removed at once\n";
+    static const char TEXT[] =
+        "a process wrote this file, and removes it at once, to check that it can write in this folder\n";
     char name[48];
     snprintf(name, sizeof name, ".check.%016llx", (unsigned long long)kl_token());
     if (!kl_signal_file_put(folder, name, TEXT, sizeof TEXT - 1))

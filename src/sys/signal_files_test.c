@@ -21,7 +21,8 @@ static char *new_folder(void) {
     return folder;
 }
 
-/* Take files until none is left. Return how many were taken, or TAKERS · FILES if one was incomplete. */
+/* Take files until none is left. Return the number of files taken, or TAKERS · FILES if one of them was
+ * incomplete. */
 static int take_all(const char *folder, int number) {
     char text[TEXT_BYTES], claim[16];
     size_t size = sizeof text;
@@ -61,7 +62,7 @@ static void each_file_is_taken_once_and_whole(void **state) {
     assert_int_equal(kl_signal_file_take(folder, "SOS.", "0", text, &size), KL_SIGNAL_NONE);
     assert_int_equal(kl_signal_file_take(folder, "AID.", "0", text, &size), KL_SIGNAL_TAKEN);
     kl_signal_folder_remove(folder);
-    assert_int_equal(access(folder, F_OK), -1); /* nothing was left in the folder */
+    assert_int_equal(access(folder, F_OK), -1); /* the folder was empty, so it could be removed */
     free(folder);
 }
 
@@ -76,7 +77,7 @@ static void a_second_text_replaces_the_first(void **state) {
     assert_memory_equal(text, "second", 6);
     assert_true(kl_signal_file_put(folder, "SOS.1", "third", 5));
     kl_signal_file_drop(folder, "SOS.1");
-    kl_signal_file_drop(folder, "SOS.1"); /* it is no error if the file does not exist */
+    kl_signal_file_drop(folder, "SOS.1"); /* removing a file that does not exist is no error */
     assert_int_equal(kl_signal_file_take(folder, "SOS.", "0", text, &size), KL_SIGNAL_NONE);
     kl_signal_folder_remove(folder);
     free(folder);

@@ -1,6 +1,6 @@
-/* Turn SIGTERM and SIGINT into events that a thread can wait for. If the signals were blocked, they would be
- * blocked in every program that a task starts, too. So a handler writes to a descriptor instead. A handler
- * has no argument, so the descriptor is a global variable. */
+/* Turn SIGTERM and SIGINT into events that a thread can wait for. Blocking the signals would do this too,
+ * but programs that a task starts would inherit blocked signals. So a signal handler writes to a file
+ * descriptor. A handler has no argument, so the descriptor is a global variable. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -14,16 +14,17 @@ struct kl_sigterm {
     struct sigaction term, interrupt; /* the signal handlers that the program had set */
 };
 
-/* the descriptor, the process that opened it, and the number of the signal that arrived */
+/* three numbers: the descriptor for signals, the process that opened it, and the signal that arrived */
 static atomic_int sigterm_fd = -1, sigterm_pid, interrupted;
 /* time at which the signal arrived, on CLOCK_MONOTONIC; 0: none arrived yet */
 static atomic_llong interrupted_ns;
-static const long long SAME_NS =
-    1000000000; /* a second signal within this time belongs to the same request */
+/* a second signal within this many nanoseconds belongs to the same request */
+static const long long SAME_NS = 1000000000;
 
 static void end_by(int number) {
     signal(number, SIG_DFL);
-    /* the signal is blocked in its own handler, so it ends the process when the handler returns */
+    /* the signal is blocked in its own handler, so the raised signal ends the process only when the handler
+     * returns */
     raise(number);
 }
 
@@ -34,8 +35,8 @@ static void tell(void) {
     errno = kept;
 }
 
-/* Report the signal to the program. A child that a task forked inherits the handler and the descriptor.
- * There, the signal ends the child, and the parent notices nothing. */
+/* Report the signal to the program. A child that a task forked inherits the handler and the descriptor. In
+ * such a child, the signal ends the child, and the parent notices nothing. */
 static void on_sigterm(int number) {
     if (getpid() == atomic_load(&sigterm_pid))
         tell();
@@ -69,7 +70,8 @@ static bool is_ours(const struct sigaction *action) {
     return action->sa_handler == on_sigterm || action->sa_handler == on_interrupt;
 }
 
-/* Get the handler that the program has set. Return SIG_DFL if it is Kilter's own, inherited from a parent. */
+/* Get the handler that the program has set. Replace Kilter's own handler, which a child inherits from its
+ * parent, by SIG_DFL. */
 static bool read_action(int number, struct sigaction *action) {
     bool read = sigaction(number, NULL, action) == 0;
     if (read && is_ours(action))
@@ -77,7 +79,7 @@ static bool read_action(int number, struct sigaction *action) {
     return read;
 }
 
-/* Take the descriptor for signals, unless this process has one already. NULL: it has, or memory ran out. */
+/* Take the descriptor for signals. Return NULL if this process already has one, or if memory ran out. */
 static kl_sigterm *take(int fd) {
     int none = -1;
     if (atomic_load(&sigterm_pid) != getpid())
@@ -93,7 +95,8 @@ static kl_sigterm *take(int fd) {
 }
 
 static void give_back(kl_sigterm *s) {
-    atomic_store(&sigterm_fd, -1); /* a handler that runs right now fails to write, which does no harm */
+    /* a handler that runs at this moment then fails to write, which does no harm */
+    atomic_store(&sigterm_fd, -1);
     free(s);
 }
 

@@ -1,6 +1,6 @@
 /* Measure what part of the cores a new program would get. A thread on each core computes for a moment, and
- * reads how long it ran. No other method that was tried ranked idle, limited and loaded hosts right each
- * time. */
+ * reads how long it ran. Other methods were tried, but none of them always told idle, limited and loaded
+ * hosts apart. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -12,10 +12,11 @@
 enum { THREADS_MOST = 1024, STEPS = 2000 };
 
 typedef struct spinner {
-    double seconds;       /* seconds to compute */
+    double seconds;       /* seconds for which the thread computes */
     double ran_s, wall_s; /* results */
     double steps;
-    volatile double value; /* result of the computation, so that the compiler keeps it */
+    /* result of the computation, which is stored so that the compiler does not leave the computation out */
+    volatile double value;
 } spinner;
 
 static void compute(spinner *s) {
@@ -38,8 +39,8 @@ static void *spin(void *arg) {
     return NULL;
 }
 
-/* Ticks of all cores, and the ticks in which the virtual machine's host used its cores for others (stolen
- * time). */
+/* Ticks of all cores; and the stolen ticks, in which the virtual machine's host used the cores for other
+ * virtual machines. */
 typedef struct ticks {
     double all, stolen;
 } ticks;
@@ -58,15 +59,16 @@ static ticks read_ticks(void) {
     return t;
 }
 
-/* The clock of a thread also counts the time in which its core is stolen. */
+/* Return the part of the ticks that was not stolen since `before`. It corrects the clock of a thread, which
+ * also counts stolen time. */
 static double not_stolen(ticks before) {
     ticks now = read_ticks();
     double all = now.all - before.all, stolen = now.stolen - before.stolen;
     return all > 0 && stolen > 0 && stolen < all ? 1 - stolen / all : 1;
 }
 
-/* Start the threads, of which the last one is the calling thread, and wait for all. Return the number of
- * threads that ran. */
+/* Start threads that compute, and wait for all of them; the calling thread is one of them. Return the number
+ * of threads that ran. */
 static uint32_t spin_all(spinner *s, uint32_t threads) {
     pthread_t *thread = calloc(threads, sizeof *thread);
     uint32_t started = 0;

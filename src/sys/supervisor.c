@@ -1,6 +1,12 @@
-/* The supervisor of local workers: a process that is forked before the process that opens it has threads.
- * It forks workers at the start and later, and reports how each of them ended. When its opener ends, it
- * kills the workers and ends. If the opener died, the supervisor then cleans up for it. */
+/* The supervisor of local workers: a process that is forked from its opener before the opener has threads.
+ * It forks workers at any time, and reports how each of them ended.
+ *
+ *   opening process ──fork──▶ supervisor ──fork──▶ worker, worker, …
+ *                      START number ─────▶ │
+ *                    ◀───── STARTED, ENDED │            (SIGCHLD, waitpid)
+ *
+ * When its opener ends, it kills the
+ * workers and ends. If the opener died, the supervisor also runs the opener's function for cleaning up. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,12 +24,12 @@
 
 enum { START = 1, END_ONE, CLOSING, STARTED, NOT_STARTED, ENDED };
 
-typedef struct note { /* a message in either direction; both ends run the same program, so the struct is sent
-                         as it is */
+/* a message in either direction; the struct is sent as it is, because both processes run the same program */
+typedef struct note {
     int32_t kind;
     uint32_t number;
     int32_t pid;
-    int32_t status; /* ENDED: status of waitpid(); NOT_STARTED: errno */
+    int32_t status; /* for ENDED the status of waitpid(); for NOT_STARTED an errno */
 } note;
 
 struct kl_supervisor {
@@ -31,14 +37,15 @@ struct kl_supervisor {
     int fd;
     bool gone;
     uint32_t under_way; /* number of workers that run or are being started */
-    /* [heard_count] messages received and not yet freed; the first `told` of them have been delivered */
+    /* [heard_count] messages received from the supervisor and not yet freed; the first `told` of these have
+     * been delivered */
     note *heard;
     uint64_t heard_count, heard_capacity, told;
 };
 
-static const double START_PATIENCE_S = 10; /* seconds in which a busy supervisor must answer */
+static const double START_PATIENCE_S = 10; /* seconds within which even a busy supervisor must answer */
 
-/* --- inside the supervisor --- */
+/* --- functions that run in the supervisor process --- */
 
 typedef struct child {
     pid_t pid;
@@ -49,11 +56,12 @@ typedef struct house {
     int (*body)(void *arg, uint32_t number);
     void (*on_death)(void *arg);
     void *arg;
-    /* true: the opener is closing the supervisor, so a lost connection does not mean that it died */
+    /* true: the opener is closing the supervisor, so the end of the connection does not mean that the opener
+     * died */
     bool closed;
     pid_t opener;
     int fd, signals;
-    sigset_t mask; /* the opener's blocked signals and its handler of SIGCHLD, which each worker gets back */
+    sigset_t mask; /* the opener's blocked signals and its handler of SIGCHLD; each worker gets both back */
     struct sigaction on_child;
     child *children;
     uint64_t count, capacity;
@@ -62,7 +70,9 @@ typedef struct house {
 
 static int be_child(void *self) {
     house *h = self;
-    close(h->signals); /* the connection to the opener is closed already, like every private socket */
+    /* the new worker has no connection to the opener any more, because every private socket was closed in
+     * it */
+    close(h->signals);
     sigaction(SIGCHLD, &h->on_child, NULL);
     sigprocmask(SIG_SETMASK, &h->mask, NULL);
     return h->body(h->arg, h->starting);
@@ -91,7 +101,7 @@ static void start_one(house *h, uint32_t number) {
     tell(h, &(note){.kind = STARTED, .number = number, .pid = pid});
 }
 
-/* Report the children that have ended. Return false when the opener is dead. */
+/* Send the opener a message for each child that has ended. Return false when the opener is dead. */
 static bool reap(house *h) {
     struct signalfd_siginfo signal;
     bool alive = true;
@@ -117,7 +127,7 @@ static void end_children(const house *h, uint32_t number) {
             kill(h->children[i].pid, SIGKILL);
 }
 
-/* Handle one request. Return false when the other end is closed. */
+/* Handle one request of the opener. Return false when the opener has closed the connection. */
 static bool answer(house *h) {
     note n;
     ssize_t got = recv(h->fd, &n, sizeof n, 0);
@@ -132,8 +142,9 @@ static bool answer(house *h) {
 enum { ORPHANED_LOOKS = 100 };
 static const double ORPHANED_LOOK_S = 0.01;
 
-/* Return whether the opener is dead. A dying process closes its files a moment before it is gone; and its
- * thread may have ended while the process lives. */
+/* Return whether the opener is dead. Its closed connection is no proof, because a dying process closes its
+ * files a moment before it is gone. A thread that opened the supervisor may also end while its process
+ * lives. */
 static bool is_orphaned(const house *h) {
     for (int look = 0; look < ORPHANED_LOOKS && getppid() == h->opener; look++)
         kl_nap_s(ORPHANED_LOOK_S);
@@ -142,10 +153,10 @@ static bool is_orphaned(const house *h) {
 
 static int keep_house(void *self) {
     house *h = self;
-    fcntl(h->fd, F_SETFD, FD_CLOEXEC); /* the workers must not inherit it */
+    fcntl(h->fd, F_SETFD, FD_CLOEXEC); /* the workers must not inherit the supervisor's connection */
     sigset_t all, news;
-    /* this signal is sent when the opener dies; SIGKILL, which kl_process_start() sets, would prevent
-     * cleaning up */
+    /* the system sends this signal when the opener dies; kl_process_start() set SIGKILL for this case, which
+     * would prevent cleaning up */
     int death = SIGRTMAX;
     /* block all signals, because the program's handlers must not run here, and only the opener reacts to
      * Ctrl-C */
@@ -175,7 +186,7 @@ static int keep_house(void *self) {
     return 0;
 }
 
-/* --- inside the opening process --- */
+/* --- functions that run in the process that opens the supervisor --- */
 
 kilter_status kl_supervisor_open(int (*body)(void *arg, uint32_t number), void (*on_death)(void *arg),
                                  void *arg, kl_supervisor **supervisor, kilter_error *error) {
@@ -189,7 +200,7 @@ kilter_status kl_supervisor_open(int (*body)(void *arg, uint32_t number), void (
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting worker processes: %s", strerror(code));
     }
     house h = {.body = body, .on_death = on_death, .arg = arg, .fd = ends[1], .opener = getpid()};
-    fcntl(ends[1], F_SETFD, 0); /* the supervisor keeps this one private socket */
+    fcntl(ends[1], F_SETFD, 0); /* the supervisor keeps its own end of this private socket */
     kilter_status status = kl_process_start(keep_house, &h, &n->pid, error);
     close(ends[1]);
     if (status != KILTER_OK) {
@@ -202,7 +213,7 @@ kilter_status kl_supervisor_open(int (*body)(void *arg, uint32_t number), void (
     return KILTER_OK;
 }
 
-/* Store that the supervisor is gone, and all its workers with it. */
+/* Note that the supervisor has ended, and with it all its workers. */
 static void be_gone(kl_supervisor *n) {
     n->gone = true;
     n->under_way = 0;
@@ -223,8 +234,8 @@ static bool hear(kl_supervisor *n) {
     return size > 0 || (size < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* Wait until the full socket to the supervisor has room. Meanwhile read its messages, because the
- * supervisor may wait for this. */
+/* Wait until the full socket to the supervisor has room. Meanwhile read the supervisor's messages, because
+ * it may be waiting for room itself. */
 static bool await_room(kl_supervisor *n, double until_s) {
     struct pollfd one = {.fd = n->fd, .events = POLLIN | POLLOUT};
     struct timespec rest = kl_timespec(until_s - kl_monotonic_s());
@@ -252,7 +263,7 @@ kilter_status kl_supervisor_start(kl_supervisor *n, uint32_t number, kilter_erro
 void kl_supervisor_end(kl_supervisor *n, uint32_t number) {
     note end = {.kind = END_ONE, .number = number};
     (void)!send(n->fd, &end, sizeof end,
-                /* if this message is lost, the end of the connection ends the worker */
+                /* if this message is lost, the worker still ends when the connection is closed */
                 MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -301,7 +312,8 @@ void kl_supervisor_close(kl_supervisor *n, double patience_s) {
         kl_supervisor_next(n, until_s - kl_monotonic_s(), &unused);
     const note closing = {.kind = CLOSING};
     (void)!send(n->fd, &closing, sizeof closing, MSG_NOSIGNAL | MSG_DONTWAIT);
-    close(n->fd); /* the supervisor notices this, ends the remaining workers and exits */
+    /* the supervisor notices that the connection is closed; it ends the remaining workers and exits */
+    close(n->fd);
     kl_process_finish(n->pid, 1);
     free(n->heard);
     free(n);

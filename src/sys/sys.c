@@ -30,7 +30,7 @@ static bool is_named(const char *thread, const char *prefix) {
 uint32_t kl_threads_named(const char *prefix, clockid_t *clocks, uint32_t most) {
     uint32_t count = 0;
     DIR *threads = opendir("/proc/self/task");
-    /* Compute the thread's CPU clock from its number, as pthread_getcpuclockid() does. */
+    /* compute the number of a thread's CPU clock from the thread's number, as pthread_getcpuclockid() does */
     for (struct dirent *one; threads && count < most && (one = readdir(threads));)
         if (*one->d_name != '.' && is_named(one->d_name, prefix))
             clocks[count++] = (clockid_t)(~(unsigned)strtol(one->d_name, NULL, 10) << 3 | 6);
@@ -39,7 +39,7 @@ uint32_t kl_threads_named(const char *prefix, clockid_t *clocks, uint32_t most) 
     return count;
 }
 
-/* Return the machine; NULL: hwloc cannot read it. */
+/* Return all cores and memory of the machine; NULL: hwloc cannot read them. */
 static hwloc_topology_t load_machine(void) {
     hwloc_topology_t topology;
     if (hwloc_topology_init(&topology) != 0)
@@ -50,7 +50,7 @@ static hwloc_topology_t load_machine(void) {
     return NULL;
 }
 
-/* Return the machine as far as this process may use it; NULL: hwloc cannot read it. */
+/* Return the part of the machine that this process may use; NULL: hwloc cannot read it. */
 static hwloc_topology_t load_topology(void) {
     hwloc_topology_t topology = load_machine();
     if (!topology)
@@ -80,8 +80,8 @@ uint32_t kl_host_core_count(void) {
     return count_cores(load_machine());
 }
 
-/* Write to `binding` the number of one core, or the numbers of the processing units of several cores. Both
- * are unique on a machine. */
+/* Write to `binding` the number of one core, or the numbers of the processing units of several cores. These
+ * numbers are unique on a machine. */
 static void say_binding(hwloc_obj_t core, hwloc_const_bitmap_t units, uint32_t count,
                         char binding[KL_BINDING_BYTES]) {
     unsigned number = core->os_index == HWLOC_UNKNOWN_INDEX ? core->logical_index : core->os_index;
@@ -119,8 +119,8 @@ void kl_bind_cores(uint32_t i, uint32_t count, char binding[KL_BINDING_BYTES]) {
         hwloc_topology_destroy(topology);
 }
 
-/* This function exists only if the program is linked with OpenMP, which counted the cores before this
- * process was bound. */
+/* This function exists only if the program is linked with OpenMP. OpenMP counted the cores before this
+ * process was bound to some of them. */
 extern void omp_set_num_threads(int threads) __attribute__((weak));
 
 uint32_t kl_openmp_threads(void) {
@@ -135,8 +135,8 @@ void kl_limit_openmp(uint32_t threads) {
         omp_set_num_threads((int)threads);
 }
 
-/* Close inherited sockets that belong to another farm. While a child has such a socket open, the other end
- * never sees a disconnect, and the address stays in use. */
+/* Close the sockets of other farms that this process inherited. While a child has such a socket open, the
+ * other end never sees a disconnect, and the address stays in use. */
 static void close_private_sockets(void) {
     DIR *open_files = opendir("/proc/self/fd");
     for (struct dirent *entry; open_files && (entry = readdir(open_files));) {
@@ -151,11 +151,10 @@ static void close_private_sockets(void) {
 }
 
 void kl_keep_standard_streams(void) {
+    /* open() takes the lowest free number, which is the number of the missing stream */
     for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
         if (fcntl(stream, F_GETFD) < 0 && errno == EBADF)
-            open("/dev/null", stream == STDIN_FILENO
-                                  ? O_WRONLY
-                                  : O_RDONLY); /* open() takes the lowest free number, which is this one */
+            open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 static uint64_t count_open_files(void) {
@@ -204,7 +203,9 @@ void kl_cond_init(pthread_cond_t *cond) {
 }
 
 static void *wait_for_others(void *gate) {
-    pthread_mutex_lock(gate); /* the starting thread holds the lock until all threads are started */
+    /* the starting thread holds the lock until all threads are started, so that all of them exist at the
+     * same time */
+    pthread_mutex_lock(gate);
     pthread_mutex_unlock(gate);
     return NULL;
 }
@@ -243,7 +244,7 @@ static void child_setup(pid_t parent) {
 
 kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, kilter_error *error) {
     pid_t parent = getpid();
-    fflush(NULL); /* otherwise the child would write the parent's buffered text a second time */
+    fflush(NULL); /* flush now; otherwise the child would write the parent's buffered text a second time */
     pid_t child = fork();
     if (child < 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting a worker process: %s; lower the number of workers",
@@ -358,7 +359,7 @@ static bool is_folder_of_ours(int base, const char *name, struct stat *found) {
            found->st_uid == geteuid();
 }
 
-/* Name of the file that marks a folder as Kilter's; other programs' folders may have similar names. */
+/* Name of a file that marks a folder as one of Kilter's. Folders of other programs may have similar names. */
 static const char MARK[] = ".kilter-sockets";
 
 static void remove_sockets(DIR *folder) {
@@ -370,7 +371,7 @@ static void remove_sockets(DIR *folder) {
     }
 }
 
-/* Remove the sockets and the mark, and the folder if it is empty then. */
+/* Remove the sockets and the mark file from a folder. Then remove the folder if it is empty. */
 static void remove_dead_folder(int base, const char *name) {
     int fd = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool marked = fd >= 0 && faccessat(fd, MARK, F_OK, 0) == 0;
@@ -386,7 +387,10 @@ static void remove_dead_folder(int base, const char *name) {
         close(fd);
 }
 
-enum { BEING_MADE_S = 60 }; /* seconds; a younger folder may not be locked yet */
+enum {
+    BEING_MADE_S = 60
+}; /* age in seconds below which a folder is kept, because its maker may not have
+      locked it yet */
 
 /* Remove folders that killed masters left behind. No process holds a lock on such a folder. */
 static void sweep(void) {
@@ -429,7 +433,7 @@ void kl_socket_dir_close(kl_socket_dir *dir) {
     if (!dir->path)
         return;
     DIR *folder = opendir(dir->path);
-    if (folder) { /* remove the sockets of workers that were killed */
+    if (folder) { /* first remove the sockets that killed workers left in the folder */
         remove_sockets(folder);
         closedir(folder);
     }

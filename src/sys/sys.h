@@ -10,12 +10,14 @@
 #include "base/base.h"
 #include "sys/new_file.h"
 
-/* Return the seconds since a fixed moment, which never decrease. Tests use their own clock. */
+/* A clock: now_s() returns the seconds since a fixed moment, which never decrease. Tests use a clock of
+ * their own. */
 typedef struct kl_clock {
     double (*now_s)(void *self);
-    double (*busy_s)(void *self); /* CPU time of the calling thread; NULL: use now_s */
+    double (*busy_s)(void *self); /* return the CPU time of the calling thread; NULL: use now_s */
     void *self;
-    bool simulated; /* true: the clock of a simulated machine, where time passes only in kl_spend_s() */
+    /* true: this is the clock of a simulated machine, where time passes only in kl_spend_s() */
+    bool simulated;
     /* simulated seconds that the master needs for each message that it receives and each chunk that it
      * sends without a request */
     double answer_s;
@@ -28,46 +30,50 @@ double kl_monotonic_s(void); /* the system's clock, for deadlines of system call
 static inline double kl_now_s(const kl_clock *clock) {
     return clock->now_s(clock->self);
 }
-/* Return the calling thread's CPU time, which stops while the thread waits, or while another thread has
- * its core. */
+/* Return the CPU time of the calling thread. It does not count time in which the thread waits or another
+ * thread has its core. */
 static inline double kl_busy_s(const kl_clock *clock) {
     return (clock->busy_s ? clock->busy_s : clock->now_s)(clock->self);
 }
-/* Return the CPU clock of the calling thread. Other threads may read it while the thread lives. */
+/* Return the CPU clock of the calling thread. Other threads may read this clock while the calling thread
+ * lives. */
 clockid_t kl_thread_cpu(void);
-/* Return the bytes of memory that the process uses, including mapped files, but without memory shared with
- * other processes; 0: not known. */
+/* Return the bytes of memory that this process uses. Mapped files count; memory that is shared with other
+ * processes does not. 0: not known. */
 uint64_t kl_process_memory(void);
 double kl_cpu_s(clockid_t thread);
-/* Find the CPU clocks of threads of this process whose names begin with `prefix`; return their number, at
- * most `most`. */
+/* Find the CPU clocks of threads of this process whose names begin with `prefix`. Return the number of
+ * clocks found, at most `most`. */
 uint32_t kl_threads_named(const char *prefix, clockid_t *clocks, uint32_t most);
 double kl_unix_time_s(void);   /* time of day [s since 1970], for the record's header only */
 void kl_nap_s(double seconds); /* sleep without using a core */
-/* Work for `seconds` of a machine of speed 1. A real machine counts as speed 1, and uses that much CPU
- * time. A simulated machine only lets the time pass. */
+/* Use as much time as work of `seconds` takes at speed 1. A real machine counts as speed 1, and uses that
+ * much CPU time. A simulated machine only lets the time pass. */
 void kl_spend_s(double seconds);
 struct timespec kl_timespec(double seconds);
 /* Return the time on CLOCK_MONOTONIC after this many seconds, but at most a day from now. */
 struct timespec kl_time_after(double seconds);
 
-/* Measure the scheduler's quantum: the seconds for which a thread keeps a shared core. This takes at most
- * 0.04 s. 0: it could not be measured. */
+/* Measure the scheduler's quantum: the seconds for which a thread keeps a core that several threads share.
+ * This takes at most 0.04 s. 0: the quantum could not be measured. */
 double kl_quantum_s(void);
 
 /* The files in which the system reports how much of its core a thread gets. All zero: closed. */
 typedef struct kl_core_meter {
-    int thread, cores; /* open descriptors; −1: the system does not report these times */
+    /* open descriptors of the files for the thread and for the cores; −1: the system does not report these
+     * times */
+    int thread, cores;
 } kl_core_meter;
-void kl_core_meter_open(kl_core_meter *meter); /* open the meter; call this in the measured thread */
-/* Do the same for a meter that is not used with kl_core_idle_s(). */
+/* open the meter; call this function in the thread that is to be measured */
+void kl_core_meter_open(kl_core_meter *meter);
+/* Open a meter with the times of the thread only. kl_core_idle_s() cannot be used with it. */
 void kl_core_meter_open_thread(kl_core_meter *meter);
 void kl_core_meter_close(kl_core_meter *meter);
-/* Read the seconds for which the thread ran, those for which it was ready while others ran, and the number
- * of times it was scheduled. Return false if these are not known. */
+/* Read three values of the thread: the seconds for which it ran; the seconds for which it was ready while
+ * others ran; how many times it was scheduled. Return false if these are not known. */
 bool kl_core_read(const kl_core_meter *meter, double *run_s, double *delay_s, double *slices);
-/* Return the total idle seconds of the cores that the thread may use, each rounded to 0.01 s; below 0: not
- * known. */
+/* Return the idle seconds of all cores that the thread may use, in total. The time of each core is rounded
+ * to 0.01 s. Below 0: not known. */
 double kl_core_idle_s(const kl_core_meter *meter);
 
 /* Doorbells between up to `places` processes of one host that share a token. Each process has its own
@@ -75,26 +81,26 @@ double kl_core_idle_s(const kl_core_meter *meter);
  * each process may use its bells. */
 typedef struct kl_bells kl_bells;
 uint64_t kl_token(void); /* a random number that other users cannot guess */
-kl_bells *kl_bells_open(uint64_t token, uint32_t places,
-                        uint32_t mine); /* Open the bells. NULL: this system has no doorbells. */
-/* Remove the name of the bells when all processes have opened them, so that no other process can open
- * them. NULL: do nothing. */
+/* Open the bells with this token, for this process's place `mine`. NULL: this system has no doorbells. */
+kl_bells *kl_bells_open(uint64_t token, uint32_t places, uint32_t mine);
+/* Remove the name of the bells after all processes have opened them. Then no other process can open these
+ * bells. NULL: do nothing. */
 void kl_bells_settle(kl_bells *bells);
-void kl_bells_close(kl_bells *bells); /* NULL does nothing */
-/* Return the number of processes that have opened these bells; NULL: 0. */
+void kl_bells_close(kl_bells *bells); /* close this process's bells; NULL: do nothing */
+/* Return the number of processes that have opened these bells. For NULL, return 0. */
 uint32_t kl_bells_there(const kl_bells *bells);
-/* Return whether more processes than cores share this process's set of cores. Only processes with exactly
- * the same set count, including this one. NULL: false. */
+/* Return whether the processes with this process's set of cores outnumber these cores. Processes with a
+ * different set do not count. NULL: false. */
 bool kl_bells_crowded(const kl_bells *bells);
-/* Publish for how many seconds this process ran. The second function returns the sum over all processes that
- * may use exactly the same cores, and the number of these cores. */
+/* kl_bells_tell_used() publishes for how many seconds this process ran. The second function returns the sum
+ * over all processes that may use exactly the same cores, and the number of these cores. */
 void kl_bells_tell_used(kl_bells *bells, double seconds);
 double kl_bells_used(const kl_bells *bells, uint32_t *cores);
 bool kl_bells_is_there(const kl_bells *bells, uint32_t place); /* NULL: false */
-/* Wake the process at `place` if it sleeps. Call this after sending it a message. NULL, or a place on
- * another host: do nothing. */
+/* Wake the process at `place` if it sleeps. Call this after a message was sent to it. bells NULL, or a place
+ * on another host: do nothing. */
 void kl_bells_ring(kl_bells *bells, uint32_t place);
-/* The steps of a wait: mark this process as asleep, check once more for a message, sleep at most
+/* The four steps of a wait: mark this process as asleep, check once more for a message, sleep at most
  * `seconds`, remove the mark. */
 void kl_bells_lie_down(kl_bells *bells);
 void kl_bells_sleep(kl_bells *bells, double seconds);
@@ -104,22 +110,24 @@ uint32_t kl_core_count(void);      /* number of cores this process may use, at l
 uint32_t kl_host_core_count(void); /* number of cores that processes of this host may use, at least 1 */
 enum { KL_BINDING_BYTES = 32 };
 /* Bind the process to `count` of the cores that it may use. The cores are divided into groups of `count`,
- * and the process gets group `i`; after the last group, counting begins again. `binding` names its cores;
- * "": there are no more than `count` cores, or the system refuses. */
+ * and the process gets group `i`; after the last group, counting begins again. Afterwards `binding` names
+ * the cores; "" means that the process was not bound, because it has no more than `count` cores or the
+ * system refused. */
 void kl_bind_cores(uint32_t i, uint32_t count, char binding[KL_BINDING_BYTES]);
 /* Limit OpenMP, if this program uses it, to this many threads, unless OMP_NUM_THREADS is set. */
 void kl_limit_openmp(uint32_t threads);
-uint32_t kl_openmp_threads(void); /* value of OMP_NUM_THREADS; 0: not set, or OpenMP is not linked */
+/* return the value of OMP_NUM_THREADS; 0: it is not set, or OpenMP is not linked */
+uint32_t kl_openmp_threads(void);
 
 /* Return the bytes of memory that this process could still get: the least of the values for the host and
  * its control groups. Memory for pages of files counts as free. UINT64_MAX: not known. `root` is put
  * before /proc and /sys, and is normally "". */
 uint64_t kl_memory_left(const char *root);
-/* Return the same value. *total: total memory in bytes of the host or of the control group with the least
- * value. */
+/* Return the same as kl_memory_left(). Also set *total to the total bytes of the host, or of the control
+ * group with the least memory left. */
 uint64_t kl_memory_left_of(const char *root, uint64_t *total);
 
-/* Read memory, swap, load, pressure and limits of this host, without measuring anything. */
+/* The memory, swap, load, pressure and limits of this host, read without measuring. */
 struct kl_reading;
 void kl_read_host(const char *root, struct kl_reading *reading);
 /* Let this many threads compute for `seconds`. Return the part of that time in which they ran; NAN: memory
@@ -129,13 +137,14 @@ double kl_spin(uint32_t threads, double seconds, double *steps_per_s);
 enum { KL_HOST_BYTES = 256 };
 void kl_host_name(char name[KL_HOST_BYTES]);
 
-/* Join words into a line that a shell can read. The caller frees it. NULL: memory ran out. */
+/* Join words into one line that a shell reads as these words. The caller frees the line. NULL: memory ran
+ * out. */
 char *kl_words_text(size_t count, char *const *words);
-/* Return the arguments of this process from number `first` on, as kl_words_text() writes them. Number 0 is
- * the program's name. The caller frees the text. NULL: not known. */
+/* Return the arguments of this process from number `first` on, as one line in the form of kl_words_text().
+ * Number 0 is the program's name. The caller frees the line. NULL: not known. */
 char *kl_own_words(int first);
-/* Restart the program with its own arguments, in the present folder and environment. Only the three
- * standard streams stay open. input: the new standard input; size 0: keep the present one. The function
+/* Restart the program with its own arguments, in the present folder and environment. Only the three standard
+ * streams stay open. `input` becomes the new standard input; size 0 keeps the present one. The function
  * returns only on failure. */
 kilter_status kl_begin_anew(const void *input, size_t size, kilter_error *error);
 /* Write a text that differs between builds of this program: a hash of the linker's build id, or of the
@@ -143,10 +152,10 @@ kilter_status kl_begin_anew(const void *input, size_t size, kilter_error *error)
 enum { KL_BUILD_BYTES = 17 };
 void kl_own_build(char build[KL_BUILD_BYTES]);
 
-/* Open /dev/null for those standard streams without which the process was started, so that no later file
- * or socket gets their numbers. Reading and writing these streams fails as before. */
+/* Open /dev/null for each standard stream that the process was started without. So no later file or socket
+ * gets the number of such a stream. Reading and writing it fails as before. */
 void kl_keep_standard_streams(void);
-/* Raise the limit so that the process can open `files` more files, as far as the system allows. */
+/* Raise the limit of open files so that the process can open `files` more, as far as the system allows. */
 kilter_status kl_allow_files(uint64_t files, kilter_error *error);
 /* Check that the process can start this many more threads, because some libraries abort if they cannot
  * start one. KILTER_ERR_SYSTEM: it cannot. */
@@ -155,110 +164,116 @@ kilter_status kl_allow_threads(uint32_t threads, kilter_error *error);
 /* Start a thread that receives no signal except for faults of its own code, because signals belong to the
  * program's own threads. Return 0, or an error number. */
 int kl_thread_start(pthread_t *thread, void *(*body)(void *arg), void *arg);
-/* Initialize the condition for waits that end at kl_time_after(). */
+/* Initialize a condition variable whose waits end at a time from kl_time_after(). */
 void kl_cond_init(pthread_cond_t *cond);
 
-/* Fork a child that runs `body` and exits with its return value. Its standard input is /dev/null, and sockets
- * marked close-on-exec are closed. Call it before the process has threads. */
+/* Fork a child that runs `body` and exits with its return value. The child's standard input is /dev/null.
+ * Sockets marked close-on-exec are closed in the child. Call it before the process has threads. */
 kilter_status kl_process_start(int (*body)(void *arg), void *arg, pid_t *pid, kilter_error *error);
-/* Return whether the child has ended, and describe its end as kl_describe_end() does. After it has
- * returned true, do not call it for this pid again. */
+/* Return whether the child has ended; if it has, describe its end as kl_describe_end() does. After a result
+ * of true, do not call this again for the same pid. */
 bool kl_process_ended(pid_t pid, char *how, size_t size);
-/* Wait for the child for `patience_s`, then kill it. */
+/* Wait up to `patience_s` seconds for the child to end, then kill it. */
 void kl_process_finish(pid_t pid, double patience_s);
 bool kl_process_is_held(pid_t pid); /* Return whether a debugger has stopped the process, or the system is
                                        writing its core dump. */
 /* Describe the status of waitpid() in words: "was killed by signal 9 (Killed)", "exited with code 3". */
 void kl_describe_end(int status, char *how, size_t size);
-/* Find such a description in `text` and get its exit code or signal; UINT64_MAX: none of this kind. */
+/* Find a description that kl_describe_end() wrote in `text`, and get its exit code or its signal.
+ * UINT64_MAX: the description has none. */
 void kl_read_end(const char *text, uint64_t *code, uint64_t *signal);
 
 /* The supervisor of child processes. It was forked before its opener had threads, so it can start children
- * at any time. Its children are like those of kl_process_start(). The supervisor and its children are
- * killed when the thread that opened it ends. */
+ * at any time. Its children start in the same way as those of kl_process_start(). The supervisor and its
+ * children are killed when the thread that opened it ends. */
 typedef struct kl_supervisor kl_supervisor;
 typedef struct kl_child_news {
     uint32_t number;
-    pid_t pid;    /* process number; 0: the child could not be started */
-    bool ended;   /* true: it has ended; false: it has started, as process `pid` */
-    char how[80]; /* text on how the child ended */
+    pid_t pid;    /* process number of the child; 0: the child could not be started */
+    bool ended;   /* true: the child has ended; false: it has started, as process `pid` */
+    char how[80]; /* text that says how the child ended */
 } kl_child_news;
 
-/* Fork the supervisor. Child `number` runs body(arg, number) and exits with its result; arg has its
- * present value. If the opener ends without closing the supervisor, on_death(arg) runs in a separate
- * process after all children have ended. NULL: nothing runs. */
+/* Fork the supervisor. Child `number` runs body(arg, number), with the memory at `arg` as it is now, and
+ * exits with the result. If the opener ends without closing the supervisor, on_death(arg) runs in a separate
+ * process after all children have ended; NULL: nothing runs. */
 kilter_status kl_supervisor_open(int (*body)(void *arg, uint32_t number), void (*on_death)(void *arg),
                                  void *arg, kl_supervisor **supervisor, kilter_error *error);
-/* Request a child. A later message reports the result. KILTER_ERR_SYSTEM: the supervisor is gone. */
+/* Ask the supervisor to start a child. A later message reports whether it started. KILTER_ERR_SYSTEM: the
+ * supervisor has ended. */
 kilter_status kl_supervisor_start(kl_supervisor *supervisor, uint32_t number, kilter_error *error);
-/* Kill child `number` if it lives. A later message reports its end. */
+/* Kill child `number` if it is alive. A later message reports its end. */
 void kl_supervisor_end(kl_supervisor *supervisor, uint32_t number);
-/* Get the next message within timeout_s. false: there is none. */
+/* Get the supervisor's next message, and wait for it at most timeout_s. Return false if there is none. */
 bool kl_supervisor_next(kl_supervisor *supervisor, double timeout_s, kl_child_news *news);
-uint32_t kl_supervisor_under_way(
-    const kl_supervisor *supervisor); /* number of requested children whose end was not reported yet */
-/* Wait for the children for patience_s, kill the remaining ones, and free the supervisor. NULL: do
- * nothing. */
+/* return the number of requested children whose end has not been reported yet */
+uint32_t kl_supervisor_under_way(const kl_supervisor *supervisor);
+/* Wait for the children up to patience_s, kill those that remain, and free the supervisor. NULL: do nothing.
+ */
 void kl_supervisor_close(kl_supervisor *supervisor, double patience_s);
 
 /* --- guard.c: a launcher that outlives the process that asked for it --- */
 
 typedef struct kl_guard_job {
-    char *const *words;     /* the launcher's command line, ended by NULL */
-    char *const *variables; /* "NAME=VALUE" for its environment, ended by NULL; NULL: none */
-    const char
-        *lock; /* file that the guard locks while it lives, and to which it writes its process number */
-    const char
-        *ended; /* file to which the guard writes how the launcher ended, in the form of kl_put_end() */
+    char *const *words; /* the launcher's command line, ended by NULL */
+    /* [] "NAME=VALUE" variables for the launcher's environment, ended by NULL; NULL: there are none */
+    char *const *variables;
+    /* path of the file that the guard locks while it lives, and to which it writes its process number */
+    const char *lock;
+    /* path of the file to which the guard writes how the launcher ended, in the form of kl_put_end() */
+    const char *ended;
     uint64_t attempt;
 } kl_guard_job;
 
-/* Start a guard, which starts the launcher in a new session, without input. When the launcher has ended,
- * the guard kills the processes that it left on this host, and then writes the file `ended`. SIGTERM to
+/* Start a guard, which starts the launcher in a new session, without input. When the launcher has ended, the
+ * guard kills the processes that the launcher left on this host. Then it writes the file `ended`. SIGTERM to
  * the guard ends the launcher. KILTER_ERR_SYSTEM: another guard has the lock, or no process could be
  * started. */
 kilter_status kl_guard_start(const kl_guard_job *job, pid_t *pid, kilter_error *error);
 void kl_guard_end(const char *lock_path); /* Send SIGTERM to the guard that holds the lock, if it lives. */
 
-/* Create a file and lock it until the returned descriptor is closed, or the process ends. The lock also
- * works between hosts that share the file system. −1: errno; EAGAIN: another process has the lock. */
+/* Create a file and lock it until the returned descriptor is closed or the process ends. The lock also works
+ * between hosts that share the file system. −1: it failed, and errno says why; EAGAIN means that another
+ * process has the lock. */
 int kl_lock_take(const char *path);
 bool kl_lock_is_held(const char *path);
 
 /* --- capture.c: the output of a command --- */
 
-typedef struct kl_capture { /* all zero: not in use */
+typedef struct kl_capture { /* A command whose output is collected. All zero: not in use. */
     pid_t pid;
     int out;
     double until_s;
     kl_buffer text; /* output of the command, ended by NUL */
-    int code;       /* exit code; −1: the command was killed, or was not done in time */
+    int code;       /* exit code of the command; −1: the command was killed, or its time ran out */
 } kl_capture;
 
-/* Start a command without input. Its errors go to this process's standard error. KILTER_ERR_SYSTEM */
+/* Start a command without input. Its errors appear on this process's standard error. Error:
+ * KILTER_ERR_SYSTEM */
 kilter_status kl_capture_start(kl_capture *capture, char *const *words, double limit_s, kilter_error *error);
-/* Return true when the command has ended or its time is over. */
+/* Return whether the command has ended or its time is over. */
 bool kl_capture_over(kl_capture *capture);
-/* Wait for the end of the command, and return its exit code. */
+/* Wait for the end of the command, and return the command's exit code. */
 int kl_capture_await(kl_capture *capture);
-void kl_capture_free(kl_capture *capture); /* kill the command if it runs */
+void kl_capture_free(kl_capture *capture); /* kill the command if it still runs, and free its output */
 
-/* Let SIGTERM only make the eventfd `fd` readable. Only one descriptor at a time can have the signal.
- * NULL: the program ignores the signal, another descriptor has it, or memory ran out; then nothing is
- * changed. */
+/* From now on, let SIGTERM only make the eventfd `fd` readable. Only one descriptor at a time can have the
+ * signal. Return NULL and change nothing if the program ignores the signal, another descriptor has it, or
+ * memory ran out. */
 typedef struct kl_sigterm kl_sigterm;
 kl_sigterm *kl_sigterm_to(int fd);
-/* Do the same at the first SIGINT or SIGTERM. A signal that the program ignores stays ignored. A second
- * signal ends the process if it comes more than a second later. NULL: as above, or the program handles one
- * of the two. */
+/* Let the first SIGINT or SIGTERM make the eventfd `fd` readable. A second signal ends the process if it
+ * comes more than a second later. A signal that the program ignores stays ignored. NULL: kl_sigterm_to()
+ * would fail, or the program handles one of the two signals. */
 kl_sigterm *kl_interrupts_to(int fd);
 /* Let the next signal end the process at once. NULL: do nothing. */
 void kl_sigterm_again(kl_sigterm *sigterm);
-int kl_interrupted_by(void); /* number of the signal that arrived; 0: none */
-/* Ignore SIGINT, because a terminal also sends it to the master. It still ends the processes that this
- * process starts. If the program handles SIGINT itself, do nothing. */
+int kl_interrupted_by(void); /* return the number of the signal that arrived; 0: none has arrived */
+/* Ignore SIGINT in this process, because a terminal sends it to the master as well. Processes that this
+ * process starts still end by it. If the program handles SIGINT itself, do nothing. */
 void kl_leave_interrupts(void);
-void kl_sigterm_restore(kl_sigterm *sigterm); /* restore the program's handlers, unless it has set new ones */
+/* restore the program's signal handlers, unless the program has set new ones */
+void kl_sigterm_restore(kl_sigterm *sigterm);
 
 /* Make a folder that only this user can enter. Return its path, which the caller frees. */
 kilter_status kl_private_dir(char **path, kilter_error *error);
@@ -266,32 +281,34 @@ kilter_status kl_private_dir(char **path, kilter_error *error);
  * unlocked folders of dead processes. All zero: no folder. */
 typedef struct kl_socket_dir {
     char *path;
-    int held; /* descriptor that holds the lock */
+    int held; /* descriptor of the file by which the folder is locked */
 } kl_socket_dir;
 kilter_status kl_socket_dir_open(kl_socket_dir *dir, kilter_error *error);
-void kl_socket_dir_close(kl_socket_dir *dir); /* remove the folder after its sockets are removed */
-/* --- signals: small files in a folder that processes of several hosts share; signal_files.c --- */
+void kl_socket_dir_close(kl_socket_dir *dir); /* remove the folder; its sockets must have been removed */
+/* --- signals between processes of several hosts: small files in a folder that all of them share;
+ * signal_files.c --- */
 
-/* Make a folder in `folder` for the signals of one farm, after checking that files can be written there.
- * Return its path, which the caller frees. KILTER_ERR_SYSTEM. */
+/* Make a subfolder of `folder` for the signals of one farm, after checking that files can be written there.
+ * Return the path of the subfolder, which the caller frees. Error: KILTER_ERR_SYSTEM */
 kilter_status kl_signal_folder_make(const char *folder, char **path, kilter_error *error);
-void kl_signal_folder_remove(const char *path); /* Remove the folder and its files. NULL: do nothing. */
-/* Check that this process can write files there. KILTER_ERR_SYSTEM: it cannot. */
+/* Remove the folder of the signals and its files. NULL: do nothing. */
+void kl_signal_folder_remove(const char *path);
+/* Check that this process can write files in the folder of the signals. KILTER_ERR_SYSTEM: it cannot. */
 kilter_status kl_signal_folder_check(const char *folder, kilter_error *error);
 /* Write a file as a whole or not at all. false: errno says why it failed. */
 bool kl_signal_file_put(const char *folder, const char *name, const void *text, size_t size);
 typedef enum kl_signal_found { KL_SIGNAL_NONE, KL_SIGNAL_TAKEN, KL_SIGNAL_FAULT } kl_signal_found;
-/* Take a file whose name begins with `prefix`. Only one of several processes gets it. `claim` is a name
- * for the process that takes it. *size: room in `text`; afterwards the number of bytes that were read.
- * FAULT: errno says what failed. */
+/* Take a signal's file whose name begins with `prefix`. Only one of several processes gets it. `claim` is a
+ * name of the process that takes it. *size: room in `text`; afterwards the number of bytes that were read.
+ * Result FAULT: errno says what failed. */
 kl_signal_found kl_signal_file_take(const char *folder, const char *prefix, const char *claim, char *text,
                                     size_t *size);
-void kl_signal_file_drop(const char *folder, const char *name); /* remove the file if it is there */
+void kl_signal_file_drop(const char *folder, const char *name); /* remove the file if it exists */
 
 /* Return the folder of run records: $KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else
  * $HOME/.local/state/kilter. It is not created. The caller frees the text. */
 kilter_status kl_record_dir(char **path, kilter_error *error);
-/* Create `path` and its parent folders, for this user only. */
+/* Create the folder `path` and its parent folders, with access only for this user. */
 kilter_status kl_make_dirs(const char *path, kilter_error *error);
 /* Return text formatted as by printf(), which the caller frees. NULL: memory ran out. */
 char *kl_text(const char *format, ...) KILTER_PRINTF(1, 2);

@@ -39,7 +39,7 @@ static void clocks_do_not_go_back(void **state) {
         now_s = then_s;
         busy_s = used_s;
     }
-    clock.busy_s = NULL; /* a clock that always shows the same time */
+    clock.busy_s = NULL; /* without busy_s, use a clock that always shows the same time */
     assert_true(kl_busy_s(&clock) >= now_s);
 }
 
@@ -64,7 +64,7 @@ static int report_binding(void *arg) {
                          : 3;
 }
 
-/* Wait for the child's end and describe it. */
+/* Wait until the child ends, and describe its end in `how`. */
 static void end_of(pid_t pid, char *how, size_t size) {
     while (!kl_process_ended(pid, how, size))
         usleep(1000);
@@ -74,8 +74,8 @@ static void every_core_can_be_bound(void **state) {
     (void)state;
     uint32_t cores = kl_core_count();
     assert_true(cores >= 1);
-    for (uint32_t core = 0; core <= cores;
-         core++) { /* one number more than there are cores, so that counting starts again */
+    /* try one more number than there are cores, so that counting starts again at the first core */
+    for (uint32_t core = 0; core <= cores; core++) {
         pid_t pid;
         char how[64];
         assert_int_equal(kl_process_start(report_binding, &core, &pid, NULL), KILTER_OK);
@@ -146,7 +146,7 @@ static int never_end(void *arg) {
 static int read_a_byte(void *arg) {
     (void)arg;
     char byte;
-    return (int)read(STDIN_FILENO, &byte, 1); /* standard input is empty */
+    return (int)read(STDIN_FILENO, &byte, 1); /* the standard input must be empty */
 }
 
 static void processes_tell_how_they_ended(void **state) {
@@ -170,10 +170,10 @@ static void a_process_that_does_not_end_is_ended(void **state) {
     pid_t pid;
     assert_int_equal(kl_process_start(never_end, NULL, &pid, NULL), KILTER_OK);
     kl_process_finish(pid, 0.01);
-    assert_int_equal(kill(pid, 0), -1); /* the process is gone, and its parent has waited for it */
+    assert_int_equal(kill(pid, 0), -1); /* the killed process is gone, and its parent has waited for it */
 }
 
-/* --- the supervisor --- */
+/* --- tests of the supervisor --- */
 
 enum { ENDS, IS_KILLED, STAYS };
 
@@ -196,7 +196,8 @@ static void children_are_started_at_any_time_and_tell_how_they_ended(void **stat
     (void)state;
     uint32_t code = 7;
     kl_supervisor *supervisor;
-    signal(SIGCHLD, SIG_IGN); /* the supervisor must work whatever the program does with its own children */
+    /* the supervisor must work even if the program ignores the signals of its own children */
+    signal(SIGCHLD, SIG_IGN);
     assert_int_equal(kl_supervisor_open(be_number, NULL, &code, &supervisor, NULL), KILTER_OK);
     const char *const ends[] = {"exited with code 7", "was killed by signal 9 (Killed)"};
     for (int round = 0; round < 50; round++) {
@@ -212,7 +213,7 @@ static void children_are_started_at_any_time_and_tell_how_they_ended(void **stat
     signal(SIGCHLD, SIG_DFL);
 }
 
-/* Request more children, and get more messages, than fit into a socket. */
+/* Request more children than fit into a socket, so that more messages come back than fit into one. */
 static void many_children_are_asked_for_at_once(void **state) {
     (void)state;
     enum { MANY = 700 };
@@ -351,7 +352,7 @@ static void folders_of_the_dead_are_swept(void **state) {
     assert_int_equal(kl_socket_dir_open(&living, NULL), KILTER_OK);
     char *dead = folder_of_the_dead();
     assert_int_equal(kl_private_dir(&foreign, NULL), KILTER_OK);
-    /* another program's folder, whose name looks like one of Kilter's */
+    /* another program made this folder, whose name looks like one of Kilter's */
     char *file = kl_text("%s/socket", foreign);
     assert_int_equal(mknod(file, S_IFSOCK | 0600, 0), 0);
     const struct timespec long_ago[] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
@@ -359,7 +360,8 @@ static void folders_of_the_dead_are_swept(void **state) {
     for (int i = 0; i < 3; i++)
         assert_int_equal(utimensat(AT_FDCWD, old[i], long_ago, 0), 0);
     assert_int_equal(kl_socket_dir_open(&new, NULL), KILTER_OK);
-    assert_int_equal(access(living.path, F_OK), 0); /* another process holds its lock */
+    /* the folder stays, because another process holds its lock */
+    assert_int_equal(access(living.path, F_OK), 0);
     assert_int_equal(access(new.path, F_OK), 0);
     assert_int_equal(access(dead, F_OK), -1);
     assert_int_equal(access(file, F_OK), 0);
@@ -396,7 +398,7 @@ static void folders_are_made_with_those_above_them(void **state) {
     assert_int_equal(kl_private_dir(&base, NULL), KILTER_OK);
     deep = kl_text("%s/a/b c/d", base);
     assert_int_equal(kl_make_dirs(deep, NULL), KILTER_OK);
-    assert_int_equal(kl_make_dirs(deep, NULL), KILTER_OK); /* it is no error if the folders exist */
+    assert_int_equal(kl_make_dirs(deep, NULL), KILTER_OK); /* folders that already exist are no error */
     assert_int_equal(access(deep, W_OK), 0);
     file = kl_text("%s/file", deep);
     fclose(fopen(file, "w"));
@@ -447,19 +449,19 @@ static void exit_codes_tell_who_can_mend_it(void **state) {
                 {KILTER_ERR_INPUT, 2},  {KILTER_ERR_RANGE, 2}, {KILTER_ERR_TASK, 1},
                 {KILTER_ERR_MEMORY, 1}, {KILTER_ERR_PEER, 1},  {KILTER_ERR_RECORD, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        kilter_error error = {rows[i].status, "said by a test that wants to see exit codes"};
+        kilter_error error = {rows[i].status, "exit by a test that checks exit codes"};
         assert_int_equal(kilter_exit("sys_test", &error), rows[i].code);
     }
 }
 
-/* Count how often the signal was reported, or return the failure. */
+/* Return how often the signal was reported, or a code for the failure. */
 static int is_asked_twice(void) {
     uint64_t calls = 0;
     int called = eventfd(0, EFD_CLOEXEC);
     if (!kl_interrupts_to(called))
         return 100;
     raise(SIGTERM);
-    raise(SIGTERM); /* a signal right after the first one belongs to the same request */
+    raise(SIGTERM); /* a second signal right after the first one belongs to the same request */
     return read(called, &calls, sizeof calls) == sizeof calls ? (int)calls : 101;
 }
 
@@ -488,8 +490,8 @@ static void a_request_to_end_that_comes_twice_counts_once(void **state) {
     assert_true(WIFSIGNALED(how) && WTERMSIG(how) == SIGTERM);
 }
 
-/* Fork a process and kill it, as a task may. The signal must end the child, and the parent must not see
- * it. */
+/* Fork a child and send SIGTERM to it, as a task may do. The signal must end the child, and the parent must
+ * not notice it. */
 static void who_was_forked_dies_of_its_own_sigterm(void **state) {
     (void)state;
     int called = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), how = -1;
@@ -509,7 +511,7 @@ static void who_was_forked_dies_of_its_own_sigterm(void **state) {
     close(called);
 }
 
-/* Wait in the child of a process whose clock started months ago. */
+/* Wait in a child process whose clock began months ago, as on a machine that has been up for months. */
 static int wait_in_a_machine_up_for_months(void) {
     int offsets = unshare(CLONE_NEWTIME) == 0 ? open("/proc/self/timens_offsets", O_WRONLY) : -1;
     if (offsets < 0 || dprintf(offsets, "monotonic 10000000 0\n") < 0)
@@ -581,7 +583,7 @@ static void the_least_of_host_and_groups_is_left(void **state) {
           {V1 "/x/memory.usage_in_bytes", "400000\n"},
           {V1 "/x/memory.stat", "inactive_file 9\ntotal_inactive_file 1000\ntotal_active_file 2\n"}},
          101002},
-        /* inside a container, the path of the process's own group is not visible */
+        /* inside a container, a process cannot see the path of its own control group */
         {{MEMINFO,
           GROUP("0::/hidden\n"),
           {V2 "/memory.max", "800\n"},
@@ -626,7 +628,7 @@ static void a_program_knows_its_build(void **state) {
     free(words);
 }
 
-/* Memory that only the process uses must count, but not memory that it shares with others. */
+/* Memory that only this process uses must count. Memory that it shares with other processes must not. */
 static void a_process_knows_what_memory_it_has(void **state) {
     (void)state;
     enum { BYTES = 64 << 20, SLACK = 16 << 20 };
@@ -674,7 +676,7 @@ static void threads_are_found_by_how_their_names_begin(void **state) {
     clockid_t its;
     assert_int_equal(pthread_getcpuclockid(ids[2], &its), 0);
     assert_true(its == clocks[0]);
-    /* three names match, but there is room for two clocks */
+    /* three threads have a matching name, but the array has room for only two clocks */
     assert_int_equal(kl_threads_named("kltest", clocks, 2), 2);
     assert_int_equal(kl_threads_named("nobody", clocks, 4), 0);
     for (int i = 0; i < 4; i++) {

@@ -5,8 +5,8 @@
 
 #include "sys/sys.h"
 
-/* Limit the time to one day, so that time_t does not overflow. This does no harm, because callers check
- * their condition after every wait. */
+/* Limit the time to one day, so that time_t does not overflow. Callers check their condition after every
+ * wait, so a wait that ends early does no harm. */
 struct timespec kl_timespec(double seconds) {
     if (!(seconds > 0))
         return (struct timespec){0};
@@ -16,7 +16,8 @@ struct timespec kl_timespec(double seconds) {
     return (struct timespec){.tv_sec = (time_t)whole, .tv_nsec = (long)((seconds - whole) * 1e9)};
 }
 
-/* Limit only the pause to a day, not the result, because the machine may have been up for months. */
+/* Limit only the pause to one day, not the resulting time. The time can be months, because the machine may
+ * have been up for months. */
 struct timespec kl_time_after(double seconds) {
     struct timespec until, pause = kl_timespec(seconds);
     clock_gettime(CLOCK_MONOTONIC, &until);

@@ -9,7 +9,8 @@ static size_t least(size_t a, size_t b, size_t c) {
     return a < b ? (a < c ? a : c) : b < c ? b : c;
 }
 
-/* Return how many letters of `a` must be changed, added, left out or swapped with the next one to get `b`. */
+/* Return the number of typing errors that turn `a` into `b`. A letter that is changed, added, left out or
+ * swapped with the next one is one error. */
 static size_t distance(const char *a, const char *b) {
     size_t rows[3][NAME_MOST + 1], lengths[2] = {strlen(a), strlen(b)};
     if (lengths[0] > NAME_MOST || lengths[1] > NAME_MOST)
@@ -36,7 +37,8 @@ const char *kl_typo_of(const char *word, const char *const *names, size_t count)
         if (apart == 0)
             return NULL;
         if (apart <= most) {
-            most = apart - 1; /* only a name with fewer differences can replace this one */
+            /* from now on, only a name with fewer differences can replace the one just found */
+            most = apart - 1;
             nearest = names[i];
         }
     }

@@ -13,35 +13,36 @@
 #include "sys/sys.h"
 
 enum {
-    SLOTS = 1024, /* greatest number of messages in an arena at the same time */
-    NOTES_BYTES =
-        64 * 1024, /* bytes of an arena's table of notes, which is a multiple of the largest page size */
-    /* sizes of messages are rounded up to a multiple of this, so that no two messages share a cache line */
+    SLOTS = 1024,            /* greatest number of messages in an arena at the same time */
+    NOTES_BYTES = 64 * 1024, /* bytes of the notes of an arena; a multiple of the largest page size */
+    /* a block's size is rounded up to a multiple of this, so that no two messages share a cache line */
     ROUND_BYTES = 64,
-    /* a lent buffer gets at least this many bytes if they are free, so that its message can grow */
+    /* a lent buffer gets at least this many bytes if that many are free, so that its message can grow */
     LENT_LEAST_BYTES = 16 * 1024 * 1024,
     NOT_LENT = SLOTS,
 };
-/* Bytes of an arena without its notes. A page takes no memory until something is written to it. */
+/* Bytes of the messages of an arena, without its notes. A page takes no memory until something is written to
+ * it. */
 #define ARENA_BYTES ((size_t)256 << 20)
 #define HALF_BYTES  (ARENA_BYTES + NOTES_BYTES)
 #define PAIR_BYTES  (2 * HALF_BYTES)
 
 typedef struct pair {
-    bool taken;    /* true: the master uses the pair */
+    bool taken;    /* true: the master uses this pair of arenas, which connects it to one worker */
     bool left;     /* true: the master has closed its end, because the worker has left */
     bool ended;    /* true: the worker no longer uses the pair, even if its process continues */
     uint64_t pid;  /* process number of the worker */
-    unsigned held; /* number of messages that the master received here and has not released */
+    unsigned held; /* number of messages of this pair that the master received and has not released */
 } pair;
 
 struct kl_arenas {
-    atomic_uint users;    /* number of users of the arenas: the opener, ends of pairs, messages */
+    /* number of users of the memory: its opener, the ends of pairs, and messages that are not released */
+    atomic_uint users;
     pthread_mutex_t lock; /* protects the pairs, because any thread may release a message */
     uint8_t *bytes;
     uint64_t token;
     pid_t opener;
-    /* true: this is a worker's process, and it can no longer touch the pairs of other workers */
+    /* true: this is a worker's process, which has given up its access to the pairs of other workers */
     bool narrowed;
     uint32_t count;
     pair pairs[];
@@ -58,16 +59,17 @@ struct kl_arena {
     bool to_worker;
     uint8_t *bytes;
     _Atomic uint32_t *notes; /* a note for each slot: 1 while the slot's message is in use */
-    block blocks[SLOTS];     /* blocks in use, in order of `at` */
+    block blocks[SLOTS];     /* blocks of memory in use, in order of `at` */
     size_t count;
-    uint32_t spare[SLOTS]; /* slots without a block */
+    uint32_t spare[SLOTS]; /* slots that no block uses */
     size_t spares;
-    uint32_t lent; /* slot of the block that holds the lent buffer; NOT_LENT: there is none */
-    size_t usual;  /* bytes of the last message, as an estimate for the next one */
-    size_t reach;  /* end of the part of the arena that was written to, and so takes memory */
+    uint32_t lent; /* slot of the block that holds the lent buffer; NOT_LENT: no buffer is lent */
+    size_t usual;  /* size of the last message in bytes, as an estimate for the next message */
+    /* end of the part of the arena that was ever written to, which is the part that takes memory */
+    size_t reach;
 };
 
-/* --- all arenas of a farm --- */
+/* --- the arenas of all workers of a farm --- */
 
 static size_t all_bytes(const kl_arenas *all) {
     return all->count * PAIR_BYTES;
@@ -77,14 +79,15 @@ static uint8_t *half_of(const kl_arenas *all, uint32_t number, bool to_worker) {
     return all->bytes + number * PAIR_BYTES + (to_worker ? 0 : HALF_BYTES);
 }
 
-/* Return whether the address space is limited. If so, the program needs it, and the arenas are not made. */
+/* Return whether the address space of this process is limited. If so, the program needs the addresses, and
+ * no arenas are made. */
 static bool is_address_space_limited(void) {
     struct rlimit limit;
     return getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY;
 }
 
-/* Open more pairs than there are workers, because the master may still use messages of workers that were
- * replaced. */
+/* Open more pairs of arenas than there are workers, because the master may still use messages of workers
+ * that were replaced. */
 kl_arenas *kl_arenas_open(uint32_t workers) {
     const uint64_t count = (uint64_t)workers + workers / 4 + 1;
     if (is_address_space_limited() || count > SIZE_MAX / PAIR_BYTES)
@@ -121,13 +124,13 @@ uint64_t kl_arenas_token(const kl_arenas *all) {
 
 /* --- pairs --- */
 
-/* Free the pairs that are not in use. Call this with the lock held. It returns their memory to the system
- * and clears their notes. */
+/* Free the pairs of arenas that are not in use: return their memory to the system and clear their notes.
+ * Call this with the lock held. */
 static void free_pairs(kl_arenas *all) {
     for (uint32_t i = 0; i < all->count; i++) {
         pair *one = &all->pairs[i];
-        /* A worker may be stopped while it writes a message or reads a task's input here, and may continue
-         * after it counts as lost. So wait until its process has ended. */
+        /* wait until the worker's process has ended; a worker that counts as lost may only be stopped, and
+         * may later go on writing or reading in this pair */
         if (!one->taken || !one->left || one->held > 0 ||
             !(one->ended || (kill((pid_t)one->pid, 0) != 0 && errno == ESRCH)))
             continue;
@@ -158,7 +161,7 @@ static void leave_pair(kl_arenas *all, uint32_t number, bool ended) {
     pthread_mutex_unlock(&all->lock);
 }
 
-/* Take away a worker's access to the arenas of other workers. */
+/* Remove this worker's access to the arenas of other workers. */
 static void narrow(kl_arenas *all, uint32_t number) {
     if (getpid() == all->opener)
         return;
@@ -168,7 +171,7 @@ static void narrow(kl_arenas *all, uint32_t number) {
     mprotect(half_of(all, number, true), PAIR_BYTES, PROT_READ | PROT_WRITE);
 }
 
-/* --- one end of a pair --- */
+/* --- one end of a pair of arenas --- */
 
 static kl_arena *new_end(kl_arenas *all, uint32_t number, bool to_worker) {
     kl_arena *a = calloc(1, sizeof *a);
@@ -230,7 +233,7 @@ static void remove_block(kl_arena *a, size_t i) {
     memmove(a->blocks + i, a->blocks + i + 1, (a->count - i) * sizeof *a->blocks);
 }
 
-/* Forget the blocks whose messages the reader has released. */
+/* Remove the blocks whose messages the reader has released. */
 static void sweep(kl_arena *a) {
     size_t kept = 0;
     for (size_t i = 0; i < a->count; i++)
@@ -242,19 +245,19 @@ static void sweep(kl_arena *a) {
     a->count = kept;
 }
 
-/* Make pages for the part of a block that was never written to, before the block becomes part of `reach`. One
- * call for all pages costs less than a page fault for each of them. */
+/* Make memory pages for the part of a block that was never written to, before the block becomes part of
+ * `reach`. One call for all pages costs less than a page fault for each of them. */
 static void make_pages(const kl_arena *a, size_t at, size_t end) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), from = at > a->reach ? at : a->reach;
     from = from / page * page;
     if (end > from)
         madvise(a->bytes + from, end - from,
-                MADV_POPULATE_WRITE); /* an older system refuses, which does no harm */
+                MADV_POPULATE_WRITE); /* an older system refuses this call, which does no harm */
 }
 
-/* Make a block in the first gap of at least `size` bytes; it takes up to `most` bytes of the gap. Memory
- * near the beginning was probably used lately, so it is in the caches and needs no new pages. NULL: no gap is
- * large enough. */
+/* Make a block in the first gap of at least `size` bytes. The block takes up to `most` bytes of the gap.
+ * Memory near the beginning was probably used lately, so it is in the caches and needs no new pages. NULL:
+ * no gap is large enough. */
 static block *new_block(kl_arena *a, size_t size, size_t most) {
     size_t at = 0, i = 0;
     sweep(a);
@@ -280,7 +283,8 @@ static block *lent_block(kl_arena *a) {
     return NULL;
 }
 
-/* Return the block that is lent already, if it is large enough, or lend a new one. NULL: there is no room. */
+/* Return the block of the lent buffer if it is large enough; otherwise lend a new block. NULL: the arena has
+ * no room. */
 static const block *block_to_lend(kl_arena *a, size_t size) {
     block *lent = lent_block(a);
     if (lent && lent->size >= size)
@@ -344,7 +348,7 @@ bool kl_arena_trim(kl_arena *a) {
 
 /* --- reading --- */
 
-typedef struct held { /* a received message that is not released yet */
+typedef struct held { /* data of a received message that is not released yet */
     kl_arenas *all;
     uint32_t pair;
     _Atomic uint32_t *note;

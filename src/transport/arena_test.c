@@ -1,4 +1,4 @@
-/* Test memory shared between a master and its workers: alone, and under the zmq transport. */
+/* Test memory that a master shares with its workers: first alone, then in use by the zmq transport. */
 #include "transport/arena.h"
 
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #include "transport/transport_suite.h"
 
 #ifdef __SANITIZE_THREAD__
-/* Options for ThreadSanitizer, with which libzmq is not built: see transport_zmq_test.c. */
+/* Options for ThreadSanitizer, because libzmq is built without it: see transport_zmq_test.c. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) {
     return "ignore_noninstrumented_modules=1";
@@ -52,7 +52,7 @@ static unsigned open_files(void) {
     return count;
 }
 
-/* --- a pair of arenas, both ends in this process --- */
+/* --- a pair of arenas with both ends in this process --- */
 
 typedef struct ends {
     kl_arenas *all;
@@ -88,7 +88,7 @@ static bool put(kl_arena *arena, uint64_t seed, size_t size, kl_arena_place *pla
 
 typedef struct flying {
     kl_arena_place place;
-    kl_message message; /* zeroed: the message was sent but not received yet */
+    kl_message message; /* the received message; zeros: the message was sent but not received yet */
     uint64_t seed;
     size_t size;
 } flying;
@@ -103,9 +103,9 @@ static size_t draw_size(uint64_t draw) {
     return around[draw % 4] + draw / 4 % 131 - 65;
 }
 
-/* Send messages of any size, many at the same time, and release them in any order. Every message must
- * arrive unchanged, and there must be room for all messages that fit into the arena together. Every third
- * message is made in the lent buffer. */
+/* Send messages of any size, many at the same time, and release them in any order. Every message must arrive
+ * unchanged, and all messages that fit into the arena together must find room. Every third message is made
+ * in the lent buffer. */
 static void messages_stay_as_they_are_until_they_are_released(void **state) {
     (void)state;
     enum { UNDER_WAY = 20 };
@@ -163,7 +163,7 @@ static void a_full_arena_says_so_and_has_room_again(void **state) {
     close_ends(&e);
 }
 
-/* A message must use the memory of the previous one, which was released before. */
+/* A message must use the memory of the previous message, which was already released. */
 static void pages_are_used_again(void **state) {
     (void)state;
     ends e = open_ends();
@@ -193,7 +193,7 @@ static void a_buffer_that_outgrows_what_is_lent_goes_on(void **state) {
     kl_put_bytes(&lent, bytes, 1000);
     kl_put_bytes(&lent, bytes + 1000, size - 1000);
     CHECK(!lent.failed && !lent.borrowed && lent.size == size && memcmp(lent.data, bytes, size) == 0);
-    /* the buffer has left the arena, so its place there is free again */
+    /* the lent buffer has moved out of the arena, so its place in the arena is free again */
     kl_arena_lend(e.to_master, LARGE, &lent);
     CHECK(lent.borrowed && lent.data == where && lent.size == 0);
     kl_buffer_free(&lent);
@@ -226,7 +226,7 @@ static void places_where_nothing_lies_are_refused(void **state) {
     }
     CHECK(kl_arena_get(e.to_master, &good, &message));
     kl_message_release(&message);
-    /* the message is released, so no message is at this place */
+    /* the message was released, so there is no message at its place */
     CHECK(!kl_arena_get(e.to_master, &good, &message));
     CHECK(!kl_arena_to_master(e.all, 1000));
     close_ends(&e);
@@ -243,14 +243,16 @@ static pid_t a_child_that_ended(void) {
     return child;
 }
 
-/* A pair must go to another worker only when the previous worker has ended and its messages are released. */
+/* A pair of arenas must go to another worker only when the previous worker has ended and its messages are
+ * released. */
 static void a_pair_changes_hands_when_nobody_uses_it(void **state) {
     (void)state;
     uint64_t gone = (uint64_t)a_child_that_ended(), here = (uint64_t)getpid();
     for (int ended = 0; ended < 2; ended++)
         for (int dead = 0; dead < 2; dead++)
             for (int held = 0; held < 2; held++) {
-                kl_arenas *all = kl_arenas_open(1); /* one pair for the worker and one spare pair */
+                /* the arenas have one pair for the worker and one spare pair */
+                kl_arenas *all = kl_arenas_open(1);
                 CHECK(all);
                 kl_arena *first = kl_arena_to_worker(all, dead ? gone : here);
                 kl_arena *second = kl_arena_to_worker(all, here);
@@ -293,7 +295,8 @@ static void nothing_stays_of_those_who_left(void **state) {
     suite_check_message(&message, 1, MEGABYTES << 20);
     CHECK(shared_bytes() >= before + (MEGABYTES << 20));
     kl_message_release(&message);
-    CHECK(shared_bytes() < before + (1 << 20)); /* memory is returned although the arenas are still open */
+    /* memory is returned to the system although the arenas are still open */
+    CHECK(shared_bytes() < before + (1 << 20));
     kl_arenas_close(e.all);
     CHECK(shared_bytes() <= before && open_files() == files);
 }
@@ -336,9 +339,10 @@ static void a_limited_address_space_is_left_to_the_program(void **state) {
     kl_arenas_close(NULL);
 }
 
-/* --- under zmq --- */
+/* --- arenas under the zmq transport --- */
 
-/* Run the suite with workers that have arenas, and one that was not forked from the master and has none. */
+/* Run the common transport tests with workers that have arenas, and with one worker that has none because it
+ * was not forked from the master. */
 static void zmq_keeps_every_promise_with_arenas(void **state) {
     (void)state;
     for (unsigned c = 0; c < SUITE_CASES; c++)
@@ -369,7 +373,7 @@ static void work_and_die(kl_transport *t, moment when) {
     suite_fill(lent.data, 9, when == WRITING ? LARGE / 2 : LARGE);
     if (when == SENT)
         CHECK_OK(t->ops->send(t, master, lent.data, LARGE, error));
-    /* if killed now, the worker might lose the message in libzmq's own queue, so wait for the answer */
+    /* wait for the answer; a worker that is killed now might lose the message in libzmq's own queue */
     if (when == SENT)
         suite_expect_message(t, master, 10, 5);
     raise(SIGKILL);
@@ -383,10 +387,10 @@ static void expect_killed(pid_t child) {
 
 typedef struct doomed {
     pid_t process;
-    int go; /* descriptor; a byte written here lets the worker begin */
+    int go; /* descriptor of a pipe; a byte written to it lets the worker begin */
 } doomed;
 
-/* Fork before the master has threads, as the supervisor does. */
+/* Fork a worker before the master has threads, as the supervisor does. */
 static doomed fork_doomed(const kl_zmq_options *options, moment when) {
     int go[2];
     CHECK(pipe(go) == 0);
@@ -405,7 +409,7 @@ static doomed fork_doomed(const kl_zmq_options *options, moment when) {
 
 enum { HELD = 3 }; /* greatest number of messages that one worker sends */
 
-/* Let the worker work and die, and put the messages that it sent before into `held`. */
+/* Let the worker send messages and die. Put the messages that it sent before its death into `held`. */
 static void outlive(kl_transport *master, const doomed *d, moment when, kl_message held[HELD]) {
     kl_peer worker;
     CHECK(write(d->go, "g", 1) == 1);
@@ -428,14 +432,15 @@ static void check_and_release(kl_message held[HELD]) {
         kl_message_release(&held[k]);
 }
 
-/* The messages of a dead worker must stay intact, even when another worker replaces it. Nothing else of
- * the dead worker may remain. */
+/* The messages of a dead worker must stay intact, even when another worker replaces it. Nothing else that
+ * the dead worker left may remain. */
 static void the_killed_leave_what_they_sent_and_nothing_else(void **state) {
     (void)state;
     enum { ROUNDS = 12 };
     unsigned files = open_files();
     uint64_t before = shared_bytes();
-    kl_zmq_options options = {.arenas = kl_arenas_open(3)}; /* four pairs, used by twelve workers */
+    /* four pairs of arenas, which twelve workers use one after the other */
+    kl_zmq_options options = {.arenas = kl_arenas_open(3)};
     kl_message held[ROUNDS][HELD] = {{{0}}};
     kl_transport *master;
     doomed workers[ROUNDS];
@@ -445,7 +450,7 @@ static void the_killed_leave_what_they_sent_and_nothing_else(void **state) {
     CHECK_OK(kl_zmq_listen(ipc, &options, NULL, &master, error));
     for (int i = 0; i < ROUNDS; i++) {
         outlive(master, &workers[i], (moment)(i % MOMENTS), held[i]);
-        /* release messages two rounds late, so that a dead worker's pair stays in use for a while */
+        /* release messages two workers later, so that a dead worker's pair stays in use for a while */
         if (i >= 2)
             check_and_release(held[i - 2]);
     }
@@ -485,8 +490,8 @@ static void who_names_a_place_where_nothing_lies_is_dropped(void **state) {
         void *socket = say_forked_hello(context, kl_arenas_token(options.arenas) + !knows);
         kl_event event = suite_next(master);
         CHECK(event.kind == KL_EVENT_JOINED);
-        CHECK(zmq_recv(socket, answer, sizeof answer, 0) ==
-              (knows ? 12 : 8)); /* a worker that has a pair, or a worker without one */
+        /* 12 bytes for a worker that has a pair of arenas, 8 bytes for a worker without one */
+        CHECK(zmq_recv(socket, answer, sizeof answer, 0) == (knows ? 12 : 8));
         for (unsigned k = 0; k < 20; k++)
             place[k] = (uint8_t)(i < 2 ? 0 : kl_mix64(20 * i + k));
         unsigned size = i % 3 == 0 ? 21 : i % 3 == 1 ? 20 : 22;

@@ -1,4 +1,5 @@
-/* A private folder for a test program, and an endpoint in it: setup and teardown for cmocka. */
+/* A private folder for a test program, and the address of an endpoint in it. Setup and teardown functions
+ * for cmocka. */
 #ifndef KL_FOLDER_TEST_HELPER_H
 #define KL_FOLDER_TEST_HELPER_H
 
@@ -19,7 +20,7 @@ static inline int make_folder(void **state) {
     return 0;
 }
 
-/* Remove the folder. Fail if files were left in it. */
+/* Remove the test's folder. Fail if the test left files in it. */
 static inline int remove_folder(void **state) {
     (void)state;
     int failed = rmdir(folder);

@@ -23,18 +23,18 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
-/* --- check the MPI --- */
+/* --- check which MPI the program uses --- */
 
 #if defined OPEN_MPI
 static const kl_mpi_kind OURS = KL_MPI_OPENMPI;
 #elif defined MPICH
 static const kl_mpi_kind OURS = KL_MPI_MPICH;
 #else
-static const kl_mpi_kind OURS = KL_MPI_UNKNOWN; /* for the ranks of a simulation */
+static const kl_mpi_kind OURS = KL_MPI_UNKNOWN; /* a build for the simulator accepts every MPI */
 #endif
 
 kilter_status kl_mpi_check_library(const char *doing, kilter_error *error) {
-    enum { VERSION_BYTES = 8192 }; /* bytes of the longest version text */
+    enum { VERSION_BYTES = 8192 }; /* bytes of the longest version text that an MPI returns */
     char text[VERSION_BYTES] = "";
     int length;
     MPI_Get_library_version(text, &length);
@@ -66,17 +66,19 @@ kilter_status kl_mpi_check_world(const char *doing, kilter_error *error) {
                    doing, several);
 }
 
-/* --- does a launcher keep ranks alive when one dies? --- */
+/* --- does the launcher keep the other ranks alive when one dies? --- */
 
-/* The environment variable that is set if the launcher keeps the other ranks alive when one dies. The hint is
- * for the user of a launcher that does not. */
+/* The environment variable that is set if the launcher keeps the other ranks alive when one dies. The hint
+ * is for the user of another launcher. */
 #if defined OPEN_MPI
 static const char OUTLIVING[] = "OMPI_MCA_orte_enable_recovery";
-static const char HINT[] = "mpirun ends the whole job with it, unless it is mpirun --enable-recovery";
+static const char HINT[] =
+    "mpirun ends the whole job when a rank dies, unless it is started as mpirun --enable-recovery";
 #elif defined MPICH
 static const char OUTLIVING[] = "KILTER_MPI_SHIELD";
-static const char HINT[] = "mpiexec ends the whole job with it, unless it is KILTER_MPI_SHIELD=1 mpiexec "
-                           "-disable-auto-cleanup";
+static const char HINT[] =
+    "mpiexec ends the whole job when a rank dies, unless it is started as KILTER_MPI_SHIELD=1 mpiexec "
+    "-disable-auto-cleanup";
 #else /* in a simulation, no rank dies */
 static const char OUTLIVING[] = "";
 static const char *const HINT = NULL;
@@ -102,12 +104,12 @@ bool kl_mpi_says_dead(int code) {
 #endif
 }
 
-/* --- the shield, for MPICH's launcher --- */
+/* --- the shield: a process between MPICH's launcher and a rank --- */
 
 #ifdef MPICH
 
-/* Pass signals on to the rank, and end when the rank ends. The launcher reports a rank's death by SIGUSR1,
- * which is not passed on. */
+/* Pass signals on to the rank, and end when the rank ends. Do not pass on SIGUSR1, by which the launcher
+ * reports another rank's death. */
 static _Noreturn void be_shield(pid_t rank, bool is_master) {
     sigset_t all;
     sigfillset(&all);
@@ -123,8 +125,8 @@ static _Noreturn void be_shield(pid_t rank, bool is_master) {
     }
 }
 
-/* Run the rank in a child of the process that the launcher started. If that process were killed, the launcher
- * would kill all ranks of the host. */
+/* Run the rank in a child of the process that the launcher started. If a rank in the launcher's own process
+ * were killed, the launcher would kill all ranks of the host. */
 static kilter_status raise_shield(kilter_error *error) {
     const char *number = getenv("PMI_RANK");
     if (!ranks_outlive_others() || !number)
@@ -148,17 +150,17 @@ static kilter_status raise_shield(kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Keep UCX from reading messages in the sender's memory, because then the death of a sender ends the reader.
- * Without this, MPI_Finalize sometimes hangs, but a shielded rank does not call it. */
+/* Forbid UCX to read messages in the sender's memory, because the death of a sender would then end the
+ * reader. MPI_Finalize sometimes hangs with this setting, but a shielded rank does not call it. */
 static void choose_ways(void) {
     if (ranks_outlive_others())
         setenv("UCX_TLS", "^cma", 0);
 }
 
-/* Ignore SIGUSR1, by which the launcher reports a death, unless the program handled it before MPI started.
- * With the default action it would end the rank. MPICH handles it, too: each rank then asks the launcher
- * which ranks are dead. If a rank dies before the launcher has answered it, the launcher fails and ends
- * all ranks. Kilter's failure detector does not need this question. */
+/* Ignore SIGUSR1, by which MPICH's launcher reports a death; its default action would end the rank. MPICH's
+ * own handler asks the launcher which ranks are dead. If another rank dies before the answer, the launcher
+ * fails and ends all ranks. Kilter's failure detector does not need MPICH's handler. A handler that the
+ * program set before MPI started stays. */
 static void ignore_word_of_death(const struct sigaction *before) {
     if (ranks_outlive_others() && before->sa_handler == SIG_DFL)
         signal(SIGUSR1, SIG_IGN);
@@ -173,9 +175,9 @@ static kilter_status raise_shield(kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Keep Open MPI from giving the core away (yielding). With more ranks than cores, Open MPI yields each
- * time it finds no message, also between two tasks. Another process then keeps the core for a whole time
- * slice. Kilter's ranks sleep instead when they have no work. */
+/* Set Open MPI so that a rank does not yield its core each time it finds no message. Open MPI does so with
+ * more ranks than cores, also between two tasks. Another process then keeps the core for a whole time slice.
+ * Kilter's ranks sleep instead when they have no work. */
 static void choose_ways(void) {
     setenv("OMPI_MCA_mpi_yield_when_idle", "0", 1);
 }
@@ -185,7 +187,7 @@ static void ignore_word_of_death(const struct sigaction *before) {
 
 #endif
 
-/* --- the beginning --- */
+/* --- starting MPI --- */
 
 struct kl_mpi_watchdog {
     pthread_t thread;
@@ -212,14 +214,15 @@ kilter_status kl_mpi_patience_s(double *patience_s, kilter_error *error) {
 
 static const double LATE_S = 10, REST_MOST_S = 0.005;
 
-/* Print once, after LATE_S, that ranks are missing. After patience_s, return an error; 0: wait for ever. */
+/* After LATE_S seconds, print once that ranks are missing. After patience_s seconds, return an error; 0:
+ * wait for ever. */
 static kilter_status look_at_clock(const char *doing, double waited_s, double patience_s, bool *said,
                                    kilter_error *error) {
     if (patience_s > 0 && waited_s > patience_s)
         return kl_fail(
             error, KILTER_ERR_PEER,
-            "%s: not all ranks are there after %g s: one may have died or ended before it could say "
-            "so; start again (KILTER_MPI_START_S sets how long to wait)",
+            "%s: not all ranks are there after %g s: a rank may have died or ended early; start the "
+            "program again (KILTER_MPI_START_S sets how long to wait)",
             doing, patience_s);
     if (waited_s > LATE_S && !*said) {
         fprintf(stderr, "%s: not all ranks are there after %g s; still waiting\n", doing, LATE_S);
@@ -260,10 +263,10 @@ static void *watch_start(void *arg) {
     }
     if (!v->over) {
         fprintf(stderr,
-                "starting MPI: not all ranks are there after %g s, so one may have died; "
-                "start again (KILTER_MPI_START_S sets how long to wait)\n",
+                "starting MPI: not all ranks are there after %g s, so a rank may have died; "
+                "start the program again (KILTER_MPI_START_S sets how long to wait)\n",
                 v->patience_s);
-        _exit(1); /* MPI has no function that gives up the start */
+        _exit(1); /* end the process, because MPI has no function that stops a start in progress */
     }
     pthread_mutex_unlock(&v->lock);
     return NULL;
@@ -313,12 +316,13 @@ kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_watchdog **watch
     MPI_Finalized(&finished);
     if (finished)
         return kl_fail(error, KILTER_ERR_USAGE,
-                       "opening the mpi transport: MPI_Finalize was called already; open it before that");
+                       "opening the mpi transport: MPI_Finalize was called already; open the transport "
+                       "before that call");
     if (running) {
         MPI_Query_thread(provided);
         return KILTER_OK;
     }
-    status = raise_shield(error); /* fork before there are threads */
+    status = raise_shield(error); /* this forks, so it must come before the process has threads */
     if (status == KILTER_OK)
         status = begin_watchdog(watchdog, error);
     if (status != KILTER_OK)
@@ -337,10 +341,11 @@ kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_watchdog **watch
     return KILTER_OK;
 }
 
-/* --- the end --- */
+/* --- ending MPI --- */
 
-/* Remove this job's files in shared memory of this host. Ranks of Open MPI leave them behind if they end
- * without MPI_Finalize. Living ranks have mapped the files and do not need their names. */
+/* Remove this job's files in the shared memory of this host. Ranks of Open MPI leave such files behind if
+ * they end without MPI_Finalize. Living ranks do not need the names of the files, because they have mapped
+ * them. */
 static void sweep_shared_memory(void) {
     const char *job = getenv("OMPI_MCA_ess_base_jobid");
     char pattern[128];

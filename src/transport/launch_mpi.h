@@ -1,5 +1,5 @@
-/* Start and end MPI, with those settings of each MPI that let the other ranks survive when one dies.
- * Private to the folder transport. */
+/* Start and end MPI, with settings for each MPI by which the other ranks survive when one dies. Private to
+ * the folder transport. */
 #ifndef KL_LAUNCH_MPI_H
 #define KL_LAUNCH_MPI_H
 
@@ -7,38 +7,39 @@
 
 #include "base/base.h"
 
-/* Ends the process if MPI and the farm's ranks do not start in time. */
+/* Ends the process if MPI and the farm's ranks have not started in time. */
 typedef struct kl_mpi_watchdog kl_mpi_watchdog;
 
-/* Check that the program's MPI is the one this library was compiled for. May be called before MPI_Init(), and
- * must come before any other call of MPI. KILTER_ERR_USAGE: it is another or an unknown MPI. */
+/* Check that the program's MPI is the MPI for which this library was compiled. This may be called before
+ * MPI_Init(), and must come before any other call of MPI. KILTER_ERR_USAGE: the program's MPI is a different
+ * or unknown one. */
 kilter_status kl_mpi_check_library(const char *doing, kilter_error *error);
-/* Check that MPI, which is running, sees the processes that the launcher started. KILTER_ERR_USAGE: the
+/* Check that MPI sees all processes that the launcher started. MPI must be running. KILTER_ERR_USAGE: the
  * launcher belongs to another MPI. */
 kilter_status kl_mpi_check_world(const char *doing, kilter_error *error);
-/* Start MPI if it is not running. *started: this call started it. *watchdog ends the process with a message
- * unless kl_mpi_started() is called in time; NULL: MPI was running. */
+/* Start MPI if it is not running. *started: true if this call started it. *watchdog: ends the process with a
+ * message unless kl_mpi_started() is called in time; NULL: MPI was running already. */
 kilter_status kl_mpi_start(bool *started, int *provided, kl_mpi_watchdog **watchdog, kilter_error *error);
-void kl_mpi_started(kl_mpi_watchdog *watchdog); /* NULL does nothing */
-/* Get the seconds to wait for ranks at the start: KILTER_MPI_START_S, or 300 if it is unset; 0: for ever. A
- * wrong value is an error. */
+void kl_mpi_started(kl_mpi_watchdog *watchdog); /* stop the watchdog; NULL: do nothing */
+/* Get the number of seconds to wait for all ranks at the start: KILTER_MPI_START_S, or 300 if it is unset.
+ * 0: wait for ever. A value that is not valid is an error. */
 kilter_status kl_mpi_patience_s(double *patience_s, kilter_error *error);
-/* Wait for the first operation of all ranks, as long as at the start of MPI, because there is no failure
- * detector yet. A missing rank is reported on stderr after 10 s. patience_s = 0: wait for ever.
- * KILTER_ERR_PEER: a rank has not come. MPI may still write where the operation writes. */
+/* Wait for the first operation of all ranks. There is no failure detector yet, so wait as long as for the
+ * start of MPI. A missing rank is reported on stderr after 10 s. With patience_s = 0, wait for ever.
+ * KILTER_ERR_PEER: a rank has not come; MPI may still write to the operation's memory. */
 kilter_status kl_mpi_await_ranks(MPI_Request *request, const char *doing, double patience_s,
                                  kilter_error *error);
-/* End MPI, unless this could wait for a dead rank for ever. rank_failed: a rank is dead and MPI does not know
- * it. */
+/* End MPI, unless MPI could wait for a dead rank for ever. rank_failed: true if a rank is dead and MPI does
+ * not know it. */
 void kl_mpi_end(bool rank_failed);
-/* Tell a leak checker that this memory, and memory that it points to, is no leak: MPI may still write
- * there. */
+/* Tell a leak checker that this memory, and memory that it points to, is not a leak, because MPI may still
+ * write there. */
 void kl_mpi_keep(const void *memory);
-/* Return a hint how to start the program so that the other ranks survive when one dies. NULL: they do
- * already. */
+/* Return a hint how to start the program so that the other ranks survive when one dies. NULL: they already
+ * survive. */
 const char *kl_mpi_hint(void);
-/* Return whether this error code of MPI says that a rank is dead. Only an MPI with ULFM enabled returns such
- * codes. */
+/* Return whether this error code of MPI means that a rank is dead. Only an MPI with ULFM enabled returns
+ * such codes. */
 bool kl_mpi_says_dead(int code);
 
 #endif

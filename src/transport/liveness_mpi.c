@@ -1,8 +1,12 @@
-/*     worker                               master
+/* How a worker makes its line to the master's failure detector:
+ *
+ *     worker                               master
  *     connect, to all of its addresses ──▶ accept
  *     KEY of this worker, its number   ──▶
  *                                      ◀── ANSWER for this worker
- * Afterwards each side may send one last message. The worker keeps the first connection that is answered. */
+ *
+ * The worker connects to all addresses at once, and keeps the first connection that is answered. Afterwards
+ * each side may send one last message. */
 #include "transport/liveness_mpi.h"
 
 #include <arpa/inet.h>
@@ -27,10 +31,11 @@ enum {
     HELLO_BYTES = KEY_BYTES + 4, /* the key, then the worker's number */
     BOOT_BYTES = 36,
     ADDRESSES_MOST = 16,
-    /* Greatest number of connections without a key, beside one for each worker. A further connection replaces
-     * the oldest. */
+    /* Greatest number of connections that have not sent a key, in addition to one for each worker. A further
+     * connection replaces the oldest. */
     STRANGERS_MOST = 64,
-    TURNS_MOST = 64, /* greatest number of events in one check, so that many strangers cannot make it long */
+    /* greatest number of events that one check handles, so that many strangers cannot make the check long */
+    TURNS_MOST = 64,
 };
 
 typedef struct secret {
@@ -38,16 +43,15 @@ typedef struct secret {
 } secret;
 
 struct kl_liveness {
-    int epoll, listener; /* the socket that listens; −1 at a worker */
+    int epoll, listener; /* listener: the socket that accepts connections; −1 at a worker */
     uint16_t port;
     double lost_after_s;
     size_t count;
-    int *fds;        /* [count] the lines; −1: there is no line, or it was cut */
+    int *fds; /* [count] connections (lines) to the workers; −1: there is no line, or the line was cut */
     secret *secrets; /* [count] the workers' keys and the answers to them; only at the master */
     int *strangers;  /* [count + STRANGERS_MOST] connections that have sent no key yet, the oldest first */
     size_t stranger_count;
-    uint8_t
-        words[KL_LAST_WORDS_BYTES]; /* the last message on the line (connection) that was cut most recently */
+    uint8_t words[KL_LAST_WORDS_BYTES]; /* last message on the line that was cut most recently */
     size_t words_size;
 };
 
@@ -55,8 +59,8 @@ static kilter_status system_error(const char *doing, int code, kilter_error *err
     return kl_fail(error, KILTER_ERR_SYSTEM, "%s: %s", doing, strerror(code));
 }
 
-/* Get an id of the running system; "": unknown. A worker uses a loopback address only on the system that
- * gave this id. */
+/* Get an id of the running operating system; "": unknown. A worker uses a loopback address only if its
+ * system has the same id as the master's. */
 static void boot_id(char id[BOOT_BYTES + 1]) {
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t got = fd >= 0 ? read(fd, id, BOOT_BYTES) : 0;
@@ -65,8 +69,8 @@ static void boot_id(char id[BOOT_BYTES + 1]) {
         close(fd);
 }
 
-/* Let the system probe a line after a third of the allowed silence. It cuts the line after two probes
- * without an answer. */
+/* Let the system probe a line each time a third of the allowed silence has passed. The system cuts the line
+ * after two probes without an answer. */
 static void keep_alive(int fd, double lost_after_s) {
     int on = 1, pause_s = (int)fmax(1, floor(lost_after_s / 3)), questions = 2;
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -80,7 +84,7 @@ static bool watch(const kl_liveness *l, int fd) {
     return epoll_ctl(l->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-/* Let `epoll` report the end of the line, but no last message before it. */
+/* Let `epoll` report the end of the line, but not a last message that arrives before the end. */
 static bool watch_end(const kl_liveness *l, int fd) {
     struct epoll_event event = {.events = EPOLLRDHUP, .data.fd = fd};
     return epoll_ctl(l->epoll, EPOLL_CTL_MOD, fd, &event) == 0;
@@ -93,7 +97,8 @@ static kl_liveness *new_lines(size_t count, double lost_after_s) {
     l->listener = -1;
     l->lost_after_s = lost_after_s;
     l->epoll = epoll_create1(EPOLL_CLOEXEC);
-    l->fds = malloc((count + 1) * sizeof *l->fds); /* the count may be 0, and malloc(0) may return NULL */
+    /* one more element than `count`, because `count` may be 0 and malloc(0) may return NULL */
+    l->fds = malloc((count + 1) * sizeof *l->fds);
     l->strangers = malloc((count + STRANGERS_MOST) * sizeof *l->strangers);
     for (size_t i = 0; l->fds && i < count; i++)
         l->fds[i] = -1;
@@ -128,7 +133,7 @@ int kl_liveness_fd(const kl_liveness *l) {
 }
 
 void kl_liveness_say(kl_liveness *l, size_t worker, const void *words, size_t size) {
-    if (l->fds[worker] >= 0) /* −1: the other end is dead */
+    if (l->fds[worker] >= 0) /* the line is still open, so its other end lives */
         (void)!send(l->fds[worker], words, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -139,22 +144,23 @@ bool kl_liveness_heard(const kl_liveness *l, void *words, size_t size) {
     return true;
 }
 
-/* --- the master's end --- */
+/* --- functions for the master's end --- */
 
-/* Return a socket bound to all addresses of the family and to a free port; −1: the system refused. */
+/* Return a socket that is bound to a free port at all addresses of the family; −1: the system refused. */
 static int bind_anywhere(int family) {
-    struct sockaddr_storage any = {.ss_family = (sa_family_t)family}; /* zeros: any address, any port */
+    /* an address of zeros means any address and any port */
+    struct sockaddr_storage any = {.ss_family = (sa_family_t)family};
     socklen_t size = family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
     int off = 0, fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd >= 0 && family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) != 0)
-        size = 0; /* no address has this size, so bind() fails */
+        size = 0; /* give bind() a size that no address has, so that it fails */
     if (fd < 0 || bind(fd, (struct sockaddr *)&any, size) == 0)
         return fd;
     close(fd);
     return -1;
 }
 
-/* Listen for IPv4, and for IPv6 if the system has it. */
+/* Listen for connections over IPv4, and over IPv6 if the system has it. */
 static int listen_anywhere(uint16_t *port) {
     int fd = bind_anywhere(AF_INET6);
     if (fd < 0)
@@ -206,8 +212,8 @@ kilter_status kl_liveness_listen(size_t workers, double lost_after_s, kl_livenes
     return KILTER_OK;
 }
 
-/* Get the address of an interface that is up, and return its size in bytes; 0: no other host can connect to
- * it. */
+/* Get the address of a network interface that is up, and return the address's size in bytes; 0: other hosts
+ * cannot connect to it. */
 static size_t address_bytes(const struct ifaddrs *it, const void **bytes) {
     if (!it->ifa_addr || !(it->ifa_flags & IFF_UP))
         return 0;
@@ -218,7 +224,7 @@ static size_t address_bytes(const struct ifaddrs *it, const void **bytes) {
     if (it->ifa_addr->sa_family != AF_INET6)
         return 0;
     const struct in6_addr *six = &((const struct sockaddr_in6 *)it->ifa_addr)->sin6_addr;
-    *bytes = six; /* a link-local address does not work from other hosts */
+    *bytes = six; /* leave out a link-local address, which does not work from other hosts */
     return IN6_IS_ADDR_LINKLOCAL(six) ? 0 : sizeof *six;
 }
 
@@ -267,8 +273,8 @@ static bool same(const uint8_t *a, const uint8_t *b, size_t size) {
     return difference == 0;
 }
 
-/* Read a stranger's key. If it is a worker's key, the connection becomes that worker's line; otherwise it is
- * closed. A worker sends only a few bytes, so they arrive in one piece. */
+/* Read the key that a stranger has sent. If it is a worker's key, the connection becomes that worker's line;
+ * otherwise close the connection. A worker sends only a few bytes, so they arrive in one piece. */
 static void meet(kl_liveness *l, size_t s) {
     int fd = l->strangers[s];
     uint8_t hello[HELLO_BYTES];
@@ -285,7 +291,7 @@ static void meet(kl_liveness *l, size_t s) {
     l->fds[worker] = fd;
 }
 
-/* --- both ends --- */
+/* --- functions for both ends --- */
 
 static size_t place_of(const int *fds, size_t count, int fd) {
     size_t i = 0;
@@ -320,13 +326,14 @@ bool kl_liveness_cut(kl_liveness *l, size_t *worker) {
     return false;
 }
 
-/* --- the worker's end --- */
+/* --- functions for the worker's end --- */
 
 typedef struct attempt {
-    struct pollfd polled[ADDRESSES_MOST]; /* fd −1: this address failed */
+    /* a connection for each address of the master; fd −1: this address failed */
+    struct pollfd polled[ADDRESSES_MOST];
     size_t count;
     uint8_t hello[HELLO_BYTES], answer[KEY_BYTES];
-    int code; /* errno of the last failure */
+    int code; /* errno of the last connection that failed */
 } attempt;
 
 static void give_up(attempt *a, size_t i, int code) {
@@ -378,8 +385,8 @@ static bool read_invitation(kl_reader *reader, attempt *a) {
     return true;
 }
 
-/* Send the key on connection `i` if it has just been made; otherwise read the answer. Return whether the
- * master's answer has come. */
+/* Continue with connection `i`: if it has just been made, send the key, otherwise read the answer. Return
+ * whether the master's answer has come. */
 static bool go_on(attempt *a, size_t i) {
     struct pollfd *p = &a->polled[i];
     uint8_t answer[KEY_BYTES];
@@ -400,8 +407,8 @@ static bool go_on(attempt *a, size_t i) {
     return false;
 }
 
-/* Wait until the master answers on one of the connections. Return that connection, which is no longer part of
- * the attempt; −1: there was no answer. */
+/* Wait until the master answers on one of the connections. Remove this connection from the attempt and
+ * return it; −1: there was no answer. */
 static int await_answer(attempt *a, double until_s) {
     for (;;) {
         size_t alive = 0;

@@ -1,7 +1,8 @@
-/* The failure detector of a farm under MPI, because MPI does not report dead ranks. A TCP connection
- * (line) between the master and each worker carries only last messages. The system closes it when the
- * process ends, or when the other host has been silent for some time. Private to the folder transport. The
- * master ignores connections without a worker's key, which is random and is sent by MPI. */
+/* The failure detector of a farm under MPI, because MPI does not report dead ranks. A TCP connection (line)
+ * between the master and each worker carries only last messages. */
+/* The system closes a line when a process at one of its ends dies, or when the other host has been silent for
+ * some time. Private to the folder transport. The master ignores connections without a worker's
+ * key, which is random and is sent by MPI. */
 #ifndef KL_LIVENESS_MPI_H
 #define KL_LIVENESS_MPI_H
 
@@ -9,27 +10,29 @@
 
 typedef struct kl_liveness kl_liveness;
 
-/* Open the master's end for `workers` lines. A host that is silent for lost_after_s counts as lost: whole
- * seconds, at least 3. */
+/* Open the master's end, for `workers` lines. A host that is silent for lost_after_s counts as lost;
+ * lost_after_s is in whole seconds, at least 3. */
 kilter_status kl_liveness_listen(size_t workers, double lost_after_s, kl_liveness **lines,
                                  kilter_error *error);
-/* Add to `invitation` the data with which this worker (0, 1, …) connects. Keep the invitation secret. */
+/* Append to `invitation` the data that worker number `worker` (0, 1, …) needs to connect. Keep the
+ * invitation secret. */
 void kl_liveness_invite(const kl_liveness *lines, size_t worker, kl_buffer *invitation);
-/* Open the worker's end and connect within patience_s. KILTER_ERR_INPUT: not an invitation. */
+/* Open the worker's end and connect to the master within patience_s. KILTER_ERR_INPUT: the data is not an
+ * invitation. */
 kilter_status kl_liveness_connect(const void *invitation, size_t size, double lost_after_s, double patience_s,
                                   kl_liveness **lines, kilter_error *error);
-/* Accept connections and check for a cut line. Return whether the line to *worker was cut. At a worker,
- * *worker is 0 and means the master. Each cut is reported once. */
+/* Accept connections and check for a cut line. Return whether a line was cut, and set *worker to its worker.
+ * At a worker, *worker is 0 and means the master. Each cut is reported once. */
 bool kl_liveness_cut(kl_liveness *lines, size_t *worker);
-/* Return a descriptor that is readable when kl_liveness_cut() has something to do. */
+/* Return a descriptor that is readable when kl_liveness_cut() should be called. */
 int kl_liveness_fd(const kl_liveness *lines);
 
-/* greatest number of bytes of a last message; the system takes them without waiting */
+/* greatest number of bytes of a last message; the system accepts this many without waiting */
 enum { KL_LAST_WORDS_BYTES = 1024 };
 /* Send a last message on a line that is about to be closed. */
 void kl_liveness_say(kl_liveness *lines, size_t worker, const void *words, size_t size);
-/* Get the last message on the line that was cut last. false: there is none of this size. */
+/* Get the last message on the line that was cut last. false: no message of this size came. */
 bool kl_liveness_heard(const kl_liveness *lines, void *words, size_t size);
-void kl_liveness_close(kl_liveness *lines); /* NULL does nothing */
+void kl_liveness_close(kl_liveness *lines); /* close all lines of this end; NULL: do nothing */
 
 #endif

@@ -1,5 +1,5 @@
-/* Test with lines inside one process which connections are accepted, and whether the end of a line is
- * noticed. The test needs no MPI. */
+/* Test which connections the failure detector accepts, and whether it notices the end of a line. All lines
+ * are inside one process, and the test needs no MPI. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -26,7 +26,8 @@ static void *join_in(void *arg) {
     return NULL;
 }
 
-/* Connect a worker in a thread, while the master checks until the worker is accepted or refused. */
+/* Connect a worker in a thread of its own, while the master checks its connections until the worker is
+ * accepted or refused. */
 static kl_liveness *connect_worker(kl_liveness *master, const kl_buffer *invitation, kilter_status expected) {
     joining j = {.invitation = *invitation};
     pthread_t thread;
@@ -77,7 +78,7 @@ static void test_cut_is_told_once_to_both_sides(void) {
     kl_liveness_close(worker[2]);
 }
 
-/* The last message on a line must be readable when that line was cut, whatever happened to other lines. */
+/* When a line is cut, the last message on it must be readable, whatever happened to other lines. */
 static void test_last_words(void) {
     static const char gone[] = "the third is gone", full[KL_LAST_WORDS_BYTES] = "I give up";
     char heard[KL_LAST_WORDS_BYTES];
@@ -91,7 +92,7 @@ static void test_last_words(void) {
     CHECK(!kl_liveness_heard(master, heard, sizeof gone));
     kl_liveness_close(worker[2]);
     CHECK(next_cut(master) == 2 && !kl_liveness_heard(master, heard, sizeof full));
-    for (size_t i = 0; i < WORKERS; i++) /* send to all workers, also to those that are gone */
+    for (size_t i = 0; i < WORKERS; i++) /* send to all workers, including those whose lines were cut */
         kl_liveness_say(master, i, gone, sizeof gone);
     struct pollfd polled = {.fd = kl_liveness_fd(worker[0]), .events = POLLIN};
     kl_liveness_close(master);
@@ -124,7 +125,7 @@ static int stranger(const kl_buffer *invitation) {
     return fd;
 }
 
-/* Wait until the master closes the connection, on which it must send nothing. */
+/* Wait until the master closes the connection. The master must not send anything on it. */
 static void expect_sent_away(kl_liveness *master, int fd) {
     char byte;
     size_t which;
@@ -146,7 +147,7 @@ static void test_strangers_get_nothing(void) {
     memcpy(hello, invitation.data, HELLO_BYTES);
     memset(noise, 0x5a, sizeof noise);
 
-    hello[3] ^= 1; /* one bit of the key is wrong */
+    hello[3] ^= 1; /* change one bit of the key, so that the key is wrong */
     int fd = stranger(&invitation);
     CHECK(send(fd, hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello);
     expect_sent_away(master, fd);
@@ -158,7 +159,8 @@ static void test_strangers_get_nothing(void) {
     expect_sent_away(master, fd);
 
     enum { SILENT = 200 };
-    int silent[SILENT]; /* more strangers than the master keeps, yet the worker is accepted */
+    /* open more connections without a key than the master keeps; the worker must still be accepted */
+    int silent[SILENT];
     for (int i = 0; i < SILENT; i++)
         silent[i] = stranger(&invitation);
     kl_liveness *worker = connect_worker(master, &invitation, KILTER_OK);
@@ -175,11 +177,12 @@ static void test_malformed_invitations(void) {
     kilter_error error;
     CHECK_OK(kl_liveness_listen(1, BOUND_S, &master, error));
     kl_buffer invitation = invite(master, 0);
-    for (size_t size = 0; size < PORT_AT + 4; size++) /* every cut-off invitation is refused */
+    /* an invitation that was cut off at any place must be refused */
+    for (size_t size = 0; size < PORT_AT + 4; size++)
         CHECK(kl_liveness_connect(invitation.data, size, BOUND_S, BOUND_S, &line, &error) ==
               KILTER_ERR_INPUT);
     kl_liveness_close(master);
-    /* the master is closed, so no process listens at its address */
+    /* the master is closed, so no process accepts connections at its address */
     CHECK(kl_liveness_connect(invitation.data, invitation.size, BOUND_S, BOUND_S, &line, &error) ==
           KILTER_ERR_SYSTEM);
     kl_buffer_free(&invitation);

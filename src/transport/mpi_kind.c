@@ -23,8 +23,8 @@ const char *kl_mpi_launcher(kl_mpi_kind kind) {
     return MPIS[kind].launcher;
 }
 
-/* MPICH's launcher (Hydra) and launchers derived from it set MPI_LOCALNRANKS. Slurm sets
- * PMI_SIZE for ranks of either MPI, so PMI_SIZE alone does not count. */
+/* MPICH's launcher (Hydra) and launchers derived from it set MPI_LOCALNRANKS. The variable PMI_SIZE alone
+ * proves nothing, because Slurm sets it for every MPI. */
 kl_mpi_kind kl_mpi_of_launcher(void) {
     bool openmpi = getenv("OMPI_COMM_WORLD_SIZE"), mpich = getenv("MPI_LOCALNRANKS");
     if (openmpi == mpich)
@@ -39,7 +39,7 @@ long kl_mpi_launched(void) {
         if (value && atol(value) > 1)
             return atol(value);
     }
-    /* PMIx has no variable for the number of processes, so the rank gives a lower bound */
+    /* PMIx has no variable for the number of processes, so use rank + 1, which is a lower bound */
     const char *rank = getenv("PMIX_RANK");
     return rank && atol(rank) > 0 ? atol(rank) + 1 : 1;
 }

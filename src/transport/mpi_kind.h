@@ -10,12 +10,15 @@ typedef enum kl_mpi_kind {
     KL_MPI_KINDS,
 } kl_mpi_kind;
 
-/* Return the MPI's name in file names such as libkilter-openmpi: "openmpi". This and the next two functions
- * return NULL for an unknown MPI. */
+/* Return the MPI's name as it is in file names such as libkilter-openmpi: "openmpi". Return NULL for an
+ * unknown MPI; so do kl_mpi_title() and kl_mpi_launcher(). */
 const char *kl_mpi_name(kl_mpi_kind kind);
-const char *kl_mpi_title(kl_mpi_kind kind);    /* Return the name for users: "Open MPI", "MPICH". */
-const char *kl_mpi_launcher(kl_mpi_kind kind); /* Return the command that starts ranks. */
-/* Return the MPI whose launcher set this process's environment; unknown if none or several did. */
+/* Return the MPI's name for messages to users: "Open MPI", "MPICH". */
+const char *kl_mpi_title(kl_mpi_kind kind);
+/* Return the name of the command that starts the MPI's ranks. */
+const char *kl_mpi_launcher(kl_mpi_kind kind);
+/* Return the MPI whose launcher set this process's environment. Return "unknown" if no launcher or several
+ * launchers did. */
 kl_mpi_kind kl_mpi_of_launcher(void);
 /* Return the number of processes that the launcher started, or a lower bound of this number; 1: unknown. */
 long kl_mpi_launched(void);

@@ -1,4 +1,4 @@
-/* Find a process's MPI from the environment that launchers set, and from version texts. */
+/* Test that a process's MPI is found from the environment that launchers set, and from version texts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -33,7 +33,8 @@ static void launchers_are_told_by_the_environment(void **state) {
         {{"OMPI_COMM_WORLD_SIZE", "1", "PMIX_RANK", "0"}, KL_MPI_OPENMPI, 1},
         {{"PMI_SIZE", "3", "MPI_LOCALNRANKS", "3"}, KL_MPI_MPICH, 3},
         {{"PMI_SIZE", "3", "MPI_LOCALNRANKS", "1"}, KL_MPI_MPICH, 3},
-        {{"PMI_SIZE", "3"}, KL_MPI_UNKNOWN, 3}, /* Slurm sets PMI_SIZE for ranks of either MPI */
+        /* PMI_SIZE is no sign of an MPI, because Slurm sets it for ranks of every MPI */
+        {{"PMI_SIZE", "3"}, KL_MPI_UNKNOWN, 3},
         {{"PMIX_RANK", "5"}, KL_MPI_UNKNOWN, 6},
         {{"MV2_COMM_WORLD_SIZE", "2"}, KL_MPI_UNKNOWN, 2},
         {{"OMPI_COMM_WORLD_SIZE", "2", "PMI_SIZE", "3", "MPI_LOCALNRANKS", "3"},
@@ -66,7 +67,8 @@ static void mpis_are_told_by_their_version(void **state) {
         assert_int_equal(kl_mpi_of_version(cases[i].text), cases[i].kind);
 }
 
-/* Only this part of opening needs no MPI; tests/package/mpis_test.sh tests the rest. */
+/* Test the only part of opening a transport that needs no MPI; tests/package/mpis_test.sh tests the other
+ * parts. */
 static void an_unknown_name_is_refused(void **state) {
     static const char *const settings[] = {"KILTER_MPI", "lam", NULL};
     kilter_error error = {KILTER_OK, ""};

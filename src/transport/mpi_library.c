@@ -11,10 +11,10 @@
 
 /* --- which MPI? --- */
 
-/* Return the MPI that the program itself has loaded. MPI_Get_library_version() may be called before
- * MPI_Init(). */
+/* Return the MPI that the program itself has loaded. Calling MPI_Get_library_version() before MPI_Init() is
+ * allowed. */
 static kl_mpi_kind of_process(void) {
-    enum { VERSION_BYTES = 8192 }; /* bytes; MPICH's longest version text fits */
+    enum { VERSION_BYTES = 8192 }; /* bytes for the version text; the longest one, MPICH's, fits */
     char text[VERSION_BYTES] = "";
     int length, (*get_version)(char *text, int *length);
     void *symbol = dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
@@ -38,7 +38,7 @@ static kilter_status of_user(kl_mpi_kind *kind, kilter_error *error) {
                    "KILTER_MPI: Kilter does not know the MPI '%s'; use openmpi or mpich", told);
 }
 
-/* Find out which MPI to use; *kind stays unknown if there is no sign of one. */
+/* Find out which MPI to use. *kind stays unknown if there is no sign of an MPI. */
 static kilter_status choose(kl_mpi_kind *kind, kilter_error *error) {
     kilter_status status = of_user(kind, error);
     kl_mpi_kind launcher = kl_mpi_of_launcher(), process = of_process();
@@ -57,11 +57,11 @@ static kilter_status choose(kl_mpi_kind *kind, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* --- Kilter's library for the MPI --- */
+/* --- Kilter's library for an MPI --- */
 
-/* Load the library from libkilter's folder, or else from where the system looks for libraries. It is never
- * unloaded, because MPI cannot be unloaded. Its symbols are global, because Open MPI finds its own symbols
- * by name. */
+/* Load the library from the folder of libkilter, or else from where the system looks for libraries. The
+ * library is never unloaded, because MPI cannot be unloaded. Its symbols are global, because Open MPI finds
+ * its own symbols by name. */
 static const kl_mpi_library *load(const char *file) {
     char path[4096] = "";
     static const char HERE = 0;
@@ -74,7 +74,8 @@ static const kl_mpi_library *load(const char *file) {
     return handle ? dlsym(handle, "kl_mpi_library_linked") : NULL;
 }
 
-/* Load the library for this MPI; if the MPI is unknown, load the first library that is installed. */
+/* Load Kilter's library for this MPI. If the MPI is unknown, load the first of Kilter's MPI libraries that
+ * is installed. */
 static kilter_status find(kl_mpi_kind kind, const kl_mpi_library **library, kilter_error *error) {
     char file[64], why[256] = "";
     *library = NULL;

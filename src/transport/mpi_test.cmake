@@ -1,4 +1,5 @@
-# Run transport_mpi_test with the launcher of the MPI named by `mpi`. If BUILD_TESTING is set, this is included once for each MPI.
+# Run transport_mpi_test with the launcher of the MPI that the variable `mpi` names. If BUILD_TESTING is set, this file is
+# included once for each MPI.
 kilter_mpi_test_program(transport_mpi_test ${CMAKE_CURRENT_LIST_DIR}/transport_mpi_test.c)
 
 foreach(ranks 1 2 4)
@@ -7,15 +8,15 @@ foreach(ranks 1 2 4)
 endforeach()
 kilter_mpi_test(transport/mpi_single 3 transport_mpi_test --single)
 
-# The launcher says that there are 3 ranks, but the program's MPI sees only one. The error must name the remedy.
+# The launcher says that there are 3 ranks, but the program's MPI sees only one. The error message must say what to do.
 kilter_mpi_script_test(transport/mpi_wrong_launcher 1 transport_mpi_test${suffix} --expect-mismatch)
 set_property(TEST transport/mpi_wrong_launcher${suffix} APPEND PROPERTY ENVIRONMENT MV2_COMM_WORLD_SIZE=3)
 
-# Kill workers, and then the master. The master, and in the second test each worker, must print "as promised".
+# Kill workers, and in a second test the master. The master, or in the second test each worker, must print "as promised".
 kilter_mpi_survivors_test(transport/mpi_deaths "as promised" 4 transport_mpi_test --deaths)
 kilter_mpi_survivors_test(transport/mpi_death_of_master "as promised.*as promised.*as promised" 4 transport_mpi_test
                           --death-of-master)
 
-# Liveness sockets are plain sockets, so they are tested without mpirun.
+# The failure detector uses plain sockets, so it is tested without mpirun.
 kilter_mpi_test_program(liveness_mpi_test ${CMAKE_CURRENT_LIST_DIR}/liveness_mpi_test.c)
 kilter_mpi_script_test(transport/liveness_mpi_test 1 liveness_mpi_test${suffix})

@@ -68,7 +68,8 @@ void kl_event_queue_free(kl_event_queue *queue) {
 
 kilter_status kl_cannot_send(kilter_status why, kl_peer peer, size_t size, kilter_error *error) {
     return kl_fail(error, why, "sending %zu bytes to peer %llu: %s", size, (unsigned long long)peer,
-                   why == KILTER_ERR_PEER ? "it is gone; give its work to another" : "memory ran out");
+                   why == KILTER_ERR_PEER ? "the peer is gone; give its work to another peer"
+                                          : "memory ran out");
 }
 
 double kl_deadline_s(double timeout_s) {

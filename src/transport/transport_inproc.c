@@ -1,14 +1,14 @@
 /* Messages between endpoints of one process.
  *
  * Every endpoint has an inbox, and a sender puts an item into the receiver's inbox. Two lanes, one for each
- * direction, connect a worker and the master, or two workers of which one has reached the other. A lane's
- * fields:
+ * direction, connect a worker and the master, or two workers of which one has reached the other. The fields
+ * of a lane:
  *
  *     open, last_s,   the receiver's lock protects these: the lane accepts items; time of the last item
  *     left            the event that tells the receiver of the end
  *     known           used by the receiver's thread only: JOINED was delivered, LEFT was not
- *
- * Take the hub's lock before an inbox's lock, and never hold the locks of two inboxes. */
+ */
+/* Take the hub's lock before an inbox's lock, and never hold the locks of two inboxes at the same time. */
 #include "transport/transport.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ enum { MASTER = 1 };
 
 typedef struct item {
     struct item *next;
-    double visible_s; /* only stepped hubs use this */
+    double visible_s; /* time at which the item becomes visible to the receiver; only stepped hubs use this */
     kl_event_kind kind;
     kl_peer from;
     size_t size;
@@ -33,10 +33,10 @@ typedef struct item {
 typedef struct lane {
     bool open, known;
     double last_s;
-    item *left; /* allocated in advance, so that closing the lane needs no memory */
+    item *left; /* the event LEFT, allocated in advance, so that closing the lane needs no memory */
 } lane;
 
-typedef struct side_lane { /* a lane from another worker */
+typedef struct side_lane { /* a lane (one direction of a connection) from another worker */
     struct side_lane *next;
     kl_peer from;
     lane lane;
@@ -46,13 +46,13 @@ typedef struct endpoint {
     kl_transport transport;
     kl_inproc *hub;
     kl_peer number;
-    lane to_master, to_worker; /* the two lanes between a worker and its master */
-    side_lane *sides;          /* lanes from other workers to this one; `lock` protects the list */
-    bool closed;               /* the hub's lock protects this */
+    lane to_master, to_worker; /* the two directions of the connection between a worker and its master */
+    side_lane *sides;          /* connections from other workers to this one; `lock` protects the list */
+    bool closed;               /* true: the endpoint is closed; protected by the hub's lock */
 
     pthread_mutex_t lock;
     pthread_cond_t arrival;
-    item *first, *last; /* sorted by visible_s, then by order of sending */
+    item *first, *last; /* queue of items, sorted by visible_s, then by order of sending */
     bool woken;
 } endpoint;
 
@@ -64,7 +64,7 @@ struct kl_inproc {
     uint64_t count, capacity;
 };
 
-/* --- the inbox --- */
+/* --- functions for an endpoint's inbox --- */
 
 static item *new_item(kl_event_kind kind, kl_peer from, const void *data, size_t size) {
     item *it = size <= SIZE_MAX - sizeof(item) ? malloc(sizeof *it + size) : NULL;
@@ -107,7 +107,8 @@ static void remove_items_of(endpoint *e, kl_peer peer) {
     }
 }
 
-/* Return the lane from one endpoint to the other; NULL: they are workers that have not reached each other. */
+/* Return the lane that leads from one endpoint to the other. NULL: both are workers, and they have not
+ * reached each other. */
 static lane *lane_from(endpoint *from, endpoint *to) {
     if (to->number == MASTER || from->number == MASTER)
         return to->number == MASTER ? &from->to_master : &to->to_worker;
@@ -133,7 +134,7 @@ static void append(endpoint *to, lane *way, item *it, double at_s) {
     pthread_cond_signal(&to->arrival);
 }
 
-/* Put the item into the inbox of `to`, or free it if the lane is closed. */
+/* Put the item into the inbox of `to`. If the lane to it is closed, free the item instead. */
 static void deliver(endpoint *to, lane *way, item *it, double at_s) {
     pthread_mutex_lock(&to->lock);
     bool open = way->open;
@@ -151,13 +152,13 @@ static endpoint *find(kl_inproc *hub, kl_peer number) {
     return e;
 }
 
-/* Return the endpoint with this number if `e` is or was connected with it. */
+/* Return the endpoint with this number if `e` is connected with it, or was. */
 static endpoint *peer_of(endpoint *e, kl_peer number) {
     endpoint *other = number != e->number ? find(e->hub, number) : NULL;
     return other && lane_from(other, e) && lane_from(e, other) ? other : NULL;
 }
 
-/* --- the operations --- */
+/* --- the operations of the transport --- */
 
 static kilter_status inproc_send(kl_transport *transport, kl_peer peer, const void *data, size_t size,
                                  kilter_error *error) {
@@ -172,7 +173,7 @@ static kilter_status inproc_send(kl_transport *transport, kl_peer peer, const vo
     return KILTER_OK;
 }
 
-/* Take the first item out of the inbox if it is visible at now_s. Call this with e->lock held. */
+/* Take the first item out of the inbox, but only if it is visible at now_s. Call this with e->lock held. */
 static item *take(endpoint *e, double now_s) {
     item *it = e->first;
     if (!it || it->visible_s > now_s)
@@ -191,7 +192,8 @@ static item *wait_for_item(endpoint *e, double timeout_s) {
         if (timeout_s < 0)
             pthread_cond_wait(&e->arrival, &e->lock);
         else if (timeout_s == 0 || pthread_cond_timedwait(&e->arrival, &e->lock, &until) == ETIMEDOUT) {
-            it = e->woken ? NULL : take(e, 0); /* an item may have arrived at the deadline */
+            /* look once more, because an item may have arrived at the deadline */
+            it = e->woken ? NULL : take(e, 0);
             break;
         }
     }
@@ -228,7 +230,7 @@ static kilter_status inproc_poll(kl_transport *transport, double timeout_s, kl_e
     return KILTER_OK;
 }
 
-/* Close both lanes between `e` and `peer` and tell the peer. */
+/* Close both lanes between `e` and `peer`, and let the peer get LEFT. */
 static void part(endpoint *e, endpoint *peer) {
     lane *in = lane_from(peer, e);
     pthread_mutex_lock(&e->lock);
@@ -240,7 +242,7 @@ static void part(endpoint *e, endpoint *peer) {
     lane *way = lane_from(e, peer);
     double at_s = arrival_s(e, 0);
     pthread_mutex_lock(&peer->lock);
-    if (way->open) { /* this is the lane's last item */
+    if (way->open) { /* append the event `left`, the last item that this lane delivers */
         append(peer, way, way->left, at_s);
         way->left = NULL;
         way->open = false;
@@ -263,7 +265,8 @@ static void inproc_wake(kl_transport *transport) {
     pthread_mutex_unlock(&e->lock);
 }
 
-/* Close all lanes of the endpoint. The endpoint itself stays in the hub, because others may be reading it. */
+/* Close all lanes of the endpoint. The endpoint itself stays in the hub, because other threads may be
+ * reading it. */
 static void inproc_close(kl_transport *transport) {
     endpoint *e = (endpoint *)transport;
     kl_inproc *hub = e->hub;
@@ -290,7 +293,7 @@ static const kl_transport_ops inproc_ops = {.name = "inproc",
                                             .open = inproc_open,
                                             .reach = inproc_reach};
 
-/* --- the hub --- */
+/* --- functions for the hub --- */
 
 kilter_status kl_inproc_new(const kl_inproc_stepped *stepped, kl_inproc **hub, kilter_error *error) {
     kl_inproc *h = calloc(1, sizeof *h);
@@ -303,7 +306,7 @@ kilter_status kl_inproc_new(const kl_inproc_stepped *stepped, kl_inproc **hub, k
     h->stepped = stepped;
     h->endpoints = endpoints;
     h->capacity = 8;
-    h->count = 1; /* the first place belongs to the master, which may come later */
+    h->count = 1; /* the first place is kept for the master, which may come later */
     pthread_mutex_init(&h->lock, NULL);
     *hub = h;
     return KILTER_OK;
@@ -360,7 +363,7 @@ static bool open_lane(endpoint *from, endpoint *to, double at_s) {
         return false;
     }
     pthread_mutex_lock(&to->lock);
-    free(way->left); /* the lane may have been open before, with an item for its end */
+    free(way->left); /* free the event for the end of the lane, if the lane was open before */
     way->left = left;
     way->open = true;
     append(to, way, joined, at_s);
@@ -368,14 +371,14 @@ static bool open_lane(endpoint *from, endpoint *to, double at_s) {
     return true;
 }
 
-/* Connect a worker and the master. Each gets JOINED one message time after the present time of `later`, the
- * endpoint that opened last. Call this with the hub's lock held. */
+/* Connect a worker and the master. Each gets JOINED one message time after the present time of `later`,
+ * which is the endpoint that opened last. Call this with the hub's lock held. */
 static bool tie(endpoint *master, endpoint *worker, const endpoint *later) {
     double at_s = arrival_s(later, 0);
     return open_lane(master, worker, at_s) && open_lane(worker, master, at_s);
 }
 
-/* --- workers that reach each other --- */
+/* --- functions for workers that reach each other --- */
 
 static const char ADDRESS[] = "worker ";
 
@@ -388,7 +391,8 @@ static kilter_status inproc_open(kl_transport *transport, char address[KL_ADDRES
     return KILTER_OK;
 }
 
-/* Add closed lanes between two workers, unless they have lanes. false: memory ran out. */
+/* Make lanes between two workers, unless they have lanes already. The new lanes are closed. false: memory
+ * ran out. */
 static bool add_sides(endpoint *a, endpoint *b) {
     if (lane_from(a, b))
         return true;
@@ -411,8 +415,8 @@ static bool add_sides(endpoint *a, endpoint *b) {
     return true;
 }
 
-/* Open both lanes. `e`, which reaches the other worker, may send at once; the other gets JOINED. false:
- * memory ran out. */
+/* Open both lanes between `e` and the worker that it reaches. `e` may send at once; the other worker gets
+ * JOINED. false: memory ran out. */
 static bool open_sides(endpoint *e, endpoint *other) {
     lane *in = lane_from(other, e);
     item *left = new_item(KL_EVENT_LEFT, other->number, NULL, 0);
@@ -427,7 +431,7 @@ static bool open_sides(endpoint *e, endpoint *other) {
     return true;
 }
 
-/* Connect to another worker. If that worker has closed already, it leaves at once. */
+/* Connect to another worker. If that worker has closed already, LEFT comes for it at once. */
 static kilter_status inproc_reach(kl_transport *transport, const char *address, kl_peer *peer,
                                   kilter_error *error) {
     endpoint *e = (endpoint *)transport;
@@ -444,7 +448,7 @@ static kilter_status inproc_reach(kl_transport *transport, const char *address, 
     pthread_mutex_lock(&e->lock);
     bool is_open = fits && in->open, fresh = fits && !in->open && !in->left;
     if (is_open)
-        in->known = true; /* the other worker has reached this one before */
+        in->known = true; /* the other worker has reached this one before, so no JOINED is needed */
     pthread_mutex_unlock(&e->lock);
     if (fresh)
         fits = open_sides(e, other);
@@ -486,7 +490,7 @@ kilter_status kl_inproc_listen(kl_inproc *hub, kl_transport **transport, kilter_
     return KILTER_OK;
 }
 
-/* Make room for one more endpoint. Call it with the hub's lock held. */
+/* Make room for one more endpoint in the hub. Call this with the hub's lock held. */
 static bool reserve(kl_inproc *hub) {
     endpoint **more = kl_array_grow(hub->endpoints, &hub->capacity, hub->count + 1, sizeof *more);
     hub->endpoints = more ? more : hub->endpoints;

@@ -97,7 +97,7 @@ typedef struct world {
     double now_s[ENDPOINTS + 1];
     kl_inproc_stepped timing;
     kl_inproc *hub;
-    kl_transport *at[ENDPOINTS + 1]; /* the endpoints by number; [0] is unused */
+    kl_transport *at[ENDPOINTS + 1]; /* the endpoints, indexed by their number; [0] is unused */
 } world;
 
 static double clock_of(void *clock, kl_peer endpoint) {
@@ -128,7 +128,7 @@ static void set_all_clocks(world *w, double now_s) {
         w->now_s[i] = now_s;
 }
 
-/* Let the master and the workers get JOINED; all clocks show `now_s`. */
+/* Let the master and the workers get JOINED, with all clocks at `now_s`. */
 static void let_them_meet(world *w, unsigned workers, double now_s) {
     set_all_clocks(w, now_s);
     for (unsigned i = 0; i < workers; i++) {
@@ -139,7 +139,8 @@ static void let_them_meet(world *w, unsigned workers, double now_s) {
 
 static kl_event_kind kind_at(world *w, kl_peer endpoint) {
     kl_event event;
-    CHECK_OK(kl_poll(w->at[endpoint], -1, &event, error)); /* −1: a stepped hub never waits */
+    /* poll with the timeout −1 (for ever), although a stepped hub never waits */
+    CHECK_OK(kl_poll(w->at[endpoint], -1, &event, error));
     kl_message_release(&event.message);
     return event.kind;
 }
@@ -150,7 +151,7 @@ static void a_step_sees_a_message_when_it_is_due(void **state) {
     make_world(&w, 1, 0.5, 0.25);
     let_them_meet(&w, 1, 10);
     assert_true(kl_inproc_next_s(w.hub, 1) == HUGE_VAL);
-    suite_send(w.at[2], 1, 1, 6); /* this message is due at 10 + 0.5 + 6·0.25 */
+    suite_send(w.at[2], 1, 1, 6); /* this message is due at the time 10 + 0.5 + 6·0.25 */
     assert_true(kl_inproc_next_s(w.hub, 1) == 12);
     w.now_s[1] = 11.999;
     assert_int_equal(kind_at(&w, 1), KL_EVENT_NONE);
@@ -167,10 +168,11 @@ static void order_between_two_is_kept_though_a_short_one_is_faster(void **state)
     world w;
     make_world(&w, 2, 1, 1);
     let_them_meet(&w, 2, 10);
-    suite_send(w.at[2], 1, 1, 20); /* this message is due at 31 */
-    /* alone, this message would be due at 11, but it waits for the message before it */
+    suite_send(w.at[2], 1, 1, 20); /* this message is due at time 31 */
+    /* alone, this message would be due at time 11, but it must not overtake the message before it */
     suite_send(w.at[2], 1, 2, 0);
-    suite_send(w.at[3], 1, 3, 5); /* another peer's message may overtake it: it is due at 16 */
+    suite_send(w.at[3], 1, 3,
+               5); /* this message is due at time 16; it may overtake messages of another peer */
     assert_true(kl_inproc_next_s(w.hub, 1) == 16);
     w.now_s[1] = 30;
     suite_expect_message(w.at[1], 3, 3, 5);
@@ -195,8 +197,8 @@ static void ties_come_in_the_order_of_sending(void **state) {
     free_world(&w);
 }
 
-/* Run a random schedule, and return a hash of its events. Each event must come at its time, and the
- * messages of a worker must come in order. */
+/* Send and receive messages in a random order, and return a hash of the events. Each event must come at its
+ * time, and the messages of a worker must come in order. */
 static uint64_t play(uint64_t seed) {
     world w;
     make_world(&w, 4, 0.01, 1e-4);
@@ -237,13 +239,14 @@ static void joining_and_leaving_take_time_as_well(void **state) {
     make_world(&w, 1, 2, 0.5);
     assert_int_equal(kind_at(&w, 1), KL_EVENT_NONE);
     let_them_meet(&w, 1, 2);
-    suite_send(w.at[2], 1, 1, 10); /* the message is due at 9 */
-    /* alone, the end would be due at 4, but it comes after the message */
+    suite_send(w.at[2], 1, 1, 10); /* this message is due at time 9 */
+    /* alone, LEFT would be due at time 4, but it must come after the message */
     kl_transport_close(w.at[2]);
     w.at[2] = NULL;
     w.now_s[1] = 8;
     assert_int_equal(kind_at(&w, 1), KL_EVENT_NONE);
-    suite_send(w.at[1], 2, 1, 1); /* sent before the end is visible, so it is accepted and then lost */
+    /* the master does not see yet that the worker has closed, so this message is accepted and then lost */
+    suite_send(w.at[1], 2, 1, 1);
     w.now_s[1] = 9;
     suite_expect_message(w.at[1], 2, 1, 10);
     suite_expect(w.at[1], KL_EVENT_LEFT, 2);

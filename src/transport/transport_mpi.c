@@ -1,20 +1,23 @@
 /* Messages over MPI between rank 0, the master, and the other ranks.
  * This file uses only calls that work on every MPI, even when a rank dies: Isend, Irecv, Testsome, and one
- * posted receive for each peer. A message is sent as
+ * posted receive for each peer. A message has a head and, if it is large, a rest:
  *
  *     TAG_HEAD   total length (8 bytes), then as much of the message as fits into EAGER_BYTES
  *     TAG_REST   the rest, in pieces whose sizes both sides know
- * The posted receive is small, and the rest is received at its final place. A message with a rest ends with a
- * seal of SEAL_BYTES: MPICH 4.0 calls a receive complete, without an error and without data, when its sender
- * dies. A missing seal means that the peer is dead. A head with the length BYE is a side's last message. The
- * other side answers with BYE, after which the two have no request left. The first message of each side is
- * for the endpoints themselves. The master's is the invitation to the worker's line, by which each side
- * notices the other's death (liveness_mpi.h). The worker's says that its line is up, or why not. Requests
- * with a dead peer are abandoned: they may never complete, and are neither awaited nor freed. wait_mpi.h
- * looks for complete requests and waits.
  *
- * Workers exchange messages with each other after open(), which posts a receive for each other rank. A worker
- * does not notice the death of another. The master tells the worker's driver, which drops the dead worker. */
+ * The posted receive is small. The rest of a message is received at its final place. */
+/* A message with a rest ends with a seal of SEAL_BYTES. When a sender dies, MPICH 4.0 calls a receive
+ * complete, without an error and without data. Therefore a missing seal means that the sender is dead.
+ * Requests with a dead peer are abandoned: they may never complete, so this file neither waits for them nor
+ * frees them. */
+/* The first message of each side is for the endpoints themselves. The master sends an invitation to the
+ * worker's line, by which each side notices that the other has died (liveness_mpi.h). The worker answers
+ * that its line works, or why it does not. */
+/* A side's last message is a head with the length BYE. The other side answers with BYE, and then the two have
+ * no request left. */
+/* Workers exchange messages with each other after open(), which posts a receive for each other rank. A worker
+ * does not notice the death of another worker. The master tells a worker's driver of the death, and the
+ * driver drops the dead worker. */
 #include "transport/transport.h"
 
 #include <math.h>
@@ -37,57 +40,59 @@ enum {
     LENGTH_BYTES = 8,
     EAGER_BYTES = 4096,
     SEAL_BYTES = 8,
-    PIECE_BYTES = 1 << 30, /* MPI counts bytes in an int */
-    /* greatest number of messages to one peer that are given to MPI at the same time; further messages
-     * wait in the queue */
+    PIECE_BYTES = 1 << 30, /* largest piece in bytes, because MPI counts bytes in an int */
+    /* greatest number of messages to one peer that are given to MPI at the same time; further messages wait
+     * in a queue */
     WINDOW = 8,
 };
 
 #define SEAL 0x6b696c7465722121
 #define BYE  UINT64_MAX
-/* BYE of a side that knows of a dead rank, after which MPI_Finalize might wait for ever */
+/* the BYE of a side that knows of a dead rank; MPI_Finalize might then wait for ever */
 #define BYE_AFTER_FAILURE (UINT64_MAX - 1)
-/* close() gives up after a silence of this many seconds; a peer that computes is silent, too */
+/* close() gives up after this many seconds without a message; a peer that computes sends no message either */
 #define FAREWELL_S 10.0
 #define MEET_S     30.0  /* open() gives up after this many seconds, or after lost_after_s if it is longer */
-#define LOOK_S     0.005 /* seconds between two checks of the lines */
+#define LOOK_S     0.005 /* seconds between two checks whether a line of the failure detector was cut */
 /* seconds to wait for more messages of a dead peer after its latest one */
 #define LAST_WORDS_S 0.1
-#define SPIN_S       50e-6 /* seconds within which many answers come */
+#define SPIN_S       50e-6 /* seconds after a message within which the next one often comes */
 
 static const char ADDRESS[] = "rank ";
 
-typedef struct parcel { /* a message on its way out */
+typedef struct parcel { /* a message that is being sent */
     struct parcel *next;
     size_t peer;
-    size_t bytes, requests; /* bytes of `data`; number of MPI requests that are not complete */
-    uint8_t data[];         /* the message's length, then the message */
+    /* bytes: size of `data`; requests: number of its MPI requests that are not complete */
+    size_t bytes, requests;
+    uint8_t data[]; /* length of the message (LENGTH_BYTES), then the message */
 } parcel;
 
 typedef enum standing {
     LIVE,
-    DROPPED, /* this side has dropped the peer: its messages are received and discarded */
-    OVER,    /* the peer has sent BYE or is dead: no receive is posted */
+    DROPPED, /* this side has dropped the peer; messages from the peer are received and discarded */
+    OVER,    /* the peer has sent BYE or is dead, so no receive is posted for it */
 } standing;
 
 typedef struct peer {
     standing standing;
     bool said_bye;
-    bool used;    /* between two workers: a message was sent or received */
-    bool greeted; /* the peer's first message, `greeting`, has arrived */
+    bool used;    /* true: a message was sent to or received from this peer; only used if both are workers */
+    bool greeted; /* true: the peer's first message has arrived and is in `greeting` */
     kl_message greeting;
-    /* time of the peer's latest message since its line was cut, or time of the cut; 0: the line was not
-     * cut */
+    /* time of the last message since the peer's line was cut, or time of the cut; 0: the line was not cut */
     double cut_s;
     parcel *waiting, *last_waiting;
-    size_t flying; /* number of messages that were given to MPI */
+    size_t flying; /* number of messages to this peer that MPI is sending */
     uint8_t head[EAGER_BYTES];
-    uint8_t *body; /* the message whose rest is being received; NULL: there is none */
-    /* bytes of the message, bytes received so far, and bytes to receive including the seal */
+    uint8_t *body; /* the message of which further pieces are being received; NULL: there is none */
+    /* size: bytes of the message; got: bytes received so far; coming: bytes to receive, including the seal
+     * at its end */
     size_t size, got, coming;
-    /* heads that arrived before the rest of an earlier message; only where ranks do not die */
+    /* beginnings (heads) of messages that arrived before all of an earlier message was there; only used
+     * where ranks do not die */
     kl_buffer later;
-    size_t later_at; /* offset of the first head that is not handled yet */
+    size_t later_at; /* offset in `later` of the first head that is not handled yet */
 } peer;
 
 typedef struct mpi {
@@ -98,16 +103,16 @@ typedef struct mpi {
     size_t count;
     peer *peers; /* [count] */
 
-    /* First the receives: [count], one for each peer; then, where ranks do not die, one for any head; then
-     * [flying] sends, and room for one more request. */
+    /* All requests in order: [count] receives, one for each peer; where ranks do not die, one receive for
+     * any head; [flying] sends; room for one more request. */
     MPI_Request *requests;
     size_t receives;
     uint8_t any_head[EAGER_BYTES];
-    parcel **parcels; /* [flying] the message to which each send belongs */
+    parcel **parcels; /* [flying] for each send, the message to which it belongs */
     size_t flying, flying_capacity;
-    bool gaps; /* true: some of the sends are complete or abandoned, and their places free */
+    bool gaps; /* true: some sends are complete or abandoned, so their places in `parcels` are free */
 
-    int *done; /* [done_capacity] numbers of complete requests, found by a check */
+    int *done; /* [done_capacity] numbers of the requests that the last check found complete */
     MPI_Status *statuses;
     size_t done_capacity;
 
@@ -115,18 +120,18 @@ typedef struct mpi {
     atomic_bool woken;
     bool out_of_memory; /* true: a message was lost because memory ran out, so every later call fails */
     kl_mpi_wait wait;
-    bool waits; /* true: the endpoint has waited for messages since wait.traffic_s */
-    bool near;  /* true: all peers are on this host and have bells */
+    bool waits; /* true: the endpoint has been waiting for messages since wait.traffic_s */
+    bool near;  /* true: all peers are on this host and have doorbells */
 
     kl_liveness *lines; /* NULL: none */
-    double looked_s;    /* time of the last check of the lines */
-    size_t cut;         /* number of peers whose lines were cut, and from which messages may still come */
+    double looked_s;    /* time of the last check whether lines were cut */
+    size_t cut;         /* number of peers whose lines were cut but from which messages may still come */
     bool rank_failed;   /* true: a rank is dead and MPI does not know it */
     bool open;          /* true: other workers can reach this worker */
 } mpi;
 
-/* Return the rank of peers[i], which has no place for this rank itself. As a kl_peer, rank r is r + 1, so the
- * master is 1. A worker has only the master as a peer before open(). */
+/* Return the rank of peers[i]; peers has no entry for this rank itself. As a kl_peer, rank r is r + 1, so
+ * the master is 1. A worker has only the master as a peer before open(). */
 static int rank_of(const mpi *m, size_t i) {
     return (int)i + ((int)i >= m->rank);
 }
@@ -158,8 +163,8 @@ static kilter_status mpi_error(int code, const char *doing, kilter_error *error)
 
 /* --- sending --- */
 
-/* Return the bytes of the seal that ends a message of `size` bytes: 0 if it has no rest, or if ranks do not
- * die. */
+/* Return the bytes of the seal at the end of a message of `size` bytes. It is 0 if the message has only a
+ * head, or if ranks do not die. */
 static size_t seal_of(size_t size) {
     return kl_mpi_ranks_die && size > EAGER_BYTES - LENGTH_BYTES ? SEAL_BYTES : 0;
 }
@@ -189,7 +194,7 @@ static void lose(mpi *m, size_t i) {
         }
 }
 
-/* Store that a rank is dead and MPI does not know it. From now on, collective operations would hang. */
+/* Record that a rank is dead and MPI does not know it. From now on, collective operations would hang. */
 static void lose_dead(mpi *m, size_t i) {
     const char *hint = kl_mpi_hint();
     if (!m->rank_failed && m->rank == 0 && hint)
@@ -219,7 +224,7 @@ static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Give a parcel to MPI piece by piece. false: MPI refused a piece. */
+/* Let MPI send a message piece by piece. false: MPI refused a piece. */
 static bool launch(mpi *m, parcel *it) {
     size_t at = 0;
     while (at < it->bytes) {
@@ -259,7 +264,7 @@ static void launch_waiting(mpi *m, size_t i) {
     }
 }
 
-/* Queue a message to peers[i]; `length` is its size or BYE. false: memory ran out. */
+/* Queue a message to peers[i]. `length` is the message's size, or BYE. false: memory ran out. */
 static bool queue(mpi *m, size_t i, uint64_t length, const void *data, size_t size) {
     parcel *it = size <= SIZE_MAX - sizeof(parcel) - LENGTH_BYTES - SEAL_BYTES
                      ? malloc(sizeof *it + LENGTH_BYTES + size + seal_of(size))
@@ -290,8 +295,8 @@ static void say_bye(mpi *m, size_t i) {
         m->out_of_memory = true;
 }
 
-/* Handle that the send at place `f` is complete. After the last send of a message, free the message and
- * send the next waiting one. */
+/* Handle the end of the send at place `f`. After the last send of a message, free the message and send the
+ * next one that waits. */
 static void settle_send(mpi *m, size_t f, bool failed) {
     parcel *it = m->parcels[f];
     size_t i = it->peer;
@@ -338,12 +343,13 @@ static void post_rest(mpi *m, size_t i) {
     if (MPI_Irecv(p->body + p->got, piece, MPI_BYTE, rank_of(m, i), TAG_REST, m->comm, &m->requests[i]) !=
         MPI_SUCCESS)
         lose(m, i);
-    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i)); /* the sender may wait for this receive */
+    /* wake the sender, which may wait for this receive */
+    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i));
 }
 
 static void hear_bye(mpi *m, size_t i) {
     peer *p = &m->peers[i];
-    if (p->waiting) { /* a peer that has sent BYE reads no more messages, except for a BYE */
+    if (p->waiting) { /* discard waiting messages; a peer that has sent BYE reads nothing more except a BYE */
         throw_waiting_away(p);
         p->said_bye = false;
     }
@@ -383,7 +389,7 @@ static void hear_head(mpi *m, size_t i, size_t bytes) {
     }
     if (bytes < LENGTH_BYTES ||
         (length < EAGER_BYTES - LENGTH_BYTES ? bytes != LENGTH_BYTES + length : bytes != EAGER_BYTES)) {
-        lose(m, i); /* the peer uses another version of the protocol */
+        lose(m, i); /* the peer is treated as lost, because it uses another version of the protocol */
         return;
     }
     p->size = (size_t)length;
@@ -415,15 +421,16 @@ static void hear(mpi *m, size_t i, const MPI_Status *status) {
         return;
     }
     p->got += (size_t)bytes;
-    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i)); /* the sender may wait for this piece to arrive */
+    /* wake the sender, which may wait until this piece has arrived */
+    kl_bells_ring(m->wait.bells, (uint32_t)rank_of(m, i));
     if (p->got < p->coming)
         post_rest(m, i);
     else
         hear_message(m, i);
 }
 
-/* Handle the stored heads, which arrived before the rest of an earlier message. Stop at a head that has a
- * rest itself. */
+/* Handle the stored heads, which arrived before all of an earlier message was there. Stop at a head whose
+ * message has further pieces. */
 static void hear_later(mpi *m, size_t i) {
     peer *p = &m->peers[i];
     while (!p->body && p->later_at < p->later.size) {
@@ -441,7 +448,7 @@ static void hear_later(mpi *m, size_t i) {
     }
 }
 
-/* Handle a head that the receive for any peer got. */
+/* Handle a head that was received with the receive for any sender. */
 static void hear_any(mpi *m, const MPI_Status *status) {
     size_t i = place_of(m, status->MPI_SOURCE);
     peer *p = &m->peers[i];
@@ -457,7 +464,7 @@ static void hear_any(mpi *m, const MPI_Status *status) {
     post_any_head(m);
 }
 
-/* --- the loop --- */
+/* --- checking for complete requests --- */
 
 static bool reserve_done(mpi *m) {
     size_t needed = m->receives + m->flying;
@@ -475,7 +482,7 @@ static bool reserve_done(mpi *m) {
     return done && statuses;
 }
 
-/* Check for complete requests. *faulty: a request failed, and its status gives the error. */
+/* Check for complete requests. *faulty: true if a request failed; its status then gives the error. */
 static kilter_status look(mpi *m, bool for_ever, int *done, bool *faulty, kilter_error *error) {
     kl_mpi_sight sight = {.requests = m->requests,
                           .receives = (int)m->receives,
@@ -507,12 +514,12 @@ static void note_traffic(mpi *m) {
 
 static void rest(mpi *m, double most_s) {
     if (!m->waits)
-        m->wait.counted_s = kl_monotonic_s(); /* the time before this call was no wait */
+        m->wait.counted_s = kl_monotonic_s(); /* the time before this call does not count as waiting */
     m->waits = true;
     kl_mpi_rest(&m->wait, m->near, most_s);
 }
 
-/* Handle complete receives and free complete sends. for_ever: as in kl_mpi_look(). */
+/* Handle complete receives and free complete sends. for_ever has the meaning that it has in kl_mpi_look(). */
 static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     int done;
     bool faulty;
@@ -549,8 +556,8 @@ static kilter_status progress(mpi *m, bool for_ever, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Check for cut lines. A peer whose line is cut is dead, but its earlier messages may still come, so wait
- * for them. */
+/* Check for cut lines of the failure detector. A peer whose line is cut is dead, but its earlier messages
+ * may still come, so wait for these. */
 static void look_at_lines(mpi *m) {
     double now_s = m->lines ? kl_monotonic_s() : 0;
     if (!m->lines || now_s - m->looked_s < LOOK_S)
@@ -571,7 +578,7 @@ static void look_at_lines(mpi *m) {
         close_gaps(m);
 }
 
-/* --- the operations --- */
+/* --- the operations of the transport --- */
 
 static kilter_status mpi_send(kl_transport *transport, kl_peer name, const void *data, size_t size,
                               kilter_error *error) {
@@ -617,7 +624,7 @@ static void mpi_drop(kl_transport *transport, kl_peer name) {
     kl_event_queue_forget(&m->ready, name);
     if (p->standing != LIVE)
         return;
-    if (m->rank > 0 && p != &m->peers[0]) { /* the worker may be dead, and then no BYE comes */
+    if (m->rank > 0 && p != &m->peers[0]) { /* do not wait for a BYE, because the other worker may be dead */
         p->standing = DROPPED;
         say_bye(m, (size_t)(p - m->peers));
         lose(m, (size_t)(p - m->peers));
@@ -629,7 +636,7 @@ static void mpi_drop(kl_transport *transport, kl_peer name) {
     say_bye(m, (size_t)(p - m->peers));
 }
 
-/* Let a worker have the other workers as peers, too. false: memory ran out. */
+/* Make the other workers peers of this worker, too. false: memory ran out. */
 static bool widen(mpi *m) {
     size_t more = (size_t)m->ranks - 1 - m->count;
     MPI_Request *requests =
@@ -647,7 +654,7 @@ static bool widen(mpi *m) {
     return true;
 }
 
-/* Let other workers reach this worker: post a receive for each of them. */
+/* Let other workers reach this worker: post a receive for each of the other workers. */
 static kilter_status mpi_listen(kl_transport *transport, char address[KL_ADDRESS_BYTES],
                                 kilter_error *error) {
     mpi *m = (mpi *)transport;
@@ -682,10 +689,10 @@ static void mpi_wake(kl_transport *transport) {
     kl_bells_ring(m->wait.bells, (uint32_t)m->rank);
 }
 
-/* --- the end --- */
+/* --- closing an endpoint --- */
 
 /* Return whether this side must send BYE to a peer. Two workers that have exchanged no message do not send
- * BYE. The other may not have called open(), and would not answer. */
+ * BYE, because one of them may not have called open() and would not answer. */
 static bool says_bye(const mpi *m, size_t i) {
     return m->rank == 0 || i == 0 || m->peers[i].used;
 }
@@ -697,7 +704,7 @@ static bool all_said(const mpi *m) {
     return m->flying == 0;
 }
 
-/* Send BYE to the peers, and receive until they have sent BYE, too. */
+/* Send BYE to all peers, and receive messages until all of them have sent BYE, too. */
 static bool part(mpi *m) {
     for (size_t i = 0; i < m->count; i++) {
         if (m->peers[i].standing == LIVE)
@@ -752,7 +759,8 @@ static void mpi_close(kl_transport *transport) {
         kl_mpi_end(rank_failed);
 }
 
-/* The operations of an endpoint that only its own thread uses, and of one that other threads use, too. */
+/* The operations of an endpoint: first for one that only its own thread uses, then for one that other
+ * threads use, too. */
 static const kl_transport_ops mpi_ops[2] = {{.name = "mpi",
                                              .threads = false,
                                              .send = mpi_send,
@@ -772,7 +780,7 @@ static const kl_transport_ops mpi_ops[2] = {{.name = "mpi",
                                              .open = mpi_listen,
                                              .reach = mpi_reach}};
 
-/* --- the beginning --- */
+/* --- opening an endpoint --- */
 
 static mpi *new_mpi(bool any_thread) {
     mpi *m = calloc(1, sizeof *m);
@@ -782,7 +790,7 @@ static mpi *new_mpi(bool any_thread) {
     MPI_Comm_rank(MPI_COMM_WORLD, &m->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &m->ranks);
     m->count = m->rank == 0 ? (size_t)m->ranks - 1 : 1;
-    /* a worker uses peers after the first only after open() */
+    /* room for all ranks, although a worker uses peers after the first only after open() */
     m->peers = calloc((size_t)m->ranks, sizeof *m->peers);
     m->receives = m->count + !kl_mpi_ranks_die;
     m->requests = malloc((m->receives + 1) * sizeof(MPI_Request));
@@ -808,8 +816,8 @@ static bool met(const mpi *m) {
     return true;
 }
 
-/* Wait for each peer's first message. A peer whose message does not come in time is dead, because all
- * ranks have just started MPI. */
+/* Wait for the first message of each peer. All ranks have just started MPI, so a peer whose message does not
+ * come in time is dead. */
 static kilter_status await_greetings(mpi *m, double patience_s, kilter_error *error) {
     double until_s = kl_monotonic_s() + patience_s;
     while (!met(m) && kl_monotonic_s() < until_s) {
@@ -825,14 +833,14 @@ static kilter_status await_greetings(mpi *m, double patience_s, kilter_error *er
     return KILTER_OK;
 }
 
-/* Warn that ranks have no line to the failure detector. The farm works nevertheless until a rank dies. */
+/* Warn that some ranks are not connected to the failure detector. The farm still works until a rank dies. */
 static void complain(size_t ranks, const char *why) {
     fprintf(stderr, "%zu rank%s not connected to the failure detector, so %s death will not be noticed: %s\n",
             ranks, ranks == 1 ? " is" : "s are", ranks == 1 ? "its" : "their", why);
 }
 
-/* Send the first message to peers[i]: the token of the bells, then the invitation to its line. false: memory
- * ran out. */
+/* Send the first message to peers[i]: the token of the doorbells, then the invitation to the failure
+ * detector. false: memory ran out. */
 static bool invite(mpi *m, size_t i, uint64_t token) {
     kl_buffer invitation = {0};
     kl_put_u64(&invitation, token);
@@ -878,7 +886,7 @@ static kilter_status meet_master(mpi *m, double lost_after_s, kilter_error *erro
     if (invitation->size >= token) {
         m->wait.bells = kl_bells_open(kl_load_u64(invitation->data), (uint32_t)m->ranks, (uint32_t)m->rank);
         m->near = kl_bells_is_there(m->wait.bells, 0);
-        if (!m->near) { /* the master is on another host */
+        if (!m->near) { /* without doorbells, because the master is on another host */
             kl_bells_close(m->wait.bells);
             m->wait.bells = NULL;
         }
@@ -902,8 +910,8 @@ static kilter_status meet(mpi *m, double lost_after_s, kilter_error *error) {
     return status;
 }
 
-/* Duplicate MPI_COMM_WORLD, which needs all ranks: ranks of a program that started MPI itself may never come
- * here. SMPI has no MPI_Comm_idup(). */
+/* Duplicate MPI_COMM_WORLD, which waits for all ranks; in a program that started MPI itself, some ranks may
+ * never call this. SMPI has no MPI_Comm_idup(). */
 static kilter_status duplicate_world(mpi *m, kilter_error *error) {
     static const char doing[] = "opening the farm's mpi transport";
     MPI_Request request = MPI_REQUEST_NULL;
@@ -921,7 +929,7 @@ static kilter_status duplicate_world(mpi *m, kilter_error *error) {
     return status;
 }
 
-/* Open the endpoint of this rank when MPI is running. */
+/* Open the endpoint of this rank. MPI must be running. */
 static kilter_status open_endpoint(bool ends_mpi, bool any_thread, double lost_after_s, mpi **made,
                                    kilter_error *error) {
     mpi *m = new_mpi(any_thread);
@@ -932,7 +940,7 @@ static kilter_status open_endpoint(bool ends_mpi, bool any_thread, double lost_a
     }
     kilter_status status = duplicate_world(m, error);
     if (status != KILTER_OK) {
-        kl_mpi_keep(m); /* MPI may still write the communicator into it */
+        kl_mpi_keep(m); /* the memory must stay, because MPI may still write the communicator into it */
         return status;
     }
     m->ends_mpi = ends_mpi;

@@ -1,5 +1,5 @@
-/* The common tests of all transports on the ranks of MPI_COMM_WORLD, then cases for MPI only. Started by
- * mpirun with up to SUITE_PEERS_MAX ranks. */
+/* The tests that all transports share, on the ranks of MPI_COMM_WORLD, then tests for MPI only. Start this
+ * program by mpirun with up to SUITE_PEERS_MAX ranks. */
 #include <mpi.h>
 #include <signal.h>
 
@@ -26,8 +26,8 @@ static void run_case(const suite_case *its_case) {
     kl_transport_close(t);
 }
 
-/* Check that the program's own messages on MPI_COMM_WORLD do not disturb the transport, though their tags are
- * the same. */
+/* Check that the program's own messages on MPI_COMM_WORLD do not disturb the transport, even with the same
+ * tags. */
 static void run_beside_other_traffic(void) {
     int rank, size, mine, theirs = -1;
     MPI_Request request;
@@ -41,7 +41,8 @@ static void run_beside_other_traffic(void) {
     CHECK(theirs == (rank + size - 1) % size);
 }
 
-/* Check that a message sent on one endpoint of a process does not arrive at another endpoint of it. */
+/* Check that a message sent on one endpoint of a process does not arrive at another endpoint of this
+ * process. */
 static void run_two_at_once(void) {
     int rank, size;
     kl_transport *a = open_endpoint(&rank, &size), *b = open_endpoint(&rank, &size);
@@ -72,7 +73,7 @@ static void send_to_workers(kl_transport *t, int count, int messages) {
             suite_send(t, workers[w], 1, 100000);
 }
 
-/* Check that a peer can close although the other side has many messages queued for it. */
+/* Check that a peer can close its endpoint although the other side has many messages queued for it. */
 static void run_close_with_full_queues(void) {
     int rank, size;
     kl_transport *t = open_endpoint(&rank, &size);
@@ -140,7 +141,7 @@ static void run_suite(void) {
     kl_transport_close(t);
 }
 
-/* Check that the transport does not end an MPI that the program has started. */
+/* Check that the transport does not end MPI if the program itself has started MPI. */
 static void run_in_a_program_with_mpi(int *argc, char ***argv, int threads) {
     int provided, finished = 1;
     MPI_Init_thread(argc, argv, threads, &provided);
@@ -150,7 +151,7 @@ static void run_in_a_program_with_mpi(int *argc, char ***argv, int threads) {
     MPI_Finalize();
 }
 
-/* Check that the transport starts and ends MPI if the program has not started it. */
+/* Check that the transport starts and ends MPI if the program has not started MPI. */
 static void run_in_a_program_without(void) {
     int rank, size, finished = 0;
     kl_transport *t;
@@ -170,8 +171,9 @@ static size_t last_words_size(unsigned index, unsigned i) {
     return index % 2 ? 100 + i : 300000 + i;
 }
 
-/* Receive while all workers but the last are killed in the middle of sending. The first messages of each
- * must arrive complete and in order, then LEFT must come once. The last worker must stay usable. */
+/* Receive messages while all workers but the last are killed in the middle of sending. The first messages of
+ * each worker must arrive complete and in order, then LEFT must come once. The last worker must stay usable.
+ */
 static void watch_deaths(kl_transport *t, unsigned count) {
     kl_peer workers[SUITE_PEERS_MAX];
     unsigned heard[SUITE_PEERS_MAX] = {0}, left = 0;
@@ -182,7 +184,7 @@ static void watch_deaths(kl_transport *t, unsigned count) {
         CHECK(w < count - 1 && heard[w] <= LAST_WORDS);
         if (event.kind == KL_EVENT_LEFT) {
             suite_expect_gone(t, workers[w]);
-            heard[w] = LAST_WORDS + 1; /* nothing may follow LEFT */
+            heard[w] = LAST_WORDS + 1; /* no event of this worker may follow after LEFT */
             left++;
             continue;
         }
@@ -215,7 +217,7 @@ static void run_with_deaths(void) {
     }
     kl_transport_close(t);
     if (rank == 0)
-        /* needed because the exit code says nothing if the launcher lets ranks die */
+        /* print this line, because the exit code says nothing if the launcher lets ranks die */
         printf("as promised\n");
 }
 
@@ -227,7 +229,8 @@ static void run_with_death_of_master(void) {
     kl_peer workers[SUITE_PEERS_MAX];
     if (rank == 0) {
         suite_meet_workers(t, workers, (unsigned)size - 1);
-        for (int w = 0; w < size - 1; w++) { /* all workers have joined and can be told of the death */
+        /* wait until all workers have joined, so that each gets LEFT when the master dies */
+        for (int w = 0; w < size - 1; w++) {
             kl_event event = suite_next(t);
             suite_check_message(&event.message, 1, 10);
             kl_message_release(&event.message);

@@ -1,4 +1,4 @@
-/* Functions that the implementations in the folder transport share. No other folder includes this header. */
+/* Functions that the implementations of transports share. No other folder includes this header. */
 #ifndef KL_TRANSPORT_PRIVATE_H
 #define KL_TRANSPORT_PRIVATE_H
 
@@ -17,10 +17,11 @@ bool kl_event_queue_pop(kl_event_queue *queue, kl_event *event);
 void kl_event_queue_forget(kl_event_queue *queue, kl_peer peer); /* Remove all events of `peer`. */
 void kl_event_queue_free(kl_event_queue *queue);                 /* Free and zero the queue. */
 
-/* Fill `error` with the reason why `size` bytes do not go to `peer`: KILTER_ERR_PEER or KILTER_ERR_MEMORY. */
+/* Fill `error` with the reason why `size` bytes cannot be sent to `peer`. `why` is KILTER_ERR_PEER or
+ * KILTER_ERR_MEMORY. */
 kilter_status kl_cannot_send(kilter_status why, kl_peer peer, size_t size, kilter_error *error);
 
-/* Return the time at which a wait that starts now must end: HUGE_VAL for a negative timeout. */
+/* Return the time at which a wait that starts now must end. For a negative timeout, return HUGE_VAL. */
 double kl_deadline_s(double timeout_s);
 
 #endif

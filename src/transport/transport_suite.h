@@ -1,6 +1,6 @@
-/* The common tests of the folder transport: cases that every implementation must pass. A case has a
- * master's side and a worker's side. The test opens the endpoints before a case, and closes them after it.
- * A failed check ends the process, because it may happen in any thread or rank. */
+/* The tests that every implementation of a transport must pass. A case has a function for the master's side
+ * and one for the worker's side. The test opens the endpoints before a case, and closes them after it. A
+ * failed check ends the process, because it may happen in any thread or rank. */
 #ifndef KL_TRANSPORT_SUITE_H
 #define KL_TRANSPORT_SUITE_H
 
@@ -32,19 +32,19 @@
 
 enum { SUITE_PEERS_MAX = 256, SUITE_LONG_S = 60 };
 
-/* seconds in which a wrong event would be seen */
+/* seconds for which a test waits to see that no wrong event comes */
 #define SUITE_SILENCE_S 0.02
 
 typedef struct suite_case {
     const char *name;
-    /* `workers` is in order of the workers' indices */
+    /* function for the master's side; `workers` is in order of the workers' indices */
     void (*master)(kl_transport *t, const kl_peer *workers, unsigned count);
     void (*worker)(kl_transport *t, kl_peer master, unsigned index);
 } suite_case;
 
-/* --- helpers of the cases --- */
+/* --- functions that several cases use --- */
 
-/* Return the next event. Fail if none comes for a long time. */
+/* Return the endpoint's next event. Fail if none comes for a long time. */
 static inline kl_event suite_next(kl_transport *t) {
     kl_event event;
     CHECK_OK(kl_poll(t, SUITE_LONG_S, &event, error));
@@ -71,7 +71,8 @@ static inline void suite_expect_gone(kl_transport *t, kl_peer peer) {
     CHECK(error.status == KILTER_ERR_PEER && error.text[0]);
 }
 
-/* Fill a test message: every eight bytes differ, so that a lost, doubled or moved part is noticed. */
+/* Fill a test message. Every eight bytes differ, so that a part that was lost, doubled or moved is noticed.
+ */
 static inline void suite_fill(uint8_t *bytes, uint64_t seed, size_t size) {
     for (size_t i = 0; i < size; i += 8) {
         uint64_t word = (seed + 1) * 0x9e3779b97f4a7c15u + i;
@@ -84,7 +85,7 @@ static inline void suite_send(kl_transport *t, kl_peer peer, uint64_t seed, size
     CHECK(bytes);
     suite_fill(bytes, seed, size);
     CHECK_OK(t->ops->send(t, peer, bytes, size, error));
-    memset(bytes, 0xee, size); /* the transport has copied the bytes */
+    memset(bytes, 0xee, size); /* overwrite the bytes, because the transport must have copied them */
     free(bytes);
 }
 
@@ -112,7 +113,7 @@ static inline unsigned suite_place(const kl_peer *peers, unsigned count, kl_peer
     return count;
 }
 
-/* Meet `count` workers as the master: receive the index that each sends, and then let all continue. */
+/* As the master, receive from each of `count` workers its index, and then let all of them continue. */
 static inline void suite_meet_workers(kl_transport *t, kl_peer *workers, unsigned count) {
     kl_peer joined[SUITE_PEERS_MAX];
     unsigned joins = 0;
@@ -157,7 +158,7 @@ static inline void suite_leave_to_others(kl_transport *t, kl_peer master, unsign
     suite_expect(t, KL_EVENT_LEFT, master);
 }
 
-/* --- the cases --- */
+/* --- the test cases --- */
 
 static const size_t suite_sizes[] = {0,      1,       7,    8,    9,       4086, 4087, 4088,
                                      4089,   4095,    4096, 4097, 8191,    8192, 8193, 65536,
@@ -216,7 +217,7 @@ static inline void suite_flood_worker(kl_transport *t, kl_peer master, unsigned 
         suite_expect_message(t, master, i, i % 100);
 }
 
-/* Send large messages in both directions at the same time. Neither side may wait for the other to receive. */
+/* Send large messages in both directions at the same time. Neither side may wait until the other receives. */
 static inline void suite_cross_master(kl_transport *t, const kl_peer *workers, unsigned count) {
     for (unsigned i = 0; i < 3; i++)
         for (unsigned w = 0; w < count; w++)
@@ -241,8 +242,8 @@ static inline void suite_cross_worker(kl_transport *t, kl_peer master, unsigned 
         suite_expect_message(t, master, index + i, 1500000);
 }
 
-/* Send messages of sizes at which a transport may change its method. Hold them while others arrive, and
- * release them in any order. They must stay unchanged. */
+/* Send messages of sizes at which a transport may change its method. Keep them while other messages arrive,
+ * and release them in any order. Their contents must not change. */
 static const size_t suite_large_sizes[] = {16383, 16384,  16385,  32767,  32768,  32769, 65535,  65536,
                                            65537, 262143, 262144, 262145, 524300, 10,    1000003};
 enum { SUITE_LARGE_SIZES = sizeof suite_large_sizes / sizeof *suite_large_sizes };
@@ -315,7 +316,8 @@ static inline void suite_last_words_master(kl_transport *t, const kl_peer *worke
         unsigned w = suite_place(workers, count, event.peer);
         CHECK(w < count);
         if (event.kind == KL_EVENT_LEFT) {
-            CHECK(received[w]++ == SUITE_LAST_WORDS); /* counting on makes a second LEFT fail */
+            /* counting further makes the check fail at a second LEFT */
+            CHECK(received[w]++ == SUITE_LAST_WORDS);
             left++;
             suite_expect_gone(t, event.peer);
             continue;
@@ -365,9 +367,9 @@ static inline void suite_closing_worker(kl_transport *t, kl_peer master, unsigne
     suite_expect_silence(t);
 }
 
-/* Drop a peer. No event may follow on this side; on the other side LEFT must follow. */
+/* Drop a peer. No further event of this peer may come on this side; on the other side LEFT must come. */
 static inline void suite_drop_master(kl_transport *t, const kl_peer *workers, unsigned count) {
-    if (count > 0) { /* several messages, so that some still wait in this endpoint's queue */
+    if (count > 0) { /* send several messages, so that some still wait in this endpoint's queue */
         kl_event event = suite_next(t);
         CHECK(event.kind == KL_EVENT_MESSAGE);
         kl_message_release(&event.message);
@@ -382,7 +384,7 @@ static inline void suite_drop_master(kl_transport *t, const kl_peer *workers, un
 }
 
 static inline void suite_drop_worker(kl_transport *t, kl_peer master, unsigned index) {
-    /* these messages are on their way when this side is dropped, or are refused afterwards */
+    /* these messages are on their way when the master drops this worker, or are refused after that */
     for (unsigned i = 0; i < 50; i++)
         (void)t->ops->send(t, master, &index, sizeof index, NULL);
     suite_expect(t, KL_EVENT_LEFT, master);
@@ -408,8 +410,8 @@ static inline void suite_dropped_worker(kl_transport *t, kl_peer master, unsigne
     suite_expect_silence(t);
 }
 
-/* Wake the endpoint from another thread. A wake must end one poll: the waiting one or, if none waits, the
- * next one. */
+/* Wake the endpoint from another thread. A wake must end one poll: the poll that waits or, if none waits,
+ * the next one. */
 static inline void *suite_wake(void *transport) {
     kl_transport_wake(transport);
     return NULL;
@@ -508,8 +510,8 @@ static inline void suite_nobody_worker(kl_transport *t, kl_peer master, unsigned
     suite_leave_to_others(t, master, index);
 }
 
-/* Let workers reach each other by addresses that the master passes on. Each sends messages to every other,
- * which arrive once and in order, and the master's messages arrive as well. */
+/* Let workers reach each other by addresses that the master passes on. Each worker sends messages to every
+ * other worker. All messages must arrive once and in order, also those of the master. */
 enum { SUITE_REACH = 12 };
 
 static inline void suite_reach_master(kl_transport *t, const kl_peer *workers, unsigned count) {
@@ -535,8 +537,8 @@ static inline void suite_reach_master(kl_transport *t, const kl_peer *workers, u
     }
 }
 
-/* Reach all other workers and send them messages. The first four bytes of a message are its sender's index,
- * the next four its number. */
+/* Reach all other workers and send messages to them. The first four bytes of a message are its sender's
+ * index, the next four bytes are its number. */
 static inline void suite_reach_all(kl_transport *t, kl_peer *others, const char *list, unsigned count,
                                    unsigned index) {
     for (unsigned w = 0; w < count; w++)
@@ -564,8 +566,8 @@ static inline void suite_take_reached(kl_message *message, unsigned *received, u
     kl_message_release(message);
 }
 
-/* Return the master's next message, or one of zeros when *got reaches `until`. *got counts the messages of
- * other workers. */
+/* Return the master's next message. Return a message of zeros when *got reaches `until`; *got counts the
+ * messages of other workers. */
 static inline kl_message suite_hear_master(kl_transport *t, kl_peer master, unsigned *received, unsigned *got,
                                            unsigned until) {
     while (*got < until) {
@@ -598,30 +600,31 @@ static inline void suite_reach_worker(kl_transport *t, kl_peer master, unsigned 
     kl_message_release(&list);
     CHECK(got == all || !suite_hear_master(t, master, received, &got, all).data);
     CHECK_OK(t->ops->send(t, master, "d", 1, error));
-    /* this message means that all workers have their messages */
+    /* with this message, the master says that all workers have their messages */
     kl_message end = suite_hear_master(t, master, received, &got, UINT32_MAX);
     CHECK(got == all && end.size == (size_t)count * KL_ADDRESS_BYTES);
     kl_message_release(&end);
 }
 
 static const suite_case suite_cases[] = {
-    {"echoes of all sizes come whole and in order", suite_echo_master, suite_echo_worker},
-    {"thousands of messages both ways", suite_flood_master, suite_flood_worker},
-    {"large messages cross", suite_cross_master, suite_cross_worker},
+    {"echoes of messages of all sizes arrive complete and in order", suite_echo_master, suite_echo_worker},
+    {"thousands of messages are sent in both directions", suite_flood_master, suite_flood_worker},
+    {"large messages are sent in both directions at the same time", suite_cross_master, suite_cross_worker},
     {"large messages are held, and released in any order", suite_held_master, suite_held_worker},
-    {"a worker's last messages, then LEFT once", suite_last_words_master, suite_last_words_worker},
-    {"the master's last messages, then LEFT once", suite_closing_master, suite_closing_worker},
-    {"the master drops", suite_drop_master, suite_drop_worker},
+    {"a worker's last messages arrive, then LEFT comes once", suite_last_words_master,
+     suite_last_words_worker},
+    {"the master's last messages arrive, then LEFT comes once", suite_closing_master, suite_closing_worker},
+    {"the master drops its workers", suite_drop_master, suite_drop_worker},
     {"a worker drops", suite_dropped_master, suite_dropped_worker},
-    {"wake ends a wait", suite_wake_master, suite_wake_worker},
-    {"wake comes first", suite_wake_first_master, suite_wake_first_worker},
+    {"kl_transport_wake() ends a wait", suite_wake_master, suite_wake_worker},
+    {"a wake comes before a message that waits", suite_wake_first_master, suite_wake_first_worker},
     {"timeouts", suite_timeout_master, suite_timeout_worker},
     {"unknown names", suite_nobody_master, suite_nobody_worker},
     {"workers reach each other", suite_reach_master, suite_reach_worker},
 };
 enum { SUITE_CASES = sizeof suite_cases / sizeof *suite_cases };
 
-/* --- workers as threads --- */
+/* --- running the cases with threads as workers --- */
 
 typedef struct suite_thread {
     pthread_t thread;
@@ -638,7 +641,7 @@ static inline void *suite_run_worker(void *argument) {
     return NULL;
 }
 
-/* Run a case with the workers as threads, and close the endpoints. */
+/* Run a case with threads as workers, and close the endpoints. */
 static inline void suite_run_threads(const suite_case *its_case, kl_transport *master, kl_transport **workers,
                                      unsigned count) {
     suite_thread threads[SUITE_PEERS_MAX];

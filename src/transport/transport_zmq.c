@@ -1,24 +1,24 @@
 /* Messages over libzmq: a ROUTER at the master, a DEALER at each worker.
  *
- * A message is one frame. Its last byte is its kind, so that the content begins at the frame's beginning and
- * needs no copy. A large message is a series of frames, FIRST PART … LAST: between two of them libzmq can
- * send its heartbeats, however slow the link is.
+ * A message is one frame. The kind of a frame is its last byte, so that the content begins at the frame's
+ * beginning and needs no copy. A large message is a series of frames, FIRST PART … LAST. Between two of these
+ * frames libzmq can send its heartbeats, however slow the link is. A connection has these frames:
  *
  *     worker                         master
  *       | ---------- HELLO -----------> |     JOINED
- * JOINED <-------- WELCOME ----------- |
+ *       | <-------- WELCOME ----------- |     (JOINED at the worker)
  *       | <---- DATA … in both … -----> |     MESSAGE
  *       | <------- STILL_THERE -------- |     (none: the master tests the connection)
  *       | ----------- BYE ------------> |     LEFT      (or the other way round; a BYE is answered with BYE)
- *
- * A worker that was forked from its master says so in its HELLO, and WELCOME names the arenas they share.
- * Large messages between them are in an arena (arena.h), and one frame, LIES, gives their place.
- *
- * Workers reach each other in the same way. A worker has a ROUTER for workers that reach it, and a DEALER for
- * each worker that it reaches. They form the worker's mesh: endpoints that its endpoint to the master looks
- * at. A worker knows only the workers' keys, so the ROUTER uses these, too.
- *
- * A side that dies sends no BYE. Then the socket's monitor reports the end of the connection, and LEFT
+ */
+/* A worker that was forked from its master says so in its HELLO. The master's WELCOME then names the arenas
+ * that both share. A large message between the two is in an arena (arena.h), and one frame, LIES, gives its
+ * place. */
+/* Workers reach each other in the same way as they reach the master. A worker has a ROUTER for workers that
+ * reach it, and a DEALER for each worker that it reaches. */
+/* The endpoints with these sockets are the worker's mesh, which its endpoint to the master checks for events.
+ * A worker knows only the workers' keys, so its ROUTER uses these keys, too. */
+/* A side that dies sends no BYE. Then the socket's monitor reports the end of the connection, and LEFT
  * follows all messages that had arrived. Each DEALER makes one connection only: if libzmq reconnected by
  * itself, a worker could continue its conversation with a restarted master. */
 #include "transport/transport.h"
@@ -52,47 +52,50 @@ enum {
     LIES = 'r'
 };
 
-/* the 2 is the version of the protocol */
+/* the digit 2 is the version of Kilter's protocol */
 static const char hello[] = {'k', 'i', 'l', 't', 'e', 'r', '2', HELLO};
 static const char welcome[] = {'k', 'i', 'l', 't', 'e', 'r', '2', WELCOME};
 enum {
-    /* bytes of the version, with which HELLO and WELCOME begin; before the kind at their end there may be: */
+    /* bytes of the protocol version at the beginning of HELLO and WELCOME; details may follow it */
     VERSION_BYTES = sizeof hello - 1,
-    FORKED_BYTES = 16, /* the arenas' token and the worker's process number */
-    PAIR_BYTES = 4,    /* the number of the worker's pair of arenas */
+    /* bytes of the details in a forked worker's HELLO: the arenas' token and the worker's process number */
+    FORKED_BYTES = 16,
+    PAIR_BYTES = 4, /* bytes of the details in WELCOME: the number of the worker's pair of arenas */
 };
 
 enum {
-    /* bytes of a message, and of a part: a link must carry a part before its peer counts as lost */
+    /* greatest bytes of a message, and of a part of it; a link must carry a part in less time than that
+     * after which a peer counts as lost */
     MESSAGE_BYTES_MAX = 1 << 30,
     PART_BYTES = 256 * 1024,
     FRAME_BYTES_MAX = PART_BYTES + 1,
     CONNECT_MS = 5000,
-    /* six days in milliseconds; libzmq adds at most as much again, and the sum must fit into an int */
+    /* six days in milliseconds; libzmq may add as much again, and the sum must fit into an int */
     NEVER_MS = 500000000,
     BACKLOG = 1024,
-    /* number of frames without an event after which look() returns, so that the clock is checked */
+    /* look() returns after this many frames without an event, so that the clock is checked */
     FRAMES_PER_LOOK = 1024,
-    /* number of frames after which the monitor's reports are read, even if more frames wait */
+    /* the monitor's reports are read after this many frames, even if more frames wait */
     FRAMES_PER_REPORT = 64,
 };
-/* number of files that some connections between workers need */
+/* number of open files that a few connections between workers need */
 enum { FILES_OF_MESH = 64 };
-/* seconds for which a closing master waits for the workers' BYE; a worker waits for lost_after_s */
+/* seconds for which a master that closes waits for the workers' BYE; a worker waits for lost_after_s */
 #define MASTER_LINGER_S 2.0
-#define HANDSHAKE_S     10.0 /* most seconds until a connection becomes a peer */
+#define HANDSHAKE_S     10.0 /* greatest seconds until a connection becomes a peer */
 #define COMPLAIN_S      60.0 /* least seconds between two reports about strangers */
 #define FIRST_RETRY_S   0.01
 #define LONGEST_RETRY_S 0.5
-#define UNUSED_S        1.0   /* unused memory of arenas is freed after this many seconds */
-#define ASK_AGAIN_S     0.001 /* seconds after which two claims to one connection (rivals) are tested again */
+#define UNUSED_S        1.0 /* unused memory of arenas is freed after this many seconds */
+/* seconds after which it is tested again which of two peers (rivals) owns a connection */
+#define ASK_AGAIN_S 0.001
 
 enum {
     THE_MASTER = 1,
     HANDSHAKES_MAX = 3, /* number of failed handshakes in a row after which the key counts as wrong */
 };
 
-typedef struct kl_retry { /* time of the next attempt to connect, and the seconds between attempts */
+typedef struct kl_retry { /* at_s: time of the next attempt to connect; pause_s: seconds between attempts */
     double at_s, pause_s;
 } kl_retry;
 
@@ -105,7 +108,7 @@ typedef struct endpoint endpoint;
 typedef struct mesh {
     void *context;
     endpoint *listener;
-    endpoint **dialled; /* an entry is NULL when its worker is gone */
+    endpoint **dialled; /* endpoints to workers that this one has reached; NULL: that worker is gone */
     size_t count;
     uint64_t room;
 } mesh;
@@ -116,35 +119,35 @@ struct endpoint {
     kl_transport transport;
     bool is_master, is_tcp, closing;
     bool is_part; /* true: this endpoint belongs to the mesh of another endpoint */
-    mesh *mesh;   /* NULL: this worker has not opened itself to other workers */
+    mesh *mesh;   /* the endpoints to other workers; NULL: other workers cannot reach this worker */
     char *address;
-    kl_zmq_options options; /* with a copy of the key that the endpoint owns */
+    kl_zmq_options options; /* options of the endpoint, with its own copy of the key */
     void *context, *socket, *monitor;
     int wake_fd;
     atomic_bool woken;
     kl_event_queue ready;
-    unsigned unreported; /* number of frames since the monitor's reports were read */
+    unsigned unreported; /* number of frames received since the monitor's reports were last read */
     bool out_of_memory;
 
-    kl_zmq_peers peers; /* peers of a master; only a master uses the fields from here up to `strangers` */
-    void *gate;         /* access control, for tcp only */
+    kl_zmq_peers peers; /* peers of a master; only a master uses the fields from `peers` to `complain_at_s` */
+    void *gate;         /* handler of access control, for tcp only */
     unsigned strangers; /* number of strangers since the last report about them */
     double complain_at_s;
 
-    stage stage; /* only a worker uses the fields from here on */
+    stage stage; /* only a worker uses the fields from `stage` on */
     bool lost, refused;
-    /* true: the handshake failed, so the other side had answered; libzmq then reports another failure */
+    /* true: the other side had answered before the handshake failed; libzmq then reports another failure */
     bool was_answered;
-    unsigned failed_handshakes; /* number of failed handshakes in a row */
+    unsigned failed_handshakes; /* number of failed handshakes without a success between them */
     unsigned dialled;
     kl_retry retry;
-    kl_buffer parts;  /* parts of a message from the master that is not complete yet */
-    kl_arena *arena;  /* arena for large messages to the master; NULL: none */
-    double trim_at_s; /* time at which unused memory of the arenas is freed; 0: they take no memory */
+    kl_buffer parts;  /* the parts received so far of a message from the master */
+    kl_arena *arena;  /* arena for large messages to the master; NULL: there is none */
+    double trim_at_s; /* time at which unused memory of the arenas is freed; 0: the arenas take no memory */
 };
 
 typedef struct frame {
-    uint32_t id; /* at the master: the sender's routing id */
+    uint32_t id; /* at the master: the routing id of the sender */
     zmq_msg_t body;
     bool whole; /* true: the frame is the only one of its libzmq message, as all frames of Kilter are */
 } frame;
@@ -158,8 +161,8 @@ static uint32_t id_of(kl_peer name) {
     return (uint32_t)(name - 1);
 }
 
-/* Return the endpoint of the mesh that has this peer, and the peer's name there. NULL: the mesh does not have
- * it. */
+/* Return the endpoint of the mesh that has this peer, and set *inner to the peer's name at that endpoint.
+ * NULL: the mesh does not have the peer. */
 static endpoint *part_with(const endpoint *e, kl_peer name, kl_peer *inner) {
     uint64_t number = name >> NAME_BITS;
     *inner = name & (((kl_peer)1 << NAME_BITS) - 1);
@@ -170,8 +173,8 @@ static endpoint *part_with(const endpoint *e, kl_peer name, kl_peer *inner) {
     return number - FIRST_DIALLED < e->mesh->count ? e->mesh->dialled[number - FIRST_DIALLED] : NULL;
 }
 
-/* Return whether messages may be sent to the peer. A worker that was reached gets messages before it has
- * answered. */
+/* Return whether messages may be sent to the peer. Messages may be sent to a worker that was reached even
+ * before it has answered. */
 static bool is_live(const endpoint *e, kl_peer name) {
     if (!e->is_master)
         return name == THE_MASTER && (e->stage == JOINED || (e->is_part && e->stage == SEEKING && e->socket));
@@ -185,7 +188,8 @@ static void tell(endpoint *e, const kl_event *event) {
 
 /* --- sending frames --- */
 
-/* This function and the next return 0 or an errno. They never wait, because the high-water mark is off. */
+/* Send one part of a message and return 0 or an errno. This function and send_frame() never wait, because
+ * the limit on queued messages is off. */
 static int send_part(endpoint *e, zmq_msg_t *part, int flags) {
     while (zmq_msg_send(part, e->socket, flags | ZMQ_DONTWAIT) < 0)
         if (errno != EINTR)
@@ -201,7 +205,8 @@ static int send_address(endpoint *e, uint32_t id) {
     return 0;
 }
 
-/* Send `body`, and close it whether it was sent or not. id: at the master, the receiver's routing id. */
+/* Send the message part `body`, and close it whether it was sent or not. id: at the master, the receiver's
+ * routing id. */
 static int send_frame(endpoint *e, uint32_t id, zmq_msg_t *body) {
     int code = e->is_master ? send_address(e, id) : 0;
     if (!code)
@@ -221,7 +226,7 @@ static int say(endpoint *e, uint32_t id, const void *bytes, size_t size) {
     return send_frame(e, id, &body);
 }
 
-/* Send the bytes and free them. */
+/* Send the bytes as one frame, and free them. */
 static int say_all(endpoint *e, uint32_t id, kl_buffer *bytes) {
     int code = bytes->failed ? ENOMEM : say(e, id, bytes->data, bytes->size);
     e->out_of_memory |= bytes->failed;
@@ -234,7 +239,7 @@ static int say_bye(endpoint *e, uint32_t id) {
     return say(e, id, &bye, 1);
 }
 
-/* Send `size` bytes, followed by the byte for their kind. */
+/* Send `size` bytes, followed by a byte for the kind of the frame. */
 static int send_kind(endpoint *e, uint32_t id, const uint8_t *data, size_t size, char kind) {
     zmq_msg_t body;
     if (zmq_msg_init_size(&body, size + 1) != 0)
@@ -246,7 +251,7 @@ static int send_kind(endpoint *e, uint32_t id, const uint8_t *data, size_t size,
     return send_frame(e, id, &body);
 }
 
-/* Return the arena shared with the peer; NULL: none */
+/* Return the arena that is shared with the peer; NULL: there is none. */
 static kl_arena *arena_of(const endpoint *e, uint32_t id) {
     return e->is_master ? kl_zmq_peers_slot(&e->peers, id)->arena : e->arena;
 }
@@ -264,7 +269,7 @@ static int send_place(endpoint *e, uint32_t id, const kl_arena_place *place) {
 }
 
 /* Send a message through the arena if possible, otherwise in frames. If a later frame cannot be sent, the
- * receiver forgets the message when the next one begins. */
+ * receiver discards the incomplete message when the next one begins. */
 static int send_message(endpoint *e, uint32_t id, const uint8_t *data, size_t size) {
     kl_arena_place place;
     kl_arena *arena = size >= KL_ARENA_LEAST_BYTES ? arena_of(e, id) : NULL;
@@ -310,7 +315,7 @@ static void lend(kl_transport *transport, kl_peer name, size_t size, kl_buffer *
         kl_buffer_free(buffer);
 }
 
-/* --- reports of the monitor --- */
+/* --- reports of the socket's monitor --- */
 
 enum {
     FAILED_HANDSHAKES = ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
@@ -327,16 +332,17 @@ static void hear_report(endpoint *e, uint16_t what, int fd) {
             e->strangers++;
         return;
     }
-    e->lost = true; /* a worker gets reports of failures only, because it has only one connection */
+    e->lost = true; /* a worker's monitor reports only failures, and the worker has only one connection */
     if (what & FAILED_HANDSHAKES) {
         e->failed_handshakes++;
         e->was_answered = true;
+        /* no process accepts connections there, so this failure says nothing about the key */
     } else if (what != ZMQ_EVENT_DISCONNECTED && !e->was_answered)
-        e->failed_handshakes = 0; /* no process listens, so this failure says nothing about the key */
+        e->failed_handshakes = 0;
 }
 
-/* Report the strangers since the last report, if it was long enough ago. Some programs try every port that is
- * open to the world. A worker with a wrong key counts as a stranger, too. */
+/* Report the number of strangers since the last report, if that report was long enough ago. Some programs
+ * try every port that is open to the world. A worker with a wrong key counts as a stranger, too. */
 static void complain_of_strangers(endpoint *e) {
     double now_s = kl_monotonic_s();
     if (!e->strangers || !e->options.complain || now_s < e->complain_at_s)
@@ -374,7 +380,7 @@ static void read_reports(endpoint *e) {
             memcpy(&what, zmq_msg_data(&part), sizeof what);
             memcpy(&value, (char *)zmq_msg_data(&part) + sizeof what, sizeof value);
             hear_report(e, what, value);
-        } /* the second part, the address, is not used */
+        } /* the report's second part, the address, is not used */
         zmq_msg_close(&part);
     }
 }
@@ -421,8 +427,8 @@ static bool hand_up_lying(endpoint *e, frame *f, kl_arena *arena, kl_peer from) 
     return true;
 }
 
-/* Take a frame that carries a message of `from`, or a part of one. false: the frame carries neither, or the
- * part does not fit. */
+/* Handle a frame that carries a message of `from`, or a part of one. Return false if it carries neither, or
+ * if the part does not fit to the previous ones. */
 static bool take_in(endpoint *e, frame *f, kl_buffer *parts, kl_peer from) {
     int kind = kind_of(f);
     size_t size = zmq_msg_size(&f->body) - 1;
@@ -447,14 +453,15 @@ static bool take_in(endpoint *e, frame *f, kl_buffer *parts, kl_peer from) {
     return true;
 }
 
-/* Let libzmq process the messages of its I/O thread to the socket, so that it knows which peers are gone. */
+/* Let libzmq process the messages from its I/O thread, so that it knows which peers are gone. */
 static void notice_who_is_gone(endpoint *e) {
     int unused;
     size_t size = sizeof unused;
     zmq_getsockopt(e->socket, ZMQ_EVENTS, &unused, &size);
 }
 
-/* Return whether the frame is `plain` with `size` more bytes before its kind. */
+/* Return whether the frame is equal to `plain`, except for `size` more bytes before its last byte, the kind.
+ */
 static bool says_with(const frame *f, const char *plain, size_t size) {
     const uint8_t *bytes = zmq_msg_data((zmq_msg_t *)&f->body);
     return f->whole && zmq_msg_size(&f->body) == VERSION_BYTES + size + 1 &&
@@ -462,13 +469,14 @@ static bool says_with(const frame *f, const char *plain, size_t size) {
            bytes[VERSION_BYTES + size] == (uint8_t)plain[VERSION_BYTES];
 }
 
-/* Return the bytes of the frame between the version and the kind. */
+/* Return the bytes of the frame between the version and the last byte, the kind. */
 static kl_reader details_of(const frame *f) {
     const uint8_t *bytes = zmq_msg_data((zmq_msg_t *)&f->body);
     return kl_reader_of(bytes + VERSION_BYTES, zmq_msg_size(&f->body) - VERSION_BYTES - 1);
 }
 
-/* Return the arena to a worker that was forked with these arenas; NULL: it was not, or no pair is free. */
+/* Return an arena for messages to a worker that was forked with these arenas. NULL: the worker was not
+ * forked with them, or no pair is free. */
 static kl_arena *arena_for(const endpoint *e, const frame *f) {
     if (!e->options.arenas || !says_with(f, hello, FORKED_BYTES))
         return NULL;
@@ -486,11 +494,11 @@ static int say_welcome(endpoint *e, uint32_t id, const kl_arena *arena) {
     return say_all(e, id, &bytes);
 }
 
-/* Handle the first frame of a connection. A HELLO makes the sender a peer. Any other sender gets BYE and is
- * ignored from then on. */
+/* Handle the first frame of a connection. HELLO makes the sender a peer. A sender of any other frame gets
+ * BYE and is ignored from then on. */
 static void meet(endpoint *e, frame *f) {
     if (e->closing)
-        return; /* the worker will notice that this master closes */
+        return; /* do not answer, because the worker will notice that this master closes */
     bool ours = says_with(f, hello, 0) || says_with(f, hello, FORKED_BYTES);
     kl_arena *arena = arena_for(e, f);
     read_reports(e);
@@ -512,7 +520,7 @@ static void hear_as_master(endpoint *e, frame *f) {
         meet(e, f);
     } else if (standing == KL_ZMQ_LIVE &&
                !take_in(e, f, &kl_zmq_peers_slot(&e->peers, f->id)->parts, name_of(f->id))) {
-        /* the frame is BYE, or it is garbage, which counts as BYE */
+        /* the frame is BYE, or it is garbage, which is treated as BYE */
         if (!e->closing)
             say_bye(e, f->id);
         kl_zmq_peers_ignore(&e->peers, f->id, kind_of(f) == BYE);
@@ -527,7 +535,9 @@ static bool is_welcome(endpoint *e, const frame *f) {
         return false;
     kl_reader r = details_of(f);
     e->arena = kl_arena_to_master(e->options.arenas, kl_get_u32(&r));
-    e->out_of_memory |= !e->arena; /* the master will use the arena, so the worker cannot do without it */
+    /* without its end of the arenas the worker cannot continue, because the master will send messages
+     * through them */
+    e->out_of_memory |= !e->arena;
     return true;
 }
 
@@ -547,7 +557,7 @@ static void hear_as_worker(endpoint *e, frame *f) {
     }
 }
 
-/* Receive one part of a libzmq message. 1: received; 0: there is none. */
+/* Receive one part of a libzmq message. Return 1 if one was received, 0 if there is none. */
 static int receive_part(endpoint *e, zmq_msg_t *part) {
     zmq_msg_init(part);
     while (zmq_msg_recv(part, e->socket, ZMQ_DONTWAIT) < 0) {
@@ -559,7 +569,7 @@ static int receive_part(endpoint *e, zmq_msg_t *part) {
     return 1;
 }
 
-/* Discard the rest of a libzmq message. Its parts arrive together, so no wait is needed. */
+/* Discard the remaining parts of a libzmq message. All parts arrive together, so no wait is needed. */
 static void throw_parts_away(endpoint *e) {
     zmq_msg_t part;
     for (bool more = true; more;) {
@@ -570,8 +580,8 @@ static void throw_parts_away(endpoint *e) {
     }
 }
 
-/* Read the sender's routing id from a message. false: our ROUTER cannot have assigned it. Assigned ids have 5
- * bytes, and Kilter's workers never choose their own. */
+/* Read the sender's routing id from a message. false: the id is not one that this ROUTER assigned. Assigned
+ * ids have 5 bytes, and Kilter's workers never choose their own. */
 static bool read_id(const zmq_msg_t *part, uint32_t *id) {
     const uint8_t *b = zmq_msg_data((zmq_msg_t *)part);
     if (zmq_msg_size(part) != 5 || b[0] != 0)
@@ -580,7 +590,7 @@ static bool read_id(const zmq_msg_t *part, uint32_t *id) {
     return true;
 }
 
-/* Receive one frame and act on it. false: there is none. */
+/* Receive one frame and handle it. false: no frame is there. */
 static bool hear_next(endpoint *e) {
     frame f = {0};
     zmq_msg_t address;
@@ -617,7 +627,7 @@ static void set(void *socket, int option, int value) {
 static void set_up(void *socket, double lost_after_s, bool ipv6) {
     set(socket, ZMQ_SNDHWM, 0);
     set(socket, ZMQ_RCVHWM, 0);
-    /* libzmq probes the peer after a third of the time, and the peer must answer within the rest */
+    /* libzmq probes the peer after a third of this time, and the peer must answer in the remaining time */
     int lost_after_ms = (int)(1e3 * lost_after_s);
     set(socket, ZMQ_HEARTBEAT_IVL, lost_after_ms / 3);
     set(socket, ZMQ_HEARTBEAT_TIMEOUT, lost_after_ms - lost_after_ms / 3);
@@ -626,14 +636,15 @@ static void set_up(void *socket, double lost_after_s, bool ipv6) {
     set(socket, ZMQ_CONNECT_TIMEOUT, CONNECT_MS);
     set(socket, ZMQ_RECONNECT_IVL, NEVER_MS);
     set(socket, ZMQ_BACKLOG, BACKLOG);
-    set(socket, ZMQ_ROUTER_MANDATORY, 1); /* for a ROUTER; a DEALER refuses this option, which does no harm */
+    /* this option is for a ROUTER; a DEALER refuses it, which does no harm */
+    set(socket, ZMQ_ROUTER_MANDATORY, 1);
     set(socket, ZMQ_IPV6, ipv6);
     int64_t longest = FRAME_BYTES_MAX + KL_CURVE_BYTES;
     zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &longest, sizeof longest);
 }
 
-/* Open the socket's monitor for `reports`. They are queued without limit; otherwise libzmq's I/O thread could
- * block. */
+/* Open the socket's monitor for `reports`. The queue of reports has no limit; with a limit, libzmq's I/O
+ * thread could block. */
 static bool watch(endpoint *e, int reports) {
     char name[64];
     snprintf(name, sizeof name, "inproc://monitor-%u-%016llx", e->dialled, (unsigned long long)kl_token());
@@ -652,7 +663,7 @@ static bool make_socket(endpoint *e, int reports) {
     if (!e->socket)
         return false;
     set_up(e->socket, e->options.lost_after_s, strchr(e->address, '[') != NULL);
-    set(e->socket, ZMQ_LINGER, 0); /* close_endpoint() gives the reasons */
+    set(e->socket, ZMQ_LINGER, 0); /* see close_endpoint() for the reasons */
     if (e->options.key && !kl_zmq_set_key(e->socket, e->options.key, e->is_master))
         return false;
     return watch(e, reports);
@@ -736,7 +747,7 @@ static kilter_status redial_when_due(endpoint *e, kilter_error *error) {
     return e->socket || kl_monotonic_s() < e->retry.at_s ? KILTER_OK : dial(e, error);
 }
 
-/* --- the loop --- */
+/* --- waiting for events --- */
 
 static bool can_be_reached(void *self, uint32_t id) {
     const char question = STILL_THERE;
@@ -750,7 +761,7 @@ static void settle_rivals(endpoint *e) {
     kl_zmq_peers_settle(&e->peers, can_be_reached, e);
 }
 
-/* Report LEFT for peers whose connections have ended and whose messages are all read. */
+/* Report LEFT for peers whose connections have ended, when all their messages are read. */
 static void part_with_cut(endpoint *e) {
     if (!e->is_master) {
         if (e->lost)
@@ -765,7 +776,7 @@ static void part_with_cut(endpoint *e) {
 }
 
 /* Receive frames until there is an event or nothing more to read. A closed connection is handled when the
- * socket is empty next time, because all its messages are read by then. Return false if more frames may
+ * socket is empty the next time, because all its messages are read by then. Return false if more frames may
  * wait. */
 static bool look(endpoint *e) {
     for (unsigned frames = 0; !e->ready.count || something_is_cut(e);) {
@@ -787,7 +798,7 @@ static bool look(endpoint *e) {
     return true;
 }
 
-/* Return the events of a part of the mesh as the endpoint's own events. */
+/* Report the events of one endpoint of the mesh as events of the worker's own endpoint. */
 static void take_events(endpoint *e, endpoint *part, uint64_t number) {
     kl_event event;
     while (kl_event_queue_pop(&part->ready, &event)) {
@@ -799,7 +810,7 @@ static void take_events(endpoint *e, endpoint *part, uint64_t number) {
 
 static void free_endpoint(endpoint *e);
 
-/* Check all parts of the mesh. false: more frames may wait. */
+/* Check all endpoints of the mesh. false: more frames may wait. */
 static bool look_at_mesh(endpoint *e) {
     mesh *m = e->mesh;
     bool all = true;
@@ -858,8 +869,8 @@ static void sleep_on_fds(endpoint *e, const struct timespec *rest) {
         free(fds);
 }
 
-/* Sleep until something may have happened. Before this, read all sockets until they are empty, because their
- * descriptors report only what comes later. */
+/* Sleep until something may have happened. First read all sockets until they are empty, because their
+ * descriptors report only later events. */
 static void sleep_until(endpoint *e, double deadline_s) {
     if (!e->is_master && e->stage == SEEKING && !e->socket)
         deadline_s = fmin(deadline_s, e->retry.at_s);
@@ -878,8 +889,8 @@ static void sleep_until(endpoint *e, double deadline_s) {
     sleep_on_fds(e, &rest);
 }
 
-/* End the effect of a wake. `woken` is set before the descriptor and cleared after it, so that each wake
- * ends exactly one poll(). */
+/* Reset the wake after it has ended a poll(). The flag `woken` is set before the descriptor is written, and
+ * cleared after it is read. So each wake ends exactly one poll(). */
 static void sleep_over(endpoint *e) {
     uint64_t count;
     while (read(e->wake_fd, &count, sizeof count) < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -945,7 +956,7 @@ static void wake_up(kl_transport *transport) {
 
 /* --- closing --- */
 
-/* Read until the peers have sent BYE. By then the messages to them have arrived. */
+/* Read until all peers have sent BYE. By then all messages to the peers have arrived. */
 static void hear_the_others_out(endpoint *e) {
     double deadline_s = kl_monotonic_s() + (e->is_master ? MASTER_LINGER_S : e->options.lost_after_s);
     for (;;) {
@@ -953,7 +964,7 @@ static void hear_the_others_out(endpoint *e) {
         kl_event event;
         while (kl_event_queue_pop(&e->ready, &event)) {
             kl_message_release(&event.message);
-            all_heard = false; /* look() returns after the first event, and there may be more */
+            all_heard = false; /* continue reading, because look() returns after the first event */
         }
         bool waits = e->is_master ? e->peers.live > 0 : e->stage == JOINED;
         if (!waits || e->out_of_memory || e->peers.failed || kl_monotonic_s() >= deadline_s)
@@ -997,14 +1008,14 @@ static void free_endpoint(endpoint *e) {
     free(e);
 }
 
-/* Close the endpoint without libzmq's linger, for three reasons. A TCP socket that is closed with unread data
- * discards the data that it still has to send. A DEALER whose peer has just closed keeps its BYE and lingers
- * for nothing. A lingering socket whose peer closes aborts the process at its next heartbeat (libzmq 4.3:
- * "Assertion failed: !_io_error"). */
+/* Close the endpoint without waiting in libzmq (linger), for three reasons. A TCP socket that is closed with
+ * unread data discards the data that it still has to send. A DEALER whose peer has just closed keeps its BYE
+ * and lingers for nothing. A lingering socket whose peer closes aborts the process at its next heartbeat
+ * (libzmq 4.3: "Assertion failed: !_io_error"). */
 static void close_endpoint(kl_transport *transport) {
     endpoint *e = (endpoint *)transport;
     e->closing = true;
-    free_mesh(e->mesh); /* other workers notice that their connections end */
+    free_mesh(e->mesh); /* close the connections to other workers, which notice this */
     e->mesh = NULL;
     if (e->is_master)
         kl_zmq_stops_listening(e->address);
@@ -1045,12 +1056,12 @@ static kilter_status copy_key(endpoint *e, const kl_key *key, kilter_error *erro
     return KILTER_OK;
 }
 
-/* Numbers of threads that must be startable: two of libzmq, which aborts if it cannot start them, and the
- * farm's own. */
+/* Numbers of threads that the system must allow: two of libzmq, which aborts if it cannot start them, and
+ * those of the farm. */
 enum { MASTER_THREADS = 6, WORKER_THREADS = 3 };
 
-/* Make an endpoint without a socket. shared: the context of the mesh that it belongs to; NULL: it gets its
- * own context. */
+/* Make an endpoint without a socket. shared: the libzmq context of the mesh to which the endpoint belongs;
+ * NULL: make a context for this endpoint alone. */
 static kilter_status new_endpoint(const char *address, const kl_zmq_options *options, bool is_master,
                                   void *shared, endpoint **made, kilter_error *error) {
     kilter_status status = kl_zmq_check(address, error);
@@ -1134,9 +1145,10 @@ kilter_status kl_zmq_join(const char *address, const kl_zmq_options *options, kl
     return status ? status : finish(e, dial(e, error), transport);
 }
 
-/* --- workers that reach each other --- */
+/* --- functions for workers that reach each other --- */
 
-/* Return the options of a part of the mesh, where the workers' keys are the server's, too. */
+/* Return the options of an endpoint of the mesh. There, the keys of the workers are also the keys of the
+ * server. */
 static kl_zmq_options part_options(const endpoint *e, kl_key *key) {
     kl_zmq_options options = {.lost_after_s = e->options.lost_after_s, .key = e->options.key ? key : NULL};
     if (!e->options.key)
@@ -1195,7 +1207,8 @@ static kilter_status reach(kl_transport *transport, const char *address, kl_peer
     endpoint *e = (endpoint *)transport, *part = NULL;
     mesh *m = e->mesh;
     if (!m)
-        return kl_fail(error, KILTER_ERR_USAGE, "reaching \"%.200s\": this worker is not open to workers",
+        return kl_fail(error, KILTER_ERR_USAGE,
+                       "reaching \"%.200s\": call open() first, so that other workers can reach this worker",
                        address);
     kl_key key;
     kl_zmq_options options = part_options(e, &key);

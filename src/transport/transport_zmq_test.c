@@ -25,8 +25,8 @@
 #define ANY_TCP "tcp://127.0.0.1:*"
 
 #ifdef __SANITIZE_THREAD__
-/* libzmq is not built with ThreadSanitizer, so ThreadSanitizer does not see that libzmq's mailboxes order
- * what threads do. */
+/* Options for ThreadSanitizer. libzmq is built without it, so ThreadSanitizer cannot see that libzmq's
+ * mailboxes order the actions of threads. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) {
     return "ignore_noninstrumented_modules=1";
@@ -40,13 +40,13 @@ static int make_folder_and_key(void **state) {
     return kl_key_make(&farm_key, NULL) == KILTER_OK ? make_folder(state) : -1;
 }
 
-/* Remove the socket file that some tests leave behind, then the folder. */
+/* Remove the socket file that some tests leave behind, then the test's folder. */
 static int remove_all(void **state) {
     unlink(ipc + strlen("ipc://"));
     return remove_folder(state);
 }
 
-/* --- the suite --- */
+/* --- the tests that all transports share --- */
 
 static void run_case(const suite_case *its_case, const char *endpoint, unsigned count) {
     char *bound;
@@ -78,7 +78,7 @@ static void many_workers_get_them_too(void **state) {
         run_case(&suite_cases[c], c % 2 ? ipc : ANY_TCP, 16);
 }
 
-/* --- one master, one worker --- */
+/* --- tests with one master and one worker --- */
 
 typedef struct pair {
     kl_transport *master, *worker;
@@ -90,7 +90,7 @@ static kl_transport *join(const char *endpoint, const kl_zmq_options *options, k
                           kl_peer *worker_name, kl_peer *master_name) {
     kl_transport *worker;
     CHECK_OK(kl_zmq_join(endpoint, options, &worker, error));
-    kl_event event = suite_next(master); /* this poll also answers the worker's HELLO */
+    kl_event event = suite_next(master); /* this call of poll() also answers the worker's HELLO */
     CHECK(event.kind == KL_EVENT_JOINED);
     *worker_name = event.peer;
     event = suite_next(worker);
@@ -106,7 +106,8 @@ static pair make_pair(const char *endpoint) {
     return p;
 }
 
-/* Close the worker first. In one thread, each close would wait for the other side's BYE. */
+/* Close the worker first and the master after it. In one thread, each close would wait for the other side's
+ * BYE. */
 static void close_pair(pair *p) {
     free(p->bound);
     kl_drop(p->master, p->worker_name);
@@ -157,7 +158,8 @@ static void a_worker_may_come_before_its_master(void **state) {
     pair p = {0};
     kl_event event;
     CHECK_OK(kl_zmq_join(ipc, &keyed, &p.worker, error));
-    CHECK_OK(kl_poll(p.worker, 0.05, &event, error)); /* long enough for some failed attempts */
+    /* poll for a time in which some attempts to connect fail */
+    CHECK_OK(kl_poll(p.worker, 0.05, &event, error));
     CHECK(event.kind == KL_EVENT_NONE);
     CHECK_OK(kl_zmq_listen(ipc, &keyed, &p.bound, &p.master, error));
     p.worker_name = 0;
@@ -187,8 +189,8 @@ static void a_worker_without_a_master_can_be_closed(void **state) {
     }
 }
 
-/* Close a worker while messages and a BYE are on their way to it. It discards them and ends at the BYE. If it
- * waited until the master counts as lost, the test would take an hour. */
+/* Close a worker while messages and a BYE are on their way to it. The worker must discard the messages and
+ * end when BYE comes. The test would take an hour if the worker waited until the master counts as lost. */
 static void what_comes_late_stops_no_closing(void **state) {
     (void)state;
     const kl_zmq_options patient = {.lost_after_s = 3600, .key = &farm_key};
@@ -205,7 +207,7 @@ static void what_comes_late_stops_no_closing(void **state) {
     }
 }
 
-/* --- raw sockets --- */
+/* --- raw sockets instead of libzmq's --- */
 
 static int dial_raw(const char *bound) {
     bool is_ipc = strncmp(bound, "ipc://", 6) == 0;
@@ -221,7 +223,8 @@ static int dial_raw(const char *bound) {
     return fd;
 }
 
-/* Connect, send the bytes, and close. until_hung_up: wait before until the other side disconnects. */
+/* Connect, send the bytes, and close. until_hung_up: before closing, wait until the other side disconnects.
+ */
 static void shout(const char *bound, const void *bytes, size_t size, bool until_hung_up) {
     int fd = dial_raw(bound);
     (void)!send(fd, bytes, size, MSG_NOSIGNAL);
@@ -231,8 +234,8 @@ static void shout(const char *bound, const void *bytes, size_t size, bool until_
     close(fd);
 }
 
-/* Write the bytes that libzmq's NULL mechanism expects before the first frame: greeting, then READY of a
- * DEALER. */
+/* Write the bytes that libzmq's NULL mechanism expects before the first frame: the greeting, then the
+ * command READY of a DEALER. */
 static size_t put_handshake(uint8_t *to) {
     static const uint8_t greeting[64] = {0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0, 'N', 'U', 'L', 'L'};
     static const uint8_t ready[] = {4,   26,  5,   'R', 'E', 'A', 'D', 'Y', 11, 'S', 'o', 'c', 'k', 'e', 't',
@@ -243,8 +246,8 @@ static size_t put_handshake(uint8_t *to) {
     return sizeof greeting + sizeof ready;
 }
 
-/* Do the handshake and send HELLO. Wait for the other side's READY before, because libzmq accepts nothing
- * else until then. */
+/* Do libzmq's handshake and send HELLO. First wait for the other side's READY, because libzmq accepts
+ * nothing else before it. */
 static int greet_raw(const char *bound) {
     static const uint8_t greeting[] = {0, 8, 'k', 'i', 'l', 't', 'e', 'r', '2', 'h'};
     uint8_t bytes[400], answer[400];
@@ -261,7 +264,7 @@ static int greet_raw(const char *bound) {
 
 /* --- heartbeats --- */
 
-/* Join the master, never read, and keep sending for 0.3 s. */
+/* Join the master, and keep sending to it for 0.3 s without ever reading. */
 static void *talk_deafly(void *endpoint) {
     const uint8_t word[] = {0, 2, 'x', 'd'};
     int fd = greet_raw(endpoint);
@@ -324,14 +327,14 @@ static void flood(const char *endpoint) {
     for (uint64_t i = 0;; i++) {
         kl_event event;
         suite_send(t, master, i, i % 2000);
-        /* receive now and then, because the messages would otherwise fill the memory */
+        /* receive from time to time, because unread messages would fill the memory */
         CHECK_OK(kl_poll(t, i % 64 ? 0 : 0.0005, &event, error));
         kl_message_release(&event.message);
     }
 }
 
 /* Choose a free port, so that a child can know the endpoint before the master listens. The port is below
- * those that the system assigns, so that no other program gets it meanwhile. */
+ * those that the system assigns, so no other program gets it in the meantime. */
 static void find_endpoint(char *endpoint, size_t size) {
     kl_transport *t = NULL;
     for (uint64_t draw = (uint64_t)getpid() << 32; !t; draw++) {
@@ -401,8 +404,8 @@ static void be_master(const char *endpoint) {
         throw_away(suite_next(t));
 }
 
-/* Kill a master and start another at the same endpoint. The old master's worker gets LEFT and nothing from
- * the new master. The new master's socket file replaces the old one. */
+/* Join a master that is then killed, while another master starts at the same endpoint. This worker must get
+ * LEFT, and nothing from the new master. The new master's socket file replaces the old one. */
 static void expect_orphan(const char *endpoint) {
     pair p = {0};
     kl_transport *orphan;
@@ -411,7 +414,7 @@ static void expect_orphan(const char *endpoint) {
     kl_peer master = suite_meet_master(orphan, 0);
     suite_expect_message(orphan, master, 8, 100000);
     kill_and_reap(child);
-    /* the worker may not know yet that the master is dead, so the send succeeds and the message is lost */
+    /* the worker may not know yet that the master is dead; then the send succeeds and the message is lost */
     suite_send(orphan, master, 1, 1000000);
     suite_expect(orphan, KL_EVENT_LEFT, master);
     suite_expect_gone(orphan, master);
@@ -466,7 +469,7 @@ static void strangers_on_raw_sockets_change_nothing(void **state) {
         shout(p.bound, bytes, sizeof bytes, false);
     }
     expect_echo(&p, 2);
-    size_t size = put_handshake(bytes); /* the header of a frame of 2 GiB comes after it */
+    size_t size = put_handshake(bytes); /* after the handshake, send the header of a frame of 2 GiB */
     const uint8_t too_long[] = {2, 0, 0, 0, 0, 0x80, 0, 0, 0, 'x', 'y'};
     memcpy(bytes + size, too_long, sizeof too_long);
     shout(p.bound, bytes, size + sizeof too_long, true);
@@ -510,7 +513,7 @@ static void strangers_on_libzmq_change_nothing(void **state) {
     pair p = make_pair(ipc);
     const char *const garbage[][3] = {{"", "", ""},
                                       {"nonsense", "kilter2h", "b"},
-                                      {"kilter0h", "kilter2h", "d"}, /* another protocol version */
+                                      {"kilter0h", "kilter2h", "d"}, /* HELLO of another protocol version */
                                       {"d", "b", "kilter2w"}};
     for (unsigned g = 0; g < 4; g++)
         for (int count = 1; count <= 3; count++)
@@ -532,7 +535,7 @@ static void strangers_on_libzmq_change_nothing(void **state) {
     close_pair(&p);
 }
 
-/* Send HELLO, a good message, then garbage. The master must report LEFT, answer BYE, and ignore what
+/* Send HELLO, a valid message, then garbage. The master must report LEFT, answer BYE, and ignore what
  * follows. */
 static void expect_raves_dropped(const char *endpoint, const kl_key *key) {
     pair p = make_pair(endpoint);
@@ -566,8 +569,8 @@ static void a_peer_that_raves_is_dropped(void **state) {
     expect_raves_dropped(ANY_TCP, &farm_key);
 }
 
-/* Send parts of a message that has no beginning, and a frame above the size limit. Both must make the
- * master report LEFT. */
+/* Send parts of a message without its beginning, and a frame above the size limit. In both cases, the master
+ * must report LEFT. */
 static void parts_that_fit_nowhere_are_raving(void **state) {
     (void)state;
     pair p = make_pair(ANY_TCP);
@@ -578,7 +581,7 @@ static void parts_that_fit_nowhere_are_raving(void **state) {
         kl_event event = suite_next(p.master);
         CHECK(event.kind == KL_EVENT_JOINED);
         say_parts(&s, 1, (const char *const[]){"startedf"});
-        /* a new message begins, so the incomplete one is forgotten */
+        /* when a new message begins, the incomplete one is discarded */
         say_parts(&s, 1, (const char *const[]){"one good wordd"});
         kl_event word = suite_next(p.master);
         CHECK(word.kind == KL_EVENT_MESSAGE && word.message.size == 13);
@@ -593,7 +596,8 @@ static void parts_that_fit_nowhere_are_raving(void **state) {
     CHECK(event.kind == KL_EVENT_JOINED);
     uint8_t *large = calloc(1, 300000);
     CHECK(large && zmq_send(s.socket, large, 300000, 0) == 300000);
-    suite_expect(p.master, KL_EVENT_LEFT, event.peer); /* libzmq cuts the connection at the frame's header */
+    /* libzmq cuts the connection when it reads the header of a frame that is too large */
+    suite_expect(p.master, KL_EVENT_LEFT, event.peer);
     free(large);
     free_stranger(&s, 0);
     expect_echo(&p, 1);
@@ -623,7 +627,7 @@ static void a_master_of_another_version_is_named(void **state) {
 
 /* --- keys --- */
 
-/* name of the mechanism, which is 12 bytes after the greeting's beginning */
+/* name of a mechanism of libzmq, which is 12 bytes after the greeting's beginning */
 static const uint8_t curve[] = {'C', 'U', 'R', 'V', 'E'};
 
 typedef struct complaints {
@@ -646,14 +650,14 @@ static pair make_guarded_pair(complaints *heard) {
 }
 
 /* Connect without encryption, with another farm's keys, with only the master's public key right, and with
- * noise. All must be refused, and the farm must continue. */
+ * random bytes. All must be refused, and the farm must continue. */
 static void who_has_not_the_key_is_nobody(void **state) {
     (void)state;
     complaints heard = {0};
     kl_key other, half;
     pair p = make_guarded_pair(&heard);
     CHECK_OK(kl_key_make(&other, error));
-    half = other; /* only the master's public key is right; the workers' keys are another farm's */
+    half = other; /* only the master's public key is right; the workers' keys belong to another farm */
     memcpy(half.server_public, farm_key.server_public, sizeof half.server_public);
     const kl_key *const keys[] = {NULL, &other, &half};
     for (int i = 0; i < 3; i++) {
@@ -670,7 +674,7 @@ static void who_has_not_the_key_is_nobody(void **state) {
     uint8_t bytes[400];
     for (uint64_t seed = 0; seed < 50; seed++) {
         size_t size = put_handshake(bytes);
-        memcpy(bytes + 12, curve, sizeof curve); /* after the greeting comes noise */
+        memcpy(bytes + 12, curve, sizeof curve); /* random bytes follow after the greeting */
         for (size_t i = 64; i < sizeof bytes; i++)
             bytes[i] = (uint8_t)kl_mix64(seed * 1000 + i);
         shout(p.bound, bytes, seed % 2 ? sizeof bytes : size, false);
@@ -682,8 +686,8 @@ static void who_has_not_the_key_is_nobody(void **state) {
     close_pair(&p);
 }
 
-/* Open connections that send nothing or stop in the middle of the handshake. Other peers must be able to
- * join nevertheless. */
+/* Open connections that send nothing or that stop in the middle of the handshake. Other peers must still be
+ * able to join. */
 static void half_open_connections_keep_nobody_out(void **state) {
     (void)state;
     enum { SILENT = 200 };
@@ -737,7 +741,7 @@ static void a_worker_with_another_key_is_told_which(void **state) {
         CHECK_OK(kl_zmq_join(bound, &(kl_zmq_options){.key = &others[i]}, &worker, error));
         double until_s = kl_monotonic_s() + SUITE_LONG_S;
         while (kl_poll(worker, 0, &event, &error) == KILTER_OK && kl_monotonic_s() < until_s)
-            kl_nap_s(0.02); /* let several of libzmq's reports gather before they are read */
+            kl_nap_s(0.02); /* wait, so that several of libzmq's reports are there before they are read */
         assert_int_equal(error.status, KILTER_ERR_PEER);
         assert_non_null(strstr(error.text, "/some/where/other.key"));
         assert_non_null(strstr(error.text, bound));
@@ -772,15 +776,15 @@ static void folders_that_others_can_enter_are_refused(void **state) {
     CHECK(chmod(folder, 0700) == 0);
 }
 
-/* --- peers come and go --- */
+/* --- peers that come and go --- */
 
 typedef struct visitors {
     const char *bound;
     unsigned visits;
 } visitors;
 
-/* Join, send some messages and leave, again and again. In between, open connections that send nothing, so
- * that descriptors are reused. */
+/* Join, send some messages and leave, again and again. Between the visits, open connections that send
+ * nothing, so that descriptors are reused. */
 static void *visit(void *argument) {
     visitors *v = argument;
     for (unsigned i = 0; i < v->visits; i++) {
@@ -796,12 +800,13 @@ static void *visit(void *argument) {
     return NULL;
 }
 
-/* Join and disconnect at once, before the master can answer, again and again. */
+/* Join and disconnect at once, before the master can answer, again and again. At the end, make one visit as
+ * visit() does. */
 static void *ring_and_run(void *argument) {
     visitors *v = argument;
     for (unsigned i = 0; i < v->visits; i++)
         close(greet_raw(v->bound));
-    /* when this visit is answered, the master has handled the earlier ones */
+    /* when the master answers this visit, it has handled the earlier ones */
     return visit(&(visitors){v->bound, 1});
 }
 
@@ -834,7 +839,8 @@ static void descriptors_change_hands(void **state) {
         over |= event.kind == KL_EVENT_NONE;
         if (event.kind == KL_EVENT_NONE)
             continue;
-        CHECK(event.peer != p.worker_name); /* the peer that stays gets neither JOINED again nor LEFT */
+        /* the peer that stays must get neither a second JOINED nor LEFT */
+        CHECK(event.peer != p.worker_name);
         unsigned n = suite_place(names, joined, event.peer);
         if (event.kind == KL_EVENT_JOINED) {
             CHECK(n == joined && joined < NAMES);
@@ -861,7 +867,7 @@ static void descriptors_change_hands(void **state) {
     for (unsigned i = 0; i < VISITS; i++)
         expected += 3 * (i % 7);
     assert_int_equal(words, expected);
-    assert_true(joined >= 3 * VISITS); /* peers of ring_and_run() may be lost before they join */
+    assert_true(joined >= 3 * VISITS); /* peers in ring_and_run() may be lost before they have joined */
     expect_echo(&p, 1);
     suite_expect_silence(p.master);
     close_pair(&p);
@@ -950,11 +956,11 @@ static void places_that_cannot_be_listened_at_are_named(void **state) {
     CHECK(plain);
     fclose(plain);
     expect_no_listening(path, "not a socket");
-    assert_int_equal(unlink(path + 6), 0); /* the file that is not a socket is still there */
+    assert_int_equal(unlink(path + 6), 0); /* a file that is not a socket must not be removed */
     close_pair(&tcp);
     close_pair(&file);
     struct stat there;
-    assert_int_equal(stat(ipc + 6, &there), -1); /* the endpoint's own socket file is removed */
+    assert_int_equal(stat(ipc + 6, &there), -1); /* the socket file that the endpoint made must be removed */
 }
 
 static void places_that_cannot_be_joined_are_named(void **state) {

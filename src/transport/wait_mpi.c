@@ -1,9 +1,9 @@
-/* How a rank waits for messages. MPI cannot sleep until a message comes, so a rank checks again and again,
- * and spins or sleeps between two checks. If it has a core for itself it spins, which is fastest. If there
- * are more ranks than cores and no other processes, it yields to the other ranks. On a core that it shares
- * with other processes it sleeps. Spinning would use up CPU time that it needs when the message comes, and
- * yielding would give the core away for a whole time slice. A thread that slept gets the core at once when
- * woken. */
+/* How an MPI rank waits for messages. MPI cannot sleep until a message comes, so a rank checks again and
+ * again. Between two checks it spins, yields or sleeps. A rank with a core for itself spins, which is
+ * fastest. With more ranks than cores and no other processes, a rank yields to the other ranks. */
+/* On a core that it shares with other processes, a rank sleeps. Spinning would use up CPU time that the rank
+ * needs when the message comes. Yielding would give the core away for a whole time slice. A thread that slept
+ * gets the core at once when it is woken. */
 #include "transport/wait_mpi.h"
 
 #include <math.h>
@@ -18,27 +18,28 @@ enum {
     LAST_LOOKS = 2 /* number of checks between marking the rank as asleep and sleeping */
 };
 
-/* if the mean wait is shorter than this, the rank spins, even where it would sleep otherwise, … */
+/* mean wait in seconds below which the rank spins at first, even where it would otherwise sleep */
 static const double SHORT_WAIT_S = 15e-6;
-static const double SHORT_SPIN_S =
-    30e-6; /* … but at most for this long: after that, a short sleep (nap) costs less */
-static const double WAIT_MEMORY = 0.1; /* weight of the newest wait in the mean */
-/* seconds; a longer wait does not count in the mean, because the partner could not run or has more work */
+/* greatest seconds of this spinning; after them, a short sleep (nap) costs less */
+static const double SHORT_SPIN_S = 30e-6;
+static const double WAIT_MEMORY = 0.1; /* weight of the newest wait in the mean of waits */
+/* a wait longer than this many seconds does not count in the mean, because the partner could not run or has
+ * more work */
 static const double LONG_WAIT_S = 1e-3;
 
-/* Without bells, a nap takes NAP_PART of the wait so far, within limits; after REST_AFTER_S the upper limit
- * is LONGEST_REST_S. */
+/* Without doorbells, a nap takes NAP_PART of the time waited so far, within limits. After REST_AFTER_S
+ * seconds of waiting, the upper limit is LONGEST_REST_S. */
 static const double NAP_PART = 0.125, SHORTEST_NAP_S = 20e-6, LONGEST_NAP_S = 1e-3;
 static const double LONGEST_REST_S = 2e-3, REST_AFTER_S = 0.05;
-/* With bells, sleeps are limited in the same way: MPI may need several looks for one message, and a failed
- * rank rings no bell. */
+/* With doorbells, sleeps are limited in the same way as naps. MPI may need several checks for one message,
+ * and a failed rank rings no bell. */
 static const double SLEEP_PART = 0.5, SHORTEST_SLEEP_S = 2e-4, LONGEST_SLEEP_S = 5e-3;
 static const unsigned long TIMER_SLACK_NS = 1000;
 
 const bool kl_mpi_ranks_die = true;
 
-/* Return whether MPI yields the core when it looks for messages and finds none. Open MPI does so if its
- * launcher started more ranks than there are cores, unless the first setting says otherwise. */
+/* Return whether MPI yields the core when it checks for messages and finds none. Open MPI does so if its
+ * launcher started more ranks than there are cores, unless OMPI_MCA_mpi_yield_when_idle says otherwise. */
 static bool mpi_yields(void) {
     const char *set = getenv("OMPI_MCA_mpi_yield_when_idle");
     if (!set)
@@ -57,12 +58,12 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
     wait->bells = NULL;
 }
 
-/* --- the rank's share of its core --- */
+/* --- the part of its core that the rank gets --- */
 
-/* If there are more ranks than cores, a rank is alone if other processes use at most OTHERS_PART of the
- * cores' time. This is measured over CROWD_WINDOW_S, because the system counts idle time in ticks of 0.01
- * s. The first measurement is shorter and less certain, because until it ends sweeps may take twice as
- * long. */
+/* Parameters that decide whether ranks are alone, where there are more ranks than cores. Ranks are alone if
+ * other processes use at most OTHERS_PART of the cores' time in CROWD_WINDOW_S seconds. The window is long
+ * because the system counts idle time in ticks of 0.01 s. The first window is shorter and less certain,
+ * because sweeps may take twice as long until it ends. */
 static const double FIRST_WINDOW_S = 0.1, CROWD_WINDOW_S = 0.3, OTHERS_PART = 0.1;
 
 static void look_at_crowd(kl_mpi_wait *wait, double now_s, double run_s) {
@@ -109,7 +110,7 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
         look_at_crowd(wait, now_s, s.run_s);
 }
 
-/* --- one wait --- */
+/* --- the steps of one wait for messages --- */
 
 static void get_up(kl_mpi_wait *wait) {
     if (wait->lying > 0)
@@ -146,7 +147,7 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
 }
 
 /* Return whether to check again at once. If the message is only microseconds late, a nap costs more than a
- * check. But a rank must not spin for long on a core that the sender may need. */
+ * check. But a rank must not spin for long on a core that the sender of the message may need. */
 static bool spins(const kl_mpi_wait *wait, double waited_s) {
     if (wait->looks < LOOKS)
         return true;
@@ -160,7 +161,7 @@ static double between(double least, double value, double most) {
 }
 
 /* Mark the rank as asleep, check twice more, then sleep. Two checks are needed because Open MPI's
- * MPI_Testsome() reports a message only in the call after it has arrived. */
+ * MPI_Testsome() reports a message only in the second call after it has arrived. */
 static void sleep_until_rung(kl_mpi_wait *wait, double waited_s, double most_s) {
     if (wait->lying == 0)
         kl_bells_lie_down(wait->bells);
@@ -171,8 +172,8 @@ static void sleep_until_rung(kl_mpi_wait *wait, double waited_s, double most_s) 
     get_up(wait);
 }
 
-/* Sleep for a part of the wait so far. The system's timers may be 50 µs late, which is longer than a short
- * nap, so make them finer meanwhile. */
+/* Sleep for a part of the time waited so far. The system's timers may be 50 µs late, which is longer than a
+ * short nap, so make the timers finer during the nap. */
 static void nap(double waited_s, double most_s) {
     double longest_s = waited_s > REST_AFTER_S ? LONGEST_REST_S : LONGEST_NAP_S;
     int slack_ns = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);

@@ -31,14 +31,14 @@ void *kl_zmq_gate_open(void *context) {
     return NULL;
 }
 
-/* parts of a request: version, request id, domain, address, identity, mechanism, credentials (the client's
- * public key) */
+/* indices of the parts of a request; the parts are: version, request id, domain, address, identity,
+ * mechanism, credentials (the client's public key) */
 enum { REQUEST_ID = 1, MECHANISM = 5, CREDENTIALS = 6, REQUEST_PARTS = 7, PART_BYTES = 256, KEY_BYTES = 32 };
 
 typedef struct request {
     char parts[REQUEST_PARTS][PART_BYTES];
     size_t sizes[REQUEST_PARTS];
-    int count; /* number of parts received; those above REQUEST_PARTS are not stored */
+    int count; /* number of parts received; parts after the first REQUEST_PARTS are counted but not stored */
 } request;
 
 static bool read_request(void *gate, request *r) {

@@ -103,8 +103,8 @@ static bool is_served(const char *path) {
     return served;
 }
 
-/* Check that other users cannot enter the folder of the socket file, because its messages are not
- * encrypted. */
+/* Check that other users cannot enter the folder of the socket file, because messages through the socket are
+ * not encrypted. */
 static kilter_status check_folder(const char *endpoint, const char *path, kilter_error *error) {
     struct stat found;
     const char *slash = strrchr(path, '/');
@@ -114,7 +114,8 @@ static kilter_status check_folder(const char *endpoint, const char *path, kilter
              : slash       ? (int)(slash - path)
                            : 1,
              slash ? path : ".");
-    if (stat(folder, &found) != 0) /* a missing folder is reported when it is used */
+    /* accept a missing folder here; it is reported when the endpoint is opened */
+    if (stat(folder, &found) != 0)
         return KILTER_OK;
     if (found.st_uid != geteuid() || (found.st_mode & 077) != 0)
         return kl_fail(
@@ -151,7 +152,7 @@ kilter_status kl_zmq_may_join(const char *endpoint, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Find the address of this host from which connections to `host` would come. Nothing is sent. */
+/* Find the address of this host from which its connections to `host` would come. Nothing is sent. */
 static bool address_towards(const char *host, const char *port, char *address, size_t size) {
     struct addrinfo wanted = {.ai_socktype = SOCK_DGRAM}, *found = NULL;
     struct sockaddr_storage own;

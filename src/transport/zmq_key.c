@@ -16,7 +16,7 @@ static const char FIRST_LINE[] = "kilter-key 1";
 
 typedef struct entry {
     const char *name;
-    size_t offset; /* offset of the key in kl_key */
+    size_t offset; /* offset in kl_key of the member for this line */
 } entry;
 
 static const entry ENTRIES[] = {
@@ -65,7 +65,7 @@ static bool is_key(const char *text, size_t size) {
     return zmq_z85_decode(bytes, copy) != NULL;
 }
 
-/* Store a line "NAME VALUE" in the key. */
+/* Read a line "NAME VALUE" of a key file and store the value in the key. */
 static kilter_status take_line(const char *line, size_t size, unsigned number, kl_key *key,
                                kilter_error *error) {
     size_t name_size = 0;
@@ -217,8 +217,8 @@ static bool write_all(int fd, const kl_buffer *text) {
     return fsync(fd) == 0;
 }
 
-/* Make a key file. Write it under another name first, so that no process reads an incomplete file. If
- * another master was faster, its file stays. */
+/* Make a key file. Write it under a temporary name first, so that no process reads an incomplete file. If
+ * another master has made the file meanwhile, use that one. */
 static kilter_status make_file(const char *path, kilter_error *error) {
     kl_key key;
     kl_buffer text = {0};

@@ -1,5 +1,5 @@
-/* Fuzz target: key files, which people copy by hand. An accepted key must be written and read back as the
- * same key. */
+/* Fuzz target: read any text as a key file, because people copy these files by hand. An accepted key must be
+ * the same after it is written and read again. */
 #include <string.h>
 
 #include "transport/transport.h"

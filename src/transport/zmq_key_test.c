@@ -19,7 +19,7 @@ static kilter_status parse(const char *text, kl_key *key, kilter_error *error) {
     return kl_key_parse(text, strlen(text), "farm.key", key, error);
 }
 
-/* Return the text of a new key; the caller frees it. */
+/* Return the text of a new key file. The caller frees it. */
 static char *text_of_new(bool for_master) {
     kl_key key;
     kl_buffer text = {0};
@@ -113,7 +113,7 @@ static void a_torn_file_is_never_a_key(void **state) {
     (void)state;
     char *good = text_of_new(true);
     kl_key key;
-    /* the last newline is not needed, so all shorter texts are incomplete */
+    /* cut the text at every place; only the last newline may be missing */
     for (size_t size = 0; size + 1 < strlen(good); size++)
         assert_int_equal(kl_key_parse(good, size, "farm.key", &key, NULL), KILTER_ERR_USAGE);
     free(good);
@@ -128,7 +128,7 @@ static void a_master_makes_a_file_that_is_its_owners_alone(void **state) {
     snprintf(deep, sizeof deep, "%s/deep", folder);
     snprintf(path, sizeof path, "%s/deep/farm.key", folder);
     assert_int_equal(kl_key_read(path, &made, &error),
-                     KILTER_ERR_USAGE); /* a worker does not make a missing key file */
+                     KILTER_ERR_USAGE); /* reading as a worker does not make a missing key file */
     assert_non_null(strstr(error.text, path));
     umask(0);
     assert_int_equal(kl_key_read_or_make(path, &made, NULL), KILTER_OK);
@@ -144,7 +144,7 @@ static void a_master_makes_a_file_that_is_its_owners_alone(void **state) {
         assert_int_equal(kl_key_read_or_make(path, &again, &error), KILTER_ERR_USAGE);
     }
     unlink(path);
-    assert_int_equal(rmdir(deep), 0); /* no temporary file is left */
+    assert_int_equal(rmdir(deep), 0); /* no temporary file is left in the folder */
 }
 
 static void a_master_needs_its_own_secret(void **state) {

@@ -19,7 +19,7 @@ void kl_zmq_peers_free(kl_zmq_peers *peers) {
     *peers = (kl_zmq_peers){0};
 }
 
-/* Return the slot of `id`, or the free slot where it must be inserted. */
+/* Return the slot of the peer `id`, or the free slot where this peer must be inserted. */
 static kl_zmq_slot *slot_of(const kl_zmq_peers *peers, uint32_t id) {
     size_t mask = peers->slot_count - 1;
     size_t i = kl_mix64(id) & mask;
@@ -44,7 +44,8 @@ static bool reserve_slot(kl_zmq_peers *peers) {
     return true;
 }
 
-/* Free a slot. Insert the entries after it again, because a collision may have moved them back. */
+/* Free a slot of the hash table. Insert the entries after it again, because a collision may have moved them
+ * to a later slot. */
 static void remove_slot(kl_zmq_peers *peers, kl_zmq_slot *slot) {
     size_t mask = peers->slot_count - 1;
     size_t i = (size_t)(slot - peers->slots);
@@ -137,7 +138,7 @@ void kl_zmq_peers_closed(kl_zmq_peers *peers, int fd) {
     if (c->has_peer)
         cut(peers, c->peer);
     *c = (kl_zmq_connection){0};
-    size_t kept = 0; /* the rivals claimed this connection, and it is closed */
+    size_t kept = 0; /* cut the rivals for this connection, too, because it is closed */
     for (size_t i = 0; i < peers->rival_count; i++)
         if (peers->rivals[i].fd == fd)
             cut(peers, peers->rivals[i].id);

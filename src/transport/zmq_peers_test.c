@@ -33,7 +33,7 @@ static void a_peer_lives_as_long_as_its_connection(void **state) {
     assert_int_equal(kl_zmq_peers_get(&p, 7), KL_ZMQ_LIVE);
     assert_int_equal(p.live, 1);
     expect_none_cut(&p);
-    kl_zmq_peers_closed(&p, 6); /* no peer has this connection */
+    kl_zmq_peers_closed(&p, 6); /* report the end of a connection that no peer has */
     expect_none_cut(&p);
     kl_zmq_peers_closed(&p, 5);
     assert_int_equal(kl_zmq_peers_get(&p, 7), KL_ZMQ_LIVE); /* the peer's last messages are not read yet */
@@ -54,7 +54,7 @@ static void who_is_ignored_is_kept_until_its_connection_ends(void **state) {
     kl_zmq_peers_ignore(&p, 0, false);
     kl_zmq_peers_ignore(&p, 0, false);
     kl_zmq_peers_ignore(&p, UINT32_MAX, false);
-    kl_zmq_peers_ignore(&p, 12345, false); /* there is no such peer */
+    kl_zmq_peers_ignore(&p, 12345, false); /* ignore a peer that does not exist */
     assert_int_equal(p.live, 0);
     assert_int_equal(kl_zmq_peers_get(&p, 0), KL_ZMQ_IGNORED);
     kl_zmq_peers_closed(&p, 3);
@@ -64,8 +64,8 @@ static void who_is_ignored_is_kept_until_its_connection_ends(void **state) {
     kl_zmq_peers_free(&p);
 }
 
-/* Close a descriptor and open it again before a message of its first owner is read. The unreachable peer is
- * cut. */
+/* Close a descriptor and open it again before a message of its first owner is read. The peer that cannot be
+ * reached must be cut. */
 static void a_descriptor_belongs_to_the_one_who_can_be_reached(void **state) {
     (void)state;
     enum { DEAD = 1, ALIVE = 2 };
@@ -91,13 +91,13 @@ static void a_descriptor_belongs_to_the_one_who_can_be_reached(void **state) {
 static void who_has_no_connection_is_cut_at_once(void **state) {
     (void)state;
     kl_zmq_peers p = {0};
-    kl_zmq_peers_add(&p, 1, KL_ZMQ_LIVE, -1, true); /* libzmq did not tell the descriptor */
+    kl_zmq_peers_add(&p, 1, KL_ZMQ_LIVE, -1, true); /* add a peer for which libzmq gave no descriptor */
     expect_cut(&p, 1, KL_ZMQ_LIVE);
-    kl_zmq_peers_add(&p, 2, KL_ZMQ_LIVE, 1000, true); /* a descriptor that was never opened */
+    kl_zmq_peers_add(&p, 2, KL_ZMQ_LIVE, 1000, true); /* add a peer with a descriptor that was never opened */
     expect_cut(&p, 2, KL_ZMQ_LIVE);
     kl_zmq_peers_opened(&p, 9);
     kl_zmq_peers_closed(&p, 9);
-    kl_zmq_peers_add(&p, 3, KL_ZMQ_LIVE, 9, true); /* a descriptor that was closed again */
+    kl_zmq_peers_add(&p, 3, KL_ZMQ_LIVE, 9, true); /* add a peer with a descriptor that was closed again */
     expect_cut(&p, 3, KL_ZMQ_LIVE);
     kl_zmq_peers_free(&p);
 }
@@ -106,8 +106,8 @@ static bool is_in_set(void *set, uint32_t id) {
     return *(unsigned *)set >> id & 1;
 }
 
-/* Do the same while libzmq still accepts messages for the dead peer. No peer is cut until it cannot be
- * reached. */
+/* Close a descriptor and open it again, while libzmq still accepts messages for the dead peer. No peer may
+ * be cut until one of them cannot be reached. */
 static void of_two_that_can_be_reached_neither_is_cut_until_one_cannot(void **state) {
     (void)state;
     enum { DEAD = 1, ALIVE = 2, BOTH = 1 << DEAD | 1 << ALIVE, ONE = 1 << ALIVE };
@@ -148,7 +148,8 @@ static void the_end_of_a_connection_ends_all_who_claim_it(void **state) {
     for (uint32_t id = 5; id < 6; id -= 2)
         expect_cut(&p, id, KL_ZMQ_LIVE);
     expect_none_cut(&p);
-    unsigned reachable = 1 << 4; /* three peers claim descriptor 8; only the last can be reached */
+    /* three peers claim descriptor 8, and only the last of them can be reached */
+    unsigned reachable = 1 << 4;
     kl_zmq_peers_settle(&p, is_in_set, &reachable);
     assert_int_equal(p.rival_count, 0);
     expect_cut(&p, 0, KL_ZMQ_LIVE);

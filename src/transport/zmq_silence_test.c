@@ -1,5 +1,5 @@
-/* Test which silent peers count as lost: over a slow link, over a link that stops, and if a process is
- * stopped or busy. */
+/* Test which silent peers count as lost: over a slow link, over a link that stops, with a stopped process,
+ * and with a busy process. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <math.h>
@@ -26,8 +26,8 @@
 #define LOST_AFTER_S 0.5
 
 #ifdef __SANITIZE_THREAD__
-/* libzmq is not built with ThreadSanitizer, so ThreadSanitizer does not see that libzmq's mailboxes order
- * what threads do. */
+/* Options for ThreadSanitizer. libzmq is built without it, so ThreadSanitizer cannot see that libzmq's
+ * mailboxes order the actions of threads. */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void) {
     return "ignore_noninstrumented_modules=1";
@@ -41,18 +41,19 @@ static int make_folder_and_key(void **state) {
     return kl_key_make(&key, NULL) == KILTER_OK ? make_folder(state) : -1;
 }
 
-/* --- a link of limited rate, for one connection --- */
+/* --- a simulated link of limited rate, for one connection --- */
 
 typedef struct relay {
     int listener, ends[2];
     struct sockaddr_in master;
-    char endpoint[64];          /* the endpoint that workers connect to */
-    double bytes_per_s;         /* bytes per second in each direction */
-    atomic_bool passes, closes; /* false: the link passes nothing; true: the thread ends */
+    char endpoint[64];  /* the endpoint that workers connect to */
+    double bytes_per_s; /* bytes per second in each direction */
+    /* passes: false while the link transports nothing; closes: true when the link's thread must end */
+    atomic_bool passes, closes;
     pthread_t thread;
 } relay;
 
-/* Move bytes from one end to the other, at most *credit_bytes. */
+/* Move bytes from one end of the link to the other, at most *credit_bytes. */
 static void pass(relay *r, int from, double *credit_bytes) {
     char bytes[4096];
     size_t most = *credit_bytes < sizeof bytes ? (size_t)fmax(0, *credit_bytes) : sizeof bytes;
@@ -111,7 +112,7 @@ static void close_relay(relay *r) {
     close(r->listener);
 }
 
-/* --- two endpoints over the link --- */
+/* --- two endpoints that are connected by this link --- */
 
 typedef struct pair {
     kl_transport *master, *worker;
@@ -145,8 +146,8 @@ static void close_pair(pair *p) {
     close_relay(&p->link);
 }
 
-/* Send messages in both directions that keep the link busy for several times the silence limit. Neither
- * side may count as lost. */
+/* Send messages in both directions that keep the link busy for several times the silence limit. Neither side
+ * may be treated as lost. */
 static void a_large_message_on_a_slow_link_is_no_silence(void **state) {
     (void)state;
     enum { LARGE = 4 << 20 };
@@ -180,8 +181,8 @@ static void leave_with(kl_transport *t, int code) {
     _exit(code);
 }
 
-/* Send a message. Then the test stops this process for a while. Afterwards it must find that the master is
- * lost. */
+/* Send a message. After it, the test stops this process for a while. When the process continues, it must
+ * find that the master is lost. */
 static void be_stopped(void) {
     kl_transport *t;
     CHECK_OK(kl_zmq_join(ipc, &options, &t, error));
@@ -190,7 +191,7 @@ static void be_stopped(void) {
     leave_with(t, 0);
 }
 
-/* Receive nothing for several times the silence limit. The master must not count this worker as lost. */
+/* Do not receive for several times the silence limit. The master must not treat this worker as lost. */
 static void be_busy(void) {
     kl_transport *t;
     CHECK_OK(kl_zmq_join(ipc, &options, &t, error));
