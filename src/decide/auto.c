@@ -4,18 +4,23 @@
 
 #include "decide/policy.h"
 
-static const double OVERHEAD_PART = 0.002; /* a chunk's overhead should be at most this part of its time */
-static const double OVERHEAD_UNKNOWN_S = 20e-6; /* assumed overhead of a chunk while it is not measured */
+/* dealing a chunk should cost at most this part of the chunk's time */
+static const double OVERHEAD_PART = 0.002;
+/* seconds that dealing a chunk is assumed to cost, until they are measured */
+static const double OVERHEAD_UNKNOWN_S = 20e-6;
 /* a chunk is at most this part of the worker's share of the remaining tasks */
 static const double CAP_PART = 0.25;
-static const double LEAST_OVERHEADS = 4; /* a chunk takes at least this multiple of its overhead */
-/* chunks are this many times as long as the master needs to serve all workers */
+/* a chunk takes at least this multiple of the time that dealing it costs */
+static const double LEAST_OVERHEADS = 4;
+/* a chunk takes at least this multiple of the time in which the master serves all workers once */
 static const double FLOOR_SAFETY = 2;
-static const double LEFT_OVER =
-    0.5;                       /* a remainder below this part of the shortest chunk is added to the chunk */
-static const double TRUST = 4; /* a chunk has at most this multiple of the number of measured tasks, because a
-                                  pace from few tasks may be wrong */
-enum { PROBE_PARTS = 4 };      /* a probe is at most 1/(4P) of the remaining tasks; P: number of workers */
+static const double LEFT_OVER = 0.5; /* if fewer tasks than this part of the shortest chunk would remain, they
+                                        are added to the chunk */
+/* a chunk has at most this multiple of the number of measured tasks, because a speed measured on few
+ * tasks may be wrong */
+static const double TRUST = 4;
+/* a probe is at most the part 1/(4P) of the remaining tasks; P: number of workers */
+enum { PROBE_PARTS = 4 };
 
 /* Return the seconds that dealing one chunk costs: the master's time, about the same time at the worker,
  * and the worker's wait. The worker asks for a chunk during its last task, so it waits only if the answer
@@ -31,8 +36,8 @@ static double floor_s(const kl_look *look) {
     return FLOOR_SAFETY * kl_model_min_chunk_s(kl_send_s(look->snapshot), look->workers);
 }
 
-/* Return whether sending one task to every other worker takes longer than a task (equation 11), so that
- * the link limits the run. */
+/* Return whether the link limits the run: sending one task to every other worker takes longer than a task
+ * (equation 11). */
 static bool wire_bound(const kl_look *look, double task_s) {
     const kl_snapshot *s = look->snapshot;
     return kl_model_min_chunk_s(s->message.per_unit_s * s->task_bytes, look->workers) > task_s;

@@ -1,5 +1,5 @@
-/* Store the inputs of a dealer's decisions. A row holds only the values that have changed since the row
- * before. */
+/* Store the inputs of a dealer's decisions. A row of the record holds only the values that have changed
+ * since the row before. */
 #include "decide/grounds.h"
 
 #include <math.h>
