@@ -95,7 +95,7 @@ static void deal_own(const kl_look *look, kl_plan *plan) {
     bound(look, own->name, plan);
 }
 
-/* --- the list --- */
+/* --- the list of the program's policies --- */
 
 static bool good_name(const char *name) {
     static const char characters[] = "abcdefghijklmnopqrstuvwxyz0123456789-_";

@@ -15,10 +15,10 @@
 /* The answer that the policy under test must give, and the values that it saw. */
 typedef struct script {
     uint64_t answer;
-    const char *reason; /* NULL: the policy gives no reason */
+    const char *reason; /* reason that the policy gives; NULL: none */
     kilter_policy_view view;
     kilter_policy_worker asks, other;
-    bool beyond; /* true: the policy found a worker behind the last place, which is an error */
+    bool beyond; /* true: the policy was given a worker beyond the number of places, which is an error */
 } script;
 
 static uint64_t follow(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {

@@ -1,5 +1,5 @@
-/* Store the inputs of the decision on the number of workers, and make the decision again from them. Each
- * row can be read without other rows. */
+/* Store the inputs of each decision on the number of workers, and make the decision again from them. Each
+ * row of the record can be read without other rows. */
 #include "decide/grounds.h"
 
 #define REAL(type, member)                                                                                   \
@@ -87,7 +87,7 @@ static const kl_members members_of_load = LIST_OF(of_load), members_of_iteration
                         members_of_team = LIST_OF(of_team), members_of_point = LIST_OF(of_point),
                         members_of_glance = LIST_OF(of_glance), members_of_sight = LIST_OF(of_sight);
 
-/* --- record a choice --- */
+/* --- record how the number of workers was chosen --- */
 
 static void begin(kl_buffer *out, kl_ground ground) {
     kl_put_u8(out, KL_GROUNDS_ALONE);
@@ -99,7 +99,7 @@ static void put_load(kl_buffer *out, const kl_load *load) {
     kl_grounds_put_changes(out, &members_of_load, &none, load);
 }
 
-/* Write an iteration without its speeds. hear_speed() adds each speed that the decision uses. */
+/* Write an iteration without its speeds. hear_speed() writes each speed when the decision uses it. */
 static void put_iteration(kl_buffer *out, const kl_iteration *it) {
     const kl_iteration none = {0};
     kl_grounds_put_changes(out, &members_of_iteration, &none, it);
@@ -155,7 +155,7 @@ bool kl_grounds_look(kl_buffer *out, kl_glance *glance, const kl_sight *sight, k
 
 typedef struct memory {
     kl_reader speeds;
-    bool lacks; /* true: a needed speed was not recorded */
+    bool lacks; /* true: a speed that is needed was not recorded */
 } memory;
 
 static double recall_speed(const void *self, uint32_t n) {

@@ -1,15 +1,16 @@
 #!/bin/bash
-# A program dies or stops, and is started again from its checkpoint.
+# Test programs that die or stop, and are started again from a checkpoint.
 # usage: ckpt_test.sh MPIEXEC CKPT_MPI_TEST WHAT [ARGUMENT…]
-#   resume KIND N:M…   the program dies on N ranks and continues on M ranks; the result has the same bits as on one rank without checkpoints
-#   damage             torn files, flipped bytes, and files that are no checkpoints
-#   refuse             programs and folders for which there can be no checkpoint
-#   failures           count the starts that fail before their first checkpoint
-#   memory             ranks that have no memory, or whose rows cannot be packed
-#   folders            ranks that do not share the folder
-#   full               a disk that gets full, and a limit of file sizes
+#   resume KIND N:M…   a program dies on N ranks and continues on M ranks; its result must have the same bits as on one rank without checkpoints
+#   damage             checkpoints that are cut off, have flipped bytes, or are other files must be replaced by older ones
+#   refuse             programs and folders for which a checkpoint is impossible must be refused
+#   failures           starts that fail before their first checkpoint must be counted
+#   memory             a rank without memory, or whose rows cannot be packed, must not change the result
+#   folders            ranks that do not share the folder of checkpoints must be refused or continue
+#   full               a full disk, or a limit on file sizes, must not change the result
 #   keep               a keeper reads the progress, asks for a checkpoint, and stops the program
-#   readers other programs read the file Exit code 77: something that the test needs is missing.
+#   readers            other programs must be able to read a checkpoint
+# exit 77: something that the test needs is missing
 set -u
 mpiexec=$1 program=$2 what=$3
 shift 3
@@ -31,30 +32,30 @@ fail() {
 launch() { # RANKS ARGUMENT…: run the program; its output is in $folder/out, its exit code in $code
     timeout -k 5 100 "$mpiexec" "${flags[@]}" -n "$1" "$program" "${@:2}" >"$folder/out" 2>&1 </dev/null
     code=$?
-    ! grep -q "Sanitizer: [a-zA-Z]\|runtime error: \|^HDF5: " "$folder/out" || fail "a sanitizer or HDF5 reports"
+    ! grep -q "Sanitizer: [a-zA-Z]\|runtime error: \|^HDF5: " "$folder/out" || fail "a sanitizer or HDF5 reports an error"
 }
-with() { # launch with checkpoints, as many as possible
+with() { # RANKS ARGUMENT…: run the program with checkpoints as often as possible
     KILTER_CHECKPOINT=${path:-$folder/c} KILTER_CHECKPOINT_S=1e-9 launch "$@"
 }
 result() { sed -n 's/^result \([0-9a-f]*\) .*/\1/p' "$folder/out"; }
 resumed() { sed -n 's/^resumed at \([0-9]*\)$/\1/p' "$folder/out"; }
-says() { grep -qF -- "$1" "$folder/out" || fail "no word of: $1"; }
+says() { grep -qF -- "$1" "$folder/out" || fail "the program did not print: $1"; }
 newest() { find "$folder" -maxdepth 1 -name 'c.*.h5' | sort | tail -n 1; }
-reference() { # KIND: store the result without checkpoints
+reference() { # KIND: run without checkpoints, and store the result as the right one
     launch 1 run "$1" $rows $sweeps
     right=$(result)
-    [ -n "$right" ] || fail "no result without checkpoints"
+    [ -n "$right" ] || fail "without checkpoints, the program has no result"
 }
-die() { # RANKS KIND SAVES: leave checkpoints behind
+die() { # RANKS KIND SAVES: let the program die after some checkpoints
     rm -f "$folder"/c.*
     with "$1" run "$2" $rows $sweeps "$3"
     [ -z "$(result)" ] || fail "the program did not die"
     [ -n "$(newest)" ] || fail "the program left no checkpoint"
 }
-continue_right() { # RANKS KIND: the program continues, not from the beginning, to the right result
+continue_right() { # RANKS KIND: check that the program continues from a checkpoint to the right result
     with "$1" run "$2" $rows $sweeps
-    [ "$(result)" = "$right" ] || fail "$2 on $1 ranks: the result is '$(result)', not $right"
-    [ "$(resumed)" -gt 0 ] || fail "$2 on $1 ranks began anew"
+    [ "$(result)" = "$right" ] || fail "kind $2 on $1 ranks: the result is '$(result)', not $right"
+    [ "$(resumed)" -gt 0 ] || fail "kind $2 on $1 ranks: the program began anew"
 }
 
 resume() {
@@ -63,11 +64,11 @@ resume() {
     for pair in "${@:2}"; do
         die "${pair%:*}" "$kind" $((1 + saves++ % 3))
         continue_right "${pair#*:}" "$kind"
-        echo "$kind, $pair ranks: resumed at $(resumed), same result"
+        echo "kind $kind, $pair ranks: the program resumed at step $(resumed), with the same result"
     done
 }
 
-flip() { # FILE OFFSET: change one byte
+flip() { # FILE OFFSET: change one bit of the byte at the offset
     local byte
     byte=$(od -An -tu1 -j "$2" -N 1 "$1")
     printf "\\x$(printf %02x $((byte ^ 64)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
@@ -80,7 +81,7 @@ damage() {
     cp "$folder"/c.*.h5 "$folder/kept"
     file=$(newest)
     size=$(stat -c %s "$file")
-    [ "$(find "$folder" -name 'c.*.h5' | grep -vc kept)" -eq 2 ] || fail "two generations were to stay"
+    [ "$(find "$folder" -name 'c.*.h5' | grep -vc kept)" -eq 2 ] || fail "there are not two generations of checkpoints"
     for at in 0 100 $((size / 2)) $((size - 1)); do # torn: only a part of the file is there
         rm -f "$folder"/c.*
         cp "$folder"/kept/* "$folder"
@@ -88,7 +89,7 @@ damage() {
         continue_right 2 content
         says "Kilter tries an older one"
     done
-    # Change a byte in every part of the file: either it has no effect, or the older checkpoint is used.
+    # Change bytes at random places: a change must either have no effect, or the older checkpoint is used.
     RANDOM=4
     local noticed=0 i
     for ((i = 0; i < ${FLIPS:-4}; i++)); do
@@ -98,32 +99,32 @@ damage() {
         continue_right 2 content
         ! grep -q "Kilter tries an older one" "$folder/out" || noticed=$((noticed + 1))
     done
-    echo "$noticed of $i flipped bytes changed the state"
-    # Changed bytes of rows must always be noticed.
+    echo "$noticed of $i flipped bytes were noticed"
+    # Changed bytes in rows, content or values must always be noticed.
     for kind in arrays/0 content/data values/sum; do
         rm -f "$folder"/c.*
         cp "$folder"/kept/* "$folder"
         at=$(h5dump -H -p -d "$kind" "$file" 2>/dev/null | sed -n 's/.*OFFSET \([0-9]*\).*/\1/p')
-        [ -n "$at" ] || { echo "no h5dump: the places of rows are not known"; break; }
+        [ -n "$at" ] || { echo "h5dump is missing, so the offsets of rows are not known"; break; }
         flip "$file" $((at + 1))
         continue_right 2 content
         says "is damaged: the checksum of"
     done
-    # The next checkpoint must not remove a valid generation to keep a damaged one.
+    # The next checkpoint must not replace a valid generation and keep a damaged one.
     rm -f "$folder"/c.*
     cp "$folder"/kept/* "$folder"
     flip "$file" $((size - 1))
     with 2 run content $rows $sweeps 1
-    [ "$(find "$folder" -maxdepth 1 -name 'c.*.h5' | wc -l)" -eq 3 ] || fail "a damaged generation counts"
+    [ "$(find "$folder" -maxdepth 1 -name 'c.*.h5' | wc -l)" -eq 3 ] || fail "a damaged generation counts as valid"
     rm "$(newest)"
     continue_right 3 content
     says "Kilter tries an older one"
-    # Without an older generation, no file may be overwritten.
+    # If no checkpoint is valid, no file may be overwritten.
     rm -f "$folder"/c.*
     echo "no checkpoint" >"$folder/c.000007.h5"
     with 2 run content $rows $sweeps
     [ "$code" -ne 0 ] && says "none of its checkpoints is valid"
-    [ "$(cat "$folder/c.000007.h5")" = "no checkpoint" ] || fail "a file was overwritten"
+    [ "$(cat "$folder/c.000007.h5")" = "no checkpoint" ] || fail "a file that is no checkpoint was overwritten"
 }
 
 refuse() {
@@ -145,7 +146,7 @@ refuse() {
     path=$folder/ with 2 run doall $rows $sweeps
     [ "$code" -ne 0 ] && says "must end with a name"
     path=none with 2 misuse $rows
-    [ "$code" -eq 0 ] || fail "wrong calls without checkpoints"
+    [ "$code" -eq 0 ] || fail "without checkpoints, wrong calls are not refused"
     path=$folder/misuse with 2 misuse $rows
     [ "$code" -eq 0 ] || fail "wrong calls"
     KILTER_CHECKPOINT=$folder/c KILTER_CHECKPOINT_S=soon launch 2 run doall $rows $sweeps
@@ -157,7 +158,7 @@ refuse() {
         [ "$code" -ne 0 ] && says "Read-only file system; choose a folder"
         umount "$mounted" && mounted=
     else
-        echo "no read-only file system: not allowed to mount one"
+        echo "read-only folders are not tested: not allowed to mount a file system"
     fi
     continue_right 2 doall
 }
@@ -169,7 +170,7 @@ failures() {
     local starts
     for starts in 1 2; do # these end before a checkpoint
         KILTER_CHECKPOINT=$folder/c KILTER_CHECKPOINT_S=1e9 launch 2 run doall $rows $sweeps
-        [ "$(result)" = "$right" ] && [ "$(resumed)" -gt 0 ] || fail "start $starts began anew"
+        [ "$(result)" = "$right" ] && [ "$(resumed)" -gt 0 ] || fail "start $starts began anew, not from the checkpoint"
     done
     with 2 run doall $rows $sweeps 1
     h5dump -a failures "$(newest)" >"$folder/out"
@@ -182,11 +183,11 @@ memory() {
     TEST_REFUSES=9 with 3 run content $rows $sweeps
     [ "$(result)" = "$right" ] || fail "rows that cannot be packed changed the result"
     says "could not be packed, or memory ran out; the loop continues"
-    [ -n "$(newest)" ] || fail "no checkpoint after the first ones failed"
+    [ -n "$(newest)" ] || fail "there is no checkpoint after the first ones failed"
     rm "$folder"/c.*
     TEST_STARVES=1 with 3 run content $rows $sweeps
     [ "$(result)" = "$right" ] || fail "a rank without memory changed the result"
-    [ -n "$(newest)" ] || fail "no checkpoint beside those that failed"
+    [ -n "$(newest)" ] || fail "there is no checkpoint between those that failed"
 }
 
 folders() {
@@ -195,7 +196,7 @@ folders() {
     path=$folder/far/in/c
     TEST_HIDES=$folder/far with 2 run doall $rows $sweeps
     if grep -q "not allowed" "$folder/out"; then
-        echo "not allowed to hide a folder"
+        echo "not allowed to hide a folder from a rank"
         exit 77
     fi
     [ "$code" -ne 0 ] && says "rank 1 cannot write to the folder '$folder/far/in'"
@@ -206,9 +207,9 @@ folders() {
 
 full() {
     reference doall
-    # A limit on file sizes has the same effect as a disk that is too small from the beginning.
+    # A limit on file sizes has the same effect as a disk that is too small for the first checkpoint.
     TEST_FILE_BYTES=4096 with 2 run doall $rows $sweeps
-    [ "$(result)" = "$right" ] || fail "a limit of file sizes changed the result"
+    [ "$(result)" = "$right" ] || fail "a limit on file sizes changed the result"
     says "the loop continues, and older checkpoints stay"
     [ -z "$(find "$folder" -name 'c.*')" ] || fail "an unfinished file stayed"
     mkdir "$folder/small"
