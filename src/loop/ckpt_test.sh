@@ -211,26 +211,26 @@ full() {
     TEST_FILE_BYTES=4096 with 2 run doall $rows $sweeps
     [ "$(result)" = "$right" ] || fail "a limit on file sizes changed the result"
     says "the loop continues, and older checkpoints stay"
-    [ -z "$(find "$folder" -name 'c.*')" ] || fail "an unfinished file stayed"
+    [ -z "$(find "$folder" -name 'c.*')" ] || fail "an unfinished file of a checkpoint stayed"
     mkdir "$folder/small"
     if [ "$(id -u)" -ne 0 ] || ! mount -t tmpfs -o size=64k none "$folder/small" 2>/dev/null; then
-        echo "no small disk: not allowed to mount one"
+        echo "a full disk is not tested: not allowed to mount a file system"
         return
     fi
     mounted=$folder/small
     path=$folder/small/c
-    with 2 run doall $rows $sweeps 2 # dies; its generations stay
+    with 2 run doall $rows $sweeps 2 # the program dies, and its generations of checkpoints stay
     local before
     before=$(cd "$folder/small" && ls)
-    [ -n "$before" ] || fail "nothing was saved while there was room"
+    [ -n "$before" ] || fail "nothing was saved while the disk had room"
     dd if=/dev/zero of="$folder/small/fill" bs=1k status=none 2>/dev/null
     with 3 run doall $rows $sweeps
     [ "$(result)" = "$right" ] && [ "$(resumed)" -gt 0 ] || fail "a full disk changed the result"
     says "No space left on device; the loop continues, and older checkpoints stay"
-    [ "$before" = "$(cd "$folder/small" && ls -I fill)" ] || fail "a full disk cost a generation"
+    [ "$before" = "$(cd "$folder/small" && ls -I fill)" ] || fail "a full disk changed the existing checkpoints"
     rm "$folder/small/fill"
     with 1 run doall $rows $sweeps
-    [ "$(result)" = "$right" ] && ! grep -q "could not be written" "$folder/out" || fail "the disk has room again"
+    [ "$(result)" = "$right" ] && ! grep -q "could not be written" "$folder/out" || fail "the program did not save although the disk has room again"
     path=
 }
 
@@ -238,7 +238,7 @@ ask() { # NUMBER WHAT
     printf '{"version":1,"number":%d,"what":"%s"}\n' "$1" "$2" >"$keep/request.new"
     mv "$keep/request.new" "$keep/request"
 }
-await() { # JQ-EXPRESSION: wait until it holds for the progress
+await() { # JQ-EXPRESSION: wait until the expression is true for the progress file
     local tries
     for ((tries = 0; tries < 3000; tries++)); do
         [ -e "$keep/progress" ] && jq -e "$1" "$keep/progress" >"$folder/seen" 2>&1 && return
@@ -246,14 +246,14 @@ await() { # JQ-EXPRESSION: wait until it holds for the progress
         read -rt 0.02 <> <(:) || :
     done
     cat "$keep/progress"
-    fail "the progress never had: $1"
+    fail "this never became true for the progress file: $1"
 }
 begin_kept() { # RANKS
     export KILTER_KEEP=$keep KILTER_CHECKPOINT=$folder/c
     "$mpiexec" "${flags[@]}" -n "$1" "$program" keep $rows >"$folder/out" 2>&1 </dev/null &
     launcher=$!
 }
-# Write a line to the file `early` if the program answers the request to stop before it has stopped.
+# If the program answers the request to stop before it has stopped, write the answer to the file `early`.
 watch_answer() { # NUMBER
     local line
     while kill -0 "$launcher" 2>/dev/null; do
@@ -265,13 +265,13 @@ keep() {
     command -v jq >/dev/null || { echo "no jq"; exit 77; }
     keep=$folder/keep
     mkdir "$keep"
-    ask 3 stop # for an earlier process
+    ask 3 stop # this request was meant for an earlier process
     KILTER_KEEP_ATTEMPT=1 begin_kept 3
     await '.attempt == 1 and .ranks == 3 and (.hosts | length) == 3 and (.rates | length) == 3 and .answered == 3 and .sweeps > 0'
     await '.sweep_s > 0 and .longest_s >= .sweep_s / 2 and .saves == 0'
     ask 4 save
     await '.answered == 4 and .saves == 1 and .saved_sweeps > 0 and .error == ""'
-    [ -n "$(newest)" ] || fail "nothing was saved on request"
+    [ -n "$(newest)" ] || fail "the program did not save on request"
     watch_answer 5 &
     ask 5 stop
     wait "$launcher"
@@ -279,19 +279,19 @@ keep() {
     wait
     says "stopped on request; start the program again to continue"
     jq -e '.answered == 5 and .stopped and .done and .saved_sweeps == .sweeps' "$keep/progress" >/dev/null ||
-        fail "the progress at the end: $(cat "$keep/progress")"
+        fail "the progress file is wrong at the end: $(cat "$keep/progress")"
     local saved
     saved=$(jq .saved_sweeps "$keep/progress")
     KILTER_KEEP_ATTEMPT=2 begin_kept 2
     await ".attempt == 2 and .sweeps > $saved and .load_s > 0"
     ask 6 stop
     wait "$launcher"
-    # A loop without checkpoints must answer that it has none.
+    # A loop without checkpoints must write its progress, too.
     export KILTER_CHECKPOINT=none
     rm "$keep"/*
     launcher=$$
     KILTER_KEEP=$keep launch 2 run doall $rows 200
-    jq -e '.done and .sweeps == 200 and .saves == 0' "$keep/progress" >/dev/null || fail "no progress without checkpoints"
+    jq -e '.done and .sweeps == 200 and .saves == 0' "$keep/progress" >/dev/null || fail "without checkpoints, the progress file is wrong"
 }
 
 readers() {
@@ -300,13 +300,13 @@ readers() {
     die 3 content 3
     if command -v h5dump >/dev/null; then
         found=1
-        h5dump -H "$(newest)" >"$folder/out" || fail "h5dump cannot read the file"
+        h5dump -H "$(newest)" >"$folder/out" || fail "h5dump cannot read the checkpoint"
         says 'DATASET "data"'
-        h5dump -a sweeps -d arrays/0 "$(newest)" >"$folder/out" || fail "h5dump cannot read the rows"
+        h5dump -a sweeps -d arrays/0 "$(newest)" >"$folder/out" || fail "h5dump cannot read the rows of the checkpoint"
     fi
     if python3 -c 'import h5py' 2>/dev/null; then
         found=1
-        python3 - "$(newest)" $rows >"$folder/out" 2>&1 <<'PYTHON' || fail "h5py cannot read the file"
+        python3 - "$(newest)" $rows >"$folder/out" 2>&1 <<'PYTHON' || fail "h5py cannot read the checkpoint"
 import sys, h5py
 with h5py.File(sys.argv[1]) as f:
     rows = int(sys.argv[2])
@@ -319,7 +319,7 @@ with h5py.File(sys.argv[1]) as f:
     assert index.shape == (rows, 3) and (index[:, 0] + index[:, 1] <= len(data)).all()
 PYTHON
     fi
-    [ -n "$found" ] || { echo "neither h5dump nor h5py is there"; exit 77; }
+    [ -n "$found" ] || { echo "neither h5dump nor h5py is installed"; exit 77; }
 }
 
 $what "$@"
