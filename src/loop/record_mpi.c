@@ -297,7 +297,7 @@ void kl_loop_record_decision(const kilter_loop *l, double at_s, const kl_decisio
         write_decision(l, at_s, decision);
 }
 
-/* --- the end --- */
+/* --- ending the record --- */
 
 static uint64_t own_iterations(const kilter_loop *l) {
     uint64_t sum = 0;
@@ -350,7 +350,7 @@ kilter_status kl_loop_record_end(kilter_loop *l, const kilter_loop_summary *s, c
                       .status = failure ? failure->text : "done"});
     kilter_status status = kl_trace_close(r->trace, ended_s, error);
     l->record = NULL;
-    if (!failure) /* after a failure MPI may still write into the record's memory */
+    if (!failure) /* not freed after a failure, because MPI may still write into the record's memory */
         free_record(r);
     return status;
 }
