@@ -57,13 +57,14 @@ bool kl_loads_measure(kl_loads *loads, const double *rates);
  * before now_s. */
 void kl_loads_follow(kl_loads *loads, double now_s, double step_s);
 void kl_loads_moved(kl_loads *loads); /* Forget which states were visited, because rows have moved. */
-/* Return the present speeds: the mean of the state, or the measured speeds during a change. */
+/* Return the present speeds: the mean speeds of the state, or the measured speeds while they change to
+ * another state. */
 const double *kl_loads_present(const kl_loads *loads);
-/* Return the seconds that the present state usually lasts. If it has never ended, return the mean of all
- * states, once several have ended. 0: not known. */
+/* Return for how many seconds the present state of speeds usually lasts. If it has never ended, return the
+ * mean of all states, if several have ended. 0: not known. */
 double kl_loads_lasts_s(const kl_loads *loads);
 double kl_loads_lasted_s(const kl_loads *loads, double now_s);
-/* Return the relative difference of speeds below which a difference may be noise. */
+/* Return the relative difference of speeds up to which the difference may be noise. */
 double kl_loads_uncertain(const kl_loads *loads);
 
 #endif
