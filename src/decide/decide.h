@@ -241,8 +241,8 @@ typedef struct kl_homes {
 } kl_homes;
 
 void kl_homes_free(kl_homes *homes);
-/* Begin a run of the series with the tasks in left[0 … count−1], of which the last span is dealt first.
- * series = 0: the run is in no series. It costs O(tasks). Error: KILTER_ERR_MEMORY. */
+/* Begin a run of the series with the tasks in left[0 … count−1]. The last span is dealt first. The value 0
+ * for `series` means that the run is in no series. It costs O(tasks). Error: KILTER_ERR_MEMORY. */
 kilter_status kl_homes_begin(kl_homes *homes, uint64_t series, uint64_t tasks, const kl_snapshot *snapshot,
                              const kl_span *left, size_t count);
 bool kl_homes_in_use(const kl_homes *homes);
@@ -393,8 +393,8 @@ typedef struct kl_team_plan {
     double forecast_s; /* forecast seconds of the next iteration with the chosen number of workers */
 } kl_team_plan;
 
-/* Return the largest number of workers, 1 … most, whose load can be balanced: each worker gets at least two
- * tasks, and waiting for the last chunks takes at most a fifth of the time. */
+/* Return the largest number of workers, 1 … most, whose load can be balanced. Then each worker gets at least
+ * two tasks, and waiting for the last chunks takes at most a fifth of the time. */
 uint32_t kl_team_balanceable(const kl_iteration *iteration);
 /* Choose the number of workers with the smallest index n·T², among the numbers that the master can serve and
  * that can be balanced. The present number stays if the best is not 5 % better. A change needs

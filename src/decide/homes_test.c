@@ -190,8 +190,8 @@ static void another_series_begins_anew(void **state) {
     kl_homes_free(&q.homes);
 }
 
-/* Three workers do nine tasks. A row says which worker did each task in the last run, and from which homes
- * (workers of the last run) worker 0 takes its first and its second task. */
+/* Three workers do nine tasks. A row says which worker did each task in the last run. It also says from
+ * which homes (workers of the last run) worker 0 takes its first and its second task. */
 static const struct {
     const char *name;
     double unit_s[3];

@@ -11,10 +11,10 @@ static const double PEER_MESSAGES = 130, GAIN_LEAST = 0.05;
  * workers. The limit is far below 1, because most messages come near the end of a run, where chunks are
  * smallest. */
 static const double USE_LEAST = 0.2;
-/* A run by peers is tried when runs with a master have lost TRIAL_PART of a run's time in total, and the
- * last one LOST_LEAST of its own time. Peers are tried again when runs with a master have lost AGAIN_TIMES
- * the time that the trial cost. In runs shorter than TRIAL_LEAST_S, peers would be measured while they
- * connect. */
+/* A run by peers is tried when runs with a master have lost TRIAL_PART of a run's time in total. The last of
+ * these runs must have lost LOST_LEAST of its own time. Peers are tried again when runs with a master have
+ * lost AGAIN_TIMES the time that the trial cost. In runs shorter than TRIAL_LEAST_S, peers would be measured
+ * while they connect. */
 static const double TRIAL_PART = 0.05, LOST_LEAST = 0.01, AGAIN_TIMES = 16, TRIAL_LEAST_S = 0.1;
 /* Let a master organise the second run, too, unless peers are expected to take less than this part of the
  * first run's time. A farm's first run is slower, because nothing is measured before it. */
@@ -31,8 +31,8 @@ static double busy_s(const kl_organise_look *k) {
     return scale * fmin(last_s, last->elapsed_s);
 }
 
-/* Return the part of the master's busy time that peers would need as well: for sending the bytes of all
- * inputs and receiving those of all results. */
+/* Return the part of the master's busy time that peers would need as well. In this part it sends the bytes
+ * of all inputs and receives those of all results. */
 static double carrying_s(const kl_organise_look *k) {
     return busy_s(k) * (1 - kl_message_fixed_part(k->last->model.bytes, 2 * (double)k->last->chunks));
 }
@@ -49,8 +49,8 @@ double kl_organise_lost_s(const kl_iteration *run) {
     return fmax(0, run->elapsed_s - (shared ? limit.times : 1) * run->model.work_s / fmax(1, run->workers));
 }
 
-/* Return the seconds of the run if the master deals chunks: the workers' time with the time they lose, or
- * the master's busy time if that is longer. */
+/* Return the seconds of the run if the master deals chunks. These are the workers' time and the time they
+ * lose, or the master's busy time if that is longer. */
 static double master_s(const kl_organise_look *k, double work_s) {
     const kl_iteration *last = k->last;
     double scale = last->tasks > 0 ? fmin(1, (double)k->tasks / (double)last->tasks) : 1;

@@ -99,7 +99,7 @@ void kl_reason(kl_plan *plan, const char *format, ...) KILTER_PRINTF(2, 3);
 uint64_t kl_whole_tasks(double tasks, uint64_t left);
 
 /* Return the seconds that the master spends on one chunk. If they are not measured yet, return the start-up
- * time of a message, which is an upper limit: the master can work while a message travels. */
+ * time of a message. This is an upper limit, because the master can work while a message travels. */
 double kl_send_s(const kl_snapshot *snapshot);
 
 /* Return the mean units of work of a task that is not dealt yet. */

@@ -62,7 +62,7 @@ static bool is_told(const kl_snapshot *s, uint32_t worker, const kl_hand *h) {
     return h->elapsed_s > 0 && h->elapsed_s < h->heard_s - s->workers[worker].queued_at_s + AGREE_S;
 }
 
-/* Return whether the worker's silence is still normal: it should have finished its tasks, but their times
+/* Return whether the worker's silence is still normal. It should have finished its tasks, but their times
  * vary enough to explain the delay, and it reported no age of a task. */
 static bool is_on_time(const kl_snapshot *s, uint32_t worker, const kl_held *held) {
     const kl_worker_view *v = &s->workers[worker];
@@ -190,8 +190,8 @@ typedef struct trial {
     double rate, to_rate, move_s;
 } trial;
 
-/* Add the case that the task is `size` times as large as predicted. done: how much of the task is done, as a
- * multiple of the predicted size. */
+/* Add the case that the task is `size` times as large as predicted. The argument `done` says how much of the
+ * task is done, as a multiple of the predicted size. */
 static void weigh_size(outlook *o, const trial *t, double chance, double size, double done) {
     double wait_s = fmax(-t->elapsed_s, 0);
     weigh(o, chance, wait_s + (size - done) * t->units / t->rate, size * t->units / t->to_rate + t->move_s);
@@ -201,8 +201,8 @@ static double done_of(const trial *t) {
     return fmax(t->rate * t->elapsed_s / t->units, 0);
 }
 
-/* For each measured task that is larger than the done part of the late task, add the case that the late task
- * has the measured size. Return the largest measured size. */
+/* For each measured task that is larger than the done part of the late task, add a case: the late task has
+ * the measured size. Return the largest measured size. */
 static double weigh_usual(outlook *o, const trial *t, double chance) {
     double done = done_of(t), largest = 1;
     double each = chance / (t->sizes->count + 1);
@@ -218,7 +218,7 @@ static double weigh_usual(outlook *o, const trial *t, double chance) {
     return largest;
 }
 
-/* Add the cases of weigh_usual(), and the case that the task is larger than all measured tasks and needs as
+/* Add the cases of weigh_usual(), and one more case: the task is larger than all measured tasks and needs as
  * much time again as it has taken. */
 static void weigh_sizes(outlook *o, const trial *t, double chance) {
     double largest = weigh_usual(o, t, chance), longer = fmax(done_of(t), largest), seldom = largest / longer;

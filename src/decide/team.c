@@ -25,8 +25,8 @@ enum {
       would have removed the imbalance by now */
 enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10, WHY_BYTES = 80 };
 
-/* Return the expected idle part of the time if each of n workers ends with a chunk of F tasks, the least
- * size that the master can deal in time. The idle time is σF·√(n/2). */
+/* Return the expected idle part of the time if each of n workers ends with a chunk of F tasks. F is the
+ * least size that the master can deal in time. The idle time is σF·√(n/2). */
 static double idle_part(const kl_iteration *it, uint32_t n) {
     double tasks = fmax(1, kl_model_min_chunk_s(it->model.message.fixed_s, n) / it->task_mean_s);
     double idle_s = it->task_sd_s * tasks * sqrt(n / 2.0);
@@ -112,8 +112,8 @@ typedef struct anchor {
                      number was measured */
 } anchor;
 
-/* Return the time measured with the point's number of workers, scaled to this iteration by the number of
- * tasks or by the amount of work, whichever gives less. 0: the tasks have changed since. */
+/* Return the time measured with the point's number of workers, scaled to this iteration. Scale by the number
+ * of tasks or by the amount of work, whichever gives less. Return 0 if the tasks have changed since. */
 static double measured_s(const kl_iteration *it, const kl_team_point *p) {
     double by_task_s = (double)it->tasks * sqrt(p->cost.by_task / p->workers);
     double by_work_s = it->model.work_s * sqrt(p->cost.by_work / p->workers);

@@ -79,8 +79,8 @@ static kl_room find_room(kilter_loop *l) {
     return fits ? KL_ROOM_FITS : KL_ROOM_NONE;
 }
 
-/* Get memory for the rows that this rank will have after the move, on all ranks or on none: rows move only
- * if all ranks have memory. */
+/* Get memory for the rows that this rank will have after the move. All ranks get it or none does, because
+ * rows move only if all ranks have memory. */
 static kilter_status make_room(kilter_loop *l, const kl_action *a, kilter_error *error) {
     const kl_layout *layout = &l->rank.layout;
     double began_s = kl_loop_now_s(l);

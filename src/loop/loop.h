@@ -1,5 +1,5 @@
-/* The public header of the folder loop is include/kilter/loop.h. The folder rank decides what a rank does,
- * and the folder loop carries out these actions with MPI. Each part of a loop changes only its own fields.
+/* The folder loop has its public header in include/kilter/loop.h. The folder rank decides what a rank does.
+ * The folder loop carries out these actions with MPI. Each part of a loop changes only its own fields.
  * Other parts call its functions, or read its fields. A file may use only the parts above its own:
  *
  *     part         owner file      what it knows

@@ -148,7 +148,7 @@ static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
     return kl_mpi_check_world("opening a loop", error);
 }
 
-/* Values that the ranks compare before there is a loop. Of each value, the smallest of all ranks counts. */
+/* Values that the ranks compare before there is a loop. The smallest value of all ranks counts. */
 typedef struct muster {
     int given, fits, patient, unchecked;
 } muster;

@@ -1,7 +1,8 @@
 /* The loop's run record. Rank 0 writes it, because rank 0 has the reports of all ranks and makes the same
- * decisions as they do. A round may last milliseconds, and a loop may last days. So each round with a
- * decision is recorded, but other rounds only if the time since the beginning has grown by a fixed factor
- * since the last recorded one. Their number grows with the logarithm of time. */
+ * decisions as they do. A round may last milliseconds, and a loop may last days. So not every round is
+ * recorded. A round with a decision always is. Another round is recorded only if the time since the
+ * beginning has grown by a fixed factor since the last recorded one. The number of recorded rounds grows
+ * with the logarithm of time. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

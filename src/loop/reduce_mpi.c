@@ -1,4 +1,4 @@
-/* Reduce the rows of an array to one value by a function of the program: each rank folds its rows, and rank
+/* Reduce the rows of an array to one value by a function of the program. Each rank folds its rows, and rank
  * 0 folds the results of all ranks. */
 #include <limits.h>
 #include <math.h>

@@ -7,8 +7,9 @@
 
 #include "loop/loop_mpi.h"
 
-/* The message of rank 0 about the file to write. Two lists follow the struct: the positions of the file's
- * parts, and for each rank the position of its content within the content of all ranks. */
+/* The message of rank 0 about the file to write. Two lists follow the struct. The first has the positions of
+ * the file's parts. The second has, for each rank, the position of its content within the content of all
+ * ranks. */
 typedef struct layout {
     kilter_error error;
     uint64_t generation, token;

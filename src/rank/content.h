@@ -56,8 +56,8 @@ void kl_content_free(kl_content *content);
 kl_act kl_content_pack(kl_rank *rank);
 kl_act kl_content_post_sizes(kl_rank *rank);
 kl_act kl_content_await_sizes(kl_rank *rank);
-/* Ask the driver for the bytes of content of the rows in content.present, for the next report. listed =
- * false: memory for the list of rows ran out. */
+/* Ask the driver for the bytes of content of the rows in content.present, for the next report. The argument
+ * `listed` is false if memory for the list of rows ran out. */
 kl_act kl_content_weigh(kl_rank *rank, bool listed);
 /* Return whether the driver must be asked for the bytes of content before the next report. */
 static inline bool kl_content_unweighed(const kl_content *content) {

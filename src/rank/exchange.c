@@ -95,7 +95,7 @@ static bool add_rows(kl_exchange *x, uint32_t peer, const kl_array *array, bool 
 }
 
 /* Add all messages that this rank receives, or sends. Two ranks list the messages between them in the same
- * order: in the order of arrays, and for each array in the order of the receiver's pieces. */
+ * order. The order is that of the arrays, and for each array that of the receiver's pieces. */
 static bool add_all(kl_exchange *x, bool receives) {
     const kl_layout *l = x->layout;
     bool fits = true;

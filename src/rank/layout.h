@@ -61,11 +61,11 @@ bool kl_layout_grow(kl_layout *layout); /* Make room for one more array. false: 
 void kl_layout_add(kl_layout *layout, const kl_array *array);
 /* Let the loop read `halo` rows of an array on either side, which is more than before. */
 void kl_layout_widen(kl_layout *layout, size_t array, uint64_t halo);
-/* Make the loop's rows follow the rows of the loop with the layout `lead`, which must exist longer than this
- * loop. map: the places of this loop's rows. */
+/* Make the loop's rows follow the rows of a leading loop with the layout `lead`. The leading loop must exist
+ * longer than this loop. The map gives the places of this loop's rows. */
 void kl_layout_follow(kl_layout *layout, const kl_layout *lead, const kl_map *map);
-/* Take over the bounds of the leading loop. false: the leader's rows have not moved. true: they have, but
- * the bounds of this loop may be the same as before. */
+/* Take over the bounds of the leading loop. Return false if the leader's rows have not moved. After true,
+ * the bounds of this loop may still be the same as before. */
 bool kl_layout_refresh(kl_layout *layout);
 
 static inline kl_span kl_range_of(const uint64_t *bounds, uint32_t rank) {

@@ -123,7 +123,7 @@ static kl_act set_block(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Store the time of a block in which a size is tried. Of several tries, keep the least time, because an
+/* Store the time of a block in which a size is tried. Keep the least time of several tries, because an
  * interrupted try takes longer. */
 static void measure_try(kl_rank *k, const kl_blocks *blocks, kl_span block, double body_s) {
     kl_flow *f = &k->flow;

@@ -3,8 +3,8 @@
 
 #include "steer/parts.h"
 
-/* Other shares must save more than this number of seconds in a sweep. Measured speeds have an error that
- * more measurements do not reduce, since the time in the body includes reading the clock and waiting for the
+/* Other shares must save more than this number of seconds in a sweep. More measurements do not reduce the
+ * error of speeds. One reason is that the time in the body includes reading the clock, and waiting for the
  * first row to come from memory. */
 static const double LEAST_GAIN_S = 3e-7;
 

@@ -21,8 +21,8 @@ void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o) {
     c->anchor_came_s = c->equal_came_s = c->least_came_s = 0;
 }
 
-/* Return by how much the last step has raised least_came_s, the smaller of two savings since the anchor was
- * set: compared with the anchor's shares, and with equal shares. */
+/* Return by how much the last step has raised least_came_s. This is the smaller of two savings since the
+ * anchor was set: compared with the anchor's shares, and with equal shares. */
 static double lately_s(kl_outcome *c, const kl_outlook *o, step last) {
     c->anchor_came_s += came_s(c, o, c->anchor, last);
     c->equal_came_s += came_s(c, o, o->equal, last);

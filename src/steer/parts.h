@@ -83,8 +83,9 @@ kilter_status kl_best_for(const kl_outlook *o, const double *speed, kl_place *at
 /* Return the seconds of a sweep at the estimated speeds. */
 double kl_sweep_s(const kl_outlook *o, const kl_place *at);
 double kl_move_s(const kl_outlook *o, const kl_place *after);
-/* Return the number of iterations that the busiest rank sends and receives. If the size of rows changes, a
- * row counts by its size relative to the mean. before, after: bounds, or shares if the loop is scattered. */
+/* Return the number of iterations that the busiest rank sends and receives. If the size of rows changes,
+ * a row counts by its size relative to the mean. The arguments are bounds, or shares if the loop is
+ * scattered. */
 double kl_busiest(const kl_outlook *o, const kl_place *before, const kl_place *after);
 /* Return the number of iterations that get another rank by a move to `after`. If each rank has one range,
  * this is the sum over all bounds. */
@@ -113,9 +114,9 @@ bool kl_learn_speeds(kl_outlook *o, const kl_rank_report *reports);
 kilter_status kl_forget_loads(kl_outlook *o);
 
 /* prospect.c */
-/* Return the seconds that the shares `after` would have saved by now, counted from the moment since the last
- * move from which this is most. cycles: true: speeds come and go, so count only whole cycles of states of
- * speeds; a cycle may begin in any state. */
+/* Return the seconds that the shares `after` would have saved by now. Count from the moment since the last
+ * move that gives the greatest saving. If `cycles` is true, speeds come and go, so count only whole cycles
+ * of states of speeds. A cycle may begin in any state. */
 double kl_lost_s(const kl_outlook *o, const kl_place *after, bool cycles);
 /* Find candidate shares. The first candidate is the best one for the present speeds. */
 kilter_status kl_find_candidates(const kl_outlook *o, kl_place *const *candidates, uint32_t *count);
@@ -165,8 +166,8 @@ typedef struct kl_outcome {
 } kl_outcome;
 
 void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o);
-/* Account for the time since the last round, in which moving took spent_s seconds. lags: true: shares are
- * for the mean of changing speeds. @return true: balancing rests (pauses) from now on, and `reason` says
+/* Account for the time since the last round, in which moving took spent_s seconds. If `lags` is true, shares
+ * are for the mean of changing speeds. @return true: balancing rests (pauses) from now on, and `reason` says
  * why */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason);
 

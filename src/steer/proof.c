@@ -1,4 +1,4 @@
-/* Try equal shares now and then, because forecasts may be wrong: rows may be slow on some ranks only, or
+/* Try equal shares now and then, because forecasts may be wrong. Rows may be slow on some ranks only, or
  * speeds may change faster than rows can follow. Trials are rare, because balancing gains nothing during a
  * trial. */
 #include "steer/proof.h"
@@ -13,8 +13,8 @@ enum {
     MOST_PASSED = 4
 };
 static const double PART = 100,
-                    /* the pause between two trials is at least PART times the cost of a trial, or
-                     * DOUBTFUL times if equal shares had a better result before */
+                    /* the pause between two trials is at least PART times the cost of a trial; if equal
+                     * shares had a better result before, DOUBTFUL times this cost */
     DOUBTFUL = 20;
 /* weight of earlier rounds in the mean: with each later round, a round's weight is multiplied by this */
 static const double KEPT = 0.8;

@@ -41,8 +41,8 @@ bool kl_proof_due(const kl_proof *proof, double now_s, double cost_s, double rou
 void kl_proof_begin(kl_proof *proof);
 /* Return the result of the trial so far; KL_PROVED_NOTHING: it is not known yet. */
 kl_proved kl_proof_verdict(const kl_proof *proof);
-/* End a trial. If equal shares have won two trials in a row, balancing rests: for three times the time of
- * these trials, or for two times the last rest, whichever is longer. A rest takes at most 100 s, or 50
+/* End a trial. If equal shares have won two trials in a row, balancing rests. The rest takes three times the
+ * time of these trials, or two times the last rest, whichever is longer. It takes at most 100 s, or 50
  * rounds if these take longer. */
 void kl_proof_end(kl_proof *proof, double now_s, kl_proved proved);
 /* Return whether balancing rests. A rest ends early if a sweep takes 1.2 times as long as at the beginning

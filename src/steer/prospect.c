@@ -9,8 +9,8 @@ enum {
     CYCLE = 3,  /* number of visits to states of speeds in a cycle, with the first state at both ends */
 };
 
-/* A time in seconds (elapsed_s), the number of sweeps done in it with the present shares (done), and the
- * number that other shares would have done (would). */
+/* A time in seconds (elapsed_s), with two numbers of sweeps: those done in it with the present shares, and
+ * those that other shares would have done. */
 typedef struct tally {
     double elapsed_s, done, would;
 } tally;
@@ -32,8 +32,8 @@ static double saved_s(const tally *t) {
 }
 
 /* Return the relative difference between the times of a sweep with the present shares and with `after`. The
- * time at which a state of speeds began is known only to within a round, so the loss is uncertain by this
- * difference times a part of a round. */
+ * loss since a state of speeds began is uncertain by this part of a round, because the beginning is known
+ * only to within a round. */
 static double part_apart(const kl_outlook *o, const kl_place *after) {
     const double *speed = kl_loads_present(&o->loads);
     double now = kl_time_with(o, o->here, speed), then = kl_time_with(o, after, speed);
@@ -103,8 +103,9 @@ const kl_state *kl_next_state(const kl_loads *l) {
     return next;
 }
 
-/* Return the seconds that the shares `at` are expected to lose in the next state of speeds, either by moving
- * then or by staying, whichever loses less. The place `spare` has the best shares for that state. */
+/* Return the seconds that the shares `at` are expected to lose in the next state of speeds. This is the
+ * smaller loss of two: with a move at that time, and without. The place `spare` has the best shares for that
+ * state. */
 static double next_state_s(const kl_outlook *o, const kl_state *next, const kl_place *at, double moving_s) {
     double part = 1 - kl_time_with(o, o->spare, next->speed) / kl_time_with(o, at, next->speed);
     double followed_s = moving_s + REACTS * o->round_s * part, borne_s = next->lasts_s * part;

@@ -41,18 +41,19 @@ bool kl_slices_short(double sweep_s, double quantum_s);
  * slices. */
 bool kl_slices_apply(const kl_slices *slices, uint32_t ranks, const double *shares, double sweep_s,
                      double quantum_s);
-/* Return the part of its core share that a rank may use so that it still runs at once when it wakes.
- * sweep_s: seconds of a sweep; quantum_s: seconds of the scheduler's time slice. */
+/* Return the part of its core share that a rank may use so that it still runs at once when it wakes. The
+ * arguments include the seconds of a sweep and of the scheduler's time slice. */
 double kl_slices_part(double sweep_s, double quantum_s, double share);
 /* Return the number of sweeps for which ghost rows should be exchanged at once. Together these sweeps take
- * about five time slices, but a rank computes at most a twentieth of its rows for neighbours. reach: number
- * of rows beyond its own that a row's computation reads. */
+ * about five time slices. But a rank computes at most a twentieth of its rows for neighbours. The
+ * computation of a row reads rows up to `reach` away. */
 uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, uint64_t reach,
                          uint64_t deepest);
-/* Add the sweeps and seconds of a round with the present choice, and choose for the next round. changed:
- * ranks get other parts of their cores than when the trials began. now_s: seconds since the loop was opened.
- * Choices are tried again only if trials have taken a small part of now_s; until then the last best choice
- * is kept. Return whether a new series of trials begins, or would begin if there were time. */
+/* Add the sweeps and seconds of a round with the present choice, and choose for the next round. If
+ * `changed` is true, ranks get other parts of their cores than when the trials began. The loop was opened
+ * now_s seconds ago. Choices are tried again only if trials have taken a small part of this time. Until
+ * then the last best choice is kept. Return whether a new series of trials begins, or would begin if
+ * there were time. */
 bool kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool changed, double now_s);
 void kl_slices_refuse(kl_slices *slices); /* Store that the move to the present choice was refused. */
 void kl_slices_leave(kl_slices *slices);  /* Stop choosing by trials. */

@@ -137,8 +137,8 @@ static void the_part_grows_with_the_execution(void **state) {
     assert_true(last > 0.99);
 }
 
-/* Check the depth of halos: as many sweeps as take five time slices, but a rank may compute at most a
- * twentieth of its rows for neighbours. */
+/* Check the depth of halos. One exchange should serve as many sweeps as take five time slices. But a rank
+ * may compute at most a twentieth of its rows for neighbours. */
 static void halos_are_as_deep_as_slices_want_and_ranks_allow(void **state) {
     (void)state;
     for (double sweep_s = 1e-6; sweep_s < 1; sweep_s *= 1.3)

@@ -1,5 +1,5 @@
 /* Balance one loop: make a plan from the reports of a round. Earlier durations of the present speeds tell
- * how long these speeds will last. What the present shares have lost is counted over all speeds since the
+ * how long these speeds will last. The losses of the present shares are counted over all speeds since the
  * last move. So if loads change too fast to follow, the loop ends with the shares that lose least on
  * average. */
 #include <stdio.h>

@@ -256,7 +256,7 @@ typedef struct kl_account {
 enum { KL_ACCOUNT_MOVES = 2, KL_ACCOUNT_MEMORY = 32, KL_REST_MOVES = 10, KL_REST_DOUBLINGS = 6 };
 
 void kl_account_move(kl_account *account, double forecast_s);
-/* What moves gained and cost since the last round. Gains below 0 are losses. */
+/* Gains and costs of moves since the last round. A gain below 0 is a loss. */
 typedef struct kl_account_step {
     /* seconds saved, compared with a run with equal shares from the beginning */
     double came_s;
@@ -398,10 +398,10 @@ uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports);
  * KILTER_ERR_MEMORY. */
 kilter_status kl_steer_round(kl_steer *steer, const kl_rank_report *reports, kl_steer_plan *plan);
 /* Adapt the plan of a round to the present sweep of a scattered loop, in which rank r has todo[r] iterations
- * left. Drop the plan if it delays this sweep by more than it gains. If the plan does not move rows, add
- * transfers with which all ranks end this sweep at the same time, if these save more than the cost of
- * moving, more than a period, and more than the noise. @return true: such transfers were added. The caller
- * reports them by kl_steer_place(), and does not commit the plan. */
+ * left. Drop the plan if it delays this sweep by more than it gains. If the plan does not move rows, it may
+ * get transfers with which all ranks end this sweep at the same time. These must save more than the cost of
+ * moving, more than a period, and more than the noise. Return true if the plan has such transfers. The
+ * caller reports them by kl_steer_place(), and does not commit the plan. */
 bool kl_steer_left(kl_steer *steer, const uint64_t *todo, kl_steer_plan *plan);
 /* Store that the plan's move will be carried out: from now on the present shares are the plan's `after`. If
  * this is not called, the move counts as refused, and the shares do not change. */

@@ -375,8 +375,8 @@ static void no_swing_is_slower_than_without(void **state) {
 }
 
 /* Sweeps take 0.1 s. Under a load, moving the necessary rows takes up to an eighth of the load's duration.
- * Ranks learn the time of a move one round after the move. Check that a run as long as one cycle of the load
- * loses no more than the rule allows: two times the time of the moves. */
+ * Ranks learn the time of a move one round after the move. A run as long as one cycle of the load may lose
+ * only what the rule allows, two times the time of the moves. */
 static void short_loads_beside_rows_that_move_slowly_cost_little(void **state) {
     (void)state;
     static const struct {
@@ -775,8 +775,8 @@ static world random_world(uint64_t seed) {
     return w;
 }
 
-/* Compare random loops with and without balancing. If rows are expensive to move and many loads come and go,
- * up to a tenth of the time may be lost before balancing rests (pauses). */
+/* Compare random loops with and without balancing. Rows may be expensive to move, and many loads may come
+ * and go. Then up to a tenth of the time may be lost before balancing rests (pauses). */
 static void random_clusters_are_not_slower_than_without(void **state) {
     (void)state;
     double worst = 1, sum = 0;
