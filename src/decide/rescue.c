@@ -218,7 +218,7 @@ static double weigh_usual(outlook *o, const trial *t, double chance) {
     return largest;
 }
 
-/* Add the cases of weigh_usual(), and one more case: the task is larger than all measured tasks and needs as
+/* Add the cases of weigh_usual(). In one more case, the task is larger than all measured tasks, and needs as
  * much time again as it has taken. */
 static void weigh_sizes(outlook *o, const trial *t, double chance) {
     double largest = weigh_usual(o, t, chance), longer = fmax(done_of(t), largest), seldom = largest / longer;

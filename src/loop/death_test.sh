@@ -1,5 +1,5 @@
 #!/bin/bash
-# Let a rank die at any time: in or before every call of a loop, while rows move, while a loop opens, or while rank 0 computes. Each
+# Let a rank die in or before every call of a loop, while rows move, while a loop opens, or while rank 0 computes. Each
 # surviving rank must report the death and end.
 # usage: death_test.sh MPIEXEC MISUSE_MPI_TEST KIND [RANDOM_RUNS [SEED]]
 #   KIND: birth (death while a loop opens), deaf (rank 0 computes), or the name of a kind in misuse_mpi_test.c

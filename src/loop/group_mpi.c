@@ -117,8 +117,8 @@ kilter_status kl_send(kl_group *g, kl_requests *r, kl_mail mail, kilter_error *e
 
 #ifdef MPICH
 
-/* If one of several requests fails, MPICH calls the error handler of MPI_COMM_SELF or of MPI_COMM_WORLD. The
- * handler belongs to the program and would end the rank. */
+/* The program's error handlers of MPI_COMM_SELF and MPI_COMM_WORLD. MPICH calls one of them if one of several
+ * requests fails, and the handler would end the rank. */
 typedef struct handlers {
     MPI_Errhandler self, world;
 } handlers;

@@ -31,9 +31,8 @@ static double saved_s(const tally *t) {
     return t->would > 0 ? t->elapsed_s * (1 - t->done / t->would) : 0;
 }
 
-/* Return the relative difference between the times of a sweep with the present shares and with `after`. The
- * loss since a state of speeds began is uncertain by this part of a round, because the beginning is known
- * only to within a round. */
+/* Return the part of a sweep's time that the shares `after` would save. The time at which the present speeds
+ * began is known only to within a round. So the loss since then is uncertain by this part of a round. */
 static double part_apart(const kl_outlook *o, const kl_place *after) {
     const double *speed = kl_loads_present(&o->loads);
     double now = kl_time_with(o, o->here, speed), then = kl_time_with(o, after, speed);
