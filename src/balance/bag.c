@@ -154,8 +154,9 @@ kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snaps
     return status;
 }
 
-/* Choose the worker's next tasks: first those of its own home, then returned tasks, then tasks of another
- * worker's home, and last added tasks. Return the consecutive tasks at the front of the chosen source. */
+/* Choose the source of the worker's next tasks. In this order: tasks that the worker did in the last run,
+ * returned tasks, tasks that another worker did, and added tasks. Return the consecutive tasks at its
+ * front. */
 static kl_offer source_for(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *s,
                            uint32_t worker) {
     const kl_homes *homes = &bag->homes;

@@ -69,7 +69,7 @@ static void take_task_work(kl_balance *b, const kilter_run *run) {
     b->mean_rate /= factor;
 }
 
-/* Write a decision to the record, with the worker's number instead of its place. */
+/* Write a decision to the record, with the worker's number instead of its place in the array of views. */
 static void record(const kl_balance *b, uint64_t chunk, const kl_decision *decision) {
     if (!b->rows.trace)
         return;
@@ -101,7 +101,7 @@ static void record_assignment(kl_balance *b, bool grows) {
         }
 }
 
-/* limits of the work of a run, in the unit of weights */
+/* least and greatest work of a run that a program may state, in the unit of weights */
 static const double LEAST_WORK = 1e-50, MOST_WORK = 1e50;
 
 kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run *run, kl_spans done,

@@ -15,7 +15,7 @@ typedef struct kl_spans {
     size_t count;
 } kl_spans;
 
-/* The tasks of a run that are not dealt. Returned tasks are dealt first. All zero: empty. */
+/* The bag: the tasks of a run that are not dealt yet. Returned tasks are dealt first. All zero: empty. */
 typedef struct kl_bag {
     kl_span *spans; /* spans[count − 1] is the span that is dealt next */
     size_t count;
@@ -68,7 +68,8 @@ typedef struct kl_counted { /* tasks [lo, hi) */
 } kl_counted;
 
 typedef struct kl_tally {
-    kl_counted *spans; /* the tasks to which the event happened, by rising lo; no task is in two spans */
+    /* the tasks to which the event happened, as spans in rising order; no task is in two spans */
+    kl_counted *spans;
     size_t count;
     uint64_t room;
 } kl_tally;
@@ -108,10 +109,11 @@ typedef struct kl_chunk {
     double recalled_s;
     uint64_t recalled_from;
     bool begun; /* true: the worker has reported that it has begun all tasks of the chunk */
-    /* times when the chunk was sent, when its first task began, and when the last reported task ended */
+    /* dealt_s: time when the chunk was sent; began_s: time when its first task began; ended_s: time when the
+     * last reported task ended */
     double dealt_s, began_s, ended_s;
-    /* seconds that the reported tasks took; forecast of the chunk's end, made when the chunk was dealt (0:
-     * none) */
+    /* busy_s: seconds that the reported tasks took; finish_s: forecast of the chunk's end, made when the
+     * chunk was dealt (0: none) */
     double busy_s, finish_s;
     /* units of work of the chunk; if the chunk is stale: units of the task that the worker may still be
      * doing */
@@ -197,8 +199,8 @@ typedef struct kl_balance {
     kl_stat run_unit_s; /* seconds per unit of work of this run's tasks */
     /* work of a task in the last run for which the program stated the work; 0: there was no such run */
     double task_work;
-    /* mean units per second of the workers that took part in the last run; kl_iteration.speeds are
-     * multiples of it */
+    /* mean units of work per second of the workers that took part in the last run; the speeds in
+     * kl_iteration are multiples of it */
     double mean_rate;
     kl_run_data data;
     /* number of the next chunk; number of chunks dealt in the run; least and greatest number of tasks in a
@@ -306,14 +308,14 @@ void kl_balance_end_chunk(kl_balance *balance, const kl_chunk *chunk, bool lost)
 void kl_balance_rescue(kl_balance *balance, const kl_board *board, kl_rescue *rescue);
 kl_forecast kl_balance_forecast(kl_balance *balance);
 typedef struct kl_left_look {
-    uint64_t tasks, chain; /* number of tasks that are not done; chain: as in the struct kl_left_ask */
+    uint64_t tasks, chain; /* number of tasks that are not done; chain: see the struct kl_left_ask */
     double report_s;       /* greatest seconds from the end of a task to the worker's report of it */
 } kl_left_look;
 /* Forecast the time until the tasks of `look` are done by the present workers. false: nothing is measured
  * yet. */
 bool kl_balance_time_left(const kl_balance *balance, const kl_left_look *look, kl_left *left);
 typedef struct kl_run_times {
-    /* seconds of the run; seconds that the master worked alone before it [l_m] */
+    /* elapsed_s: seconds of the run; master_s: seconds that the master worked alone before it [l_m] */
     double elapsed_s, master_s;
 } kl_run_times;
 /* Return the measurements of the last run, as input of the model. Each worker got shared_bytes bytes of

@@ -9,7 +9,8 @@ void kl_balance_answer_cost(kl_balance *b, double busy_s) {
     kl_stat_add(&b->traffic.answers, busy_s, kl_now_s(&b->clock));
 }
 
-enum { WINDOW_LEAST = 8 }; /* a window ends when it has at least this number of the master's times */
+/* a window of the master's times ends only when it has at least this number of them */
+enum { WINDOW_LEAST = 8 };
 
 void kl_traffic_next_window(kl_traffic *t) {
     if (t->answers.count < WINDOW_LEAST)

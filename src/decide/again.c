@@ -11,8 +11,8 @@ struct kl_again {
     kl_crew *crew;
     kl_snapshot snapshot;
     kl_worker_view *views;
-    uint64_t room;       /* number of entries that `views` has room for */
-    uint64_t rows;       /* number of rows read since the run began */
+    uint64_t room;       /* number of views for which the array has room */
+    uint64_t rows;       /* number of rows of the record read since the run began */
     const char *missing; /* why the later decisions of this run cannot be made again; NULL: they can */
 };
 
@@ -242,7 +242,7 @@ static void answer_assignment(reading *r) {
         r->answer->decision.forecast_s = a->snapshot.now_s + assignment.end_s;
 }
 
-/* Make the decision again that a worker gets no tasks before it asks for work. */
+/* Handle a recorded decision that gives a worker no tasks before the worker asks for work. */
 static void answer_left_out(reading *r) {
     const kl_again *a = r->again;
     uint32_t worker = 0;

@@ -50,7 +50,8 @@ static void probe(const kl_look *look, kl_plan *plan) {
     const kl_worker_view *self = look->self;
     double most = (double)s->left / ((double)PROBE_PARTS * look->workers);
     if (most < 1 && self->queued_tasks > 0) {
-        kl_reason(plan, "waits for its first task, which shows its pace: only %llu left for %u workers",
+        kl_reason(plan,
+                  "waits for its first task, which shows its pace: only %llu tasks are left for %u workers",
                   kl_ull(s->left), (unsigned)look->workers);
         return;
     }
@@ -73,7 +74,7 @@ static bool withheld(const kl_look *look, double task_s, kl_plan *plan) {
         return false;
     kl_reason(
         plan,
-        "withheld: a task at this worker would end in %s, but the other workers finish all %llu left in %s",
+        "withheld: a task at this worker would end in %s, but the other workers finish all %llu tasks in %s",
         kl_say_s(here_s).text, kl_ull(s->left), kl_say_s(without_s).text);
     return true;
 }
@@ -90,22 +91,23 @@ void kl_deal_auto(const kl_look *look, kl_plan *plan) {
     double share = look->forecast.share_units / units, overhead = overhead_s(s, task_s);
     double target = overhead / OVERHEAD_PART / task_s, cap = CAP_PART * share, tasks = fmin(target, cap);
     double feed_s = floor_s(look), least_s = fmax(feed_s, LEAST_OVERHEADS * overhead);
-    const char *wire = wire_bound(look, task_s) ? "; the wire is the bottleneck" : "";
+    const char *wire = wire_bound(look, task_s) ? "; the link is the bottleneck" : "";
     if (least_s > tasks * task_s && least_s > task_s) {
         tasks = share * task_s < (1 + LEFT_OVER) * least_s ? share : least_s / task_s;
         if (feed_s < least_s)
-            kl_reason(plan, "at least %s per chunk: dealing costs %s; its share is %.3g tasks%s",
+            kl_reason(plan, "at least %s per chunk: dealing costs %s; the worker's share is %.3g tasks%s",
                       kl_say_s(least_s).text, kl_say_s(overhead).text, share, wire);
         else
             kl_reason(plan,
-                      "at least %s per chunk keeps the master ahead of %u workers; its share is %.3g tasks%s",
+                      "at least %s per chunk keeps the master ahead of %u workers; the worker's share is "
+                      "%.3g tasks%s",
                       kl_say_s(feed_s).text, (unsigned)look->workers, share, wire);
     } else if (target <= cap || cap < 1) {
         double chunk_s = fmax(floor(tasks), 1) * task_s;
         kl_reason(plan, "%s of work; dealing costs %s, which is %.2g %% of it%s", kl_say_s(chunk_s).text,
                   kl_say_s(overhead).text, overhead / chunk_s * 100, wire);
     } else {
-        kl_reason(plan, "a quarter of its share of %.3g tasks; all workers end in %s%s", share,
+        kl_reason(plan, "a quarter of the worker's share of %.3g tasks; all workers end in %s%s", share,
                   kl_say_s(look->forecast.left_s).text, wire);
     }
     double trusted = TRUST * (double)s->unit_s.count;

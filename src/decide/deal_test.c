@@ -183,7 +183,7 @@ static void decide_again(farm *f, const kl_plan *plan) {
         answer.decision.subject = plan->decision.subject; /* this test does not use the workers' numbers */
         assert_memory_equal(&answer.decision, &plan->decision, sizeof answer.decision);
     } else {
-        assert_non_null(strstr(answer.missing, "belongs to the program"));
+        assert_non_null(strstr(answer.missing, "the decision's policy belongs to the program"));
     }
 }
 

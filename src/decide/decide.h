@@ -15,7 +15,7 @@ enum { KL_REASON_BYTES = 160 };
 /* The kinds of decisions of farms, loops and kept runs. The square brackets say what a decision's `count`
  * means. */
 typedef enum kl_decision_kind {
-    KL_DECIDES_NOTHING,  /* no decision, which is not recorded */
+    KL_DECIDES_NOTHING,  /* no decision; it is not recorded */
     KL_DECIDES_DEAL,     /* deal a chunk to a worker [number of tasks] */
     KL_DECIDES_WITHHOLD, /* give no tasks to a worker that asked [0] */
     KL_DECIDES_RECALL,   /* take back tasks that a worker has not begun [tasks that the worker keeps] */
@@ -35,7 +35,7 @@ typedef enum kl_decision_kind {
     KL_DECIDES_REST,    /* pause the balancing of a loop [0] */
     KL_DECIDES_REFUSED, /* give up a move, because a rank of the loop had no memory for it [0] */
     KL_DECIDES_BLOCK,   /* choose the size of the blocks of a pipeline [number of elements] */
-    /* choose who organises a run: peers or the master [number of peers; 0: the master] */
+    /* choose who organises a run, peers or the master [number of peers; 0: the master] */
     KL_DECIDES_ORGANISE,
     KL_DECIDES_LAUNCH,   /* begin an attempt of a kept run [number of ranks; 0: a queue decides] */
     KL_DECIDES_RELOCATE, /* save a kept run, and continue it on other hosts [number of ranks] */
@@ -82,7 +82,7 @@ kl_time_text kl_say_s(double seconds);
  * tasks is considered again after the next event. The gain compares with dealing the worker an equal part of
  * the remaining tasks. */
 typedef struct kl_plan {
-    kl_decision decision; /* count: number of tasks, at most snapshot.left */
+    kl_decision decision; /* decision.count: number of tasks to deal, at most snapshot.left */
     /* true: the caller sent fewer than `meant` tasks, because the further ones were not consecutive */
     bool cut_short;
     /* number of tasks that the policy chose; the caller may send fewer because of the tasks' weights or
@@ -99,7 +99,7 @@ typedef struct kl_policy_settings {
 typedef struct kl_policy kl_policy;
 typedef struct kl_dealer kl_dealer; /* The dealer: the policy of one farm, and its state through all runs. */
 
-/* The registry, in order of registration. This order breaks ties between policies. */
+/* The policies of Kilter, in the order of registration. This order breaks ties between policies. */
 size_t kl_policy_count(void);
 const kl_policy *kl_policy_at(size_t i);
 /* Find a policy by its name in upper or lower case; NULL: there is no such policy. */
@@ -111,13 +111,14 @@ typedef struct kl_own_policies kl_own_policies;
 kilter_status kl_own_policies_new(const kilter_policy *const *list, kl_own_policies **own,
                                   kilter_error *error);
 void kl_own_policies_free(kl_own_policies *own);
-/* Find a policy among the program's own, then in the registry. `own` may be NULL. NULL: no such policy. */
+/* Find a policy among the program's own, then among those of Kilter. `own` may be NULL. Return NULL if there
+ * is no such policy. */
 const kl_policy *kl_own_policies_find(const kl_own_policies *own, const char *name);
 const char *kl_policy_name(const kl_policy *policy);
 const char *kl_policy_summary(const kl_policy *policy); /* Return a description of the policy in one line. */
 bool kl_policy_has_factor(const kl_policy *policy);     /* FSC, DPF */
 
-/* NULL: memory ran out */
+/* Make a dealer. NULL: memory ran out */
 kl_dealer *kl_dealer_new(const kl_policy *policy, const kl_policy_settings *settings);
 void kl_dealer_free(kl_dealer *dealer);
 const kl_policy *kl_dealer_policy(const kl_dealer *dealer);
@@ -126,12 +127,12 @@ double kl_dealer_factor(const kl_dealer *dealer);
 /* Set the factor from the next batch on; 0: the policy chooses it. A policy without a factor ignores this. */
 void kl_dealer_set_factor(kl_dealer *dealer, double factor);
 
-/* Begin a run of which no task is dealt yet. Error: KILTER_ERR_MEMORY. For each kl_dealer function from here
- * on, snapshot.crew must know all changes of views, and must be advanced to snapshot.now_s. */
+/* Begin a run of which no task is dealt yet. Error: KILTER_ERR_MEMORY. Before each call of a dealer,
+ * snapshot.crew must have been told all changes of workers' views, and advanced to snapshot.now_s. */
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot);
 /* Handle that `tasks` tasks were added to the run. Error: KILTER_ERR_MEMORY. */
 kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks);
-/* Handle that a new worker has joined, at place `worker` of the snapshot. */
+/* Handle that a new worker has joined; its view is snapshot.workers[worker]. */
 void kl_dealer_joined(kl_dealer *dealer, uint32_t worker);
 /* Handle that workers have joined or left. */
 void kl_dealer_changed(kl_dealer *dealer);
@@ -147,7 +148,7 @@ kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, c
  * nothing if `grounds` is NULL. */
 typedef struct kl_grounds kl_grounds;
 
-kl_grounds *kl_grounds_new(void); /* NULL: memory ran out */
+kl_grounds *kl_grounds_new(void); /* Make an empty store of inputs. NULL: memory ran out */
 void kl_grounds_free(kl_grounds *grounds);
 /* Handle that the view of `worker` has changed since the last input was stored. */
 void kl_grounds_changed(kl_grounds *grounds, uint32_t worker);
@@ -231,11 +232,13 @@ typedef struct kl_home {
  * did it last, because this worker still has the task's data. All zero: no series. */
 typedef struct kl_homes {
     uint64_t series, tasks;
-    uint32_t *last; /* last[task]: the place of the worker that did the task last; UINT32_MAX: no worker */
+    /* last[task]: the place (index of the view) of the worker that did the task last; UINT32_MAX: no
+     * worker */
+    uint32_t *last;
     /* tasks of the present run that are not dealt yet, sorted by the worker that did them last */
     kl_span *spans;
-    /* home[0 … places−1]: homes of the workers at these places; home[places]: tasks whose last worker is
-     * gone, or that had none */
+    /* home[i]: the home of the worker at place i of the views; home[places]: tasks whose last worker has
+     * left, or that had none */
     kl_home *home;
     uint32_t places;
 } kl_homes;
@@ -246,15 +249,16 @@ void kl_homes_free(kl_homes *homes);
 kilter_status kl_homes_begin(kl_homes *homes, uint64_t series, uint64_t tasks, const kl_snapshot *snapshot,
                              const kl_span *left, size_t count);
 bool kl_homes_in_use(const kl_homes *homes);
-bool kl_homes_has_own(const kl_homes *homes,
-                      uint32_t worker); /* Return whether the worker's own home has tasks. */
-/* Return the home from which `worker` takes its next tasks, and set *most to the number that it may take.
- * While the worker's own home has tasks, this is the own home. From another worker's home, only tasks that
- * exceed that worker's share are taken. If shares and workers are as in the last run, there are none. If the
- * returned home is empty, no tasks are left for `worker`. */
+bool kl_homes_has_own(const kl_homes *homes, uint32_t worker); /* Return whether tasks are left that the
+                                                                  worker did in the last run (its home). */
+/* Return the home (tasks of one worker in the last run) from which `worker` takes its next tasks. Set *most
+ * to the number that it may take. While the worker's own home has tasks, this is the own home. From another
+ * home, only tasks that exceed that worker's share are taken. If shares and workers are as in the last run,
+ * there are none. If the returned home is empty, no tasks are left for `worker`. */
 uint32_t kl_homes_choose(const kl_homes *homes, const kl_dealer *dealer, const kl_snapshot *snapshot,
                          uint32_t worker, uint64_t *most);
-/* Return the consecutive tasks that are dealt next from a home. The home must not be empty. */
+/* Return the consecutive tasks that are dealt next from a home, which must not be empty. A home has the
+ * tasks of one worker in the last run. */
 kl_span kl_homes_front(const kl_homes *homes, uint32_t home);
 void kl_homes_take(kl_homes *homes, uint32_t home, uint64_t count);
 /* Store that `worker` did the tasks `done`. Tasks that were added during the run are ignored. */
@@ -276,7 +280,7 @@ typedef struct kl_board {
     const void *self;
     void (*held)(const void *self, uint32_t worker, kl_held *held);
     bool (*waits)(const void *self, uint32_t worker); /* true: the worker asked for work and got none */
-    /* return the number of waiting workers; the call may cost O(P), because it is rare */
+    /* return the number of waiting workers; the call may be slow (O(P)), because it is rare */
     uint32_t (*waiting)(const void *self);
     /* units of work of the tasks that were recalled and have not come back yet */
     double coming_units;
@@ -306,7 +310,8 @@ double kl_rescue_pause_s(const kl_snapshot *snapshot, double waited_s, double to
 /* Measurements of the iteration that ended, and the workers available for the next one. */
 typedef struct kl_iteration {
     uint64_t run, tasks, chunks;
-    /* the model's work_s [T_c] is the time on workers of mean speed, of those that took part */
+    /* the model of the farm; its work_s [T_c] is the time on workers of mean speed, of those that took
+     * part */
     kl_farm_model model;
     /* mean and standard deviation of the seconds of a task on a worker of mean speed [μ, σ] */
     double task_mean_s, task_sd_s;
@@ -321,7 +326,7 @@ typedef struct kl_iteration {
     kl_speeds speeds;
     uint32_t most;
     kl_load load; /* measured load of the run on shared resources; all zero: not known */
-    /* state of the choice, with the other numbers of workers that were measured; NULL: none */
+    /* what is known about other numbers of workers; NULL: nothing */
     const struct kl_team *team;
 } kl_iteration;
 
@@ -361,8 +366,8 @@ enum { KL_TEAM_POINTS = 6 };
 /* The state of the choice of the number of workers. All zero: there was no iteration yet. */
 typedef struct kl_team {
     uint32_t workers; /* number of workers in the last iteration */
-    /* the direction of the change on which the last `seen` iterations agreed; an iteration without a finding
-     * lowers `seen` by 1 */
+    /* the direction of the change on which the last `seen` iterations agreed; an iteration that finds no
+     * better number lowers `seen` by 1 */
     kl_team_way way;
     uint32_t seen, nearest;
     uint32_t measured;                    /* number of iterations in a row with `workers` workers */
@@ -380,9 +385,9 @@ typedef struct kl_team {
 
 /* The number of workers chosen for the next iteration. */
 typedef struct kl_team_plan {
-    /* count: number of workers, always the fastest ones. It differs from the present number if the verdict
-     * is CHANGED or BACK. gain_s: seconds that the number `considered` would save; below 0: it would cost
-     * time */
+    /* decision.count: number of workers, always the fastest ones. It differs from the present number if the
+     * verdict is CHANGED or BACK. gain_s: seconds that the number `considered` would save; below 0: it would
+     * cost time */
     kl_decision decision;
     kl_team_verdict verdict;
     /* number of workers whose forecast time was compared with that of the present number */
@@ -422,7 +427,7 @@ typedef struct kl_sight {
 } kl_sight;
 
 typedef struct kl_glance_plan {
-    kl_decision decision; /* count: number of workers that should work */
+    kl_decision decision; /* decision.count: number of workers that should work */
     bool changed;
 } kl_glance_plan;
 
@@ -458,7 +463,7 @@ typedef struct kl_grain_question {
 
 typedef struct kl_grain_look {
     kl_forkjoin model;    /* measured model of the fork-join program */
-    const kl_lane *lanes; /* the lanes of the active workers; rates in units per second */
+    const kl_lane *lanes; /* the active workers as lanes, with rates in units of work per second */
     uint32_t lane_count;
     double work_units; /* units of work of a run; they do not depend on the number of tasks */
     double lost_s;     /* seconds of the last run that the model does not explain */
@@ -468,8 +473,8 @@ typedef struct kl_grain_look {
 } kl_grain_look;
 
 typedef struct kl_grain_plan {
-    /* count: tasks. gain_s: seconds saved over all runs, compared with the last run's number of tasks,
-     * divided by the number of runs */
+    /* decision.count: number of tasks. gain_s: seconds saved over all runs, compared with the last run's
+     * number of tasks, divided by the number of runs */
     kl_decision decision;
     uint32_t workers; /* number of workers that would get tasks */
     /* forecast seconds of one iteration: of the master's part, the workers' part, and the messages */

@@ -10,7 +10,7 @@ static const double BUSY = 0.9;
 static const double FREE =
     0.8; /* if less than this part of the cores' time is used, more workers could use the idle time */
 static const double AS_FAST =
-    1.03; /* accept fewer workers if their time is at most this multiple of the time with all workers */
+    1.03; /* let workers rest if a task takes at most this multiple of its time with all workers */
 /* a decision needs at least this number of finished tasks per worker */
 static const uint64_t TASKS_EACH = 8;
 static const double WINDOW_S = 0.1; /* least number of seconds between two looks */
@@ -21,7 +21,7 @@ double kl_glance_due_s(const kl_glance *g, double now_s) {
     return now_s + fmax(WINDOW_S, WINDOW_PART * (now_s - g->began_s));
 }
 
-/* Return a value proportional to the time of a task with this number of workers. The CPU time of a task is
+/* Return a value proportional to the time of a run with this number of workers. The CPU time of a task is
  * assumed to stay as it is. With fewer workers it would probably be shorter, but this is not measured. */
 static double time_with(const kl_load *load, uint32_t workers) {
     kl_load as_dear = *load;

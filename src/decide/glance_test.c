@@ -80,7 +80,7 @@ static void who_computes_beside_all_cores_rests(void **state) {
             double before = rate_of(&w);
             assert_int_equal(changes(&w, 10), 1);
             assert_true(w.workers >= cores && w.workers <= cores + cores / 8 + 1);
-            assert_true(rate_of(&w) > 0.96 * before); /* the run is nearly as fast with fewer workers */
+            assert_true(rate_of(&w) > 0.96 * before); /* the run must be nearly as fast with fewer workers */
         }
 }
 
@@ -112,7 +112,8 @@ static void all_work_again_when_tasks_sleep_later_on(void **state) {
     assert_true(go_on(&w)); /* all workers must work again after the next look */
     assert_int_equal(w.workers, 8);
     w.task_s = w.cpu_s = 1e-3;
-    assert_int_equal(changes(&w, 20), 0); /* letting workers rest failed once, so no worker rests again */
+    /* letting workers rest failed one time, so no worker may rest again */
+    assert_int_equal(changes(&w, 20), 0);
 }
 
 static void one_look_is_not_enough(void **state) {

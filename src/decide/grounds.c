@@ -180,7 +180,7 @@ void kl_grounds_get_changes(kl_reader *reader, const kl_members *members, void *
 static const size_t MOST_BYTES = (size_t)512 << 10;
 
 typedef struct noted {
-    kl_worker_view view; /* the values of the worker that were stored last */
+    kl_worker_view view; /* the values of a worker that were stored last */
     bool changed;
 } noted;
 

@@ -12,7 +12,7 @@ enum { KL_GROUNDS_VERSION = 1, KL_GROUNDS_ALONE = 2 };
 
 typedef enum kl_ground {
     /* a run begins. Stored: policy, its factor, whether the user set the factor, snapshot, changed workers,
-     * speeds in order */
+     * the workers' speeds in order */
     KL_GROUND_BEGINS = 1,
     KL_GROUND_GROWS,   /* tasks are added to a run. Stored: their number, snapshot, changed workers */
     KL_GROUND_FACTOR,  /* the user sets the policy's factor. Stored: the new factor */
@@ -28,8 +28,8 @@ typedef enum kl_ground {
      * were used */
     KL_GROUND_EXPECTS,
     KL_GROUND_LOOKS, /* a run in progress is looked at. Stored in a row of its own: glance, sight, load */
-    /* a recall or copy is chosen. Stored: snapshot, changed workers, sizes of tasks, units under recall,
-     * answers of the board */
+    /* a recall or copy is chosen. Stored: snapshot, changed workers, sizes of tasks, units of work under
+     * recall, what workers hold */
     KL_GROUND_RESCUES,
 } kl_ground;
 

@@ -1,5 +1,6 @@
-/* Test homes: in a series of runs, each task is dealt once, and each worker gets its share by earliest
- * completion. No more tasks change workers than the shares require. */
+/* Test that workers get the tasks that they did in the last run of a series. Each task must be dealt once,
+ * and each worker must get its share by earliest completion. No more tasks may change workers than the
+ * shares require. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -190,13 +191,14 @@ static void another_series_begins_anew(void **state) {
     kl_homes_free(&q.homes);
 }
 
-/* Three workers do nine tasks. A row says which worker did each task in the last run. It also says from
- * which homes (workers of the last run) worker 0 takes its first and its second task. */
+/* Three workers do nine tasks. A row says which worker did each task in the last run. It also says whose
+ * tasks worker 0 must take first and second. */
 static const struct {
     const char *name;
     double unit_s[3];
     uint32_t doer[9];
-    /* expected homes of the first and the second task; 3: tasks without a present worker */
+    /* first, then: the workers whose tasks worker 0 must take first and second; 3: tasks without a present
+     * worker */
     uint32_t first, then;
 } rows[] = {
     {"worker 0 takes its own tasks first", {1, 1, 1}, {0, 0, 0, 1, 1, 1, 2, 2, 2}, 0, 1},
@@ -236,8 +238,8 @@ static void homes_are_chosen_as_in_the_table(void **state) {
             uint32_t home = kl_homes_choose(&q.homes, r.dealer, &r.s, 0, &most);
             uint32_t expected = step ? rows[i].then : rows[i].first;
             if (home != (expected == 3 ? WORKERS : expected))
-                fail_msg("%s: step %d takes from home %d, not from home %d", rows[i].name, step, (int)home,
-                         (int)expected);
+                fail_msg("%s: step %d takes tasks of worker %d, not of worker %d", rows[i].name, step,
+                         (int)home, (int)expected);
             while (kl_homes_has_own(&q.homes, 0))
                 kl_homes_take(&q.homes, 0, 1);
         }

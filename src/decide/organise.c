@@ -95,7 +95,7 @@ static void by_measurement(const kl_organise_look *k, choice *c) {
     c->master_s = k->by_master_s;
     c->peers_s = k->by_peers_s;
     c->peers = c->peers_s < (k->master_runs < 2 ? FIRST_PART : 1) * c->master_s;
-    c->why = c->peers                   ? "runs with a master and with peers were measured"
+    c->why = c->peers                   ? "both times were measured"
              : c->peers_s < c->master_s ? "the first run with a master is not compared"
                                         : "peers took longer in earlier runs";
 }
@@ -123,7 +123,7 @@ static kl_decision by_model(const kl_organise_look *k) {
     by_forecast(k, &c);
     if (!c.peers && may_try(k, &c)) {
         c.peers = true;
-        c.why = "a run by peers shows how long peers take";
+        c.why = "this run measures peers";
     }
     c.peers &= k->workers > 1;
     if (c.peers && fewer_are_better(k, &c)) {

@@ -60,12 +60,13 @@ typedef enum kl_weighting { KL_EQUAL, KL_FIXED, KL_PER_BATCH, KL_PER_CHUNK } kl_
 struct kl_policy {
     const char *name, *summary;
     double factor; /* the default factor; 0: the policy has none */
-    /* Fill in count and reason. snapshot.left is above 0 and includes the tasks of this chunk. */
+    /* Set count and reason of the plan for a chunk. snapshot.left is above 0 and includes the tasks of this
+     * chunk. */
     void (*deal)(const kl_look *look, kl_plan *plan);
     /* Prepare the dealer for a run. This may fail with KILTER_ERR_MEMORY. NULL: the policy has nothing to
      * prepare. */
     kilter_status (*begin)(kl_dealer *dealer, const kl_snapshot *snapshot);
-    /* Update the dealer's state within the run after a plan was carried out. NULL: the policy has nothing to
+    /* Update the dealer's state within the run when a plan is carried out. NULL: the policy has nothing to
      * update. */
     void (*dealt)(kl_dealer *dealer, const kl_look *look, const kl_plan *plan);
     /* Plan the next batch. NULL: the policy does not deal in batches. */

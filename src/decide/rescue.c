@@ -68,7 +68,7 @@ static bool is_on_time(const kl_snapshot *s, uint32_t worker, const kl_held *hel
     const kl_worker_view *v = &s->workers[worker];
     double rate = rate_of(s, worker), tasks = (double)v->queued_tasks;
     double silent_s = s->now_s - v->queued_at_s, due_s = v->queued_units / rate;
-    /* the tasks may take their expected time plus one standard deviation */
+    /* compare with the expected time of the tasks plus one standard deviation */
     return !is_told(s, worker, &held->hand) && silent_s > due_s &&
            silent_s < due_s * (1 + (kl_stat_cv(&s->unit_s) * sqrt(tasks)) / tasks) + move_s(s);
 }
@@ -116,7 +116,8 @@ static bool is_unanswered(const kl_snapshot *s, const kl_held *held) {
     return held->asked_s > 0 && s->now_s - held->asked_s >= fmax(patience_s, 4 * move_s(s));
 }
 
-/* If the worker has not answered a recall, copy those of its tasks that it has not begun for certain. */
+/* If the worker has not answered a recall, copy those tasks of the worker that it certainly has not
+ * begun. */
 static bool copy_unanswered(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
                             kl_rescue *r) {
     if (!is_unanswered(s, held) || held->tasks <= held->kept)

@@ -25,8 +25,9 @@ typedef struct situation {
     uint64_t tasks, kept;
     double asked_ago_s; /* seconds since tasks were recalled; 0: there was no recall */
     double first;       /* units of work of worker 0's first task; 0: 1 unit */
-    /* the last heartbeat of worker 0: age of its task, its share of a core, seconds since the heartbeat
-     * came. elapsed_s = 0: worker 0 sends no heartbeats; below 0: none has come since the task began */
+    /* elapsed_s: age of worker 0's task in the last heartbeat; share: its share of a core; heard_ago_s:
+     * seconds since the heartbeat came. elapsed_s = 0: there are no heartbeats; below 0: none came since the
+     * task began */
     double elapsed_s, share, heard_ago_s;
     uint64_t left;
     bool busy; /* true: no worker is free for a copy */

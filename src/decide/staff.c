@@ -99,7 +99,8 @@ static void put_load(kl_buffer *out, const kl_load *load) {
     kl_grounds_put_changes(out, &members_of_load, &none, load);
 }
 
-/* Write an iteration without its speeds. hear_speed() writes each speed when the decision uses it. */
+/* Write the measurements of an iteration, but not the workers' speeds. hear_speed() writes each speed when
+ * the decision uses it. */
 static void put_iteration(kl_buffer *out, const kl_iteration *it) {
     const kl_iteration none = {0};
     kl_grounds_put_changes(out, &members_of_iteration, &none, it);
@@ -171,7 +172,8 @@ static double recall_speed(const void *self, uint32_t n) {
     return n;
 }
 
-/* Read an iteration. All bytes that follow are speeds, which recall_speed() reads. */
+/* Read the measurements of an iteration. All bytes that follow are workers' speeds, which recall_speed()
+ * reads. */
 static kl_iteration get_iteration(kl_reader *r, memory *m) {
     kl_iteration it = {0};
     kl_grounds_get_changes(r, &members_of_iteration, &it);

@@ -66,7 +66,8 @@ static void none_is_better(void **state) {
         assert_true(plan.decision.count >= 1 && plan.decision.count <= 16 && plan.workers >= 1 &&
                     plan.decision.gain_s >= 0);
         double got_s = total_s(&look, &q, plan.decision.count), now_s = total_s(&look, &q, now);
-        assert_true(plan.decision.count == now || got_s < 0.95 * now_s); /* a change must save at least 5 % */
+        /* a change of the number of tasks must save at least 5 % */
+        assert_true(plan.decision.count == now || got_s < 0.95 * now_s);
         for (uint64_t tasks = least; tasks <= most; tasks++)
             if (total_s(&look, &q, tasks) < (plan.decision.count == now ? 0.95 : 1) * got_s * (1 - 1e-12))
                 fail_msg("seed %d: %d tasks instead of %d", (int)seed, (int)plan.decision.count, (int)tasks);
@@ -128,7 +129,20 @@ static const struct {
     uint64_t tasks, least_seen, most_seen, least, most, low, high;
     const char *reason;
 } rows[] = {
-    {"nothing is measured yet", {0}, 4, 0, 0, 0, 0, 0, 0, 1, 1000, 16, 16, "so 4 for each of 4 workers"},
+    {"nothing is measured yet",
+     {0},
+     4,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     1,
+     1000,
+     16,
+     16,
+     "nothing is measured yet, so 4 for each of 4 workers"},
     {"nothing is measured, and at most 10 tasks are allowed",
      {0},
      4,

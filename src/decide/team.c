@@ -125,7 +125,8 @@ static bool beyond(const kl_iteration *it, uint32_t point, uint32_t n) {
     return n < it->workers ? point < it->workers : point > it->workers;
 }
 
-/* Find the measured numbers of workers next to n, below and above it, on n's side of the present number. */
+/* Find the measured numbers of workers that are nearest to n, below and above it. Only numbers on n's side
+ * of the present number count. */
 static void find_anchors(const kl_iteration *it, uint32_t n, anchor *near, anchor *far) {
     for (const kl_team_point *p = it->team->points; p < it->team->points + KL_TEAM_POINTS; p++) {
         if (p->workers == 0 || p->workers > it->most || p->until <= it->run || !beyond(it, p->workers, n))
@@ -257,8 +258,8 @@ static bool settles(const kl_team *team, const kl_iteration *it) {
     return now.by_task < FASTER * before.by_task && now.by_work < FASTER * before.by_work;
 }
 
-/* Return the number of workers closer to the present one: either n, or the number that earlier iterations
- * found. */
+/* Return the number of workers that is closer to the present one: either n, or the number that earlier
+ * iterations found. */
 static uint32_t nearest(const kl_team *team, kl_team_way way, uint32_t n) {
     bool closer = way == KL_TEAM_FEWER ? team->nearest > n : team->nearest < n;
     return closer ? team->nearest : n;
@@ -356,7 +357,7 @@ static uint32_t best_that_may_be(const kl_iteration *it, uint32_t limit) {
     return finding(it, fewer) ? fewer : n;
 }
 
-/* Return whether a number of workers was measured that is at most one step beyond n. */
+/* Return whether a number of workers was measured that is near n: at most one step beyond it. */
 static bool measured_near(const kl_iteration *it, uint32_t n) {
     double most = STEP * fmax(n, it->workers), least = fmin(n, it->workers) / STEP;
     for (const kl_team_point *p = it->team->points; p < it->team->points + KL_TEAM_POINTS; p++)
@@ -365,7 +366,8 @@ static bool measured_near(const kl_iteration *it, uint32_t n) {
     return false;
 }
 
-/* Return the index of n workers if the forecast is too long by the model's greatest error. */
+/* Return the index of n workers in the best case, in which the model overestimates the time by its greatest
+ * error. */
 static double hoped_index(const kl_iteration *it, uint32_t n) {
     kl_limit limit = kl_model_limit(&it->load, n);
     kl_doubt doubt = {.known = it->workers};
@@ -467,7 +469,8 @@ uint32_t kl_team_expect(const kl_iteration *it, char reason[KL_REASON_BYTES]) {
     return n;
 }
 
-/* Store the cost measured with a number of workers. If there is no room, replace the oldest entry. */
+/* Store the cost measured with a number of workers. If there is no room, replace the entry that becomes
+ * outdated first. */
 static void remember(kl_team *team, uint32_t workers, kl_team_cost cost, uint64_t until) {
     kl_team_point *place = team->points;
     for (kl_team_point *p = team->points; p < team->points + KL_TEAM_POINTS; p++) {

@@ -368,7 +368,8 @@ static void after_a_failure_a_number_in_between_is_tried(void **state) {
         kl_team_plan plan = step(&w, &team);
         if (plan.verdict == KL_TEAM_CHANGED) {
             tried = w.now;
-            w.wrong_s = 0.06 / (before - tried); /* with so few workers the run takes twice as long */
+            /* with this number of workers the run takes twice as long */
+            w.wrong_s = 0.06 / (before - tried);
         }
     }
     while (step(&w, &team).verdict != KL_TEAM_BACK)

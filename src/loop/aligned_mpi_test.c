@@ -72,7 +72,7 @@ static void stencil(const grid *g, uint64_t i) {
  * Array u has not changed since the stencil. */
 static void relax(const grid *g, uint64_t i, uint64_t j, int way) {
     uint64_t before = j - (uint64_t)way,
-             after = j + (uint64_t)way; /* this index may wrap around below 0; at() accepts such an index */
+             after = j + (uint64_t)way; /* this index may wrap around below 0, which at() accepts */
     double done = 0.4 * at(g, g->v, i, -way, j) + 0.1 * at(g, g->v, i, -way, before),
            old = 0.3 * at(g, g->v, i, way, j) - 0.2 * at(g, g->v, i, way, after),
            beside = at(g, g->u, i, way, j) * at(g, g->u, i, -way, j);
@@ -512,13 +512,13 @@ static void refuse_options(kilter_loop *leader, kilter_loop *follower) {
     refuse(wrong, "the loop to follow follows another loop");
     wrong = o;
     wrong.iterations = 11;
-    refuse(wrong, "the last row needs row stride");
+    refuse(wrong, "the last row needs row stride * (iterations - 1) + offset of the loop to follow");
     wrong = o;
     wrong.offset = 1;
-    refuse(wrong, "the last row needs row stride");
+    refuse(wrong, "the last row needs row stride * (iterations - 1) + offset of the loop to follow");
     wrong = o;
     wrong.stride = 2;
-    refuse(wrong, "the last row needs row stride");
+    refuse(wrong, "the last row needs row stride * (iterations - 1) + offset of the loop to follow");
     wrong = o;
     wrong.fixed = true;
     refuse(wrong, "nor fixed");
@@ -560,7 +560,7 @@ static void end_by(int how) {
             status = kilter_loop_end(how % 2 ? leader : follower, &error);
     }
     CHECK(status == KILTER_ERR_USAGE &&
-          strstr(error.text, how == 0 ? "loops that follow it are open" : "sweep"));
+          strstr(error.text, how == 0 ? "loops that follow it are open; close them" : "sweep"));
     CHECK(kilter_loop_end(leader, &error) == KILTER_ERR_USAGE);
     CHECK(kilter_loop_close(follower, &error) == KILTER_ERR_USAGE);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -576,11 +576,12 @@ static void test_use(void) {
     kilter_error error = {KILTER_OK, ""};
     refuse_options(leader, follower);
     double *a = attach(leader, 4, 0), *b = attach(follower, 4, 1), *c = attach(leader, 3, 0), elsewhere;
-    refuse_share(leader, &elsewhere, 1, "is not the base of an array of this loop");
+    refuse_share(leader, &elsewhere, 1, "the argument is not the base of an array of this loop");
     refuse_share(leader, a, 0, "at least 1");
     refuse_share(follower, b, 1, "already");
-    refuse_share(pipeline, b, 1, "shares arrays of loops with the same rows");
-    refuse_share(pipeline, c, 1, "with bytes that are a multiple of inner");
+    refuse_share(pipeline, b, 1, "a loop of kind KILTER_DOACROSS shares arrays of loops with the same rows");
+    refuse_share(pipeline, c, 1,
+                 "shares arrays of loops with the same rows, with bytes that are a multiple of inner");
     refuse_share(pipeline, a, 2, "ghost 1");
     if (ranks > 1)
         refuse_share(leader, a, rank == 0 ? 1 : 2, "'ghost' differs");

@@ -63,7 +63,7 @@ static uint64_t hash_of(const bag *b) {
     return hash >> 12; /* keep 52 bits, because a double stores them exactly */
 }
 
-/* A particle is changed by the particles before it in its row. It may then go to another row. */
+/* A particle is changed by the particles before it in its row. Afterwards it may go to another row. */
 static uint64_t step(uint64_t *particle, uint64_t before, uint64_t row, uint64_t n) {
     *particle = kl_mix64(*particle + 3 * before + row);
     uint64_t way = *particle % 16, far = n < 4 ? n : 4;

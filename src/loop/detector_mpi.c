@@ -22,7 +22,8 @@ static const double PAUSE_S = 0.001;
 /* seconds to wait, after an error of MPI, for the report that a rank is dead */
 static const double NEWS_S = 2;
 
-_Static_assert(sizeof(kl_last_words) <= KL_LAST_WORDS_BYTES, "a last message is sent in one piece");
+_Static_assert(sizeof(kl_last_words) <= KL_LAST_WORDS_BYTES,
+               "the last message on a line must fit into one piece");
 
 struct kl_watch {       /* The thread of rank 0 that watches the lines (connections) to the other ranks. */
     kl_liveness *lines; /* lines to the other ranks; while the thread runs, only the thread uses them */
@@ -247,7 +248,7 @@ static kilter_status open_lines(kl_detector *d, MPI_Comm comm, kilter_error *err
         fprintf(stderr,
                 "loop '%s': %.0f ranks have no connection to rank 0, so their death will not be noticed\n",
                 d->group->name, without);
-    if (status == KILTER_OK && without == 0) /* silence counts as death only while a line is missing */
+    if (status == KILTER_OK && without == 0) /* if no line is missing, silence no longer counts as death */
         d->until_s = 0;
     return status;
 }
@@ -255,7 +256,8 @@ static kilter_status open_lines(kl_detector *d, MPI_Comm comm, kilter_error *err
 kilter_status kl_detector_open(kl_detector *d, MPI_Comm comm, kilter_error *error) {
     kilter_status status = kl_mpi_ranks_die && d->group->ranks > 1 ? open_lines(d, comm, error) : KILTER_OK;
     if (status != KILTER_OK)
-        return status; /* after a failure the invitations stay, because MPI may still write into them */
+        return status; /* after a failure the invitations are not freed, because MPI may still write into
+                          them */
     free(d->invitations);
     d->invitations = NULL;
     return KILTER_OK;

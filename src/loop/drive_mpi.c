@@ -66,8 +66,7 @@ static kilter_status forget(kilter_loop *l, const kl_action *a, kilter_error *er
     return KILTER_OK;
 }
 
-/* Count the bytes of row content two times, because the message needs memory, and the program's copy,
- * too. */
+/* Count the bytes of row content two times: once for the message, and once for the program's copy. */
 static kl_room find_room(kilter_loop *l) {
     kl_content *c = &l->rank.content;
     const kl_layout *layout = &l->rank.layout;
@@ -184,8 +183,8 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
     if (a->set && !kl_loop_requests(a->set))
         return kl_fail(error, KILTER_ERR_MEMORY, "messages of loop '%s': memory ran out", l->name);
     kilter_status status = operations[a->act](l, a, error);
-    if (status == KILTER_OK && l->bundle->phase == KL_BROKEN) /* a function of the program has called the
-                                                                 loop, which ended the loop */
+    if (status == KILTER_OK && l->bundle->phase == KL_BROKEN) /* the failure of a loop that a function of the
+                                                                 program has called */
         status = l->bundle->failure.status;
     if (status == KILTER_OK && a->set)
         a->set->open = a->set->requests && a->set->requests->open > 0;

@@ -1,4 +1,4 @@
-/* The contents of a checkpoint of a loop, and the values that the program keeps in it. */
+/* The contents of a loop's checkpoint, and the values that the program keeps in the checkpoint. */
 #include <stdlib.h>
 #include <string.h>
 

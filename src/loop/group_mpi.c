@@ -17,7 +17,8 @@ kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
-    for (char *at = text; (at = strchr(at, '\n')); *at = ' ') /* join the lines of MPICH's text */
+    for (char *at = text; (at = strchr(at, '\n')); *at = ' ') /* MPICH's text has several lines; make one of
+                                                                 them */
         ;
     return kl_fail(error, KILTER_ERR_MPI, "%s: MPI says: %.300s; start the program again", doing, text);
 }
@@ -25,7 +26,7 @@ kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error) {
 /* --- requests --- */
 
 static bool reserve(kl_requests *r) {
-    if (r->count + 2 <= r->capacity) /* one request more than needed here, for kl_mpi_look() */
+    if (r->count + 2 <= r->capacity) /* keep room for one request more, for kl_mpi_look() */
         return true;
     size_t capacity = 2 * r->count + 8;
     MPI_Request *requests = realloc(r->requests, capacity * sizeof(MPI_Request));
@@ -117,8 +118,8 @@ kilter_status kl_send(kl_group *g, kl_requests *r, kl_mail mail, kilter_error *e
 
 #ifdef MPICH
 
-/* The program's error handlers of MPI_COMM_SELF and MPI_COMM_WORLD. MPICH calls one of them if one of several
- * requests fails, and the handler would end the rank. */
+/* The program's error handlers of MPI_COMM_SELF and MPI_COMM_WORLD. If one of several requests fails, MPICH
+ * calls such a handler, which would end the rank. */
 typedef struct handlers {
     MPI_Errhandler self, world;
 } handlers;

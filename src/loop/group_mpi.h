@@ -16,7 +16,7 @@ typedef struct kl_group {
     int rank;
     uint32_t ranks;
     bool checks;   /* true: the ranks check their calls (checking mode); the same on all ranks */
-    bool near;     /* true: all ranks are on this host, and each has a bell, by which others wake it */
+    bool near;     /* true: all ranks are on this host, and each has a bell (by which other ranks wake it) */
     bool outlives; /* true: the launcher lets the other ranks continue after a rank died */
     kl_clock clock;
     double opened_s;
@@ -24,8 +24,8 @@ typedef struct kl_group {
     /* A function that is called now and then while the rank waits or works. It returns KILTER_OK if the loop
      * can continue. */
     kilter_status (*look)(void *loop, double now_s, kilter_error *error);
-    void *loop;                     /* first argument of look() */
-    double looked_s;                /* time at which look() was last called */
+    void *loop;                     /* first argument of the function look() */
+    double looked_s;                /* time at which the function look() was last called */
     int64_t shared[KL_GROUP_WORDS]; /* values of a collective call; after a failure MPI may write into them */
     int64_t partial[2][KL_GROUP_WORDS]; /* values that come from the two ranks below this rank in the tree */
 } kl_group;
@@ -44,7 +44,7 @@ typedef struct kl_requests { /* A set of requests. All zero: no requests. */
     size_t receives, count, capacity;
     size_t open;     /* number of requests that are not complete */
     bool collective; /* true: the only request is that of a collective operation */
-    /* true: the senders of the awaited messages do not ring this rank's bell */
+    /* true: the awaited messages do not wake this rank, because their senders do not ring its bell */
     bool silent;
 } kl_requests;
 

@@ -119,7 +119,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
         before.sa_handler(number);
     } else {
         sigaction(number, &before, NULL);
-        if (info->si_code <= 0) /* another process sent the signal, so nothing faults again */
+        if (info->si_code <= 0) /* another process sent the signal, so returning would not repeat it */
             raise(number);
     }
 }

@@ -6,7 +6,7 @@
 static const double TELL_AFTER_S =
     1; /* seconds that a rank waits before it sends the list of its calls to the next rank */
 static const double SPIN_S =
-    0.01; /* seconds of busy waiting before the first sleep, and the basis of the length of sleeps */
+    0.01; /* seconds of busy waiting before the first sleep; the length of sleeps depends on it */
 
 /* --- options --- */
 

@@ -23,7 +23,7 @@ typedef struct kl_bundle {
     /* opened: number of followers opened so far; followers: number of followers that are still open */
     uint64_t opened, followers;
     kl_phase phase;
-    kilter_loop *sweeps; /* the loop whose sweep is under way, in phase KL_WITHIN */
+    kilter_loop *sweeps; /* the loop whose sweep is under way; only valid in phase KL_WITHIN */
     /* true: one of the aligned loops has begun a sweep, so arrays can no longer be attached */
     bool begun;
     /* true: the program has called kilter_loop_resumed(), so nothing can be declared any more */
@@ -41,7 +41,7 @@ typedef struct kl_bundle {
 
 struct kilter_loop {
     kilter_loop_options options;
-    kl_bundle *bundle;   /* shared with aligned loops; the leading loop frees it */
+    kl_bundle *bundle;   /* the data shared with aligned loops; the leading loop frees them */
     char *name;          /* name of the loop, for error messages */
     uint64_t number;     /* number of this follower; 0: the loop leads */
     double began_s;      /* time at which the present or last sweep began */

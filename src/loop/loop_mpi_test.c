@@ -293,7 +293,7 @@ static void test_few(void) {
 
 /* --- moves decided by measurements --- */
 
-/* Take the seconds that a part of row i takes on this rank; rank 0 is slow. */
+/* Use CPU time as a part of row i does on this rank; rank 0 is slower than the others. */
 static void be_slow(uint64_t i, double part) {
     (void)i;
     kl_spend_s(part * (rank == 0 ? 60e-6 : 20e-6));
@@ -333,7 +333,8 @@ static void be_late(uint64_t i, double part) {
     kl_spend_s(part * (rank == 0 ? 10e-3 : 0.1e-3));
 }
 
-/* Run a short sweep before long sweeps. Its time does not show how long the next sweeps take. */
+/* Run a short sweep before long sweeps. The time of the short sweep does not show how long the next sweeps
+ * take. */
 static void run_after_short_one(bool scattered) {
     enum { LONG = 5 };
     shape s = {200, 10, 0};

@@ -250,7 +250,7 @@ static void test_refused(void) {
 
 /* --- memory --- */
 
-/* Check that rows move only to rank 1, which has memory for one more row. The last move need not have an
+/* Check that rows move only to rank 1, which has memory for one more row. Only the last move may lack an
  * outcome. */
 static void check_refusals(void) {
     kl_report *report = read_record();

@@ -90,7 +90,7 @@ static kilter_status make_call(run *r, const struct kind *kind, char call) {
         return kilter_loop_open(MPI_COMM_WORLD, &kind->options, &r->loop, &r->error);
     case 'a':
         return kilter_loop_array(r->loop, WIDTH * sizeof(double), kind->ghost, (void **)&r->rows, &r->error);
-    case 'A': /* a size of rows that a pipeline accepts, too */
+    case 'A': /* attach an array with a size of rows that a pipeline accepts, too */
         return kilter_loop_array(r->loop, WIDTH * sizeof(double), 0, (void **)&r->other, &r->error);
     case 'b':
         return execute_some(r, kind);
@@ -133,7 +133,7 @@ static void be_apart(const struct kind *kind, const char *calls) {
         r.loop->bundle->steps.tell_after_s = 0;
     for (; *calls && status == KILTER_OK; calls++)
         status = make_call(&r, kind, *calls);
-    if (!strstr(r.error.text, "out of step") || !strstr(r.error.text, "kilter_loop_") ||
+    if (!strstr(r.error.text, "are out of step") || !strstr(r.error.text, "kilter_loop_") ||
         (status != KILTER_ERR_USAGE && status != KILTER_ERR_PEER)) {
         fprintf(stderr, "%s, rank %d: before %s: status %d: %s\n", kind->name, rank, calls, status,
                 r.error.text);
@@ -151,7 +151,7 @@ static void test_steps(void) {
     for (size_t k = 0; k < KINDS && ranks > 1; k++)
         for (size_t i = 0; i < count; i++) {
             if (kinds[k].options.scattered && strchr(apart[i][0], 'd'))
-                continue; /* scattered loops deliver no messages */
+                continue; /* scattered loops cannot deliver messages, so leave out this row */
             be_apart(&kinds[k], apart[i][rank == (int)(i + k) % ranks ? 0 : 1]);
             MPI_Barrier(MPI_COMM_WORLD);
         }
@@ -227,8 +227,8 @@ static void test_unclosed(void) {
         free(r.whole);
         return;
     }
-    while (status == KILTER_OK) /* make further calls, because rank 0 may end before this rank has made all
-                                   calls */
+    while (status == KILTER_OK) /* make calls until rank 0 has ended, which may take longer than the calls so
+                                   far */
         status = make_call(&r, &kinds[0], 'b');
     CHECK(status == KILTER_ERR_PEER);
     CHECK(strstr(r.error.text, "rank 0 has failed: MPI_Finalize(): loop 'loop' is open"));
@@ -272,7 +272,7 @@ static void map_rows(kilter_loop *loop, char all[N]) {
     MPI_Allreduce(mine, all, N, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD);
 }
 
-/* Return whether this rank has the row neither as an own row nor as a ghost row. */
+/* Return whether the row is neither one of this rank's own rows nor one of its ghost rows. */
 static bool is_far(const char all[N], int i) {
     int last = i + 1 < N ? i + 1 : i;
     for (int j = i > 0 ? i - 1 : 0; j <= last; j++)
@@ -425,8 +425,8 @@ MORTAL(Comm_idup, (MPI_Comm comm, MPI_Comm *copy, MPI_Request *request), (comm, 
 enum {
     ALL_THERE = 2,
     CONNECTED = 6
-}; /* after this number of begins and ends, the other ranks know that all ranks are there (ALL_THERE), or
-      that all are connected (CONNECTED) */
+}; /* ALL_THERE, CONNECTED: numbers of begins and ends after which the other ranks know that all ranks are
+      there, or that all are connected */
 
 static void test_birth(int when, int who) {
     run r = new_run();

@@ -13,7 +13,7 @@ endforeach()
 foreach(ranks 2 3 ${more})
     kilter_mpi_test(loop/mpi_rounds_${ranks} ${ranks} loop_mpi_test rounds)
 endforeach()
-if(NOT KILTER_SANITIZE) # tests with limited memory: a sanitizer ends such programs
+if(NOT KILTER_SANITIZE) # a sanitizer ends programs whose memory is limited
     foreach(ranks 2 3)
         kilter_mpi_test(loop/mpi_memory_${ranks} ${ranks} loop_mpi_test memory)
     endforeach()
@@ -66,7 +66,7 @@ endforeach()
 foreach(ranks 2 3)
     kilter_mpi_test(loop/mpi_content_rounds_${ranks} ${ranks} content_mpi_test rounds)
     kilter_mpi_test(loop/mpi_content_fails_${ranks} ${ranks} content_mpi_test fails)
-    if(NOT KILTER_SANITIZE) # tests with limited memory: a sanitizer ends such programs
+    if(NOT KILTER_SANITIZE) # a sanitizer ends programs whose memory is limited
         kilter_mpi_test(loop/mpi_content_memory_${ranks} ${ranks} content_mpi_test memory)
     endif()
 endforeach()
@@ -114,7 +114,7 @@ foreach(ranks 1 3)
 endforeach()
 foreach(ranks 2 3)
     kilter_mpi_test(loop/mpi_aligned_rounds_${ranks} ${ranks} aligned_mpi_test rounds)
-    if(NOT KILTER_SANITIZE) # tests with limited memory: a sanitizer ends such programs
+    if(NOT KILTER_SANITIZE) # a sanitizer ends programs whose memory is limited
         kilter_mpi_test(loop/mpi_aligned_memory_${ranks} ${ranks} aligned_mpi_test memory)
     endif()
 endforeach()

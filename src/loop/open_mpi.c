@@ -34,8 +34,8 @@ static kilter_loop *new_loop(const kilter_loop_options *options, int rank, int r
 
 /* --- loops that are open when the program ends MPI --- */
 
-/* MPI calls this when the attribute is deleted: by MPI_Finalize(), or in kilter_loop_close(). If the loop is
- * still open, end it. */
+/* End the loop if it is still open. MPI calls this function when the attribute is deleted, by MPI_Finalize()
+ * or by kilter_loop_close(). */
 static int on_finalize(MPI_Comm comm, int key, void *loop, void *nothing) {
     kilter_loop *l = loop;
     (void)comm, (void)key, (void)nothing;
@@ -167,7 +167,7 @@ static kilter_status reject(const muster *all, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Compare these values in the first collective operation of the ranks. */
+/* Compare the ranks' values (muster) in their first collective operation. */
 static kilter_status gather_ranks(MPI_Comm comm, double patience_s, muster *all, kilter_error *error) {
     MPI_Request request;
     muster *shared = malloc(sizeof *shared);

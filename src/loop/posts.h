@@ -8,8 +8,8 @@
 /* The header of a message between rows. Ranks send this struct without conversion. */
 typedef struct kl_post {
     uint64_t to, from, bytes;
-    /* key for sorting: in the upper bits the pass, in the lower bits the number of the message on its
-     * rank */
+    /* key for sorting: the pass in the upper bits, and the number of the message on its rank in the lower
+     * bits */
     uint64_t order;
 } kl_post;
 

@@ -17,7 +17,7 @@
  * part */
 static const double RESOLUTION = 0.005;
 
-typedef struct did { /* work of a rank since the last recorded round */
+typedef struct did { /* Work of a rank since the last recorded round. */
     uint64_t iterations;
     double busy_s, moving_s;
 } did;
@@ -32,10 +32,10 @@ struct kl_loop_record {
     whereabouts *ranks;
     did *did;
     kl_trace_rank_row *ends;
-    double heard_s; /* time of the last round */
+    double heard_s; /* time of the last round of reports */
     /* written_s: time of the last recorded round; stayed_s: time of the last decision to stay */
     double written_s, stayed_s;
-    kl_verdict verdict; /* verdict of the last recorded round on the shares */
+    kl_verdict verdict; /* verdict on moving in the last recorded round */
     /* number of the round of the last move, if the record has no outcome of it yet; 0: there is no such
      * move */
     uint64_t moved_in;

@@ -23,7 +23,7 @@ typedef struct search { /* The generations (checkpoint files) that rank 0 has no
     size_t count, next;
 } search;
 
-/* A rank's verdict on a checkpoint file. The worst verdict of all ranks counts. */
+/* A rank's judgement of a checkpoint file. The worst judgement of all ranks counts. */
 typedef enum kl_verdict_on_file { KL_UNREADABLE, KL_DAMAGED, KL_VALID } kl_verdict_on_file;
 
 static void warn(const kilter_loop *l, const kilter_error *why) {
@@ -31,7 +31,7 @@ static void warn(const kilter_loop *l, const kilter_error *why) {
             l->bundle->group.rank, l->name, why->text);
 }
 
-/* --- the checkpoint file that rank 0 finds --- */
+/* --- how rank 0 finds a checkpoint file --- */
 
 static kilter_status foreign(const char *path, const kilter_error *why, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_RANGE,
@@ -299,9 +299,9 @@ kilter_status kilter_loop_resumed(kilter_loop *l, uint64_t *sweeps, kilter_error
         return status;
     const char *wrong = NULL;
     if (!kl_loop_leads(l))
-        wrong = "this loop follows another loop; call it for that loop";
+        wrong = "this loop follows another loop; call the function for that loop";
     else if (l->bundle->phase == KL_WITHIN || l->bundle->begun)
-        wrong = "the loop has begun; call it before the first kilter_loop_begin()";
+        wrong = "the loop has begun; call the function before the first kilter_loop_begin()";
     else if (l->bundle->resumed)
         wrong = "the function was called already";
     else if (!sweeps)

@@ -17,7 +17,7 @@ static const size_t SKEW_BYTES = 64;
  * needs it, because rows often return. The first access to new memory takes up to ten times as long as the
  * copy. */
 static const size_t LARGE_PAGES_FROM_BYTES = 4 << 20;
-/* the system is asked for its free memory only if at least this number of bytes is needed */
+/* the system's free memory is checked only if at least this number of bytes is needed */
 static const uint64_t LOOK_FROM_BYTES = 1 << 20;
 
 static bool has_large_pages(size_t bytes) {

@@ -17,7 +17,8 @@
 
 enum { N = 1000 };
 
-/* Return whether the memory can be accessed. write() fails where a direct read would fault. */
+/* Return whether the memory can be accessed. The check uses write(), which returns an error where a read
+ * would fault. */
 static bool touchable(const void *at, int sink) {
     return write(sink, at, 1) == 1;
 }
@@ -109,7 +110,7 @@ static void test_memory_follows_rows(void **state) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     assert_int_equal(kl_rows_reserve(&rows, ROWS, PAGES * page, NULL), KILTER_OK);
     madvise(kl_rows_mapping(&rows), rows.reserved,
-            MADV_NOHUGEPAGE); /* without huge pages, because such a page would become resident as a whole */
+            MADV_NOHUGEPAGE); /* use no huge pages, because such a page would become resident as a whole */
     assert_int_equal(resident_pages(&rows), 0);
     kl_span here = {0, 0};
     for (uint64_t lo = 0; lo + 16 <= ROWS; lo += 5) { /* let the range of own rows wander over the array */

@@ -8,8 +8,7 @@
 #include "loop/loop_mpi.h"
 #include "model/model.h"
 
-static const double WORDS_S =
-    0.1; /* seconds between two messages of rank 0 about saving, if sweeps are shorter than this */
+static const double WORDS_S = 0.1; /* least seconds between two messages of rank 0 about saving */
 static const double GUESSED_BYTES_PER_S = 1e9,
                     /* assumed speed and fixed cost of copying rows, until they are measured */
     GUESSED_FIXED_S = 0.001;
@@ -240,7 +239,8 @@ static void make_word(kilter_loop *l, uint64_t sweep, double now_s) {
     uint64_t hooks = next_word(l, sweep, now_s, &sweep_s);
     bool at_once = l->bundle->group.ranks == 1 || (sweep_s >= WORDS_S && l->options.kind == KILTER_DOALL);
     *w = *now;
-    if (now->save_at == sweep) { /* the save at this sweep is under way, so the next message plans none */
+    if (now->save_at == sweep) { /* the ranks save before this sweep, so the next message must not plan it
+                                    again */
         w->save_at = KL_NO_SWEEP;
         w->stops = false;
     }
@@ -331,7 +331,7 @@ kilter_status kl_loop_saver_look(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* End all messages and the checkpoint under way. The last message of rank 0 may name a sweep that never
+/* End all messages and the checkpoint under way. The last message of rank 0 may be about a sweep that never
  * comes. */
 kilter_status kl_loop_saver_close(kilter_loop *l, kilter_error *error) {
     kl_saver *v = l->saver;

@@ -50,7 +50,7 @@ kilter_status kl_schedule_take(kl_group *group, kl_schedule *schedule, kilter_er
 
 typedef struct kl_saving_report { /* A rank's report to rank 0 about its part of a checkpoint. */
     double blocked_s, write_s, cpu_s;
-    kilter_error error; /* the status says whether the rank's rows are on the disk */
+    kilter_error error; /* error.status says whether the rank's rows are on the disk */
 } kl_saving_report;
 
 typedef struct kl_saving kl_saving;
@@ -130,7 +130,7 @@ typedef struct kl_saver {
     kl_saving save;
 } kl_saver;
 
-/* schedule_mpi.c and save_mpi.c: functions for the structs in this file. */
+/* --- schedule_mpi.c and save_mpi.c: functions for the structs in this file --- */
 struct kilter_loop;
 /* Get the memory that a checkpoint needs besides the copy of the rows. So later checkpoints do not fail for
  * lack of memory. false: memory ran out. */

@@ -10,7 +10,8 @@
 
 enum { KEY_BITS = 24, NAME_BYTES = 100 };
 
-static const double APART_S = 0.5; /* while a rank does not wait, seconds between two checks */
+/* if a rank's last check is longer ago than this number of seconds, the rank has not been waiting since */
+static const double APART_S = 0.5;
 
 bool kl_loop_checks(void) {
     const char *set = getenv("KILTER_CHECK");
@@ -57,8 +58,8 @@ static kilter_status out_of_step(const kl_steps *s, uint64_t one, int rank, uint
 /* --- calls in which all ranks reduce values --- */
 
 void kl_step(kl_steps *s, kl_call call, uint64_t sweeps, size_t array, int root) {
-    /* Pack a call into a number, which can be compared and named: sweep, call, array or follower, and root.
-     * The lowest 16 bits stay free for the number of a rank. */
+    /* Pack a call into a number, so that calls can be compared and named. The number holds sweep, call,
+     * array or follower, and root. The lowest 16 bits stay free for the number of a rank. */
     s->recent[s->number++ % KL_STEPS] = (sweeps & 0xffffff) << 40 | (uint64_t)call << 36 |
                                         (array & 0xff) << 28 | ((uint64_t)root & 0xfff) << 16;
 }

@@ -29,7 +29,7 @@ typedef struct kl_steps_word { /* The list of calls that a waiting rank sends to
 
 typedef struct kl_steps {
     kl_group *group;
-    uint64_t number;           /* number of collective calls so far, including the current one */
+    uint64_t number;           /* number of collective calls so far, with the present one */
     uint64_t recent[KL_STEPS]; /* the last calls, packed as numbers; call k is recent[k mod KL_STEPS] */
     /* looked_s: time of the last check; waits_s: time of the first check since this rank began to wait */
     double looked_s, waits_s;
@@ -45,7 +45,7 @@ bool kl_loop_checks(void); /* Return whether checking mode is set on this rank. 
 /* Enter a collective call after `sweeps` sweeps. array, root: arguments of the call; 0: the call has no
  * such argument. */
 void kl_step(kl_steps *steps, kl_call call, uint64_t sweeps, size_t array, int root);
-/* Wait for all ranks and compare their calls. words: KILTER_SUM_WORDS numbers that are summed over all ranks;
+/* Wait for all ranks and compare their calls. words: KILTER_SUM_WORDS numbers to be summed over all ranks;
  * NULL: none. KILTER_ERR_USAGE, on all ranks: the calls differ. */
 kilter_status kl_steps_meet(kl_steps *steps, int64_t *words, kilter_error *error);
 /* Compare the calls of the rank before this one with own calls, and send own calls to the next rank. Call

@@ -56,7 +56,7 @@ kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
     kl_mpi_look_at_core(&l->bundle->group.wait, l->began_s);
     kl_loop_step(l, KL_CALL_BEGIN);
     status = meet_and_begin(l, &l->bundle->failure);
-    if (status == KILTER_ERR_STOPPED) { /* not a failure, so that the loop can be closed */
+    if (status == KILTER_ERR_STOPPED) { /* this is not a failure of the loop, which can still be closed */
         if (error)
             *error = l->bundle->failure;
         return status;

@@ -17,7 +17,7 @@ static kl_reader body_of(const void *data, size_t size) {
     return reader;
 }
 
-/* Numbers of zero bytes that align the data after them; see wire.h. */
+/* Numbers of zero bytes in messages, by which the data after them are aligned; see wire.h. */
 enum { SHARED_GAP = 7, CHUNK_GAP = 10, RESULTS_GAP = 13 };
 
 static void put_gap(kl_buffer *out, size_t size) {
@@ -245,7 +245,7 @@ bool kl_wire_next_result(kl_reader *reader, bool *failed, kilter_bytes *bytes) {
     return !reader->bad;
 }
 
-/* The first number of a sum, by which sums differ from results: it cannot be the length of a result. */
+/* The first number of a sum. It cannot be the length of a result, so it tells sums from results. */
 static const uint32_t SUM_MARK = UINT32_MAX;
 
 void kl_wire_put_sum(kl_buffer *out, const kl_ranges *tasks, kilter_bytes value) {

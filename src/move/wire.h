@@ -144,7 +144,7 @@ typedef struct kl_chunk_head {
     uint64_t shared;       /* kl_hash() of the shared data that these tasks need; 0: no shared data */
     uint64_t result_bytes; /* bytes of each result; 0: results may have any size */
     double lead_s; /* seconds of work: the worker requests more tasks when its queue holds less than this */
-    double held_s; /* seconds for which the worker's request waited at the master */
+    double held_s; /* seconds for which the worker's request for tasks waited at the master */
     /* true: no other chunk used the link at this time, so the round trip measures only messages */
     bool quiet;
     bool weighted, inputs;
@@ -169,8 +169,7 @@ typedef struct kl_segment {
 } kl_segment;
 
 #define KL_FAILED                                                                                            \
-    0x80000000u /* if this bit of a result's length is set, the task failed, and the bytes are its error     \
-                   text */
+    0x80000000u /* bit in a result's length: the task failed, and the bytes are the text of its error */
 
 void kl_wire_begin_results(kl_buffer *out);
 /* in `begun`, only `chunk` and `lo` need values */

@@ -234,7 +234,7 @@ static void sums_survive_and_are_no_results(void **state) {
         assert_false(kl_wire_read_sum(b.data, size, &sum));
     kl_reader r = kl_reader_of(b.data, b.size);
     assert_false(kl_wire_next_result(&r, &failed, &bytes));
-    kl_store_u64(b.data + 8, 6); /* change a span so that it ends before it begins */
+    kl_store_u64(b.data + 8, 6); /* let a span end before it begins */
     assert_false(kl_wire_read_sum(b.data, b.size, &sum));
     kl_put_u32(&result, 5);
     kl_put_bytes(&result, "value", 5);

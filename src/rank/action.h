@@ -44,11 +44,11 @@ typedef struct kl_set {
 typedef enum kl_act {
     KL_GO_ON,  /* used only inside the folder rank: the stage is over */
     KL_REPEAT, /* used only inside the folder rank: call the stage again */
-    KL_RETURN, /* end the program's call, and give the body the work `given` */
-    KL_GIVE,   /* end the program's call, and give `given` to the body */
+    KL_RETURN, /* end the program's call, and give no work to the body */
+    KL_GIVE,   /* end the program's call, and give the body the work `given` */
+    KL_POST,   /* begin to receive and send `mails` as messages of `set` */
     /* begin to gather a report of `bytes` bytes at `mine` from each rank, into `all` on each rank */
-    KL_POST,
-    KL_SHARE, /* begin to gather `bytes` bytes of `mine` from all ranks in `all` on all ranks */
+    KL_SHARE,
     KL_LOOK,  /* check whether all messages of `set` are complete */
     KL_AWAIT, /* wait until all messages of `set` are complete */
     /* get memory for the rows that this rank will have, on all ranks or on none; then call

@@ -129,8 +129,8 @@ static bool plan(kl_exchange *x, const kl_content *c) {
 
 /* --- carrying out the exchange --- */
 
-/* Return the own rows that the body can do before the exchange is complete: these rows and their halos were
- * on this rank before. */
+/* Return the own rows that the body can do before the exchange is complete, because these rows and their
+ * halos were on this rank before. */
 static kl_span inner_rows(const kl_exchange *x) {
     const kl_layout *l = x->layout, *lead = l->lead;
     kl_span stay = kl_common(kl_layout_own(lead), kl_layout_next(lead));
@@ -172,7 +172,8 @@ void kl_exchange_room_is(kl_exchange *x, kl_room room, double spent_s) {
 kl_act kl_exchange_post(kl_rank *k) {
     kl_exchange *x = &k->exchange;
     if (!x->moves)
-        kl_content_clear(&k->content); /* without content, because the move may have been refused */
+        kl_content_clear(&k->content); /* the move may have been refused, so forget the content to be
+                                          moved */
     if ((x->moves || x->deepened || !x->legs_stand) && !plan(x, &k->content))
         return kl_ask(k, (kl_action){.act = KL_FAIL, .text = "planning exchanges of"});
     x->legs_stand = !x->moves && !x->midway;
@@ -183,7 +184,7 @@ kl_act kl_exchange_post(kl_rank *k) {
     for (uint64_t i = 0; i < x->copy_count; i++)
         memcpy(x->copies[i].to, x->copies[i].from, x->copies[i].bytes);
     x->moving = x->moves;
-    x->passing &= x->moving; /* without content, because the move may have been refused */
+    x->passing &= x->moving; /* the move may have been refused, so there may be no content */
     if (x->leg_count == 0)
         return KL_GO_ON;
     return kl_ask(k, (kl_action){.act = KL_POST,

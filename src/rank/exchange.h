@@ -40,7 +40,7 @@ typedef struct kl_exchange {
     kl_copy *copies; /* halos of periodic arrays that are copies of this rank's own rows */
     uint64_t copy_count, copy_room;
     bool legs_stand; /* true: `legs` and `copies` are valid for the present bounds */
-    kl_span inner;   /* own rows that do not depend on the last exchange */
+    kl_span inner;   /* own rows that can be done before the exchange is complete */
     bool begins;     /* true: this sweep has an exchange */
     /* under_way: true: the exchange has begun and is not complete; moving: true: it brings rows, not only
      * halos */
@@ -48,7 +48,7 @@ typedef struct kl_exchange {
     kl_finishing finishing;
     double awaited_s; /* time at which the wait for the exchange began */
     kl_set set;       /* the exchange's messages */
-    bool moves;       /* true: bounds and target differ, so the next exchange moves rows */
+    bool moves;       /* true: the bounds and the target bounds differ, so the next exchange moves rows */
     /* true: the last exchange moved no rows, because a rank had no memory or could not pack a row */
     bool refused;
     kl_room room; /* the last answer to KL_ROOM, which tells why rows were not moved */
@@ -65,8 +65,8 @@ bool kl_exchange_init(kl_exchange *x, kl_layout *layout, kl_meter *meter); /* fa
 void kl_exchange_free(kl_exchange *x);
 /* Set the bounds to which the next exchange moves the rows. */
 void kl_exchange_aim(kl_exchange *x, const uint64_t *target);
-/* Set the number of sweeps that one exchange serves. true: the memory for halos does not allow this
- * number */
+/* Set the number of sweeps that one exchange serves. Return true if this number is limited by the memory for
+ * halos. */
 void kl_exchange_deepen(kl_exchange *x, uint64_t depth);
 /* Return whether the sweep needs an exchange, because the last halos are used up, rows move, or the depth
  * changes. */
@@ -77,8 +77,8 @@ static inline bool kl_exchange_due(const kl_exchange *x) {
 /* Give the driver's answer to KL_ROOM. KL_ROOM_FITS: all ranks have memory for the rows that they will have.
  * With other answers no rows move. spent_s: seconds that this rank took to get memory. */
 void kl_exchange_room_is(kl_exchange *x, kl_room room, double spent_s);
-/* Begin a move to the target in stages. Call kl_exchange_next_stage() for each stage while x->passing is
- * true. */
+/* Begin a move to the target bounds in stages. Call kl_exchange_next_stage() for each stage while x->passing
+ * is true. */
 void kl_exchange_aim_by_stages(kl_exchange *x);
 /* Set the layout's target for the next stage, in which rows move only between neighbours. */
 void kl_exchange_next_stage(kl_exchange *x);

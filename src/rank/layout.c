@@ -75,8 +75,8 @@ kl_span kl_common(kl_span a, kl_span b) {
 
 /* --- rows that follow the rows of a leading loop --- */
 
-/* Return the first row whose place (row of the leading loop) is at least `place`. If there is no such row,
- * return the number of rows. */
+/* Return the first row whose place is at least `place`. A row's place is the row of the leading loop that it
+ * follows. If there is no such row, return the number of rows. */
 static uint64_t first_from(const kl_map *m, uint64_t place) {
     uint64_t row = place > m->offset ? (place - m->offset - 1) / m->stride + 1 : 0;
     return smaller(row, m->rows);
@@ -86,7 +86,8 @@ kl_span kl_map_span(const kl_map *m, kl_span places) {
     return (kl_span){first_from(m, places.lo), first_from(m, larger(places.lo, places.hi))};
 }
 
-/* A rank without rows of the array still reads halos, around the place where its rows would be. */
+/* Split the rows into pieces. A rank without rows of the array still reads halos, around the place where its
+ * rows would be. */
 size_t kl_array_pieces(const kl_array *a, kl_span own, uint64_t below, uint64_t above,
                        kl_piece pieces[KL_PIECES]) {
     int64_t n = (int64_t)a->map.rows, lo = (int64_t)own.lo - (int64_t)below,

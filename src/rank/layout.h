@@ -16,12 +16,14 @@ typedef struct kl_array {
     size_t bytes;  /* bytes of a row */
     uint64_t halo; /* number of rows that the program may read on either side of the own rows */
     uint64_t room; /* number of rows on either side of the own rows for which there is memory */
-    kl_map map;    /* the places of the array's rows; all zero: those of the loop's rows */
+    /* the rows of the leading loop that the array's rows follow; all zero: those that the loop's rows
+     * follow */
+    kl_map map;
     bool periodic; /* true: the first row and the last row are neighbours; halos are at −1, −2, … and n, n +
                       1, … */
 } kl_array;
 
-/* Adjacent rows that a rank needs. Row i of them is copied to the address of row i + shift. */
+/* Adjacent rows that a rank needs. Row i is copied to the address of row i + shift. */
 typedef struct kl_piece {
     kl_span rows;
     int64_t shift; /* not 0 only in halos beyond the ends of a periodic array */
@@ -46,7 +48,7 @@ typedef struct kl_layout {
     uint64_t reach;               /* the widest halo of any array, measured in rows of the leading loop */
     bool wraps;                   /* true: there is a periodic array with a halo */
     const struct kl_layout *lead; /* the layout of the leading loop; this layout if the loop itself leads */
-    kl_map map;                   /* the places of the loop's own rows */
+    kl_map map;                   /* the rows of the leading loop that this loop's rows follow */
     uint64_t changes;             /* number of changes of the leader's bounds that this loop has taken over */
     kl_array *arrays;
     size_t array_count;
@@ -62,7 +64,7 @@ void kl_layout_add(kl_layout *layout, const kl_array *array);
 /* Let the loop read `halo` rows of an array on either side, which is more than before. */
 void kl_layout_widen(kl_layout *layout, size_t array, uint64_t halo);
 /* Make the loop's rows follow the rows of a leading loop with the layout `lead`. The leading loop must exist
- * longer than this loop. The map gives the places of this loop's rows. */
+ * longer than this loop. The map tells which of its rows they follow. */
 void kl_layout_follow(kl_layout *layout, const kl_layout *lead, const kl_map *map);
 /* Take over the bounds of the leading loop. Return false if the leader's rows have not moved. After true,
  * the bounds of this loop may still be the same as before. */
@@ -91,10 +93,10 @@ kl_span kl_common(kl_span a, kl_span b);
 static inline bool kl_is_same_map(const kl_map *a, const kl_map *b) {
     return a->rows == b->rows && a->stride == b->stride && a->offset == b->offset;
 }
-/* Return the rows whose places are in a range of the leading loop's rows. If there are none, return an empty
- * range at the first row whose place is not before the range. */
+/* Return the rows that follow a range of the leading loop's rows. If there are none, return an empty range
+ * at the first row that follows a later row. */
 kl_span kl_map_span(const kl_map *map, kl_span places);
-/* Return the rows of an array whose places are in a range of the leading loop's rows. */
+/* Return the rows of an array that follow a range of the leading loop's rows. */
 static inline kl_span kl_array_own(const kl_array *array, kl_span places) {
     return kl_map_span(&array->map, places);
 }

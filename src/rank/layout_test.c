@@ -1,4 +1,4 @@
-/* Test maps: rows that follow a leading loop's rows must be on the ranks of their places. A rank must get
+/* Test maps: a row must be on the same rank as the row of the leading loop that it follows. A rank must get
  * the halo rows that it reads, also from the other end of a periodic array. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +31,8 @@ static void for_each_map(void (*check)(const kl_map *map, const kl_layout *lead)
             }
 }
 
-/* Each row must be on the rank that has its place, and the ranges of the ranks must be adjacent. */
+/* Each row must be on the rank of the leading loop's row that it follows, and the ranges of the ranks must
+ * be adjacent. */
 static void check_places(const kl_map *map, const kl_layout *lead) {
     kl_layout follower;
     assert_true(kl_layout_init(&follower, map->rows, lead->rank, RANKS));
@@ -69,8 +70,8 @@ static bool brings(const kl_piece *pieces, size_t count, int64_t at, int64_t n) 
     return found == 1;
 }
 
-/* A rank must get the rows of an array that are near its own rows of the leading loop. A row is near if its
- * place is at most halo × stride rows away. */
+/* A rank must get the rows of an array that are near its own rows of the leading loop. A row is near if it
+ * follows a row at most halo × stride rows away. */
 static void check_pieces(const kl_map *map, const kl_layout *lead) {
     int64_t n = (int64_t)map->rows, stride = (int64_t)map->stride;
     for (uint32_t r = 0; r < RANKS; r++)

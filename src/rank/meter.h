@@ -15,7 +15,7 @@ typedef struct kl_since { /* measurements since the last report */
     uint64_t moved;
     double moved_bytes;
     double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];
-    /* seconds from the end of a block's body to the beginning of the next one, without waiting */
+    /* seconds between the end of a block's body and the beginning of the next one, without waiting */
     double boundary_s;
     double boundaries; /* number of intervals between blocks in boundary_s */
 } kl_since;
@@ -52,12 +52,11 @@ typedef struct kl_meter {
     /* true: the rows of a sweep are given to the body in pieces, which are timed separately */
     bool by_pieces;
     bool uneven; /* true: rows take unequal times, on this rank or on another one */
-    /* sweep_s: seconds in the body, the most recent of the current sweep, about 1 ms; sweep_rows: rows
-     * done in this time */
+    /* sweep_s: the last seconds in the body in the current sweep, about 1 ms; sweep_rows: rows done in these
+     * seconds */
     double sweep_s, sweep_rows;
-    /* mean seconds per row over sweep_s; at the beginning of a sweep, those at the end of the last sweep.
-     * The mean is needed because a piece may be a single row, which may take less time than reading the
-     * clock. */
+    /* mean seconds per row over sweep_s, or at the beginning of a sweep, over the end of the last one. A
+     * single row may take less time than reading the clock. */
     double iteration_s;
     double quantum_s; /* seconds of the quantum (time slice) of this rank's scheduler; 0: not measured yet */
 } kl_meter;
@@ -66,8 +65,8 @@ typedef struct kl_meter {
 static inline uint64_t kl_meter_sweep(const kl_meter *m) {
     return m->all.sweeps;
 }
-/* Begin a sweep. If this loop's rows move, the work of its followers moves with them. So the cost of a row
- * includes its time in followers since the last sweep. rows: number of this rank's rows in that time. */
+/* Begin a sweep of `rows` own rows. If this loop's rows move, the work of its followers moves with them. So
+ * the cost of a row includes its time in followers since the last sweep. */
 void kl_meter_begin_sweep(kl_meter *meter, uint64_t rows);
 /* Store that the body is given rows at now_s. */
 void kl_meter_give(kl_meter *meter, double now_s);
@@ -79,7 +78,7 @@ void kl_meter_count(kl_meter *meter, double rows, double busy_s);
 void kl_meter_end_sweep(kl_meter *meter, double took_s);
 /* Count took_s seconds as spent on a delivery of messages; in waited_s of them the rank waited. */
 void kl_meter_delivery(kl_meter *meter, double took_s, double waited_s);
-/* Count spent_s seconds as time for moving rows. */
+/* Count spent_s seconds as time spent on moving rows. */
 void kl_meter_moving(kl_meter *meter, double spent_s);
 /* Return whether to measure the length of the scheduler's time slice (quantum) now. This is late enough in a
  * run for the cost of measuring to be negligible. */

@@ -9,10 +9,10 @@ enum { MOST_PASSES = 64, FORCED_PASSES = 4 };
 
 static const double BLOCK_GAIN =
     0.01; /* change the block size only if this saves more than this part of the time */
-/* if passing a boundary on takes longer than this number of seconds, and longer than two messages, it was
- * interrupted and is not counted */
+/* if a rank takes longer than this number of seconds to pass a block's boundary on, and longer than two
+ * messages, it was interrupted and the time is not counted */
 static const double BOUNDARY_MOST_S = 1e-4;
-/* weight of the old value when the mean cost of passing on a boundary is updated */
+/* weight of the old value when the mean seconds for passing a block's boundary on are updated */
 static const double BOUNDARY_H = 0.5;
 
 /* --- blocks --- */
@@ -69,7 +69,8 @@ static void prepare(kl_rank *k) {
     k->flow.sizes_tried = kl_blocks_sizes(k->options.inner, k->flow.block);
 }
 
-/* Learn the cost of passing boundaries of blocks on. All ranks do this at the pace of the slowest rank. */
+/* Learn how long it takes to pass a block's boundary on to the next rank. All ranks do this at the pace of
+ * the slowest rank. */
 static void learn(kl_rank *k) {
     double *fixed_s = &k->flow.grain.pipeline.fixed_s, most_s = 0;
     for (uint32_t r = 0; r < k->layout.ranks; r++)
@@ -223,8 +224,8 @@ static kl_act begin_passes(kl_rank *k) {
     return exchange(k);
 }
 
-/* --- between two passes, when rows may move: a row arrives together with those of its blocks that are
- * done on every rank --- */
+/* --- between two passes, when rows may move: a row arrives together with its blocks that are done on all
+ * ranks --- */
 
 static kl_act end_pass(kl_rank *k) {
     k->flow.done = k->flow.asked = k->flow.pass.hi; /* a rank without rows has not counted its blocks */
@@ -245,7 +246,8 @@ static kl_act use_tries(kl_rank *k) {
     return act;
 }
 
-/* If rows are to move, wait until all sent boundaries have arrived. Only then may rows leave. */
+/* If rows are to move, wait until all boundaries that this rank has sent have arrived. Only then may rows
+ * leave. */
 static kl_act await_sent_if_rows_move(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = k->exchange.moves ? KL_AWAIT : KL_GO_ON, .set = &k->flow.going});
 }
@@ -288,8 +290,8 @@ static kl_span elements_of(const kl_rank *k, uint64_t index) {
     return k->options.backward ? (kl_span){inner - block.hi, inner - block.lo} : block;
 }
 
-/* Return the own row that the next rank of the pipeline reads, or the row that this rank reads from the rank
- * before. */
+/* Return the own row that the next rank of the pipeline reads, or the row that this rank reads from the
+ * previous rank. */
 static uint64_t boundary_row(const kl_rank *k, bool sends) {
     kl_span own = kl_layout_own(&k->layout);
     if (sends)
@@ -297,8 +299,8 @@ static uint64_t boundary_row(const kl_rank *k, bool sends) {
     return k->options.backward ? own.hi : own.lo - 1;
 }
 
-/* Send a block of an own row to the next rank of the pipeline, or receive one from the rank before. There is
- * such a row in each array with a halo. */
+/* Send a block of an own row to the next rank of the pipeline, or receive one from the previous rank. There
+ * is such a row in each array with a halo. */
 static kl_act pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
     kl_span block = elements_of(k, index);
     uint64_t row = boundary_row(k, sends);
@@ -344,7 +346,7 @@ static kl_act ask_for_block(kl_rank *k) {
     return pass_block(k, false, before, k->flow.asked++);
 }
 
-/* Request the boundary of this block from the rank before, unless it was requested already. */
+/* Request the boundary of this block from the previous rank, unless it was requested already. */
 static kl_act ask_for_this_block(kl_rank *k) {
     if (has_passed(k))
         return kl_return(k);
@@ -361,7 +363,7 @@ static kl_act await_block(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = k->flow.coming.open ? KL_AWAIT : KL_GO_ON, .set = &k->flow.coming});
 }
 
-/* Request the boundary of the next block from the rank before, before the body begins its work. */
+/* Request the boundary of the next block from the previous rank, before the body begins its work. */
 static kl_act ask_for_next_block(kl_rank *k) {
     k->flow.absent_s = k->now_s - k->flow.since_s;
     k->meter.all.waited_s += k->flow.absent_s;

@@ -34,8 +34,8 @@ static kl_act look_early(kl_rank *k) {
 }
 
 /* Return whether the body gets the rows that need no halo first, while the halos are on their way. This does
- * not help if a host has more ranks than cores, because other ranks use the time in which one waits. Rows of
- * an ordered loop cannot come in two parts. */
+ * not help if a host has more ranks than cores: other ranks use the time in which a rank waits. Rows of an
+ * ordered loop cannot come in two parts. */
 static bool overlaps(const kl_rank *k) {
     const kl_exchange *x = &k->exchange;
     return x->begins && x->set.open && !k->meter.waits_first && !k->options.ordered && !kl_is_empty(x->inner);
@@ -130,7 +130,7 @@ static double part_done(const kl_rank *k) {
 
 static const kl_stage begin[] = {kl_rounds_answer, choose_pieces, exchange_if_due, look_early, split, NULL};
 static const kl_stage next[] = {count_given, kl_rounds_hook, look_at_exchange, give, NULL};
-/* The stages at the end of a sweep. A rank without rows comes here without waiting for its exchange, so it
+/* The stages at the end of a sweep. A rank without rows gets here before its exchange is complete, so it
  * waits here. */
 static const kl_stage end[] = {kl_exchange_finish, kl_rounds_hook_at_end, NULL};
 

@@ -75,9 +75,8 @@ typedef struct kl_flow { /* The work of a sweep in a pipeline. */
     double try_s;         /* seconds of the try of a block size that is in progress */
     /* tried_s[k]: least seconds per element of a row that this rank took with the tried block size k */
     double tried_s[KL_SIZES];
-    bool compares; /* true: the ranks are comparing their tries of block sizes */
-    /* messages with the boundaries of blocks: those that come from the rank before, those that go to the
-     * next rank */
+    bool compares; /* true: the ranks are comparing the times of their tries of block sizes */
+    /* coming, going: messages with the boundaries of blocks, from the previous rank and to the next rank */
     kl_set coming, going;
     kl_mail *sent, *wanted; /* sent[a], wanted[a]: messages with the boundary of one block in array a */
 } kl_flow;
@@ -90,11 +89,11 @@ typedef struct kl_rank_options {
          * Kilter chooses */
         block;
     bool backward;   /* true: rows come in falling order, and in a pipeline also the elements of a row */
-    bool ordered;    /* true: each rank gets its rows as one range, in order */
+    bool ordered;    /* true: each rank gets its own rows as one range, in order */
     bool fixed;      /* true: decisions of this loop move no rows */
     bool watched;    /* true: a keeper wants to know the rates of the ranks */
     kl_rank *leader; /* this rank's state in the loop whose rows are followed; NULL: this loop leads */
-    kl_map map;      /* places of this loop's rows in the leading loop, if there is one */
+    kl_map map;      /* rows of the leading loop that this loop's rows follow, if there is a leading loop */
 } kl_rank_options;
 
 enum { KL_CALLS_DEEP = 5 }; /* greatest depth of nested lists of stages */

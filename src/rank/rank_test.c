@@ -95,7 +95,7 @@ typedef struct actor {
     uint64_t *cells[2];
     uint64_t *memory[2]; /* memory of these arrays, including ghost rows beyond the ends */
     bulk *bulks;         /* [n] */
-    uint64_t shares, meetings, rooms, packs; /* number of operations of each kind so far */
+    uint64_t shares, meetings, rooms, packs; /* numbers of operations of each kind so far */
     /* memory into which the reports are gathered; NULL: no reports are under way */
     void *shared;
     size_t shared_bytes;
@@ -116,7 +116,8 @@ static bool is_pipeline(const scene *s) {
     return s->kind == PIPELINED || s->kind == BACKWARD;
 }
 
-/* Return whether each row is overwritten in place while later rows are still to be read. */
+/* Return whether the rows of the loop are overwritten in place, in order, while later rows are still to be
+ * read. */
 static bool is_ordered(const scene *s) {
     return s->kind == ORDERED || s->kind == FALLING;
 }
@@ -152,7 +153,7 @@ static uint64_t next_value(const scene *s, const uint64_t *last, const uint64_t 
         return kl_mix64(value + (row + 1 < s->n ? 5 * last[at + 1] : 0));
     if (s->kind == FALLING)
         return kl_mix64(value + (row > 0 ? 3 * last[at - 1] : 0));
-    if (s->kind == PERIODIC) /* a row has one element here, so row numbers are cell numbers */
+    if (s->kind == PERIODIC) /* inner is 1 here, so the number of a cell is that of its row */
         return kl_mix64(value + 3 * *(last + row - 1) + 5 * last[row + 1]);
     return kl_mix64(value + (row > 0 ? 3 * last[at - 1] : 0) + (row + 1 < s->n ? 5 * last[at + 1] : 0));
 }
@@ -175,7 +176,7 @@ static uint64_t *sequential(const scene *s) {
         from[i] = i;
     for (int sweep = 0; sweep < s->sweeps; sweep++) {
         to = in_place(s) ? from : u[(sweep + 1) % 2];
-        *(from - 1) = from[cells - 1]; /* ghost cells for periodic loops */
+        *(from - 1) = from[cells - 1]; /* the cells beyond the ends, for periodic loops */
         from[cells] = from[0];
         compute(s, from, to, (kl_span){0, s->n}, (kl_span){0, s->inner});
         from = to;
@@ -213,7 +214,7 @@ static void work(world *w, uint32_t r, const kl_given *given) {
         for (uint64_t e = inner.lo; e < inner.hi; e++)
             if (s->kind == SCATTERED || (row >= own.lo && row < own.hi))
                 w->times_done[(size_t)a->sweep * s->n * s->inner + row * s->inner + e]++;
-    /* whether this is the last block of these rows */
+    /* true for the last block of these rows */
     bool ends = s->kind == BACKWARD ? inner.lo == 0 : inner.hi == s->inner;
     for (uint64_t row = given->rows.lo; row < given->rows.hi && s->content && ends; row++) {
         assert_true(a->bulks[row].here);
@@ -562,7 +563,7 @@ static void carry_out(world *w, uint32_t r) {
     }
 }
 
-/* Return the time at which the actor can continue; HUGE_VAL: it waits for other actors. */
+/* Return the time at which the actor (a rank) can continue; HUGE_VAL: it waits for other actors. */
 static double ready_s(const world *w, uint32_t r) {
     const actor *a = &w->actors[r];
     const meeting *m = &w->meetings[(a->meetings - 1) % TRUE_RANKS];
@@ -576,8 +577,8 @@ static double ready_s(const world *w, uint32_t r) {
     return fmax(at_s, a->now_s);
 }
 
-/* Let the actor that can continue first do one action. Messages take time, so no message that is sent
- * later can reach this actor earlier. */
+/* Let the actor (a rank) that can continue first do one action. Messages take time, so no message that is
+ * sent later can reach this actor earlier. */
 static bool step(world *w) {
     uint32_t first = 0;
     for (uint32_t r = 1; r < w->scene->ranks; r++)

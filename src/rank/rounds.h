@@ -26,7 +26,7 @@ typedef struct kl_loop_rounds {
     double awaited_s;
     kl_rank_report mine, *heard,
         *all; /* heard: the reports of this round; all: sums of the reports since the last decision */
-    /* true: a decision was made from `all`, so its sums must be cleared before the next report */
+    /* true: a decision was made from the sums in `all`, which must be cleared before the next report */
     bool decided;
     kl_steer_plan plan; /* the last plan that was decided */
     /* heard_s: time of the last report; asked_s: time of the last decision; both by the clock of rank
@@ -51,7 +51,7 @@ typedef struct kl_messages {
 } kl_messages;
 
 void kl_rounds_free(kl_loop_rounds *rounds);
-/* Return whether this loop decides anything from reports. */
+/* Return whether this loop decides anything from the ranks' reports. */
 bool kl_rounds_wanted(const kl_rank *rank);
 bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* false: memory ran out */
 /* Prepare the rounds of reports before the first sweep. false: memory ran out */
@@ -68,7 +68,7 @@ kl_act kl_rounds_hook(kl_rank *rank);
 kl_act kl_rounds_hook_at_end(kl_rank *rank);
 
 /* Functions that scattered loops also use. Scattered loops have rounds of their own. */
-/* Move reports, which lie next to each other and have `bytes` bytes each, apart: afterwards they begin at
+/* Move the reports apart: they lie next to each other with `bytes` bytes each, and afterwards begin at
  * intervals of `apart` bytes. */
 void kl_rounds_spread(void *all, size_t bytes, size_t apart, uint32_t ranks);
 /* Add the reports of all ranks, which begin at intervals of `apart` bytes, to rounds->all. */

@@ -11,8 +11,8 @@
 
 enum {
     LISTED = 32, /* greatest number of ranges of rows in one transfer between two ranks */
-    /* number of tags of a transfer. With TAG_ROUNDS rounds, tags stay within 32767, the smallest limit
-     * that an MPI may have */
+    /* number of tags of a transfer. Tags repeat after TAG_ROUNDS rounds, so they stay within 32767, the
+     * smallest limit that an MPI may have */
     TAGS = KL_TAGS,
     TAG_ROUNDS = 2000,
 };
@@ -28,7 +28,7 @@ typedef struct list {
 } list;
 
 typedef enum stage {
-    FRESH,   /* next: the rows that leave must be packed */
+    FRESH,   /* the transfer has begun, and the rows that leave must be packed */
     PACKED,  /* the driver has packed the rows that leave, or has failed */
     LIST,    /* the list of rows is on its way to this rank */
     SIZES,   /* the sizes of the rows' contents are on their way to this rank */
@@ -57,7 +57,7 @@ typedef struct report {
     uint64_t done, rows;
     uint64_t todo;       /* number of rows that this rank has to do in this sweep */
     uint64_t refused;    /* number of transfers to this rank that were refused since its last report */
-    kl_rank_report rank; /* the report as in other loops; its segments are not sent */
+    kl_rank_report rank; /* the report as in other kinds of loops; its segments are not sent */
 } report;
 enum { REPORT_BYTES = offsetof(report, rank.segments_s) };
 
@@ -70,8 +70,8 @@ struct kl_scatter {
     /* true: the last move followed the shares that the steer chose; false: it divided the rest of a sweep */
     bool committed;
     double reported_s;
-    double over_s;  /* time, by rank 0's clock, of the last end of a sweep that all ranks know */
-    uint64_t ended; /* number of sweeps that had ended at the time over_s */
+    double over_s;  /* time of the last end of a sweep that all ranks know, by rank 0's clock */
+    uint64_t ended; /* number of sweeps that had ended at the time in over_s */
     /* rounds: number of rounds so far; refused: number of refused transfers that the next report will
      * state */
     uint64_t rounds, refused;
@@ -84,7 +84,7 @@ struct kl_scatter {
     transfer *transfers; /* list of the transfers under way, in the order of planning */
     transfer **place;    /* the next transfer to check */
     bool looked;         /* true: the messages of the transfer at *place were checked */
-    /* a complete transfer, whose messages the driver has freed, and which must be freed */
+    /* a complete transfer, to be freed; the driver has freed its messages */
     transfer *spent;
     /* looking_s: time at which checking the transfers began; waiting_s: time at which waiting began */
     double looking_s, waiting_s;
@@ -579,9 +579,9 @@ static kl_act carry_out(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* After a sweep has ended, choose the sweep of the next report: after a period, or sooner if reports cost
- * little. The next sweeps may take longer than expected, so wait for at most half as many sweeps as there
- * were. All ranks choose the same sweep. */
+/* After a sweep has ended, choose the sweep of the next report. It comes after a period, or sooner if
+ * reports cost little. The next sweeps may take longer than expected, so wait for at most half as many
+ * sweeps as there were. All ranks choose the same sweep. */
 static void set_next(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     kl_loop_rounds *r = &k->rounds;

@@ -1,4 +1,4 @@
-/* The stages of a call, and the stage that a rank has reached. */
+/* The stages of a call: find the stage that a rank has reached, and do it. */
 #include "rank/rank.h"
 
 void kl_rank_call(kl_rank *k, kl_loop_call call) {

@@ -2,7 +2,7 @@
  * counts by its bytes. */
 #include "steer/parts.h"
 
-typedef struct walk { /* A walk over the bounds between ranks, in rising order. */
+typedef struct walk { /* A position that moves over the bounds between ranks, in rising order. */
     const kl_outlook *o;
     const kl_place *before;
     uint32_t rank; /* the rank whose range of rows contains the last bound visited */
@@ -23,7 +23,7 @@ static double rows_below(walk *w, uint64_t bound) {
  * to the mean. */
 static double passing(walk *w, uint64_t before, uint64_t after) {
     double first = rows_below(w, before < after ? before : after);
-    /* walk on with a copy, because the next bound may begin below the upper place */
+    /* continue with a copy, because the next bound may begin below the upper place */
     walk further = *w;
     return rows_below(&further, before < after ? after : before) - first;
 }

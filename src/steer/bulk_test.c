@@ -75,9 +75,9 @@ static void equal_rows_count_as_rows(void **state) {
         draw_bounds(o.options.ranks, before);
         draw_bounds(o.options.ranks, after);
         for (int scattered = 0; scattered < 2; scattered++) {
-            for (uint32_t r = 0; r < o.options.ranks && scattered; r++) { /* in a scattered loop there are no
-                                                                             bounds, but numbers of rows for
-                                                                             each rank */
+            for (uint32_t r = 0; r < o.options.ranks && scattered; r++) { /* scattered loops have no bounds,
+                                                                             so convert bounds to numbers of
+                                                                             rows for each rank */
                 before[r] = before[r + 1] - before[r];
                 after[r] = after[r + 1] - after[r];
             }

@@ -50,8 +50,8 @@ static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect 
     return false;
 }
 
-/* Return whether the present speeds have lasted long enough for a move whose reason is that an earlier move
- * would have paid. */
+/* Return whether the present speeds have lasted long enough, if the reason for the move is a loss in the
+ * past. */
 static bool is_old(const kl_prospect *p, kl_judgement *j) {
     if (j->verdict != KL_MOVE_HINDSIGHT || p->lasted_s >= LEAST_AGE_S)
         return true;

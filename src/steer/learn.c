@@ -24,8 +24,8 @@ uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
     return 0;
 }
 
-/* Return how many sweeps were done before a move in the time since the last report. The ranks' measurements
- * do not include them. */
+/* Return how many of the sweeps since the last report were done before a move. The ranks' measurements leave
+ * these sweeps out. */
 static double before_movement(const kl_outlook *o, const kl_rank_report *reports) {
     double done = 0, of = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++)
@@ -45,8 +45,8 @@ void kl_learn_step(kl_outlook *o, const kl_rank_report *reports) {
     o->as_before = before_movement(o, reports);
 }
 
-/* Convert the number of moved rows when the mean size of a row changes. If the cost of a row is still a
- * guess, compute it anew from the bytes of a row. */
+/* Convert numbers of moved rows when the mean size of a row changes. If the cost of a row is still a guess,
+ * compute it anew from the bytes of a row. */
 static void scale_moving(kl_outlook *o, double mean_bytes) {
     kl_moving *m = &o->moving;
     if (o->mean_bytes > 0) {
@@ -131,8 +131,8 @@ static double most_of(const double *values, uint32_t ranks) {
     return most;
 }
 
-/* Add the seconds since the last report to the move that shows in them, and return what the move cost in
- * this time. Reports are made within sweeps, so the time of a move and its rows may be in different
+/* Add the seconds since the last report to those of the move that shows in them. Return what the move cost
+ * in this time. Reports are made within sweeps, so the time of a move and its rows may be in different
  * reports. */
 static double add_step(kl_outlook *o, const kl_rank_report *reports) {
     kl_moving *m = &o->moving;

@@ -5,12 +5,13 @@
 #include <string.h>
 
 enum {
-    SETTLES = 4,   /* a change that still continues after this number of rounds counts as a new state */
+    /* a change of speeds that still continues after this number of rounds counts as a new state */
+    SETTLES = 4,
     AVERAGED = 16, /* a state's speeds are averaged over at most this number of rounds */
-    /* the usual duration of a state is the mean of at most this number of its last durations */
+    /* the usual duration of a state of speeds is the mean of at most this number of its last durations */
     DWELLS = 4,
-    /* the mean duration over all states, which is used for new states, is the mean of at most this number
-     * of last durations */
+    /* the mean duration over all states, used for new states, is taken over at most this number of last
+     * durations */
     OTHERS = 8,
     /* the mean duration over all states is used if at least this number of states have ended */
     SEVERAL = 3,
@@ -119,7 +120,8 @@ static bool moving(const kl_loads *l) {
     return false;
 }
 
-/* Forget the visits to states up to the last visit to this state, because another state takes its entry. */
+/* A visit is a time in one state of speeds. Forget all visits up to the last one to this state, because
+ * another state takes its entry. */
 static void forget(kl_loads *l, uint32_t state) {
     for (uint32_t i = l->visit_count; i-- > 0;)
         if (l->visits[i].state == state) {

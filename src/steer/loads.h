@@ -10,12 +10,12 @@
 enum { KL_STATES = 4, KL_VISITS = 32 };
 
 typedef struct kl_state {
-    double *speed;  /* speed of each rank relative to the mean, which is 1 */
+    double *speed;  /* speed[r]: speed of rank r relative to the mean speed, which is 1 */
     double level;   /* iterations of mean cost per second at speed 1 */
     double lasts_s; /* mean seconds for which the state lasted; 0: it has never ended */
     /* ended: number of times that the state ended; rounds: number of rounds in the state */
     uint64_t ended, rounds;
-    uint64_t seen; /* number of the last round in this state; 0: this entry is free */
+    uint64_t seen; /* number of the last round in this state of speeds; 0: this entry is free */
 } kl_state;
 
 typedef struct kl_visit {
@@ -40,7 +40,7 @@ typedef struct kl_loads {
     uint64_t dwells;
     uint32_t unsettled; /* number of rounds for which speeds have been changing to another state */
     double departed_s;  /* time at which this change to another state began */
-    /* seconds of this change to another state, since the speeds last differed from the state */
+    /* seconds of this change that do not yet count for any state */
     double pending_s;
     bool arrived;               /* true: another state began in this round */
     kl_visit visits[KL_VISITS]; /* states that were visited since the last move, oldest first */

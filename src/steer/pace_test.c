@@ -195,7 +195,7 @@ static void a_pipeline_has_its_known_forms(void **state) {
     (void)state;
     kl_pipeline p = {.ranks = 4, .elements = 1000, .seq_s = 8};
     assert_true(fabs(kl_pipeline_efficiency(&p, 10) - 10.0 / 13) < 1e-12); /* M/(M + P − 1) */
-    /* a pipeline whose messages cost nothing */
+    /* in this pipeline, messages cost nothing */
     assert_true(kl_pipeline_best_blocks(&p) == 1000 && kl_pipeline_block(&p) == 1);
     p.fixed_s = 1;
     assert_true(kl_pipeline_block(&p) >= 334);

@@ -27,8 +27,8 @@ enum {
     KL_FIRST_ROUNDS = 3,
 };
 
-/* A number of a place, that is, of a distribution of iterations to ranks. A place has ranks + 1 numbers:
- * bounds, or in a scattered loop the shares. */
+/* A number in a distribution of iterations to ranks (a place). A place has ranks + 1 numbers: bounds, or
+ * shares if the loop is scattered. */
 typedef uint64_t kl_place;
 
 static inline double kl_larger(double a, double b) {
@@ -123,8 +123,9 @@ kilter_status kl_find_candidates(const kl_outlook *o, kl_place *const *candidate
 /* Return the state of speeds that is expected next: the one before the present state, because there are
  * rarely more than two. NULL: no other state is known. */
 const kl_state *kl_next_state(const kl_loads *l);
-/* Return whether the present state of speeds is expected to end: it has ended before, or several other
- * states have. While speeds change to another state, return whether any other state has ended before. */
+/* Return whether the present state of speeds is expected to end, because it has ended before, or several
+ * other states have. While speeds change to another state, return whether any other state has ended
+ * before. */
 bool kl_comes_and_goes(const kl_loads *l);
 kl_prospect kl_prospect_of(const kl_outlook *o, const kl_place *after, bool cycles);
 /* Return the forecast for a move to `best`, the best shares for the present speeds. The forecast includes
@@ -139,7 +140,7 @@ typedef struct kl_mean {
 } kl_mean;
 
 /* Return whether speeds alternate between two states, and shares for their mean are better than staying and
- * better than following the speeds. Put these shares in the place `spare`. */
+ * better than following the speeds. Store these shares in o->spare. */
 bool kl_mean_pays(kl_mean *m, const kl_outlook *o, kl_prospect *p);
 /* Return whether shares for the mean speeds no longer fit: the mean over a cycle has changed, or measured
  * speeds differ much from it. */
@@ -147,12 +148,14 @@ bool kl_mean_fails(const kl_mean *m, const kl_outlook *o);
 
 typedef struct kl_outcome {
     kl_account account;
-    /* shares at the time when the account's balance last reached a limit (the anchor) */
+    /* shares at the time when the account's balance last reached a limit; called the anchor */
     kl_place *anchor;
-    double anchor_came_s; /* seconds saved since the anchor was set, compared with the anchor's shares */
-    double equal_came_s;  /* seconds saved since the anchor was set, compared with equal shares */
-    double least_came_s;  /* the smaller of anchor_came_s and equal_came_s */
-    bool retreats;        /* true: a pause of balancing (rest) begins, and shares become equal for it */
+    /* seconds saved since the shares in `anchor` were set, compared with these shares */
+    double anchor_came_s;
+    /* seconds saved since the shares in `anchor` were set, compared with equal shares */
+    double equal_came_s;
+    double least_came_s; /* the smaller of anchor_came_s and equal_came_s */
+    bool retreats;       /* true: a pause of balancing (rest) begins, and shares become equal for it */
     double lately_s,
         /* lately_s: recent seconds; lately_equal: number of sweeps that equal shares would have done in
          * them */
@@ -179,7 +182,8 @@ typedef struct kl_short {
     /* core: each rank's share of its core at present; core_then: its share when the trials began */
     double *core, *core_then;
     uint64_t depth; /* with KL_CHOICE_DEEP, number of sweeps that one exchange serves */
-    bool unplaced;  /* true: a choice was refused, so the shares are those of another choice */
+    /* true: a choice of shares was refused, so the present shares are those of another choice */
+    bool unplaced;
 } kl_short;
 
 typedef struct kl_trial {
@@ -194,13 +198,15 @@ struct kl_steer {
     kl_short trying;
     kl_trial trial;
     kl_place *candidates[KL_CANDIDATES];
-    kl_place *proposed; /* proposed shares: one of the candidates or of the other places; NULL: none */
-    double gain_s;      /* seconds that the proposed shares should save */
-    kl_place *barred;   /* the shares that were refused last */
+    /* proposed shares: one of the candidates, or another place (distribution) in this struct; NULL: none */
+    kl_place *proposed;
+    double gain_s;    /* seconds that the proposed shares should save */
+    kl_place *barred; /* the shares that were refused last */
     bool is_barred;
     kl_place *left; /* left[r]: number of iterations that rank r has left in the present sweep */
     kl_transfer *transfers;
-    /* places: memory of all places; numbers: memory of all arrays with a number for each rank */
+    /* places: memory of all places (distributions); numbers: memory of all arrays with a number for each
+     * rank */
     kl_place *places;
     double *numbers;
 };

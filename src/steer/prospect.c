@@ -26,7 +26,7 @@ static void count(tally *t, const tally *each, double elapsed_s) {
 }
 
 /* Return the seconds that other shares would have saved in a time. The numbers of sweeps in the same time
- * are compared, because loads change with time. */
+ * are compared, because loads change. */
 static double saved_s(const tally *t) {
     return t->would > 0 ? t->elapsed_s * (1 - t->done / t->would) : 0;
 }
@@ -103,8 +103,8 @@ const kl_state *kl_next_state(const kl_loads *l) {
 }
 
 /* Return the seconds that the shares `at` are expected to lose in the next state of speeds. This is the
- * smaller loss of two: with a move at that time, and without. The place `spare` has the best shares for that
- * state. */
+ * smaller loss of two: with a move at that time, and without. The best shares for that state are in
+ * o->spare. */
 static double next_state_s(const kl_outlook *o, const kl_state *next, const kl_place *at, double moving_s) {
     double part = 1 - kl_time_with(o, o->spare, next->speed) / kl_time_with(o, at, next->speed);
     double followed_s = moving_s + REACTS * o->round_s * part, borne_s = next->lasts_s * part;

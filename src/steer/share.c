@@ -80,7 +80,7 @@ static void deal(uint64_t n, due *dues, size_t count, double sum, uint64_t *shar
         shares[dues[i].rank] = whole;
         left -= whole;
     }
-    uint64_t each = left / count; /* above 0 only if n is too large for a double */
+    uint64_t each = left / count; /* above 0 only if n exceeds the precision of a double */
     for (size_t i = 0; i < count && each > 0; i++)
         shares[dues[i].rank] += each;
     deal_parts(left % count, dues, count, shares);
@@ -185,8 +185,8 @@ static bool measured(double seconds) {
     return seconds > 0 && isfinite(seconds);
 }
 
-/* Return the seconds that were measured for the part [from, to) of the range, and set *known to the length
- * of it that was measured. */
+/* Return the seconds that were measured for the part [from, to) of the range. Set *known to the length of
+ * this part for which there are measurements. */
 static double seconds_in(kl_span range, const double *segments_s, double from, double to, double *known) {
     double length = (double)(range.hi - range.lo) / KL_SEGMENTS, lo = (double)range.lo, seconds = 0;
     double first = (from - lo) / length;

@@ -55,16 +55,16 @@ static bool cores_changed(const kl_short *t, const kl_outlook *o) {
     return most > CORE_CHANGED;
 }
 
-/* Return whether the kind of shares whose turn it is should be tried. Its shares are in the place `spare`.
- * The time that speeds forecast is the least that it can take. */
+/* Return whether the kind of shares whose turn it is should be tried. Its shares are in o->spare. The time
+ * that speeds forecast is the least that it can take. */
 static bool may_be_better(const kl_short *t, const kl_outlook *o) {
     const kl_slices *c = &t->slices;
     bool possible = c->choice != KL_CHOICE_DEEP || t->depth > 1;
     return possible && kl_sweep_s(o, o->spare) < WORTH_TRYING * kl_slices_best_s(c);
 }
 
-/* Find the kind of shares for the next round: the present kind, or the next one that is worth trying. Put
- * the shares in the place `spare`. */
+/* Find the kind of shares for the next round: the present kind, or the next one that is worth trying. Store
+ * the shares in o->spare. */
 static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s, int before) {
     kl_slices *c = &t->slices;
     double rows = (double)o->options.iterations / o->options.ranks;
@@ -94,7 +94,7 @@ static int count_round(kl_short *t, const kl_outlook *o, double took_s) {
     return before;
 }
 
-/* Propose the present kind of shares; the shares are in the place `spare`. */
+/* Propose the present kind of shares, which is in o->spare. */
 static void propose(kl_steer *s, double now_s, int before, kl_steer_plan *plan) {
     const kl_outlook *o = &s->outlook;
     const kl_slices *c = &s->trying.slices;
@@ -113,8 +113,8 @@ static void propose(kl_steer *s, double now_s, int before, kl_steer_plan *plan) 
 }
 
 /* Return whether a load began so recently that trials may take longer than the load, or ended so recently
- * that it may come again. During this time rows do not follow the speeds, which do not show in such short
- * sweeps which shares are best. But rows that trials have moved may move back. */
+ * that it may come again. Meanwhile rows do not follow the speeds, because in such short sweeps speeds do
+ * not show which shares are best. But rows that trials have moved may move back. */
 static bool is_passing(kl_short *t, const kl_outlook *o, bool shared, double now_s) {
     const kl_slices *c = &t->slices;
     t->shared_s = shared ? t->shared_s + o->step_s : 0;

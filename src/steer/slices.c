@@ -1,8 +1,8 @@
 /* Trials of shares for loops whose sweeps are shorter than the scheduler's time slices. A rank that uses its
  * whole share of a core waits for its core for a slice, and delays the others for many sweeps. A rank that
- * uses less runs at once when it wakes. So rows in proportion to its core share are too many. Which number
- * is best, or whether it is 0, depends on the scheduler and the other programs. So several kinds of shares
- * (choices) are tried. */
+ * uses less runs at once when it wakes. So shares in proportion to the parts of cores are too large. How
+ * many rows are best, or whether none is best, depends on the scheduler and the other programs. So several
+ * kinds of shares (choices) are tried. */
 #include "steer/slices.h"
 
 #include <math.h>

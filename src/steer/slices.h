@@ -8,7 +8,7 @@
 typedef enum kl_choice {
     KL_CHOICE_EQUAL,      /* choice: equal shares */
     KL_CHOICE_PROPORTION, /* choice: shares in proportion to each rank's part of its core */
-    /* choice: fewer iterations for ranks on shared cores, so that they run at once when they wake */
+    /* choice: fewer iterations for ranks on shared cores, so that these ranks run at once when they wake */
     KL_CHOICE_LESS,
     KL_CHOICE_OUT,  /* choice: no iterations for ranks on shared cores */
     KL_CHOICE_DEEP, /* choice: shares in proportion, and ghost rows for several sweeps in one exchange */

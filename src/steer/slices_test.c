@@ -150,7 +150,7 @@ static void halos_are_as_deep_as_slices_want_and_ranks_allow(void **state) {
                 assert_true(depth == 1 || (double)(depth - 1) * sweep_s < 5 * 4e-3);
             }
     assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 1, 32), 20);
-    assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 0, 32), 1); /* rows read no ghost rows */
+    assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 0, 32), 1); /* the body reads no ghost rows */
     assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 1, 0), 1);
     assert_int_equal(kl_slices_depth(0, 4e-3, 1e6, 1, 32), 1);
 }

@@ -77,9 +77,9 @@ size_t kl_transfers(uint32_t ranks, const uint64_t *before, const uint64_t *afte
  * ranks that a row must pass, at most ranks − 1. No rank ever has more rows than at the end, or than the
  * largest rank had at first. All arrays have ranks + 1 numbers, as in kl_bounds_of_shares(). */
 void kl_bounds_stage(uint32_t ranks, const uint64_t *before, const uint64_t *after, uint64_t *stage);
-/* Return the number of iterations that the busiest rank sends and receives, either to and from its
- * neighbours (flow), or any ranks (transfers). The time of a move depends on this number, because all ranks
- * move rows at the same time. */
+/* Return the number of iterations that the busiest rank sends and receives: with kl_flow_busiest(), only to
+ * and from its neighbours. The time of a move depends on this number, because all ranks move rows at the
+ * same time. */
 uint64_t kl_flow_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after);
 uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint64_t *after);
 
@@ -137,7 +137,8 @@ uint64_t kl_report_hooks(double interact_s, double pass_s);
 typedef struct kl_pipeline {
     uint32_t ranks;
     uint64_t elements; /* number of elements of a row, along which blocks are cut [m], at least 1 */
-    /* seconds that the whole loop would take on one rank with the speed of the slowest rank [t_seq] */
+    /* seconds that a rank needs to pass a block's boundary on, without the seconds for its elements
+     * [t_fixed] */
     double seq_s;
     /* seconds that a rank needs to pass a block's boundary on, without those for its elements [t_fixed] */
     double fixed_s;
@@ -170,8 +171,8 @@ uint32_t kl_blocks_sizes(uint64_t elements, uint64_t most);
 uint64_t kl_blocks_tried(const kl_blocks *blocks);
 uint64_t kl_blocks_count(const kl_blocks *blocks); /* Return the number of all blocks of a sweep. */
 kl_span kl_blocks_at(const kl_blocks *blocks, uint64_t index);
-/* Find the try that contains an element: *try has the elements that are done in blocks of 2^*size elements.
- * Return false if the element is in no try. */
+/* Find the try (of a block size) that contains an element. *try has the elements that are done in blocks of
+ * 2^*size elements. Return false if the element is in no try. */
 bool kl_blocks_try(const kl_blocks *blocks, uint64_t element, uint32_t *size, kl_span *try);
 
 /* A pipeline in which the speed of the body depends on the block size. Rows of small blocks stay in the
@@ -260,8 +261,8 @@ void kl_account_move(kl_account *account, double forecast_s);
 typedef struct kl_account_step {
     /* seconds saved, compared with a run with equal shares from the beginning */
     double came_s;
-    /* seconds saved, compared with the shares at the time when balance_s last reached a limit; or compared
-     * with equal shares, if less was saved so */
+    /* seconds saved, compared with the shares at the time when balance_s last reached a limit, or with equal
+     * shares; the smaller of the two */
     double lately_s;
     double cost_s; /* seconds spent on moving */
 } kl_account_step;
@@ -376,8 +377,8 @@ typedef struct kl_steer_plan {
     double body_now_s, body_then_s;
     kl_period period; /* the time until the next round, and what determines it */
     uint64_t depth; /* number of sweeps for which ghost rows are exchanged at once from now on; at least 1 */
-    /* only with options.buffers: seconds before which no rank waits for the next answer; 0: a rank may wait
-     * at once */
+    /* only with options.buffers: seconds for which no rank waits for the next answer; 0: a rank may wait at
+     * once */
     double lag_s;
     /* true: the last move was judged; the next three values are its forecast gain, its gain and its cost */
     bool settled;
