@@ -1,16 +1,16 @@
 #!/bin/bash
-# Test programs that die or stop, and are started again from a checkpoint.
+# Test programs that die or stop, and are started again from a checkpoint. The exit code 77 means that something is
+# missing that the test needs.
 # usage: ckpt_test.sh MPIEXEC CKPT_MPI_TEST WHAT [ARGUMENT…]
-#   resume KIND N:M…   a program dies on N ranks and continues on M ranks; its result must have the same bits as on one rank without checkpoints
-#   damage             checkpoints that are cut off, have flipped bytes, or are other files must be replaced by older ones
-#   refuse             programs and folders for which a checkpoint is impossible must be refused
-#   failures           starts that fail before their first checkpoint must be counted
-#   memory             a rank without memory, or whose rows cannot be packed, must not change the result
-#   folders            ranks that do not share the folder of checkpoints must be refused or continue
-#   full               a full disk, or a limit on file sizes, must not change the result
-#   keep               a keeper reads the progress, asks for a checkpoint, and stops the program
-#   readers            other programs must be able to read a checkpoint
-# exit 77: something that the test needs is missing
+#   resume KIND N:M…: a program dies on N ranks and continues on M ranks; its result must have the same bits as on one rank without checkpoints
+#   damage: checkpoints that are cut off, have flipped bytes, or are other files must be replaced by older ones
+#   refuse: programs and folders for which a checkpoint is impossible must be refused
+#   failures: starts that fail before their first checkpoint must be counted
+#   memory: a rank without memory, or whose rows cannot be packed, must not change the result
+#   folders: ranks that do not share the folder of checkpoints must be refused or continue
+#   full: a full disk, or a limit on file sizes, must not change the result
+#   keep: a keeper reads the progress, asks for a checkpoint, and stops the program
+#   readers: other programs must be able to read a checkpoint
 set -u
 mpiexec=$1 program=$2 what=$3
 shift 3
