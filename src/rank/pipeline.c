@@ -9,8 +9,8 @@ enum { MOST_PASSES = 64, FORCED_PASSES = 4 };
 
 static const double BLOCK_GAIN =
     0.01; /* change the block size only if this saves more than this part of the time */
-/* the time for passing a block's boundary on is not counted if it exceeds this number of seconds and that of
- * two messages, because the rank was interrupted then */
+/* if passing a boundary on takes more seconds than this, and more than two messages, the time does not count:
+ * the rank was interrupted */
 static const double BOUNDARY_MOST_S = 1e-4;
 /* weight of the old value when the mean seconds for passing a block's boundary on are updated */
 static const double BOUNDARY_H = 0.5;
