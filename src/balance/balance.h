@@ -311,8 +311,8 @@ typedef struct kl_left_look {
     uint64_t tasks, chain; /* number of tasks that are not done; chain: see the struct kl_left_ask */
     double report_s;       /* greatest seconds from the end of a task to the worker's report of it */
 } kl_left_look;
-/* Forecast the time until the tasks of `look` are done by the present workers. false: nothing is measured
- * yet. */
+/* Forecast the time until the tasks of `look` are done by the present workers. Return false if nothing is
+ * measured yet. */
 bool kl_balance_time_left(const kl_balance *balance, const kl_left_look *look, kl_left *left);
 typedef struct kl_run_times {
     /* elapsed_s: seconds of the run; master_s: seconds that the master worked alone before it [l_m] */
@@ -337,7 +337,8 @@ void kl_observed_add(kl_observed *observed, const kl_worker_view *view, uint32_t
 bool kl_traffic_is_quiet(const kl_traffic *traffic, double now_s);
 /* Store that a chunk of this number of bytes was sent. */
 void kl_traffic_sent(kl_traffic *traffic, uint64_t bytes, double now_s);
-/* Add the inputs and weights of `count` tasks that follow the bag's tasks. false: memory ran out. */
+/* Add the inputs and weights of `count` tasks that follow the bag's tasks. Return false if memory ran
+ * out. */
 bool kl_run_data_add(kl_run_data *data, const kl_bag *bag, uint64_t count, const kilter_bytes *inputs,
                      const double *weights);
 

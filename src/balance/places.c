@@ -8,7 +8,7 @@
 enum { GONE_KEPT = 1024 };
 
 /* Get the place of a worker that has left. If too many workers that took part in the run have left, combine
- * the first two of them. false: there is no free place. */
+ * the first two of them. Return false if there is no free place. */
 static bool take_place(kl_balance *b, uint32_t *place) {
     kl_places *p = &b->places;
     uint32_t i = 0;

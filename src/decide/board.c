@@ -63,7 +63,7 @@ typedef struct memory {
     bool lacks; /* true: the board was asked a question that has no recorded answer */
 } memory;
 
-/* Find the recorded answer to a question about a worker. false: there is no recorded answer. */
+/* Find the recorded answer to a question about a worker. Return false if there is no recorded answer. */
 static bool find(memory *m, question asked, uint32_t of, kl_held *held, uint64_t *number) {
     kl_reader r = m->answers;
     while (r.at < r.size && !r.bad) {

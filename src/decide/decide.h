@@ -118,7 +118,7 @@ const char *kl_policy_name(const kl_policy *policy);
 const char *kl_policy_summary(const kl_policy *policy); /* Return a description of the policy in one line. */
 bool kl_policy_has_factor(const kl_policy *policy);     /* FSC, DPF */
 
-/* Make a dealer. NULL: memory ran out */
+/* Make a dealer. Return NULL if memory ran out. */
 kl_dealer *kl_dealer_new(const kl_policy *policy, const kl_policy_settings *settings);
 void kl_dealer_free(kl_dealer *dealer);
 const kl_policy *kl_dealer_policy(const kl_dealer *dealer);
@@ -148,7 +148,7 @@ kilter_status kl_dealer_commit(kl_dealer *dealer, const kl_snapshot *snapshot, c
  * nothing if `grounds` is NULL. */
 typedef struct kl_grounds kl_grounds;
 
-kl_grounds *kl_grounds_new(void); /* Make an empty store of inputs. NULL: memory ran out */
+kl_grounds *kl_grounds_new(void); /* Make an empty store of inputs. Return NULL if memory ran out. */
 void kl_grounds_free(kl_grounds *grounds);
 /* Handle that the view of `worker` has changed since the last input was stored. */
 void kl_grounds_changed(kl_grounds *grounds, uint32_t worker);
@@ -182,8 +182,8 @@ typedef struct kl_answer {
 } kl_answer;
 
 /* Begin to make the decisions of a recorded run again. If `instead` is not NULL, this policy makes them
- * instead of the recorded policy. The state follows the recorded chunks in both cases. NULL: memory ran
- * out. */
+ * instead of the recorded policy. The state follows the recorded chunks in both cases. Return NULL if memory
+ * ran out. */
 kl_again *kl_again_new(const kl_policy *instead);
 void kl_again_free(kl_again *again);
 /* Make the decision of a row again. Call this for each row, in the order of the record. */
@@ -209,7 +209,7 @@ typedef struct kl_assignment {
     double end_s;  /* forecast seconds from now to the end of all tasks */
 } kl_assignment;
 
-/* Get the assignment of the present run. false: the policy made none, and deals chunks one by one. */
+/* Get the assignment of the present run. Return false if the policy made none and deals chunks one by one. */
 bool kl_dealer_assignment(const kl_dealer *dealer, kl_assignment *assignment);
 /* Return whether the assignment gives `worker` no tasks, and write the reason. */
 bool kl_dealer_leaves_out(const kl_dealer *dealer, const kl_snapshot *snapshot, uint32_t worker,

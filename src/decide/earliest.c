@@ -163,7 +163,7 @@ static void describe(kl_dealer *dealer, const field *f, double task_units, uint6
     a->end_s = kl_assignment_end_s(f->lanes, f->count, task_units, f->counts);
     a->decision.gain_s = equal_end_s(f, task_units, tasks) - a->end_s;
     if (benchmarks > 0)
-        snprintf(unknown, sizeof unknown, ", %llu of unknown speed get 1 task", kl_ull(benchmarks));
+        snprintf(unknown, sizeof unknown, ", %llu of unknown speed: 1 task", kl_ull(benchmarks));
     snprintf(
         a->decision.reason, sizeof a->decision.reason,
         "%llu tasks to %u workers, all done in %s; with equal shares: %s%s; workers too slow to help: %u",

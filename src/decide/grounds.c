@@ -260,7 +260,8 @@ static void put_state(kl_grounds *k, const kl_snapshot *s) {
     k->whole &= !k->out.failed && k->out.size <= MOST_BYTES;
 }
 
-/* Begin to store an input of this kind, in a new row if the last one was taken. false: nothing is stored. */
+/* Begin to store an input of this kind, in a new row if the last one was taken. Return false if nothing is
+ * stored. */
 static bool begin_ground(kl_grounds *k, kl_ground ground) {
     if (!k || !k->whole)
         return false;

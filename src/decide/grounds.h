@@ -70,16 +70,16 @@ void kl_grounds_grows(kl_grounds *grounds, const kl_snapshot *snapshot, uint64_t
 void kl_grounds_factor(kl_grounds *grounds, double factor);
 void kl_grounds_joined(kl_grounds *grounds, uint32_t worker);
 void kl_grounds_others(kl_grounds *grounds);
-/* Return an empty buffer for the answers of the board; kl_grounds_rescues() stores its content later. NULL:
- * nothing is stored. */
+/* Return an empty buffer for the answers of the board; kl_grounds_rescues() stores its content later. Return
+ * NULL if nothing is stored. */
 kl_buffer *kl_grounds_answers_of_board(kl_grounds *grounds);
 void kl_grounds_rescues(kl_grounds *grounds, const kl_snapshot *snapshot, double coming_units);
 void kl_grounds_get_sizes(kl_reader *reader, kl_sizes *sizes);
-/* Make the decision on recall or copy again from the recorded answers. false: a needed answer was not
- * recorded. */
+/* Make the decision on recall or copy again from the recorded answers. Return false if a needed answer was
+ * not recorded. */
 bool kl_rescue_again(const kl_snapshot *snapshot, kl_reader answers, double coming_units, kl_rescue *rescue);
 /* Choose the number of workers again, from a row that begins with KL_GROUNDS_ALONE. Times count from the
- * decision. false: bytes are missing. */
+ * decision. Return false if bytes are missing. */
 bool kl_staff_again(kl_reader *reader, kl_decision *decision);
 
 #endif

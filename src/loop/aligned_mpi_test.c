@@ -221,8 +221,8 @@ typedef struct grids {
     bool periodic, whole; /* whole = true: this rank has all rows of the grids, so there are no ghost rows */
 } grids;
 
-/* Return the row with this index. An index beyond the ends wraps around in a periodic grid. NULL: there is
- * no such row. */
+/* Return the row with this index. An index beyond the ends wraps around in a periodic grid. Return NULL if
+ * there is no such row. */
 static const double *row(const grids *g, const level *l, const double *a, int64_t index) {
     int64_t n = (int64_t)l->n;
     if (!g->periodic && (index < 0 || index >= n))

@@ -10,7 +10,7 @@ static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
 
 /* --- parcels --- */
 
-/* Ask the program for the bytes of the rows' content. false: a row is too large. */
+/* Ask the program for the bytes of the rows' content. Return false if a row is too large. */
 static bool measure(const kilter_loop_content *c, kl_parcel *p) {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < p->count && sum <= MOST_BYTES; i++) {

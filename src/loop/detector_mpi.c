@@ -79,7 +79,7 @@ static void *watch(void *self) {
 
 /* --- beginning and end of the thread that watches the lines --- */
 
-/* Start the thread that watches the lines of rank 0. NULL: it cannot start, and the lines are closed. */
+/* Start the thread that watches the lines of rank 0. If it cannot start, close the lines and return NULL. */
 static struct kl_watch *new_watch(kl_liveness *lines, uint32_t ranks) {
     struct kl_watch *w = calloc(1, sizeof *w);
     int over = eventfd(0, EFD_CLOEXEC);
@@ -94,8 +94,8 @@ static struct kl_watch *new_watch(kl_liveness *lines, uint32_t ranks) {
     return NULL;
 }
 
-/* End the thread that watches the lines, and return the lines. NULL: all ranks were told already, and the
- * lines are closed. */
+/* End the thread that watches the lines, and return the lines. If all ranks were told already, the lines are
+ * closed; return NULL then. */
 static kl_liveness *end_watch(struct kl_watch *w) {
     kl_liveness *lines;
     eventfd_write(w->over, 1);

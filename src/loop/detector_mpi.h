@@ -24,7 +24,7 @@ typedef struct kl_detector {
     kl_last_words words; /* the last message that was received */
 } kl_detector;
 
-bool kl_detector_init(kl_detector *detector, kl_group *group); /* false: memory ran out */
+bool kl_detector_init(kl_detector *detector, kl_group *group); /* Return false if memory ran out. */
 void kl_detector_free(kl_detector *detector);
 /* Connect all ranks of `comm` with rank 0. Collective. */
 kilter_status kl_detector_open(kl_detector *detector, MPI_Comm comm, kilter_error *error);

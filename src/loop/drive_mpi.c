@@ -7,7 +7,7 @@ static const double REST_MOST_S = 0.005, SIMULATED_REST_MOST_S = 1;
 
 typedef kilter_status (*operation)(kilter_loop *l, const kl_action *a, kilter_error *error);
 
-/* Return the MPI requests of a set of messages. NULL: memory ran out */
+/* Return the MPI requests of a set of messages. Return NULL if memory ran out. */
 kl_requests *kl_loop_requests(kl_set *set) {
     if (!set->requests)
         set->requests = calloc(1, sizeof *set->requests);

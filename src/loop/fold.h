@@ -22,15 +22,17 @@ typedef struct kl_fold {
 } kl_fold;
 
 /* Add the value of a segment that lies after all segments so far. Two segments that are the halves of a
- * larger segment are combined. false: memory ran out */
+ * larger segment are combined. Return false if memory ran out. */
 bool kl_fold_add(kl_fold *fold, kl_segment segment, const void *value);
-/* Make room for `count` segments, which the caller then writes in any order. false: memory ran out. */
+/* Make room for `count` segments, which the caller then writes in any order. Return false if memory ran
+ * out. */
 bool kl_fold_reserve(kl_fold *fold, uint64_t count);
-/* Append the segments of another fold, without combining any. false: memory ran out. */
+/* Append the segments of another fold, without combining any. Return false if memory ran out. */
 bool kl_fold_append(kl_fold *fold, const kl_fold *from);
-/* Add all segments of another fold, whatever their order. false: memory ran out */
+/* Add all segments of another fold, whatever their order. Return false if memory ran out. */
 bool kl_fold_add_all(kl_fold *fold, const kl_fold *from);
-/* Combine all segments, from the last to the first, and return the value. NULL: there are no segments */
+/* Combine all segments, from the last to the first, and return the value. Return NULL if there are no
+ * segments. */
 const void *kl_fold_value(kl_fold *fold);
 void kl_fold_free(kl_fold *fold);
 

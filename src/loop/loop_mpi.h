@@ -93,9 +93,10 @@ kilter_status kl_loop_enter(kilter_loop *l, const char *call, kilter_error *erro
 kilter_status kl_loop_misused(kilter_loop *l, const char *call, const char *what);
 
 /* --- content_mpi.c: content of rows, whose size changes --- */
-/* Pack the rows of the parcels that this rank sends. false: a row cannot be packed, or memory ran out. */
+/* Pack the rows of the parcels that this rank sends. Return false if a row cannot be packed, or memory ran
+ * out. */
 bool kl_loop_pack(kilter_loop *l, kl_parcel *parcels, size_t count);
-/* Get memory for the parcels that this rank receives. false: memory ran out. */
+/* Get memory for the parcels that this rank receives. Return false if memory ran out. */
 bool kl_loop_make_parcels(kl_parcel *parcels, size_t count);
 kilter_status kl_loop_unpack(kilter_loop *l, kl_parcel *parcels, size_t count, kilter_error *error);
 uint64_t kl_loop_weigh(kilter_loop *l, const kl_ranges *rows);
@@ -104,7 +105,7 @@ uint64_t kl_loop_weigh(kilter_loop *l, const kl_ranges *rows);
 /* Carry out a call of the program, up to the action that ends the call. *now_s: the present time; it is
  * updated. */
 kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, kilter_error *error);
-/* Return the MPI requests of a set of messages. NULL: memory ran out */
+/* Return the MPI requests of a set of messages. Return NULL if memory ran out. */
 kl_requests *kl_loop_requests(kl_set *set);
 void kl_loop_forget(kl_set *set); /* free the requests of the set */
 
@@ -151,7 +152,7 @@ kilter_status kl_loop_saver_close(kilter_loop *l, kilter_error *error); /* colle
 /* --- facts_mpi.c: what a checkpoint of this program holds --- */
 kl_ckpt_facts kl_loop_facts(const kilter_loop *l);
 bool kl_loop_plan(const kilter_loop *l, const kl_ckpt_facts *facts, uint64_t content_bytes,
-                  kl_ckpt_plan *plan); /* false: memory ran out */
+                  kl_ckpt_plan *plan); /* Return false if memory ran out. */
 
 /* resume_mpi.c */
 /* Prepare the checkpoints of a program that did not call kilter_loop_resumed(). If checkpoints exist
@@ -170,12 +171,12 @@ kilter_status kl_loop_unfollow(kilter_loop *l, kilter_error *error);
 
 /* --- handle_mpi.c: the handle of a loop, and its options --- */
 kilter_status kl_loop_agree_on_options(kilter_loop *l, kilter_error *error); /* collective */
-/* Return why the options cannot be used. NULL: they can be used. */
+/* Return why the options cannot be used. Return NULL if they can be used. */
 const char *kl_loop_wrong_option(const kilter_loop_options *options);
-/* Make a handle for a loop on the ranks of bundle->group. NULL: memory ran out */
+/* Make a handle for a loop on the ranks of bundle->group. Return NULL if memory ran out. */
 kilter_loop *kl_loop_new_handle(const kilter_loop_options *options, kl_bundle *bundle);
 void kl_loop_free_handle(kilter_loop *l);           /* frees all but l->bundle */
-kl_bundle *kl_loop_new_bundle(int rank, int ranks); /* NULL: memory ran out */
+kl_bundle *kl_loop_new_bundle(int rank, int ranks); /* Return NULL if memory ran out. */
 /* call this after the bundle's leading loop was closed */
 void kl_loop_free_bundle(kl_bundle *bundle);
 
@@ -185,11 +186,11 @@ kilter_status kl_loop_check_collect(kilter_loop *l, const char *call, const kl_a
                                     const void *other);
 
 /* --- attach_mpi.c: arrays of a loop and of the loops aligned with it --- */
-/* Return the attached array with this base. NULL: there is none */
+/* Return the attached array with this base. Return NULL if there is none. */
 const kl_array *kl_loop_array_at(const kilter_loop *l, const void *base);
 /* Return the number of an attached array. */
 size_t kl_loop_index_of(const kilter_loop *l, const kl_array *array);
-/* Return range number `nth` of this rank's rows of the array. false: there are fewer ranges. */
+/* Return range number `nth` of this rank's rows of the array. Return false if there are fewer ranges. */
 bool kl_loop_array_own(const kilter_loop *l, const kl_array *array, size_t nth, kl_span *range);
 
 /* --- open_mpi.c, content_mpi.c, outcome_mpi.c: public calls, which sized_mpi.c makes --- */

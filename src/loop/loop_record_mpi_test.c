@@ -82,8 +82,8 @@ static uint64_t count_of(const kl_report *report, const char *kind) {
     return count;
 }
 
-/* Return the next move from decision number *at on, and set *at to the number after it. NULL: there is no
- * further move. */
+/* Return the next move from decision number *at on, and set *at to the number after it. Return NULL if there
+ * is no further move. */
 static const kl_report_decided *next_move(const kl_report *report, size_t *at) {
     const kl_report_decided *move = kl_report_next_decided(report, "move", *at);
     *at = move ? (size_t)(move - report->decided) + 1 : report->decided_count;

@@ -261,7 +261,7 @@ static kilter_status say_goodbye(kilter_loop *l, kilter_error *error) {
     return status == KILTER_OK ? kl_steps_close(&l->bundle->steps, error) : status;
 }
 
-/* Return why the loop cannot be closed yet. NULL: it can be closed. */
+/* Return why the loop cannot be closed yet. Return NULL if it can be closed. */
 static const char *too_early(const kilter_loop *l) {
     if (l->bundle->phase == KL_WITHIN)
         return "a sweep is under way; call kilter_loop_end()";

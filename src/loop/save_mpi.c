@@ -82,7 +82,7 @@ static bool add_piece(kl_saving *s, size_t array, kl_span rows, const uint8_t *f
     return true;
 }
 
-/* List where this rank's rows are in memory. false: memory ran out. */
+/* List where this rank's rows are in memory. Return false if memory ran out. */
 static bool list_rows(kilter_loop *l) {
     kl_saving *s = &l->saver->save;
     const kl_layout *layout = &l->rank.layout;

@@ -36,7 +36,7 @@ static kilter_status find_interval(const kilter_loop_options *o, kl_saver *v, ki
     return KILTER_OK;
 }
 
-/* Return the path of the checkpoints. NULL: no checkpoints are wanted */
+/* Return the path of the checkpoints. Return NULL if no checkpoints are wanted. */
 static const char *wanted_path(const kilter_loop_options *o) {
     const char *path = o->checkpoint ? o->checkpoint : getenv("KILTER_CHECKPOINT");
     return path && *path && strcmp(path, "none") != 0 ? path : NULL;
@@ -75,7 +75,7 @@ static void decide(kilter_loop *l, opening *w) {
         kl_fail(&w->error, KILTER_ERR_MEMORY, "memory ran out");
 }
 
-/* Allocate the state of checkpoints on this rank. false: memory ran out. */
+/* Allocate the state of checkpoints on this rank. Return false if memory ran out. */
 static bool set_up(kilter_loop *l, const opening *w) {
     if (!l->saver)
         l->saver = calloc(1, sizeof *l->saver);

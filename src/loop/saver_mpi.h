@@ -133,7 +133,7 @@ typedef struct kl_saver {
 /* --- schedule_mpi.c and save_mpi.c: functions for the structs in this file --- */
 struct kilter_loop;
 /* Get the memory that a checkpoint needs besides the copy of the rows. So later checkpoints do not fail for
- * lack of memory. false: memory ran out. */
+ * lack of memory. Return false if memory ran out. */
 bool kl_saving_prepare(struct kilter_loop *loop);
 /* Save the rows before a sweep. Collective. If the file cannot be written, this is not an error of the loop.
  * stops: the program stops after saving. */

@@ -35,7 +35,7 @@ size_t kl_signal_put(const kl_signal *s, char text[KL_SIGNAL_BYTES]) {
     return (size_t)size;
 }
 
-/* Read an expected word from the text. false: the text does not continue with this word. */
+/* Read an expected word from the text. Return false if the text does not continue with this word. */
 static bool take_word(kilter_bytes *text, const char *word) {
     size_t size = strlen(word);
     if (text->size < size || memcmp(text->data, word, size) != 0)

@@ -210,7 +210,7 @@ typedef struct kl_wire_sum {
 } kl_wire_sum;
 
 void kl_wire_put_sum(kl_buffer *out, const kl_ranges *tasks, kilter_bytes value);
-/* Read a sum. false: the bytes are not a sum, for example because they are results. */
+/* Read a sum. Return false if the bytes are not a sum, for example because they are results. */
 bool kl_wire_read_sum(const void *data, size_t size, kl_wire_sum *sum);
 kl_span kl_wire_sum_span(const kl_wire_sum *sum, uint32_t i);
 
@@ -232,8 +232,8 @@ typedef struct kl_peers_head {
 } kl_peers_head;
 
 void kl_wire_put_peers(kl_buffer *out, const kl_peers_head *head, const kl_ranges *tasks);
-/* Read the message, and add its spans to `tasks`. No span is empty or ends after head->tasks. false: the
- * message is malformed, or memory ran out. */
+/* Read the message, and add its spans to `tasks`. No span is empty or ends after head->tasks. Return false
+ * if the message is malformed, or memory ran out. */
 bool kl_wire_get_peers(const void *data, size_t size, kl_peers_head *head, kl_ranges *tasks);
 
 /* The head of a message between peers. from: number of the peer that sends the message. */
@@ -285,7 +285,7 @@ typedef struct kl_signal {
 enum { KL_SIGNAL_BYTES = 256 }; /* bytes that are enough for the text of a signal, and for its name */
 
 size_t kl_signal_put(const kl_signal *signal, char text[KL_SIGNAL_BYTES]); /* Return the size of the text. */
-/* Read a signal from untrusted bytes. false: the bytes are not a signal. */
+/* Read a signal from untrusted bytes. Return false if the bytes are not a signal. */
 bool kl_signal_get(const void *data, size_t size, kl_signal *signal);
 void kl_signal_name(const kl_signal *signal, char name[KL_SIGNAL_BYTES]);
 /* Write the beginning that the names of all calls of a run have in common, or those of all offers to peer

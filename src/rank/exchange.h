@@ -61,7 +61,8 @@ typedef struct kl_exchange {
     bool deepened;  /* true: `depth` has changed since the last exchange */
 } kl_exchange;
 
-bool kl_exchange_init(kl_exchange *x, kl_layout *layout, kl_meter *meter); /* false: memory ran out */
+/* Return false if memory ran out. */
+bool kl_exchange_init(kl_exchange *x, kl_layout *layout, kl_meter *meter);
 void kl_exchange_free(kl_exchange *x);
 /* Set the bounds to which the next exchange moves the rows. */
 void kl_exchange_aim(kl_exchange *x, const uint64_t *target);

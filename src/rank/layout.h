@@ -59,7 +59,7 @@ typedef struct kl_layout {
 /* Begin with equal shares and without arrays. false: no memory; call kl_layout_free() even then. */
 bool kl_layout_init(kl_layout *layout, uint64_t iterations, uint32_t rank, uint32_t ranks);
 void kl_layout_free(kl_layout *layout);
-bool kl_layout_grow(kl_layout *layout); /* Make room for one more array. false: memory ran out */
+bool kl_layout_grow(kl_layout *layout); /* Make room for one more array. Return false if memory ran out. */
 void kl_layout_add(kl_layout *layout, const kl_array *array);
 /* Let the loop read `halo` rows of an array on either side, which is more than before. */
 void kl_layout_widen(kl_layout *layout, size_t array, uint64_t halo);

@@ -122,7 +122,7 @@ struct kl_rank {
  * afterwards. false: memory ran out; call kl_rank_free() even then. */
 bool kl_rank_init(kl_rank *rank, const kl_kind *kind, const kl_rank_options *options);
 void kl_rank_free(kl_rank *rank); /* Free the rank. Followers must be freed before their leader. */
-/* Make room for one more array, which kl_layout_add() then adds. false: memory ran out */
+/* Make room for one more array, which kl_layout_add() then adds. Return false if memory ran out. */
 bool kl_rank_grow(kl_rank *rank);
 void kl_rank_call(kl_rank *rank, kl_loop_call call);
 /* Return the next action. now_s: the present time, at or after the end of the last action */
@@ -131,7 +131,7 @@ const kl_action *kl_rank_act(kl_rank *rank, double now_s);
  * over the new places. */
 void kl_rank_end_sweep(kl_rank *rank, double took_s);
 
-/* Get range number `nth` of the own rows between two sweeps. false: there are fewer ranges */
+/* Get range number `nth` of the own rows between two sweeps. Return false if there are fewer ranges. */
 bool kl_rank_own(const kl_rank *rank, size_t nth, kl_span *range);
 
 /* Private to the folder rank: functions for the stages of calls. */
@@ -158,7 +158,7 @@ kl_act kl_rank_do_and_repeat(kl_rank *rank, const kl_stage *stages);
 kl_act kl_ranged_settle(kl_rank *rank); /* If the last exchange could not move rows, tell the steer, which
                                            decides about moves. */
 /* scatter.c */
-bool kl_scatter_init(kl_rank *rank); /* false: memory ran out */
+bool kl_scatter_init(kl_rank *rank); /* Return false if memory ran out. */
 void kl_scatter_free(struct kl_scatter *scatter);
 bool kl_scatter_own(const struct kl_scatter *scatter, size_t nth, kl_span *range);
 

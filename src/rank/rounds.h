@@ -53,8 +53,8 @@ typedef struct kl_messages {
 void kl_rounds_free(kl_loop_rounds *rounds);
 /* Return whether this loop decides anything from the ranks' reports. */
 bool kl_rounds_wanted(const kl_rank *rank);
-bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* false: memory ran out */
-/* Prepare the rounds of reports before the first sweep. false: memory ran out */
+bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* Return false if memory ran out. */
+/* Prepare the rounds of reports before the first sweep. Return false if memory ran out. */
 bool kl_rounds_open(kl_rank *rank, const kl_messages *messages);
 /* Return the size of a report in a message, in bytes. */
 size_t kl_rounds_report_bytes(const kl_loop_rounds *rounds);
@@ -73,7 +73,7 @@ kl_act kl_rounds_hook_at_end(kl_rank *rank);
 void kl_rounds_spread(void *all, size_t bytes, size_t apart, uint32_t ranks);
 /* Add the reports of all ranks, which begin at intervals of `apart` bytes, to rounds->all. */
 void kl_rounds_add(kl_loop_rounds *rounds, const kl_rank_report *first, size_t apart, uint32_t ranks);
-/* Let the steer make rounds->plan from rounds->all. false: memory ran out. */
+/* Let the steer make rounds->plan from rounds->all. Return false if memory ran out. */
 bool kl_rounds_decide(kl_rank *rank);
 void kl_rounds_note(kl_loop_rounds *rounds); /* Store that the ranks follow rounds->plan from now on. */
 /* Count a move that was refused. reason: why, for the record and the summary. */

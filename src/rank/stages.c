@@ -18,7 +18,8 @@ kl_act kl_rank_do_and_repeat(kl_rank *k, const kl_stage *stages) {
     return KL_REPEAT;
 }
 
-/* The present list of stages is over, so return to the list that called it. false: no list called it. */
+/* The present list of stages is over, so return to the list that called it. Return false if no list called
+ * it. */
 static bool go_back(kl_rank *k) {
     if (k->deep == 0)
         return false;

@@ -50,8 +50,8 @@ typedef struct kl_loads {
 /* Error: KILTER_ERR_MEMORY. Call kl_loads_free() even then. */
 kilter_status kl_loads_init(kl_loads *loads, uint32_t ranks);
 void kl_loads_free(kl_loads *loads);
-/* Add the work per second of each rank in a round; 0: the rank was not measured. false: no rank was ever
- * measured */
+/* Add the work per second of each rank in a round, or 0 if the rank was not measured. Return false if no rank
+ * was ever measured. */
 bool kl_loads_measure(kl_loads *loads, const double *rates);
 /* Find the state to which the last measured speeds belong. The speeds were measured in the step_s seconds
  * before now_s. */

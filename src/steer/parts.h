@@ -109,7 +109,7 @@ double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports);
 void kl_learn_bytes(kl_outlook *o, const kl_rank_report *reports);
 void kl_learn_quantum(kl_outlook *o, const kl_rank_report *reports);
 kilter_status kl_learn_costs(kl_outlook *o, const kl_rank_report *reports);
-/* Learn the ranks' speeds. false: no speed is known. */
+/* Learn the ranks' speeds. Return false if no speed is known. */
 bool kl_learn_speeds(kl_outlook *o, const kl_rank_report *reports);
 kilter_status kl_forget_loads(kl_outlook *o);
 
@@ -121,7 +121,7 @@ double kl_lost_s(const kl_outlook *o, const kl_place *after, bool cycles);
 /* Find candidate shares. The first candidate is the best one for the present speeds. */
 kilter_status kl_find_candidates(const kl_outlook *o, kl_place *const *candidates, uint32_t *count);
 /* Return the state of speeds that is expected next: the one before the present state, because there are
- * rarely more than two. NULL: no other state is known. */
+ * rarely more than two. Return NULL if no other state is known. */
 const kl_state *kl_next_state(const kl_loads *l);
 /* Return whether the present state of speeds is expected to end, because it has ended before, or several
  * other states have. While speeds change to another state, return whether any other state has ended

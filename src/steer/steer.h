@@ -385,7 +385,7 @@ typedef struct kl_steer_plan {
     double settled_forecast_s, settled_came_s, settled_cost_s;
 } kl_steer_plan;
 
-/* Make a steer for a loop with equal shares. NULL: memory ran out. */
+/* Make a steer for a loop with equal shares. Return NULL if memory ran out. */
 kl_steer *kl_steer_new(const kl_steer_options *options);
 void kl_steer_free(kl_steer *steer);
 /* Set the part of a sweep that a pipeline loses in a move, because it empties before the move and fills
@@ -415,7 +415,8 @@ void kl_steer_place(kl_steer *steer, const uint64_t *iterations);
 /* Return the present shares; if each rank has one range, return the bounds. */
 const uint64_t *kl_steer_shares(const kl_steer *steer);
 const kl_account *kl_steer_account(const kl_steer *steer);
-/* Get the seconds that the last move has gained and cost so far. false: the move was judged already. */
+/* Get the seconds that the last move has gained and cost so far. Return false if the move was judged
+ * already. */
 bool kl_steer_open_move(const kl_steer *steer, double *came_s, double *cost_s);
 /* Return the estimated number of iterations of mean cost that a rank does per second; 0: not known yet. */
 double kl_steer_rate(const kl_steer *steer, uint32_t rank);
