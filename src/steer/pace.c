@@ -51,10 +51,8 @@ double kl_pipeline_best_blocks(const kl_pipeline *p) {
     if (p->ranks == 1)
         return 1;
     double best = sqrt((p->seq_s * (1 - 1 / P) + p->incr_s * m * (P - 2)) / p->fixed_s);
-    return best > m || isnan(best) ? m
-           : best < 1              ? 1
-                                   : best; /* the test also rejects NaN, which results if
-                                 all costs are 0 */
+    /* `best` is NaN if all costs are 0 */
+    return best > m || isnan(best) ? m : best < 1 ? 1 : best;
 }
 
 static double with_block_s(const kl_pipeline *p, uint64_t block) {
