@@ -683,6 +683,6 @@ int main(int count, char **arguments) {
     else if (strcmp(what, "death") == 0 && count > 3)
         test_death(atoi(arguments[2]), arguments[3]);
     else
-        CHECK(!"content_mpi_test moves, rounds, use, fails, memory or death RANK WHERE");
+        CHECK(!"the arguments must be moves, rounds, use, fails, memory, or death RANK WHERE");
     MPI_Finalize();
 }

@@ -816,6 +816,6 @@ int main(int count, char **arguments) {
     else if (strcmp(what, "death") == 0 && count > 2)
         test_death(atoi(arguments[2]));
     else
-        CHECK(!"loop_mpi_test moves, few, rounds, use, memory or death RANK");
+        CHECK(!"the arguments must be moves, few, rounds, use, memory, or death RANK");
     MPI_Finalize();
 }

@@ -366,6 +366,6 @@ int main(int count, char **arguments) {
     else if (strcmp(what, "death") == 0 && count > 2)
         test_death(atoi(arguments[2]));
     else
-        CHECK(!"loop_record_mpi_test rows, refused, memory or death RANK");
+        CHECK(!"the arguments must be rows, refused, memory, or death RANK");
     MPI_Finalize();
 }

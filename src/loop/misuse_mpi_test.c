@@ -497,7 +497,8 @@ int main(int count, char **arguments) {
     else if (strcmp(what, "deaf") == 0 && count > 3)
         test_deaf(arguments[2], atoi(arguments[3]));
     else
-        CHECK(!"misuse_mpi_test steps, waits, unclosed, touch, birth WHEN WHO, deaf FILE WHO, or death or "
+        CHECK(!"the arguments must be steps, waits, unclosed, touch, birth WHEN WHO, deaf FILE WHO, or death "
+               "or "
                "leave "
                "KIND WHEN WHO");
     MPI_Finalize();

@@ -32,9 +32,9 @@ static const uint64_t KL_NO_SWEEP = UINT64_MAX;
 
 typedef struct kl_schedule {
     kl_word word;  /* the last word that was received; on rank 0, the word that is being sent */
-    kl_word now;   /* the word that applies at present */
-    bool on_way;   /* true: a word was sent and does not apply yet */
-    bool by_sweep; /* true: a word applies one sweep after it was sent */
+    kl_word now;   /* the word (message about checkpoints) that applies at present */
+    bool on_way;   /* true: a word (message) was sent and does not apply yet */
+    bool by_sweep; /* true: a word (message) applies one sweep after it was sent */
     kl_requests requests;
 } kl_schedule;
 
