@@ -106,7 +106,8 @@ static void answers_are_bounded_and_have_a_reason(void **state) {
         {UINT64_MAX, NULL, 0, 90, "policy script chose 18446744073709551615 tasks, but only 90 are left"},
         {0, "not yet", 3, 0, "not yet"},
         {0, NULL, 3, 0, "policy script"},
-        {0, "not yet", 0, 1, "policy script chose no task, but no worker has one: one of 90 tasks"},
+        {0, "not yet", 0, 1,
+         "policy script chose no task although no worker has one, so one of 90 tasks is dealt"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         script s = {.answer = table[i].answer, .reason = table[i].said};

@@ -23,7 +23,7 @@ enum { /* Tags of the messages between ranks. */
        KL_TAG_POSTED,
        KL_TAG_WORD,
        KL_TAG_SAVE,
-       KL_TAGS = 16, /* a number above all tags */
+       KL_TAGS = 16, /* all tags are below this number */
 };
 
 typedef struct kl_mail { /* A message of any size that a rank receives from a peer or sends to a peer. */

@@ -114,8 +114,8 @@ bool kl_learn_speeds(kl_outlook *o, const kl_rank_report *reports);
 kilter_status kl_forget_loads(kl_outlook *o);
 
 /* prospect.c */
-/* Return the seconds that the shares `after` would have saved by now. Count from the moment since the last
- * move that gives the greatest saving. If `cycles` is true, speeds come and go, so count only whole cycles
+/* Return the seconds that the shares `after` would have saved by now. Count from the moment after the last
+ * move from which the saving is greatest. If `cycles` is true, speeds come and go, so count only whole cycles
  * of states of speeds. A cycle may begin in any state. */
 double kl_lost_s(const kl_outlook *o, const kl_place *after, bool cycles);
 /* Find candidate shares. The first candidate is the best one for the present speeds. */

@@ -86,12 +86,12 @@ uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint
 /* --- the filter of measured rates --- */
 
 /* A filtered rate: r' = (1 − h)·r + h·r'_old. The first change in a new direction is ignored (h = 1). If the
- * change persists, h is:
+ * change persists, h becomes smaller:
  *     decrease   0.25 at the second change, then 0                  (all ranks wait for a slow one)
  *     increase   0.50 at the second change, 0.25 at the third, then 0  (only the faster rank waits)
- * A change means |r − r'_old| above 5 % of r'_old; smaller differences are averaged with h = 0.75. All zero:
- * no rate is measured yet, and the first rate is not filtered. A rate that was not measured (0, negative,
- * not finite) changes nothing. */
+ * A difference |r − r'_old| above 5 % of r'_old is a change; smaller differences are averaged with h = 0.75.
+ * All zero: no rate is measured yet, and the first rate is not filtered. A rate that was not measured (0,
+ * negative, not finite) changes nothing. */
 typedef struct kl_trend {
     double rate;  /* the filtered rate r' */
     int8_t way;   /* direction of the last change: −1 down, +1 up, 0 none */
