@@ -3,7 +3,7 @@
 
 #include "balance/balance.h"
 
-/* Empty the bag, but keep the homes of the series' tasks. */
+/* Empty the bag of undealt tasks, but keep which worker did each task of the series last. */
 static void empty(kl_bag *bag) {
     free(bag->spans);
     free(bag->prefix);
@@ -94,11 +94,11 @@ static bool sum_weights(kl_bag *bag, uint64_t count, const double *weights) {
     return true;
 }
 
-/* Add a span that is dealt after all others. The array has room for it. */
+/* Add a span of tasks that is dealt after all others. The array of spans must have room for it. */
 static void put_last(kl_bag *bag, kl_span span) {
     if (span.lo >= span.hi)
         return;
-    /* in a series, the spans before the added tasks hold returned tasks */
+    /* in a series, bag->spans holds returned tasks first, then tasks that were added during the run */
     bool first_added = span.lo == bag->homes.tasks;
     if (bag->count > 0 && bag->spans[0].hi == span.lo && !first_added) {
         bag->spans[0].hi = span.hi;
@@ -154,12 +154,14 @@ kilter_status kl_bag_sort(kl_bag *bag, uint64_t series, const kl_snapshot *snaps
     return status;
 }
 
-/* Choose the worker's next tasks: first those of its own home, then returned tasks, then tasks of another
- * worker's home, and last added tasks. Return the consecutive tasks at the front of the chosen source. */
+/* Choose the source of the worker's next tasks. In this order: tasks that the worker did in the last run,
+ * returned tasks, tasks that another worker did, and added tasks. Return the consecutive tasks at its
+ * front. */
 static kl_offer source_for(const kl_bag *bag, const kl_dealer *dealer, const kl_snapshot *s,
                            uint32_t worker) {
     const kl_homes *homes = &bag->homes;
-    /* in a series, bag.spans holds returned tasks and, from homes->tasks on, added tasks */
+    /* in a series, bag->spans holds returned tasks, and the tasks from homes->tasks on, which were added
+     * during the run */
     bool has_come_back = bag->count > 0 && bag->spans[bag->count - 1].lo < homes->tasks;
     if (!kl_homes_in_use(homes) || (has_come_back && !kl_homes_has_own(homes, worker)))
         return (kl_offer){.span = bag->spans[bag->count - 1], .home = UINT32_MAX};

@@ -30,13 +30,13 @@ static void make_team(team *t) {
 static kl_span take_for(kl_bag *bag, const team *t, uint32_t worker, uint64_t count) {
     kl_offer offer = kl_bag_offer(bag, t->dealer, &t->s, worker, count);
     if (offer.span.hi - offer.span.lo > 1 && count % 5 == 0)
-        offer.span.hi--; /* deal as if the message had no room for the last task */
+        offer.span.hi--; /* deal as if the message had no room for the last offered task */
     kl_bag_take(bag, &offer);
     return offer.span;
 }
 
 static kl_span take(kl_bag *bag, uint64_t count) {
-    /* without a series, every worker gets the same offer */
+    /* without a series of runs, the bag offers the same tasks to every worker */
     kl_offer offer = kl_bag_offer(bag, NULL, NULL, 0, count);
     kl_bag_take(bag, &offer);
     return offer.span;
@@ -60,7 +60,7 @@ static void every_task_is_taken_once(void **state) {
         }
         kl_bag bag = {0};
         assert_int_equal(kl_bag_fill(&bag, tasks, weights, (kl_spans){0}, NULL), KILTER_OK);
-        free(weights); /* the bag keeps no pointer to the weights */
+        free(weights); /* the bag must not use the array of weights after it was filled */
         int *seen = calloc(tasks + 1, sizeof *seen);
         for (uint64_t step = 0; bag.left > 0; step++) {
             uint64_t random = kl_mix64(seed * 1000 + step), left = bag.left;
@@ -84,7 +84,8 @@ static void every_task_is_taken_once(void **state) {
     }
 }
 
-/* Do the same with several workers, in runs of a series. In every second run, one of the workers is gone. */
+/* Take and return tasks with several workers, in a series of runs. In every second run, one of the workers
+ * has left. */
 static void in_a_series_too(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -140,7 +141,8 @@ static void what_is_added_is_taken_once(void **state) {
         memset(seen, 0, sizeof seen);
         for (uint64_t i = 0; i < MOST; i++)
             weights[i] = weight_of(i);
-        /* some spans of done tasks extend across the border of an addition */
+        /* every third time, some tasks are done already, in spans that may extend beyond the first tasks
+         * into the added ones */
         for (uint64_t at = 3; seed % 3 == 0 && at + 10 < MOST; at += 20)
             done[done_count++] = (kl_span){at, at + 1 + kl_mix64(at) % 9};
         size_t first = 0;
@@ -197,8 +199,8 @@ static void what_is_added_is_dealt_last(void **state) {
     kl_bag_free(&bag);
 }
 
-/* Add tasks to runs of a series. They must be taken after the tasks in all workers' homes, and after
- * returned tasks. */
+/* Add tasks during runs of a series. The added tasks must be dealt after returned tasks and after the tasks
+ * that workers did in the last run. */
 static void what_is_added_in_a_series_is_dealt_last_too(void **state) {
     (void)state;
     enum { TASKS = 40, MOST = 80 };
@@ -241,15 +243,17 @@ static void weights_cut_by_share(void **state) {
     double weights[] = {1, 1, 1, 1, 96};
     kl_bag bag = {0};
     assert_int_equal(kl_bag_fill(&bag, 5, weights, (kl_spans){0}, NULL), KILTER_OK);
-    assert_true(fabs(bag.units - 5) < 1e-12); /* a task is 1 unit on average */
+    /* each weight is converted to units, so that a task is 1 unit on average */
+    assert_true(fabs(bag.units - 5) < 1e-12);
     assert_true(fabs(kl_bag_units(&bag, (kl_span){4, 5}) - 4.8) < 1e-12);
-    kl_span first = take(&bag, 1); /* a fifth of the work would end inside the last task, which is not cut */
+    /* one fifth of the work ends inside the last task; tasks cannot be cut, so all tasks are dealt */
+    kl_span first = take(&bag, 1);
     assert_int_equal(first.hi, 5);
     kl_bag_free(&bag);
 
     double rising[] = {1, 2, 3, 4, 5, 5};
     assert_int_equal(kl_bag_fill(&bag, 6, rising, (kl_spans){0}, NULL), KILTER_OK);
-    assert_int_equal(take(&bag, 3).hi, 4); /* half of the tasks, so half of the total weight of 20 */
+    assert_int_equal(take(&bag, 3).hi, 4); /* half of the tasks, which have half of the total weight of 20 */
     kl_bag_free(&bag);
 }
 

@@ -55,8 +55,8 @@ kilter_status kl_balance_set_policy(kl_balance *b, const kl_policy *policy, doub
     return KILTER_OK;
 }
 
-/* Store the work of a task. If it differs from that of the last run, convert the workers' times and rates
- * to the new tasks. */
+/* Store the work of a task in this run. If it differs from that of the last run, convert the workers' times
+ * and rates accordingly. */
 static void take_task_work(kl_balance *b, const kilter_run *run) {
     double task_work = run->tasks > 0 && run->work > 0 ? run->work / (double)run->tasks : b->task_work;
     double factor = b->task_work > 0 && task_work > 0 ? task_work / b->task_work : 1;
@@ -69,7 +69,7 @@ static void take_task_work(kl_balance *b, const kilter_run *run) {
     b->mean_rate /= factor;
 }
 
-/* Write a decision to the record, with the worker's number instead of its place. */
+/* Write a decision to the record, with the worker's number instead of its place in the array of views. */
 static void record(const kl_balance *b, uint64_t chunk, const kl_decision *decision) {
     if (!b->rows.trace)
         return;
@@ -85,8 +85,8 @@ static void record(const kl_balance *b, uint64_t chunk, const kl_decision *decis
                       &d);
 }
 
-/* Record which tasks the policy assigned before any request, and which workers got none. A run to which
- * tasks are added gets no forecast of its end. */
+/* Write to the record how many tasks the policy assigned to workers before they asked, and which workers got
+ * none. If tasks will be added to the run, leave out the forecast of the run's end. */
 static void record_assignment(kl_balance *b, bool grows) {
     kl_assignment a;
     if (!b->rows.trace || !kl_dealer_assignment(b->dealer, &a))
@@ -101,7 +101,7 @@ static void record_assignment(kl_balance *b, bool grows) {
         }
 }
 
-/* limits of the work of a run, in the unit of weights */
+/* least and greatest work of a run that a program may state, in the unit of weights */
 static const double LEAST_WORK = 1e-50, MOST_WORK = 1e50;
 
 kilter_status kl_balance_begin(kl_balance *b, uint64_t number, const kilter_run *run, kl_spans done,
@@ -180,13 +180,13 @@ kilter_status kl_balance_grow(kl_balance *b, uint64_t count, const kilter_bytes 
     return KILTER_OK;
 }
 
-/* Cut the span to what one message should hold, but to at least one task. */
+/* Shorten the span to the tasks that fit into one message, but to at least one task. */
 static kl_span fit_message(const kl_balance *b, kl_span span) {
     size_t each = (b->data.weights ? sizeof(double) : 0) + (b->data.inputs ? sizeof(uint32_t) : 0), bytes = 0;
     for (uint64_t i = span.lo; each > 0 && i < span.hi; i++) {
         bytes += each + (b->data.inputs ? b->data.inputs[i].size : 0);
         if (bytes > CHUNK_BYTES && i > span.lo)
-            span.hi = i; /* this ends the loop */
+            span.hi = i; /* a smaller span.hi ends the loop */
     }
     return span;
 }
@@ -265,7 +265,7 @@ kilter_status kl_balance_deal(kl_balance *b, const kl_request *request, kl_chunk
     }
     const kl_snapshot *snapshot = look(b); /* measure: get the present state */
     kl_plan plan;
-    /* model and decide: compute the time of each choice, and take the best one */
+    /* model and decide: choose how many tasks to deal */
     kl_dealer_plan(b->dealer, snapshot, request->worker, &plan);
     if (plan.decision.count == 0) {
         if (!request->again) {
@@ -274,7 +274,7 @@ kilter_status kl_balance_deal(kl_balance *b, const kl_request *request, kl_chunk
         }
         return KILTER_OK;
     }
-    /* move: its cost is measured with the next chunk */
+    /* move: send the tasks; the next chunk's measurements include the cost */
     kilter_status status = move(b, request, &plan, chunk, error);
     if (status != KILTER_OK)
         return status;
@@ -323,7 +323,7 @@ void kl_balance_peer_report(kl_balance *b, uint32_t worker, const kl_stat *task_
     unit_s.last_s = kl_now_s(&b->clock);
     kl_stat_merge(&b->run_unit_s, &unit_s);
     kl_stat_merge(&b->snapshot.unit_s, &unit_s);
-    view->queued_tasks += task_s->count; /* kl_view_reported() subtracts them again */
+    view->queued_tasks += task_s->count; /* kl_view_reported() subtracts these tasks and units again */
     view->queued_units += units;
     kl_view_reported(view, &unit_s, task_s->mean * tasks, units, b->snapshot.unit_s.mean, unit_s.last_s);
     kl_sizes_add(&b->snapshot.sizes, &unit_s, kl_worker_rate(view));
@@ -372,7 +372,7 @@ void kl_balance_abandon(kl_balance *b, kl_chunk *chunk) {
     uint64_t hi = chunk->hi, next = chunk->at + 1 < hi ? chunk->at + 1 : hi;
     kl_balance_cut(b, chunk, next);
     chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->lo, chunk->at});
-    kl_balance_end_chunk(b, chunk, false); /* the other tasks of the chunk were done by other workers */
+    kl_balance_end_chunk(b, chunk, false); /* other workers did the remaining tasks of the chunk */
     chunk->units = kl_bag_units(&b->bag, (kl_span){chunk->at, next});
     kl_view_abandoned(&b->views[chunk->worker], chunk->units, b->snapshot.unit_s.mean, kl_now_s(&b->clock));
     chunk->hi = hi;
@@ -403,7 +403,8 @@ void kl_balance_end_chunk(kl_balance *b, const kl_chunk *chunk, bool lost) {
                                       .run = b->snapshot.run,
                                       .chunk = chunk->id,
                                       .lo = chunk->lo,
-                                      .hi = chunk->lo + chunk->counted, /* only tasks that no other row has */
+                                      /* leave out tasks that are in another chunk's row */
+                                      .hi = chunk->lo + chunk->counted,
                                       .worker = view->number,
                                       .units = chunk->units,
                                       .dealt_s = chunk->dealt_s - b->rows.opened_s,

@@ -3,8 +3,8 @@
 
 #include "balance/balance.h"
 
-/* Return the worker's units per second over the whole run. If it took no part in the run, return its
- * earlier pace; 0: not known. */
+/* Return the worker's units of work per second over the whole run. If the worker took no part in the run,
+ * return its earlier speed; 0: not known. */
 static double rate_of(const kl_worker_view *v) {
     if (v->units > 0 && v->busy_s > 0)
         return v->units / v->busy_s;
@@ -16,8 +16,8 @@ double kl_balance_rate(const kl_balance *b, uint32_t worker) {
     return rate_of(&b->views[worker]);
 }
 
-/* Return the sum of the n greatest speeds, as a multiple of the mean. Workers of unknown speed come last,
- * with the mean speed. */
+/* Return the sum of the n greatest speeds of workers, as a multiple of the mean speed. Workers of unknown
+ * speed come last, with the mean speed. */
 static double of_fastest(const void *balance, uint32_t n) {
     const kl_balance *b = balance;
     uint32_t ranked = kl_crew_ranked(b->crew);
@@ -26,11 +26,12 @@ static double of_fastest(const void *balance, uint32_t n) {
 
 /* Sums over the workers that took part in the run. */
 typedef struct effort {
-    /* number of workers that took part; that get tasks; that are connected */
+    /* number of workers that took part; number that get tasks; number that are connected */
     uint32_t workers, active, there;
     /* sums over the workers that took part; most_busy_s: greatest number of busy seconds of any worker */
     double rate, units, busy_s, most_busy_s;
-    /* sum over the tasks of (time − mean time of the worker)², as a multiple of that mean squared */
+    /* sum over the tasks of (task time − mean task time of its worker)², divided by the square of this
+     * mean */
     double variance;
     double tasks;
 } effort;
@@ -79,10 +80,12 @@ static void add_load(const kl_balance *b, const kl_use *use, kl_iteration *it) {
     it->task_mean_s *= alone;
     it->task_sd_s *= alone;
     if (use->local_tasks >= use->tasks)
-        it->model.message.per_unit_s = 0; /* the tasks' time on the cores includes the cost of the bytes */
+        it->model.message.per_unit_s = 0; /* the time of tasks on the cores includes the time for sending
+                                             their bytes */
 }
 
-/* Return the cost of a message. The cost of a byte is its time on the link, if this is known. */
+/* Return the cost of a message. If the time of a byte on the link is known, use this as the cost of a
+ * byte. */
 static kl_linear message_cost(const kl_balance *b) {
     kl_linear message = b->snapshot.message;
     if (b->traffic.link_byte_s > 0)
@@ -108,8 +111,8 @@ kl_iteration kl_balance_iteration(kl_balance *b, const kl_run_times *times, doub
                                .to_workers = bytes > 0 ? s->task_bytes / bytes : 0,
                                .master_s = times->master_s};
     it.answer_s = kl_traffic_answer(&b->traffic).mean;
-    /* The measured time of a message is for its whole way. The next message waits only for the master's
-     * part of this time. */
+    /* The measured time of a message covers its whole way to the worker. The next message waits only while
+     * the master sends this one. */
     double under_way_s = it.model.message.fixed_s;
     if (it.answer_s > 0 && it.answer_s < under_way_s) {
         it.model.message.fixed_s = it.answer_s;

@@ -47,7 +47,7 @@ kl_span kl_ledger_alike(const kl_ledger *l, kl_span span, bool *done) {
     *done = kl_ledger_is_done(l, span.lo);
     uint64_t other = *done ? 0 : UINT64_MAX, at = span.lo + 1;
     while (at < span.hi) {
-        /* skip the tasks of a word whose bits are all equal */
+        /* skip a whole word of 64 tasks if its bits are all equal */
         if (at % BITS == 0 && l->done[at / BITS] == ~other)
             at += BITS;
         else if (kl_ledger_is_done(l, at) == *done)
@@ -111,7 +111,7 @@ static bool has_room(kl_tally *t, size_t more) {
 
 kilter_status kl_tally_add(kl_tally *t, kl_span span) {
     size_t inside = place_of(t, span.hi) - place_of(t, span.lo) + 1;
-    if (!has_room(t, 2 + inside + 1)) /* two splits, and one new span beside each old one */
+    if (!has_room(t, 2 + inside + 1)) /* room for two splits, and for one new span beside each old span */
         return KILTER_ERR_MEMORY;
     split_at(t, span.lo);
     split_at(t, span.hi);

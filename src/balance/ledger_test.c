@@ -12,7 +12,7 @@ enum { MOST = 500 };
 
 static kl_span any_span(uint64_t *seed, uint64_t tasks) {
     uint64_t lo = kl_mix64((*seed)++) % tasks, left = tasks - lo;
-    /* one in three spans has at most 3 tasks */
+    /* two in three spans may have any length; the others have at most 3 tasks */
     uint64_t most = kl_mix64((*seed)++) % 3 ? left : left < 3 ? left : 3;
     return (kl_span){lo, lo + 1 + kl_mix64((*seed)++) % most};
 }

@@ -4,7 +4,8 @@
 
 #include "balance/balance.h"
 
-enum { APART_MOST = 8 }; /* if more tasks were reported together, only their mean and spread count */
+/* if more tasks were reported together, only their mean and standard deviation are used */
+enum { APART_MOST = 8 };
 static const double PART = 0.9;
 
 static void add(kl_observed *o, const kl_worker_view *view, uint32_t place, double unit_s) {
@@ -30,8 +31,8 @@ void kl_observed_add(kl_observed *o, const kl_worker_view *view, uint32_t place,
         add(o, view, place, (unit_s->mean * count - unit_s->min - unit_s->max) / (count - 2));
 }
 
-/* Return the seconds for which a worker is busy, divided by those of its tasks: gaps between tasks count
- * as well. */
+/* Return the ratio of the workers' busy seconds to the seconds of their tasks. It exceeds 1 if there are
+ * gaps between tasks. */
 static double gaps(const kl_balance *b) {
     double busy_s = 0, tasks_s = 0;
     for (uint32_t i = 0; i < b->snapshot.slots; i++) {
@@ -41,7 +42,8 @@ static double gaps(const kl_balance *b) {
     return tasks_s > 0 && busy_s > tasks_s ? busy_s / tasks_s : 1;
 }
 
-/* List the present workers. Return their number; *index [slots] gets the place of each in the list. */
+/* List the present workers, and return their number. Set index[i] to the position of the worker at place i
+ * in the list. */
 static uint32_t list_workers(const kl_balance *b, double report_s, kl_left_worker *workers, uint32_t *index) {
     double now_s = kl_now_s(&b->clock);
     uint32_t count = 0;
@@ -56,7 +58,7 @@ static uint32_t list_workers(const kl_balance *b, double report_s, kl_left_worke
     return count;
 }
 
-/* List the tasks in the order of their ends. */
+/* List the observed tasks in the order of their ends. */
 static uint32_t list_seen(const kl_balance *b, const uint32_t *index, kl_seen_task *seen) {
     const kl_observed *o = &b->observed;
     uint32_t count = o->count < KL_OBSERVED ? (uint32_t)o->count : KL_OBSERVED;

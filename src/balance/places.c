@@ -1,14 +1,14 @@
-/* The workers' places in the views: workers get places, rest, and give their places back. */
+/* The workers' places in the array of views: how workers get places, rest, and give their places back. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "balance/balance.h"
 
-/* Greatest number of places that are kept for workers that are gone but took part in the run. */
+/* Greatest number of workers that keep their places after they took part in the run and left. */
 enum { GONE_KEPT = 1024 };
 
-/* Take the place of a worker that has left. If too many such workers took part in the run, combine two of
- * them. false: there is no place. */
+/* Get the place of a worker that has left. If too many workers that took part in the run have left, combine
+ * the first two of them. Return false if there is no free place. */
 static bool take_place(kl_balance *b, uint32_t *place) {
     kl_places *p = &b->places;
     uint32_t i = 0;
@@ -18,7 +18,7 @@ static bool take_place(kl_balance *b, uint32_t *place) {
         return false;
     if (i == p->gone_count) {
         i = 0;
-        /* let the second worker that has left count as having done the work of the first one, too */
+        /* add the work of the first worker that has left to that of the second one */
         kl_worker_view *into = &b->views[p->gone[1]];
         const kl_worker_view *from = &b->views[p->gone[0]];
         into->units += from->units;
@@ -33,7 +33,7 @@ static bool take_place(kl_balance *b, uint32_t *place) {
 
 static bool add_place(kl_balance *b, uint32_t *place) {
     uint32_t slots = b->snapshot.slots;
-    if ((slots & (slots + 1)) == 0) { /* make room for 1, 3, 7, 15 … places */
+    if ((slots & (slots + 1)) == 0) { /* grow the array to 1, 3, 7, 15 … places */
         size_t room = 2 * (size_t)slots + 1;
         kl_worker_view *views = realloc(b->views, room * sizeof *views);
         if (!views)

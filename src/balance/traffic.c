@@ -9,7 +9,8 @@ void kl_balance_answer_cost(kl_balance *b, double busy_s) {
     kl_stat_add(&b->traffic.answers, busy_s, kl_now_s(&b->clock));
 }
 
-enum { WINDOW_LEAST = 8 }; /* least number of answers in a window */
+/* a window of the master's times ends only when it has at least this number of them */
+enum { WINDOW_LEAST = 8 };
 
 void kl_traffic_next_window(kl_traffic *t) {
     if (t->answers.count < WINDOW_LEAST)
@@ -24,7 +25,8 @@ kl_stat kl_traffic_answer(const kl_traffic *t) {
     return all;
 }
 
-/* A thread that waited for longer than SLEPT_S slept. WAKES_LEAST: least number of answers of each sort. */
+/* SLEPT_S: a master that waited for longer than this slept. WAKES_LEAST: least number of times after a
+ * sleep, and of times without one. */
 static const double SLEPT_S = 20e-6;
 enum { WAKES_LEAST = 8 };
 
@@ -32,14 +34,15 @@ void kl_balance_wake_cost(kl_balance *b, double busy_s, double waited_s) {
     kl_stat_add(waited_s > SLEPT_S ? &b->traffic.woken : &b->traffic.awake, busy_s, kl_now_s(&b->clock));
 }
 
-/* Answers of both sorts have the same bytes on average, because their chunks have one task. */
+/* The times with and without a sleep can be compared: their chunks have one task, so the bytes are the same
+ * on average. */
 bool kl_traffic_wakes(const kl_traffic *t) {
     return t->woken.count >= WAKES_LEAST && t->awake.count >= WAKES_LEAST;
 }
 
-/* Use the probe's cost if it is smaller. A message of a run may wait for a busy core. This costs no time,
- * because chunks are requested early. It may also wait for the link, but the model computes this from the
- * link's load. */
+/* Use the cost measured by probes if it is smaller than that of the run's messages. A message of a run may
+ * wait for a busy core. This costs no time, because chunks are requested early. It may also wait for the
+ * link, but the model computes this from the link's load. */
 void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s, bool probe) {
     kl_msgcost_add(&b->traffic.message, bytes, one_way_s);
     if (probe)
@@ -51,7 +54,7 @@ void kl_balance_message_cost(kl_balance *b, double bytes, double one_way_s, bool
     b->snapshot.round_trip_s = 2 * b->snapshot.message.fixed_s;
 }
 
-/* Store the fastest stream, because others may have been disturbed. */
+/* Keep the time of the fastest stream, because other messages may have delayed the slower ones. */
 void kl_balance_link_cost(kl_balance *b, double byte_s) {
     kl_traffic *t = &b->traffic;
     if (t->link_byte_s == 0 || byte_s < t->link_byte_s)
@@ -59,8 +62,8 @@ void kl_balance_link_cost(kl_balance *b, double byte_s) {
     t->links_measured++;
 }
 
-/* A single probe may be disturbed, and the two round trips differ only little. So for each of them, the
- * fastest of all workers is used. */
+/* Keep the fastest round trip of all workers, for small and for large probes. A single probe may be delayed,
+ * and both kinds take nearly the same time. */
 void kl_balance_near_cost(kl_balance *b, double small_s, double large_s) {
     kl_traffic *t = &b->traffic;
     if (t->near_s == 0 || small_s / 2 < t->near_s)
@@ -70,8 +73,8 @@ void kl_balance_near_cost(kl_balance *b, double small_s, double large_s) {
     t->copy_byte_s = kl_probe_copy_s(2 * t->near_s, 2 * t->near_large_s);
 }
 
-/* A chunk waits for the link if this exceeds this part of a message's fixed time; then its time includes
- * that of the chunk before it. */
+/* A chunk counts as delayed if the link stays busy for longer than this part of a message's fixed time. Its
+ * measured time then includes that of the chunk before it. */
 static const double QUIET_PART = 0.1;
 
 bool kl_traffic_is_quiet(const kl_traffic *t, double now_s) {

@@ -11,12 +11,12 @@ struct kl_again {
     kl_crew *crew;
     kl_snapshot snapshot;
     kl_worker_view *views;
-    uint64_t room;       /* number of entries that `views` has room for */
-    uint64_t rows;       /* number of rows read since the run began */
-    const char *missing; /* why later decisions cannot be made again; NULL: they can */
+    uint64_t room;       /* number of views for which the array has room */
+    uint64_t rows;       /* number of rows of the record read since the run began */
+    const char *missing; /* why the later decisions of this run cannot be made again; NULL: they can */
 };
 
-/* The row of the record that is being read, and the answer to it. */
+/* The row of the record that is being read, and the decision that is made again from it. */
 typedef struct reading {
     kl_again *again;
     kl_reader bytes;
@@ -49,10 +49,10 @@ void kl_again_free(kl_again *a) {
     free(a);
 }
 
-/* --- the state at the decision --- */
+/* --- restore the state in which the decision was made --- */
 
-/* Make room for the workers' views. `listed` views follow in the row. A new worker whose view is all zeros
- * may be missing there. */
+/* Make room for the workers' views. The row has `listed` views. The view of a new worker may be missing in
+ * the row if all its values are zero. */
 static bool take_places(kl_again *a, uint32_t before, uint64_t listed) {
     uint32_t slots = a->snapshot.slots;
     if (slots < before || slots > before + listed + 1)
@@ -110,12 +110,12 @@ static bool take_state(reading *r) {
     return !r->bytes.bad;
 }
 
-/* --- input of the dealer --- */
+/* --- events and requests that the dealer gets --- */
 
 static const kl_policy *policy_of(kl_again *a, const char *name) {
     const kl_policy *policy = a->instead ? a->instead : kl_policy_find(name);
     if (!policy)
-        a->missing = "its policy belongs to the program, or is unknown to this version of Kilter";
+        a->missing = "the decision's policy belongs to the program, or is unknown to this version of Kilter";
     return policy;
 }
 
@@ -163,8 +163,8 @@ static void worker_joins(reading *r) {
         kl_dealer_joined(r->again->dealer, (uint32_t)worker);
 }
 
-/* Commit the recorded decision instead of the new one, so that the next decision is made from its recorded
- * state. */
+/* Continue with the recorded decision, not with the new one, so that the next decision starts from its
+ * recorded state. */
 static void follow(const reading *r, kl_plan *plan, bool cut_short) {
     kl_again *a = r->again;
     uint64_t dealt = r->row->decision.count;
@@ -237,12 +237,12 @@ static void answer_assignment(reading *r) {
         return;
     *r->answer = (kl_answer){
         .decision = assignment.decision, .meant = r->row->decision.count, .now_s = a->snapshot.now_s};
-    /* 0: tasks were added after the run began, and its forecast was not recorded */
+    /* forecast_s is 0 if tasks were added after the run began, since no forecast was recorded then */
     if (r->row->decision.forecast_s > 0)
         r->answer->decision.forecast_s = a->snapshot.now_s + assignment.end_s;
 }
 
-/* Answer a row that says why the assignment left out a worker before it asked for work. */
+/* Handle a recorded decision that gives a worker no tasks before the worker asks for work. */
 static void answer_left_out(reading *r) {
     const kl_again *a = r->again;
     uint32_t worker = 0;
@@ -257,7 +257,7 @@ static void answer_left_out(reading *r) {
 
 static const char *why_not(const kl_again *a, kl_decision_kind kind) {
     if (kind == KL_DECIDES_POLICY || kind == KL_DECIDES_FACTOR)
-        return "it was set by hand";
+        return "the decision was set by hand";
     if (kind != KL_DECIDES_DEAL && a->instead)
         return "the other policy has no such decision";
     bool known = kind <= KL_DECIDES_ASSIGN || kind == KL_DECIDES_WORKERS || kind == KL_DECIDES_TEAM;
@@ -272,7 +272,7 @@ static bool row_is_next(reading *r) {
     uint64_t number = kl_grounds_get_count(&r->bytes);
     kl_reader next = r->bytes;
     if (!known)
-        a->missing = "it was written by a later version of Kilter";
+        a->missing = "the decision was written by a later version of Kilter";
     else if (kl_get_u8(&next) == KL_GROUND_BEGINS)
         a->missing = NULL;
     else if (number != a->rows && !a->missing)
@@ -288,7 +288,8 @@ static void read_row(reading *r) {
     while (r->bytes.at < r->bytes.size && !r->bytes.bad && !a->missing)
         take_note(r);
     if (r->bytes.bad && !a->missing)
-        a->missing = "its inputs are damaged in the record, or were written by a later version of Kilter";
+        a->missing =
+            "the decision's inputs are damaged in the record, or were written by a later version of Kilter";
     if (a->missing || r->answered)
         return;
     if (r->row->decision.kind == KL_DECIDES_ASSIGN)

@@ -4,18 +4,23 @@
 
 #include "decide/policy.h"
 
-static const double OVERHEAD_PART = 0.002; /* a chunk's overhead should be at most this part of its time */
-static const double OVERHEAD_UNKNOWN_S = 20e-6; /* assumed overhead of a chunk while it is not measured */
+/* dealing a chunk should cost at most this part of the chunk's time */
+static const double OVERHEAD_PART = 0.002;
+/* seconds that dealing a chunk is assumed to cost, until they are measured */
+static const double OVERHEAD_UNKNOWN_S = 20e-6;
 /* a chunk is at most this part of the worker's share of the remaining tasks */
 static const double CAP_PART = 0.25;
-static const double LEAST_OVERHEADS = 4; /* a chunk takes at least this multiple of its overhead */
-/* chunks are this many times as long as the master needs to serve all workers */
+/* a chunk takes at least this multiple of the time that dealing it costs */
+static const double LEAST_OVERHEADS = 4;
+/* a chunk takes at least this multiple of the time in which the master serves all workers once */
 static const double FLOOR_SAFETY = 2;
-static const double LEFT_OVER =
-    0.5;                       /* a remainder below this part of the shortest chunk is added to the chunk */
-static const double TRUST = 4; /* a chunk has at most this multiple of the number of measured tasks, because a
-                                  pace from few tasks may be wrong */
-enum { PROBE_PARTS = 4 };      /* a probe is at most 1/(4P) of the remaining tasks; P: number of workers */
+static const double LEFT_OVER = 0.5; /* if fewer tasks than this part of the shortest chunk would remain, they
+                                        are added to the chunk */
+/* a chunk has at most this multiple of the number of measured tasks, because a speed measured on few
+ * tasks may be wrong */
+static const double TRUST = 4;
+/* a probe is at most the part 1/(4P) of the remaining tasks; P: number of workers */
+enum { PROBE_PARTS = 4 };
 
 /* Return the seconds that dealing one chunk costs: the master's time, about the same time at the worker,
  * and the worker's wait. The worker asks for a chunk during its last task, so it waits only if the answer
@@ -31,8 +36,8 @@ static double floor_s(const kl_look *look) {
     return FLOOR_SAFETY * kl_model_min_chunk_s(kl_send_s(look->snapshot), look->workers);
 }
 
-/* Return whether sending one task to every other worker takes longer than a task (equation 11), so that
- * the link limits the run. */
+/* Return whether the link limits the run: sending one task to every other worker takes longer than a task
+ * (equation 11). */
 static bool wire_bound(const kl_look *look, double task_s) {
     const kl_snapshot *s = look->snapshot;
     return kl_model_min_chunk_s(s->message.per_unit_s * s->task_bytes, look->workers) > task_s;
@@ -45,7 +50,8 @@ static void probe(const kl_look *look, kl_plan *plan) {
     const kl_worker_view *self = look->self;
     double most = (double)s->left / ((double)PROBE_PARTS * look->workers);
     if (most < 1 && self->queued_tasks > 0) {
-        kl_reason(plan, "waits for its first task, which shows its pace: only %llu left for %u workers",
+        kl_reason(plan,
+                  "waits for its first task, which shows its pace: only %llu tasks are left for %u workers",
                   kl_ull(s->left), (unsigned)look->workers);
         return;
     }
@@ -68,7 +74,7 @@ static bool withheld(const kl_look *look, double task_s, kl_plan *plan) {
         return false;
     kl_reason(
         plan,
-        "withheld: a task at this worker would end in %s, but the other workers finish all %llu left in %s",
+        "withheld: a task at this worker would end in %s, but the other workers finish all %llu tasks in %s",
         kl_say_s(here_s).text, kl_ull(s->left), kl_say_s(without_s).text);
     return true;
 }
@@ -85,22 +91,23 @@ void kl_deal_auto(const kl_look *look, kl_plan *plan) {
     double share = look->forecast.share_units / units, overhead = overhead_s(s, task_s);
     double target = overhead / OVERHEAD_PART / task_s, cap = CAP_PART * share, tasks = fmin(target, cap);
     double feed_s = floor_s(look), least_s = fmax(feed_s, LEAST_OVERHEADS * overhead);
-    const char *wire = wire_bound(look, task_s) ? "; the wire is the bottleneck" : "";
+    const char *wire = wire_bound(look, task_s) ? "; the link is the bottleneck" : "";
     if (least_s > tasks * task_s && least_s > task_s) {
         tasks = share * task_s < (1 + LEFT_OVER) * least_s ? share : least_s / task_s;
         if (feed_s < least_s)
-            kl_reason(plan, "at least %s per chunk: dealing costs %s; its share is %.3g tasks%s",
+            kl_reason(plan, "at least %s per chunk: dealing costs %s; the worker's share is %.3g tasks%s",
                       kl_say_s(least_s).text, kl_say_s(overhead).text, share, wire);
         else
             kl_reason(plan,
-                      "at least %s per chunk keeps the master ahead of %u workers; its share is %.3g tasks%s",
+                      "at least %s per chunk keeps the master ahead of %u workers; the worker's share is "
+                      "%.3g tasks%s",
                       kl_say_s(feed_s).text, (unsigned)look->workers, share, wire);
     } else if (target <= cap || cap < 1) {
         double chunk_s = fmax(floor(tasks), 1) * task_s;
         kl_reason(plan, "%s of work; dealing costs %s, which is %.2g %% of it%s", kl_say_s(chunk_s).text,
                   kl_say_s(overhead).text, overhead / chunk_s * 100, wire);
     } else {
-        kl_reason(plan, "a quarter of its share of %.3g tasks; all workers end in %s%s", share,
+        kl_reason(plan, "a quarter of the worker's share of %.3g tasks; all workers end in %s%s", share,
                   kl_say_s(look->forecast.left_s).text, wire);
     }
     double trusted = TRUST * (double)s->unit_s.count;

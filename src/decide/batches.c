@@ -11,7 +11,7 @@ static uint64_t chunks_prepared(const kl_course *course) {
     return chunks;
 }
 
-/* Return the number of tasks that are in no batch yet [R_j]. */
+/* Return the number of tasks that are in no batch yet; the paper calls it R_j. */
 static uint64_t tasks_free(const kl_look *look, const kl_course *course) {
     double held = 0;
     for (uint32_t i = 0; i < course->batches; i++)
@@ -60,13 +60,12 @@ static void refill_each(const kl_look *look, kl_course *course) {
     prepare(course, 1, (double)look->snapshot->left / (2.0 * look->workers));
 }
 
-/* Divide the next batch of free_tasks into chunks of `chunk` tasks, as DPF and DAF do. */
+/* Divide the next batch of free_tasks into chunks of `chunk` tasks, as the policies DPF and DAF do. */
 static void cut(const kl_look *look, kl_course *course, uint64_t free_tasks, double chunk) {
     uint64_t n = look->workers;
-    if (n == 0 || free_tasks < n) { /* with fewer tasks than workers, a chunk is a single task */
+    if (n == 0 || free_tasks < n) { /* if there are fewer tasks than workers, each chunk is a single task */
         prepare(course, free_tasks, 1);
-        /* the master cannot deal smaller batches in time, so deal N last chunks, as equal as whole tasks
-         * allow */
+        /* smaller batches would be too fast for the master, so deal the remaining tasks in N equal chunks */
     } else if (chunk < lower_limit(look)) {
         uint64_t smaller = free_tasks / n, larger = smaller + 1;
         prepare(course, free_tasks % n, (double)larger);
@@ -104,7 +103,7 @@ static void refill_daf(const kl_look *look, kl_course *course) {
     }
 }
 
-/* The measurements from which weights are computed. */
+/* The measurements from which the workers' weights are computed. */
 typedef enum speed { PACE, PRIOR, PERFORMANCE } speed;
 
 /* Return a worker's speed in any unit; 0: not known. */
@@ -133,8 +132,8 @@ static double relative(const kl_worker_view *worker, speed speed, double mean) {
     return own > 0 && mean > 0 ? own / mean : 1;
 }
 
-/* Return whether the stored weights must be computed now. AWF-B computes them for every batch, WF once after
- * the first batch. */
+/* Return whether the workers' weights must be computed now. AWF-B computes them for every batch, WF once
+ * after the first batch. */
 static bool weights_due(const kl_look *look, const kl_course *course) {
     if (look->dealer->policy->weighting == KL_PER_BATCH)
         return course->weighed != course->opened;
@@ -142,7 +141,7 @@ static bool weights_due(const kl_look *look, const kl_course *course) {
            mean_speed(look, PACE) > 0;
 }
 
-/* Return from which measurements the weights are computed. AWF uses speeds of earlier runs until this run
+/* Return the measurements from which weights are computed. AWF uses speeds of earlier runs until this run
  * has measurements. */
 static speed measured_by(const kl_look *look) {
     if (look->dealer->policy->weighting == KL_FIXED)

@@ -1,5 +1,5 @@
-/* Record the answers of a board (functions that say which tasks a worker holds), from which a recall or
- * copy is chosen. Give the same answers when the decision is made again. */
+/* Record the answers of a board, that is, of functions that say which tasks a worker holds. A recall or copy
+ * is chosen from the answers. Give the same answers when the decision is made again. */
 #include "decide/grounds.h"
 
 typedef enum question { HELD = 1, WAITS, WAITING } question;
@@ -14,7 +14,7 @@ static const kl_member of_held[] = {
 };
 static const kl_members members_of_held = {of_held, sizeof of_held / sizeof *of_held};
 
-/* --- record the answers --- */
+/* --- record what the board answers --- */
 
 typedef struct listener {
     const kl_board *board;
@@ -60,10 +60,10 @@ void kl_grounds_rescue(kl_grounds *grounds, const kl_snapshot *s, const kl_board
 
 typedef struct memory {
     kl_reader answers;
-    bool lacks; /* true: a question was asked that has no recorded answer */
+    bool lacks; /* true: the board was asked a question that has no recorded answer */
 } memory;
 
-/* Find the recorded answer to a question about a worker. false: there is none. */
+/* Find the recorded answer to a question about a worker. Return false if there is no recorded answer. */
 static bool find(memory *m, question asked, uint32_t of, kl_held *held, uint64_t *number) {
     kl_reader r = m->answers;
     while (r.at < r.size && !r.bad) {

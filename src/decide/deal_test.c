@@ -20,13 +20,14 @@ typedef enum asking { ROUND_ROBIN, RANDOM, GREEDY, ASKING_ORDERS } asking;
 /* The behaviour of a farm under test. */
 typedef struct habit {
     asking order;
-    bool measured;  /* workers report the times of their tasks */
-    bool prior;     /* workers have prior rates */
-    bool lagging;   /* reports come after random delays */
-    bool late;      /* half of the workers join during the run */
-    bool vanishing; /* workers leave, and their tasks are returned */
-    bool finished;  /* with `vanishing`: the tasks of a worker that leaves are finished, not returned */
-    bool warm;      /* paces and statistics are known from an earlier run */
+    bool measured;  /* true: workers report the times of their tasks */
+    bool prior;     /* true: workers have rates from before the run */
+    bool lagging;   /* true: reports come after random delays */
+    bool late;      /* true: half of the workers join during the run */
+    bool vanishing; /* true: workers leave during the run, and their tasks are dealt again */
+    /* true: with `vanishing`, the tasks of a worker that leaves count as done, and are not dealt again */
+    bool finished;
+    bool warm; /* true: speeds and statistics are known from an earlier run */
 } habit;
 
 typedef struct farm {
@@ -88,7 +89,7 @@ static void set_up(farm *f, const kl_policy *policy, uint32_t workers, uint64_t 
         }
     }
     f->dealer = kl_dealer_new(policy, NULL);
-    /* only one of four farms records, because recording doubles the time */
+    /* one farm in four records its decisions, because recording doubles the time of the test */
     f->grounds = seed % 4 == 0 ? kl_grounds_new() : NULL;
     f->again = kl_again_new(NULL);
     assert_true(f->dealer && f->again);
@@ -109,7 +110,8 @@ static void update(farm *f, uint32_t i) {
     kl_grounds_changed(f->grounds, i);
 }
 
-/* End the oldest chunk of a worker: its tasks are done, or are lost and must be dealt again. */
+/* End the oldest chunk of a worker: its tasks are done, or the chunk is lost and its tasks are dealt
+ * again. */
 static void end_chunk(farm *f, uint32_t i, bool lost) {
     kl_worker_view *w = &f->workers[i];
     uint64_t count = f->chunk[i][0];
@@ -178,17 +180,17 @@ static void decide_again(farm *f, const kl_plan *plan) {
     if (kl_policy_find(kl_policy_name(kl_dealer_policy(f->dealer)))) {
         assert_null(answer.missing);
         assert_int_equal(answer.meant, plan->meant);
-        answer.decision.subject = plan->decision.subject; /* workers have no numbers in this test */
+        answer.decision.subject = plan->decision.subject; /* this test does not use the workers' numbers */
         assert_memory_equal(&answer.decision, &plan->decision, sizeof answer.decision);
     } else {
-        assert_non_null(strstr(answer.missing, "belongs to the program"));
+        assert_non_null(strstr(answer.missing, "the decision's policy belongs to the program"));
     }
 }
 
 static bool ask(farm *f, uint32_t i) {
     kl_plan plan, again;
     kl_dealer_plan(f->dealer, &f->s, i, &plan);
-    if (draw(f, 16) == 0) { /* plan again: planning must change nothing */
+    if (draw(f, 16) == 0) { /* plan once more: the first call must have changed nothing */
         kl_dealer_plan(f->dealer, &f->s, i, &again);
         assert_true(plan.decision.count == again.decision.count &&
                     strcmp(plan.decision.reason, again.decision.reason) == 0);
@@ -242,8 +244,8 @@ static void deal_everything(const kl_policy *policy, uint32_t workers, uint64_t 
         if (habit.late || habit.vanishing)
             come_and_go(&f);
         uint32_t i = next_asking(&f, turn);
-        /* A worker has at most two chunks when it asks, a lagging one MOST_CHUNKS − 1. Older chunks are
-         * reported before the request. */
+        /* A worker has at most two chunks when it asks; with `lagging`, it has at most MOST_CHUNKS − 1.
+         * Older chunks are reported before the request. */
         while (f.chunks[i] >= (habit.lagging ? MOST_CHUNKS - 1 : 2))
             end_chunk(&f, i, false);
         bool served = ask(&f, i);
@@ -337,7 +339,7 @@ static void every_task_is_dealt_once(void **state) {
             }
 }
 
-/* Deal many more tasks than there are workers, so that many batches follow each other. */
+/* Deal many more tasks than there are workers, so that there are many batches. */
 static void many_tasks_are_dealt_once(void **state) {
     (void)state;
     for (size_t p = 0; p < policy_count(); p++)
@@ -348,7 +350,7 @@ static void many_tasks_are_dealt_once(void **state) {
         }
 }
 
-/* Let one dealer deal all tasks of several runs, one run after the other. */
+/* Let one dealer deal the tasks of several runs in turn. */
 static void runs_follow_each_other(void **state) {
     (void)state;
     for (size_t p = 0; p < policy_count(); p++) {

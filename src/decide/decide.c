@@ -39,7 +39,8 @@ void kl_dealer_set_factor(kl_dealer *dealer, double factor) {
     dealer->expected_s = 0;
 }
 
-/* Make room for workers that have joined. Their weight is 1 until weights are computed again. */
+/* Make room for workers that have joined. Their weight is 1 until the weights of all workers are computed
+ * again. */
 static kilter_status make_room(kl_dealer *dealer, uint32_t slots) {
     if (slots <= dealer->slots)
         return KILTER_OK;
@@ -74,8 +75,8 @@ void kl_dealer_changed(kl_dealer *dealer) {
     dealer->undealt = 0;
 }
 
-/* Number of the first run whose factor is chosen by a search: as in the paper, the first two runs only
- * measure tasks. */
+/* From the run with this number on, the policy's factor is chosen by a search. As in the paper, the first
+ * two runs only measure tasks. */
 enum { FIRST_SEARCHED_RUN = 2 };
 
 kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {
@@ -98,8 +99,8 @@ kilter_status kl_dealer_begin(kl_dealer *dealer, const kl_snapshot *snapshot) {
     return KILTER_OK;
 }
 
-/* Give up the assigned shares, because tasks were added. If these are at least one for each worker,
- * compute new shares. Otherwise the remaining tasks are dealt step by step. */
+/* Give up the workers' assigned shares, because tasks were added to the run. If there is at least one new
+ * task for each worker, compute new shares. Otherwise the remaining tasks are dealt step by step. */
 kilter_status kl_dealer_grown(kl_dealer *dealer, const kl_snapshot *snapshot, uint64_t tasks) {
     kl_grounds_grows(dealer->grounds, snapshot, tasks);
     kilter_status status = make_room(dealer, snapshot->slots);
@@ -120,8 +121,8 @@ static kl_look look_at(const kl_dealer *dealer, const kl_snapshot *snapshot, uin
     };
 }
 
-/* Forecast when the worker will have done the chunk, and what an equal part of the remaining work would
- * cost instead. A slow worker would end an equal part late. A fast worker would leave some of its share to
+/* Forecast when the worker will have done the chunk, and the time that the chunk saves over an equal part
+ * of the remaining work. A slow worker would end an equal part late. A fast worker would leave work to
  * others. */
 static void add_forecast(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;

@@ -180,7 +180,7 @@ static void weights_follow_what_is_known(void **state) {
         kl_dealer_begin(dealer, &w.s);
         assert_int_equal(deal(dealer, &w, 0), 125);
         for (int k = 0; k < 20; k++)
-            kl_wap_add(&w.workers[1].wap, 1, 10); /* worker 1 is now ten times slower */
+            kl_wap_add(&w.workers[1].wap, 1, 10); /* worker 1 becomes ten times slower */
         if (each)
             assert_in_range(deal(dealer, &w, 1), 1, 60);
         else
@@ -200,8 +200,8 @@ static void daf_cuts_by_its_equations(void **state) {
     kl_dealer *dealer = kl_dealer_new(kl_policy_find("daf"), NULL);
     kl_dealer_begin(dealer, &w.s);
     for (uint32_t k = 0; k < 8; k++)
-        assert_in_range(deal(dealer, &w, k), 299,
-                        300); /* 4800/(2·8) tasks; the sample's σ/μ is slightly above 0.5 */
+        assert_in_range(deal(dealer, &w, k), 299, 300); /* the first chunks have 4800/(2·8) tasks or one less;
+                                                           the sample's σ/μ is slightly above 0.5 */
     for (uint32_t k = 0; k < 8; k++)
         assert_in_range(deal(dealer, &w, k), 99, 100); /* 2400/(3·8) tasks */
     for (uint32_t k = 0; k < 8; k++)
@@ -219,7 +219,8 @@ static void daf_cuts_by_its_equations(void **state) {
     for (uint32_t k = 0; k < 8; k++)
         assert_in_range(deal(dealer, &w, k), 9, 10); /* 160/(2·8) tasks */
     for (uint32_t k = 0; k < 8; k++)
-        assert_in_range(deal(dealer, &w, k), 10, 11); /* 88/8 tasks, because 88/(3·8) is below 7 */
+        assert_in_range(deal(dealer, &w, k), 10, 11); /* the last chunks have 88/8 tasks, because chunks of
+                                                         88/(3·8) tasks would be below 7 ms */
     assert_int_equal(w.s.left, 0);
     kl_dealer_free(dealer);
 }
@@ -244,7 +245,7 @@ static void af_is_the_published_formula(void **state) {
     kl_dealer_free(dealer);
 }
 
-/* Let workers of a farm with policy STATIC ask twice, leave and come back. */
+/* Let the workers of a farm with policy STATIC ask for tasks again, leave and come back. */
 static void static_deals_one_part_each_and_the_rest_to_who_asks(void **state) {
     (void)state;
     world w;
@@ -254,10 +255,11 @@ static void static_deals_one_part_each_and_the_rest_to_who_asks(void **state) {
     assert_int_equal(deal(dealer, &w, 0), 25);
     assert_int_equal(deal(dealer, &w, 0), 0); /* worker 0 asks again while the others wait */
     assert_int_equal(deal(dealer, &w, 1), 25);
-    w.workers[2].present = w.workers[3].present = false; /* the workers that waited have left */
+    /* workers 2 and 3, which have not asked for their parts, leave */
+    w.workers[2].present = w.workers[3].present = false;
     w.s.present = 2;
     assert_int_equal(deal(dealer, &w, 1), 25);
-    w.workers[3].present = true; /* one worker comes back, and its part must wait for it */
+    w.workers[3].present = true; /* worker 3 comes back, so the last part must wait for it */
     w.s.present = 3;
     assert_int_equal(deal(dealer, &w, 1), 0);
     assert_int_equal(deal(dealer, &w, 3), 25);
@@ -268,11 +270,11 @@ typedef struct auto_row {
     const char *name;
     uint32_t workers;
     uint64_t left;
-    double unit_s[MOST]; /* 0: not known */
+    double unit_s[MOST]; /* unit_s[i]: seconds per unit of work of worker i; 0: not known */
     double queued[MOST];
-    double now_s; /* seconds since all queued tasks were queued */
+    double now_s; /* seconds since the workers' queued tasks were queued */
     double answer_s, round_trip_s, task_bytes;
-    uint64_t chunks; /* chunks that the asking worker got before */
+    uint64_t chunks; /* number of chunks that the asking worker got before */
     uint32_t asks;
     uint64_t least, most;
     const char *reason;
@@ -281,9 +283,22 @@ typedef struct auto_row {
 static const auto_row auto_rows[] = {
     {"first probe", 2, 2000, {0}, {0}, 0, 0, 0, 0, 0, 0, 1, 1, "probe 1"},
     {"second probe", 2, 2000, {0}, {1}, 0, 0, 0, 0, 1, 0, 2, 2, "probe 2"},
-    {"probes stay small", 2, 80, {0}, {0}, 0, 0, 0, 0, 20, 0, 10, 10, "probe"},
-    {"few tasks: wait for the probe", 3, 4, {0}, {1}, 0, 0, 0, 0, 1, 0, 0, 0, "waits for its first"},
-    {"known pace: the overhead decides",
+    {"probes have few tasks even after 20 chunks", 2, 80, {0}, {0}, 0, 0, 0, 0, 20, 0, 10, 10, "probe"},
+    {"with few tasks left, wait for the result of the probe",
+     3,
+     4,
+     {0},
+     {1},
+     0,
+     0,
+     0,
+     0,
+     1,
+     0,
+     0,
+     0,
+     "waits for its first task, which shows its pace"},
+    {"if the pace is known, the overhead decides the chunk size",
      2,
      20000,
      {1e-3, 1e-3},
@@ -297,7 +312,7 @@ static const auto_row auto_rows[] = {
      10,
      10,
      "dealing costs 20 us"},
-    {"cheaper tasks: larger chunks",
+    {"chunks of cheaper tasks are larger",
      2,
      2000000,
      {1e-5, 1e-5},
@@ -311,8 +326,8 @@ static const auto_row auto_rows[] = {
      999,
      1001,
      "dealing costs"},
-    {"long tasks: one at a time", 2, 100, {1, 1}, {0}, 0, 10e-6, 0, 0, 9, 0, 1, 1, "dealing costs"},
-    {"time on the wire counts as overhead",
+    {"long tasks are dealt one at a time", 2, 100, {1, 1}, {0}, 0, 10e-6, 0, 0, 9, 0, 1, 1, "dealing costs"},
+    {"the time of messages on the link counts as overhead",
      2,
      2000000,
      {1e-5, 1e-5},
@@ -326,8 +341,21 @@ static const auto_row auto_rows[] = {
      50000,
      51000,
      "dealing"},
-    {"slow worker: fewer tasks", 2, 20000, {4e-3, 1e-3}, {0}, 0, 40e-6, 0, 0, 9, 0, 10, 10, "dealing costs"},
-    {"few tasks left: a quarter of the share",
+    {"a slow worker gets fewer tasks",
+     2,
+     20000,
+     {4e-3, 1e-3},
+     {0},
+     0,
+     40e-6,
+     0,
+     0,
+     9,
+     0,
+     10,
+     10,
+     "dealing costs"},
+    {"with few tasks left, a chunk is a quarter of the share",
      2,
      20,
      {1e-4, 1e-4},
@@ -341,8 +369,21 @@ static const auto_row auto_rows[] = {
      2,
      2,
      "quarter"},
-    {"shares are proportional to speeds", 2, 44, {1e-4, 1e-3}, {0}, 0, 10e-6, 0, 0, 9, 0, 9, 10, "quarter"},
-    {"chunks are long enough for the master",
+    {"a faster worker's share is larger, in proportion to its speed",
+     2,
+     44,
+     {1e-4, 1e-3},
+     {0},
+     0,
+     10e-6,
+     0,
+     0,
+     9,
+     0,
+     9,
+     10,
+     "quarter"},
+    {"chunks are long enough for the master to serve all workers",
      8,
      400,
      {1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3},
@@ -355,14 +396,79 @@ static const auto_row auto_rows[] = {
      0,
      50,
      50,
-     "keeps the master ahead of 8"},
-    {"the wire is the limit", 4, 4000, {1e-3, 1e-3, 1e-3, 1e-3}, {0}, 0, 1e-5, 0, 1e6, 9, 0, 10, 10, "wire"},
-    {"slow worker, last task: withheld", 2, 1, {10, 1e-1}, {0, 1}, 0, 0, 0, 0, 9, 0, 0, 0, "withheld"},
-    {"nothing is queued: deal", 2, 1, {10, 1e-1}, {0, 0}, 0, 0, 0, 0, 9, 1, 1, 1, "of work"},
-    {"a single worker gets the task", 1, 1, {10}, {5}, 0, 0, 0, 0, 9, 0, 1, 1, "of work"},
-    {"equal, but busy: withheld", 2, 1, {1, 1}, {1, 0}, 0, 0, 0, 0, 9, 0, 0, 0, "withheld"},
-    {"other worker overdue: deal", 2, 3, {1, 1}, {0, 1}, 30, 0, 0, 0, 9, 0, 1, 1, "of work"},
-    {"only this worker's pace is unknown", 2, 1000, {0, 1e-3}, {0}, 0, 10e-6, 0, 0, 0, 0, 1, 1, "probe"},
+     "keeps the master ahead of 8 workers"},
+    {"the link is the limit", 4, 4000, {1e-3, 1e-3, 1e-3, 1e-3}, {0}, 0, 1e-5, 0, 1e6, 9, 0, 10, 10, "link"},
+    {"the last task is withheld from a slow worker",
+     2,
+     1,
+     {10, 1e-1},
+     {0, 1},
+     0,
+     0,
+     0,
+     0,
+     9,
+     0,
+     0,
+     0,
+     "withheld"},
+    {"a slow worker gets the last task if the other worker has none",
+     2,
+     1,
+     {10, 1e-1},
+     {0, 0},
+     0,
+     0,
+     0,
+     0,
+     9,
+     1,
+     1,
+     1,
+     "of work"},
+    {"the only worker gets the last task", 1, 1, {10}, {5}, 0, 0, 0, 0, 9, 0, 1, 1, "of work"},
+    {"the last task is withheld from a busy worker if the idle one is equally fast",
+     2,
+     1,
+     {1, 1},
+     {1, 0},
+     0,
+     0,
+     0,
+     0,
+     9,
+     0,
+     0,
+     0,
+     "withheld"},
+    {"tasks are dealt if the other worker is overdue",
+     2,
+     3,
+     {1, 1},
+     {0, 1},
+     30,
+     0,
+     0,
+     0,
+     9,
+     0,
+     1,
+     1,
+     "of work"},
+    {"a worker of unknown pace gets a probe if the other pace is known",
+     2,
+     1000,
+     {0, 1e-3},
+     {0},
+     0,
+     10e-6,
+     0,
+     0,
+     0,
+     0,
+     1,
+     1,
+     "probe"},
 };
 
 static void auto_decides_by_the_table(void **state) {
@@ -416,7 +522,9 @@ static void plans_say_when_and_what_they_gain(void **state) {
     (void)state;
     world w;
     make_world(&w, 2, 1000, 1000);
-    know(&w, 0, 4e-3, 0); /* an equal part takes this worker 2 s; the best distribution takes 0.8 s */
+    /* with an equal part of the tasks, this worker takes 2 s; with the best distribution, all end in 0.8
+     * s */
+    know(&w, 0, 4e-3, 0);
     know(&w, 1, 1e-3, 0);
     w.s.now_s = 7;
     w.workers[0].queued_at_s = w.workers[1].queued_at_s = 7;
@@ -450,7 +558,7 @@ static void who_is_not_here_gets_nothing(void **state) {
 }
 
 /* Check DAF's equations (1) and (2), its last N chunks, and batches of fewer tasks than workers. 8 workers
- * ask in turn. They report no times meanwhile, so σ/μ does not change. */
+ * ask for chunks in turn. They report no times meanwhile, so σ/μ does not change. */
 static void daf_follows_its_equations(void **state) {
     (void)state;
     static const struct {
@@ -460,20 +568,21 @@ static void daf_follows_its_equations(void **state) {
             uint64_t chunks, tasks;
         } batches[8];
     } rows[] = {
-        /* x_0 = 1: one batch holds all tasks */
+        /* equation (1) gives x_0 = 1, so one batch holds all tasks */
         {0, 0, 1000, {{8, 125}}},
         /* x_0 = 2, x_j = 3: 62 = 1000/16, 21 = 504/24, 14 = 336/24, 9 = 224/24, 6 = 152/24, 4 = 104/24, 3 =
            72/24 */
         {0.5, 0, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 9}, {8, 6}, {8, 4}, {8, 3}, {8, 2}}},
         /* x_0 = 3, x_j = 4 */
         {1, 0, 1000, {{8, 41}, {8, 21}, {8, 15}, {8, 12}, {8, 9}, {8, 6}, {8, 5}, {8, 4}}},
-        /* The lower limit is 7·0.002/0.001 = 14 tasks. By the equations, chunks would have 14 tasks, then
-         * 9 of the last 224, which is below the limit. So the last 8 chunks have 28 tasks. */
+        /* The lower limit of a chunk is 7·0.002/0.001 = 14 tasks. By the equations, chunks would have 14
+         * tasks at first. When 224 tasks are left, a chunk would have 9, which is below the limit. So the
+         * last 8 chunks have 28 tasks each. */
         {0.5, 2e-3, 1000, {{8, 62}, {8, 21}, {8, 14}, {8, 28}}},
-        /* After the first batch 64 − 8·4 = 32 tasks are left. A chunk would have 1 task, but the lower
-         * limit is 1.75, so the last 8 chunks have 32/8 tasks. */
+        /* After the first batch, 64 − 8·4 = 32 tasks are left. By equation (2) a chunk would have 1 task,
+         * but the lower limit is 1.75. So the last 8 chunks have 32/8 tasks. */
         {0.5, 2.5e-4, 64, {{8, 4}, {8, 4}}},
-        /* fewer tasks than workers: chunks of one task */
+        /* if there are fewer tasks than workers, each chunk is one task */
         {0.5, 0, 5, {{5, 1}}},
         {0, 0, 11, {{8, 1}, {3, 1}}},
     };
@@ -499,22 +608,23 @@ static void daf_follows_its_equations(void **state) {
     }
 }
 
-/* From the third run on, the factor is chosen by a search, unless the user has set it. Each row has a
- * situation for which the range of the best factor is known. */
+/* From the third run on, the policy's factor is chosen by a search, unless the user has set it. Each row has
+ * a situation for which the range of the best factor is known. */
 static void fsc_and_dpf_search_from_the_third_run_on(void **state) {
     (void)state;
     static const struct {
         const char *policy;
         uint64_t run;
-        double set, slow, answer_s, least, most; /* the factor expected is within [least, most] */
+        double set, slow, answer_s, least, most; /* the chosen factor must be within [least, most] */
     } rows[] = {
         {"fsc", 0, 0, 1, 1e-5, 0.25, 0.25},
         {"fsc", 1, 0, 1, 1e-5, 0.25, 0.25},
         {"dpf", 1, 0, 1, 1e-5, 0.25, 0.25},
-        {"fsc", 2, 0, 1, 1e-5, 0.1, 0.1},   /* equal workers, so all factors tie and the first wins */
-        {"fsc", 2, 0, 0.3, 1e-5, 0.1, 0.3}, /* one slow worker, so chunks are small */
+        /* all workers are equal, so all factors give the same forecast and the first one wins */
+        {"fsc", 2, 0, 1, 1e-5, 0.1, 0.1},
+        {"fsc", 2, 0, 0.3, 1e-5, 0.1, 0.3}, /* one worker is slow, so chunks must be small */
         {"dpf", 2, 0, 0.3, 1e-5, 0.1, 0.7},
-        {"fsc", 2, 0, 0.3, 1, 1, 1}, /* the master needs 1 s for a chunk, so chunks are large */
+        {"fsc", 2, 0, 0.3, 1, 1, 1}, /* the master needs 1 s for a chunk, so chunks must be large */
         {"fsc", 2, 0.7, 0.3, 1e-5, 0.7, 0.7},
         {"dpf", 5, 0.4, 1, 1e-5, 0.4, 0.4},
     };
@@ -537,7 +647,7 @@ static void fsc_and_dpf_search_from_the_third_run_on(void **state) {
         kl_dealer_plan(dealer, &w.s, 0, &plan);
         kl_crew_free(crew);
         bool searched = rows[r].run >= 2 && rows[r].set == 0;
-        if (!!strstr(plan.decision.reason, "the run should end") != searched)
+        if (!!strstr(plan.decision.reason, "the run should end soonest") != searched)
             fail_msg("row %d: %s", (int)r, plan.decision.reason);
         kl_dealer_free(dealer);
     }

@@ -1,6 +1,6 @@
 /* Policy ECT, earliest completion: each task goes to the worker that would finish it first (Buaklee, Tracy,
- * Vernon, Wright 2002). It is meant for runs with few tasks per worker, as in fork-join programs. Each worker
- * gets its whole share in one message. */
+ * Vernon, Wright 2002). The policy is meant for runs with few tasks per worker, as in fork-join programs.
+ * Each worker gets its whole share in one message. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@ static double task_end_s(const kl_lane *lane, double task_units, uint64_t tasks)
     return lane->free_s + (double)tasks * task_units / lane->rate;
 }
 
-/* A heap of lanes (workers). Its top is the lane that would end one more task first. */
+/* A heap of lanes (workers). At its top is the lane that would end one more task first. */
 typedef struct contest {
     const kl_lane *lanes;
     double task_units;
@@ -38,8 +38,9 @@ static void sift_down(contest *c, uint32_t at) {
     c->heap[at] = lane;
 }
 
-/* Return the seconds until all lanes would end together if tasks were divisible. Lanes that stay busy for
- * longer are left out. Start with all lanes. Leaving lanes out only shortens the time, so the search ends. */
+/* Return the seconds until all lanes (workers) would end together if tasks could be cut anywhere. Lanes that
+ * are busy for longer than this are left out. The search starts with all lanes, and ends because leaving
+ * lanes out only shortens the time. */
 static double level_s(const kl_lane *lanes, uint32_t count, double units) {
     for (double level = INFINITY;;) {
         double rate = 0, owed = 0;
@@ -55,9 +56,9 @@ static double level_s(const kl_lane *lanes, uint32_t count, double units) {
     }
 }
 
-/* Assign the tasks that end before the time of level_s(), and return the number of the other tasks. Every
- * earliest assignment contains these tasks, so they need no heap. Give each lane one task less, because
- * the time is rounded. */
+/* Assign those tasks that end before the time of level_s(), and return the number of the other tasks. These
+ * tasks are in every earliest assignment, so the heap is not needed for them. Give each lane one task less
+ * than computed, because the time is rounded. */
 static uint64_t assign_below_level(contest *c, uint32_t count, uint64_t tasks) {
     double level = level_s(c->lanes, count, (double)tasks * c->task_units);
     for (uint32_t i = 0; i < count; i++) {
@@ -98,17 +99,17 @@ double kl_assignment_end_s(const kl_lane *lanes, uint32_t count, double task_uni
     return end_s;
 }
 
-/* --- the policy --- */
+/* --- policy ECT --- */
 
-/* The lanes of the workers in a run that is about to begin. */
+/* The workers of known rate in a run that is about to begin, as lanes. */
 typedef struct field {
-    kl_lane *lanes;    /* lanes of workers with a known rate */
-    uint32_t *workers; /* numbers of these workers */
-    uint64_t *counts;  /* number of tasks that these workers get */
+    kl_lane *lanes;    /* the lane of each worker of known rate */
+    uint32_t *workers; /* workers[i]: the worker of lane i */
+    uint64_t *counts;  /* counts[i]: number of tasks that lane i gets */
     uint32_t count;
 } field;
 
-/* Return the lane of a worker with a known rate. */
+/* Return the lane of a worker whose rate is known. */
 static kl_lane lane_of(const kl_snapshot *s, uint32_t worker) {
     const kl_worker_view *v = &s->workers[worker];
     return kl_worker_lane(v, kl_worker_rate(v), s->now_s);
@@ -128,8 +129,8 @@ static kilter_status look_at_known(const kl_snapshot *s, field *f) {
     return KILTER_OK;
 }
 
-/* Give one task to each worker whose rate is not known, but at most half of all tasks. Return their number.
- */
+/* Give one task to each worker whose rate is not known, but give away at most half of all tasks. Return the
+ * number of tasks given. */
 static uint64_t give_benchmarks(kl_dealer *dealer, const kl_snapshot *s) {
     uint64_t given = 0;
     for (uint32_t i = 0; i < s->slots && given < s->left / 2; i++)
@@ -140,7 +141,7 @@ static uint64_t give_benchmarks(kl_dealer *dealer, const kl_snapshot *s) {
     return given;
 }
 
-/* Return the seconds that equal groups of tasks would take, for comparison. */
+/* Return the seconds that the run would take if all workers got equally many tasks, for comparison. */
 static double equal_end_s(const field *f, double task_units, uint64_t tasks) {
     double end_s = 0;
     for (uint32_t i = 0; i < f->count; i++) {
@@ -162,11 +163,12 @@ static void describe(kl_dealer *dealer, const field *f, double task_units, uint6
     a->end_s = kl_assignment_end_s(f->lanes, f->count, task_units, f->counts);
     a->decision.gain_s = equal_end_s(f, task_units, tasks) - a->end_s;
     if (benchmarks > 0)
-        snprintf(unknown, sizeof unknown, ", %llu of unknown speed get 1", kl_ull(benchmarks));
-    snprintf(a->decision.reason, sizeof a->decision.reason,
-             "%llu tasks to %u workers, all done in %s; in equal groups: %s%s; workers too slow to help: %u",
-             kl_ull(tasks), (unsigned)a->decision.count, kl_say_s(a->end_s).text,
-             kl_say_s(a->end_s + a->decision.gain_s).text, unknown, (unsigned)a->idle);
+        snprintf(unknown, sizeof unknown, ", %llu of unknown speed: 1 task", kl_ull(benchmarks));
+    snprintf(
+        a->decision.reason, sizeof a->decision.reason,
+        "%llu tasks to %u workers, all done in %s; with equal shares: %s%s; workers too slow to help: %u",
+        kl_ull(tasks), (unsigned)a->decision.count, kl_say_s(a->end_s).text,
+        kl_say_s(a->end_s + a->decision.gain_s).text, unknown, (unsigned)a->idle);
 }
 
 static kilter_status assign(kl_dealer *dealer, const kl_snapshot *s, field *f) {
@@ -219,8 +221,8 @@ uint64_t kl_dealer_share(const kl_dealer *d, uint32_t worker) {
     return d->undealt > 0 && worker < d->slots ? d->shares[worker] : 0;
 }
 
-/* Deal a worker's share, scaled to the remaining tasks. The chunk differs from the share only if tasks
- * have different sizes or were returned. */
+/* Deal a worker its share, scaled to the remaining tasks. The chunk has another size than the share only if
+ * tasks have different sizes or were returned. */
 static void deal_share(const kl_look *look, uint64_t share, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     plan->decision.count =
@@ -238,10 +240,10 @@ static void deal_ect(const kl_look *look, kl_plan *plan) {
     if (share > 0)
         deal_share(look, share, plan);
     else if (look->dealer->undealt == 0 || (look->self->chunks > 0 && look->self->queued_tasks == 0))
-        kl_deal_auto(look, plan); /* the assignment is outdated; or the worker has done its share, and others
-                                     have not asked for theirs */
+        kl_deal_auto(look, plan); /* either the assignment is outdated, or the worker has done its share and
+                                     others have not asked for theirs */
     else if (!kl_dealer_leaves_out(look->dealer, look->snapshot, look->worker, plan->decision.reason))
-        kl_reason(plan, "waits: the %llu tasks left belong to the shares of other workers",
+        kl_reason(plan, "waits: the %llu tasks that are left belong to the shares of other workers",
                   kl_ull(look->dealer->undealt));
 }
 

@@ -33,7 +33,7 @@ static double end_with(const kl_lane *lane, double units, uint64_t tasks) {
     return lane->free_s + (double)tasks * units / lane->rate;
 }
 
-/* Assign each task to the lane that would end it first, as the definition says. */
+/* Assign each task to the lane (worker) that would end it first, without a heap. */
 static void assign_one_by_one(const kl_lane *lanes, uint32_t count, double units, uint64_t tasks,
                               uint64_t *counts) {
     memset(counts, 0, count * sizeof *counts);
@@ -63,7 +63,8 @@ static void it_is_the_assignment_of_one_task_at_a_time(void **state) {
     }
 }
 
-/* Return the least end, in seconds, of all assignments of `tasks` to lanes from `lane` on. */
+/* Return the least time, in seconds, at which `tasks` tasks can end on the lanes (workers) from `lane` on,
+ * over all assignments. */
 static double best_end_s(const kl_lane *lanes, uint32_t count, uint32_t lane, uint64_t tasks) {
     if (lane + 1 == count)
         return tasks ? end_with(&lanes[lane], 1, tasks) : 0;
@@ -119,14 +120,19 @@ static const struct {
     double rate[5], free_s[5];
     uint64_t tasks, counts[5];
 } rows[] = {
-    {"nothing to do", 2, {1, 1}, {0}, 0, {0, 0}},
+    {"without tasks, no worker gets any", 2, {1, 1}, {0}, 0, {0, 0}},
     {"equal workers", 4, {1, 1, 1, 1}, {0}, 10, {3, 3, 2, 2}},
     {"shares are proportional to speeds", 2, {1, 7}, {0}, 16, {2, 14}},
-    {"too slow to help", 3, {10, 10, 1}, {0}, 8, {4, 4, 0}},
-    {"just fast enough to help", 3, {10, 10, 1}, {0}, 21, {10, 10, 1}},
-    {"a worker is still busy", 2, {1, 1}, {3, 0}, 5, {1, 4}},
-    {"busy for longer than all tasks take", 2, {1, 1}, {30, 0}, 5, {0, 5}},
-    {"fewer tasks than workers: the fastest", 5, {1, 3, 2, 5, 4}, {0}, 2, {0, 0, 0, 1, 1}},
+    {"a worker that is too slow to help gets no task", 3, {10, 10, 1}, {0}, 8, {4, 4, 0}},
+    {"a worker that is just fast enough to help gets a task", 3, {10, 10, 1}, {0}, 21, {10, 10, 1}},
+    {"a worker that is still busy gets fewer tasks", 2, {1, 1}, {3, 0}, 5, {1, 4}},
+    {"a worker that is busy for longer than all tasks take gets none", 2, {1, 1}, {30, 0}, 5, {0, 5}},
+    {"if there are fewer tasks than workers, the fastest workers get them",
+     5,
+     {1, 3, 2, 5, 4},
+     {0},
+     2,
+     {0, 0, 0, 1, 1}},
 };
 
 static void assignments_are_those_of_the_table(void **state) {
@@ -144,7 +150,7 @@ static void assignments_are_those_of_the_table(void **state) {
     }
 }
 
-/* --- the policy --- */
+/* --- test of policy ECT --- */
 
 typedef struct world {
     kl_worker_view workers[MOST];
@@ -153,7 +159,7 @@ typedef struct world {
     kl_dealer *dealer;
 } world;
 
-/* unit_s[i]: seconds of a unit at worker i; 0: not known. */
+/* unit_s[i]: seconds per unit of work of worker i; 0: not known. */
 static void make_world(world *w, uint32_t workers, const double *unit_s, uint64_t tasks) {
     *w = (world){0};
     for (uint32_t i = 0; i < workers; i++) {
@@ -204,7 +210,7 @@ static void whole_shares_are_dealt_in_any_order(void **state) {
     assert_int_equal(a.decision.count, 3);
     assert_int_equal(a.idle, 1);
     assert_true(fabs(a.end_s - 4) < 1e-9);
-    /* equal groups end after 7 tasks of 20 s, but the assignment ends after 4 s */
+    /* with equal shares, the run ends after 7 tasks of 20 s; with the assignment, after 4 s */
     assert_true(fabs(a.decision.gain_s - 136) < 1e-9);
     assert_non_null(strstr(a.decision.reason, "workers too slow to help: 1"));
     char reason[KL_REASON_BYTES];
@@ -241,7 +247,7 @@ static void one_not_known_gets_its_benchmark(void **state) {
     end_world(&w);
 }
 
-/* Every task is dealt even if a worker of the assignment leaves, does not ask, or returns tasks. */
+/* Every task must be dealt even if a worker that got a share leaves, does not ask, or returns tasks. */
 static void an_assignment_that_no_longer_holds_is_given_up(void **state) {
     (void)state;
     world w;

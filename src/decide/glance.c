@@ -1,5 +1,5 @@
-/* Look at a run while it goes on, and let workers rest whose cores other workers keep busy. The run's time
- * cannot be compared, because it is known only at the end. */
+/* Look at a run while it goes on. If other workers keep all cores busy, let some workers rest. The effect on
+ * the run's time cannot be measured, because this time is known only at the end. */
 #include <math.h>
 #include <stdio.h>
 
@@ -8,29 +8,31 @@
 /* if at least this part of the cores' time is used, more workers cannot help */
 static const double BUSY = 0.9;
 static const double FREE =
-    0.8; /* if less than this part of the cores' time is used, more workers could use the rest */
+    0.8; /* if less than this part of the cores' time is used, more workers could use the idle time */
 static const double AS_FAST =
-    1.03; /* accept fewer workers if their time is at most this multiple of the time with all workers */
-static const uint64_t TASKS_EACH = 8;  /* a decision needs this number of finished tasks per worker */
-static const double WINDOW_S = 0.1;    /* least seconds between two looks */
-static const double WINDOW_PART = 0.1; /* least time between two looks, as a part of the run's time so far */
+    1.03; /* let workers rest if a task takes at most this multiple of its time with all workers */
+/* a decision needs at least this number of finished tasks per worker */
+static const uint64_t TASKS_EACH = 8;
+static const double WINDOW_S = 0.1; /* least number of seconds between two looks */
+/* least time between two looks, as a part of the time since the run began */
+static const double WINDOW_PART = 0.1;
 
 double kl_glance_due_s(const kl_glance *g, double now_s) {
     return now_s + fmax(WINDOW_S, WINDOW_PART * (now_s - g->began_s));
 }
 
-/* Return a value proportional to the time of a task with this number of workers. A task is assumed to need
- * its present CPU time. With fewer workers it would probably need less, but this is not measured. */
+/* Return a value proportional to the time of a run with this number of workers. The CPU time of a task is
+ * assumed to stay as it is. With fewer workers it would probably be shorter, but this is not measured. */
 static double time_with(const kl_load *load, uint32_t workers) {
     kl_load as_dear = *load;
     as_dear.workers = workers;
     return kl_model_limit(&as_dear, workers).times / workers;
 }
 
-/* Return the least number of workers that are as fast as all workers, by the model. */
+/* Return the least number of workers that, by the model, are as fast as all workers. */
 static uint32_t enough(const kl_load *load, uint32_t workers) {
     double all = time_with(load, workers);
-    uint32_t few = 0, many = workers; /* the number `few` of workers is too small */
+    uint32_t few = 0, many = workers; /* `few` workers are too few; `many` workers are enough */
     while (many > few + 1) {
         uint32_t middle = few + (many - few) / 2;
         if (time_with(load, middle) <= AS_FAST * all)
@@ -62,12 +64,12 @@ static void look_for_fewer(kl_glance *g, const kl_sight *s, double busy, kl_glan
     plan->decision.count = more;
     plan->changed = true;
     g->from = s->workers;
-    say(plan, "more workers are no faster", busy, plan->decision.reason);
+    say(plan, "more workers would be no faster", busy, plan->decision.reason);
 }
 
 static void look_at_trial(kl_glance *g, const kl_sight *s, double busy, kl_glance_plan *plan) {
     if (busy >= FREE || s->workers >= g->from) {
-        say(plan, "resting workers would not help", busy, plan->decision.reason);
+        say(plan, "the workers that rest would not help", busy, plan->decision.reason);
         return;
     }
     plan->decision.count = g->from;

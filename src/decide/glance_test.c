@@ -1,5 +1,5 @@
-/* Looks at a run under way: workers rest while the cores are busy without them, and work again when cores are
- * idle. */
+/* Simulate looks at a run in progress. Workers must rest while the cores are busy without them, and work
+ * again when cores become idle. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,13 +14,13 @@
 /* A host with some cores and workers. A task computes for a part of its time, and sleeps for the rest. */
 typedef struct world {
     uint32_t cores, workers, all;
-    double task_s, cpu_s; /* seconds of a task that runs alone; CPU seconds of a task */
-    double now_s, used_s; /* used_s: CPU seconds so far */
+    double task_s, cpu_s; /* task_s: seconds of a task that runs alone; cpu_s: CPU seconds of a task */
+    double now_s, used_s; /* used_s: CPU seconds used so far in the run */
     double tasks;
     kl_glance glance;
 } world;
 
-static double rate_of(const world *w) { /* return tasks per second */
+static double rate_of(const world *w) { /* return the number of tasks per second */
     return kl_station_rate(&(kl_station){w->cpu_s, w->cores}, w->task_s - w->cpu_s, w->workers);
 }
 
@@ -80,7 +80,7 @@ static void who_computes_beside_all_cores_rests(void **state) {
             double before = rate_of(&w);
             assert_int_equal(changes(&w, 10), 1);
             assert_true(w.workers >= cores && w.workers <= cores + cores / 8 + 1);
-            assert_true(rate_of(&w) > 0.96 * before); /* fewer workers are as fast */
+            assert_true(rate_of(&w) > 0.96 * before); /* the run must be nearly as fast with fewer workers */
         }
 }
 
@@ -88,7 +88,7 @@ static void who_sleeps_goes_on(void **state) {
     (void)state;
     world w = world_of(2, 16, 1e-3, 0.05);
     assert_int_equal(changes(&w, 30), 0);
-    w = world_of(4, 4, 1e-3, 1); /* as many workers as cores */
+    w = world_of(4, 4, 1e-3, 1); /* there are no more workers than cores, so none rests */
     assert_int_equal(changes(&w, 30), 0);
 }
 
@@ -109,10 +109,11 @@ static void all_work_again_when_tasks_sleep_later_on(void **state) {
     assert_int_equal(w.workers, 2);
     w.task_s = 5e-3;
     w.cpu_s = 0.1e-3;
-    assert_true(go_on(&w)); /* all workers work again at the next look */
+    assert_true(go_on(&w)); /* all workers must work again after the next look */
     assert_int_equal(w.workers, 8);
     w.task_s = w.cpu_s = 1e-3;
-    assert_int_equal(changes(&w, 20), 0); /* letting workers rest failed once, so no worker rests again */
+    /* letting workers rest failed one time, so no worker may rest again */
+    assert_int_equal(changes(&w, 20), 0);
 }
 
 static void one_look_is_not_enough(void **state) {

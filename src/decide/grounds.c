@@ -1,5 +1,5 @@
-/* Store the inputs of a dealer's decisions. A row holds only the values that have changed since the row
- * before. */
+/* Store the inputs of a dealer's decisions. A row of the record holds only the values that have changed
+ * since the row before. */
 #include "decide/grounds.h"
 
 #include <math.h>
@@ -62,7 +62,7 @@ const kl_members kl_members_of_snapshot = LIST_OF(of_snapshot), kl_members_of_vi
 
 /* --- bytes --- */
 
-/* WHOLE: this bit in a member's number says that the member is a real number with a whole value, which is
+/* WHOLE: a bit in a member's number. It says that the member is a real number with a whole value, which is
  * written as a count. */
 enum { WHOLE = 128, COUNT_BYTES = 10 };
 
@@ -78,13 +78,14 @@ uint64_t kl_grounds_get_count(kl_reader *reader) {
     return 0;
 }
 
-/* Return whether a member is a real number with a small whole value, as units of work mostly are. */
+/* Return whether a member is a real number with a small whole value, as most numbers of units of work
+ * are. */
 static bool is_whole(const kl_member *member, const char *in) {
     double value = member->type >= KL_MEMBER_REAL ? *(const double *)(const void *)(in + member->offset) : -1;
     return value >= 0 && value < UINT32_MAX && value == (double)(uint32_t)value && !signbit(value);
 }
 
-/* Write the count and return the end of its bytes. */
+/* Write the count at a place in memory, and return the place after its bytes. */
 static uint8_t *write_count(uint8_t *to, uint64_t count) {
     for (; count > 127; count >>= 7)
         *to++ = (uint8_t)(128 | (count & 127));
@@ -120,8 +121,8 @@ static bool is_same(const kl_member *member, const char *was, const char *is) {
     return memcmp(was + at, is + at, member->type == KL_MEMBER_U32 ? sizeof(uint32_t) : sizeof(double)) == 0;
 }
 
-/* Write the changed members. This happens for each chunk, so it must be fast. The bytes of all members go
- * into the buffer at once. */
+/* Write the members that changed. This happens for each chunk, so it must be fast: the bytes of all members
+ * go into the buffer at once. */
 void kl_grounds_put_changes(kl_buffer *out, const kl_members *members, const void *was, const void *is) {
     uint8_t bytes[KL_MEMBERS_MOST * (1 + COUNT_BYTES) + 1], *to = bytes;
     for (size_t i = 0; i < members->count; i++)
@@ -131,12 +132,12 @@ void kl_grounds_put_changes(kl_buffer *out, const kl_members *members, const voi
     kl_put_bytes(out, bytes, (size_t)(to - bytes));
 }
 
-/* Accept a value from a record only within these limits. They are far beyond the values of a real farm,
- * but keep sums and products finite. */
+/* Accept a value from a record only within these limits. They are far beyond the values of a real farm, but
+ * small enough for sums and products to stay finite. */
 static const uint64_t COUNT_MOST = (uint64_t)1 << 52;
 static const double REAL_LEAST = 1e-100, REAL_MOST = 1e30;
 static const double SUM_LEAST =
-    -1; /* a sum may end slightly below 0 through rounding, after parts were subtracted */
+    -1; /* a sum from which parts were subtracted may be slightly below 0 because of rounding */
 
 static bool is_real(kl_member_type type, double value) {
     double least = type == KL_MEMBER_SUM ? SUM_LEAST : value == 0 ? 0 : REAL_LEAST;
@@ -175,26 +176,27 @@ void kl_grounds_get_changes(kl_reader *reader, const kl_members *members, void *
 
 /* --- grounds --- */
 
-/* Greatest size of a row in bytes; readers of records refuse larger rows. */
+/* Greatest size of a row in bytes. Programs that read records refuse larger rows. */
 static const size_t MOST_BYTES = (size_t)512 << 10;
 
 typedef struct noted {
-    kl_worker_view view; /* the values of the worker that were stored last */
+    kl_worker_view view; /* the values of a worker that were stored last */
     bool changed;
 } noted;
 
 struct kl_grounds {
     kl_buffer out;
-    bool whole;           /* false: something could not be stored, so nothing more is stored in this run */
-    bool taken;           /* the caller has taken the bytes of `out`, so the next input begins a new row */
+    bool whole; /* false: storing an input failed, so nothing more is stored in this run */
+    /* true: the caller has taken the bytes of `out`, so the next input begins a new row */
+    bool taken;
     uint32_t rows;        /* number of rows since the run began */
     kl_snapshot snapshot; /* the snapshot that was stored last, without `sizes` */
-    kl_sizes sizes;       /* the sizes that were stored last */
+    kl_sizes sizes;       /* the sizes of tasks that were stored last */
     kl_buffer board;
     noted *views;
     uint64_t room;
-    uint32_t *changed, changed_count; /* changed[0 … changed_count−1]: places of the workers whose values have
-                                         changed since */
+    /* changed[0 … changed_count−1]: places of the workers whose values have changed since the last row */
+    uint32_t *changed, changed_count;
     uint64_t changed_room;
 };
 
@@ -258,7 +260,8 @@ static void put_state(kl_grounds *k, const kl_snapshot *s) {
     k->whole &= !k->out.failed && k->out.size <= MOST_BYTES;
 }
 
-/* Begin to store an input of this kind, in a new row if needed. false: nothing is stored. */
+/* Begin to store an input of this kind, in a new row if the last one was taken. Return false if nothing is
+ * stored. */
 static bool begin_ground(kl_grounds *k, kl_ground ground) {
     if (!k || !k->whole)
         return false;
@@ -268,8 +271,8 @@ static bool begin_ground(kl_grounds *k, kl_ground ground) {
     return true;
 }
 
-/* Forget what was stored, so that each value is stored anew: the rows of a run must be enough to make its
- * decisions again. */
+/* Forget which values were stored, so that each is stored again. The rows of a run must be enough to make
+ * its decisions again. */
 static void forget(kl_grounds *k, uint32_t slots) {
     k->whole = make_room(k, slots);
     k->rows = k->changed_count = 0;
@@ -334,7 +337,7 @@ kl_buffer *kl_grounds_answers_of_board(kl_grounds *k) {
     return &k->board;
 }
 
-/* Write the histogram's changed bins, which are few between two decisions. */
+/* Write those bins of the histogram that have changed, which are few between two decisions. */
 static void put_sizes(kl_buffer *out, const kl_sizes *was, const kl_sizes *is) {
     kl_put_f64(out, is->count);
     for (uint32_t i = 0; i < KL_SIZE_BINS; i++)

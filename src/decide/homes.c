@@ -1,5 +1,5 @@
 /* In a series of runs with the same tasks, give each worker the tasks that it did in the last run. The
- * policy decides how many tasks. */
+ * policy decides how many tasks the worker gets. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +13,8 @@ void kl_homes_free(kl_homes *homes) {
     *homes = (kl_homes){0};
 }
 
-/* Begin a run of a series. If the series' last run is known, keep the worker of each task; else no task has a
- * worker. */
+/* Begin a run of a series. If the last run of the series is known, keep which worker did each task;
+ * otherwise no task has a worker. */
 static kilter_status begin_series(kl_homes *h, uint64_t series, uint64_t tasks) {
     if (h->last && h->series == series && h->tasks == tasks)
         return KILTER_OK;
@@ -27,14 +27,15 @@ static kilter_status begin_series(kl_homes *h, uint64_t series, uint64_t tasks) 
     return KILTER_OK;
 }
 
-/* Return the task's home: the place of the worker that did it last. If this worker is gone, return
- * `places`, the home of no worker. */
+/* Return the task's home, which is the place of the worker that did the task last. If this worker has left,
+ * return `places`, which stands for no worker. */
 static uint32_t home_of(const kl_homes *h, const kl_worker_view *views, uint64_t task) {
     uint32_t last = h->last[task];
     return last < h->places && views[last].present ? last : h->places;
 }
 
-/* Return the longest span of tasks from span.lo on that have the same home, at least one task. */
+/* Return the longest span of tasks from span.lo on that the same worker did last. It has at least one
+ * task. */
 static kl_span alike(const kl_homes *h, const kl_worker_view *views, kl_span span, uint32_t *home) {
     *home = home_of(h, views, span.lo);
     uint64_t hi = span.lo + 1;
@@ -43,12 +44,13 @@ static kl_span alike(const kl_homes *h, const kl_worker_view *views, kl_span spa
     return (kl_span){span.lo, hi};
 }
 
-/* If `put` is false, count each home's spans. If it is true, store the spans at the positions that follow
- * from the counts. Return the number of spans. */
+/* put = false: only count the spans that belong to each worker. put = true: store the spans at the positions
+ * that follow from the counts. Return the number of spans. */
 static size_t go_through(kl_homes *h, const kl_worker_view *views, const kl_span *left, size_t count,
                          bool put) {
     size_t found = 0;
-    for (size_t i = count; i > 0; i--) /* the span that is dealt next is stored last */
+    for (size_t i = count; i > 0; i--) /* the span that is dealt next is the last one in `left`, and is
+                                          stored first */
         for (kl_span rest = left[i - 1]; rest.lo < rest.hi; found++) {
             uint32_t home;
             kl_span span = alike(h, views, rest, &home);
@@ -96,15 +98,16 @@ bool kl_homes_has_own(const kl_homes *h, uint32_t worker) {
     return worker < h->places && h->home[worker].tasks > 0;
 }
 
-/* Return how many tasks of a home exceed the share of its worker, so that other workers must do them. */
+/* Return how many tasks of a home (tasks of one worker in the last run) exceed this worker's share now.
+ * Other workers must do them. */
 static double beyond_share(const kl_homes *h, const kl_dealer *dealer, const kl_snapshot *s, uint32_t home) {
     double waiting = (double)h->home[home].tasks;
     bool there = home < h->places && s->workers[home].present;
     return there ? waiting - (double)kl_dealer_share(dealer, home) : waiting;
 }
 
-/* Return the home with the most tasks that exceed its worker's share. If the home of no worker (h->places)
- * has tasks, return it. Return h->places also if no home has tasks. */
+/* Return the home (tasks of one worker in the last run) with the most tasks that exceed this worker's share
+ * now. If there are tasks without a present worker, or if no home has tasks, return h->places. */
 static uint32_t fullest(const kl_homes *h, const kl_dealer *dealer, const kl_snapshot *s) {
     uint32_t home = h->places;
     double most = -HUGE_VAL;

@@ -1,5 +1,6 @@
-/* In a series of runs, each task is dealt once and each worker gets its share by earliest completion. No more
- * tasks change workers than the shares require. */
+/* Test that workers get the tasks that they did in the last run of a series. Each task must be dealt once,
+ * and each worker must get its share by earliest completion. No more tasks may change workers than the
+ * shares require. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@
 enum { WORKERS = 12, TASKS = 400 };
 
 typedef struct series {
-    double unit_s[WORKERS]; /* seconds of a unit of work at worker i; 0: worker i has left */
+    double unit_s[WORKERS]; /* unit_s[i]: seconds per unit of work of worker i; 0: worker i has left */
     uint32_t doer[TASKS];   /* doer[t]: worker that did task t in the last run; UINT32_MAX: none */
     kl_homes homes;
     uint64_t tasks, number;
@@ -26,7 +27,7 @@ typedef struct run_of_series {
     kl_snapshot s;
     kl_crew *crew;
     kl_dealer *dealer;
-    /* had: tasks that each present worker did in the last run */
+    /* had[i]: number of tasks that worker i, if present, did in the last run */
     uint64_t share[WORKERS], dealt[WORKERS], had[WORKERS];
     uint64_t moved, chunks;
 } run_of_series;
@@ -147,8 +148,8 @@ static void shares_stay_and_no_more_tasks_move_than_must(void **state) {
         }
         kl_homes_free(&q.homes);
     }
-    assert_true(moved > 10000 &&
-                stayed > 10000); /* the test saw enough tasks that moved, and enough that stayed */
+    assert_true(moved > 10000 && stayed > 10000); /* the test had enough tasks that changed workers, and
+                                                     enough that did not */
 }
 
 static void nothing_moves_while_nothing_changes(void **state) {
@@ -164,7 +165,8 @@ static void nothing_moves_while_nothing_changes(void **state) {
     }
 }
 
-/* Forget the workers of the last run if the series or the tasks change, or if there is no series. */
+/* Check that the workers of the last run are forgotten if the series or the tasks change, or if there is no
+ * series. */
 static void another_series_begins_anew(void **state) {
     (void)state;
     series q = begin_series(3);
@@ -189,20 +191,34 @@ static void another_series_begins_anew(void **state) {
     kl_homes_free(&q.homes);
 }
 
-/* Three workers do nine tasks. A row tells which worker did each task last time, and from which homes
- * worker 0 takes tasks first and second. */
+/* Three workers do nine tasks. A row says which worker did each task in the last run. It also says whose
+ * tasks worker 0 must take first and second. */
 static const struct {
     const char *name;
     double unit_s[3];
     uint32_t doer[9];
-    uint32_t first, then; /* expected homes; 3: the home of no worker */
+    /* first, then: the workers whose tasks worker 0 must take first and second; 3: tasks without a present
+     * worker */
+    uint32_t first, then;
 } rows[] = {
-    {"from its own home first", {1, 1, 1}, {0, 0, 0, 1, 1, 1, 2, 2, 2}, 0, 1},
-    {"from the home of no worker second", {1, 1, 1}, {0, 1, 1, 1, 2, 2, 2, 9, 9}, 0, 3},
-    {"from a worker that has left", {1, 0, 1}, {0, 1, 1, 1, 1, 2, 2, 2, 2}, 0, 3},
-    {"from a worker with more than its share", {1, 1, 1}, {0, 0, 1, 1, 1, 2, 2, 2, 2}, 0, 2},
-    {"from a worker that has become slower", {1, 1, 50}, {0, 0, 0, 1, 1, 1, 2, 2, 2}, 0, 2},
-    {"worker 0 had no tasks last time", {1, 1, 1}, {1, 1, 1, 1, 1, 1, 2, 2, 2}, 1, 1},
+    {"worker 0 takes its own tasks first", {1, 1, 1}, {0, 0, 0, 1, 1, 1, 2, 2, 2}, 0, 1},
+    {"worker 0 takes tasks that no worker did last, after its own",
+     {1, 1, 1},
+     {0, 1, 1, 1, 2, 2, 2, 9, 9},
+     0,
+     3},
+    {"worker 0 takes the tasks of a worker that has left", {1, 0, 1}, {0, 1, 1, 1, 1, 2, 2, 2, 2}, 0, 3},
+    {"worker 0 takes tasks of a worker with more than its share",
+     {1, 1, 1},
+     {0, 0, 1, 1, 1, 2, 2, 2, 2},
+     0,
+     2},
+    {"worker 0 takes tasks of a worker that has become slower",
+     {1, 1, 50},
+     {0, 0, 0, 1, 1, 1, 2, 2, 2},
+     0,
+     2},
+    {"worker 0 did no tasks in the last run", {1, 1, 1}, {1, 1, 1, 1, 1, 1, 2, 2, 2}, 1, 1},
 };
 
 static void homes_are_chosen_as_in_the_table(void **state) {
@@ -222,8 +238,8 @@ static void homes_are_chosen_as_in_the_table(void **state) {
             uint32_t home = kl_homes_choose(&q.homes, r.dealer, &r.s, 0, &most);
             uint32_t expected = step ? rows[i].then : rows[i].first;
             if (home != (expected == 3 ? WORKERS : expected))
-                fail_msg("%s: step %d takes from home %d, not from %d", rows[i].name, step, (int)home,
-                         (int)expected);
+                fail_msg("%s: step %d takes tasks of worker %d, not of worker %d", rows[i].name, step,
+                         (int)home, (int)expected);
             while (kl_homes_has_own(&q.homes, 0))
                 kl_homes_take(&q.homes, 0, 1);
         }

@@ -7,19 +7,19 @@
 /* PEER_MESSAGES: greatest number of messages that a peer sends in a run. GAIN_LEAST: a run by peers must
  * save at least this part of the time, because the costs of a change are not known. */
 static const double PEER_MESSAGES = 130, GAIN_LEAST = 0.05;
-/* If peers would take less than this part of the run's time off the master, the master hardly delays the
+/* If peers would relieve the master of less than this part of the run's time, the master hardly delays the
  * workers. The limit is far below 1, because most messages come near the end of a run, where chunks are
  * smallest. */
 static const double USE_LEAST = 0.2;
-/* Try a run by peers when the runs with a master have lost TRIAL_PART of a run's time in total. The last
- * run must also have lost LOST_LEAST of its own time. Try peers again when the runs have lost AGAIN_TIMES
- * the time that the trial cost. In runs shorter than TRIAL_LEAST_S, peers would be measured while they
- * connect. */
+/* A run by peers is tried when runs with a master have lost TRIAL_PART of a run's time in total. The last of
+ * these runs must have lost LOST_LEAST of its own time. Peers are tried again when runs with a master have
+ * lost AGAIN_TIMES the time that the trial cost. In runs shorter than TRIAL_LEAST_S, peers would be measured
+ * while they connect. */
 static const double TRIAL_PART = 0.05, LOST_LEAST = 0.01, AGAIN_TIMES = 16, TRIAL_LEAST_S = 0.1;
 /* Let a master organise the second run, too, unless peers are expected to take less than this part of the
  * first run's time. A farm's first run is slower, because nothing is measured before it. */
 static const double FIRST_PART = 0.8;
-/* Return the seconds that a peer spends on organising a task, in addition to doing the task. */
+/* Seconds that a peer spends on organising a task, in addition to doing the task. */
 static const double PEER_TASK_S = 2e-6;
 
 /* Return the seconds that a master would be busy with the run's messages, at most the length of the run. */
@@ -31,8 +31,8 @@ static double busy_s(const kl_organise_look *k) {
     return scale * fmin(last_s, last->elapsed_s);
 }
 
-/* Return the part of the master's busy time that peers do not save: sending the bytes of all inputs and
- * receiving those of all results. */
+/* Return the part of the master's busy time that peers would need as well. In this part it sends the bytes
+ * of all inputs and receives those of all results. */
 static double carrying_s(const kl_organise_look *k) {
     return busy_s(k) * (1 - kl_message_fixed_part(k->last->model.bytes, 2 * (double)k->last->chunks));
 }
@@ -41,16 +41,16 @@ double kl_organise_mean(double before, double latest) {
     return before > 0 ? (before + latest) / 2 : latest;
 }
 
-/* Peers share cores, callbacks and links as much as workers with a master do. So the time that tasks take
- * longer because of these is not lost to the master. */
+/* Peers share cores, callbacks and links as much as workers with a master do. So the time by which this
+ * sharing prolongs tasks does not count as lost to the master. */
 double kl_organise_lost_s(const kl_iteration *run) {
     kl_limit limit = kl_model_limit(&run->load, run->workers);
     bool shared = limit.known && limit.what != KL_SHARED_NOTHING && limit.what != KL_SHARED_MESSAGES;
     return fmax(0, run->elapsed_s - (shared ? limit.times : 1) * run->model.work_s / fmax(1, run->workers));
 }
 
-/* Return the seconds of the run if the master deals chunks. They are the workers' time with its losses, or
- * the master's time if that is longer. */
+/* Return the seconds of the run if the master deals chunks. These are the workers' time and the time they
+ * lose, or the master's busy time if that is longer. */
 static double master_s(const kl_organise_look *k, double work_s) {
     const kl_iteration *last = k->last;
     double scale = last->tasks > 0 ? fmin(1, (double)k->tasks / (double)last->tasks) : 1;
@@ -70,13 +70,13 @@ static kl_decision answer(uint64_t count, double forecast_s, double gain_s) {
                          .gain_s = gain_s};
 }
 
-/* --- the choice --- */
+/* --- choosing master or peers --- */
 
 typedef struct choice {
     double master_s, peers_s; /* forecasts of the run's time with a master and with peers */
     double use;               /* the part of the run's time for which a master is busy */
     bool peers;
-    const char *why; /* why it is decided without the forecasts; NULL: the forecasts decide */
+    const char *why; /* why the choice does not follow from the forecasts; NULL: it does */
 } choice;
 
 /* Return whether runs with a master have lost enough time to pay for a trial run by peers. */
@@ -89,13 +89,13 @@ static bool may_try(const kl_organise_look *k, const choice *c) {
            kl_organise_lost_s(k->last) > LOST_LEAST * k->last->elapsed_s;
 }
 
-/* Choose by the measured times of both. Means are compared, because the times of runs differ by some per cent
- * or more when hosts slow down at other times. */
+/* Choose by the measured times of runs with a master and with peers. The mean times are compared, because
+ * hosts that slow down at times change the time of a run by some per cent or more. */
 static void by_measurement(const kl_organise_look *k, choice *c) {
     c->master_s = k->by_master_s;
     c->peers_s = k->by_peers_s;
     c->peers = c->peers_s < (k->master_runs < 2 ? FIRST_PART : 1) * c->master_s;
-    c->why = c->peers                   ? "both were measured"
+    c->why = c->peers                   ? "both times were measured"
              : c->peers_s < c->master_s ? "the first run with a master is not compared"
                                         : "peers took longer in earlier runs";
 }
@@ -111,8 +111,8 @@ static void by_forecast(const kl_organise_look *k, choice *c) {
         by_measurement(k, c);
 }
 
-/* Return whether the best number of workers with a master has a smaller index n·T² than peers. The farm first
- * finds that number, as only runs with a master show it. */
+/* Return whether the best number of workers with a master has a smaller index n·T² than peers. The farm
+ * looks for that number first, because only runs with a master show it. */
 static bool fewer_are_better(const kl_organise_look *k, const choice *c) {
     return k->best_index > 0 && k->workers * c->peers_s * c->peers_s >= k->best_index;
 }
@@ -123,7 +123,7 @@ static kl_decision by_model(const kl_organise_look *k) {
     by_forecast(k, &c);
     if (!c.peers && may_try(k, &c)) {
         c.peers = true;
-        c.why = "a run by peers measures them";
+        c.why = "this run measures peers";
     }
     c.peers &= k->workers > 1;
     if (c.peers && fewer_are_better(k, &c)) {

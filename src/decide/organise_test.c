@@ -10,8 +10,8 @@
 
 #include "decide/decide.h"
 
-/* Return the measurements of a run with a master: tasks of task_s in chunks of one task, and answer_s of
- * the master's time per chunk. */
+/* Return the measurements of a run with a master. Each chunk has one task, which takes task_s. The master
+ * needs answer_s for each chunk. */
 static kl_iteration by_master(uint32_t workers, uint64_t tasks, double task_s, double answer_s) {
     double work_s = task_s * (double)tasks, ideal_s = work_s / workers, master_s = answer_s * (double)tasks;
     kl_farm_model model = {.message = {.fixed_s = answer_s}, .work_s = work_s};
@@ -32,13 +32,16 @@ static void the_faster_way_is_chosen(void **state) {
         double task_s, answer_s, peers_s;
         bool peers;
     } rows[] = {
-        {8, 8000, 10e-3, 10e-6, 0, false},     /* the master is nearly idle */
-        {4000, 4000000, 1e-3, 10e-6, 0, true}, /* the master could feed only a hundred workers */
-        /* an earlier run with peers took longer than with the master */
+        {8, 8000, 10e-3, 10e-6, 0, false}, /* the master is nearly idle, so it organises the run */
+        /* the master could keep only a hundred workers busy, so peers organise the run */
+        {4000, 4000000, 1e-3, 10e-6, 0, true},
+        /* an earlier run with peers took longer than with the master, so the master organises the run */
         {4000, 4000000, 1e-3, 10e-6, 60, false},
-        {4000, 4000000, 1e-3, 10e-6, 1.1, true}, /* an earlier run with peers was as fast as forecast */
-        {1, 1000, 1e-6, 10e-6, 0, false},        /* a single worker has no other peer */
-        {64, 64000, 1e-6, 1e-9, 0, false},       /* organising a task costs a peer more time than the task */
+        /* an earlier run with peers was as fast as forecast, so peers organise the run */
+        {4000, 4000000, 1e-3, 10e-6, 1.1, true},
+        {1, 1000, 1e-6, 10e-6, 0, false}, /* there are no peers if there is only one worker */
+        /* organising a task would cost a peer more time than doing it */
+        {64, 64000, 1e-6, 1e-9, 0, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kl_iteration last = by_master(rows[i].workers, rows[i].tasks, rows[i].task_s, rows[i].answer_s);
@@ -83,7 +86,8 @@ static void peers_do_not_carry_the_bytes(void **state) {
     last.model.bytes = 3e6 * 32000;
     assert_int_equal(kl_organise_choose(&look).count, 0);
     last.model.bytes = 0;
-    last.elapsed_s = 1.01 * last.model.work_s / 32; /* the messages seemed to cost more than that */
+    /* the messages seem to cost the master more time than the run had */
+    last.elapsed_s = 1.01 * last.model.work_s / 32;
     assert_int_equal(kl_organise_choose(&look).count, 0);
 }
 
@@ -118,7 +122,8 @@ static void peers_are_tried_when_a_master_loses_time(void **state) {
                              .task_s = 10e-3,
                              .by_master_s = last.elapsed_s};
     static const struct {
-        double lost, peers_s; /* lost time of all runs, in multiples of the last run's lost time */
+        /* lost time of all runs with a master, in multiples of the time that the last run lost */
+        double lost, peers_s;
         bool peers;
     } rows[] = {{0.4, 0, false}, {1, 0, true}, {1, 10.9, true}, {1, 12, false}, {17, 12, true}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -135,8 +140,9 @@ static void peers_are_tried_when_a_master_loses_time(void **state) {
                               .task_s = 10e-3,
                               .by_master_s = last.elapsed_s,
                               .by_peers_s = 10.5};
-    assert_int_equal(kl_organise_choose(&look).count, 0); /* the master's only run was the farm's first one */
-    last.elapsed_s *= 1e-3;                               /* the run is too short to measure peers */
+    /* the master has organised one run, which was the farm's first */
+    assert_int_equal(kl_organise_choose(&look).count, 0);
+    last.elapsed_s *= 1e-3; /* the run is too short to measure peers */
     last.model.work_s *= 1e-3;
     last.chunks = 32;
     look = (kl_organise_look){.wanted = KL_ORGANISE_AUTO,
@@ -149,9 +155,8 @@ static void peers_are_tried_when_a_master_loses_time(void **state) {
     assert_int_equal(kl_organise_choose(&look).count, 0);
 }
 
-/* The last run with a master was faster than peers because its hosts slowed down later. Earlier runs were
- * not.
- */
+/* The last run with a master was faster than runs with peers, but the runs before it were slower: the hosts
+ * slowed down only later. */
 static void means_are_compared_and_not_the_last_runs(void **state) {
     (void)state;
     kl_iteration last = by_master(32, 32000, 10e-3, 1e-6);
@@ -177,8 +182,8 @@ static void means_are_compared_and_not_the_last_runs(void **state) {
     }
 }
 
-/* 32 workers lose time with a master. Fewer workers may be cheaper than peers: then the master finds their
- * number first. */
+/* 32 workers lose time with a master. Fewer workers may be cheaper than peers, so the best number of workers
+ * with a master is found first. */
 static void fewer_workers_with_a_master_may_be_better(void **state) {
     (void)state;
     kl_iteration last = by_master(32, 32000, 1e-3, 1e-6);
@@ -192,7 +197,9 @@ static void fewer_workers_with_a_master_may_be_better(void **state) {
                              .by_master_s = last.elapsed_s,
                              .lost_s = 1};
     static const struct {
-        uint32_t workers; /* best number of workers with a master, and its time; 0: it is not chosen */
+        /* workers: best number of workers with a master, 0: the number is not chosen; time_s: time of a run
+         * with it */
+        uint32_t workers;
         double time_s, peers_s;
         bool peers;
     } rows[] = {
@@ -209,8 +216,8 @@ static void fewer_workers_with_a_master_may_be_better(void **state) {
     }
 }
 
-/* Peers that were measured with another number of workers are tried again, but only after more lost time. The
- * number of workers must not have changed since the last run. */
+/* Peers that were measured with another number of workers are tried again, but only after more time is lost
+ * than for a first trial. The number of workers must be that of the last run. */
 static void peers_are_tried_again_with_another_number(void **state) {
     (void)state;
     kl_iteration last = by_master(32, 32000, 10e-3, 1e-6);
@@ -240,8 +247,8 @@ static void peers_are_tried_again_with_another_number(void **state) {
     }
 }
 
-/* 32 workers share 2 cores, so their run takes three times as long as on cores of their own. Peers would not
- * change that. */
+/* 32 workers share 2 cores, so their run takes three times as long as on 32 cores. This would be the same
+ * with peers. */
 static void time_lost_to_shared_cores_is_no_reason(void **state) {
     (void)state;
     kl_iteration last = by_master(32, 12000, 1e-3, 1e-6);

@@ -81,7 +81,8 @@ static void bound(const kl_look *look, const char *name, kl_plan *plan) {
         kl_reason(plan, "policy %s chose %llu tasks, but only %llu are left", name, wanted, left);
     } else if (plan->decision.count == 0 && !(kl_crew_total(s->crew)->queued_units > 0)) {
         plan->decision.count = 1;
-        kl_reason(plan, "policy %s chose no task, but no worker has one: one of %llu tasks", name, left);
+        kl_reason(plan, "policy %s chose no task although no worker has one, so one of %llu tasks is dealt",
+                  name, left);
     }
 }
 
@@ -95,7 +96,7 @@ static void deal_own(const kl_look *look, kl_plan *plan) {
     bound(look, own->name, plan);
 }
 
-/* --- the list --- */
+/* --- the list of the program's policies --- */
 
 static bool good_name(const char *name) {
     static const char characters[] = "abcdefghijklmnopqrstuvwxyz0123456789-_";

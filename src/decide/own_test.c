@@ -15,10 +15,10 @@
 /* The answer that the policy under test must give, and the values that it saw. */
 typedef struct script {
     uint64_t answer;
-    const char *reason; /* NULL: the policy gives no reason */
+    const char *reason; /* reason that the policy gives; NULL: none */
     kilter_policy_view view;
     kilter_policy_worker asks, other;
-    bool beyond; /* true: the policy found a worker behind the last place, which is an error */
+    bool beyond; /* true: the policy was given a worker beyond the number of places, which is an error */
 } script;
 
 static uint64_t follow(const kilter_policy_view *view, kilter_policy_reason *reason, void *user) {
@@ -106,7 +106,8 @@ static void answers_are_bounded_and_have_a_reason(void **state) {
         {UINT64_MAX, NULL, 0, 90, "policy script chose 18446744073709551615 tasks, but only 90 are left"},
         {0, "not yet", 3, 0, "not yet"},
         {0, NULL, 3, 0, "policy script"},
-        {0, "not yet", 0, 1, "policy script chose no task, but no worker has one: one of 90 tasks"},
+        {0, "not yet", 0, 1,
+         "policy script chose no task although no worker has one, so one of 90 tasks is dealt"},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         script s = {.answer = table[i].answer, .reason = table[i].said};

@@ -4,41 +4,43 @@
 
 #include "decide/decide.h"
 
-/* Chunks that are planned but not dealt yet. All have the same size before the weights of workers are
- * applied.
- */
+/* A batch: chunks that are planned but not dealt yet. All have the same size before the workers' weights are
+ * applied. */
 typedef struct kl_batch {
     uint64_t chunks;
     double tasks; /* number of tasks in a chunk for a worker of weight 1 */
 } kl_batch;
 
-enum { KL_BATCHES = 4 }; /* greatest number of batches in use at the same time, as at the end of a run */
+/* greatest number of batches in use at the same time; the most are needed at the end of a run */
+enum { KL_BATCHES = 4 };
 
 /* The state of a policy within a run. Planning changes only a copy of it. Committing a plan changes the
  * dealer's own state. */
 typedef struct kl_course {
     kl_batch batch[KL_BATCHES];
-    uint32_t batches; /* batch[0 … batches−1] are in use, in the order in which they are dealt */
+    uint32_t batches; /* batch[0 … batches−1] are in use; they are dealt in this order */
     uint64_t opened;  /* number of batches cut so far */
     uint64_t chunks;  /* number of chunks dealt so far */
-    uint64_t weighed; /* value of `opened` when the weights were last computed; 0: they were not computed in
-                         this run */
+    /* value of `opened` (number of batches) when the weights were last computed; 0: no weights were
+     * computed in this run */
+    uint64_t weighed;
 } kl_course;
 
 struct kl_dealer {
     const kl_policy *policy;
-    double factor;   /* factor in force; 0: the policy has none */
+    double factor;   /* the policy's factor; 0: the policy has none */
     bool factor_set; /* true: the user set the factor, so it is not searched for */
-    /* the run's time in seconds that was forecast when the factor was chosen; 0: no factor was chosen */
+    /* seconds of the run, as forecast when the factor was chosen; 0: no factor was chosen */
     double expected_s;
     uint32_t workers; /* number of workers present when the run began, at least 1 */
     kl_course course;
-    /* weights[0 … slots−1]: speeds relative to the mean of the workers present when weights were computed */
+    /* weights[0 … slots−1]: workers' speeds, relative to the mean speed of the workers that were present
+     * when the weights were computed */
     double *weights;
     uint64_t *
         shares; /* shares[0 … slots−1]: number of tasks of each worker's whole share that are not dealt yet */
     uint64_t undealt;         /* sum of `shares`; 0: there are none, or they are outdated */
-    kl_assignment assignment; /* the decision on the shares; decision.count = 0: there was no such decision */
+    kl_assignment assignment; /* the decision on the shares; decision.count = 0: there was none */
     uint32_t slots;
     kl_grounds *grounds; /* where inputs of decisions are stored; NULL: nowhere */
 };
@@ -58,13 +60,16 @@ typedef enum kl_weighting { KL_EQUAL, KL_FIXED, KL_PER_BATCH, KL_PER_CHUNK } kl_
 struct kl_policy {
     const char *name, *summary;
     double factor; /* the default factor; 0: the policy has none */
-    /* Fill in count and reason. snapshot.left is above 0 and includes the tasks of this chunk. */
+    /* Set count and reason of the plan for a chunk. snapshot.left is above 0 and includes the tasks of this
+     * chunk. */
     void (*deal)(const kl_look *look, kl_plan *plan);
-    /* Prepare the dealer for a run; may fail with KILTER_ERR_MEMORY. NULL: nothing to prepare. */
+    /* Prepare the dealer for a run. This may fail with KILTER_ERR_MEMORY. NULL: the policy has nothing to
+     * prepare. */
     kilter_status (*begin)(kl_dealer *dealer, const kl_snapshot *snapshot);
-    /* Update the dealer's course after a plan was carried out. NULL: nothing to update. */
+    /* Update the dealer's state within the run when a plan is carried out. NULL: the policy has nothing to
+     * update. */
     void (*dealt)(kl_dealer *dealer, const kl_look *look, const kl_plan *plan);
-    /* for policies that deal in batches: plan the next batch */
+    /* Plan the next batch. NULL: the policy does not deal in batches. */
     void (*refill)(const kl_look *look, kl_course *course);
     kl_weighting weighting;
     bool rescues;
@@ -79,27 +84,26 @@ extern const kl_policy kl_policy_static, kl_policy_ss, kl_policy_fsc, kl_policy_
 /* Deal as policy AUTO does. */
 void kl_deal_auto(const kl_look *look, kl_plan *plan);
 
-/* Return the size of the next chunk before weights are applied, in a policy that deals in batches, and
- * advance the policy's state. */
+/* For a policy that deals in batches: advance the policy's state, and return the size of the next chunk
+ * before weights are applied. */
 uint64_t kl_next_chunk(const kl_look *look, kl_course *course);
 
 /* Choose the factor with the shortest forecast for the run that begins. At least one worker is present, and
  * the mean time of a task is known. After KILTER_ERR_MEMORY the factor is unchanged. */
 kilter_status kl_search_factor(kl_dealer *dealer, const kl_snapshot *snapshot);
 
-/* Set plan->decision.reason, with a format as of printf(). */
+/* Write plan->decision.reason, with a format and arguments as for printf(). */
 void kl_reason(kl_plan *plan, const char *format, ...) KILTER_PRINTF(2, 3);
 
-/* Return `tasks` rounded up to a whole number, at least 1, at most `left`. A fraction below 1e-12 comes
- * from rounding errors and is ignored. */
+/* Return `tasks` rounded up to a whole number from 1 to `left`. A fraction below 1e-12 is a rounding error,
+ * and is ignored. */
 uint64_t kl_whole_tasks(double tasks, uint64_t left);
 
-/* Return the seconds that the master spends on one chunk. Until they are measured, return the start-up
- * time of a message. This is an upper limit, because the master can do other things while a message
- * travels. */
+/* Return the seconds that the master spends on one chunk. If they are not measured yet, return the start-up
+ * time of a message. This is an upper limit, because the master can work while a message travels. */
 double kl_send_s(const kl_snapshot *snapshot);
 
-/* Return the mean units of a task that is not dealt yet. */
+/* Return the mean units of work of a task that is not dealt yet. */
 double kl_task_units(const kl_snapshot *snapshot);
 
 #endif

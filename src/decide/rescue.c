@@ -1,36 +1,39 @@
-/* Rescue the tasks of late workers when no task is left to deal. Tasks that a late worker has not begun go to
- * waiting workers, and copies of its last tasks start on other workers. Moving or copying must save more
- * time than the messages and the errors of the forecast may cost. */
+/* Rescue the tasks of late workers when no task is left to deal. Recall: tasks that a late worker has not
+ * begun go to waiting workers. Copy: another worker also does the late worker's last task. Both must save
+ * more time than the messages and the errors of the forecast may cost. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "decide/policy.h"
 
-/* assumed seconds that moving tasks costs, until they are measured */
+/* seconds that moving tasks to another worker is assumed to cost, until they are measured */
 static const double MOVE_UNKNOWN_S = 20e-6;
-/* a recall must save more than this multiple of the seconds that moving costs */
+/* a recall must save more than this multiple of the time that moving tasks costs */
 static const double RECALL_PAYS = 2;
 static const double UNANSWERED_S =
     20e-3; /* seconds within which a worker that reads messages during tasks answers a recall */
-static const double UNATTENDED_S = 5e-3; /* the same for a worker that reads messages only between tasks */
+/* seconds within which a worker that reads messages only between tasks answers a recall when its task
+ * ends */
+static const double UNATTENDED_S = 5e-3;
 /* a copy must save more than this part of the task's remaining time */
 static const double COPY_PART = 0.1;
-static const double SOON_PART =
-    0.1; /* a task should end soon if its usual remaining time is below this part of a copy's time */
+static const double SOON_PART = 0.1; /* a task should end soon if its usual remaining time is below this part
+                                        of the time that a copy takes */
 static const double STOPPED = 0.01;  /* probability that a worker whose heartbeats are missing has stopped */
-static const double MISJUDGED = 0.2; /* probability that a worker without measured tasks is slow */
+static const double MISJUDGED = 0.2; /* probability that a worker whose speed is not measured is slow */
 static const double MISJUDGED_RATE =
-    1.0 / 3; /* speed of such a slow worker, as a part of its expected speed */
+    1.0 / 3; /* speed of a slow worker whose speed is not measured, as a part of its expected speed */
 static const double SLOW_SHARE =
-    0.5; /* a task counts as slowed if its core share is below this part of the usual one */
+    0.5; /* a task counts as slowed if its share of a core is below this part of the usual share */
 static const double SLOW_FOR_S = 0.75; /* seconds that a task must have run before it counts as slowed,
                                           because short bursts of other load do not matter */
-static const double AGREE_S =
-    1; /* a task's reported age may exceed the master's own measurement by this time */
-/* after this time without a heartbeat, a worker counts as stopped or cut off */
+static const double AGREE_S = 1; /* a task's age as its worker reports it may exceed the age that the master
+                                    measures by this number of seconds */
+/* a worker counts as stopped or cut off after this number of seconds without a heartbeat */
 static const double GONE_S = 1;
-/* The pause between two looks is at least this part of the time since the last task was dealt. */
+/* The pause between two looks for late workers is at least this part of the time since the last task was
+ * dealt. */
 static const double PAUSE_PART = 1.0 / 16;
 
 static void say(kl_rescue *rescue, const char *format, ...) KILTER_PRINTF(2, 3);
@@ -41,8 +44,8 @@ static void say(kl_rescue *rescue, const char *format, ...) {
     va_end(args);
 }
 
-/* Return the seconds that moving tasks costs. The recall, its answer and the new chunk take one and a half
- * round trips. */
+/* Return the seconds that moving tasks to another worker costs. The recall, its answer and the new chunk
+ * take one and a half round trips. */
 static double move_s(const kl_snapshot *s) {
     double cost_s = 1.5 * s->round_trip_s + 2 * s->answer_s;
     return cost_s > 0 ? cost_s : MOVE_UNKNOWN_S;
@@ -53,19 +56,19 @@ static double rate_of(const kl_snapshot *s, uint32_t worker) {
     return rate > 0 ? rate : kl_crew_mean_rate(s->crew);
 }
 
-/* Return whether the reported age of the present task is credible. A task cannot be older than the time
- * since its worker last finished a task. A greater age comes from a clock that jumped. */
+/* Return whether the age that the worker reports for its present task is credible. A task cannot be older
+ * than the time since its worker last finished a task. A greater age comes from a clock that jumped. */
 static bool is_told(const kl_snapshot *s, uint32_t worker, const kl_hand *h) {
     return h->elapsed_s > 0 && h->elapsed_s < h->heard_s - s->workers[worker].queued_at_s + AGREE_S;
 }
 
-/* Return whether the worker's silence is still normal. Its queue should have ended, but chance explains
- * the delay, and the worker reported no age of a task. */
+/* Return whether the worker's silence is still normal. It should have finished its tasks, but their times
+ * vary enough to explain the delay, and it reported no age of a task. */
 static bool is_on_time(const kl_snapshot *s, uint32_t worker, const kl_held *held) {
     const kl_worker_view *v = &s->workers[worker];
     double rate = rate_of(s, worker), tasks = (double)v->queued_tasks;
     double silent_s = s->now_s - v->queued_at_s, due_s = v->queued_units / rate;
-    /* Return the time of these tasks: their mean plus one standard deviation. */
+    /* compare with the expected time of the tasks plus one standard deviation */
     return !is_told(s, worker, &held->hand) && silent_s > due_s &&
            silent_s < due_s * (1 + (kl_stat_cv(&s->unit_s) * sqrt(tasks)) / tasks) + move_s(s);
 }
@@ -92,15 +95,15 @@ static bool recall(const kl_snapshot *s, const kl_board *board, uint32_t worker,
                      .decision.count = kept,
                      .decision.forecast_s = s->now_s + fmax(shared_s, others_s),
                      .decision.gain_s = gain_s};
-    say(r, "%llu tasks here would end in %s; shared with other workers, in %s", kl_ull(held->tasks),
+    say(r, "%llu tasks at this worker would end in %s; shared with other workers, in %s", kl_ull(held->tasks),
         kl_say_s(lane.free_s).text, kl_say_s(fmax(shared_s, others_s)).text);
     return true;
 }
 
 /* --- copies --- */
 
-/* Return how many tasks the worker may have begun, at its usual speed, when the recall was sent. One of
- * these tasks may be long and still run, because this worker reads messages only between tasks. */
+/* Return how many tasks the worker may have begun when the recall was sent, at its usual speed. One of them
+ * may be long and still run: this worker reads messages only between tasks. */
 static uint64_t maybe_begun(const kl_snapshot *s, uint32_t worker, const kl_held *held, double task_units) {
     double since_s = fmax(held->asked_s - s->workers[worker].queued_at_s, 0);
     double begun = 1 + ceil(rate_of(s, worker) * since_s / task_units);
@@ -113,7 +116,8 @@ static bool is_unanswered(const kl_snapshot *s, const kl_held *held) {
     return held->asked_s > 0 && s->now_s - held->asked_s >= fmax(patience_s, 4 * move_s(s));
 }
 
-/* Copy those tasks of the worker that it cannot have begun. The worker has not answered a recall. */
+/* If the worker has not answered a recall, copy those tasks of the worker that it certainly has not
+ * begun. */
 static bool copy_unanswered(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
                             kl_rescue *r) {
     if (!is_unanswered(s, held) || held->tasks <= held->kept)
@@ -142,8 +146,8 @@ static bool is_silent(const kl_snapshot *s, const kl_held *held) {
     return held->hand.heard_s > 0 && s->now_s - held->hand.heard_s > GONE_S;
 }
 
-/* Copy all tasks of a worker that has several tasks and has stopped to send heartbeats. It will probably
- * do none of them, not even the tasks that a recall left to it. */
+/* Copy all tasks of a worker that holds several tasks and no longer sends heartbeats. It will probably do
+ * none of them, not even those that a recall let it keep. */
 static bool copy_all(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
                      kl_rescue *r) {
     uint32_t to;
@@ -167,9 +171,9 @@ static bool copy_all(const kl_snapshot *s, const kl_board *board, uint32_t worke
  * weighted by their probability. */
 typedef struct outlook {
     double chance;
-    double rest_s;   /* seconds until the present worker has done the task */
-    double gain_s;   /* seconds that are gained in the cases where the copy ends first */
-    double wasted_s; /* seconds that the copy wastes in the other cases */
+    double rest_s;   /* seconds until the present worker would have done the task */
+    double gain_s;   /* seconds that the copy saves if it ends first */
+    double wasted_s; /* seconds that the copy wastes if it does not end first */
 } outlook;
 
 static void weigh(outlook *o, double chance, double rest_s, double copy_s) {
@@ -182,13 +186,13 @@ static void weigh(outlook *o, double chance, double rest_s, double copy_s) {
 /* The last task of a worker, and the worker that may copy it. */
 typedef struct trial {
     const kl_sizes *sizes;
-    double units;     /* predicted size of the task in units */
+    double units;     /* predicted size of the task in units of work */
     double elapsed_s; /* age of the task; below 0: seconds until it begins */
     double rate, to_rate, move_s;
 } trial;
 
-/* Add the case that the task is `size` times as large as predicted. `done`: the part that is done, in the
- * same measure. */
+/* Add the case that the task is `size` times as large as predicted. The argument `done` says how much of the
+ * task is done, as a multiple of the predicted size. */
 static void weigh_size(outlook *o, const trial *t, double chance, double size, double done) {
     double wait_s = fmax(-t->elapsed_s, 0);
     weigh(o, chance, wait_s + (size - done) * t->units / t->rate, size * t->units / t->to_rate + t->move_s);
@@ -198,8 +202,8 @@ static double done_of(const trial *t) {
     return fmax(t->rate * t->elapsed_s / t->units, 0);
 }
 
-/* Add one case for each measured task that is larger than the done part of this task: this task is as
- * large as that one. Return the largest measured size. */
+/* For each measured task that is larger than the done part of the late task, add a case: the late task has
+ * the measured size. Return the largest measured size. */
 static double weigh_usual(outlook *o, const trial *t, double chance) {
     double done = done_of(t), largest = 1;
     double each = chance / (t->sizes->count + 1);
@@ -215,15 +219,15 @@ static double weigh_usual(outlook *o, const trial *t, double chance) {
     return largest;
 }
 
-/* Add all cases: those of weigh_usual(), and the case that the task is larger than all measured tasks and
- * needs as much time again. */
+/* Add the cases of weigh_usual(). In one more case, the task is larger than all measured tasks, and needs as
+ * much time again as it has taken. */
 static void weigh_sizes(outlook *o, const trial *t, double chance) {
     double largest = weigh_usual(o, t, chance), longer = fmax(done_of(t), largest), seldom = largest / longer;
     weigh_size(o, t, chance / (t->sizes->count + 1) * seldom * seldom, 2 * longer, done_of(t));
 }
 
-/* Return whether a task of the usual size should end soon. If so, a short wait shows whether its size is
- * usual. A task may be late by SOON_PART, because the results of equal tasks arrive one after the other. */
+/* Return whether the task should end soon if it has the usual size. If so, a short wait shows its size. A
+ * task may be late by SOON_PART, because the results of equal tasks arrive one after the other. */
 static bool ends_soon(const trial *t) {
     trial early = *t;
     outlook usual = {0};
@@ -266,24 +270,24 @@ static outlook outlook_of(const kl_snapshot *s, uint32_t worker, const kl_held *
     return (outlook){1, o.rest_s / o.chance, o.gain_s / o.chance, o.wasted_s / o.chance};
 }
 
-/* Copy the last task of a worker to a waiting worker if this saves enough time on average. Other busy
- * workers are not affected. */
+/* Copy a worker's last task to a waiting worker if this saves enough time on average. Workers that are busy
+ * with other tasks are left alone. */
 static bool speculate(const kl_snapshot *s, const kl_board *board, uint32_t worker, const kl_held *held,
                       kl_rescue *r) {
     uint32_t to, sooner;
     double to_rate = kl_crew_fastest_idle(s->crew, worker, &to);
-    /* If tasks can still be recalled, they are recalled and not copied. */
+    /* tasks that can still be recalled are recalled, and not copied */
     bool may_be_recalled = held->asked_s > 0 ? !is_unanswered(s, held) : held->kept < held->tasks;
     if (held->tasks == 0 || (held->tasks > 1 && may_be_recalled) || to == UINT32_MAX ||
         !board->waits(board->self, to))
         return false;
     outlook o = outlook_of(s, worker, held, to_rate);
-    /* If the copy ends too late, worker `to` begins the next run wasted_s later. */
+    /* if the copy ends too late, worker `to` begins the next run wasted_s later */
     double costs_s = move_s(s) + (o.wasted_s * to_rate / kl_crew_total(s->crew)->rates);
     if (!(o.gain_s > COPY_PART * o.rest_s + costs_s))
         return false;
     kl_crew_first_end_s(s->crew, held->first_units, worker, &sooner);
-    /* another worker will be free soon and would end the task sooner */
+    /* choose no copy if another worker will be free soon and would end the task sooner */
     if (!board->waits(board->self, sooner))
         return false;
     *r = (kl_rescue){.decision.kind = KL_DECIDES_COPY,
@@ -293,12 +297,13 @@ static bool speculate(const kl_snapshot *s, const kl_board *board, uint32_t work
                      .decision.forecast_s = s->now_s + o.rest_s - o.gain_s,
                      .decision.gain_s = o.gain_s};
     say(r, "at worker %u the task would end in %s, and a copy may end %s sooner%s", s->workers[worker].number,
-        kl_say_s(o.rest_s).text, kl_say_s(o.gain_s).text, is_silent(s, held) ? "; the worker is silent" : "");
+        kl_say_s(o.rest_s).text, kl_say_s(o.gain_s).text,
+        is_silent(s, held) ? "; the worker sends no heartbeats" : "");
     return true;
 }
 
-/* Return whether a worker holds tasks that no other worker has. If all tasks of a stopped worker are
- * copied, that worker must not hide other late workers. */
+/* Return whether a worker holds a task that no other worker has. A stopped worker whose tasks are all copied
+ * must not hide other late workers. */
 static bool holds_some(const void *board, uint32_t worker) {
     const kl_board *b = board;
     kl_held held = {0};
@@ -325,7 +330,7 @@ void kl_rescue_choose(const kl_snapshot *s, const kl_board *board, kl_rescue *r)
         kl_rescue copy;
         if (!speculate(s, board, late[i], &held, &copy))
             continue;
-        /* If several copies are possible, copy the task that would end last. */
+        /* if several copies are possible, copy the task that would end last */
         if (r->decision.kind == KL_DECIDES_NOTHING ||
             copy.decision.forecast_s + copy.decision.gain_s > r->decision.forecast_s + r->decision.gain_s)
             *r = copy;
@@ -341,8 +346,9 @@ double kl_held_pause_s(double task_s, double took_s) {
 }
 
 double kl_rescue_pause_s(const kl_snapshot *s, double waited_s, double took_s) {
-    static const double LOOK_MOST_S = 20e-3; /* no pause between two looks counts for more than this time: a
-                                                longer pause means that the whole host stood still */
+    /* greatest number of seconds that a pause between two looks may count; a longer pause means that the
+     * whole host stood still */
+    static const double LOOK_MOST_S = 20e-3;
     double pause_s = kl_held_pause_s(s->unit_s.mean, fmin(took_s, LOOK_MOST_S));
     return fmax(pause_s, PAUSE_PART * waited_s);
 }

@@ -1,5 +1,5 @@
-/* Tables of situations in which tasks must be recalled or copied, and of situations in which they must not.
- * Worker 0 holds the tasks; three other workers wait. */
+/* Test tables of situations in which tasks must be recalled or copied, and of situations in which they must
+ * not. Worker 0 holds the tasks; three other workers wait. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,16 +17,17 @@ static const double NOW_S = 1000;
 
 typedef struct situation {
     const char *name;
-    double unit_s;   /* seconds of a recent task at worker 0 */
-    double others_s; /* seconds of a recent task at each of the other workers */
+    double unit_s;   /* seconds per task at worker 0, lately */
+    double others_s; /* seconds per task at each of the other workers, lately */
     double measured; /* number of tasks from which the speed of worker 0 was measured */
     double cv;       /* coefficient of variation of the tasks' times */
     double silent_s; /* seconds since worker 0 last reported */
     uint64_t tasks, kept;
     double asked_ago_s; /* seconds since tasks were recalled; 0: there was no recall */
-    double first;       /* units of the first task; 0: 1 unit */
-    /* the last heartbeat: age of the task, core share, seconds since the heartbeat came. elapsed_s = 0:
-     * the worker sends no heartbeats; below 0: none has come since this task began */
+    double first;       /* units of work of worker 0's first task; 0: 1 unit */
+    /* elapsed_s: age of worker 0's task in the last heartbeat; share: its share of a core; heard_ago_s:
+     * seconds since the heartbeat came. elapsed_s = 0: there are no heartbeats; below 0: none came since the
+     * task began */
     double elapsed_s, share, heard_ago_s;
     uint64_t left;
     bool busy; /* true: no worker is free for a copy */
@@ -36,62 +37,67 @@ typedef struct situation {
 } situation;
 
 static const situation situations[] = {
-    /* Worker 0 is slow. */
-    {"slowed to a tenth with much to do", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .act = KL_DECIDES_RECALL,
-     .keep_least = 1, .keep_most = 1},
-    {"half as fast as the others", 2e-3, 1e-3, 50, 0.3, 0, 20, 1, .act = KL_DECIDES_RECALL, .keep_least = 2,
-     .keep_most = 4},
-    {"silent for ten times the time of its tasks", 1e-3, 1e-3, 50, 0.3, 50e-3, 5, 1, .act = KL_DECIDES_RECALL,
-     .keep_most = 1},
-    {"tasks behind a long one", 1e-3, 1e-3, 50, 0.3, 100e-3, 2, 1, .elapsed_s = 100e-3, .share = 1,
+    /* Situations in which worker 0 is slow. */
+    {"worker 0 is slowed to a tenth and holds many tasks", 10e-3, 1e-3, 50, 0.3, 0, 10, 1,
+     .act = KL_DECIDES_RECALL, .keep_least = 1, .keep_most = 1},
+    {"worker 0 is half as fast as the others", 2e-3, 1e-3, 50, 0.3, 0, 20, 1, .act = KL_DECIDES_RECALL,
+     .keep_least = 2, .keep_most = 4},
+    {"worker 0 is silent for ten times the time of its tasks", 1e-3, 1e-3, 50, 0.3, 50e-3, 5, 1,
      .act = KL_DECIDES_RECALL, .keep_most = 1},
-    {"does not answer before its task ends", 10e-3, 1e-3, 50, 0.3, 50e-3, 10, 1, .asked_ago_s = 20e-3,
-     .act = KL_DECIDES_COPY, .copied = 2},
-    {"does not answer, although it can do so at any time", 1e-3, 1e-3, 50, 0.3, 250e-3, 10, 1,
+    {"tasks wait behind a long task", 1e-3, 1e-3, 50, 0.3, 100e-3, 2, 1, .elapsed_s = 100e-3, .share = 1,
+     .act = KL_DECIDES_RECALL, .keep_most = 1},
+    {"worker 0 does not answer a recall before its task ends", 10e-3, 1e-3, 50, 0.3, 50e-3, 10, 1,
+     .asked_ago_s = 20e-3, .act = KL_DECIDES_COPY, .copied = 2},
+    {"worker 0 does not answer a recall, although it could at any time", 1e-3, 1e-3, 50, 0.3, 250e-3, 10, 1,
      .asked_ago_s = 0.2, .elapsed_s = -1, .heard_ago_s = 0.25, .act = KL_DECIDES_COPY, .copied = 3},
-    {"last task, a tenth as fast", 10e-3, 1e-3, 50, 0.3, 1e-3, 1, 1, .act = KL_DECIDES_COPY, .copied = 1},
-    {"last task, gets a fifth of its core", 1, 1, 50, 0.3, 1.5, 1, 1, .elapsed_s = 1.5, .share = 0.2,
-     .act = KL_DECIDES_COPY, .copied = 1},
-    {"last task, no heartbeat for 2 s", 0.3, 0.3, 50, 0.3, 2, 1, 1, .elapsed_s = 0.5, .share = 1,
-     .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 1},
-    {"short task, no heartbeat for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 1, 1, .elapsed_s = -1, .heard_ago_s = 2,
-     .act = KL_DECIDES_COPY, .copied = 1},
-    {"tasks that a recall left to it, no heartbeat for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 6, 6, .elapsed_s = -1,
-     .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 2},
-    /* Worker 0 may be slow. */
-    {"silent for 100 times the mean task", 1e-3, 1e-3, 50, 0.3, 100e-3, 1, 1, .act = KL_DECIDES_COPY,
+    {"the last task runs a tenth as fast", 10e-3, 1e-3, 50, 0.3, 1e-3, 1, 1, .act = KL_DECIDES_COPY,
      .copied = 1},
-    {"a third as fast, with a task that has just begun", 3e-3, 1e-3, 50, 0.3, 0.1e-3, 1, 1,
+    {"the last task gets a fifth of its core", 1, 1, 50, 0.3, 1.5, 1, 1, .elapsed_s = 1.5, .share = 0.2,
      .act = KL_DECIDES_COPY, .copied = 1},
-    {"two tasks that cannot be recalled, a tenth as fast", 10e-3, 1e-3, 50, 0.3, 1e-3, 2, 2,
+    {"worker 0 has its last task and sent no heartbeat for 2 s", 0.3, 0.3, 50, 0.3, 2, 1, 1, .elapsed_s = 0.5,
+     .share = 1, .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 1},
+    {"worker 0 has a short task and sent no heartbeat for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 1, 1, .elapsed_s = -1,
+     .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 1},
+    {"worker 0 kept tasks after a recall and sent no heartbeat for 2 s", 1e-3, 1e-3, 50, 0.3, 2, 6, 6,
+     .elapsed_s = -1, .heard_ago_s = 2, .act = KL_DECIDES_COPY, .copied = 2},
+    /* Situations in which worker 0 may be slow. */
+    {"worker 0 is silent for 100 times the mean time of a task", 1e-3, 1e-3, 50, 0.3, 100e-3, 1, 1,
      .act = KL_DECIDES_COPY, .copied = 1},
-    {"a quarter as fast, in a task of 10 times the mean", 4e-3, 1e-3, 50, 0.9, 40e-3, 1, 1,
+    {"worker 0 is a third as fast and has just begun a task", 3e-3, 1e-3, 50, 0.3, 0.1e-3, 1, 1,
+     .act = KL_DECIDES_COPY, .copied = 1},
+    {"worker 0 is a tenth as fast, with two tasks that cannot be recalled", 10e-3, 1e-3, 50, 0.3, 1e-3, 2, 2,
+     .act = KL_DECIDES_COPY, .copied = 1},
+    {"worker 0 is a quarter as fast, in a task of 10 times the mean", 4e-3, 1e-3, 50, 0.9, 40e-3, 1, 1,
      .elapsed_s = 40e-3, .share = 1, .act = KL_DECIDES_COPY, .copied = 1},
-    {"may be in any of its tasks, also in a long one", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1,
+    {"worker 0 may be in any of its tasks, also in a long one", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1,
      .asked_ago_s = 20e-3, .act = KL_DECIDES_COPY, .copied = 1},
-    {"all tasks are begun, or were moved often enough", 10e-3, 1e-3, 50, 0.3, 0, 10, 10,
+    {"all tasks of worker 0 are begun, or were moved often enough", 10e-3, 1e-3, 50, 0.3, 0, 10, 10,
      .act = KL_DECIDES_COPY, .copied = 1},
-    /* Worker 0 is not slow. */
-    {"100 times the mean, with its usual share of the core", 10e-3, 10e-3, 50, 0.3, 1, 1, 1, .elapsed_s = 1,
-     .share = 1, .act = KL_DECIDES_NOTHING},
-    {"a task of ten minutes, with heartbeats", 1e-3, 1e-3, 50, 0.3, 600, 1, 1, .elapsed_s = 600,
+    /* Situations in which worker 0 is not slow. */
+    {"a task takes 100 times the mean, with its usual share of the core", 10e-3, 10e-3, 50, 0.3, 1, 1, 1,
+     .elapsed_s = 1, .share = 1, .act = KL_DECIDES_NOTHING},
+    {"a task takes ten minutes, and heartbeats come", 1e-3, 1e-3, 50, 0.3, 600, 1, 1, .elapsed_s = 600,
      .share = 0.95, .heard_ago_s = 0.25, .act = KL_DECIDES_NOTHING},
-    {"a task whose weight is 100 times the mean", 1e-3, 1e-3, 50, 0.3, 20e-3, 1, 1, .first = 100,
+    {"a task has 100 times the mean weight", 1e-3, 1e-3, 50, 0.3, 20e-3, 1, 1, .first = 100,
      .act = KL_DECIDES_NOTHING},
-    {"0.5 s of other load", 1, 1, 50, 0.3, 0.5, 1, 1, .elapsed_s = 0.5, .share = 0.3,
+    {"other load slows worker 0 for 0.5 s", 1, 1, 50, 0.3, 0.5, 1, 1, .elapsed_s = 0.5, .share = 0.3,
      .act = KL_DECIDES_NOTHING},
-    {"0.5 s of other load in a long task", 10, 10, 50, 0.3, 5, 1, 1, .elapsed_s = 5, .share = 0.93,
+    {"other load slows worker 0 for 0.5 s in a long task", 10, 10, 50, 0.3, 5, 1, 1, .elapsed_s = 5,
+     .share = 0.93, .act = KL_DECIDES_NOTHING},
+    {"one other program runs on the core of worker 0", 1, 1, 50, 0.3, 2, 1, 1, .elapsed_s = 2, .share = 0.52,
      .act = KL_DECIDES_NOTHING},
-    {"one other program on its core", 1, 1, 50, 0.3, 2, 1, 1, .elapsed_s = 2, .share = 0.52,
+    {"the clock of worker 0 jumped ahead by an hour", 1, 1, 50, 0.3, 1.1, 1, 1, .elapsed_s = 3600,
+     .share = 1e-4, .act = KL_DECIDES_NOTHING},
+    {"the clock of worker 0 jumped back", 1, 1, 50, 0.3, 1.1, 1, 1, .elapsed_s = -3600, .share = -0.1,
      .act = KL_DECIDES_NOTHING},
-    {"its clock jumped ahead by an hour", 1, 1, 50, 0.3, 1.1, 1, 1, .elapsed_s = 3600, .share = 1e-4,
+    {"a report of worker 0 waits at the master", 1e-3, 1e-3, 50, 0.3, 5.3e-3, 5, 1,
      .act = KL_DECIDES_NOTHING},
-    {"its clock jumped back", 1, 1, 50, 0.3, 1.1, 1, 1, .elapsed_s = -3600, .share = -0.1,
+    {"the delay of worker 0 is normal for such varying tasks", 1e-3, 1e-3, 50, 1, 7e-3, 5, 1,
      .act = KL_DECIDES_NOTHING},
-    {"its report is waiting at the master", 1e-3, 1e-3, 50, 0.3, 5.3e-3, 5, 1, .act = KL_DECIDES_NOTHING},
-    {"the tasks' times vary as much as this", 1e-3, 1e-3, 50, 1, 7e-3, 5, 1, .act = KL_DECIDES_NOTHING},
-    {"a third slower in three tasks, by chance", 1.5e-3, 1e-3, 3, 1, 0.1e-3, 1, 1, .act = KL_DECIDES_NOTHING},
-    {"tasks too short to pay for the messages", 0.2e-3, 1e-3, 50, 0.3, 0, 3, 1, .act = KL_DECIDES_NOTHING},
+    {"worker 0 was a third slower in three tasks, by chance", 1.5e-3, 1e-3, 3, 1, 0.1e-3, 1, 1,
+     .act = KL_DECIDES_NOTHING},
+    {"the tasks are too short to pay for the messages", 0.2e-3, 1e-3, 50, 0.3, 0, 3, 1,
+     .act = KL_DECIDES_NOTHING},
     {"recalled a moment ago", 1e-3, 1e-3, 50, 0.3, 50e-3, 10, 1, .asked_ago_s = 1e-3,
      .act = KL_DECIDES_NOTHING},
     {"waiting workers can get other tasks", 10e-3, 1e-3, 50, 0.3, 0, 10, 1, .left = 100,
@@ -186,7 +192,8 @@ static void what_is_slow_is_rescued_and_what_is_long_is_not(void **state) {
         assert_true(r.decision.subject == 0 && r.decision.forecast_s >= NOW_S && r.decision.gain_s >= 0);
         if (r.decision.kind == KL_DECIDES_COPY &&
             (r.decision.count != what->copied || r.to == 0 || r.to >= WORKERS))
-            fail_msg("%s: %d tasks to worker %u", what->name, (int)r.decision.count, (unsigned)r.to);
+            fail_msg("%s: %d tasks are given to worker %u", what->name, (int)r.decision.count,
+                     (unsigned)r.to);
         if (r.decision.kind == KL_DECIDES_RECALL &&
             !(r.decision.count >= what->keep_least && r.decision.count <= what->keep_most))
             fail_msg("%s: keeps %d", what->name, (int)r.decision.count);
@@ -195,7 +202,7 @@ static void what_is_slow_is_rescued_and_what_is_long_is_not(void **state) {
 
 enum { CROWD = 60 };
 
-/* Answer that worker 0 holds a task that no other worker has, and that all tasks of the other late workers
+/* Answer as a board: worker 0 holds a task that no other worker has, and all tasks of the other late workers
  * are copied. */
 static void held_by_the_first(const void *self, uint32_t worker, kl_held *held) {
     (void)self;
@@ -230,7 +237,8 @@ static void who_holds_nothing_alone_hides_nobody(void **state) {
         views[i] = (kl_worker_view){.present = true, .pace = {.seconds = 50e-3, .units = 50}};
         views[i].queued_tasks = i < CROWD - 1;
         views[i].queued_units = i < CROWD - 1;
-        views[i].queued_at_s = NOW_S - 5 - i; /* worker 0 has been silent for the shortest time */
+        /* worker 0 has been silent for a shorter time than the others */
+        views[i].queued_at_s = NOW_S - 5 - i;
     }
     kl_board board = {.held = held_by_the_first, .waits = is_the_last, .waiting = one_waits};
     kl_crew *crew = crew_of(&s);
@@ -240,8 +248,8 @@ static void who_holds_nothing_alone_hides_nobody(void **state) {
     assert_true(r.decision.kind == KL_DECIDES_COPY && r.decision.subject == 0 && r.to == CROWD - 1);
 }
 
-/* In random situations, check that a plan keeps and copies no more tasks than the worker holds, and
- * recalls no task that cannot be recalled. */
+/* Check in random situations that a plan keeps and copies no more tasks than the worker holds, and recalls
+ * no task that cannot be recalled. */
 static void plans_stay_within_what_is_there(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20000; seed++) {
@@ -281,8 +289,8 @@ static void the_pause_grows_with_the_wait(void **state) {
     assert_true(kl_rescue_pause_s(&w.s, 0, 0) == 0.1);
 }
 
-/* Tasks of 20 s run at the same time, and some have ended. Check that the others, which are up to 10 %
- * later, are not copied, because they should end at any moment. */
+/* Tasks of 20 s run at the same time, and some have ended. Check that the tasks that still run, up to 10 %
+ * late, are not copied, because they should end at any moment. */
 static void a_task_that_should_just_end_is_waited_for(void **state) {
     (void)state;
     for (int ended = 1; ended < 200; ended *= 3)

@@ -1,35 +1,38 @@
-/* Choose the factor of the policies FSC and DPF (César et al. 2006). The next run is simulated with each
- * of the factors 0.1, 0.2, … 1, and the factor of the shortest run is chosen. In the simulation all tasks
- * of a worker take the same time. The master handles one message at a time, and each direction of its link
- * carries one message at a time. */
+/* Choose the factor of the policies FSC and DPF (César et al. 2006). The next run is simulated with each of
+ * the factors 0.1, 0.2, … 1, and the factor of the shortest run is chosen. The simulation assumes that all
+ * tasks of a worker take the same time. The master handles one message at a time, and each direction of its
+ * link carries one. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "decide/policy.h"
 
-/* MOST_WORKERS: greatest number of simulated workers. If there are more workers, each simulated worker stands
- * for k real ones. Tasks, the master's time and the link are scaled in the same way, so the master is as
- * busy as in the real run. */
+/* MOST_WORKERS: greatest number of simulated workers. If there are k times as many real workers, each
+ * simulated worker stands for k of them. Tasks, the master's time and the link are scaled, so that the
+ * master is as busy as in the real run. */
 enum { MOST_WORKERS = 128, FACTORS = 10 };
 
-/* bytes of a message in addition to its tasks or results */
+/* bytes of a message without its tasks or results */
 static const double HEAD_BYTES = 64;
 
 typedef struct hand { /* a simulated worker */
-    double task_s;    /* seconds that each task takes at this worker */
-    /* time at which the worker's next message reaches the master's link; INFINITY: it sends no more */
+    double task_s;    /* seconds that this worker takes for each task */
+    /* time at which the worker's next message reaches the master's link; INFINITY: the worker sends no more
+     * messages */
     double message_s;
-    double done_s; /* time at which its last task ends */
-    double bytes;  /* bytes of its next message */
+    double done_s; /* time at which the worker's last task ends */
+    double bytes;  /* bytes of the worker's next message */
 } hand;
 
 /* A simulation of the next run with one factor. It works on copies of the dealer and the snapshot. */
 typedef struct trial {
     kl_dealer dealer;
-    kl_snapshot snapshot;                        /* number of tasks, scaled to the simulated workers */
-    double byte_s;                               /* seconds that a byte takes on the master's link */
-    double in_free_s, master_free_s, out_free_s; /* times from which these are free: the link to the master,
-                                                    the master, and the link from the master */
+    /* the snapshot, in which the number of tasks is scaled to the simulated workers */
+    kl_snapshot snapshot;
+    double byte_s; /* seconds that a byte takes on the master's link */
+    /* in_free_s, master_free_s, out_free_s: times from which the link to the master, the master, and the
+     * link from the master are free */
+    double in_free_s, master_free_s, out_free_s;
     uint32_t workers;
     hand hands[];
 } trial;
@@ -47,7 +50,7 @@ static void fill_hands(trial *t, const kl_snapshot *s, uint32_t step) {
     }
 }
 
-/* Scale the run to the simulated workers. */
+/* Scale the run down to the number of simulated workers. */
 static void scale(trial *t, const kl_snapshot *s) {
     double part = (double)t->workers / s->present;
     t->snapshot = *s;
@@ -58,7 +61,7 @@ static void scale(trial *t, const kl_snapshot *s) {
     t->byte_s = s->message.per_unit_s / part;
 }
 
-/* Begin a simulation: each worker asks at time 0. */
+/* Begin a simulation: each worker asks for tasks at time 0. */
 static void begin(trial *t, const kl_dealer *dealer, double factor) {
     t->dealer = (kl_dealer){.policy = dealer->policy, .factor = factor, .workers = t->workers};
     t->snapshot.left = t->snapshot.tasks;
@@ -97,8 +100,8 @@ static void send_chunk(trial *t, uint32_t worker) {
     h->bytes = HEAD_BYTES + count * s->result_bytes;
 }
 
-/* Let a worker send its last result when it is done, because no task is left. Afterwards it sends no more
- * messages. */
+/* Let a worker send its last result when it has done its tasks, because there are no more tasks. Afterwards
+ * it sends no messages. */
 static void finish(const trial *t, hand *h) {
     double last_s = h->done_s + t->snapshot.message.fixed_s;
     h->message_s = h->message_s < last_s ? last_s : INFINITY;

@@ -1,11 +1,11 @@
-/* Policies that choose the next chunk from the number of remaining tasks, of workers and of earlier chunks.
- */
+/* Policies that compute the next chunk from the number of remaining tasks, the number of workers, and the
+ * earlier chunks. */
 #include <math.h>
 
 #include "decide/policy.h"
 
-/* STATIC: deal one equal part to each worker. A worker that asks again gets nothing until all present
- * workers have a part. Tasks that workers return are then divided in the same way. */
+/* STATIC: deal one equal part of the tasks to each worker. A worker that asks again gets nothing until each
+ * present worker has had a part. Tasks that workers return are then divided in the same way. */
 static void deal_static(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     uint32_t waiting = kl_crew_total(s->crew)->unserved;
@@ -16,7 +16,8 @@ static void deal_static(const kl_look *look, kl_plan *plan) {
     uint32_t parts = waiting ? waiting : look->workers;
     plan->decision.count = (s->left + parts - 1) / parts;
     kl_reason(plan,
-              waiting ? "one of %u equal parts of %llu tasks" : "one of %u parts of %llu returned tasks",
+              waiting ? "one of %u equal parts of %llu tasks"
+                      : "one of %u equal parts of %llu returned tasks",
               (unsigned)parts, kl_ull(s->left));
 }
 
@@ -28,7 +29,7 @@ const kl_policy kl_policy_static = {
 
 static void deal_ss(const kl_look *look, kl_plan *plan) {
     plan->decision.count = 1;
-    kl_reason(plan, "one task at a time, %llu left", kl_ull(look->snapshot->left));
+    kl_reason(plan, "one task at a time; %llu are left", kl_ull(look->snapshot->left));
 }
 
 const kl_policy kl_policy_ss = {
@@ -57,7 +58,7 @@ static void deal_tss(const kl_look *look, kl_plan *plan) {
     double fall = steps > 1 ? (first - 1) / (steps - 1) : 0;
     double chunk = floor(first - fall * (double)look->dealer->course.chunks);
     plan->decision.count = kl_whole_tasks(chunk, look->snapshot->left);
-    kl_reason(plan, "chunk %llu: the first had %.0f tasks, each further one has %.3g fewer",
+    kl_reason(plan, "chunk %llu: the first chunk had %.0f tasks, and each further one has %.3g fewer",
               kl_ull(look->dealer->course.chunks + 1), first, fall);
 }
 
@@ -69,26 +70,28 @@ const kl_policy kl_policy_tss = {
 
 enum {
     AF_FIRST_TASKS = 10
-}; /* the number of tasks is large enough to estimate σ, and small enough not to delay the end */
+}; /* number of tasks that are measured first: large enough to estimate σ, and small enough not to delay the
+      end */
 
-/* AF (Banicescu and Liu 2000). D = Σσ²/μ and T = 1/Σ(1/μ) are sums over the present workers, R is the
- * number of tasks left, and μ belongs to this worker. */
+/* AF (Banicescu and Liu 2000). D = Σσ²/μ and T = 1/Σ(1/μ) are sums over the present workers. R is the number
+ * of tasks left, and μ is this worker's mean task time. */
 static void deal_af(const kl_look *look, kl_plan *plan) {
     const kl_snapshot *s = look->snapshot;
     double units = kl_task_units(s), left = (double)s->left;
     if (look->self->unit_s.count < 2 || !(look->self->unit_s.mean > 0)) {
         plan->decision.count =
             kl_whole_tasks(fmin(AF_FIRST_TASKS, floor(left / (4.0 * look->workers))), s->left);
-        kl_reason(plan, "first %llu tasks: mean and deviation of this worker's task times are not known",
+        kl_reason(plan,
+                  "a first chunk of %llu tasks: mean and deviation of this worker's task times are not known",
                   kl_ull(plan->decision.count));
         return;
     }
     const kl_crew_sums *crew = kl_crew_total(s->crew);
-    /* a worker without measurements is given the mean of the others */
+    /* workers without measurements count as workers with mean values */
     double all = (double)look->workers / crew->steady;
     double d = units * crew->variance_rates * all, rates = crew->unit_rates / units * all;
     double mean = units * look->self->unit_s.mean, t = 1 / rates, share = left * t / mean;
-    /* chunk = (D + 2TR − √(D² + 4DTR))/(2μ), in a form that does not lose digits by subtracting large
+    /* compute chunk = (D + 2TR − √(D² + 4DTR))/(2μ) in a form that does not lose digits by subtracting large
      * numbers */
     double both = d + 2 * t * left;
     double chunk = 2 * t * left * t * left / (both + sqrt(d * d + 4 * d * t * left)) / mean;

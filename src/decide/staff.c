@@ -1,5 +1,5 @@
-/* Store the inputs of the decision on the number of workers, and make the decision again from them. Each
- * row can be read without other rows. */
+/* Store the inputs of each decision on the number of workers, and make the decision again from them. Each
+ * row of the record can be read without other rows. */
 #include "decide/grounds.h"
 
 #define REAL(type, member)                                                                                   \
@@ -87,7 +87,7 @@ static const kl_members members_of_load = LIST_OF(of_load), members_of_iteration
                         members_of_team = LIST_OF(of_team), members_of_point = LIST_OF(of_point),
                         members_of_glance = LIST_OF(of_glance), members_of_sight = LIST_OF(of_sight);
 
-/* --- record a choice --- */
+/* --- record how the number of workers was chosen --- */
 
 static void begin(kl_buffer *out, kl_ground ground) {
     kl_put_u8(out, KL_GROUNDS_ALONE);
@@ -99,7 +99,8 @@ static void put_load(kl_buffer *out, const kl_load *load) {
     kl_grounds_put_changes(out, &members_of_load, &none, load);
 }
 
-/* Write an iteration without its speeds. hear_speed() adds each speed that the decision uses. */
+/* Write the measurements of an iteration, but not the workers' speeds. hear_speed() writes each speed when
+ * the decision uses it. */
 static void put_iteration(kl_buffer *out, const kl_iteration *it) {
     const kl_iteration none = {0};
     kl_grounds_put_changes(out, &members_of_iteration, &none, it);
@@ -155,7 +156,7 @@ bool kl_grounds_look(kl_buffer *out, kl_glance *glance, const kl_sight *sight, k
 
 typedef struct memory {
     kl_reader speeds;
-    bool lacks; /* true: a needed speed was not recorded */
+    bool lacks; /* true: a speed that is needed was not recorded */
 } memory;
 
 static double recall_speed(const void *self, uint32_t n) {
@@ -171,7 +172,8 @@ static double recall_speed(const void *self, uint32_t n) {
     return n;
 }
 
-/* Read an iteration. All bytes that follow are speeds, which recall_speed() reads. */
+/* Read the measurements of an iteration. All bytes that follow are workers' speeds, which recall_speed()
+ * reads. */
 static kl_iteration get_iteration(kl_reader *r, memory *m) {
     kl_iteration it = {0};
     kl_grounds_get_changes(r, &members_of_iteration, &it);

@@ -7,20 +7,21 @@
 
 #include "decide/policy.h"
 
-static const double FINDING =
-    0.95; /* change to another number only if its total time is below this part of the present one */
-/* the measured t_M is trusted up to this multiple of the measured numbers of tasks, and down to a quarter
- * of them */
+static const double FINDING = 0.95; /* change to another number of tasks only if the total time with it is
+                                       below this part of the present one */
+/* the measured t_M is trusted up to this multiple of the greatest measured number of tasks, and down to a
+ * quarter of the least */
 static const double BELIEVED = 4;
-static const double APART = 16; /* each candidate number of tasks exceeds the last one by 1/16 */
+static const double APART = 16; /* each candidate number of tasks exceeds the one before by 1/16 */
 enum { UNMEASURED_TASKS = 4 };  /* number of tasks for each worker before anything is measured */
 
-/* A number of tasks and its forecast. */
+/* A number of tasks, and the forecast of the times with it. */
 typedef struct candidate {
     uint64_t tasks;
     uint32_t workers;
     double master_s, workers_s, messages_s;
-    double runs, total_s; /* number of runs that the program needs; total_s: seconds of all these runs */
+    /* runs: number of runs that the program needs; total_s: seconds of all these runs */
+    double runs, total_s;
 } candidate;
 
 static kilter_status weigh(const kl_grain_look *look, const kl_grain_question *q, uint64_t tasks,
@@ -57,7 +58,8 @@ static kilter_status consider(const kl_grain_look *look, const kl_grain_question
     return status;
 }
 
-/* Try numbers of tasks that differ by 1/16, and also multiples of the number of workers between them. */
+/* Try numbers of tasks that differ by 1/16, and the multiples of the number of workers that lie between
+ * them. */
 static kilter_status find_best(const kl_grain_look *look, const kl_grain_question *q, uint64_t *counts,
                                candidate *best) {
     uint64_t least = within(floor((double)look->least_seen / BELIEVED), q->least, q->most);
@@ -85,7 +87,7 @@ static void answer(const candidate *c, const candidate *now, kl_grain_plan *plan
     double each_s = c->master_s + c->workers_s + c->messages_s;
     plan->decision.gain_s = c->runs > 0 ? fmax(0, (now->total_s - c->total_s) / c->runs) : 0;
     int at = snprintf(plan->decision.reason, sizeof plan->decision.reason,
-                      "%llu tasks: %s an iteration, in which the master works %s", kl_ull(c->tasks),
+                      "%llu tasks: an iteration takes %s, in which the master works %s", kl_ull(c->tasks),
                       kl_say_s(each_s).text, kl_say_s(c->master_s).text);
     if (now->tasks != c->tasks)
         snprintf(plan->decision.reason + at, sizeof plan->decision.reason - (size_t)at,

@@ -1,4 +1,4 @@
-/* Compare the chosen number of tasks with every other number, and with tables. */
+/* Compare the chosen number of tasks with every other number, and with tables of expected numbers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,7 +17,7 @@ static double random_01(uint64_t seed) {
     return (double)(kl_mix64(seed) >> 11) * 0x1p-53;
 }
 
-/* Return the seconds of all runs with `tasks` tasks an iteration, computed from the definition. */
+/* Return the seconds of all runs with `tasks` tasks in an iteration, computed by definition. */
 static double total_s(const kl_grain_look *look, const kl_grain_question *q, uint64_t tasks) {
     uint64_t counts[MOST];
     double units = look->work_units / (double)tasks;
@@ -66,7 +66,8 @@ static void none_is_better(void **state) {
         assert_true(plan.decision.count >= 1 && plan.decision.count <= 16 && plan.workers >= 1 &&
                     plan.decision.gain_s >= 0);
         double got_s = total_s(&look, &q, plan.decision.count), now_s = total_s(&look, &q, now);
-        assert_true(plan.decision.count == now || got_s < 0.95 * now_s); /* a change must save at least 5 % */
+        /* a change of the number of tasks must save at least 5 % */
+        assert_true(plan.decision.count == now || got_s < 0.95 * now_s);
         for (uint64_t tasks = least; tasks <= most; tasks++)
             if (total_s(&look, &q, tasks) < (plan.decision.count == now ? 0.95 : 1) * got_s * (1 - 1e-12))
                 fail_msg("seed %d: %d tasks instead of %d", (int)seed, (int)plan.decision.count, (int)tasks);
@@ -86,14 +87,15 @@ static double runs_of_ssn(uint64_t tasks, void *user) {
     return runs[i] * pow(runs[i + 1] / runs[i], part);
 }
 
-/* Compare the best number of tasks T in 2002 with the best one on new machines. The new workers are about
- * 260 times as fast, but the master only 16 to 40 times. So the master limits the run. */
+/* Compare the best number of tasks T on the machines of 2002 with the best one on new machines. The new
+ * workers are about 260 times as fast, but the new master only 16 to 40 times. So the master limits the
+ * run. */
 static void the_best_T_is_not_the_papers(void **state) {
     (void)state;
     double then[] = {66, 50, 38, 26}, now[] = {62, 33, 21, 16};
     kl_lane lanes[50];
     for (int i = 0; i < 50; i++)
-        lanes[i] = (kl_lane){200 / 6.44, 0}; /* speed in scenarios per second */
+        lanes[i] = (kl_lane){200 / 6.44, 0}; /* speed of a worker in scenarios per second */
     kl_grain_look look = {.model = {.master = {.fixed_s = 0.6, .per_unit_s = 0.0055}},
                           .lanes = lanes,
                           .lane_count = 50,
@@ -127,11 +129,50 @@ static const struct {
     uint64_t tasks, least_seen, most_seen, least, most, low, high;
     const char *reason;
 } rows[] = {
-    {"nothing is measured", {0}, 4, 0, 0, 0, 0, 0, 0, 1, 1000, 16, 16, "4 for each of 4 workers"},
-    {"nothing is measured, at most 10 tasks are allowed", {0}, 4, 0, 0, 0, 0, 0, 0, 1, 10, 10, 10, "nothing"},
+    {"nothing is measured yet",
+     {0},
+     4,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     1,
+     1000,
+     16,
+     16,
+     "nothing is measured yet, so 4 for each of 4 workers"},
+    {"nothing is measured, and at most 10 tasks are allowed",
+     {0},
+     4,
+     0,
+     0,
+     0,
+     0,
+     0,
+     0,
+     1,
+     10,
+     10,
+     10,
+     "nothing"},
     {"no worker is present", {0}, 0, 0, 0, 0, 0, 0, 0, 3, 10, 3, 3, "nothing"},
-    {"equal workers: one task each is best", {1, 1, 1, 1}, 4, 100, 0, 0, 4, 4, 4, 1, 99, 4, 4, "4 tasks"},
-    {"an odd number leaves workers idle",
+    {"with equal workers, one task each is best",
+     {1, 1, 1, 1},
+     4,
+     100,
+     0,
+     0,
+     4,
+     4,
+     4,
+     1,
+     99,
+     4,
+     4,
+     "4 tasks"},
+    {"with one task more than equal workers, some workers are idle",
      {1, 1, 1, 1},
      4,
      100,
@@ -145,7 +186,7 @@ static const struct {
      4,
      4,
      "with 5 tasks all"},
-    {"limited by the master: as few tasks as possible",
+    {"the master limits the run, so few tasks are best",
      {9, 9, 9, 9},
      4,
      1,
@@ -159,7 +200,7 @@ static const struct {
      16,
      16,
      "16 tasks"},
-    {"limited by the master, with measurements: fewer tasks",
+    {"measurements show that the master limits the run, so fewer tasks are best",
      {9, 9, 9, 9},
      4,
      1,
@@ -173,9 +214,48 @@ static const struct {
      4,
      4,
      "4 tasks"},
-    {"unequal workers: more tasks", {7, 3, 2, 1}, 4, 100, 0, 0, 4, 4, 4, 1, 99, 12, 16, "tasks"},
-    {"unequal workers: the most tasks possible", {7, 3, 2, 1}, 4, 100, 0, 0, 4, 4, 4, 1, 6, 5, 6, "tasks"},
-    {"no change if it saves less than 5 %", {1, 1}, 2, 100, 0, 1000, 3, 3, 3, 1, 99, 3, 3, "3 tasks"},
+    {"with unequal workers, more tasks are better",
+     {7, 3, 2, 1},
+     4,
+     100,
+     0,
+     0,
+     4,
+     4,
+     4,
+     1,
+     99,
+     12,
+     16,
+     "tasks"},
+    {"with unequal workers, the most tasks possible are best",
+     {7, 3, 2, 1},
+     4,
+     100,
+     0,
+     0,
+     4,
+     4,
+     4,
+     1,
+     6,
+     5,
+     6,
+     "tasks"},
+    {"the number of tasks stays if a change saves less than 5 %",
+     {1, 1},
+     2,
+     100,
+     0,
+     1000,
+     3,
+     3,
+     3,
+     1,
+     99,
+     3,
+     3,
+     "3 tasks"},
 };
 
 static void numbers_are_those_of_the_table(void **state) {

@@ -1,28 +1,28 @@
-/* Choose the number of workers with the smallest performance index (César et al. 2006, phase 2) when
- * several iterations agree on it. Undo a change that made the run slower. Limits:
+/* Choose the number of workers with the smallest performance index (César et al. 2006, phase 2) when several
+ * iterations agree on it. Undo a change that made the run slower. The limits are explained in
  * docs/explanation/model.md. */
 #include <math.h>
 #include <stdio.h>
 
 #include "decide/policy.h"
 
-/* change only to a number whose index is below this part of the present index */
+/* change only to a number of workers whose index is below this part of the present index */
 static const double FINDING = 0.95;
 static const double IDLE_MOST =
     0.2; /* the load counts as balanced if waiting for the last chunks takes at most this part of the time */
 static const double UNEXPLAINED =
-    0.15; /* add workers only if the model leaves at most this part of the time unexplained */
-static const double FASTER =
-    0.8; /* if an iteration costs less than this part of the one before, the program is still warming up */
-static const double WORSE =
-    1.05; /* if an iteration costs more than this multiple of the one before, the change did not pay */
+    0.15; /* use more workers only if the model leaves at most this part of the time unexplained */
+static const double FASTER = 0.8; /* if an iteration costs less than this part of the one before, the program
+                                     is still getting faster */
+static const double WORSE = 1.05; /* if an iteration costs more than this multiple of the one before the
+                                     change, the change did not pay */
 static const double AS_BEFORE =
-    1.25; /* if the times of tasks changed by more than this factor, old costs tell nothing */
-static const double STEP =
-    1.41421356; /* factor between a number of workers and the next number that is tried */
+    1.25; /* if the times of tasks changed by more than this factor, costs measured earlier are not used */
+static const double STEP = 1.41421356; /* quotient of a number of workers and the next number that is tried */
 enum {
     PATIENCE = 6
-}; /* after this many very uneven iterations, dealing in another way will not remove the imbalance */
+}; /* number of very uneven iterations after which a change is made anyway, because another way of dealing
+      would have removed the imbalance by now */
 enum { BARRED_RUNS = 16, BARRED_DOUBLINGS = 10, WHY_BYTES = 80 };
 
 /* Return the expected idle part of the time if each of n workers ends with a chunk of F tasks. F is the
@@ -33,8 +33,8 @@ static double idle_part(const kl_iteration *it, uint32_t n) {
     return idle_s / (it->model.work_s / kl_speed_of(it->speeds, n) + idle_s);
 }
 
-/* Find the greatest number of workers by bisection. With more workers, each has less work and waits
- * longer. */
+/* Find the greatest number of workers by bisection. With more workers, each has less work and waits longer
+ * at the end. */
 uint32_t kl_team_balanceable(const kl_iteration *it) {
     uint32_t can = 1, cannot = it->most + 1;
     while (cannot > can + 1) {
@@ -47,8 +47,8 @@ uint32_t kl_team_balanceable(const kl_iteration *it) {
     return can;
 }
 
-/* Return the seconds for which a worker with `chunks` chunks and work_s seconds of work waits for chunks.
- * It asks for the next chunk when it begins a chunk. So it waits if the answer takes longer than the
+/* Return the seconds for which a worker that does work_s seconds of work in `chunks` chunks waits for
+ * chunks. It asks for the next chunk when it begins one, so it waits if the answer takes longer than the
  * chunk. */
 static double waits_s(const kl_iteration *it, double chunks, double work_s) {
     double late_s = fmax(0, it->way_s - work_s / fmax(1, chunks));
@@ -64,11 +64,12 @@ static double model_s(const kl_iteration *it, uint32_t n, double speed) {
     if (kl_load_known(&it->load) && it->answer_s > 0) { /* use the chunk size that n workers would get */
         chunks = kl_model_chunks(&it->load, n);
         answer_s = kl_model_answer_s(&it->load, n);
-        if (m.message.fixed_s >=
-            it->answer_s) /* m_o includes the time of the answer, which depends on the size of the chunk */
+        if (m.message.fixed_s >= it->answer_s) /* m_o includes the master's time for an answer, which depends
+                                                  on the size of the chunk */
             m.message.fixed_s += answer_s - it->answer_s;
     }
-    if (kl_load_known(&it->load)) /* the load includes the bytes already, as use of a link or of cores */
+    if (kl_load_known(&it->load)) /* the measured load includes the bytes already, as use of a link or of
+                                     cores */
         m.message.per_unit_s = 0;
     double served_s = chunks * answer_s + m.message.fixed_s;
     m.work_s *= kl_model_limit(&it->load, n).times;
@@ -84,7 +85,7 @@ static double unexplained_part(const kl_iteration *it) {
     return lost_s(it) / it->elapsed_s;
 }
 
-/* Return the part of the time that neither the model nor imbalance explains. */
+/* Return the part of the time that neither the model nor uneven load explains. */
 static double contended_part(const kl_iteration *it) {
     return fmax(0, lost_s(it) - it->uneven_s) / it->elapsed_s;
 }
@@ -94,25 +95,25 @@ static bool contended(const kl_iteration *it) {
 }
 
 /* Forecast the time with n workers from this iteration alone. Time that the model does not explain is
- * expected to be lost again. If much of it is lost although the load is balanced, the workers may slow
- * each other down. Then fewer workers are worth a trial. */
+ * expected to be lost again. If much is lost although the load is balanced, the workers may slow each other
+ * down. Then fewer workers are worth a trial. */
 static double from_here_s(const kl_iteration *it, uint32_t n) {
     double gone = n < it->workers && contended(it) ? 1 - n / (double)it->workers : 0;
     return model_s(it, n, kl_speed_of(it->speeds, n)) + lost_s(it) -
            gone * contended_part(it) * it->elapsed_s;
 }
 
-/* --- measured times correct the model --- */
+/* --- correcting the model by times measured with other numbers of workers --- */
 
-/* A number of workers whose time was measured. */
+/* A measured number of workers, as a basis for corrections. */
 typedef struct anchor {
-    double away; /* distance from the present number: logarithm of the quotient of the two */
-    double
-        ratio; /* measured time divided by the forecast from this iteration; 0: no such number was measured */
+    double away;  /* distance from the present number: logarithm of the quotient of the two numbers */
+    double ratio; /* measured time divided by the time that this iteration's model forecasts; 0: no such
+                     number was measured */
 } anchor;
 
-/* Return the measured time with the point's number of workers. Scale it by the number of tasks and by the
- * amount of work, and take the smaller value. 0: the tasks have changed since. */
+/* Return the time measured with the point's number of workers, scaled to this iteration. Scale by the number
+ * of tasks or by the amount of work, whichever gives less. Return 0 if the tasks have changed since. */
 static double measured_s(const kl_iteration *it, const kl_team_point *p) {
     double by_task_s = (double)it->tasks * sqrt(p->cost.by_task / p->workers);
     double by_work_s = it->model.work_s * sqrt(p->cost.by_work / p->workers);
@@ -124,7 +125,8 @@ static bool beyond(const kl_iteration *it, uint32_t point, uint32_t n) {
     return n < it->workers ? point < it->workers : point > it->workers;
 }
 
-/* Find the measured numbers nearest to n, below and above it, on the same side of the present number. */
+/* Find the measured numbers of workers that are nearest to n, below and above it. Only numbers on n's side
+ * of the present number count. */
 static void find_anchors(const kl_iteration *it, uint32_t n, anchor *near, anchor *far) {
     for (const kl_team_point *p = it->team->points; p < it->team->points + KL_TEAM_POINTS; p++) {
         if (p->workers == 0 || p->workers > it->most || p->until <= it->run || !beyond(it, p->workers, n))
@@ -140,9 +142,9 @@ static void find_anchors(const kl_iteration *it, uint32_t n, anchor *near, ancho
     }
 }
 
-/* Return the factor by which forecasts from this iteration are too short for n workers. Models err more at
- * greater distances. So between two measured numbers, the logarithm of this factor grows with the square
- * of the distance. */
+/* Return the factor by which forecasts for n workers are too short. Models err more at greater distances
+ * from the measured number. So between two measured numbers, the logarithm of this factor grows with the
+ * square of the distance. */
 static double correction(const kl_iteration *it, uint32_t n) {
     anchor near = {0, 1}, far = {0, 0};
     if (!it->team || n == it->workers)
@@ -205,7 +207,7 @@ static bool usable(const kl_iteration *it) {
            it->elapsed_s > 0;
 }
 
-/* --- on trial --- */
+/* --- judging a change that is on trial --- */
 
 /* Return the least cost among this iteration and those just before it with the same number of workers. */
 static kl_team_cost least_lately(const kl_team *team, const kl_iteration *it) {
@@ -222,7 +224,8 @@ static kl_team_way way_to(uint32_t from, uint32_t n) {
 
 static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *plan) {
     kl_team_cost now = least_lately(team, it), before = team->before;
-    /* Judge by both costs, because tasks may have become larger, or workers may slow each other down. */
+    /* The change is worse only if both costs are higher. One cost alone may be higher because tasks have
+     * become larger, or because workers slow each other down. */
     double most = team->explores ? 1 : WORSE;
     bool worse = now.by_task > most * before.by_task && now.by_work > most * before.by_work;
     if (team->measured + 1 < KL_TEAM_PERSISTS || !worse) {
@@ -233,7 +236,7 @@ static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *pla
     }
     uint32_t back = team->tried_from < it->most ? team->tried_from : it->most;
     plan->verdict = KL_TEAM_BACK;
-    plan->way = way_to(back, it->workers); /* direction of the change that did not pay */
+    plan->way = way_to(back, it->workers); /* direction of the change that is undone */
     plan->decision.count = plan->considered = back;
     double ratio = sqrt(now.by_work / team->before.by_work * team->tried_from / it->workers);
     double master_s = it->model.master_s;
@@ -246,8 +249,8 @@ static void judge(const kl_team *team, const kl_iteration *it, kl_team_plan *pla
 
 /* --- a finding --- */
 
-/* Return whether iterations still become faster. The first ones of a farm are slower, for example because
- * they touch new memory. */
+/* Return whether iterations still become faster. The first iterations of a farm are slower, for example
+ * because they touch new memory. */
 static bool settles(const kl_team *team, const kl_iteration *it) {
     if (team->measured == 0)
         return false;
@@ -255,7 +258,7 @@ static bool settles(const kl_team *team, const kl_iteration *it) {
     return now.by_task < FASTER * before.by_task && now.by_work < FASTER * before.by_work;
 }
 
-/* Return the number of workers that is closest to the present one: either n, or a number that earlier
+/* Return the number of workers that is closer to the present one: either n, or the number that earlier
  * iterations found. */
 static uint32_t nearest(const kl_team *team, kl_team_way way, uint32_t n) {
     bool closer = way == KL_TEAM_FEWER ? team->nearest > n : team->nearest < n;
@@ -287,7 +290,7 @@ static bool finding(const kl_iteration *it, uint32_t n) {
     return index_with(it, n) < FINDING * present_index(it);
 }
 
-/* Add to the reason that more workers would be faster if all of them could be kept busy. */
+/* If more workers would be faster but could not all be kept busy, say this in the reason. */
 static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_team_plan *plan) {
     uint32_t n = best_of(it, it->most);
     if (n <= limit || n <= it->workers || !finding(it, n))
@@ -301,7 +304,7 @@ static void mention_unbalanceable(const kl_iteration *it, uint32_t limit, kl_tea
     refuse(it, plan, why);
 }
 
-/* Return whether the change is refused for now, and write the reason to `why`. */
+/* Return whether there is a reason not to make the change now, and write this reason to `why`. */
 static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl_team_plan *plan,
                      char why[WHY_BYTES]) {
     if (plan->way == KL_TEAM_OTHERS && it->run < team->others_until) {
@@ -319,7 +322,7 @@ static bool objected(const kl_team *team, const kl_iteration *it, bool again, kl
         return true;
     }
     snprintf(why, WHY_BYTES, "seen in %u of %u iterations%s", (unsigned)plan->seen, (unsigned)wanted,
-             lost ? ", as much time is lost to imbalance" : "");
+             lost ? ", because as much time is lost to imbalance" : "");
     return plan->seen < wanted;
 }
 
@@ -333,7 +336,8 @@ static void say_nothing_better(const kl_iteration *it, uint32_t n, kl_team_plan 
                  index_with(it, n));
 }
 
-/* Lower by one the number of iterations that agree on a better number, because this iteration found none. */
+/* Lower by one the number of iterations that agree on a better number of workers, because this iteration
+ * found none. */
 static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
     say_nothing_better(it, n, plan);
     if (team->seen == 0 || team->workers != it->workers || settles(team, it))
@@ -343,7 +347,7 @@ static void doubt(const kl_team *team, const kl_iteration *it, uint32_t n, kl_te
     plan->considered = team->nearest;
 }
 
-/* Return the best number of workers. If the model leaves much of the time unexplained, return a better
+/* Return the best number of workers. If the model leaves much of the time unexplained, prefer a better
  * number below the present one, because more workers are not tried then. */
 static uint32_t best_that_may_be(const kl_iteration *it, uint32_t limit) {
     uint32_t n = best_of(it, limit);
@@ -353,7 +357,7 @@ static uint32_t best_that_may_be(const kl_iteration *it, uint32_t limit) {
     return finding(it, fewer) ? fewer : n;
 }
 
-/* Return whether a number of workers between n and the next step beyond n was measured. */
+/* Return whether a number of workers was measured that is near n: at most one step beyond it. */
 static bool measured_near(const kl_iteration *it, uint32_t n) {
     double most = STEP * fmax(n, it->workers), least = fmin(n, it->workers) / STEP;
     for (const kl_team_point *p = it->team->points; p < it->team->points + KL_TEAM_POINTS; p++)
@@ -362,7 +366,8 @@ static bool measured_near(const kl_iteration *it, uint32_t n) {
     return false;
 }
 
-/* Return the index of n workers if the model errs by its whole interval in their favour. */
+/* Return the index of n workers in the best case, in which the model overestimates the time by its greatest
+ * error. */
 static double hoped_index(const kl_iteration *it, uint32_t n) {
     kl_limit limit = kl_model_limit(&it->load, n);
     kl_doubt doubt = {.known = it->workers};
@@ -370,7 +375,8 @@ static double hoped_index(const kl_iteration *it, uint32_t n) {
     return index_of(it, kl_speed_of(it->speeds, n), low_s);
 }
 
-/* Return a number of workers one step away that may be better than the model says; 0: there is none. */
+/* Return a number of workers, one step from the present one, that may be better than the model says; 0:
+ * there is none. */
 static uint32_t worth_a_trial(const kl_team *team, const kl_iteration *it, uint32_t limit) {
     uint32_t found = 0, steps[] = {(uint32_t)ceil(it->workers * STEP), (uint32_t)(it->workers / STEP)};
     double least = FINDING * present_index(it);
@@ -394,7 +400,7 @@ static void explore(const kl_iteration *it, uint32_t n, kl_team_plan *plan) {
     plan->forecast_s = forecast_s(it, n);
     plan->decision.gain_s = it->elapsed_s - plan->forecast_s;
     snprintf(plan->decision.reason, sizeof plan->decision.reason,
-             "%u worker%s instead of %u, because the model is not certain: its index is expected to be %.3g "
+             "%u worker%s instead of %u, because the model is not certain: the index is expected to be %.3g "
              "and may be %.3g, instead of %.3g",
              (unsigned)n, n == 1 ? "" : "s", (unsigned)it->workers, index_with(it, n), hoped_index(it, n),
              present_index(it));
@@ -463,7 +469,8 @@ uint32_t kl_team_expect(const kl_iteration *it, char reason[KL_REASON_BYTES]) {
     return n;
 }
 
-/* Store the cost of a number of workers. If there is no room, it replaces the oldest entry. */
+/* Store the cost measured with a number of workers. If there is no room, replace the entry that becomes
+ * outdated first. */
 static void remember(kl_team *team, uint32_t workers, kl_team_cost cost, uint64_t until) {
     kl_team_point *place = team->points;
     for (kl_team_point *p = team->points; p < team->points + KL_TEAM_POINTS; p++) {
@@ -477,7 +484,8 @@ static void remember(kl_team *team, uint32_t workers, kl_team_cost cost, uint64_
     *place = (kl_team_point){workers, cost, until};
 }
 
-/* Return the number of the run up to which the same kind of change is not tried again. */
+/* Count a change that did not pay. Return the number of the run until which such a change is not tried
+ * again. */
 static uint64_t failed(kl_team *team, kl_team_way way, uint64_t run) {
     uint32_t failures = team->failures[way]++;
     return run + ((uint64_t)BARRED_RUNS << (failures < BARRED_DOUBLINGS ? failures : BARRED_DOUBLINGS));
@@ -507,7 +515,8 @@ void kl_team_commit(kl_team *team, const kl_iteration *it, const kl_team_plan *p
     team->costs[team->measured++ % KL_TEAM_PERSISTS] = cost_of(it);
     team->workers = it->workers;
     if (!same || team->measured >= KL_TEAM_PERSISTS)
-        team->tried_from = 0; /* the trial has been judged, or is outdated because workers joined or left */
+        team->tried_from = 0; /* the change on trial has been judged, or is outdated because workers joined
+                                 or left */
     team->way = plan->seen > 0 ? plan->way : KL_TEAM_STAY;
     team->seen = plan->seen;
     team->nearest = plan->considered;

@@ -1,5 +1,5 @@
-/* Test the number of workers: when it changes, when it does not, and which number is reached in the end.
- * Some tests have costs that the model does not know. */
+/* Test the choice of the number of workers: when it changes, when it does not, and which number is reached
+ * in the end. In some tests workers cost time that the model does not know. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* --- a world: the seconds of an iteration with n workers --- */
+/* --- a simulated farm, whose iterations take a known time with n workers --- */
 
 enum { MOST = 200 };
 
@@ -26,9 +26,9 @@ typedef struct world {
     uint64_t tasks;
     uint32_t most, now;
     double speeds[MOST];
-    double wrong_s; /* seconds of an iteration that the model does not know, for each worker that rests … */
-    double each_s;  /* … and for each worker that works */
-    double noise;   /* relative error of a measured time */
+    double wrong_s; /* seconds that each resting worker adds to an iteration, unknown to the model */
+    double each_s;  /* seconds that each working worker adds to an iteration, unknown to the model */
+    double noise;   /* relative error of the measured time of an iteration */
     uint64_t run;
 } world;
 
@@ -60,14 +60,14 @@ static kl_iteration iterate(world *w) {
     return it;
 }
 
-/* Do one iteration, and return the decision after it. */
+/* Do one iteration, and return the decision that follows. */
 static kl_team_plan step(world *w, kl_team *team) {
     kl_iteration it = iterate(w);
     kl_team_plan plan;
     kl_team_choose(team, &it, &plan);
     kl_team_commit(team, &it, &plan);
     assert_true(plan.decision.count >= 1 && plan.decision.count <= w->most);
-    assert_true(plan.decision.reason[0] != '\0'); /* every decision has a reason */
+    assert_true(plan.decision.reason[0] != '\0'); /* each decision must have a reason */
     if (plan.verdict == KL_TEAM_NOTHING || plan.verdict == KL_TEAM_REFUSED)
         assert_int_equal(plan.decision.count, w->now);
     w->now = plan.decision.count;
@@ -122,8 +122,8 @@ static void one_or_two_odd_iterations_change_nothing(void **state) {
     }
 }
 
-/* 500 tasks of 1 ms run on 32 workers, and each iteration is faster than the last. The number of workers
- * must not change meanwhile. */
+/* 500 tasks of 1 ms run on 32 workers, and each iteration is faster than the one before. The number of
+ * workers must not change while iterations get faster. */
 static void what_is_seen_while_iterations_get_faster_does_not_count(void **state) {
     (void)state;
     world w = world_of(32, 500, 0.5, 1e-5);
@@ -197,16 +197,16 @@ static void what_does_not_pay_is_undone_and_not_soon_tried_again(void **state) {
             assert_int_equal(w.now, 32);
         if (plan.verdict == KL_TEAM_CHANGED) {
             for (int k = 0; k < 2; k++)
-                assert_int_equal(step(&w, &team).verdict,
-                                 KL_TEAM_NOTHING); /* the new number stays on trial */
+                assert_int_equal(step(&w, &team).verdict, KL_TEAM_NOTHING); /* the new number of workers must
+                                                                               stay while it is on trial */
             i += 2;
         }
     }
     assert_true(changed == back && back >= 3 && back <= 6);
 }
 
-/* Workers slow each other down in a way that the model does not know. Check that fewer workers are tried,
- * and that the result is near the best number. */
+/* Workers slow each other down, which the model does not know. Check that fewer workers are tried, and that
+ * the final number is nearly the best one. */
 static void fewer_are_tried_where_much_is_lost_to_what_is_not_known(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -242,8 +242,8 @@ static void where_imbalance_stays_fewer_are_tried_late(void **state) {
     assert_int_equal(iterations, 6);
 }
 
-/* Each iteration loses a fixed time. A trial of fewer workers is kept only if they are faster, so the mean
- * cost hardly rises. */
+/* Each iteration loses a fixed time. Check that fewer workers are kept only if the run is not slower with
+ * them, so the mean cost hardly rises. */
 static void what_is_lost_whatever_the_number_makes_no_iteration_dearer_for_long(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -270,7 +270,8 @@ static void fast_ones_that_rest_take_the_place_of_slow_ones(void **state) {
     (void)state;
     world w = world_of(4, 10000, 1, 0);
     w.now = 2;
-    /* sums of speeds, fastest first, relative to the mean of the two that work: 3, 3, 1, 1 */
+    /* speeds[n−1] is the sum of the n greatest speeds, which are 3, 3, 1 and 1 relative to the mean of the
+     * two workers that work */
     for (uint32_t n = 1; n <= 4; n++)
         w.speeds[n - 1] = n <= 2 ? 3 * n : 6 + (n - 2);
     w.model.message.fixed_s = 0.02;
@@ -283,13 +284,14 @@ static void fast_ones_that_rest_take_the_place_of_slow_ones(void **state) {
     assert_non_null(strstr(plan.decision.reason, "2 faster workers"));
 }
 
-/* --- measured numbers correct the model --- */
+/* --- correcting the model by times measured with other numbers of workers --- */
 
 /* A farm whose tasks use one resource of the master, one after another. */
 typedef struct truth {
-    double task_s, shared_s; /* seconds of a task that runs alone, and seconds that each task holds a resource
-                                which only one task can use at a time */
-    double growth;           /* each doubling of the number of workers multiplies shared_s by this factor */
+    /* task_s: seconds of a task that runs alone; shared_s: seconds for which the task holds the resource,
+     * which one task at a time can use */
+    double task_s, shared_s;
+    double growth; /* each doubling of the number of workers multiplies shared_s by this factor */
     uint64_t tasks;
 } truth;
 
@@ -298,7 +300,7 @@ static double true_s(const truth *t, uint32_t n) {
     return (double)t->tasks / kl_station_rate(&station, fmax(0, t->task_s - station.task_s), n);
 }
 
-/* The master's measurements of a run with n workers: the CPU time of its messages, on one core. */
+/* Return the master's measurements of a run with n workers: the CPU time of its messages, on one core. */
 static kl_iteration measured(const truth *t, uint32_t n, uint32_t most, uint64_t run, const double *speeds) {
     double tasks = (double)t->tasks, shared_s = t->shared_s * pow(t->growth, log2(n));
     kl_iteration it = {.run = run, .tasks = t->tasks, .chunks = t->tasks, .workers = n, .most = most};
@@ -321,7 +323,8 @@ static double least_index(const truth *t, uint32_t most) {
     return least;
 }
 
-/* With more workers the resource costs more time, which the model does not know. */
+/* The resource costs more time with more workers, which the model does not know. Check that a good number of
+ * workers is found all the same. */
 static void measured_numbers_lead_to_a_good_one(void **state) {
     (void)state;
     double speeds[MOST], sum = 0;
@@ -353,8 +356,8 @@ static void measured_numbers_lead_to_a_good_one(void **state) {
         fail_msg("the mean index is %.3f times the least one", sum / count);
 }
 
-/* After a change that did not pay, the next number of workers tried lies between the two that were
- * measured. */
+/* Check that after a change that did not pay, the next number of workers tried lies between the two that
+ * were measured. */
 static void after_a_failure_a_number_in_between_is_tried(void **state) {
     (void)state;
     world w = world_of(32, 10000, 0.5, 1e-3);
@@ -365,7 +368,8 @@ static void after_a_failure_a_number_in_between_is_tried(void **state) {
         kl_team_plan plan = step(&w, &team);
         if (plan.verdict == KL_TEAM_CHANGED) {
             tried = w.now;
-            w.wrong_s = 0.06 / (before - tried); /* with this few workers the run takes twice as long */
+            /* with this number of workers the run takes twice as long */
+            w.wrong_s = 0.06 / (before - tried);
         }
     }
     while (step(&w, &team).verdict != KL_TEAM_BACK)
@@ -375,10 +379,10 @@ static void after_a_failure_a_number_in_between_is_tried(void **state) {
         if (step(&w, &team).verdict == KL_TEAM_CHANGED)
             break;
     if (w.now <= tried || w.now >= 32)
-        fail_msg("%u workers after %u did not pay", w.now, tried);
+        fail_msg("%u workers tried after %u did not pay", w.now, tried);
 }
 
-/* --- numbers that are considered and refused --- */
+/* --- numbers of workers that are considered and refused --- */
 
 static void what_is_refused_says_why(void **state) {
     (void)state;
@@ -392,13 +396,14 @@ static void what_is_refused_says_why(void **state) {
         {16, 16, 10000, 10, 1e-5, 0.5, 0, 0, KL_TEAM_NOTHING, ""},
         {16, 16, 10000, 0.1, 1e-3, 0.1, 0, 0, KL_TEAM_REFUSED, "seen in 1 of 3 iterations"},
         {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, 0, KL_TEAM_REFUSED, "seen in 1 of 3 iterations"},
-        {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, 0.1, KL_TEAM_REFUSED, "seen in 1 of 6 iterations, as much"},
-        {16, 8, 10000, 10, 1e-5, 0.1, 0.5, 0.5, KL_TEAM_REFUSED, "lost to imbalance first"},
-        {16, 8, 10000, 10, 1e-5, 0.1, 0.5, 0, KL_TEAM_REFUSED, "lost to unknown causes"},
-        {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, 0.04, KL_TEAM_REFUSED, "seen in 1 of 3"},
-        {16, 8, 20, 10, 1e-5, 0.1, 0, 0, KL_TEAM_REFUSED, "10 would have index"},
-        {64, 8, 20, 10, 1e-5, 1.5, 0, 0, KL_TEAM_REFUSED, "no more than 2 can be kept busy"},
-        {16, 8, 16, 10, 1e-5, 0.1, 0, 0, KL_TEAM_REFUSED, "no more than 8 can be kept busy"},
+        {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, 0.1, KL_TEAM_REFUSED,
+         "seen in 1 of 6 iterations, because as much time is lost to imbalance"},
+        {16, 8, 10000, 10, 1e-5, 0.1, 0.5, 0.5, KL_TEAM_REFUSED, "of the time is lost to imbalance first"},
+        {16, 8, 10000, 10, 1e-5, 0.1, 0.5, 0, KL_TEAM_REFUSED, "of the time is lost to unknown causes"},
+        {16, 16, 10000, 0.1, 1e-3, 0.1, 0.1, 0.04, KL_TEAM_REFUSED, "seen in 1 of 3 iterations"},
+        {16, 8, 20, 10, 1e-5, 0.1, 0, 0, KL_TEAM_REFUSED, "stays at 8 workers: 10 would have index"},
+        {64, 8, 20, 10, 1e-5, 1.5, 0, 0, KL_TEAM_REFUSED, "no more than 2 can be kept busy to the end"},
+        {16, 8, 16, 10, 1e-5, 0.1, 0, 0, KL_TEAM_REFUSED, "no more than 8 can be kept busy to the end"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         world w = world_of(rows[i].most, rows[i].tasks, rows[i].work_s, rows[i].fixed_s);
@@ -442,8 +447,8 @@ static void of_an_iteration_that_showed_nothing_nothing_is_made(void **state) {
     assert_int_equal(changes_in(&w, &team, 10), 0);
 }
 
-/* 50 workers have 1 s of work, and each message takes 1 ms. If the master works during this millisecond,
- * fewer workers are best. If the message only travels, all 50 workers are best. */
+/* 50 workers have 1 s of work in total, and each message takes 1 ms. If the master works during this
+ * millisecond, fewer workers are best. If the message only travels, all 50 workers are best. */
 static void the_way_of_a_message_is_nobodys_time(void **state) {
     (void)state;
     for (int occupied = 0; occupied <= 1; occupied++) {
@@ -463,8 +468,8 @@ static void the_way_of_a_message_is_nobodys_time(void **state) {
     }
 }
 
-/* Each of 4,000 tasks of 1 ms is a chunk of its own, and a worker waits 3 of every 4 ms for its next
- * chunk. Both workers must stay, because one worker would take twice as long. */
+/* 2 workers do 4,000 tasks of 1 ms, one in each chunk, and wait 3 of every 4 ms for the next chunk. Both
+ * workers must stay, because one worker would take twice as long. */
 static void workers_that_wait_for_each_chunk_are_not_too_many(void **state) {
     (void)state;
     kl_team team = {0};

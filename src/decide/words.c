@@ -1,4 +1,4 @@
-/* The names and reasons of decisions, and functions for values that several policies use. */
+/* The names of decisions, the text of times in reasons, and functions that several policies use. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,7 +46,7 @@ double kl_task_units(const kl_snapshot *snapshot) {
 
 kl_time_text kl_say_s(double seconds) {
     kl_time_text t;
-    if (fabs(seconds) >= 0.9995) /* %.3g would print 0.9996 s as "1e+03 ms" */
+    if (fabs(seconds) >= 0.9995) /* the format %.3g would print 0.9996 s as "1e+03 ms" */
         snprintf(t.text, sizeof t.text, "%.3g s", seconds);
     else if (fabs(seconds) >= 0.9995e-3)
         snprintf(t.text, sizeof t.text, "%.3g ms", seconds * 1e3);

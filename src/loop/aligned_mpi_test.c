@@ -48,7 +48,8 @@ static void check_rows(kilter_loop *loop, const double *base, const double *expe
     free(whole);
 }
 
-/* --- a stencil, a pipeline forwards, a pipeline backwards and an update, on the same rows --- */
+/* --- four aligned loops on the same rows: a stencil, two pipelines (forwards and backwards), and an update
+ * --- */
 
 typedef struct grid {
     uint64_t n, width;
@@ -67,11 +68,11 @@ static void stencil(const grid *g, uint64_t i) {
                                  0.4 * at(g, g->u, i, 2, j);
 }
 
-/* Relax element j of row i. way: 1 for rising order of rows and elements, −1 for falling order. u has not
- * changed since the stencil. */
+/* Relax element j of row i. way: 1 if rows and elements are visited in rising order, −1 if in falling order.
+ * Array u has not changed since the stencil. */
 static void relax(const grid *g, uint64_t i, uint64_t j, int way) {
     uint64_t before = j - (uint64_t)way,
-             after = j + (uint64_t)way; /* the number may wrap around; at() accepts such numbers */
+             after = j + (uint64_t)way; /* this index may wrap around below 0, which at() accepts */
     double done = 0.4 * at(g, g->v, i, -way, j) + 0.1 * at(g, g->v, i, -way, before),
            old = 0.3 * at(g, g->v, i, way, j) - 0.2 * at(g, g->v, i, way, after),
            beside = at(g, g->u, i, way, j) * at(g, g->u, i, -way, j);
@@ -183,7 +184,7 @@ static void run_solver(uint64_t n, uint64_t width, uint64_t block, uint64_t seed
     kilter_loop_summary summary;
     solver s = open_solver(n, width, block);
     force_moves(s.stencil, seed);
-    if (block == 0) { /* random blocks and passes */
+    if (block == 0) { /* block = 0: test random blocks and random numbers of passes */
         force_moves(s.forward, seed);
         force_moves(s.backward, seed + 1);
     }
@@ -201,12 +202,14 @@ static void run_solver(uint64_t n, uint64_t width, uint64_t block, uint64_t seed
     close_solver(&s);
 }
 
-/* --- three grids; each has half the rows of the next finer grid --- */
+/* --- a multigrid of three grids, each with half the rows of the next finer grid --- */
 
 typedef struct level {
     uint64_t n, stride;
     double *u,
-        *r; /* r has ghost rows in the loop that restricts; u has them in the loops that prolong and relax */
+        /* r has ghost rows in the loop that restricts; u has ghost rows in the loops that prolong and
+         * relax */
+        *r;
     kilter_loop *relax, *restricts, *prolongs;
 } level;
 
@@ -215,10 +218,11 @@ enum { LEVELS = 3 };
 typedef struct grids {
     level at[LEVELS]; /* at[0] is the finest grid */
     uint64_t width;
-    bool periodic, whole; /* whole: this rank has all rows, and there are no ghost rows */
+    bool periodic, whole; /* whole = true: this rank has all rows of the grids, so there are no ghost rows */
 } grids;
 
-/* Return the row at an index that may be beyond the ends. NULL: there is no such row. */
+/* Return the row with this index. An index beyond the ends wraps around in a periodic grid. Return NULL if
+ * there is no such row. */
 static const double *row(const grids *g, const level *l, const double *a, int64_t index) {
     int64_t n = (int64_t)l->n;
     if (!g->periodic && (index < 0 || index >= n))
@@ -232,7 +236,7 @@ static double value(const double *a, uint64_t j) {
     return a ? a[j] : 0.125;
 }
 
-/* Set r = f(u) in row i of a grid. */
+/* Set r = f(u) in row i of grid k. */
 static void relax_row(const grids *g, int k, uint64_t i) {
     const level *l = &g->at[k];
     const double *below = row(g, l, l->u, (int64_t)i - 1), *here = row(g, l, l->u, (int64_t)i),
@@ -241,7 +245,7 @@ static void relax_row(const grids *g, int k, uint64_t i) {
         l->r[i * g->width + j] = 0.3 * value(below, j) - 0.5 * here[j] + 0.4 * value(above, j);
 }
 
-/* Set u = f(r of the finer grid) in row i. */
+/* Set u = f(r of the next finer grid) in row i. */
 static void restrict_row(const grids *g, int k, uint64_t i) {
     const level *l = &g->at[k], *fine = l - 1;
     const double *a = row(g, fine, fine->r, 2 * (int64_t)i), *b = row(g, fine, fine->r, 2 * (int64_t)i + 1),
@@ -250,7 +254,7 @@ static void restrict_row(const grids *g, int k, uint64_t i) {
         l->u[i * g->width + j] = 0.2 * value(a, j) + 0.5 * value(b, j) + 0.3 * value(c, j);
 }
 
-/* Set u += f(u of the coarser grid) in row i. */
+/* Add f(u of the next coarser grid) to u in row i. */
 static void prolong_row(const grids *g, int k, uint64_t i) {
     const level *l = &g->at[k], *coarse = l + 1;
     int64_t c = (int64_t)(i / 2);
@@ -383,9 +387,9 @@ static void test_moves(void) {
         }
 }
 
-/* --- measured moves --- */
+/* --- moves that are decided from measured times --- */
 
-/* Rank 0 is slow in one follower only. Rows of all loops leave it. */
+/* Rank 0 is slow in one of the aligned loops. Check that rows of all these loops leave rank 0. */
 static void test_rounds(void) {
     enum { ROWS = 120, MOST_STEPS = 2000 };
     kilter_loop_summary summary;
@@ -406,7 +410,7 @@ static void test_rounds(void) {
     close_solver(&s);
 }
 
-/* --- reductions, gathering and scattering --- */
+/* --- reducing, gathering and scattering arrays --- */
 
 static void mix(void *left, const void *right, uint64_t bytes, void *user) {
     double *l = left;
@@ -414,7 +418,7 @@ static void mix(void *left, const void *right, uint64_t bytes, void *user) {
     (void)user;
     for (uint64_t i = 0; i < bytes / sizeof *l; i++)
         l[i] = 0.7 * l[i] - 0.6 * r[(i + 1) % (bytes / sizeof *r)] +
-               0.1; /* the function rounds, and is sensitive to order */
+               0.1; /* the result is rounded, so it depends on the order in which values are combined */
 }
 
 static void check_reductions(kilter_loop *loop, const double *base, const double *whole, uint64_t n,
@@ -452,7 +456,7 @@ static void run_collect(uint64_t n, uint64_t width, bool scattered, uint64_t see
     close_loop(loop);
 }
 
-/* Use a coarse loop's array through the leader and through the follower. */
+/* Use an array of a coarse loop (the follower) through the follower, and also through the leader. */
 static void collect_from_follower(uint64_t n, uint64_t seed) {
     enum { WIDTH = 3 };
     kilter_loop *leader = open_loop((kilter_loop_options){.iterations = n, .periodic = true});
@@ -486,7 +490,7 @@ static void test_collect(void) {
     }
 }
 
-/* --- wrong calls --- */
+/* --- calls that must be refused --- */
 
 static void refuse(kilter_loop_options options, const char *word) {
     kilter_loop *loop;
@@ -505,16 +509,16 @@ static void refuse_options(kilter_loop *leader, kilter_loop *follower) {
     const kilter_loop_options o = {.iterations = 10, .follows = leader};
     kilter_loop_options wrong = o;
     wrong.follows = follower;
-    refuse(wrong, "follows another loop");
+    refuse(wrong, "the loop to follow follows another loop");
     wrong = o;
     wrong.iterations = 11;
-    refuse(wrong, "the last row");
+    refuse(wrong, "the last row needs row stride * (iterations - 1) + offset of the loop to follow");
     wrong = o;
     wrong.offset = 1;
-    refuse(wrong, "the last row");
+    refuse(wrong, "the last row needs row stride * (iterations - 1) + offset of the loop to follow");
     wrong = o;
     wrong.stride = 2;
-    refuse(wrong, "the last row");
+    refuse(wrong, "the last row needs row stride * (iterations - 1) + offset of the loop to follow");
     wrong = o;
     wrong.fixed = true;
     refuse(wrong, "nor fixed");
@@ -530,8 +534,7 @@ static void refuse_options(kilter_loop *leader, kilter_loop *follower) {
     refuse((kilter_loop_options){.iterations = 10, .deep = true, .periodic = true}, "periodic");
 }
 
-/* Make the wrong call with number `how`, which ends both loops. Each later call must return the same
- * error. */
+/* Make wrong call number `how`, which ends both loops. Each later call must return the same error. */
 static void end_by(int how) {
     kilter_loop *leader = open_loop((kilter_loop_options){.iterations = 10, .name = "first"});
     kilter_loop *follower =
@@ -544,7 +547,9 @@ static void end_by(int how) {
         status = kilter_loop_close(leader, &error);
     } else {
         CHECK_OK(kilter_loop_begin(leader, error));
-        MPI_Barrier(MPI_COMM_WORLD); /* a rank that fails alone ends the loops on all ranks */
+        /* all ranks must have begun the sweep, because a rank that fails alone ends the loops on all
+         * ranks */
+        MPI_Barrier(MPI_COMM_WORLD);
         if (how == 1)
             status = kilter_loop_begin(follower, &error);
         if (how == 2)
@@ -554,7 +559,8 @@ static void end_by(int how) {
         if (how >= 2)
             status = kilter_loop_end(how % 2 ? leader : follower, &error);
     }
-    CHECK(status == KILTER_ERR_USAGE && strstr(error.text, how == 0 ? "follow it are open" : "sweep"));
+    CHECK(status == KILTER_ERR_USAGE &&
+          strstr(error.text, how == 0 ? "loops that follow it are open; close them" : "sweep"));
     CHECK(kilter_loop_end(leader, &error) == KILTER_ERR_USAGE);
     CHECK(kilter_loop_close(follower, &error) == KILTER_ERR_USAGE);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -570,11 +576,12 @@ static void test_use(void) {
     kilter_error error = {KILTER_OK, ""};
     refuse_options(leader, follower);
     double *a = attach(leader, 4, 0), *b = attach(follower, 4, 1), *c = attach(leader, 3, 0), elsewhere;
-    refuse_share(leader, &elsewhere, 1, "not the base");
+    refuse_share(leader, &elsewhere, 1, "the argument is not the base of an array of this loop");
     refuse_share(leader, a, 0, "at least 1");
     refuse_share(follower, b, 1, "already");
-    refuse_share(pipeline, b, 1, "the same rows");
-    refuse_share(pipeline, c, 1, "multiple of inner");
+    refuse_share(pipeline, b, 1, "a loop of kind KILTER_DOACROSS shares arrays of loops with the same rows");
+    refuse_share(pipeline, c, 1,
+                 "shares arrays of loops with the same rows, with bytes that are a multiple of inner");
     refuse_share(pipeline, a, 2, "ghost 1");
     if (ranks > 1)
         refuse_share(leader, a, rank == 0 ? 1 : 2, "'ghost' differs");
@@ -596,7 +603,7 @@ static void test_use(void) {
         end_by(how);
 }
 
-/* --- a follower's array is too large for one rank --- */
+/* --- a follower whose array is too large for one rank --- */
 
 static void test_memory(void) {
     enum { ROWS = 64, WIDE = (512 << 10) / 8 };

@@ -8,7 +8,7 @@ static size_t array_count(const kilter_loop *l) {
     return l->bundle->leader->rank.layout.array_count;
 }
 
-/* --- a new array --- */
+/* --- attaching a new array --- */
 
 static kilter_status check_array(const kilter_loop *l, size_t bytes, uint64_t halo, void **base,
                                  kilter_error *error) {
@@ -16,11 +16,11 @@ static kilter_status check_array(const kilter_loop *l, size_t bytes, uint64_t ha
     if (bytes == 0)
         wrong = "rows must have at least 1 byte";
     else if (halo > 0 && l->options.scattered)
-        wrong = "a scattered loop's arrays have no ghost rows";
+        wrong = "the arrays of a scattered loop have no ghost rows";
     else if (l->options.inner > 0 && (bytes % l->options.inner != 0 || halo > 1))
         wrong = "in a loop of kind KILTER_DOACROSS bytes must be a multiple of inner, and ghost at most 1";
     else if (!base)
-        wrong = "the pointer for its address is NULL";
+        wrong = "the pointer for the array's address is NULL";
     return wrong ? kl_fail(error, KILTER_ERR_RANGE, "attaching array %zu to loop '%s': %s", array_count(l),
                            l->name, wrong)
                  : KILTER_OK;
@@ -44,7 +44,7 @@ static kilter_status agree_on_array(kilter_loop *l, size_t bytes, uint64_t halo,
     return status;
 }
 
-/* Reserve address space for all rows, and get memory for those of this rank. */
+/* Reserve address space for all rows of the array, and get memory for the rows of this rank. */
 static kilter_status get_rows(kilter_loop *l, const kl_array *array, kl_rows *rows, kilter_error *error) {
     kilter_error why = {KILTER_OK, "memory ran out on another rank"};
     kl_span own = kl_layout_own(l->rank.layout.lead);
@@ -71,7 +71,8 @@ static kilter_status grow_lists(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* Add the array to the lists. Only sweeps of the loop to which it was attached update its ghost rows. */
+/* Add the array to the lists of the loop and of its leader. Only sweeps of this loop update the array's
+ * ghost rows. */
 static void add(kilter_loop *l, kl_array array, const kl_rows *rows) {
     kilter_loop *leader = l->bundle->leader;
     kl_loop_record_array(leader, array.bytes, array.halo);
@@ -107,7 +108,8 @@ static kilter_status attach(kilter_loop *l, size_t bytes, uint64_t halo, void **
     return KILTER_OK;
 }
 
-/* End a call. If all ranks refuse an argument, the loop does not change. Any other failure ends the loop. */
+/* End a call to attach or share an array. If all ranks refuse an argument, the loop does not change. Any
+ * other failure ends the loop. */
 static kilter_status conclude(kilter_loop *l, kilter_status status, const kilter_error *why,
                               kilter_error *error) {
     if (status == KILTER_OK)
@@ -141,7 +143,7 @@ kilter_status kilter_loop_array(kilter_loop *l, size_t bytes, uint64_t halo, voi
     return conclude(l, status, &why, error);
 }
 
-/* --- arrays of aligned loops --- */
+/* --- sharing arrays with aligned loops --- */
 
 const kl_array *kl_loop_array_at(const kilter_loop *l, const void *base) {
     const kl_layout *layout = l->rank.layout.lead;
@@ -163,7 +165,7 @@ bool kl_loop_array_own(const kilter_loop *l, const kl_array *array, size_t nth, 
     return nth == 0 && !kl_is_empty(*range);
 }
 
-/* Return whether sweeps of the loop already update ghost rows of the array. */
+/* Return whether sweeps of this loop update ghost rows of the array already. */
 static bool has(const kilter_loop *l, const kl_array *array) {
     const kl_layout *layout = &l->rank.layout;
     for (size_t a = 0; a < layout->array_count; a++)
@@ -180,7 +182,7 @@ static const char *wrong_share(const kilter_loop *l, const kl_array *array, uint
     if (l->options.scattered || l->options.deep)
         return "the loop is scattered or deep";
     if (has(l, array))
-        return "the loop has ghost rows of this array already";
+        return "the loop already has ghost rows of this array";
     if (l->options.inner > 0 && (array->bytes % l->options.inner != 0 || ghost > 1 ||
                                  !kl_is_same_map(&array->map, &l->rank.layout.map)))
         return "a loop of kind KILTER_DOACROSS shares arrays of loops with the same rows, with bytes that "

@@ -14,10 +14,11 @@ typedef struct state {
     const char *kind;
     uint64_t rows, sweeps;
     kilter_loop *loop;
-    double *u, *v, *part; /* rows of WIDTH doubles; v is used only if the body must not write what it reads */
-    double sum;           /* kept value: it depends on all rows, and the rows depend on it */
-    uint64_t steps;       /* kept */
-    uint64_t **lists;     /* lists[rows]: content of the rows on this rank; the first word is the length */
+    /* u, v, part: rows of WIDTH doubles. v is used only by bodies that must not write what they read */
+    double *u, *v, *part;
+    double sum;       /* a kept value that depends on all rows, and on which the rows depend */
+    uint64_t steps;   /* kept */
+    uint64_t **lists; /* lists[row]: content of a row on this rank; its first word is its length */
 } state;
 
 static bool is(const state *s, const char *kind) {
@@ -27,11 +28,12 @@ static bool is(const state *s, const char *kind) {
 static int report(const kilter_error *error) {
     if (rank == 0)
         fprintf(stderr, "ckpt_mpi_test: %s\n", error->text);
-    MPI_Barrier(MPI_COMM_WORLD); /* one rank is enough: the launcher ends all ranks when the first one ends */
+    /* one exit code is enough: when the first rank ends, the launcher ends all ranks */
+    MPI_Barrier(MPI_COMM_WORLD);
     return 1;
 }
 
-/* --- content: a list of numbers whose length changes --- */
+/* --- content of rows: a list of numbers whose length changes --- */
 
 static uint64_t list_bytes(uint64_t row, void *user) {
     const uint64_t *list = ((state *)user)->lists[row];
@@ -81,9 +83,9 @@ static void change_list(state *s, uint64_t row) {
     s->lists[row] = list;
 }
 
-/* --- the loop --- */
+/* --- the loop whose checkpoints are tested --- */
 
-/* Hide a folder from rank 1 by mounting an empty one over it. Only root may do this. */
+/* Hide a folder from rank 1, by mounting an empty folder over it. Only root may do this. */
 static void hide(const char *folder) {
     if (folder && rank == 1 &&
         (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
@@ -91,7 +93,7 @@ static void hide(const char *folder) {
         printf("not allowed to hide a folder\n");
 }
 
-/* Begin a sweep. With TEST_STARVES, rank 1 gets hardly any memory in every second sweep. */
+/* Begin a sweep. If TEST_STARVES is set, rank 1 gets hardly any memory in every second sweep. */
 static kilter_status begin(const state *s, kilter_error *error) {
     struct rlimit limit = little_more();
     bool starves = rank == 1 && getenv("TEST_STARVES") && s->steps % 2 == 0;
@@ -185,14 +187,14 @@ static void sweep_blocks(state *s) {
             }
 }
 
-/* Wait until the checkpoint that is under way is complete, so that the number of saves depends only on the
- * number of sweeps. */
+/* Wait until the checkpoint that is being written is complete, so that the number of saves depends only on
+ * the number of sweeps. */
 static void await_save(kilter_loop *loop) {
     while (loop->saver && loop->saver->save.under_way)
         CHECK_OK(kl_saving_look(loop, error));
 }
 
-/* --- the result --- */
+/* --- the program's result --- */
 
 static uint64_t result_of(state *s) {
     size_t bytes = s->rows * WIDTH * sizeof(double);
@@ -262,7 +264,7 @@ static int run(state *s, uint64_t die_after) {
 
 /* --- a program that is killed at any time --- */
 
-/* Return the value of a row after some steps. */
+/* Return the value that a row must have after some steps. */
 static double known_value(uint64_t row, uint64_t steps) {
     return (double)(row * 1000003 + steps);
 }
@@ -312,7 +314,7 @@ _Noreturn static void endless(state *s, const char *folder) {
     }
 }
 
-/* --- a kept program --- */
+/* --- a program that a keeper watches --- */
 
 static int keep(state *s) {
     kilter_error error = {KILTER_OK, ""};
@@ -336,7 +338,7 @@ static int keep(state *s) {
     return 3;
 }
 
-/* --- programs that are wrong --- */
+/* --- programs with wrong calls --- */
 
 static int wrong(state *s) {
     kilter_error error = {KILTER_OK, ""};
@@ -355,7 +357,8 @@ static int forgets(state *s) {
     return report(&error);
 }
 
-/* A value that is declared now would be missing in the resumed rows. */
+/* Declare arrays, row content and a value after the loop was resumed. All must be refused, because the
+ * checkpoint does not have them. */
 static void declare_late(state *s) {
     kilter_error error = {KILTER_OK, ""};
     kilter_loop *follower;
@@ -413,7 +416,7 @@ int main(int count, char **words) {
                : strcmp(words[1], "forgets") == 0 ? forgets(&s)
                                                   : misuse(&s);
     if (code == 1)
-        _exit(code); /* MPI_Finalize() would wait for ranks whose loop has failed */
+        _exit(code); /* exit without MPI_Finalize(), which would wait for ranks whose loop has failed */
     MPI_Finalize();
     return code;
 }

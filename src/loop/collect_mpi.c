@@ -1,4 +1,4 @@
-/* Return the ranges of this rank, and sum rows between two sweeps. */
+/* Calls between two sweeps: the ranges of this rank, and sums over rows. */
 #include "loop/loop_mpi.h"
 
 bool kilter_loop_mine(kilter_loop *l, size_t nth, kilter_range *range) {

@@ -10,7 +10,7 @@ static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
 
 /* --- parcels --- */
 
-/* Ask the program for the sizes of the rows. false: a row is too large. */
+/* Ask the program for the bytes of the rows' content. Return false if a row is too large. */
 static bool measure(const kilter_loop_content *c, kl_parcel *p) {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < p->count && sum <= MOST_BYTES; i++) {
@@ -105,13 +105,14 @@ uint64_t kl_loop_weigh(kilter_loop *l, const kl_ranges *rows) {
 
 static const char *check(const kilter_loop *l, const kilter_loop_content *c) {
     if (l->options.deep)
-        return "a deep loop has none, because its ranks also do rows of neighbours; open the loop without "
-               "`deep`";
+        return "a deep loop has no row content, because its ranks also do rows of neighbours; open the loop "
+               "without `deep`";
     if (!kl_loop_leads(l))
-        return "a loop that follows another has none; declare it for the loop that it follows";
+        return "a loop that follows another loop has no row content; declare the content for the loop that "
+               "it follows";
     return c && c->bytes && c->pack && c->unpack && c->drop
                ? NULL
-               : "bytes, pack, unpack or drop is missing on a rank";
+               : "one of the functions bytes, pack, unpack and drop is missing on a rank";
 }
 
 static kilter_status declare(kilter_loop *l, const kilter_loop_content *c, kilter_error *error) {
@@ -129,14 +130,14 @@ static kilter_status declare(kilter_loop *l, const kilter_loop_content *c, kilte
     return KILTER_OK;
 }
 
-/* Declare content. If all ranks refuse an argument, the loop does not change. Any other failure ends the
- * loop. */
+/* Declare the content of rows. If all ranks refuse an argument, the loop does not change. Any other failure
+ * ends the loop. */
 kilter_status kl_loop_declare(kilter_loop *l, const kilter_loop_content *c, kilter_error *error) {
     kilter_status status = kl_loop_enter(l, "kilter_loop_rows()", error);
     if (status != KILTER_OK)
         return status;
-    const char *wrong = l->rank.content.on                                  ? "it has content already"
-                        : l->bundle->phase == KL_WITHIN || l->bundle->begun ? "it has begun"
+    const char *wrong = l->rank.content.on ? "the loop has row content already"
+                        : l->bundle->phase == KL_WITHIN || l->bundle->begun ? "the loop has begun"
                         : l->bundle->resumed ? "kilter_loop_resumed() was called already"
                                              : NULL;
     if (wrong)

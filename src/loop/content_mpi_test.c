@@ -5,9 +5,9 @@
 
 #include "loop/loop_suite.h"
 
-/* --- rows of particles --- */
+/* --- the sequential program: rows of particles --- */
 
-typedef struct bag { /* content of a row: particles, each a number */
+typedef struct bag { /* content of a row: particles, each of which is a number */
     uint64_t *at;
     uint64_t count, room;
     bool here; /* true: the row is on this rank */
@@ -18,13 +18,14 @@ typedef enum function { NONE, BYTES, PACK, UNPACK, DROP, TAKE } function;
 typedef struct world {
     uint64_t n;
     bag *bags;
-    int unpackable; /* number of the call of pack() that fails; 0: none */
-    int untakable;  /* number of the call of unpack() or take() that fails; 0: none */
-    uint64_t extra; /* bytes that each row has in addition */
-    function calls; /* this function calls the loop, by call number `call` */
+    int unpackable; /* number of the call of pack() that fails; 0: no call fails */
+    int untakable;  /* number of the call of unpack() or take() that fails; 0: no call fails */
+    uint64_t extra; /* additional bytes in each row */
+    /* the function that calls the loop, which is an error; `call` says which call it makes */
+    function calls;
     int call;
     kilter_loop *loop;
-    function dies; /* this function kills the rank in call number dies_in */
+    function dies; /* the function that kills the rank in its call number `dies_in` */
     int dies_in;
 } world;
 
@@ -59,11 +60,10 @@ static uint64_t hash_of(const bag *b) {
     uint64_t hash = b->count;
     for (uint64_t i = 0; i < b->count; i++)
         hash = kl_mix64(hash + b->at[i]);
-    return hash >> 12; /* a double stores it exactly */
+    return hash >> 12; /* keep 52 bits, because a double stores them exactly */
 }
 
-/* The particles before it in the row change a particle. It may then go to another row, or make another
- * particle. */
+/* A particle is changed by the particles before it in its row. Afterwards it may go to another row. */
 static uint64_t step(uint64_t *particle, uint64_t before, uint64_t row, uint64_t n) {
     *particle = kl_mix64(*particle + 3 * before + row);
     uint64_t way = *particle % 16, far = n < 4 ? n : 4;
@@ -77,7 +77,8 @@ static void sequential(world *w, int sweeps, bool stays) {
     for (uint64_t row = 0; row < w->n; row++)
         fill(&w->bags[row], row);
     for (int sweep = 0; sweep < sweeps; sweep++) {
-        for (uint64_t row = 0; row < w->n; row++) /* particles that stay come before those that arrive */
+        for (uint64_t row = 0; row < w->n; row++) /* particles that stay in the row come before particles
+                                                     that arrive */
             for (int arrives = 0; arrives < 2; arrives++)
                 for (uint64_t from = 0; from < w->n; from++) {
                     uint64_t before = 0;
@@ -104,11 +105,11 @@ static void sequential(world *w, int sweeps, bool stays) {
     free(next);
 }
 
-/* --- the same with Kilter --- */
+/* --- the same particles in a loop of Kilter --- */
 
 enum { INNER_CALLS = 7 };
 
-/* Call the loop from one of its functions, which must fail. */
+/* Call the loop from within one of the program's functions, which must fail. */
 static kilter_status call_loop(world *w, kilter_error *error) {
     uint64_t data = 1;
     double sum;
@@ -132,7 +133,7 @@ static kilter_status call_loop(world *w, kilter_error *error) {
     }
 }
 
-/* Do what the test wants this function to do: nothing, a call of the loop, or death. */
+/* Do what the test wants the present function to do: nothing, a call of the loop, or death of the rank. */
 static void enter(world *w, function f) {
     kilter_error error = {KILTER_OK, ""};
     if (w->dies == f && --w->dies_in == 0)
@@ -254,9 +255,9 @@ static void check_result(kilter_loop *loop, world *w, double *hashes, int sweeps
 
 typedef struct job {
     kilter_loop_options options;
-    uint64_t seed; /* seed of forced moves; 0: rows move by measurements */
+    uint64_t seed; /* seed of moves that the test forces; 0: rows move by measurements */
     int sweeps;
-    double slow_s; /* seconds of a row on rank 0 */
+    double slow_s; /* seconds that a row takes on rank 0 */
 } job;
 
 static kilter_loop *open(const job *j, world *w, double **hashes) {
@@ -275,7 +276,7 @@ static kilter_loop *open(const job *j, world *w, double **hashes) {
     return loop;
 }
 
-/* Do a sweep. In a pipeline, a row's particles step in its last block. */
+/* Do a sweep. In a pipeline, a row's particles change in the row's last block. */
 static kilter_status sweep(kilter_loop *loop, const job *j, world *w, kilter_error *error) {
     kilter_range rows, inner = {0, 1};
     bool pipeline = j->options.kind == KILTER_DOACROSS;
@@ -324,7 +325,7 @@ static job job_of(uint64_t n, int kind, uint64_t seed) {
     job j = {.options = {.iterations = n, .scattered = kind == 1}, .seed = seed, .sweeps = 8};
     if (kind == 2) {
         j.options.kind = KILTER_DOACROSS;
-        j.options.inner = 8; /* the array for the sums has rows of 8 bytes */
+        j.options.inner = 8; /* the array of sums has rows of 8 bytes, so `inner` must divide 8 */
     }
     return j;
 }
@@ -333,7 +334,9 @@ static job job_of(uint64_t n, int kind, uint64_t seed) {
 
 typedef struct order {
     uint64_t n, taken;
-    uint64_t *next; /* next[to · n + from]: the smallest element whose message may come next */
+    /* next[to · n + from]: the smallest element that the next message from row `from` to row `to` may
+     * have */
+    uint64_t *next;
 } order;
 
 static bool take_in_order(uint64_t to, uint64_t from, const void *data, uint64_t bytes, void *user) {
@@ -345,7 +348,8 @@ static bool take_in_order(uint64_t to, uint64_t from, const void *data, uint64_t
     return true;
 }
 
-/* Post a message for each element. Each row has several messages for the next two rows, from all passes. */
+/* Post a message for each element. Each row sends several messages to each of the next two rows, in all
+ * passes. */
 static void post_elements(kilter_loop *loop, uint64_t n) {
     kilter_range rows, inner;
     CHECK_OK(kilter_loop_begin(loop, error));
@@ -356,8 +360,8 @@ static void post_elements(kilter_loop *loop, uint64_t n) {
     CHECK_OK(kilter_loop_end(loop, error));
 }
 
-/* Rows move between passes, so another rank posts a row's later messages. Check that messages arrive in
- * the order of posting. */
+/* Rows move between passes, so different ranks post the messages of a row. Check that messages arrive in the
+ * order of posting. */
 static void post_in_every_block(uint64_t n, uint64_t seed) {
     job j = job_of(n, 2, seed);
     world w = new_world(n);
@@ -406,7 +410,7 @@ static void test_rounds(void) {
     }
 }
 
-/* --- wrong use --- */
+/* --- calls that must be refused --- */
 
 static void expect(kilter_status got, kilter_status expected, const kilter_error *error, const char *word) {
     if (got != expected || !strstr(error->text, word)) {
@@ -424,7 +428,8 @@ static void refuse_content(void) {
     empty.drop = NULL;
     CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = 10, .deep = true}, &loop,
                               error));
-    expect(kilter_loop_rows(loop, &content, &error), KILTER_ERR_RANGE, &error, "a deep loop has none");
+    expect(kilter_loop_rows(loop, &content, &error), KILTER_ERR_RANGE, &error,
+           "a deep loop has no row content");
     CHECK_OK(kilter_loop_close(loop, error));
     CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = 10}, &loop, error));
     expect(kilter_loop_rows(loop, rank == ranks - 1 ? &empty : &content, &error), KILTER_ERR_RANGE, &error,
@@ -450,19 +455,19 @@ typedef enum wrong_use {
     WRONG_USES,
 } wrong_use;
 
-static const char *const words[WRONG_USES] = {[DELIVER_WITHIN] = "is under way",
+static const char *const words[WRONG_USES] = {[DELIVER_WITHIN] = "a sweep is under way",
                                               [DELIVER_SCATTERED] = "scattered loop",
                                               [DELIVER_TO_NULL] = "is NULL",
                                               [POST_SCATTERED] = "scattered loop",
-                                              [POST_FROM_NOWHERE] = "there is no such",
+                                              [POST_FROM_NOWHERE] = "there is no such row",
                                               [POST_FROM_OTHER] = "is on another rank",
                                               [POST_NULL] = "is NULL",
-                                              [BEGIN_UNDELIVERED] = "messages are left",
-                                              [CLOSE_UNDELIVERED] = "messages are left",
+                                              [BEGIN_UNDELIVERED] = "posted messages are left",
+                                              [CLOSE_UNDELIVERED] = "posted messages are left",
                                               [ROWS_WITHIN] = "has begun"};
 
 static kilter_status call_wrongly(kilter_loop *loop, wrong_use use, world *w, kilter_error *error) {
-    uint64_t data = 1, own = 10 * (uint64_t)rank; /* the first row of this rank */
+    uint64_t data = 1, own = 10 * (uint64_t)rank; /* number of the first row of this rank */
     kilter_loop_content content = content_of(w);
     if (use == BEGIN_UNDELIVERED || use == CLOSE_UNDELIVERED)
         CHECK_OK(kilter_loop_post(loop, own, 1, &data, sizeof data, error));
@@ -471,7 +476,8 @@ static kilter_status call_wrongly(kilter_loop *loop, wrong_use use, world *w, ki
         if (status != KILTER_OK)
             return status;
     }
-    MPI_Barrier(MPI_COMM_WORLD); /* a rank that fails alone ends the loop on all ranks */
+    /* all ranks must have begun, because a rank that fails alone ends the loop on all ranks */
+    MPI_Barrier(MPI_COMM_WORLD);
     switch (use) {
     case POST_SCATTERED:
         return kilter_loop_post(loop, 0, 1, &data, sizeof data, error);
@@ -507,7 +513,7 @@ static void use_wrongly(wrong_use use) {
     free_world(&w);
 }
 
-/* Rank 1 calls the loop from one of its functions. This must end the loop on all ranks. */
+/* Rank 1 calls the loop from within one of the program's functions. This must end the loop on all ranks. */
 static void call_from_within(function f, int call) {
     job j = job_of(60, 0, 9);
     world w = new_world(j.options.iterations);
@@ -558,11 +564,12 @@ static void test_use(void) {
             use_wrongly((wrong_use)use);
     for (int call = 0; call < INNER_CALLS; call++)
         call_from_within(TAKE, call);
-    for (int f = BYTES; f < TAKE && ranks > 1; f++) /* a single rank moves no rows */
+    for (int f = BYTES; f < TAKE && ranks > 1; f++) /* there must be two ranks, because a single rank moves
+                                                       no rows */
         call_from_within((function)f, f);
 }
 
-/* --- functions that fail --- */
+/* --- functions of the program that fail --- */
 
 static void fail_to_pack(int kind) {
     job j = job_of(60, kind, 7);
@@ -573,7 +580,8 @@ static void fail_to_pack(int kind) {
     bool refused = false;
     int i = 0;
     for (; i < 400 && (!refused || i < 8); i++) {
-        w.unpackable = rank == 1; /* the next row that would leave rank 1 stays there */
+        /* let the next call of pack() on rank 1 fail, so that the row stays there */
+        w.unpackable = rank == 1;
         CHECK_OK(sweep_and_deliver(loop, &j, &w, i, error));
         kilter_loop_summary_get(loop, &summary);
         refused |= strstr(summary.decision, "could not be packed") != NULL;
@@ -584,8 +592,8 @@ static void fail_to_pack(int kind) {
     free_world(&w);
 }
 
-/* Rank 1 cannot unpack a row or take a message. The loop must end on all ranks, and each must name the
- * reason. */
+/* Rank 1 cannot unpack a row, or cannot take a message. The loop must end on all ranks, and each rank must
+ * name the reason. */
 static void fail_to_take(int kind, int number, const char *word) {
     job j = job_of(60, kind, 9);
     world w = new_world(j.options.iterations);
@@ -610,7 +618,7 @@ static void test_fails(void) {
     }
 }
 
-/* --- memory and death --- */
+/* --- a rank without memory, and the death of a rank --- */
 
 static void test_memory(void) {
     job j = job_of(64, 0, 5);
@@ -675,6 +683,6 @@ int main(int count, char **arguments) {
     else if (strcmp(what, "death") == 0 && count > 3)
         test_death(atoi(arguments[2]), arguments[3]);
     else
-        CHECK(!"content_mpi_test moves, rounds, use, fails, memory or death RANK WHERE");
+        CHECK(!"the arguments must be moves, rounds, use, fails, memory, or death RANK WHERE");
     MPI_Finalize();
 }

@@ -1,6 +1,8 @@
 #!/bin/bash
-# A rank dies in or before every call of a loop, at random times while rows move, while a loop opens, or while rank 0 computes. Each survivor must report the death and end.
-# usage: death_test.sh MPIEXEC MISUSE_MPI_TEST KIND [RANDOM_RUNS [SEED]]    KIND: birth, deaf, or a kind of misuse_mpi_test.c
+# Let a rank die in or before every call of a loop, while rows move, while a loop opens, or while rank 0 computes. Each
+# surviving rank must report the death and end.
+# usage: death_test.sh MPIEXEC MISUSE_MPI_TEST KIND [RANDOM_RUNS [SEED]]
+#   KIND: birth (death while a loop opens), deaf (rank 0 computes), or the name of a kind in misuse_mpi_test.c
 set -u
 mpiexec=$1 program=$2 kind=$3 runs=${4:-4} seed=${5:-1} ranks=3
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
@@ -15,13 +17,13 @@ else
 fi
 
 failed=0
-lose() { # run misuse_mpi_test with these arguments
+lose() { # ARGUMENT…: run misuse_mpi_test, in which a rank dies; each survivor must say that it is right
     SECONDS=0
     timeout -k 5 50 "${launcher[@]}" -n $ranks "$program" "$@" >"$out" 2>&1 </dev/null
     local code=$?
     local right
     right=$(grep -c '^rank . is right' "$out")
-    echo "$*, $SECONDS s: $right survivors say so"
+    echo "$*, $SECONDS s: $right survivors reported the death"
     if [ "$right" -ne $((ranks - 1)) ] || grep -q 'Sanitizer: \|runtime error: ' "$out"; then
         echo "FAILED: exit code $code"
         sed 's/^/    /' "$out"

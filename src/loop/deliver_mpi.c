@@ -1,4 +1,4 @@
-/* Messages between rows: kilter_loop_post(), kilter_loop_deliver(), kilter_loop_owner(). */
+/* Messages between rows: the calls kilter_loop_post(), kilter_loop_deliver() and kilter_loop_owner(). */
 #include "loop/loop_mpi.h"
 
 int kilter_loop_owner(const kilter_loop *l, uint64_t row) {
@@ -23,7 +23,7 @@ kilter_status kilter_loop_post(kilter_loop *l, uint64_t from, uint64_t to, const
     else if (from >= l->options.iterations || to >= l->options.iterations)
         wrong = "there is no such row";
     else if (kilter_loop_owner(l, from) != l->bundle->group.rank)
-        wrong = "the row that it comes from is on another rank";
+        wrong = "the row that the message comes from is on another rank";
     else if (!data && bytes > 0)
         wrong = "the pointer for the data is NULL";
     if (wrong)
@@ -43,8 +43,8 @@ static kilter_status no_memory(const kilter_loop *l, kilter_error *error) {
 }
 
 /* Tell each rank how many bytes it will get. On one host the ranks use messages, which wake the receivers.
- * With more ranks, a collective operation needs fewer messages. It must not be mixed up with another one,
- * so all ranks compare their calls first. */
+ * Otherwise they use a collective operation, which needs fewer messages. It must not be mixed up with
+ * another collective operation, so all ranks compare their calls first. */
 static kilter_status exchange_sizes_far(kilter_loop *l, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
     kilter_status status = kl_steps_meet(&l->bundle->steps, NULL, error);
@@ -128,7 +128,7 @@ static kilter_status exchange(kilter_loop *l, kilter_error *error) {
     return status == KILTER_OK ? exchange_data(l, error) : status;
 }
 
-/* Sort the posted messages and exchange them. *waited_s: seconds of the exchange */
+/* Sort the posted messages and exchange them. *waited_s: the seconds that the exchange took */
 static kilter_status gather(kilter_loop *l, double *waited_s, kilter_error *error) {
     const kl_layout *layout = &l->rank.layout;
     kilter_status status =

@@ -1,7 +1,7 @@
 /* Each rank has a connection to rank 0, called its line. When a line is cut, rank 0 tells all ranks. A
- * thread of rank 0 watches the lines, because rank 0 may compute for long while others wait for a dead
- * rank. The thread sleeps until a line is cut, and makes no calls of MPI. Other ranks check their lines
- * during calls. */
+ * thread of rank 0 watches the lines, because rank 0 may compute for a long time while others wait for a
+ * dead rank. The thread sleeps until a line is cut, and makes no MPI calls. Other ranks check their lines
+ * during calls of the loop. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -14,20 +14,24 @@
 
 #include "loop/detector_mpi.h"
 
-static const double LOST_AFTER_S = 10; /* seconds of silence after which a host is considered lost */
-static const double PAUSE_S = 0.001;   /* seconds of sleep after each poll, so that a stranger who keeps the
-                                          port busy does not keep a core busy */
-static const double NEWS_S = 2;        /* seconds to wait for the report of a death after an error of MPI */
+/* a host counts as lost after this number of seconds without a sign of life */
+static const double LOST_AFTER_S = 10;
+/* seconds of sleep after each poll; without a sleep, a stranger who sends to the port could keep a core
+ * busy */
+static const double PAUSE_S = 0.001;
+/* seconds to wait, after an error of MPI, for the report that a rank is dead */
+static const double NEWS_S = 2;
 
-_Static_assert(sizeof(kl_last_words) <= KL_LAST_WORDS_BYTES, "a last message is sent in one piece");
+_Static_assert(sizeof(kl_last_words) <= KL_LAST_WORDS_BYTES,
+               "the last message on a line must fit into one piece");
 
-struct kl_watch {       /* the thread of rank 0 that watches the lines */
-    kl_liveness *lines; /* lines to the other ranks; only the thread uses them */
+struct kl_watch {       /* The thread of rank 0 that watches the lines (connections) to the other ranks. */
+    kl_liveness *lines; /* lines to the other ranks; while the thread runs, only the thread uses them */
     uint32_t ranks;
     pthread_t thread;
-    int over;           /* an eventfd that becomes readable when the watch is to end */
-    atomic_bool closed; /* a rank has closed the loop */
-    atomic_bool told;   /* the last message was sent to all other ranks, and the lines were closed */
+    int over;           /* an eventfd that becomes readable when the thread must end */
+    atomic_bool closed; /* true: a rank has closed the loop */
+    atomic_bool told;   /* true: the last message was sent to all other ranks, and the lines were closed */
     kl_last_words words;
 };
 
@@ -40,7 +44,7 @@ static void tell(kl_liveness **lines, size_t others, const kl_last_words *words)
     *lines = NULL;
 }
 
-/* Return the last message on the line of `rank`, which was cut. */
+/* Return the last message that came on the line of `rank`, which was cut. */
 static kl_last_words words_of(const kl_liveness *lines, int rank) {
     kl_last_words words;
     if (!kl_liveness_heard(lines, &words, sizeof words))
@@ -73,9 +77,9 @@ static void *watch(void *self) {
     return NULL;
 }
 
-/* --- beginning and end of the watch --- */
+/* --- beginning and end of the thread that watches the lines --- */
 
-/* Begin to watch rank 0's lines. NULL: no rank can connect. */
+/* Start the thread that watches the lines of rank 0. If it cannot start, close the lines and return NULL. */
 static struct kl_watch *new_watch(kl_liveness *lines, uint32_t ranks) {
     struct kl_watch *w = calloc(1, sizeof *w);
     int over = eventfd(0, EFD_CLOEXEC);
@@ -90,7 +94,8 @@ static struct kl_watch *new_watch(kl_liveness *lines, uint32_t ranks) {
     return NULL;
 }
 
-/* End the watch and return its lines; NULL: all ranks were told already. */
+/* End the thread that watches the lines, and return the lines. If all ranks were told already, the lines are
+ * closed; return NULL then. */
 static kl_liveness *end_watch(struct kl_watch *w) {
     kl_liveness *lines;
     eventfd_write(w->over, 1);
@@ -123,8 +128,8 @@ void kl_detector_close(kl_detector *d) {
 
 /* --- looking --- */
 
-/* Return whether the loop ends. If so, d->words holds the reason, and the lines are closed. *closed: a
- * rank has closed the loop. */
+/* Return whether the loop ends. If so, d->words says why, and the lines are closed. *closed: whether a rank
+ * has closed the loop. */
 static bool has_ended(kl_detector *d, bool *closed) {
     size_t which;
     *closed = false;
@@ -158,8 +163,8 @@ static kilter_status say_dead(const kl_detector *d, kilter_error *error) {
         d->group->name, d->words.rank, advice);
 }
 
-/* Check for a death. While lines are opened, and after some were closed normally, only silence shows a
- * death. */
+/* Check whether a rank is dead. While lines are opened, and after some were closed normally, only silence
+ * shows a death. */
 kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error) {
     bool closed;
     if (has_ended(d, &closed))
@@ -174,7 +179,8 @@ kilter_status kl_detector_look(kl_detector *d, double now_s, kilter_error *error
                          d->group->name, d->patience_s);
 }
 
-/* Wait for the report of a death. Some MPIs report an error before the dead rank's line is seen to be cut. */
+/* Wait for the report of a death. Some MPIs report an error before the line of the dead rank is seen to be
+ * cut. */
 void kl_detector_ask(kl_detector *d, kilter_error *failure) {
     double now_s = kl_monotonic_s(), until_s = now_s + NEWS_S;
     for (; kl_detector_works(d) && failure->status == KILTER_ERR_MPI && now_s < until_s;
@@ -242,7 +248,7 @@ static kilter_status open_lines(kl_detector *d, MPI_Comm comm, kilter_error *err
         fprintf(stderr,
                 "loop '%s': %.0f ranks have no connection to rank 0, so their death will not be noticed\n",
                 d->group->name, without);
-    if (status == KILTER_OK && without == 0) /* with a missing line, a death may not be noticed */
+    if (status == KILTER_OK && without == 0) /* if no line is missing, silence no longer counts as death */
         d->until_s = 0;
     return status;
 }
@@ -250,7 +256,8 @@ static kilter_status open_lines(kl_detector *d, MPI_Comm comm, kilter_error *err
 kilter_status kl_detector_open(kl_detector *d, MPI_Comm comm, kilter_error *error) {
     kilter_status status = kl_mpi_ranks_die && d->group->ranks > 1 ? open_lines(d, comm, error) : KILTER_OK;
     if (status != KILTER_OK)
-        return status; /* MPI may still write into the invitations */
+        return status; /* after a failure the invitations are not freed, because MPI may still write into
+                          them */
     free(d->invitations);
     d->invitations = NULL;
     return KILTER_OK;

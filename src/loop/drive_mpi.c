@@ -7,7 +7,7 @@ static const double REST_MOST_S = 0.005, SIMULATED_REST_MOST_S = 1;
 
 typedef kilter_status (*operation)(kilter_loop *l, const kl_action *a, kilter_error *error);
 
-/* Return the requests of a set. NULL: memory ran out */
+/* Return the MPI requests of a set of messages. Return NULL if memory ran out. */
 kl_requests *kl_loop_requests(kl_set *set) {
     if (!set->requests)
         set->requests = calloc(1, sizeof *set->requests);
@@ -21,9 +21,9 @@ void kl_loop_forget(kl_set *set) {
     set->requests = NULL;
 }
 
-/* Post sends before receives. If a large message has been announced, MPI copies it during the call that posts
- * its receive. Ranks that wait for this rank's rows would wait for this copy, too. Wake all receivers at
- * the end, because each wake-up waits until the processor has written the sent data. */
+/* Post sends before receives. If a large message has been announced, MPI copies it during the call that
+ * posts its receive. Ranks that wait for this rank's rows would then wait for the copy, too. Wake all
+ * receivers at the end, because each wake-up waits until the processor has written the sent data. */
 static kilter_status post(kilter_loop *l, const kl_action *a, kilter_error *error) {
     kl_requests *requests = a->set->requests;
     kilter_status status = KILTER_OK;
@@ -49,8 +49,8 @@ static kilter_status await(kilter_loop *l, const kl_action *a, kilter_error *err
     return kl_requests_await(&l->bundle->group, a->set->requests, error);
 }
 
-/* Sleep until a message comes, or for a short time. In a simulation no rank dies, so only a message ends
- * the sleep. */
+/* Sleep until a message comes, but only for a short time. In a simulation no rank dies, so there the sleep
+ * may last until a message comes. */
 static kilter_status rest(kilter_loop *l, const kl_action *a, kilter_error *error) {
     (void)a;
     if (!l->rests)
@@ -66,7 +66,7 @@ static kilter_status forget(kilter_loop *l, const kl_action *a, kilter_error *er
     return KILTER_OK;
 }
 
-/* Count the content two times: it needs memory for the message, and for the program. */
+/* Count the bytes of row content two times: once for the message, and once for the program's copy. */
 static kl_room find_room(kilter_loop *l) {
     kl_content *c = &l->rank.content;
     const kl_layout *layout = &l->rank.layout;
@@ -78,7 +78,8 @@ static kl_room find_room(kilter_loop *l) {
     return fits ? KL_ROOM_FITS : KL_ROOM_NONE;
 }
 
-/* Get memory for target rows on all ranks or on none, because rows move only if all ranks have memory. */
+/* Get memory for the rows that this rank will have after the move. All ranks get it or none does, because
+ * rows move only if all ranks have memory. */
 static kilter_status make_room(kilter_loop *l, const kl_action *a, kilter_error *error) {
     const kl_layout *layout = &l->rank.layout;
     double began_s = kl_loop_now_s(l);
@@ -182,17 +183,17 @@ static kilter_status carry_out(kilter_loop *l, const kl_action *a, kilter_error 
     if (a->set && !kl_loop_requests(a->set))
         return kl_fail(error, KILTER_ERR_MEMORY, "messages of loop '%s': memory ran out", l->name);
     kilter_status status = operations[a->act](l, a, error);
-    if (status == KILTER_OK &&
-        l->bundle->phase == KL_BROKEN) /* a function of the program has called the loop */
+    if (status == KILTER_OK && l->bundle->phase == KL_BROKEN) /* the failure of a loop that a function of the
+                                                                 program has called */
         status = l->bundle->failure.status;
     if (status == KILTER_OK && a->set)
         a->set->open = a->set->requests && a->set->requests->open > 0;
     return status;
 }
 
-/* Return the time after an action that began at now_s. Reading the clock after each action would take a
- * hundredth of a short sweep. The clock is not read at the beginning of a sweep, unless rows move, because
- * no stage there needs the time. A wait has read the clock already. */
+/* Return the time after an action that began at now_s. Reading the clock after each action would cost a
+ * hundredth of a short sweep. A wait has read the clock already. At the beginning of a sweep without moves,
+ * no stage needs the time, so the clock is not read. */
 static double time_after(const kilter_loop *l, kl_loop_call call, kl_act act, double now_s) {
     if (call == KL_LOOP_BEGIN && (act == KL_LOOK || act == KL_POST) && !l->rank.exchange.moving)
         return now_s;
@@ -213,7 +214,7 @@ kilter_status kl_loop_drive(kilter_loop *l, kl_loop_call call, double *now_s, ki
             return status;
         *now_s = time_after(l, call, act, *now_s);
     }
-    /* The message for which the rank slept has arrived. */
+    /* the message for which the rank slept has arrived */
     if (l->rests)
         kl_mpi_waited(&l->bundle->group.wait);
     l->rests = false;

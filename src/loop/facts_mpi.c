@@ -1,4 +1,4 @@
-/* The parts of a checkpoint of a loop, and the values that the program keeps in it. */
+/* The contents of a loop's checkpoint, and the values that the program keeps in the checkpoint. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,9 +41,9 @@ static const char *check(const kilter_loop *l, const char *name, const void *poi
         return "a name has 1 to 63 letters, digits, '_', '-' and '.', and begins with a letter";
     for (size_t v = 0; v < l->kept.count; v++)
         if (strcmp(l->kept.list[v].name, name) == 0)
-            return "the name is used already";
+            return "another value has this name";
     if (!pointer)
-        return "the pointer is NULL";
+        return "the pointer to the value is NULL";
     return bytes == 0 || bytes > MOST_BYTES ? "a value has 1 to 2^20 bytes" : NULL;
 }
 

@@ -56,7 +56,7 @@ bool kl_fold_append(kl_fold *f, const kl_fold *from) {
     return true;
 }
 
-typedef struct place { /* of a segment, for sorting */
+typedef struct place { /* the place of a segment, for sorting */
     uint64_t lo, index;
 } place;
 

@@ -1,17 +1,19 @@
-/* Private to the folder loop: fold the values of rows in the order of a fixed binary tree over all rows.
- * So the result does not depend on where the rows are, even if the function rounds. */
+/* Private to the folder loop: combine the values of rows in the order of a fixed binary tree over all rows.
+ * So the result does not depend on which ranks have the rows, even if the combining function rounds. */
 #ifndef KL_FOLD_H
 #define KL_FOLD_H
 
 #include "base/base.h"
 
-typedef struct kl_segment { /* rows lo … lo + 2^level − 1; ranks send the struct without conversion */
+/* A segment: the rows lo … lo + 2^level − 1. Ranks send this struct without conversion. */
+typedef struct kl_segment {
     uint64_t lo, level;
 } kl_segment;
 
-typedef struct kl_fold { /* all fields but the first three are zero: there are no rows */
-    uint64_t bytes;      /* bytes of a value */
-    /* Combine the value of earlier rows with the value of later rows, in place. */
+/* Combined values of rows. If all fields but the first three are zero, there are no rows. */
+typedef struct kl_fold {
+    uint64_t bytes; /* bytes of a row's value */
+    /* Set *left, the value of earlier rows, to the combination with *right, the value of later rows. */
     void (*combine)(void *left, const void *right, uint64_t bytes, void *user);
     void *user;
     kl_segment *segments; /* segments with their values, in rising order of rows */
@@ -19,16 +21,18 @@ typedef struct kl_fold { /* all fields but the first three are zero: there are n
     uint64_t count, segment_room, value_room;
 } kl_fold;
 
-/* Add the value of a segment that lies after all segments so far. Segments that are the two halves of a
- * larger one are combined. false: memory ran out */
+/* Add the value of a segment that lies after all segments so far. Two segments that are the halves of a
+ * larger segment are combined. Return false if memory ran out. */
 bool kl_fold_add(kl_fold *fold, kl_segment segment, const void *value);
-/* Make room for `count` segments, which the caller then writes in any order. false: memory ran out. */
+/* Make room for `count` segments, which the caller then writes in any order. Return false if memory ran
+ * out. */
 bool kl_fold_reserve(kl_fold *fold, uint64_t count);
-/* Append the segments of another fold, without combining any. false: memory ran out. */
+/* Append the segments of another fold, without combining any. Return false if memory ran out. */
 bool kl_fold_append(kl_fold *fold, const kl_fold *from);
-/* Add all segments of another fold, which are in any order. false: memory ran out */
+/* Add all segments of another fold, whatever their order. Return false if memory ran out. */
 bool kl_fold_add_all(kl_fold *fold, const kl_fold *from);
-/* Combine all segments, from the last to the first, and return the value. NULL: there are no segments */
+/* Combine all segments, from the last to the first, and return the value. Return NULL if there are no
+ * segments. */
 const void *kl_fold_value(kl_fold *fold);
 void kl_fold_free(kl_fold *fold);
 

@@ -1,5 +1,5 @@
-/* Check that folding gives the same value wherever the rows are split, even if the function is not
- * associative. */
+/* Check that folding gives the same value wherever rows are split between ranks, even if the combining
+ * function is not associative. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,8 @@
 
 #include "loop/fold.h"
 
-typedef struct value { /* hash depends on the shape of the tree; rows: number of rows in it */
+/* hash: a value that depends on the shape of the tree; rows: number of rows that it covers */
+typedef struct value {
     uint64_t hash, first, rows;
 } value;
 
@@ -19,7 +20,8 @@ static void combine(void *left, const void *right, uint64_t bytes, void *user) {
     value *l = left;
     const value *r = right;
     assert_int_equal(bytes, sizeof *l);
-    assert_int_equal(r->first, l->first + l->rows); /* neighbours, in order */
+    /* the two values belong to neighbouring rows, in rising order */
+    assert_int_equal(r->first, l->first + l->rows);
     l->hash = kl_mix64(3 * l->hash + kl_mix64(r->hash));
     l->rows += r->rows;
     ++*(uint64_t *)user;
@@ -45,7 +47,7 @@ static value whole(uint64_t n) {
     return all;
 }
 
-/* Fold the rows of each part, collect the segments in the order of parts, and fold these. */
+/* Fold the rows of each part, then collect and fold the segments of all parts. */
 static value in_parts(uint64_t n, const uint64_t *bounds, const uint32_t *order, uint32_t parts) {
     uint64_t calls = 0;
     kl_fold all = new_fold(&calls), root = new_fold(&calls);

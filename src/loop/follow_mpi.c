@@ -1,9 +1,10 @@
-/* Loops whose rows follow the rows of another loop. They share its ranks, messages and arrays. */
+/* Loops whose rows follow the rows of another loop (the leader), and that share its ranks, messages and
+ * arrays. */
 #include <stdlib.h>
 
 #include "loop/loop_mpi.h"
 
-/* Compare the arguments of the ranks before there is a handle. */
+/* Compare the arguments of all ranks before the loop gets a handle. */
 static kilter_status agree_on_handle(kl_bundle *a, bool given, bool fits, kilter_error *error) {
     uint64_t all[] = {given, fits};
     kilter_status status = kl_steps_meet(&a->steps, NULL, error);
@@ -37,7 +38,8 @@ static void join(kilter_loop *l) {
     l->bundle->followers++;
 }
 
-/* Open a follower. If all ranks refuse the options, the leader does not change. */
+/* Open a loop that follows another loop (the leader). If all ranks refuse the options, the leader does not
+ * change. */
 static kilter_status open_follower(kl_bundle *a, const kilter_loop_options *options, kilter_loop **loop,
                                    kilter_error *why) {
     kilter_loop *l = loop ? kl_loop_new_handle(options, a) : NULL;

@@ -1,6 +1,6 @@
 /* Make the loops of an example move rows at every opportunity, to places that follow from the seed
- * FORCED_SEED in the environment. The compiler includes this header before the example's source. The
- * pipelines get blocks of random size. Their sweeps have several passes. */
+ * FORCED_SEED in the environment. Pipelines get blocks of random size, and several passes in a sweep. The
+ * compiler includes this header before the example's source. */
 #ifndef KL_FORCED_TEST_HELPER_H
 #define KL_FORCED_TEST_HELPER_H
 

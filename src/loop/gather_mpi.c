@@ -1,17 +1,17 @@
-/* Copy all rows of an array to one rank, or from it to the ranks that have the rows. In scattered loops
- * the root rank does not know the ranges of the others. So each rank sends the number of its ranges, and
+/* Copy all rows of an array to one rank (root), or from root to the ranks that have the rows. In scattered
+ * loops root does not know the ranges of the other ranks. So each rank sends the number of its ranges, and
  * then the ranges. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "loop/loop_mpi.h"
 
-typedef struct copying { /* rows of an array that are copied to or from root */
+typedef struct copying { /* A call that copies the rows of an array to root or from root. */
     const kl_array *array;
     int root;
-    uint8_t *whole;    /* on root: all rows */
-    bool gathers;      /* true: to root */
-    const char *doing; /* for messages */
+    uint8_t *whole;    /* on root: memory of all rows */
+    bool gathers;      /* true: rows are copied to root; false: from root */
+    const char *doing; /* what the call does, for error messages */
 } copying;
 
 static kilter_status no_memory(const kilter_loop *l, const copying *c, kilter_error *error) {
@@ -27,7 +27,7 @@ static kilter_status await(kilter_loop *l, kilter_status status, kilter_error *e
     return status == KILTER_OK ? kl_requests_await(&l->bundle->group, requests, error) : status;
 }
 
-/* Send or receive the rows of a range. */
+/* Send or receive the rows of a range, between root and rank `peer`. */
 static kilter_status pass(kilter_loop *l, const copying *c, int peer, kl_span rows, kilter_error *error) {
     kl_group *g = &l->bundle->group;
     bool is_root = g->rank == c->root;
@@ -36,7 +36,7 @@ static kilter_status pass(kilter_loop *l, const copying *c, int peer, kl_span ro
     return (is_root != c->gathers ? kl_send : kl_receive)(g, l->rank.exchange.set.requests, mail, error);
 }
 
-/* --- a rank other than root --- */
+/* --- what ranks other than root do --- */
 
 static kilter_status tell_ranges(kilter_loop *l, const copying *c, uint64_t *count, kl_ranges *own,
                                  kilter_error *error) {
@@ -63,7 +63,7 @@ static kilter_status copy_own(kilter_loop *l, const copying *c, kilter_error *er
         status = pass(l, c, c->root, own.at[k], error);
     status = await(l, status, error);
     if (status == KILTER_OK)
-        kl_ranges_free(&own); /* after a failure MPI may still read these ranges */
+        kl_ranges_free(&own); /* not freed after a failure, because MPI may still read the ranges */
     return status;
 }
 
@@ -75,7 +75,8 @@ static kilter_status hear(kilter_loop *l, kl_mail mail, kilter_error *error) {
 }
 
 static kilter_status copy_of(kilter_loop *l, const copying *c, int rank, kilter_error *error) {
-    uint64_t *shared = (uint64_t *)l->bundle->group.shared; /* MPI may write into it after a failure */
+    /* use memory of the group, because MPI may write into it after a failure */
+    uint64_t *shared = (uint64_t *)l->bundle->group.shared;
     kilter_status status = hear(l, mail_of(rank, shared, sizeof *shared), error);
     uint64_t count = *shared;
     if (status != KILTER_OK || count == 0)
@@ -88,7 +89,7 @@ static kilter_status copy_of(kilter_loop *l, const copying *c, int rank, kilter_
         status = pass(l, c, rank, ranges[k], error);
     status = await(l, status, error);
     if (status == KILTER_OK)
-        free(ranges); /* after a failure MPI may still write into these ranges */
+        free(ranges); /* not freed after a failure, because MPI may still write into the ranges */
     return status;
 }
 
@@ -112,11 +113,11 @@ static kilter_status copy_all(kilter_loop *l, const copying *c, kilter_error *er
     return status;
 }
 
-/* --- the calls --- */
+/* --- the public calls to gather and scatter --- */
 
 static kilter_status check(kilter_loop *l, const char *call, const copying *c) {
     const kl_group *g = &l->bundle->group;
-    const void *whole = g->rank == c->root ? (const void *)c->whole : l; /* root alone uses the pointer */
+    const void *whole = g->rank == c->root ? (const void *)c->whole : l; /* only root uses this pointer */
     kilter_status status = kl_loop_check_collect(l, call, c->array, whole);
     if (status == KILTER_OK && (c->root < 0 || c->root >= (int)g->ranks))
         status = kl_fail(&l->bundle->failure, KILTER_ERR_USAGE, "%s of loop '%s': there is no rank %d", call,

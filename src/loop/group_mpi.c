@@ -1,5 +1,5 @@
-/* Requests of messages. Until they are complete, a rank tests them again and again, sleeps between the
- * tests, and checks for lost ranks. */
+/* Requests of messages. Until they are complete, a rank tests them repeatedly, sleeps between the tests, and
+ * checks for lost ranks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "loop/group_mpi.h"
 
 enum {
-    PIECE_BYTES = 1 << 30, /* most bytes of a message to MPI, which counts in int */
-    EAGER_BYTES = 1 << 12, /* a larger message may proceed only while both ranks are in a call of MPI */
+    PIECE_BYTES = 1 << 30, /* greatest size of a message that is given to MPI, which counts bytes in int */
+    EAGER_BYTES = 1 << 12, /* MPI may transfer a larger message only while both ranks are in a call of MPI */
 };
 
 static const double REST_MOST_S = 0.005, LOOK_S = 0.005;
@@ -17,7 +17,8 @@ kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error) {
     char text[MPI_MAX_ERROR_STRING] = "";
     int length = 0;
     MPI_Error_string(code, text, &length);
-    for (char *at = text; (at = strchr(at, '\n')); *at = ' ') /* MPICH's text has several lines */
+    for (char *at = text; (at = strchr(at, '\n')); *at = ' ') /* MPICH's text has several lines; make one of
+                                                                 them */
         ;
     return kl_fail(error, KILTER_ERR_MPI, "%s: MPI says: %.300s; start the program again", doing, text);
 }
@@ -25,7 +26,7 @@ kilter_status kl_mpi_failed(int code, const char *doing, kilter_error *error) {
 /* --- requests --- */
 
 static bool reserve(kl_requests *r) {
-    if (r->count + 2 <= r->capacity) /* kl_mpi_look() needs room for one more request */
+    if (r->count + 2 <= r->capacity) /* keep room for one request more, for kl_mpi_look() */
         return true;
     size_t capacity = 2 * r->count + 8;
     MPI_Request *requests = realloc(r->requests, capacity * sizeof(MPI_Request));
@@ -60,7 +61,7 @@ static void put(kl_requests *r, MPI_Request request) {
     r->open++;
 }
 
-/* Insert a receive. Receives come before sends, even if they are posted later. */
+/* Insert a receive. Receives come before sends in the list, even if they are posted later. */
 static void put_receive(kl_requests *r, MPI_Request request) {
     put(r, request);
     r->requests[r->count - 1] = r->requests[r->receives];
@@ -102,7 +103,8 @@ static kilter_status post(kl_group *g, kl_requests *r, const kl_mail *mail, bool
 
 kilter_status kl_receive(kl_group *g, kl_requests *r, kl_mail mail, kilter_error *error) {
     kilter_status status = post(g, r, &mail, false, error);
-    if (status == KILTER_OK && mail.bytes >= EAGER_BYTES) /* the sender may wait for this receive */
+    if (status == KILTER_OK && mail.bytes >= EAGER_BYTES) /* ring the sender's bell, because the sender may
+                                                             sleep until this receive is posted */
         kl_bells_ring(g->wait.bells, (uint32_t)mail.peer);
     return status;
 }
@@ -116,8 +118,8 @@ kilter_status kl_send(kl_group *g, kl_requests *r, kl_mail mail, kilter_error *e
 
 #ifdef MPICH
 
-/* If one of several requests fails, MPICH calls the error handler of MPI_COMM_SELF or MPI_COMM_WORLD. These
- * belong to the program and would end the rank. */
+/* The program's error handlers of MPI_COMM_SELF and MPI_COMM_WORLD. If one of several requests fails, MPICH
+ * calls such a handler, which would end the rank. */
 typedef struct handlers {
     MPI_Errhandler self, world;
 } handlers;
@@ -156,7 +158,8 @@ static void restore(handlers *kept) {
 
 #endif
 
-/* Wake the senders of large messages. Such a send completes only when the receiver has the message. */
+/* Wake the senders of large messages, because such a send completes only when the receiver has the
+ * message. */
 static void ring_senders(kl_group *g, const kl_requests *r, int done) {
     for (int i = 0; i < done && g->wait.bells; i++) {
         int bytes = 0;
@@ -246,7 +249,7 @@ void kl_requests_free(kl_requests *r) {
     *r = (kl_requests){0};
 }
 
-/* --- all ranks --- */
+/* --- operations of all ranks together --- */
 
 kilter_status kl_group_await(kl_group *g, int code, MPI_Request request, kilter_error *error) {
     kl_requests requests = {0};
@@ -257,8 +260,8 @@ kilter_status kl_group_await(kl_group *g, int code, MPI_Request request, kilter_
     return status;
 }
 
-/* In a pair of ranks, each sends one message to the other, so each can wake the other. With more ranks,
- * MPI may forward messages through a rank, and a sleeping rank would delay them. */
+/* Number of ranks in a pair. In a pair, each rank sends one message to the other, and so can wake it. With
+ * more ranks, MPI may forward messages through a rank, and a sleeping rank would delay them. */
 enum { PAIR = 2 };
 
 kilter_status kl_group_share(kl_group *g, kl_requests *r, const void *mine, void *all, size_t bytes,
@@ -308,7 +311,7 @@ static kilter_status add_below(kl_group *g, const kl_reduction *how, kl_requests
     return status;
 }
 
-/* Send the partial result up the tree, and wait for the total. */
+/* Send the partial result to the rank above in the tree, and wait for the total. */
 static kilter_status ask_above(kl_group *g, kl_requests *r, kl_mail mail, kilter_error *error) {
     mail.peer = (g->rank - 1) / 2;
     kilter_status status = kl_send(g, r, mail, error);
@@ -343,8 +346,8 @@ kilter_status kl_group_tell(kl_group *g, kl_requests *r, kl_mail mail, kilter_er
     return status == KILTER_OK ? kl_requests_await(g, r, error) : status;
 }
 
-/* Reduce values up the tree to rank 0, and send the result down. These messages wake their receivers,
- * which MPI's own reduction does not do. */
+/* Reduce values up the tree to rank 0, and send the result down. The messages of this reduction wake their
+ * receivers, unlike those of MPI's own reduction. */
 static kilter_status reduce_near(kl_group *g, const kl_reduction *how, kilter_error *error) {
     kl_requests requests = {0};
     kl_mail mail = {.data = g->shared,

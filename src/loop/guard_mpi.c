@@ -1,6 +1,6 @@
-/* In checking mode, report an access to a row of another rank, and then let the memory fault happen. A signal
- * handler has no argument, and a process has only one handler for SIGSEGV. So the guarded loops are in a
- * global list. The handler calls only async-signal-safe functions. */
+/* In checking mode, report an access to a row of another rank, and then let the memory fault happen. A
+ * signal handler gets no user data, and a process has only one handler for SIGSEGV. So the guarded loops are
+ * in a global list. The handler calls only async-signal-safe functions. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -13,7 +13,7 @@ static kilter_loop *_Atomic guarded;
 static struct sigaction before;
 static pthread_mutex_t guarding = PTHREAD_MUTEX_INITIALIZER;
 
-/* --- a text, made without the C library --- */
+/* --- writing text without the C library --- */
 
 typedef struct text {
     char at[512];
@@ -32,7 +32,7 @@ static void add_number(text *t, uint64_t number) {
     add(t, first);
 }
 
-/* --- the owner of a row --- */
+/* --- finding the rank that has a row --- */
 
 static const kl_gone *when_gone(const kilter_loop *l, uint64_t row) {
     uint64_t known = l->rank.layout.gone_count < KL_GONE ? l->rank.layout.gone_count : KL_GONE;
@@ -51,7 +51,7 @@ static int owner_of(const kilter_loop *l, uint64_t row) {
     return rank;
 }
 
-/* array_row: a row of an array; its place is the row of the leader that it follows */
+/* array_row: a row of an array. Its rank is that of row stride · array_row + offset of the leading loop. */
 static void say_where(const kilter_loop *l, const kl_map *map, uint64_t array_row, text *t) {
     uint64_t row = map->stride * array_row + map->offset;
     const kl_gone *gone = when_gone(l, row);
@@ -92,8 +92,8 @@ static void say(const kilter_loop *l, size_t array, uint64_t row) {
     (void)!write(STDERR_FILENO, t.at, t.size);
 }
 
-/* Return the row at an index that counts from the first row with address space. If the row is a ghost row
- * beyond an end of a periodic array, return the row that it copies. */
+/* Return the number of the row at an index that counts from the first row with address space. For a ghost
+ * row beyond an end of a periodic array, return the number of the row that it copies. */
 static uint64_t row_at(const kl_array *array, uint64_t index) {
     return array->periodic ? index % array->map.rows : index;
 }
@@ -107,9 +107,9 @@ static void look(const uint8_t *address) {
         }
 }
 
-/* --- the handler --- */
+/* --- the handler of SIGSEGV --- */
 
-/* Call the previous handler. If there was none, restore the default action. Then the instruction faults
+/* Call the previous handler. If there was none, restore the default action: the instruction then faults
  * again, and the process ends. */
 static void on_fault(int number, siginfo_t *info, void *context) {
     look(info->si_addr);
@@ -119,7 +119,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
         before.sa_handler(number);
     } else {
         sigaction(number, &before, NULL);
-        if (info->si_code <= 0) /* the signal came from another process */
+        if (info->si_code <= 0) /* another process sent the signal, so returning would not repeat it */
             raise(number);
     }
 }
@@ -145,7 +145,8 @@ void kl_guard(kilter_loop *l) {
     pthread_mutex_unlock(&guarding);
 }
 
-/* Remove a loop from the list. A handler that the program has set meanwhile stays. */
+/* Remove a loop from the list of guarded loops. If the program has set another signal handler meanwhile,
+ * keep that handler. */
 void kl_unguard(kilter_loop *l) {
     struct sigaction now;
     pthread_mutex_lock(&guarding);

@@ -6,7 +6,7 @@
 static const double TELL_AFTER_S =
     1; /* seconds that a rank waits before it sends the list of its calls to the next rank */
 static const double SPIN_S =
-    0.01; /* seconds of busy waiting before the first sleep; the sleeps are a part of this time */
+    0.01; /* seconds of busy waiting before the first sleep; the length of sleeps depends on it */
 
 /* --- options --- */
 
@@ -131,9 +131,9 @@ void kl_loop_free_handle(kilter_loop *l) {
     free(l);
 }
 
-/* --- what aligned loops share --- */
+/* --- the data that aligned loops share --- */
 
-/* Look for lost ranks and differing calls while the rank waits. */
+/* While the rank waits, check for lost ranks, and for calls that differ between ranks. */
 static kilter_status look(void *bundle, double now_s, kilter_error *error) {
     kl_bundle *a = bundle;
     kilter_status status = kl_steps_look(&a->steps, now_s, error);

@@ -1,6 +1,6 @@
-/* The public header of the folder loop is include/kilter/loop.h. The folder rank decides what a rank does;
- * this folder carries it out with MPI. Each part changes its own fields; other parts call its functions, or
- * read the fields. A file may use only the parts above its own:
+/* The folder loop has its public header in include/kilter/loop.h. The folder rank decides what a rank does.
+ * The folder loop carries out these actions with MPI. Each part of a loop changes only its own fields.
+ * Other parts call its functions, or read its fields. A file may use only the parts above its own:
  *
  *     part         owner file      what it knows
  *     kl_rows      rows.c          memory of one array's rows, at global addresses

@@ -17,13 +17,14 @@ static double value_at(uint64_t i, uint64_t j) {
     return (double)(kl_mix64(i * 1000003 + j) >> 11) * 0x1p-53;
 }
 
-/* --- iterations that do not depend on each other --- */
+/* --- loops of independent iterations --- */
 
 typedef struct shape {
     uint64_t n, width, ghost; /* width: number of doubles in a row */
 } shape;
 
-/* Compute row i from the rows around it. The order of additions shows in the rounding. */
+/* Compute row i from the rows around it. Because sums are rounded, the result shows the order of
+ * additions. */
 static void stencil(const shape *s, const double *from, double *to, uint64_t i) {
     for (uint64_t j = 0; j < s->width; j++) {
         double sum = 0;
@@ -76,7 +77,7 @@ static void execute(kilter_loop *loop, const shape *s, const arrays *a, int e,
     CHECK_OK(kilter_loop_end(loop, error));
 }
 
-/* Check that the own ranges of all ranks contain each iteration once. */
+/* Check that the ranges of own iterations, on all ranks together, contain each iteration once. */
 static void check_mine(kilter_loop *loop, uint64_t n) {
     uint64_t mine = 0, all;
     kilter_range own;
@@ -127,8 +128,8 @@ static void run_forced(const shape *s, bool scattered, bool deep, uint64_t seed)
 
 /* --- a pipeline --- */
 
-/* Relax element j of row i in place. The row below has this sweep's values, the row above those of the
- * last sweep. */
+/* Relax element j of row i in place. The row below already has the values of this sweep, the row above those
+ * of the sweep before. */
 static void relax(double *u, uint64_t n, uint64_t width, uint64_t i, uint64_t j) {
     if (i == 0 || i + 1 == n)
         return;
@@ -201,14 +202,14 @@ static void test_moves(void) {
             }
 }
 
-/* --- few iterations, and rows that are no multiple of a page --- */
+/* --- loops with few iterations, and with rows that are not a multiple of a page --- */
 
 enum { ODD = 5 /* bytes of a row */ };
 
 typedef struct mixed {
     float *f[2];
     uint8_t *odd;
-    uint32_t *wide; /* a row has a few bytes more than two pages */
+    uint32_t *wide; /* each row has 12 bytes more than two pages */
 } mixed;
 
 enum { WIDE = 2 * 4096 / 4 + 3 };
@@ -292,7 +293,7 @@ static void test_few(void) {
 
 /* --- moves decided by measurements --- */
 
-/* Return the seconds that a part of row i takes. */
+/* Use CPU time as a part of row i does on this rank; rank 0 is slower than the others. */
 static void be_slow(uint64_t i, double part) {
     (void)i;
     kl_spend_s(part * (rank == 0 ? 60e-6 : 20e-6));
@@ -314,7 +315,7 @@ static void run_measured(const shape *s, bool scattered, int executions, void (*
     kilter_loop_summary_get(loop, &summary);
     CHECK(summary.executions == (uint64_t)executions);
     CHECK(ranks == 1 || scattered ||
-          summary.rounds > 0); /* scattered loops begin rounds only after some time */
+          summary.rounds > 0); /* scattered loops may end before their first round */
     kilter_range own = {0, 0};
     kilter_loop_mine(loop, 0, &own);
     if (rank == 0)
@@ -332,7 +333,8 @@ static void be_late(uint64_t i, double part) {
     kl_spend_s(part * (rank == 0 ? 10e-3 : 0.1e-3));
 }
 
-/* Run a short sweep first, which does not show how long the next sweeps take. */
+/* Run a short sweep before long sweeps. The time of the short sweep does not show how long the next sweeps
+ * take. */
 static void run_after_short_one(bool scattered) {
     enum { LONG = 5 };
     shape s = {200, 10, 0};
@@ -361,7 +363,7 @@ static void test_rounds(void) {
     run_after_short_one(true);
 }
 
-/* --- wrong use --- */
+/* --- calls that must be refused --- */
 
 static void expect(kilter_status got, kilter_status expected, const kilter_error *error, const char *word) {
     if (got != expected || error->status != expected || !strstr(error->text, word)) {
@@ -404,7 +406,7 @@ static const struct {
     const char *word;
 } uses[WRONG_USES] = {
     [NEXT_WITHOUT_BEGIN] = {false, false, "kilter_loop_begin() first"},
-    [BEGIN_TWICE] = {false, true, "is under way"},
+    [BEGIN_TWICE] = {false, true, "a sweep is under way"},
     [END_TOO_SOON] = {false, true, "are left"},
     [NEXT_OF_PIPELINE] = {true, true, "kilter_loop_next_block()"},
     [NEXT_BLOCK_OF_DOALL] = {false, true, "call kilter_loop_next()"},
@@ -413,10 +415,10 @@ static const struct {
     [END_WITHOUT_BEGIN] = {false, false, "kilter_loop_begin() first"},
     [ARRAY_WITHIN] = {false, true, "has begun"},
     [MINE_WITHIN] = {false, true, "kilter_loop_mine()"},
-    [SUM_WITHIN] = {false, true, "is under way"},
+    [SUM_WITHIN] = {false, true, "a sweep is under way"},
     [SUM_OF_OTHERS] = {false, false, "not the base of an attached array"},
     [SUM_INTO_NULL] = {false, false, "is NULL"},
-    [GATHER_WITHIN] = {false, true, "is under way"},
+    [GATHER_WITHIN] = {false, true, "a sweep is under way"},
     [GATHER_OF_OTHERS] = {false, false, "not the base of an attached array"},
     [GATHER_TO_NOBODY] = {false, false, "there is no rank"},
     [GATHER_INTO_NULL] = {false, false, "is NULL"},
@@ -469,7 +471,8 @@ static kilter_status call_wrongly(kilter_loop *loop, wrong_use use, void *base, 
     return kilter_loop_end(loop, error);
 }
 
-/* First all ranks make the wrong call. Then only the last rank makes it, and the others must be told. */
+/* First let all ranks make the wrong call. Then let only the last rank make it: the other ranks must be
+ * told. */
 static void use_wrongly(wrong_use use) {
     for (int alone = 0; alone < 1 + (ranks > 1 && use != ARRAY_WITHIN); alone++) {
         kilter_loop *loop;
@@ -506,7 +509,8 @@ static void use_wrongly(wrong_use use) {
         CHECK(strstr(error.text, "'mine'"));
         MPI_Barrier(MPI_COMM_WORLD);
         if (use != CLOSE_WITHIN || !does)
-            CHECK(kilter_loop_close(loop, NULL) == status); /* closing returns the failure once more */
+            CHECK(kilter_loop_close(loop, NULL) == status); /* closing the loop returns the same failure
+                                                               again */
     }
 }
 
@@ -529,7 +533,7 @@ static void use_huge(void) {
     CHECK_OK(kilter_loop_close(loop, error));
 }
 
-/* Attach an array with more ghost rows than rows. All rows can be read. */
+/* Attach an array with more ghost rows than the loop has rows. Check that all rows can be read. */
 static void use_wide(void) {
     kilter_loop *loop;
     double *rows;
@@ -563,7 +567,8 @@ static void refuse_options(void) {
     expect_refusal((kilter_loop_options){.iterations = UINT64_MAX}, "2^62");
     expect_refusal((kilter_loop_options){.iterations = 1, .kind = KILTER_DOACROSS, .inner = UINT64_MAX},
                    "2^62");
-    expect_refusal((kilter_loop_options){.iterations = 10, .kind = (kilter_loop_kind)7}, "kind must be");
+    expect_refusal((kilter_loop_options){.iterations = 10, .kind = (kilter_loop_kind)7},
+                   "kind must be KILTER_DOALL or KILTER_DOACROSS");
 }
 
 static void refuse_options_that_differ(void) {
@@ -630,7 +635,8 @@ static void refuse_calls(void) {
     expect(kilter_loop_array(loop, 8, 0, &base, &error), KILTER_ERR_USAGE, &error, "has begun");
     MPI_Barrier(MPI_COMM_WORLD);
     expect(kilter_loop_sum(loop, base, &sum, &error), KILTER_ERR_USAGE, &error, "16 bytes, not 8");
-    MPI_Barrier(MPI_COMM_WORLD); /* a rank that fails alone ends the loop on all ranks */
+    /* all ranks must have begun, because a rank that fails alone ends the loop on all ranks */
+    MPI_Barrier(MPI_COMM_WORLD);
     kilter_loop_close(loop, NULL);
 }
 
@@ -646,7 +652,7 @@ static void test_use(void) {
     use_wide();
 }
 
-/* --- memory and death --- */
+/* --- a rank without memory, and the death of a rank --- */
 
 static uint64_t rows_of_rank_1(kilter_loop *loop) {
     uint64_t sum = 0;
@@ -658,7 +664,7 @@ static uint64_t rows_of_rank_1(kilter_loop *loop) {
 }
 
 static void be_short_of_memory(bool scattered) {
-    shape s = {64, 1 << 16, !scattered}; /* rows of 512 KiB */
+    shape s = {64, 1 << 16, !scattered}; /* a row has 512 KiB */
     kilter_loop *loop;
     kilter_loop_summary summary;
     arrays a;
@@ -667,7 +673,7 @@ static void be_short_of_memory(bool scattered) {
     attach(loop, &s, &a);
     force_moves(loop, 5);
     int executions = 0;
-    do { /* a rank that has memory for all rows has enough */
+    do { /* move rows until rank 1 has few: otherwise it would have memory for more rows already */
         execute(loop, &s, &a, executions++, NULL);
     } while (rows_of_rank_1(loop) > s.n / 2);
     struct rlimit limit;
@@ -676,7 +682,7 @@ static void be_short_of_memory(bool scattered) {
         setrlimit(RLIMIT_DATA, &limit);
     }
     int first = executions;
-    do { /* the plan for rank 1 depends on the number of rounds so far */
+    do { /* wait until a plan gives rank 1 more rows; this depends on the number of rounds so far */
         execute(loop, &s, &a, executions++, NULL);
         kilter_loop_summary_get(loop, &summary);
     } while (executions < first + 3 || (executions < 200 && !strstr(summary.decision, "no memory")));
@@ -738,9 +744,9 @@ static void be_short_in_pipeline(void) {
     free(whole);
 }
 
-/* Run a loop in which one rank has no memory for deep halos. Check that then no rank uses deep halos. */
+/* Run a loop in which one rank has no memory for deep halos. Check that no rank uses deep halos then. */
 static void be_short_of_room(void) {
-    shape s = {64, 1 << 14, 1}; /* rows of 128 KiB: 31 of them are 4 MiB */
+    shape s = {64, 1 << 14, 1}; /* a row has 128 KiB, so 31 rows have about 4 MiB */
     kilter_loop *loop;
     kilter_loop_summary summary;
     arrays a;
@@ -810,6 +816,6 @@ int main(int count, char **arguments) {
     else if (strcmp(what, "death") == 0 && count > 2)
         test_death(atoi(arguments[2]));
     else
-        CHECK(!"loop_mpi_test moves, few, rounds, use, memory or death RANK");
+        CHECK(!"the arguments must be moves, few, rounds, use, memory, or death RANK");
     MPI_Finalize();
 }

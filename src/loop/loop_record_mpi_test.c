@@ -8,7 +8,7 @@
 #include "loop/loop_suite.h"
 #include "report/report.h"
 
-/* --- a folder for records, whose path all ranks know --- */
+/* --- a folder for run records, whose path all ranks know --- */
 
 static char folder[200], file[240];
 
@@ -60,7 +60,7 @@ static kilter_status execute(kilter_loop *loop, double iteration_s, kilter_error
 static kilter_loop *open_loop(kilter_loop_options options) {
     kilter_loop *loop;
     void *base;
-    options.record = rank == 0 ? file : NULL; /* only rank 0's option counts */
+    options.record = rank == 0 ? file : NULL; /* the options of rank 0 decide where the record is written */
     CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &options, &loop, error));
     CHECK_OK(kilter_loop_array(loop, 512, options.scattered ? 0 : 1, &base, error));
     CHECK_OK(kilter_loop_array(loop, 64 * 8, 0, &base, error));
@@ -82,7 +82,8 @@ static uint64_t count_of(const kl_report *report, const char *kind) {
     return count;
 }
 
-/* Return the next move at or after *at, and advance *at; NULL: there is no further move. */
+/* Return the next move from decision number *at on, and set *at to the number after it. Return NULL if there
+ * is no further move. */
 static const kl_report_decided *next_move(const kl_report *report, size_t *at) {
     const kl_report_decided *move = kl_report_next_decided(report, "move", *at);
     *at = move ? (size_t)(move - report->decided) + 1 : report->decided_count;
@@ -100,8 +101,8 @@ static void check_rounds(const kl_report_loop *loop, uint64_t n) {
     }
 }
 
-/* Check that each move has a decision, and the round of this decision. If another round followed, the move
- * must have an outcome. */
+/* Check that each recorded move has a decision, and the round in which it was decided. If another round
+ * followed, the move must also have an outcome. */
 static void check_moves(const kl_report *report) {
     const kl_report_loop *loop = report->loop;
     size_t at = 0;
@@ -137,7 +138,7 @@ static void check_record(const kilter_loop_summary *summary, const kilter_loop_o
     CHECK(loop->round_count <= loop->rounds && (loop->rounds > 0) == (loop->round_count > 0));
     check_rounds(loop, o->iterations);
     check_moves(report);
-    if (o->scattered) /* the last moves may be decided too late to be carried out */
+    if (o->scattered) /* the last moves may have been decided too late to be carried out */
         CHECK(loop->move_count >= loop->moves);
     else
         CHECK(loop->move_count == loop->moves);
@@ -156,7 +157,7 @@ static void record_a_loop(kilter_loop_options o, const char *kind, int most) {
     kilter_loop_summary_get(loop, &summary);
     char decision[400];
     snprintf(decision, sizeof decision, "%s",
-             summary.decision); /* a copy, because the loop owns the text and is closed now */
+             summary.decision); /* copy the text, because it belongs to the loop, which is closed by now */
     summary.decision = decision;
     uint64_t mine = own_iterations(loop), iterations[64];
     MPI_Gather(&mine, 1, MPI_UINT64_T, iterations, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
@@ -178,7 +179,7 @@ static void test_rows(void) {
     record_a_loop((kilter_loop_options){.name = "still", .iterations = 20, .fixed = true}, "doall", 3);
 }
 
-/* --- a record that cannot be made --- */
+/* --- a record that cannot be written --- */
 
 static void expect(kilter_status got, const kilter_error *error, const char *word) {
     if (got != KILTER_ERR_RECORD || error->status != KILTER_ERR_RECORD || !strstr(error->text, word)) {
@@ -196,7 +197,7 @@ static void expect_refusal(const char *record, const char *word) {
 }
 
 /* Remove the record's file while the loop runs. Check that the failure is reported when the record is
- * written. */
+ * written again. */
 static void break_off(void) {
     kilter_error error = {KILTER_OK, ""};
     make_place();
@@ -221,12 +222,14 @@ static void test_refused(void) {
     expect_refusal(folder, "exists");
     expect_refusal(nowhere, nowhere);
     expect_refusal("", "empty");
-    CHECK_OK(execute(loop, 1e-4, error)); /* options refused for other loops do not affect this loop */
+    /* this loop continues: options that other loops refused do not affect it */
+    CHECK_OK(execute(loop, 1e-4, error));
     setenv("KILTER_RECORD", "none", 1);
     kilter_loop_options options = {.iterations = 10, .record = file};
     CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &options, &other, error));
     CHECK_OK(kilter_loop_close(other, error));
-    setenv("KILTER_RECORD", file, 1); /* a number is added to the name */
+    /* the file exists, so a number must be added to the name of the new record */
+    setenv("KILTER_RECORD", file, 1);
     CHECK_OK(kilter_loop_open(MPI_COMM_WORLD, &(kilter_loop_options){.iterations = 10}, &other, error));
     CHECK_OK(kilter_loop_close(other, error));
     if (rank == 0) {
@@ -247,7 +250,7 @@ static void test_refused(void) {
 
 /* --- memory --- */
 
-/* Check that rows move only to rank 1, which has memory for one row. The last move need not have an
+/* Check that rows move only to rank 1, which has memory for one more row. Only the last move may lack an
  * outcome. */
 static void check_refusals(void) {
     kl_report *report = read_record();
@@ -265,8 +268,8 @@ static void check_refusals(void) {
 }
 
 /* Run a loop in which rank 0 is slow, and rank 1 has no memory for more rows. All later rounds must report
- * this. Scattered rows also move within sweeps, which take several rounds each. So a refusal may come
- * after the rows have moved back. */
+ * this lack. Scattered rows also move within sweeps, which take several rounds each. So a round may report
+ * the lack after rows have moved back. */
 static void be_short_of_memory(bool scattered) {
     double row_s = scattered ? 1e-2 : 1e-3;
     kilter_loop *loop;
@@ -303,7 +306,7 @@ static void test_memory(void) {
 
 /* --- death --- */
 
-/* Wait until the record has a round. */
+/* Wait until the record's file has a round. */
 static void await_a_round(void) {
     for (bool there = false; !there;) {
         kl_report *report = NULL;
@@ -344,7 +347,7 @@ static void test_death(int who) {
         kilter_loop_summary_get(loop, &summary);
     }
     if (rank == (who == 0 ? 1 : 0))
-        check_dead(who); /* the record must be complete before the loop is closed */
+        check_dead(who); /* the record must be complete although the loop is not closed yet */
     printf("rank %d says: %s\n", rank, error.text);
     fflush(stdout);
     _exit(status == KILTER_ERR_PEER ? 0 : 1);
@@ -363,6 +366,6 @@ int main(int count, char **arguments) {
     else if (strcmp(what, "death") == 0 && count > 2)
         test_death(atoi(arguments[2]));
     else
-        CHECK(!"loop_record_mpi_test rows, refused, memory or death RANK");
+        CHECK(!"the arguments must be rows, refused, memory, or death RANK");
     MPI_Finalize();
 }

@@ -1,4 +1,4 @@
-/* Functions for tests of loops on the ranks of MPI_COMM_WORLD. A failed check ends all ranks. */
+/* Functions for tests of loops on the ranks of MPI_COMM_WORLD. A check that fails ends all ranks. */
 #ifndef KL_LOOP_SUITE_H
 #define KL_LOOP_SUITE_H
 
@@ -32,15 +32,15 @@ static int rank, ranks;
         }                                                                                                    \
     } while (0)
 
-/* Move rows at every opportunity, to places chosen by `seed`, the same on all ranks. Nothing is measured or
- * decided. Collective; call this before the first kilter_loop_begin(). */
+/* Make rows move at every opportunity, to places chosen by `seed`, which is the same on all ranks. Nothing
+ * is measured or decided. Collective; call this before the first kilter_loop_begin(). */
 static inline void force_moves(kilter_loop *loop, uint64_t seed) {
     loop->rank.rounds.forced = true;
     loop->rank.rounds.seed = kl_mix64(seed);
 }
 
-/* Return a limit in bytes that is a little above the present address space. It leaves room for MPI, but
- * not for two rows of 512 KiB. */
+/* Return a limit, in bytes, slightly above the size of the present address space. It leaves room for MPI,
+ * but not for two rows of 512 KiB. */
 static inline struct rlimit little_more(void) {
     unsigned long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
@@ -49,7 +49,7 @@ static inline struct rlimit little_more(void) {
     return (struct rlimit){pages * (unsigned long)sysconf(_SC_PAGESIZE) + (800 << 10), RLIM_INFINITY};
 }
 
-/* Start MPI as the farm does. With MPICH, other ranks then continue after a rank has died. */
+/* Start MPI as a farm does. With MPICH, the other ranks can then continue after a rank has died. */
 static inline void suite_begin(void) {
     bool started;
     int provided;

@@ -1,4 +1,4 @@
-/* Private to the folder loop: memory of the rows of a loop's arrays. */
+/* Private to the folder loop: memory for the rows of a loop's arrays. */
 #ifndef KL_MEMORY_H
 #define KL_MEMORY_H
 
@@ -7,22 +7,22 @@
 
 typedef struct kl_memory {
     kl_layout *layout;
-    kl_rows *rows; /* rows of each array in the layout */
+    kl_rows *rows; /* rows[i]: the rows of array i of the layout */
 } kl_memory;
 
-/* Make room for one more array in the list. false: memory ran out */
+/* Make room for one more array in the list. Return false if memory ran out. */
 bool kl_memory_grow(kl_memory *memory);
 void kl_memory_free(kl_memory *memory);
-/* Get memory for `room` rows on either side of the array's own rows. false: memory ran out, and nothing has
- * changed */
+/* Get memory for `room` rows before and after the array's own rows. If memory ran out, change nothing and
+ * return false. */
 bool kl_memory_raise(kl_memory *memory, size_t array, uint64_t room);
-/* Get memory for the rows `own` and their halos, in all arrays. false: memory ran out; a part may be
- * allocated. */
+/* Get memory for the rows `own` and their halos, in all arrays. If memory ran out, return false; some of the
+ * memory may be allocated then. */
 bool kl_memory_take(kl_memory *memory, kl_span own);
-/* Free this rank's memory for the bounds `gone`, except memory that it needs for the bounds `kept`. */
+/* Free this rank's memory that it needs for the bounds `gone`, but not for the bounds `kept`. */
 void kl_memory_give(kl_memory *memory, const uint64_t *gone, const uint64_t *kept);
-/* Get memory for `more` rows on either side. If `more` is 0, get memory only for halos. false: memory ran
- * out. */
+/* Get memory for `more` rows before and after the own rows. more = 0: get memory only for the halos. Return
+ * false if memory ran out. */
 bool kl_memory_widen(kl_memory *memory, uint64_t more);
 
 #endif

@@ -1,5 +1,5 @@
-/* Wrong uses and failures of loops on the ranks of MPI_COMM_WORLD. Each rank must report them by name, and
- * none may hang. Started by mpirun, or by death_test.sh. */
+/* Test wrong uses and failures of loops on the ranks of MPI_COMM_WORLD. Each rank must name what is wrong,
+ * and none may hang. Started by mpirun, or by death_test.sh. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -8,9 +8,9 @@
 
 #include "loop/loop_suite.h"
 
-/* --- a loop of each kind, and its calls written as letters --- */
+/* --- loops of each kind, whose calls are written as letters --- */
 
-enum { N = 48, WIDTH = 512 /* number of doubles in a row of one page */ };
+enum { N = 48, WIDTH = 512 /* number of doubles in a row, which fills one page */ };
 
 static const struct kind {
     const char *name;
@@ -53,7 +53,7 @@ static kilter_status execute(run *r, const struct kind *kind) {
     return kilter_loop_end(r->loop, &r->error);
 }
 
-/* Do some sweeps. With deep halos, most sweeps have no exchange. */
+/* Do some sweeps. Loops with deep halos do more, because most of their sweeps have no exchange. */
 static kilter_status execute_some(run *r, const struct kind *kind) {
     kilter_status status = KILTER_OK;
     for (int times = kind->options.deep ? 8 : 1; times > 0 && status == KILTER_OK; times--)
@@ -61,7 +61,7 @@ static kilter_status execute_some(run *r, const struct kind *kind) {
     return status;
 }
 
-/* Functions for messages and content. They are never called in these tests. */
+/* Functions for messages and row content. They are never called in these tests. */
 static bool take(uint64_t to, uint64_t from, const void *data, uint64_t bytes, void *user) {
     (void)to, (void)from, (void)bytes, (void)user;
     return data != NULL;
@@ -90,7 +90,7 @@ static kilter_status make_call(run *r, const struct kind *kind, char call) {
         return kilter_loop_open(MPI_COMM_WORLD, &kind->options, &r->loop, &r->error);
     case 'a':
         return kilter_loop_array(r->loop, WIDTH * sizeof(double), kind->ghost, (void **)&r->rows, &r->error);
-    case 'A': /* the pipeline accepts this number of bytes, too */
+    case 'A': /* attach an array with a size of rows that a pipeline accepts, too */
         return kilter_loop_array(r->loop, WIDTH * sizeof(double), 0, (void **)&r->other, &r->error);
     case 'b':
         return execute_some(r, kind);
@@ -117,9 +117,9 @@ static run new_run(void) {
     return r;
 }
 
-/* --- out of step --- */
+/* --- ranks that make different calls --- */
 
-/* calls of one rank, and of the other ranks */
+/* {calls of one rank, calls of the other ranks} */
 static const char *const apart[][2] = {
     {"oaAbbGc", "oaAbbgc"}, {"oaAbgc", "oaAbhc"}, {"oaAbbgc", "oaAbgc"}, {"oaAbgbc", "oaAbbc"},
     {"oaAbbbc", "oaAbbc"},  {"oaAbc", "oaAbbgc"}, {"oaAbc", "oabc"},     {"oaAgbc", "oaAbgc"},
@@ -133,7 +133,7 @@ static void be_apart(const struct kind *kind, const char *calls) {
         r.loop->bundle->steps.tell_after_s = 0;
     for (; *calls && status == KILTER_OK; calls++)
         status = make_call(&r, kind, *calls);
-    if (!strstr(r.error.text, "out of step") || !strstr(r.error.text, "kilter_loop_") ||
+    if (!strstr(r.error.text, "are out of step") || !strstr(r.error.text, "kilter_loop_") ||
         (status != KILTER_ERR_USAGE && status != KILTER_ERR_PEER)) {
         fprintf(stderr, "%s, rank %d: before %s: status %d: %s\n", kind->name, rank, calls, status,
                 r.error.text);
@@ -151,17 +151,17 @@ static void test_steps(void) {
     for (size_t k = 0; k < KINDS && ranks > 1; k++)
         for (size_t i = 0; i < count; i++) {
             if (kinds[k].options.scattered && strchr(apart[i][0], 'd'))
-                continue; /* scattered loops deliver no messages */
+                continue; /* scattered loops cannot deliver messages, so leave out this row */
             be_apart(&kinds[k], apart[i][rank == (int)(i + k) % ranks ? 0 : 1]);
             MPI_Barrier(MPI_COMM_WORLD);
         }
 }
 
-/* --- words: messages by which ranks compare their calls --- */
+/* --- words: the messages by which ranks compare their calls --- */
 
-static int told, heard; /* number of words that this rank sent and received */
-static _Atomic uint64_t
-    *last_told; /* number of the last word sent, visible to other ranks; NULL: not visible */
+static int told, heard;             /* told, heard: number of words that this rank has sent and received */
+static _Atomic uint64_t *last_told; /* number of the last word that was sent, in memory that other ranks see;
+                                       NULL: no such memory */
 
 int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
               MPI_Request *request) {
@@ -178,7 +178,7 @@ int MPI_Recv(void *data, int count, MPI_Datatype type, int from, int tag, MPI_Co
     return PMPI_Recv(data, count, type, from, tag, comm, status);
 }
 
-enum { LONG_S = 60 }; /* most seconds to wait for a word */
+enum { LONG_S = 60 }; /* greatest number of seconds to wait for a word */
 
 static void await_word(const _Atomic uint64_t *number, uint64_t after) {
     double until_s = kl_monotonic_s() + LONG_S;
@@ -188,7 +188,7 @@ static void await_word(const _Atomic uint64_t *number, uint64_t after) {
     }
 }
 
-/* In each call, one rank is late: it waits for the word of the rank before it. Check that all words
+/* In each call, one rank is late: it first waits for the word of the rank before it. Check that all words
  * arrive. */
 static void test_waits(void) {
     static const char calls[] = "oabbgc";
@@ -215,7 +215,7 @@ static void test_waits(void) {
     free(r.whole);
 }
 
-/* --- MPI ends before the loop --- */
+/* --- programs that end MPI before they close the loop --- */
 
 static void test_unclosed(void) {
     run r = new_run();
@@ -227,7 +227,8 @@ static void test_unclosed(void) {
         free(r.whole);
         return;
     }
-    while (status == KILTER_OK) /* rank 0 may end before this rank has made all its calls */
+    while (status == KILTER_OK) /* make calls until rank 0 has ended, which may take longer than the calls so
+                                   far */
         status = make_call(&r, &kinds[0], 'b');
     CHECK(status == KILTER_ERR_PEER);
     CHECK(strstr(r.error.text, "rank 0 has failed: MPI_Finalize(): loop 'loop' is open"));
@@ -235,9 +236,9 @@ static void test_unclosed(void) {
     free(r.whole);
 }
 
-/* --- a range touched after it moved away --- */
+/* --- access to a row that has moved to another rank --- */
 
-/* Let a child process read the row. Check its message and its exit status. */
+/* Let a child process read the row. Check the child's message and its exit status. */
 static int touch(const double *row, char *said, size_t size) {
     int ends[2], status;
     CHECK(pipe(ends) == 0);
@@ -262,7 +263,7 @@ static void leave(int number) {
     _exit(33);
 }
 
-/* Get the owner of each row as rank + 1. */
+/* Set all[row] to the rank that has the row, plus 1. */
 static void map_rows(kilter_loop *loop, char all[N]) {
     char mine[N] = "";
     kilter_range own;
@@ -271,7 +272,7 @@ static void map_rows(kilter_loop *loop, char all[N]) {
     MPI_Allreduce(mine, all, N, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD);
 }
 
-/* Return whether the row is neither an own row nor a ghost row of this rank. */
+/* Return whether the row is neither one of this rank's own rows nor one of its ghost rows. */
 static bool is_far(const char all[N], int i) {
     int last = i + 1 < N ? i + 1 : i;
     for (int j = i > 0 ? i - 1 : 0; j <= last; j++)
@@ -280,7 +281,7 @@ static bool is_far(const char all[N], int i) {
     return true;
 }
 
-/* Return the number of rows, on all ranks, that have left their first rank. */
+/* Return the number of rows, on all ranks together, that have left their first rank. */
 static int count_gone(const char first[N], const char all[N]) {
     int gone = 0, sum;
     for (int i = 0; i < N; i++)
@@ -312,7 +313,7 @@ static void touch_others(const struct kind *kind, bool handled) {
     map_rows(r.loop, first);
     force_moves(r.loop, 3);
     int executions = 0;
-    do { /* the time at which rows move depends on the reports */
+    do { /* the reports decide when rows move, so repeat sweeps until a row has moved */
         CHECK(execute(&r, kind) == KILTER_OK);
         map_rows(r.loop, all);
     } while (count_gone(first, all) == 0 && ++executions < 1000);
@@ -330,14 +331,15 @@ static void touch_others(const struct kind *kind, bool handled) {
 static void test_touch(void) {
     for (size_t k = 0; k < KINDS && ranks > 1; k++)
         for (int handled = 0; handled < 2 && !kinds[k].options.deep;
-             handled++) /* with deep halos each rank has all rows */
+             handled++) /* with deep halos, each rank has all rows of such a small loop, so the test leaves
+                           them out */
             touch_others(&kinds[k], handled);
 }
 
-/* --- a rank that dies --- */
+/* --- a rank that dies during a call --- */
 
-/* Set a short patience, because only silence shows these deaths. They are reported after MPI has started,
- * which may take longer than this patience. */
+/* Set a short time to wait for ranks, because only silence shows these deaths. A death is reported only
+ * after MPI has started, which may take longer than this time. */
 static void be_impatient(void) {
     setenv("KILTER_MPI_START_S", "2", 1);
 }
@@ -372,7 +374,7 @@ static void test_death(const char *name, int when, int who, bool leaves) {
             exit(0);
         if (rank == who && at == when)
             kill(getpid(), SIGKILL);
-        /* a rank that dies at a random time makes all calls except close until then */
+        /* until the rank dies at a random time, it repeats all calls but the one that closes the loop */
         char call = calls[at < 10 || !at_random ? at : 3 + (at - 3) % 7];
         CHECK(call);
         status = make_call(&r, kind, call);
@@ -387,15 +389,15 @@ static void test_death(const char *name, int when, int who, bool leaves) {
 
 /* --- a rank that dies while others open the loop --- */
 
-static int halves_left =
-    -1; /* how many begins and ends of collective operations pass before this rank dies; below 0: it lives */
+static int halves_left = -1; /* number of begins and ends of collective operations until this rank dies; below
+                                0: it does not die */
 
 static void pass_half(void) {
     if (halves_left-- == 0)
         kill(getpid(), SIGKILL);
 }
 
-/* Replace the collective operations of kilter_loop_open() by others, in which a rank can die. */
+/* Replace the collective operations of kilter_loop_open() by versions in which a rank can die. */
 #define MORTAL(name, parameters, arguments)                                                                  \
     int MPI_##name parameters {                                                                              \
         pass_half();                                                                                         \
@@ -423,8 +425,8 @@ MORTAL(Comm_idup, (MPI_Comm comm, MPI_Comm *copy, MPI_Request *request), (comm, 
 enum {
     ALL_THERE = 2,
     CONNECTED = 6
-}; /* numbers of begins and ends after which the other ranks know that all ranks are there, or that all are
-      connected */
+}; /* ALL_THERE, CONNECTED: numbers of begins and ends after which the other ranks know that all ranks are
+      there, or that all are connected */
 
 static void test_birth(int when, int who) {
     run r = new_run();
@@ -436,10 +438,11 @@ static void test_birth(int when, int who) {
         halves_left = when;
     kilter_status status = make_call(&r, &kinds[0], 'o');
     CHECK(rank != who);
-    if (status == KILTER_OK) /* the messages that the dead rank had sent were enough to open the loop */
+    if (status == KILTER_OK) /* the dead rank had sent all messages that are needed to open the loop, so make
+                                another call */
         status = make_call(&r, &kinds[0], 'a');
     bool right = strstr(r.error.text, dead) != NULL;
-    if (when < CONNECTED) /* MPICH sometimes notices the death */
+    if (when < CONNECTED) /* MPICH itself sometimes notices the death */
         right |= strstr(r.error.text, "silent for") || strstr(r.error.text, "MPI says");
     if (when < ALL_THERE)
         right |= strstr(r.error.text, "not all ranks") != NULL;
@@ -449,7 +452,7 @@ static void test_birth(int when, int who) {
     _exit(right ? 0 : 1);
 }
 
-/* --- a rank that computes while other ranks wait for a dead rank --- */
+/* --- a rank that computes for long while other ranks wait for a dead rank --- */
 
 static void test_deaf(const char *file, int who) {
     run r = new_run();
@@ -464,7 +467,7 @@ static void test_deaf(const char *file, int who) {
         while (rank == 0 && access(file, F_OK) != 0)
             kl_nap_s(1e-3);
     }
-    if (status == KILTER_OK) /* rank WHO may die before a slower rank begins */
+    if (status == KILTER_OK) /* when rank WHO dies, a slower rank may not have begun yet */
         status = kilter_loop_end(r.loop, &r.error);
     while (status == KILTER_OK)
         status = make_call(&r, &kinds[0], 'b');
@@ -494,7 +497,8 @@ int main(int count, char **arguments) {
     else if (strcmp(what, "deaf") == 0 && count > 3)
         test_deaf(arguments[2], atoi(arguments[3]));
     else
-        CHECK(!"misuse_mpi_test steps, waits, unclosed, touch, birth WHEN WHO, deaf FILE WHO, or death or "
+        CHECK(!"the arguments must be steps, waits, unclosed, touch, birth WHEN WHO, deaf FILE WHO, or death "
+               "or "
                "leave "
                "KIND WHEN WHO");
     MPI_Finalize();

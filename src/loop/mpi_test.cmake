@@ -1,6 +1,6 @@
-# Tests of loops over ranks. This file is included for each MPI if BUILD_TESTING is set.
+# Tests of loops over MPI ranks. If BUILD_TESTING is set, this file is included once for each MPI.
 kilter_mpi_test_program(loop_mpi_test ${CMAKE_CURRENT_LIST_DIR}/loop_mpi_test.c)
-# MPICH's ranks wait for messages without sleeping, so with many more ranks than cores each of these tests takes a minute.
+# MPICH's ranks wait for messages without sleeping. With many more ranks than cores, each of these tests would take a minute.
 set(more)
 if(mpi STREQUAL openmpi)
     set(more 4 5 6 7 8 12)
@@ -13,7 +13,7 @@ endforeach()
 foreach(ranks 2 3 ${more})
     kilter_mpi_test(loop/mpi_rounds_${ranks} ${ranks} loop_mpi_test rounds)
 endforeach()
-if(NOT KILTER_SANITIZE) # a sanitizer ends the program if memory is limited
+if(NOT KILTER_SANITIZE) # a sanitizer ends programs whose memory is limited
     foreach(ranks 2 3)
         kilter_mpi_test(loop/mpi_memory_${ranks} ${ranks} loop_mpi_test memory)
     endforeach()
@@ -32,7 +32,7 @@ endif()
 kilter_mpi_survivors_test(loop/mpi_record_death "rank 2 is dead.*rank 2 is dead" 3 loop_record_mpi_test death 2)
 kilter_mpi_survivors_test(loop/mpi_record_death_of_first "rank 0 is dead.*rank 0 is dead" 3 loop_record_mpi_test death 0)
 
-# Wrong uses and failures. In checking mode, calls are compared before they are carried out. Otherwise they are
+# Wrong uses and failures of loops. In checking mode, the ranks' calls are compared before they are carried out. Otherwise they are
 # compared when ranks meet or wait.
 kilter_mpi_test_program(misuse_mpi_test ${CMAKE_CURRENT_LIST_DIR}/misuse_mpi_test.c)
 foreach(ranks 2 3)
@@ -49,15 +49,15 @@ endif()
 foreach(ranks 2 4)
     kilter_mpi_test(loop/mpi_waits_${ranks} ${ranks} misuse_mpi_test waits)
     kilter_mpi_test(loop/mpi_unclosed_${ranks} ${ranks} misuse_mpi_test unclosed)
-    set_tests_properties(loop/mpi_waits_${ranks}${suffix} PROPERTIES PROCESSORS 1) # the ranks sleep while they wait
+    set_tests_properties(loop/mpi_waits_${ranks}${suffix} PROPERTIES PROCESSORS 1) # one core is enough, because the ranks sleep while they wait
 endforeach()
 foreach(kind halo deep scattered pipeline birth deaf)
     kilter_mpi_script_test(loop/mpi_death_${kind} 3 ${CMAKE_CURRENT_LIST_DIR}/death_test.sh ${KILTER_MPIEXEC_${mpi}}
                            $<TARGET_FILE:misuse_mpi_test${suffix}> ${kind})
-    set_tests_properties(loop/mpi_death_${kind}${suffix} PROPERTIES TIMEOUT 300 PROCESSORS 1) # the test waits for late reports
+    set_tests_properties(loop/mpi_death_${kind}${suffix} PROPERTIES TIMEOUT 300 PROCESSORS 1) # one core is enough, because the test mostly waits for late reports
 endforeach()
 
-# Rows of changing size, and messages between rows.
+# Rows with content of changing size, and messages between rows.
 kilter_mpi_test_program(content_mpi_test ${CMAKE_CURRENT_LIST_DIR}/content_mpi_test.c)
 foreach(ranks 1 2 3 ${more})
     kilter_mpi_test(loop/mpi_content_moves_${ranks} ${ranks} content_mpi_test moves)
@@ -66,7 +66,7 @@ endforeach()
 foreach(ranks 2 3)
     kilter_mpi_test(loop/mpi_content_rounds_${ranks} ${ranks} content_mpi_test rounds)
     kilter_mpi_test(loop/mpi_content_fails_${ranks} ${ranks} content_mpi_test fails)
-    if(NOT KILTER_SANITIZE) # a sanitizer ends the program if memory is limited
+    if(NOT KILTER_SANITIZE) # a sanitizer ends programs whose memory is limited
         kilter_mpi_test(loop/mpi_content_memory_${ranks} ${ranks} content_mpi_test memory)
     endif()
 endforeach()
@@ -75,7 +75,8 @@ kilter_mpi_survivors_test(loop/mpi_content_death_of_first "rank 0 is dead.*rank 
 kilter_mpi_survivors_test(loop/mpi_content_death_unpacking "rank 2 is dead.*rank 2 is dead" 3 content_mpi_test death 2 unpack)
 kilter_mpi_survivors_test(loop/mpi_content_death_taking "rank 0 is dead.*rank 0 is dead" 3 content_mpi_test death 0 take)
 
-# Checkpoints: programs that die, and continue on other ranks. The whole table of ranks is for long series.
+# Checkpoints: programs that die, and continue on another number of ranks. The tests with all pairs of numbers are for long series
+# of tests.
 if(TARGET kilter-ckpt)
     kilter_mpi_test_program(ckpt_mpi_test ${CMAKE_CURRENT_LIST_DIR}/ckpt_mpi_test.c)
     add_dependencies(mpi_tests kilter-ckpt)
@@ -102,7 +103,7 @@ if(TARGET kilter-ckpt)
     endforeach()
 endif()
 
-# Aligned loops: loops whose rows follow the rows of another loop. Reductions and scattering of rows.
+# Aligned loops, whose rows follow the rows of another loop; also reductions, gathering and scattering of rows.
 kilter_mpi_test_program(aligned_mpi_test ${CMAKE_CURRENT_LIST_DIR}/aligned_mpi_test.c)
 foreach(ranks 1 2 3 7)
     kilter_mpi_test(loop/mpi_aligned_moves_${ranks} ${ranks} aligned_mpi_test moves)
@@ -113,7 +114,7 @@ foreach(ranks 1 3)
 endforeach()
 foreach(ranks 2 3)
     kilter_mpi_test(loop/mpi_aligned_rounds_${ranks} ${ranks} aligned_mpi_test rounds)
-    if(NOT KILTER_SANITIZE) # a sanitizer ends the program if memory is limited
+    if(NOT KILTER_SANITIZE) # a sanitizer ends programs whose memory is limited
         kilter_mpi_test(loop/mpi_aligned_memory_${ranks} ${ranks} aligned_mpi_test memory)
     endif()
 endforeach()

@@ -6,9 +6,10 @@
 #include "loop/loop_mpi.h"
 #include "transport/launch_mpi.h"
 
-static const double MEET_S = 30; /* seconds to wait for ranks that are late to open the loop */
+/* seconds for which a rank waits for ranks that are late to open the loop */
+static const double MEET_S = 30;
 
-/* --- a loop that leads --- */
+/* --- opening a loop that does not follow another loop --- */
 
 static void free_loop(kilter_loop *l) {
     kl_bundle *a = l->bundle;
@@ -31,10 +32,10 @@ static kilter_loop *new_loop(const kilter_loop_options *options, int rank, int r
     return l;
 }
 
-/* --- a program that ends MPI before its loops --- */
+/* --- loops that are open when the program ends MPI --- */
 
-/* End the loop if it is open. MPI_Finalize() first deletes the attributes of MPI_COMM_SELF, and
- * kilter_loop_close() deletes this attribute, too. */
+/* End the loop if it is still open. MPI calls this function when the attribute is deleted, by MPI_Finalize()
+ * or by kilter_loop_close(). */
 static int on_finalize(MPI_Comm comm, int key, void *loop, void *nothing) {
     kilter_loop *l = loop;
     (void)comm, (void)key, (void)nothing;
@@ -66,8 +67,8 @@ static kilter_status duplicate_one(kl_group *g, MPI_Comm comm, MPI_Comm *copy, k
     return status;
 }
 
-/* Duplicate the communicator, once for rows and once for calls. A simulation has thousands of ranks and
- * makes no wrong calls, so one copy is enough there. */
+/* Duplicate the communicator, once for rows and once for comparing calls. A simulation has thousands of
+ * ranks and makes no wrong calls, so there one copy is enough. */
 static kilter_status duplicate(kl_group *g, MPI_Comm comm, kilter_error *error) {
     kilter_status status = duplicate_one(g, comm, &g->comm, error);
     g->calls = g->comm;
@@ -80,8 +81,8 @@ static void free_communicators(kl_group *g) {
     MPI_Comm_free(&g->comm);
 }
 
-/* Share a token by which ranks of one host find each other's bells, which wake a sleeping rank. Ranks
- * without bells wake up by themselves. */
+/* Share a token by which ranks of one host find each other's bells. A bell wakes a sleeping rank. Ranks
+ * without bells sleep only for short times. */
 static kilter_status share_bells(kl_group *g, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
     uint64_t *token = (uint64_t *)g->shared;
@@ -95,7 +96,8 @@ static kilter_status share_bells(kl_group *g, kilter_error *error) {
     return status;
 }
 
-/* Check which ranks have bells. All ranks have opened their bells by now. */
+/* Check whether all ranks have found each other's bells, which wake sleeping ranks. All ranks have opened
+ * their bells by now. */
 static kilter_status settle_bells(kl_group *g, kilter_error *error) {
     uint64_t near = kl_bells_there(g->wait.bells) == g->ranks;
     kilter_status status = kl_group_least(g, &near, 1, error);
@@ -146,7 +148,7 @@ static kilter_status check_mpi(MPI_Comm comm, kilter_error *error) {
     return kl_mpi_check_world("opening a loop", error);
 }
 
-/* Values that the ranks compare before there is a loop. The least value of all ranks counts. */
+/* Values that the ranks compare before there is a loop. The smallest value of all ranks counts. */
 typedef struct muster {
     int given, fits, patient, unchecked;
 } muster;
@@ -165,7 +167,7 @@ static kilter_status reject(const muster *all, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Do the ranks' first collective operation. */
+/* Compare the ranks' values (muster) in their first collective operation. */
 static kilter_status gather_ranks(MPI_Comm comm, double patience_s, muster *all, kilter_error *error) {
     MPI_Request request;
     muster *shared = malloc(sizeof *shared);
@@ -177,13 +179,13 @@ static kilter_status gather_ranks(MPI_Comm comm, double patience_s, muster *all,
         return kl_mpi_failed(code, "opening a loop", error);
     kilter_status status = kl_mpi_await_ranks(&request, "opening a loop", patience_s, error);
     if (status != KILTER_OK)
-        return status; /* MPI may still write into these values */
+        return status; /* not freed after a failure, because MPI may still write into these values */
     *all = *shared;
     free(shared);
     return reject(all, error);
 }
 
-/* Close a loop whose options all ranks refuse. No messages are under way. */
+/* Free a loop whose options all ranks refuse. No messages are under way. */
 static kilter_status give_back(kilter_loop *l, kilter_error *error) {
     kilter_status status = l->bundle->failure.status;
     if (error)
@@ -259,7 +261,7 @@ static kilter_status say_goodbye(kilter_loop *l, kilter_error *error) {
     return status == KILTER_OK ? kl_steps_close(&l->bundle->steps, error) : status;
 }
 
-/* Return the reason why the loop cannot be closed yet. NULL: it can */
+/* Return why the loop cannot be closed yet. Return NULL if it can be closed. */
 static const char *too_early(const kilter_loop *l) {
     if (l->bundle->phase == KL_WITHIN)
         return "a sweep is under way; call kilter_loop_end()";
@@ -270,7 +272,7 @@ static const char *too_early(const kilter_loop *l) {
     return NULL;
 }
 
-/* Let all ranks leave in the same call, and free the loop. */
+/* Let all ranks leave the loop in the same call, and free the loop. */
 static kilter_status close_leader(kilter_loop *l, kilter_error *error) {
     kilter_loop_summary summary;
     kl_loop_summary_get(l, &summary);

@@ -26,7 +26,7 @@ void kl_loop_summary_get(const kilter_loop *l, kilter_loop_summary *summary) {
                                                       : "no decision was made yet";
 }
 
-/* End the record now, because the program may exit without closing the loop. */
+/* End the record when the loop fails, because the program may exit without closing the loop. */
 static void end_record(kilter_loop *l) {
     kilter_loop_summary summary;
     kl_loop_summary_get(l->bundle->leader, &summary);

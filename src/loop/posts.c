@@ -62,8 +62,8 @@ static bool list(kl_posts *s, const kl_post *p) {
     return true;
 }
 
-/* Count the bytes for each other rank, and list the messages that stay on this rank. *sum: bytes for all
- * other ranks. */
+/* Count the bytes for each other rank in `sends`, and list the messages that stay on this rank. *sum: bytes
+ * for all other ranks together. */
 static bool count(kl_posts *s, const uint64_t *bounds, uint32_t ranks, uint32_t rank, uint64_t *sum) {
     bool fits = true;
     memset(s->sends, 0, ranks * sizeof *s->sends);
@@ -77,7 +77,8 @@ static bool count(kl_posts *s, const uint64_t *bounds, uint32_t ranks, uint32_t 
     }
     *sum = 0;
     for (uint32_t r = 0; r < ranks; r++) {
-        s->receives[r] = *sum; /* position where the messages for rank r begin */
+        /* for now, receives[r] is the position at which the messages for rank r begin */
+        s->receives[r] = *sum;
         *sum += s->sends[r];
     }
     return fits;
@@ -109,7 +110,8 @@ bool kl_posts_expect(kl_posts *s, uint32_t ranks) {
     return resize(&s->in, sum);
 }
 
-/* Messages with the same two rows and the same pass come from one rank, which numbers them. */
+/* Sort messages by their rows, then by pass and number. Messages with the same rows and pass come from one
+ * rank, which has numbered them. */
 static int by_rows(const void *a, const void *b) {
     const kl_post *x = *(const kl_post *const *)a, *y = *(const kl_post *const *)b;
     if (x->to != y->to)

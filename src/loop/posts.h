@@ -5,31 +5,36 @@
 
 #include "base/base.h"
 
-typedef struct kl_post { /* ranks send the struct without conversion */
+/* The header of a message between rows. Ranks send this struct without conversion. */
+typedef struct kl_post {
     uint64_t to, from, bytes;
-    uint64_t order; /* sort key: pass in the upper bits, then the number among the messages of its rank */
+    /* key for sorting: the pass in the upper bits, and the number of the message on its rank in the lower
+     * bits */
+    uint64_t order;
 } kl_post;
 
-typedef struct kl_posts {       /* all zero: no messages */
-    kl_buffer out;              /* all messages in the order of posting */
-    uint64_t count;             /* number of messages in `out` */
-    kl_buffer sorted;           /* messages for other ranks, rank by rank */
-    kl_buffer in;               /* messages from other ranks */
-    uint64_t *sends, *receives; /* [ranks]: bytes to each rank and from each rank */
-    const kl_post **list;       /* messages for this rank */
+typedef struct kl_posts {       /* The messages between rows on a rank. All zero: no messages. */
+    kl_buffer out;              /* posted messages in the order of posting */
+    uint64_t count;             /* number of posted messages */
+    kl_buffer sorted;           /* posted messages for other ranks, in the order of these ranks */
+    kl_buffer in;               /* messages that came from other ranks */
+    uint64_t *sends, *receives; /* sends[r], receives[r]: bytes to rank r, bytes from rank r */
+    const kl_post **list;       /* messages for rows of this rank */
     uint64_t listed, room;
 } kl_posts;
 
-/* Add a message. pass: number of the pass since the sweep began, the same on all ranks. Between two
- * passes, row `from` may move to another rank, which begins its own numbering. false: memory ran out. */
+/* Post a message. `pass` is the number of the pass since the sweep began, the same on all ranks. Messages
+ * are sorted by it first, because between two passes row `from` may move to another rank. That rank numbers
+ * its messages anew. Return false if memory ran out. */
 bool kl_posts_add(kl_posts *posts, uint64_t pass, uint64_t from, uint64_t to, const void *data,
                   uint64_t bytes);
-/* Fill sorted, sends, and the list with messages that stay on `rank`. bounds[ranks + 1]: rank r has the rows
- * bounds[r] to bounds[r + 1] − 1. false: memory ran out */
+/* Fill `sorted` and `sends`, and list the messages that stay on `rank`. Rank r has the rows from bounds[r]
+ * to bounds[r + 1] − 1. Return false if memory ran out. */
 bool kl_posts_sort(kl_posts *posts, const uint64_t *bounds, uint32_t ranks, uint32_t rank);
-/* Make room for the messages of `receives`. false: memory ran out */
+/* Make room for the messages that other ranks send, of `receives` bytes. Return false if memory ran out. */
 bool kl_posts_expect(kl_posts *posts, uint32_t ranks);
-/* Add the received messages to the list, and put the list in the order of delivery. false: memory ran out */
+/* Add the received messages to the list, and put the list in the order of delivery. Return false if memory
+ * ran out. */
 bool kl_posts_arrange(kl_posts *posts);
 static inline const void *kl_post_data(const kl_post *post) {
     return post + 1;
@@ -37,7 +42,7 @@ static inline const void *kl_post_data(const kl_post *post) {
 void kl_posts_clear(kl_posts *posts); /* forget all messages and keep the memory */
 void kl_posts_free(kl_posts *posts);
 
-/* Return the number of the rank that has a row. */
+/* Return the rank that has a row. */
 uint32_t kl_posts_owner(const uint64_t *bounds, uint32_t ranks, uint64_t row);
 
 #endif

@@ -1,4 +1,5 @@
-/* The folder KILTER_KEEP: rank 0 writes its progress for a keeper, and reads the keeper's requests. */
+/* The folder KILTER_KEEP: rank 0 writes the loop's progress for a keeper, and reads the keeper's
+ * requests. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,18 +8,20 @@
 
 #include "loop/loop_mpi.h"
 
-static const double LEAST_S = 0.1, MOST_S = 2; /* least seconds between two writes */
-static const double PART = 0.005;              /* greatest part of the time that may be spent on writing */
+/* least seconds between two writes of the progress: LEAST_S at first, and up to MOST_S if writing is slow */
+static const double LEAST_S = 0.1, MOST_S = 2;
+/* greatest part of the time that may be spent on writing the progress */
+static const double PART = 0.005;
 
 struct kl_loop_progress {
     char *folder;
     kl_keep_progress is;
     kl_keep_seen seen;
-    kl_keep_request asked; /* the last request; answered: is.answered equals its number */
+    kl_keep_request asked; /* the keeper's last request; it is answered if is.answered equals its number */
     uint64_t carried;      /* number of the request that the next checkpoint answers; 0: none */
     double began_s;        /* time of the last kilter_loop_begin() */
     double looked_s, written_s, period_s;
-    uint64_t counted; /* sweeps at the last write */
+    uint64_t counted; /* number of sweeps when the progress was last written */
     bool warned;
 };
 
@@ -49,7 +52,7 @@ static bool make(kilter_loop *l, const kl_keep_host mine) {
     return p->folder && p->is.hosts && p->is.rates;
 }
 
-/* A request that is older than this process was meant for the process before it. */
+/* Skip a request that is older than this process, because it was meant for the process before. */
 static void skip_old_request(struct kl_loop_progress *p) {
     bool there;
     kl_keep_request_changed(p->folder, &p->seen);
@@ -68,7 +71,7 @@ kilter_status kl_loop_progress_open(kilter_loop *l, kilter_error *error) {
     if (status == KILTER_OK)
         status = gather_hosts(l, *mine, error);
     if (status != KILTER_OK)
-        return status; /* MPI may still read the name */
+        return status; /* not freed after a failure, because MPI may still read the name of the host */
     free(mine);
     if (l->progress)
         skip_old_request(l->progress);
@@ -116,7 +119,7 @@ static void fill(kilter_loop *l, double now_s) {
     snprintf(is->error, sizeof is->error, "%s", v->failure.text);
 }
 
-/* Write the progress. The slower the file system, the fewer writes. */
+/* Write the progress for the keeper. The slower the file system is, the fewer writes are made. */
 static void write_now(kilter_loop *l, double now_s) {
     struct kl_loop_progress *p = l->progress;
     kilter_error why = {KILTER_OK, ""};
@@ -132,7 +135,7 @@ static void write_now(kilter_loop *l, double now_s) {
 
 /* --- requests --- */
 
-/* Check for a request from time to time. */
+/* Check from time to time whether the keeper has a new request. */
 static void look(struct kl_loop_progress *p, double now_s) {
     bool there;
     if (now_s - p->looked_s < LEAST_S || p->asked.number > p->is.answered)
@@ -158,7 +161,7 @@ kl_keep_what kl_loop_progress_asked(kilter_loop *l, double now_s) {
     return p->asked.what;
 }
 
-/* A loop without checkpoints cannot carry out a request. */
+/* Answer a request of the keeper if the loop has no checkpoints, because then it cannot be carried out. */
 static void refuse(kilter_loop *l, double now_s) {
     struct kl_loop_progress *p = l->progress;
     look(p, now_s);

@@ -1,7 +1,8 @@
-/* The loop's run record. Rank 0 writes the record, because it has the reports of all ranks and makes the same
- * decisions. Rounds may last milliseconds, and the loop may last days, so not every round is written. A
- * round with a decision always is. Another round is written only if the time since the beginning has grown
- * by a fixed factor since the last one. So their number grows with the logarithm of time. */
+/* The loop's run record. Rank 0 writes it, because rank 0 has the reports of all ranks and makes the same
+ * decisions as they do. A round may last milliseconds, and a loop may last days. So not every round is
+ * recorded. A round with a decision always is. Another round is recorded only if the time since the
+ * beginning has grown by a fixed factor since the last recorded one. The number of recorded rounds grows
+ * with the logarithm of time. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,10 +13,11 @@
 #include "loop/loop_mpi.h"
 #include "trace/trace.h"
 
-static const double RESOLUTION = 0.005; /* factor minus 1 by which the time since the beginning must grow
-                                           before another round is written */
+/* a round is recorded if the time since the beginning is greater than at the last recorded round by this
+ * part */
+static const double RESOLUTION = 0.005;
 
-typedef struct did { /* work of a rank since the last recorded round */
+typedef struct did { /* Work of a rank since the last recorded round. */
     uint64_t iterations;
     double busy_s, moving_s;
 } did;
@@ -30,15 +32,18 @@ struct kl_loop_record {
     whereabouts *ranks;
     did *did;
     kl_trace_rank_row *ends;
-    double heard_s;             /* time of the last round */
-    double written_s, stayed_s; /* times of the last recorded round, and of the last decision to stay */
-    kl_verdict verdict;         /* verdict of the last recorded round */
-    uint64_t moved_in;          /* number of the round whose move has no outcome yet; 0: none */
+    double heard_s; /* time of the last round of reports */
+    /* written_s: time of the last recorded round; stayed_s: time of the last decision to stay */
+    double written_s, stayed_s;
+    kl_verdict verdict; /* verdict on moving in the last recorded round */
+    /* number of the round of the last move, if the record has no outcome of it yet; 0: there is no such
+     * move */
+    uint64_t moved_in;
     uint64_t block;
     uint32_t rests;
 };
 
-/* --- the beginning --- */
+/* --- beginning the record --- */
 
 static void free_record(struct kl_loop_record *r) {
     if (!r)
@@ -180,7 +185,7 @@ static void write_outcome(const struct kl_loop_record *r, double came_s, double 
                                                        .spent_s = spent_s});
 }
 
-/* Write the gain of the last move so far, because its final outcome may never be known. */
+/* Write what the last move has gained so far, because the loop may end before its final outcome is known. */
 static void write_open_outcome(const kilter_loop *l) {
     double came_s, spent_s;
     if (l->record->moved_in < l->rank.meter.all.rounds &&
@@ -188,8 +193,8 @@ static void write_open_outcome(const kilter_loop *l) {
         write_outcome(l->record, came_s, spent_s);
 }
 
-/* Write a decision to stay, unless its verdict is that of the last written one. If two verdicts alternate,
- * some changes are not written. */
+/* Write a decision to stay, unless the decision written last has the same verdict. If two verdicts
+ * alternate, some decisions are not written. */
 static bool write_stay(const kilter_loop *l, double at_s, const kl_steer_plan *plan) {
     struct kl_loop_record *r = l->record;
     const kl_judgement *j = &plan->judgement;
@@ -293,7 +298,7 @@ void kl_loop_record_decision(const kilter_loop *l, double at_s, const kl_decisio
         write_decision(l, at_s, decision);
 }
 
-/* --- the end --- */
+/* --- ending the record --- */
 
 static uint64_t own_iterations(const kilter_loop *l) {
     uint64_t sum = 0;
@@ -346,7 +351,7 @@ kilter_status kl_loop_record_end(kilter_loop *l, const kilter_loop_summary *s, c
                       .status = failure ? failure->text : "done"});
     kilter_status status = kl_trace_close(r->trace, ended_s, error);
     l->record = NULL;
-    if (!failure) /* after a failure MPI may still write into the record's memory */
+    if (!failure) /* not freed after a failure, because MPI may still write into the record's memory */
         free_record(r);
     return status;
 }

@@ -1,5 +1,5 @@
-/* Reduce rows by a function of the program: each rank folds its rows, and rank 0 folds the segments of all
- * ranks. */
+/* Reduce the rows of an array to one value by a function of the program. Each rank folds its rows, and rank
+ * 0 folds the results of all ranks. */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static kl_mail mail_of(int peer, void *data, size_t bytes) {
     return (kl_mail){.data = data, .bytes = bytes, .peer = peer, .tag = KL_TAG_GATHER};
 }
 
-/* Send the segments of a fold to rank 0. count: memory for their number */
+/* Send the segments of a fold to rank 0. count: memory for the number of segments, which is sent first */
 static kilter_status send_fold(kilter_loop *l, kl_fold *fold, uint64_t *count, kilter_error *error) {
     kl_group *g = &l->bundle->group;
     kl_requests *requests = kl_loop_requests(&l->rank.exchange.set);
@@ -78,10 +78,11 @@ static kilter_status receive_fold(kilter_loop *l, int from, kl_fold *all, uint64
     return status;
 }
 
-typedef struct reduction { /* kept after a failure, because MPI may still use it */
-    kl_fold own, all;      /* all: segments of all ranks, on rank 0 */
+/* The memory of a reduction. It is not freed after a failure, because MPI may still use it. */
+typedef struct reduction {
+    kl_fold own, all; /* own: segments of this rank; all: on rank 0, segments of all ranks */
     uint64_t count;
-    uint8_t *value; /* the result on all ranks */
+    uint8_t *value; /* the result of the reduction, on each rank */
 } reduction;
 
 static void free_reduction(reduction *r) {

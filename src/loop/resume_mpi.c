@@ -1,5 +1,5 @@
-/* Continue from a checkpoint. Rank 0 looks for the newest valid one, and all ranks read their rows from it.
- */
+/* Continue from a checkpoint. Rank 0 looks for the newest valid checkpoint, and all ranks read their rows
+ * from it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,21 +8,22 @@
 
 typedef enum kl_found { KL_FOUND_NOTHING, KL_FOUND_FILE, KL_FOUND_FAILURE } kl_found;
 
-/* Message of rank 0. The positions of the parts of the file follow the struct. */
+/* The message of rank 0 about the file that it found. The positions of the file's parts follow the
+ * struct. */
 typedef struct found {
     kilter_error error;
     uint64_t what, generation, content_bytes;
-    uint64_t files; /* number of existing generations */
+    uint64_t files; /* number of generations (checkpoint files) that exist */
     kl_ckpt_facts facts;
     uint64_t at[];
 } found;
 
-typedef struct search { /* generations that rank 0 has not refused */
+typedef struct search { /* The generations (checkpoint files) that rank 0 has not refused yet. */
     uint64_t *list;
     size_t count, next;
 } search;
 
-/* A rank's verdict on a file. The worst verdict of all ranks counts. */
+/* A rank's judgement of a checkpoint file. The worst judgement of all ranks counts. */
 typedef enum kl_verdict_on_file { KL_UNREADABLE, KL_DAMAGED, KL_VALID } kl_verdict_on_file;
 
 static void warn(const kilter_loop *l, const kilter_error *why) {
@@ -30,7 +31,7 @@ static void warn(const kilter_loop *l, const kilter_error *why) {
             l->bundle->group.rank, l->name, why->text);
 }
 
-/* --- the file that rank 0 finds --- */
+/* --- how rank 0 finds a checkpoint file --- */
 
 static kilter_status foreign(const char *path, const kilter_error *why, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_RANGE,
@@ -39,7 +40,7 @@ static kilter_status foreign(const char *path, const kilter_error *why, kilter_e
                    path, why->text);
 }
 
-/* Find the parts of a file, and compare them with those of the program. */
+/* Find the parts of a checkpoint file, and compare them with those of the program. */
 static kilter_status examine_parts(kilter_loop *l, const char *path, kl_ckpt_plan *plan,
                                    const kl_ckpt_plan *own, kilter_error *error) {
     kilter_error why = {KILTER_OK, ""};
@@ -51,8 +52,8 @@ static kilter_status examine_parts(kilter_loop *l, const char *path, kl_ckpt_pla
     return status == KILTER_OK ? KILTER_OK : foreign(path, &why, error);
 }
 
-/* Compare a file with the program. KILTER_ERR_RANGE: it belongs to another program; KILTER_ERR_INPUT: it is
- * damaged */
+/* Compare a checkpoint file with the program. KILTER_ERR_RANGE: the file belongs to another program;
+ * KILTER_ERR_INPUT: the file is damaged */
 static kilter_status examine(kilter_loop *l, const char *path, kl_ckpt_plan *plan, kilter_error *error) {
     kl_ckpt_facts facts = {.version = 0}, ours = kl_loop_facts(l);
     kl_ckpt_plan own = {.parts = NULL};
@@ -72,7 +73,7 @@ static kilter_status examine(kilter_loop *l, const char *path, kl_ckpt_plan *pla
     return status;
 }
 
-/* Find the next generation that seems valid. Only rank 0 calls this. */
+/* Find the next generation of checkpoint that seems valid. Only rank 0 calls this. */
 static void look_for_file(kilter_loop *l, search *s, found *f) {
     kl_saver *v = l->saver;
     f->what = KL_FOUND_NOTHING;
@@ -125,7 +126,7 @@ static kilter_status read_content(kilter_loop *l, const kl_ckpt_file *file, kilt
     return kl_ckpt_read_content(file, p, why);
 }
 
-/* Read this rank's part of a file. */
+/* Read this rank's part of a checkpoint file. */
 static kilter_status read_part(kilter_loop *l, const found *f, kilter_error *why) {
     kl_saver *v = l->saver;
     kl_ckpt_plan *plan = &v->save.plan;
@@ -148,7 +149,7 @@ static kilter_status read_part(kilter_loop *l, const found *f, kilter_error *why
     return status;
 }
 
-/* Read the rows on all ranks, and agree whether all could be read. */
+/* Read the rows on all ranks, and agree whether all ranks could read theirs. */
 static kilter_status read_file(kilter_loop *l, const found *f, uint64_t *verdict, kilter_error *error) {
     kilter_error why = {KILTER_OK, ""};
     kilter_status status = read_part(l, f, &why);
@@ -180,7 +181,8 @@ static kilter_status agree_on_values(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* Continue the counts of sweeps and seconds from the file. Newer files than this one are damaged. */
+/* Continue to count sweeps and seconds from the values in the file. Files newer than this one are
+ * damaged. */
 static void go_on_from(kilter_loop *l, const found *f) {
     kl_saver *v = l->saver;
     v->sweeps_before = v->saved_sweeps = f->facts.sweeps;
@@ -192,7 +194,8 @@ static void go_on_from(kilter_loop *l, const found *f) {
     v->failures += kl_ckpt_note_start(&v->folder, f->generation);
 }
 
-/* Begin to write checkpoints. f: the file that the loop continues from; NULL: none. Collective. */
+/* From now on, checkpoints are written. f: the file from which the loop continues; NULL: the loop begins
+ * anew. Collective. */
 static kilter_status settle(kilter_loop *l, const found *f, kilter_error *error) {
     kl_saver *v = l->saver;
     if (f)
@@ -208,7 +211,8 @@ static kilter_status settle(kilter_loop *l, const found *f, kilter_error *error)
     return status;
 }
 
-/* List the generations, and remove unfinished files of dead programs. Only rank 0 calls this. */
+/* List the generations of checkpoints, and remove unfinished files of dead programs. Only rank 0 calls
+ * this. */
 static void list_files(kilter_loop *l, search *s, found *f) {
     kl_saver *v = l->saver;
     if (kl_ckpt_list(&v->folder, &s->list, &s->count, &f->error) != KILTER_OK) {
@@ -226,7 +230,7 @@ static kilter_status tell(kilter_loop *l, found *f, size_t bytes, kilter_error *
     return kl_group_tell(&l->bundle->group, &l->saver->save.requests, mail, error);
 }
 
-/* Use the first generation whose rows are valid on all ranks. */
+/* Load the newest generation of checkpoint whose rows are valid on all ranks. */
 static kilter_status load_newest(kilter_loop *l, search *s, found *f, size_t bytes, kilter_error *error) {
     uint64_t verdict = KL_DAMAGED;
     if (l->bundle->group.rank == 0)
@@ -276,7 +280,7 @@ static kilter_status resume(kilter_loop *l, kilter_error *error) {
         status = load_newest(l, &s, f, bytes, error);
     free(s.list);
     if (status != KILTER_OK)
-        return status; /* MPI may still write into the message */
+        return status; /* not freed after a failure, because MPI may still write into the message */
     status = outcome(l, f, error);
     if (status == KILTER_OK && f->what == KL_FOUND_FILE)
         status = unpack(l, error);
@@ -295,11 +299,11 @@ kilter_status kilter_loop_resumed(kilter_loop *l, uint64_t *sweeps, kilter_error
         return status;
     const char *wrong = NULL;
     if (!kl_loop_leads(l))
-        wrong = "this loop follows another loop; call it for that loop";
+        wrong = "this loop follows another loop; call the function for that loop";
     else if (l->bundle->phase == KL_WITHIN || l->bundle->begun)
-        wrong = "the loop has begun; call it before the first kilter_loop_begin()";
+        wrong = "the loop has begun; call the function before the first kilter_loop_begin()";
     else if (l->bundle->resumed)
-        wrong = "it was called already";
+        wrong = "the function was called already";
     else if (!sweeps)
         wrong = "the pointer for the number of sweeps is NULL";
     if (wrong)
@@ -319,10 +323,9 @@ kilter_status kilter_loop_resumed(kilter_loop *l, uint64_t *sweeps, kilter_error
     return KILTER_OK;
 }
 
-/* --- a program that was not resumed --- */
+/* --- programs that do not call kilter_loop_resumed() --- */
 
-/* Check whether there are checkpoints, and remove unfinished files of dead programs. Only rank 0 calls
- * this. */
+/* Check whether checkpoints exist, and remove unfinished files of dead programs. Only rank 0 calls this. */
 static kilter_status find_none(const kilter_loop *l, kilter_error *why) {
     const kl_ckpt_folder *f = &l->saver->folder;
     uint64_t newest = 0;

@@ -12,12 +12,13 @@ static const uint64_t MOST_BYTES = UINT64_C(1) << 47;
  * would be up to a tenth slower than with the offset that malloc() uses. Long rows do not have this
  * effect. They get no offset, so that they share no page. */
 static const size_t SKEW_BYTES = 64;
-/* Arrays of this size and larger get large pages where the system has them. This saves page faults when
- * rows arrive, and cache misses when they are read. Memory that rows have left stays allocated until the
- * system needs it, because rows often return. The first access to new memory takes up to ten times as long
- * as the copy. */
+/* Arrays of at least this size get large pages where the system has them. This saves page faults when rows
+ * arrive, and cache misses when they are read. Memory that rows have left stays allocated until the system
+ * needs it, because rows often return. The first access to new memory takes up to ten times as long as the
+ * copy. */
 static const size_t LARGE_PAGES_FROM_BYTES = 4 << 20;
-static const uint64_t LOOK_FROM_BYTES = 1 << 20; /* least number of bytes for which the check is needed */
+/* the system's free memory is checked only if at least this number of bytes is needed */
+static const uint64_t LOOK_FROM_BYTES = 1 << 20;
 
 static bool has_large_pages(size_t bytes) {
     return bytes >= LARGE_PAGES_FROM_BYTES;
@@ -38,13 +39,14 @@ kilter_status kl_rows_reserve(kl_rows *rows, uint64_t n, size_t bytes, kilter_er
                        "%s; check that RLIMIT_AS (ulimit -v) is larger than all arrays together",
                        (unsigned long long)n, bytes, strerror(errno));
     if (has_large_pages(size))
-        madvise(base, size, MADV_HUGEPAGE); /* a system without large pages refuses, which does no harm */
+        madvise(base, size, MADV_HUGEPAGE); /* a system without large pages refuses this call, which does no
+                                               harm */
     *rows = (kl_rows){
         .base = (uint8_t *)base + skew, .n = n, .bytes = bytes, .page = page, .reserved = size, .skew = skew};
     return KILTER_OK;
 }
 
-/* Return the offsets, in the mapping, of the pages that a range touches. */
+/* Return the pages that a range of rows touches, as offsets in the mapping. */
 static kl_span pages_of(const kl_rows *rows, kl_span range) {
     if (range.lo >= range.hi)
         return (kl_span){0, 0};
@@ -68,7 +70,8 @@ kilter_status kl_rows_take(kl_rows *rows, kl_span range, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Drop pages. If the system refuses to split a mapping, the pages stay, which only costs memory. */
+/* Give pages back to the system. If the system refuses to split a mapping, the pages stay, which only costs
+ * memory. */
 static void drop(kl_rows *rows, uint64_t lo, uint64_t hi) {
     if (lo >= hi)
         return;
@@ -78,8 +81,8 @@ static void drop(kl_rows *rows, uint64_t lo, uint64_t hi) {
     mprotect(kl_rows_mapping(rows) + lo, hi - lo, PROT_NONE);
 }
 
-/* Return the first kept range, in the order of pages, that ends after `at`. *pages: the pages of this
- * range. */
+/* Return the first of the kept ranges, in the order of pages, that ends after page `at`. *pages: the pages
+ * of this range. */
 static bool next_kept(const kl_rows *rows, const kl_span *kept, size_t count, uint64_t at, kl_span *pages) {
     bool found = false;
     for (size_t k = 0; k < count; k++) {

@@ -1,4 +1,4 @@
-/* Compare the pages of rows with the system's own information about accessible pages. */
+/* Compare the pages that rows should have with the system's information about accessible pages. */
 #include "loop/rows.h"
 
 #include <errno.h>
@@ -17,7 +17,8 @@
 
 enum { N = 1000 };
 
-/* Return whether the memory can be touched. write() fails where a read would fault. */
+/* Return whether the memory can be accessed. The check uses write(), which returns an error where a read
+ * would fault. */
 static bool touchable(const void *at, int sink) {
     return write(sink, at, 1) == 1;
 }
@@ -43,7 +44,8 @@ static uint64_t draw(uint64_t *seed, uint64_t below) {
     return (*seed = kl_mix64(*seed)) % below;
 }
 
-/* Keep random ranges of rows, adjacent or apart, of rows smaller or larger than a page. */
+/* Give memory to random ranges of rows, which may be adjacent or apart, and free other rows. Rows may be
+ * smaller or larger than a page. */
 static void test_pages_follow_ranges(void **state) {
     (void)state;
     static const size_t sizes[] = {8, 24, 1000, 4096, 5000, 12288};
@@ -75,7 +77,7 @@ static void test_pages_follow_ranges(void **state) {
     close(ends[1]);
 }
 
-/* Freed rows must be zero when they get memory again. */
+/* When rows that were freed get memory again, they must be zero. */
 static void test_taken_again_is_zero(void **state) {
     (void)state;
     kl_rows rows = {0};
@@ -99,8 +101,8 @@ static size_t resident_pages(const kl_rows *rows) {
     return resident;
 }
 
-/* The system must get back the memory of rows that left. Rows that were never on this rank must take no
- * memory. */
+/* The system must get back the memory of rows that have left this rank. Rows that were never on this rank
+ * must take no memory. */
 static void test_memory_follows_rows(void **state) {
     (void)state;
     enum { ROWS = 64, PAGES = 4 };
@@ -108,10 +110,10 @@ static void test_memory_follows_rows(void **state) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     assert_int_equal(kl_rows_reserve(&rows, ROWS, PAGES * page, NULL), KILTER_OK);
     madvise(kl_rows_mapping(&rows), rows.reserved,
-            MADV_NOHUGEPAGE); /* a huge page would become resident as a whole */
+            MADV_NOHUGEPAGE); /* use no huge pages, because such a page would become resident as a whole */
     assert_int_equal(resident_pages(&rows), 0);
     kl_span here = {0, 0};
-    for (uint64_t lo = 0; lo + 16 <= ROWS; lo += 5) { /* move a window over the rows */
+    for (uint64_t lo = 0; lo + 16 <= ROWS; lo += 5) { /* let the range of own rows wander over the array */
         kl_span next = {lo, lo + 16};
         assert_int_equal(kl_rows_take(&rows, next, NULL), KILTER_OK);
         memset(kl_rows_at(&rows, lo), 1, 16 * PAGES * page);
@@ -127,7 +129,7 @@ static void test_memory_follows_rows(void **state) {
 static void test_small_moves_do_not_ask(void **state) {
     (void)state;
     assert_true(kl_rows_fit(0) && kl_rows_fit(4096));
-    assert_false(kl_rows_fit(UINT64_MAX - 1)); /* no host and no group of processes has this much memory */
+    assert_false(kl_rows_fit(UINT64_MAX - 1)); /* no host has this much memory */
 }
 
 static int be_short_of_memory(void) {
@@ -135,7 +137,7 @@ static int be_short_of_memory(void) {
     kilter_error error = {KILTER_OK, ""};
     if (kl_rows_reserve(&rows, 1024, 1 << 20, &error) != KILTER_OK)
         return 1;
-    unsigned long pages = 0; /* number of resident data pages at present */
+    unsigned long pages = 0; /* return the number of data pages that are resident now */
     FILE *file = fopen("/proc/self/statm", "r");
     if (!file || fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
         return 5;

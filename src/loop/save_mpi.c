@@ -1,5 +1,5 @@
-/* Write one checkpoint: copy the rows, let rank 0 plan the file, let a thread write the rows, report the
- * result, and name the file. */
+/* Write one checkpoint: copy the rows, let rank 0 plan the file, let a thread write the rows, report whether
+ * this worked, and name the file. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,8 +7,9 @@
 
 #include "loop/loop_mpi.h"
 
-/* Message of rank 0. Two lists follow the struct. The first has the positions of the file's parts. The
- * second has, for each rank, the position of its content within the content of all ranks. */
+/* The message of rank 0 about the file to write. Two lists follow the struct. The first has the positions of
+ * the file's parts. The second has, for each rank, the position of its content within the content of all
+ * ranks. */
 typedef struct layout {
     kilter_error error;
     uint64_t generation, token;
@@ -43,8 +44,8 @@ static void join(kl_saving *s) {
     s->job.joined = true;
 }
 
-/* Let a thread do work for which the program waits. In a thread, exceeding a limit on file sizes gives an
- * error. In the program it would raise a signal. */
+/* Let a thread do work while the program waits. If a file exceeds a limit on its size, a thread gets an
+ * error, while the program would get a signal. */
 static kilter_status run_now(kl_saving *s, void (*body)(kl_saving *save, kilter_error *error)) {
     if (start(s, body))
         join(s);
@@ -59,7 +60,8 @@ static void lay_out(kl_saving *s, kilter_error *error) {
     kl_ckpt_lay_out(s->saver->library, s->path, &s->plan, error);
 }
 
-/* The checkpoint counts as complete before older ones are removed, because removing may take long. */
+/* The new checkpoint counts as complete before older checkpoints are removed, because removing may take
+ * long. */
 static void commit(kl_saving *s, kilter_error *error) {
     const kl_ckpt_folder *folder = &s->saver->folder;
     if (kl_ckpt_commit(folder, s->generation, s->token, error) != KILTER_OK)
@@ -80,7 +82,7 @@ static bool add_piece(kl_saving *s, size_t array, kl_span rows, const uint8_t *f
     return true;
 }
 
-/* List the memory of this rank's rows. false: memory ran out. */
+/* List where this rank's rows are in memory. Return false if memory ran out. */
 static bool list_rows(kilter_loop *l) {
     kl_saving *s = &l->saver->save;
     const kl_layout *layout = &l->rank.layout;
@@ -97,7 +99,8 @@ static uint64_t piece_bytes(const kl_saving *s, const kl_ckpt_piece *p) {
     return kl_length(p->rows) * kl_ckpt_array(&s->plan, p->array)->width;
 }
 
-/* Get memory for the copy. It is kept until the loop is closed, because new pages cost time. */
+/* Get memory for the copy of the rows. The memory is kept until the loop is closed, because new pages cost
+ * time. */
 static bool get_copy(kl_saving *s, uint64_t bytes) {
     if (bytes <= s->copy_room)
         return true;
@@ -107,7 +110,8 @@ static bool get_copy(kl_saving *s, uint64_t bytes) {
     return s->copy != NULL;
 }
 
-/* Copy the listed rows. false: there is no memory for the copy, and the list does not change. */
+/* Copy the listed rows. false: there is no memory for the copy; the list then still names the rows
+ * themselves. */
 static bool copy_rows(kl_saving *s) {
     uint64_t bytes = 0;
     for (size_t i = 0; i < s->share.count; i++)
@@ -143,7 +147,7 @@ static bool pack_content(kilter_loop *l) {
     return fits && kl_loop_pack(l, &s->content, 1);
 }
 
-/* --- the plan --- */
+/* --- planning the checkpoint file --- */
 
 static kl_ckpt_facts facts_of(const kilter_loop *l, uint64_t sweeps, bool stops) {
     const kl_saver *v = l->saver;
@@ -156,7 +160,8 @@ static kl_ckpt_facts facts_of(const kilter_loop *l, uint64_t sweeps, bool stops)
     return facts;
 }
 
-/* Tell rank 0 how much content each rank has. *all_bytes: on rank 0, the bytes of content of all ranks. */
+/* Tell rank 0 how many bytes of row content each rank has. *all_bytes: on rank 0, the bytes of all ranks
+ * together. */
 static kilter_status gather_sizes(kilter_loop *l, uint64_t *all_bytes, kilter_error *error) {
     kl_saving *s = &l->saver->save;
     kl_group *g = &l->bundle->group;
@@ -180,7 +185,8 @@ static kilter_status gather_sizes(kilter_loop *l, uint64_t *all_bytes, kilter_er
     return status;
 }
 
-/* Plan the file of the next generation, unless another program has written one. Only rank 0 calls this. */
+/* Plan the checkpoint file of the next generation. Refuse if another program has written this generation.
+ * Only rank 0 calls this. */
 static void make_file(kl_saver *v, layout *head) {
     kl_saving *s = &v->save;
     uint64_t newest = 0;
@@ -194,7 +200,7 @@ static void make_file(kl_saver *v, layout *head) {
     } else if (kl_ckpt_newest(&v->folder, &newest, error) == KILTER_OK && newest != v->newest) {
         kl_fail(
             error, KILTER_ERR_USAGE,
-            "another loop or program writes checkpoints under the same name: give each a path of its own");
+            "another loop or program writes checkpoints under the same name; give each a path of its own");
     } else if (error->status == KILTER_OK && run_now(s, lay_out) != KILTER_OK) {
         *error = s->job.error;
     }
@@ -202,7 +208,7 @@ static void make_file(kl_saver *v, layout *head) {
         head->at[i] = s->plan.parts[i].at;
 }
 
-/* Place the content of the ranks in the order of ranks. Only rank 0 calls this. */
+/* Set the positions of the ranks' content in the file, in the order of ranks. Only rank 0 calls this. */
 static void place_content(kl_saving *s, layout *head, uint32_t ranks) {
     uint64_t at = 0;
     for (uint32_t r = 0; r < ranks; r++) {
@@ -211,7 +217,7 @@ static void place_content(kl_saving *s, layout *head, uint32_t ranks) {
     }
 }
 
-/* Read the positions from the message of rank 0. All other ranks call this. */
+/* Read the positions in the file from the message of rank 0. All ranks but 0 call this. */
 static void use_layout(kl_saver *v, const layout *head) {
     kl_saving *s = &v->save;
     s->generation = head->generation;
@@ -245,9 +251,10 @@ static kilter_status share_layout(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* --- the outcome --- */
+/* --- the end of a checkpoint --- */
 
-/* End the checkpoint on rank 0. Report a reason for failure only one time, because it may last for hours. */
+/* End the checkpoint on rank 0. Report the same reason for failure only one time, because it may last for
+ * hours. */
 static void end(kilter_loop *l, const kilter_error *why) {
     kl_saver *v = l->saver;
     kl_saving *s = &v->save;
@@ -257,7 +264,7 @@ static void end(kilter_loop *l, const kilter_error *why) {
     v->news = v->unrecorded = true;
     v->since_s = now_s;
     v->failure = *why;
-    if (why->status == KILTER_OK) { /* a failed checkpoint says nothing about the cost */
+    if (why->status == KILTER_OK) { /* only a successful checkpoint shows what a checkpoint costs */
         v->save_s = s->worst.blocked_s;
         v->write_s = now_s - s->began_s - s->removing_s;
         v->cost_s = s->worst.blocked_s + s->worst.cpu_s;
@@ -286,7 +293,7 @@ static void add_report(kl_saving *s, const kl_saving_report *r, int rank) {
         kl_fail(&all->error, r->error.status, "rank %d: %.440s", rank, r->error.text);
 }
 
-/* Report whether the rank's rows are on the disk, and if not, why. */
+/* Report to rank 0 whether this rank's rows are on the disk, and if not, why. */
 static kilter_status report(kilter_loop *l, kilter_error *error) {
     kl_saving *s = &l->saver->save;
     join(s);
@@ -313,14 +320,14 @@ static kilter_status hear_reports(kilter_loop *l, kilter_error *error) {
             code = MPI_Recv(&s->heard, sizeof s->heard, MPI_BYTE, from.MPI_SOURCE, KL_TAG_SAVE, comm,
                             MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS)
-            return kl_mpi_failed(code, "hearing from the ranks of a checkpoint", error);
+            return kl_mpi_failed(code, "receiving the ranks' reports about a checkpoint", error);
         if (there)
             add_report(s, &s->heard, from.MPI_SOURCE);
     }
     return KILTER_OK;
 }
 
-/* Give the file its name when all ranks have reported. Only rank 0 calls this. */
+/* Give the checkpoint file its final name when all ranks have reported. Only rank 0 calls this. */
 static kilter_status conclude(kilter_loop *l, kilter_error *error) {
     kl_saving *s = &l->saver->save;
     kilter_status status = hear_reports(l, error);
@@ -348,9 +355,9 @@ kilter_status kl_saving_look(kilter_loop *l, kilter_error *error) {
     return status == KILTER_OK && l->bundle->group.rank == 0 ? conclude(l, error) : status;
 }
 
-/* --- the whole --- */
+/* --- a checkpoint from its beginning to its end --- */
 
-/* Set up copies of the kept values, which rank 0 saves. */
+/* Get memory for copies of the kept values, which rank 0 saves. */
 static bool prepare_values(kl_saving *s, const kl_kept *kept) {
     s->values = calloc(kept->count + 1, sizeof *s->values);
     bool fits = s->values != NULL;
@@ -373,8 +380,9 @@ bool kl_saving_prepare(kilter_loop *l) {
     return s->layout && s->bytes && prepare_values(s, &l->kept);
 }
 
-/* Collect what this rank saves. The status says whether this worked. The rank continues even if not,
- * because the others wait for it. *copied: rows are copied, so a thread can write them. */
+/* Collect what this rank saves. Even if this fails, the rank takes part in the checkpoint, because the other
+ * ranks wait for it. *copied: true: the rows are copied, so a thread can write the copy. *why: says whether
+ * collecting failed. */
 static void collect(kilter_loop *l, bool *copied, kilter_error *why) {
     kl_saving *s = &l->saver->save;
     bool fits = list_rows(l);

@@ -8,14 +8,14 @@
 #include "loop/loop_mpi.h"
 #include "model/model.h"
 
-static const double WORDS_S =
-    0.1; /* seconds between two messages of rank 0 about saving, if sweeps are short */
+static const double WORDS_S = 0.1; /* least seconds between two messages of rank 0 about saving */
 static const double GUESSED_BYTES_PER_S = 1e9,
-                    GUESSED_FIXED_S = 0.001; /* assumed cost of a copy, until it is measured */
+                    /* assumed speed and fixed cost of copying rows, until they are measured */
+    GUESSED_FIXED_S = 0.001;
 
 /* --- opening --- */
 
-typedef struct opening { /* message of rank 0 */
+typedef struct opening { /* message of rank 0 when checkpoints are opened */
     kilter_error error;
     uint64_t on, reports, every;
     char folder[4096], stem[256];
@@ -36,7 +36,7 @@ static kilter_status find_interval(const kilter_loop_options *o, kl_saver *v, ki
     return KILTER_OK;
 }
 
-/* Return the path of the checkpoints. NULL: no checkpoints are wanted */
+/* Return the path of the checkpoints. Return NULL if no checkpoints are wanted. */
 static const char *wanted_path(const kilter_loop_options *o) {
     const char *path = o->checkpoint ? o->checkpoint : getenv("KILTER_CHECKPOINT");
     return path && *path && strcmp(path, "none") != 0 ? path : NULL;
@@ -59,7 +59,7 @@ static kilter_status prepare(const kilter_loop_options *o, kl_saver *v, opening 
     return KILTER_OK;
 }
 
-/* Read the options and the environment. Rank 0. */
+/* Read the options of checkpoints, and the environment. Only rank 0 calls this. */
 static void decide(kilter_loop *l, opening *w) {
     const kilter_loop_options *o = &l->options;
     const char *keep = getenv("KILTER_KEEP");
@@ -75,7 +75,7 @@ static void decide(kilter_loop *l, opening *w) {
         kl_fail(&w->error, KILTER_ERR_MEMORY, "memory ran out");
 }
 
-/* Allocate what this rank needs. false: memory ran out. */
+/* Allocate the state of checkpoints on this rank. Return false if memory ran out. */
 static bool set_up(kilter_loop *l, const opening *w) {
     if (!l->saver)
         l->saver = calloc(1, sizeof *l->saver);
@@ -89,8 +89,8 @@ static bool set_up(kilter_loop *l, const opening *w) {
     return v->folder.path && v->folder.stem;
 }
 
-/* Agree whether all ranks are ready, and whether all can use the folder that rank 0 uses. If not, the loop
- * is not opened. */
+/* Agree whether all ranks are ready for checkpoints, and whether each can use the folder that rank 0 uses.
+ * If not, the loop is not opened. */
 static kilter_status set_up_all(kilter_loop *l, const opening *w, bool *refused, kilter_error *error) {
     const char *why = access(w->folder, W_OK | X_OK) == 0 ? NULL : strerror(errno);
     uint64_t rank = (uint64_t)l->bundle->group.rank, values[] = {set_up(l, w), why ? rank : UINT64_MAX};
@@ -109,7 +109,7 @@ static kilter_status set_up_all(kilter_loop *l, const opening *w, bool *refused,
 kilter_status kl_loop_saver_open(kilter_loop *l, bool *refused, kilter_error *error) {
     MPI_Request request = MPI_REQUEST_NULL;
     *refused = false;
-    if (!kl_mpi_ranks_die) /* a simulation has no files */
+    if (!kl_mpi_ranks_die) /* in a simulation there are no checkpoints, because it has no files */
         return KILTER_OK;
     opening *w = l->opening = calloc(1, sizeof *w);
     if (!w)
@@ -162,7 +162,7 @@ static double interval_s(const kilter_loop *l, double now_s) {
     return fmax(kl_model_checkpoint_s(cost_s, between_failures_s(l, now_s)), 2 * v->write_s);
 }
 
-/* Say in how many seconds the next checkpoint follows, and why. */
+/* Write the decision on the next checkpoint: after how many seconds it follows, and why. */
 static void say_interval(const kilter_loop *l, double now_s, char *text, size_t bytes) {
     const kl_saver *v = l->saver;
     double between_s = between_failures_s(l, now_s), chosen_s = interval_s(l, now_s);
@@ -206,7 +206,7 @@ static void record_save(const kilter_loop *l) {
     v->unrecorded = false;
 }
 
-/* Return the number of sweeps until rank 0 sends its next message about saving. It is at most half the
+/* Return the number of sweeps until rank 0 sends its next message about saving. This is at most half the
  * number of sweeps so far, because the next sweeps may take longer. */
 static uint64_t next_word(const kilter_loop *l, uint64_t sweep, double now_s, double *sweep_s) {
     const kl_saver *v = l->saver;
@@ -218,8 +218,8 @@ static uint64_t next_word(const kilter_loop *l, uint64_t sweep, double now_s, do
     return wanted < known ? wanted : known;
 }
 
-/* Decide whether to save now. A request comes first. Before the very first sweep there is nothing to save,
- * because a program that resumes after 0 sweeps starts from the beginning. */
+/* Decide whether to save now. A request of the keeper comes first. Before the loop's first sweep there is
+ * nothing to save: a program that resumes after 0 sweeps starts from the beginning. */
 static bool wants_save(kilter_loop *l, double now_s, bool *stops) {
     kl_saver *v = l->saver;
     if (v->save.under_way || v->schedule.now.save_at != KL_NO_SWEEP || v->schedule.now.due == 0)
@@ -239,7 +239,8 @@ static void make_word(kilter_loop *l, uint64_t sweep, double now_s) {
     uint64_t hooks = next_word(l, sweep, now_s, &sweep_s);
     bool at_once = l->bundle->group.ranks == 1 || (sweep_s >= WORDS_S && l->options.kind == KILTER_DOALL);
     *w = *now;
-    if (now->save_at == sweep) { /* the ranks are about to save */
+    if (now->save_at == sweep) { /* the ranks save before this sweep, so the next message must not plan it
+                                    again */
         w->save_at = KL_NO_SWEEP;
         w->stops = false;
     }
@@ -268,7 +269,7 @@ static kilter_status exchange_words(kilter_loop *l, uint64_t sweep, kilter_error
                                                       : status;
 }
 
-/* --- the calls of a sweep --- */
+/* --- calls of the program that may save --- */
 
 static kilter_status say_stopped(const kilter_loop *l, uint64_t sweep, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_STOPPED,
@@ -330,7 +331,8 @@ kilter_status kl_loop_saver_look(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* End what is under way. A message of rank 0 may announce a sweep that never comes. */
+/* End all messages and the checkpoint under way. The last message of rank 0 may be about a sweep that never
+ * comes. */
 kilter_status kl_loop_saver_close(kilter_loop *l, kilter_error *error) {
     kl_saver *v = l->saver;
     if (!v || !v->settled)

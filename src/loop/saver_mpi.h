@@ -1,8 +1,8 @@
-/* Private to the folder loop: checkpoints of a loop. Rank 0 decides before which sweep all ranks save
- * their rows, and tells them by messages, called words. All ranks know before which sweep the next word
- * comes, so sweeps without a word cost nothing. Each rank copies its rows, a thread writes the copy, and
- * the loop goes on. When all ranks have reported that their rows are on the disk, rank 0 gives the file
- * its name. */
+/* Private to the folder loop: checkpoints of a loop. Rank 0 decides before which sweep all ranks save their
+ * rows, and tells them by messages, called words. All ranks know before which sweep the next word comes, so
+ * sweeps without a word cost nothing. To save, each rank copies its rows, a thread writes the copy, and the
+ * loop continues meanwhile. When all ranks have reported that their rows are on the disk, rank 0 gives the
+ * file its name. */
 #ifndef KL_SAVER_MPI_H
 #define KL_SAVER_MPI_H
 
@@ -19,38 +19,43 @@ typedef struct kl_kept { /* values that the program declared by kilter_loop_keep
 
 /* --- words: schedule_mpi.c --- */
 
-typedef struct kl_word { /* a word: message from rank 0 to all ranks */
+typedef struct kl_word { /* A word: a message from rank 0 to all ranks about checkpoints. */
     uint64_t sends,
-        due; /* rank 0 sends the next word before sweep `sends`; all ranks receive it before sweep `due` */
-    uint64_t save_at, stops; /* sweep before which all ranks save; stops 1: they then stop the loop */
+        /* sends, due: rank 0 sends the next word before sweep `sends`, and all ranks receive it before
+         * sweep `due` */
+        due;
+    /* save_at: number of the sweep before which all ranks save; stops: 1: the ranks stop the loop after
+     * saving, 0: they continue */
+    uint64_t save_at, stops;
 } kl_word;
 static const uint64_t KL_NO_SWEEP = UINT64_MAX;
 
 typedef struct kl_schedule {
-    kl_word word;  /* the last word that took effect; on rank 0, the word that is under way */
-    kl_word now;   /* the word that is in effect now */
-    bool on_way;   /* true: a word was sent and has not taken effect */
-    bool by_sweep; /* a word takes effect one sweep after it is sent */
+    kl_word word;  /* the last word that was received; on rank 0, the word that is being sent */
+    kl_word now;   /* the word (message about checkpoints) that applies at present */
+    bool on_way;   /* true: a word (message) was sent and does not apply yet */
+    bool by_sweep; /* true: a word (message) applies one sweep after it was sent */
     kl_requests requests;
 } kl_schedule;
 
-/* Begin with a word that is due before sweep `first`. */
+/* Begin the schedule. The first word is due before sweep `first`. */
 void kl_schedule_init(kl_schedule *schedule, uint64_t first);
-/* Send the word that rank 0 has set in schedule->word. Each rank calls this before the sweep for it. */
+/* Send the word that rank 0 has set in schedule->word. Each rank calls this before the sweep in which the
+ * word is sent. */
 kilter_status kl_schedule_send(kl_group *group, kl_schedule *schedule, kilter_error *error);
-/* Receive the word that was sent, and let it take effect. */
+/* Receive the word that was sent. From now on it applies. */
 kilter_status kl_schedule_take(kl_group *group, kl_schedule *schedule, kilter_error *error);
 
-/* --- one checkpoint that is under way: save_mpi.c --- */
+/* --- save_mpi.c: one checkpoint that is being written --- */
 
-typedef struct kl_saving_report { /* message of a rank to rank 0 */
+typedef struct kl_saving_report { /* A rank's report to rank 0 about its part of a checkpoint. */
     double blocked_s, write_s, cpu_s;
-    kilter_error error; /* the status says whether the rank's rows are on the disk */
+    kilter_error error; /* error.status says whether the rank's rows are on the disk */
 } kl_saving_report;
 
 typedef struct kl_saving kl_saving;
 
-typedef struct kl_job { /* what a thread has to do */
+typedef struct kl_job { /* Work for a thread. */
     void (*body)(kl_saving *save, kilter_error *error);
     kl_saving *save;
     pthread_t thread;
@@ -61,72 +66,81 @@ typedef struct kl_job { /* what a thread has to do */
 } kl_job;
 
 struct kl_saving {
-    bool under_way; /* true: this rank's part is not reported yet; on rank 0: the file has no name yet */
+    /* true: this rank has not reported yet that its part is written; on rank 0: the file has no name yet */
+    bool under_way;
     bool reported;
     uint64_t generation, token, sweeps;
     double began_s, blocked_s;
-    double removing_s; /* on rank 0: it is time to remove older checkpoints */
+    double removing_s; /* on rank 0: seconds that removing older checkpoints took */
     kl_ckpt_plan plan;
     kl_ckpt_share share;
     uint64_t piece_room;
-    char *path; /* true: the file before this one is complete */
+    char *path; /* path of the unfinished file */
     kl_parcel content;
     kl_ckpt_kept *values; /* copies of the kept values */
     uint8_t *copy;
     uint64_t copy_room;
-    uint64_t *bytes; /* bytes[ranks]: content of each rank */
-    void *layout;    /* message of rank 0 with the places in the file */
+    uint64_t *bytes; /* bytes[r]: bytes of row content of rank r */
+    void *layout;    /* message of rank 0 with the positions in the file */
     kl_job job;
-    kl_saving_report report, heard; /* report of this rank; the last report that rank 0 has received */
-    kl_saving_report worst;         /* on rank 0: all reports so far, combined */
+    /* report: report of this rank; heard: the last report that rank 0 has received */
+    kl_saving_report report, heard;
+    kl_saving_report worst; /* on rank 0: the worst error and longest times of all reports so far */
     uint32_t reports;
-    bool commits; /* on rank 0: all ranks have reported success */
+    bool commits; /* true: all ranks have reported success, so rank 0 names the file */
     struct kl_saver *saver;
     kl_requests requests;
 };
 
-/* --- all checkpoints of a loop: saver_mpi.c --- */
+/* --- saver_mpi.c: the sequence of checkpoints of a loop --- */
 
 typedef struct kl_saver {
-    kl_ckpt_folder folder;          /* this and the next fields are the same on all ranks */
+    /* folder of the checkpoints; this field and `every` are the same on all ranks */
+    kl_ckpt_folder folder;
     const kl_ckpt_library *library; /* rank 0 */
     uint64_t every;
-    double fixed_s;       /* on rank 0: seconds between checkpoints; 0: Kilter chooses */
+    double fixed_s;       /* on rank 0: seconds between checkpoints, as the user wants; 0: Kilter chooses */
     unsigned generations; /* on rank 0: number of checkpoints to keep */
-    uint64_t newest; /* on rank 0: number of the newest checkpoint file (generation) that this loop knows */
+    uint64_t newest; /* on rank 0: number of the newest generation (checkpoint file) that this loop knows */
     bool settled;    /* true: the loop was resumed, or there was nothing to resume from */
-    bool stopping;   /* true: the loop saves in order to stop, and the keeper gets its answer when all ranks
-                        know */
-    bool stopped;    /* saved and stopped on request */
-    /* Counts from before this process: sweeps, seconds, and failures. */
+    /* true: the loop saves in order to stop; the keeper gets its answer when all ranks know this */
+    bool stopping;
+    bool stopped; /* true: the loop was saved and stopped on request */
+    /* number of sweeps, failures and seconds of the program before this process */
     uint64_t sweeps_before, failures;
     double before_s;
     double load_s;
-    /* on rank 0: time at which the present interval began; time and sweep of the last word */
+    /* on rank 0: since_s: time at which the present interval between checkpoints began; word_s, word_sweep:
+     * time and sweep of the last word */
     double since_s, word_s;
     uint64_t word_sweep;
-    double cost_s, save_s, write_s; /* seconds of the last checkpoint: its whole cost; the part that blocked
-                                       the loop; until the file was complete */
-    bool asked;                     /* on rank 0: the checkpoint that is under way was requested */
-    double saving_s;                /* total seconds for which sweeps of this rank waited */
+    /* cost_s: seconds that the last checkpoint cost; save_s: seconds for which it blocked the loop;
+     * write_s: seconds until its file was complete */
+    double cost_s, save_s, write_s;
+    /* true, on rank 0: the keeper has requested the checkpoint that is being written */
+    bool asked;
+    /* seconds for which sweeps of this rank waited for checkpoints, in total */
+    double saving_s;
     uint64_t saves, saved_sweeps;
-    kilter_error failure;  /* on rank 0: why the last checkpoint failed; KILTER_OK: it did not fail */
-    bool news, unrecorded; /* on rank 0: a checkpoint was completed or failed */
+    kilter_error failure; /* on rank 0: why the last checkpoint failed; KILTER_OK: it did not fail */
+    /* true, on rank 0: a checkpoint was completed or failed, and this is not reported to the keeper
+     * (news) or recorded (unrecorded) yet */
+    bool news, unrecorded;
     kl_schedule schedule;
     kl_saving save;
 } kl_saver;
 
-/* schedule_mpi.c and save_mpi.c: functions for the structs above. */
+/* --- schedule_mpi.c and save_mpi.c: functions for the structs in this file --- */
 struct kilter_loop;
-/* Get the memory that checkpoints need in addition to copies, so that later they do not fail for lack of
- * it. false: memory ran out. */
+/* Get the memory that a checkpoint needs besides the copy of the rows. So later checkpoints do not fail for
+ * lack of memory. Return false if memory ran out. */
 bool kl_saving_prepare(struct kilter_loop *loop);
-/* Save the rows before a sweep. Collective. Failing to write a checkpoint is no error of the loop. stops:
- * the program stops afterwards. */
+/* Save the rows before a sweep. Collective. If the file cannot be written, this is not an error of the loop.
+ * stops: the program stops after saving. */
 kilter_status kl_saving_begin(struct kilter_loop *loop, uint64_t sweeps, bool stops, kilter_error *error);
-/* Continue with a checkpoint that is under way, without waiting. */
+/* Continue with a checkpoint that is being written, without waiting. */
 kilter_status kl_saving_look(struct kilter_loop *loop, kilter_error *error);
-/* Wait until the checkpoint is complete or has failed. Collective. */
+/* Wait until the checkpoint that is being written is complete or has failed. Collective. */
 kilter_status kl_saving_finish(struct kilter_loop *loop, kilter_error *error);
 void kl_saving_free(kl_saving *save);
 

@@ -1,4 +1,5 @@
-/* Messages (words) from rank 0 to all ranks, before sweeps on which the ranks have agreed. */
+/* Messages (words) of rank 0 to all ranks about checkpoints. The ranks have agreed before which sweeps a
+ * word is sent and received. */
 #include "loop/saver_mpi.h"
 
 void kl_schedule_init(kl_schedule *s, uint64_t first) {
@@ -9,7 +10,8 @@ static kl_mail mail_of(kl_schedule *s) {
     return (kl_mail){.data = &s->word, .bytes = sizeof s->word, .tag = KL_TAG_WORD};
 }
 
-/* Rank 0 must not change a word while it is being sent, so it first waits for the last word. */
+/* Begin to send a word. Rank 0 must not change a word while it is being sent, so it first waits until the
+ * last word was sent. */
 kilter_status kl_schedule_send(kl_group *g, kl_schedule *s, kilter_error *error) {
     s->on_way = true;
     return g->rank == 0 ? kl_group_pass_on(g, &s->requests, mail_of(s), error) : KILTER_OK;

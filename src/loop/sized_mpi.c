@@ -1,8 +1,8 @@
-/* The loop's public functions that take structs. The length of these structs depends on the program's
- * version: docs/decisions/0025-public-structs.md */
+/* The loop's public functions that take structs. The size of such a struct depends on the version of Kilter
+ * with which the program was compiled: see docs/decisions/0025-public-structs.md. */
 #include "loop/loop_mpi.h"
 
-/* Open a loop. Opening is collective, so a rank with wrong options tells the others. */
+/* Open a loop. Opening is collective: a rank with wrong options must tell the other ranks. */
 kilter_status kilter_loop_open_sized(MPI_Comm comm, const kilter_loop_options *options, size_t bytes,
                                      kilter_loop **loop, kilter_error *error) {
     kilter_loop_options own;
@@ -14,7 +14,7 @@ kilter_status kilter_loop_open_sized(MPI_Comm comm, const kilter_loop_options *o
     return taken == KILTER_OK ? status : taken;
 }
 
-/* Declare content. Declaring is collective, so a rank with a wrong struct tells the others. */
+/* Declare row content. Declaring is collective: a rank with a wrong struct must tell the other ranks. */
 kilter_status kilter_loop_rows_sized(kilter_loop *loop, const kilter_loop_content *content, size_t bytes,
                                      kilter_error *error) {
     kilter_loop_content own;

@@ -1,8 +1,7 @@
 /* Find collective calls that differ between ranks, and name them. In a call with a reduction, two more
- * numbers are reduced. They show whether all ranks are in the same call, and have made the same number of
- * calls. In other calls, a rank that waits for long sends the list of its calls to the next rank, which
- * reports a difference. If any calls differ, they differ between two neighbours in this ring. In checking
- * mode all calls have a reduction. */
+ * numbers are reduced, which show whether all ranks are at the same call. In other calls, a rank that waits
+ * for long sends the list of its calls to the next rank, which reports a difference. Any difference shows
+ * between two neighbours in this ring of ranks. In checking mode all calls have a reduction. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,8 @@
 
 enum { KEY_BITS = 24, NAME_BYTES = 100 };
 
-static const double APART_S = 0.5; /* seconds between two checks of a rank that does not wait */
+/* if a rank's last check is longer ago than this number of seconds, the rank has not been waiting since */
+static const double APART_S = 0.5;
 
 bool kl_loop_checks(void) {
     const char *set = getenv("KILTER_CHECK");
@@ -22,7 +22,7 @@ bool kl_loop_checks(void) {
 #endif
 }
 
-/* --- calls as numbers --- */
+/* --- names of calls that are packed into numbers --- */
 
 static void name_call(uint64_t packed, char text[NAME_BYTES]) {
     static const char *const names[KL_CALLS_END] = {"",      "array",  "begin",   "sum",     "gather",
@@ -55,11 +55,11 @@ static kilter_status out_of_step(const kl_steps *s, uint64_t one, int rank, uint
                    s->group->name, rank, texts[0], other_rank, texts[1]);
 }
 
-/* --- calls in which all ranks meet --- */
+/* --- calls in which all ranks reduce values --- */
 
 void kl_step(kl_steps *s, kl_call call, uint64_t sweeps, size_t array, int root) {
-    /* Pack a call into a number, for comparing and naming it: sweep, call, array or number of a follower,
-     * root. The lowest 16 bits stay free for a rank. */
+    /* Pack a call into a number, so that calls can be compared and named. The number holds sweep, call,
+     * array or follower, and root. The lowest 16 bits stay free for the number of a rank. */
     s->recent[s->number++ % KL_STEPS] = (sweeps & 0xffffff) << 40 | (uint64_t)call << 36 |
                                         (array & 0xff) << 28 | ((uint64_t)root & 0xfff) << 16;
 }
@@ -68,7 +68,7 @@ static uint64_t last_step(const kl_steps *s) {
     return s->recent[(s->number - 1) % KL_STEPS];
 }
 
-/* Name two calls that differ. All ranks know at this point that their calls differ. */
+/* Report two calls that differ. At this point all ranks know that their calls differ. */
 static kilter_status name_difference(kl_steps *s, kilter_error *error) {
     uint64_t mine = last_step(s) | ((uint64_t)s->group->rank & 0xffff), ends[2] = {mine, ~mine};
     kilter_status status =
@@ -97,9 +97,9 @@ kilter_status kl_steps_meet(kl_steps *s, int64_t *words, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* --- calls in which ranks wait --- */
+/* --- calls in which ranks wait for messages --- */
 
-/* Compare those calls that both lists contain. */
+/* Compare the calls of two ranks that are in both ranks' lists. */
 static kilter_status compare(const kl_steps *s, const kl_steps_word *theirs, int rank, kilter_error *error) {
     uint64_t mine = s->number, both = mine < theirs->number ? mine : theirs->number;
     uint64_t longer = mine < theirs->number ? theirs->number : mine;
@@ -145,7 +145,7 @@ static kilter_status tell(kl_steps *s, bool last, kilter_error *error) {
 }
 
 kilter_status kl_steps_look(kl_steps *s, double now_s, kilter_error *error) {
-    if (s->number == 0 || s->group->ranks == 1) /* number 0: the loop is being opened */
+    if (s->number == 0 || s->group->ranks == 1) /* the number is 0 while the loop is being opened */
         return KILTER_OK;
     if (now_s - s->looked_s > APART_S)
         s->waits_s = now_s;
@@ -157,8 +157,8 @@ kilter_status kl_steps_look(kl_steps *s, double now_s, kilter_error *error) {
     return status == KILTER_OK && due ? tell(s, false, error) : status;
 }
 
-/* End the exchange of call lists, because no message may be under way when the communicator is freed. The
- * messages of a rank arrive in the order of sending. */
+/* End the exchange of call lists: no message may be on its way when the communicator is freed. The messages
+ * of a rank arrive in the order of sending. */
 kilter_status kl_steps_close(kl_steps *s, kilter_error *error) {
     if (!kl_mpi_ranks_die || s->group->ranks == 1)
         return KILTER_OK;

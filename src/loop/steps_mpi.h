@@ -4,7 +4,7 @@
 
 #include "loop/group_mpi.h"
 
-typedef enum kl_call { /* collective calls */
+typedef enum kl_call { /* The collective calls of a loop. */
                        KL_CALL_ARRAY = 1,
                        KL_CALL_BEGIN,
                        KL_CALL_SUM,
@@ -22,33 +22,34 @@ typedef enum kl_call { /* collective calls */
 
 enum { KL_STEPS = 16 };
 
-typedef struct kl_steps_word { /* message of a waiting rank to the next rank */
+typedef struct kl_steps_word { /* The list of calls that a waiting rank sends to the next rank. */
     uint64_t number, recent[KL_STEPS];
     uint64_t last; /* 1: the rank closes the loop, and no other message follows */
 } kl_steps_word;
 
 typedef struct kl_steps {
     kl_group *group;
-    uint64_t number;           /* number of collective calls so far, including the current one */
-    uint64_t recent[KL_STEPS]; /* the last calls, packed as numbers; call k is at k mod KL_STEPS */
-    double looked_s, waits_s;  /* time of the last check, and of the first check of this wait */
-    uint64_t told;             /* value of `number` that was sent last to the next rank */
-    bool heard_last;           /* true: the previous rank sends no further message */
+    uint64_t number;           /* number of collective calls so far, with the present one */
+    uint64_t recent[KL_STEPS]; /* the last calls, packed as numbers; call k is recent[k mod KL_STEPS] */
+    /* looked_s: time of the last check; waits_s: time of the first check since this rank began to wait */
+    double looked_s, waits_s;
+    uint64_t told;   /* value of `number` in the list that was sent last to the next rank */
+    bool heard_last; /* true: the rank before this one sends no further list */
     double
         tell_after_s; /* seconds of waiting after which this rank sends its list of calls to the next rank */
     kl_steps_word word;
-    kl_requests requests; /* requests of `word` */
+    kl_requests requests; /* requests of the message `word` */
 } kl_steps;
 
-bool kl_loop_checks(void); /* true: checking mode is set on this rank */
+bool kl_loop_checks(void); /* Return whether checking mode is set on this rank. */
 /* Enter a collective call after `sweeps` sweeps. array, root: arguments of the call; 0: the call has no
  * such argument. */
 void kl_step(kl_steps *steps, kl_call call, uint64_t sweeps, size_t array, int root);
-/* Wait for all ranks and compare their calls. words: KILTER_SUM_WORDS numbers that are summed over all ranks;
+/* Wait for all ranks and compare their calls. words: KILTER_SUM_WORDS numbers to be summed over all ranks;
  * NULL: none. KILTER_ERR_USAGE, on all ranks: the calls differ. */
 kilter_status kl_steps_meet(kl_steps *steps, int64_t *words, kilter_error *error);
-/* Compare the previous rank's calls with those of this rank, and send the latter to the next rank. Call
- * this while a rank waits, or now and then. */
+/* Compare the calls of the rank before this one with own calls, and send own calls to the next rank. Call
+ * this while a rank waits, and now and then. */
 kilter_status kl_steps_look(kl_steps *steps, double now_s, kilter_error *error);
 kilter_status kl_steps_close(kl_steps *steps, kilter_error *error);
 

@@ -1,7 +1,8 @@
 /* The functions that the program calls in a sweep. */
 #include "loop/loop_mpi.h"
 
-/* Get memory for as many halo rows as the loop may want. If there is none, each sweep has an exchange. */
+/* Get memory for as many halo rows as the loop may want. Without this memory, each sweep needs an
+ * exchange. */
 static kilter_status get_deep(kilter_loop *l, kilter_error *error) {
     const kl_layout *layout = &l->rank.layout;
     if (layout->halo == 0)
@@ -22,7 +23,8 @@ static kilter_status open_first(kilter_loop *l, kilter_error *error) {
     return status == KILTER_OK ? kl_loop_open_rounds(l, error) : status;
 }
 
-/* Begin a sweep. If a meeting of all ranks is due, hold it before, and read the time again. */
+/* Begin a sweep. If all ranks must meet before the sweep (to compare calls or to save), do this first, and
+ * read the time again. */
 static kilter_status meet_and_begin(kilter_loop *l, kilter_error *error) {
     bool first = kl_meter_sweep(&l->rank.meter) == 0, meets = l->bundle->group.checks || first;
     kilter_status status = meets ? kl_steps_meet(&l->bundle->steps, NULL, error) : KILTER_OK;
@@ -54,7 +56,7 @@ kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
     kl_mpi_look_at_core(&l->bundle->group.wait, l->began_s);
     kl_loop_step(l, KL_CALL_BEGIN);
     status = meet_and_begin(l, &l->bundle->failure);
-    if (status == KILTER_ERR_STOPPED) { /* this is no failure: the loop can be closed */
+    if (status == KILTER_ERR_STOPPED) { /* this is not a failure of the loop, which can still be closed */
         if (error)
             *error = l->bundle->failure;
         return status;
@@ -68,8 +70,8 @@ kilter_status kilter_loop_begin(kilter_loop *l, kilter_error *error) {
 
 static const char *misuse(const kilter_loop *l, kilter_loop_kind kind, bool has_place) {
     if (l->options.kind != kind)
-        return kind == KILTER_DOALL ? "its kind is KILTER_DOACROSS: call kilter_loop_next_block()"
-                                    : "its kind is KILTER_DOALL: call kilter_loop_next()";
+        return kind == KILTER_DOALL ? "the loop's kind is KILTER_DOACROSS: call kilter_loop_next_block()"
+                                    : "the loop's kind is KILTER_DOALL: call kilter_loop_next()";
     if (!kl_loop_sweeps(l))
         return "no sweep of this loop is under way: call kilter_loop_begin() first";
     return has_place ? NULL : "the pointer for a range is NULL";
@@ -88,8 +90,7 @@ static kilter_status drive_next(kilter_loop *l, kilter_error *error) {
     return status;
 }
 
-/* Give work to the body if the call is correct. If it is not, the next kilter_loop_end() returns the
- * failure. */
+/* Give rows to the body if the call is correct. If not, the next kilter_loop_end() returns the failure. */
 static bool next(kilter_loop *l, const char *call, const char *wrong, kl_given *given) {
     const kl_action *last = &l->rank.action;
     if (kl_loop_enter(l, call, NULL) != KILTER_OK)

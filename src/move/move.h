@@ -7,11 +7,11 @@
 
 /* Inputs and weights of a run's tasks, which are sent with its chunks. */
 typedef struct kl_payload {
-    const kilter_bytes *inputs; /* inputs[tasks]; NULL: the tasks have no inputs */
-    const double
-        *weights; /* weights[tasks], multiplied by `scale` when sent; NULL: the tasks have no weights */
+    const kilter_bytes *inputs; /* inputs[0 … tasks−1]; NULL: the tasks have no inputs */
+    const double *weights; /* weights[0 … tasks−1], which are multiplied by `scale` when sent; NULL: the tasks
+                              have no weights */
     double scale;
-    kl_buffer *scratch; /* buffer for the message; each call uses the same memory again */
+    kl_buffer *scratch; /* buffer for the message; its memory is used again for the next message */
 } kl_payload;
 
 /* Send the tasks of `head` to `peer` with their inputs and weights, and set *bytes to the size of the

@@ -1,12 +1,13 @@
-/* Signals between peers are the texts of small files in a shared folder. The text has no decimal point,
- * because its form depends on the program's locale. */
+/* Signals between peers: texts of small files in a shared folder. They contain whole numbers only, because
+ * the form of a decimal point depends on the program's locale. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "move/wire.h"
 
-static const double RATE_UNIT = 1e9; /* speeds in the text are numbers of tasks per this many seconds */
+/* in the text, a speed is the number of tasks in this number of seconds */
+static const double RATE_UNIT = 1e9;
 static const char CALL[] = "kilter call 1\n", OFFER[] = "kilter offer 1\n";
 
 static uint64_t whole(double value) {
@@ -34,7 +35,7 @@ size_t kl_signal_put(const kl_signal *s, char text[KL_SIGNAL_BYTES]) {
     return (size_t)size;
 }
 
-/* Take an expected word from the text. false: the text does not continue with it. */
+/* Read an expected word from the text. Return false if the text does not continue with this word. */
 static bool take_word(kilter_bytes *text, const char *word) {
     size_t size = strlen(word);
     if (text->size < size || memcmp(text->data, word, size) != 0)
@@ -43,7 +44,7 @@ static bool take_word(kilter_bytes *text, const char *word) {
     return true;
 }
 
-/* Take a line with a label and a whole number of at most `most`. */
+/* Read a line that consists of a label and a whole number of at most `most`. */
 static bool take_line(kilter_bytes *text, const char *label, uint64_t most, uint64_t *number) {
     if (!take_word(text, label))
         return false;

@@ -1,4 +1,5 @@
-/* Fuzz target: read any bytes as a signal. A signal must stay the same when it is written and read again. */
+/* Fuzz target: read any bytes as a signal. If they are a signal, it must stay the same when it is written
+ * and read again. */
 #include <string.h>
 
 #include "move/move.h"

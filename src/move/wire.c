@@ -13,11 +13,11 @@ kl_message_type kl_wire_type(const void *data, size_t size) {
 
 static kl_reader body_of(const void *data, size_t size) {
     kl_reader reader = kl_reader_of(data, size);
-    kl_get_u8(&reader); /* skip the type, which the caller has checked */
+    kl_get_u8(&reader); /* skip the type of the message, which the caller has checked */
     return reader;
 }
 
-/* Numbers of zero bytes that align the bytes after them; see wire.h. */
+/* Numbers of zero bytes in messages, by which the data after them are aligned; see wire.h. */
 enum { SHARED_GAP = 7, CHUNK_GAP = 10, RESULTS_GAP = 13 };
 
 static void put_gap(kl_buffer *out, size_t size) {
@@ -25,7 +25,7 @@ static void put_gap(kl_buffer *out, size_t size) {
     kl_put_bytes(out, zeros, size);
 }
 
-/* The members of each message, in order. */
+/* The members of each message, in the order in which they are written. */
 /* clang-format off */
 #define HELLO(X)   X(u64, pid) X(label, host) X(label, binding) X(label, program)
 #define HELLO2(X)  X(label, program_version) X(flag, attends)
@@ -58,8 +58,8 @@ bool kl_wire_get_hello(const void *data, size_t size, kl_hello *m) {
     if (m->version == KL_WIRE_VERSION) { /* a message of another version may lack the members from here on */
         HELLO2(KL_GET_MEMBER)
     }
-    /* A message of another version may have more members. It is refused because of its version, not as
-     * malformed. */
+    /* A message of another version may have more members than these. It must be refused because of its
+     * version, not as malformed. */
     return !r->bad && (kl_reader_done(r) || m->version != KL_WIRE_VERSION);
 }
 
@@ -173,8 +173,8 @@ bool kl_wire_get_chunk(const void *data, size_t size, kl_chunk_head *m, kl_reade
     return kl_reader_done(r);
 }
 
-/* The head of RESULTS: offset of its members, which come after the type, and their bytes. A time has 8
- * bytes. */
+/* The head of RESULTS. RESULTS_MEMBERS_AT: offset of its members, which follow the type. RESULTS_HEAD_BYTES:
+ * size of the head; a time has 8 bytes. */
 enum { RESULTS_MEMBERS_AT = 1, RESULTS_HEAD_BYTES = 1 + 1 + 4 + 5 * 8 + RESULTS_GAP };
 
 static void put_results_head(kl_buffer *out, const kl_results_head *m) {
@@ -209,7 +209,7 @@ void kl_wire_end_segment(kl_buffer *out, size_t segment_at, const kl_segment *se
     if (out->failed)
         return;
     size_t end = out->size;
-    out->size = segment_at; /* write the head again, because its values are known only now */
+    out->size = segment_at; /* write the segment's head again, because its values are known only now */
     put_segment_head(out, segment);
     out->size = end;
 }
@@ -245,7 +245,7 @@ bool kl_wire_next_result(kl_reader *reader, bool *failed, kilter_bytes *bytes) {
     return !reader->bad;
 }
 
-/* The first number of a sum. It cannot be the length of a result, so sums and results can be told apart. */
+/* The first number of a sum. It cannot be the length of a result, so it tells sums from results. */
 static const uint32_t SUM_MARK = UINT32_MAX;
 
 void kl_wire_put_sum(kl_buffer *out, const kl_ranges *tasks, kilter_bytes value) {

@@ -1,4 +1,4 @@
-/* Fuzz target: read any bytes as each kind of message. */
+/* Fuzz target: read any bytes as a message of each kind. */
 #include "move/move.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -13,7 +13,7 @@ static void read_results(const uint8_t *data, size_t size) {
         bool failed;
         kilter_bytes bytes;
         if (!kl_wire_next_segment(&reader, &segment))
-            __builtin_trap(); /* a message that passed the check must be readable to its end */
+            __builtin_trap(); /* a message that passes the check must be readable to its end */
         for (uint64_t k = 0; k < segment.count; k++)
             if (!kl_wire_next_result(&reader, &failed, &bytes))
                 __builtin_trap();
@@ -40,7 +40,7 @@ static void read_peers(const uint8_t *data, size_t size) {
     if (kl_wire_get_inputs(data, size, &wanted, &inputs))
         for (uint64_t i = wanted.lo; i < wanted.hi; i++)
             if (!kl_get_span(&inputs, &bytes.size) && bytes.size > 0)
-                __builtin_trap(); /* a message that passed the check must be readable to its end */
+                __builtin_trap(); /* a message that passes the check must be readable to its end */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -13,7 +13,7 @@
 
 static kl_reader body_of(const void *data, size_t size) {
     kl_reader reader = kl_reader_of(data, size);
-    kl_get_u8(&reader); /* skip the type, which the caller has checked */
+    kl_get_u8(&reader); /* skip the type of the message, which the caller has checked */
     return reader;
 }
 

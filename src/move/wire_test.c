@@ -81,7 +81,7 @@ static void parts_of_chunks_survive(void **state) {
         kl_wire_put_part(&b, i ? KL_RETURN : KL_RECALL, &sent[i]);
         assert_int_equal(kl_wire_type(b.data, b.size), i ? KL_RETURN : KL_RECALL);
         assert_int_equal(kl_wire_get_part(b.data, b.size, &got),
-                         i < 2); /* let the last span end before it begins */
+                         i < 2); /* let the last span end before its beginning */
         assert_true(got.chunk == sent[i].chunk && got.lo == sent[i].lo && got.hi == sent[i].hi);
         assert_false(kl_wire_get_part(b.data, b.size - 1, &got));
         kl_put_u8(&b, 0);
@@ -139,7 +139,7 @@ static void chunks_survive(void **state) {
     }
 }
 
-/* Put a message of two segments; the second one has a failed task. */
+/* Write a message of two segments, the second of which has a failed task. */
 static void put_results(kl_buffer *b) {
     kl_segment one = {.chunk = 7, .lo = 3, .began_s = 1, .last = true};
     kl_wire_begin_results(b);
@@ -206,7 +206,8 @@ static bool decode_chunk(const void *data, size_t size) {
     return kl_wire_get_chunk(data, size, &head, &weights, &inputs);
 }
 
-/* Decode a copy of the bytes, so that the sanitizers notice a read even one byte past the end. */
+/* Decode a copy of the bytes that has exactly their size, so that the sanitizers notice a read even one byte
+ * past the end. */
 static bool decode_copy(decoder decode, const uint8_t *data, size_t size) {
     uint8_t *copy = malloc(size ? size : 1);
     memcpy(copy, data, size);
@@ -233,7 +234,7 @@ static void sums_survive_and_are_no_results(void **state) {
         assert_false(kl_wire_read_sum(b.data, size, &sum));
     kl_reader r = kl_reader_of(b.data, b.size);
     assert_false(kl_wire_next_result(&r, &failed, &bytes));
-    kl_store_u64(b.data + 8, 6); /* a span that ends before it begins */
+    kl_store_u64(b.data + 8, 6); /* let a span end before it begins */
     assert_false(kl_wire_read_sum(b.data, b.size, &sum));
     kl_put_u32(&result, 5);
     kl_put_bytes(&result, "value", 5);
@@ -270,7 +271,7 @@ static void counts_beyond_the_message_are_refused_at_once(void **state) {
     kl_wire_put_chunk(&b, &head);
     assert_false(decode_chunk(b.data, b.size));
     kl_buffer_clear(&b);
-    head = (kl_chunk_head){.lo = UINT64_MAX - 1, .count = 5}; /* make the end of the tasks overflow */
+    head = (kl_chunk_head){.lo = UINT64_MAX - 1, .count = 5}; /* let the end of the tasks exceed 64 bits */
     kl_wire_put_chunk(&b, &head);
     assert_false(decode_chunk(b.data, b.size));
     kl_buffer_free(&b);
@@ -281,9 +282,10 @@ static void weights_and_times_must_be_numbers(void **state) {
     kl_buffer b = {0};
     put_chunk(&b, 1, true, false);
     assert_true(decode_chunk(b.data, b.size));
-    memset(b.data + b.size - 8, 0xff, 8); /* make a weight NaN */
+    memset(b.data + b.size - 8, 0xff, 8); /* replace a weight by NaN */
     assert_false(decode_chunk(b.data, b.size));
-    for (size_t number = 0; number < 3; number++) { /* make one of the times in the head of RESULTS NaN */
+    for (size_t number = 0; number < 3; number++) { /* replace one of the times in the head of RESULTS by
+                                                       NaN */
         kl_buffer_clear(&b);
         put_results(&b);
         assert_true(decode_results(b.data, b.size));
@@ -312,7 +314,7 @@ static void signals_survive_and_shortened_ones_are_refused(void **state) {
                     got.left == s.left && got.rate == s.rate);
         for (size_t cut = 0; cut < size; cut++)
             assert_false(kl_signal_get(text, cut, &got));
-        assert_false(kl_signal_get(text, size + 1, &got)); /* the text is followed by 0 */
+        assert_false(kl_signal_get(text, size + 1, &got)); /* a byte 0 must follow the text */
         kl_signal_name(&s, name);
         kl_signal_prefix(&s, prefix);
         assert_memory_equal(name, prefix, strlen(prefix));

@@ -8,7 +8,7 @@
 typedef struct kl_rank kl_rank;
 typedef struct kl_parcel kl_parcel;
 
-enum { /* tags of messages */
+enum { /* Tags of the messages between ranks. */
        KL_TAG_ROWS = 1,
        KL_TAG_LIST,
        KL_TAG_ANSWER,
@@ -26,47 +26,56 @@ enum { /* tags of messages */
        KL_TAGS = 16, /* all tags are below this number */
 };
 
-typedef struct kl_mail { /* a message of any size from one peer or to one peer */
+typedef struct kl_mail { /* A message of any size that a rank receives from a peer or sends to a peer. */
     void *data;
     size_t bytes;
     int peer, tag;
-    bool calls;  /* the message compares calls, and is sent separately from rows and reports */
-    bool silent; /* the receiver is not woken by this message */
+    /* true: the message compares calls of the ranks; it uses another communicator than rows and reports */
+    bool calls;
+    bool silent; /* true: the message does not wake a sleeping receiver */
 } kl_mail;
 
-typedef struct kl_set { /* messages that are awaited together, or one collective operation; all zero: none */
-    bool open;          /* true: some messages may be incomplete; the driver sets this */
-    struct kl_requests *requests; /* the driver's own handle of the requests */
+/* A set of messages that are awaited together, or one collective operation. All zero: an empty set. */
+typedef struct kl_set {
+    bool open;                    /* true: some messages of the set may be incomplete; the driver sets this */
+    struct kl_requests *requests; /* the MPI requests of the set; only the driver uses them */
 } kl_set;
 
 typedef enum kl_act {
     KL_GO_ON,  /* used only inside the folder rank: the stage is over */
     KL_REPEAT, /* used only inside the folder rank: call the stage again */
     KL_RETURN, /* end the program's call, and give no work to the body */
-    KL_GIVE,   /* end the program's call, and give `given` to the body */
+    KL_GIVE,   /* end the program's call, and give the body the work `given` */
     KL_POST,   /* begin to receive and send `mails` as messages of `set` */
-    KL_SHARE,  /* begin to gather `bytes` bytes of `mine` from all ranks in `all` on all ranks */
-    KL_LOOK,   /* check whether all messages of `set` are complete */
-    KL_AWAIT,  /* wait until all messages of `set` are complete */
-    KL_ROOM,   /* get memory for the target rows on all ranks or on none, then call kl_exchange_room_is() */
-    KL_GIVE_BACK, /* free the memory of rows outside the target */
-    KL_MOST,      /* replace each value by the largest value on any rank */
-    KL_TAKE, /* get memory for `bytes` bytes: rows in `ranges`, and the content of `count` parcels; set *all
-                to uint64_t 1 if there is enough */
+    /* begin to gather a report of `bytes` bytes at `mine` from each rank, into `all` on each rank */
+    KL_SHARE,
+    KL_LOOK,  /* check whether all messages of `set` are complete */
+    KL_AWAIT, /* wait until all messages of `set` are complete */
+    /* get memory for the rows that this rank will have, on all ranks or on none; then call
+     * kl_exchange_room_is() */
+    KL_ROOM,
+    KL_GIVE_BACK, /* free the memory of rows that this rank will not have after the move */
+    KL_MOST,      /* replace each of `values` by its largest value on any rank */
+    /* get memory for the rows in `ranges` and for the content of `count` parcels, together `bytes` bytes;
+     * set *all (a uint64_t) to 1 if there is enough memory */
+    KL_TAKE,
     KL_DROP, /* free the memory of `ranges`, except where it holds a row of `kept` */
-    KL_PACK, /* pack the content of `count` parcels that this rank sends, and set the bytes of their rows; set
-              *all to uint64_t 1 if this succeeded */
-    KL_UNPACK,  /* unpack the parcels that this rank received, and drop the rows of those that it sent */
-    KL_WEIGH,   /* set *all to uint64_t: bytes of the content of the rows in `ranges` */
-    KL_REST,    /* wait for a message, or for a short time */
-    KL_FORGET,  /* free `set`, which is complete */
+    /* pack the content of `count` parcels that this rank sends, and set the bytes of their rows; set *all
+     * (a uint64_t) to 1 if all were packed */
+    KL_PACK,
+    /* unpack the parcels that this rank received, and drop the content of rows in the parcels that it
+     * sent */
+    KL_UNPACK,
+    KL_WEIGH,   /* set *all (a uint64_t) to the bytes of content of the rows in `ranges` */
+    KL_REST,    /* wait for a message, but only for a short time */
+    KL_FORGET,  /* free the messages of `set`, which are complete */
     KL_QUANTUM, /* measure the scheduler's quantum (its time slice), then call kl_meter_quantum_is() */
-    KL_RECORD,  /* record rounds.all and rounds.plan */
+    KL_RECORD,  /* record the sums of reports (rounds.all) and the plan (rounds.plan) of a round */
     KL_REFUSED, /* record a refused move; `text` gives the reason */
     KL_FAIL,    /* end the loop: memory ran out while doing `text` */
 } kl_act;
 
-/* Work for the body: rows. In a pipeline, the work is only the elements `inner` of each row. */
+/* Work for the body: some rows. In a pipeline: only the elements `inner` of each of these rows. */
 typedef struct kl_given {
     kl_span rows, inner;
 } kl_given;
@@ -74,9 +83,9 @@ typedef struct kl_given {
 typedef struct kl_action {
     kl_act act;
     kl_set *set;
-    bool again; /* used only inside the folder rank: the stage is not over */
+    bool again; /* used only inside the folder rank: true: the same stage is called again */
     kl_given given;
-    const kl_mail *mails; /* receives come before sends */
+    const kl_mail *mails; /* messages to receive and to send; the receives come first */
     size_t receives, count;
     double *values; /* values[count] */
     const kl_ranges *ranges, *kept;
@@ -87,7 +96,8 @@ typedef struct kl_action {
     const char *text;
 } kl_action;
 
-/* A stage of a call. It is called again while its action says `again`. */
+/* A stage of a call: a function that returns the next action. It is called again while its action says
+ * `again`. */
 typedef kl_act (*kl_stage)(kl_rank *rank);
 
 #endif

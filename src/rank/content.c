@@ -25,7 +25,7 @@ void kl_parcel_free(kl_parcel *p) {
     *p = (kl_parcel){.sends = false};
 }
 
-/* --- the parcels of an exchange --- */
+/* --- the parcels of rows that move --- */
 
 static bool add_parcel(kl_content *c, uint32_t peer, bool sends, kl_span rows) {
     if (kl_is_empty(rows))

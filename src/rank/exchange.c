@@ -26,11 +26,11 @@ void kl_exchange_deepen(kl_exchange *x, uint64_t depth) {
     x->depth = depth;
 }
 
-/* --- the messages of an exchange --- */
+/* --- listing the messages of an exchange --- */
 
-/* List the rows of an array that a rank must have before a sweep or pass. Rows that move between passes
- * arrive complete, with the blocks that are done, because a body may read these blocks. A rank without
- * rows of the loop needs no halos. */
+/* List the rows of an array that a rank must have before a sweep or pass. Rows that move between two passes
+ * arrive complete, together with the blocks that are already done, because the body may read these blocks. A
+ * rank without rows of the loop needs no halos. */
 static size_t list_needed(const kl_exchange *x, const kl_array *array, uint32_t rank,
                           kl_piece pieces[KL_PIECES]) {
     const kl_layout *l = x->layout;
@@ -62,7 +62,8 @@ static bool add_copy(kl_exchange *x, kl_copy copy) {
     return true;
 }
 
-/* Add a piece that this rank receives from a peer or sends to it. This rank copies its own rows itself. */
+/* Add a piece of rows that this rank receives from a peer or sends to it. If the peer is this rank, copy the
+ * piece instead. */
 static bool add_piece(kl_exchange *x, uint32_t peer, const kl_array *array, const kl_piece *piece,
                       bool receives) {
     uint8_t *from = kl_row_at(array, piece->rows.lo);
@@ -93,8 +94,8 @@ static bool add_rows(kl_exchange *x, uint32_t peer, const kl_array *array, bool 
     return fits;
 }
 
-/* Add the messages that this rank receives, or sends. Two ranks list the messages between them in the same
- * order: the order of the arrays, and then of the receiver's pieces. */
+/* Add all messages that this rank receives, or sends. Two ranks list the messages between them in the same
+ * order. The order is that of the arrays, and for each array that of the receiver's pieces. */
 static bool add_all(kl_exchange *x, bool receives) {
     const kl_layout *l = x->layout;
     bool fits = true;
@@ -126,10 +127,10 @@ static bool plan(kl_exchange *x, const kl_content *c) {
     return fits && add_all(x, false) && add_parcels(x, c, false);
 }
 
-/* --- the exchange --- */
+/* --- carrying out the exchange --- */
 
-/* Return the own rows that were already on this rank before the exchange, together with their halos. None
- * of them is sent or received. */
+/* Return the own rows that the body can do before the exchange is complete, because these rows and their
+ * halos were on this rank before. */
 static kl_span inner_rows(const kl_exchange *x) {
     const kl_layout *l = x->layout, *lead = l->lead;
     kl_span stay = kl_common(kl_layout_own(lead), kl_layout_next(lead));
@@ -171,7 +172,8 @@ void kl_exchange_room_is(kl_exchange *x, kl_room room, double spent_s) {
 kl_act kl_exchange_post(kl_rank *k) {
     kl_exchange *x = &k->exchange;
     if (!x->moves)
-        kl_content_clear(&k->content); /* the move may have been refused */
+        kl_content_clear(&k->content); /* the move may have been refused, so forget the content to be
+                                          moved */
     if ((x->moves || x->deepened || !x->legs_stand) && !plan(x, &k->content))
         return kl_ask(k, (kl_action){.act = KL_FAIL, .text = "planning exchanges of"});
     x->legs_stand = !x->moves && !x->midway;
@@ -182,7 +184,7 @@ kl_act kl_exchange_post(kl_rank *k) {
     for (uint64_t i = 0; i < x->copy_count; i++)
         memcpy(x->copies[i].to, x->copies[i].from, x->copies[i].bytes);
     x->moving = x->moves;
-    x->passing &= x->moving; /* the move may have been refused */
+    x->passing &= x->moving; /* the move may have been refused, so there may be no content */
     if (x->leg_count == 0)
         return KL_GO_ON;
     return kl_ask(k, (kl_action){.act = KL_POST,

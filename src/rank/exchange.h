@@ -1,6 +1,7 @@
-/* Private to the folder rank: the exchange of halos, and of rows that move. rank.h includes this header.
- * An exchange brings each rank the target rows and halos that it lacks, from the ranks that have them. If
- * no rows move, it brings only halos. A pipeline's rows move in stages, and each stage is an exchange. */
+/* Private to the folder rank: the exchange of halos, and of rows that move. rank.h includes this header. An
+ * exchange brings each rank the rows that it will have, and their halos, from the ranks that have them now.
+ * If no rows move, the exchange brings only halos. Rows of a pipeline move in stages, and each stage is an
+ * exchange. */
 #ifndef KL_EXCHANGE_H
 #define KL_EXCHANGE_H
 
@@ -16,7 +17,7 @@ typedef enum kl_finishing {
     KL_CONTENT_UNPACKED,
     KL_MEMORY_GIVEN
 } kl_finishing;
-/* The ranks' answer to KL_ROOM. The least answer of all ranks counts. */
+/* A rank's answer to the action KL_ROOM (get memory). The least answer of all ranks counts. */
 typedef enum kl_room { KL_ROOM_UNPACKED, KL_ROOM_NONE, KL_ROOM_FITS } kl_room;
 
 typedef struct kl_copy {
@@ -29,49 +30,61 @@ typedef struct kl_exchange {
     kl_layout *layout;
     kl_meter *meter;
     bool by_blocks; /* true: the loop is a pipeline, so the halo on one side arrives block by block */
-    bool backward;  /* true: this side is above the own rows, because the pipeline runs backwards */
-    bool midway;    /* true: the loop is a pipeline, and some blocks of the sweep are done */
-    kl_mail *legs;  /* messages of the exchange; receives come first */
+    /* true: the halo that arrives block by block is above the own rows, because the pipeline runs
+     * backwards */
+    bool backward;
+    bool midway;   /* true: the loop is a pipeline, and some blocks of the sweep are done */
+    kl_mail *legs; /* messages of the exchange; those to receive come first */
     size_t receives, leg_count;
     uint64_t leg_room;
     kl_copy *copies; /* halos of periodic arrays that are copies of this rank's own rows */
     uint64_t copy_count, copy_room;
-    bool legs_stand;        /* true: legs and copies fit the present bounds */
-    kl_span inner;          /* own rows that do not depend on the last exchange */
-    bool begins;            /* true: this sweep has an exchange */
-    bool under_way, moving; /* moving: true: the exchange brings rows, not only halos */
+    bool legs_stand; /* true: `legs` and `copies` are valid for the present bounds */
+    kl_span inner;   /* own rows that can be done before the exchange is complete */
+    bool begins;     /* true: this sweep has an exchange */
+    /* under_way: true: the exchange has begun and is not complete; moving: true: it brings rows, not only
+     * halos */
+    bool under_way, moving;
     kl_finishing finishing;
     double awaited_s; /* time at which the wait for the exchange began */
     kl_set set;       /* the exchange's messages */
-    bool moves;       /* true: bounds and target differ, so the next exchange moves rows */
-    bool refused;     /* true: the last exchange moved no rows, because a rank had no memory, … */
-    kl_room room;     /* … or because a row was not packed: the last answer to KL_ROOM */
-    uint64_t *goal;   /* bounds after all stages of a move; `target` has the bounds after the next stage */
-    bool passing;     /* true: a stage before the last one is next */
-    uint64_t deepest, depth; /* number of sweeps that one exchange can serve, and serves at present */
-    uint64_t ahead;          /* number of sweeps left before the next exchange */
-    bool deepened;           /* true: `depth` has changed since the last exchange */
+    bool moves;       /* true: the bounds and the target bounds differ, so the next exchange moves rows */
+    /* true: the last exchange moved no rows, because a rank had no memory or could not pack a row */
+    bool refused;
+    kl_room room; /* the last answer to KL_ROOM, which tells why rows were not moved */
+    /* bounds after all stages of a move; the layout's target has the bounds after the next stage */
+    uint64_t *goal;
+    bool passing; /* true: more stages of the move follow */
+    /* deepest: greatest number of sweeps that one exchange can serve; depth: the present number */
+    uint64_t deepest, depth;
+    uint64_t ahead; /* number of sweeps left before the next exchange */
+    bool deepened;  /* true: `depth` has changed since the last exchange */
 } kl_exchange;
 
-bool kl_exchange_init(kl_exchange *x, kl_layout *layout, kl_meter *meter); /* false: memory ran out */
+/* Return false if memory ran out. */
+bool kl_exchange_init(kl_exchange *x, kl_layout *layout, kl_meter *meter);
 void kl_exchange_free(kl_exchange *x);
-/* Set the layout's target, to which the next exchange moves the rows. */
+/* Set the bounds to which the next exchange moves the rows. */
 void kl_exchange_aim(kl_exchange *x, const uint64_t *target);
-void kl_exchange_deepen(kl_exchange *x, uint64_t depth); /* true: the memory for halos limits the depth */
-/* Return whether the sweep needs an exchange: the last halos are used up, or something changes. */
+/* Set the number of sweeps that one exchange serves. Return true if this number is limited by the memory for
+ * halos. */
+void kl_exchange_deepen(kl_exchange *x, uint64_t depth);
+/* Return whether the sweep needs an exchange, because the last halos are used up, rows move, or the depth
+ * changes. */
 static inline bool kl_exchange_due(const kl_exchange *x) {
     return x->ahead == 0 || x->moves || x->deepened;
 }
 
-/* Give the answer to KL_ROOM. KL_ROOM_FITS: all ranks have memory for their target rows. Otherwise no rows
- * move. spent_s: seconds that this rank took to get memory. */
+/* Give the driver's answer to KL_ROOM. KL_ROOM_FITS: all ranks have memory for the rows that they will have.
+ * With other answers no rows move. spent_s: seconds that this rank took to get memory. */
 void kl_exchange_room_is(kl_exchange *x, kl_room room, double spent_s);
-/* Begin a move to the target in stages; call kl_exchange_next_stage() while x->passing. */
+/* Begin a move to the target bounds in stages. Call kl_exchange_next_stage() for each stage while x->passing
+ * is true. */
 void kl_exchange_aim_by_stages(kl_exchange *x);
-/* Set the target of the next stage, in which rows move only between neighbours. */
+/* Set the layout's target for the next stage, in which rows move only between neighbours. */
 void kl_exchange_next_stage(kl_exchange *x);
 
-/* Stages of a call: */
+/* Functions that are stages of a call: */
 kl_act kl_exchange_room(kl_rank *rank);   /* get memory if rows are to move */
 kl_act kl_exchange_post(kl_rank *rank);   /* begin the exchange */
 kl_act kl_exchange_finish(kl_rank *rank); /* wait for the exchange if it is under way */

@@ -10,7 +10,7 @@ bool kl_layout_init(kl_layout *l, uint64_t iterations, uint32_t rank, uint32_t r
     l->target = calloc((size_t)ranks + 1, sizeof *l->target);
     if (!l->bounds || !l->target)
         return false;
-    for (uint32_t r = 0; r < ranks; r++) /* the first iterations % ranks ranks have one row more */
+    for (uint32_t r = 0; r < ranks; r++) /* each of the first (iterations % ranks) ranks has one row more */
         l->bounds[r + 1] = l->bounds[r] + iterations / ranks + (r < iterations % ranks);
     memcpy(l->target, l->bounds, (ranks + 1) * sizeof *l->target);
     return true;
@@ -73,10 +73,10 @@ kl_span kl_common(kl_span a, kl_span b) {
     return kl_is_empty(both) ? (kl_span){0, 0} : both;
 }
 
-/* --- rows that follow the leader's rows --- */
+/* --- rows that follow the rows of a leading loop --- */
 
-/* Return the first row whose place is at `place` or after it. If there is no such row, return the number
- * of rows. */
+/* Return the first row whose place is at least `place`. A row's place is the row of the leading loop that it
+ * follows. If there is no such row, return the number of rows. */
 static uint64_t first_from(const kl_map *m, uint64_t place) {
     uint64_t row = place > m->offset ? (place - m->offset - 1) / m->stride + 1 : 0;
     return smaller(row, m->rows);
@@ -86,7 +86,8 @@ kl_span kl_map_span(const kl_map *m, kl_span places) {
     return (kl_span){first_from(m, places.lo), first_from(m, larger(places.lo, places.hi))};
 }
 
-/* A rank without rows of the array still reads halos, around the place where its rows would be. */
+/* Split the rows into pieces. A rank without rows of the array still reads halos, around the place where its
+ * rows would be. */
 size_t kl_array_pieces(const kl_array *a, kl_span own, uint64_t below, uint64_t above,
                        kl_piece pieces[KL_PIECES]) {
     int64_t n = (int64_t)a->map.rows, lo = (int64_t)own.lo - (int64_t)below,
@@ -117,7 +118,7 @@ kl_span kl_layout_with_halo(const kl_layout *l, kl_span own, uint64_t halo) {
     return (kl_span){own.lo > halo ? own.lo - halo : 0, own.hi + smaller(halo, l->iterations - own.hi)};
 }
 
-/* --- changes by the target --- */
+/* --- effects of moving to the target bounds --- */
 
 uint64_t kl_layout_row_bytes(const kl_layout *l) {
     uint64_t bytes = 0;

@@ -5,33 +5,35 @@
 
 #include "base/base.h"
 
-/* Row k of a loop or of an array is on the same rank as row stride·k + offset of the leader. That row's
- * number is called the place of row k. */
+/* A map: row k of a loop or of an array is on the same rank as row stride·k + offset of the leading loop.
+ * The number of that row is called the place of row k. */
 typedef struct kl_map {
     uint64_t rows, stride, offset;
 } kl_map;
 
 typedef struct kl_array {
-    uint8_t *base; /* row i is at base + i·bytes */
+    uint8_t *base; /* address of row 0; row i is at base + i·bytes */
     size_t bytes;  /* bytes of a row */
-    uint64_t halo; /* number of rows that may be read on either side of the own rows */
-    uint64_t room; /* number of rows on either side of the own rows that have memory */
-    kl_map map;    /* where its rows are; all zero: where the rows of the loop are */
+    uint64_t halo; /* number of rows that the program may read on either side of the own rows */
+    uint64_t room; /* number of rows on either side of the own rows for which there is memory */
+    /* the rows of the leading loop that the array's rows follow; all zero: those that the loop's rows
+     * follow */
+    kl_map map;
     bool periodic; /* true: the first row and the last row are neighbours; halos are at −1, −2, … and n, n +
                       1, … */
 } kl_array;
 
-/* Adjacent rows that are needed. They are copied to the places of rows `rows` + shift. */
+/* Adjacent rows that a rank needs. Row i is copied to the address of row i + shift. */
 typedef struct kl_piece {
     kl_span rows;
-    int64_t shift; /* not 0 in halos beyond the ends of a periodic array */
+    int64_t shift; /* not 0 only in halos beyond the ends of a periodic array */
 } kl_piece;
 enum { KL_PIECES = 3 }; /* greatest number of pieces of one range with its halos */
 
-typedef struct kl_gone { /* rows that have left this rank */
+typedef struct kl_gone { /* Rows that have left this rank. */
     kl_span rows;
     uint64_t sweep;
-    int to; /* rank that got the rows; −1: the rank that the bounds name */
+    int to; /* rank that got the rows; −1: the bounds say which rank got them */
 } kl_gone;
 
 enum { KL_GONE = 64 };
@@ -39,32 +41,33 @@ enum { KL_GONE = 64 };
 typedef struct kl_layout {
     uint64_t iterations;
     uint32_t rank, ranks;
-    uint64_t *bounds; /* bounds[ranks + 1] of the rows now; in scattered loops, before the first sweep */
-    uint64_t *target; /* target[ranks + 1]: bounds of the rows after the next exchange */
-    uint64_t halo;    /* the widest halo of any array, in rows of the array */
-    uint64_t reach;   /* the widest halo of any array, in rows of the leader */
-    bool wraps;       /* true: an array with a halo is periodic */
-    const struct kl_layout *lead; /* the layout of the leader; this layout if the loop leads */
-    kl_map map;                   /* where the loop's own rows are */
-    uint64_t changes; /* number of times that the bounds have changed, as far as this loop knows */
+    /* bounds[0 … ranks] of the rows at present; in scattered loops, before the first sweep */
+    uint64_t *bounds;
+    uint64_t *target;             /* target[0 … ranks]: bounds of the rows after the next exchange */
+    uint64_t halo;                /* greatest number of halo rows of any array */
+    uint64_t reach;               /* the widest halo of any array, measured in rows of the leading loop */
+    bool wraps;                   /* true: there is a periodic array with a halo */
+    const struct kl_layout *lead; /* the layout of the leading loop; this layout if the loop itself leads */
+    kl_map map;                   /* the rows of the leading loop that this loop's rows follow */
+    uint64_t changes;             /* number of changes of the leader's bounds that this loop has taken over */
     kl_array *arrays;
     size_t array_count;
-    kl_gone gone[KL_GONE]; /* the last moves of rows away from this rank; move k is at k mod KL_GONE */
+    kl_gone gone[KL_GONE]; /* the last moves of rows away from this rank; move k is gone[k mod KL_GONE] */
     uint64_t gone_count;
 } kl_layout;
 
 /* Begin with equal shares and without arrays. false: no memory; call kl_layout_free() even then. */
 bool kl_layout_init(kl_layout *layout, uint64_t iterations, uint32_t rank, uint32_t ranks);
 void kl_layout_free(kl_layout *layout);
-bool kl_layout_grow(kl_layout *layout); /* make a place for one more array; false: memory ran out */
+bool kl_layout_grow(kl_layout *layout); /* Make room for one more array. Return false if memory ran out. */
 void kl_layout_add(kl_layout *layout, const kl_array *array);
-/* Let the loop read more halo rows of an array. */
+/* Let the loop read `halo` rows of an array on either side, which is more than before. */
 void kl_layout_widen(kl_layout *layout, size_t array, uint64_t halo);
-/* Make the loop's rows follow the rows of `lead`, which must exist longer than this loop. map: where the
- * rows are. */
+/* Make the loop's rows follow the rows of a leading loop with the layout `lead`. The leading loop must exist
+ * longer than this loop. The map tells which of its rows they follow. */
 void kl_layout_follow(kl_layout *layout, const kl_layout *lead, const kl_map *map);
-/* Take over the bounds of the leader. Return false if the leader's rows have not moved. Even if they have,
- * the bounds of this loop may stay the same. */
+/* Take over the bounds of the leading loop. Return false if the leader's rows have not moved. After true,
+ * the bounds of this loop may still be the same as before. */
 bool kl_layout_refresh(kl_layout *layout);
 
 static inline kl_span kl_range_of(const uint64_t *bounds, uint32_t rank) {
@@ -73,7 +76,8 @@ static inline kl_span kl_range_of(const uint64_t *bounds, uint32_t rank) {
 static inline kl_span kl_layout_own(const kl_layout *l) {
     return kl_range_of(l->bounds, l->rank);
 }
-static inline kl_span kl_layout_next(const kl_layout *l) { /* the own rows after the next exchange */
+/* Return the rows that this rank will have after the next exchange. */
+static inline kl_span kl_layout_next(const kl_layout *l) {
     return kl_range_of(l->target, l->rank);
 }
 static inline bool kl_is_empty(kl_span s) {
@@ -89,36 +93,38 @@ kl_span kl_common(kl_span a, kl_span b);
 static inline bool kl_is_same_map(const kl_map *a, const kl_map *b) {
     return a->rows == b->rows && a->stride == b->stride && a->offset == b->offset;
 }
-/* Return the rows whose places are in a range of the leader's rows. An empty range begins and ends at the
- * first row whose place is not before it. */
+/* Return the rows that follow a range of the leading loop's rows. If there are none, return an empty range
+ * at the first row that follows a later row. */
 kl_span kl_map_span(const kl_map *map, kl_span places);
-/* Return the rows of an array that belong to a range of the leader's rows. */
+/* Return the rows of an array that follow a range of the leading loop's rows. */
 static inline kl_span kl_array_own(const kl_array *array, kl_span places) {
     return kl_map_span(&array->map, places);
 }
-/* Return the number of rows with address space before row 0, and after the last row. */
+/* Return the number of rows before row 0 for which the array has address space. There are as many after the
+ * last row. */
 static inline uint64_t kl_array_edge(const kl_array *array) {
     return array->periodic ? array->map.rows : 0;
 }
-/* Return the rows of an array that have memory on a rank with the rows `own` of the leader. They are
- * counted from the first row with address space, which is kl_array_edge() rows before row 0. */
+/* Return the rows of an array for which a rank has memory, if it has the rows `own` of the leading loop. The
+ * rows are counted from the first row with address space, which is kl_array_edge() rows before row 0. */
 kl_span kl_array_with_room(const kl_array *array, kl_span own);
-/* Split a range of an array's rows, with `below` rows before it and `above` rows after it, into pieces.
- * Return the number of pieces. */
+/* Split the rows `own` of an array, with `below` rows before them and `above` rows after them, into pieces
+ * that are adjacent in memory. Return the number of pieces. */
 size_t kl_array_pieces(const kl_array *array, kl_span own, uint64_t below, uint64_t above,
                        kl_piece pieces[KL_PIECES]);
 
-/* Return `own` with `halo` rows on either side, as far as these rows exist. An empty range stays empty. */
+/* Return `own`, extended by `halo` rows on either side as far as such rows exist. An empty range stays
+ * empty. */
 kl_span kl_layout_with_halo(const kl_layout *layout, kl_span own, uint64_t halo);
-/* Return the mean number of bytes that a row of the leader takes in all arrays. */
+/* Return the mean number of bytes in all arrays for one row of the leading loop. */
 uint64_t kl_layout_row_bytes(const kl_layout *layout);
-/* Return the bytes of rows that the target adds to this rank. */
+/* Return the bytes of the rows that come to this rank when the rows move to the target. */
 uint64_t kl_layout_coming_bytes(const kl_layout *layout);
-/* Return the total number of rows that change their rank. */
+/* Return the number of rows that come to this rank or leave it when the rows move to the target. */
 uint64_t kl_layout_changing(const kl_layout *layout);
-/* Return the number of rows that change ranks, on all ranks. */
+/* Return the number of rows, on all ranks, that get another rank when the rows move to the target. */
 uint64_t kl_layout_moving(const kl_layout *layout);
-/* Make the target the new bounds. */
+/* Make the target bounds the present ones. */
 void kl_layout_settle(kl_layout *layout, uint64_t sweep);
 void kl_layout_note_gone(kl_layout *layout, kl_gone gone);
 

@@ -1,5 +1,5 @@
-/* Rows that follow a leader's rows must be where their places are. A rank must get the rows around its own
- * that it reads, also from the other end of a periodic array. */
+/* Test maps: a row must be on the same rank as the row of the leading loop that it follows. A rank must get
+ * the halo rows that it reads, also from the other end of a periodic array. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 enum { RANKS = 5, LEAD = 24, HALO = 3 };
 
-/* Call `check` for maps and for leaders of 24 rows on 5 ranks, some of which have no rows. */
+/* Call `check` for many maps, and for leading loops with 24 rows on 5 ranks. Some ranks may have no rows. */
 static void for_each_map(void (*check)(const kl_map *map, const kl_layout *lead)) {
     for (uint64_t seed = 0; seed < 20; seed++)
         for (uint64_t stride = 1; stride <= 5; stride++)
@@ -31,7 +31,8 @@ static void for_each_map(void (*check)(const kl_map *map, const kl_layout *lead)
             }
 }
 
-/* Each row must be on the rank that has its place, and the ranges of the ranks must join. */
+/* Each row must be on the rank of the leading loop's row that it follows, and the ranges of the ranks must
+ * be adjacent. */
 static void check_places(const kl_map *map, const kl_layout *lead) {
     kl_layout follower;
     assert_true(kl_layout_init(&follower, map->rows, lead->rank, RANKS));
@@ -56,7 +57,7 @@ static void rows_lie_where_their_places_are(void **state) {
     for_each_map(check_places);
 }
 
-/* Return whether the pieces copy the row to the place of row `at`. */
+/* Return whether one of the pieces brings a row to the address of row `at`. */
 static bool brings(const kl_piece *pieces, size_t count, int64_t at, int64_t n) {
     int found = 0;
     for (size_t i = 0; i < count; i++)
@@ -69,8 +70,8 @@ static bool brings(const kl_piece *pieces, size_t count, int64_t at, int64_t n) 
     return found == 1;
 }
 
-/* A rank must get each row of an array whose place is at most halo × stride from one of its own rows of
- * the leader. */
+/* A rank must get the rows of an array that are near its own rows of the leading loop. A row is near if it
+ * follows a row at most halo × stride rows away. */
 static void check_pieces(const kl_map *map, const kl_layout *lead) {
     int64_t n = (int64_t)map->rows, stride = (int64_t)map->stride;
     for (uint32_t r = 0; r < RANKS; r++)

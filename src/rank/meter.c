@@ -3,13 +3,18 @@
 #include <math.h>
 
 static const double GUESSED_QUANTUM_S = 0.01;
-static const double QUANTUM_AFTER_S = 10; /* seconds before the scheduler's quantum (time slice) is measured;
-                                             measuring takes at most half a percent of this time */
-static const double UNEVEN = 1.5;         /* ratio of segments' times above which all ranks report segments */
-static const double UNEVEN_AFTER_S = 0.01; /* least seconds of measurements that this ratio needs */
-static const double MEAN_OVER_S = 1e-3;    /* seconds over which a mean is taken: long enough that reading the
-                                              clock does not matter, and no longer */
-static const double CPU_LEAST = 0.2; /* least CPU time that is used, as a part of the time in the body */
+/* seconds after which the length of the scheduler's time slice (quantum) is measured; measuring takes at
+ * most half a percent of this time */
+static const double QUANTUM_AFTER_S = 10;
+/* if the times of a rank's segments (parts of its rows) differ by more than this ratio, all ranks report
+ * segments */
+static const double UNEVEN = 1.5;
+/* the ratio of segments' times needs at least this number of seconds of measurements */
+static const double UNEVEN_AFTER_S = 0.01;
+/* seconds for a mean time per row: long enough that the time for reading the clock does not matter */
+static const double MEAN_OVER_S = 1e-3;
+/* CPU times are used only if they are at least this part of the time in the body */
+static const double CPU_LEAST = 0.2;
 
 /* --- work --- */
 
@@ -77,7 +82,8 @@ void kl_meter_moving(kl_meter *m, double spent_s) {
     m->all.moving_s += spent_s;
 }
 
-/* Return the first iteration after `lo` that is in another segment, or `end`. */
+/* Return the first iteration after `lo` that is in another segment (part of the rows) than `lo`, or
+ * `end`. */
 static uint64_t end_of_segment(kl_span own, uint64_t lo, uint64_t end) {
     uint32_t segment = kl_segment_of(own, lo);
     uint64_t in = lo, out = end;
@@ -91,8 +97,9 @@ static uint64_t end_of_segment(kl_span own, uint64_t lo, uint64_t end) {
     return out;
 }
 
-/* Add the CPU time of rows to their segments. CPU time does not include the time that the core works for
- * other threads. So it shows how costs are distributed, not how long rows take. */
+/* Add the CPU time of rows to the segments (parts of the rows) in which they are. CPU time leaves out the
+ * time in which the core works for other threads. So it shows how costs are distributed over the rows, not
+ * how long rows take. */
 static void measure_segments(kl_since *since, kl_span own, kl_span rows, double cpu_s) {
     uint64_t count = rows.hi - rows.lo;
     if (own.hi - own.lo < KL_SEGMENTS || rows.lo < own.lo || rows.hi > own.hi)
@@ -129,9 +136,9 @@ void kl_meter_quantum_is(kl_meter *m, double quantum_s) {
 
 /* --- reports --- */
 
-/* Return the seconds for a report. A rank that sleeps while it waits, on a shared core, often gets the
- * core at once when it wakes up. With more work it would wait for the core. Its time in the body does not
- * show this, but its share of the core does. */
+/* Return the seconds that the body took, for a report. On a shared core, a rank that sleeps while it waits
+ * often gets the core at once when it wakes up. With more work it would have to wait for the core. The
+ * rank's share of the core shows this, the time in its body does not. */
 static double busy_s(const kl_meter *m) {
     const kl_since *since = &m->since;
     const kl_core_share *core = m->core;
@@ -140,8 +147,8 @@ static double busy_s(const kl_meter *m) {
     return fmax(since->busy_s, since->cpu_s / since->cpu_rows * since->rows / core->share);
 }
 
-/* Return whether costs are uneven. If a body waits for a disk or another processor, it uses no CPU time,
- * so its CPU time does not show its costs. */
+/* Return whether the costs of rows differ much. If a body waits for a disk or another processor, it uses
+ * little CPU time; then CPU time does not show the costs, and the answer is false. */
 static bool is_uneven(const kl_since *since) {
     double least = HUGE_VAL, most = 0, cpu_s = 0;
     for (int i = 0; i < KL_SEGMENTS; i++) {
@@ -168,9 +175,10 @@ kl_rank_report kl_meter_report(kl_meter *m, kl_span own, double part, double now
                              .moved = since->moved,
                              .moved_bytes = since->moved_bytes,
                              .quantum_s = m->quantum_s,
-                             .share = m->crowded ? 1 : m->core->share, /* other ranks do not count as load */
+                             /* if ranks share cores, the other ranks do not count as load */
+                             .share = m->crowded ? 1 : m->core->share,
                              .boundary_s = since->boundaries > 0 ? since->boundary_s / since->boundaries : 0};
-    if (report.iterations > 0) /* the time of whole iterations only */
+    if (report.iterations > 0) /* report the time of whole iterations only */
         report.busy_s *= (double)report.iterations / since->rows;
     m->uneven |= is_uneven(since);
     report.segments = m->uneven;

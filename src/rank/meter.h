@@ -8,78 +8,87 @@
 
 typedef struct kl_since { /* measurements since the last report */
     double sweeps, busy_s, moving_s;
-    double rows;            /* number of rows done; in a pipeline, with parts of rows */
-    double foreign;         /* number of these rows that belong to neighbours */
-    double cpu_s, cpu_rows; /* CPU seconds on a shared core; number of rows for which they were measured */
+    double rows;    /* number of rows done; in a pipeline this may include fractions of rows */
+    double foreign; /* number of these rows that belong to neighbours */
+    /* cpu_s: CPU seconds of rows on a shared core; cpu_rows: number of rows for which they were measured */
+    double cpu_s, cpu_rows;
     uint64_t moved;
     double moved_bytes;
     double segment_s[KL_SEGMENTS], segment_rows[KL_SEGMENTS];
-    double boundary_s; /* seconds between the bodies of two consecutive blocks, without waiting */
-    double boundaries; /* number of these pairs of blocks */
+    /* seconds between the end of a block's body and the beginning of the next one, without waiting */
+    double boundary_s;
+    double boundaries; /* number of intervals between blocks in boundary_s */
 } kl_since;
 
 typedef struct kl_totals { /* measurements since the loop was opened */
-    uint64_t sweeps;       /* number of sweeps that have ended, which is the number of the current sweep */
+    /* number of sweeps that have ended; this is also the number of the current sweep */
+    uint64_t sweeps;
     uint64_t rounds, moves, moved;
     double elapsed_s, waited_s, moving_s;
 } kl_totals;
 
-typedef struct kl_following {     /* work of the loops that follow this loop */
-    double busy_s, cpu_s;         /* seconds since the last sweep of this loop began */
-    double row_busy_s, row_cpu_s; /* seconds for each of this loop's rows, between its last two sweeps */
+typedef struct kl_following { /* Work that the loops that follow this loop have done. */
+    double busy_s, cpu_s;     /* seconds in following loops since the last sweep of this loop began */
+    /* seconds that following loops took for each of this loop's rows, between its last two sweeps */
+    double row_busy_s, row_cpu_s;
 } kl_following;
 
 typedef struct kl_meter {
-    struct kl_meter *leader; /* the meter of the loop that is followed; NULL: none */
+    struct kl_meter *leader; /* meter of the loop that this loop follows; NULL: this loop follows none */
     kl_following following;
     const kl_core_share *core; /* this rank's share of its core; the driver owns it */
-    bool crowded;              /* true: other ranks share the core, or all cores */
+    bool crowded;              /* true: this rank's core, or all cores, are shared with other ranks */
     bool waits_first; /* true: all ranks are on this host and share its cores, so a waiting rank leaves its
                          core to the others */
     bool simulated;   /* true: there is no scheduler to measure, as in a simulation */
     double opened_s;
-    bool on; /* true: measurements are needed for decisions */
+    bool on; /* true: measurements are made, because decisions need them */
     kl_since since;
     kl_totals all;
-    double given_s; /* time at which the body got its work */
-    bool tells_cpu; /* the driver sets the next two: CPU seconds when the body begins and when it ends its
-                       work */
+    double given_s; /* time at which the body got its rows */
+    /* true: the driver sets given_cpu_s and cpu_s: CPU seconds when the body begins and ends its work */
+    bool tells_cpu;
     double given_cpu_s, cpu_s;
-    bool by_pieces;             /* true: a sweep is given in pieces, which are timed separately */
-    bool uneven;                /* true: pieces take unequal times, here or on another rank */
-    double sweep_s, sweep_rows; /* the most recent seconds in the body in the current sweep, about 1 ms, and
-                                   rows done in them */
-    double iteration_s; /* mean seconds per row in this time; if there was none, at the end of the last sweep.
-                           A piece may be a single row, which may take less time than reading the clock. */
+    /* true: the rows of a sweep are given to the body in pieces, which are timed separately */
+    bool by_pieces;
+    bool uneven; /* true: rows take unequal times, on this rank or on another one */
+    /* sweep_s: the last seconds in the body in the current sweep, about 1 ms; sweep_rows: rows done in these
+     * seconds */
+    double sweep_s, sweep_rows;
+    /* mean seconds per row over sweep_s, or at the beginning of a sweep, over the end of the last one. A
+     * single row may take less time than reading the clock. */
+    double iteration_s;
     double quantum_s; /* seconds of the quantum (time slice) of this rank's scheduler; 0: not measured yet */
 } kl_meter;
 
-static inline uint64_t kl_meter_sweep(const kl_meter *m) { /* number of the current or next sweep */
+/* Return the number of the current or next sweep. */
+static inline uint64_t kl_meter_sweep(const kl_meter *m) {
     return m->all.sweeps;
 }
-/* Begin a sweep. If this loop's rows move, the work of its followers moves with them. So a row counts with
- * its own time and its time in followers since the last sweep. Argument: this rank's rows in that time. */
+/* Begin a sweep of `rows` own rows. If this loop's rows move, the work of its followers moves with them. So
+ * the cost of a row includes its time in followers since the last sweep. */
 void kl_meter_begin_sweep(kl_meter *meter, uint64_t rows);
 /* Store that the body is given rows at now_s. */
 void kl_meter_give(kl_meter *meter, double now_s);
-/* Count `rows` as done since kl_meter_give(). Some of them may be outside `own`. */
+/* Count `rows` as done since kl_meter_give(). Rows outside `own` belong to neighbours. */
 void kl_meter_rows(kl_meter *meter, kl_span own, kl_span rows, double now_s);
-/* Count `rows` rows, perhaps a fraction, as done in busy_s seconds. */
+/* Count `rows` rows (perhaps a fraction) as done in busy_s seconds. */
 void kl_meter_count(kl_meter *meter, double rows, double busy_s);
 /* Count a sweep that took took_s seconds. */
 void kl_meter_end_sweep(kl_meter *meter, double took_s);
 /* Count took_s seconds as spent on a delivery of messages; in waited_s of them the rank waited. */
 void kl_meter_delivery(kl_meter *meter, double took_s, double waited_s);
-/* Count spent_s seconds as spent on moving rows. */
+/* Count spent_s seconds as time spent on moving rows. */
 void kl_meter_moving(kl_meter *meter, double spent_s);
-/* Return whether to measure the scheduler's quantum (time slice) now. After this long a run, measuring
- * costs almost nothing. */
+/* Return whether to measure the length of the scheduler's time slice (quantum) now. This is late enough in a
+ * run for the cost of measuring to be negligible. */
 bool kl_meter_wants_quantum(kl_meter *meter, double now_s);
-/* Store the measured quantum; 0: it could not be measured. */
+/* Store the measured length of the scheduler's time slice (quantum); 0: it could not be measured. */
 void kl_meter_quantum_is(kl_meter *meter, double quantum_s);
-/* Return a report on the rows `own`, and start the next report. part: the part of the sweep that is done. */
+/* Return a report on the rows `own`, and begin the measurements for the next report. part: the part of the
+ * sweep that is done. */
 kl_rank_report kl_meter_report(kl_meter *meter, kl_span own, double part, double now_s);
-/* Forget the measurements made with the old range of rows. */
+/* Forget the measurements that were made before this rank's rows changed. */
 void kl_meter_begin_anew(kl_meter *meter);
 
 #endif

@@ -8,10 +8,12 @@
 enum { MOST_PASSES = 64, FORCED_PASSES = 4 };
 
 static const double BLOCK_GAIN =
-    0.01; /* change the block size only if this gains more than this part of the time */
-static const double BOUNDARY_MOST_S = 1e-4; /* seconds; if the exchange of a boundary takes longer than this
-                                               plus two pings, it was interrupted */
-static const double BOUNDARY_H = 0.5;       /* weight of the old value in the mean cost of boundaries */
+    0.01; /* change the block size only if this saves more than this part of the time */
+/* if passing a boundary on takes more seconds than this, and more than two messages, the time does not count:
+ * the rank was interrupted */
+static const double BOUNDARY_MOST_S = 1e-4;
+/* weight of the old value when the mean seconds for passing a block's boundary on are updated */
+static const double BOUNDARY_H = 0.5;
 
 /* --- blocks --- */
 
@@ -31,7 +33,7 @@ static uint64_t block_count(const kl_rank *k) {
     return kl_blocks_count(&blocks);
 }
 
-/* Return the number of blocks that are used to try sizes. */
+/* Return the number of blocks at the beginning of the first sweep that serve to try block sizes. */
 static uint64_t tried_count(const kl_rank *k) {
     kl_blocks blocks = blocks_of(k);
     return kl_blocks_tried(&blocks);
@@ -49,10 +51,10 @@ static double pass_done(const kl_rank *k) {
     return elements_in(k, (kl_span){k->flow.pass.lo, k->flow.done}) / elements_in(k, k->flow.pass);
 }
 
-/* --- the best blocks --- */
+/* --- choosing the block size --- */
 
-/* Choose a first block size, until sweeps have shown the cost of blocks. It makes a message cost more than
- * the rank's work. */
+/* Choose a first block size, to be used until sweeps have shown the cost of blocks. With this size, a
+ * message costs more than the rank's work in a block. */
 static void prepare(kl_rank *k) {
     double bytes = 0;
     if (k->options.block > 0)
@@ -67,7 +69,8 @@ static void prepare(kl_rank *k) {
     k->flow.sizes_tried = kl_blocks_sizes(k->options.inner, k->flow.block);
 }
 
-/* Learn the cost of boundaries. All ranks exchange boundaries at the pace of the slowest rank. */
+/* Learn how long it takes to pass a block's boundary on to the next rank. All ranks do this at the pace of
+ * the slowest rank. */
 static void learn(kl_rank *k) {
     double *fixed_s = &k->flow.grain.pipeline.fixed_s, most_s = 0;
     for (uint32_t r = 0; r < k->layout.ranks; r++)
@@ -84,13 +87,14 @@ static void choose_block(kl_flow *f) {
         f->block = best;
 }
 
-/* Choose a block size by the time that the slowest rank's body needs with each tried size and its present
- * rows. The total over blocks of several sizes would not show the time of one size. */
+/* Choose the block size by the tries: compare the times that the slowest rank would need with each tried
+ * size and its present rows. The total time of the sweep does not show this, because its blocks have several
+ * sizes. */
 static kl_act compare_tries(kl_rank *k) {
     kl_flow *f = &k->flow;
     double own = (double)kl_length(kl_layout_own(&k->layout));
     f->compares = !f->compares;
-    if (!f->compares) { /* the times of the slowest rank have arrived */
+    if (!f->compares) { /* the tried times of the slowest rank have arrived */
         choose_block(f);
         k->rounds.forecast_s = 0;
         return KL_GO_ON;
@@ -120,7 +124,8 @@ static kl_act set_block(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Store the least time of several tries, because an interrupted try takes longer. */
+/* Store the time of a block in which a size is tried. Keep the least time of several tries, because an
+ * interrupted try takes longer. */
 static void measure_try(kl_rank *k, const kl_blocks *blocks, kl_span block, double body_s) {
     kl_flow *f = &k->flow;
     kl_span try;
@@ -155,8 +160,9 @@ static void measure_boundary(kl_meter *m, const kl_flow *f, const kl_linear *lin
 
 /* --- passes --- */
 
-/* Return the number of passes in a sweep. A pass takes a period. It is so long that the last rank has
- * reported before the first rank needs the answer. The blocks that try sizes are a separate pass. */
+/* Return the number of passes in a sweep. A pass takes one period between reports. This is long enough for
+ * the last rank's report to arrive before the first rank needs the answer. The blocks that serve to try
+ * sizes are a pass of their own. */
 static uint64_t passes(const kl_rank *k) {
     const kl_loop_rounds *r = &k->rounds;
     uint64_t tried = tried_count(k), most = (block_count(k) - tried) / (2 * k->layout.ranks),
@@ -171,7 +177,7 @@ static uint64_t passes(const kl_rank *k) {
     return fit > 0 ? fit + (tried > 0) : 1;
 }
 
-/* Set the pass that begins with block `lo`. */
+/* Set the blocks of the pass that begins with block `lo`. */
 static void set_pass(kl_rank *k, uint64_t lo) {
     uint64_t blocks = block_count(k), count = k->rounds.passes, tried = count > 1 ? tried_count(k) : 0;
     uint64_t others = count > 1 ? count - (tried > 0) : 1, each = (blocks - tried + others - 1) / others;
@@ -187,7 +193,7 @@ static bool has_passed(const kl_rank *k) {
     return kl_is_empty(kl_layout_own(&k->layout)) || k->flow.done == k->flow.pass.hi;
 }
 
-/* Bring halos, and move rows in stages: rows cross one bound in each stage. */
+/* Exchange halos, and move rows in stages. In each stage, rows cross only one bound between ranks. */
 static kl_act exchange_stages(kl_rank *k) {
     static const kl_stage one[] = {kl_exchange_room, kl_exchange_post, kl_exchange_finish, NULL};
     if (!k->exchange.passing)
@@ -218,12 +224,11 @@ static kl_act begin_passes(kl_rank *k) {
     return exchange(k);
 }
 
-/* also set on a rank without rows */
+/* --- between two passes, when rows may move: a row arrives together with its blocks that are done on all
+ * ranks --- */
 
 static kl_act end_pass(kl_rank *k) {
-    k->flow.done = k->flow.asked =
-        k->flow.pass.hi; /* --- between two passes: a rank gets each row together with the blocks of it that
-                            are done on every rank --- */
+    k->flow.done = k->flow.asked = k->flow.pass.hi; /* a rank without rows has not counted its blocks */
     return kl_rounds_hook_at_end(k);
 }
 
@@ -241,7 +246,8 @@ static kl_act use_tries(kl_rank *k) {
     return act;
 }
 
-/* Wait until all sent boundaries have arrived, if rows are to move; only then may rows leave. */
+/* If rows are to move, wait until all boundaries that this rank has sent have arrived. Only then may rows
+ * leave. */
 static kl_act await_sent_if_rows_move(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = k->exchange.moves ? KL_AWAIT : KL_GO_ON, .set = &k->flow.going});
 }
@@ -266,7 +272,7 @@ static kl_act next_pass(kl_rank *k) {
 
 /* --- next --- */
 
-/* Return the rank that works before this rank (way −1) or after it (1) in the order of the pipeline; −1:
+/* Return the rank that comes before this rank (way −1) or after it (way 1) in the order of the pipeline; −1:
  * there is no such rank. */
 static int neighbour(const kl_rank *k, int way) {
     const kl_layout *l = &k->layout;
@@ -284,7 +290,8 @@ static kl_span elements_of(const kl_rank *k, uint64_t index) {
     return k->options.backward ? (kl_span){inner - block.hi, inner - block.lo} : block;
 }
 
-/* Return the own row that the next rank reads, or the row that this rank reads from the previous rank. */
+/* Return the own row that the next rank of the pipeline reads, or the row that this rank reads from the
+ * previous rank. */
 static uint64_t boundary_row(const kl_rank *k, bool sends) {
     kl_span own = kl_layout_own(&k->layout);
     if (sends)
@@ -292,8 +299,8 @@ static uint64_t boundary_row(const kl_rank *k, bool sends) {
     return k->options.backward ? own.hi : own.lo - 1;
 }
 
-/* Send a block of an own row to the next rank, or receive a block from the previous rank. Each array with
- * a halo has such a row. */
+/* Send a block of an own row to the next rank of the pipeline, or receive one from the previous rank. There
+ * is such a row in each array with a halo. */
 static kl_act pass_block(kl_rank *k, bool sends, int peer, uint64_t index) {
     kl_span block = elements_of(k, index);
     uint64_t row = boundary_row(k, sends);
@@ -339,7 +346,7 @@ static kl_act ask_for_block(kl_rank *k) {
     return pass_block(k, false, before, k->flow.asked++);
 }
 
-/* Request the boundary of this block, unless it was requested already. */
+/* Request the boundary of this block from the previous rank, unless it was requested already. */
 static kl_act ask_for_this_block(kl_rank *k) {
     if (has_passed(k))
         return kl_return(k);
@@ -356,7 +363,7 @@ static kl_act await_block(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = k->flow.coming.open ? KL_AWAIT : KL_GO_ON, .set = &k->flow.coming});
 }
 
-/* Request the boundary of the next block before the body's work begins. */
+/* Request the boundary of the next block from the previous rank, before the body begins its work. */
 static kl_act ask_for_next_block(kl_rank *k) {
     k->flow.absent_s = k->now_s - k->flow.since_s;
     k->meter.all.waited_s += k->flow.absent_s;

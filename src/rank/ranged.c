@@ -2,14 +2,15 @@
 #include "rank/rank.h"
 
 static const double PIECES_FROM_S =
-    1e-3; /* own rows that take more seconds than this are given to the body in pieces */
+    1e-3; /* seconds; if the own rows take longer, the body gets them in pieces */
 
 kl_act kl_ranged_settle(kl_rank *k) {
     if (!k->exchange.refused)
         return KL_GO_ON;
     if (k->rounds.steer && !k->rounds.forced) {
         kl_steer_refuse(k->rounds.steer);
-        kl_steer_place(k->rounds.steer, k->layout.bounds); /* some stages of the move may be done */
+        /* tell the steer the present bounds, because some stages of the move may be done */
+        kl_steer_place(k->rounds.steer, k->layout.bounds);
     }
     return kl_rounds_refused(
         k, k->exchange.room == KL_ROOM_UNPACKED
@@ -26,14 +27,14 @@ static kl_act choose_pieces(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Check whether the halos have arrived already, as they mostly have if ranks are in balance. Then the body
- * gets all rows in one range, which takes less time than three. */
+/* Check whether the halos have arrived already, as is usual if ranks are in balance. If so, the body gets
+ * all rows in one range. This takes less time than three ranges. */
 static kl_act look_early(kl_rank *k) {
     return k->exchange.begins && !k->meter.waits_first ? kl_look(k, &k->exchange.set) : KL_GO_ON;
 }
 
-/* Return whether the body gets the rows that need no halo first, while the halos are under way. If a host
- * has more ranks than cores, other ranks use the time in which one waits. Rows of an
+/* Return whether the body gets the rows that need no halo first, while the halos are on their way. This does
+ * not help if a host has more ranks than cores: other ranks use the time in which a rank waits. Rows of an
  * ordered loop cannot come in two parts. */
 static bool overlaps(const kl_rank *k) {
     const kl_exchange *x = &k->exchange;
@@ -53,8 +54,8 @@ static kl_act split(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Begin an exchange if one is due. An exchange may serve several sweeps. In each of these sweeps, the rank
- * also does those rows of its neighbours that later sweeps read. */
+/* Begin an exchange if one is due. If an exchange serves several sweeps, the rank also does, in each of
+ * them, those rows of its neighbours that later sweeps read. */
 static kl_act exchange_if_due(kl_rank *k) {
     static const kl_stage exchange[] = {kl_exchange_room, kl_exchange_post, kl_ranged_settle, NULL};
     kl_exchange *x = &k->exchange;
@@ -77,7 +78,7 @@ static kl_act count_given(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Check whether the exchange is complete, so that the rows at the edges can follow. When no other rows are
+/* Check whether the exchange is complete, so that the rows at the edges can be done. When no other rows are
  * left, wait for the exchange. */
 static kl_act look_at_exchange(kl_rank *k) {
     if (!kl_is_empty(k->work.todo))
@@ -129,7 +130,8 @@ static double part_done(const kl_rank *k) {
 
 static const kl_stage begin[] = {kl_rounds_answer, choose_pieces, exchange_if_due, look_early, split, NULL};
 static const kl_stage next[] = {count_given, kl_rounds_hook, look_at_exchange, give, NULL};
-/* A rank without rows may reach the end of the sweep before it has finished the exchange. */
+/* The stages at the end of a sweep. A rank without rows gets here before its exchange is complete, so it
+ * waits here. */
 static const kl_stage end[] = {kl_exchange_finish, kl_rounds_hook_at_end, NULL};
 
 const kl_kind kl_ranged = {

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-/* Return the block size to use until more is known: a row's elements divided by 16 times the number of
- * ranks. */
+/* Return the first block size, which is used until measurements show a better one: a row's elements divided
+ * by 16 times the number of ranks. */
 static uint64_t first_block(const kl_rank_options *o) {
     uint64_t parts = 16 * (uint64_t)o->ranks;
     return o->block > 0 ? o->block : (o->inner + parts - 1) / parts;
@@ -63,7 +63,8 @@ bool kl_rank_own(const kl_rank *k, size_t nth, kl_span *range) {
     return nth == 0 && !kl_is_empty(*range);
 }
 
-/* Take over the places of the leader's rows. The leader has moved the rows of all arrays. */
+/* Take over the new places of the leading loop's rows. The leader has already moved the rows of all
+ * arrays. */
 static void follow(kl_rank *k) {
     k->meter.on = k->meter.leader->on || k->rounds.steer;
     if (!kl_layout_refresh(&k->layout))

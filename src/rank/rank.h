@@ -1,13 +1,13 @@
-/* Door of room rank: what one rank of a loop does, as a state machine. The machine is pure: its driver tells
- * it the time and carries out its actions.
+/* Public header of the folder rank: what one rank of a loop does, as a state machine. The machine is pure:
+ * its driver tells it the time and carries out its actions.
  *
  *     the program calls          begin, next, end: kl_rank_call()
  *     the driver asks            kl_rank_act() again and again: POST, AWAIT, SHARE, … until RETURN or GIVE
  *     the driver tells           set->open, kl_exchange_room_is(), kl_meter_quantum_is()
  *
- * A call is a list of stages; a kind of loop is a table of calls. Room loop drives ranks by MPI; rank_test.c
- * drives all ranks of a loop in virtual time. A rank is made of parts. A part changes its own fields; others
- * call its functions, or read:
+ * A call of the program is a list of stages; a kind of loop is a table of calls. The folder loop drives ranks
+ * by MPI; rank_test.c drives all ranks of a loop in virtual time. A rank is made of parts. Each part changes
+ * only its own fields. Other parts call its functions, or read its fields:
  *
  *     part            owner file    what it knows
  *     kl_action       action.h      what a rank asks of its driver
@@ -33,17 +33,18 @@
 /* The calls that the program makes in each sweep. */
 typedef enum kl_loop_call { KL_LOOP_BEGIN, KL_LOOP_NEXT, KL_LOOP_END, KL_LOOP_CALLS } kl_loop_call;
 
-/* The operations in which the kinds of loops differ. Those marked NULL are optional. */
+/* The operations in which the kinds of loops differ. */
 typedef struct kl_kind {
     /* true: a rank has several ranges of rows, in any order of ranks */
     bool anywhere;
-    bool buffers;                          /* true: a rank may be one sweep ahead of its neighbours */
-    const kl_stage *stages[KL_LOOP_CALLS]; /* each list ends with NULL */
-    /* Prepare choices after messages were measured. Optional. */
+    bool buffers; /* true: a rank may be one sweep ahead of its neighbours */
+    /* stages[call]: the stages of each call; each list ends with NULL */
+    const kl_stage *stages[KL_LOOP_CALLS];
+    /* Prepare choices after messages were measured. NULL: nothing to prepare. */
     void (*prepare)(kl_rank *rank);
-    /* Learn from rounds.all before a decision is made from it. Optional. */
+    /* Learn from rounds.all before a decision is made from it. NULL: nothing to learn. */
     void (*learn)(kl_rank *rank);
-    bool (*is_done)(const kl_rank *rank); /* Return whether this rank is done with the sweep. */
+    bool (*is_done)(const kl_rank *rank); /* Return whether this rank has done all its work of the sweep. */
     /* Return the part of the sweep that this rank has done, 0 … 1. */
     double (*sweep_done)(const kl_rank *rank);
     /* Return the part of the pass that this rank has done, 0 … 1. */
@@ -52,7 +53,7 @@ typedef struct kl_kind {
 
 extern const kl_kind kl_ranged, kl_pipelined, kl_scattered;
 
-typedef struct kl_work { /* work of a sweep, in loops in which each rank has one range */
+typedef struct kl_work { /* The work of a sweep, in loops in which each rank has one range of rows. */
     kl_span all;         /* rows to do, including rows of neighbours */
     kl_span todo;        /* rows that the body can get now */
     kl_span edges[2];    /* rows that the body can get once the exchange is complete */
@@ -60,33 +61,39 @@ typedef struct kl_work { /* work of a sweep, in loops in which each rank has one
     uint64_t done;       /* number of rows done */
 } kl_work;
 
-typedef struct kl_flow {  /* work of a pipeline */
-    uint64_t block;       /* number of elements in a block */
-    uint64_t done, asked; /* number of blocks done, and of blocks whose boundaries were requested */
-    kl_span pass;         /* blocks of the current pass */
+typedef struct kl_flow { /* The work of a sweep in a pipeline. */
+    uint64_t block;      /* number of elements in a block */
+    /* done: number of blocks done; asked: number of blocks whose boundaries were requested */
+    uint64_t done, asked;
+    kl_span pass; /* blocks of the current pass */
     bool in_block;
-    double body_over_s;       /* time at which the body was last done */
-    double since_s, absent_s; /* time at which the wait for the next boundary began; seconds of this wait */
+    double body_over_s; /* time at which the body last returned its work */
+    /* since_s: time at which the wait for the next boundary began; absent_s: seconds of this wait */
+    double since_s, absent_s;
     kl_grain grain;
-    uint32_t sizes_tried;     /* number of block sizes that are tried in the first sweep */
-    double try_s;             /* seconds of the current try */
-    double tried_s[KL_SIZES]; /* tried_s[k]: this rank's least seconds per element of a row */
-    bool compares;            /* true: the ranks are comparing their tries */
-    kl_set coming, going;     /* messages with the boundaries of blocks */
-    kl_mail *sent, *wanted;   /* [array_count]: messages with the boundaries of one block */
+    uint32_t sizes_tried; /* number of block sizes that are tried in the first sweep */
+    double try_s;         /* seconds of the try of a block size that is in progress */
+    /* tried_s[k]: least seconds per element of a row that this rank took with the tried block size k */
+    double tried_s[KL_SIZES];
+    bool compares; /* true: the ranks are comparing the times of their tries of block sizes */
+    /* coming, going: messages with the boundaries of blocks, from the previous rank and to the next rank */
+    kl_set coming, going;
+    kl_mail *sent, *wanted; /* sent[a], wanted[a]: messages with the boundary of one block in array a */
 } kl_flow;
 
 typedef struct kl_rank_options {
     uint64_t iterations;
     uint32_t rank, ranks;
     uint64_t inner,
-        block;       /* in a pipeline: number of elements in a row, and in a block; block 0: Kilter chooses */
-    bool backward;   /* true: rows come in falling order, and so do a pipeline's elements */
-    bool ordered;    /* true: each rank gets its rows as one range, in order */
-    bool fixed;      /* true: no rows move by decisions of this loop */
+        /* in a pipeline: inner: number of elements in a row; block: number of elements in a block, 0:
+         * Kilter chooses */
+        block;
+    bool backward;   /* true: rows come in falling order, and in a pipeline also the elements of a row */
+    bool ordered;    /* true: each rank gets its own rows as one range, in order */
+    bool fixed;      /* true: decisions of this loop move no rows */
     bool watched;    /* true: a keeper wants to know the rates of the ranks */
     kl_rank *leader; /* this rank's state in the loop whose rows are followed; NULL: this loop leads */
-    kl_map map;      /* where the rows are, if there is a leader */
+    kl_map map;      /* rows of the leading loop that this loop's rows follow, if there is a leading loop */
 } kl_rank_options;
 
 enum { KL_CALLS_DEEP = 5 }; /* greatest depth of nested lists of stages */
@@ -101,32 +108,33 @@ struct kl_rank {
     kl_loop_rounds rounds;
     kl_work work;
     kl_flow flow;
-    struct kl_scatter *scatter; /* data of a scattered loop; otherwise NULL */
-    kl_rank *followers; /* list of this rank's states in the loops that follow this loop; NULL: none */
-    kl_rank *next;      /* the next follower of the same leader */
-    double now_s;       /* the time, as the driver set it last */
-    kl_action action;   /* the last action */
-    const kl_stage *stage[KL_CALLS_DEEP]; /* stage[k]: the next stage of list k */
+    struct kl_scatter *scatter; /* state of a scattered loop; NULL: the loop is not scattered */
+    /* first of this rank's states in the loops that follow this loop; NULL: none follows */
+    kl_rank *followers;
+    kl_rank *next;    /* next loop that follows the same leader; NULL: this is the last one */
+    double now_s;     /* the time that the driver gave last */
+    kl_action action; /* the last action that was returned to the driver */
+    const kl_stage *stage[KL_CALLS_DEEP]; /* stage[k]: the next stage in nested list k of stages */
     int deep;
 };
 
-/* Begin with equal shares, or with the leader's rows. The struct must not move in memory afterwards.
- * false: memory ran out; call kl_rank_free() even then. */
+/* Begin with equal shares of rows, or with the leading loop's rows. The struct must not move in memory
+ * afterwards. false: memory ran out; call kl_rank_free() even then. */
 bool kl_rank_init(kl_rank *rank, const kl_kind *kind, const kl_rank_options *options);
 void kl_rank_free(kl_rank *rank); /* Free the rank. Followers must be freed before their leader. */
-/* Make room for one more array, which kl_layout_add() then adds. false: memory ran out */
+/* Make room for one more array, which kl_layout_add() then adds. Return false if memory ran out. */
 bool kl_rank_grow(kl_rank *rank);
 void kl_rank_call(kl_rank *rank, kl_loop_call call);
-/* Return the next action. now_s: the time, not before the end of the last action */
+/* Return the next action. now_s: the present time, at or after the end of the last action */
 const kl_action *kl_rank_act(kl_rank *rank, double now_s);
-/* Call this after KL_LOOP_END has returned. If the leader's rows have moved, its followers take over their
- * new places. */
+/* Call this after KL_LOOP_END has returned. If the rows of a leading loop have moved, its followers take
+ * over the new places. */
 void kl_rank_end_sweep(kl_rank *rank, double took_s);
 
-/* Get range number `nth` of the own rows between two sweeps. false: there are fewer ranges */
+/* Get range number `nth` of the own rows between two sweeps. Return false if there are fewer ranges. */
 bool kl_rank_own(const kl_rank *rank, size_t nth, kl_span *range);
 
-/* Private to the folder rank: functions for stages. */
+/* Private to the folder rank: functions for the stages of calls. */
 static inline kl_act kl_ask(kl_rank *rank, kl_action action) {
     rank->action = action;
     return action.act;
@@ -143,13 +151,14 @@ static inline kl_act kl_give(kl_rank *rank, kl_given given) {
 static inline kl_act kl_look(kl_rank *rank, kl_set *set) {
     return set->open ? kl_ask(rank, (kl_action){.act = KL_LOOK, .set = set}) : KL_GO_ON;
 }
-/* Do these stages first. Then continue with the next stage, or repeat the present one. */
+/* Do the stages of this list first. Then continue with the next stage (kl_rank_do), or repeat the present
+ * one. */
 kl_act kl_rank_do(kl_rank *rank, const kl_stage *stages);
 kl_act kl_rank_do_and_repeat(kl_rank *rank, const kl_stage *stages);
-kl_act kl_ranged_settle(
-    kl_rank *rank); /* Tell the steer (which decides about moves) if the last exchange could not move rows. */
+kl_act kl_ranged_settle(kl_rank *rank); /* If the last exchange could not move rows, tell the steer, which
+                                           decides about moves. */
 /* scatter.c */
-bool kl_scatter_init(kl_rank *rank); /* false: memory ran out */
+bool kl_scatter_init(kl_rank *rank); /* Return false if memory ran out. */
 void kl_scatter_free(struct kl_scatter *scatter);
 bool kl_scatter_own(const struct kl_scatter *scatter, size_t nth, kl_span *range);
 

@@ -1,6 +1,6 @@
-/* Run all ranks of a loop in virtual time. Their speeds change, messages take time, and memory runs out.
- * In each sweep, each row must be done once, on some rank, and must get the value of the sequential
- * program. Rows may have content of changing size, which must be on the rank that does the row. */
+/* Test all ranks of a loop in virtual time. Their speeds change, messages take time, and memory runs out. In
+ * each sweep, each row must be done once, on some rank, and must get the value of the sequential program.
+ * Rows may have content of changing size, which must be on the rank that does the row. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,13 +32,13 @@ typedef enum loop_kind {
 
 typedef struct scene {
     loop_kind kind;
-    uint64_t n, inner; /* inner: elements of a row in a pipeline, otherwise 1 */
+    uint64_t n, inner; /* inner: number of elements of a row in a pipeline, otherwise 1 */
     uint32_t ranks;
     int sweeps;
-    double row_s;   /* seconds of a row at speed 1 */
+    double row_s;   /* seconds that a rank of speed 1 takes for a row */
     double slow;    /* speed of the last rank during slow times */
     double swing_s; /* seconds of the slow times, and of the fast times between them; 0: always slow */
-    double share;   /* part of its core that rank 0 gets */
+    double share;   /* part of its core that rank 0 gets, from 0 to 1 */
     bool fixed, forced;
     uint64_t seed;
     uint64_t refuses; /* number of the request for memory that fails on one rank; 0: none fails */
@@ -46,12 +46,12 @@ typedef struct scene {
     uint64_t unpacked; /* number of the request to pack rows that fails on one rank; 0: none fails */
 } scene;
 
-typedef struct bulk { /* content of a row */
+typedef struct bulk { /* Content of a row. */
     uint64_t *at, count;
-    bool here; /* the row is on this rank */
+    bool here; /* true: the row is on this rank */
 } bulk;
 
-typedef struct posted { /* a message, or a receive that waits for a message */
+typedef struct posted { /* A message that was sent, or a receive that waits for a message. */
     uint8_t *data;
     size_t bytes;
     int from, to, tag;
@@ -66,13 +66,14 @@ typedef struct mailbox {
     size_t count;
 } mailbox;
 
-struct kl_requests { /* a set of messages, as this driver knows it */
+struct kl_requests { /* A set of messages, as the driver in this test knows it. */
     double arrives_s;
-    size_t open; /* number of messages that have not arrived */
+    size_t open; /* number of messages of the set that have not arrived */
 };
 
-typedef struct meeting { /* a collective operation; the last two are stored, because some ranks may not have
-                            read the older one */
+/* A collective operation. The last two are stored, because some ranks may not have read the one before
+ * the last. */
+typedef struct meeting {
     uint8_t data[MOST][2 * sizeof(kl_rank_report)];
     double at_s;
     uint32_t entered;
@@ -89,11 +90,14 @@ typedef struct actor {
     double now_s;
     int sweep;
     double began_s;
-    uint64_t *cells[2];  /* two arrays [n · inner]; the rows of other ranks in them are poisoned */
-    uint64_t *memory[2]; /* bytes of these arrays, including ghost rows beyond the ends */
+    /* two arrays of n · inner cells; cells of rows on other ranks are poisoned, so that an access is an
+     * error */
+    uint64_t *cells[2];
+    uint64_t *memory[2]; /* memory of these arrays, including ghost rows beyond the ends */
     bulk *bulks;         /* [n] */
-    uint64_t shares, meetings, rooms, packs; /* number of operations so far */
-    void *shared;                            /* where the reports go; NULL: no reports are under way */
+    uint64_t shares, meetings, rooms, packs; /* numbers of operations of each kind so far */
+    /* memory into which the reports are gathered; NULL: no reports are under way */
+    void *shared;
     size_t shared_bytes;
 } actor;
 
@@ -102,16 +106,18 @@ typedef struct world {
     actor actors[MOST];
     mailbox sent, wanted;
     meeting shares[TRUE_RANKS], meetings[TRUE_RANKS];
-    uint8_t *times_done; /* [n · inner]: number of times that each element was done in this sweep */
+    /* times_done[cell]: number of times that an element of a row was done, in each sweep */
+    uint8_t *times_done;
 } world;
 
-/* --- the program --- */
+/* --- the loop's body --- */
 
 static bool is_pipeline(const scene *s) {
     return s->kind == PIPELINED || s->kind == BACKWARD;
 }
 
-/* Rows are overwritten in order, and read rows that come later. */
+/* Return whether the rows of the loop are overwritten in place, in order, while later rows are still to be
+ * read. */
 static bool is_ordered(const scene *s) {
     return s->kind == ORDERED || s->kind == FALLING;
 }
@@ -128,7 +134,7 @@ static uint64_t *cell(const actor *a, int array, uint64_t row, uint64_t element,
     return &a->cells[array][row * inner + element];
 }
 
-/* Compute a row from its neighbours in the last sweep. In a pipeline, compute the row from the previous row
+/* Compute a row from its neighbours after the last sweep. In a pipeline, compute the row from the row before
  * in this sweep. */
 static uint64_t next_value(const scene *s, const uint64_t *last, const uint64_t *this, uint64_t row,
                            uint64_t element) {
@@ -147,12 +153,12 @@ static uint64_t next_value(const scene *s, const uint64_t *last, const uint64_t 
         return kl_mix64(value + (row + 1 < s->n ? 5 * last[at + 1] : 0));
     if (s->kind == FALLING)
         return kl_mix64(value + (row > 0 ? 3 * last[at - 1] : 0));
-    if (s->kind == PERIODIC) /* inner is 1 here */
+    if (s->kind == PERIODIC) /* inner is 1 here, so the number of a cell is that of its row */
         return kl_mix64(value + 3 * *(last + row - 1) + 5 * last[row + 1]);
     return kl_mix64(value + (row > 0 ? 3 * last[at - 1] : 0) + (row + 1 < s->n ? 5 * last[at + 1] : 0));
 }
 
-/* Compute a range of rows and elements, in the order of the loop. */
+/* Compute ranges of rows and of their elements, in the order in which the loop visits them. */
 static void compute(const scene *s, const uint64_t *from, uint64_t *to, kl_span rows, kl_span inner) {
     for (uint64_t i = 0; i < kl_length(rows); i++)
         for (uint64_t k = 0; k < kl_length(inner); k++) {
@@ -170,7 +176,7 @@ static uint64_t *sequential(const scene *s) {
         from[i] = i;
     for (int sweep = 0; sweep < s->sweeps; sweep++) {
         to = in_place(s) ? from : u[(sweep + 1) % 2];
-        *(from - 1) = from[cells - 1]; /* for periodic loops */
+        *(from - 1) = from[cells - 1]; /* the cells beyond the ends, for periodic loops */
         from[cells] = from[0];
         compute(s, from, to, (kl_span){0, s->n}, (kl_span){0, s->inner});
         from = to;
@@ -179,13 +185,13 @@ static uint64_t *sequential(const scene *s) {
     return memory;
 }
 
-/* Replace the content of a row by content of another size. */
+/* Replace the content of a row by content of another size, which depends on the old content. */
 static void change(bulk *b, uint64_t row) {
     uint64_t hash = row;
     for (uint64_t i = 0; i < b->count; i++)
         hash = kl_mix64(hash + b->at[i]);
     free(b->at);
-    b->count = 1 + hash % 7 * (hash % 3); /* sizes rise and fall */
+    b->count = 1 + hash % 7 * (hash % 3); /* the new size may be greater or smaller */
     b->at = malloc(b->count * sizeof *b->at);
     for (uint64_t i = 0; i < b->count; i++)
         b->at[i] = kl_mix64(hash + i);
@@ -208,7 +214,8 @@ static void work(world *w, uint32_t r, const kl_given *given) {
         for (uint64_t e = inner.lo; e < inner.hi; e++)
             if (s->kind == SCATTERED || (row >= own.lo && row < own.hi))
                 w->times_done[(size_t)a->sweep * s->n * s->inner + row * s->inner + e]++;
-    bool ends = s->kind == BACKWARD ? inner.lo == 0 : inner.hi == s->inner; /* the last block of the rows */
+    /* true for the last block of these rows */
+    bool ends = s->kind == BACKWARD ? inner.lo == 0 : inner.hi == s->inner;
     for (uint64_t row = given->rows.lo; row < given->rows.hi && s->content && ends; row++) {
         assert_true(a->bulks[row].here);
         change(&a->bulks[row], row);
@@ -237,7 +244,7 @@ static posted *put(mailbox *box, posted p) {
     while (box->count > 0 && box->at[box->count - 1].used)
         box->count--;
     for (size_t i = 0; i < box->count && box->count == MAILS; i++)
-        if (box->at[i].used) { /* the other messages keep their order */
+        if (box->at[i].used) { /* remove the message, and keep the order of the others */
             memmove(&box->at[i], &box->at[i + 1], (box->count - i - 1) * sizeof p);
             box->count--;
         }
@@ -334,7 +341,7 @@ static void poison(const world *w, actor *a) {
                    w->scene->inner * sizeof(uint64_t));
 }
 
-/* Get memory for rows. This may fail. */
+/* Return whether a rank gets memory for rows. In some scenes it does not. */
 static bool has_room(const world *w, actor *a, uint32_t r) {
     uint64_t every = w->scene->refuses;
     return every == 0 || ++a->rooms % every > 0 || r != a->rooms % w->scene->ranks;
@@ -470,7 +477,7 @@ static bool is_in(const kl_ranges *ranges, kl_span rows) {
     return false;
 }
 
-/* Drop memory in whole pages, each of which has several rows. */
+/* Drop the memory of rows in whole pages, as the system does. A page has several rows. */
 static void drop(const world *w, actor *a) {
     for (uint64_t lo = 0; lo < w->scene->n; lo += PAGE) {
         kl_span page = {lo, lo + PAGE < w->scene->n ? lo + PAGE : w->scene->n};
@@ -556,7 +563,7 @@ static void carry_out(world *w, uint32_t r) {
     }
 }
 
-/* Return the time at which the actor can continue; HUGE_VAL: it waits for other actors. */
+/* Return the time at which the actor (a rank) can continue; HUGE_VAL: it waits for other actors. */
 static double ready_s(const world *w, uint32_t r) {
     const actor *a = &w->actors[r];
     const meeting *m = &w->meetings[(a->meetings - 1) % TRUE_RANKS];
@@ -570,8 +577,8 @@ static double ready_s(const world *w, uint32_t r) {
     return fmax(at_s, a->now_s);
 }
 
-/* Let the actor that can continue first do one action. Messages take time, so no message that is sent
- * later can reach this actor earlier. */
+/* Let the actor (a rank) that can continue first do one action. Messages take time, so no message that is
+ * sent later can reach this actor earlier. */
 static bool step(world *w) {
     uint32_t first = 0;
     for (uint32_t r = 1; r < w->scene->ranks; r++)
@@ -592,7 +599,7 @@ static bool step(world *w) {
     return true;
 }
 
-/* --- a loop from its beginning to its end --- */
+/* --- simulating a loop from its beginning to its end --- */
 
 static void open_actor(const scene *s, actor *a, uint32_t r) {
     bool pipeline = is_pipeline(s), periodic = s->kind == PERIODIC;
@@ -605,8 +612,8 @@ static void open_actor(const scene *s, actor *a, uint32_t r) {
                                .ordered = is_ordered(s),
                                .fixed = s->fixed};
     const kl_messages messages = {2 * LATENCY_S, {LATENCY_S, 1e-9}, 0.01};
-    bool scattered =
-        s->kind == SCATTERED && !s->fixed && s->ranks > 1; /* the folder loop uses the same condition */
+    bool scattered = s->kind == SCATTERED && !s->fixed && s->ranks > 1; /* the folder loop chooses scattered
+                                                                           loops by the same condition */
     const kl_kind *kind = pipeline ? &kl_pipelined : scattered ? &kl_scattered : &kl_ranged;
     assert_true(kl_rank_init(&a->rank, kind, &o));
     a->core = (kl_core_share){.share = r == 0 ? s->share : 1};
@@ -641,7 +648,7 @@ static void open_actor(const scene *s, actor *a, uint32_t r) {
     kl_rank_call(&a->rank, KL_LOOP_BEGIN);
 }
 
-/* Check that each row's content is where the row is, and nowhere else. */
+/* Check that the content of each row is on the rank that has the row, and nowhere else. */
 static void check_contents(const world *w) {
     const scene *s = w->scene;
     uint64_t found = 0;
@@ -696,14 +703,15 @@ static void check(const world *w) {
 typedef struct outcome {
     double elapsed_s;
     uint64_t moves,
-        last; /* moves: the number of moves that the loop counted; last: rows of the last rank at the end */
-    kl_totals all; /* totals of rank 0 */
+        /* moves: number of moves that the loop counted; last: number of rows on the last rank at the end */
+        last;
+    kl_totals all; /* measurements of rank 0 over the whole loop */
     uint64_t depth;
 } outcome;
 
 static void close_world(world *w) {
     for (size_t i = 0; i < w->sent.count; i++)
-        assert_true(w->sent.at[i].used); /* every message sent was received */
+        assert_true(w->sent.at[i].used); /* check that each message that was sent was received */
     for (uint32_t r = 0; r < w->scene->ranks; r++) {
         kl_rank *k = &w->actors[r].rank;
         kl_set *sets[] = {&k->rounds.set, &k->exchange.set, &k->flow.coming, &k->flow.going};
@@ -875,7 +883,7 @@ static void rows_that_cannot_leave_stay(void **state) {
         }
 }
 
-/* If sweeps are short and cores are shared, one exchange must serve several sweeps. */
+/* Check that one exchange serves several sweeps if sweeps are short and cores are shared. */
 static void a_deep_loop_on_a_shared_core_exchanges_less_often(void **state) {
     (void)state;
     scene s = scene_of(DEEP);
@@ -886,7 +894,7 @@ static void a_deep_loop_on_a_shared_core_exchanges_less_often(void **state) {
     run(&s);
 }
 
-/* All ranks make the same decisions, so a second run must have the same results to the bit. */
+/* Check that a second run has the same results to the bit, as all ranks make the same decisions. */
 static void two_runs_are_the_same(void **state) {
     (void)state;
     for (loop_kind kind = 0; kind < KINDS; kind++) {

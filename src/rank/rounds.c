@@ -19,8 +19,8 @@ void kl_rounds_free(kl_loop_rounds *r) {
     kl_steer_free(r->steer);
 }
 
-/* Return whether the ranks tell each other their rates. They do not if there is only one rank, or if all
- * settings are fixed and no keeper wants to know the rates. */
+/* Return whether the ranks report their rates to each other. They do not if there is only one rank, or if
+ * all settings are fixed and no keeper wants the rates. */
 bool kl_rounds_wanted(const kl_rank *k) {
     bool chooses = !k->options.fixed || k->options.watched || (k->kind->prepare && k->options.block == 0);
     return k->layout.ranks > 1 && !k->rounds.forced && chooses;
@@ -32,8 +32,8 @@ bool kl_rounds_reserve(kl_loop_rounds *r, uint32_t ranks) {
     return r->all && r->heard;
 }
 
-/* Seconds until a byte of a row is written to new memory. Pings do not show this time, because they use
- * the same memory again and again. */
+/* Seconds that writing a byte of a row to new memory takes. Measured messages do not show this time, because
+ * they use the same memory repeatedly. */
 static const double NEW_BYTE_S = 2e-9;
 
 static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
@@ -56,8 +56,8 @@ static kl_steer *new_steer(const kl_rank *k, double quantum_s) {
 
 bool kl_rounds_open(kl_rank *k, const kl_messages *messages) {
     kl_loop_rounds *r = &k->rounds;
-    memset(r->heard, 0,
-           k->layout.ranks * sizeof *r->heard); /* timing the messages has written into `heard` */
+    memset(r->heard, 0, k->layout.ranks * sizeof *r->heard); /* clear `heard`, because measuring messages has
+                                                                written into it */
     r->interact_s = messages->interact_s;
     r->link = messages->link;
     r->period_s = kl_period_of(r->interact_s, 0, messages->quantum_s).target_s;
@@ -108,8 +108,8 @@ kl_act kl_rounds_hook_at_end(kl_rank *k) {
 
 /* --- answers --- */
 
-/* Choose random bounds. Sometimes a rank has no rows or all rows, or a bound does not move. A deep loop
- * gets a random depth, but not before each sweep, so that some halos are used up. */
+/* For tests: choose random bounds. Sometimes a rank has no rows or all rows, or a bound does not move. A
+ * deep loop gets a random depth, but not before each sweep, so that some halos serve several sweeps. */
 static void force(kl_rank *k) {
     const uint64_t *bounds = k->layout.bounds;
     uint64_t *target = k->layout.target, ranks = k->layout.ranks;
@@ -150,7 +150,7 @@ static void follow(kl_rank *k, const kl_steer_plan *plan) {
 }
 
 /* Choose the pass of the next report: left_s seconds from now, or sooner if reports cost little. The next
- * passes may take longer, so wait for at most half as many passes as there were so far. */
+ * passes may take longer than expected, so wait for at most half as many passes as there were so far. */
 static void set_next(kl_loop_rounds *r, uint32_t ranks, double left_s, const kl_steer_plan *plan) {
     const kl_rank_report *first = &r->heard[kl_steer_clock(ranks, r->heard)];
     double passed_s = first->elapsed_s - r->heard_s;
@@ -163,7 +163,7 @@ static void set_next(kl_loop_rounds *r, uint32_t ranks, double left_s, const kl_
     hooks = hooks < known ? hooks : known;
     r->adds_up = most < hooks;
     r->at = r->passed - 1 + (hooks < most ? hooks : most);
-    if (plan && plan->move) /* measurements begin again */
+    if (plan && plan->move) /* wait longer after a move, because measurements begin anew */
         r->at += lag;
     r->due = r->at + 1 + lag;
     r->reported = false;
@@ -247,8 +247,8 @@ static kl_act decide(kl_rank *k) {
 static kl_act act_on_reports(kl_rank *k) {
     kl_loop_rounds *r = &k->rounds;
     kl_act action = KL_GO_ON;
-    /* A rank whose iterations differ in cost reports this at once. In the next round, all ranks report
-     * segments. */
+    /* A rank whose iterations differ in cost says so in its report. From the next round on, all ranks then
+     * report the times of segments (parts of their rows). */
     kl_rounds_spread(r->heard, kl_rounds_report_bytes(r), sizeof *r->heard, k->layout.ranks);
     for (uint32_t i = 0; i < k->layout.ranks && !r->whole; i++)
         memset(r->heard[i].segments_s, 0, sizeof r->heard[i].segments_s);
@@ -263,7 +263,7 @@ static kl_act act_on_reports(kl_rank *k) {
         action = decide(k);
     else
         set_next(r, k->layout.ranks, left_s, NULL);
-    /* Wait for the answer at the next exchange, where ranks wait for each other in any case. */
+    /* Let the rank wait for the answer at the next exchange, where ranks wait for each other in any case. */
     uint64_t next = r->passed + (k->exchange.moves || k->exchange.deepened ? 0 : k->exchange.ahead);
     if (r->due < next)
         r->due = next;

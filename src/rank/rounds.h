@@ -1,6 +1,6 @@
-/* Private to the folder rank: rounds of reports, and the decisions made from these reports. rank.h
- * includes this header. All ranks agree on a pass. In this pass each rank posts a report when half of its
- * rows are done, and then continues. From all reports, each rank computes the same answer, which takes
+/* Private to the folder rank: rounds of reports, and the decisions made from these reports. rank.h includes
+ * this header. The ranks agree on the pass of each round. In this pass, each rank posts a report when half
+ * of its rows are done, and continues. From all reports, each rank computes the same decision, which takes
  * effect before a later pass. */
 #ifndef KL_ROUNDS_H
 #define KL_ROUNDS_H
@@ -9,66 +9,74 @@
 #include "steer/steer.h"
 
 typedef struct kl_loop_rounds {
-    kl_steer *steer; /* the state of decisions about moves; NULL: there is nothing to decide */
+    kl_steer *steer; /* the state of decisions about moves; NULL: this loop decides nothing */
     /* number of passes so far. A pass is a sweep or a part of one; rows may move between two passes. */
     uint64_t passed;
-    uint64_t passes; /* number of passes in a sweep */
+    uint64_t passes; /* present number of passes in a sweep */
     uint64_t at;     /* number of the pass in which the next report is made */
-    uint64_t due;    /* number of the pass before which the rank waits for the answer to this report */
-    bool reported;   /* true: a report was made, and its answer was not read yet */
+    uint64_t due;    /* number of the pass before which the rank waits for the reports of all ranks */
+    bool reported;   /* true: this rank has reported, and has not read the reports of all ranks yet */
     bool sized;      /* true: reports include the bytes of rows, because rows have content */
-    bool whole; /* true: reports include segments, because iterations differed in cost in the last reports */
-    bool adds_up; /* true: the next report probably comes before a decision is due */
-    kl_set set;   /* messages of the reports */
-    bool awaited; /* true: the rank has been waiting for the answer since awaited_s */
+    /* true: reports include times of segments (parts of a rank's rows), because iterations differed in
+     * cost in the last reports */
+    bool whole;
+    bool adds_up; /* true: the next report probably comes before it is time for a decision */
+    kl_set set;   /* the messages that bring the reports */
+    bool awaited; /* true: since awaited_s, the rank has been waiting for the reports */
     double awaited_s;
     kl_rank_report mine, *heard,
-        *all;     /* heard: the reports of this round; all: sums of the reports since the last decision */
-    bool decided; /* true: a decision was made from `all`, whose sums must be cleared */
-    kl_steer_plan plan;      /* the last plan */
-    double heard_s, asked_s; /* times of the last report and of the last decision, by kl_steer_clock() */
-    kl_linear link;          /* cost of a message between neighbours, by bytes */
+        *all; /* heard: the reports of this round; all: sums of the reports since the last decision */
+    /* true: a decision was made from the sums in `all`, which must be cleared before the next report */
+    bool decided;
+    kl_steer_plan plan; /* the last plan that was decided */
+    /* heard_s: time of the last report; asked_s: time of the last decision; both by the clock of rank
+     * kl_steer_clock() */
+    double heard_s, asked_s;
+    kl_linear link; /* cost of a message between neighbours: fixed seconds, and seconds per byte */
     double interact_s, period_s;
-    double sweep_s;    /* mean seconds of the last sweeps, by kl_steer_clock(); 0: not known */
-    double forecast_s; /* forecast seconds of the body in a sweep; 0: no new forecast */
-    bool forced;       /* for tests: true: rows move at every opportunity, to places chosen by `seed` */
+    double sweep_s;    /* mean seconds of the last sweeps, on the rank kl_steer_clock(); 0: not known */
+    double forecast_s; /* forecast of the seconds in the body for a sweep; 0: there is no new forecast */
+    bool forced;       /* true, in tests only: rows move at every opportunity, to places chosen by `seed` */
     uint64_t seed;
-    uint64_t refused; /* number of moves refused because a rank had no memory */
+    uint64_t refused; /* number of moves that were refused because a rank had no memory */
     char decision[2 * KL_REASON_BYTES];
 } kl_loop_rounds;
 
-/* Costs of messages, measured before the first sweep. */
+/* Costs of messages between ranks, measured before the first sweep. */
 typedef struct kl_messages {
     double interact_s; /* seconds of one round of reports */
     kl_linear link;
-    double quantum_s; /* seconds of the scheduler's quantum, used until a report has a measured value */
+    /* seconds of the scheduler's time slice (quantum), used until a report has a measured value */
+    double quantum_s;
 } kl_messages;
 
 void kl_rounds_free(kl_loop_rounds *rounds);
-/* Return whether there is anything to decide. */
+/* Return whether this loop decides anything from the ranks' reports. */
 bool kl_rounds_wanted(const kl_rank *rank);
-bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* false: memory ran out */
-/* Prepare rounds before the first sweep. false: memory ran out */
+bool kl_rounds_reserve(kl_loop_rounds *rounds, uint32_t ranks); /* Return false if memory ran out. */
+/* Prepare the rounds of reports before the first sweep. Return false if memory ran out. */
 bool kl_rounds_open(kl_rank *rank, const kl_messages *messages);
-size_t kl_rounds_report_bytes(const kl_loop_rounds *rounds); /* bytes of a report in a message */
-/* Begin a sweep with `passes` passes. Convert delays that are counted in passes, so that their duration
- * stays the same. */
+/* Return the size of a report in a message, in bytes. */
+size_t kl_rounds_report_bytes(const kl_loop_rounds *rounds);
+/* Begin a sweep with `passes` passes. Delays are counted in passes, so convert them to the new number, and
+ * keep their duration. */
 void kl_rounds_repass(kl_loop_rounds *rounds, uint64_t passes);
-/* Read the answer to the last report before a pass, if it is time to. */
+/* If it is time before this pass, read the reports of all ranks, and decide. */
 kl_act kl_rounds_answer(kl_rank *rank);
-/* Make a report within a pass, or at its end, if a report is due. */
+/* If a report is due, make it within this pass, or at the end of the pass. */
 kl_act kl_rounds_hook(kl_rank *rank);
 kl_act kl_rounds_hook_at_end(kl_rank *rank);
 
-/* Functions that scattered loops use, too. These have their own rounds. */
-/* Move adjacent reports of `bytes` bytes apart, so that they begin at intervals of `apart` bytes. */
+/* Functions that scattered loops also use. Scattered loops have rounds of their own. */
+/* Move the reports apart: they lie next to each other with `bytes` bytes each, and afterwards begin at
+ * intervals of `apart` bytes. */
 void kl_rounds_spread(void *all, size_t bytes, size_t apart, uint32_t ranks);
 /* Add the reports of all ranks, which begin at intervals of `apart` bytes, to rounds->all. */
 void kl_rounds_add(kl_loop_rounds *rounds, const kl_rank_report *first, size_t apart, uint32_t ranks);
-/* Let the steer make rounds->plan from rounds->all. false: memory ran out. */
+/* Let the steer make rounds->plan from rounds->all. Return false if memory ran out. */
 bool kl_rounds_decide(kl_rank *rank);
-void kl_rounds_note(kl_loop_rounds *rounds); /* Store that the ranks follow the plan from now on. */
-/* Count a move that was refused because a rank had no memory. */
+void kl_rounds_note(kl_loop_rounds *rounds); /* Store that the ranks follow rounds->plan from now on. */
+/* Count a move that was refused. reason: why, for the record and the summary. */
 kl_act kl_rounds_refused(kl_rank *rank, const char *reason);
 
 #endif

@@ -1,18 +1,19 @@
-/* Loops whose iterations may be on any rank. Rows also move during a sweep, first those that are not done.
- * A rank makes its next report when it has the answer to its last report, and has then worked for a period
- * or has no work. From the same reports, all ranks make the same plan, which gives the number of rows to
- * move for each pair of ranks. A row that is done stays done in this sweep, on whatever rank it is. When
- * the reports say that all rows are done, the sweep ends on all ranks. Sweeps that end before a period has
- * passed are quiet: they have no reports, so no rank waits for the others. */
+/* Loops whose iterations may be on any rank. Rows also move during a sweep, first those that are not done. A
+ * rank makes its next report when it has all reports of the last round, and has then worked for a period or
+ * has no work. From the same reports, all ranks make the same plan: how many rows each pair of ranks must
+ * move. A row that is done counts as done in this sweep on whatever rank it is. When the reports say that
+ * all rows are done, the sweep ends on all ranks. Sweeps that take less than a period are quiet: they have
+ * no reports, so no rank waits for the others. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "rank/rank.h"
 
 enum {
-    LISTED = 32,    /* most ranges in one transfer */
-    TAGS = KL_TAGS, /* tags of a transfer; because of TAG_ROUNDS they stay within 32767, the smallest limit
-                       that an MPI may have */
+    LISTED = 32, /* greatest number of ranges of rows in one transfer between two ranks */
+    /* number of tags of a transfer. Tags repeat after TAG_ROUNDS rounds, so they stay within 32767, the
+     * smallest limit that an MPI may have */
+    TAGS = KL_TAGS,
     TAG_ROUNDS = 2000,
 };
 
@@ -27,60 +28,68 @@ typedef struct list {
 } list;
 
 typedef enum stage {
-    FRESH,   /* the rows that leave must be packed */
-    PACKED,  /* the driver has packed the rows that leave, or has failed to */
-    LIST,    /* the list is on its way to this rank */
+    FRESH,   /* the transfer has begun, and the rows that leave must be packed */
+    PACKED,  /* the driver has packed the rows that leave, or has failed */
+    LIST,    /* the list of rows is on its way to this rank */
     SIZES,   /* the sizes of the rows' contents are on their way to this rank */
-    ROOM,    /* the driver is getting memory for the list's rows */
-    REFUSED, /* there is no memory: free what was allocated */
-    ANSWER,  /* the answer is on its way to this rank */
-    ROWS,    /* the rows are on their way */
-    SETTLED, /* received contents were unpacked; rows that left were dropped */
+    ROOM,    /* the driver is getting memory for the rows of the list */
+    REFUSED, /* there is no memory for the rows: free what was allocated */
+    ANSWER,  /* the receiver's answer is on its way to this rank */
+    ROWS,    /* the rows are on their way to this rank or from it */
+    SETTLED, /* the contents of received rows were unpacked, those of rows that left were dropped */
     GIVEN,   /* the rows have left, and their memory was freed */
 } stage;
 
 typedef struct transfer {
     struct transfer *next;
-    int peer, tags; /* tags: added to the tags, so that they differ from those of other rounds' transfers that
-                       may be under way */
+    /* number to add to the tags of messages, so that they differ from those of transfers of other rounds */
+    int peer, tags;
     bool sends;
     stage stage;
     list list;
-    kl_parcel parcel; /* content of the rows in the list */
+    kl_parcel parcel; /* the packed content of the rows in the list */
     uint64_t granted;
     kl_set set;
 } transfer;
 
 typedef struct report {
-    uint64_t done, rows; /* number of this rank's rows that are done in this sweep; number of all its rows */
-    uint64_t todo;       /* number of rows to do in this sweep */
-    uint64_t refused;    /* number of transfers to this rank that were refused since the last report */
-    kl_rank_report rank; /* the report without its segments, which are not sent */
+    /* done: number of this rank's rows that are done in this sweep; rows: number of all its rows */
+    uint64_t done, rows;
+    uint64_t todo;       /* number of rows that this rank has to do in this sweep */
+    uint64_t refused;    /* number of transfers to this rank that were refused since its last report */
+    kl_rank_report rank; /* the report as in other kinds of loops; its segments are not sent */
 } report;
 enum { REPORT_BYTES = offsetof(report, rank.segments_s) };
 
 struct kl_scatter {
     kl_ranges todo, done;
     report mine, *all;
-    uint64_t *left; /* left[ranks]: number of rows left in this sweep */
+    uint64_t *left; /* left[r]: number of rows that rank r has to do in this sweep */
     bool reported, heard, over;
-    bool quiet;     /* true: this sweep has no reports */
-    bool committed; /* true: the last move followed the steer's shares, not the rest of a sweep */
+    bool quiet; /* true: this sweep has no reports, because it is expected to be short */
+    /* true: the last move followed the shares that the steer chose; false: it divided the rest of a sweep */
+    bool committed;
     double reported_s;
-    double over_s;  /* time, by rank 0's clock, of the last end of a sweep that all ranks know … */
-    uint64_t ended; /* … and number of sweeps that had ended at that time */
-    uint64_t rounds, refused; /* refused: number of refused transfers that the next report gives */
-    uint64_t refusals;        /* number of refusals that were reported, but had no effect on decisions yet */
-    const kl_transfer *plan;  /* transfers that are to be made now */
-    size_t planned, carried;  /* number of these transfers, and of those that have begun */
+    double over_s;  /* time of the last end of a sweep that all ranks know, by rank 0's clock */
+    uint64_t ended; /* number of sweeps that had ended at the time in over_s */
+    /* rounds: number of rounds so far; refused: number of refused transfers that the next report will
+     * state */
+    uint64_t rounds, refused;
+    /* number of refusals that were reported, but that no decision has considered yet */
+    uint64_t refusals;
+    const kl_transfer *plan; /* planned transfers that are being made now */
+    /* planned: number of the planned transfers; carried: number of them that have begun */
+    size_t planned, carried;
     kl_transfer forced;
-    transfer *transfers;         /* transfers in the order of planning */
-    transfer **place;            /* the next transfer to check */
-    bool looked;                 /* true: messages of this transfer were checked */
-    transfer *spent;             /* a complete transfer that the driver has forgotten */
-    double looking_s, waiting_s; /* times at which checking and waiting began */
-    kl_ranges gone, kept;        /* arguments of the last action */
-    kl_mail *mails;              /* messages of the last action */
+    transfer *transfers; /* list of the transfers under way, in the order of planning */
+    transfer **place;    /* the next transfer to check */
+    bool looked;         /* true: the messages of the transfer at *place were checked */
+    /* a complete transfer, to be freed; the driver has freed its messages */
+    transfer *spent;
+    /* looking_s: time at which checking the transfers began; waiting_s: time at which waiting began */
+    double looking_s, waiting_s;
+    kl_ranges gone, kept; /* ranges of rows that are arguments of the last action */
+    kl_mail *mails;       /* messages that are arguments of the last action */
     size_t mail_capacity;
 };
 
@@ -115,7 +124,7 @@ bool kl_scatter_own(const struct kl_scatter *s, size_t nth, kl_span *range) {
     return nth < s->done.count;
 }
 
-/* --- lists of rows --- */
+/* --- the lists of rows in transfers --- */
 
 /* Add up to `count` rows from the end of `from` to the list. */
 static uint64_t enlist(list *to, kl_ranges *from, uint64_t count, bool done) {
@@ -169,7 +178,8 @@ static uint64_t coming_bytes(const kl_layout *l, const transfer *t) {
     return bytes_of(l, &t->list) + 2 * kl_parcel_bytes(&t->parcel);
 }
 
-/* Request memory for the rows of a transfer, in addition to the memory for rows on their way. */
+/* Request memory for the rows of a transfer, in addition to the memory for rows that are on their way
+ * already. */
 static kl_action take_pages(kl_rank *k, transfer *t) {
     struct kl_scatter *s = k->scatter;
     uint64_t bytes = coming_bytes(&k->layout, t);
@@ -189,7 +199,8 @@ static kl_action take_pages(kl_rank *k, transfer *t) {
                        .again = true};
 }
 
-/* Free memory that holds only rows of this transfer. Keep that of own rows and of rows under way. */
+/* Free the memory of the rows of this transfer, but keep pages that also hold own rows or rows on their
+ * way. */
 static kl_action give_pages(kl_rank *k, transfer *gone, stage then) {
     struct kl_scatter *s = k->scatter;
     s->gone.count = s->kept.count = 0;
@@ -205,7 +216,7 @@ static kl_action give_pages(kl_rank *k, transfer *gone, stage then) {
 
 /* --- transfers --- */
 
-/* Return the mail for a message of the transfer. */
+/* Return the description (mail) of a message of the transfer. */
 static kl_mail mail_of(const transfer *t, int tag, void *data, size_t bytes) {
     return (kl_mail){.data = data, .bytes = bytes, .peer = t->peer, .tag = t->tags + tag};
 }
@@ -281,7 +292,7 @@ static kl_action pack(transfer *t) {
     return (kl_action){.act = KL_PACK, .parcels = &t->parcel, .count = 1, .all = &t->granted, .again = true};
 }
 
-/* Send the list of packed rows. If a row could not be packed, no row moves, and the list is empty. */
+/* Send the list of the packed rows. If a row could not be packed, the list is empty, so no row moves. */
 static kl_action hear_packed(kl_rank *k, transfer *t) {
     struct kl_scatter *s = k->scatter;
     bool fits = true;
@@ -311,7 +322,7 @@ static kl_action await_list(struct kl_scatter *s, uint32_t from) {
     return post(s, t, 1, 1);
 }
 
-/* Post the transfer's rows and their contents. One more message is for an answer. */
+/* Post the messages for the transfer's rows and their contents, and for the receiver's answer. */
 static kl_action pass_rows(kl_rank *k, transfer *t) {
     struct kl_scatter *s = k->scatter;
     uint64_t content = kl_parcel_bytes(&t->parcel);
@@ -333,8 +344,8 @@ static kl_action pass_rows(kl_rank *k, transfer *t) {
     return post(s, t, t->sends ? 0 : count, at);
 }
 
-/* Send the rows if the receiver has memory. Otherwise take the refused rows back. This rank then reports
- * the rows and the refusal, and the next decision waits for this report. */
+/* Send the rows if the receiver has memory for them. Otherwise take the rows back. This rank then reports
+ * these rows and the refusal, and the next decision waits for this report. */
 static kl_action hear_answer(kl_rank *k, transfer *t) {
     if (t->granted)
         return pass_rows(k, t);
@@ -352,7 +363,7 @@ static kl_action refuse_list(kl_rank *k, transfer *t) {
     return pass_rows(k, t);
 }
 
-/* Remove a complete transfer from the list, and let the driver forget it. */
+/* Remove a complete transfer from the list, and let the driver free its messages. */
 static kl_action forget(struct kl_scatter *s, transfer *t) {
     *s->place = t->next;
     kl_parcel_free(&t->parcel);
@@ -360,7 +371,7 @@ static kl_action forget(struct kl_scatter *s, transfer *t) {
     return (kl_action){.act = KL_FORGET, .set = &t->set, .again = true};
 }
 
-/* Unpack the content of received rows, and drop that of rows that left. */
+/* Unpack the content of received rows, and drop the content of rows that have left. */
 static kl_action settle(transfer *t) {
     t->stage = SETTLED;
     return (kl_action){.act = KL_UNPACK, .parcels = &t->parcel, .count = 1, .again = true};
@@ -379,7 +390,7 @@ static kl_action complete(kl_rank *k, transfer *t) {
     return put_back(k->scatter, &t->list) ? forget(k->scatter, t) : NO_MEMORY;
 }
 
-/* Do the next step of a transfer that has no message under way. */
+/* Do the next step of a transfer that waits for no message. */
 static kl_action go_on(kl_rank *k, transfer *t) {
     switch (t->stage) {
     case FRESH:
@@ -405,7 +416,7 @@ static kl_action go_on(kl_rank *k, transfer *t) {
     }
 }
 
-/* --- a look at all transfers --- */
+/* --- checking all transfers --- */
 
 static kl_act begin_look(kl_rank *k) {
     k->scatter->place = &k->scatter->transfers;
@@ -413,7 +424,7 @@ static kl_act begin_look(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Begin to check the transfers that have just begun, to pack their rows and send the lists. */
+/* Begin to check the transfers that have just begun: pack their rows and send the lists. */
 static kl_act begin_fresh_look(kl_rank *k) {
     begin_look(k);
     struct kl_scatter *s = k->scatter;
@@ -422,7 +433,7 @@ static kl_act begin_fresh_look(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Check the messages of a transfer, and act if they are complete. Then go to the next transfer. */
+/* Check the messages of a transfer. If they are complete, do its next step. Then go to the next transfer. */
 static kl_act look_at_transfer(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     transfer *t = *s->place;
@@ -497,7 +508,7 @@ static void plan(kl_rank *k, const kl_transfer *transfers, size_t count) {
         k->meter.all.moved += transfers[i].count;
 }
 
-/* Plan random transfers, sometimes of more rows than exist. */
+/* For tests: plan random transfers, sometimes of more rows than a rank has. */
 static void force(kl_rank *k) {
     uint32_t ranks = k->layout.ranks;
     uint64_t seed = kl_mix64(k->rounds.seed + k->scatter->rounds);
@@ -508,7 +519,7 @@ static void force(kl_rank *k) {
     plan(k, &k->scatter->forced, t.count > 0);
 }
 
-/* Return whether a period has passed and no rows are under way, so that each row is on a rank. */
+/* Return whether a period has passed and no rows are on their way between ranks. */
 static bool is_time(kl_rank *k) {
     uint64_t rows = 0;
     for (uint32_t r = 0; r < k->layout.ranks; r++)
@@ -517,7 +528,7 @@ static bool is_time(kl_rank *k) {
            k->rounds.all[0].elapsed_s - k->rounds.asked_s >= k->rounds.period_s;
 }
 
-/* Tell the steer the rows that the ranks report, because some transfers may have been refused. */
+/* Tell the steer how many rows the ranks report, because some transfers may have been refused. */
 static void correct_places(kl_rank *k) {
     kl_steer *steer = k->rounds.steer;
     if (k->scatter->refusals > 0 && k->scatter->committed)
@@ -568,9 +579,9 @@ static kl_act carry_out(kl_rank *k) {
     return KL_GO_ON;
 }
 
-/* Choose the sweep of the next report, after a sweep has ended. By then a period will have passed, or less
- * if reports cost little. The next sweeps may take longer, so wait for at most half as many sweeps as
- * there were. All ranks choose the same sweep. */
+/* After a sweep has ended, choose the sweep of the next report. It comes after a period, or sooner if
+ * reports cost little. The next sweeps may take longer than expected, so wait for at most half as many
+ * sweeps as there were. All ranks choose the same sweep. */
 static void set_next(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     kl_loop_rounds *r = &k->rounds;
@@ -636,7 +647,7 @@ static kl_act make_report(kl_rank *k) {
 static kl_act begin_sweep(kl_rank *k) {
     struct kl_scatter *s = k->scatter;
     kl_ranges all = s->done;
-    s->done = s->todo; /* this list is empty */
+    s->done = s->todo; /* `todo` is empty at this point */
     s->todo = all;
     s->over = false;
     s->quiet = kl_meter_sweep(&k->meter) < k->rounds.at;
@@ -655,7 +666,7 @@ static kl_act count_given(kl_rank *k) {
     return kl_ranges_add(&k->scatter->done, given) ? KL_GO_ON : kl_ask(k, NO_MEMORY);
 }
 
-/* The stages between two pieces of work, and while there is no work. */
+/* The stages that are done between two pieces of work, and while there is no work. */
 static const kl_stage chance[] = {
     begin_look,       look_at_transfer, end_look, look_at_reports, hear_reports, decide, carry_out,
     begin_fresh_look, look_at_transfer, end_look, conclude,        make_report,  NULL};
@@ -717,7 +728,7 @@ static kl_act rest_if_rows_come(kl_rank *k) {
     return kl_ask(k, (kl_action){.act = k->scatter->transfers ? KL_REST : KL_GO_ON});
 }
 
-/* Wait until the rows under way have arrived. No rank sends more rows. */
+/* Wait until all rows on their way to this rank have arrived. At this point no rank sends more rows. */
 static kl_act await_transfers(kl_rank *k) {
     static const kl_stage stages[] = {begin_look, look_at_transfer, end_look, rest_if_rows_come, NULL};
     if (!k->scatter->transfers) {

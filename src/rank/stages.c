@@ -1,4 +1,4 @@
-/* The stages of a call, and how far a rank has got in them. */
+/* The stages of a call: find the stage that a rank has reached, and do it. */
 #include "rank/rank.h"
 
 void kl_rank_call(kl_rank *k, kl_loop_call call) {
@@ -18,7 +18,7 @@ kl_act kl_rank_do_and_repeat(kl_rank *k, const kl_stage *stages) {
     return KL_REPEAT;
 }
 
-/* Return from the present list of stages, which is over, to the list that called it. false: no list called
+/* The present list of stages is over, so return to the list that called it. Return false if no list called
  * it. */
 static bool go_back(kl_rank *k) {
     if (k->deep == 0)
@@ -27,7 +27,7 @@ static bool go_back(kl_rank *k) {
     return true;
 }
 
-/* Count the seconds in which MPI copied rows that move, while their messages were posted or checked. The
+/* Count the seconds that MPI took to copy rows that move, while their messages were posted or checked. The
  * wait for the other rows is counted when it ends. */
 static void count_copying(kl_rank *k, double now_s) {
     const kl_action *last = &k->action;

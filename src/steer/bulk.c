@@ -1,15 +1,16 @@
-/* Count the rows that the busiest rank sends and receives in a move. If rows change their size, count a
- * row by its bytes. */
+/* Count the rows that the busiest rank sends and receives in a move. If the size of rows changes, a row
+ * counts by its bytes. */
 #include "steer/parts.h"
 
-typedef struct walk { /* a walk along the bounds, in rising order */
+typedef struct walk { /* A position that moves over the bounds between ranks, in rising order. */
     const kl_outlook *o;
     const kl_place *before;
-    uint32_t rank; /* the rank whose range contains the last bound */
-    double below;  /* number of rows below this rank's range, in rows of mean size */
+    uint32_t rank; /* the rank whose range of rows contains the last bound visited */
+    /* number of rows below this rank's range; a row counts by its size relative to the mean */
+    double below;
 } walk;
 
-/* Return the number of rows below a bound, in rows of mean size. */
+/* Return the number of rows below a bound; a row counts by its size relative to the mean. */
 static double rows_below(walk *w, uint64_t bound) {
     while (w->rank + 1 < w->o->options.ranks && w->before[w->rank + 1] <= bound) {
         w->below += (double)(w->before[w->rank + 1] - w->before[w->rank]) * w->o->weight[w->rank];
@@ -18,10 +19,11 @@ static double rows_below(walk *w, uint64_t bound) {
     return w->below + (double)(bound - w->before[w->rank]) * w->o->weight[w->rank];
 }
 
-/* Return the number of rows between the old and the new place of a bound, in rows of mean size. */
+/* Return the number of rows between the old and the new place of a bound; a row counts by its size relative
+ * to the mean. */
 static double passing(walk *w, uint64_t before, uint64_t after) {
     double first = rows_below(w, before < after ? before : after);
-    /* `w` stays at the lower place, because the next bound may begin below the upper one */
+    /* continue with a copy, because the next bound may begin below the upper place */
     walk further = *w;
     return rows_below(&further, before < after ? after : before) - first;
 }

@@ -38,8 +38,8 @@ static uint32_t owner(const kl_place *bounds, uint64_t row) {
     return r;
 }
 
-/* Add up, row by row, the weights of the rows that pass each bound. Return the largest sum over a rank's
- * two bounds. */
+/* Add up, row by row, the weights of the rows that cross each bound. Return the greatest sum over the two
+ * bounds of a rank. */
 static double count(const kl_outlook *o, const kl_place *before, const kl_place *after) {
     double passes[MOST + 1] = {0}, most = 0;
     for (uint64_t row = 0; row < ROWS; row++) {
@@ -75,7 +75,9 @@ static void equal_rows_count_as_rows(void **state) {
         draw_bounds(o.options.ranks, before);
         draw_bounds(o.options.ranks, after);
         for (int scattered = 0; scattered < 2; scattered++) {
-            for (uint32_t r = 0; r < o.options.ranks && scattered; r++) { /* convert bounds to shares */
+            for (uint32_t r = 0; r < o.options.ranks && scattered; r++) { /* scattered loops have no bounds,
+                                                                             so convert bounds to numbers of
+                                                                             rows for each rank */
                 before[r] = before[r + 1] - before[r];
                 after[r] = after[r + 1] - after[r];
             }
@@ -88,7 +90,7 @@ static void equal_rows_count_as_rows(void **state) {
     }
 }
 
-/* If rows have become two times as large, moving them must be expected to take two times as long. */
+/* Check that moving rows is expected to take two times as long if rows have become two times as large. */
 static void the_cost_of_moving_follows_the_bytes(void **state) {
     (void)state;
     kl_place here[] = {0, 30, ROWS}, after[] = {0, 20, ROWS};
@@ -100,22 +102,23 @@ static void the_cost_of_moving_follows_the_bytes(void **state) {
     kl_moving_init(&o);
     kl_rank_report reports[2] = {{.row_bytes = 1000}, {.row_bytes = 1000}};
     kl_learn_bytes(&o, reports);
-    assert_true(fabs(o.per_move_s - 1e-3) < 1e-9); /* 1000 bytes take 1e-3 s, at 1e-6 s per byte */
+    assert_true(fabs(o.per_move_s - 1e-3) < 1e-9); /* a row of 1000 bytes takes 1e-3 s, at 1e-6 s per byte */
     double first_s = kl_move_s(&o, after);
     reports[0].row_bytes = reports[1].row_bytes = 2000;
     kl_learn_bytes(&o, reports);
     assert_true(fabs(kl_move_s(&o, after) / first_s - 2) < 1e-9);
-    reports[0].row_bytes = 4000; /* only the rows of rank 0, which would move, have become larger again */
+    reports[0].row_bytes = 4000; /* only the rows of rank 0, which would move, become larger again */
     kl_learn_bytes(&o, reports);
     assert_true(fabs(kl_move_s(&o, after) / first_s - 4) < 1e-9);
     reports[0] = (kl_rank_report){.moved = 10, .moved_bytes = 30000, .moving_s = 1, .row_bytes = 4000};
     kl_learn_movements(&o, reports);
-    /* measured: 10 rows in 1 s; first guess: a row of 1000 bytes, a third of a row, in 1e-3 s */
+    /* measured: 10 rows in 1 s; first guess: 1e-3 s for a row of 1000 bytes, which counts as a third of a
+     * present row */
     assert_true(fabs(o.per_move_s - (1 + 1e-3) / (10 + 1.0 / 3)) < 1e-9);
 }
 
-/* Rows that are nearly empty do not show the cost of a row, because the messages take most of the time. So
- * moving them must not change the known cost. */
+/* Check that moving nearly empty rows does not change the known cost of a row. Such rows do not show this
+ * cost, because the messages take most of the time. */
 static void moves_of_small_rows_teach_nothing(void **state) {
     (void)state;
     kl_place here[] = {0, 30, ROWS};

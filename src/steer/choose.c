@@ -3,35 +3,35 @@
 
 #include "steer/parts.h"
 
-/* Other shares must save more than this many seconds of a sweep. Measured speeds have an error that
- * further measurements do not reduce. The time in the body includes reading the clock, and waiting for the
+/* Other shares must save more than this number of seconds in a sweep. More measurements do not reduce the
+ * error of speeds. One reason is that the time in the body includes reading the clock, and waiting for the
  * first row to come from memory. */
 static const double LEAST_GAIN_S = 3e-7;
 
-/* Rows follow speeds that were not seen before only after these seconds. A load that has lasted for less
- * time often ends before rows have moved and moved back. */
+/* If speeds were not seen before, rows move only after the speeds have lasted for this number of seconds. A
+ * shorter load often ends before rows have moved and moved back. */
 static const double LEAST_AGE_S = 0.15;
 
-/* This part of the time that is not spent on computing makes a forecast uncertain. If there are more ranks
- * than cores, ranks compute in turn, and most of a sweep is such time. */
+/* A sweep's forecast is uncertain by this part of the time that is not spent on computing. If there are more
+ * ranks than cores, ranks compute in turn, and most of a sweep is such time. */
 static const double OTHER_PART = 0.1;
 
-/* Return by which part of a sweep's time a forecast may be wrong. */
+/* Return by which part of its value the forecast of a sweep's time may be wrong. */
 static double uncertain_part(const kl_outlook *o, double sweep_s) {
     double noise = kl_loads_uncertain(&o->loads), least = LEAST_GAIN_S / sweep_s,
            other = OTHER_PART * (1 - kl_share_of_time(o));
     return kl_larger(noise, kl_larger(least, other));
 }
 
-/* Return whether moving to `after` pays and saves more than the possible error of measurements. Fill in
- * *j. */
+/* Return whether moving to the shares `after` pays and saves more than the possible error of measurements.
+ * Write the judgement to *j. */
 static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect *p, kl_judgement *j) {
     double uncertain = uncertain_part(o, p->now_s);
     kl_whether(p, j);
     if (!(j->verdict == KL_MOVE_FORESIGHT || j->verdict == KL_MOVE_HINDSIGHT))
         return false;
-    /* The last measured speeds may be the beginning of a change, so the move must pay at these speeds as
-     * well. */
+    /* the speeds measured last may be the beginning of a change, so the move must pay at these speeds as
+     * well */
     if (kl_time_with(o, after, o->loads.raw) >= kl_time_with(o, o->here, o->loads.raw)) {
         j->verdict = KL_STAY_WAITING;
         snprintf(j->reason, sizeof j->reason,
@@ -50,7 +50,8 @@ static bool worth(const kl_outlook *o, const kl_place *after, const kl_prospect 
     return false;
 }
 
-/* Return whether those speeds have lasted for a while at which a past move would have paid. */
+/* Return whether the present speeds have lasted long enough, if the reason for the move is a loss in the
+ * past. */
 static bool is_old(const kl_prospect *p, kl_judgement *j) {
     if (j->verdict != KL_MOVE_HINDSIGHT || p->lasted_s >= LEAST_AGE_S)
         return true;
@@ -69,7 +70,7 @@ static void adopt(kl_steer_plan *plan, const kl_prospect *p, const kl_judgement 
 
 static void choose_candidate(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
-    /* if speeds come and go, a loss in one state is no reason to move */
+    /* if speeds come and go, a loss of time in one state of the speeds is no reason to move */
     bool cycles = kl_comes_and_goes(&o->loads);
     kl_prospect p = kl_foresee(o, s->candidates[0], cycles);
     kl_judgement j;
@@ -89,8 +90,8 @@ static void choose_candidate(kl_steer *s, uint32_t count, kl_steer_plan *plan) {
     }
 }
 
-/* Return whether the proposed shares count as refused already: they differ from refused shares by at most
- * a tenth of a mean share. */
+/* Return whether the proposed shares count as refused already: no rank's share differs from refused shares
+ * by more than a tenth of a mean share. */
 bool kl_steer_barred(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     uint64_t tolerance = o->options.iterations / o->options.ranks / 10;
@@ -107,7 +108,7 @@ void kl_steer_stay(kl_steer *s, kl_verdict verdict, kl_steer_plan *plan) {
     plan->judgement.verdict = verdict;
 }
 
-/* Return to equal shares and rest, because equal shares would have been better lately. */
+/* Go back to equal shares and let balancing rest, because equal shares would have been better lately. */
 static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     kl_judgement *j = &plan->judgement;
@@ -119,8 +120,8 @@ static void retreat(kl_steer *s, const char *rest_begins, kl_steer_plan *plan) {
     s->proposed = o->equal;
 }
 
-/* Choose shares for the mean of changing speeds, or give up such shares. From then on, reports come once
- * per cycle of the speeds and measure means, so the known states are forgotten. */
+/* Choose shares for the mean of changing speeds, or give up such shares. Reports then come once per cycle of
+ * the speeds and measure means, so the known states are forgotten. */
 static void average(kl_steer *s, kl_steer_plan *plan) {
     kl_outlook *o = &s->outlook;
     kl_prospect p = {0};

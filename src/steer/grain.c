@@ -1,18 +1,18 @@
 /* Choose the block size of a pipeline, from the time of its body in blocks of each size. */
 #include "steer/steer.h"
 
-/* --- blocks that are tried --- */
+/* --- the blocks with which sizes are tried --- */
 
-/* Return the number of elements in one try of a size. It is at least 8. If blocks are smaller than a cache
- * line, the first of them loads the line for the others. */
+/* Return the number of elements in one try of a block size. It is at least 8: if blocks are smaller than a
+ * cache line, the first of them loads the line for the others. */
 static uint64_t elements_of_try(uint32_t size) {
     enum { LEAST = 8 };
     uint64_t elements = UINT64_C(1) << size;
     return elements > LEAST ? elements : LEAST;
 }
 
-/* Return the number of elements in one turn, which tries each size one time. There are several turns, so
- * that a load that comes or goes disturbs all sizes alike. */
+/* Return the number of elements in one turn, which tries each block size one time. There are several turns,
+ * so that a load that begins or ends disturbs all sizes alike. */
 static uint64_t elements_of_turn(uint32_t sizes) {
     uint64_t sum = 0;
     for (uint32_t k = 0; k < sizes; k++)
@@ -74,9 +74,9 @@ bool kl_blocks_try(const kl_blocks *b, uint64_t element, uint32_t *size, kl_span
     return true;
 }
 
-/* --- the best block size --- */
+/* --- choosing the block size --- */
 
-/* Return the seconds of an element in blocks of this size, interpolated between two tried sizes. */
+/* Return the seconds per element in blocks of this size, interpolated between two tried sizes. */
 static double element_s(const kl_grain *g, uint64_t block) {
     uint32_t k = 0;
     while (k + 1 < g->sizes && UINT64_C(1) << (k + 1) <= block)
@@ -99,8 +99,8 @@ double kl_grain_elapsed_s(const kl_grain *g, uint64_t block) {
     return kl_pipeline_elapsed_s(&p, (double)blocks);
 }
 
-/* Compare all tried sizes and, for each of them, the best block that kl_pipeline_block() finds at its speed.
- */
+/* Compare all tried block sizes. Also compare, for each of them, the best size that kl_pipeline_block()
+ * finds at the speed measured with it. */
 uint64_t kl_grain_block(const kl_grain *g) {
     uint64_t best = g->pipeline.elements;
     for (uint32_t k = 0; k < g->sizes; k++) {

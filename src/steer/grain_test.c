@@ -45,8 +45,8 @@ static void blocks_cover_a_row_once(void **state) {
     assert_int_equal(kl_blocks_sizes(UINT64_MAX / 4, UINT64_MAX), KL_SIZES);
 }
 
-/* A load begins or ends after the first try of each size and before the last one. Each size must still
- * have one try without the load. */
+/* Check that each size has one try without load, although a load begins or ends between the first and the
+ * last try of the sizes. */
 static void a_load_meanwhile_is_taken_for_no_size(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 1000; seed++) {
@@ -104,7 +104,8 @@ static void the_chosen_block_is_near_the_best(void **state) {
             worst = fmax(worst, ratio);
             sum += ratio;
         }
-        printf("the chosen block over the best: mean %.4f, worst %.4f\n", sum / SEEDS, worst);
+        printf("time with the chosen block size over the time with the best: mean %.4f, worst %.4f\n",
+               sum / SEEDS, worst);
         assert_true(worst < rows[i].worst && sum / SEEDS < rows[i].mean);
     }
 }
@@ -123,7 +124,7 @@ static void what_executions_take_sets_the_level(void **state) {
     (void)state;
     kl_grain g = {
         .pipeline = {.ranks = 4, .elements = 100, .fixed_s = 1e-6}, .sizes = 2, .element_s = {2, 1}};
-    kl_grain_refresh(&g, 2, 300); /* 300 s for 100 elements in blocks of 2 */
+    kl_grain_refresh(&g, 2, 300); /* 100 elements in blocks of 2 took 300 s */
     assert_true(g.element_s[0] == 6 && g.element_s[1] == 3);
     kl_grain_refresh(&g, 50, 100);
     assert_true(g.element_s[0] == 2 && g.element_s[1] == 1);

@@ -1,16 +1,19 @@
-/* Learn speeds, costs and the time of moves from the reports of a round. */
+/* Learn from the reports of a round: the ranks' speeds, the costs of iterations, and the time that moves
+ * take. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "steer/parts.h"
 
 enum { BINS_MOST = 4096 };
-static const double TRUST = 0.5; /* weight of newly measured costs of iterations */
+/* weight of newly measured costs of iterations, in their mean with earlier ones */
+static const double TRUST = 0.5;
 enum {
     SEEN_ROUNDS = 3
-}; /* number of rounds in which a move is seen, because reports are made within sweeps */
-static const double MOVE_H = 0.5;      /* weight of earlier moves in the mean cost of a move */
-static const double GUESS_PART = 0.01; /* the first guess counts like a move of this part of the rows */
+}; /* number of rounds in whose reports a move may show, because reports are made within sweeps */
+static const double MOVE_H = 0.5; /* weight of earlier moves in the mean cost of a move */
+/* the first guess of the cost of a row has the weight of a move of this part of all rows */
+static const double GUESS_PART = 0.01;
 static const double LEAST_SIZE =
     0.25; /* a move shows the cost of a row only if its rows have at least this part of the mean size */
 
@@ -21,7 +24,8 @@ uint32_t kl_steer_clock(uint32_t ranks, const kl_rank_report *reports) {
     return 0;
 }
 
-/* Return how many sweeps of the last step were done before a move. The ranks have not measured these. */
+/* Return how many of the sweeps since the last report were done before a move. The ranks' measurements leave
+ * these sweeps out. */
 static double before_movement(const kl_outlook *o, const kl_rank_report *reports) {
     double done = 0, of = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++)
@@ -41,8 +45,8 @@ void kl_learn_step(kl_outlook *o, const kl_rank_report *reports) {
     o->as_before = before_movement(o, reports);
 }
 
-/* Convert the number of moved rows to rows of another mean size. At the first guess, compute the cost of a
- * row from its bytes. */
+/* Convert numbers of moved rows when the mean size of a row changes. If the cost of a row is still a guess,
+ * compute it anew from the bytes of a row. */
 static void scale_moving(kl_outlook *o, double mean_bytes) {
     kl_moving *m = &o->moving;
     if (o->mean_bytes > 0) {
@@ -56,8 +60,8 @@ static void scale_moving(kl_outlook *o, double mean_bytes) {
     }
 }
 
-/* Learn the mean bytes of a row, and the size of each rank's rows relative to it. Scale the seconds of
- * moving a mean row by the change of its bytes. Estimate these seconds from the first report that has
+/* Learn the mean bytes of a row, and the mean size of each rank's rows relative to this. Scale the seconds
+ * for moving a mean row in proportion to its bytes. Estimate these seconds from the first report that has
  * bytes. */
 void kl_learn_bytes(kl_outlook *o, const kl_rank_report *reports) {
     double bytes = 0, rows = 0;
@@ -74,14 +78,15 @@ void kl_learn_bytes(kl_outlook *o, const kl_rank_report *reports) {
         o->weight[r] = reports[r].row_bytes > 0 ? reports[r].row_bytes / o->mean_bytes : 1;
 }
 
-/* Return the number of rows that a rank moved; if rows change their size, in rows of mean size. */
+/* Return the number of rows that a rank moved. If the size of rows changes, a row counts by its size
+ * relative to the mean. */
 static double moved_rows(const kl_outlook *o, const kl_rank_report *report) {
     bool sized = o->mean_bytes > 0 && report->moved_bytes > 0;
     return sized ? report->moved_bytes / o->mean_bytes : (double)report->moved;
 }
 
-/* Return whether the time of sweeps shows the cost of a move. In a pipeline and in a scattered loop, ranks
- * do not compute at the same time, so it does not. */
+/* Return whether the time of sweeps shows the cost of a move. It does not in a pipeline and in a scattered
+ * loop, because ranks do not compute at the same time there. */
 static bool shows_excess(const kl_outlook *o) {
     return !o->options.scattered && !o->options.buffers && o->refill == 0;
 }
@@ -126,8 +131,9 @@ static double most_of(const double *values, uint32_t ranks) {
     return most;
 }
 
-/* Add the last step to the move that is seen in it, and return the seconds that the move has cost in this
- * step. The ranks report parts of a sweep, so the time of a move and its rows may be in different reports. */
+/* Add the seconds since the last report to those of the move that shows in them. Return what the move cost
+ * in this time. Reports are made within sweeps, so the time of a move and its rows may be in different
+ * reports. */
 static double add_step(kl_outlook *o, const kl_rank_report *reports) {
     kl_moving *m = &o->moving;
     double most_rows = 0, before_s = m->spent_s;
@@ -157,7 +163,8 @@ static bool anybody_moved(const kl_outlook *o, const kl_rank_report *reports) {
 
 double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports) {
     kl_moving *m = &o->moving;
-    if (!shows_excess(o) && anybody_moved(o, reports)) /* a part of a move counts as a move */
+    if (!shows_excess(o) && anybody_moved(o, reports)) /* the measurement begins as soon as a part of a move
+                                                          has been made */
         kl_moving_begin(o);
     if (m->rounds++ >= SEEN_ROUNDS)
         return 0;
@@ -172,8 +179,8 @@ double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports) {
     return spent_s + refill_s;
 }
 
-/* Learn the scheduler's quantum (time slice). Take the longest of all ranks, because decisions must wait
- * for the least certain rate. */
+/* Learn the length of the scheduler's time slice (quantum). Take the longest of all ranks, because decisions
+ * must wait for the least certain rate. */
 void kl_learn_quantum(kl_outlook *o, const kl_rank_report *reports) {
     double longest_s = 0;
     for (uint32_t r = 0; r < o->options.ranks; r++)
@@ -204,8 +211,8 @@ kilter_status kl_forget_loads(kl_outlook *o) {
     return status;
 }
 
-/* Begin to learn the costs of iterations. Forget the speeds, because so far a rank with an expensive range
- * looked slow. */
+/* Begin to learn the costs of iterations. Forget the ranks' speeds: until now, a rank with expensive
+ * iterations looked like a slow rank. */
 static kilter_status begin_costs(kl_outlook *o, const kl_rank_report *reports) {
     const uint32_t ranks = o->options.ranks;
     uint64_t bins = (uint64_t)KL_SEGMENTS * ranks;
@@ -237,7 +244,7 @@ kilter_status kl_learn_costs(kl_outlook *o, const kl_rank_report *reports) {
     return KILTER_OK;
 }
 
-/* Return the work per second in the body of a rank; 0: the rank has measured nothing. */
+/* Return the work per second that a rank did in the body; 0: the rank has measured nothing. */
 static double rate_of(const kl_outlook *o, const kl_rank_report *report) {
     if (!(report->busy_s > 0) || report->iterations == 0)
         return 0;

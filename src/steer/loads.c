@@ -5,15 +5,20 @@
 #include <string.h>
 
 enum {
-    SETTLES = 4,   /* a change that still continues after this number of rounds counts as a new state */
+    /* a change of speeds that still continues after this number of rounds counts as a new state */
+    SETTLES = 4,
     AVERAGED = 16, /* a state's speeds are averaged over at most this number of rounds */
-    DWELLS = 4,    /* the usual duration of a state is the mean of this number of its last durations */
-    OTHERS = 8,    /* the same number for the mean over all states, which is used for new states */
-    SEVERAL = 3,   /* the mean over all states is used if it has at least this number of durations */
+    /* the usual duration of a state of speeds is the mean of at most this number of its last durations */
+    DWELLS = 4,
+    /* the mean duration over all states, used for new states, is taken over at most this number of last
+     * durations */
+    OTHERS = 8,
+    /* the mean duration over all states is used if at least this number of states have ended */
+    SEVERAL = 3,
 };
-/* two sets of speeds are the same state if no rank's speeds differ by more than this factor */
+/* two sets of speeds count as the same state if no rank's speeds differ by more than this factor */
 static const double SAME = 1.15;
-static const double NOISE_H = 0.9; /* weight of earlier rounds in the mean noise */
+static const double NOISE_H = 0.9; /* weight of earlier rounds in the mean noise of measured speeds */
 
 kilter_status kl_loads_init(kl_loads *l, uint32_t ranks) {
     *l = (kl_loads){.ranks = ranks};
@@ -47,15 +52,15 @@ static double mean_of_known(const double *speeds, uint32_t ranks) {
     return known > 0 ? sum / known : 0;
 }
 
-/* Set speeds that are not known to `guess`, and return the mean speed. */
+/* Set the speeds of ranks that are not known to `guess`, and return the mean speed. */
 static double fill(double *speeds, uint32_t ranks, double guess) {
     for (uint32_t r = 0; r < ranks; r++)
         speeds[r] = speeds[r] > 0 ? speeds[r] : guess;
     return mean_of_known(speeds, ranks);
 }
 
-/* Average the relative differences between measured and estimated rates. Leave out large ones, because
- * they are changes. */
+/* Update the mean relative difference between measured and estimated rates. Leave out large differences,
+ * because they are changes of speed. */
 static void learn_noise(kl_loads *l, const double *rates) {
     double sum = 0;
     uint32_t known = 0;
@@ -115,7 +120,8 @@ static bool moving(const kl_loads *l) {
     return false;
 }
 
-/* Forget all visits up to the last visit to this state, because another state takes its entry. */
+/* A visit is a time in one state of speeds. Forget all visits up to the last one to this state, because
+ * another state takes its entry. */
 static void forget(kl_loads *l, uint32_t state) {
     for (uint32_t i = l->visit_count; i-- > 0;)
         if (l->visits[i].state == state) {
@@ -125,8 +131,8 @@ static void forget(kl_loads *l, uint32_t state) {
         }
 }
 
-/* Return the present state. It is a known state, or a new one in the entry of the state that was not seen
- * for the longest time. */
+/* Return the state of the present speeds. This is a known state, or a new one, which takes the entry of the
+ * state that was not seen for the longest time. */
 static uint32_t recognise(kl_loads *l) {
     uint32_t oldest = 0;
     for (uint32_t i = 0; i < KL_STATES; i++) {
@@ -159,8 +165,8 @@ static void arrive(kl_loads *l) {
     l->arrived = true;
 }
 
-/* Take over the measured rates without the filter if they fit another known state. Return whether they
- * fit. */
+/* If the measured rates fit another known state, take them over at once, without the filter. Return whether
+ * they fit. */
 static bool recall(kl_loads *l) {
     double mean = mean_of_known(l->raw, l->ranks);
     uint32_t i = 0;

@@ -10,11 +10,12 @@
 enum { KL_STATES = 4, KL_VISITS = 32 };
 
 typedef struct kl_state {
-    double *speed;          /* speed of each rank relative to the mean, which is 1 */
-    double level;           /* iterations of mean cost per second at speed 1 */
-    double lasts_s;         /* mean seconds for which the state lasted; 0: it has never ended */
-    uint64_t ended, rounds; /* number of times that the state ended; number of rounds in it */
-    uint64_t seen;          /* number of the last round in this state; 0: this entry is free */
+    double *speed;  /* speed[r]: speed of rank r relative to the mean speed, which is 1 */
+    double level;   /* iterations of mean cost per second at speed 1 */
+    double lasts_s; /* mean seconds for which the state lasted; 0: it has never ended */
+    /* ended: number of times that the state ended; rounds: number of rounds in the state */
+    uint64_t ended, rounds;
+    uint64_t seen; /* number of the last round in this state of speeds; 0: this entry is free */
 } kl_state;
 
 typedef struct kl_visit {
@@ -27,39 +28,43 @@ typedef struct kl_loads {
     uint64_t round;
     kl_trend *trends;
     double *raw;       /* work per second of each rank in its last measurement */
-    double *speed;     /* filtered speed of each rank relative to the mean */
-    double mean_speed; /* work per second at speed 1 */
+    double *speed;     /* speed of each rank relative to the mean, filtered from the measurements */
+    double mean_speed; /* mean of all ranks' work per second */
     /* rate that is assumed for a rank that was never measured: the mean of the first measured ones */
     double guess;
     double noise; /* mean relative difference between measured and estimated speeds */
     kl_state states[KL_STATES];
     uint32_t here;
-    double begun_s; /* time at which this state began */
-    double dwell_s; /* mean seconds of the states that ended last */
+    double begun_s; /* time at which the present state began */
+    double dwell_s; /* mean duration in seconds of the states that ended last */
     uint64_t dwells;
-    uint32_t unsettled;         /* number of rounds for which speeds have been changing to another state */
-    double departed_s;          /* time at which this change began */
-    double pending_s;           /* seconds of this change since the last movement */
+    uint32_t unsettled; /* number of rounds for which speeds have been changing to another state */
+    double departed_s;  /* time at which this change to another state began */
+    /* seconds of this change that do not yet count for any state */
+    double pending_s;
     bool arrived;               /* true: another state began in this round */
-    kl_visit visits[KL_VISITS]; /* states since the last move, oldest first */
+    kl_visit visits[KL_VISITS]; /* states that were visited since the last move, oldest first */
     uint32_t visit_count;
 } kl_loads;
 
-kilter_status kl_loads_init(kl_loads *loads, uint32_t ranks); /* Call kl_loads_free() even after a failure. */
+/* Error: KILTER_ERR_MEMORY. Call kl_loads_free() even then. */
+kilter_status kl_loads_init(kl_loads *loads, uint32_t ranks);
 void kl_loads_free(kl_loads *loads);
-/* Add the work per second of each rank in a round; 0: the rank was not measured. @return false: no rank was
- * ever measured */
+/* Add the work per second of each rank in a round, or 0 if the rank was not measured. Return false if no rank
+ * was ever measured. */
 bool kl_loads_measure(kl_loads *loads, const double *rates);
-/* Find the state to which the last measured speeds belong. They cover the step_s seconds before now_s. */
+/* Find the state to which the last measured speeds belong. The speeds were measured in the step_s seconds
+ * before now_s. */
 void kl_loads_follow(kl_loads *loads, double now_s, double step_s);
-void kl_loads_moved(kl_loads *loads); /* Forget the visits, because rows have moved. */
-/* Return the present speeds: the mean of the state, or the measured speeds during a change. */
+void kl_loads_moved(kl_loads *loads); /* Forget which states were visited, because rows have moved. */
+/* Return the present speeds: the mean speeds of the state, or the measured speeds while they change to
+ * another state. */
 const double *kl_loads_present(const kl_loads *loads);
-/* Return the seconds that the present state usually lasts. If it has never ended, return the mean of all
- * states, once several have ended. 0: not known. */
+/* Return for how many seconds the present state of speeds usually lasts. If it has never ended, return the
+ * mean of all states, if several have ended. 0: not known. */
 double kl_loads_lasts_s(const kl_loads *loads);
 double kl_loads_lasted_s(const kl_loads *loads, double now_s);
-/* Return the relative difference of speeds below which a difference may be noise. */
+/* Return the relative difference of speeds up to which the difference may be noise. */
 double kl_loads_uncertain(const kl_loads *loads);
 
 #endif

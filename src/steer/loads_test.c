@@ -1,5 +1,5 @@
-/* Test the states of speeds: known states must be recognised with their durations, and noise must not
- * count as a new state. */
+/* Test the states of speeds: a known state must be recognised, its duration must be known, and noise must
+ * not count as a new state. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* Measure one second, with rank 0 at `speed` and the others at 1. */
+/* Measure speeds for one second. Rank 0 has `speed`, the other ranks have speed 1. */
 static void second(kl_loads *loads, double *now_s, double speed, double noise) {
     double rates[RANKS];
     *now_s += 1;
@@ -75,7 +75,7 @@ static void visits_add_up_to_the_time_since_the_last_movement(void **state) {
             sum_s += loads.visits[k].stayed_s;
         assert_true(fabs(sum_s - (now_s - moved_s)) < 1e-9);
     }
-    for (int i = 0; i < 2000; i++) /* more states than can be stored, and more visits than fit */
+    for (int i = 0; i < 2000; i++) /* there are more states, and more visits to states, than can be stored */
         second(&loads, &now_s, 0.1 + 0.9 * random_01((uint64_t)i / 7), 0.02);
     assert_true(loads.visit_count <= KL_VISITS && states_known(&loads) == KL_STATES);
     kl_loads_free(&loads);

@@ -1,16 +1,18 @@
 /* Decide about shares for the mean of changing speeds, in loops whose ranks may run ahead of each other. */
 #include "steer/parts.h"
 
-enum { RECALLS = 3 }; /* after a change to a known state, a move follows within this number of rounds */
+/* after speeds have changed to a known state, rows move within this number of rounds */
+enum { RECALLS = 3 };
 static const double AVERAGED_PART =
-    0.98; /* use the mean if a sweep then takes less than this part of the time */
-static const double AHEAD_LOST =
-    2.0 /
-    3; /* part of the gain in the fast half that shares for the mean lose; simulations gave 0.63 to 0.75 */
-static const double AVERAGED_MOST = 1.15; /* stop to use the mean if the present shares take more than this
-                                             multiple of the best shares' time */
+    0.98; /* use shares for the mean speeds if a sweep then takes less than this part of the time */
+static const double AHEAD_LOST = 2.0 / 3; /* shares for the mean speeds lose this part of what a rank gains by
+                                             working ahead in its fast half; simulations gave 0.63 to 0.75 */
+/* no longer use shares for the mean speeds if sweeps take more than this multiple of the time with the
+ * best shares */
+static const double AVERAGED_MOST = 1.15;
 
-typedef struct half { /* one of the two states between which speeds alternate, called halves */
+/* One of the two states between which the speeds alternate; such states are called halves. */
+typedef struct half {
     const kl_state *state;
     double lasts_s;
     kl_place *best;
@@ -30,8 +32,8 @@ static double follow_s(const kl_outlook *o, const half h[2], double moving_s) {
     return (h[0].lasts_s + h[1].lasts_s) / done;
 }
 
-/* Return the seconds of a sweep with shares for the mean speeds. In its fast half a rank works ahead for
- * its slow half. At the beginning of a sweep it is not ahead, so a part of the gain is lost. */
+/* Return the seconds of a sweep with shares for the mean speeds. A rank works ahead in its fast half for its
+ * slow half. At the beginning of a sweep no rank is ahead, so a part of the gain is lost. */
 static double averaged_s(const kl_outlook *o, const half h[2], const kl_place *at, const double *mean) {
     double pace_s = kl_time_with(o, at, mean), ahead_s = 0;
     for (int i = 0; i < 2; i++)

@@ -1,16 +1,16 @@
-/* Account for the gain and the cost of moves. */
+/* Account for what moves gain and cost. */
 #include "steer/parts.h"
 
-static const double PACE_H = 0.97; /* weight of earlier steps in lately_s and lately_equal */
+static const double PACE_H = 0.97; /* weight of earlier times in lately_s and lately_equal */
 
-typedef struct step { /* the last step */
-    double took_s;    /* seconds of the step that count */
-    double spent_s;   /* seconds of them spent on moving */
+typedef struct step { /* The time since the last round, called a step. */
+    double took_s;    /* seconds of the step (time since the last round) that count for gains and costs */
+    double spent_s;   /* seconds of took_s that were spent on moving */
 } step;
 
-/* Return the seconds saved in the last step, compared with other shares during the whole step. Each sweep
- * that the other shares would not have reached counts with the mean seconds of a sweep. The time of moving
- * counts as cost elsewhere, so it is added here. */
+/* Return the seconds saved since the last round, compared with other shares. Those would have done fewer
+ * sweeps in this time, and each sweep more counts with the mean seconds of a sweep. The time of moving is
+ * added, because it counts as cost elsewhere. */
 static double came_s(const kl_outcome *c, const kl_outlook *o, const kl_place *other, step last) {
     double would = last.took_s / kl_time_with(o, other, o->loads.raw);
     return (o->sweeps - would) * c->lately_s / c->lately_equal + last.spent_s;
@@ -21,8 +21,8 @@ void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o) {
     c->anchor_came_s = c->equal_came_s = c->least_came_s = 0;
 }
 
-/* Return by how much the last step has raised least_came_s. That is the smaller of two savings since the
- * anchor was set: against the anchor's shares, and against equal shares. */
+/* Return by how much least_came_s has risen since the last round. It is the smaller of two savings since the
+ * account last reached a limit: compared with the shares at that time, and with equal shares. */
 static double lately_s(kl_outcome *c, const kl_outlook *o, step last) {
     c->anchor_came_s += came_s(c, o, c->anchor, last);
     c->equal_came_s += came_s(c, o, o->equal, last);
@@ -31,8 +31,8 @@ static double lately_s(kl_outcome *c, const kl_outlook *o, step last) {
     return c->least_came_s - before_s;
 }
 
-/* Return the cost of moves that the account must count now. A move costs at once but gains later. So until
- * it is judged, its cost counts only up to its gain. */
+/* Return the cost of moves that the account must count now. A move costs time at once but gains later. So
+ * its cost counts only up to its gain, until the move is judged. */
 static double take_due_s(kl_outcome *c, double spent_s, double came_s) {
     double due_s = c->due_s, paid_s = kl_smaller(kl_larger(came_s, 0), c->unpaid_s += spent_s);
     c->unpaid_s -= paid_s;
@@ -40,11 +40,11 @@ static double take_due_s(kl_outcome *c, double spent_s, double came_s) {
     return due_s + paid_s;
 }
 
-/* Add the last step to the account. With shares for mean speeds (`lags`), ranks do not end sweeps
- * together, so the whole step counts. */
+/* Add the time since the last round to the account. If shares are for mean speeds (`lags`), ranks do not end
+ * sweeps together, so the whole time counts. */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason) {
     step last = {lags ? o->step_s : kl_computed_s(o) + spent_s, spent_s};
-    /* recent seconds, and the sweeps that equal shares would have done in them */
+    /* number of sweeps that equal shares would have done since the last round */
     double equal = last.took_s / kl_time_with(o, o->equal, o->loads.raw);
     c->lately_s = PACE_H * c->lately_s + last.took_s;
     c->lately_equal = PACE_H * c->lately_equal + equal;

@@ -44,7 +44,8 @@ uint64_t kl_volume(const kl_outlook *o, const kl_place *after) {
     return sum;
 }
 
-/* Return the seconds of computing in the last step. Sweeps before a move count with the shares before it. */
+/* Return the seconds that the ranks spent on computing since the last round. Sweeps before a move count with
+ * the shares before the move. */
 double kl_computed_s(const kl_outlook *o) {
     return o->as_before * kl_time_with(o, o->previous, o->loads.raw) +
            (o->sweeps - o->as_before) * kl_time_with(o, o->here, o->loads.raw);

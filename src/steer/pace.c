@@ -1,17 +1,17 @@
-/* Compute the time between decisions, the size of blocks, the work between reports, and the loss under a
- * changing load. */
+/* Compute the time between decisions, the size of blocks, the work between reports, and the loss of time
+ * under a changing load. */
 #include <math.h>
 
 #include "steer/steer.h"
 
 static const double INTERACT_PART = 0.05; /* reports and decisions together may take this part of the time */
-static const double REPORT_PART = 0.005;  /* reports without decisions may take this part of the time */
+static const double REPORT_PART = 0.005;  /* reports between decisions may take this part of the time */
 /* least seconds between two reports: a report costs more than its messages, because each MPI call in between
- * also looks whether it has arrived */
+ * also checks whether the report has arrived */
 static const double REPORTS_APART_S = 2e-3;
 static const double QUANTA =
     10; /* number of the scheduler's quanta (time slices) over which a rate is averaged */
-/* the time between two moves is at least the time of a move divided by this */
+/* the time between two moves is at least the seconds that a move takes, divided by this value */
 static const double WORKSCALE = 1;
 
 kl_period kl_period_of(double interact_s, double movement_s, double quantum_s) {
@@ -55,7 +55,8 @@ double kl_pipeline_best_blocks(const kl_pipeline *p) {
     if (p->ranks == 1)
         return 1;
     double best = sqrt((p->seq_s * (1 - 1 / P) + p->incr_s * m * (P - 2)) / p->fixed_s);
-    return best > m || isnan(best) ? m : best < 1 ? 1 : best; /* this also rejects NaN: all costs are 0 */
+    /* `best` is NaN if all costs are 0 */
+    return best > m || isnan(best) ? m : best < 1 ? 1 : best;
 }
 
 static double with_block_s(const kl_pipeline *p, uint64_t block) {
@@ -63,8 +64,8 @@ static double with_block_s(const kl_pipeline *p, uint64_t block) {
     return kl_pipeline_elapsed_s(p, (double)blocks);
 }
 
-/* Return the best block size. M* (the best number of blocks) and m/M* need not be whole numbers. So
- * compare four candidates: M* rounded down and up, which matters for few blocks, and m/M* rounded down and
+/* Return the best block size. M* (the best number of blocks) and m/M* need not be whole numbers. So compare
+ * four candidates: M* rounded down and up, which matters if there are few blocks, and m/M* rounded down and
  * up. */
 uint64_t kl_pipeline_block(const kl_pipeline *p) {
     double blocks = floor(kl_pipeline_best_blocks(p));
@@ -88,18 +89,18 @@ uint64_t kl_doall_grain(uint64_t mine, double iteration_s, double period_s) {
     return grain > 0 ? grain : 1;
 }
 
-/* --- a load that comes and goes --- */
+/* --- the efficiency under a load that comes and goes --- */
 
-/* Return the work per second of all ranks. One rank has `speed`, the others have speed 1. Shares were made
- * for the case that this rank has `speed_of_shares`. */
+/* Return the work per second of all ranks together. One rank has `speed`, the others have speed 1. The
+ * shares were made for the case that this rank has the speed `speed_of_shares`. */
 static double throughput(const kl_swing *s, double speed, double speed_of_shares) {
     double sum = s->ranks - 1 + speed_of_shares;
     double slow_s = speed_of_shares / sum / speed, others_s = s->ranks > 1 ? 1 / sum : 0;
     return 1 / (slow_s > others_s ? slow_s : others_s);
 }
 
-/* Return the work done in one half of a cycle. At first the loop has the shares of the other half. Then
- * rows move, and no work is done. After that it has the right shares. */
+/* Return the work done in one half of a cycle of the load. At first the loop still has the shares of the
+ * other half. Then rows move, and no work is done. After that it has the shares of this half. */
 static double half_work(const kl_swing *s, double half_s, double react_s, double speed, double other) {
     double reacting_s = react_s < half_s ? react_s : half_s;
     double moving_s = s->move_s < half_s - reacting_s ? s->move_s : half_s - reacting_s;

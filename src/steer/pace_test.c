@@ -14,7 +14,7 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* --- filtered rates: the table of docs/explanation/loops.md --- */
+/* --- the filter of rates: its table in docs/explanation/loops.md --- */
 
 enum { ROUNDS = 8 };
 
@@ -28,7 +28,7 @@ static void the_response_is_the_documented_one(void **state) {
         {"step up", {50, 100, 100, 100, 100, 100, 100, 100}, {50, 50, 75, 93.75, 100, 100, 100, 100}},
         {"spike down", {100, 50, 100, 100, 100, 100, 100, 100}, {100, 100, 100, 100, 100, 100, 100, 100}},
         {"spike up", {100, 200, 100, 100, 100, 100, 100, 100}, {100, 100, 100, 100, 100, 100, 100, 100}},
-        {"spike of two",
+        {"two rounds with another speed",
          {100, 50, 50, 100, 100, 100, 100, 100},
          {100, 100, 62.5, 62.5, 81.25, 95.3125, 96.484375, 97.36328125}},
         {"noise", {100, 90, 110, 90, 110, 90, 110, 90}, {100, 100, 100, 100, 100, 100, 100, 100}},
@@ -93,7 +93,7 @@ static void what_is_believed_lies_between_what_was_measured(void **state) {
     }
 }
 
-/* --- how often --- */
+/* --- the time between decisions --- */
 
 static void the_period_is_the_largest_bound(void **state) {
     (void)state;
@@ -101,7 +101,7 @@ static void the_period_is_the_largest_bound(void **state) {
         double interact_s, movement_s, quantum_s, target_s;
         kl_bound_of_period bound;
     } rows[] = {
-        {0.001, 0, 0.1, 1, KL_PERIOD_QUANTUM}, /* the values of the paper's machine */
+        {0.001, 0, 0.1, 1, KL_PERIOD_QUANTUM}, /* the values of the machine in the paper */
         {0.1, 0, 0.1, 2, KL_PERIOD_INTERACT},          {0.001, 3, 0.1, 3, KL_PERIOD_MOVEMENT},
         {0.001, 0.01, 0.003, 0.03, KL_PERIOD_QUANTUM}, {0, 0, 0, 0, KL_PERIOD_INTERACT},
     };
@@ -198,12 +198,12 @@ static void a_pipeline_has_its_known_forms(void **state) {
     (void)state;
     kl_pipeline p = {.ranks = 4, .elements = 1000, .seq_s = 8};
     assert_true(fabs(kl_pipeline_efficiency(&p, 10) - 10.0 / 13) < 1e-12); /* M/(M + P − 1) */
-    /* messages cost nothing */
+    /* in this pipeline, messages cost nothing */
     assert_true(kl_pipeline_best_blocks(&p) == 1000 && kl_pipeline_block(&p) == 1);
     p.fixed_s = 1;
     assert_true(kl_pipeline_block(&p) >= 334);
     p.fixed_s = 0.001;
-    p.incr_s = 1e-6; /* M* is now sqrt((8·3/4 + 0.002)/0.001) */
+    p.incr_s = 1e-6; /* M* (the best number of blocks) is now sqrt((8·3/4 + 0.002)/0.001) */
     assert_true(fabs(kl_pipeline_best_blocks(&p) - sqrt(6.002 / 0.001)) < 1e-9);
     p.ranks = 1;
     assert_true(kl_pipeline_block(&p) == 1000 && kl_pipeline_efficiency(&p, 1) == 1);
@@ -216,20 +216,21 @@ static void doall_is_given_what_a_period_holds(void **state) {
     assert_int_equal(kl_doall_grain(1000, 0.01, 1), 100);
     assert_int_equal(kl_doall_grain(70, 0.01, 1), 70);
     assert_int_equal(kl_doall_grain(70, 10, 1), 1);
-    assert_int_equal(kl_doall_grain(70, 0, 1), 1); /* the time of an iteration is not known: do one */
+    /* if the time of an iteration is not known, one iteration is done between checks */
+    assert_int_equal(kl_doall_grain(70, 0, 1), 1);
     assert_int_equal(kl_doall_grain(0, 0, 1), 1);
 }
 
-/* --- a load that comes and goes --- */
+/* --- the efficiency under a load that comes and goes --- */
 
-/* Return the efficiency under a changing load, computed in small time steps. */
+/* Return the efficiency under a changing load, simulated in small time steps. */
 static double stepped(const kl_swing *s, bool moves) {
     double done = 0, step_s = (s->on_s + s->off_s) / 200000, available = 0;
     for (int i = 0; i < 200000; i++) {
         double at = (i + 0.5) * step_s, half = at < s->on_s ? at : at - s->on_s;
         bool on = at < s->on_s;
         double speed = on ? s->speed : 1, react_s = on ? s->react_on_s : s->react_off_s;
-        /* the speed of the changing rank for which the shares were made */
+        /* the shares were made for this speed of the changing rank */
         double wish = !moves ? 1 : half < react_s ? (on ? 1 : s->speed) : speed;
         double share = wish / (s->ranks - 1 + wish), other = 1 / (s->ranks - 1 + wish);
         bool moving = moves && half >= react_s && half < react_s + s->move_s;

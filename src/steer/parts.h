@@ -20,12 +20,15 @@
 #include "steer/slices.h"
 
 enum {
-    /* shares for the present speeds, for each state, and for the mean of states; equal shares */
+    /* places for candidate shares: for the present speeds, for each state of speeds, for the mean of states,
+     * and equal shares */
     KL_CANDIDATES = KL_STATES + 3,
-    KL_FIRST_ROUNDS = 3, /* the rounds before this one are disturbed by cold caches and new pages */
+    /* rounds before the one with this number are disturbed by cold caches and new pages */
+    KL_FIRST_ROUNDS = 3,
 };
 
-/* A distribution of iterations: ranks + 1 numbers, which are bounds, or shares if the loop is scattered. */
+/* A number in a distribution of iterations to ranks (a place). A place has ranks + 1 numbers: bounds, or
+ * shares if the loop is scattered. */
 typedef uint64_t kl_place;
 
 static inline double kl_larger(double a, double b) {
@@ -35,136 +38,157 @@ static inline double kl_smaller(double a, double b) {
     return a < b ? a : b;
 }
 
-/* The cost of moves. There are two measurements of it: a rank's own time for a move, which includes
- * waiting for a late rank; and the time by which sweeps exceed computing, which has other causes, too.
- * Therefore the smaller of the two counts, in the sum over the rounds in which the last move is seen. */
+/* The cost of the last moves, which is measured in two ways. A rank's own time for a move includes waiting
+ * for late ranks. The time by which sweeps exceed computing has other causes, too. So the smaller of the two
+ * counts, summed over the rounds in which the move shows. */
 typedef struct kl_moving {
     uint32_t rounds; /* number of rounds since the last move was decided */
     bool told;       /* true: ranks have reported moved rows */
-    double rows; /* number of rows that the busiest rank moved, in rows of mean size, as far as they show the
-                    cost of a row */
-    double *reported_s;       /* reported_s[ranks]: seconds that each rank reports for the move */
-    double excess_s;          /* seconds in these rounds that no rank needed for computing */
-    double spent_s;           /* seconds that the move has cost so far */
-    double past_rows, past_s; /* rows and seconds of earlier moves, with less weight on older ones */
-    double past_movement_s;   /* mean seconds of these moves; 0: there were none */
+    /* number of rows that the busiest rank moved, if they show the cost of a row; a row counts by its
+     * size relative to the mean */
+    double rows;
+    double *reported_s; /* reported_s[r]: seconds that rank r reports for the move */
+    double excess_s;    /* seconds, in the rounds since the move, that no rank needed for computing */
+    double spent_s;     /* seconds that the last move has cost so far */
+    /* past_rows, past_s: rows and seconds of earlier moves; older moves have less weight */
+    double past_rows, past_s;
+    double past_movement_s; /* mean seconds of earlier moves; 0: there were none */
 } kl_moving;
 
 typedef struct kl_outlook {
     kl_steer_options options;
-    double now_s, step_s; /* step_s: seconds since the last round */
+    double now_s, step_s; /* now_s: time of this round; step_s: seconds since the last round */
     double round_s;       /* seconds from this round to the next */
-    double sweeps;        /* number of sweeps in the last step */
-    double as_before;     /* number of these sweeps that were done before the last move */
-    bool moved;           /* rows moved since the last round */
+    double sweeps;        /* number of sweeps since the last round */
+    double as_before;     /* number of the sweeps since the last round that were done before the last move */
+    bool moved;           /* true: rows moved since the last round */
     double refill;        /* part of a sweep that a pipeline needs to empty and fill again */
-    double per_move_s;    /* seconds of moving, per row of mean size that the busiest rank moves */
+    double per_move_s;    /* seconds of moving for each row of mean size that the busiest rank moves */
     double movement_s;    /* mean seconds of the last moves */
-    double mean_bytes;    /* mean bytes of a row if rows change their size; 0: all rows have one size */
+    /* mean bytes of a row, if the size of rows changes; 0: all rows have the same size */
+    double mean_bytes;
     kl_moving moving;
-    double *weight; /* weight[ranks]: mean bytes of a rank's rows, relative to mean_bytes */
-    kl_costs costs; /* costs of a ranged loop; empty until they are measured */
+    double *weight; /* weight[r]: mean bytes of the rows of rank r, relative to mean_bytes */
+    kl_costs costs; /* costs of the iterations, if each rank has one range; empty until they are measured */
     kl_loads loads;
     kl_place *here, *previous, *equal, *spare;
-    double *scratch; /* scratch[ranks]: for intermediate results */
+    double *scratch; /* scratch[r]: memory for intermediate results */
 } kl_outlook;
 
 void kl_put(const kl_outlook *o, kl_place *to, const kl_place *from);
-/* Return the largest quotient of work and speed of any rank. If speeds are in work per second, it is the
- * time of a sweep. */
+/* Return the greatest quotient of work and speed of all ranks. If speeds are given in work per second, this
+ * is the time of a sweep. */
 double kl_time_with(const kl_outlook *o, const kl_place *at, const double *speed);
 kilter_status kl_best_for(const kl_outlook *o, const double *speed, kl_place *at);
-double kl_sweep_s(const kl_outlook *o, const kl_place *at); /* seconds at the estimated speeds */
+/* Return the seconds of a sweep at the estimated speeds. */
+double kl_sweep_s(const kl_outlook *o, const kl_place *at);
 double kl_move_s(const kl_outlook *o, const kl_place *after);
-/* Return the number of iterations that the busiest rank sends and receives. If rows change their size,
- * return it in rows of mean size. before, after: bounds, or shares if the loop is scattered. */
+/* Return the number of iterations that the busiest rank sends and receives. If the size of rows changes,
+ * a row counts by its size relative to the mean. The arguments are bounds, or shares if the loop is
+ * scattered. */
 double kl_busiest(const kl_outlook *o, const kl_place *before, const kl_place *after);
-/* Return the number of iterations that change their rank (ranged: the sum over all bounds). */
+/* Return the number of iterations that get another rank by a move to `after`. If each rank has one range,
+ * this is the sum over all bounds. */
 uint64_t kl_volume(const kl_outlook *o, const kl_place *after);
-/* Return the seconds that the last step's sweeps should take by the speeds measured in it. */
+/* Return the seconds that the sweeps since the last round should have taken at the speeds measured in this
+ * time. */
 double kl_computed_s(const kl_outlook *o);
-/* Return the part of the elapsed time that depends on the shares. The rest is messages and other costs. */
+/* Return the part of the elapsed time that depends on the shares. Messages and other costs make up the
+ * remaining part. */
 double kl_share_of_time(const kl_outlook *o);
 
-/* learn.c: update the outlook from the reports of a round */
+/* learn.c: updating the outlook from the reports of a round */
 void kl_learn_step(kl_outlook *o, const kl_rank_report *reports);
 void kl_moving_init(kl_outlook *o);
 void kl_moving_begin(kl_outlook *o); /* Store that a move was decided. */
-/* Return whether the last move may still be under way, so that its cost is not known. */
+/* Return whether the last move may still be in progress, so that its cost is not known yet. */
 bool kl_moving_open(const kl_outlook *o);
-/* Learn the cost of moves, after the speeds. Return the seconds that the last step spent on moves. */
+/* Learn the cost of moves; call this after learning the speeds. Return the seconds spent on moves since the
+ * last round. */
 double kl_learn_movements(kl_outlook *o, const kl_rank_report *reports);
 void kl_learn_bytes(kl_outlook *o, const kl_rank_report *reports);
 void kl_learn_quantum(kl_outlook *o, const kl_rank_report *reports);
 kilter_status kl_learn_costs(kl_outlook *o, const kl_rank_report *reports);
-bool kl_learn_speeds(kl_outlook *o, const kl_rank_report *reports); /* Return false if no speed is known. */
+/* Learn the ranks' speeds. Return false if no speed is known. */
+bool kl_learn_speeds(kl_outlook *o, const kl_rank_report *reports);
 kilter_status kl_forget_loads(kl_outlook *o);
 
 /* prospect.c */
-/* Return the seconds that the shares `after` would have saved, counted from the best moment since the last
- * move. If `cycles` is true, speeds come and go, so only whole cycles of states count. A cycle may begin
- * in any state. */
+/* Return the seconds that the shares `after` would have saved by now. Count from the moment after the last
+ * move from which the saving is greatest. If `cycles` is true, speeds come and go, so count only whole cycles
+ * of states of speeds. A cycle may begin in any state. */
 double kl_lost_s(const kl_outlook *o, const kl_place *after, bool cycles);
 /* Find candidate shares. The first candidate is the best one for the present speeds. */
 kilter_status kl_find_candidates(const kl_outlook *o, kl_place *const *candidates, uint32_t *count);
-/* Return the state that is expected next: the one before the present state, because there are seldom more
- * than two. NULL: no other state is known. */
+/* Return the state of speeds that is expected next: the one before the present state, because there are
+ * rarely more than two. Return NULL if no other state is known. */
 const kl_state *kl_next_state(const kl_loads *l);
-/* Return whether the present state is expected to end: it has ended before, or several other states have.
- * While the state changes, return whether any other state has ended before. */
+/* Return whether the present state of speeds is expected to end, because it has ended before, or several
+ * other states have. While speeds change to another state, return whether any other state has ended
+ * before. */
 bool kl_comes_and_goes(const kl_loads *l);
 kl_prospect kl_prospect_of(const kl_outlook *o, const kl_place *after, bool cycles);
-/* Return the forecast of moving to `best`, the best shares for the present speeds. It includes the state that
- * is expected next. */
+/* Return the forecast for a move to `best`, the best shares for the present speeds. The forecast includes
+ * the state of speeds that is expected next. */
 kl_prospect kl_foresee(const kl_outlook *o, const kl_place *best, bool cycles);
 
 typedef struct kl_mean {
-    double lag_s; /* seconds over which speeds are averaged; 0: shares follow the speeds */
+    double lag_s; /* seconds over which speeds are averaged; 0: shares follow the present speeds */
     double cycle_s;
-    bool forgets; /* true: forget the known states after this round */
+    bool forgets; /* true: the known states of speeds must be forgotten after this round */
     kl_place *halves[2];
 } kl_mean;
 
-/* Return whether speeds alternate between two states, and shares for their mean are better than staying
- * and than following the speeds. These shares are stored in the spare place. */
+/* Return whether speeds alternate between two states, and shares for their mean are better than staying and
+ * better than following the speeds. Store these shares in o->spare. */
 bool kl_mean_pays(kl_mean *m, const kl_outlook *o, kl_prospect *p);
-/* Return whether shares for the mean no longer fit, because the mean over a cycle has changed, or measured
+/* Return whether shares for the mean speeds no longer fit: the mean over a cycle has changed, or measured
  * speeds differ much from it. */
 bool kl_mean_fails(const kl_mean *m, const kl_outlook *o);
 
 typedef struct kl_outcome {
     kl_account account;
-    kl_place *anchor;     /* shares at the time when the account's balance last reached a limit */
-    double anchor_came_s; /* seconds saved since then, compared with the anchor's shares */
-    double equal_came_s;  /* seconds saved since then, compared with equal shares */
-    double least_came_s;  /* the smaller of anchor_came_s and equal_came_s */
-    bool retreats;        /* true: shares become equal for the pause in balancing (rest) that begins */
+    /* shares at the time when the account's balance last reached a limit; called the anchor */
+    kl_place *anchor;
+    /* seconds saved since the shares in `anchor` were set, compared with these shares */
+    double anchor_came_s;
+    /* seconds saved since the shares in `anchor` were set, compared with equal shares */
+    double equal_came_s;
+    double least_came_s; /* the smaller of anchor_came_s and equal_came_s */
+    bool retreats;       /* true: a pause of balancing (rest) begins, and shares become equal for it */
     double lately_s,
-        lately_equal; /* recent seconds, and the sweeps that equal shares would have done in them */
-    double unit_s;    /* expected seconds of a move, set in each round */
-    /* cost of moves that the account has not counted yet; the part of it that the next step counts */
+        /* lately_s: recent seconds; lately_equal: number of sweeps that equal shares would have done in
+         * them */
+        lately_equal;
+    double unit_s; /* expected seconds of a move; set anew in each round */
+    /* unpaid_s: cost of moves that the account has not counted yet; due_s: the part of this cost that counts
+     * in the next round */
     double unpaid_s, due_s;
     bool open; /* true: the last move is not judged yet */
     double open_forecast_s, open_came_s, open_cost_s;
 } kl_outcome;
 
 void kl_outcome_anchor(kl_outcome *c, const kl_outlook *o);
-/* Add the gain and cost of the last step, in which moving took spent_s seconds. If `lags`, shares are for
- * the mean of changing loads. @return true: balancing rests from now on, and `reason` says why */
+/* Account for the time since the last round, in which moving took spent_s seconds. If `lags` is true, shares
+ * are for the mean of changing speeds. @return true: balancing rests (pauses) from now on, and `reason` says
+ * why */
 bool kl_outcome_settle(kl_outcome *c, const kl_outlook *o, bool lags, double spent_s, char *reason);
 
 typedef struct kl_short {
     kl_slices slices;
-    double shared_s; /* seconds for which the conditions for choosing by trials have held without a break */
-    double seen_s;   /* last time at which these conditions held; 0: never */
-    double *core, *core_then; /* each rank's share of its core, now and when the trials began */
-    uint64_t depth;           /* number of sweeps in one exchange for KL_CHOICE_DEEP */
-    bool unplaced;            /* true: a choice was refused, so the shares are those of another choice */
+    /* seconds for which the conditions for choosing shares by trials have held without a break */
+    double shared_s;
+    double seen_s; /* last time at which the conditions for trials held; 0: never */
+    /* core: each rank's share of its core at present; core_then: its share when the trials began */
+    double *core, *core_then;
+    uint64_t depth; /* with KL_CHOICE_DEEP, number of sweeps that one exchange serves */
+    /* true: a choice of shares was refused, so the present shares are those of another choice */
+    bool unplaced;
 } kl_short;
 
 typedef struct kl_trial {
     kl_proof proof;
-    kl_place *kept; /* the shares before equal shares were tried */
+    kl_place *kept; /* the shares before the trial of equal shares */
 } kl_trial;
 
 struct kl_steer {
@@ -174,31 +198,35 @@ struct kl_steer {
     kl_short trying;
     kl_trial trial;
     kl_place *candidates[KL_CANDIDATES];
-    kl_place *proposed; /* proposed shares: a candidate or one of the places above; NULL: none */
-    double gain_s;      /* seconds that the proposal should gain */
-    kl_place *barred;   /* proposed shares that were refused */
+    /* proposed shares: one of the candidates, or another place (distribution) in this struct; NULL: none */
+    kl_place *proposed;
+    double gain_s;    /* seconds that the proposed shares should save */
+    kl_place *barred; /* the shares that were refused last */
     bool is_barred;
-    kl_place *left; /* left[rank]: number of iterations left in a sweep */
+    kl_place *left; /* left[r]: number of iterations that rank r has left in the present sweep */
     kl_transfer *transfers;
-    kl_place *places; /* memory of all places; next: memory of all numbers for each rank */
+    /* places: memory of all places (distributions); numbers: memory of all arrays with a number for each
+     * rank */
+    kl_place *places;
     double *numbers;
 };
 
 /* choose.c */
 void kl_steer_stay(kl_steer *s, kl_verdict verdict, kl_steer_plan *plan);
-bool kl_steer_barred(const kl_steer *s); /* Return whether the proposal is close to refused shares. */
-/* Decide between candidate shares. rest_begins: why balancing pauses (rests) from now on; NULL: it does
+bool kl_steer_barred(const kl_steer *s); /* Return whether the proposed shares are close to refused ones. */
+/* Decide between candidate shares. rest_begins: why balancing rests (pauses) from now on; NULL: it does
  * not. */
 void kl_choose(kl_steer *s, uint32_t count, const char *rest_begins, kl_steer_plan *plan);
 /* short.c */
 void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports);
-/* Decide by trying shares, if sweeps are so short that speeds do not show the effect of shares. *tries: such
- * a decision was made. */
+/* If sweeps are so short that speeds do not show the effect of shares, decide by trying shares. *tries:
+ * whether the decision was made in this way. */
 kilter_status kl_short_decide(kl_steer *s, double spent_s, kl_steer_plan *plan, bool *tries);
 /* trial.c */
 /* Begin a trial of equal shares if one is due and no rows move. */
 void kl_trial_begin(kl_steer *s, kl_steer_plan *plan);
-/* Return whether a trial, or the rest after it, is under way. Then nothing else is decided. */
+/* Return whether a trial of equal shares, or the rest after a trial, is under way. If so, nothing else is
+ * decided. */
 bool kl_trial_keeps(kl_steer *s, kl_steer_plan *plan);
 
 #endif

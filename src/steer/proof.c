@@ -1,24 +1,27 @@
-/* Try equal shares now and then, because forecasts of their time may be wrong. Rows may be slow on some
- * ranks only, or speeds may change faster than rows can follow. Trials are rare, because balancing gains
- * nothing during a trial. */
+/* Try equal shares now and then, because forecasts may be wrong. Rows may be slow on some ranks only, or
+ * speeds may change faster than rows can follow. Trials are rare, because balancing gains nothing during a
+ * trial. */
 #include "steer/proof.h"
 
 #include <math.h>
 
 enum {
     HERE_ROUNDS = 6, /* at least this number of rounds lies between two trials */
-    TRY_ROUNDS = 2,  /* a trial takes at least TRY_ROUNDS rounds, and SURE_ROUNDS before equal shares win */
+    /* a trial takes at least TRY_ROUNDS rounds; equal shares can win only after SURE_ROUNDS rounds */
+    TRY_ROUNDS = 2,
     SURE_ROUNDS = 6,
     MOST_PASSED = 4
 };
 static const double PART = 100,
-                    DOUBTFUL = 20; /* the pause between two trials is at least PART times a trial's cost, or
-                                      DOUBTFUL times that if equal shares had a better result before */
-static const double KEPT = 0.8;    /* the weight of a round is multiplied by this with every later round */
+                    /* the pause between two trials is at least PART times the cost of a trial; if equal
+                     * shares had a better result before, DOUBTFUL times this cost */
+    DOUBTFUL = 20;
+/* weight of earlier rounds in the mean: with each later round, a round's weight is multiplied by this */
+static const double KEPT = 0.8;
 static const double BETTER = 0.98;
 static const double FIRST_REST = 3, NEXT_REST = 2, LONGEST_REST_S = 100, LONGEST_REST_ROUNDS = 50;
 static const double CHANGED =
-    1.2; /* a result is outdated if sweeps take this multiple of the time that they took then */
+    1.2; /* a trial's result is outdated if sweeps take this multiple of the time that they took then */
 
 void kl_proof_round(kl_proof *p, double now_s, double executions, double elapsed_s, bool equal) {
     if (equal != p->equal) {

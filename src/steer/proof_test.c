@@ -8,8 +8,8 @@
 
 #include "steer/proof.h"
 
-/* Add rounds of 1 s in which a sweep takes here_s, until a trial is due, but at most `rounds`. Return
- * their number. */
+/* Add rounds of 1 s, in which a sweep takes here_s, until a trial is due, but at most `rounds`. Return the
+ * number of rounds. */
 static int rounds_until_due(kl_proof *p, double *now_s, double here_s, double cost_s, int rounds) {
     int n = 0;
     while (n < rounds && !kl_proof_due(p, *now_s, cost_s, 1)) {
@@ -22,7 +22,7 @@ static int rounds_until_due(kl_proof *p, double *now_s, double here_s, double co
 
 static kl_proved try(kl_proof *p, double *now_s, double equal_s) {
     kl_proof_begin(p);
-    /* shares were not equal yet in a part of this round, so it does not count */
+    /* in this round shares become equal, so it does not count as a round with equal shares */
     kl_proof_round(p, *now_s, 3, 1, true);
     assert_int_equal(kl_proof_verdict(p), KL_PROVED_NOTHING);
     for (int n = 0; kl_proof_verdict(p) == KL_PROVED_NOTHING && n < 10; n++, *now_s += 1)
@@ -43,8 +43,8 @@ static void equal_shares_are_judged_by_what_they_take(void **state) {
     }
 }
 
-/* Trials must take at most a hundredth of the time, whatever they cost, and the pauses between them must
- * never become shorter. */
+/* Check that trials take at most a hundredth of the time, whatever they cost, and that the pauses between
+ * them never become shorter. */
 static void tries_cost_a_hundredth_at_most_and_ever_less(void **state) {
     (void)state;
     for (double cost_s = 0.001; cost_s < 10; cost_s *= 1.5) {
@@ -55,7 +55,8 @@ static void tries_cost_a_hundredth_at_most_and_ever_less(void **state) {
             rounds_until_due(&p, &now_s, 0.1, cost_s, 1 << 20);
             double waited_s = now_s - began_s;
             assert_true(waited_s >= 100 * cost_s && waited_s >= 6 && waited_s >= before_s);
-            before_s = waited_s - 1; /* a try begins after a whole round, so pauses may differ by 1 s */
+            /* pauses may be shorter by 1 s, because a trial begins only after a whole round */
+            before_s = waited_s - 1;
             assert_int_equal(try(&p, &now_s, 0.2), KL_BALANCING_PAYS);
         }
     }
@@ -67,7 +68,7 @@ static void learn_equal(kl_proof *p, double equal_s) {
     kl_proof_round(p, 0, 1, 1, false);
 }
 
-/* If sweeps were faster when shares were equal, the next trial must come sooner. */
+/* Check that the next trial comes sooner if sweeps were faster when shares were equal. */
 static void doubts_are_looked_into_soon(void **state) {
     (void)state;
     double sure_s = 0, doubting_s = 0;
@@ -79,7 +80,7 @@ static void doubts_are_looked_into_soon(void **state) {
     assert_true(doubting_s >= 6 && doubting_s < sure_s / 2);
 }
 
-/* Return the number of rounds with balanced shares until equal shares have won two tries. */
+/* Return the number of rounds with balanced shares until equal shares have won two trials. */
 static int rounds_until_rest(kl_proof *p, double *now_s) {
     int n = 0;
     while (n < 1000 && !kl_proof_rests(p, *now_s)) {
@@ -89,8 +90,8 @@ static int rounds_until_rest(kl_proof *p, double *now_s) {
     return n;
 }
 
-/* Equal shares must win two trials before a rest, because a load may be absent by chance during one trial.
- * Rests must become longer. */
+/* Check that equal shares must win two trials before a rest, because a load may be absent by chance during
+ * one trial. Later rests must be longer. */
 static void what_costs_rests_ever_longer(void **state) {
     (void)state;
     kl_proof p = {0};
@@ -110,8 +111,8 @@ static void what_costs_rests_ever_longer(void **state) {
     assert_true(p.rest_s == 0 && !kl_proof_rests(&p, now_s));
 }
 
-/* A rest must end when sweeps take longer, because another load has outdated its result. One bad round
- * must not end it. */
+/* Check that a rest ends when sweeps take longer, because another load has outdated the trial's result. One
+ * bad round must not end it. */
 static void a_rest_ends_when_executions_take_longer(void **state) {
     (void)state;
     for (int bad = 0; bad < 10; bad++) {
@@ -127,14 +128,14 @@ static void a_rest_ends_when_executions_take_longer(void **state) {
     }
 }
 
-/* A trial must be due after six rounds, and not while shares are equal anyway. */
+/* Check that a trial is due after six rounds, but not while shares are equal anyway. */
 static void rounds_count_whether_rows_move_or_not(void **state) {
     (void)state;
     kl_proof p = {0};
     double now_s = 0;
     rounds_until_due(&p, &now_s, 0.1, 1e-9, 1000);
     assert_true(now_s == 6);
-    kl_proof_round(&p, now_s, 10, 1, true); /* shares became equal without a try */
+    kl_proof_round(&p, now_s, 10, 1, true); /* in this round shares are equal, but not because of a trial */
     assert_false(kl_proof_due(&p, now_s + 100, 1e-9, 1));
 }
 

@@ -1,16 +1,16 @@
-/* Compare the present shares with other shares: for the time since the last move, and for the expected
- * speeds. */
+/* Compare the present shares with other shares: over the time since the last move, and in a forecast for the
+ * expected speeds. */
 #include <math.h>
 
 #include "steer/parts.h"
 
 enum {
-    REACTS = 4, /* a move follows a change of speeds after this number of rounds */
-    CYCLE = 3,  /* number of visited states in a cycle */
+    REACTS = 4, /* number of rounds between a change of speeds and the move that follows it */
+    CYCLE = 3,  /* number of visits to states of speeds in a cycle, with the first state at both ends */
 };
 
-/* Seconds, number of sweeps done in them with the present shares, and number of sweeps that other shares
- * would have done. */
+/* A time in seconds (elapsed_s), with two numbers of sweeps: those done in it with the present shares, and
+ * those that other shares would have done. */
 typedef struct tally {
     double elapsed_s, done, would;
 } tally;
@@ -25,14 +25,14 @@ static void count(tally *t, const tally *each, double elapsed_s) {
     t->would += elapsed_s * each->would;
 }
 
-/* Return the seconds that other shares would have saved for the same sweeps. Sweeps are compared over equal
- * times, because loads change with time. */
+/* Return the seconds that other shares would have saved in a time. The numbers of sweeps in the same time
+ * are compared, because loads change. */
 static double saved_s(const tally *t) {
     return t->would > 0 ? t->elapsed_s * (1 - t->done / t->would) : 0;
 }
 
-/* Return the relative difference between the times with the present shares and with `after`. The beginning
- * of a state is known only to within a round, so a loss is uncertain by this part of a round. */
+/* Return the part of a sweep's time that the shares `after` would save. The time at which the present speeds
+ * began is known only to within a round. So the loss since then is uncertain by this part of a round. */
 static double part_apart(const kl_outlook *o, const kl_place *after) {
     const double *speed = kl_loads_present(&o->loads);
     double now = kl_time_with(o, o->here, speed), then = kl_time_with(o, after, speed);
@@ -102,8 +102,9 @@ const kl_state *kl_next_state(const kl_loads *l) {
     return next;
 }
 
-/* Return the seconds that the shares `at` are expected to lose in the next state, either by moving then or
- * by staying, whichever loses less. The spare place has the best shares for that state. */
+/* Return the seconds that the shares `at` are expected to lose in the next state of speeds. This is the
+ * smaller loss of two: with a move at that time, and without. The best shares for that state are in
+ * o->spare. */
 static double next_state_s(const kl_outlook *o, const kl_state *next, const kl_place *at, double moving_s) {
     double part = 1 - kl_time_with(o, o->spare, next->speed) / kl_time_with(o, at, next->speed);
     double followed_s = moving_s + REACTS * o->round_s * part, borne_s = next->lasts_s * part;
@@ -137,7 +138,8 @@ kl_prospect kl_prospect_of(const kl_outlook *o, const kl_place *after, bool cycl
                          .move_s = kl_move_s(o, after)};
 }
 
-/* During a change of state the next state is not known, so it is left out. */
+/* Include the state of speeds that is expected next. While speeds change to another state, that state is not
+ * known, so it is left out. */
 kl_prospect kl_foresee(const kl_outlook *o, const kl_place *best, bool cycles) {
     const kl_loads *l = &o->loads;
     kl_prospect p = kl_prospect_of(o, best, cycles);

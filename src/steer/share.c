@@ -1,4 +1,4 @@
-/* Compute shares and bounds: divide n iterations among the ranks, so that all ranks end together. */
+/* Compute shares and bounds: divide n iterations among the ranks, so that all ranks end a sweep together. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,8 +8,8 @@
 
 typedef struct due {
     uint32_t rank;
-    double rate; /* rate relative to the largest rate */
-    double part; /* part of an iteration that a rank should get, but has not been given yet */
+    double rate; /* rate of the rank, relative to the greatest rate */
+    double part; /* fraction of an iteration that the rank should get in addition to whole iterations */
 } due;
 
 static int by_rate(const void *a, const void *b) {
@@ -26,7 +26,7 @@ static int by_part(const void *a, const void *b) {
     return x->rank < y->rank ? -1 : 1;
 }
 
-/* Return the largest rate; 0: the rates are not valid. */
+/* Return the greatest rate; 0: the rates are not valid. */
 static double largest(uint32_t ranks, const double *rates) {
     double most = 0;
     for (uint32_t r = 0; r < ranks; r++) {
@@ -37,8 +37,9 @@ static double largest(uint32_t ranks, const double *rates) {
     return most;
 }
 
-static const double SPEEDS_MOST = 8; /* if speeds of two ranks seem to differ by more than this factor, the
-                                        cost probably jumps at their bound */
+/* if the speeds of two ranks seem to differ by more than this factor, the cost of iterations probably
+ * jumps at the bound between them */
+static const double SPEEDS_MOST = 8;
 
 enum { BUCKETS = 256 };
 
@@ -47,8 +48,8 @@ static uint32_t bucket_of(const due *d) {
     return at < BUCKETS - 1 ? (uint32_t)at : BUCKETS - 1;
 }
 
-/* Give one more iteration to each of the `more` ranks with the largest fractions. Fractions are sorted
- * into buckets. Only the last bucket that gets iterations is sorted exactly. */
+/* Give one more iteration to each of the `more` ranks with the greatest fractions. Fractions are sorted into
+ * buckets. Only the last bucket from which ranks get an iteration is sorted exactly. */
 static void deal_parts(uint64_t more, due *dues, size_t count, uint64_t *shares) {
     size_t in[BUCKETS] = {0}, last = BUCKETS, edge = 0;
     for (size_t i = 0; i < count; i++)
@@ -68,7 +69,8 @@ static void deal_parts(uint64_t more, due *dues, size_t count, uint64_t *shares)
         shares[dues[i].rank]++;
 }
 
-/* Divide n iterations among dues[0 … count−1]: whole parts first, then the largest remainders. */
+/* Divide n iterations among the ranks dues[0 … count−1]: first the whole iterations of each rank, then one
+ * more for the greatest fractions. */
 static void deal(uint64_t n, due *dues, size_t count, double sum, uint64_t *shares) {
     uint64_t left = n;
     for (size_t i = 0; i < count; i++) {
@@ -78,14 +80,15 @@ static void deal(uint64_t n, due *dues, size_t count, double sum, uint64_t *shar
         shares[dues[i].rank] = whole;
         left -= whole;
     }
-    uint64_t each = left / count; /* above 0 only if n is too large for a double */
+    uint64_t each = left / count; /* above 0 only if n exceeds the precision of a double */
     for (size_t i = 0; i < count && each > 0; i++)
         shares[dues[i].rank] += each;
     deal_parts(left % count, dues, count, shares);
 }
 
-/* Give `floor` iterations to each rank that would get fewer, slowest ranks first. Return the number of
- * these ranks. *n and *sum are set to the iterations and the sum of rates of the other ranks. */
+/* Give `floor` iterations to each rank that would get fewer, beginning with the slowest ranks. Return the
+ * number of these ranks. Set *n and *sum to the iterations and the sum of rates that remain for the other
+ * ranks. */
 static uint32_t deal_floor(uint64_t floor, due *dues, uint32_t ranks, uint64_t *n, double *sum,
                            uint64_t *shares) {
     uint32_t low = 0;
@@ -111,7 +114,7 @@ kilter_status kl_shares(uint64_t n, uint32_t ranks, const double *rates, uint64_
         slowest = dues[r].rate < slowest ? dues[r].rate : slowest;
     }
     uint64_t floor_each = least < n / ranks ? least : n / ranks;
-    uint32_t low = 0; /* number of the slowest ranks, which get only `floor` iterations */
+    uint32_t low = 0; /* number of ranks, the slowest ones, that get only the minimum of iterations */
     if ((double)n * (slowest / sum) < (double)floor_each)
         low = deal_floor(floor_each, dues, ranks, &n, &sum, shares);
     deal(n, dues + low, ranks - low, sum, shares);
@@ -133,7 +136,7 @@ void kl_bounds_of_shares(uint32_t ranks, const uint64_t *shares, uint64_t *bound
     bounds[ranks] = at;
 }
 
-/* --- costs along the index --- */
+/* --- costs of iterations along their index --- */
 
 kilter_status kl_costs_init(kl_costs *costs, uint64_t n, uint32_t bins) {
     uint32_t parts = bins < n ? bins : (uint32_t)n;
@@ -182,7 +185,8 @@ static bool measured(double seconds) {
     return seconds > 0 && isfinite(seconds);
 }
 
-/* Return the seconds measured in [from, to) of the range, and set *known to the length that was measured. */
+/* Return the seconds that were measured for the part [from, to) of the range. Set *known to the length of
+ * this part for which there are measurements. */
 static double seconds_in(kl_span range, const double *segments_s, double from, double to, double *known) {
     double length = (double)(range.hi - range.lo) / KL_SEGMENTS, lo = (double)range.lo, seconds = 0;
     double first = (from - lo) / length;
@@ -197,9 +201,9 @@ static double seconds_in(kl_span range, const double *segments_s, double from, d
     return seconds;
 }
 
-/* Return the cost at the beginning (way 1) or at the end (way −1) of a range, relative to the range's mean
- * cost. Extend the line through the two outermost segments, but only to between half and double the last
- * one's value. */
+/* Return the cost of an iteration at the beginning (way 1) or at the end (way −1) of a range, relative to
+ * the range's mean cost. Extend the line through the two outermost segments, but only to between half and
+ * double the value of the outermost one. */
 static double end_of(const double *segments_s, uint32_t first, int way) {
     double sum = 0;
     for (uint32_t s = 0; s < KL_SEGMENTS; s++) {
@@ -226,8 +230,8 @@ static double mean_s(const double *segments_s) {
     return sum / KL_SEGMENTS;
 }
 
-/* Return whether the factor by which the ranks' speeds differ is credible, if costs are assumed equal on
- * both sides of each bound. */
+/* Return whether the differences between the ranks' speeds are credible, if costs are assumed equal on both
+ * sides of each bound. */
 static bool are_believable(uint32_t ranks, const double (*segments_s)[KL_SEGMENTS]) {
     double level = 1, least = INFINITY, most = 0;
     for (uint32_t r = 0; r < ranks; r++) {
@@ -270,7 +274,7 @@ void kl_costs_learn(kl_costs *costs, kl_span range, const double *segments_s, do
     }
     if (!(seconds > 0))
         return;
-    double speed = work / seconds; /* speed of this rank, if the range's costs are right as a whole */
+    double speed = work / seconds; /* speed of this rank, if the total cost of its range is right */
     for (uint32_t k = first; k < costs->bins && k * width < hi; k++) {
         double here_s = seconds_in(range, segments_s, k * width, (k + 1) * width, &known);
         costs->cost[k] += trust * (here_s * speed - known * costs->cost[k]) / width;
@@ -298,8 +302,8 @@ static kilter_status bounds_of_rates(uint64_t n, uint32_t ranks, const double *r
     return status;
 }
 
-/* Find the bounds by going through the index once: bound r is where the work so far is what ranks 0 … r−1
- * must get. */
+/* Find the bounds by going through the iterations once. Bound r is where the work so far equals the work
+ * that the ranks 0 … r−1 must get. */
 static void cut(const kl_costs *costs, uint32_t ranks, const double *speeds, double most, double total,
                 uint64_t *bounds) {
     double width = width_of(costs), sum = 0, due_work = 0, before = 0;

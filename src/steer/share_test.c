@@ -1,4 +1,4 @@
-/* Test shares, bounds, and transfers between old and new ones: check sums, orders and optima for random
+/* Test shares, bounds, and transfers between old and new shares: check sums, order and optimality for random
  * rates and costs. */
 #include <math.h>
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static void shares_are_by_largest_remainder(void **state) {
         uint64_t least, shares[4];
     } rows[] = {
         {10, 2, {1, 1}, 0, {5, 5}},
-        {10, 4, {1, 1, 1, 1}, 0, {3, 3, 2, 2}}, /* the lower rank wins ties */
+        {10, 4, {1, 1, 1, 1}, 0, {3, 3, 2, 2}}, /* if ranks have equal rates, the lower rank gets more */
         {10, 3, {1, 2, 3}, 0, {2, 3, 5}},       /* 1.67, 3.33, 5 */
         {2, 4, {1, 1, 1, 1}, 0, {1, 1, 0, 0}},
         {1, 3, {1, 5, 1}, 0, {0, 1, 0}},
@@ -48,14 +48,14 @@ static void shares_are_by_largest_remainder(void **state) {
          4,
          {0, 0, 0, 1},
          9,
-         {1, 1, 1, 2}}, /* 9 iterations for each rank are not possible, so n/ranks is the minimum */
+         {1, 1, 1, 2}}, /* n is too small for 9 iterations on each rank, so the minimum is n/ranks */
         {3,
          4,
          {0, 0, 0, 7},
          1,
          {0, 0, 0, 3}},          /* there are fewer iterations than ranks, so there is no minimum */
-        {7, 1, {1e300}, 1, {7}}, /* a single rank */
-        {12, 3, {1e308, 1e308, 1e308}, 0, {4, 4, 4}} /* a sum that overflows */
+        {7, 1, {1e300}, 1, {7}}, /* a single rank gets all iterations */
+        {12, 3, {1e308, 1e308, 1e308}, 0, {4, 4, 4}} /* the sum of the rates exceeds the range of double */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         uint64_t shares[4];
@@ -111,7 +111,8 @@ static void shares_add_up_and_follow_the_rates(void **state) {
             assert_true(shares[r] >= (least < n / ranks ? least : n / ranks));
             if (least == 0 && n < (uint64_t)1 << 50)
                 assert_true(fabs((double)shares[r] - (double)n * rates[r] / sum) < 1.01);
-            /* a faster rank must get no smaller share, and the lower of two equal ranks must not, either */
+            /* a faster rank must not get fewer iterations, and neither must the lower one of two equally
+             * fast ranks */
             for (uint32_t q = 0; q < ranks; q++)
                 if (rates[q] > rates[r] || (rates[q] == rates[r] && q < r))
                     assert_true(shares[q] >= shares[r]);
@@ -133,7 +134,7 @@ static void equal_shares_are_those_of_equal_rates(void **state) {
     }
 }
 
-/* --- costs along the index --- */
+/* --- costs of iterations along their index --- */
 
 static double time_of(const kl_costs *costs, const double *speeds, const uint64_t *bounds, uint32_t r) {
     return kl_costs_work(costs, (kl_span){bounds[r], bounds[r + 1]}) / speeds[r];
@@ -191,8 +192,8 @@ static void alike_iterations_have_the_bounds_of_shares(void **state) {
     }
 }
 
-/* Set the seconds per iteration that rank r measures along its range, if the true costs are `truth` and
- * ranks have `speeds`. */
+/* Set the seconds per iteration that rank r measures in the parts of its range, if the true costs are
+ * `truth` and the ranks have `speeds`. */
 static void measure(const kl_costs *truth, const double *speeds, const uint64_t *bounds, uint32_t r,
                     double *segments_s) {
     double length = (double)(bounds[r + 1] - bounds[r]) / KL_SEGMENTS, count[KL_SEGMENTS] = {0};
@@ -219,8 +220,8 @@ static double slowest_over_mean(const kl_costs *truth, const double *speeds, con
     return most / (work / total);
 }
 
-/* Costs and speeds are both unknown at first. The costs at bounds, and moves of bounds, allow to tell them
- * apart, so the loop must end in balance. */
+/* Costs and speeds are both unknown at first. The costs at bounds, and moves of bounds, make it possible to
+ * tell costs from speeds. Check that the loop ends in balance. */
 static void what_ranks_measure_ends_in_balance(void **state) {
     (void)state;
     enum { RANKS = 6, N = 3000 };
@@ -257,8 +258,8 @@ static void what_ranks_measure_ends_in_balance(void **state) {
     }
 }
 
-/* Costs rise along each rank's range and fall back at each bound. If costs were assumed equal on both
- * sides of bounds, each rank would seem two times as fast as the one below. */
+/* Costs rise along each rank's range and fall back at each bound. If costs were assumed equal on both sides
+ * of a bound, each rank would seem two times as fast as the rank below. */
 static void costs_that_jump_at_bounds_are_no_speeds(void **state) {
     (void)state;
     static const uint32_t sizes[] = {5, 16, 64, 1200};
@@ -296,7 +297,8 @@ static void what_was_not_measured_is_not_learnt(void **state) {
         alike[s] = 3e-6;
     assert_int_equal(kl_costs_init(&costs, 1000, 50), KILTER_OK);
     kl_costs_learn(&costs, (kl_span){0, 500}, nothing, 1);
-    kl_costs_learn(&costs, (kl_span){0, 5000}, alike, 1); /* this range ends outside the loop */
+    /* a range that ends outside the loop must be ignored */
+    kl_costs_learn(&costs, (kl_span){0, 5000}, alike, 1);
     kl_costs_learn(&costs, (kl_span){7, 7}, alike, 1);
     kl_costs_learn(&costs, (kl_span){3, 5}, alike, 1);
     for (uint32_t k = 0; k < costs.bins; k++)
@@ -304,7 +306,7 @@ static void what_was_not_measured_is_not_learnt(void **state) {
     kl_costs_free(&costs);
 }
 
-/* --- transfers and flows --- */
+/* --- transfers between ranks --- */
 
 static void random_shares(uint64_t seed, uint32_t ranks, uint64_t n, uint64_t *shares) {
     double rates[MOST];
@@ -328,7 +330,8 @@ static void transfers_are_few_and_move_no_more_than_needed(void **state) {
         assert_true(count <= ranks - 1);
         for (size_t i = 0; i < count; i++) {
             assert_true(transfers[i].count > 0 && transfers[i].from != transfers[i].to);
-            before[transfers[i].from] -= transfers[i].count; /* a rank must either give or take */
+            /* the transfers must lead from `before` to `after` */
+            before[transfers[i].from] -= transfers[i].count;
             before[transfers[i].to] += transfers[i].count;
             moved += transfers[i].count;
         }
@@ -351,7 +354,7 @@ static uint64_t largest_share(uint32_t ranks, const uint64_t *bounds) {
     return most;
 }
 
-/* Go from random bounds to others in stages. Some ranks have no rows, or all. Rows must move only to
+/* Move from random bounds to others in stages. Some ranks have no rows, or all rows. Rows must move only to
  * neighbours, and the number of stages must be the least possible. */
 static void bounds_go_to_their_place_by_neighbours(void **state) {
     (void)state;

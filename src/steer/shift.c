@@ -1,4 +1,4 @@
-/* Compute the transfers between old and new shares. */
+/* Compute the transfers of iterations that lead from old shares to new ones. */
 #include "steer/steer.h"
 
 static uint64_t above(uint64_t a, uint64_t b) {
@@ -9,7 +9,8 @@ static uint64_t above(uint64_t a, uint64_t b) {
 size_t kl_transfers(uint32_t ranks, const uint64_t *before, const uint64_t *after, kl_transfer *transfers) {
     size_t count = 0;
     uint32_t from = 0, to = 0;
-    uint64_t given = 0, taken = 0; /* iterations that `from` has given so far, and that `to` has taken */
+    /* given: iterations that rank `from` has given so far; taken: iterations that rank `to` has taken */
+    uint64_t given = 0, taken = 0;
     for (;;) {
         while (from < ranks && above(before[from], after[from]) == given) {
             from++;
@@ -38,8 +39,9 @@ uint64_t kl_transfers_busiest(uint32_t ranks, const uint64_t *before, const uint
     return most;
 }
 
-/* In one stage rows move only to neighbours, so no bound may pass the old place of the next bound. After s
- * such stages, bound r is as near to after[r] as before[r − s] and before[r + s] allow. */
+/* Compute the bounds after one stage. Rows move only to neighbours, so no bound may pass the old place of
+ * the next bound. After s such stages, bound r is as near to after[r] as before[r − s] and before[r + s]
+ * allow. */
 void kl_bounds_stage(uint32_t ranks, const uint64_t *before, const uint64_t *after, uint64_t *stage) {
     stage[0] = before[0];
     stage[ranks] = before[ranks];

@@ -1,4 +1,5 @@
-/* Choose shares for sweeps that are shorter than the time slices in which the scheduler shares a core. */
+/* Choose shares by trials if sweeps are shorter than the time slices in which the scheduler shares a core
+ * between processes. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,16 +7,17 @@
 #include "steer/parts.h"
 
 static const double CORE_CHANGED =
-    0.2; /* if a rank's core share has changed by more than this, another load has begun */
-static const double SAME_PART = 0.08; /* while the choice stays the same, rows move only if more than this
-                                         part of all iterations would move */
-static const double WORTH_TRYING =
-    0.97; /* a choice is tried only if its forecast time is below this part of the best measured time */
+    0.2; /* if a rank's share of its core has changed by more than this, another load has begun */
+/* while the chosen kind of shares stays the same, rows move only if more than this part of all iterations
+ * would move */
+static const double SAME_PART = 0.08;
+static const double WORTH_TRYING = 0.97; /* a kind of shares is tried only if the forecast for it is below
+                                            this part of the best measured time */
 
 static const double SHARED_S =
-    0.3; /* choices are tried after a core was shared for this time without a break */
+    0.3; /* trials begin when a core has been shared for this number of seconds without a break */
 static const double CALM_S =
-    1; /* if no core was shared for this time, the load is not expected to come again */
+    1; /* if no core was shared for this number of seconds, the load is not expected to come again */
 
 void kl_short_learn(kl_short *t, uint32_t ranks, const kl_rank_report *reports) {
     for (uint32_t r = 0; r < ranks; r++)
@@ -38,7 +40,8 @@ static kilter_status place_of_choice(kl_short *t, const kl_outlook *o, int choic
         o->scratch[r] = part * speed[r];
     }
     kilter_status status = kl_bounds(&o->costs, ranks, o->scratch, choice != KL_CHOICE_OUT, at);
-    if (status == KILTER_ERR_RANGE) { /* every rank shares its core, so no rank can be left out */
+    if (status == KILTER_ERR_RANGE) { /* every rank shares its core, so no rank can be left out, and shares
+                                         stay equal */
         kl_put(o, at, o->equal);
         status = KILTER_OK;
     }
@@ -52,16 +55,16 @@ static bool cores_changed(const kl_short *t, const kl_outlook *o) {
     return most > CORE_CHANGED;
 }
 
-/* Return whether the present choice should be tried. Its shares are in the spare place. The forecast from the
- * speeds is the least time that it can take. */
+/* Return whether the kind of shares whose turn it is should be tried. Its shares are in o->spare. The time
+ * that speeds forecast is the least that it can take. */
 static bool may_be_better(const kl_short *t, const kl_outlook *o) {
     const kl_slices *c = &t->slices;
     bool possible = c->choice != KL_CHOICE_DEEP || t->depth > 1;
     return possible && kl_sweep_s(o, o->spare) < WORTH_TRYING * kl_slices_best_s(c);
 }
 
-/* Find the choice for the next round: the present one, or the next one that is worth trying. Store its
- * shares in the spare place. */
+/* Find the kind of shares for the next round: the present kind, or the next one that is worth trying. Store
+ * the shares in o->spare. */
 static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s, int before) {
     kl_slices *c = &t->slices;
     double rows = (double)o->options.iterations / o->options.ranks;
@@ -79,8 +82,8 @@ static kilter_status next_choice(kl_short *t, const kl_outlook *o, double now_s,
     return status;
 }
 
-/* Count the round's time as a measurement of the choice that was in use. Return this choice; −1: there was
- * none. */
+/* Count the time of the round as a measurement of the kind of shares that was in use. Return this kind; −1:
+ * there was none. */
 static int count_round(kl_short *t, const kl_outlook *o, double took_s) {
     kl_slices *c = &t->slices;
     int before = c->active && !t->unplaced ? c->choice : -1;
@@ -91,7 +94,7 @@ static int count_round(kl_short *t, const kl_outlook *o, double took_s) {
     return before;
 }
 
-/* Propose the shares of the present choice, which are in the spare place. */
+/* Propose the present kind of shares, which is in o->spare. */
 static void propose(kl_steer *s, double now_s, int before, kl_steer_plan *plan) {
     const kl_outlook *o = &s->outlook;
     const kl_slices *c = &s->trying.slices;
@@ -109,9 +112,9 @@ static void propose(kl_steer *s, double now_s, int before, kl_steer_plan *plan) 
     kl_slices_say(c, now_s, o->options.quantum_s, plan->judgement.reason);
 }
 
-/* Return whether a load began so recently that trials may outlast it, or ended so recently that it may
- * come again. During this time rows stay, because in sweeps shorter than slices, speeds do not show which
- * shares are best. Rows that trials have moved may move back. */
+/* Return whether a load began so recently that trials may take longer than the load, or ended so recently
+ * that it may come again. Meanwhile rows do not follow the speeds, because in such short sweeps speeds do
+ * not show which shares are best. But rows that trials have moved may move back. */
 static bool is_passing(kl_short *t, const kl_outlook *o, bool shared, double now_s) {
     const kl_slices *c = &t->slices;
     t->shared_s = shared ? t->shared_s + o->step_s : 0;

@@ -1,9 +1,8 @@
-/* Loops whose sweeps are shorter than the slices in which the scheduler shares a core.
- *
- * If a rank waits for its core for a slice, it delays all others for many sweeps. This happens if it uses
- * its whole share of the core. If it uses less, it runs at once when it wakes. So a number of rows in
- * proportion to its core share is too large. Which number is best, or whether it is 0, depends on the
- * scheduler and the other programs. So several choices are tried and measured. */
+/* Trials of shares for loops whose sweeps are shorter than the scheduler's time slices. A rank that uses its
+ * whole share of a core waits for its core for a slice, and delays the others for many sweeps. A rank that
+ * uses less runs at once when it wakes. So shares in proportion to the parts of cores are too large. How
+ * many rows are best, or whether none is best, depends on the scheduler and the other programs. So several
+ * kinds of shares (choices) are tried. */
 #include "steer/slices.h"
 
 #include <math.h>
@@ -11,32 +10,36 @@
 #include <string.h>
 
 enum {
-    TRY_ROUNDS = 3, /* number of rounds in which a choice is tried; the best two are tried two times */
-    /* the best choice stays for this number of rounds at first, before all choices are tried again … */
+    /* number of rounds for which a choice is tried; the best two choices are tried two times */
+    TRY_ROUNDS = 3,
+    /* at first, the best choice stays for this number of rounds before all choices are tried again */
     FIRST_HOLD = 200,
-    LONGEST_HOLD = 1600 /* … and for at most this number later */
+    LONGEST_HOLD = 1600 /* later, the best choice stays for at most this number of rounds */
 };
 /* a rank that gets less than this part of its core shares it with other processes */
 static const double OWN_PART = 0.95;
-/* sweeps are short if they take less than SHORT slices, or less than LONG while choices are tried */
+/* sweeps count as short if they take less than SHORT time slices, or while choices are tried, less than LONG
+ * time slices */
 static const double SHORT = 1.5, LONG = 5;
-/* no choice is tried if the ranks' core shares differ by no more than this */
+/* no choice is tried if the ranks' shares of their cores differ by no more than this */
 static const double ALIKE = 0.15;
 static const double CLEAR =
-    1.15; /* a choice that takes more than this multiple of the best time needs no second try */
-static const double HOPELESS =
-    1.25; /* a choice that takes more than this multiple of the best time is tried for one round only */
+    1.15; /* a choice needs no second trial if its sweeps take more than this multiple of the best time */
+static const double HOPELESS = 1.25; /* a choice is tried for one round only if its sweeps take more than this
+                                        multiple of the best time */
 static const double MARGIN = 0.93,
-                    STILL_BETTER = 0.97; /* another choice must take less than MARGIN times the time of equal
-                                            shares, and later must stay below STILL_BETTER times that */
-static const double TRY_PART = 0.05;     /* choices are tried in at most this part of the time */
-static const double WAKE_S = 7e-6; /* seconds that a rank needs to sleep and wake, one time in each sweep */
-static const double CREDIT_PART =
-    0.6; /* part of its core share that a rank may use and still run at once in short sweeps */
+                    /* to replace equal shares, a choice must take less than MARGIN times their time;
+                     * later it must stay below STILL_BETTER times their time */
+    STILL_BETTER = 0.97;
+static const double TRY_PART = 0.05; /* trials may take at most this part of the time */
+/* seconds that a rank takes to go to sleep and to wake up, one time in each sweep */
+static const double WAKE_S = 7e-6;
+static const double CREDIT_PART = 0.6; /* if sweeps are short, a rank may use this part of its core share and
+                                          still runs at once when it wakes */
 static const double LEAST_PART = 0.1;
 static const double DEEP_SLICES = 5;
 static const double TWICE_PART =
-    0.05; /* a rank computes at most this number of rows for its neighbours, as a part of its own */
+    0.05; /* the rows that a rank computes for its neighbours may be at most this part of its own rows */
 
 bool kl_slices_shared(double share) {
     return share > 0 && share < OWN_PART;
@@ -44,8 +47,8 @@ bool kl_slices_shared(double share) {
 
 double kl_slices_part(double sweep_s, double quantum_s, double share) {
     double part =
-        CREDIT_PART +
-        (1 - CREDIT_PART) * fmin(1, sweep_s / quantum_s); /* in long sweeps a rank may use its whole share */
+        CREDIT_PART + (1 - CREDIT_PART) * fmin(1, sweep_s / quantum_s); /* in long sweeps a rank may use its
+                                                                           whole core share */
     part -= WAKE_S / (share * sweep_s);
     return part > LEAST_PART ? part : LEAST_PART;
 }
@@ -58,14 +61,14 @@ uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, 
     return (uint64_t)fmax(1, fmin(depth, ceil(DEEP_SLICES * quantum_s / sweep_s)));
 }
 
-/* Return the seconds of a sweep; HUGE_VAL: not known, or refused. */
+/* Return the seconds of a sweep with this choice; HUGE_VAL: not known, or the choice was refused. */
 static double score(const kl_slices *s, int choice) {
     const kl_tried *t = &s->tried[choice];
     return t->executions > 0 && !t->refused ? t->elapsed_s / t->executions : HUGE_VAL;
 }
 
-/* Return the seconds of a sweep by which choices are compared. The time of equal shares is reduced,
- * because they are what the program has without Kilter: another choice must be clearly better. */
+/* Return the time by which choices are compared, in seconds of a sweep. The time of equal shares is reduced:
+ * the program has equal shares without Kilter, so another choice must be clearly better. */
 static double rated(const kl_slices *s, int choice) {
     return choice == KL_CHOICE_EQUAL ? MARGIN * score(s, choice) : score(s, choice);
 }
@@ -78,7 +81,6 @@ static int best_but(const kl_slices *s, int other) {
     return best;
 }
 
-/* While choices are tried, judge by the sweep of the best one so far, because the present one may be slow. */
 bool kl_slices_short(double sweep_s, double quantum_s) {
     return sweep_s < SHORT * quantum_s;
 }
@@ -86,6 +88,7 @@ bool kl_slices_short(double sweep_s, double quantum_s) {
 bool kl_slices_apply(const kl_slices *s, uint32_t ranks, const double *shares, double sweep_s,
                      double quantum_s) {
     double least = 1, most = 0;
+    /* while choices are tried, judge by the sweep of the best one so far: the present one may be slow */
     double best_s = s->active && !s->holds ? fmin(sweep_s, score(s, best_but(s, -1))) : sweep_s;
     for (uint32_t r = 0; r < ranks; r++) {
         least = fmin(least, shares[r]);
@@ -130,7 +133,8 @@ void kl_slices_refuse(kl_slices *s) {
     next_try(s);
 }
 
-/* Begin to try choices. If trying has taken too much time already, keep the last best choice instead. */
+/* Begin to try all choices. If trials have taken too much time already, keep the last best choice
+ * instead. */
 static void begin(kl_slices *s, bool has_time) {
     s->active = true;
     s->holds = !has_time;
@@ -144,7 +148,7 @@ bool kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
     if (!s->active || (has_time && (over || (s->holds && changed)))) {
         if (!over)
             s->hold =
-                0; /* the core shares have changed, so begin with the shortest time for keeping a choice */
+                0; /* the ranks' core shares have changed, so a choice is kept for the shortest time first */
         begin(s, has_time);
         return true;
     }
@@ -153,8 +157,8 @@ bool kl_slices_next(kl_slices *s, double executions, double elapsed_s, bool chan
     kl_tried *t = &s->tried[s->choice];
     t->executions += executions;
     t->elapsed_s += elapsed_s;
-    /* The choice was made after only a few rounds, so its measurement continues: it must stay better than
-     * equal shares. */
+    /* the choice was made after only a few rounds, so it is measured further: it must stay better than equal
+     * shares */
     if (s->holds && score(s, s->choice) > STILL_BETTER * score(s, KL_CHOICE_EQUAL))
         s->choice = KL_CHOICE_EQUAL;
     if (!s->holds &&

@@ -6,56 +6,58 @@
 #include "steer/steer.h"
 
 typedef enum kl_choice {
-    KL_CHOICE_EQUAL,      /* equal shares */
-    KL_CHOICE_PROPORTION, /* shares in proportion to each rank's part of its core */
-    /* fewer iterations for ranks on shared cores, so that they run at once when they wake */
+    KL_CHOICE_EQUAL,      /* choice: equal shares */
+    KL_CHOICE_PROPORTION, /* choice: shares in proportion to each rank's part of its core */
+    /* choice: fewer iterations for ranks on shared cores, so that these ranks run at once when they wake */
     KL_CHOICE_LESS,
-    KL_CHOICE_OUT,  /* no iterations for ranks on shared cores */
-    KL_CHOICE_DEEP, /* shares in proportion, and ghost rows for several sweeps in one exchange */
+    KL_CHOICE_OUT,  /* choice: no iterations for ranks on shared cores */
+    KL_CHOICE_DEEP, /* choice: shares in proportion, and ghost rows for several sweeps in one exchange */
     KL_CHOICES
 } kl_choice;
 
 typedef struct kl_tried {
     double executions, elapsed_s;
-    bool refused; /* true: the move to this choice was refused */
+    bool refused; /* true: the move to the shares of this choice was refused */
 } kl_tried;
 
-typedef struct kl_slices { /* all zero: no choice is tried */
-    /* active: choices are tried or kept; holds: all were tried, and the best one is kept */
+typedef struct kl_slices { /* The state of trials of shares. All zero: no choice is tried. */
+    /* active: true: choices are tried, or the best one is kept; holds: true: all choices were tried, and the
+     * best one is kept */
     bool active, holds;
-    int choice; /* present choice */
-    int held;   /* the choice that was kept last; at first equal shares */
-    /* number of choices tried so far; of rounds with the present one; of rounds to keep it. hold = 0 while
-     * a choice is kept: choices are tried again as soon as there is time */
+    int choice; /* the choice that is in use */
+    int held;   /* the choice that was kept last; at first KL_CHOICE_EQUAL */
+    /* tries: number of choices tried so far; rounds: number of rounds with the present choice; hold: number
+     * of rounds for which the choice is kept, 0: until there is time for trials */
     uint32_t tries, rounds, hold;
     double trying_s; /* seconds of all rounds in which choices were tried */
     kl_tried tried[KL_CHOICES];
 } kl_slices;
 
-/* Return whether other processes use a rank's core, by the rank's share of it. */
+/* Return whether other processes use a rank's core. share: the part of the core that the rank gets. */
 bool kl_slices_shared(double share);
-/* Return whether a sweep is shorter than slices. */
+/* Return whether a sweep is shorter than the scheduler's time slices. */
 bool kl_slices_short(double sweep_s, double quantum_s);
 /* Return whether shares should be chosen by trials: a core is shared, and sweeps are shorter than time
  * slices. */
 bool kl_slices_apply(const kl_slices *slices, uint32_t ranks, const double *shares, double sweep_s,
                      double quantum_s);
 /* Return the part of its core share that a rank may use so that it still runs at once when it wakes. The
- * arguments are the seconds of a sweep and of the scheduler's slice. */
+ * arguments include the seconds of a sweep and of the scheduler's time slice. */
 double kl_slices_part(double sweep_s, double quantum_s, double share);
-/* Return the number of sweeps whose ghost rows should be exchanged at once. Together they take about five
- * slices, but a rank computes at most a twentieth of its rows for neighbours. A sweep reads rows up to
- * `reach` away. */
+/* Return the number of sweeps for which ghost rows should be exchanged at once. Together these sweeps take
+ * about five time slices. But a rank computes at most a twentieth of its rows for neighbours. The
+ * computation of a row reads rows up to `reach` away. */
 uint64_t kl_slices_depth(double sweep_s, double quantum_s, double rows_of_rank, uint64_t reach,
                          uint64_t deepest);
-/* Add the sweeps and seconds of a round with the present choice, and choose for the next round. If `changed`,
- * ranks get other parts of their cores than when the trials began. The loop was opened now_s seconds ago.
- * Choices are tried again only if trials have taken a small part of these seconds. Until then the last best
- * choice is kept. Return whether a series of trials begins, or would begin if the choice were not kept. */
+/* Add the sweeps and seconds of a round with the present choice, and choose for the next round. If
+ * `changed` is true, ranks get other parts of their cores than when the trials began. The loop was opened
+ * now_s seconds ago. Choices are tried again only if trials have taken a small part of this time. Until
+ * then the last best choice is kept. Return whether a new series of trials begins, or would begin if
+ * there were time. */
 bool kl_slices_next(kl_slices *slices, double executions, double elapsed_s, bool changed, double now_s);
 void kl_slices_refuse(kl_slices *slices); /* Store that the move to the present choice was refused. */
 void kl_slices_leave(kl_slices *slices);  /* Stop choosing by trials. */
-/* Return the least seconds of a sweep; HUGE_VAL: not known. */
+/* Return the least seconds of a sweep with any choice; HUGE_VAL: not known. */
 double kl_slices_best_s(const kl_slices *slices);
 /* Return the measured seconds of a sweep with this choice; 0: not known. */
 double kl_slices_sweep_s(const kl_slices *slices, int choice);

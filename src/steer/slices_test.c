@@ -8,8 +8,8 @@
 
 #include "steer/slices.h"
 
-/* Return the number of rounds of round_s seconds until a choice is kept. With a choice, a sweep takes
- * takes_s[choice] seconds. */
+/* Return the number of rounds of round_s seconds until a choice is kept. takes_s[choice]: seconds of a sweep
+ * with a choice. */
 static int rounds_until_held(kl_slices *s, const double *takes_s, double round_s) {
     int rounds = 0;
     kl_slices_next(s, 0, 0, false, HUGE_VAL);
@@ -18,7 +18,7 @@ static int rounds_until_held(kl_slices *s, const double *takes_s, double round_s
     return rounds;
 }
 
-/* For random times of all choices, each choice must be tried, the trials must end soon, and the best
+/* Check for random times of all choices: each choice must be tried, the trials must end soon, and the best
  * choice must be kept. Equal shares must be kept if no choice is clearly better. */
 static void the_best_choice_is_held(void **state) {
     (void)state;
@@ -58,7 +58,8 @@ static void choices_are_tried_again_ever_less_and_when_something_changes(void **
     assert_false(s.holds);
 }
 
-/* Another load comes every `rounds` rounds. Trials must not take more than their part of the time. */
+/* Another load comes every `rounds` rounds. Check that trials do not take more than the part of the time
+ * that they may take. */
 static void trying_takes_a_small_part_of_the_time(void **state) {
     (void)state;
     static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5, 6e-5}, ROUND_S = 0.04;
@@ -77,8 +78,8 @@ static void trying_takes_a_small_part_of_the_time(void **state) {
     }
 }
 
-/* Choices must be tried only if a core is shared and sweeps are short. After the trials have begun, only a
- * longer sweep ends them. */
+/* Check that choices are tried only if a core is shared and sweeps are short. After the trials have begun,
+ * only a much longer sweep ends them. */
 static void only_short_executions_on_shared_cores(void **state) {
     (void)state;
     static const double own[] = {1, 1}, shared[] = {1, 0.5}, alike[] = {0.5, 0.45};
@@ -91,11 +92,11 @@ static void only_short_executions_on_shared_cores(void **state) {
     assert_false(kl_slices_apply(&active, 2, shared, 1e-1, 4e-3));
     assert_false(kl_slices_apply(&s, 2, shared, 0, 4e-3));
     active.tried[KL_CHOICE_PROPORTION] = (kl_tried){.executions = 10, .elapsed_s = 0.05};
-    /* the present choice is slow, but another one was not, so trying goes on */
+    /* sweeps are long with the present choice, but short with another one, so trials continue */
     assert_true(kl_slices_apply(&active, 2, shared, 1e-1, 4e-3));
 }
 
-/* A choice that won by chance, because rounds were good during its trial, must be given up later. */
+/* Check that a choice that won by chance, because of good rounds during its trial, is given up later. */
 static void what_is_held_must_stay_better_than_equal_shares(void **state) {
     (void)state;
     static const double takes_s[KL_CHOICES] = {4e-5, 6e-5, 3e-5, 5e-5, 6e-5};
@@ -108,7 +109,7 @@ static void what_is_held_must_stay_better_than_equal_shares(void **state) {
     assert_int_equal(s.choice, KL_CHOICE_EQUAL);
 }
 
-/* If a choice is refused, the best of the others must be kept. */
+/* Check that the best of the other choices is kept if a choice is refused. */
 static void what_is_refused_is_not_chosen(void **state) {
     (void)state;
     static const double takes_s[KL_CHOICES] = {4e-5, 3e-5, 2e-5, 5e-5, 6e-5};
@@ -136,8 +137,8 @@ static void the_part_grows_with_the_execution(void **state) {
     assert_true(last > 0.99);
 }
 
-/* Halos must be as deep as sweeps of five slices need, but a rank must compute at most a twentieth of its
- * rows for neighbours. */
+/* Check the depth of halos. One exchange should serve as many sweeps as take five time slices. But a rank
+ * may compute at most a twentieth of its rows for neighbours. */
 static void halos_are_as_deep_as_slices_want_and_ranks_allow(void **state) {
     (void)state;
     for (double sweep_s = 1e-6; sweep_s < 1; sweep_s *= 1.3)
@@ -149,7 +150,7 @@ static void halos_are_as_deep_as_slices_want_and_ranks_allow(void **state) {
                 assert_true(depth == 1 || (double)(depth - 1) * sweep_s < 5 * 4e-3);
             }
     assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 1, 32), 20);
-    assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 0, 32), 1); /* without ghost rows */
+    assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 0, 32), 1); /* the body reads no ghost rows */
     assert_int_equal(kl_slices_depth(1e-3, 4e-3, 1e6, 1, 0), 1);
     assert_int_equal(kl_slices_depth(0, 4e-3, 1e6, 1, 32), 1);
 }

@@ -1,6 +1,6 @@
-/* Balance one loop: make a plan from the reports of a round. The earlier durations of the present speeds
- * tell how long they will last. The losses of the present shares are counted over all speeds since the
- * last move. So if loads change too fast to follow, the loop ends with those shares that lose least on
+/* Balance one loop: make a plan from the reports of a round. Earlier durations of the present speeds tell
+ * how long these speeds will last. The losses of the present shares are counted over all speeds since the
+ * last move. So if loads change too fast to follow, the loop ends with the shares that lose least on
  * average. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "steer/parts.h"
 
-/* a move counts with at least this part of a period, because smaller losses may be noise */
+/* the cost of a move counts as at least this part of a period, because smaller losses may be noise */
 static const double PERIOD_PART = 0.2;
 
 static void describe(kl_steer *s, kl_steer_plan *plan) {
@@ -36,7 +36,7 @@ static void judge_last(kl_outcome *c, bool arrived, kl_steer_plan *plan) {
     c->open = false;
 }
 
-/* Learn from the reports what depends on the speeds, and return the seconds that moves took. */
+/* Learn from the reports all that needs the ranks' speeds, and return the seconds that moves took. */
 static double learn_rest(kl_steer *s, const kl_rank_report *reports) {
     kl_outlook *o = &s->outlook;
     kl_proof *proof = &s->trial.proof;
@@ -44,14 +44,16 @@ static double learn_rest(kl_steer *s, const kl_rank_report *reports) {
     bool rested = kl_proof_rests(proof, o->now_s);
     kl_proof_round(proof, o->now_s, o->sweeps, o->step_s - kl_smaller(spent_s, o->step_s),
                    kl_volume(o, o->equal) == 0);
-    if (rested && !kl_proof_rests(proof, o->now_s)) /* the rest ended because the load changed */
+    if (rested && !kl_proof_rests(proof, o->now_s)) /* the rest of balancing ended early, because the load
+                                                       changed */
         kl_account_wake(&s->outcome.account);
     kl_learn_quantum(o, reports);
     kl_short_learn(&s->trying, o->options.ranks, reports);
     return spent_s;
 }
 
-/* Decide with the speeds known so far. rest_begins: why balancing rests from now on; NULL: it does not. */
+/* Decide with the speeds known so far. rest_begins: why balancing rests (pauses) from now on; NULL: it does
+ * not. */
 static kilter_status decide(kl_steer *s, double spent_s, const char *rest_begins, kl_steer_plan *plan) {
     uint32_t count = 0;
     bool tries = false;
@@ -87,7 +89,7 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     s->outcome.unit_s = kl_larger(o->movement_s, PERIOD_PART * plan->period.target_s);
     bool rests = kl_outcome_settle(&s->outcome, o, s->mean.lag_s > 0, spent_s, rest_begins);
     if (o->loads.round <= KL_FIRST_ROUNDS)
-        kl_loads_moved(&o->loads); /* the losses of the first rounds will not occur again */
+        kl_loads_moved(&o->loads); /* forget the losses of the first rounds, which will not occur again */
     kl_loads_follow(&o->loads, o->now_s, o->step_s);
     status = decide(s, spent_s, rests ? rest_begins : NULL, plan);
     if (status != KILTER_OK)
@@ -100,7 +102,7 @@ kilter_status kl_steer_round(kl_steer *s, const kl_rank_report *reports, kl_stee
     return forgets ? kl_forget_loads(o) : KILTER_OK;
 }
 
-/* --- the rest of a sweep --- */
+/* --- moves within the remaining part of a sweep --- */
 
 /* Return the seconds by which the plan delays the present sweep, because its transfers first take rows
  * that are still to be done. */
@@ -126,8 +128,8 @@ static void put_off(kl_steer *s, double delayed_s, kl_steer_plan *plan) {
              kl_say_s(plan->judgement.gain_s).text, kl_say_s(delayed_s).text);
 }
 
-/* Make a plan that distributes the rest of this sweep. Leave the last move without a judgement, because
- * its gain cannot be separated from that of this plan. */
+/* Make a plan that distributes the iterations left in this sweep. Do not judge the last move, because its
+ * gain cannot be separated from the gain of this plan. */
 static void share_left(kl_steer *s, const uint64_t *todo, const kl_prospect *p, kl_steer_plan *plan) {
     s->outcome.open = false;
     plan->move = true;
@@ -165,13 +167,14 @@ bool kl_steer_left(kl_steer *s, const uint64_t *todo, kl_steer_plan *plan) {
     return true;
 }
 
-/* --- the outcome of a plan --- */
+/* --- what follows from a plan: it is carried out or refused --- */
 
 void kl_steer_commit(kl_steer *s) {
     kl_outlook *o = &s->outlook;
     if (!s->proposed)
         return;
-    kl_place *now = o->previous; /* the plan's `before` points to o->here, so swap the places */
+    /* swap the places instead of copying, because the plan's `before` points to o->here */
+    kl_place *now = o->previous;
     o->previous = o->here;
     o->here = now;
     kl_put(o, o->here, s->proposed);
@@ -179,7 +182,7 @@ void kl_steer_commit(kl_steer *s) {
     kl_moving_begin(o);
     kl_account_move(&s->outcome.account, s->gain_s);
     if (!s->outcome.retreats)
-        kl_account_wake(&s->outcome.account); /* a move that pays ends the rest */
+        kl_account_wake(&s->outcome.account); /* a move that pays ends the rest of balancing */
     s->outcome.open = true;
     s->outcome.open_forecast_s = s->gain_s;
     s->outcome.open_came_s = s->outcome.open_cost_s = 0;
@@ -229,7 +232,8 @@ double kl_steer_rate(const kl_steer *s, uint32_t rank) {
     return s->outlook.loads.mean_speed * s->outlook.loads.speed[rank];
 }
 
-/* Allocate memory. All places share one block, and all numbers for each rank share another. */
+/* Allocate the memory of the steer. All places share one block, and all arrays with a number for each rank
+ * share another. */
 static bool allocate(kl_steer *s) {
     kl_outlook *o = &s->outlook;
     size_t ranks = o->options.ranks;

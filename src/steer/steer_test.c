@@ -19,27 +19,29 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* --- a cluster and a loop on it --- */
+/* --- a simulated loop on a simulated cluster --- */
 
 typedef struct load {
-    double begins_s, on_s, off_s; /* from begins_s on: the load is on for on_s, off for off_s, and so on;
-                                     off_s = 0: always on; on_s = 0: no load */
+    /* A load: from begins_s on, it is on for on_s seconds, off for off_s seconds, and so on. off_s = 0:
+     * it is always on; on_s = 0: there is no load */
+    double begins_s, on_s, off_s;
 } load;
 
 typedef struct world {
     kl_steer_options options;
-    double iteration_s;  /* seconds of an iteration on an undisturbed rank */
-    load loads[MOST];    /* while a load is on, it takes half of its rank's time */
-    double speeds[MOST]; /* speed of each rank; 0: speed 1 */
+    double iteration_s;  /* seconds of an iteration on a rank without load */
+    load loads[MOST];    /* loads[r]: load of rank r; while the load is on, the rank gets half of the time */
+    double speeds[MOST]; /* speeds[r]: speed of rank r; 0: speed 1 */
     double noise;        /* relative error of a rank's time for a sweep */
-    /* seconds that no rank reports: of each sweep; of each sweep in which shares are not equal */
+    /* seconds that no rank reports: barrier_s: of each sweep; apart_s: of each sweep in which shares are not
+     * equal */
     double barrier_s, apart_s;
-    double slope;  /* cost of the last iteration minus the cost of the first */
+    double slope;  /* cost of the last iteration minus the cost of the first iteration */
     double refill; /* part of a sweep that a pipeline loses with each move */
     double runs_s;
     bool balanced;
-    uint32_t refuses; /* number of moves that are refused, from the first one on */
-    double row_s;     /* seconds that moving a row takes; 0: as many as the first guess */
+    uint32_t refuses; /* the first moves, of this number, are refused */
+    double row_s;     /* seconds that moving a row takes; 0: as given in options.move */
     bool late;        /* true: moves are reported one round later than they take place */
 } world;
 
@@ -48,7 +50,7 @@ typedef struct outcome {
     uint64_t moves, rows, settled;
     uint32_t refused;
     double moving_s, settled_came_s, settled_forecast_s;
-    kl_rank_report late; /* what the first rank reports in the round after the next one */
+    kl_rank_report late; /* report of the first rank about the last move, which is sent one round late */
     kl_account account;
     uint64_t place[MOST + 1];
 } outcome;
@@ -62,7 +64,7 @@ static double speed_at(const world *w, uint32_t r, double at_s) {
     return l->off_s <= 0 || since < l->on_s ? own / 2 : own;
 }
 
-/* Return the seconds until the load of rank r changes next. */
+/* Return the seconds until the load of rank r changes. */
 static double until_change_s(const world *w, uint32_t r, double at_s) {
     const load *l = &w->loads[r];
     if (l->on_s <= 0 || (l->off_s <= 0 && at_s >= l->begins_s))
@@ -85,7 +87,7 @@ static double takes_s(const world *w, uint32_t r, double at_s, double work_s) {
     return 0;
 }
 
-/* Return the seconds that iterations lo … hi−1 take on an undisturbed rank. */
+/* Return the seconds that iterations lo … hi−1 take on a rank without load. */
 static double work_s(const world *w, double lo, double hi) {
     double n = (double)w->options.iterations;
     return w->iteration_s * (hi - lo) * (1 + w->slope * (lo + hi) / 2 / n);
@@ -104,7 +106,7 @@ static void fill_segments(const world *w, kl_rank_report *report, double seconds
     }
 }
 
-/* Do one sweep on all ranks, add it to their reports, and return its seconds. */
+/* Do one sweep on all ranks, add it to the ranks' reports, and return its seconds. */
 static double execute(const world *w, const uint64_t *place, double now_s, uint64_t seed,
                       kl_rank_report *reports) {
     double longest_s = 0;
@@ -142,7 +144,7 @@ static double carry_out(const world *w, const kl_steer_plan *plan, kl_rank_repor
     tells->moved = rows;
     o->moves++;
     o->rows += plan->moved;
-    took_s += w->refill * plan->now_s; /* no rank measures this loss */
+    took_s += w->refill * plan->now_s; /* the pipeline empties and fills again, which no rank measures */
     o->moving_s += took_s;
     return took_s;
 }
@@ -174,7 +176,8 @@ static void check_plan(const world *w, const kl_steer_plan *plan) {
     assert_true(plan->period.target_s > 0);
 }
 
-/* Return the paper's efficiency: the work done, divided by the work that the ranks could have done. */
+/* Return the efficiency as defined in the paper: the work done, divided by the work that the ranks could
+ * have done. */
 static double efficiency_of(const world *w, const outcome *o) {
     double given_s = 0, step_s = 0.01;
     for (double at = 0; at < o->elapsed_s; at += step_s)
@@ -183,8 +186,8 @@ static double efficiency_of(const world *w, const outcome *o) {
     return o->executions * work_s(w, 0, (double)w->options.iterations) / given_s;
 }
 
-/* Check that a second steer makes the same plan from the same reports, because every rank decides for itself.
- */
+/* Check that a second steer makes the same plan from the same reports. This is necessary because every rank
+ * decides for itself. */
 static void check_twin(const world *w, kl_steer *twin, const kl_rank_report *reports,
                        const kl_steer_plan *plan) {
     kl_steer_plan other;
@@ -270,7 +273,7 @@ static void tell(const char *what, const outcome *o, const outcome *plain) {
            plain->executions, (unsigned)o->moves, o->moving_s, (unsigned)o->account.rests);
 }
 
-/* Return a loop like SOR on 1000² points with 4 ranks: rows of 8 kB, a quantum of 100 ms. */
+/* Return a loop like SOR on 1000² points with 4 ranks: rows have 8 kB, and a time slice has 100 ms. */
 static world sor_1000(void) {
     return (world){.options = {.iterations = 1000,
                                .ranks = 4,
@@ -338,7 +341,8 @@ static void a_slow_swing_is_followed_as_the_model_says(void **state) {
     kl_swing model = {
         .ranks = 4, .speed = 0.5, .on_s = 30, .off_s = 30, .react_on_s = 3.5, .react_off_s = 4.5};
     model.move_s = o.moving_s / o.moves;
-    printf("   the model: %.3f, and %.3f without\n", kl_swing_efficiency(&model), kl_swing_unmoved(&model));
+    printf("   efficiency by the model: %.3f, and %.3f without moves\n", kl_swing_efficiency(&model),
+           kl_swing_unmoved(&model));
     assert_true(fabs(kl_swing_efficiency(&model) - o.efficiency) < 0.03);
     assert_true(fabs(kl_swing_unmoved(&model) - plain.efficiency) < 0.03);
 }
@@ -346,8 +350,8 @@ static void a_slow_swing_is_followed_as_the_model_says(void **state) {
 static void no_swing_is_slower_than_without(void **state) {
     (void)state;
     static const double halves_s[] = {1, 2, 5, 10, 20, 30}, rows_s[] = {1e-4, 1e-3, 4e-3, 16e-3, 64e-3};
-    printf("   sweeps with balancing over sweeps without; rows: half a period [s], columns: moving a row "
-           "[s]:        ");
+    printf("   sweeps with balancing over sweeps without; rows: half a cycle of the load [s], columns: "
+           "moving a row [s]:        ");
     for (size_t k = 0; k < sizeof rows_s / sizeof *rows_s; k++)
         printf(" %6g", rows_s[k]);
     for (size_t i = 0; i < sizeof halves_s / sizeof *halves_s; i++) {
@@ -370,9 +374,9 @@ static void no_swing_is_slower_than_without(void **state) {
     assert_true(o.executions / o.elapsed_s >= plain.executions / plain.elapsed_s);
 }
 
-/* Sweeps take 0.1 s. The rows that should move under a load take up to an eighth of the load's duration to
- * move. Ranks learn the time of a move one round after it. A run as long as one cycle of the load may lose
- * what the rule allows: two times the time of the moves. */
+/* Sweeps take 0.1 s. Under a load, moving the necessary rows takes up to an eighth of the load's duration.
+ * Ranks learn the time of a move one round after the move. A run as long as one cycle of the load may lose
+ * only what the rule allows, two times the time of the moves. */
 static void short_loads_beside_rows_that_move_slowly_cost_little(void **state) {
     (void)state;
     static const struct {
@@ -406,21 +410,22 @@ static void short_loads_beside_rows_that_move_slowly_cost_little(void **state) {
     }
 }
 
-/* Two ranks have 100 rows each. The second one has half the speed, so 33 or 34 rows move at once. A sweep
- * takes 1 s in which nothing else happens. The move costs move_s. The ranks report it as told_s, in the
- * given round after the move. The next forecast must show what was learned from this. */
+/* Two ranks have 100 rows each, and the second one has half the speed, so 33 or 34 rows move at once. A
+ * sweep in which nothing else happens takes 1 s. The move costs move_s. The ranks report told_s for it, in
+ * round number `round` after the move. Check that the next forecast shows the cost of a row that follows. */
 static void the_cost_of_a_row_is_learned_from_time_that_sweeps_took(void **state) {
     (void)state;
     static const struct {
-        double move_s, told_s[2]; /* told_s: by each rank */
+        double move_s, told_s[2]; /* told_s[r]: seconds that rank r reports for the move */
         int round;
         double row_s; /* expected */
     } cases[] = {
-        {0.33, {0.33, 0.33}, 1, 0.01}, /* told in the same round */
-        {0.33, {0.33, 0.1}, 2, 0.01},  /* told a round later */
-        {0.33, {0.8, 0.33}, 2, 0.01},  /* one rank also waited for the other one */
+        {0.33, {0.33, 0.33}, 1, 0.01}, /* the move is reported in the round in which it is made */
+        {0.33, {0.33, 0.1}, 2, 0.01},  /* one rank reports the move a round later */
+        {0.33, {0.8, 0.33}, 2, 0.01},  /* one rank's report includes waiting for the other rank */
         {0.66, {0.33, 0.33}, 1, 0.01}, /* sweeps took longer for another reason as well */
-        {0, {0.2, 0.2}, 1, 0},         /* the other rank computed meanwhile */
+        /* while a rank moved rows, the other one computed, so sweeps took no longer */
+        {0, {0.2, 0.2}, 1, 0},
         {3.3, {3.3, 3.3}, 2, 0.1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -462,7 +467,7 @@ static void the_cost_of_a_row_is_learned_from_time_that_sweeps_took(void **state
     }
 }
 
-/* The account's gain minus cost must agree with the difference to a run without balancing. */
+/* Check that the account's gain minus cost agrees with the difference to a run without balancing. */
 static void the_account_tells_what_balancing_gained(void **state) {
     (void)state;
     static const load loads[] = {{.begins_s = 50, .on_s = 1},
@@ -479,17 +484,19 @@ static void the_account_tells_what_balancing_gained(void **state) {
         outcome o = play(&w), plain = play_plain(w);
         double gained_s = o.executions * plain.elapsed_s / plain.executions - o.elapsed_s;
         double told_s = o.account.came_s - o.account.cost_s;
-        printf("   %g s on, %g s off, %u ranks: gained %.1f s, the account says %.1f s; %u moves\n",
+        printf("   load %g s on, %g s off, %u ranks: gained %.1f s, the account says %.1f s; %u moves\n",
                loads[i / 2].on_s, loads[i / 2].off_s, w.options.ranks, gained_s, told_s, (unsigned)o.moves);
         assert_true(fabs(told_s - gained_s) < 0.02 * w.runs_s + 0.1 * fabs(gained_s));
         assert_true(fabs(o.account.cost_s - o.moving_s) < 0.1 * o.moving_s + 0.01);
     }
 }
 
-/* A pipeline of two ranks, of which the first is slow in every second half cycle. Without lag, the slower
- * rank limits both in each round. With lag, a round is a whole cycle, so only mean speeds count. */
+/* A pipeline of two ranks, of which the first is slow in every second half of a cycle. Without lag between
+ * ranks, the slower rank limits both in each round. With lag, a round is a whole cycle, so only mean speeds
+ * count. */
 typedef struct swing {
-    double half_s, ends_s; /* after ends_s seconds the first rank stays slow */
+    /* half_s: seconds of half a cycle; ends_s: seconds after which the first rank stays slow */
+    double half_s, ends_s;
     bool buffers;
 } swing;
 
@@ -531,8 +538,10 @@ static void a_swing_that_is_too_fast_is_averaged_over_where_ranks_may_be_ahead(v
         bool averaged;
     } cases[] = {{{6, 400, true}, true},
                  {{4, 400, true}, true},
-                 {{6, 400, false}, false}, /* without buffers each sweep waits for the slowest rank */
-                 {{60, 400, true}, false}, /* the speeds change slowly enough for shares to follow them */
+                 /* without options.buffers, each sweep waits for the slowest rank, so the mean does not
+                  * help */
+                 {{6, 400, false}, false},
+                 {{60, 400, true}, false}, /* the speeds change so slowly that shares can follow them */
                  {{1000, 400, true}, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const swing *w = &cases[i].swing;
@@ -551,8 +560,9 @@ static void a_swing_that_is_too_fast_is_averaged_over_where_ranks_may_be_ahead(v
             assert_true(lag_s == 0 || fabs(lag_s - 2 * w->half_s) <= 4);
         }
         double share = (double)kl_steer_shares(steer)[1] / 2000;
-        printf("   half a cycle %g s: %.0f %% of the time averaged, the first rank has %.3f\n", w->half_s,
-               100 * lagged_s / w->ends_s, share);
+        printf("   half a cycle of the load takes %g s: %.0f %% of the time with shares for the mean, the "
+               "first rank has %.3f of the rows\n",
+               w->half_s, 100 * lagged_s / w->ends_s, share);
         assert_int_equal(lagged_s > 0, cases[i].averaged);
         assert_true(!cases[i].averaged || (lagged_s > 0.6 * w->ends_s && fabs(share - 3.0 / 7) < 0.02));
         while (now_s < 600)
@@ -569,7 +579,7 @@ static void a_load_after_a_long_calm_is_noticed_as_soon_as_one_at_once(void **st
     w.noise = 0;
     w.loads[1] = (load){.begins_s = 1900, .on_s = 1};
     outcome o = play(&w), plain = play_plain(w);
-    tell("100 s of load after 1900 s of calm", &o, &plain);
+    tell("a load of 100 s after 1900 s without load", &o, &plain);
     assert_true(o.executions - plain.executions > 0.8 * 100 * (1 / 0.571 - 1 / 1.0));
 }
 
@@ -579,12 +589,12 @@ static void imbalance_below_any_threshold_does_not_stay(void **state) {
     w.noise = 0.002;
     w.speeds[2] = 0.97;
     outcome o = play(&w), plain = play_plain(w);
-    tell("a load of 3 % on one rank", &o, &plain);
+    tell("one rank slower by 3 %", &o, &plain);
     assert_true(o.moves >= 1 && o.efficiency > plain.efficiency + 0.01);
 }
 
-/* Unequal shares cost time that no report shows; only the time of sweeps shows it. The loop must find this
- * out and keep equal shares. */
+/* Unequal shares cost time that only shows in the time of sweeps, not in reports. Check that the loop finds
+ * this out and keeps equal shares. */
 static void what_forecasts_do_not_see_is_measured(void **state) {
     (void)state;
     world w = sor_1000();
@@ -592,18 +602,18 @@ static void what_forecasts_do_not_see_is_measured(void **state) {
     w.speeds[2] = 0.9;
     w.apart_s = 0.3 * w.iteration_s * (double)w.options.iterations / w.options.ranks;
     outcome o = play(&w), plain = play_plain(w);
-    tell("other shares cost more than reported", &o, &plain);
+    tell("unequal shares cost more than reported", &o, &plain);
     assert_true(o.moves >= 2 && o.efficiency > 0.97 * plain.efficiency);
 }
 
-/* --- sweeps shorter than slices --- */
+/* --- sweeps that are shorter than the scheduler's time slices --- */
 
-/* Two ranks; another process takes half of the second rank's core. With deep halos a sweep takes deep_s,
- * with equal shares equal_s, otherwise apart_s. */
+/* Two ranks, of which the second gets half of its core. With deep halos a sweep takes deep_s seconds, with
+ * equal shares equal_s, otherwise apart_s. */
 typedef struct short_world {
     double equal_s, apart_s, deep_s;
-    uint32_t refuses; /* number of moves that are refused, from the first on */
-    bool alone;       /* no other process is there */
+    uint32_t refuses; /* the first moves, of this number, are refused */
+    bool alone;       /* true: no other process uses the cores */
 } short_world;
 
 static void short_round(const short_world *w, kl_steer *steer, double *now_s, kl_steer_plan *plan) {
@@ -628,8 +638,8 @@ static void short_round(const short_world *w, kl_steer *steer, double *now_s, kl
     assert_true(plan->depth >= 1 && plan->depth <= 32);
 }
 
-/* Check that after 40 rounds shares differ (`apart`) or halos are deep (`deep`), whichever is best, and
- * that this does not change any more. */
+/* Check that after 40 rounds shares are unequal (`apart`) or halos are deep (`deep`), whichever is best, and
+ * that both stay so. */
 static void check_short(const short_world *w, bool apart, bool deep) {
     kl_steer_options options = {
         .iterations = 1000, .ranks = 2, .least = 1, .quantum_s = 4e-3, .reach = 1, .deepest = 32};
@@ -659,17 +669,17 @@ static void the_best_for_short_executions_is_in_force(void **state) {
     check_short(&(short_world){2e-3, 1.9e-3, 1.4e-3, 0, false}, true, true);
     check_short(&(short_world){2e-3, 1.4e-3, 1.9e-3, 0, false}, true, false);
     check_short(&(short_world){2e-3, 2.5e-3, 2.2e-3, 0, false}, false, false);
-    /* the least time that the speeds allow */
+    /* 1.36 ms: nearly the least time that the speeds allow */
     check_short(&(short_world){2e-3, 1.36e-3, 1.4e-3, 0, false}, true, false);
     check_short(&(short_world){2e-3, 1.7e-3, 1.34e-3, 0, false}, true, true);
     check_short(
         &(short_world){2e-3, 1.9e-3, 1.4e-3, 1, false}, false,
-        true); /* shares stay equal, because the move to other ones is refused; deep halos need no move */
+        true); /* shares stay equal, because the move to other shares is refused; deep halos need no move */
     check_short(&(short_world){2e-3, 2.5e-3, 2.2e-3, 1000, false}, false, false); /* every move is refused */
 }
 
-/* A process takes half of the second rank's core for on_s of each cycle_s. Trials pay only if the load
- * stays for long. */
+/* Another process takes half of the second rank's core for on_s of each cycle_s seconds. Trials pay only if
+ * this load stays for long. */
 static void no_shares_are_tried_for_loads_that_come_for_moments(void **state) {
     (void)state;
     static const struct {
@@ -705,7 +715,7 @@ static void uneven_costs_and_unequal_ranks_end_in_balance(void **state) {
         if (i >= 2)
             w.loads[3] = (load){.begins_s = 50, .on_s = 1};
         outcome o = play(&w), plain = play_plain(w);
-        tell(i % 2 ? "uneven costs, unequal ranks" : "unequal ranks", &o, &plain);
+        tell(i % 2 ? "costs that differ between iterations, and unequal ranks" : "unequal ranks", &o, &plain);
         assert_true(o.efficiency > 0.95);
     }
 }
@@ -721,7 +731,7 @@ static void fewer_iterations_than_ranks_are_no_trouble(void **state) {
         w.loads[0] = (load){.begins_s = 20, .on_s = 1};
         outcome o = play(&w), plain = play_plain(w);
         assert_true(o.executions >= 0.999 * plain.executions * o.elapsed_s / plain.elapsed_s);
-        /* rank 0, which is slow later, must get no work */
+        /* rank 0, which becomes slow, must get no work */
         assert_true(o.executions > 1.7 * plain.executions);
     }
 }
@@ -736,7 +746,7 @@ static void what_is_refused_is_not_asked_for_over_and_over(void **state) {
     assert_true(o.account.moves == 0 && fabs(o.executions - plain.executions) <= 2);
 }
 
-/* Return a random loop: each rank has a load that stays, a load that comes and goes, or none. */
+/* Return a random loop, in which each rank has a load that stays, a load that comes and goes, or no load. */
 static world random_world(uint64_t seed) {
     uint32_t ranks = 1 + kl_mix64(seed) % MOST;
     world w = {.noise = 0.1 * random_01(seed + 5) * random_01(seed + 6),
@@ -749,7 +759,7 @@ static world random_world(uint64_t seed) {
                                    .scattered = kl_mix64(seed + 2) % 2,
                                    .interact_s = 1e-3,
                                    .quantum_s = 0.1 * random_01(seed + 3)};
-    double all_s = exp(9 * random_01(seed + 4) - 5); /* seconds of moving all rows once */
+    double all_s = exp(9 * random_01(seed + 4) - 5); /* seconds that moving all rows one time takes */
     w.options.move = (kl_linear){1e-3, all_s / (double)w.options.iterations};
     w.iteration_s = exp(5 * random_01(seed + 8) - 4) * ranks / (double)w.options.iterations;
     for (uint32_t r = 0; r < ranks; r++) {
@@ -765,8 +775,8 @@ static world random_world(uint64_t seed) {
     return w;
 }
 
-/* Compare random loops with and without balancing. If rows are expensive to move and many loads come and
- * go, up to a tenth of the time may be lost before balancing rests. */
+/* Compare random loops with and without balancing. Rows may be expensive to move, and many loads may come
+ * and go. Then up to a tenth of the time may be lost before balancing rests (pauses). */
 static void random_clusters_are_not_slower_than_without(void **state) {
     (void)state;
     double worst = 1, sum = 0;
@@ -777,8 +787,8 @@ static void random_clusters_are_not_slower_than_without(void **state) {
         double ratio = o.executions / o.elapsed_s / (plain.executions / plain.elapsed_s);
         double all_s = w.options.move.per_unit_s * (double)w.options.iterations;
         if (ratio < 0.98)
-            printf("   %.3f: %u ranks, %u moves, %.1f s moving, all of it %.1f s, noise %.3f, sweep %.2g "
-                   "s\n",
+            printf("   %.3f times the sweeps without balancing: %u ranks, %u moves, %.1f s moving, moving "
+                   "all rows %.1f s, noise %.3f, sweep %.2g s\n",
                    ratio, (unsigned)w.options.ranks, (unsigned)o.moves, o.moving_s, all_s, w.noise,
                    plain.elapsed_s / plain.executions);
         assert_true(ratio >= 0.9);
@@ -786,8 +796,8 @@ static void random_clusters_are_not_slower_than_without(void **state) {
             worst = fmin(worst, ratio);
         sum += ratio;
     }
-    printf("sweeps over those without balancing, %d clusters: worst %.3f, mean %.3f\n", WORLDS, worst,
-           sum / WORLDS);
+    printf("sweeps with balancing over sweeps without, in %d random loops: worst %.3f, mean %.3f\n", WORLDS,
+           worst, sum / WORLDS);
     assert_true(worst >= 0.97);
     assert_true(sum / WORLDS > 1.2);
 }
@@ -809,19 +819,19 @@ static void the_longest_quantum_reported_sets_the_period(void **state) {
     kl_steer_free(steer);
 }
 
-/* The first of two ranks is half as fast as the second, so shares are 30 and 60 iterations. An iteration
+/* The first of two ranks is half as fast as the second, so the shares are 30 and 60 iterations. An iteration
  * takes 1 s on the second rank. */
 static void what_is_left_of_an_execution_ends_at_once(void **state) {
     (void)state;
     static const struct {
         uint64_t todo[2];
         uint32_t from;
-        uint64_t count; /* number of iterations that must move; 0: none */
+        uint64_t count; /* expected number of iterations that move; 0: none */
     } cases[] = {
-        {{0, 0}, 0, 0},   /* no iteration is left */
+        {{0, 0}, 0, 0},   /* no iteration is left in the sweep */
         {{10, 20}, 0, 0}, /* balanced */
         {{0, 2}, 0, 0},   /* a move would save less than a period */
-        {{0, 30}, 1, 10}, /* rank 0 is idle, so it gets a third of rank 1's iterations */
+        {{0, 30}, 1, 10}, /* rank 0 has nothing to do, so it gets a third of the iterations of rank 1 */
         {{30, 0}, 0, 20}, {{20, 10}, 0, 10},
     };
     kl_steer *steer = kl_steer_new(&(kl_steer_options){.iterations = 90,

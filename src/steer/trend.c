@@ -1,9 +1,9 @@
-/* The trend filter: it decides how soon an estimate follows a changed rate. */
+/* The trend filter, which decides how soon an estimated rate follows a change of the measured rate. */
 #include <math.h>
 
 #include "steer/steer.h"
 
-static const double STEADY = 0.05; /* smaller relative changes are noise */
+static const double STEADY = 0.05; /* relative changes that are smaller than this are noise */
 static const double STEADY_H = 0.75;
 static const double DOWN_H[] = {1, 0.25, 0}, UP_H[] = {1, 0.5, 0.25, 0};
 enum { DOWN_STATES = sizeof DOWN_H / sizeof *DOWN_H, UP_STATES = sizeof UP_H / sizeof *UP_H };

@@ -6,7 +6,7 @@
 static const double TRY_TAKES = 3; /* expected number of rounds with equal shares in a trial */
 
 /* Return the expected cost of a trial in seconds: rows move to equal shares and back, and sweeps may be
- * slower in between. */
+ * slower during the trial. */
 static double try_s(const kl_steer *s) {
     const kl_outlook *o = &s->outlook;
     double loss = 1 - kl_time_with(o, o->here, o->loads.raw) / kl_time_with(o, o->equal, o->loads.raw);
@@ -69,7 +69,8 @@ bool kl_trial_keeps(kl_steer *s, kl_steer_plan *plan) {
     }
     if (!s->trial.proof.tries)
         return false;
-    if (kl_volume(o, o->equal) > 0) { /* the move to equal shares was refused */
+    if (kl_volume(o, o->equal) > 0) { /* shares are not equal in the trial, because the move to equal shares
+                                         was refused */
         kl_proof_end(&s->trial.proof, o->now_s, KL_PROVED_NOTHING);
         return false;
     }
@@ -80,6 +81,6 @@ bool kl_trial_keeps(kl_steer *s, kl_steer_plan *plan) {
     }
     kl_steer_stay(s, KL_STAY_WAITING, plan);
     plan->now_s = plan->then_s = kl_sweep_s(o, o->here);
-    snprintf(plan->judgement.reason, KL_REASON_BYTES, "equal shares, to measure their sweeps");
+    snprintf(plan->judgement.reason, KL_REASON_BYTES, "equal shares, to measure the time of a sweep");
     return true;
 }

@@ -1,4 +1,4 @@
-/* Decide whether a move pays, and judge the moves. */
+/* Decide whether a move pays, and keep the account of what moves gain and cost. */
 #include <stdio.h>
 
 #include "steer/steer.h"
@@ -6,8 +6,8 @@
 /* --- whether --- */
 
 /* Return the seconds for which the present speeds are expected to last from now on. If they have lasted
- * longer than usual, this is the time by which they exceed the usual. If no usual duration is known (0),
- * it is the time so far. */
+ * longer than usual, this is the time by which they exceed the usual duration. If the usual duration is not
+ * known (0), this is the time for which they have lasted. */
 static double remaining_s(const kl_prospect *p) {
     return p->lasted_s < p->lasts_s ? p->lasts_s - p->lasted_s : p->lasted_s - p->lasts_s;
 }
@@ -59,7 +59,7 @@ void kl_whether(const kl_prospect *p, kl_judgement *j) {
         say_stay(p, j);
 }
 
-/* --- the outcome --- */
+/* --- the account of what moves gain and cost --- */
 
 void kl_account_move(kl_account *account, double forecast_s) {
     account->moves++;

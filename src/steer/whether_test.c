@@ -1,5 +1,5 @@
-/* Deciding between moving and staying must cost at most two times the best decision in hindsight, and no
- * imbalance may stay for ever. The account of moves is tested as well. */
+/* Check that deciding between moving and staying costs at most two times the best decision in hindsight, and
+ * that no imbalance stays for ever. Test the account of what moves gain and cost as well. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,18 +26,18 @@ static void verdicts_are_those_of_the_table(void **state) {
     } rows[] = {
         {{.now_s = 1, .then_s = 1}, KL_STAY_BALANCED, "balanced"},
         {{.now_s = 1, .then_s = 1.2, .lost_s = 9, .lasted_s = 9}, KL_STAY_BALANCED, "balanced"},
-        /* the usual duration of the speeds is not known */
+        /* cases in which the usual duration of the speeds is not known */
         {{.now_s = 2, .then_s = 1, .lasted_s = 3, .lost_s = 1.5, .move_s = 2}, KL_STAY_WAITING, "so far"},
         {{.now_s = 2, .then_s = 1, .lasted_s = 4, .lost_s = 2, .move_s = 2},
          KL_MOVE_HINDSIGHT,
-         "has cost 2 s"},
+         "staying has cost 2 s"},
         {{.now_s = 2, .then_s = 1, .lasted_s = 1, .lost_s = 0.5}, KL_MOVE_HINDSIGHT, "moving costs 0 us"},
         {{.now_s = 2, .then_s = 1, .lasted_s = 0, .lost_s = 0}, KL_STAY_WAITING, "so far"},
-        /* even an imbalance of 1 % must be removed after some time */
+        /* an imbalance of 1 % must also be removed after some time */
         {{.now_s = 1, .then_s = 0.99, .lasted_s = 1000, .lost_s = 10, .move_s = 9},
          KL_MOVE_HINDSIGHT,
          "cost 10 s"},
-        /* such speeds lasted 30 s or 10 s before */
+        /* cases in which the present speeds lasted 30 s or 10 s before */
         {{.now_s = 2, .then_s = 1, .lasts_s = 30, .lasted_s = 3, .move_s = 2, .back_s = 3},
          KL_MOVE_FORESIGHT,
          "13.5 s saved in the 27 s"},
@@ -49,7 +49,7 @@ static void verdicts_are_those_of_the_table(void **state) {
          "10 s saved in the 20 s"},
         {{.now_s = 2, .then_s = 1, .lasts_s = 10, .lasted_s = 9, .move_s = 2, .back_s = 3, .lost_s = 2},
          KL_MOVE_HINDSIGHT,
-         "has cost 2 s"},
+         "staying has cost 2 s"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kl_judgement j;
@@ -59,8 +59,9 @@ static void verdicts_are_those_of_the_table(void **state) {
     }
 }
 
-/* Return the cost of the decisions during an imbalance that lasts ends_s. Staying costs `part` of each
- * second. A move costs move_s and ends the imbalance. The decisions do not know when the imbalance ends. */
+/* Return the cost of the decisions during an imbalance that lasts ends_s seconds. Staying costs the part
+ * `part` of each second. A move costs move_s seconds and ends the imbalance. The decisions do not know when
+ * the imbalance ends. */
 static double cost_of_deciding(double part, double move_s, double ends_s, double step_s) {
     double cost_s = 0;
     for (double at = step_s; at <= ends_s; at += step_s) {
@@ -84,11 +85,11 @@ static void staying_and_moving_cost_at_most_twice_the_best_in_hindsight(void **s
                ends_s = 300 * step_s * random_01(seed + 3);
         double paid_s = cost_of_deciding(part, move_s, ends_s, step_s);
         double best_s = fmin(move_s, part * (floor(ends_s / step_s) * step_s));
-        /* plus one round, because decisions are made only between rounds */
+        /* the bound, plus one round because decisions are made only between rounds */
         assert_true(paid_s <= 2 * best_s + part * step_s * (1 + 1e-9));
         worst = fmax(worst, paid_s / fmax(best_s, part * step_s));
     }
-    assert_true(worst > 1.5); /* the bound must nearly be reached */
+    assert_true(worst > 1.5); /* the worst case must come close to the bound */
 }
 
 static void every_imbalance_ends_and_none_is_moved_at_a_loss_that_is_forecast(void **state) {
@@ -113,14 +114,14 @@ static void every_imbalance_ends_and_none_is_moved_at_a_loss_that_is_forecast(vo
     }
 }
 
-/* --- what came of it --- */
+/* --- the account of what moves gain and cost --- */
 
 static void balancing_that_costs_rests_for_twice_as_long_each_time(void **state) {
     (void)state;
     kl_account account = {0};
     char reason[KL_REASON_BYTES];
     double now_s = 0, before_s = 0, spent_s = 0, rested_s = 0;
-    for (int rests = 0; rests < 14;) { /* every move costs 1 s and gains nothing */
+    for (int rests = 0; rests < 14;) { /* each move costs 1 s and gains nothing */
         now_s += 0.1;
         if (kl_account_rests(&account, now_s, 0))
             continue;
@@ -129,7 +130,8 @@ static void balancing_that_costs_rests_for_twice_as_long_each_time(void **state)
         spent_s += 1;
         if (!kl_account_settle(&account, now_s, &(kl_account_step){0, 0, 1}, 1, reason))
             continue;
-        assert_true(strstr(reason, "balancing rests for") && strstr(reason, "3 s more than it gained"));
+        assert_true(strstr(reason, "balancing rests for") &&
+                    strstr(reason, "it has cost 3 s more than it gained"));
         assert_true(account.rest_s == (rests == 0 ? 10 : fmin(2 * before_s, 640)));
         before_s = account.rest_s;
         rested_s += account.rest_s;
@@ -144,7 +146,7 @@ static void gains_of_old_do_not_pay_for_losses_of_today(void **state) {
     kl_account account = {0};
     char reason[KL_REASON_BYTES];
     assert_false(kl_account_settle(&account, 1, &(kl_account_step){-100, -100, 0}, 1,
-                                   reason)); /* no row was moved yet, so this loss does not count */
+                                   reason)); /* this loss does not count, because no row was moved yet */
     kl_account_move(&account, 1000);
     assert_false(kl_account_settle(&account, 2, &(kl_account_step){1000, 1000, 1}, 1, reason));
     double lost_s = 0;
