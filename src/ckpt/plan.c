@@ -99,7 +99,8 @@ kilter_status kl_ckpt_facts_fit(const kl_ckpt_facts *file, const kl_ckpt_facts *
     return KILTER_OK;
 }
 
-/* Return whether the parts have the same shape. The size of the content may differ. */
+/* Return whether part `i` has the same shape in the file and in the program. The size of the content may
+ * differ. */
 static bool same_shape(const kl_ckpt_plan *plan, size_t i, const kl_ckpt_part *file,
                        const kl_ckpt_part *program) {
     bool sized = plan->facts.content && i == 2 * plan->facts.arrays;
