@@ -1,5 +1,5 @@
-/* Draw the iterations of a loop's ranks over time, with a band for each rank. A curve below the bands
- * shows the time of a sweep. */
+/* Draw how many iterations each rank of a loop has over time. Each rank, or group of ranks, has a band. A
+ * curve below the bands shows the time of a sweep. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,14 +17,15 @@ static const double LEFT = 76, WIDTH = 980, RIGHT = 130, TOP = 92, HEIGHT = 380,
 typedef struct bands {
     const kl_report *report;
     const kl_report_loop *loop;
-    uint32_t every, count; /* ranks in a band; number of bands */
+    uint32_t every, count; /* every: number of ranks in a band; count: number of bands */
     double *edges;
     double end_s;
     kl_scale x, y;
     FILE *out;
 } bands;
 
-/* Return the y position of a band's lower edge before round i; i = number of rounds: after the last round. */
+/* The y position of a band's lower edge before round i. If i is the number of rounds, it is the position
+ * after the last round. */
 static double *edge_at(const bands *b, uint32_t band, size_t i) {
     return &b->edges[(size_t)band * (b->loop->round_count + 1) + i];
 }
@@ -51,7 +52,7 @@ static double step_end(const bands *b, size_t i) {
     return isfinite(at_s) ? fmin(fmax(at_s, 0), b->end_s) : b->end_s;
 }
 
-/* Draw an edge to the right, or back to the left, with corners only where the edge changes. */
+/* Draw an edge of a band to the right, or back to the left. There is a corner only where the edge changes. */
 static void put_edge(const bands *b, uint32_t band, bool back) {
     size_t last = b->loop->round_count, i = back ? last : 0;
     fprintf(b->out, "%s%.2f %.2f", back ? "L" : "M", back ? LEFT + WIDTH : LEFT, *edge_at(b, band, i));
@@ -125,7 +126,7 @@ static void draw_scales(const bands *b, double bottom) {
                      "time since the loop was opened");
 }
 
-/* Draw the time of a sweep at each round, with the shares that the ranks had then. */
+/* Draw a curve of the time of a sweep, with one point for each round. */
 static void draw_curve(const bands *b, double top) {
     double most_s = 0, bottom = top + CURVE;
     bool begun = false;

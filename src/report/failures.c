@@ -1,4 +1,4 @@
-/* Print the failed tasks of a record. */
+/* Print the failed tasks that a record has. */
 #include <inttypes.h>
 
 #include "report/print.h"

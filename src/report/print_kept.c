@@ -1,4 +1,4 @@
-/* Print the report of a kept run: the keeper's decisions, and their outcomes. */
+/* Print the report of a kept run: the decisions of its keeper, and their outcomes. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -43,7 +43,7 @@ void kl_kept_print_what(const kl_report *report, FILE *out) {
 
 /* ---- the table of decisions ---- */
 
-/* Return a decision; NULL: the gap in a long list. */
+/* Return the decision that is shown in this row of the table; NULL: the row is the gap in a long list. */
 static const kl_report_decided *decided_at(const kl_report *report, size_t row) {
     if (report->decided_count > LIST_ALL && row == LIST_FIRST)
         return NULL;
@@ -61,7 +61,7 @@ static void cell_kind(const void *context, size_t row, char *cell) {
     kl_cell(cell, "%s", d ? d->kind : "…");
 }
 
-/* 0 means that there was no forecast or no outcome. */
+/* Write a time; 0, which means that there was no forecast or outcome, gives an empty cell. */
 static void put_time(double time_s, char *cell) {
     kl_cell(cell, "%s", isnan(time_s) || time_s == 0 ? "" : kl_time_words(time_s).text);
 }
@@ -100,7 +100,7 @@ static void print_decisions(const kl_report *report, FILE *out) {
     fputc('\n', out);
 }
 
-/* Reasons are sentences, so each has a line to itself. */
+/* Print the reasons of the decisions. They are sentences, so each has its own line. */
 static void print_reasons(const kl_report *report, FILE *out) {
     size_t rows = report->decided_count <= LIST_ALL ? report->decided_count : LIST_FIRST + 1 + LIST_LAST;
     for (size_t row = 0; row < rows; row++) {

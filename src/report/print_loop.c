@@ -51,9 +51,10 @@ static void print_ranks(const kl_report *report, FILE *out) {
 
 /* ---- moves ---- */
 
-typedef struct moves { /* the moves of a loop, or the first and last few with a gap between them */
+typedef struct moves { /* the moves of a loop that are printed: all, or the first and last few with a gap
+                          between them */
     const kl_report *report;
-    const kl_report_decided *shown[LIST_ALL]; /* NULL: the gap in the list */
+    const kl_report_decided *shown[LIST_ALL]; /* NULL stands for the gap */
     size_t count;
 } moves;
 
@@ -75,9 +76,8 @@ static const void *move_at(const void *context, size_t row) {
     return ((const moves *)context)->shown[row];
 }
 
-/* Return the round of a move. It has the time of a sweep before the move, and the forecast of this time after
- * the move.
- */
+/* Return the round of a move. The round has the time of a sweep before the move, and the forecast for after
+ * it. */
 static const kl_report_round *round_at(const void *context, size_t row) {
     const kl_report_decided *move = move_at(context, row);
     return move ? kl_report_round_of(((const moves *)context)->report->loop, move->round) : NULL;
@@ -144,7 +144,7 @@ static void print_gains(const kl_report *report, FILE *out) {
                kl_time_words(loop->cost_s).text);
 }
 
-/* Print what the checkpoints cost. A checkpoint that could not be written has no bytes. */
+/* Print what the checkpoints cost. A checkpoint without bytes could not be written. */
 static void print_saves(const kl_report *report, FILE *out) {
     uint64_t saves = 0, failed = 0, bytes = 0;
     double stopped_s = 0;

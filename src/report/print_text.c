@@ -11,8 +11,8 @@
 #include "report/watched.h"
 
 enum {
-    LIST_ALL = 12, /* greatest number of earlier runs, of departed workers, or of decisions about jobs, that
-                      are all listed */
+    LIST_ALL = 12, /* lists of earlier runs, of workers that left, and of decisions about jobs are printed
+                      whole up to this length */
     LIST_FIRST = 3,
     LIST_LAST = 6
 };
@@ -40,7 +40,7 @@ static shares shares_of(const kl_report *report, const kl_report_iteration *it) 
     return s;
 }
 
-/* Return whether this is the row of sums, which follows the workers. */
+/* Return whether this row, which follows the workers, has the sums. */
 static bool is_sum(const shares *s, size_t row) {
     return row == s->it->share_count;
 }
@@ -97,13 +97,13 @@ static void print_shares(const kl_report *report, const kl_report_iteration *it,
 
 /* ---- iterations ---- */
 
-/* The earlier runs, or the first and last few with a gap between them. */
+/* The table of earlier runs. If there are many, it has the first and last few with a gap between them. */
 typedef struct earlier {
     const kl_report *report;
     size_t count; /* number of earlier runs */
 } earlier;
 
-/* Return an earlier run; NULL: the gap in the list. */
+/* Return the earlier run in this row of the table; NULL: the row is the gap. */
 static const void *earlier_at(const void *context, size_t row) {
     const earlier *e = context;
     if (e->count > LIST_ALL && row >= LIST_FIRST) {
@@ -183,7 +183,7 @@ static void print_last(const kl_report *report, FILE *out) {
     print_outcome(it, out);
 }
 
-/* ---- the rest ---- */
+/* ---- other parts of the report ---- */
 
 static kl_words date_of(double unix_s) {
     kl_words w;
@@ -235,11 +235,11 @@ static void print_left(const kl_report *report, FILE *out) {
         kl_say(out, "", "and %zu more", left - listed);
 }
 
-/* How a kind of decision is printed, with the number of such decisions. */
+/* How a kind of decision is printed. */
 static const struct how {
-    const char *kind, *label,
-        *of; /* label NULL: printed elsewhere; of: to what the forecast refers; NULL: there is no forecast */
-    bool counted; /* print the number of decisions and the time of the last */
+    const char *kind, *label, *of; /* label: NULL: the decision is printed elsewhere; of: what the forecast is
+                                      about, NULL: there is no forecast */
+    bool counted; /* true: print the number of such decisions, and the time of the last one */
 } hows[] = {
     {"workers", "workers", "run", false},    {"assign", "assign", "run", false},
     {"grain", "grain", "run", false},        {"program", "program", "program", false},
@@ -288,8 +288,8 @@ static bool is_about_jobs(const kl_report_decided *d) {
            strcmp(d->kind, "exclude") == 0 || strcmp(d->kind, "give-up") == 0;
 }
 
-/* Print each decision of `kilter run --slurm` about the farm's jobs; if there are many, only the last
- * ones. */
+/* Print the decisions of `kilter run --slurm` about jobs of the farm. If there are many, only the last ones
+ * are printed. */
 static void print_jobs(const kl_report *report, FILE *out) {
     size_t all = 0, at = 0;
     for (size_t i = 0; i < report->decided_count; i++)

@@ -10,13 +10,13 @@
 
 enum { RANKS_ALL = 24, PLACES_MOST = 5 };
 static const double SMALL =
-    0.01; /* a loss gets its own line if it is at least this part of the elapsed time */
+    0.01; /* a kind of lost time is printed if it is at least this part of the elapsed time */
 
 static double part_of(double seconds, double whole_s) {
     return whole_s > 0 ? seconds / whole_s : (double)NAN;
 }
 
-/* Return the range as words: "9.1 s to 9.8 s". */
+/* Write a range of times as words, such as "9.1 s to 9.8 s". */
 static const char *range_words(const kl_watch_range *range, char text[96]) {
     kl_words least = kl_time_words(range->least_s), most = kl_time_words(range->most_s);
     if (strcmp(least.text, most.text) == 0)
@@ -26,7 +26,8 @@ static const char *range_words(const kl_watch_range *range, char text[96]) {
     return text;
 }
 
-/* Print the saved time. Its limits are exchanged, because the longest elapsed time saves least. */
+/* Return the range of the time that is saved. The longest elapsed time saves least, so its limits are
+ * exchanged. */
 static kl_watch_range saved_of(const kl_report_watched *w, const kl_watch_range *range) {
     return (kl_watch_range){w->elapsed_s - range->most_s, w->elapsed_s - range->least_s};
 }

@@ -1,4 +1,4 @@
-/* Write the first line of a report: the outcome in one sentence without symbols. */
+/* Write the first line of a report: one sentence without symbols that says how the run ended. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

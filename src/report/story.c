@@ -1,4 +1,4 @@
-/* Tell the outcome of a record in three sentences without symbols. */
+/* Say in three sentences without symbols how a recorded run went. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "report/text.h"
 
 enum { COSTS_NAMED = 3 };
-static const double COST_LEAST = 0.0005; /* smaller parts of the time are not named */
+static const double COST_LEAST = 0.0005; /* parts of the time that are smaller than this are not mentioned */
 
 static const char *const costs_words[KL_COSTS] = {
     [KL_COST_START] = "before their first tasks came",
@@ -53,8 +53,8 @@ static void cost_sentence(const kl_costs *costs, FILE *out) {
 /* ---- a loop ---- */
 
 typedef struct waits {
-    double elapsed_s, waited_s, moving_s; /* sums over the ranks */
-    size_t most, least;                   /* ranks that waited longest, and shortest */
+    double elapsed_s, waited_s, moving_s; /* seconds, added over all ranks */
+    size_t most, least;                   /* indices of the ranks that waited longest and shortest */
 } waits;
 
 static waits waits_of(const kl_report_loop *loop) {
@@ -72,7 +72,7 @@ static waits waits_of(const kl_report_loop *loop) {
 static void loop_sentence(const kl_report *report, int sentence, FILE *out) {
     const kl_report_loop *loop = report->loop;
     waits w = loop->ranks > 0 ? waits_of(loop) : (waits){0};
-    if (!(w.elapsed_s > 0)) /* not known, or NAN */
+    if (!(w.elapsed_s > 0)) /* the time is not known */
         return;
     if (sentence == 1)
         fprintf(out, "Its ranks computed %s of the time, waited for each other %s, and moved rows %s.",
@@ -86,7 +86,7 @@ static void loop_sentence(const kl_report *report, int sentence, FILE *out) {
 
 /* ---- either ---- */
 
-/* Print the sentence with which a report begins. */
+/* Print the first sentence, which is also the first line of the report. */
 static void first_sentence(const kl_report *report, FILE *out) {
     char *text = NULL;
     size_t size = 0;
