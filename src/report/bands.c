@@ -104,9 +104,9 @@ static void draw_decisions(const bands *b) {
 static void draw_legend(const bands *b) {
     double x = LEFT + WIDTH - 330, y = 68;
     kl_svg_text(b->out, (kl_point){LEFT, y + 4}, KL_ANCHOR_START, "small",
-                "iterations of each rank, rank 0 below%s",
+                "iterations of each rank, with rank 0 at the bottom%s",
                 strcmp(b->loop->kind, "scattered") == 0
-                    ? "; only their number, because scattered ranks have no fixed range"
+                    ? "; their number only, because the ranks of a scattered loop have no fixed range"
                     : "");
     kl_svg_line(b->out, x, y - 4, x, y + 4, "move");
     kl_svg_text(b->out, (kl_point){x + 6, y + 4}, KL_ANCHOR_START, "small", "a move was decided");
@@ -175,10 +175,10 @@ static void draw_title(const bands *b) {
              name, loop->iterations, kl_plural(loop->iterations), loop->ranks, kl_plural(loop->ranks),
              loop->moves, kl_plural(loop->moves));
     if (b->every > 1)
-        snprintf(of, sizeof of, "; %" PRIu32 " ranks a band", b->every);
+        snprintf(of, sizeof of, "; %u ranks in each band", b->every);
     snprintf(subtitle, sizeof subtitle, "loop of %s: %" PRIu64 " sweep%s in %s, %" PRIu64 " round%s%s%s",
              program, loop->executions, kl_plural(loop->executions), kl_time_words(b->end_s).text,
-             loop->rounds, kl_plural(loop->rounds), loop->ended ? "" : "; it did not end", of);
+             loop->rounds, kl_plural(loop->rounds), loop->ended ? "" : "; the loop did not end", of);
     kl_svg_open(b->out, LEFT + WIDTH + RIGHT, TOP + HEIGHT + GAP + CURVE + BOTTOM, style, title, subtitle);
 }
 
@@ -188,9 +188,11 @@ kilter_status kl_loop_draw(const kl_report *report, FILE *out, kilter_error *err
     if (loop->round_count > 0)
         b.end_s = fmax(loop->ended_s, loop->round[loop->round_count - 1].at_s);
     if (!(b.end_s > 0) || !isfinite(b.end_s) || loop->ranks == 0 || loop->iterations == 0)
-        return kl_fail(error, KILTER_ERR_INPUT, "drawing the run record '%s': it has no rounds%s",
-                       report->path,
-                       loop->ended ? "; the loop was too short, had one rank or was fixed" : " yet");
+        return kl_fail(error, KILTER_ERR_INPUT,
+                       loop->ended ? "drawing the run record '%s': it has no rounds, because the loop was "
+                                     "too short, had one rank or was fixed"
+                                   : "drawing the run record '%s': it has no rounds yet",
+                       report->path);
     b.every = (loop->ranks + BANDS_MAX - 1) / BANDS_MAX;
     b.x = (kl_scale){.low = 0, .high = b.end_s, .from = LEFT, .to = LEFT + WIDTH};
     b.y = (kl_scale){.low = 0, .high = (double)loop->iterations, .from = TOP + HEIGHT, .to = TOP};

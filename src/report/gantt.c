@@ -62,9 +62,8 @@ static kilter_status choose_runs(gantt *g, const char *path, int64_t run, kilter
         }
     if (run >= 0)
         return kl_fail(error, KILTER_ERR_INPUT,
-                       "drawing the run record '%s': there is no run %" PRId64 "; its runs are %" PRIu64
-                       " to %" PRIu64,
-                       path, run, r->iterations[0].run, g->last->run);
+                       "drawing the run record '%s': there is no run %lld; its runs are %llu to %llu", path,
+                       (long long)run, kl_ull(r->iterations[0].run), kl_ull(g->last->run));
     return KILTER_OK;
 }
 
@@ -244,22 +243,21 @@ static void draw_title(const gantt *g, double height) {
     write_style(style, sizeof style);
     kl_printable(program, sizeof program, run->program, 40);
     kl_printable(host, sizeof host, run->host, 30);
-    int at = snprintf(title, sizeof title, "%s: policy %.40s", program, it->policy);
     if (isnan(it->efficiency))
-        snprintf(title + at, sizeof title - (size_t)at, ", did not end");
+        snprintf(title, sizeof title, "%s: policy %.40s, did not end", program, it->policy);
     else
-        snprintf(title + at, sizeof title - (size_t)at, ", %s of the bound%s",
+        snprintf(title, sizeof title, "%s: policy %.40s, %s of the bound%s", program, it->policy,
                  kl_percent(it->efficiency).text, g->first == g->last ? "" : " in the last run");
     uint64_t chunks = 0;
     for (it = g->first; it <= g->last; it++)
         chunks += it->chunks;
-    at = snprintf(subtitle, sizeof subtitle, g->first == g->last ? "run %" PRIu64 : "runs %" PRIu64,
-                  g->first->run);
+    int at = snprintf(subtitle, sizeof subtitle, g->first == g->last ? "run %" PRIu64 : "runs %" PRIu64,
+                      g->first->run);
     if (g->first != g->last)
         at += snprintf(subtitle + at, sizeof subtitle - (size_t)at, " to %" PRIu64, g->last->run);
     at += snprintf(subtitle + at, sizeof subtitle - (size_t)at,
-                   ": %" PRIu64 " chunks on %zu workers in %s; master on %s", chunks, g->report->worker_count,
-                   kl_time_words(g->to_s - g->from_s).text, host);
+                   ": %llu chunks on %zu workers in %s; master on %s", kl_ull(chunks),
+                   g->report->worker_count, kl_time_words(g->to_s - g->from_s).text, host);
     if (g->every > 1)
         snprintf(subtitle + at, sizeof subtitle - (size_t)at, "; a row for every %zuth worker", g->every);
     kl_svg_open(g->out, LEFT + COLUMNS + RIGHT, height, style, title, subtitle);
@@ -277,7 +275,7 @@ static void draw_legend(const gantt *g) {
     kl_svg_text(g->out, (kl_point){x + 345, y + 9}, KL_ANCHOR_START, "small", "chunk lost");
     kl_svg_text(g->out, (kl_point){LEFT, y + 9}, KL_ANCHOR_START, "small",
                 g->first == g->last ? "%s" : "%s; a colour a run",
-                "chunks too narrow to see are one bar, paler where the worker waits between them");
+                "narrow chunks share a bar, which is paler where the worker waits between them");
 }
 
 static void draw_waiting(const gantt *g) {

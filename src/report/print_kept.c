@@ -1,5 +1,4 @@
 /* Print the report of a kept run: the decisions of its keeper, and their outcomes. */
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -27,18 +26,17 @@ void kl_kept_print_sentence(const kl_report_loop *loop, FILE *out) {
     if (!loop->ended)
         fputs("is not over, or its keeper was killed.", out);
     else
-        fprintf(out, "took %s and did %" PRIu64 " sweep%s: %s.", kl_time_words(loop->elapsed_s).text,
-                loop->executions, kl_plural(loop->executions), loop->status ? loop->status : "it ended");
+        fprintf(out, "took %s and did %llu sweep%s: %s.", kl_time_words(loop->elapsed_s).text,
+                kl_ull(loop->executions), kl_plural(loop->executions),
+                loop->status ? loop->status : "it ended");
 }
 
 void kl_kept_print_what(const kl_report *report, FILE *out) {
     uint64_t attempts = count_of(report, "launch"), moves = count_of(report, "relocate"),
              failures = count_of(report, "restart");
-    kl_say(out, "kept run",
-           "%s: %" PRIu64 " attempt%s, %" PRIu64 " planned move%s, %" PRIu64 " failure%s, %" PRIu32
-           " ranks wanted",
-           report->loop->name, attempts, kl_plural(attempts), moves, kl_plural(moves), failures,
-           kl_plural(failures), report->loop->ranks);
+    kl_say(out, "kept run", "%s: %llu attempt%s, %llu planned move%s, %llu failure%s, %u ranks wanted",
+           report->loop->name, kl_ull(attempts), kl_plural(attempts), kl_ull(moves), kl_plural(moves),
+           kl_ull(failures), kl_plural(failures), report->loop->ranks);
 }
 
 /* ---- the table of decisions ---- */

@@ -170,10 +170,10 @@ static void print_last(const kl_report *report, FILE *out) {
                it->tasks, kl_plural(it->tasks), kl_time_words(it->elapsed_s).text, it->chunks,
                kl_plural(it->chunks), it->policy);
     else
-        kl_say(out, "run", "%" PRIu64 ": did not end; %" PRIu64 " of %" PRIu64 " task%s done, policy %s",
-               it->run, it->tasks_done, it->tasks, kl_plural(it->tasks), it->policy);
+        kl_say(out, "run", "%llu: did not end; %llu of %llu task%s done, policy %s", kl_ull(it->run),
+               kl_ull(it->tasks_done), kl_ull(it->tasks), kl_plural(it->tasks), it->policy);
     if (it->stored > 0)
-        kl_say(out, "", "%" PRIu64 " further task%s were done by an earlier master", it->stored,
+        kl_say(out, "", "%llu further task%s were done by an earlier master", kl_ull(it->stored),
                kl_plural(it->stored));
     fputc('\n', out);
     if (it->share_count > 0) {
@@ -216,7 +216,7 @@ static void print_header(const kl_report *report, FILE *out) {
         kl_say(out, "dealt by", "%s over %s", run->policy, run->transport);
     kl_say(out, "record", "%s", report->path);
     if (run->dropped_rows > 0)
-        kl_say(out, "", "incomplete: %" PRIu64 " row%s could not be written", run->dropped_rows,
+        kl_say(out, "", "incomplete: %llu row%s could not be written", kl_ull(run->dropped_rows),
                kl_plural(run->dropped_rows));
 }
 
@@ -260,12 +260,12 @@ static void print_decision(const kl_report_decision *d, FILE *out) {
     const char *of = how ? how->of : "chunk";
     const char *reason = d->last_reason ? d->last_reason : "";
     if (how && how->counted)
-        kl_say(out, how->label, "%" PRIu64 ", the last one at %s%s%s", d->decisions,
+        kl_say(out, how->label, "%llu, the last one at %s%s%s", kl_ull(d->decisions),
                kl_time_words(d->last_s).text, *reason ? ": " : "", reason);
     else if (how && how->label)
         kl_say(out, how->label, "%s", reason);
     if (of && d->forecasts > 0)
-        kl_say(out, "forecasts", "%" PRIu64 " %s%s: off by %s on average, ended %s %s", d->forecasts, of,
+        kl_say(out, "forecasts", "%llu %s%s: off by %s on average, ended %s %s", kl_ull(d->forecasts), of,
                kl_plural(d->forecasts), kl_time_words(d->missed_s).text, kl_time_words(fabs(d->late_s)).text,
                d->late_s < 0 ? "early" : "late");
 }

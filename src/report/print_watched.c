@@ -60,10 +60,9 @@ static void print_iteration(const kl_report_watched *w, FILE *out) {
     if (w->iterations == 0)
         kl_say(out, "iteration", "none: no sequence of calls repeats on most ranks");
     else
-        kl_say(out, "iteration",
-               "%" PRIu64 " iteration%s of %" PRIu64 " call%s, %s each; %s of the calls repeat",
-               w->iterations, kl_plural(w->iterations), w->iteration_calls, kl_plural(w->iteration_calls),
-               kl_time_words(w->iteration_s).text, kl_percent(w->alike).text);
+        kl_say(out, "iteration", "%llu iteration%s of %llu call%s, %s each; %s of the calls repeat",
+               kl_ull(w->iterations), kl_plural(w->iterations), kl_ull(w->iteration_calls),
+               kl_plural(w->iteration_calls), kl_time_words(w->iteration_s).text, kl_percent(w->alike).text);
 }
 
 static void print_lost(const kl_report_watched *w, FILE *out) {
@@ -72,7 +71,7 @@ static void print_lost(const kl_report_watched *w, FILE *out) {
         const char *what;
     } LOST[] = {
         {w->lost_constant, "waiting for ranks that compute longer in the whole run"},
-        {w->lost_slow, "waiting for ranks that compute longer for a while"},
+        {w->lost_slow, "waiting for ranks that compute longer for a part of the run"},
         {w->lost_fast, "waiting for another rank in each iteration"},
         {1 - w->parallel - w->lost_constant - w->lost_slow - w->lost_fast,
          "communication, and waiting for its order"},
@@ -105,20 +104,20 @@ static void print_forecasts(const kl_report_watched *w, FILE *out) {
 static void print_notes(const kl_report_watched *w, FILE *out) {
     if (w->shared_ranks > 0)
         kl_say(out, "shared",
-               "%" PRIu32 " rank%s did not get the whole core while computing: other programs run "
+               "%u rank%s did not get the whole core while computing: other programs run "
                "there, or the host limits the ranks",
                w->shared_ranks, kl_plural(w->shared_ranks));
     if (w->status && strcmp(w->status, "done") != 0)
         kl_say(out, "status", "%s", w->status);
     if (w->missing > 0)
-        kl_say(out, "missing", "%" PRIu64 " rank%s left no file; ranks on other hosts need --folder",
-               w->missing, kl_plural(w->missing));
+        kl_say(out, "missing", "%llu rank%s left no file; ranks on other hosts need --folder",
+               kl_ull(w->missing), kl_plural(w->missing));
     if (w->other_calls > 0)
-        kl_say(out, "threads", "%" PRIu64 " call%s of further threads are not counted", w->other_calls,
+        kl_say(out, "threads", "%llu call%s of further threads are not counted", kl_ull(w->other_calls),
                kl_plural(w->other_calls));
     if (w->spawned > 0)
-        kl_say(out, "spawned", "%" PRIu64 " process%s that MPI_Comm_spawn started are not counted",
-               w->spawned, w->spawned == 1 ? "" : "es");
+        kl_say(out, "spawned", "%llu process%s that MPI_Comm_spawn started are not counted",
+               kl_ull(w->spawned), w->spawned == 1 ? "" : "es");
 }
 
 /* --- ranks and places --- */

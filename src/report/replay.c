@@ -226,7 +226,7 @@ static kilter_status ask_decisions(printer *p, const char *path, const char *whi
 static void print_left_out(const printer *p) {
     for (size_t i = 0; i <= KL_DECISION_KINDS; i++)
         if (p->left_out[i].count > 0)
-            fprintf(p->out, "  %" PRIu64 " of kind %s not made again: %s\n", p->left_out[i].count,
+            fprintf(p->out, "  %llu of kind %s not made again: %s\n", kl_ull(p->left_out[i].count),
                     i < KL_DECISION_KINDS ? kl_decision_name((kl_decision_kind)i) : "unknown",
                     p->left_out[i].why);
 }
@@ -243,9 +243,9 @@ static kilter_status print_list(printer *p, const char *path, kilter_error *erro
     } else if (status == KILTER_OK && p->decisions == 0) {
         fputs("no decisions\n", p->out);
     } else if (status == KILTER_OK) {
-        fprintf(p->out, "made again%s%s: %" PRIu64 " of %" PRIu64 " decisions, %" PRIu64 " the same\n",
-                p->instead ? " by policy " : "", p->instead ? p->instead : "", p->made_again, p->decisions,
-                p->same);
+        fprintf(p->out, "made again%s%s: %llu of %llu decisions, %llu the same\n",
+                p->instead ? " by policy " : "", p->instead ? p->instead : "", kl_ull(p->made_again),
+                kl_ull(p->decisions), kl_ull(p->same));
         print_left_out(p);
     }
     return status;
@@ -302,8 +302,8 @@ static kilter_status find(const char *path, const kl_replay_choice *choice, int6
                           "reading the run record '%s': no decision was made by this time; without --at, "
                           "kilter replay lists the decisions",
                           path)
-                : kl_fail(error, KILTER_ERR_INPUT,
-                          "reading the run record '%s': there is no decision %" PRId64, path, choice->number);
+                : kl_fail(error, KILTER_ERR_INPUT, "reading the run record '%s': there is no decision %lld",
+                          path, (long long)choice->number);
 }
 
 static kilter_status print_one(printer *p, const char *path, kilter_error *error) {

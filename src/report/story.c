@@ -1,5 +1,4 @@
 /* Say in three sentences without symbols how a recorded run went. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,11 +23,12 @@ static const char *const costs_words[KL_COSTS] = {
 static void bound_sentence(const kl_report_iteration *it, FILE *out) {
     if (isnan(it->efficiency))
         return;
-    fprintf(out, "If every worker had computed all the time, it would have taken %s",
-            kl_time_words(it->bound_s).text);
     if (it->elapsed_s > it->bound_s)
-        fprintf(out, ", which is %s less", kl_time_words(it->elapsed_s - it->bound_s).text);
-    fputc('.', out);
+        fprintf(out, "If every worker had computed all the time, it would have taken %s, which is %s less.",
+                kl_time_words(it->bound_s).text, kl_time_words(it->elapsed_s - it->bound_s).text);
+    else
+        fprintf(out, "If every worker had computed all the time, it would have taken %s.",
+                kl_time_words(it->bound_s).text);
 }
 
 static void cost_sentence(const kl_costs *costs, FILE *out) {
@@ -79,9 +79,9 @@ static void loop_sentence(const kl_report *report, int sentence, FILE *out) {
                 kl_percent(1 - (w.waited_s + w.moving_s) / w.elapsed_s).text,
                 kl_percent(w.waited_s / w.elapsed_s).text, kl_percent(w.moving_s / w.elapsed_s).text);
     else if (w.most != w.least)
-        fprintf(out, "Rank %" PRIu32 " waited longest, %s; rank %" PRIu32 " waited %s.",
-                report->workers[w.most].worker, kl_time_words(loop->rank[w.most].waited_s).text,
-                report->workers[w.least].worker, kl_time_words(loop->rank[w.least].waited_s).text);
+        fprintf(out, "Rank %u waited longest, %s; rank %u waited %s.", report->workers[w.most].worker,
+                kl_time_words(loop->rank[w.most].waited_s).text, report->workers[w.least].worker,
+                kl_time_words(loop->rank[w.least].waited_s).text);
 }
 
 /* ---- either ---- */
