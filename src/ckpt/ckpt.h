@@ -66,8 +66,8 @@ typedef struct kl_ckpt_kept { /* a value that is the same on all ranks */
     size_t bytes;
 } kl_ckpt_kept;
 
-/* What a checkpoint's file will contain. The parts are, in this order: rows and checksums of each array;
- * bytes and index of the content, if there is content; values and their checksums, if there are values. */
+/* The plan of a checkpoint's file. The parts are, in this order: rows and checksums of each array; bytes and
+ * index of the content, if there is content; values and their checksums, if there are values. */
 typedef struct kl_ckpt_plan {
     kl_ckpt_facts facts;
     kl_ckpt_part *parts;
@@ -186,8 +186,9 @@ typedef struct kl_ckpt_file { /* a checkpoint that is being read */
     const kl_ckpt_plan *plan;
 } kl_ckpt_file;
 
-/* Open a file whose plan is known, and check that all parts lie within the file. `path` and `plan` must stay
- * valid until it is closed. KILTER_ERR_SYSTEM: the file cannot be read; KILTER_ERR_INPUT: it is too short */
+/* Open a file whose plan is known, and check that all parts lie within the file. Both `path` and `plan` must
+ * stay valid until the file is closed. KILTER_ERR_SYSTEM: the file cannot be read. KILTER_ERR_INPUT: the file
+ * is too short. */
 kilter_status kl_ckpt_open(const char *path, const kl_ckpt_plan *plan, kl_ckpt_file *file,
                            kilter_error *error);
 void kl_ckpt_close(kl_ckpt_file *file);

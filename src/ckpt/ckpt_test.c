@@ -1,4 +1,4 @@
-/* Tests of a checkpoint's files: any number of ranks must be able to read what other ranks wrote, damage must
+/* Tests of a checkpoint's files: any number of ranks must be able to read what other ranks wrote. Damage must
  * be noticed, and names and generations must be right. */
 #include <errno.h>
 #include <fcntl.h>

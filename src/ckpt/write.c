@@ -15,9 +15,9 @@ enum {
 };
 
 /* The writer of a file. Large writes go to the disk directly, from memory that the writer already has.
- * Through the page cache, a checkpoint would need as many new pages as it has bytes, and a virtual machine
- * may have to get each page from its host. The checkpoint would also push the program's files out of the
- * cache. */
+ * Through the page cache, a checkpoint would need as many new pages as it has bytes. A virtual machine may
+ * have to get each of these pages from its host. The checkpoint would also push the program's files out of
+ * the cache. */
 typedef struct writer {
     int plain,
         direct; /* two descriptors of the same file; direct is −1 if the file system has no direct writes */

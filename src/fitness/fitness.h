@@ -41,7 +41,7 @@ void kl_host_list_free(kl_host_list *list); /* free the names and zero the list 
 
 /* --- fit.c, net.c: readings → fitness --- */
 
-/* What was measured on a host. NAN means that a value is not known. */
+/* The measured values of a host. NAN means that a value is not known. */
 typedef struct kl_reading {
     double at_s;    /* time when the reading arrived, by the clock of the process that measures; NAN: the host
                        has never answered */
@@ -53,8 +53,8 @@ typedef struct kl_reading {
     double memory_total; /* memory in bytes of the host, or of the control group that leaves least memory */
     double swap_free, swap_total; /* bytes */
     double load;                  /* mean number of running threads in the last minute */
-    /* parts of the last 10 s: in which some processes waited for a core, in which all waited for memory, and
-     * in which all waited for the disk */
+    /* parts of the last 10 s in which processes had to wait: some for a core; all for memory; all for the
+     * disk */
     double waits_cpu, waits_memory, waits_io;
     double own;      /* number of threads of the user's program that ran on the host during the probe */
     double measured; /* part of a core that each rank of the user's program really gets; used instead of the
@@ -180,8 +180,8 @@ void kl_pick_free(kl_pick *pick);
 void kl_pick_order(const kl_picker *picker, const kl_pick_ask *ask, const uint32_t *slots, uint32_t ranks,
                    uint32_t *order);
 /* Make candidates for a run of which only `weight` is known, and set the work and the number of sweeps of
- * `ask`. They are set so that computing on the fastest hosts takes the part `weight` of the run's time, and
- * messages over the best links take the rest. */
+ * `ask`. With these values, computing on the fastest hosts takes the part `weight` of the run's time.
+ * Messages over the best links take the rest. */
 void kl_pick_by_weight(const kl_fit *fits, uint32_t count, double weight, kl_candidate *candidates,
                        kl_pick_ask *ask);
 

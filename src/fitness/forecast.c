@@ -1,7 +1,7 @@
-/* The default picker. It forecasts the end of the run for each set of hosts that could be the best one, and
- * takes the set with the earliest end. A run on a set ends after work / rate + sweeps × slowest message +
- * cost of the move. If the slowest message is given, the best n hosts are the n fastest ones whose messages
- * are no slower. So the best set is found by trying each slowest message with each number of hosts. */
+/* The default picker. It forecasts the end of the run for each set of hosts that could be the best. It takes
+ * the set with the earliest end. A run on a set ends after work / rate + sweeps × slowest message + cost of
+ * the move. If the slowest message is given, the best n hosts are the n fastest ones whose messages are no
+ * slower. So the best set is found by trying each slowest message with each number of hosts. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -248,8 +248,8 @@ static double end_of(const kl_pick_ask *ask, uint32_t set, bool stays) {
            (stays ? 0 : ask->move_s);
 }
 
-/* Return whether a set of hosts may be chosen: it has the wanted number of usable hosts, and no more hosts to
- * be avoided than needed. */
+/* Return whether a set of hosts may be chosen. It must have the wanted number of usable hosts, and no more
+ * hosts to be avoided than needed. */
 static bool allowed(const kl_pick_ask *ask, uint32_t set, uint32_t current) {
     uint32_t usable = count_usable(ask, true), wished = count_usable(ask, false), count = 0, avoided = 0,
              wanted = ask->wanted < usable ? ask->wanted : usable;

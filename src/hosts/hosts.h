@@ -69,8 +69,8 @@ kilter_status kl_hosts_fitness(const kl_hosts *hosts, double weight, double stal
 
 /* --- start.c: run a command on a host --- */
 
-/* Return a shell script that runs kilter with these arguments on a host: the file of this program if it
- * exists there, else kilter in PATH. The caller frees the script. NULL: memory ran out. */
+/* Return a shell script that runs kilter with these arguments on a host. It runs the file of this program if
+ * that exists there, else kilter in PATH. The caller frees the script. NULL: memory ran out. */
 char *kl_hosts_script(const char *arguments);
 /* Run a script on a host; this host itself needs no ssh. *fd is a non-blocking socket that is connected to
  * the script's standard input and output. Errors: KILTER_ERR_SYSTEM, KILTER_ERR_MEMORY */

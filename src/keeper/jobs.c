@@ -141,7 +141,7 @@ static const char AFTER_REQUEUE[] =
     "\"$keep/ended\"; }\n    exit 0\nfi\n";
 
 /* Write the script of an attempt's job. When Slurm signals that the time limit is near, the script asks the
- * program to save, so the run is saved even if its keeper is dead. The signal interrupts the script's wait,
+ * program to save. So the run is saved even if its keeper is dead. The signal interrupts the script's wait,
  * so the script waits again. */
 void kl_slurm_script_put(const kl_slurm_script *s, kl_buffer *out) {
     char numbers[256];

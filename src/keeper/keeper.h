@@ -384,8 +384,8 @@ const char *kl_slurm_refused(
     const char *options); /* Return the first option that a kept run cannot have; NULL: there is none. */
 /* Read the number of nodes from options of sbatch, as in "-N 2-4". 0: the options do not give it. */
 void kl_slurm_nodes_wanted(const char *options, uint32_t *least, uint32_t *most);
-/* Expand a list of hosts such as "n[01-03],x": write the names separated by commas, with a NUL at the end.
- * false: the text is not such a list. */
+/* Expand a list of hosts such as "n[01-03],x". The names are written with commas between them and a NUL at
+ * the end. false: the text is not such a list. */
 bool kl_slurm_expand(const char *list, kl_buffer *names);
 bool kl_slurm_listed(
     const char *list,
@@ -393,7 +393,7 @@ bool kl_slurm_listed(
 /* Return whether a node with these features satisfies a constraint such as "a&b|c", or the empty constraint.
  * No node satisfies a constraint of any other form. */
 bool kl_slurm_has_features(const char *constraint, const char *features);
-/* Make the beginning that the names of all jobs of a run have: the name that the user gave, or else the
+/* Make the beginning that the names of all jobs of a run have. It is the name that the user gave, or else the
  * program's name, and a number. */
 void kl_slurm_name(const char *options, const char *program, uint64_t token, char name[KL_SLURM_NAME_BYTES]);
 /* Find the number of a job in the output of sbatch or squeue. The last number counts. false: there is none.

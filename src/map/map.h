@@ -8,8 +8,8 @@
 
 /* --- template.c: a command line that contains replacement strings such as {} and {2/.} --- */
 
-/* What replaces the replacement strings of a command line. `values` holds `columns` texts, each ended by NUL.
- */
+/* The values that replace the replacement strings of a command line. `values` holds `columns` texts, each
+ * ended by NUL. */
 typedef struct kl_map_fill {
     uint64_t number, total; /* number: number of the command, from 1 on; total: number of all commands */
     uint32_t slot;          /* number of the slot in which the command runs, from 1 on */

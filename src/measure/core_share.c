@@ -6,8 +6,8 @@ static const double WINDOW_S = 0.01; /* least number of seconds between two samp
 static const double WATCHED_S = 0.04;
 static const double SHARED_PART = 0.05; /* a core counts as shared if other threads had it for more than this
                                            part of the time in which this thread was ready */
-/* the share is updated only from windows of time in which the thread was ready for at least this part, so
- * that it used all the time that it could get */
+/* The share is updated only from windows of time in which the thread was ready for at least this part. In
+ * such a window the thread used all the time that it could get. */
 static const double READY_PART = 0.9;
 static const double IDLE_S = 0.1; /* idle times of the core are compared over this number of seconds, because
                                      the system counts idle time in ticks of 0.01 s */

@@ -1,10 +1,10 @@
 /* The crew: the workers of a farm with their sums, in order. Two treaps (Seidel and Aragon 1996) hold sums of
- * every subtree: `waits` sorts the present workers by the time at which they become free, `ranks` sorts
- * workers by speed. The priority of a worker's node is a hash of the worker's number, so the shape of a treap
- * depends on the keys alone. A binary tree over the workers' numbers holds sums that need no order. Every sum
- * is computed from its parts, and not by adding changes, so rounding errors do not accumulate. Usually
- * several workers change between two queries. So a query first moves all changed workers and computes the
- * sums of subtrees: waits_in_order(), ranks_in_order(). */
+ * every subtree. The treap `waits` sorts the present workers by the time at which they become free. The treap
+ * `ranks` sorts workers by speed. The priority of a worker's node is a hash of the worker's number, so the
+ * shape of a treap depends on the keys alone. A binary tree over the workers' numbers holds sums that need no
+ * order. Every sum is computed from its parts, and not by adding changes, so rounding errors do not
+ * accumulate. Usually several workers change between two queries. So a query first moves all changed workers
+ * and computes the sums of subtrees: waits_in_order(), ranks_in_order(). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

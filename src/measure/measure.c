@@ -75,9 +75,9 @@ double kl_wap_unit_s(const kl_wap *wap) {
     return wap->units > 0 ? wap->seconds / wap->units : 0;
 }
 
-/* The pace is out of date if the last two tasks both took more than SLOWED_TWO times the pace, or the last
- * three more than SLOWED_THREE times. By chance, this happens less than once in 1,000 tasks, even with σ/μ
- * = 1. */
+/* The pace is out of date if the last two tasks both took more than SLOWED_TWO times the pace. It is also out
+ * of date if the last three took more than SLOWED_THREE times. By chance, this happens less than once in
+ * 1,000 tasks, even with σ/μ = 1. */
 static const double SLOWED_TWO = 4, SLOWED_THREE = 2;
 
 /* If the last tasks show that the pace is out of date, return their seconds per unit. Otherwise return 0. */

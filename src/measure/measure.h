@@ -180,20 +180,20 @@ typedef struct kl_worker_view {
 } kl_worker_view;
 
 /* Return the worker's present rate in units per second; 0: not known or not present. It is one over the pace.
- * The pace changes slowly, so a worker that has become slow is noticed by its last tasks: if the last two
- * took more than four times the pace, or the last three more than two times, the rate is that of the quickest
- * of these. One long task alone has no effect. */
+ * The pace changes slowly, so a worker that has become slow is noticed by its last tasks. These count if the
+ * last two took more than four times the pace, or the last three more than two times. Then the rate is that
+ * of the quickest of them. One long task alone has no effect. */
 double kl_worker_rate(const kl_worker_view *worker);
 
-/* What a forecast assumes about one worker. */
+/* The assumptions of a forecast about one worker. */
 typedef struct kl_lane {
     double rate;   /* units per second that are assumed for the worker */
     double free_s; /* seconds until the worker has done its queue */
 } kl_lane;
 
-/* Compute what a forecast assumes about a worker. A worker that has been silent for longer than its queue
- * should take counts as slower: its rate is its queue divided by its silence, and its queue is expected to
- * take the same time again. mean_rate: rate of a worker without measurements, > 0. */
+/* Compute the assumptions of a forecast about a worker. A worker that has been silent for longer than its
+ * queue should take counts as slower. Then its rate is its queue divided by its silence. Its queue is
+ * expected to take the same time again. mean_rate: rate of a worker without measurements, > 0. */
 kl_lane kl_worker_lane(const kl_worker_view *worker, double mean_rate, double now_s);
 
 /* The P workers of a farm with their sums, in order, so that no decision loops over all of them. A change of
@@ -217,7 +217,7 @@ typedef struct kl_crew_sums {
         unit_rates; /* sums over the `steady` workers, with σ and μ of their unit_s: Σ σ²/μ, Σ 1/μ */
 } kl_crew_sums;
 
-/* What several present workers can do together. */
+/* The capacity of several present workers together. */
 typedef struct kl_crew_part {
     uint32_t workers;
     double rate; /* Σ of the rates of these workers, in units per second */
@@ -278,7 +278,7 @@ void kl_crew_set_speed(kl_crew *crew, uint32_t worker, double speed);
 /* Return the n-th fastest worker, where 1 ≤ n ≤ kl_crew_ranked(). *speed is set to its speed. */
 uint32_t kl_crew_nth_fastest(const kl_crew *crew, uint32_t n, double *speed);
 
-/* What a worker has reported about its present task while the task runs. */
+/* The reports of a worker about its present task while the task runs. */
 typedef struct kl_hand {
     double heard_s; /* time of the worker's last message; 0: it sends no messages while a task runs */
     double
@@ -354,9 +354,9 @@ typedef struct kl_snapshot {
     double result_bytes; /* mean bytes of a result in a message to the master */
 } kl_snapshot;
 
-/* Update a view: because its worker asked for work and is no longer silent, because it was sent a chunk, or
- * because it reported tasks. busy_s: seconds that the reported tasks took; mean_s: mean time of a unit over
- * all workers, 0: not known. */
+/* Update a view after an event: its worker asked for work and is no longer silent; it was sent a chunk; or it
+ * reported tasks. busy_s: seconds that the reported tasks took; mean_s: mean time of a unit over all workers,
+ * 0: not known. */
 void kl_view_asked(kl_worker_view *view, double now_s);
 void kl_view_dealt(kl_worker_view *view, uint64_t tasks, double units, double now_s);
 void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s, double units, double mean_s,

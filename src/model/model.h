@@ -23,7 +23,7 @@ typedef struct kl_farm_model {
 uint32_t kl_model_capability(const kl_farm_model *m);
 
 /* The next functions assume that each worker gets work and bytes in proportion to its speed, so that all end
- * together. `speed` > 0 is the sum of the workers' speeds, where the worker on which work_s was measured has
+ * together. The sum of the workers' speeds is `speed` > 0. The worker on which work_s was measured has
  * speed 1. So T_c/speed replaces T_c/n in expressions (7) to (9) of the paper. */
 double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers,
                             double speed); /* Return the seconds of an iteration [T_t]. */
@@ -132,8 +132,8 @@ typedef struct kl_limit {
 } kl_limit;
 
 /* Set task_s, beyond and own_links of a load whose other fields are set. The run took elapsed_s, and its
- * tasks took task_s on average. per_byte_s is lowered if the link could not have carried the run's bytes at
- * this cost. Return the part of task_s in which the workers had their cores. */
+ * tasks took task_s on average. The cost per_byte_s is lowered if the link could not have carried the run's
+ * bytes at this cost. Return the part of task_s in which the workers had their cores for themselves. */
 double kl_load_fit(kl_load *load, double task_s, double elapsed_s);
 bool kl_load_known(
     const kl_load *load); /* Return whether enough is known for kl_model_limit() to find a limit. */
@@ -151,8 +151,8 @@ double kl_model_chunks(const kl_load *load, uint32_t workers);
 /* Return the value of answer_s for this number of workers, which depends on the size of chunks. The load must
  * be known. */
 double kl_model_answer_s(const kl_load *load, uint32_t workers);
-/* Return the CPU seconds per task that are saved with this number of workers, compared with the measured run,
- * because more workers keep the cores awake. Below 0: fewer workers let more cores fall asleep. */
+/* Return the CPU seconds per task that this number of workers saves, compared with the measured run, because
+ * more workers keep the cores awake. Below 0: fewer workers let more cores fall asleep. */
 double kl_model_roused_s(const kl_load *load, uint32_t workers);
 const char *
 kl_shared_name(kl_shared what); /* Return a name of the resource, such as "the cores of the master's host". */
@@ -192,8 +192,8 @@ typedef struct kl_forkjoin {
     double task_s;       /* seconds that each task takes on the link */
 } kl_forkjoin;
 
-/* Return the seconds from the start of the tasks to the end of the last one. workers_s: compute time of the
- * worker that computes longest [max t_W]. */
+/* Return the seconds from the start of the tasks to the end of the last one. Argument workers_s: compute time
+ * of the worker with the most work [max t_W]. */
 double kl_model_join_s(const kl_forkjoin *m, double tasks, uint32_t workers, double workers_s);
 double
 kl_model_forkjoin_s(const kl_forkjoin *m, double tasks, uint32_t workers,
@@ -248,7 +248,7 @@ typedef struct kl_left {
     double low_s, middle_s, high_s;
 } kl_left;
 
-/* Forecast the seconds until all tasks are done. false: there is no forecast, because no task has ended, no
+/* Forecast the seconds until all tasks are done. Return false without a forecast if no task has ended, no
  * worker is present, or memory ran out. */
 bool kl_model_time_left(const kl_left_ask *ask, kl_left *left);
 
@@ -264,11 +264,11 @@ double kl_model_end_without_s(const kl_snapshot *snapshot, uint32_t worker);
  * `worker`, and `units` that nobody has. At least one rate must be known. */
 double kl_model_end_shared_s(const kl_snapshot *snapshot, uint32_t worker, double units);
 
-/* Return the seconds that the run would have taken if every worker had got the same work, so that the slowest
+/* Return the seconds that the run would have taken with the same work for every worker, so that the slowest
  * one had decided. 0: not known. */
 double kl_model_equal_split_s(const kl_snapshot *snapshot);
-/* Return the seconds that the run would have taken if every worker had computed all the time, at its mean
- * speed in this run. 0: not known. */
+/* Return the seconds that the run would have taken if no worker had ever waited. Every worker then computes
+ * at its mean speed in this run. 0: not known. */
 double kl_model_bound_s(const kl_snapshot *snapshot);
 
 /* Return the mean seconds between failures of a program that has run for ran_s in total. Before the first
@@ -278,8 +278,8 @@ double kl_model_between_failures_s(double ran_s, uint64_t failures);
  * checkpoint costs the program; M: mean seconds between failures. The formula is from Young 1974, "A first
  * order approximation to the optimum checkpoint interval". */
 double kl_model_checkpoint_s(double cost_s, double between_failures_s);
-/* Return the part of the time that is lost to checkpoints and to repeated work: C/interval + interval/(2M),
- * where C is the cost of a checkpoint and M the time between failures. */
+/* Return the part of the time that is lost to checkpoints and to repeated work: C/interval + interval/(2M).
+ * C: cost_s, the cost of a checkpoint; M: between_failures_s. */
 double kl_model_lost_part(double interval_s, double cost_s, double between_failures_s);
 
 #endif

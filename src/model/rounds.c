@@ -1,5 +1,5 @@
 /* Model an iteration whose work is dealt in several rounds. This extends expressions (7) to (9) of
- * farm_model.c: workers that begin late get fewer chunks, and a chunk is sent before the previous one ends.
+ * farm_model.c. Workers that begin late get fewer chunks, and a chunk is sent before the previous one ends.
  * docs/explanation/model.md has the derivation. */
 #include "model/model.h"
 
@@ -60,9 +60,9 @@ static last_round play_rounds(const kl_farm_model *m, double n, double speed, co
 }
 
 /* Return when the last worker ends its last chunk. Workers are in step while each takes one chunk per round
- * in the same order: the distances between their starts stay, and differences of their chunks add up. If they
- * are out of step, or their starts are more than a chunk apart, faster workers take chunks from slower ones.
- * Then all workers end within the time of one last chunk, on average at its middle. */
+ * in the same order. Then the distances between their starts stay, and differences of their chunks add up. If
+ * they are out of step, or their starts are more than a chunk apart, faster workers take chunks from slower
+ * ones. Then all workers end within the time of one last chunk, on average at its middle. */
 static double end_last_s(const last_round *r, const kl_rounds *rounds, double n, double chunk_s,
                          double late_s, double late_in_step_s) {
     double in_step_s = r->last_s + chunk_s + late_in_step_s;

@@ -4,7 +4,7 @@
 
 #include "model/model.h"
 
-/* The content of a message with this number of bytes costs as much CPU time as an empty message.
+/* A message with this number of bytes costs twice as much CPU time as an empty message.
  * docs/explanation/model.md says where this number comes from. */
 static const double HALF_BYTES = 48e3;
 /* AMONG_MANY: cost of a message among many others, divided by its cost among few. WAKE_S: CPU seconds that
@@ -77,8 +77,8 @@ static double message_part(const kl_load *l) {
     return fmax(least, fmin(most, 1 - l->copy_s * l->use.bytes / l->use.farm_s));
 }
 
-/* Return the cost of a message for a thread that is awake, divided by its cost for a thread that has slept
- * and finds cold caches. */
+/* Return the cost of a message for a thread that is awake. It is divided by the cost for a thread that has
+ * slept and finds cold caches. */
 static double among_many(const kl_load *l) {
     return l->woken_s > 0 && l->awake_s > 0 ? fmin(1, fmax(AMONG_LEAST, l->awake_s / l->woken_s))
                                             : AMONG_MANY;
@@ -205,7 +205,7 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
     return longest_s;
 }
 
-/* If there are more than CACHED workers per core, CPU time grows as a power of their number: threads are
+/* If there are more than CACHED workers per core, CPU time grows as a power of their number. Threads are
  * switched more often, and results leave the caches before the master reads them. docs/explanation/model.md
  * says where the three numbers come from. */
 static const double CACHED = 3, DEARER = 0.025, MOVED = 0.4;
@@ -296,8 +296,8 @@ kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     return limit;
 }
 
-/* Each worker is assumed to have its own link only if a single link would have been busy for longer than this
- * multiple of the run's time. A smaller excess may be an error in the measured rate of the link. */
+/* Each worker is assumed to have its own link only if one link would have been busy for more than this
+ * multiple of the run. A smaller excess may be an error in the measured rate of the link. */
 static const double MORE_THAN_ONE = 1.25;
 /* To accept that each worker has its own link, the model must then explain at least this part of the run's
  * time. */

@@ -1,5 +1,5 @@
-/* Test the model of shared resources: compare a station with a simulation of its events, check results for
- * farms, and check the interval of a forecast. */
+/* Test the model of shared resources. A station is compared with a simulation of its events. Results for
+ * farms and the interval of a forecast are checked. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

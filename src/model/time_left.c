@@ -26,8 +26,8 @@ enum {
 /* How much workers' speeds differ before anything is known: the standard deviation of their logarithms, and
  * the number of workers whose weight this assumption has. */
 static const double USUAL_SPREAD = 0.2, USUAL_WORKERS = 2;
-/* How long the longest tasks are before anything is known: a task that is longer than all that were seen
- * takes x times the longest with probability x^(−1/tail). This assumption has the weight of one task. */
+/* The longest tasks before anything is known. A task that is longer than all that were seen takes x times the
+ * longest with probability x^(−1/tail). This assumption has the weight of one task. */
 static const double USUAL_TAIL = 0.5;
 /* How much the speed of the machine changes before anything is known: the standard deviation of the logarithm
  * of a block's speed. This assumption has the weight of USUAL_BLOCKS blocks. */
@@ -57,8 +57,8 @@ typedef struct play {
     bool
         by_logs; /* true: compare means of the logarithms of times; false: compare logarithms of mean times */
     double tail;
-    double moved,
-        drift; /* for the rest of the run: mean and standard deviation of the logarithm of seconds per unit */
+    double moved, drift; /* variances of logarithms: `within`: of the times of a worker's tasks; `between`: of
+                            the workers' speeds */
     double drifted; /* seconds per unit in the rest of the run in this simulation, relative to the tasks that
                        were seen */
     double within, between; /* variances of the logarithm: within: of a task's time on its worker; between: of

@@ -34,8 +34,8 @@ void kl_give_got(kl_node *n, uint32_t by, const kl_note *note) {
         }
 }
 
-/* Return the number of tasks to give to a peer that does `rate` tasks per second, so that it and this peer
- * end at the same time. 0: there is no task to give, or the peer is too slow. */
+/* Return the number of tasks to give to a peer that does `rate` tasks per second. It and this peer should
+ * then end at the same time. 0: there is no task to give, or the peer is too slow. */
 static uint64_t part_of(const kl_node *n, double rate) {
     const kl_round *r = &n->round;
     kl_part_rule rule = n->of.help->part;
@@ -53,8 +53,8 @@ static uint64_t part_of(const kl_node *n, double rate) {
     return 1 / rate < rest_s ? 1 : 0;
 }
 
-/* Return whether a copy of the running task on a peer of this rate would probably end much earlier than the
- * task itself. decide/rescue.c uses the same rule. */
+/* Return whether a copy of the running task on a peer of this rate would probably end much earlier. The file
+ * decide/rescue.c uses the same rule. */
 static bool pays_to_copy(const kl_node *n, double rate) {
     const kl_running *h = &n->work.hand;
     double own = kl_work_rate(&n->work, n->now_s), done = own * (n->now_s - h->began_s);

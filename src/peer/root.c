@@ -1,5 +1,5 @@
-/* What only the root does: commit rounds, find tasks that were lost with dead peers, make plans, and end the
- * run. */
+/* The work that only the root does: commit rounds, find tasks that were lost with dead peers, make plans, and
+ * end the run. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,8 +7,8 @@
 
 /* The next reports are due after this part of the time that is left. */
 static const double NEXT_PART = 0.45;
-/* The pause between two calls to a census is at least CALL_PART of the time left, and at least CALL_ROUNDS
- * times the length of a round. After a death it is at least LOSS_PART of the time left. */
+/* The pause between two calls to a census is at least CALL_PART of the time left. It is also at least
+ * CALL_ROUNDS times the length of a round. After a death it is at least LOSS_PART of the time left. */
 static const double CALL_PART = 0.25, LOSS_PART = 0.8, CALL_ROUNDS = 4;
 /* The closing round begins when the time left is shorter than LAST_ROUNDS rounds plus the time of LAST_TASKS
  * tasks. */

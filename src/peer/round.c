@@ -37,8 +37,8 @@ void kl_round_begin(kl_node *n, uint32_t number) {
     }
 }
 
-/* Add this peer's own part to the report: the tasks that it has done since its last report, the number of its
- * tasks left, and its rate. */
+/* Add this peer's own part to the report: the tasks done since its last report, the number of its tasks left,
+ * and its rate. */
 static void join_in(kl_node *n) {
     kl_round *r = &n->round;
     kl_work *w = &n->work;
@@ -164,8 +164,8 @@ void kl_round_hear(kl_node *n, uint32_t from, const kl_note *note) {
 bool kl_round_is_full(kl_node *n) {
     kl_round *r = &n->round;
     const kl_work *w = &n->work;
-    /* If the root rests, a peer that becomes idle before its report is due reports at once, because the times
-     * of the plan may have been wrong. */
+    /* If the root rests, a peer that becomes idle before its report is due reports at once. The times of the
+     * plan may have been wrong. */
     bool idle =
         n->of.root_rests && r->period_s > 0 && w->left == 0 && !w->hand.on && (n->root || n->asking.asleep);
     bool due = idle         ? true
@@ -214,7 +214,7 @@ void kl_round_late(kl_node *n, uint32_t from, const kl_note *note) {
         kl_haul_add(n, &r->late, &note->spans, note->value);
 }
 
-/* Send the late tasks of this peer and of peers below it up in one message, if this is due. */
+/* Send late tasks to the parent, if this is due. One message has those of this peer and of peers below it. */
 void kl_round_tell(kl_node *n) {
     kl_round *r = &n->round;
     bool idle = n->work.left == 0 && !kl_work_owns_hand(&n->work);

@@ -12,8 +12,7 @@ enum {
         KL_PAGE_COLUMN_COUNT
 };
 
-/* What the workers of the last run did while they had no task: kinds of time, in seconds added over all
- * workers. */
+/* Kinds of time in which the workers of the last run had no task: seconds, added over all workers. */
 typedef enum kl_cost {
     KL_COST_START,   /* time before a worker's first chunk */
     KL_COST_BETWEEN, /* time between two chunks of a worker */

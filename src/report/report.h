@@ -33,7 +33,7 @@ typedef struct kl_report_worker {
     char *why;               /* why the worker left; NULL: it did not leave */
 } kl_report_worker;
 
-/* What one worker did in one run. Lost chunks count only in lost_chunks. */
+/* The work of one worker in one run. Lost chunks count only in lost_chunks. */
 typedef struct kl_report_share {
     uint32_t worker;
     uint64_t tasks, chunks, failed, lost_chunks;

@@ -12,8 +12,8 @@
 #include "base/cases_test_helper.h"
 #include "sim/sim.h"
 
-/* DEEP_PEERS: so many peers that the tree has three levels below the root. ADOPTED is a peer that has
- * children there, and ADOPTER is its parent. */
+/* DEEP_PEERS: number of peers in a tree with three levels below the root. ADOPTED is a peer that has children
+ * there, and ADOPTER is its parent. */
 enum { MOST_PEERS = 100, DEEP_PEERS = 200, ADOPTER = 1, ADOPTED = 13 };
 
 typedef struct scene {
@@ -154,8 +154,8 @@ static void dies_at(scene *s, uint32_t peer, double at_s) {
     s->groups[peer].host.dies_from_s = s->groups[peer].host.dies_by_s = at_s;
 }
 
-/* A peer and then its parent die. The parent dies 0 to 1 ms after it has noticed the first death, while it
- * takes over children or sends messages about the death or about the census. No task may be lost. */
+/* A peer and then its parent die. The parent dies 0 to 1 ms after it has noticed the first death. By then it
+ * takes over children, or sends messages about the death or about the census. No task may be lost. */
 static void a_peer_that_dies_while_it_adopts_loses_nothing(void **state) {
     (void)state;
     enum { EACH = 30 };

@@ -98,10 +98,10 @@ static const row rows[] = {
     {{"2 workers 1:0.5, 1 ms, cv 0.8", 2, 2000, 1e-3, 0.8, LOGNORMAL, 1, 0.5, 0, .runs = 1}, 0.99},
     {{"16 equal, 1 ms, cv 1", 16, 8000, 1e-3, 1, LOGNORMAL, 0, 1, 0, .runs = 1}, 0.985},
     {{"8 + 8 at 25 %, 1 ms, cv 0.3", 16, 8000, 1e-3, 0.3, LOGNORMAL, 8, 0.25, 0, .runs = 1}, 0.99},
-    {{"4 of 16 drop to 10 % at 0.2 s", 16, 8000, 1e-3, 0.3, LOGNORMAL, 4, 0.1, 0.2, .runs = 1}, 0.96},
-    {{"16 equal, 50 x 20 ms each, uniform", 16, 800, 2e-2, 0.5, UNIFORM, 0, 1, 0, .runs = 1}, 0.97},
-    {{"7 x 10 ms on 3, one at 20 %", 3, 7, 1e-2, 0, CONSTANT, 1, 0.2, 0, .runs = 1}, 0.6},
-    {{"the same, third run", 3, 7, 1e-2, 0, CONSTANT, 1, 0.2, 0, .runs = 3}, 0.78},
+    {{"16, 4 of them at 10 % from 0.2 s on", 16, 8000, 1e-3, 0.3, LOGNORMAL, 4, 0.1, 0.2, .runs = 1}, 0.96},
+    {{"16 equal, 20 ms, uniform, 800 tasks", 16, 800, 2e-2, 0.5, UNIFORM, 0, 1, 0, .runs = 1}, 0.97},
+    {{"7 tasks of 10 ms, 1 of 3 at 20 %", 3, 7, 1e-2, 0, CONSTANT, 1, 0.2, 0, .runs = 1}, 0.6},
+    {{"7 tasks of 10 ms, third run", 3, 7, 1e-2, 0, CONSTANT, 1, 0.2, 0, .runs = 3}, 0.78},
     {{"2 workers, 100,000 x 1 us", 2, 100000, 1e-6, 0, CONSTANT, 0, 1, 0, .runs = 1}, 0.94},
 };
 enum { ROWS = sizeof rows / sizeof *rows, SEEDS = 3 };

@@ -1,7 +1,7 @@
 /* Simulate a farm in virtual time. This file chooses which of the master and the workers acts next, and
  * computes how long this takes. Messages pass the master's link one after the other, so in each direction
- * they arrive in the order of sending. The next event is therefore the first of three: the master's next
- * action, the first message to a worker, and the first event in the workers' heap. */
+ * they arrive in the order of sending. The next event is therefore the first of three. These are the master's
+ * next action, the first message to a worker, and the first event in the workers' heap. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

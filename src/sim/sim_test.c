@@ -127,8 +127,8 @@ static double fourth_run_s(const kl_cluster *cluster, const char *policy, double
     return outcome.elapsed_s;
 }
 
-/* A factor that the farm finds by a short forecast must be nearly as good as the best one in whole runs, for
- * the policies FSC and DPF. */
+/* A factor that the farm finds by a short forecast must be nearly as good as the best one in whole runs. This
+ * is tested for the policies FSC and DPF. */
 static void a_searched_factor_is_nearly_as_good_as_the_best(void **state) {
     (void)state;
     static const struct {

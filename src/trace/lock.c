@@ -1,4 +1,4 @@
-/* The lock that the writer of a record holds. SQLite's own locks are not enough: several processes may hold
+/* The lock that the writer of a record holds. SQLite's own locks are not enough. Several processes may hold
  * them in turn, and they are lost when any other descriptor of the file is closed. */
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 /* Public header of the folder trace: the run record, an SQLite file for each run, which only the master
- * writes. docs/reference/record.md describes the format. The kl_trace_* functions copy a row into memory and
- * return; a separate thread writes the rows in batches. If the disk is too slow, rows are dropped. If the
- * disk fails, recording stops, but the run continues. kl_trace_close() reports both. If the trace is NULL,
- * the functions do nothing. */
+ * writes. Its format is described in docs/reference/record.md. The kl_trace_* functions copy a row into
+ * memory and return; a separate thread writes the rows in batches. If the disk is too slow, rows are dropped.
+ * If the disk fails, recording stops, but the run continues. Both are reported by kl_trace_close(). If the
+ * trace is NULL, the functions do nothing. */
 #ifndef KL_TRACE_H
 #define KL_TRACE_H
 
@@ -260,8 +260,9 @@ typedef struct kl_trace_result_row {
  */
 enum { KL_TRACE_RESULT_MOST_BYTES = 999000000 };
 
-/* A function that the thread that writes calls when the next `results` rows of kl_trace_result() are on the
- * disk. failure: NULL, or the reason why no further row will be stored, which is reported once. */
+/* A function that reports results: the next `results` rows given to kl_trace_result() are on the disk. If
+ * `failure` is not NULL, it says why no further row will be stored. This is reported once. The thread that
+ * writes calls the function. */
 typedef void (*kl_trace_stored_fn)(void *context, uint64_t results, const kilter_error *failure);
 
 /* Open a record like kl_trace_open(), but for results. A record that this function made before is continued:

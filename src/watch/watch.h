@@ -44,7 +44,7 @@ typedef enum kl_watch_end {
     KL_WATCH_ABORTED, /* the process called MPI_Abort */
 } kl_watch_end;
 
-/* What two clocks showed at the same moment. */
+/* The values of two clocks at the same moment. */
 typedef struct kl_watch_moment {
     uint64_t ticks, ns;
 } kl_watch_moment;

@@ -16,8 +16,8 @@ typedef struct kl_watch_sums {
 bool kl_watch_table_iterations(const kl_watch_rank *ranks, const kl_watch_period *periods, size_t count,
                                kl_watch_table *t);
 kl_watch_sums kl_watch_add_up(const kl_watch_table *t);
-/* Return the time of a part with even shares, if the ranks had equal work and differ only in speed. 0: the
- * times differ so much that the work cannot have been equal. */
+/* Return the time of a part with even shares, if the ranks had equal work and differ only in speed. Return 0
+ * if their times differ too much for equal work. */
 double kl_watch_even_speed(const double *useful_s, size_t ranks);
 
 void kl_watch_forecast(const kl_watch_rank *ranks, const kl_watch_table *slices, kl_watch_found *found);
