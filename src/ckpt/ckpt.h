@@ -22,17 +22,17 @@
 #include "ckpt/keep_folder.h"
 #include "rank/rank.h"
 
-/* --- what a checkpoint holds --- */
+/* --- the content of a checkpoint: its attributes, parts and plan --- */
 
 enum { KL_CKPT_VERSION = 1, KL_CKPT_LOOP_BYTES = 256, KL_CKPT_NAME_BYTES = 64, KL_CKPT_PART_BYTES = 80 };
 
 /* Attributes of a checkpoint's file. These lists define both the struct kl_ckpt_facts and the attributes. */
 #define KL_CKPT_COUNTS(X)                                                                                    \
     X(version)                                                                                               \
-    X(rows)     /* iterations of the loop */                                                                 \
+    X(rows)     /* number of iterations of the loop */                                                       \
     X(kind)     /* 0: DOALL; 1: DOACROSS */                                                                  \
     X(inner)    /* for DOACROSS: number of elements in a row */                                              \
-    X(arrays)   /* number of arrays */                                                                       \
+    X(arrays)   /* number of arrays of the loop */                                                           \
     X(content)  /* 1: each row also has content of changing size */                                          \
     X(values)   /* number of values that are kept beside the arrays */                                       \
     X(sweeps)   /* number of sweeps done */                                                                  \
@@ -119,7 +119,7 @@ kilter_status kl_ckpt_lay_out(const kl_ckpt_library *library, const char *path, 
  * is no checkpoint; KILTER_ERR_SYSTEM, KILTER_ERR_MEMORY: the file cannot be read now */
 kilter_status kl_ckpt_check_seal(const char *path, kilter_error *error);
 
-/* --- files and generations --- */
+/* --- names of files, and generations of checkpoints --- */
 
 typedef struct kl_ckpt_folder {
     char *path;      /* absolute */
@@ -159,9 +159,9 @@ void kl_ckpt_clean(const kl_ckpt_folder *folder); /* remove the unfinished files
  * that of a checkpoint. */
 bool kl_ckpt_generation_of(const char *stem, const char *name, uint64_t *generation);
 
-/* --- the rows of one rank --- */
+/* --- what a single rank writes and reads --- */
 
-typedef struct kl_ckpt_piece { /* adjacent rows of one array */
+typedef struct kl_ckpt_piece { /* adjacent rows of one array, which a rank writes */
     size_t array;
     kl_span rows;
     const uint8_t *from;

@@ -60,7 +60,7 @@ static int remove_folder(void **state) {
     return removed;
 }
 
-/* --- names and generations --- */
+/* --- names and generations of files --- */
 
 static void names_are_those_of_generations(void **state) {
     static const char *const others[] = {"c",
@@ -226,12 +226,12 @@ static void folders_that_cannot_be_used(void **state) {
     free(with_slash);
 }
 
-/* --- whole files --- */
+/* --- writing and reading whole files --- */
 
 enum { ROWS = 37, WIDE = 24, ARRAYS = 2 };
 static const uint64_t WIDTHS[ARRAYS] = {WIDE, 8};
 
-typedef struct world { /* the data of all ranks */
+typedef struct world { /* what the ranks write: the rows, content and values of all ranks */
     uint8_t rows[ARRAYS][ROWS * WIDE];
     uint64_t list_bytes[ROWS];
     double value;

@@ -22,7 +22,7 @@ static const double NANOSECONDS = 1e9;
 #define TEXTS(X)  X(host) X(error)
 #define TRUTHS(X) X(stopped) X(done)
 
-/* --- writing a text --- */
+/* --- writing a progress or a request as text --- */
 
 static void print(kl_buffer *out, const char *format, ...) KILTER_PRINTF(2, 3);
 static void print(kl_buffer *out, const char *format, ...) {
@@ -69,7 +69,7 @@ bool kl_keep_request_print(const kl_keep_request *r, kl_buffer *out) {
     return !out->failed;
 }
 
-/* --- reading a text --- */
+/* --- reading a progress or a request from text --- */
 
 static bool is_time(const kl_json_value *v) {
     return v->type == KL_JSON_NUMBER && v->number >= 0;

@@ -93,7 +93,7 @@ kilter_status kl_ckpt_read_rows(const kl_ckpt_file *f, size_t array, kl_span row
     return status == KILTER_OK ? check_rows(f, array, rows, to, error) : status;
 }
 
-/* --- kept values --- */
+/* --- reading the kept values --- */
 
 kilter_status kl_ckpt_read_values(const kl_ckpt_file *f, const kl_ckpt_kept *values, kilter_error *error) {
     for (uint64_t v = 0; v < f->plan->facts.values; v++) {

@@ -75,7 +75,7 @@ static bool list_pages(int memory, kl_ranges *pages) {
     while ((lo = lseek(memory, hi, SEEK_DATA)) >= 0 && (hi = lseek(memory, lo, SEEK_HOLE)) >= 0)
         if (!kl_ranges_add(pages, (kl_span){(uint64_t)lo, (uint64_t)hi}))
             return false;
-    return errno == ENXIO; /* this error means that no data follow */
+    return errno == ENXIO; /* ENXIO: no more data follow in the file */
 }
 
 static bool list_parts(const kl_ckpt_plan *plan, kl_ranges *parts) {
@@ -101,7 +101,7 @@ static bool list_segments(int memory, const kl_ckpt_plan *plan, kl_ranges *segme
     return listed;
 }
 
-/* --- making a file --- */
+/* --- making a file with headers and seal --- */
 
 static bool copy_segments(int memory, int to, const kl_ranges *segments, seal *s) {
     *s = (seal){.segments = segments->count, .magic = MAGIC};
@@ -169,7 +169,7 @@ kilter_status kl_ckpt_lay_out(const kl_ckpt_library *library, const char *path, 
     return status;
 }
 
-/* --- checking a file --- */
+/* --- checking the seal of a file --- */
 
 typedef enum verdict {
     DAMAGED,

@@ -140,7 +140,7 @@ static bool write_content(writer *w, const kl_ckpt_plan *plan, const kl_ckpt_sha
     return written;
 }
 
-/* --- kept values --- */
+/* --- writing the kept values --- */
 
 static bool write_values(writer *w, const kl_ckpt_plan *plan, const kl_ckpt_kept *values) {
     const kl_ckpt_part *sums = kl_ckpt_value_sums(plan);

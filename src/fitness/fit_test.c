@@ -46,7 +46,8 @@ static void processors_follow_probe_quota_and_own_threads(void **state) {
         {4, 0.5, INFINITY, 0, 4, NAN, 0, 1},       /* the four threads belong to the program itself */
         {4, 0.5, INFINITY, 0, 2, NAN, 0, 4.0 / 6},
         {4, 0.5, INFINITY, 0, 9, NAN, 0, 1},
-        {2, 0.25, 0.5, 0, 0, NAN, 0, 0.25}, /* the quota alone explains the probe */
+        {2, 0.25, 0.5, 0, 0, NAN, 0,
+         0.25}, /* the quota explains the low probe, so there are no other threads */
         {2, 0.25, 0.5, 0, 0, NAN, 1, 0.5},
         {2, 0.4, 0.5, 0, 0, NAN, 0, 0.25}, /* the probe got more than the quota allows in the long run */
         {2, 0.125, 0.5, 0, 0, NAN, 0,
@@ -165,7 +166,7 @@ static void speed_is_in_cores_of_the_fastest_host(void **state) {
         assert_near(fits[i].pace, paces[i], "the pace", i);
 }
 
-/* --- the network --- */
+/* --- the fitness of the network --- */
 
 enum { HOSTS = 4 };
 

@@ -37,7 +37,7 @@ kilter_status kl_host_list_slurm(const char *nodes, const char *numbers, kl_host
                                  kilter_error *error);
 /* Return the index of the host with this name; SIZE_MAX: there is none. */
 size_t kl_host_list_find(const kl_host_list *list, const char *name);
-void kl_host_list_free(kl_host_list *list); /* free the names and zero the list */
+void kl_host_list_free(kl_host_list *list); /* free the names and empty the list */
 
 /* --- fit.c, net.c: readings → fitness --- */
 
@@ -65,7 +65,7 @@ kl_reading kl_reading_none(void); /* the reading of a host that has never answer
 
 /* A measured link between two hosts. Measurements of both directions count alike. */
 typedef struct kl_link {
-    uint32_t from, to;  /* indices of the two hosts */
+    uint32_t from, to;  /* indices of the two hosts that the link connects */
     double trip_s;      /* round-trip time of an empty message */
     double bytes_per_s; /* bytes per second of a transfer; 0: no connection */
 } kl_link;
@@ -128,7 +128,7 @@ typedef struct kl_candidate {
 
 typedef struct kl_pick_ask {
     const kl_candidate *candidates;
-    uint32_t count;   /* number of candidates */
+    uint32_t count;   /* number of candidates in the array */
     uint32_t wanted;  /* number of hosts to choose; 0: the picker `forecast` finds the best number, and other
                          pickers take all hosts */
     double threshold; /* least QoS of a host for the pickers round-robin and random; 0: their defaults, 0.7
@@ -166,7 +166,7 @@ typedef struct kl_picker {
 } kl_picker;
 
 size_t kl_picker_count(void);
-const kl_picker *kl_picker_at(size_t i); /* the first picker is the default */
+const kl_picker *kl_picker_at(size_t i); /* return picker number i; number 0 is the default */
 const kl_picker *
 kl_picker_find(const char *name); /* Return the picker with this name; NULL: there is none. */
 /* Choose the wanted number of hosts, or all that may be chosen if there are fewer. After

@@ -165,9 +165,11 @@ kilter_status kl_pick_by_forecast(const kl_picker *self, const kl_pick_ask *ask,
     pick->end_s = stays ? staying.end_s : best.end_s;
     pick->stay_s = staying.end_s;
     if (good && staying.count > 0)
-        snprintf(pick->why, sizeof pick->why, "the forecast end is after %.3g s with %s, and %.3g s with %s",
-                 pick->end_s, stays ? "the current hosts" : "other hosts", stays ? best.end_s : staying.end_s,
-                 stays ? "others" : "the current ones");
+        snprintf(pick->why, sizeof pick->why,
+                 stays
+                     ? "the forecast end is after %.3g s with the current hosts, and %.3g s with others"
+                     : "the forecast end is after %.3g s with other hosts, and %.3g s with the current ones",
+                 pick->end_s, stays ? best.end_s : staying.end_s);
     return good ? KILTER_OK : kl_fail(error, KILTER_ERR_MEMORY, "picking hosts: memory ran out");
 }
 

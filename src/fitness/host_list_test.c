@@ -71,9 +71,9 @@ static void hostfiles_names_and_ssh_configurations_are_read(void **state) {
         {"a:\n", "! line 1: after 'a:'"},
         {"a\n-oProxyCommand=x\n", "! file, line 2: '-oProxyCommand=x' is not the name of a host"},
         {"a b\n", "! line 1: 'b' after the name of a host"},
-        {"a;b\n", "! line 1: 'a;b' is not the name"},
-        {"a user=-x slots=1\n", "! line 1: '-x@a' is not the name"},
-        {"Host a\nHost $(x)\n", "! file, line 2: '$(x)' is not the name"},
+        {"a;b\n", "! line 1: 'a;b' is not the name of a host"},
+        {"a user=-x slots=1\n", "! line 1: '-x@a' is not the name of a host"},
+        {"Host a\nHost $(x)\n", "! file, line 2: '$(x)' is not the name of a host"},
         {"@a\n", "! line 1: '@a'"},
         {"a@\n", "! line 1: 'a@'"},
     };
@@ -108,9 +108,9 @@ static void lists_of_slurm_are_read(void **state) {
         {"", NULL, "! '' is not the name of a host"},
         {"a,", NULL, "! '' is not the name of a host"},
         {"n[1-", NULL, "! numbers such as [1-3,7] are expected in brackets"},
-        {"n[]", NULL, "! numbers such as"},
-        {"n[3-1]", NULL, "! numbers such as"},
-        {"n[1;2]", NULL, "! numbers such as"},
+        {"n[]", NULL, "! numbers such as [1-3,7] are expected"},
+        {"n[3-1]", NULL, "! numbers such as [1-3,7] are expected"},
+        {"n[1;2]", NULL, "! numbers such as [1-3,7] are expected"},
         {"n[1-70000]", NULL, "! a list has at most 65536 hosts"},
         {"n[1-99999999999]", NULL, "! at most 65536"},
         {"n[1-300]m[1-300]", NULL, "! at most 65536"},
@@ -119,7 +119,7 @@ static void lists_of_slurm_are_read(void **state) {
         {"a,b", "4,", "! the numbers for 2 nodes are expected"},
         {"a,b", "4(x2", "! the numbers for 2 nodes are expected"},
         {"a", "x", "! Slurm's numbers 'x'"},
-        {"a", "0", "! the numbers for 1 nodes"},
+        {"a", "0", "! the numbers for 1 nodes are expected"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kl_host_list list = {0};

@@ -8,7 +8,7 @@
 
 enum { SLOTS_MOST = 1000000 };
 
-/* --- the list --- */
+/* --- adding and finding names --- */
 
 /* Return the position of a name in the hash table. If the name is not there, return the position for it. */
 static size_t place_of(const kl_host_list *list, const char *name) {
@@ -18,7 +18,7 @@ static size_t place_of(const kl_host_list *list, const char *name) {
     return place;
 }
 
-/* Keep the index at most half full. */
+/* Make the hash table larger if it would be more than half full. */
 static bool grow_index(kl_host_list *list) {
     if (2 * (list->count + 1) <= list->index_room)
         return true;

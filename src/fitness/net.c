@@ -96,7 +96,7 @@ uint32_t kl_link_rounds(uint32_t hosts) {
  * modulo the number of rounds. The host that would be its own partner measures with the last host. */
 uint32_t kl_link_partner(uint32_t hosts, uint32_t round, uint32_t host) {
     uint32_t players = hosts + (hosts & 1), last = players - 1,
-             partner; /* with an odd number of hosts, the last partner does not exist */
+             partner; /* the partner of the host; with an odd number of hosts, one partner does not exist */
     if (hosts < 2)
         return host;
     uint64_t half =

@@ -127,11 +127,12 @@ static kilter_status pick_ranked(const kl_picker *self, const kl_pick_ask *ask, 
 /* --- the registry --- */
 
 static const kl_picker pickers[] = {
-    {"forecast", "the hosts with which the program ends first", kl_pick_by_forecast, NULL},
+    {"forecast", "the hosts on which the program is forecast to end first", kl_pick_by_forecast, NULL},
     {"best", "the fittest hosts", pick_ranked, NULL},
-    {"round-robin", "hosts of fitness 0.7 and more in turn", pick_ranked, choose_in_turn},
-    {"random", "hosts of fitness 0.5 and more at random", pick_ranked, choose_at_random},
-    {"best-few", "at random among twice as many of the fittest hosts", pick_ranked, choose_of_few},
+    {"round-robin", "hosts of fitness 0.7 and more, each in its turn", pick_ranked, choose_in_turn},
+    {"random", "hosts of fitness 0.5 and more, drawn at random", pick_ranked, choose_at_random},
+    {"best-few", "hosts at random, among the fittest ones, twice as many as wanted", pick_ranked,
+     choose_of_few},
 };
 
 size_t kl_picker_count(void) {

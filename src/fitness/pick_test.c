@@ -46,7 +46,8 @@ static void pickers_choose_as_described(void **state) {
         {"best", {0.2, 0.9, 0.5, 0.9}, 4, 3, 0, 0, "132", 0, ""},
         {"best", {0.5, 0.5, 0.5}, 3, 2, 0, 0, "01", 0, ""}, /* candidates of equal fitness keep the order of
                                                                the list */
-        {"best", {0.2, 0, 0.5}, 3, 3, 0, 0, "20", 0, ""},   /* only two hosts may be chosen */
+        {"best", {0.2, 0, 0.5}, 3, 3, 0, 0, "20", 0, ""},   /* three hosts are wanted, but only two may be
+                                                               chosen */
         {"best", {0, 0}, 2, 1, 0, 0, "", 0, ""},
         {"best", {0.2, 0.4, 0}, 3, 0, 0, 0, "10", 0, ""}, /* all */
         {"best", {-0.9, 0.4, 0.1}, 3, 2, 0, 0, "12", 0, ""},

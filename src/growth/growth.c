@@ -1,4 +1,4 @@
-/* Jobs of a farm and their nodes. */
+/* The jobs of a farm and their nodes: decide when a job is submitted, and when it is given back. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -118,7 +118,7 @@ typedef struct kl_growth { /* All zero except `options`: there is no job. */
                                its start to its first worker; 0: not known */
     double job_workers;     /* mean number of workers that a job brings; 0: not known */
     double job_s;           /* time limit of a job in seconds; 0: none is known */
-    double task_s;          /* longest value of kl_growth_farm.task_s so far */
+    double task_s;          /* longest usual time of a task in seconds so far */
     bool gave_up;
     kl_growth_action actions[KL_GROWTH_ACTIONS];
     uint32_t first_action, action_count;

@@ -171,7 +171,7 @@ static void a_waiting_job_is_cancelled_at_the_end(void **unused) {
         assert_int_equal(w.cancelled, cases[i].useful ? 0 : 1);
         if (!cases[i].useful)
             assert_string_equal(w.last, "2");
-        w.farm.again_s = 100; /* the program makes many runs */
+        w.farm.again_s = 100; /* from here on the program makes many runs */
         kl_growth_free(&w.growth);
     }
 }

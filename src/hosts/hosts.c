@@ -56,7 +56,7 @@ struct kl_hosts {
     uint64_t link_room;
 };
 
-/* --- opening and closing --- */
+/* --- opening and closing the measurement of hosts --- */
 
 static kilter_status take_hosts(kl_hosts *h, const kl_host_list *list) {
     h->at = calloc(list->count + 1, sizeof *h->at);

@@ -53,7 +53,8 @@ const kl_reading *kl_hosts_reading(const kl_hosts *hosts, size_t i);
 const char *
 kl_hosts_trouble(const kl_hosts *hosts,
                  size_t i); /* Return why the last measurement of the host failed; "": it did not fail. */
-const kl_link *kl_hosts_links(const kl_hosts *hosts, size_t *count); /* links of the latest measurement */
+const kl_link *kl_hosts_links(const kl_hosts *hosts,
+                              size_t *count); /* return the links that the latest measurement found */
 
 /* Set the share of a core that the program gets on a host, as the program has measured it. It replaces the
  * probe of the host, from the next call of kl_hosts_fitness() on. NAN: probe the host again. */

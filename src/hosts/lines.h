@@ -41,7 +41,7 @@ typedef enum kl_request_kind { KL_REQUEST_UNKNOWN, KL_REQUEST_LOOK, KL_REQUEST_L
 
 typedef struct kl_request {
     kl_request_kind kind;
-    double probe_s; /* seconds of the probe; at most 10 */
+    double probe_s; /* length of the probe in seconds, at most 10 */
     uint32_t round; /* for a link: number of the round in which it is measured */
     kl_agent_address partner;
 } kl_request;

@@ -116,7 +116,7 @@ static int listen_at(const struct sockaddr_storage *address, socklen_t size) {
     int off = 0, fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
-    if (address->ss_family == AF_INET6) /* accept connections by IPv4 as well */
+    if (address->ss_family == AF_INET6) /* the socket must accept connections by IPv4 as well */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (bind(fd, (const struct sockaddr *)address, size) == 0 && listen(fd, 4) == 0)
         return fd;

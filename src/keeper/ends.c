@@ -40,7 +40,7 @@ static void say_failure(kl_keeper *k, const char *how) {
             ? kl_keeper_decide(k, KL_DECIDES_RESTART,
                                "%s after sweep %llu; %llu sweeps (%s of work) are lost", how,
                                kl_ull(w->sweeps), kl_ull(lost), kl_say_s((double)lost * w->sweep_s).text)
-            : kl_keeper_decide(k, KL_DECIDES_RESTART, "%s before it reported", how);
+            : kl_keeper_decide(k, KL_DECIDES_RESTART, "%s before its first report", how);
     a->decision.count = lost;
     kl_keeper_promise_make(k, a->number, NULL);
 }

@@ -82,7 +82,7 @@ typedef enum kl_keeper_how {
     KL_KEEPER_SIGNALLED, /* a signal killed the program; code: the signal */
     KL_KEEPER_MISSING,   /* the launcher could not be started; code: exit code that a shell would give */
     KL_KEEPER_LOST,      /* how the program ended is not known */
-    KL_KEEPER_REFUSED,   /* the queue did not accept the job */
+    KL_KEEPER_REFUSED,   /* the queue refused the job of the attempt */
 } kl_keeper_how;
 
 typedef struct kl_keeper_end {
@@ -118,7 +118,7 @@ typedef struct kl_keeper_event {
 /* --- what the keeper asks the driver to do --- */
 
 typedef enum kl_keeper_act {
-    KL_KEEPER_LOOK,    /* measure hosts, and report them within `seconds` */
+    KL_KEEPER_LOOK,    /* measure hosts, and report the result within `seconds` */
     KL_KEEPER_START,   /* start `attempt` with `ranks` ranks; kl_keeper_host.ranks says on which hosts */
     KL_KEEPER_ASK,     /* write request `number`, which asks the program to save and stop */
     KL_KEEPER_KILL,    /* kill the launcher and all its processes */
@@ -186,7 +186,7 @@ typedef enum kl_keeper_state {
 typedef enum kl_keeper_cause {
     KL_KEEPER_NO_CAUSE,
     KL_KEEPER_FOR_SPEED,
-    KL_KEEPER_FOR_SCALE, /* another number of ranks is faster */
+    KL_KEEPER_FOR_SCALE, /* the program would be faster with another number of ranks */
     KL_KEEPER_FOR_MOVE,  /* requested */
     KL_KEEPER_FOR_DRAIN, /* a person wants a host free of ranks, or the host's owner takes it away */
     KL_KEEPER_FOR_LIMIT,
@@ -219,7 +219,7 @@ typedef struct kl_keeper_tally {
     bool by_hand; /* true: the present attempt ends because a person asked for it; then it does not count as
                      one without progress */
     double refused_s; /* time since which the queue has refused jobs; 0: the queue accepts jobs */
-    int code;         /* exit code of the last attempt */
+    int code;         /* exit code with which the last attempt ended */
 } kl_keeper_tally;
 
 typedef struct kl_keeper_costs {
@@ -261,7 +261,7 @@ typedef struct kl_keeper {
     double limit_s;          /* time at which the attempt's time limit ends; 0: it has none */
     double pays_s;           /* time since which a move to better hosts has paid; 0: a move does not pay */
     double waited_s;         /* time at which the wait for hosts began; 0: the keeper is not waiting */
-    bool looks;              /* true: a measurement is under way */
+    bool looks;              /* true: hosts are being measured */
     bool pending;            /* true: the attempt waits in a queue or is suspended */
     uint64_t asked;          /* number of requests to the program in the present attempt */
     uint64_t decisions;      /* number of decisions so far */

@@ -440,7 +440,7 @@ static void before_a_time_limit_the_run_is_saved(void **state) {
                                             .queued = queued});
         assert_true(world_until(&w, queued ? NULL : world_has_saved, 5) || queued);
         for (size_t i = 0; queued && i < 2; i++)
-            w.program.ranks[i] = 2; /* the queue has chosen the hosts */
+            w.program.ranks[i] = 2; /* imitate the queue, which chooses the hosts */
         w.keeper.limit_s = 0;
         world_tell(&w, &(kl_keeper_event){.kind = KL_KEEPER_LIMIT, .limit_s = w.now_s + 20});
         double limit_s = w.now_s + 20;

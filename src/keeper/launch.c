@@ -1,4 +1,4 @@
-/* Command lines that start the ranks. */
+/* Make the command lines that start the ranks of a program. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

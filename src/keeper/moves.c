@@ -97,7 +97,10 @@ static bool carry_out_drain(kl_keeper *k) {
         move(k, KL_KEEPER_FOR_DRAIN, why);
         return true;
     }
-    strncat(why, ", and no other host is free", sizeof why - strlen(why) - 1);
+    snprintf(why, sizeof why,
+             h->drained ? "%.200s was drained, and no other host is free"
+                        : "%.200s is taken away, and no other host is free",
+             h->name);
     go_on(k, KL_DECIDES_WAIT, why);
     return false;
 }

@@ -5,7 +5,7 @@
 
 #include "keeper/keeper.h"
 
-/* --- states of jobs --- */
+/* --- states of Slurm's jobs --- */
 
 static const struct {
     const char *name;
@@ -48,7 +48,7 @@ kl_slurm_stage kl_slurm_stage_of(const char *state) {
     return KL_SLURM_UNKNOWN;
 }
 
-/* --- words of a command line --- */
+/* --- words of a command line for sbatch --- */
 
 /* Copy the next word of a command line without its quotes. Return the position after the word; NULL: there is
  * none. */

@@ -1,4 +1,4 @@
-/* Make the keeper's actions and sentences. */
+/* Make the actions of the keeper, and the sentences that say what it does. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

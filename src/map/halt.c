@@ -1,4 +1,4 @@
-/* Decide when to end a run early. */
+/* Decide when a run of commands is ended early, by the halt rule of the user. */
 #include <stdlib.h>
 #include <string.h>
 

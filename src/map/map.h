@@ -112,7 +112,7 @@ typedef enum kl_map_end {
     KL_MAP_TIMED_OUT,   /* the command exceeded its time limit and was killed */
     KL_MAP_NOT_STARTED, /* the operating system could not start the command; `why` says why */
     KL_MAP_LOST_OUTPUT, /* the command ended, but its output could not be stored; `why` says why */
-    KL_MAP_STOPPED,     /* the run was ended early */
+    KL_MAP_STOPPED,     /* the command was stopped, because the run was ended early */
 } kl_map_end;
 
 typedef struct kl_map_result {

@@ -27,7 +27,7 @@ typedef struct node {
 
 /* The group to which a worker belongs. Each group has its own treap, sorted by the key that is named here. */
 typedef enum place {
-    AWAY,    /* the worker is not present */
+    AWAY,    /* the worker is away: it has left, or does not take part */
     IDLE,    /* the worker has no queued work; key: 0 */
     BUSY,    /* the worker has work; key: time at which it becomes free [s] */
     OVERDUE, /* the worker should have finished its work by now; key: time of its last message [s] */
@@ -306,8 +306,8 @@ void kl_crew_advance(kl_crew *c, double now_s) {
 /* The inputs of a query, and the values of the crew that the forecast for a worker needs. */
 typedef struct question {
     double now_s, mean_rate;
-    double within_s; /* input used only by kl_crew_free_within() */
-    double units;    /* input used only by kl_crew_first_end_s() */
+    double within_s; /* only for kl_crew_free_within(): time by which workers must be free */
+    double units;    /* only for kl_crew_first_end_s(): units of the task */
     uint32_t without;
 } question;
 

@@ -195,7 +195,8 @@ static void the_latest_are_found(farm *f, double beyond_s, uint32_t most) {
     for (uint32_t i = 0; i < f->workers; i++)
         above += f->views[i].present && counts(&seed, i) && free_s_of(f, i) > least_s + off_s;
     assert_true(above <= count); /* all workers that become free later than those found were found, too */
-    if (count < most)            /* fewer than wanted: every worker that becomes free late enough was found */
+    if (count < most) /* if fewer workers were found than wanted, every worker that becomes free late enough
+                         was found */
         for (uint32_t i = 0; i < f->workers; i++) {
             bool listed = false;
             for (uint32_t k = 0; k < count; k++)

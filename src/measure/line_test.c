@@ -1,4 +1,4 @@
-/* Tests of costs fitted by lines. */
+/* Test the lines and powers that are fitted to costs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -27,7 +27,7 @@ double kl_stat_cv(const kl_stat *stat); /* σ/μ; 0 when μ is 0 */
  * which the thread ran, divided by the time in which it was ready. While the thread sleeps at times, the last
  * known share is used, until the core is seen idle. If all fields are zero, nothing is known. */
 typedef enum kl_core_mode {
-    KL_CORE_OWN, /* no other thread wants the core */
+    KL_CORE_OWN, /* no other thread wants the thread's core */
     /* other threads may want the core; this thread must not sleep, so that its share can be measured */
     KL_CORE_WATCHED,
     KL_CORE_SHARED, /* other threads want the core, and `share` is known */
@@ -117,7 +117,7 @@ void kl_msgcost_next_window(kl_msgcost *cost);
  * bend). No term is below 0. */
 typedef struct kl_curve {
     double fixed_s, per_unit_s;
-    double bend; /* 0: the cost is a straight line */
+    double bend; /* exponent of the number, minus 1; 0: the cost is a straight line */
 } kl_curve;
 
 double kl_curve_s(const kl_curve *curve, double number);
@@ -165,7 +165,7 @@ typedef struct kl_worker_view {
     /* seconds per unit of the last tasks, newest first; of tasks that were reported together, only the least
      * value counts; 0: too few tasks */
     double quickest_s[KL_QUICKEST];
-    kl_wap wap;        /* weighted average performance in this run */
+    kl_wap wap;        /* weighted average of the worker's performance in this run */
     double prior_rate; /* worker's rate at the start of the run, divided by the mean rate of all workers; 0:
                           not known */
     uint64_t chunks;   /* number of chunks dealt to the worker in this run */
@@ -305,7 +305,7 @@ typedef struct kl_held {
  * the middle of the middle bin. If all fields are zero, there are no tasks. */
 enum { KL_SIZE_BINS = 128 };
 typedef struct kl_sizes {
-    double count; /* number of tasks */
+    double count; /* number of tasks in all bins */
     double tasks[KL_SIZE_BINS];
 } kl_sizes;
 
@@ -324,7 +324,7 @@ typedef struct kl_use {
     /* seconds in which workers were ready to compute a task while other threads had their cores, added over
      * all workers */
     double delay_s;
-    double tasks;    /* number of tasks done by all workers */
+    double tasks;    /* number of tasks that all workers did */
     double messages; /* number of messages that the master received or sent */
     double bytes;    /* bytes of tasks and results in these messages */
     uint32_t cores;  /* number of cores that the master's process may use */

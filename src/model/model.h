@@ -27,7 +27,7 @@ uint32_t kl_model_capability(const kl_farm_model *m);
  * speed 1. So T_c/speed replaces T_c/n in expressions (7) to (9) of the paper. */
 double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers,
                             double speed); /* Return the seconds of an iteration [T_t]. */
-/* Return the parallel efficiency E = T_c/(speed·T_t). */
+/* Return the parallel efficiency of an iteration, E = T_c/(speed·T_t). */
 double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double speed);
 /* Return the performance index P_i = T_t/E of equation (13). It is least for the best number of workers. */
 double kl_model_index_with(const kl_farm_model *m, uint32_t workers, double speed);
@@ -63,7 +63,7 @@ uint32_t kl_model_best_of(const kl_farm_model *m, kl_speeds speeds, uint32_t mos
 typedef struct kl_rounds {
     const double *part; /* part[0 … count−1]: parts of the work and of the bytes that the rounds deal; each is
                            > 0, and their sum is 1 */
-    size_t count;       /* number of rounds, ≥ 1 */
+    size_t count;       /* number of rounds, at least 1 */
     double tasks;       /* number of tasks in all rounds */
     double task_sd_s; /* standard deviation of a task's seconds, on the worker on which T_c was measured */
     double answer_s;  /* seconds that the master works for one chunk; 0: not known, then m_o is used */
@@ -84,7 +84,7 @@ size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double variation
 /* A resource that workers share. Each task uses it for task_s. At most `servers` tasks use it at full speed
  * at the same time. If there are more tasks, they share it evenly. */
 typedef struct kl_station {
-    double task_s, servers; /* number of servers, ≥ 1 */
+    double task_s, servers; /* number of servers of the resource, at least 1 */
 } kl_station;
 
 /* Return the tasks per second at a station, if each worker spends away_s between two uses of it. This is
@@ -97,8 +97,8 @@ typedef struct kl_load {
     double task_s;     /* seconds that one task would take if its worker were alone on the machine */
     double beyond;     /* ratio of the measured time of the run's tasks to the time that task_s and sharing
                           explain */
-    uint32_t workers;  /* number of workers that did the run */
-    double chunks;     /* number of chunks of the run */
+    uint32_t workers;  /* number of workers in the measured run */
+    double chunks;     /* number of chunks in the measured run */
     double answer_s;   /* seconds that the dealing thread of the master works for one chunk */
     double to_workers; /* part of all bytes that goes to the workers, 0 … 1 */
     double per_byte_s; /* seconds per byte on a link to another host that nobody else uses */
@@ -128,7 +128,7 @@ typedef struct kl_limit {
     double times;   /* ratio of a task's time to the time that it would take alone */
     double used;    /* part of this resource that is in use; 0: no resource is a limit */
     double sending; /* part of all CPU time that is spent on sending and receiving */
-    bool known;     /* false: nothing is known about shared resources */
+    bool known;     /* false: nothing is known about shared resources, so nothing is limited */
 } kl_limit;
 
 /* Set task_s, beyond and own_links of a load whose other fields are set. The run took elapsed_s, and its

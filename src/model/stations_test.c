@@ -94,7 +94,7 @@ static void more_workers_than_cores_compute_no_faster(void **state) {
         assert_true(limit.times >= n / 2.0 * dearer && limit.times < n / 2.0 * dearer * 1.1);
         assert_true(limit.used > 0.99);
     }
-    load.use.local_s = 0.01; /* tasks that sleep most of the time */
+    load.use.local_s = 0.01; /* these tasks sleep most of the time */
     assert_true(kl_model_limit(&load, 8).times < 1.05);
     assert_true(kl_model_limit(&load, 256).times > 1.5);
 }
@@ -358,7 +358,7 @@ static void what_was_measured_is_forecast(void **state) {
             double alone = kl_load_fit(&load, 7e-3, 7.0 / workers);
             assert_true(fabs(kl_model_limit(&load, workers).times * alone - 1) < 1e-9);
         }
-    kl_load waits = computing(); /* workers that wait between tasks */
+    kl_load waits = computing(); /* a run whose workers wait between tasks */
     waits.workers = 16;
     kl_load_fit(&waits, 1e-3, 0.55);
     assert_true(waits.beyond == 1 && kl_model_limit(&waits, 16).times > 7);

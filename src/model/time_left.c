@@ -221,7 +221,7 @@ static void set_speeds(play *p) {
     }
 }
 
-/* --- one simulation --- */
+/* --- one simulation of the rest of the run --- */
 
 static void draw_seen(play *p) {
     bool any = false;
@@ -336,7 +336,7 @@ static double play_once(play *p) {
     return p->ask->chain > 1 ? fmax(end_s, chain_s(p)) : end_s;
 }
 
-/* --- all simulations --- */
+/* --- all simulations, and the interval --- */
 
 /* Take the tasks that have ended and the running ones. The next task may be longer than all of them, so one
  * more task counts as longer than the longest. */

@@ -213,7 +213,7 @@ static void take_signal(kl_node *n, const kl_node_event *e) {
     if (e->kind == KL_NODE_FOUND && there)
         kl_ask_victim(n, 0, &note);
     else if (e->kind == KL_NODE_FOUND)
-        n->asking.out = false; /* this peer may now ask again */
+        n->asking.out = false; /* the peer that was found is gone, so this peer may ask again */
     else if (there)
         asked(n, e->peer, &note);
 }
@@ -251,7 +251,7 @@ static void hear_kept(kl_node *n) {
         hear_kept(n);
 }
 
-/* --- peers come and go --- */
+/* --- other peers come and go --- */
 
 static void lose(kl_node *n, uint32_t peer) {
     kl_tree_know(&n->tree, peer + 1);
@@ -267,7 +267,7 @@ static void lose(kl_node *n, uint32_t peer) {
     }
 }
 
-/* --- the step --- */
+/* --- one step of the peer --- */
 
 /* Return whether this peer asks for the first round now. An idle peer asks. If the root rests, peer 1 also
  * asks when it has done the first part of its tasks. */

@@ -78,20 +78,22 @@ double kl_tempo_rate(const kl_tempo *tempo, double hand_s);
 /* --- haul.c --- */
 
 typedef struct kl_haul {
-    kl_ranges tasks; /* tasks that were done */
-    kl_buffer value; /* the combined results of these tasks */
+    kl_ranges tasks; /* tasks that are done */
+    kl_buffer value; /* the combined results of these done tasks */
 } kl_haul;
 
 void kl_haul_add(kl_node *node, kl_haul *haul, const kl_ranges *tasks, kilter_bytes value);
 void kl_haul_join(kl_node *node, kl_haul *haul, const kl_haul *more);
-void kl_haul_move(kl_node *node, kl_haul *haul, kl_haul *from); /* `from` is empty afterwards */
+void kl_haul_move(
+    kl_node *node, kl_haul *haul,
+    kl_haul *from); /* add the tasks and results of `from` to `haul`; `from` is empty afterwards */
 kilter_bytes kl_haul_value(const kl_haul *haul);
 void kl_haul_clear(kl_haul *haul);
 void kl_haul_free(kl_haul *haul);
 
 /* --- work.c --- */
 
-typedef struct kl_running { /* the task that runs */
+typedef struct kl_running { /* the task that the peer is running */
     bool on;
     bool settled; /* true: the result of the task is known, because a copy of it has ended */
     bool lent;    /* true: a copy of the task is on its way to peer `lent_to`, or runs there */
@@ -106,7 +108,7 @@ typedef struct kl_work {
                       away first */
     uint64_t left; /* number of tasks in `own` */
     kl_running hand;
-    kl_haul done; /* tasks done since the last report */
+    kl_haul done; /* tasks that this peer has done since its last report */
     kl_haul sent; /* tasks that were reported in a round that may not be committed yet */
     uint64_t done_tasks;
     kl_tempo tempo;
@@ -210,7 +212,7 @@ typedef struct kl_round {
     /* messages with late tasks: seconds of the pause between two, time of the last one, time of the next one
      */
     double pause_s, told_s, tell_s;
-    uint8_t *heard; /* heard[i]: 1: the child tree.below.at[i] has reported */
+    uint8_t *heard; /* heard[i] is 1 if the child tree.below.at[i] has reported */
     uint64_t heard_room;
     size_t heard_count;
     uint32_t sent_round; /* number of the round in which the tasks of work.sent were reported */
@@ -262,11 +264,11 @@ struct kl_node {
     kl_round round;
     kl_saves saves;
     kl_losses losses;
-    kl_root *root; /* NULL: this peer is not the root */
+    kl_root *root; /* what only the root has; NULL: this peer is not the root */
     kl_note note;  /* the message that is being handled */
     kl_later *later, **later_end;
     bool over;
-    uint32_t most;        /* limit for the numbers of peers */
+    uint32_t most;        /* all numbers of peers must be below this */
     uint64_t first;       /* number of tasks that this peer does before it asks for the first round */
     kl_node_actions *out; /* the actions of the present step */
     double now_s;
@@ -289,7 +291,7 @@ void kl_act(kl_node *node, kl_node_action action);
 void kl_act_signal(kl_node *node, kl_node_action_kind kind, uint64_t number);
 void kl_post_offer(kl_node *node, uint32_t to); /* Offer help to a peer by a signal of the driver. */
 void kl_act_on(kl_node *node, kl_node_action_kind kind,
-               kilter_bytes bytes); /* add an action that has these bytes */
+               kilter_bytes bytes); /* add an action of this kind, with these bytes */
 /* Take in whether an operation had enough memory. ok = false: it had not, so the step fails. */
 void kl_peer_check(kl_node *node, bool ok);
 
@@ -320,7 +322,8 @@ void kl_save_take(kl_node *node, uint32_t from, const kl_note *note);
 void kl_save_inherit(kl_node *node, uint32_t peer, uint32_t committed);
 void kl_saves_free(kl_saves *saves);
 
-void kl_loss_note(kl_node *node, uint32_t peer); /* Take in that a peer is gone. */
+void kl_loss_note(kl_node *node,
+                  uint32_t peer); /* Take in that this peer is gone: it gets and gives no more tasks. */
 void kl_loss_hear(kl_node *node, uint32_t from, const kl_note *note);
 void kl_loss_tell(kl_node *node); /* report deaths to the parent, if it is time to do so */
 

@@ -103,11 +103,11 @@ static void draw_decisions(const bands *b) {
 
 static void draw_legend(const bands *b) {
     double x = LEFT + WIDTH - 330, y = 68;
-    kl_svg_text(b->out, (kl_point){LEFT, y + 4}, KL_ANCHOR_START, "small",
-                "iterations of each rank, with rank 0 at the bottom%s",
+    kl_svg_text(b->out, (kl_point){LEFT, y + 4}, KL_ANCHOR_START, "small", "%s",
                 strcmp(b->loop->kind, "scattered") == 0
-                    ? "; their number only, because the ranks of a scattered loop have no fixed range"
-                    : "");
+                    ? "number of iterations of each rank, with rank 0 at the bottom; scattered ranks have no "
+                      "fixed range"
+                    : "iterations of each rank, with rank 0 at the bottom");
     kl_svg_line(b->out, x, y - 4, x, y + 4, "move");
     kl_svg_text(b->out, (kl_point){x + 6, y + 4}, KL_ANCHOR_START, "small", "a move was decided");
     kl_svg_line(b->out, x + 120, y - 5, x + 120, y + 5, "refused");

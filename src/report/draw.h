@@ -1,4 +1,4 @@
-/* Line plots as SVG. */
+/* Draw line plots as SVG pictures. */
 #ifndef KL_REPORT_DRAW_H
 #define KL_REPORT_DRAW_H
 

@@ -50,7 +50,7 @@ static void a_run_leaves_a_record_that_can_be_read(void **state) {
     kl_report_free(report);
 }
 
-/* compute for about 50 µs */
+/* a task that computes for about 50 µs */
 static int compute(const kilter_task *task, kilter_result *result, void *state) {
     (void)state;
     volatile double sum = 0;

@@ -56,7 +56,7 @@ void kl_row_read(kl_reading *r, const kl_rows *rows,
  * several rows as an array of objects. */
 void kl_row_json(kl_json *j, const kl_rows *rows, const void *item);
 void kl_rows_json(kl_json *j, const char *name, const kl_rows *rows, const void *items, size_t count);
-void kl_row_free(const kl_rows *rows, void *item); /* free the texts of a row */
+void kl_row_free(const kl_rows *rows, void *item); /* free the texts that a row's struct points to */
 void kl_rows_free(const kl_rows *rows, void *items, size_t count);
 
 extern const kl_rows kl_run_rows, kl_session_rows, kl_worker_rows, kl_iteration_rows, kl_share_rows,

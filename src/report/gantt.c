@@ -31,7 +31,7 @@ typedef struct gantt {
     double from_s, to_s;
     kl_scale x;
     size_t every, rows;        /* every: each `every`-th worker has a row; rows: number of rows */
-    double pitch;              /* distance of two rows in pixels */
+    double pitch;              /* distance of two neighbouring rows in pixels */
     double computing[COLUMNS]; /* seconds of computing in each pixel column, summed over all workers */
     FILE *out;
     /* The next fields belong to the row and the run that are being drawn. */
@@ -246,15 +246,17 @@ static void draw_title(const gantt *g, double height) {
     if (isnan(it->efficiency))
         snprintf(title, sizeof title, "%s: policy %.40s, did not end", program, it->policy);
     else
-        snprintf(title, sizeof title, "%s: policy %.40s, %s of the bound%s", program, it->policy,
-                 kl_percent(it->efficiency).text, g->first == g->last ? "" : " in the last run");
+        snprintf(title, sizeof title,
+                 g->first == g->last ? "%s: policy %.40s, %s of the bound"
+                                     : "%s: policy %.40s, %s of the bound in the last run",
+                 program, it->policy, kl_percent(it->efficiency).text);
     uint64_t chunks = 0;
     for (it = g->first; it <= g->last; it++)
         chunks += it->chunks;
-    int at = snprintf(subtitle, sizeof subtitle, g->first == g->last ? "run %" PRIu64 : "runs %" PRIu64,
-                      g->first->run);
+    int at = snprintf(subtitle, sizeof subtitle, "run%s %llu", kl_plural(g->first == g->last ? 1 : 2),
+                      kl_ull(g->first->run));
     if (g->first != g->last)
-        at += snprintf(subtitle + at, sizeof subtitle - (size_t)at, " to %" PRIu64, g->last->run);
+        at += snprintf(subtitle + at, sizeof subtitle - (size_t)at, " to %llu", kl_ull(g->last->run));
     at += snprintf(subtitle + at, sizeof subtitle - (size_t)at,
                    ": %llu chunks on %zu workers in %s; master on %s", kl_ull(chunks),
                    g->report->worker_count, kl_time_words(g->to_s - g->from_s).text, host);

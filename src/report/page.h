@@ -27,7 +27,7 @@ typedef struct kl_costs {
     double busy_s;
 } kl_costs;
 
-/* The chunks of one worker. */
+/* A worker, and the number of its chunks. */
 typedef struct kl_page_lane {
     uint32_t worker;
     uint64_t chunks;

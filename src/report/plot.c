@@ -1,4 +1,4 @@
-/* Draw line plots. */
+/* Draw line plots as SVG pictures. */
 #include <math.h>
 
 #include "report/draw.h"

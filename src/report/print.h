@@ -11,7 +11,7 @@ enum {
     KL_CELL_BYTES = 160,
     KL_CELL_COLUMNS = 32, /* greatest width in columns of a table's cell that contains text of the user */
     KL_COLUMNS_MAX = 16,
-    KL_WHOLE = 2, /* a value for kl_column.text */
+    KL_WHOLE = 2, /* a value for kl_column.text: the text is never shortened */
 };
 
 typedef struct kl_words {
@@ -19,7 +19,7 @@ typedef struct kl_words {
 } kl_words;
 
 /* These functions print a number that is not known (NAN) as "-". */
-kl_words kl_digits(double value);       /* four significant digits */
+kl_words kl_digits(double value);       /* write a number with four significant digits */
 kl_words kl_time_words(double seconds); /* a time with a suitable unit, such as "1.50 ms" */
 kl_words kl_percent(double share);      /* share 1: 100 % */
 kl_words kl_bytes_words(uint64_t bytes);

@@ -54,7 +54,7 @@ static void print_ranks(const kl_report *report, FILE *out) {
 typedef struct moves { /* the moves of a loop that are printed: all, or the first and last few with a gap
                           between them */
     const kl_report *report;
-    const kl_report_decided *shown[LIST_ALL]; /* NULL stands for the gap */
+    const kl_report_decided *shown[LIST_ALL]; /* an entry that is NULL stands for the gap */
     size_t count;
 } moves;
 
@@ -128,19 +128,23 @@ static void print_moves(const kl_report *report, FILE *out) {
     fputc('\n', out);
 }
 
-/* ---- as text ---- */
+/* ---- the report of a loop as text ---- */
 
 static void print_gains(const kl_report *report, FILE *out) {
     const kl_report_loop *loop = report->loop;
     uint64_t refused = 0;
     for (size_t i = 0; i < report->decided_count; i++)
         refused += report->decided[i].refused;
-    kl_say(out, "moves", "%llu carried out, which moved %llu iteration%s%s", kl_ull(loop->moves),
-           kl_ull(loop->moved), kl_plural(loop->moved), refused ? "; some moves were refused" : "");
+    kl_say(out, "moves",
+           refused ? "%llu carried out, which moved %llu iteration%s; some moves were refused"
+                   : "%llu carried out, which moved %llu iteration%s",
+           kl_ull(loop->moves), kl_ull(loop->moved), kl_plural(loop->moved));
     if (loop->moves > 0)
-        kl_say(out, "gained", "forecast %s; measured %s %s; moving took %s",
+        kl_say(out, "gained",
+               loop->ended
+                   ? "forecast %s; measured %s against equal shares since the first move; moving took %s"
+                   : "forecast %s; measured %s for these moves so far; moving took %s",
                kl_time_words(loop->gained_s).text, kl_time_words(loop->came_s).text,
-               loop->ended ? "against equal shares since the first move" : "for these moves so far",
                kl_time_words(loop->cost_s).text);
 }
 

@@ -17,7 +17,7 @@ enum {
     LIST_LAST = 6
 };
 
-/* ---- table of workers ---- */
+/* ---- the table of workers ---- */
 
 typedef struct shares {
     const kl_report *report;
@@ -235,7 +235,7 @@ static void print_left(const kl_report *report, FILE *out) {
         kl_say(out, "", "and %zu more", left - listed);
 }
 
-/* How a kind of decision is printed. */
+/* For each kind of decision: how the report prints it. */
 static const struct how {
     const char *kind, *label, *of; /* label: NULL: the decision is printed elsewhere; of: what the forecast is
                                       about, NULL: there is no forecast */

@@ -41,11 +41,12 @@ void kl_watched_print_sentence(const kl_report *report, FILE *out) {
     }
     kl_watch_range saved =
         saved_of(w, strcmp(w->way, "loop") == 0 && w->follow.most_s < w->even.most_s ? &w->follow : &w->even);
-    fprintf(out, "%" PRIu32 " rank%s computed %s of %s", w->ranks, kl_plural(w->ranks),
-            kl_percent(w->parallel).text, kl_time_words(w->elapsed_s).text);
     if (saved.most_s > SMALL * w->elapsed_s)
-        fprintf(out, "; even shares would save %s", range_words(&saved, text));
-    fputc('.', out);
+        fprintf(out, "%u rank%s computed %s of %s; even shares would save %s.", w->ranks, kl_plural(w->ranks),
+                kl_percent(w->parallel).text, kl_time_words(w->elapsed_s).text, range_words(&saved, text));
+    else
+        fprintf(out, "%u rank%s computed %s of %s.", w->ranks, kl_plural(w->ranks),
+                kl_percent(w->parallel).text, kl_time_words(w->elapsed_s).text);
 }
 
 void kl_watched_print_what(const kl_report_watched *w, FILE *out) {
@@ -96,9 +97,9 @@ static void print_forecast(const char *label, const char *what, const kl_watch_r
 static void print_forecasts(const kl_report_watched *w, FILE *out) {
     if (w->lost_constant + w->lost_slow < SMALL)
         return;
-    print_forecast("even shares", "that stay", &w->even, w, out);
+    print_forecast("even shares", "if the shares stay", &w->even, w, out);
     if (w->lost_slow >= SMALL)
-        print_forecast("", "that follow the changes", &w->follow, w, out);
+        print_forecast("", "if the shares follow the changes", &w->follow, w, out);
 }
 
 static void print_notes(const kl_report_watched *w, FILE *out) {
@@ -120,7 +121,7 @@ static void print_notes(const kl_report_watched *w, FILE *out) {
                kl_ull(w->spawned), w->spawned == 1 ? "" : "es");
 }
 
-/* --- ranks and places --- */
+/* --- the tables of ranks and of places in the program --- */
 
 static const void *rank_at(const void *context, size_t row) {
     return &((const kl_report *)context)->watched->rank[row];

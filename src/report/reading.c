@@ -16,7 +16,7 @@ enum {
                                 temporary views still work */
 };
 
-/* ---- the file ---- */
+/* ---- opening the file of a record ---- */
 
 kilter_status kl_no_record(const char *path, const char *why, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_INPUT, "reading the run record '%s': %s", path, why);

@@ -24,7 +24,7 @@ kilter_status kl_no_record(const char *path, const char *why, kilter_error *erro
  * Errors are those of kl_report_read(). */
 kilter_status kl_reading_open(kl_reading *r, const char *path, kilter_error *error);
 kilter_status kl_reading_failed(const kl_reading *r, const char *path,
-                                kilter_error *error); /* make the error that `r` describes */
+                                kilter_error *error); /* set `error` from the failure that `r` describes */
 /* Open the record as r->db, and read it into a new r->report. run_only: read only what kl_report_read_run()
  * reads. The caller closes and frees both, also after an error. */
 kilter_status kl_reading_report(kl_reading *r, const char *path, bool run_only, kilter_error *error);

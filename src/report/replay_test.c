@@ -188,9 +188,9 @@ static void change(const char *file, const char *sql) {
 static void what_differs_is_said(void **state) {
     const char *file = ((place *)*state)->file;
     record(file, &cases[1], "gss", 0);
-    change(file, "UPDATE decision SET reason = 'another one', gain_s = 7 WHERE id = 5");
+    change(file, "UPDATE decision SET reason = 'a changed reason', gain_s = 7 WHERE id = 5");
     char *text = replay(file, (kl_replay_choice){.by = KL_REPLAY_LIST});
-    assert_true(has(text, "another one  again differs  gain_s "));
+    assert_true(has(text, "a changed reason  again differs  gain_s "));
     assert_int_equal(number_after(text, "made again: ") - number_after(text, " decisions, "), 1);
     free(text);
     text = replay(file, (kl_replay_choice){.by = KL_REPLAY_ID, .number = 6});

@@ -1,4 +1,4 @@
-/* Read a record. */
+/* Read a run record into a kl_report. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

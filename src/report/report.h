@@ -19,7 +19,7 @@ typedef struct kl_report_run {
     double began_unix_s;
     int64_t pid;
     bool ended;
-    double ended_s;        /* seconds from began_unix_s to the end */
+    double ended_s;        /* seconds from began_unix_s to the end of the run */
     uint64_t dropped_rows; /* number of rows that could not be written */
     char
         *control; /* name of the socket for `kilter tune`; "": none, or the record is of an earlier version */
@@ -38,10 +38,11 @@ typedef struct kl_report_share {
     uint32_t worker;
     uint64_t tasks, chunks, failed, lost_chunks;
     double units, busy_s;
-    double task_share;      /* part of all done tasks that this worker did, 0 … 1 */
-    double busy_share;      /* busy_s divided by the run's elapsed_s */
-    double speed_relative;  /* units per busy second, divided by those of the fastest worker */
-    double task_s;          /* busy_s divided by the worker's number of tasks */
+    double task_share;     /* part of all done tasks that this worker did, 0 … 1 */
+    double busy_share;     /* part of the run's time in which the worker was busy: busy_s divided by the run's
+                              elapsed_s */
+    double speed_relative; /* units per busy second, divided by those of the fastest worker */
+    double task_s;         /* busy_s divided by the worker's number of tasks */
     double unit_s, unit_sd; /* seconds per unit: unit_s: mean; unit_sd: standard deviation, measured on tasks
                                or estimated from chunks */
 } kl_report_share;
@@ -58,10 +59,11 @@ typedef struct kl_report_iteration {
     uint32_t workers; /* number of workers that did at least one task */
     double bound_s, efficiency;
     double equal_split_s, equal_split_efficiency; /* forecast for an equal split of the work */
-    char *decision, *status;                      /* NULL if the run did not end */
-    uint64_t tasks_done;                          /* number of done tasks in the recorded chunks */
+    char *decision, *status; /* decision: how the tasks were dealt, in words; status: how the run ended; both
+                                NULL if it did not end */
+    uint64_t tasks_done;     /* number of done tasks in the recorded chunks */
     double bytes_out, bytes_in; /* bytes of the recorded chunks: out: to the workers; in: from the workers */
-    kl_report_share *shares;    /* shares[0 … share_count−1], sorted by worker */
+    kl_report_share *shares;    /* shares[0 … share_count−1]: what each worker did, sorted by worker */
     size_t share_count;
 } kl_report_iteration;
 
@@ -99,7 +101,7 @@ typedef struct kl_report_rank { /* counts and times are sums over the recorded r
     uint64_t done;
     double busy_s, rate_per_s; /* rate_per_s: last measured iterations per second; NAN: never measured */
     double believed_per_s;     /* filtered */
-    double elapsed_s, waited_s, moving_s; /* NAN if the loop was not closed */
+    double elapsed_s, waited_s, moving_s; /* seconds of the whole loop; NAN if the loop was not closed */
 } kl_report_rank;
 
 typedef struct kl_report_round {
@@ -117,7 +119,7 @@ typedef struct kl_report_loop {
     double ended_s, elapsed_s;
     uint64_t executions, rounds, moves, moved, block;
     double gained_s, came_s, cost_s;
-    char *decision, *status; /* NULL if the loop did not end */
+    char *decision, *status; /* both are NULL if the loop did not end */
     kl_report_rank *rank;    /* [ranks] */
     kl_report_round *round;  /* sorted by number; some rounds may be missing in the record */
     size_t round_count;
@@ -172,15 +174,15 @@ typedef struct kl_report {
     kl_report_session
         *sessions; /* one for each master that wrote the record; a record of an earlier version has none */
     size_t session_count;
-    kl_report_worker *workers; /* sorted by number */
+    kl_report_worker *workers; /* all workers, sorted by their numbers */
     size_t worker_count;
-    kl_report_iteration *iterations; /* sorted by number */
+    kl_report_iteration *iterations; /* all runs, sorted by their numbers */
     size_t iteration_count;
-    kl_report_decision *decisions; /* sorted by kind */
+    kl_report_decision *decisions; /* one entry for each kind of decision, sorted by kind */
     size_t decision_count;
-    kl_report_decided *decided; /* in the order of time */
+    kl_report_decided *decided; /* decisions about the whole farm or loop, in the order of time */
     size_t decided_count;
-    kl_report_measurement *measurements; /* sorted by kind, then by worker */
+    kl_report_measurement *measurements; /* last measurements, sorted by kind, then by worker */
     size_t measurement_count;
 } kl_report;
 
@@ -244,7 +246,7 @@ kilter_status kl_gantt_write(const char *path, int64_t run, FILE *out, kilter_er
  * KL_PAGE_COLUMNS. */
 enum { KL_PAGE_SENTENCES = 3 };
 typedef struct kl_page {
-    char *title;                    /* name of the program */
+    char *title;                    /* title of the page: the name of the program */
     char *story[KL_PAGE_SENTENCES]; /* sentences about the outcome, without symbols; NULL: there are no
                                        further sentences */
     char *data;
@@ -293,8 +295,8 @@ kilter_status kl_report_task_times(const char *path, int64_t run, kl_task_times_
                                    kilter_error *error);
 
 typedef enum kl_replay_by {
-    KL_REPLAY_LIST, /* print all decisions, one line for each */
-    KL_REPLAY_ID,   /* print the decision with this id */
+    KL_REPLAY_LIST, /* print all decisions, one on each line */
+    KL_REPLAY_ID,   /* print the decision whose id is `number` */
     KL_REPLAY_TIME, /* print the last decision up to a time [microseconds since the farm was opened] */
 } kl_replay_by;
 

@@ -10,7 +10,7 @@ typedef struct rounds {
     size_t count;
     uint32_t workers, chunks; /* workers: greatest number of chunks in a round; chunks: number of chunks in
                                  the last round */
-    bool memory;              /* true: memory ran out */
+    bool memory;              /* true: memory ran out while chunks were read */
 } rounds;
 
 static void begin_round(rounds *r) {

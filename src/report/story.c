@@ -11,10 +11,10 @@ enum { COSTS_NAMED = 3 };
 static const double COST_LEAST = 0.0005; /* parts of the time that are smaller than this are not mentioned */
 
 static const char *const costs_words[KL_COSTS] = {
-    [KL_COST_START] = "before their first tasks came",
+    [KL_COST_START] = "before workers got their first tasks",
     [KL_COST_BETWEEN] = "between two chunks of tasks",
     [KL_COST_WITHIN] = "between the tasks of a chunk",
-    [KL_COST_END] = "after their last tasks, while others still worked",
+    [KL_COST_END] = "after the last tasks of workers, while others still worked",
     [KL_COST_UNUSED] = "in workers that got no task",
 };
 
@@ -72,7 +72,7 @@ static waits waits_of(const kl_report_loop *loop) {
 static void loop_sentence(const kl_report *report, int sentence, FILE *out) {
     const kl_report_loop *loop = report->loop;
     waits w = loop->ranks > 0 ? waits_of(loop) : (waits){0};
-    if (!(w.elapsed_s > 0)) /* the time is not known */
+    if (!(w.elapsed_s > 0)) /* the time is 0 or not known */
         return;
     if (sentence == 1)
         fprintf(out, "Its ranks computed %s of the time, waited for each other %s, and moved rows %s.",

@@ -29,7 +29,7 @@ void kl_svg_text(FILE *out, kl_point at, kl_anchor anchor, const char *class, co
 void kl_svg_line(FILE *out, double x1, double y1, double x2, double y2, const char *class);
 void kl_svg_box(FILE *out, double x, double y, double width, double height, const char *class);
 
-/* How values are mapped to pixels. */
+/* How a range of values is mapped to pixels. */
 typedef struct kl_scale {
     double low, high; /* values */
     double from, to;  /* the pixels to which `low` and `high` are mapped */

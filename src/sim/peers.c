@@ -31,7 +31,7 @@ typedef enum doing {
 } doing;
 
 typedef struct seat { /* what the simulation knows about one peer */
-    kl_node *engine;  /* NULL: the peer is not present */
+    kl_node *engine;  /* the code of the peer; NULL: the peer is not present */
     kl_host host;
     double clock;  /* seconds that pass on the peer's own clock in one second */
     double dies_s; /* time at which the peer dies; INFINITY: it does not die */
@@ -229,7 +229,7 @@ static void ends(world *w, uint32_t i) {
     seat *s = &w->seats[i];
     if (!s->engine)
         return;
-    if (s->ends_s > w->now_s) { /* messages have delayed the task */
+    if (s->ends_s > w->now_s) { /* messages have delayed the task, so it ends later */
         will(w, s->ends_s, i, ENDS, NULL);
         return;
     }

@@ -25,7 +25,7 @@ typedef struct packet {
     uint8_t data[];
 } packet;
 
-/* Packets in the order of arrival. */
+/* A list of packets, in the order of arrival. */
 typedef struct line {
     packet *first, *last;
 } line;
@@ -61,7 +61,7 @@ typedef enum doing {
     TAKES_IN, /* the worker takes in messages that have arrived, because its host runs again */
 } doing;
 
-/* --- the farm --- */
+/* --- the simulated farm --- */
 
 typedef struct end { /* the master's or a worker's end of the transport */
     kl_transport base;
@@ -80,7 +80,7 @@ typedef struct worker {
 
 struct kl_sim {
     kl_sim_farm farm;
-    kl_sim_run run; /* the present run */
+    kl_sim_run run; /* the run that is being simulated */
     uint64_t runs;
     end end;
     kl_master *master;

@@ -20,7 +20,7 @@ static const double TASK_BYTES = 100, RESULT_BYTES = 100;
 typedef struct dealing {
     const kl_rounds *rounds;
     const kl_cluster *cluster; /* the platform has two groups of hosts */
-    double speed;              /* sum of the workers' speeds */
+    double speed;              /* sum of the speeds of all workers */
 } dealing;
 
 /* Return which part of all tasks the present round deals. *left is set to the number of its tasks that are

@@ -72,9 +72,9 @@ static kilter_status check_format(sqlite3 *db, const char *path, kilter_error *e
     if (application != KL_RECORD_APPLICATION || format < 1)
         return fail(path, "it is an SQLite file, but not a run record", error);
     if (format > KL_RECORD_FORMAT)
-        return fail(path, "it is of a later version of Kilter; use that one", error);
+        return fail(path, "a later version of Kilter made it; use that version", error);
     if (format < KL_RECORD_FORMAT)
-        return fail(path, "it is of an earlier version of Kilter; use that one", error);
+        return fail(path, "an earlier version of Kilter made it; use that version", error);
     if (ask_number(db, "SELECT count(*) FROM sqlite_master WHERE name IN ('call', 'result')") != 2)
         return fail(path, "it holds no results, as it was not made with --resume", error);
     return KILTER_OK;

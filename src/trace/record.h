@@ -79,7 +79,7 @@ typedef struct kl_trace_refused_row {
     uint64_t round;
 } kl_trace_refused_row;
 
-/* The parts that not every record has. */
+/* Which of the parts that not every record has are in a record. */
 typedef struct kl_record_parts {
     bool results, loop, watched;
 } kl_record_parts;
@@ -113,7 +113,7 @@ typedef struct kl_row_field {
     size_t offset;
     const char *value; /* SQL expression for the column, in which ? is the bound value; NULL: the bound value
                           itself */
-    /* true: the column is the key of the table; an update changes the rows with this value */
+    /* true: the column is the key of the table. In an update, it selects the rows that are changed. */
     bool key;
 } kl_row_field;
 

@@ -40,9 +40,8 @@ static kilter_status open_database(kl_stored *s, kilter_error *error) {
 
 static kilter_status differs(const kl_stored *s, const char *what, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_USAGE,
-                   "--resume: %s: run %llu has other %s than the one stored there; start the program as it "
-                   "was started then, or "
-                   "name another file",
+                   "--resume: %s: run %llu has other %s than the stored run; start the program as it "
+                   "was started then, or name another file",
                    s->path, (unsigned long long)s->call.call, what);
 }
 

@@ -248,7 +248,7 @@ static void odd_values_do_not_end_the_recording(void **state) {
     assert_non_null(text);
     memset(text, 'x', 1000000);
     text[1000000] = '\0';
-    kl_trace_worker_left(t, 99, 1, NULL); /* a worker that never joined */
+    kl_trace_worker_left(t, 99, 1, NULL); /* a worker leaves that has never joined */
     kl_trace_worker(t, &(kl_trace_worker_row){.worker = 3});
     kl_trace_worker(t, &(kl_trace_worker_row){.worker = 3, .host = "again"});
     kl_trace_decision(t, &(kl_trace_moment){.run = UINT64_MAX}, &(kl_decision){.gain_s = (double)NAN});
@@ -360,7 +360,7 @@ static void refuses(const char *file, const char *words) {
     kl_trace *trace = (kl_trace *)&a_run;
     kilter_error error = {0};
     assert_int_equal(kl_trace_open(file, &a_run, &trace, &error), KILTER_ERR_RECORD);
-    assert_ptr_equal(trace, &a_run); /* the pointer was not changed */
+    assert_ptr_equal(trace, &a_run); /* after a failure, the pointer is unchanged */
     assert_int_equal(error.status, KILTER_ERR_RECORD);
     assert_non_null(strstr(error.text, file));
     assert_non_null(strstr(error.text, words));

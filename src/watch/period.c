@@ -171,8 +171,8 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Return how often each call of the pattern happened in the run, sorted. If several calls of the pattern come
- * from one place, each counts as an equal part of them. NULL: memory ran out. */
+/* Return how often each call of the pattern happened in the run, sorted. The calls of a place are divided
+ * evenly among its calls in the pattern. NULL: memory ran out. */
 static double *often(const kl_watch_rank *r, const kl_watch_call *pattern, size_t calls,
                      const size_t *times) {
     double *found = calloc(calls + 1, sizeof *found);

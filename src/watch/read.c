@@ -19,7 +19,7 @@ static bool is_text(const char *text, size_t size) {
 /* Return what is wrong in the header; NULL: nothing. */
 static const char *fault_of_header(const kl_watch_file *f) {
     if (memcmp(f->magic, KL_WATCH_MAGIC, sizeof f->magic) != 0)
-        return "it begins otherwise";
+        return "its first bytes are wrong";
     if (f->version != KL_WATCH_VERSION || f->bytes != sizeof *f)
         return "another version of Kilter wrote it";
     if (f->ranks < 1 || f->rank < 0 || f->rank >= f->ranks)

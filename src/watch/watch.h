@@ -128,7 +128,7 @@ kl_watch_period kl_watch_period_of(const kl_watch_rank *rank);
  * or there are fewer than two iterations. */
 double *kl_watch_iterations(const kl_watch_rank *rank, const kl_watch_period *period, size_t *count);
 
-/* --- all ranks --- */
+/* --- the judgement of all ranks --- */
 
 /* The useful seconds of each rank in each part of the run. A part is an iteration or a slice of time. */
 typedef struct kl_watch_table {
@@ -156,9 +156,10 @@ typedef struct kl_watch_found {
     uint32_t ranks;
     double elapsed_s;                             /* elapsed seconds of the rank that took longest */
     double load_balance, communication, parallel; /* efficiencies as POP defines them */
-    uint64_t iterations, iteration_calls;         /* 0: no iteration was found */
-    double iteration_s;                           /* NAN: no iteration was found */
-    double alike;                                 /* the field of kl_watch_period with this name */
+    uint64_t iterations,
+        iteration_calls; /* number of iterations, and of calls in an iteration; 0: no iteration was found */
+    double iteration_s;  /* mean seconds of an iteration; NAN: no iteration was found */
+    double alike;        /* part of the calls that repeat, as in kl_watch_period */
     double lost_constant, lost_slow,
         lost_fast; /* parts of the elapsed time that were lost; docs/reference/watch.md defines them */
     kl_watch_range even, follow; /* elapsed time if the work were shared evenly: even: by fixed shares;

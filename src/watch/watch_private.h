@@ -6,7 +6,7 @@
 
 /* Sums over the parts of a run: seconds until the last rank has computed its share. */
 typedef struct kl_watch_sums {
-    double longest_s; /* with the shares that the program had */
+    double longest_s; /* with the shares that the program had in fact */
     double even_s;    /* with shares that are even in each part */
     double lagged_s;  /* with shares that would have been even in the part before */
 } kl_watch_sums;

@@ -14,7 +14,7 @@
 
 enum { SITES = 64, RANKS_MOST = 8 };
 
-/* --- runs that are made up --- */
+/* --- making runs for the tests --- */
 
 typedef struct maker {
     kl_watch_rank rank;
@@ -70,8 +70,8 @@ static void add_slices(maker *m, double slice_s) {
 /* Returns the useful seconds of a rank in an iteration. */
 typedef double (*load_fn)(uint32_t rank, size_t iteration);
 
-/* A run in which the ranks wait for each other in each iteration. An iteration has `calls` calls, and mpi_s
- * more seconds in MPI than waiting takes. */
+/* A run in which the ranks wait for each other in each iteration. An iteration has `calls` calls of MPI.
+ * Besides waiting, they take mpi_s in total. */
 typedef struct shape {
     uint32_t ranks;
     size_t iterations, calls;
@@ -323,7 +323,7 @@ static void test_damage(void **state) {
         unsigned char byte;
         const char *says;
     } CASES[] = {
-        {offsetof(kl_watch_file, magic), 'x', "begins otherwise"},
+        {offsetof(kl_watch_file, magic), 'x', "its first bytes are wrong"},
         {offsetof(kl_watch_file, version), 99, "another version"},
         {offsetof(kl_watch_file, rank), 2, "rank is wrong"},
         {offsetof(kl_watch_file, end), 3, "header is damaged"},
