@@ -73,7 +73,7 @@ for kind in loop killed_loop; do
 done
 grep -q '>redblack: 60 iterations on 2 ranks, 1 move<' loop.svg || fail "unexpected title: $(cat loop.svg)"
 [ "$(grep -c '<path class="refused"' loop.svg)" = 2 ] || fail "the picture shows no refused move: $(cat loop.svg)"
-grep -q 'it did not end' killed_loop.svg || fail "a killed loop is shown as ended"
+grep -q 'the loop did not end' killed_loop.svg || fail "a killed loop is shown as ended"
 expect 2 "has no runs" "$kilter" report --gantt none.svg --run 0 loop.kilter
 expect 2 "record of a distributed loop" "$kilter" predict loop.kilter
 

@@ -1,5 +1,5 @@
-/* Files of checkpoints: other ranks must read what several ranks wrote, damage must be noticed, and names
- * and generations must be right. */
+/* Tests of a checkpoint's files: any number of ranks must be able to read what other ranks wrote. Damage must
+ * be noticed, and names and generations must be right. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static char *folder;
 static kl_ckpt_folder place;
 static int sync_error; /* errno with which fsync() fails; 0: it does not fail */
 
-/* This function replaces the system's one in this program. */
+/* This fsync() replaces the system's function in the test program. */
 int fsync(int descriptor) {
     if (sync_error == 0)
         return (int)syscall(SYS_fsync, descriptor);
@@ -60,7 +60,7 @@ static int remove_folder(void **state) {
     return removed;
 }
 
-/* --- names and generations --- */
+/* --- names and generations of files --- */
 
 static void names_are_those_of_generations(void **state) {
     static const char *const others[] = {"c",
@@ -134,7 +134,7 @@ static void a_name_is_given_once(void **state) {
     assert_int_equal(commit(3, 1, 2, NULL), KILTER_OK);
     assert_int_equal(commit(3, 2, 2, &error), KILTER_ERR_SYSTEM);
     assert_non_null(strstr(error.text, "another program"));
-    assert_int_equal(commit(4, 9, 2, NULL), KILTER_ERR_SYSTEM); /* there is no such file */
+    assert_int_equal(commit(4, 9, 2, NULL), KILTER_ERR_SYSTEM); /* no file of generation 4 was made */
 }
 
 static uint64_t newest_generation(void) {
@@ -143,8 +143,8 @@ static uint64_t newest_generation(void) {
     return newest;
 }
 
-/* The name may be lost in a crash, so it must be removed, and the number can be used again. Some file
- * systems cannot synchronise folders at all. */
+/* After a failed fsync() of the folder, a crash could lose the file's name. So the name must be removed, and
+ * the number can be used again. Some file systems cannot synchronise folders at all. */
 static void a_folder_that_is_not_synchronised(void **state) {
     static const int impossible[] = {EINVAL, ENOSYS, ENOTSUP};
     (void)state;
@@ -187,7 +187,8 @@ static void damaged_generations_are_not_counted(void **state) {
         make_unfinished(g, g);
         assert_int_equal(commit(g, g, 4, NULL), KILTER_OK);
     }
-    place.damaged = (kl_span){3, 6}; /* the program continues from generation 2 */
+    place.damaged =
+        (kl_span){3, 6}; /* generations 3 to 5 are damaged, so the program continues from generation 2 */
     for (uint64_t g = 6; g <= 7; g++) {
         make_unfinished(g, g);
         assert_int_equal(commit(g, g, 2, NULL), KILTER_OK);
@@ -208,8 +209,7 @@ static void starts_are_counted(void **state) {
             assert_int_equal(kl_ckpt_note_start(&place, g), i);
     }
     char *last = kl_text("%s/c.000003.starts", folder);
-    assert_int_equal(unlink(last),
-                     0); /* the other files are gone already, so the folder is empty at the end */
+    assert_int_equal(unlink(last), 0); /* all other files were removed, so the folder is empty at the end */
     free(last);
 }
 
@@ -226,12 +226,12 @@ static void folders_that_cannot_be_used(void **state) {
     free(with_slash);
 }
 
-/* --- whole files --- */
+/* --- writing and reading whole files --- */
 
 enum { ROWS = 37, WIDE = 24, ARRAYS = 2 };
 static const uint64_t WIDTHS[ARRAYS] = {WIDE, 8};
 
-typedef struct world { /* the data of all ranks */
+typedef struct world { /* what the ranks write: the rows, content and values of all ranks */
     uint8_t rows[ARRAYS][ROWS * WIDE];
     uint64_t list_bytes[ROWS];
     double value;
@@ -326,7 +326,7 @@ static kilter_status read_content(const kl_ckpt_file *file, kl_span own, world *
     return status;
 }
 
-/* Read a file on other ranks. */
+/* Read a file with another number of ranks. */
 static kilter_status read_file(const char *path, uint64_t ranks, world *to, kilter_error *error) {
     kl_ckpt_plan plan = {.parts = NULL}, own = {.parts = NULL};
     kl_ckpt_facts facts;
@@ -434,7 +434,8 @@ static void ranks_that_write_blocks_directly_do_not_disturb_each_other(void **st
     free(path);
 }
 
-/* Change bytes of a file and restore them. Each change must be refused, or must have no effect. */
+/* Change every third byte of a file in turn, and restore it. Reading the changed file must fail, or give the
+ * right data. */
 static void changed_bytes_are_noticed(void **state) {
     enum { STEP = 3 };
     (void)state;
@@ -459,7 +460,7 @@ static void changed_bytes_are_noticed(void **state) {
         assert_int_equal(pwrite(descriptor, &byte, 1, at), 1);
     }
     assert_int_equal(read_file(path, 2, &read, NULL), KILTER_OK);
-    assert_true(refused > ROWS); /* this part of the file has at least the rows */
+    assert_true(refused > ROWS); /* each row was changed at least once */
     close(descriptor);
     free(path);
 }
@@ -482,7 +483,8 @@ static void torn_files_are_refused(void **state) {
     free(path);
 }
 
-/* A file that exists but cannot be read now is not damaged. Reading a folder fails in this way. */
+/* A file that exists but cannot be read now is not damaged. The test imitates such a file by a folder, which
+ * cannot be read as a file. */
 static void unreadable_files_are_not_damaged(void **state) {
     (void)state;
     kilter_error error;
@@ -517,8 +519,8 @@ static void a_folder_that_is_not_shared(void **state) {
 #endif
 #endif
 #ifndef SANITIZED
-/* A program's own HDF5, of another version. If libkilter-ckpt called it, the tests of whole files would
- * fail. */
+/* A function of HDF5 in the program itself, as if the program had an HDF5 of another version. If
+ * libkilter-ckpt called it, the tests of whole files would fail. */
 KILTER_API int64_t H5Fcreate(const char *path, unsigned flags, int64_t creation, int64_t access);
 int64_t H5Fcreate(const char *path, unsigned flags, int64_t creation, int64_t access) {
     (void)path, (void)flags, (void)creation, (void)access;
@@ -527,7 +529,7 @@ int64_t H5Fcreate(const char *path, unsigned flags, int64_t creation, int64_t ac
 }
 #endif
 
-/* The error must say in what a file and a program differ. */
+/* The error must say how the file differs from what the program expects. */
 static void other_programs_are_refused(void **state) {
     (void)state;
     need_library();

@@ -20,7 +20,7 @@ enum {
     STEM_MOST = 180, /* a file's name has up to 255 bytes */
 };
 
-/* --- the folder --- */
+/* --- the folder of the checkpoints --- */
 
 void kl_ckpt_folder_free(kl_ckpt_folder *f) {
     free(f->path);
@@ -77,8 +77,8 @@ int kl_ckpt_shown(const char *unfinished_path) {
 
 /* --- names --- */
 
-/* Read the generation number that follows the common beginning, and return the text after it. NULL: it is
- * another name. */
+/* Read the number of the generation, which follows the common beginning of the names, and return the rest of
+ * the name. NULL: it is not the name of a checkpoint. */
 static const char *after_generation(const char *stem, const char *name, uint64_t *generation) {
     size_t length = strlen(stem);
     if (strncmp(name, stem, length) != 0 || name[length] != '.')
@@ -122,7 +122,7 @@ static kilter_status failed(const kl_ckpt_folder *f, int why, kilter_error *erro
     return kl_fail(error, KILTER_ERR_SYSTEM, "reading the folder '%.200s': %s", f->path, strerror(why));
 }
 
-/* Return the generations in the folder, unsorted. After a failure, errno says why. */
+/* Return the numbers of the generations in the folder, unsorted. After a failure, errno says why. */
 static bool collect(const kl_ckpt_folder *f, DIR *folder, uint64_t **list, size_t *count) {
     uint64_t room = 0, generation;
     const struct dirent *entry;
@@ -188,8 +188,8 @@ void kl_ckpt_clean(const kl_ckpt_folder *f) {
 
 /* --- starts --- */
 
-/* The name of a file that has one byte for each start from a generation. So failures before the next
- * generation are counted. */
+/* Return the name of the file that has one byte for each start from this generation. The file shows how many
+ * starts have failed since the last checkpoint. */
 static char *starts_path(const kl_ckpt_folder *f, uint64_t generation) {
     return kl_text("%s/%s.%0*llu.starts", f->path, f->stem, DIGITS_LEAST, kl_ull(generation));
 }
@@ -202,14 +202,14 @@ uint64_t kl_ckpt_note_start(const kl_ckpt_folder *f, uint64_t generation) {
     if (to >= 0)
         close(to);
     if (to >= 0 && !noted && is.st_size == 0)
-        unlink(path); /* this happens on a full disk */
+        unlink(path); /* a full disk leaves an empty file */
     free(path);
     return (uint64_t)is.st_size;
 }
 
-/* --- the final name --- */
+/* --- giving a file its final name --- */
 
-/* Some file systems cannot synchronise a folder. There, the name is as durable as possible already. */
+/* Synchronise a folder. Some file systems cannot do this, but there a name is as durable as it can be. */
 static int sync_folder(const char *path) {
     int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int synced = descriptor >= 0 ? fsync(descriptor) : -1, why = errno;
@@ -226,11 +226,11 @@ static bool is_same_file(const char *one, const char *other) {
     return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_ino == b.st_ino && a.st_dev == b.st_dev;
 }
 
-/* Give the file its name if no file has this name yet. NFS may repeat a request whose answer was lost, and
- * then says that the name exists. Not every file system has hard links. */
+/* Give the file its name if no other file has this name yet. NFS may repeat a request whose answer was lost,
+ * and then says that the name exists. Some file systems have no hard links. */
 static int name_new(const char *from, const char *to) {
     if (link(from, to) == 0 || (errno == EEXIST && is_same_file(from, to))) {
-        unlink(from); /* otherwise the next start removes it */
+        unlink(from); /* if this fails, the next start removes the unfinished file */
         return 0;
     }
     if (errno == EEXIST || errno == ENOSPC)
@@ -238,8 +238,8 @@ static int name_new(const char *from, const char *to) {
     return access(to, F_OK) == 0 ? (errno = EEXIST, -1) : rename(from, to);
 }
 
-/* Give the file a name that survives a crash, or none. If a file had a name that rank 0 does not know of,
- * it would look like a file of another program. */
+/* Give the file a name that survives a crash, or no name. A name that rank 0 does not know of would look like
+ * that of another program's file. */
 static int name_durably(const kl_ckpt_folder *f, const char *from, const char *to) {
     if (name_new(from, to) != 0)
         return -1;
@@ -251,7 +251,8 @@ static int name_durably(const kl_ckpt_folder *f, const char *from, const char *t
     return -1;
 }
 
-/* A damaged generation is removed only together with older ones. */
+/* Remove old generations. A damaged one does not count as kept, and is removed only together with older ones.
+ */
 void kl_ckpt_remove_old(const kl_ckpt_folder *f, unsigned keep) {
     uint64_t *list;
     size_t count;
@@ -268,7 +269,8 @@ void kl_ckpt_remove_old(const kl_ckpt_folder *f, unsigned keep) {
     free(list);
 }
 
-/* Starts from a removed generation with the same number do not count for this one. */
+/* Give the file its final name. If a removed generation had the same number, forget how many programs started
+ * from it. */
 kilter_status kl_ckpt_commit(const kl_ckpt_folder *f, uint64_t generation, uint64_t token,
                              kilter_error *error) {
     char *from = kl_ckpt_unfinished_path(f, generation, token), *to = kl_ckpt_path(f, generation);

@@ -35,7 +35,7 @@ static bool take_word(cursor *c, const char *word) {
 
 /* --- texts --- */
 
-typedef struct text { /* a text that is cut if the memory is too small */
+typedef struct text { /* a text that is being written; the text is cut if the memory is too small */
     char *to;
     size_t size, room;
 } text;

@@ -12,13 +12,13 @@ typedef enum kl_json_type { KL_JSON_NULL, KL_JSON_NUMBER, KL_JSON_TEXT, KL_JSON_
 typedef struct kl_json_value {
     kl_json_type type;
     double number;
-    uint64_t count; /* the number, if it is an integer that fits; otherwise 0 */
+    uint64_t count; /* the number as an integer, if it is a whole number that fits; otherwise 0 */
     bool is_count, truth;
-    char text[KL_JSON_TEXT_BYTES]; /* in UTF-8; longer texts are cut */
+    char text[KL_JSON_TEXT_BYTES]; /* the text in UTF-8, cut to this size */
 } kl_json_value;
 
-/* Take the value of a member. index: position of the value in a list; 0 outside of a list. false: the
- * value is refused. */
+/* A function that takes the value of a member. `index` is the value's position in a list, or 0 if the member
+ * is not a list. It returns false to refuse the value. */
 typedef bool (*kl_json_take)(void *user, const char *name, uint64_t index, const kl_json_value *value);
 
 /* Read an object, and pass each value to `take`. Lists of up to `most` values are accepted. Only blanks

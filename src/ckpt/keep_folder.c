@@ -15,13 +15,14 @@
 static const char PROGRESS[] = "progress", REQUEST[] = "request";
 static const double NANOSECONDS = 1e9;
 
-/* Members of the progress that have one value, sorted by type. One list is used to write and to read them. */
+/* Members of the progress that have a single value, sorted by type. The same lists are used to write and to
+ * read these members. */
 #define COUNTS(X) X(attempt) X(sweeps) X(expected) X(saved_sweeps) X(saves) X(answered)
 #define TIMES(X)  X(elapsed_s) X(sweep_s) X(longest_s) X(save_s) X(write_s) X(load_s)
 #define TEXTS(X)  X(host) X(error)
 #define TRUTHS(X) X(stopped) X(done)
 
-/* --- writing a text --- */
+/* --- writing a progress or a request as text --- */
 
 static void print(kl_buffer *out, const char *format, ...) KILTER_PRINTF(2, 3);
 static void print(kl_buffer *out, const char *format, ...) {
@@ -68,7 +69,7 @@ bool kl_keep_request_print(const kl_keep_request *r, kl_buffer *out) {
     return !out->failed;
 }
 
-/* --- reading a text --- */
+/* --- reading a progress or a request from text --- */
 
 static bool is_time(const kl_json_value *v) {
     return v->type == KL_JSON_NUMBER && v->number >= 0;
@@ -78,10 +79,10 @@ static void copy_text(char *to, size_t room, const kl_json_value *v) {
     kl_copy_label(to, room, (const uint8_t *)v->text, strlen(v->text));
 }
 
-typedef struct reading { /* a progress that is being read */
+typedef struct reading { /* the state of reading a progress */
     kl_keep_progress *p;
     uint64_t version, pid, ranks;
-    uint64_t hosts, rates; /* number of values read of each list */
+    uint64_t hosts, rates; /* number of values read so far of the lists `hosts` and `rates` */
     uint64_t host_room, rate_room;
     bool no_memory;
 } reading;
@@ -228,8 +229,8 @@ static bool write_all(int descriptor, const kl_buffer *text) {
     return true;
 }
 
-/* Write a file as a whole, or leave the old one. It is not synchronised with the disk, because after a
- * crash of the host it is not needed. */
+/* Write a complete file, or leave the old one. The file is not synchronised with the disk, because after a
+ * crash of the host nobody needs it. */
 static bool replace(const char *folder, const char *name, const kl_buffer *text) {
     char *path = kl_text("%s/%s", folder, name);
     char *part = kl_text("%s/%s.%lld", folder, name, (long long)getpid());

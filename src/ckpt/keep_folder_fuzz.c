@@ -1,5 +1,5 @@
-/* Fuzz target: read any bytes as each file of a keep folder. An accepted file is written again, and must
- * be read as the same. */
+/* Fuzz target: read any bytes as each file of a keep folder. An accepted file is written again, and reading
+ * it again must give the same values. */
 #include <stdlib.h>
 #include <string.h>
 

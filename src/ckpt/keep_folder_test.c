@@ -35,7 +35,7 @@ static int remove_folder(void **state) {
     return removed;
 }
 
-/* A progress with values that follow from a seed. */
+/* Make a progress whose values follow from a seed. */
 static kl_keep_progress some_progress(uint64_t seed) {
     uint32_t ranks = 1 + (uint32_t)(seed % 9);
     kl_keep_progress p = {.pid = (int64_t)(seed % 100000),
@@ -158,7 +158,7 @@ static void unknown_members_are_skipped(void **state) {
     assert_true(r.number == 12 && r.what == KL_KEEP_STOP);
 }
 
-/* Write until the parent kills this process, or ends. */
+/* Write the file again and again, until the parent ends this process or has ended itself. */
 _Noreturn static void write_for_ever(void) {
     for (uint64_t seed = 1; getppid() != 1; seed++) {
         kl_keep_progress next = some_progress(seed);
@@ -168,7 +168,8 @@ _Noreturn static void write_for_ever(void) {
     _exit(0);
 }
 
-/* While another process replaces the file again and again, each reading must get a complete file. */
+/* One process replaces the file again and again, while this one reads it. Each reading must get a complete
+ * file. */
 static void readers_see_whole_files(void **state) {
     enum { READINGS = 2000 };
     (void)state;
@@ -188,7 +189,9 @@ static void readers_see_whole_files(void **state) {
     kl_keep_progress_free(&p);
     kill(writer, SIGKILL);
     waitpid(writer, NULL, 0);
-    char *part = kl_text("%s/progress.%lld", folder, (long long)writer); /* it may have died while writing */
+    char *part =
+        kl_text("%s/progress.%lld", folder,
+                (long long)writer); /* the writing process may have died while it wrote a temporary file */
     unlink(part);
     free(part);
 }

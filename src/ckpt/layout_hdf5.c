@@ -11,13 +11,13 @@
 #include "kilter/version.h"
 
 enum {
-    ALIGNED_BYTES = 4096, /* parts larger than this begin at a multiple of it */
+    ALIGNED_BYTES = 4096, /* parts of more bytes begin at a multiple of this */
     DIMENSIONS = 2,
 };
 
 /* --- errors --- */
 
-typedef struct quiet { /* HDF5 prints its errors, unless told otherwise */
+typedef struct quiet { /* HDF5's function for printing errors, which be_quiet() replaces */
     H5E_auto2_t print;
     void *data;
 } quiet;
@@ -47,8 +47,8 @@ static kilter_status failed(kilter_status status, const char *doing, const char 
 
 /* --- properties --- */
 
-/* Do not use locks: they fail on some shared file systems, and are not needed, because only complete files
- * get their names. The format of version 1.8 has checksums in all headers. */
+/* Use no file locks: they fail on some shared file systems. They are not needed, because only complete files
+ * get their final names. Version 1.8 of the format has checksums in all headers. */
 static hid_t file_access(void) {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
     H5Pset_alignment(access, ALIGNED_BYTES, ALIGNED_BYTES);
@@ -60,7 +60,7 @@ static hid_t file_access(void) {
     return access;
 }
 
-/* Datasets get their positions at once, and no data is written there. */
+/* Give each dataset its position at once, without writing data there. */
 static hid_t dataset_creation(void) {
     hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     H5Pset_layout(creation, H5D_CONTIGUOUS);
@@ -123,7 +123,8 @@ static bool put_part(hid_t file, kl_ckpt_part *part) {
 static kilter_status create(const char *path, kl_ckpt_plan *plan, kilter_error *error) {
     quiet before = be_quiet();
     hid_t access = file_access();
-    H5Pset_fapl_stdio(access); /* the default driver refuses a path in /proc, where files in memory are */
+    H5Pset_fapl_stdio(
+        access); /* HDF5's default driver refuses a path in /proc, but files in memory have such paths */
     hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
     bool put = file >= 0 && put_facts(file, &plan->facts);
     for (size_t i = 0; i < plan->count && put; i++)
@@ -175,7 +176,7 @@ static bool get_facts(hid_t file, kl_ckpt_facts *facts) {
     return got && get_name(file, facts->loop);
 }
 
-/* Read the dimensions of a dataset. A plan has parts of one or two dimensions. */
+/* Read the dimensions of a dataset. Only one or two dimensions are accepted. */
 static bool get_shape(hid_t set, kl_ckpt_part *part) {
     hsize_t size[DIMENSIONS] = {0, 0};
     hid_t space = H5Dget_space(set), type = H5Dget_type(set);
@@ -203,7 +204,7 @@ static bool get_part(hid_t file, kl_ckpt_part *part) {
     return got;
 }
 
-/* Return whether the file lacks this part. A part's name has the form FOLDER/NAME. */
+/* Return whether the file has no such part. A part's name has the form FOLDER/NAME. */
 static bool lacks(hid_t file, const kl_ckpt_part *part) {
     char folder[KL_CKPT_PART_BYTES];
     snprintf(folder, sizeof folder, "%.*s", (int)strcspn(part->name, "/"), part->name);
@@ -219,8 +220,8 @@ static kilter_status open_file(const char *path, hid_t *file, kilter_error *erro
     return *file < 0 ? failed(KILTER_ERR_SYSTEM, "reading", path, error) : KILTER_OK;
 }
 
-/* Return whether an attribute is missing. The headers are right, so if HDF5 cannot read an existing
- * attribute, memory ran out or the disk failed. */
+/* Return whether an attribute is missing. The headers are known to be right. So if HDF5 cannot read an
+ * attribute that exists, memory ran out or the disk failed. */
 static bool lacks_fact(hid_t file) {
     bool lacks = H5Aexists(file, "loop") == 0;
 #define LACKS(name) lacks = lacks || H5Aexists(file, #name) == 0;

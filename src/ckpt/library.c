@@ -17,7 +17,7 @@ static int binding(void) {
     return RTLD_NOW | RTLD_LOCAL | (sanitizer ? 0 : RTLD_DEEPBIND);
 }
 
-/* Look beside this code first, then where the system looks. */
+/* Look for the library beside this code first, then where the system looks. */
 static void *open_library(void) {
     char path[4096] = "";
     static const char HERE = 0;

@@ -6,7 +6,7 @@
 
 #include "ckpt/ckpt.h"
 
-/* --- making a plan --- */
+/* --- making the plan of a checkpoint --- */
 
 static kl_ckpt_part *add(kl_ckpt_plan *plan, uint64_t rows, uint64_t width, bool words) {
     kl_ckpt_part *part = &plan->parts[plan->count++];
@@ -99,7 +99,8 @@ kilter_status kl_ckpt_facts_fit(const kl_ckpt_facts *file, const kl_ckpt_facts *
     return KILTER_OK;
 }
 
-/* Return whether the parts have the same shape. The size of the content may differ. */
+/* Return whether part `i` has the same shape in the file and in the program. The size of the content may
+ * differ. */
 static bool same_shape(const kl_ckpt_plan *plan, size_t i, const kl_ckpt_part *file,
                        const kl_ckpt_part *program) {
     bool sized = plan->facts.content && i == 2 * plan->facts.arrays;
@@ -120,7 +121,7 @@ kilter_status kl_ckpt_parts_fit(const kl_ckpt_plan *file, const kl_ckpt_plan *pr
     return KILTER_OK;
 }
 
-/* --- names of values --- */
+/* --- names of kept values --- */
 
 bool kl_ckpt_is_name(const char *text) {
     size_t length = text ? strlen(text) : 0;

@@ -93,7 +93,7 @@ kilter_status kl_ckpt_read_rows(const kl_ckpt_file *f, size_t array, kl_span row
     return status == KILTER_OK ? check_rows(f, array, rows, to, error) : status;
 }
 
-/* --- kept values --- */
+/* --- reading the kept values --- */
 
 kilter_status kl_ckpt_read_values(const kl_ckpt_file *f, const kl_ckpt_kept *values, kilter_error *error) {
     for (uint64_t v = 0; v < f->plan->facts.values; v++) {
@@ -119,7 +119,7 @@ static kilter_status no_memory(const kl_ckpt_file *f, kilter_error *error) {
                    f->path);
 }
 
-/* Read the index of the parcel's rows, and set their sizes. */
+/* Read the index of the rows in the parcel, and set the sizes of their content. */
 static kilter_status read_index(const kl_ckpt_file *f, kl_parcel *p, uint64_t (*index)[KL_CKPT_INDEX_WORDS],
                                 kilter_error *error) {
     const kl_ckpt_part *part = kl_ckpt_content_index(f->plan), *data = kl_ckpt_content(f->plan);

@@ -17,20 +17,21 @@
 static const uint64_t MAGIC = UINT64_C(0x6c61655372746c4b); /* "KltrSeal" */
 enum {
     PIECE_BYTES = 1 << 20,
-    HEADER_BYTES = 1 << 16, /* the headers of a part take less than this */
+    HEADER_BYTES = 1 << 16, /* an upper limit for the size of a part's headers */
     MOST_SEGMENTS = 1 << 20,
 };
 
-/* The last bytes of a file. The list of segments is before them. */
+/* The seal: the last bytes of a file. The list of segments is before it. */
 typedef struct seal {
-    uint64_t segments, checksum, size, magic; /* size: bytes that HDF5 has written */
+    uint64_t segments, checksum, size, magic; /* size: bytes of the file that HDF5 has written */
 } seal;
 
-/* --- segments: the parts of a file that HDF5 has written --- */
+/* --- segments: what HDF5 has written to a file --- */
 
 typedef bool (*use_piece)(void *user, const uint8_t *data, size_t bytes, uint64_t at);
 
-/* Pass all pieces of a span of a file to `use`. After a failure errno says why; 0: the file is too short. */
+/* Pass the bytes of a span of a file to `use`, piece by piece. After a failure errno says why; 0: the file is
+ * too short. */
 static bool each_piece(int from, kl_span span, use_piece use, void *user) {
     uint8_t *data = malloc(PIECE_BYTES);
     bool good = data != NULL;
@@ -68,13 +69,13 @@ static bool copy_piece(void *to, const uint8_t *data, size_t bytes, uint64_t at)
     return true;
 }
 
-/* List those pages of a file in memory that were written. */
+/* List those pages of a file in memory to which something was written. */
 static bool list_pages(int memory, kl_ranges *pages) {
     off_t lo = 0, hi = 0;
     while ((lo = lseek(memory, hi, SEEK_DATA)) >= 0 && (hi = lseek(memory, lo, SEEK_HOLE)) >= 0)
         if (!kl_ranges_add(pages, (kl_span){(uint64_t)lo, (uint64_t)hi}))
             return false;
-    return errno == ENXIO; /* there are no further data */
+    return errno == ENXIO; /* ENXIO: no more data follow in the file */
 }
 
 static bool list_parts(const kl_ckpt_plan *plan, kl_ranges *parts) {
@@ -86,8 +87,8 @@ static bool list_parts(const kl_ckpt_plan *plan, kl_ranges *parts) {
     return fits;
 }
 
-/* List the segments: bytes that HDF5 has written and that belong to no part. The ranks write the parts
- * later. */
+/* List the segments: bytes that HDF5 has written and that belong to no part. HDF5 writes no parts; the ranks
+ * write them later. */
 static bool list_segments(int memory, const kl_ckpt_plan *plan, kl_ranges *segments) {
     kl_ranges pages = {.count = 0}, parts = {.count = 0};
     errno = ENOMEM;
@@ -100,7 +101,7 @@ static bool list_segments(int memory, const kl_ckpt_plan *plan, kl_ranges *segme
     return listed;
 }
 
-/* --- making a file --- */
+/* --- making a file with headers and seal --- */
 
 static bool copy_segments(int memory, int to, const kl_ranges *segments, seal *s) {
     *s = (seal){.segments = segments->count, .magic = MAGIC};
@@ -138,7 +139,8 @@ static bool make_file(int memory, const kl_ckpt_plan *plan, const char *path) {
     return made;
 }
 
-/* Return whether a file for the plan may be made. A limit on file sizes also holds for files in memory. */
+/* Return whether the limit on file sizes allows a file of this plan. The limit also holds for files in
+ * memory. */
 static bool is_allowed(const kl_ckpt_plan *plan) {
     struct rlimit limit;
     uint64_t bytes = HEADER_BYTES;
@@ -167,9 +169,13 @@ kilter_status kl_ckpt_lay_out(const kl_ckpt_library *library, const char *path, 
     return status;
 }
 
-/* --- checking a file --- */
+/* --- checking the seal of a file --- */
 
-typedef enum verdict { DAMAGED, UNREADABLE, RIGHT } verdict; /* UNREADABLE: errno says why */
+typedef enum verdict {
+    DAMAGED,
+    UNREADABLE,
+    RIGHT
+} verdict; /* UNREADABLE: the file cannot be read, and errno says why */
 
 static verdict read_at(int from, void *to, size_t bytes, uint64_t at) {
     ssize_t got = pread(from, to, bytes, (off_t)at);
@@ -205,7 +211,8 @@ static verdict check_segments(int from, const seal *s, const kl_span *segments) 
                                                                                                 : DAMAGED;
 }
 
-/* A file that cannot be read now is not damaged, so no older one may be used instead. */
+/* Return the error for a file that cannot be read now. Such a file is not damaged, so an older one must not
+ * replace it. */
 static kilter_status unreadable(const char *path, int why, kilter_error *error) {
     if (why == ENOMEM)
         return kl_fail(error, KILTER_ERR_MEMORY, "reading '%.200s': memory ran out", path);

@@ -8,22 +8,25 @@
 #include "ckpt/ckpt.h"
 
 enum {
-    PIECE_BYTES = 8 << 20,  /* most bytes of one system call */
-    DIRECT_BYTES = 1 << 20, /* fewer bytes than this go through the page cache */
+    PIECE_BYTES = 8 << 20,  /* greatest number of bytes in one system call */
+    DIRECT_BYTES = 1 << 20, /* fewer bytes than this are written through the page cache */
     BLOCK_BYTES = 4096,     /* alignment that direct writes need for positions, lengths and memory */
     BATCH = 4096,           /* number of rows whose checksums are written together */
 };
 
-/* Larger writes go to the disk directly, from memory that the writer already has. Through the page cache,
- * a checkpoint would need as many new pages as it has bytes. A virtual machine may have to get each page
- * from its host. It would also drive the files that the program reads out of the cache. */
+/* The writer of a file. Large writes go to the disk directly, from memory that the writer already has.
+ * Through the page cache, a checkpoint would need as many new pages as it has bytes. A virtual machine may
+ * have to get each of these pages from its host. The checkpoint would also push the program's files out of
+ * the cache. */
 typedef struct writer {
-    int plain, direct; /* two descriptors of the file; direct −1: the file system has no direct writes */
-    uint8_t *aligned;  /* PIECE_BYTES */
-    uint64_t block;    /* only whole blocks of the disk and whole pages of the cache are written directly */
+    int plain,
+        direct; /* two descriptors of the same file; direct is −1 if the file system has no direct writes */
+    uint8_t *aligned; /* PIECE_BYTES */
+    uint64_t block;   /* bytes that are written directly begin and end at multiples of this */
 } writer;
 
-/* The seed differs between rows, so that a row at another row's position is noticed. */
+/* Return the checksum of a row. Each row has its own seed, so a row that lies at another row's position is
+ * noticed. */
 uint64_t kl_ckpt_checksum(uint64_t part, uint64_t row, const void *data, size_t bytes) {
     return kl_hash(data, bytes, kl_mix64(row) + part);
 }
@@ -55,7 +58,7 @@ static uint64_t write_directly(writer *w, const uint8_t *from, uint64_t bytes, u
         memcpy(w->aligned, from + done, piece);
         ssize_t written = pwrite(w->direct, w->aligned, piece, (off_t)(at + done));
         if (written <= 0 || (uint64_t)written % w->block != 0)
-            break; /* a normal write tells why, or succeeds */
+            break; /* the caller then writes normally, which succeeds or gives the error */
         done += (uint64_t)written;
     }
     return done;
@@ -101,7 +104,7 @@ static bool write_rows(writer *w, const kl_ckpt_plan *plan, const kl_ckpt_share 
 
 /* --- content --- */
 
-/* Fill in the index of adjacent rows, from item `first` on. Return their number. */
+/* Fill in the index for adjacent rows, from item `first` on. Return the number of these rows. */
 static uint64_t fill_index(const kl_ckpt_share *share, uint64_t first, uint64_t *at,
                            uint64_t index[BATCH][KL_CKPT_INDEX_WORDS]) {
     const kl_parcel *p = share->content;
@@ -137,7 +140,7 @@ static bool write_content(writer *w, const kl_ckpt_plan *plan, const kl_ckpt_sha
     return written;
 }
 
-/* --- kept values --- */
+/* --- writing the kept values --- */
 
 static bool write_values(writer *w, const kl_ckpt_plan *plan, const kl_ckpt_kept *values) {
     const kl_ckpt_part *sums = kl_ckpt_value_sums(plan);
@@ -155,7 +158,8 @@ static bool write_all(writer *w, const kl_ckpt_plan *plan, const kl_ckpt_share *
            (!share->values || write_values(w, plan, share->values)) && fdatasync(w->plain) == 0;
 }
 
-/* Open the file. Without memory or direct writes, everything goes through the page cache. */
+/* Open a checkpoint's file for writing. If direct writes are not possible, everything goes through the page
+ * cache. */
 static void open_writer(const char *path, writer *w) {
     void *aligned = NULL;
     long page = sysconf(_SC_PAGESIZE);
@@ -171,7 +175,7 @@ static void open_writer(const char *path, writer *w) {
     errno = why;
 }
 
-/* NFS reports a full disk when a file is closed. */
+/* Close the file. NFS may report a full disk only now. */
 static bool close_writer(writer *w) {
     bool closed = w->direct < 0 || close(w->direct) == 0;
     closed = (w->plain < 0 || close(w->plain) == 0) && closed;

@@ -24,7 +24,7 @@ kl_reading kl_reading_none(void) {
                         .measured = NAN};
 }
 
-/* Limit to 0 … 1. A value that is not known gives 1. */
+/* Limit a share to the range 0 … 1. A share that is not known counts as 1. */
 static double share_of(double value) {
     return value >= 0 ? fmin(value, 1) : value < 0 ? 0 : 1;
 }
@@ -33,9 +33,9 @@ static double cores_of(const kl_reading *r) {
     return r->cores > 0 ? r->cores : 1;
 }
 
-/* Return how many threads of other programs want a core. If the system is fair, a thread on each of c
- * cores gets the part c / (c + others). The quota of a control group limits the probe as well, which does
- * not mean that there are other threads. */
+/* Return how many threads of other programs want a core. On a fair system, a thread on each of c cores gets
+ * the part c / (c + others). A low probe can also come from the quota of a control group, so the quota is
+ * taken out first. */
 static double others_of(const kl_reading *r) {
     double cores = cores_of(r), most = share_of(r->quota / cores);
     if (isnan(r->probe))
@@ -44,8 +44,8 @@ static double others_of(const kl_reading *r) {
     return fmax(0, cores * (1 / got - 1) - r->own);
 }
 
-/* Assume that other programs' threads share the quota. A probe hardly notices threads outside the control
- * group. */
+/* Assume that the threads of other programs use the same quota, because a probe hardly notices threads
+ * outside the control group. */
 double kl_fit_cpu(const kl_reading *r, double threads) {
     double cores = cores_of(r), want = threads > 0 ? threads : cores;
     if (isfinite(r->measured))
@@ -58,7 +58,7 @@ static double threads_of(const kl_fit_ask *ask, size_t i) {
     return slots > 0 ? slots : cores_of(&ask->readings[i]);
 }
 
-/* Compute the factors of a host. The part of the time in which its processes wait is subtracted. */
+/* Compute the factors of a host's fitness. A factor is lower if processes wait for the resource. */
 static kl_fit fit_alone(const kl_fit_ask *ask, size_t i) {
     const kl_reading *r = &ask->readings[i];
     double enough = ask->memory_bytes > 0 ? ask->memory_bytes : 0.1 * r->memory_total;
@@ -77,7 +77,7 @@ static kl_fit fit_alone(const kl_fit_ask *ask, size_t i) {
     return fit;
 }
 
-/* Express what each host gives, in cores of the fastest host. A host of unknown speed counts as the
+/* Compute the speed of each host, in cores of the fastest host. A host of unknown speed counts as the
  * fastest. */
 static void set_speeds(const kl_fit_ask *ask, kl_fit *fits) {
     double most = 0;
@@ -109,7 +109,7 @@ double kl_fit_mean(const kl_fit *fits, size_t count) {
     return count > 0 ? sum / (double)count : 0;
 }
 
-/* --- in words --- */
+/* --- the reason for a low fitness, in words --- */
 
 static void cpu_words(const kl_reading *r, char why[KL_FIT_WHY_BYTES]) {
     double by_quota = share_of(r->quota / cores_of(r));

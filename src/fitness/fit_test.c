@@ -1,4 +1,4 @@
-/* Test fitness: a table for each formula, and properties that hold for all readings. */
+/* Test the fitness of hosts: a table for each formula, and properties that hold for all readings. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,22 +39,26 @@ static void processors_follow_probe_quota_and_own_threads(void **state) {
         double probe, quota, load, own, measured, threads, cpu;
     } rows[] = {
         {4, 1, INFINITY, 0, 0, NAN, 0, 1},
-        {4, 0.5, INFINITY, 9, 0, NAN, 0, 0.5}, /* four other threads, so half of the time for each */
+        {4, 0.5, INFINITY, 9, 0, NAN, 0,
+         0.5}, /* four threads of other programs want the four cores, so each thread gets half of a core */
         {4, 0.5, INFINITY, 0, 0, NAN, 4, 0.5},
-        {4, 0.5, INFINITY, 0, 0, NAN, 1, 4.0 / 5}, /* one thread beside four on four cores */
+        {4, 0.5, INFINITY, 0, 0, NAN, 1, 4.0 / 5}, /* one own thread and four others share four cores */
         {4, 0.5, INFINITY, 0, 4, NAN, 0, 1},       /* the four threads belong to the program itself */
         {4, 0.5, INFINITY, 0, 2, NAN, 0, 4.0 / 6},
         {4, 0.5, INFINITY, 0, 9, NAN, 0, 1},
-        {2, 0.25, 0.5, 0, 0, NAN, 0, 0.25}, /* the quota alone explains the probe */
+        {2, 0.25, 0.5, 0, 0, NAN, 0,
+         0.25}, /* the quota explains the low probe, so there are no other threads */
         {2, 0.25, 0.5, 0, 0, NAN, 1, 0.5},
-        {2, 0.4, 0.5, 0, 0, NAN, 0, 0.25},    /* the probe ran at a good moment of the quota */
-        {2, 0.125, 0.5, 0, 0, NAN, 0, 0.125}, /* two other threads share the quota */
+        {2, 0.4, 0.5, 0, 0, NAN, 0, 0.25}, /* the probe got more than the quota allows in the long run */
+        {2, 0.125, 0.5, 0, 0, NAN, 0,
+         0.125}, /* the probe got half of the quota, so two other threads share it */
         {2, 1, 8, 0, 0, NAN, 0, 1},
         {2, 1, 2, 0, 0, NAN, 4, 0.5},
         {4, NAN, INFINITY, 4, 0, NAN, 0, 0.5}, /* the host was not probed, so its load counts */
         {4, NAN, INFINITY, 4, 4, NAN, 0, 1},
         {4, NAN, INFINITY, NAN, 0, NAN, 0, 1},
-        {4, 0.1, 0.1, 9, 0, 0.75, 0, 0.75}, /* if the program measures its share, only this counts */
+        {4, 0.1, 0.1, 9, 0, 0.75, 0,
+         0.75}, /* a share that the program has measured itself is the only value that counts */
         {4, 1, INFINITY, 0, 0, 0, 0, 0},
         {4, 0, INFINITY, 0, 0, NAN, 0, 0},
         {0, 1, INFINITY, 0, 0, NAN, 0, 1},
@@ -67,7 +71,7 @@ static void processors_follow_probe_quota_and_own_threads(void **state) {
         r.load = rows[i].load;
         r.own = rows[i].own;
         r.measured = rows[i].measured;
-        assert_near(kl_fit_cpu(&r, rows[i].threads), rows[i].cpu, "the processor's part", i);
+        assert_near(kl_fit_cpu(&r, rows[i].threads), rows[i].cpu, "the fitness of the cores", i);
     }
 }
 
@@ -78,7 +82,7 @@ static void memory_swap_and_disk_are_factors(void **state) {
         double memory, swap, disk;
     } rows[] = {
         {8e9, 16e9, 0, 0, 0, 0, 0, 1, 1, 1},
-        {0.8e9, 16e9, 0, 0, 0, 0, 0, 0.5, 1, 1}, /* a twentieth is left */
+        {0.8e9, 16e9, 0, 0, 0, 0, 0, 0.5, 1, 1}, /* a twentieth of the memory is left */
         {8e9, 16e9, 10e9, 0, 0, 0, 0, 0.8, 1, 1},
         {0, 16e9, 0, 0, 0, 0, 0, 0, 1, 1},
         {8e9, 16e9, 0, 0.25, 0, 0, 0, 0.75, 1, 1},
@@ -122,7 +126,7 @@ static void weight_and_age_decide(void **state) {
         {NAN, 100, 10, 1, KL_FIT_UNREACHABLE, 0},
         {NAN, 100, 0, 0, KL_FIT_UNREACHABLE, 0},
     };
-    /* the links between host 0 and the others are four times slower */
+    /* the links between host 0 and each other host are four times slower */
     const kl_link links[] = {{0, 1, 0, 16384}, {0, 2, 0, 16384}, {1, 2, 0, 65536}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kl_reading r[] = {idle_host(), idle_host(), idle_host()};
@@ -140,7 +144,7 @@ static void weight_and_age_decide(void **state) {
         assert_int_equal(kl_fit_hosts(&ask, fits, NULL), KILTER_OK);
         assert_int_equal(fits[0].state, rows[i].state);
         assert_near(fits[0].qos, rows[i].qos, "QoS", i);
-        assert_near(fits[1].qos, 1, "QoS of another host", i);
+        assert_near(fits[1].qos, 1, "the QoS of host 1", i);
     }
 }
 
@@ -150,10 +154,10 @@ static void speed_is_in_cores_of_the_fastest_host(void **state) {
     const uint32_t slots[] = {0, 2, 0, 0};
     const double wanted[] = {4, 2, 1, 0}, paces[] = {1, 1, 0.25, 0};
     kl_fit fits[4];
-    r[2].steps_per_s = 0.5e8; /* half as fast, and half of it is in use */
+    r[2].steps_per_s = 0.5e8; /* the host computes half as fast, and half of its time is in use */
     r[2].probe = 0.5;
     r[3].at_s = NAN;
-    r[3].steps_per_s = 9e9; /* this host does not count */
+    r[3].steps_per_s = 9e9; /* a host that never answered does not count */
     kl_fit_ask ask = {.readings = r, .slots = slots, .count = 4, .weight = 0.5};
     assert_int_equal(kl_fit_hosts(&ask, fits, NULL), KILTER_OK);
     for (size_t i = 0; i < 4; i++)
@@ -162,13 +166,13 @@ static void speed_is_in_cores_of_the_fastest_host(void **state) {
         assert_near(fits[i].pace, paces[i], "the pace", i);
 }
 
-/* --- the network --- */
+/* --- the fitness of the network --- */
 
 enum { HOSTS = 4 };
 
 static void the_network_is_the_harmonic_mean_of_links(void **state) {
     (void)state;
-    /* bytes per second of the links 0-1, 0-2, 0-3, 1-2, 1-3, 2-3; −1: not measured; 0: no connection */
+    /* rate: bytes per second of the links 0-1, 0-2, 0-3, 1-2, 1-3, 2-3; −1: not measured; 0: no connection */
     static const struct {
         double rate[6], net[HOSTS];
     } rows[] = {
@@ -176,13 +180,13 @@ static void the_network_is_the_harmonic_mean_of_links(void **state) {
         {{5, 5, 5, 5, 5, 5}, {1, 1, 1, 1}},
         {{-1, -1, -1, -1, -1, -1}, {1, 1, 1, 1}},
         {{1, -1, -1, -1, -1, -1}, {1, 1, 1, 1}},
-        /* host 3 has only slow links, but the others do not count as worse for it */
+        /* host 3 has only slow links, but this does not lower the fitness of the others */
         {{1, 1, 0.1, 1, 0.1, 0.1}, {1, 1, 1, 0.1}},
         {{1, 1, 0, 1, 0, 0}, {1, 1, 1, 0}},
         /* one slow link harms both its hosts */
         {{1, 1, 1, 1, 1, 0.2}, {1, 1, 3 / 7.0, 3 / 7.0}},
         {{1, 1, 1, 1, 1, 0}, {1, 1, 0, 0}},
-        /* no connection at all */
+        /* no host has a connection */
         {{0, 0, 0, 0, 0, 0}, {0, 0, 0, 0}},
         /* two groups of hosts without a connection between them */
         {{1, 0.5, 0.5, 0.5, 0.5, 1}, {0.6, 0.6, 0.6, 0.6}},
@@ -241,12 +245,12 @@ static void a_tournament_has_each_pair_once(void **state) {
             }
         if (hosts <= 10)
             assert_int_equal(pairs, hosts > 1 ? hosts * (hosts - 1) : 0);
-        else /* if the number of hosts is odd, one stays out in each round */
+        else /* with an odd number of hosts, one host measures nothing in each round */
             assert_int_equal(pairs, rounds * (hosts - hosts % 2));
     }
 }
 
-/* --- all readings --- */
+/* --- properties for all readings --- */
 
 static double any(uint64_t *draw, double most) {
     uint64_t drawn = kl_mix64((*draw)++);

@@ -1,4 +1,4 @@
-/* Private to the folder fitness: parts of the fitness and of the pickers that have their own files. */
+/* Private to the folder fitness: functions that are defined in one of its files and used in another. */
 #ifndef KL_FITNESS_PRIVATE_H
 #define KL_FITNESS_PRIVATE_H
 
@@ -13,7 +13,7 @@ bool kl_fit_net(const kl_fit_ask *ask, kl_fit *fits);
 
 kilter_status kl_pick_by_forecast(const kl_picker *self, const kl_pick_ask *ask, kl_pick *pick,
                                   kilter_error *error);
-/* Return the total speed of the wanted number of fastest hosts. Return 0 also if memory ran out. */
+/* Return the total speed of the fastest hosts, as many as `ask` wants. 0 also means that memory ran out. */
 double kl_pick_most_speed(const kl_pick_ask *ask);
 
 #endif

@@ -1,8 +1,7 @@
-/* The default picker: forecast the end of the run for each sensible set of hosts, and take the first end.
- *
- * A set ends after work / rate + sweeps × slowest message + cost of the move. For a given slowest message,
- * the best set of n hosts has the n fastest of those whose messages are no slower. So all pairs of a slowest
- * message and a number of hosts contain the best set. */
+/* The default picker. It forecasts the end of the run for each set of hosts that could be the best. It takes
+ * the set with the earliest end. A run on a set ends after work / rate + sweeps × slowest message + cost of
+ * the move. If the slowest message is given, the best n hosts are the n fastest ones whose messages are no
+ * slower. So the best set is found by trying each slowest message with each number of hosts. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 #include "fitness/fitness.h"
 #include "fitness/fitness_private.h"
 
-typedef struct runner { /* a host, in the order of speed */
+typedef struct runner { /* a host; an array of runners is sorted by speed */
     double speed, message_s;
     bool last;
     uint32_t host;
@@ -20,11 +19,12 @@ typedef struct runner { /* a host, in the order of speed */
 typedef struct field {
     const kl_pick_ask *ask;
     runner *at;
-    uint32_t count, wanted; /* number of runners; number of hosts in a set, 0: any number */
-    double least_limit_s;   /* time of the slowest message to the hosts that are in every set */
+    uint32_t count, wanted; /* count: number of runners; wanted: number of hosts in a set, 0: any number */
+    double
+        least_limit_s; /* least value for the slowest message of a set, if some hosts must be in every set */
 } field;
 
-typedef struct set { /* the `count` fastest hosts whose messages take at most limit_s */
+typedef struct set { /* a set of hosts: the `count` fastest ones whose messages take at most limit_s */
     double limit_s, end_s;
     uint32_t count;
 } set;
@@ -43,7 +43,8 @@ static int by_value(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
-/* Use hosts that should be avoided only if the others are not enough. */
+/* Collect the hosts that may be used. Hosts that should be avoided are used only if the others are not
+ * enough. */
 static bool gather(const kl_pick_ask *ask, field *f) {
     uint32_t wished = 0;
     *f = (field){.ask = ask, .at = malloc((ask->count + 1) * sizeof *f->at)};
@@ -60,7 +61,7 @@ static bool gather(const kl_pick_ask *ask, field *f) {
     f->wanted = ask->wanted < f->count ? ask->wanted : f->count;
     if (wished > 0 && wished >= f->wanted)
         f->count = wished;
-    else /* they are not enough, so all of them are needed */
+    else /* the other hosts are not enough, so all of them are in every set */
         for (uint32_t i = 0; i < wished; i++)
             f->least_limit_s = fmax(f->least_limit_s, f->at[i].message_s);
     f->wanted = ask->wanted > 0 ? f->wanted : 0;
@@ -72,7 +73,7 @@ static double end_s(const kl_pick_ask *ask, uint32_t count, double rate, double 
     return work_s + (count > 1 && ask->sweeps > 0 ? ask->sweeps * message_s : 0);
 }
 
-/* The number and the total speed of the hosts in a set. */
+/* The number and the total speed of the hosts in a set, and the speed of its slowest host. */
 typedef struct crew {
     uint32_t count;
     double sum, least;
@@ -88,7 +89,7 @@ static double rate_of(const kl_pick_ask *ask, const crew *c) {
     return ask->equal ? c->count * c->least : c->sum;
 }
 
-/* Try the sets that belong to one slowest message. */
+/* Try all sets of hosts whose messages take at most limit_s. */
 static void try_limit(const field *f, double limit_s, set *best) {
     crew c = {.count = 0};
     for (uint32_t i = 0; i < f->count && (f->wanted == 0 || c.count < f->wanted); i++) {
@@ -135,7 +136,7 @@ static set stay(const field *f) {
     return s;
 }
 
-/* Choose the hosts of a set, or the current hosts. */
+/* Store the chosen hosts in `pick`: those of the set, or the current hosts if the program stays. */
 static bool take(const field *f, const set *chosen, bool stays, kl_pick *pick) {
     pick->at = malloc((chosen->count + 1) * sizeof *pick->at);
     if (!pick->at)
@@ -164,9 +165,11 @@ kilter_status kl_pick_by_forecast(const kl_picker *self, const kl_pick_ask *ask,
     pick->end_s = stays ? staying.end_s : best.end_s;
     pick->stay_s = staying.end_s;
     if (good && staying.count > 0)
-        snprintf(pick->why, sizeof pick->why, "the forecast end is after %.3g s with %s, and %.3g s with %s",
-                 pick->end_s, stays ? "the current hosts" : "other hosts", stays ? best.end_s : staying.end_s,
-                 stays ? "others" : "the current ones");
+        snprintf(pick->why, sizeof pick->why,
+                 stays
+                     ? "the forecast end is after %.3g s with the current hosts, and %.3g s with others"
+                     : "the forecast end is after %.3g s with other hosts, and %.3g s with the current ones",
+                 pick->end_s, stays ? best.end_s : staying.end_s);
     return good ? KILTER_OK : kl_fail(error, KILTER_ERR_MEMORY, "picking hosts: memory ran out");
 }
 

@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     memcpy(text, data, size);
     text[size] = '\0';
-    char *numbers = strchr(text, '\n'); /* the second line */
+    char *numbers = strchr(text, '\n'); /* the second line of the input holds Slurm's numbers */
     if (numbers)
         *numbers++ = '\0';
     if (kl_host_list_slurm(text, numbers, &list, &error) == KILTER_OK)

@@ -11,7 +11,7 @@
 
 #include "fitness/fitness.h"
 
-/* Write the list as name:slots, separated by blanks; slots that are not known are left out. */
+/* Write the list as name:slots, separated by blanks. Numbers of slots that are not known are left out. */
 static void write_list(const kl_host_list *list, char *text, size_t size) {
     size_t used = 0;
     text[0] = '\0';
@@ -40,7 +40,8 @@ static void check(kilter_status status, kl_host_list *list, const kilter_error *
 static void hostfiles_names_and_ssh_configurations_are_read(void **state) {
     (void)state;
     static const struct {
-        const char *text, *wanted; /* "! WORDS": an error whose text contains WORDS */
+        const char *text,
+            *wanted; /* the expected list; "! WORDS" stands for an error whose text contains WORDS */
     } rows[] = {
         {"node1\nnode2\n", "node1 node2"},
         {"node1", "node1"},
@@ -50,7 +51,7 @@ static void hostfiles_names_and_ssh_configurations_are_read(void **state) {
         {"a user=eve slots=2\nb username=bob\n", "eve@a:2 bob@b"},
         {"eve@a:3\n", "eve@a:3"},
         {"10.0.0.1\n10.0.0.2:2\nfe80::1%eth0\n[::1]\n", "10.0.0.1 10.0.0.2:2 fe80::1%eth0 [::1]"},
-        {"a\nb\na\n", "a:2 b"}, /* each line is one slot, as for MPI */
+        {"a\nb\na\n", "a:2 b"}, /* each line that repeats a name adds one slot, as in MPI's hostfiles */
         {"a slots=2\na slots=3\na\n", "a:6"},
         {"host slots=2\n", "host:2"},
         {"host\n", "host"},
@@ -58,7 +59,7 @@ static void hostfiles_names_and_ssh_configurations_are_read(void **state) {
         {"Host alpha beta *.gamma !delta\n  HostName 10.0.0.1\n  User eve\nhost alpha\n", "alpha beta"},
         {"Include other\n\nHost *\n  Compression yes\nHost one\n", "one"},
         {"Match user eve\nHost x\n", "x"},
-        /* errors, with their lines */
+        /* texts that are refused, with the line that the error names */
         {"", "! file: it names no host"},
         {"# nothing\n\n", "! file: it names no host"},
         {"Host *\n", "! file: it names no host"},
@@ -70,9 +71,9 @@ static void hostfiles_names_and_ssh_configurations_are_read(void **state) {
         {"a:\n", "! line 1: after 'a:'"},
         {"a\n-oProxyCommand=x\n", "! file, line 2: '-oProxyCommand=x' is not the name of a host"},
         {"a b\n", "! line 1: 'b' after the name of a host"},
-        {"a;b\n", "! line 1: 'a;b' is not the name"},
-        {"a user=-x slots=1\n", "! line 1: '-x@a' is not the name"},
-        {"Host a\nHost $(x)\n", "! file, line 2: '$(x)' is not the name"},
+        {"a;b\n", "! line 1: 'a;b' is not the name of a host"},
+        {"a user=-x slots=1\n", "! line 1: '-x@a' is not the name of a host"},
+        {"Host a\nHost $(x)\n", "! file, line 2: '$(x)' is not the name of a host"},
         {"@a\n", "! line 1: '@a'"},
         {"a@\n", "! line 1: 'a@'"},
     };
@@ -107,9 +108,9 @@ static void lists_of_slurm_are_read(void **state) {
         {"", NULL, "! '' is not the name of a host"},
         {"a,", NULL, "! '' is not the name of a host"},
         {"n[1-", NULL, "! numbers such as [1-3,7] are expected in brackets"},
-        {"n[]", NULL, "! numbers such as"},
-        {"n[3-1]", NULL, "! numbers such as"},
-        {"n[1;2]", NULL, "! numbers such as"},
+        {"n[]", NULL, "! numbers such as [1-3,7] are expected"},
+        {"n[3-1]", NULL, "! numbers such as [1-3,7] are expected"},
+        {"n[1;2]", NULL, "! numbers such as [1-3,7] are expected"},
         {"n[1-70000]", NULL, "! a list has at most 65536 hosts"},
         {"n[1-99999999999]", NULL, "! at most 65536"},
         {"n[1-300]m[1-300]", NULL, "! at most 65536"},
@@ -118,7 +119,7 @@ static void lists_of_slurm_are_read(void **state) {
         {"a,b", "4,", "! the numbers for 2 nodes are expected"},
         {"a,b", "4(x2", "! the numbers for 2 nodes are expected"},
         {"a", "x", "! Slurm's numbers 'x'"},
-        {"a", "0", "! the numbers for 1 nodes"},
+        {"a", "0", "! the numbers for 1 nodes are expected"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kl_host_list list = {0};
@@ -140,14 +141,15 @@ static void names_that_are_too_long_are_refused(void **state) {
         kl_host_list_free(&list);
         assert_int_equal(kl_host_list_slurm(name, NULL, &list, NULL), expected);
         kl_host_list_free(&list);
-        memcpy(name + length - 3, "[1]", 4); /* shorter by two when expanded */
+        memcpy(name + length - 3, "[1]",
+               4); /* "[1]" stands for "1", so the name is two bytes shorter than the text */
         assert_int_equal(kl_host_list_slurm(name, NULL, &list, NULL), KILTER_OK);
         kl_host_list_free(&list);
     }
 }
 
-/* Add names in any order, many of them more than once. Each must be found where it was added first, with
- * all its slots. */
+/* Add many names in any order, some of them several times. Each name must be found at its first position,
+ * with the slots of all its additions. */
 static void a_list_finds_each_name_where_it_was_added(void **state) {
     (void)state;
     enum { NAMES = 500, ADDS = 3000 };

@@ -8,9 +8,9 @@
 
 enum { SLOTS_MOST = 1000000 };
 
-/* --- the list --- */
+/* --- adding and finding names --- */
 
-/* Return the position of a name in the index: where it is, or where it would be inserted. */
+/* Return the position of a name in the hash table. If the name is not there, return the position for it. */
 static size_t place_of(const kl_host_list *list, const char *name) {
     size_t place = (size_t)kl_hash(name, strlen(name), 0) & (list->index_room - 1);
     while (list->index[place] && strcmp(list->at[list->index[place] - 1].name, name) != 0)
@@ -18,7 +18,7 @@ static size_t place_of(const kl_host_list *list, const char *name) {
     return place;
 }
 
-/* Keep the index at most half full. */
+/* Make the hash table larger if it would be more than half full. */
 static bool grow_index(kl_host_list *list) {
     if (2 * (list->count + 1) <= list->index_room)
         return true;
@@ -61,7 +61,7 @@ kilter_status kl_host_list_add(kl_host_list *list, const char *name, uint32_t sl
     if (!grow_index(list))
         return kl_fail(error, KILTER_ERR_MEMORY, "memory ran out");
     size_t place = place_of(list, name);
-    if (list->index[place]) { /* a host that is listed again without a number gets one more slot */
+    if (list->index[place]) { /* a host that is listed again without a number of slots gets one more slot */
         kl_listed_host *host = &list->at[list->index[place] - 1];
         uint64_t sum = (uint64_t)(host->slots ? host->slots : 1) + (slots ? slots : 1);
         host->slots = sum < SLOTS_MOST ? (uint32_t)sum : SLOTS_MOST;
@@ -95,7 +95,7 @@ typedef struct line {
     size_t number;
 } line;
 
-/* Take the next line from the text. false: there is none. */
+/* Take the next line from the text. false: the text has ended. */
 static bool next_line(const char **at, const char *end, line *l) {
     if (*at == end)
         return false;
@@ -109,7 +109,7 @@ static bool next_line(const char **at, const char *end, line *l) {
     return true;
 }
 
-/* Take the next word from the line, and cut it if it is too long. "": there is none. */
+/* Take the next word from the line, and cut it if it is too long. "": the line has ended. */
 static void next_word(line *l, char word[WORD_BYTES]) {
     static const char BLANKS[] = {' ', '\t', '\r'};
     size_t length = 0;
@@ -121,7 +121,7 @@ static void next_word(line *l, char word[WORD_BYTES]) {
     word[length] = '\0';
 }
 
-/* Compare with a keyword of ssh, which may be in lower or upper case. */
+/* Compare a word with a keyword of ssh. The word may be in lower or upper case. */
 static bool is_keyword(const char *word, const char *keyword) {
     while (*word && tolower((unsigned char)*word) == *keyword) {
         word++;
@@ -146,7 +146,8 @@ static bool is_ssh(const char *at, const char *end) {
     return false;
 }
 
-/* Add the names after Host that are not patterns. A name in several blocks counts only once. */
+/* Add the names that follow the keyword Host and are not patterns. A name in several blocks counts only once.
+ */
 static kilter_status read_ssh_line(line *l, kl_host_list *list, kilter_error *error) {
     char word[WORD_BYTES];
     kilter_status status = KILTER_OK;
@@ -170,7 +171,8 @@ static bool read_number(const char *text, uint32_t *number) {
     return true;
 }
 
-/* Cut MPICH's number of slots off a name. An IPv6 address has more than one colon. */
+/* Cut the number of slots off a name, as MPICH writes them: name:4. A name with several colons is an IPv6
+ * address. */
 static kilter_status cut_slots(char *name, uint32_t *slots, kilter_error *error) {
     char *colon = strchr(name, ':');
     if (!colon || strchr(colon + 1, ':'))
@@ -182,13 +184,13 @@ static kilter_status cut_slots(char *name, uint32_t *slots, kilter_error *error)
     return KILTER_OK;
 }
 
-/* Return the text after `key` and "="; NULL: the word does not begin with them. */
+/* Return the text after "key="; NULL: the word does not begin with this key. */
 static const char *value_of(const char *word, const char *key) {
     size_t length = strlen(key);
     return strncmp(word, key, length) == 0 && word[length] == '=' ? word + length + 1 : NULL;
 }
 
-/* Read a word after the name of a host. */
+/* Read one of the words that follow the name of a host. */
 static kilter_status read_term(const char *word, uint32_t *slots, char user[WORD_BYTES],
                                kilter_error *error) {
     static const char *const unused[] = {"max_slots", "max-slots", "binding", "ifname"};
@@ -221,7 +223,7 @@ static kilter_status read_line(line *l, kl_host_list *list, kilter_error *error)
     return status == KILTER_OK ? kl_host_list_add(list, whole, slots, error) : status;
 }
 
-/* --- the text --- */
+/* --- the text of a file --- */
 
 static kilter_status read_lines(const char *text, size_t size, kl_host_list *list, line *l,
                                 kilter_error *error) {

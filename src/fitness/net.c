@@ -1,4 +1,4 @@
-/* The network part of fitness: how fast the links of a host are, compared with the fastest link. */
+/* The network's part of fitness: how fast the links of a host are, compared with the fastest link. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,12 +12,12 @@ double kl_link_message_s(const kl_link *link) {
     return link->bytes_per_s > 0 ? 0.5 * link->trip_s + MESSAGE_BYTES / link->bytes_per_s : INFINITY;
 }
 
-/* Sums for a host over its links. */
+/* Sums over the links of one host. The quality of a link is its speed divided by that of the fastest link. */
 typedef struct sums {
-    double best;    /* best quality of a link */
-    double inverse; /* sum of 1 / quality over links to connected hosts */
+    double best;    /* best quality of the host's links */
+    double inverse; /* sum of 1 / quality over the links to connected hosts */
     uint32_t count;
-    double all_inverse; /* the same over all links */
+    double all_inverse; /* sum of 1 / quality over all links of the host */
     uint32_t all_count;
 } sums;
 
@@ -34,7 +34,8 @@ static double least_message_s(const kl_fit_ask *ask, const kl_fit *fits) {
     return least_s;
 }
 
-/* A host is connected if it has a link at least half as fast as the fastest one. */
+/* Add one link to the sums of its host. Links to hosts that are not connected count separately. A host is
+ * connected if it has a link at least half as fast as the fastest one. */
 static void add_link(sums *mine, const sums *other, double quality) {
     static const double CONNECTED = 0.5;
     mine->all_inverse += 1 / quality;
@@ -45,7 +46,7 @@ static void add_link(sums *mine, const sums *other, double quality) {
     mine->count++;
 }
 
-/* Add up the links. best: only find the best qualities. */
+/* Add up the links of all hosts. If `best` is true, only find the best quality of each host. */
 static void add_links(const kl_fit_ask *ask, const kl_fit *fits, double least_s, bool best, sums *of) {
     for (size_t i = 0; i < ask->link_count; i++) {
         const kl_link *link = &ask->links[i];
@@ -63,8 +64,8 @@ static void add_links(const kl_fit_ask *ask, const kl_fit *fits, double least_s,
     }
 }
 
-/* Return the harmonic mean over the links to connected hosts. So one host with slow links does not make
- * all others look bad, and a single slow link counts for both its hosts. */
+/* Return the harmonic mean of the qualities of a host's links to connected hosts. So one host with slow links
+ * does not lower the value of all others, but a single slow link lowers that of both its hosts. */
 bool kl_fit_net(const kl_fit_ask *ask, kl_fit *fits) {
     sums *of = calloc(ask->count + 1, sizeof *of);
     if (!of)
@@ -91,14 +92,16 @@ uint32_t kl_link_rounds(uint32_t hosts) {
     return all < ROUNDS_MOST ? all : ROUNDS_MOST;
 }
 
-/* In round r of the circle method, the numbers of two partners add up to r, modulo the number of rounds.
- * The last host measures with the one that would be its own partner. */
+/* The partners in a round come from the circle method: the numbers of two partners add up to the round,
+ * modulo the number of rounds. The host that would be its own partner measures with the last host. */
 uint32_t kl_link_partner(uint32_t hosts, uint32_t round, uint32_t host) {
     uint32_t players = hosts + (hosts & 1), last = players - 1,
-             partner; /* if the number is odd, the last host stays out */
+             partner; /* the partner of the host; with an odd number of hosts, one partner does not exist */
     if (hosts < 2)
         return host;
-    uint64_t half = ((uint64_t)round % last) * (players / 2) % last; /* 2·half equals `round` */
+    uint64_t half =
+        ((uint64_t)round % last) * (players / 2) %
+        last; /* `half` is the host that would be its own partner: 2·half equals `round`, modulo `last` */
     if (host == last)
         partner = (uint32_t)half;
     else

@@ -1,5 +1,5 @@
-/* Pickers: objects in a registry. All begin with the hosts in order of fitness. Hosts of equal fitness
- * keep the order of the list. */
+/* The pickers, and the registry that names them. Each picker begins with the hosts in order of fitness. Hosts
+ * of equal fitness keep the order of the list. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,12 @@ typedef struct entry {
     uint32_t host;
 } entry;
 
-/* The hosts that may be chosen: the fittest come first, and those that should be avoided last. */
+/* The hosts that may be chosen, in order of fitness. Hosts that should be avoided come last. */
 typedef struct kl_ranking {
     entry *at;
-    uint32_t count, wished; /* number of all hosts; number of those that need not be avoided */
-    uint32_t wanted;        /* number of hosts to choose: at most `count` */
+    uint32_t count,
+        wished;      /* count: number of these hosts; wished: number of them that need not be avoided */
+    uint32_t wanted; /* number of hosts to choose, at most `count` */
 } ranking;
 
 static int by_fitness(const void *left, const void *right) {
@@ -50,8 +51,8 @@ static bool rank(const kl_pick_ask *ask, ranking *r) {
     return true;
 }
 
-/* Return how many of the ranked hosts reach the threshold. If they are not enough, the threshold is
- * lowered to the fitness of the last host needed, and `why` says so. */
+/* Return how many of the ranked hosts reach the threshold. If fewer hosts than wanted do, lower the threshold
+ * to the fitness of the last host that is needed, and store this in `why`. */
 static uint32_t pool_of(const ranking *r, double threshold, char why[KL_PICK_WHY_BYTES]) {
     uint32_t pool = 0;
     while (pool < r->wished && r->at[pool].qos >= threshold)
@@ -68,8 +69,8 @@ static uint32_t pool_of(const ranking *r, double threshold, char why[KL_PICK_WHY
     return pool;
 }
 
-/* Draw `wanted` of the first `pool` entries. First put them into the order of the list, so that a small
- * change of their fitness does not change the result. */
+/* Move `wanted` entries, drawn at random from the first `pool` ones, to the front. The pool is first sorted
+ * by the order of the list, so that a small change of fitness does not change the result. */
 static void draw(ranking *r, uint32_t pool, uint64_t seed) {
     qsort(r->at, pool, sizeof *r->at, by_place);
     for (uint32_t i = 0; i < r->wanted; i++) {
@@ -82,13 +83,13 @@ static void draw(ranking *r, uint32_t pool, uint64_t seed) {
 
 /* --- the pickers --- */
 
-/* Take the pool's hosts in turn, starting where the last turn ended. */
+/* Choose hosts of the pool in turn, from the host after the last choice on. */
 static void choose_in_turn(const kl_pick_ask *ask, ranking *r, kl_pick *pick) {
     uint32_t pool = pool_of(r, ask->threshold > 0 ? ask->threshold : 0.7, pick->why), first = 0;
     qsort(r->at, pool, sizeof *r->at, by_place);
     while (first < pool && r->at[first].host < ask->start)
         first++;
-    for (uint32_t i = 0; i < first; i++) /* hosts before the start come after the others */
+    for (uint32_t i = 0; i < first; i++) /* hosts before `start` come after all others */
         r->at[i].host += ask->count;
     qsort(r->at, pool, sizeof *r->at, by_place);
     for (uint32_t i = 0; i < pool; i++)
@@ -100,7 +101,7 @@ static void choose_at_random(const kl_pick_ask *ask, ranking *r, kl_pick *pick) 
     draw(r, pool_of(r, ask->threshold > 0 ? ask->threshold : 0.5, pick->why), ask->seed);
 }
 
-/* Draw among the fittest hosts, from twice as many as are wanted. */
+/* Draw hosts at random from the fittest ones, of which twice the wanted number take part. */
 static void choose_of_few(const kl_pick_ask *ask, ranking *r, kl_pick *pick) {
     uint64_t few = 2 * (uint64_t)r->wanted;
     uint32_t pool = few < r->wished ? (uint32_t)few : r->wished;
@@ -126,11 +127,12 @@ static kilter_status pick_ranked(const kl_picker *self, const kl_pick_ask *ask, 
 /* --- the registry --- */
 
 static const kl_picker pickers[] = {
-    {"forecast", "the hosts with which the program ends first", kl_pick_by_forecast, NULL},
+    {"forecast", "the hosts on which the program is forecast to end first", kl_pick_by_forecast, NULL},
     {"best", "the fittest hosts", pick_ranked, NULL},
-    {"round-robin", "hosts of fitness 0.7 and more in turn", pick_ranked, choose_in_turn},
-    {"random", "hosts of fitness 0.5 and more at random", pick_ranked, choose_at_random},
-    {"best-few", "at random among twice as many of the fittest hosts", pick_ranked, choose_of_few},
+    {"round-robin", "hosts of fitness 0.7 and more, each in its turn", pick_ranked, choose_in_turn},
+    {"random", "hosts of fitness 0.5 and more, drawn at random", pick_ranked, choose_at_random},
+    {"best-few", "hosts at random, among the fittest ones, twice as many as wanted", pick_ranked,
+     choose_of_few},
 };
 
 size_t kl_picker_count(void) {

@@ -35,17 +35,19 @@ static void pickers_choose_as_described(void **state) {
     (void)state;
     static const struct {
         const char *picker;
-        double qos[MOST]; /* fitness; below 0: to be avoided, with the fitness −value */
+        double qos[MOST]; /* fitness of each candidate; −x: a candidate of fitness x that should be avoided */
         uint32_t count, wanted, start;
         double threshold;
-        const char *picked; /* candidates in order of fitness */
+        const char *picked; /* expected numbers of the chosen candidates */
         uint32_t next;
         const char *why;
     } rows[] = {
         {"best", {0.2, 0.9, 0.5, 0.9}, 4, 2, 0, 0, "13", 0, ""},
         {"best", {0.2, 0.9, 0.5, 0.9}, 4, 3, 0, 0, "132", 0, ""},
-        {"best", {0.5, 0.5, 0.5}, 3, 2, 0, 0, "01", 0, ""}, /* equal candidates in the order of the list */
-        {"best", {0.2, 0, 0.5}, 3, 3, 0, 0, "20", 0, ""},   /* fewer than wanted */
+        {"best", {0.5, 0.5, 0.5}, 3, 2, 0, 0, "01", 0, ""}, /* candidates of equal fitness keep the order of
+                                                               the list */
+        {"best", {0.2, 0, 0.5}, 3, 3, 0, 0, "20", 0, ""},   /* three hosts are wanted, but only two may be
+                                                               chosen */
         {"best", {0, 0}, 2, 1, 0, 0, "", 0, ""},
         {"best", {0.2, 0.4, 0}, 3, 0, 0, 0, "10", 0, ""}, /* all */
         {"best", {-0.9, 0.4, 0.1}, 3, 2, 0, 0, "12", 0, ""},
@@ -84,7 +86,7 @@ static void pickers_choose_as_described(void **state) {
     }
 }
 
-/* --- what holds for all candidates --- */
+/* --- properties for all candidates --- */
 
 static double part(uint64_t *draw) {
     return (double)(kl_mix64((*draw)++) >> 11) * 0x1p-53;
@@ -132,7 +134,8 @@ static void assert_distinct_and_usable(const kl_pick_ask *ask, const kl_pick *pi
     }
 }
 
-/* Current hosts may stay in use although they should be avoided. */
+/* Check that no host is chosen that should be avoided, unless it is needed. Current hosts are an exception:
+ * they may stay in use. */
 static void assert_avoided(const kl_pick_ask *ask, const kl_pick *pick) {
     uint32_t wished = count_usable(ask, false);
     if (wished == 0 || wished < ask->wanted || (pick->stay_s >= 0 && pick->stay_s == pick->end_s))
@@ -157,7 +160,7 @@ static void each_picker_gives_the_wanted_number_of_usable_hosts(void **state) {
                 assert_true(pick.count > 0 || usable == 0);
             assert_distinct_and_usable(&ask, &pick);
             assert_avoided(&ask, &pick);
-            assert_int_equal(again.count, pick.count); /* the same seed, the same hosts */
+            assert_int_equal(again.count, pick.count); /* an equal seed must give equal hosts */
             assert_memory_equal(again.at, pick.at, pick.count * sizeof *pick.at);
             kl_pick_free(&pick);
             kl_pick_free(&again);
@@ -201,7 +204,7 @@ static void turns_of_round_robin_use_all_hosts_alike(void **state) {
         assert_int_equal(used[i], 30);
 }
 
-/* Draw often: each host of the pool must be drawn about equally often, and others never. */
+/* Draw many times. Each host of the pool must be drawn about equally often, and no other host. */
 static void random_pickers_draw_evenly(void **state) {
     (void)state;
     static const struct {
@@ -210,7 +213,7 @@ static void random_pickers_draw_evenly(void **state) {
     } rows[] = {{"random", 6}, {"best-few", 4}};
     kl_candidate candidates[9];
     for (int i = 0; i < 9;
-         i++) /* six hosts reach the threshold of random; the best four are two times the wanted two */
+         i++) /* `random` draws from the six hosts above its threshold, `best-few` from the best four */
         candidates[i] = (kl_candidate){.qos = 0.95 - 0.08 * i};
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         uint32_t drawn[9] = {0};
@@ -229,7 +232,7 @@ static void random_pickers_draw_evenly(void **state) {
     }
 }
 
-/* --- the forecast --- */
+/* --- the picker `forecast` --- */
 
 static double end_of(const kl_pick_ask *ask, uint32_t set, bool stays) {
     double sum = 0, least = INFINITY, message_s = 0;
@@ -246,8 +249,8 @@ static double end_of(const kl_pick_ask *ask, uint32_t set, bool stays) {
            (stays ? 0 : ask->move_s);
 }
 
-/* Sets that may be chosen: usable hosts, in the wanted number, with no more hosts to be avoided than
- * needed. */
+/* Return whether a set of hosts may be chosen. It must have the wanted number of usable hosts, and no more
+ * hosts to be avoided than needed. */
 static bool allowed(const kl_pick_ask *ask, uint32_t set, uint32_t current) {
     uint32_t usable = count_usable(ask, true), wished = count_usable(ask, false), count = 0, avoided = 0,
              wanted = ask->wanted < usable ? ask->wanted : usable;
@@ -306,7 +309,7 @@ static void a_run_stays_unless_a_move_pays(void **state) {
     }
 }
 
-/* Without the numbers for a forecast, the weight says how much slow links count. */
+/* If nothing is known about the run, the weight says how much slow links count. */
 static void the_weight_stands_for_a_forecast(void **state) {
     (void)state;
     static const struct {
@@ -314,10 +317,10 @@ static void the_weight_stands_for_a_forecast(void **state) {
         uint32_t wanted;
         const char *picked;
     } rows[] = {
-        {1, 0.01, 2, "01"},   /* links do not count */
+        {1, 0.01, 2, "01"},   /* with weight 1, links do not count */
         {0.5, 0.01, 2, "02"}, /* host 1 is fast, but its link is slow */
         {0.5, 0.9, 2, "01"},  {1, 0.01, 0, "012"},
-        {0.7, 0.01, 0, "02"}, {0.5, 0.01, 0, "0"}, /* one host needs no links */
+        {0.7, 0.01, 0, "02"}, {0.5, 0.01, 0, "0"}, /* a single host needs no links */
         {0.5, 0, 0, "0"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -337,7 +340,7 @@ static void the_weight_stands_for_a_forecast(void **state) {
     }
 }
 
-/* A threshold counts even if all hosts get a place: those that are needed come first. */
+/* The picker's threshold also decides the order if all hosts are used: hosts that reach it come first. */
 static void an_order_begins_with_the_hosts_that_suffice(void **state) {
     (void)state;
     static const struct {

@@ -8,12 +8,12 @@
 
 typedef struct expansion {
     kl_host_list list;
-    uint32_t names; /* number of names that were added, including those that were there already */
+    uint32_t names; /* number of names read so far, including repeated ones */
     char name[KL_LISTED_BYTES];
     kilter_error *error;
 } expansion;
 
-/* A range of numbers; all get the leading zeros of the first one. */
+/* A range of numbers. All of them are written with as many digits as the first one. */
 typedef struct range {
     uint64_t lo, hi;
     int width;
@@ -47,7 +47,7 @@ static kilter_status too_long(expansion *e) {
 
 static kilter_status expand(expansion *e, const char *at, size_t length);
 
-/* Append each number of a range to the name, and then the text that follows the brackets. */
+/* Append each number of a range to the name, and continue with the text that follows the brackets. */
 static kilter_status expand_range(expansion *e, const range *r, const char *rest, size_t length) {
     kilter_status status = KILTER_OK;
     for (uint64_t n = r->lo; status == KILTER_OK && n <= r->hi; n++) {
@@ -58,14 +58,14 @@ static kilter_status expand_range(expansion *e, const range *r, const char *rest
     return status;
 }
 
-/* Do this for each range in the brackets that begin at `at`. */
+/* Add the names for each range in the brackets that begin at `at`. */
 static kilter_status expand_brackets(expansion *e, const char *at, size_t length) {
     const char *close = strchr(at, ']');
     kilter_status status = KILTER_OK;
     bool good = close != NULL;
     while (good && status == KILTER_OK && at < close) {
         range r;
-        at++; /* the opening bracket or a comma */
+        at++; /* skip the opening bracket or a comma */
         good = read_range(&at, &r) && (*at == ',' || at == close);
         if (good)
             status = expand_range(e, &r, close + 1, length);
@@ -74,7 +74,8 @@ static kilter_status expand_brackets(expansion *e, const char *at, size_t length
                 : kl_fail(e->error, KILTER_ERR_INPUT, "numbers such as [1-3,7] are expected in brackets");
 }
 
-/* Append text to the name, which has `length` bytes, up to the next comma. */
+/* Append text up to the next comma to the name, which has `length` bytes so far. Then add the name to the
+ * list. */
 static kilter_status expand(expansion *e, const char *at, size_t length) {
     size_t letters = strcspn(at, ",[");
     if (length + letters >= sizeof e->name)
@@ -88,7 +89,7 @@ static kilter_status expand(expansion *e, const char *at, size_t length) {
     return kl_host_list_add(&e->list, e->name, 0, e->error);
 }
 
-/* Return the comma that ends a node's text, or the end of the list. */
+/* Return the position of the comma after a node's text, or the end of the list. */
 static const char *end_of_node(const char *at) {
     for (int depth = 0; *at && (*at != ',' || depth > 0); at++)
         depth += *at == '[' ? 1 : *at == ']' ? -1 : 0;

@@ -1,4 +1,4 @@
-/* Jobs of a farm and their nodes. */
+/* The jobs of a farm and their nodes: decide when a job is submitted, and when it is given back. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +7,11 @@
 #include "growth/growth_private.h"
 
 static const double PAUSE_LEAST_S = 0.5, PAUSE_MOST_S = 300;
-static const double REFUSED_LEAST_S = 5; /* pause after a job that the queue refused */
-static const double GATHER_S = 10; /* a farm whose run has not begun after this time waits for more workers */
-static const double NEWER = 0.5;   /* weight of the newest value in a mean */
-enum { NODE_TRIES = 2 };           /* number of failures of a node in a row */
+static const double REFUSED_LEAST_S = 5; /* shortest pause in seconds after the queue refused a job */
+static const double GATHER_S = 10; /* seconds after which a farm whose run has not begun gets another job,
+                                      because it waits for more workers */
+static const double NEWER = 0.5;   /* weight of the newest value in an exponentially weighted mean */
+enum { NODE_TRIES = 2 };           /* a node is excluded after this number of failures in a row */
 enum { REFUSALS_PER_TRY = 3 };
 
 void kl_growth_free(kl_growth *g) {
@@ -56,7 +57,7 @@ static void give_up(kl_growth *g, const char *why) {
 
 /* --- nodes --- */
 
-/* Read the next name of a list. false: there is none. */
+/* Read the next name of a list. false: the list has ended. */
 static bool next_name(const char **at, char name[KL_GROWTH_NAME_BYTES]) {
     size_t bytes = strcspn(*at, ",");
     if (!**at)
@@ -66,7 +67,7 @@ static bool next_name(const char **at, char name[KL_GROWTH_NAME_BYTES]) {
     return true;
 }
 
-/* Return the node's entry. NULL: memory ran out, so the node is not watched. */
+/* Return the entry of a node, and add it if it is new. NULL: memory ran out, so the node is not watched. */
 static kl_growth_node *node_of(kl_growth *g, const char *name) {
     for (uint64_t i = 0; i < g->node_count; i++)
         if (strcmp(g->nodes[i].name, name) == 0)
@@ -105,7 +106,7 @@ static void fail_nodes(kl_growth *g, const kl_growth_job *job) {
     }
 }
 
-/* Compare a node's name with a host's: the host of node n1 may call itself n1.site.org. */
+/* Return whether the host is this node. The host of node n1 may call itself n1.site.org. */
 static bool is_node(const char *host, const char *name) {
     size_t bytes = strlen(name);
     return strncmp(host, name, bytes) == 0 && (host[bytes] == '\0' || host[bytes] == '.');
@@ -180,7 +181,8 @@ static void take_state(kl_growth *g, const kl_growth_state *s, const kl_growth_f
         return;
     if (s->stage == KL_GROWTH_RUNNING && job->stage == KL_GROWTH_WAITING)
         begin_job(g, job, s, now_s);
-    if (s->nodes && !*job->nodes) /* a job that fails quickly may be over at the first look */
+    if (s->nodes && !*job->nodes) /* read the nodes also from a job that is over, because a job may fail
+                                     before it is seen running */
         snprintf(job->nodes, sizeof job->nodes, "%s", s->nodes);
     snprintf(job->unfit, sizeof job->unfit, "%s", s->unfit ? s->unfit : "");
     if (s->stage == KL_GROWTH_OVER)
@@ -241,8 +243,8 @@ static bool is_of_a_job(const kl_growth *g, const char *host) {
     return false;
 }
 
-/* Return whether some workers are on hosts that belong to no node of a job. Then a node may have another
- * name, and a job without workers proves nothing. */
+/* Return whether some workers are on hosts that are no node of any job. In this case a node's host may have
+ * another name, so it is not certain that a job brought no workers. */
 static bool has_strangers(const kl_growth *g, const kl_growth_farm *f) {
     for (size_t i = 0; i < f->count; i++)
         if (f->hosts[i].workers > 0 && !is_of_a_job(g, f->hosts[i].name))
@@ -250,7 +252,7 @@ static bool has_strangers(const kl_growth *g, const kl_growth_farm *f) {
     return false;
 }
 
-/* --- giving back --- */
+/* --- giving jobs back --- */
 
 static void give_back(kl_growth *g, kl_growth_job *job, kl_growth_act act, const char *why) {
     job->stage = KL_GROWTH_LEAVING;
@@ -260,8 +262,8 @@ static void give_back(kl_growth *g, kl_growth_job *job, kl_growth_act act, const
     kl_growth_act_on(g, act, job);
 }
 
-/* Return whether all nodes of the job are excluded. *failures: the greatest number of failures of one of
- * these nodes. */
+/* Return whether all nodes of the job are excluded. *failures is set to the greatest number of failures of
+ * one of these nodes. */
 static bool is_excluded(kl_growth *g, const kl_growth_job *job, uint32_t *failures) {
     char name[KL_GROWTH_NAME_BYTES];
     bool all = *job->nodes != '\0';
@@ -289,7 +291,7 @@ static void look_at_running(kl_growth *g, kl_growth_job *job, const kl_growth_fa
     bool late = now_s - job->began_s > start_s && !has_strangers(g, f),
          excluded = is_excluded(g, job, &failures);
     if (late && job->joined)
-        fail_nodes(g, job); /* other nodes of this job work */
+        fail_nodes(g, job); /* some nodes of this job have workers, so only the others have failed */
     if (job->limit_s > 0 && job->limit_s - now_s <= kl_growth_margin_s(g, job)) {
         snprintf(why, sizeof why, "its time limit is reached in %s",
                  kl_say_s(fmax(job->limit_s - now_s, 0)).text);
@@ -318,9 +320,9 @@ static void look_at_job(kl_growth *g, kl_growth_job *job, const kl_growth_farm *
         look_at_running(g, job, f, now_s);
 }
 
-/* --- getting more --- */
+/* --- getting more jobs --- */
 
-/* A farm of which nothing is known yet waits for its first workers. */
+/* Return whether the farm, whose first run has not begun, waits for workers and should get a job. */
 static bool needs_first(const kl_growth *g, const kl_growth_farm *f, double now_s, kl_decision *d) {
     bool needs = !f->known;
     for (uint64_t i = 0; i < g->job_count && needs; i++)
@@ -363,8 +365,8 @@ bool kl_growth_submitted(kl_growth *g, const char *id, double now_s) {
     return true;
 }
 
-/* If the queue refuses the first job, its options are wrong, and the user is told. Later refusals may have
- * a temporary reason. */
+/* If the queue refuses the first job, its options are wrong, and growth ends with a message. Later refusals
+ * may have a temporary reason. */
 void kl_growth_refused(kl_growth *g, const char *why, double now_s) {
     char text[KL_REASON_BYTES];
     g->failures++;

@@ -1,4 +1,4 @@
-/* Private to the folder growth. */
+/* Private to the folder growth: functions that are defined in one of its files and used in another. */
 #ifndef KL_GROWTH_PRIVATE_H
 #define KL_GROWTH_PRIVATE_H
 

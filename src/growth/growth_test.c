@@ -1,4 +1,5 @@
-/* Tables under a fake clock: a row has what a farm and its queue show, and which actions must follow. */
+/* Test the growth by tables under a fake clock. Each row describes a farm and its queue, and the actions that
+ * must follow. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ static world open_world(uint32_t jobs) {
                    .farm = {.known = true, .running = true, .left = 1000}};
 }
 
-/* Take the actions. The queue accepts each job, and names it by its number. */
+/* Carry out the actions. The queue accepts each job, and names the jobs 1, 2, 3, … */
 static void take(world *w) {
     kl_growth_action a;
     while (kl_growth_take(&w->growth, &a)) {
@@ -54,7 +55,7 @@ static void look(world *w, double after_s, const kl_growth_state *state) {
     take(w);
 }
 
-/* Begin job `id` on the node. Its workers join from there and work. */
+/* Begin job `id` on the node. Its workers join and get tasks. */
 static void work_on(world *w, const char *id, const char *node, uint32_t workers) {
     look(w, 1, &(kl_growth_state){.id = id, .stage = KL_GROWTH_RUNNING, .limit_s = 3600, .nodes = node});
     w->hosts[w->farm.count++] = (kl_growth_host){.name = node, .workers = workers, .working = workers};
@@ -66,7 +67,7 @@ static void end(world *w, const char *id) {
     look(w, 1, &(kl_growth_state){.id = id, .stage = KL_GROWTH_OVER});
 }
 
-/* Add a job that started on the node and ended before anybody looked. */
+/* Add a job that ran on the node and ended before the test looked at it. */
 static void fail_on(world *w, const char *id, const char *node) {
     look(w, 1, &(kl_growth_state){.id = id, .stage = KL_GROWTH_OVER, .nodes = node});
 }
@@ -78,7 +79,7 @@ static void jobs_up_to_the_limit_are_submitted(void **unused) {
         look(&w, 1, NULL);
     assert_int_equal(w.submitted, 3);
     end(&w, "2");
-    look(&w, 30, NULL); /* the pause after a failure is over */
+    look(&w, 30, NULL); /* the pause that follows the failure of a job is over */
     assert_int_equal(w.submitted, 4);
     kl_growth_free(&w.growth);
 }
@@ -91,7 +92,7 @@ static void a_farm_that_waits_for_workers_gets_one_job_after_another(void **unus
         look(&w, 1, NULL);
     assert_int_equal(w.submitted, 1);
     look(&w, 1, &(kl_growth_state){.id = "1", .stage = KL_GROWTH_RUNNING, .nodes = "a"});
-    look(&w, 11, NULL); /* the farm waits for more workers */
+    look(&w, 11, NULL); /* 10 s after its first job started, the farm still waits for workers */
     assert_int_equal(w.submitted, 2);
     kl_growth_free(&w.growth);
 }
@@ -103,15 +104,18 @@ typedef struct use_case {
     bool running, useful;
 } use_case;
 
-/* The first job waited for 20 s, and its four workers needed 1 s to join. */
+/* Another job is submitted only if it is useful. The first job waited in the queue for 20 s, and its four
+ * workers needed 1 s to join. */
 static void a_job_must_be_useful(void **unused) {
     (void)unused;
     const use_case cases[] = {
         {1000, 0, 4, 0, true, true}, /* the time left is not known yet */
-        {1000, 500, 4, 0, true, true},   {1000, 25, 4, 0, true, true},
-        {1000, 21, 4, 0, true, false}, /* the run ends before a job could work */
-        {1000, 5, 4, 0, true, false},    {4, 500, 4, 0, true, false}, /* each task has a worker already */
-        {1000, 500, 4, 1, true, false},  /* there is a worker that the farm does not use */
+        {1000, 500, 4, 0, true, true},
+        {1000, 25, 4, 0, true, true},
+        {1000, 21, 4, 0, true, false}, /* the run ends before a new job could work */
+        {1000, 5, 4, 0, true, false},
+        {4, 500, 4, 0, true, false},     /* each task has a worker already, so a new worker would get none */
+        {1000, 500, 4, 1, true, false},  /* one worker is not used by the farm, so no further one is needed */
         {1000, 500, 4, 0, false, false}, /* no run is in progress */
         {1000, 5, 0, 0, true, true},     /* no worker has a task */
     };
@@ -167,7 +171,7 @@ static void a_waiting_job_is_cancelled_at_the_end(void **unused) {
         assert_int_equal(w.cancelled, cases[i].useful ? 0 : 1);
         if (!cases[i].useful)
             assert_string_equal(w.last, "2");
-        w.farm.again_s = 100; /* a program that makes many runs */
+        w.farm.again_s = 100; /* from here on the program makes many runs */
         kl_growth_free(&w.growth);
     }
 }
@@ -191,11 +195,11 @@ static void an_idle_job_is_released_after_the_time_that_a_new_one_takes(void **u
     world w = open_world(1);
     look(&w, 0, NULL);
     look(&w, 29, NULL);
-    work_on(&w, "1", "a", 4); /* the job waited for 30 s in the queue, and began to work 1 s later */
+    work_on(&w, "1", "a", 4); /* the job waited in the queue for 30 s, and its workers joined 1 s later */
     w.farm.left = 3;
     w.hosts[0].idle = 3;
     look(&w, 100, NULL);
-    assert_int_equal(w.released, 0); /* one of the job's workers has tasks */
+    assert_int_equal(w.released, 0); /* one of the job's four workers has a task */
     w.hosts[0].idle = 4;
     look(&w, 1, NULL);
     look(&w, 30, NULL);
@@ -208,7 +212,8 @@ static void an_idle_job_is_released_after_the_time_that_a_new_one_takes(void **u
 }
 
 typedef struct margin_case {
-    double margin_s, task_s, at_s; /* at_s: seconds before the limit of 3600 s at which the job is released */
+    double margin_s, task_s,
+        at_s; /* at_s: seconds before the job's limit of 3600 s at which its workers must leave */
 } margin_case;
 
 static void workers_leave_before_the_limit(void **unused) {
@@ -225,7 +230,7 @@ static void workers_leave_before_the_limit(void **unused) {
         look(&w, 1, NULL);
         assert_int_equal(w.released, 1);
         w.farm.workers = w.farm.count = 0;
-        end(&w, "1"); /* the farm gets another job instead of this one */
+        end(&w, "1"); /* the farm then gets another job instead of this one */
         look(&w, 10, NULL);
         assert_int_equal(w.submitted, 2);
         kl_growth_free(&w.growth);
@@ -375,7 +380,7 @@ static void a_drained_host_gives_its_workers_back(void **unused) {
     w.hosts[0].drained = true;
     look(&w, 1, NULL);
     assert_int_equal(w.excluded, 1);
-    assert_int_equal(w.cancelled, 0); /* the job's workers finish their tasks */
+    assert_int_equal(w.cancelled, 0); /* the job is not cancelled while its workers finish their tasks */
     w.hosts[0] = (kl_growth_host){.name = "a", .drained = true};
     w.farm.workers = 0;
     look(&w, 1, NULL);
@@ -421,8 +426,8 @@ static void refused_options_end_the_growth_at_once_and_an_outage_does_not(void *
     kl_growth_free(&w.growth);
 }
 
-/* Use hosts that are free at once. No host is asked for while none is fit, and a host that is not fit is
- * released. */
+/* Use hosts that are free at once instead of a queue. While no host is free, none is asked for. A host that
+ * is no longer fit is released. */
 static void hosts_that_are_fit_get_workers_and_unfit_ones_are_left(void **unused) {
     (void)unused;
     world w = open_world(10);

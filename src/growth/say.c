@@ -1,11 +1,12 @@
-/* Store decisions and actions of the growth. */
+/* Store the decisions and actions of the growth until the driver takes them. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "growth/growth_private.h"
 
-/* If the driver takes no actions, the newest ones are dropped. */
+/* Append an action. If the driver has not taken earlier actions and there is no room, the new action is
+ * dropped. */
 static void put(kl_growth *g, const kl_growth_action *action) {
     if (g->action_count < KL_GROWTH_ACTIONS)
         g->actions[(g->first_action + g->action_count++) % KL_GROWTH_ACTIONS] = *action;

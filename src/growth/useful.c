@@ -1,16 +1,16 @@
-/* Decide whether a job is useful to the farm. */
+/* Decide whether another job is useful to the farm, and when a job is no longer useful. */
 #include <math.h>
 #include <stdio.h>
 
 #include "growth/growth_private.h"
 
 static const double USE_LEAST_S =
-    1; /* a job must work at least this long, and at least as long as its start takes */
+    1; /* least seconds that a new job must work to be useful; it must also work as long as its start takes */
 static const double IDLE_LEAST_S = 10, IDLE_MOST_S = 600;
-static const double START_LEAST_S = 60; /* time until the first worker of a job joins */
+static const double START_LEAST_S = 60; /* least time in seconds that the first worker of a job has to join */
 static const double MARGIN_LEAST_S = 30;
 
-/* Return the number of workers that will still join from jobs. */
+/* Return the number of workers that are expected from jobs whose workers have not joined yet. */
 static double coming(const kl_growth *g) {
     uint64_t jobs = 0;
     for (uint64_t i = 0; i < g->job_count; i++)
@@ -22,8 +22,8 @@ static double left_s(const kl_growth_farm *f) {
     return f->left_s > 0 ? f->left_s + f->again_s : 0;
 }
 
-/* The present workers need left_s for the rest of the run. New workers share this work from the moment
- * when they start. */
+/* Decide whether another job is useful. The present workers need left_s for the rest of the run. The workers
+ * of the job would share this work from the moment when they start. */
 bool kl_growth_is_useful(const kl_growth *g, const kl_growth_farm *f, kl_decision *d) {
     double come = coming(g), own = fmax(g->job_workers, 1), until_s = g->wait_s + g->start_s;
     double use_s = fmax(g->start_s, USE_LEAST_S), rest_s = left_s(f);
@@ -43,7 +43,7 @@ bool kl_growth_is_useful(const kl_growth *g, const kl_growth_farm *f, kl_decisio
     return shared_s > use_s;
 }
 
-/* If a program has made several runs, it is expected to make another one. */
+/* Return why a waiting job is useless. Nothing is useless while another run is expected. */
 const char *kl_growth_useless(const kl_growth *g, const kl_growth_farm *f) {
     if (!f->known || f->again_s > 0)
         return NULL;
@@ -56,12 +56,13 @@ const char *kl_growth_useless(const kl_growth *g, const kl_growth_farm *f) {
                : NULL;
 }
 
-/* Keep an idle job only as long as this costs no more than getting a new one. */
+/* Return how long an idle job is kept: as long as it would take to get a new job. */
 double kl_growth_idle_limit_s(const kl_growth *g) {
     return fmin(fmax(g->wait_s + g->start_s, IDLE_LEAST_S), IDLE_MOST_S);
 }
 
-/* Take at most a quarter of the job's time, so that short jobs work, too. */
+/* Return how long before the time limit workers leave: at most a quarter of the job's time, so that short
+ * jobs work, too. */
 double kl_growth_margin_s(const kl_growth *g, const kl_growth_job *job) {
     double margin_s = g->options.margin_s > 0 ? g->options.margin_s : fmax(MARGIN_LEAST_S, 2 * g->task_s);
     return fmin(margin_s, 0.25 * (job->limit_s - job->began_s));

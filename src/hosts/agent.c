@@ -11,13 +11,13 @@
 #include "sys/sys.h"
 
 static const double IDLE_S =
-    600; /* an agent without requests ends after this time, because the process that measures may be gone */
+    600; /* an agent without requests for this time ends, because the process that started it may be gone */
 
 typedef struct agent {
     int in, out, listener;
     kl_agent_address address;
     kl_liner liner;
-    bool failed; /* an answer could not be written */
+    bool failed; /* true: an answer could not be written */
 } agent;
 
 void kl_hosts_look(double probe_s, kl_reading *reading) {
@@ -46,12 +46,12 @@ static void carry_out(agent *a, const kl_request *request) {
         kl_link_measure(&request->partner, &link);
         kl_answer_link(line, request->round, &link);
     } else {
-        return; /* a later version of Kilter may send other requests */
+        return; /* ignore other requests, which a later version of Kilter may send */
     }
     answer(a, line);
 }
 
-/* Return false at the end of the requests. */
+/* Carry out the requests that have arrived. Return false when no more requests can come. */
 static bool take_requests(agent *a) {
     char line[KL_LINE_BYTES];
     kl_request request;
@@ -77,8 +77,8 @@ static void attend(agent *a) {
 
 kilter_status kl_hosts_serve(int in, int out, kilter_error *error) {
     agent a = {.in = in, .out = out};
-    a.listener =
-        kl_link_listen(&a.address); /* without a listening socket, links to this host count as missing */
+    a.listener = kl_link_listen(
+        &a.address); /* if listening fails, other agents count the links to this host as missing */
     attend(&a);
     if (a.listener >= 0)
         close(a.listener);

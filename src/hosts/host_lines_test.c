@@ -24,7 +24,7 @@ static double part(uint64_t *draw) {
     return (double)(kl_mix64((*draw)++) >> 11) * 0x1p-53;
 }
 
-/* Every second number is unknown. */
+/* Make a random reading in which about every second number is not known. */
 static kl_reading any_reading(uint64_t *draw) {
     kl_reading r = kl_reading_none();
     double *numbers[] = {&r.probe, &r.memory_left, &r.memory_total, &r.swap_free, &r.swap_total,
@@ -140,7 +140,8 @@ static void what_is_not_understood_is_left_out(void **state) {
     assert_int_equal(request.partner.port, 0);
 }
 
-/* Lines arrive in pieces of any size. A line that is too long does not stop the stream. */
+/* A stream must be cut into its lines, although it arrives in pieces of any size and contains a line that is
+ * too long. */
 static void a_stream_is_cut_into_lines(void **state) {
     (void)state;
     enum { LONG = 3 * KL_LINE_BYTES };

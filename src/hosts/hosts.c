@@ -1,5 +1,5 @@
-/* Measure the hosts of a list. All agents are asked at the same time. Then links are measured in rounds.
- * In a round, a host measures at most one link. */
+/* Measure the hosts of a list. First all agents measure their hosts at the same time. Then links between
+ * hosts are measured in rounds, and each host measures at most one link in a round. */
 #include "hosts/hosts.h"
 
 #include <errno.h>
@@ -25,14 +25,15 @@ typedef struct one_host {
     kl_reading reading;
     double share, own;
     char trouble[TROUBLE_BYTES];
-    char noise[KL_NOISE_BYTES]; /* the last line that was no answer of the agent */
+    char noise[KL_NOISE_BYTES]; /* the last line from the host that is no answer of the agent, such as an
+                                   error message of ssh */
     pid_t pid;                  /* process number of the agent; 0: there is none */
     int fd;                     /* socket to the agent; −1: there is no agent */
     kl_liner liner;
     kl_agent_address address;
-    bool awaited; /* an answer is expected until `until_s` */
+    bool awaited; /* true: an answer is expected until `until_s` */
     double until_s;
-    bool fresh; /* the reading belongs to the present measurement */
+    bool fresh; /* true: the reading was taken in the present measurement */
 } one_host;
 
 typedef enum phase { IDLE, LOOKING, LINKING } phase;
@@ -45,8 +46,9 @@ struct kl_hosts {
     double patience_s;
     int epoll;
     phase phase;
-    size_t next, awaited; /* the next host to ask; number of hosts whose answer is expected */
-    uint32_t *partners;   /* the hosts whose links are measured */
+    size_t next, awaited; /* next: index of the next host to ask; awaited: number of hosts whose answers are
+                             expected */
+    uint32_t *partners;   /* indices of the hosts that take part in measuring links */
     uint32_t partner_count, round;
     double links_until_s;
     kl_link *links;
@@ -54,7 +56,7 @@ struct kl_hosts {
     uint64_t link_room;
 };
 
-/* --- opening and closing --- */
+/* --- opening and closing the measurement of hosts --- */
 
 static kilter_status take_hosts(kl_hosts *h, const kl_host_list *list) {
     h->at = calloc(list->count + 1, sizeof *h->at);
@@ -94,7 +96,7 @@ kilter_status kl_hosts_open(const kl_host_list *list, const kl_hosts_options *op
     return status;
 }
 
-/* Close all sockets before waiting for the agents, so that all agents end at the same time. */
+/* End all agents. All sockets are closed first, so that the agents end at the same time. */
 void kl_hosts_close(kl_hosts *h) {
     if (!h)
         return;
@@ -116,7 +118,7 @@ void kl_hosts_close(kl_hosts *h) {
     free(h);
 }
 
-/* --- one host --- */
+/* --- the agent of one host --- */
 
 /* End the agent of a host. The next measurement starts another one. */
 static void drop_agent(one_host *host) {
@@ -148,7 +150,7 @@ static void be_unreachable(kl_hosts *h, one_host *host, const char *why) {
     snprintf(host->trouble, TROUBLE_BYTES, "%s%s%s", why, *host->noise ? ": " : "", host->noise);
 }
 
-/* Send a line. The socket has room for it, unless the agent does not read. */
+/* Send a line to the agent. There is always room in the socket, unless the agent does not read. */
 static bool send_line(const one_host *host, const char *line) {
     size_t size = strlen(line);
     return send(host->fd, line, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
@@ -165,9 +167,9 @@ static bool start_agent(kl_hosts *h, one_host *host, kilter_error *error) {
     return false;
 }
 
-/* Ask the agent for a reading. A host where the program reports its own share is not disturbed by a probe. If
- * the agent has ended, start another one. If that one ends too, its last line says why, and is read later.
- */
+/* Ask the agent of a host for a reading. There is no probe if the program reports its own share of the cores,
+ * so that the probe does not disturb it. An agent that has ended is replaced. If the new agent ends too, its
+ * last line says why, and is read later. */
 static void look_at(kl_hosts *h, one_host *host) {
     char line[KL_LINE_BYTES];
     kilter_error error;
@@ -188,7 +190,7 @@ static void take_reading(kl_hosts *h, one_host *host, const kl_answer *answer) {
     double steps_per_s = host->reading.steps_per_s;
     host->reading = answer->reading;
     host->reading.at_s = kl_monotonic_s();
-    if (isnan(host->reading.steps_per_s)) /* the host was not probed this time */
+    if (isnan(host->reading.steps_per_s)) /* keep the old value, because the host was not probed this time */
         host->reading.steps_per_s = steps_per_s;
     host->address = answer->address;
     host->fresh = true;
@@ -221,7 +223,8 @@ static void take_line(kl_hosts *h, one_host *host, const char *line) {
         take_link(h, host, &answer);
 }
 
-/* An agent may end between two measurements, for example because it had no requests for a long time. */
+/* Take in what the agent has written, or that it has ended. An agent may end between two measurements, for
+ * example because it had no requests for a long time. */
 static void hear(kl_hosts *h, one_host *host) {
     char line[KL_LINE_BYTES];
     ssize_t got = host->fd >= 0 ? kl_liner_fill(&host->liner, host->fd) : -1;
@@ -278,7 +281,8 @@ static void start_links(kl_hosts *h) {
         start_round(h);
 }
 
-/* Ask more hosts, or go on to the links and their next round. Drop rounds that take too long. */
+/* Continue the measurement: ask more hosts, then begin with the links, then begin the next round. No further
+ * rounds begin when the time for the links is over. */
 static void carry_on(kl_hosts *h) {
     while (h->phase == LOOKING && h->next < h->count && h->awaited < LOOKING_MOST)
         look_at(h, &h->at[h->next++]);
@@ -293,7 +297,7 @@ static void carry_on(kl_hosts *h) {
     }
 }
 
-/* Wait until an agent writes something, an expected answer is late, or the time is reached. */
+/* Wait until an agent writes something, until an expected answer is late, or until the given time. */
 static void wait_and_hear(kl_hosts *h, double until_s) {
     struct epoll_event events[EVENTS];
     for (size_t i = 0; i < h->count && h->awaited > 0; i++)
@@ -310,7 +314,8 @@ void kl_hosts_patience(kl_hosts *h, double patience_s) {
     h->patience_s = patience_s;
 }
 
-/* First replace agents that ended while nothing was measured. */
+/* Begin a measurement. Agents that have ended since the last measurement are dropped first, and replaced
+ * later. */
 void kl_hosts_start(kl_hosts *h) {
     if (h->phase != IDLE)
         return;
@@ -336,7 +341,7 @@ int kl_hosts_fd(const kl_hosts *h) {
     return h->epoll;
 }
 
-/* --- what is known --- */
+/* --- the results of measurements --- */
 
 size_t kl_hosts_count(const kl_hosts *h) {
     return h->count;

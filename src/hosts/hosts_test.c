@@ -1,5 +1,5 @@
-/* Measure hosts, with shell commands instead of ssh. Some agents answer, some do not, and some die. This
- * program is also the agent. */
+/* Measure hosts, with shell commands instead of ssh. Some agents answer, some do not, and some die. This test
+ * program is also run as the agent. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -19,8 +19,8 @@
 #include "hosts/hosts.h"
 #include "sys/sys.h"
 
-/* Start the agent as ssh would: "$0" is the host and "$1" the script. Agents listen only on the loopback
- * interface. */
+/* A command that starts the agent as ssh would: "$0" is the host and "$1" is the script. Agents listen only
+ * on the loopback interface. */
 #define SHELL(commands) "sh -c '" commands "'"
 static const char ANSWERS[] = SHELL("exec sh -c \"$1\"");
 
@@ -65,7 +65,7 @@ static void all_hosts_and_all_links_are_measured(void **state) {
     assert_int_equal(kl_hosts_find(hosts, "x"), SIZE_MAX);
     assert_int_equal(kl_hosts_at(hosts, 0)->slots, 3);
     assert_trouble(hosts, 2, "not measured yet");
-    for (int again = 0; again < 2; again++) { /* measure a second time with the same agents */
+    for (int again = 0; again < 2; again++) { /* the second measurement uses the same agents */
         size_t links;
         measure(hosts);
         kl_hosts_links(hosts, &links);
@@ -152,7 +152,9 @@ static void an_agent_that_is_lost_is_replaced(void **state) {
         measure(hosts);
         if (signals[i] == SIGSTOP)
             assert_trouble(hosts, 0, "no answer in time");
-        if (*kl_hosts_trouble(hosts, 0)) /* only this measurement notices the loss */
+        if (*kl_hosts_trouble(
+                hosts,
+                0)) /* an agent that was killed may be replaced at once, or after a failed measurement */
             measure(hosts);
         assert_string_equal(kl_hosts_trouble(hosts, 0), "");
         assert_true(fit_of(hosts, 0).qos > 0 && fit_of(hosts, 1).qos > 0);
@@ -172,19 +174,20 @@ static void what_the_program_measures_replaces_the_probe(void **state) {
     double steps_per_s = kl_hosts_reading(hosts, 0)->steps_per_s;
     kl_hosts_measured(hosts, 0, 0.125);
     assert_true(fit_of(hosts, 0).cpu == 0.125);
-    measure(hosts); /* without a probe */
+    measure(hosts); /* the program measures its own share, so the host is not probed */
     assert_true(isnan(kl_hosts_reading(hosts, 0)->probe));
     assert_true(kl_hosts_reading(hosts, 0)->steps_per_s == steps_per_s);
     assert_true(fit_of(hosts, 0).cpu == 0.125);
     kl_hosts_measured(hosts, 0, NAN);
     measure(hosts);
     assert_true(kl_hosts_reading(hosts, 0)->probe > 0);
-    kl_hosts_own(hosts, 0, 1e6); /* all load there comes from the program itself */
+    kl_hosts_own(hosts, 0,
+                 1e6); /* say that the program itself has more threads than the host is loaded with */
     assert_true(fit_of(hosts, 0).cpu == 1 || kl_hosts_reading(hosts, 0)->quota < 1);
     kl_hosts_close(hosts);
 }
 
-/* Close in the middle of a measurement. No process may remain, not even one that ignores its input. */
+/* Close in the middle of a measurement. No child process may remain, not even one that ignores its input. */
 static void closing_ends_all_agents(void **state) {
     (void)state;
     static const char command[] = SHELL("case $0 in stays) exec sleep 600;; *) exec sh -c \"$1\";; esac");
@@ -224,7 +227,7 @@ static void lists_come_from_files_and_from_slurm(void **state) {
     unsetenv("SLURM_JOB_CPUS_PER_NODE");
 }
 
-/* Reach the hosts of an allocation through srun. Here srun is a script of that name. */
+/* Hosts of a Slurm allocation must be reached by srun. The test puts a script named srun into PATH. */
 static void hosts_of_an_allocation_are_reached_by_srun(void **state) {
     (void)state;
     char *folder;
@@ -254,7 +257,8 @@ static void hosts_of_an_allocation_are_reached_by_srun(void **state) {
 }
 
 int main(int argc, char **argv) {
-    if (argc > 1 && strcmp(argv[1], "hosts") == 0) /* with these arguments, this program is an agent */
+    if (argc > 1 && strcmp(argv[1], "hosts") ==
+                        0) /* agents of this test run this program with "hosts" as first argument */
         return kl_hosts_serve(STDIN_FILENO, STDOUT_FILENO, NULL) == KILTER_OK ? EXIT_SUCCESS : EXIT_FAILURE;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_hosts_and_all_links_are_measured),
@@ -267,7 +271,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(lists_come_from_files_and_from_slurm),
         cmocka_unit_test(hosts_of_an_allocation_are_reached_by_srun),
     };
-    /* set the address as ssh would, so that agents listen only on the loopback interface */
+    /* set the address to which ssh would have connected, so that agents listen only on the loopback interface
+     */
     setenv("SSH_CONNECTION", "127.0.0.1 1 127.0.0.1 2", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 static const char BEGIN[] = "kilter-host 1 ";
 static const double PROBE_MOST_S = 10;
 
-/* A number of a reading. The table has the order of the line. */
+/* The numbers of a reading, in the order in which a line holds them. */
 static const struct {
     const char *name;
     size_t offset;
@@ -38,7 +38,7 @@ static double *field_of(const kl_reading *reading, size_t i) {
 
 /* --- reading --- */
 
-/* Take the next word from the line, and cut it if it is too long. false: there is none. */
+/* Take the next word from the line, and cut it if it is too long. false: the line has ended. */
 static bool next_word(const char **at, char *word, size_t size) {
     *at += strspn(*at, " \t\r");
     size_t length = strcspn(*at, " \t\r");
@@ -47,7 +47,7 @@ static bool next_word(const char **at, char *word, size_t size) {
     return length > 0;
 }
 
-/* Read a whole number from 0 to `most`; any other text changes nothing. */
+/* Read a whole number from 0 to `most`. false: the text is something else, and `count` does not change. */
 static bool read_count(const char *text, uint64_t most, uint64_t *count) {
     char *end;
     errno = 0;
@@ -58,7 +58,7 @@ static bool read_count(const char *text, uint64_t most, uint64_t *count) {
     return true;
 }
 
-/* Read a number from 0 to `most`. */
+/* Read a number from 0 to `most`. false: the text is something else, and `real` does not change. */
 static bool read_real(const char *text, double most, double *real) {
     char *end;
     double value = strtod(text, &end);
@@ -68,7 +68,8 @@ static bool read_real(const char *text, double most, double *real) {
     return true;
 }
 
-/* An address is passed on to another host, so it may contain only the characters of addresses. */
+/* Read the addresses of an agent. They are passed on to another host, so only characters of addresses are
+ * allowed. */
 static void read_addresses(const char *value, kl_agent_address *address) {
     static const char ALLOWED[] = "0123456789abcdefABCDEF.:%,_-";
     if (value[strspn(value, ALLOWED)] == '\0')
@@ -137,7 +138,8 @@ void kl_request_read(const char *line, kl_request *request) {
 
 /* --- writing --- */
 
-/* Append text as printf() does. `at` is the number of bytes so far. */
+/* Append the name and the value of a number to a line of `at` bytes. A value that is not finite is left out.
+ * Return the new length. */
 static size_t put(char line[KL_LINE_BYTES], size_t at, const char *name, double value) {
     int more = isfinite(value) ? snprintf(line + at, KL_LINE_BYTES - at, " %s %.17g", name, value) : 0;
     size_t end = at + (size_t)more;

@@ -63,7 +63,7 @@ static bool receive_all(const wire *w, uint8_t *data, size_t size) {
 
 /* --- addresses --- */
 
-/* Convert text to a socket address, without asking a name server. */
+/* Convert an address in digits to a socket address. No name server is asked. */
 static bool resolve(const char *text, uint32_t port, struct sockaddr_storage *address, socklen_t *size) {
     char number[16];
     struct addrinfo *found, hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
@@ -82,7 +82,8 @@ static void add_address(kl_agent_address *to, const char *text) {
         snprintf(to->addresses + used, sizeof to->addresses - used, "%s%s", used ? "," : "", text);
 }
 
-/* Add the addresses of the interfaces of one kind: IPv4 or IPv6, loopback or others. */
+/* Add the addresses of this host's interfaces of one family, IPv4 or IPv6: the loopback interfaces or all
+ * others. */
 static void add_interfaces(kl_agent_address *to, const struct ifaddrs *all, int family, bool loopback) {
     uint32_t count = 0;
     for (const struct ifaddrs *one = all; one && count < ADDRESSES_MOST; one = one->ifa_next) {
@@ -91,7 +92,7 @@ static void add_interfaces(kl_agent_address *to, const struct ifaddrs *all, int 
                       !(one->ifa_flags & IFF_LOOPBACK) == !loopback;
         socklen_t size = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
         if (!wanted || getnameinfo(one->ifa_addr, size, text, sizeof text, NULL, 0, NI_NUMERICHOST) != 0 ||
-            strchr(text, '%')) /* an address that is valid only on one link */
+            strchr(text, '%')) /* leave out an address that is valid only on one link */
             continue;
         add_address(to, text);
         count++;
@@ -115,7 +116,7 @@ static int listen_at(const struct sockaddr_storage *address, socklen_t size) {
     int off = 0, fd = socket(address->ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
-    if (address->ss_family == AF_INET6) /* accept connections by IPv4 as well */
+    if (address->ss_family == AF_INET6) /* the socket must accept connections by IPv4 as well */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
     if (bind(fd, (const struct sockaddr *)address, size) == 0 && listen(fd, 4) == 0)
         return fd;
@@ -128,14 +129,14 @@ static uint32_t port_of(int fd) {
     socklen_t size = sizeof bound;
     if (getsockname(fd, (struct sockaddr *)&bound, &size) != 0)
         return 0;
-    /* clang-tidy does not know that getsockname() fills it */
+    /* clang-tidy does not know that getsockname() fills `bound` */
     // NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage)
     return ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
                                              : ((struct sockaddr_in *)&bound)->sin_port);
 }
 
-/* The variable SSH_CONNECTION (CLIENT PORT SERVER PORT) has the address by which ssh reached this host.
- * Prefer this address. */
+/* Listen at the address by which ssh reached this host, if there is one; otherwise at all addresses. The
+ * variable SSH_CONNECTION (CLIENT PORT SERVER PORT) has this address. */
 int kl_link_listen(kl_agent_address *address) {
     static const char *const everywhere[] = {"::", "0.0.0.0"};
     const char *connection = getenv("SSH_CONNECTION");
@@ -156,7 +157,7 @@ int kl_link_listen(kl_agent_address *address) {
     return fd;
 }
 
-/* Receive a transfer, and confirm when all of it has arrived. */
+/* Receive a transfer, and confirm it when all bytes have arrived. */
 static bool take_transfer(const wire *w) {
     uint8_t head[4], piece[PIECE_BYTES];
     if (!receive_all(w, head, sizeof head))
@@ -226,7 +227,7 @@ static int connect_any(const kl_agent_address *partner) {
     return fd;
 }
 
-/* Return the least round-trip time; below 0: the other agent does not answer. */
+/* Return the least round-trip time in seconds; below 0: the other agent does not answer. */
 static double ping(const wire *w) {
     double least_s = -1;
     for (int i = 0; i < PINGS; i++) {
@@ -240,7 +241,7 @@ static double ping(const wire *w) {
     return least_s;
 }
 
-/* Return the seconds that a transfer takes; below 0: it did not arrive in time. */
+/* Return the seconds that a transfer takes; below 0: it was not confirmed in time. */
 static double transfer(const wire *w, uint32_t bytes) {
     static const uint8_t piece[PIECE_BYTES];
     kl_buffer head = {0};
@@ -259,7 +260,8 @@ static double transfer(const wire *w, uint32_t bytes) {
     return good ? kl_monotonic_s() - begun_s : -1;
 }
 
-/* Make transfers larger until one takes long enough to be measured, or the next one would not end in time. */
+/* Measure the rate of a link in bytes per second. Transfers become larger until one takes long enough to be
+ * measured, or the next one would not end in time. */
 static double rate_of(const wire *w, double trip_s) {
     double rate = FIRST_BYTES / LINK_S;
     for (uint32_t bytes = FIRST_BYTES; bytes <= MOST_BYTES; bytes *= 8) {

@@ -57,7 +57,7 @@ void kl_agent_way_free(kl_agent_way *way) {
 
 enum { WORDS_MOST = 12 };
 
-/* Choose the words of the command line. They are not copied. */
+/* Choose the words of the command line that starts an agent. The words are not copied. */
 static void choose_words(const kl_agent_way *way, char *host, char *words[WORDS_MOST]) {
     static char sh[] = "sh", c[] = "-c", srun[] = "srun", ssh[] = "ssh", o[] = "-o",
                 batch[] = "BatchMode=yes", overlap[] = "--overlap", nodes[] = "--nodes=1",
@@ -78,8 +78,8 @@ static void choose_words(const kl_agent_way *way, char *host, char *words[WORDS_
         memcpy(words, by_ssh, sizeof by_ssh);
 }
 
-/* Run the command in the child process. It is killed when the thread that started it ends, and has no
- * signals blocked. */
+/* Run the command, in the child process. The system ends this process when the thread that started it ends.
+ * No signals are blocked in it. */
 static void become(char *const *words, int fd, pid_t parent) {
     static const char failed[] = "the command cannot be started\n";
     sigset_t none;

@@ -6,18 +6,20 @@
 
 #include "base/base.h"
 
-/* How agents are started; see kl_hosts_options. */
+/* How agents are started; the options of kl_hosts_options say the same. */
 typedef struct kl_agent_way {
-    char *ssh;    /* NULL: the default */
+    char *ssh;    /* command of the user that runs a script on a host; NULL: the default */
     char *script; /* the script that the shell of a host runs */
     bool slurm;
 } kl_agent_way;
 
-/* Choose how agents are started. program NULL: the file of this program. KILTER_ERR_MEMORY */
+/* Choose how agents are started. program NULL: the file of this program. A failure gives KILTER_ERR_MEMORY.
+ */
 kilter_status kl_agent_way_make(const char *ssh, const char *program, bool slurm, kl_agent_way *way,
                                 kilter_error *error);
 void kl_agent_way_free(kl_agent_way *way);
-/* Start an agent. *fd is a non-blocking socket for its requests and answers. KILTER_ERR_SYSTEM */
+/* Start the agent of a host. *fd is a non-blocking socket for requests to the agent and for its answers. A
+ * failure gives KILTER_ERR_SYSTEM. */
 kilter_status kl_agent_start(const kl_agent_way *way, char *host, pid_t *pid, int *fd, kilter_error *error);
 
 #endif

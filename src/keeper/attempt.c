@@ -1,4 +1,4 @@
-/* Begin and end an attempt, which is one start of the program. */
+/* Begin an attempt, which is one start of the program, and end it. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -6,9 +6,10 @@
 #include "keeper/keeper_private.h"
 
 static const double LOOK_LIMIT_S =
-    3; /* seconds to wait for measurements; hosts that answer later do not count, */
-static const double FIRST_LIMIT_S = 10; /* longer in a keeper's first measurement, which opens connections */
-static const double LOOK_AGAIN_S = 5;   /* seconds between two measurements while too few hosts are fit */
+    3; /* seconds in which hosts must answer when they are measured; later answers do not count */
+static const double FIRST_LIMIT_S =
+    10; /* the same limit for a keeper's first measurement, which also opens connections to the hosts */
+static const double LOOK_AGAIN_S = 5; /* seconds between two measurements while too few hosts are fit */
 
 void kl_keeper_set(kl_keeper *k, kl_keeper_state state) {
     k->state = state;
@@ -27,7 +28,8 @@ void kl_keeper_look(kl_keeper *k, bool others) {
 void kl_keeper_look_for_hosts(kl_keeper *k, kl_keeper_cause cause) {
     k->cause = cause;
     for (uint64_t i = 0; i < k->count; i++)
-        k->hosts[i].rate = 0; /* nothing runs there now, so its measured fitness is valid */
+        k->hosts[i].rate =
+            0; /* the program runs nowhere now, so the measured fitness of every host is valid */
     kl_keeper_set(k, KL_KEEPER_LOOKING);
     kl_keeper_look(k, false);
 }
@@ -47,7 +49,7 @@ static void wait_for_hosts(kl_keeper *k, uint32_t placed) {
     }
 }
 
-/* Set the attempt to continue after the sweep of the newest checkpoint. */
+/* Record the decision to launch: on which hosts, and from which sweep the attempt continues. */
 static void say_launch(kl_keeper *k, uint32_t ranks) {
     char from[64] = "", where[32] = "";
     if (k->tally.saved > 0)
@@ -74,8 +76,8 @@ static void launch(kl_keeper *k, uint32_t ranks) {
     kl_keeper_ask_for(k, KL_KEEPER_START)->ranks = ranks;
 }
 
-/* Start on the hosts that the planned move named. Do not choose them again: a host that was left because
- * it was slow may look fit when it is measured without the program. */
+/* Choose the hosts of the next attempt. After a planned move, these are the hosts that the move named. A host
+ * that the program left because it was slow may look fit when it is measured without the program. */
 static uint32_t choose_hosts(kl_keeper *k) {
     if (k->options.queued)
         return k->options.ranks;

@@ -1,10 +1,11 @@
-/* The launcher and all processes of an attempt have ended: find out why, and decide what follows. */
+/* Find out why an attempt has ended, and decide what follows. An attempt ends when the launcher and all its
+ * processes have ended. */
 #include <math.h>
 #include <stdio.h>
 
 #include "keeper/keeper_private.h"
 
-static const double REFUSED_AGAIN_S = 15; /* seconds between two jobs that the queue refuses */
+static const double REFUSED_AGAIN_S = 15; /* seconds until a job that the queue refused is submitted again */
 
 static bool runs(const kl_keeper *k) {
     return k->state >= KL_KEEPER_STARTING && k->state <= KL_KEEPER_KILLING;
@@ -30,7 +31,7 @@ static void say_how(const kl_keeper_end *end, char *text, size_t size) {
     snprintf(text, size, HOW[end->how], end->code); // NOLINT(clang-diagnostic-format-nonliteral)
 }
 
-/* Write what is lost: everything since the newest checkpoint. */
+/* Record a failure, and what is lost: all sweeps since the newest checkpoint. */
 static void say_failure(kl_keeper *k, const char *how) {
     const kl_keeper_watch *w = &k->watch;
     uint64_t lost = w->sweeps > k->tally.saved ? w->sweeps - k->tally.saved : 0;
@@ -39,7 +40,7 @@ static void say_failure(kl_keeper *k, const char *how) {
             ? kl_keeper_decide(k, KL_DECIDES_RESTART,
                                "%s after sweep %llu; %llu sweeps (%s of work) are lost", how,
                                kl_ull(w->sweeps), kl_ull(lost), kl_say_s((double)lost * w->sweep_s).text)
-            : kl_keeper_decide(k, KL_DECIDES_RESTART, "%s before it reported", how);
+            : kl_keeper_decide(k, KL_DECIDES_RESTART, "%s before its first report", how);
     a->decision.count = lost;
     kl_keeper_promise_make(k, a->number, NULL);
 }
@@ -75,9 +76,9 @@ static void fail(kl_keeper *k, const kl_keeper_end *end) {
         kl_keeper_look_for_hosts(k, k->state == KL_KEEPER_KILLING ? k->cause : KL_KEEPER_FOR_FAILURE);
 }
 
-/* A job that was refused has not run, so it does not count as an attempt that saved nothing. If the first
- * job is refused, its options are probably wrong. If a later one is refused, the queue is probably full,
- * or its controller is restarting. */
+/* Handle a job that the queue refused. It has not run, so it does not count as an attempt that saved nothing.
+ * If the first job is refused, its options are probably wrong. If a later one is refused, the queue is
+ * probably full, or its controller restarts. */
 static void refused(kl_keeper *k) {
     if (k->tally.refused_s == 0)
         k->tally.refused_s = k->now_s;
@@ -93,7 +94,7 @@ static void refused(kl_keeper *k) {
     k->look_s = k->now_s + REFUSED_AGAIN_S;
 }
 
-/* The program has saved and stopped, as it was asked to. */
+/* Handle a program that has saved and stopped, as the keeper asked it to. */
 static void stopped(kl_keeper *k) {
     kl_keeper_cause cause = k->state == KL_KEEPER_SAVING ? k->cause : KL_KEEPER_FOR_LIMIT;
     if (k->state == KL_KEEPER_SAVING)

@@ -14,7 +14,7 @@ static bool is_control(char c) {
     return (unsigned char)c < ' ' || c == '\x7f';
 }
 
-/* Copy a part of a line. false: it is empty, too long or has control characters. */
+/* Copy a name or a value from a line. false: it is empty, too long or has control characters. */
 static bool copy(char *to, size_t room, const char *from, size_t bytes) {
     if (bytes == 0 || bytes >= room)
         return false;
@@ -59,7 +59,7 @@ double kl_field_number(const kl_field *field) {
     return !*end && isfinite(value) ? value : 0;
 }
 
-/* Cut a value to the length that a reader accepts. */
+/* Write a line. A value that is longer than a reader accepts is cut. */
 void kl_put_field(kl_buffer *text, const char *name, const char *value) {
     size_t bytes = strlen(value);
     if (bytes >= KL_KEEPER_TEXT_BYTES)

@@ -5,7 +5,8 @@
 
 #include "keeper/keeper.h"
 
-/* Copy the text up to `stop` or to the end. Return the position after it; NULL: nothing is left. */
+/* Copy the text before the character `stop`, or all of it. Return the position after `stop`; NULL: nothing is
+ * left. */
 static const char *take_part(const char *at, char stop, char *to, size_t room) {
     if (!at)
         return NULL;
@@ -24,7 +25,7 @@ static const char *take_digits(const char *at, uint32_t *value) {
     return at + digits;
 }
 
-/* Read a time: [D-]H:M:S or M:S; with days also D-H and D-H:M. */
+/* Read a time in one of Slurm's forms: [D-]H:M:S or M:S, or with days also D-H and D-H:M. */
 double kl_slurm_time_s(const char *text) {
     uint32_t part[3] = {0}, days = 0;
     int count = 0;
@@ -62,8 +63,8 @@ static bool begins(const char *text, const char *word) {
     return strncmp(text, word, strlen(word)) == 0;
 }
 
-/* Compare a state without its end marks, as in "down*". The state "draining" belongs to a drained node
- * that still works. */
+/* Set the flags of a node from its state. A state may end with marks, as in "down*". The state "draining"
+ * belongs to a drained node that still works. */
 static void take_state(const char *state, kl_slurm_node *node) {
     node->idle = begins(state, "idle");
     node->used = begins(state, "alloc") || begins(state, "mixed") || begins(state, "comp");
@@ -75,7 +76,7 @@ static void take_state(const char *state, kl_slurm_node *node) {
     }
 }
 
-/* Read the parts of a line. false: the line does not describe a node. */
+/* Read the fields of a line about a node. false: the line does not describe a node. */
 static bool take_node(const char *line, kl_slurm_node *node) {
     char state[32] = "", cores[16] = "", load[16] = "", partition[KL_KEEPER_NAME_BYTES] = "";
     *node = (kl_slurm_node){.cores = 1};
@@ -133,14 +134,15 @@ static void put_variable(kl_buffer *out, const char *variable) {
     put_text(out, "\n");
 }
 
-/* Forbid Slurm to queue this job again, because it would run beside the next attempt's job. */
+/* End a job that Slurm has queued again, because it would run beside the job of the next attempt. */
 static const char AFTER_REQUEUE[] =
     "if [ \"${SLURM_RESTART_COUNT:-0}\" -gt 0 ]; then\n    [ -e \"$keep/ended\" ] ||\n"
     "        { printf 'attempt %s\\nhow lost\\n' $attempt >\"$keep/ended.job\" && mv \"$keep/ended.job\" "
     "\"$keep/ended\"; }\n    exit 0\nfi\n";
 
-/* When Slurm signals that the time limit is near, the job's script asks the program to save. So the run is
- * saved even if its keeper is dead. The signal interrupts the script's wait, so the script waits again. */
+/* Write the script of an attempt's job. When Slurm signals that the time limit is near, the script asks the
+ * program to save. So the run is saved even if its keeper is dead. The signal interrupts the script's wait,
+ * so the script waits again. */
 void kl_slurm_script_put(const kl_slurm_script *s, kl_buffer *out) {
     char numbers[256];
     put_text(out, "#!/bin/sh\n# An attempt of a kept run.\ncd ");

@@ -4,16 +4,20 @@
 
 #include "keeper/keeper_private.h"
 
-static const double WAKE_S = 0.5; /* seconds between two looks at the clock */
+static const double WAKE_S =
+    0.5; /* seconds until the driver must call kl_keeper_step() again, even if nothing happens */
 static const double LOOK_PATIENCE_S =
-    20; /* if the driver has reported no hosts after this time, it will report none */
+    20; /* seconds after which the keeper no longer expects the result of a measurement */
 static const double KILL_AGAIN_S = 5; /* seconds between two kills while processes remain */
 static const double KILL_PATIENCE_S =
-    30; /* processes that live longer than this after a kill cannot be ended */
-static const double QUEUE_PATIENCE_S = 300; /* the same in a queue, which may need minutes to end a job */
-static const double SLOWER = 1.15;          /* measure hosts if a sweep takes longer by this factor */
-static const double LOOKS_APART_S = 5; /* time between two such measurements, divided by the factor … */
-static const double LOOKS_LEAST_S = 1; /* … and the least such time */
+    30; /* seconds after the first kill; processes that still live then cannot be ended */
+static const double QUEUE_PATIENCE_S =
+    300; /* the same limit in a queue, which may need minutes to end a job */
+static const double SLOWER =
+    1.15; /* hosts are measured early if a sweep takes longer than the fastest one by this factor */
+static const double LOOKS_APART_S =
+    5; /* seconds between two early measurements, divided by how many times slower a sweep is */
+static const double LOOKS_LEAST_S = 1; /* least number of seconds between two early measurements */
 
 bool kl_keeper_init(kl_keeper *k, const kl_keeper_options *options) {
     *k = (kl_keeper){.options = *options, .costs = {.doubt = 1}};
@@ -39,16 +43,16 @@ static void take_hosts(kl_keeper *k) {
         kl_keeper_consider(k);
 }
 
-/* Measure hosts sooner the slower a sweep is: other hosts may be faster, and a slow sweep makes a late
- * measurement costly. */
+/* Measure hosts earlier if sweeps have become slower, because other hosts may be faster now. The slower a
+ * sweep is, the more a late measurement costs. */
 static void look_early(kl_keeper *k) {
     double slower = k->watch.best_sweep_s > 0 ? k->watch.sweep_s / k->watch.best_sweep_s : 0;
     if (slower > SLOWER)
         k->look_s = fmin(k->look_s, k->looked_s + fmax(LOOKS_APART_S / slower, LOOKS_LEAST_S));
 }
 
-/* The program has answered, but has not stopped, because it could not save. If a person wants to stop the
- * run for good, a second request kills it. */
+/* Handle a program that was asked to stop and reports that it could not save: it continues. A person who
+ * wants to end the run nevertheless asks a second time, which kills the program. */
 static void take_refusal(kl_keeper *k, const kl_keeper_report *r) {
     uint64_t number = k->tally.attempt * KL_KEEPER_NUMBERS + k->asked;
     if (k->state != KL_KEEPER_SAVING || r->answered < number || r->stopped || r->done)
@@ -57,7 +61,7 @@ static void take_refusal(kl_keeper *k, const kl_keeper_report *r) {
                      r->error ? r->error : "");
     k->promise.number = 0;
     if (k->cause == KL_KEEPER_FOR_LIMIT)
-        k->limit_s = 0; /* the program is not asked again before this limit */
+        k->limit_s = 0; /* do not ask the program to save before this time limit again */
     k->cause = KL_KEEPER_NO_CAUSE;
     kl_keeper_set(k, KL_KEEPER_RUNNING);
 }
@@ -79,7 +83,7 @@ static void take_report(kl_keeper *k, const kl_keeper_report *report) {
     look_early(k);
 }
 
-/* Return whether measuring could tell something new about a host. */
+/* Return whether there are hosts without ranks to measure. In a queue, there always may be some. */
 static bool has_others(const kl_keeper *k) {
     for (uint64_t i = 0; i < k->count; i++)
         if (k->hosts[i].ranks == 0)
@@ -114,7 +118,7 @@ static void mind_killing(kl_keeper *k) {
         kl_keeper_kill_again(k);
 }
 
-/* Do what is due at this time. */
+/* Do what is due at the present time. */
 static void mind_time(kl_keeper *k) {
     if (k->looks && k->now_s - k->looked_s > LOOK_PATIENCE_S)
         take_hosts(k);
@@ -130,7 +134,8 @@ static void mind_time(kl_keeper *k) {
         mind_killing(k);
 }
 
-/* Time in a queue or in suspension counts neither as a hang nor as part of the launch. */
+/* Store whether the attempt waits in a queue or is suspended. This time counts neither as a hang nor as part
+ * of the launch. */
 static void take_queue(kl_keeper *k, bool pending) {
     if (k->pending && !pending && !k->watch.reported)
         k->watch.started_s = k->now_s;

@@ -24,17 +24,21 @@
 enum {
     KL_KEEPER_NAME_BYTES = 256,
     KL_KEEPER_TEXT_BYTES = 512,
-    KL_KEEPER_ACTIONS = 32,   /* greatest number of actions that one step can request */
-    KL_KEEPER_NUMBERS = 1000, /* each attempt has its own range of numbers for requests to the program */
-    KL_KEEPER_JOBS_NUMBER =
-        999, /* the number that the script of an attempt's batch job uses, the last one of the range */
+    KL_KEEPER_ACTIONS = 32,      /* greatest number of actions that one step can request */
+    KL_KEEPER_NUMBERS = 1000,    /* requests to the program are numbered; attempt n has the numbers from n ·
+                                    KL_KEEPER_NUMBERS on */
+    KL_KEEPER_JOBS_NUMBER = 999, /* added to the first number of an attempt: the number of the request by the
+                                    script of the attempt's batch job */
 };
 
-enum { KL_KEEPER_NOT_EXECUTABLE = 126, KL_KEEPER_NOT_FOUND = 127 }; /* exit codes of shells and launchers */
+enum {
+    KL_KEEPER_NOT_EXECUTABLE = 126,
+    KL_KEEPER_NOT_FOUND = 127
+}; /* exit codes of shells and launchers that could not run a program */
 
 /* --- hosts --- */
 
-typedef struct kl_keeper_view { /* what a measurement says about a host */
+typedef struct kl_keeper_view { /* the result of measuring a host */
     const char *name;
     uint32_t slots;  /* greatest number of ranks that the host can take */
     double qos;      /* fitness, 0 … 1; 0: no rank can run on the host */
@@ -50,20 +54,21 @@ typedef struct kl_keeper_host {
     bool leaving;
     bool drained;      /* true: a person does not want ranks on this host */
     uint32_t failures; /* number of attempts in a row that failed with ranks here and saved nothing new */
-    uint32_t ranks;    /* number of ranks of the present attempt here; 0: the host is not in use */
-    uint32_t next;     /* number of ranks of the next attempt here, while its hosts are chosen */
-    double rate;       /* smoothed rows per second of the host's ranks; 0: not known */
-    double told;       /* rows per second in the last report */
-    double share; /* while hosts are ordered: the host's qos, or a value from the rate of its ranks, 0 … 1 */
+    uint32_t ranks;    /* number of ranks of the present attempt on this host; 0: the host is not in use */
+    uint32_t next;     /* while hosts are chosen for the next attempt: number of its ranks on this host */
+    double rate;       /* rows per second of all ranks on this host, averaged over time; 0: not known */
+    double told;       /* rows per second of all ranks on this host in the last report */
+    double share; /* while hosts are ordered: the host's fitness, 0 … 1; for a host in use, it follows from
+                     the rate of its ranks */
     double launch_pace; /* pace of the host at the start of the present attempt; 0: not known */
 } kl_keeper_host;
 
-/* --- what the driver tells --- */
+/* --- what the driver tells the keeper --- */
 
-typedef struct kl_keeper_report { /* report of the present attempt's program */
+typedef struct kl_keeper_report { /* the progress that the program of the present attempt has reported */
     uint64_t attempt;
     uint32_t ranks;
-    const char *const *hosts; /* hosts[ranks]: host of each rank; NULL: not known */
+    const char *const *hosts; /* hosts[ranks]: the host of each rank; NULL: not known */
     const double *rates;      /* rates[ranks]: rows per second of each rank; NULL: not known */
     uint64_t sweeps, expected, saved;
     double sweep_s, longest_s, write_s, load_s;
@@ -77,7 +82,7 @@ typedef enum kl_keeper_how {
     KL_KEEPER_SIGNALLED, /* a signal killed the program; code: the signal */
     KL_KEEPER_MISSING,   /* the launcher could not be started; code: exit code that a shell would give */
     KL_KEEPER_LOST,      /* how the program ended is not known */
-    KL_KEEPER_REFUSED,   /* the queue did not accept the job */
+    KL_KEEPER_REFUSED,   /* the queue refused the job of the attempt */
 } kl_keeper_how;
 
 typedef struct kl_keeper_end {
@@ -87,15 +92,15 @@ typedef struct kl_keeper_end {
 } kl_keeper_end;
 
 typedef enum kl_keeper_event_kind {
-    KL_KEEPER_TIME,   /* only time has passed */
-    KL_KEEPER_HOSTS,  /* hosts were measured: views, count */
-    KL_KEEPER_REPORT, /* the program has written its progress: report */
-    KL_KEEPER_ENDED,  /* the launcher and all its processes have ended: end */
-    KL_KEEPER_LIMIT,  /* the attempt's time limit is known: limit_s */
-    KL_KEEPER_QUEUE,  /* whether the attempt waits in a queue or is suspended: pending */
-    KL_KEEPER_MOVE,   /* a person asks to move the run: names, or NULL for the fittest hosts */
-    KL_KEEPER_DRAIN,  /* a person asks to remove ranks from these hosts: names */
-    KL_KEEPER_STOP,   /* a person asks to save and stop the run; a second such request kills it */
+    KL_KEEPER_TIME,   /* nothing happened, but time has passed */
+    KL_KEEPER_HOSTS,  /* hosts were measured; the event has `views` and `count` */
+    KL_KEEPER_REPORT, /* the program has reported its progress; the event has `report` */
+    KL_KEEPER_ENDED,  /* the launcher and all its processes have ended; the event has `end` */
+    KL_KEEPER_LIMIT,  /* the attempt's time limit is known; the event has `limit_s` */
+    KL_KEEPER_QUEUE,  /* the attempt waits in a queue, is suspended or runs again; the event has `pending` */
+    KL_KEEPER_MOVE,  /* a person asks to move the run; the event has `names`, or NULL for the fittest hosts */
+    KL_KEEPER_DRAIN, /* a person asks to remove ranks from some hosts; the event has `names` */
+    KL_KEEPER_STOP,  /* a person asks to save and stop the run; a second such request kills it */
     KL_KEEPER_EVENTS
 } kl_keeper_event_kind;
 
@@ -105,27 +110,27 @@ typedef struct kl_keeper_event {
     size_t count;
     const kl_keeper_report *report;
     kl_keeper_end end;
-    double limit_s; /* time on the clock of now_s */
+    double limit_s; /* end of the time limit, by the clock that gives now_s */
     bool pending;
     const char *names; /* names of hosts, separated by commas */
 } kl_keeper_event;
 
-/* --- what the driver carries out --- */
+/* --- what the keeper asks the driver to do --- */
 
 typedef enum kl_keeper_act {
-    KL_KEEPER_LOOK,    /* measure hosts, and report them within `seconds` */
+    KL_KEEPER_LOOK,    /* measure hosts, and report the result within `seconds` */
     KL_KEEPER_START,   /* start `attempt` with `ranks` ranks; kl_keeper_host.ranks says on which hosts */
     KL_KEEPER_ASK,     /* write request `number`, which asks the program to save and stop */
     KL_KEEPER_KILL,    /* kill the launcher and all its processes */
-    KL_KEEPER_DECIDED, /* record `decision` under the number `number`, and print `text` */
-    KL_KEEPER_CAME,    /* record the outcome of decision `number` */
-    KL_KEEPER_OVER,    /* the keeper ends: result, code, text */
+    KL_KEEPER_DECIDED, /* record `decision` under `number`, and print `text` */
+    KL_KEEPER_CAME,    /* record the outcome of the decision with this `number` */
+    KL_KEEPER_OVER,    /* the keeper ends; the action has `result`, `code` and `text` */
 } kl_keeper_act;
 
 typedef enum kl_keeper_result {
     KL_KEEPER_GOES_ON,
     KL_KEEPER_DONE,    /* the program has ended with code 0 */
-    KL_KEEPER_STOPPED, /* the program was saved and stopped, as a person asked */
+    KL_KEEPER_STOPPED, /* the program was saved and stopped, as a person or a time limit required */
     KL_KEEPER_GAVE_UP,
 } kl_keeper_result;
 
@@ -133,28 +138,30 @@ typedef struct kl_keeper_action {
     kl_keeper_act act;
     uint64_t attempt, number;
     uint32_t ranks;
-    bool others; /* LOOK: measure only hosts without ranks, so that the program is not disturbed */
+    bool others; /* for KL_KEEPER_LOOK: true: measure only hosts without ranks, so that the program is not
+                    disturbed */
     double seconds;
     kl_decision decision;
-    double came_s, spent_s; /* CAME: seconds saved, and seconds without progress */
+    double came_s, spent_s; /* for KL_KEEPER_CAME: came_s: seconds that the move saved; spent_s: seconds
+                               without progress during the move */
     kl_keeper_result result;
-    int code; /* OVER: exit code of the last attempt; 0 if the run is done */
+    int code; /* for KL_KEEPER_OVER: exit code of the last attempt; 0 if the run is done */
     char text[KL_KEEPER_TEXT_BYTES];
 } kl_keeper_action;
 
-/* --- the machine --- */
+/* --- the state machine --- */
 
-/* Order the hosts by preference: order[0 … count−1] are indices into `hosts`. Hosts without fitness may
- * have any position. */
+/* A function that orders hosts by preference: it fills order[0 … count − 1] with indices into `hosts`. Hosts
+ * without fitness may have any position. */
 typedef void (*kl_keeper_order_fn)(void *self, const kl_keeper_host *hosts, size_t count, uint32_t *order);
 
 typedef struct kl_keeper_options {
-    uint32_t ranks, least; /* wanted number of ranks, and the smallest number with which the run goes on; in a
-                              queue: numbers of nodes */
-    uint32_t tries;        /* give up after this number of attempts in a row that saved nothing new */
-    double hang_s;         /* smallest time limit for a sweep, in seconds */
-    double wait_s;         /* longest wait for hosts, in seconds */
-    double look_s;         /* seconds between two measurements of other hosts */
+    uint32_t ranks, least; /* ranks: wanted number of ranks; least: smallest number with which the run
+                              continues; in a queue, both count nodes */
+    uint32_t tries; /* the keeper gives up after this number of attempts in a row that saved nothing new */
+    double hang_s;  /* least time limit in seconds for a sweep; a program without progress for longer hangs */
+    double wait_s;  /* greatest number of seconds for which the keeper waits until enough hosts are fit */
+    double look_s;  /* seconds between two measurements of hosts without ranks */
     double
         margin_s; /* seconds before a time limit at which the run is saved; 0: computed from measured times */
     bool queued;  /* true: a queue chooses the hosts of an attempt */
@@ -165,7 +172,7 @@ typedef struct kl_keeper_options {
 
 typedef enum kl_keeper_state {
     KL_KEEPER_NEW,
-    KL_KEEPER_LOOKING,  /* hosts are measured for the next attempt */
+    KL_KEEPER_LOOKING,  /* the hosts are being measured for the next attempt */
     KL_KEEPER_WAITING,  /* the keeper waits, because too few hosts are fit */
     KL_KEEPER_STARTING, /* the launcher runs, but the program has not reported yet */
     KL_KEEPER_RUNNING,
@@ -175,13 +182,13 @@ typedef enum kl_keeper_state {
     KL_KEEPER_STATES
 } kl_keeper_state;
 
-/* Why the present attempt is ended, or why the next one is chosen. */
+/* The reason why the present attempt is ended, or why the next one begins. */
 typedef enum kl_keeper_cause {
     KL_KEEPER_NO_CAUSE,
     KL_KEEPER_FOR_SPEED,
-    KL_KEEPER_FOR_SCALE, /* another number of ranks is faster */
+    KL_KEEPER_FOR_SCALE, /* the program would be faster with another number of ranks */
     KL_KEEPER_FOR_MOVE,  /* requested */
-    KL_KEEPER_FOR_DRAIN, /* a person asked for it, or a host's owner takes the host away */
+    KL_KEEPER_FOR_DRAIN, /* a person wants a host free of ranks, or the host's owner takes it away */
     KL_KEEPER_FOR_LIMIT,
     KL_KEEPER_FOR_STOP, /* a person asked to stop; nothing is started afterwards */
     KL_KEEPER_FOR_HANG,
@@ -189,54 +196,58 @@ typedef enum kl_keeper_cause {
     KL_KEEPER_CAUSES
 } kl_keeper_cause;
 
-typedef struct kl_keeper_watch { /* the present attempt */
+typedef struct kl_keeper_watch { /* what the keeper knows about the present attempt */
     bool reported;
-    double started_s, first_s;                         /* time of its launch; time of its first report */
-    double reported_s;                                 /* time of its last report */
-    double quiet_s;                                    /* seconds without progress that the keeper has seen */
-    double killed_s;                                   /* time of the last attempt to kill it */
-    uint64_t first, sweeps, expected, saved, answered; /* first: number of sweeps in its first report */
-    double sweep_s, best_sweep_s, longest_s,
-        write_s; /* sweep_s: smoothed seconds of a sweep; best_sweep_s: the least such value */
+    double started_s, first_s; /* started_s: time of the launch; first_s: time of the first report */
+    double reported_s;         /* time of the last report */
+    double quiet_s;            /* seconds since the last progress, without pauses of the keeper itself */
+    double killed_s;           /* time at which the keeper last tried to kill the processes */
+    uint64_t first, sweeps, expected, saved,
+        answered; /* first: number of sweeps in the first report; the others: as in the last report */
+    double sweep_s, best_sweep_s, longest_s, write_s; /* sweep_s: seconds of a sweep, averaged over time;
+                                                         best_sweep_s: least value of sweep_s so far */
     bool stopped, done;
 } kl_keeper_watch;
 
 typedef struct kl_keeper_tally {
     uint64_t attempt;    /* number of the present attempt; the first is 1 */
     uint64_t saved;      /* number of sweeps in the newest checkpoint of all attempts */
-    uint64_t saved_then; /* the same number at the beginning of the present attempt */
+    uint64_t saved_then; /* value of `saved` at the beginning of the present attempt */
     uint32_t idle;       /* number of attempts in a row that saved nothing new */
     double longest_s;    /* seconds of the longest sweep of all attempts; 0: no sweep has ended */
-    bool reported;       /* true: some attempt has reported */
-    bool by_hand; /* true: the attempt ends because a person asked for it, so it does not count as one without
-                     progress */
-    double refused_s; /* time since which the queue has refused jobs; 0: it accepts them */
-    int code;         /* exit code of the last attempt */
+    bool reported;       /* true: at least one attempt has reported */
+    bool by_hand; /* true: the present attempt ends because a person asked for it; then it does not count as
+                     one without progress */
+    double refused_s; /* time since which the queue has refused jobs; 0: the queue accepts jobs */
+    int code;         /* exit code with which the last attempt ended */
 } kl_keeper_tally;
 
 typedef struct kl_keeper_costs {
-    double stop_s,
-        launch_s; /* seconds from a stop request to the end, and from launch to first report; 0: not known */
-    double rank_rate;  /* rows per second of a rank on a host of pace 1; 0: not known */
-    double sweep_rows; /* least product, smoothed, of a sweep's seconds and the rows per second of all ranks;
-                          0: not known */
-    double doubt;      /* factor by which a gain must exceed its cost, at least 1 */
+    double stop_s, launch_s; /* stop_s: seconds from a request to stop to the program's end; launch_s: from
+                                launch to first report; 0: not known */
+    double rank_rate;  /* rows per second of a rank on a host of pace 1, the fastest kind; 0: not known */
+    double sweep_rows; /* least value so far of the seconds of a sweep × rows per second of all ranks,
+                          averaged over time; 0: not known */
+    double
+        doubt; /* required ratio of the gain of a move to its cost, at least 1; grows if moves disappoint */
 } kl_keeper_costs;
 
-typedef struct kl_keeper_promise { /* the last planned move; number 0: no move waits for its outcome */
+typedef struct kl_keeper_promise { /* the last planned move or restart; number 0: none waits for its outcome
+                                    */
     uint64_t number;
-    double asked_s; /* time at which the program was asked to stop, or was found dead */
-    double stay_sweep_s,
-        sweep_s;    /* seconds of a sweep before the move, and the forecast for after it; 0: no forecast */
-    double spent_s; /* seconds from asked_s to the first report; 0: not known */
-    uint64_t first; /* sweeps in the first report */
+    double asked_s; /* time at which the program was asked to stop, or at which its failure was noticed */
+    double stay_sweep_s, sweep_s; /* seconds of a sweep: stay_sweep_s: before the move; sweep_s: forecast for
+                                     after it; 0: no forecast */
+    double spent_s; /* seconds from asked_s to the first report after the move; 0: there was no report yet */
+    uint64_t first; /* number of sweeps in the first report after the move */
 } kl_keeper_promise;
 
 typedef struct kl_keeper_wish {
-    bool move;  /* true: move as soon as the program can save */
-    bool drain; /* true: leave hosts that are drained or taken away as soon as the program can save */
-    bool stop;  /* true: save and stop as soon as the program can save */
-    char names[KL_KEEPER_TEXT_BYTES]; /* hosts for the move; "": the fittest hosts */
+    bool move; /* true: move the run as soon as the program can save */
+    bool
+        drain; /* true: leave drained hosts, and hosts that are taken away, as soon as the program can save */
+    bool stop; /* true: save and stop the run as soon as the program can save */
+    char names[KL_KEEPER_TEXT_BYTES]; /* names of the hosts to which the run moves; "": the fittest hosts */
 } kl_keeper_wish;
 
 typedef struct kl_keeper {
@@ -244,17 +255,16 @@ typedef struct kl_keeper {
     kl_keeper_state state;
     kl_keeper_cause cause;
     kl_keeper_result result;
-    double now_s, since_s; /* since_s: time at which the state began */
-    double look_s,
-        looked_s;    /* time of the next measurement of other hosts; time at which the last one began */
-    double limit_s;  /* time at which the attempt's time limit ends; 0: it has none */
-    double pays_s;   /* time since which a move pays; 0: a move does not pay */
-    double waited_s; /* time at which the wait for hosts began; 0: the keeper is not waiting */
-    bool looks;      /* true: a measurement is under way */
-    bool pending;    /* true: the attempt waits in a queue or is suspended */
-    uint64_t asked; /* number of the last request to the program in this attempt; the first is 1; 0: there was
-                       none */
-    uint64_t decisions; /* number of the last decision */
+    double now_s, since_s;   /* now_s: present time; since_s: time at which the present state began */
+    double look_s, looked_s; /* look_s: time of the next measurement of hosts without ranks; looked_s: time at
+                                which the last measurement began */
+    double limit_s;          /* time at which the attempt's time limit ends; 0: it has none */
+    double pays_s;           /* time since which a move to better hosts has paid; 0: a move does not pay */
+    double waited_s;         /* time at which the wait for hosts began; 0: the keeper is not waiting */
+    bool looks;              /* true: hosts are being measured */
+    bool pending;            /* true: the attempt waits in a queue or is suspended */
+    uint64_t asked;          /* number of requests to the program in the present attempt */
+    uint64_t decisions;      /* number of decisions so far */
     kl_keeper_watch watch;
     kl_keeper_tally tally;
     kl_keeper_costs costs;
@@ -263,20 +273,20 @@ typedef struct kl_keeper {
     kl_keeper_host *hosts;
     uint64_t count, room;
     char answer[KL_KEEPER_TEXT_BYTES]; /* answer to the last request of a person */
-    bool refused;                      /* true: the answer says why the request changes nothing */
+    bool refused;                      /* true: the request of `answer` was refused, so it changes nothing */
     char kept[KL_KEEPER_TEXT_BYTES];   /* the last recorded reason for staying on the present hosts */
     kl_keeper_action actions[KL_KEEPER_ACTIONS];
     uint32_t first_action, action_count;
 } kl_keeper;
 
-/* Initialise a keeper. false: memory ran out. The first step requests a measurement. */
+/* Initialise a keeper, whose first step will request a measurement. false: memory ran out. */
 bool kl_keeper_init(kl_keeper *keeper, const kl_keeper_options *options);
 void kl_keeper_free(kl_keeper *keeper);
 /* Pass an event to the keeper. now_s never decreases. false: memory ran out. */
 bool kl_keeper_step(kl_keeper *keeper, const kl_keeper_event *event, double now_s);
-/* Take the next action. false: there is none. */
+/* Take the next action that the driver must carry out. false: there is none. */
 bool kl_keeper_take(kl_keeper *keeper, kl_keeper_action *action);
-/* Return the time by which kl_keeper_step() must be called again. */
+/* Return the time by which kl_keeper_step() must be called again, even if nothing happens. */
 double kl_keeper_wake_s(const kl_keeper *keeper);
 const char *kl_keeper_state_name(kl_keeper_state state);
 const char *kl_keeper_cause_name(kl_keeper_cause cause);
@@ -285,14 +295,14 @@ const char *kl_keeper_cause_name(kl_keeper_cause cause);
 
 /* Write the state as lines of names and values. */
 void kl_keeper_store(const kl_keeper *keeper, kl_buffer *text);
-/* Read the stored state into a keeper, after kl_keeper_init(). `alive`: the stored attempt still runs.
- * KILTER_ERR_INPUT, KILTER_ERR_MEMORY */
+/* Read a stored state into a new keeper, after kl_keeper_init(). `alive`: the attempt of the stored state
+ * still runs. Errors: KILTER_ERR_INPUT, KILTER_ERR_MEMORY */
 kilter_status kl_keeper_restore(kl_keeper *keeper, const char *text, size_t size, bool alive, double now_s,
                                 kilter_error *error);
 
 /* --- fields.c: files with a name and a value on each line --- */
 
-typedef struct kl_fields { /* reads a text of names and values, one pair at a time */
+typedef struct kl_fields { /* a text of names and values that is being read, one pair at a time */
     const char *at, *end;
     uint32_t line;
 } kl_fields;
@@ -303,49 +313,54 @@ typedef struct kl_field {
 } kl_field;
 
 kl_fields kl_fields_of(const char *text, size_t size);
-/* Read the next pair. false: the text has ended, or the line is not a name, a blank and a value. In the
- * second case `bad` is set. */
+/* Read the next pair. false: the text has ended, or the line is malformed. `bad` is set if the line is
+ * malformed. */
 bool kl_fields_next(kl_fields *fields, kl_field *field, bool *bad);
 bool kl_field_is(const kl_field *field, const char *name);
-uint64_t kl_field_count(const kl_field *field); /* value as a number; 0: it is not a number */
-double kl_field_number(const kl_field *field);  /* 0: it is not a number */
-void kl_put_field(kl_buffer *text, const char *name, const char *value); /* control characters become '?' */
+uint64_t kl_field_count(const kl_field *field); /* the value as a whole number; 0: it is not one */
+double kl_field_number(const kl_field *field);  /* the value as a number; 0: it is not one */
+void kl_put_field(kl_buffer *text, const char *name,
+                  const char *value); /* control characters in the value become '?' */
 void kl_put_field_count(kl_buffer *text, const char *name, uint64_t value);
 void kl_put_field_number(kl_buffer *text, const char *name, double value);
-/* Write and read how an attempt ended. false: the text does not say how an attempt ended. */
+/* kl_put_end() writes how an attempt ended, and kl_get_end() reads it. false: the text does not say how an
+ * attempt ended. */
 void kl_put_end(kl_buffer *text, const kl_keeper_end *end);
 bool kl_get_end(const char *text, size_t size, kl_keeper_end *end);
 
-/* --- launch.c: command lines --- */
+/* --- launch.c: command lines that start the program's ranks --- */
 
 typedef enum kl_launcher {
-    KL_LAUNCH_OWN,     /* the user's own words, in which {ranks}, {hosts} and {hostfile} are replaced */
+    KL_LAUNCH_OWN, /* a launcher of the user, in whose words {ranks}, {hosts} and {hostfile} are replaced */
     KL_LAUNCH_OPENMPI, /* mpirun of Open MPI */
     KL_LAUNCH_MPICH,   /* mpiexec of MPICH */
-    KL_LAUNCH_SRUN,    /* a step in a Slurm allocation */
+    KL_LAUNCH_SRUN,    /* srun, which starts a step in a Slurm allocation */
     KL_LAUNCHERS
 } kl_launcher;
 
 typedef struct kl_launch {
     kl_launcher kind;
-    const char *command;    /* the words of the launcher, such as "mpirun --quiet"; NULL: none */
-    const char *mpi;        /* srun: value for --mpi; NULL: Slurm's default */
-    char *const *program;   /* the words of the program, ended by NULL */
-    char *const *variables; /* names of environment variables for all ranks, ended by NULL; NULL: none */
-    const char *hostfile;   /* file with the name of a host for each rank */
+    const char *command;  /* the words of the launcher, such as "mpirun --quiet"; NULL: the usual launcher */
+    const char *mpi;      /* for srun: value of the option --mpi; NULL: Slurm's default */
+    char *const *program; /* the words of the program, ended by NULL */
+    char *const
+        *variables; /* names of the environment variables that all ranks get, ended by NULL; NULL: none */
+    const char *hostfile; /* file that has the name of the host of each rank */
     const kl_keeper_host *hosts;
     size_t count;
     uint32_t ranks;
 } kl_launch;
 
-/* Return the words, ended by NULL; the caller frees each of them. NULL: memory ran out. */
+/* Return the words of the command line, ended by NULL; the caller frees them by kl_launch_words_free(). NULL:
+ * memory ran out. */
 char **kl_launch_words(const kl_launch *launch);
 void kl_launch_words_free(char **words);
-void kl_launch_hostfile(const kl_launch *launch,
-                        kl_buffer *text); /* write the name of each rank's host to the file */
-/* Find out from the bytes of a program file which MPI it needs. KL_LAUNCH_OWN: neither of the two. */
+void kl_launch_hostfile(
+    const kl_launch *launch,
+    kl_buffer *text); /* write the content of the hostfile: the name of each rank's host */
+/* Find out from the bytes of a program file which MPI it needs. KL_LAUNCH_OWN: neither Open MPI nor MPICH. */
 kl_launcher kl_launcher_of_program(const void *data, size_t size);
-/* Find out from the output of `mpirun --version` to which MPI a launcher belongs. */
+/* Find out from the output of `mpirun --version` whether a launcher belongs to Open MPI or to MPICH. */
 kl_launcher kl_launcher_of_version(const char *text);
 
 /* --- queue.c: states of Slurm's jobs, and options of sbatch --- */
@@ -353,69 +368,71 @@ kl_launcher kl_launcher_of_version(const char *text);
 enum { KL_SLURM_NAME_BYTES = 64, KL_SLURM_JOB_BYTES = 32 };
 
 typedef enum kl_slurm_stage {
-    KL_SLURM_UNKNOWN, /* a state that this table does not have; it causes no action */
-    KL_SLURM_WAITS,   /* the job has no nodes, or they are not ready */
+    KL_SLURM_UNKNOWN, /* a state that is not in the table of states; it causes no action */
+    KL_SLURM_WAITS,   /* the job has no nodes yet, or its nodes are not ready */
     KL_SLURM_RUNS,
-    KL_SLURM_PAUSED, /* the job has its nodes, but the program does not run at present, or has ended */
+    KL_SLURM_PAUSED, /* the job has its nodes, but its program is suspended or has ended */
     KL_SLURM_OVER,
 } kl_slurm_stage;
 
-kl_slurm_stage
-kl_slurm_stage_of(const char *state); /* Convert a state such as "RUNNING", as printed for %T of squeue. */
-/* Find the value of an option of sbatch, as in "--nodes=2" or "-N 2". The last value counts. letter 0: the
- * option has no letter. false: the option is not given. */
+kl_slurm_stage kl_slurm_stage_of(
+    const char *state); /* Convert the state of a job, such as "RUNNING". squeue prints it for %T. */
+/* Find the value of an option in words of a command line for sbatch, as in "--nodes=2" or "-N 2". The last
+ * value counts. letter: one-letter name of the option, or 0. false: the option is not given. */
 bool kl_slurm_option(const char *options, const char *name, char letter, char value[KL_KEEPER_TEXT_BYTES]);
 const char *kl_slurm_refused(
     const char *options); /* Return the first option that a kept run cannot have; NULL: there is none. */
-/* Read the number of nodes from options of sbatch, as in "-N 2-4". 0: the options do not say it. */
+/* Read the number of nodes from options of sbatch, as in "-N 2-4". 0: the options do not give it. */
 void kl_slurm_nodes_wanted(const char *options, uint32_t *least, uint32_t *most);
-/* Write the names in a list such as "n[01-03],x", separated by commas and ended by NUL. false: the text is
- * not such a list. */
+/* Expand a list of hosts such as "n[01-03],x". The names are written with commas between them and a NUL at
+ * the end. false: the text is not such a list. */
 bool kl_slurm_expand(const char *list, kl_buffer *names);
-bool kl_slurm_listed(const char *list, const char *name); /* greatest number of names in a list */
-/* Return whether a node with these features satisfies a constraint such as "a&b|c". No node satisfies a
- * constraint of another form. "": there is no constraint. */
+bool kl_slurm_listed(
+    const char *list,
+    const char *name); /* Return whether the name is in a list whose items are separated by commas. */
+/* Return whether a node with these features satisfies a constraint such as "a&b|c", or the empty constraint.
+ * No node satisfies a constraint of any other form. */
 bool kl_slurm_has_features(const char *constraint, const char *features);
-/* Make the common beginning of the names of a run's jobs: the name of the program or of the user, and a
- * number. */
+/* Make the beginning that the names of all jobs of a run have. It is the name that the user gave, or else the
+ * program's name, and a number. */
 void kl_slurm_name(const char *options, const char *program, uint64_t token, char name[KL_SLURM_NAME_BYTES]);
-/* Find the number of a job in the output of sbatch or squeue. The last number counts. false: there is
- * none. */
+/* Find the number of a job in the output of sbatch or squeue. The last number counts. false: there is none.
+ */
 bool kl_slurm_number(const char *text, char job[KL_SLURM_JOB_BYTES]);
-/* Return whether an error of sbatch leaves open if the job was accepted. */
+/* Return whether this error message of sbatch leaves open if the job was accepted. */
 bool kl_slurm_is_unclear(const char *said);
 
 /* --- jobs.c: the output of Slurm's commands, and the script of a job --- */
 
-typedef struct kl_slurm_job { /* a line of squeue -h -o '%T|%L|%P|%N' */
+typedef struct kl_slurm_job { /* a job, from a line of squeue -h -o '%T|%L|%P|%N' */
     kl_slurm_stage stage;
-    double left_s; /* seconds until the job's limit; 0: not known, or none */
+    double left_s; /* seconds until the job's time limit; 0: not known, or there is none */
     char partition[KL_KEEPER_NAME_BYTES];
-    char nodes[KL_KEEPER_TEXT_BYTES]; /* nodes of the job; "": none yet */
+    char nodes[KL_KEEPER_TEXT_BYTES]; /* list of the job's nodes; "": the job has none yet */
 } kl_slurm_job;
 
 bool kl_slurm_job_read(const char *line, kl_slurm_job *job);
-double kl_slurm_time_s(
-    const char *text); /* Read a time such as "2-03:04:05" or "4:05". Below 0: it is not a time. */
+double kl_slurm_time_s(const char *text); /* Read a time such as "2-03:04:05" or "4:05" as seconds. Below 0:
+                                             the text is not a time. */
 
-typedef struct kl_slurm_node { /* a line of sinfo -N -h -o '%N|%T|%c|%O|%P|%f' */
+typedef struct kl_slurm_node { /* a node, from a line of sinfo -N -h -o '%N|%T|%c|%O|%P|%f' */
     char name[KL_KEEPER_NAME_BYTES];
     uint32_t cores;
     double load;
     bool idle, used, leaving,
-        gone; /* leaving: the node is drained; gone: the node is down or cannot be used */
+        gone; /* leaving: the node is being drained; gone: the node is down or cannot be used */
     char partition[KL_KEEPER_NAME_BYTES];
-    bool is_default; /* jobs that name no partition go to this one */
+    bool is_default; /* true: the partition is the default, for jobs that name none */
     char features[KL_KEEPER_TEXT_BYTES];
 } kl_slurm_node;
 
-/* Read a line, and move *text past it. Lines that describe no node are skipped. false: no line is left. */
+/* Read the next line that describes a node, and move *text past it. false: there is no such line. */
 bool kl_slurm_node_read(const char **text, kl_slurm_node *node);
 
 typedef struct kl_slurm_script {
-    const char *folder, *keep; /* working folder of the program; the keeper's folder */
-    const char *step;          /* command line of the step, quoted for a shell */
-    char *const *variables;    /* "NAME=VALUE" for the program's environment, ended by NULL */
+    const char *folder, *keep; /* folder: working folder of the program; keep: folder of the keeper */
+    const char *step;          /* command line that starts the ranks, quoted for a shell */
+    char *const *variables;    /* variables for the program's environment as "NAME=VALUE", ended by NULL */
     uint64_t attempt;
 } kl_slurm_script;
 

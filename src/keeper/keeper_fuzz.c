@@ -1,5 +1,6 @@
-/* Fuzz target: read any text as a keeper's stored state, as the end of an attempt, and as output of Slurm.
- * A keeper that accepts a state must store it in the same words again, and must continue without harm. */
+/* Fuzz target: read any text as the stored state of a keeper, as the end of an attempt, and as output of
+ * Slurm's commands. A keeper that accepts a state must store it in the same words again. It must then
+ * continue without harm. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Test the command lines of launchers, and reading the output of Slurm. */
+/* Test the command lines that start ranks, and reading the output of Slurm's commands. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,7 +111,7 @@ static void each_state_of_a_job_has_a_stage(void **state) {
     (void)state;
     const struct {
         kl_slurm_stage stage;
-        const char *states; /* expected words, separated by blanks */
+        const char *states; /* the states of this stage, separated by blanks */
     } rows[] = {
         {KL_SLURM_WAITS, "PENDING CONFIGURING POWER_UP_NODE REQUEUED REQUEUE_FED REQUEUE_HOLD RESV_DEL_HOLD "
                          "SPECIAL_EXIT"},
@@ -216,7 +216,7 @@ static void options_of_sbatch_are_found(void **state) {
 static void lists_of_hosts_are_expanded(void **state) {
     (void)state;
     const struct {
-        const char *list, *names; /* expected result; NULL: the text is refused */
+        const char *list, *names; /* names: the expanded list; NULL: the list is refused */
     } rows[] = {{"", ""},
                 {"n1", "n1"},
                 {"n[1-3],m", "n1,n2,n3,m"},
@@ -315,7 +315,7 @@ static void a_job_has_its_program_and_says_how_it_ended(void **state) {
     kl_buffer_free(&text);
 }
 
-/* --- names and values --- */
+/* --- files of names and values --- */
 
 static void ends_come_back(void **state) {
     (void)state;
@@ -332,7 +332,8 @@ static void ends_come_back(void **state) {
         assert_memory_equal(&got.attempt, &ends[i].attempt, sizeof got.attempt);
         assert_int_equal(got.how, ends[i].how);
         assert_int_equal(got.code, ends[i].code);
-        for (size_t size = 0; size + 8 < text.size; size++) /* a part of the text gives no other result */
+        for (size_t size = 0; size + 8 < text.size;
+             size++) /* if only a part of the text can be read, it must give the same result */
             if (kl_get_end((const char *)text.data, size, &got))
                 assert_true(got.attempt == ends[i].attempt && got.how == ends[i].how);
         kl_buffer_free(&text);

@@ -1,4 +1,5 @@
-/* Private to the folder keeper: functions that its files share, from the lowest file to the highest. */
+/* Private to the folder keeper: functions that its files share. A file uses only functions of files named
+ * before it. */
 #ifndef KL_KEEPER_PRIVATE_H
 #define KL_KEEPER_PRIVATE_H
 
@@ -6,96 +7,102 @@
 
 /* --- say.c --- */
 
-/* Append an action. The returned slot is valid until the next call. */
+/* Append an action for the driver. The returned pointer is valid until the next call. */
 kl_keeper_action *kl_keeper_ask_for(kl_keeper *keeper, kl_keeper_act act);
-/* Append a decision to record, with a new number; its reason is `format`. */
+/* Append a decision that the driver must record, and give it a new number. The text is made from `format`. */
 kl_keeper_action *kl_keeper_decide(kl_keeper *keeper, kl_decision_kind kind, const char *format, ...)
     KILTER_PRINTF(3, 4);
-/* Store the answer to a person's request. */
+/* Store the answer to the last request of a person. */
 void kl_keeper_answer(kl_keeper *keeper, bool refused, const char *format, ...) KILTER_PRINTF(3, 4);
 
 enum { KL_KEEPER_LIST_BYTES = 120 };
-typedef struct kl_keeper_list { /* Write names of hosts as a sentence needs them. */
+typedef struct kl_keeper_list { /* names of hosts, as a sentence needs them */
     char text[KL_KEEPER_LIST_BYTES];
 } kl_keeper_list;
 kl_keeper_list kl_keeper_say_hosts(const kl_keeper *keeper,
-                                   bool next); /* next: the hosts of the next attempt */
+                                   bool next); /* Return the names of the hosts in use, or, if `next` is true,
+                                                  of those chosen for the next attempt. */
 uint32_t kl_keeper_ranks(const kl_keeper *keeper, bool next);
 
-/* --- table.c: the hosts --- */
+/* --- table.c: the table of hosts --- */
 
 kl_keeper_host *kl_keeper_find(const kl_keeper *keeper,
-                               const char *name); /* Find a host by its name or by the name's first part. */
+                               const char *name); /* Return the host with this name, or with the same first
+                                                     label, as "n1" for "n1.site.org"; NULL: there is none. */
 bool kl_keeper_take_views(kl_keeper *keeper, const kl_keeper_view *views, size_t count);
-/* Find out on which hosts the ranks of a report are, and how fast. weight: weight of this report in the
- * means over time. */
+/* Take from a report on which hosts the ranks are, and how fast they are. weight: weight of this report in
+ * the averages over time. */
 bool kl_keeper_take_rates(kl_keeper *keeper, const kl_keeper_report *report, double weight);
-/* Return the mean after one more value. mean 0: there is no mean yet. */
+/* Return an average over time after one more value. mean: the average so far; 0: there is none. */
 double kl_keeper_smooth(double mean, double value, double weight);
 bool kl_keeper_can_use(const kl_keeper_host *host);
-/* Return whether the name is in a list with commas. An empty list contains every name. */
+/* Return whether a name is in a list separated by commas. An empty list contains every name. */
 bool kl_keeper_listed(const char *names, const char *name);
 bool kl_keeper_names_known(const kl_keeper *keeper, const char *names, char unknown[KL_KEEPER_NAME_BYTES]);
 
 /* --- speed.c --- */
 
-/* Return the speed of a rank on the host: the measured one, else a forecast. If any rate was measured, the
- * unit is rows per second. */
+/* Return the speed of a rank on this host: the measured speed, or else a forecast. If a speed was ever
+ * measured, the unit is rows per second. */
 double kl_keeper_rank_speed(const kl_keeper *keeper, const kl_keeper_host *host);
-/* Return the sweep time on the next attempt's hosts; 0: no forecast. */
+/* Return the forecast seconds of a sweep on the hosts that were chosen for the next attempt; 0: there is no
+ * forecast. */
 double kl_keeper_forecast_sweep_s(const kl_keeper *keeper);
 
 /* --- place.c --- */
 
-/* Choose the hosts for the next attempt among those in `names`. Return the number of ranks. */
+/* Choose the hosts for the next attempt, among those in `names`. Return the number of ranks that they can
+ * take. */
 uint32_t kl_keeper_place(kl_keeper *keeper, const char *names);
-/* Return the number of ranks on the hosts that were chosen before; 0: one of these hosts is no longer fit. */
+/* Return the number of ranks on the hosts that a planned move chose; 0: one of these hosts is no longer fit.
+ */
 uint32_t kl_keeper_planned(const kl_keeper *keeper);
-bool kl_keeper_same_place(
-    const kl_keeper *keeper); /* Return whether the next attempt would run where the present one runs. */
+bool kl_keeper_same_place(const kl_keeper *keeper); /* Return whether the next attempt would run on the same
+                                                       hosts as the present one. */
 
 /* --- watch.c --- */
 
 void kl_keeper_watch_launch(kl_keeper *keeper);
-/* Take in a report. Return whether it is the first one of the attempt. */
+/* Take in a report of the program. Return whether it is the first report of the attempt. */
 bool kl_keeper_watch_report(kl_keeper *keeper, const kl_keeper_report *report);
 void kl_keeper_watch_time(kl_keeper *keeper, double passed_s);
-double kl_keeper_hang_s(
-    const kl_keeper *keeper); /* Return the longest silence that is no hang; 0: no limit is known. */
-double
-kl_keeper_margin_s(const kl_keeper *keeper); /* Return the time at which to save before a time limit. */
-/* Handle that the program has ended after it was asked to stop. */
+double kl_keeper_hang_s(const kl_keeper *keeper); /* Return the longest time in seconds without progress that
+                                                     is not a hang; 0: no limit is known. */
+double kl_keeper_margin_s(
+    const kl_keeper *keeper); /* Return how many seconds before a time limit the run must be saved. */
+/* Learn from a program that has ended after it was asked to stop how long this takes. */
 void kl_keeper_watch_stopped(kl_keeper *keeper);
 
 /* --- prospect.c --- */
 
 typedef struct kl_keeper_prospect {
-    double stay_sweep_s, sweep_s; /* seconds of a sweep on the present hosts, and on the others */
-    double left;                  /* sweeps left */
+    double stay_sweep_s, sweep_s; /* seconds of a sweep: stay_sweep_s: on the present hosts; sweep_s: on the
+                                     hosts chosen for the next attempt */
+    double left;                  /* number of sweeps that are left */
     double gain_s, cost_s;
     bool pays;
 } kl_keeper_prospect;
 
-/* Return whether the gain exceeds the cost by the required factor. */
+/* Return whether the gain of a move exceeds its cost by the required factor. */
 bool kl_keeper_pays(const kl_keeper *keeper, const kl_keeper_prospect *prospect);
-/* Compare staying with moving to the hosts chosen for the next attempt. */
+/* Compare staying on the present hosts with moving to the hosts chosen for the next attempt. */
 kl_keeper_prospect kl_keeper_look_ahead(const kl_keeper *keeper);
 
 /* --- outcome.c --- */
 
 void kl_keeper_promise_make(kl_keeper *keeper, uint64_t number, const kl_keeper_prospect *prospect);
-void kl_keeper_promise_began(kl_keeper *keeper); /* Handle that the attempt after the move has reported. */
-void kl_keeper_promise_settle(
-    kl_keeper *keeper); /* Take as the move's outcome the seconds that it has saved so far. */
+void kl_keeper_promise_began(kl_keeper *keeper);  /* Handle the first report after the planned move. */
+void kl_keeper_promise_settle(kl_keeper *keeper); /* End the judgement of the planned move: its outcome is the
+                                                     time that it has saved so far. */
 
 /* --- tally.c --- */
 
 void kl_keeper_tally_launch(kl_keeper *keeper);
-void kl_keeper_tally_first(kl_keeper *keeper); /* Handle the first report of the attempt. */
-/* Count an attempt that has ended. planned: it was asked to stop, and it did. */
+void kl_keeper_tally_first(kl_keeper *keeper); /* Handle the first report of an attempt. */
+/* Count an attempt that has ended. planned: the attempt ended because it was asked to stop. */
 void kl_keeper_tally_end(kl_keeper *keeper, bool planned);
 bool kl_keeper_tally_is_full(
-    const kl_keeper *keeper); /* Return whether too many attempts in a row made no progress. */
+    const kl_keeper *keeper); /* Return whether too many attempts in a row have saved nothing new. */
 
 /* --- attempt.c: an attempt begins and ends --- */
 
@@ -103,8 +110,8 @@ void kl_keeper_set(kl_keeper *keeper, kl_keeper_state state);
 void kl_keeper_look(kl_keeper *keeper, bool others);
 void kl_keeper_look_for_hosts(kl_keeper *keeper, kl_keeper_cause cause);
 void kl_keeper_begin_attempt(
-    kl_keeper *keeper); /* Begin an attempt on the hosts that are known now, or wait for more. */
-/* Ask the program to save and stop, because a move was decided. */
+    kl_keeper *keeper); /* Begin an attempt on the hosts that are fit now, or wait for more hosts. */
+/* Ask the program to save and stop, so that the run can move or end. */
 void kl_keeper_save_and_stop(kl_keeper *keeper, kl_keeper_cause cause);
 void kl_keeper_kill(kl_keeper *keeper, kl_keeper_cause cause);
 void kl_keeper_kill_again(kl_keeper *keeper);
@@ -112,7 +119,7 @@ void kl_keeper_over(kl_keeper *keeper, kl_keeper_result result, const char *form
 
 /* --- moves.c: leave the present hosts --- */
 
-/* After a measurement, decide whether to go on here, or to save and move. */
+/* After a measurement, decide whether the run stays on its hosts, or is saved and moved. */
 void kl_keeper_consider(kl_keeper *keeper);
 /* Save the run if the time limit is near. */
 void kl_keeper_mind_limit(kl_keeper *keeper);
@@ -121,7 +128,7 @@ void kl_keeper_mind_limit(kl_keeper *keeper);
 
 void kl_keeper_take_wish(kl_keeper *keeper, const kl_keeper_event *event);
 
-/* --- ends.c: the launcher has ended --- */
+/* --- ends.c: the launcher and all its processes have ended --- */
 
 void kl_keeper_take_end(kl_keeper *keeper, const kl_keeper_end *end);
 

@@ -1,4 +1,5 @@
-/* Test the keeper under a fake clock: tables of what happens, and properties that always hold. */
+/* Test the keeper under a fake clock: tables of events and expected actions, and properties that always hold.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +16,7 @@ static void fine(const world *w) {
     assert_true(w->program.done >= w->sweeps);
 }
 
-/* Return whether exactly these hosts have ranks, as in "ab". */
+/* Return whether exactly the hosts with these one-letter names have ranks. "ab" stands for hosts a and b. */
 static bool is_on(const world *w, const char *names) {
     for (size_t i = 0; i < w->hosts; i++)
         if ((w->program.ranks[i] > 0) != (strchr(names, w->host[i].name[0]) != NULL))
@@ -124,7 +125,7 @@ static void a_lost_host_is_left_out_and_fewer_ranks_go_on(void **state) {
     assert_true(is_on(&w, "a"));
     assert_int_equal(w.program.ranks[0], 2);
     assert_true(w.program.done >= 1);
-    w.host[1].pace = 1; /* the host works again, and the run uses it again */
+    w.host[1].pace = 1; /* host b works again, so the run must use it again */
     world_until(&w, NULL, 1000);
     fine(&w);
     assert_int_equal(w.starts, 3);
@@ -160,7 +161,8 @@ static void without_hosts_the_keeper_waits_and_then_gives_up(void **state) {
 static void a_hang_is_ended_at_its_limit(void **state) {
     (void)state;
     const struct {
-        double rows, least_s, most_s; /* a sweep takes the time of rows/4 rows */
+        double rows, least_s,
+            most_s; /* a sweep takes rows/4 seconds, because the four ranks do one row per second each */
     } rows[] = {{1, 10, 11}, {4, 10, 11}, {8, 20, 21}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         world w;
@@ -209,8 +211,8 @@ static void a_slow_host_is_left_when_that_pays(void **state) {
     } rows[] = {
         {0.1, 2000, true},
         {0.5, 2000, true},
-        {0.95, 2000, false}, /* the sweep is hardly slower */
-        {0.1, 14, false},    /* the run is nearly done */
+        {0.95, 2000, false}, /* a sweep is hardly slower, so a move does not pay */
+        {0.1, 14, false},    /* the run is nearly done, so a move does not pay */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         world w;
@@ -230,7 +232,7 @@ static void a_slow_host_is_left_when_that_pays(void **state) {
     }
 }
 
-/* Order hosts by share, the greatest share first. */
+/* Order hosts by `share`, greatest first. */
 static void by_share(void *self, const kl_keeper_host *hosts, size_t count, uint32_t *order) {
     (void)self;
     for (size_t i = 0; i < count; i++) {
@@ -241,7 +243,7 @@ static void by_share(void *self, const kl_keeper_host *hosts, size_t count, uint
     }
 }
 
-/* Hosts in use are not measured. The rates of their ranks serve instead when hosts are ordered. */
+/* An order of hosts must use the rates of ranks for hosts in use, because these hosts are not measured. */
 static void an_order_knows_what_ranks_get_on_hosts_in_use(void **state) {
     (void)state;
     world w;
@@ -297,7 +299,7 @@ static void promises_that_are_not_kept_raise_the_doubt(void **state) {
     w.sweeps = 100000;
     double doubt = 1;
     for (uint32_t move = 1; move <= 4; move++) {
-        /* every host looks idle, but becomes slow as soon as the run is there */
+        /* each host is fast when it is measured, but becomes slow as soon as the run is on it */
         double until_s = w.now_s + 300;
         while (w.moves < move && w.now_s < until_s) {
             for (size_t i = 0; i < w.hosts; i++)
@@ -362,7 +364,7 @@ static void a_drained_host_gets_no_ranks_again(void **state) {
     assert_true(world_until(&w, world_has_saved, 100));
     wish(&w, KL_KEEPER_DRAIN, "b", false, "leaves b");
     assert_true(world_until(&w, is_restarted, 100));
-    w.host[2].pace = 0; /* the next attempt dies */
+    w.host[2].pace = 0; /* host c dies, so the attempt fails */
     while (w.starts < 3)
         world_pass(&w, 0.1);
     assert_true(is_on(&w, "a"));
@@ -438,7 +440,7 @@ static void before_a_time_limit_the_run_is_saved(void **state) {
                                             .queued = queued});
         assert_true(world_until(&w, queued ? NULL : world_has_saved, 5) || queued);
         for (size_t i = 0; queued && i < 2; i++)
-            w.program.ranks[i] = 2; /* the queue has chosen the hosts */
+            w.program.ranks[i] = 2; /* imitate the queue, which chooses the hosts */
         w.keeper.limit_s = 0;
         world_tell(&w, &(kl_keeper_event){.kind = KL_KEEPER_LIMIT, .limit_s = w.now_s + 20});
         double limit_s = w.now_s + 20;
@@ -491,8 +493,8 @@ static uint64_t draw(uint64_t *seed, uint64_t below) {
     return *seed % below;
 }
 
-/* Change at random the states of all hosts, the faults of the program, and the requests. After some time,
- * stop changing them. */
+/* Change at random the state of a host, the behaviour of the program, or the clock, or make a random request.
+ */
 static void disturb(world *w, uint64_t *seed) {
     static const double PACES[] = {0, 0.1, 0.5, 0.9, 1, 1};
     static const char *const NAMES[] = {"a", "b", "c", "d", "a,b", ""};
@@ -580,7 +582,8 @@ static void in_every_world_the_keeper_ends(void **state) {
             idle_most = w.keeper.tally.idle > idle_most ? w.keeper.tally.idle : idle_most;
         }
         if (!w.over && w.mute && w.program.hangs) {
-            /* The keeper cannot see that such a program hangs, so a person ends it. */
+            /* The program reports nothing and hangs, which the keeper cannot see. So a person ends the run.
+             */
             world_tell(&w, &(kl_keeper_event){.kind = KL_KEEPER_STOP});
             world_until(&w, NULL, 60);
         }
@@ -592,8 +595,8 @@ static void in_every_world_the_keeper_ends(void **state) {
     }
 }
 
-/* A program that always dies before it saves must be started only a limited number of times, whatever else
- * happens. */
+/* A program that always dies before it saves must be started only a limited number of times, even if the
+ * speeds of hosts change. */
 static void without_progress_nothing_is_restarted_for_ever(void **state) {
     (void)state;
     for (uint64_t run = 0; run < 500; run++) {
@@ -610,7 +613,7 @@ static void without_progress_nothing_is_restarted_for_ever(void **state) {
             world_pass(&w, 0.1);
         }
         assert_true(w.over && w.end.result == KL_KEEPER_GAVE_UP);
-        /* Each planned move that saves something may be followed by the full number of attempts again. */
+        /* A planned move may save something new. Then the full number of attempts is allowed again. */
         uint32_t series = w.save_every_s > 0 ? w.moves + 1 : 1;
         assert_true(w.starts <= series * (w.keeper.options.tries + 1));
         assert_true(w.save_every_s > 0 || w.starts <= w.keeper.options.tries);

@@ -1,4 +1,5 @@
-/* Helpers for tests of the keeper: a simulated program runs under a fake clock on hosts of changing speed. */
+/* Helpers for tests of the keeper: a simulated program runs under a fake clock, on hosts whose speeds change.
+ */
 #ifndef KL_KEEPER_TEST_HELPER_H
 #define KL_KEEPER_TEST_HELPER_H
 
@@ -12,15 +13,15 @@ enum { WORLD_HOSTS = 8, WORLD_RANKS = 64, WORLD_TEXTS = 400 };
 typedef struct world_host {
     const char *name;
     uint32_t slots;
-    double pace;  /* speed of a rank; 0: the host is dead */
-    double looks; /* pace that a measurement shows; 0: the true pace */
+    double pace;  /* true speed of a rank on this host; 0: the host is dead */
+    double looks; /* speed that a measurement of the host shows; 0: the true speed */
     bool leaving;
 } world_host;
 
 typedef struct world_program {
     bool runs, reports, saves, hangs, asked, killed;
-    double begins_s;    /* time at which its ranks begin */
-    double done, saved; /* number of sweeps, with fractions */
+    double begins_s;    /* time at which the ranks begin to compute */
+    double done, saved; /* number of sweeps, with fractions: done so far, and in the newest checkpoint */
     double last_save_s;
     uint64_t attempt, answered;
     bool stopped;
@@ -33,14 +34,14 @@ typedef struct world {
     world_host host[WORLD_HOSTS];
     size_t hosts;
     /* behaviour of the program */
-    double sweeps; /* total number of sweeps */
-    double rows;   /* rows of a sweep: a rank of pace 1 does one row a second */
+    double sweeps; /* total number of sweeps of the run */
+    double rows;   /* rows of a sweep; a rank on a host of pace 1 does one row per second */
     double launch_s, save_s, save_every_s;
     bool mute;       /* true: the program never reports */
     bool refuses;    /* true: the disk is full, so the program cannot save */
     double dies_at;  /* the program dies when it reaches this sweep; 0: never */
-    uint32_t deaths; /* number of such deaths; UINT32_MAX: always */
-    bool fail_code;  /* true: it dies by an exit code and not by a signal */
+    uint32_t deaths; /* number of deaths at that sweep; UINT32_MAX: it dies every time */
+    bool fail_code;  /* true: the program dies by an exit code; false: by a signal */
     world_program program;
     /* what the keeper has done */
     uint32_t starts, kills, asks, moves, restarts, gave_up;
@@ -236,8 +237,8 @@ static void world_pass(world *w, double dt_s) {
     world_tell(w, &(kl_keeper_event){.kind = KL_KEEPER_TIME});
 }
 
-/* Let time pass until the keeper has ended, or until a condition holds. Return whether one of the two
- * happened. */
+/* Let time pass until the keeper has ended, until a condition holds, or until most_s are over. Return false
+ * in the last case. */
 static bool world_until(world *w, bool (*holds)(const world *w), double most_s) {
     static const double STEP_S = 0.1;
     double until_s = w->now_s + most_s;
@@ -246,7 +247,8 @@ static bool world_until(world *w, bool (*holds)(const world *w), double most_s) 
     return w->over || (holds && holds(w));
 }
 
-/* Four hosts of pace 1 with two slots each. The run has four ranks and 200 sweeps of 0.25 s. */
+/* Make a world with four hosts of pace 1 and two slots each, and a run with four ranks and 200 sweeps of 0.25
+ * s. */
 static inline void world_init(world *w, const kl_keeper_options *options) {
     static const char *const NAMES[] = {"a", "b", "c", "d"};
     const kl_keeper_options plain = {

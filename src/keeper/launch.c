@@ -1,4 +1,4 @@
-/* Command lines that start the ranks. */
+/* Make the command lines that start the ranks of a program. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void add_number(words *w, const char *option, uint32_t number) {
     add_text(w, text);
 }
 
-/* Split a command at blanks. */
+/* Split a command at blanks, and add its words. */
 static void add_command(words *w, const char *command) {
     for (command += strspn(command, " \t"); *command; command += strspn(command, " \t")) {
         size_t bytes = strcspn(command, " \t");
@@ -74,8 +74,9 @@ static void add_hosts(words *w, const char *option, const kl_launch *l) {
     kl_buffer_free(&hosts);
 }
 
-/* By default, mpirun waits a second after the death of a rank before it kills the others. Ranks are not bound
- * to cores, because each mpirun would bind its first rank to the first core. */
+/* Add mpirun of Open MPI and its options. Without the first one, mpirun waits a second after the death of a
+ * rank before it kills the others. Ranks are not bound to cores, because each mpirun on a host would bind its
+ * first rank to the first core. */
 static void add_openmpi(words *w, const kl_launch *l) {
     add_command(w, l->command ? l->command : "mpirun");
     add_command(w, "--mca odls_base_sigkill_timeout 0");
@@ -102,8 +103,8 @@ static uint32_t hosts_used(const kl_launch *l) {
     return used;
 }
 
-/* In a batch job, the step uses the whole allocation. Elsewhere, SLURM_HOSTFILE names the host of each
- * rank. */
+/* Add srun and its options. In a batch job, the step uses the whole allocation. Elsewhere, the file of
+ * SLURM_HOSTFILE names the host of each rank. */
 static void add_srun(words *w, const kl_launch *l) {
     add_command(w, l->command ? l->command : "srun");
     add_text(w, "--kill-on-bad-exit=1");
@@ -118,14 +119,14 @@ static void add_srun(words *w, const kl_launch *l) {
     add_text(w, "--distribution=arbitrary");
 }
 
-/* --- a launcher of the user's own --- */
+/* --- a launcher of the user --- */
 
 static void put_text(kl_buffer *out, const char *text) {
     kl_put_bytes(out, text, strlen(text));
 }
 
-/* If a known word in braces is at `at`, write its replacement and return the length of the word. Otherwise
- * return 0. */
+/* If one of the words {ranks}, {hosts} and {hostfile} begins at `at`, write its replacement and return the
+ * length of the word. Otherwise return 0. */
 static size_t put_replaced(kl_buffer *out, const char *at, const kl_launch *l) {
     char number[16];
     if (strncmp(at, "{ranks}", 7) == 0) {
@@ -209,7 +210,7 @@ static bool holds(const char *data, size_t size, const char *name) {
     return false;
 }
 
-/* A program file contains the names of the libraries that it needs. */
+/* Find the MPI by the names of libraries, which a program file contains. */
 kl_launcher kl_launcher_of_program(const void *data, size_t size) {
     bool openmpi = holds(data, size, "libmpi.so.") || holds(data, size, "libkilter-openmpi.so");
     bool mpich = holds(data, size, "libmpich.so.") || holds(data, size, "libkilter-mpich.so");

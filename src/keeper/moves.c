@@ -1,4 +1,4 @@
-/* Decide whether the run leaves its hosts: on request of people, for the owners of hosts, for speed, or
+/* Decide whether the run leaves its hosts: because a person or the owner of a host wants it, for speed, or
  * before a time limit. */
 #include <math.h>
 #include <stdio.h>
@@ -6,10 +6,12 @@
 
 #include "keeper/keeper_private.h"
 
-/* A gain must last for some time, because the loop may balance its rows itself, or the other load may end. */
+/* Before a move, its gain must last for some time: the loop may balance its rows itself, or other programs
+ * may end. */
 static const double SETTLE_LEAST_S = 2, SETTLE_MOST_S = 30;
 static const double SETTLE_SWEEPS = 5;
-static const double MARGIN_PART = 0.25; /* greatest part of an attempt's time that may be used for saving */
+static const double MARGIN_PART =
+    0.25; /* greatest part of an attempt's time that may be reserved for saving */
 
 static kl_keeper_action *say_move(kl_keeper *k, const kl_keeper_prospect *p, const char *why) {
     kl_keeper_action *a =
@@ -37,7 +39,7 @@ static void move(kl_keeper *k, kl_keeper_cause cause, const char *why) {
     kl_keeper_save_and_stop(k, cause);
 }
 
-/* Record why the run stays, if the reason differs from the last one. */
+/* Record why the run stays on its hosts, if the reason differs from the last recorded one. */
 static void go_on(kl_keeper *k, kl_decision_kind kind, const char *why) {
     if (strcmp(k->kept, why) == 0)
         return;
@@ -73,8 +75,8 @@ static const kl_keeper_host *host_to_leave(const kl_keeper *k, uint32_t *count) 
     return first;
 }
 
-/* In a queue, a move needs at least as many idle hosts as the run leaves. Otherwise the job would only
- * wait. */
+/* Return whether the run can leave drained hosts. In a queue, there must be as many idle hosts as the run
+ * leaves, or the next job would only wait. */
 static bool can_leave(kl_keeper *k, uint32_t leaving) {
     uint32_t idle = 0;
     if (!k->options.queued)
@@ -95,16 +97,18 @@ static bool carry_out_drain(kl_keeper *k) {
         move(k, KL_KEEPER_FOR_DRAIN, why);
         return true;
     }
-    strncat(why, ", and no", sizeof why - strlen(why) - 1);
-    strncat(why, " other host is free", sizeof why - strlen(why) - 1);
+    snprintf(why, sizeof why,
+             h->drained ? "%.200s was drained, and no other host is free"
+                        : "%.200s is taken away, and no other host is free",
+             h->name);
     go_on(k, KL_DECIDES_WAIT, why);
     return false;
 }
 
 /* --- speed --- */
 
-/* Return for how long a move must pay. When the run has lost as much time as the move costs, it waits no
- * longer. */
+/* Return for how many seconds a move must look worthwhile before it is made. The wait ends early if slow
+ * sweeps have already cost as much as the move. */
 static double settle_s(const kl_keeper *k, const kl_keeper_prospect *p) {
     double lost_s = p->cost_s * k->costs.doubt / (1 - p->sweep_s / p->stay_sweep_s);
     return fmin(fmax(SETTLE_LEAST_S, fmin(SETTLE_SWEEPS * k->watch.sweep_s, lost_s)), SETTLE_MOST_S);
@@ -140,7 +144,8 @@ static void consider_speed(kl_keeper *k) {
     }
 }
 
-/* Return whether the queue has room for more hosts than the run has. All hosts share the work. */
+/* In a queue, move the run if more hosts than it uses are free, and more hosts are worth the cost of a move.
+ */
 static void consider_queue(kl_keeper *k) {
     uint32_t used = 0, free = 0;
     for (uint64_t i = 0; i < k->count; i++) {

@@ -5,7 +5,7 @@
 
 static const double DOUBT_MOST = 64;
 static const double DISAPPOINTS =
-    0.25; /* a move that brings less than this part of its forecast gain raises the factor */
+    0.25; /* a move that saves less than this part of its forecast gain raises the factor */
 
 void kl_keeper_promise_make(kl_keeper *k, uint64_t number, const kl_keeper_prospect *p) {
     kl_keeper_promise_settle(k);
@@ -31,7 +31,8 @@ void kl_keeper_promise_began(kl_keeper *k) {
     tell(k, 0);
 }
 
-/* Return the seconds that the sweeps since the move would have taken in addition on the old hosts. */
+/* Return the seconds that the move has saved: how much longer the sweeps since then would have taken on the
+ * old hosts. */
 static double gained_s(const kl_keeper *k) {
     const kl_keeper_promise *p = &k->promise;
     double sweeps = k->watch.sweeps > p->first ? (double)(k->watch.sweeps - p->first) : 0;

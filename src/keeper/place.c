@@ -4,13 +4,13 @@
 
 #include "keeper/keeper_private.h"
 
-enum { FAILURES_TOLERATED = 1 }; /* a host with more failures in a row than this is chosen last */
+enum { FAILURES_TOLERATED = 1 }; /* hosts with more failures in a row than this are chosen last */
 
-static const double ALIKE =
-    0.1; /* speeds that differ by less than this count as equal, because measurements are not exact */
+static const double ALIKE = 0.1; /* speeds that differ by less than this part of the fastest host's speed
+                                    count as equal, because measurements are not exact */
 
 typedef struct choice {
-    long speed; /* speed in steps of ALIKE of the fastest host's speed */
+    long speed; /* speed of a rank on the host, as a multiple of ALIKE × the fastest speed */
     bool used;  /* true: the last attempt ran on this host */
     uint32_t host;
 } choice;
@@ -24,8 +24,8 @@ static int faster_first(const void *a, const void *b) {
     return x->host < y->host ? -1 : x->host > y->host;
 }
 
-/* Put the fastest hosts first. Among equal hosts, those in use come first, then the order of the table
- * counts. If memory runs out, the order of the table stays. */
+/* Put the fastest hosts first. Among equally fast hosts, those in use come first; otherwise hosts keep the
+ * order of the table. If memory runs out, the order of the table stays. */
 static void order_by_speed(const kl_keeper *k, uint32_t *order) {
     choice *choices = malloc((k->count + 1) * sizeof *choices);
     double best = 0;
@@ -41,15 +41,16 @@ static void order_by_speed(const kl_keeper *k, uint32_t *order) {
     free(choices);
 }
 
-/* A host in use is not measured. Its fitness is the rate of its ranks divided by that of the best rank. */
+/* Return the fitness of a host. A host in use is not measured; the rate of its ranks, divided by that of the
+ * best rank, is used instead. */
 static double share_of(const kl_keeper *k, const kl_keeper_host *h) {
     if (h->ranks > 0 && h->rate > 0 && k->costs.rank_rate > 0)
         return fmin(h->rate / h->ranks / k->costs.rank_rate, 1);
     return h->qos;
 }
 
-/* Give ranks to the hosts in this order, either to good hosts or to those chosen last. Return the number
- * of placed ranks. */
+/* Give ranks to hosts in this order. last: false: to hosts with few failures; true: to those with many.
+ * Return the number of ranks that now have a host. */
 static uint32_t fill(kl_keeper *k, const uint32_t *order, const char *names, bool last, uint32_t placed) {
     for (uint64_t i = 0; i < k->count && placed < k->options.ranks; i++) {
         if (order[i] >= k->count)

@@ -3,11 +3,13 @@
 
 #include "keeper/keeper_private.h"
 
-static const double MARGIN = 1.25;      /* the gain must exceed the cost by this factor, */
-static const double RATIO_LEAST = 1.1;  /* and a sweep must take longer here by this factor */
-static const double LAUNCH_GUESS_S = 2; /* assumed seconds before one was measured */
+static const double MARGIN = 1.25; /* a move must gain at least this multiple of its cost */
+static const double RATIO_LEAST =
+    1.1; /* a sweep on the present hosts must take at least this multiple of a sweep on the others */
+static const double LAUNCH_GUESS_S = 2; /* seconds of a launch that are assumed before one was measured */
 
-/* If the length of a run is not known, assume that it will make as many sweeps again as it has made. */
+/* Return the number of sweeps that are left. If the run's length is not known, assume that it is half done.
+ */
 static double sweeps_left(const kl_keeper_watch *w) {
     return w->expected > w->sweeps ? (double)(w->expected - w->sweeps)
            : w->expected > 0       ? 0

@@ -5,14 +5,14 @@
 
 #include "keeper/keeper.h"
 
-/* --- states of jobs --- */
+/* --- states of Slurm's jobs --- */
 
 static const struct {
     const char *name;
     kl_slurm_stage stage;
 } STATES[] = {
     {"PENDING", KL_SLURM_WAITS},
-    {"CONFIGURING", KL_SLURM_WAITS}, /* the nodes of the job boot */
+    {"CONFIGURING", KL_SLURM_WAITS}, /* the nodes of the job are being booted */
     {"POWER_UP_NODE", KL_SLURM_WAITS},
     {"REQUEUED", KL_SLURM_WAITS},
     {"REQUEUE_FED", KL_SLURM_WAITS},
@@ -37,7 +37,7 @@ static const struct {
     {"OUT_OF_MEMORY", KL_SLURM_OVER},
     {"PREEMPTED", KL_SLURM_OVER},
     {"RECONFIG_FAIL", KL_SLURM_OVER},
-    {"REVOKED", KL_SLURM_OVER}, /* another cluster of the federation runs the job */
+    {"REVOKED", KL_SLURM_OVER}, /* another cluster of Slurm's federation runs the job */
     {"TIMEOUT", KL_SLURM_OVER},
 };
 
@@ -48,9 +48,10 @@ kl_slurm_stage kl_slurm_stage_of(const char *state) {
     return KL_SLURM_UNKNOWN;
 }
 
-/* --- words of a command line --- */
+/* --- words of a command line for sbatch --- */
 
-/* Copy the next word without its quotes. Return the position after it; NULL: there is none. */
+/* Copy the next word of a command line without its quotes. Return the position after the word; NULL: there is
+ * none. */
 static const char *next_word(const char *at, char *word, size_t room) {
     size_t bytes = 0;
     char quote = 0;
@@ -72,9 +73,13 @@ static const char *next_word(const char *at, char *word, size_t room) {
     return at;
 }
 
-enum { ELSEWHERE, INSIDE, BEHIND }; /* position of an option's value */
+enum {
+    ELSEWHERE,
+    INSIDE,
+    BEHIND
+}; /* where the value of an option may be: nowhere, in the option's word, or in the next word */
 
-/* Return whether the word is this option. If so, set the position of its value. */
+/* Return whether the word is this option of sbatch. If it is, set where its value stands. */
 static bool is_option(const char *word, const char *name, char letter, int *where) {
     size_t bytes = strlen(name);
     if (word[0] != '-')
@@ -148,7 +153,8 @@ void kl_slurm_nodes_wanted(const char *options, uint32_t *least, uint32_t *most)
 
 /* --- lists of hosts --- */
 
-typedef struct hostlist { /* the parts of "n[01-03,7]x": before, in and after its brackets */
+typedef struct hostlist { /* the parts of "n[01-03,7]x": "n" before, the numbers in, and "x" after the
+                             brackets */
     const char *front, *inner, *back;
     int front_bytes, back_bytes;
 } hostlist;
@@ -160,7 +166,8 @@ static void put_name(kl_buffer *names, const hostlist *h, const char *number) {
     kl_put_bytes(names, name, strlen(name));
 }
 
-/* Write the names of "01-03" or "7". Return the position after it; NULL: it is not a range. */
+/* Write the names for the numbers "01-03", or for a single number "7". Return the position after the text;
+ * NULL: the text is not a range of numbers. */
 static const char *put_range(kl_buffer *names, const hostlist *h, const char *at) {
     enum { MOST = 65536 };
     uint32_t first = 0, last;
@@ -179,7 +186,8 @@ static const char *put_range(kl_buffer *names, const hostlist *h, const char *at
     return end;
 }
 
-/* Write the names of one part of a list. Return the position after it; NULL: the part is malformed. */
+/* Write the names of one item of a list of hosts. Return the position after the item; NULL: the item is
+ * malformed. */
 static const char *put_part(kl_buffer *names, const char *at) {
     hostlist h = {.front = at, .front_bytes = (int)strcspn(at, ",[]"), .back = ""};
     at += h.front_bytes;
@@ -202,7 +210,7 @@ static const char *put_part(kl_buffer *names, const char *at) {
 }
 
 bool kl_slurm_expand(const char *list, kl_buffer *names) {
-    if (strchr(list, '/')) /* the name of a file */
+    if (strchr(list, '/')) /* a text with a slash is the name of a file */
         return false;
     while (list && *list) {
         list = put_part(names, list);
@@ -226,7 +234,8 @@ bool kl_slurm_listed(const char *list, const char *name) {
     return false;
 }
 
-/* Return whether a node has all features of "a&b". Set *rest to the text after a '|'; NULL: there is none. */
+/* Return whether a node has all features of a constraint such as "a&b". Set *rest to the text after the next
+ * '|'; NULL: there is none. */
 static bool has_all(const char *all, const char *features, const char **rest) {
     bool has = true;
     for (;;) {
@@ -252,7 +261,7 @@ bool kl_slurm_has_features(const char *constraint, const char *features) {
     return has;
 }
 
-/* --- a job's name and number --- */
+/* --- the name and the number of a job --- */
 
 void kl_slurm_name(const char *options, const char *program, uint64_t token, char name[KL_SLURM_NAME_BYTES]) {
     char given[KL_KEEPER_TEXT_BYTES];
@@ -265,7 +274,8 @@ void kl_slurm_name(const char *options, const char *program, uint64_t token, cha
     snprintf(name, KL_SLURM_NAME_BYTES, "%.40s-%016llx", given, kl_ull(token));
 }
 
-/* The name of a cluster may follow the number. Plugins of a site may print lines before it. */
+/* Find the number of a job at the beginning of a line. ";" and the name of a cluster may follow it. Plugins
+ * of a site may print lines before it. */
 bool kl_slurm_number(const char *text, char job[KL_SLURM_JOB_BYTES]) {
     job[0] = '\0';
     while (*text) {
@@ -277,7 +287,7 @@ bool kl_slurm_number(const char *text, char job[KL_SLURM_JOB_BYTES]) {
     return *job != '\0';
 }
 
-/* After these error messages, it is not known whether the controller has the job. */
+/* Return whether this error message leaves open if the controller has accepted the job. */
 bool kl_slurm_is_unclear(const char *said) {
     static const char *const WORDS[] = {"timed out",  "Timed out",    "Unable to contact",
                                         "Zero Bytes", "ommunication", "onnection"};

@@ -1,4 +1,4 @@
-/* Make the keeper's actions and sentences. */
+/* Make the actions of the keeper, and the sentences that say what it does. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,8 +30,7 @@ kl_keeper_action *kl_keeper_decide(kl_keeper *k, kl_decision_kind kind, const ch
     a->number = ++k->decisions;
     a->decision = (kl_decision){.kind = kind, .subject = KL_SUBJECT_ALL};
     memcpy(a->decision.reason, a->text,
-           sizeof a->decision.reason -
-               1); /* Copy the text, cut to its field, and set the rest of the field to 0. */
+           sizeof a->decision.reason - 1); /* copy the text, cut to the size of `reason` */
     return a;
 }
 
@@ -43,7 +42,7 @@ void kl_keeper_answer(kl_keeper *k, bool refused, const char *format, ...) {
     k->refused = refused;
 }
 
-/* Append a name if there is room for it and for "…". Return the new length. */
+/* Append the name of a host if there is room for it and for "…". Return the new length. */
 static size_t add_name(kl_keeper_list *list, size_t length, const kl_keeper_host *h, uint32_t ranks) {
     static const size_t MORE_BYTES = sizeof ", …";
     char name[KL_KEEPER_NAME_BYTES + 16];

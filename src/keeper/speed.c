@@ -1,4 +1,4 @@
-/* How fast the program is on its present hosts and would be on others. */
+/* Forecast how fast the program would be on other hosts, from its speed on its present hosts. */
 #include <math.h>
 
 #include "keeper/keeper_private.h"
@@ -10,9 +10,10 @@ double kl_keeper_rank_speed(const kl_keeper *k, const kl_keeper_host *h) {
     return k->costs.rank_rate > 0 ? k->costs.rank_rate * pace : pace;
 }
 
-/* The loop balances its rows, so a sweep takes the number of rows divided by the sum of all rates. Ranks
- * that share a core make the others wait. This wait is not in their rates, and would be shorter on other
- * hosts, at best as short as measured so far. */
+/* Forecast the seconds of a sweep on the hosts chosen for the next attempt. The loop balances its rows, so a
+ * sweep takes the number of rows divided by the sum of all rates. Ranks that share a core make other ranks
+ * wait. This wait is not in the rates. On other hosts it would be shorter, at best as short as the shortest
+ * so far. */
 double kl_keeper_forecast_sweep_s(const kl_keeper *k) {
     double here = 0, there = 0;
     for (uint64_t i = 0; i < k->count; i++) {

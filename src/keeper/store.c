@@ -1,5 +1,5 @@
-/* Store the keeper's state as text, from which another keeper continues. The text has neither times of a
- * clock nor the outcome of a move that was under way. */
+/* Store the keeper's state as text, from which another keeper continues. The text has no times of a clock,
+ * and no planned move whose outcome is not known yet. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ static bool is_worth_a_line(const kl_keeper_host *h) {
     return h->ranks > 0 || h->drained || h->failures > 0;
 }
 
-/* A value of 0 is not written. */
+/* Write a value that is not 0. */
 static void put_count(kl_buffer *text, const char *name, uint64_t value) {
     if (value > 0)
         kl_put_field_count(text, name, value);
@@ -57,7 +57,7 @@ void kl_keeper_store(const kl_keeper *k, kl_buffer *text) {
             put_host(text, &k->hosts[i]);
 }
 
-/* --- and back --- */
+/* --- reading the stored state --- */
 
 static void take_names(kl_keeper *k, const kl_field *f) {
     for (int i = 0; kl_field_is(f, "state") && i < KL_KEEPER_STATES; i++)
@@ -113,7 +113,7 @@ static void take_numbers(kl_keeper *k, const kl_field *f) {
         k->costs.doubt = positive(f) > 1 ? positive(f) : 1;
 }
 
-/* The lines after a line "host" belong to that host. */
+/* Take a line about the host that the last line "host" has named. */
 static void take_host(kl_keeper_host *h, const kl_field *f) {
     if (kl_field_is(f, "host_slots"))
         h->slots = (uint32_t)kl_field_count(f);
@@ -148,7 +148,7 @@ static kilter_status take_all(kl_keeper *k, const char *text, size_t size, kilte
                : KILTER_OK;
 }
 
-/* A run that was stopped or given up begins a new series of attempts. */
+/* Begin a new series of attempts, after a run that was stopped or given up. */
 static void begin_again(kl_keeper *k) {
     k->wish.stop = false;
     k->result = KL_KEEPER_GOES_ON;
@@ -158,11 +158,11 @@ static void begin_again(kl_keeper *k) {
     k->state = KL_KEEPER_NEW;
 }
 
-/* Hosts in use are not measured, and count as fit. */
+/* Take hosts in use as fit, because they are not measured. */
 static void trust_hosts_in_use(kl_keeper *k) {
     for (uint64_t i = 0; i < k->count; i++) {
         kl_keeper_host *h = &k->hosts[i];
-        h->next = 0; /* the plans of the old keeper are not stored */
+        h->next = 0; /* the hosts that the old keeper had chosen for the next attempt are not stored */
         h->qos = h->ranks > 0 ? 1 : 0;
         h->pace = h->launch_pace > 0 ? h->launch_pace : h->qos;
     }
@@ -174,14 +174,16 @@ static void go_on(kl_keeper *k, bool alive) {
     if (k->state == KL_KEEPER_IS_OVER && k->result != KL_KEEPER_DONE)
         begin_again(k);
     else if (k->state == KL_KEEPER_RUNNING)
-        kl_keeper_set(k, KL_KEEPER_STARTING); /* until the program reports to this keeper */
+        kl_keeper_set(
+            k, KL_KEEPER_STARTING); /* the state is STARTING until the program reports to this keeper */
     else if (k->state == KL_KEEPER_KILLING && alive)
         kl_keeper_kill(k, k->cause);
     else if (!ran && k->state != KL_KEEPER_IS_OVER)
         k->state = KL_KEEPER_NEW;
     k->since_s = k->watch.started_s = k->now_s;
     if (ran && alive)
-        kl_keeper_look(k, true); /* only hosts with something to remember are stored */
+        kl_keeper_look(k, true); /* measure hosts now, because only hosts with ranks or failures, and drained
+                                    hosts, are stored */
 }
 
 kilter_status kl_keeper_restore(kl_keeper *k, const char *text, size_t size, bool alive, double now_s,

@@ -16,7 +16,8 @@ static const char *plain(const char *name) {
     return at ? at + 1 : name;
 }
 
-/* Two names that both have domains belong to different hosts unless the names are equal. */
+/* Return whether two names belong to the same host. "n1" and "n1.site.org" do, but different names that both
+ * have a domain do not. */
 static bool same_host(const char *a, const char *b) {
     a = plain(a);
     b = plain(b);
@@ -52,8 +53,8 @@ static double part(double value) {
     return value > 0 ? fmin(value, 1) : 0;
 }
 
-/* Do not judge a host in use by its fitness, because the rates of its ranks say more. A queue reports all
- * hosts that the next job can have, and no others. */
+/* Take in the results of measuring hosts. A host in use keeps its pace, because the rates of its ranks say
+ * more. A queue reports all hosts that the next job can have, and no others. */
 bool kl_keeper_take_views(kl_keeper *k, const kl_keeper_view *views, size_t count) {
     for (uint64_t i = 0; i < k->count && k->options.queued; i++)
         k->hosts[i].qos = 0;
@@ -70,7 +71,7 @@ bool kl_keeper_take_views(kl_keeper *k, const kl_keeper_view *views, size_t coun
     return true;
 }
 
-/* Return whether the table knows the hosts of all ranks of the report. In a queue, add unknown hosts. */
+/* Return whether the table has the hosts of all ranks of the report. In a queue, unknown hosts are added. */
 static bool knows_all(kl_keeper *k, const kl_keeper_report *r) {
     for (uint32_t i = 0; i < r->ranks; i++) {
         if (k->options.queued && !host_of(k, r->hosts[i]))
@@ -81,8 +82,8 @@ static bool knows_all(kl_keeper *k, const kl_keeper_report *r) {
     return r->ranks > 0;
 }
 
-/* Take the hosts of the ranks from the report. If the report has aliases, the ranks are where they were
- * started. */
+/* Take from the report on which hosts the ranks are. If it names unknown hosts, the hosts may have other
+ * names there, so the ranks count as where they were started. */
 static void take_places(kl_keeper *k, const kl_keeper_report *r) {
     if (!r->hosts || !knows_all(k, r))
         return;
@@ -96,7 +97,7 @@ static void take_places(kl_keeper *k, const kl_keeper_report *r) {
     }
 }
 
-/* Return the host on which a rank was started. Ranks are numbered host by host. */
+/* Return the host on which a rank was started. Rank numbers rise from host to host. */
 static kl_keeper_host *host_of_rank(const kl_keeper *k, uint32_t rank) {
     for (uint64_t i = 0; i < k->count; i++) {
         if (rank < k->hosts[i].ranks)
@@ -106,7 +107,7 @@ static kl_keeper_host *host_of_rank(const kl_keeper *k, uint32_t rank) {
     return NULL;
 }
 
-/* Learn the rate of a rank on a host of pace 1. One report of a high rate must not raise it much. */
+/* Learn the rate of a rank on a host of pace 1. A single report of a high rate changes it only a little. */
 static void learn_rate(kl_keeper *k) {
     static const double LEAST_PACE = 0.25, WEIGHT = 0.2;
     double best = 0;
@@ -122,7 +123,7 @@ static void learn_rate(kl_keeper *k) {
         k->costs.rank_rate += WEIGHT * (best - k->costs.rank_rate);
 }
 
-/* Average times instead of rates, because the times of sweeps add up. */
+/* Return an average over time. It is used for times and not for rates, because the times of sweeps add up. */
 double kl_keeper_smooth(double mean, double value, double weight) {
     return mean > 0 ? mean + weight * (value - mean) : value;
 }
@@ -153,7 +154,7 @@ bool kl_keeper_can_use(const kl_keeper_host *h) {
     return h->qos > 0 && h->slots > 0 && !h->leaving && !h->drained;
 }
 
-/* Copy the next name of a list, and return the rest of the list; NULL: there is none. */
+/* Copy the next name of a list, and return the text after it; NULL: the list has ended. */
 static const char *next_name(const char *names, char name[KL_KEEPER_NAME_BYTES]) {
     names += strspn(names, ", ");
     size_t length = strcspn(names, ", ");

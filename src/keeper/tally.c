@@ -1,4 +1,4 @@
-/* Count attempts, so that no program is started for ever without progress. */
+/* Count attempts without progress, so that a program is not started again for ever. */
 #include "keeper/keeper_private.h"
 
 void kl_keeper_tally_launch(kl_keeper *k) {
@@ -7,8 +7,8 @@ void kl_keeper_tally_launch(kl_keeper *k) {
     k->tally.by_hand = false;
 }
 
-/* Store the newest checkpoint when an attempt first reports. If it is newer than the last one known, the
- * previous attempt wrote it. */
+/* Handle the first report of an attempt. If its checkpoint is newer than the last one known, the previous
+ * attempt has made progress. */
 void kl_keeper_tally_first(kl_keeper *k) {
     if (k->watch.saved > k->tally.saved) {
         k->tally.saved = k->watch.saved;
@@ -18,7 +18,8 @@ void kl_keeper_tally_first(kl_keeper *k) {
     k->tally.refused_s = 0;
 }
 
-/* Count only saved sweeps as progress, because the others are lost with the attempt. */
+/* Return whether the attempt has saved new sweeps. Only saved sweeps count as progress, because all others
+ * are lost with the attempt. */
 static bool saved_something(kl_keeper *k) {
     if (k->watch.saved > k->tally.saved)
         k->tally.saved = k->watch.saved;

@@ -1,19 +1,22 @@
-/* Watch the present attempt: its reports, and whether they stop. */
+/* Follow the reports of the present attempt, and notice when they stop. */
 #include <math.h>
 
 #include "keeper/keeper_private.h"
 
-static const double HANG_SWEEPS = 10;    /* a silence of this many longest sweeps is a hang */
-static const double FIRST_SWEEP = 3;     /* before a sweep has ended, the limit is this multiple of --hang */
-static const double START_LEAST_S = 30;  /* least time limit for the first report of an attempt */
-static const double START_LAUNCHES = 10; /* the limit is also this multiple of the longest launch */
+static const double HANG_SWEEPS =
+    10; /* a program without progress for this multiple of the longest sweep hangs */
+static const double FIRST_SWEEP = 3;     /* limit for the first sweep, as a multiple of the value of --hang */
+static const double START_LEAST_S = 30;  /* least time limit in seconds for the first report of an attempt */
+static const double START_LAUNCHES = 10; /* time limit for the first report, as a multiple of the time from
+                                            launch to first report of earlier attempts */
 static const double WATCHED_MOST_S =
-    1; /* a longer step of the clock is a pause of the keeper, not of the program */
-static const double MARGIN_LEAST_S = 10; /* least time to save before a limit */
+    1; /* if the clock moves further than this between two calls, the keeper itself was stopped */
+static const double MARGIN_LEAST_S = 10; /* least number of seconds to save before a time limit */
 static const double SMOOTH_S =
-    1; /* speeds are averaged over about this time, because other programs come and go */
-static const double LEARN_S = 10;     /* the least time of a sweep is learned in about this time */
-static const double MARGIN_SAVES = 5; /* saving gets this multiple of the time that a save has taken */
+    1; /* time constant in seconds of averages over time; speeds change, because other programs come and go */
+static const double LEARN_S = 10; /* time constant in seconds for learning the least time of a sweep */
+static const double MARGIN_SAVES =
+    5; /* time reserved for saving, as a multiple of the time that a save has taken */
 
 void kl_keeper_watch_launch(kl_keeper *k) {
     k->watch = (kl_keeper_watch){.started_s = k->now_s};
@@ -40,7 +43,8 @@ static void note_first(kl_keeper *k, const kl_keeper_report *r) {
     k->tally.reported = true;
 }
 
-/* Learn the least time of a sweep. Rates are a little older than the sweep, so one report changes little. */
+/* Learn the least product of a sweep's seconds and the rate of all ranks. Rates are a little older than the
+ * time of the sweep, so one report changes little. */
 static void learn_rows(kl_keeper *k, double passed_s) {
     double rows = 0;
     for (uint64_t i = 0; i < k->count; i++)
@@ -80,8 +84,8 @@ void kl_keeper_watch_time(kl_keeper *k, double passed_s) {
     k->watch.quiet_s += fmin(fmax(passed_s, 0), WATCHED_MOST_S);
 }
 
-/* Before a sweep has ended, its length is not known. A program whose loop is closed may write results for
- * any length of time. */
+/* Return for how many seconds a program may make no progress; 0: for any time. The length of the first sweep
+ * is not known. When the loop is closed, the program may still write results for any time. */
 static double silence_s(const kl_keeper *k) {
     const kl_keeper_watch *w = &k->watch;
     double longest_s = fmax(w->longest_s, k->tally.longest_s);

@@ -1,4 +1,5 @@
-/* Requests of people: move, drain, stop. Each gets an answer at once, and the decision follows later. */
+/* Requests of people to move the run, to free hosts, and to stop. Each request is answered at once, and the
+ * decision follows later. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ static bool refuse_names(kl_keeper *k, const char *names) {
     return true;
 }
 
-/* If a person names a host for a move, it is no longer drained. */
+/* Handle a request to move the run. Hosts that it names are no longer drained. */
 static void wish_move(kl_keeper *k, const char *names) {
     if (k->options.queued && *names) {
         kl_keeper_answer(k, true,
@@ -63,7 +64,8 @@ static void wish_drain(kl_keeper *k, const char *names) {
                      names);
 }
 
-/* Before its first report the program cannot save. An existing checkpoint stays as it is. */
+/* Handle a request to stop the run. Before its first report the program cannot save, so it is killed. An
+ * existing checkpoint stays as it is. */
 static void wish_stop(kl_keeper *k) {
     bool again = k->wish.stop;
     k->wish.stop = true;

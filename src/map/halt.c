@@ -1,4 +1,4 @@
-/* Decide when to end a run early. */
+/* Decide when a run of commands is ended early, by the halt rule of the user. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static bool read_amount(const char *text, kl_map_halt *halt) {
     return true;
 }
 
-/* Read the older forms of GNU parallel: 0, 1, 2, −1, −2 and 20%. */
+/* Read a halt rule in one of the older forms of GNU parallel: 0, 1, 2, −1, −2 or 20%. */
 static bool read_older(const char *text, kl_map_halt *halt) {
     static const kl_map_halting WHEN[] = {KL_MAP_GO_ON, KL_MAP_SOON, KL_MAP_NOW};
     bool success = *text == '-';

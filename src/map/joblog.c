@@ -15,6 +15,10 @@ void kl_map_put_joblog(kl_buffer *line, const kl_map_result *r, const char *comm
                  r->began_s, r->took_s, kl_ull(r->out_bytes + r->err_bytes), exitval, r->signal);
     kl_put_bytes(line, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
     for (size_t i = 0; i < size; i++)
-        kl_put_u8(line, command[i] == '\n' ? 0 : (uint8_t)command[i]); /* a line for each command */
+        kl_put_u8(
+            line,
+            command[i] == '\n'
+                ? 0
+                : (uint8_t)command[i]); /* the log has one line for each command, so a newline becomes NUL */
     kl_put_u8(line, '\n');
 }

@@ -1,4 +1,4 @@
-/* Read a list of commands that wait for each other. Its form is: */
+/* Read a list of commands that wait for each other. The list has this form: */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 typedef struct reading {
     kl_map_list *list;
     const char *file;
-    uint64_t line;   /* number of the line at hand, from 1 on */
-    kl_buffer needs; /* names of all needed commands, each ended by NUL */
+    uint64_t line;   /* number of the line that is being read, from 1 on */
+    kl_buffer needs; /* names of the commands that any command needs, each ended by NUL */
     kilter_error *error;
 } reading;
 
@@ -60,7 +60,7 @@ static kilter_status take_needs(reading *r, const char *text, size_t size) {
     return r->needs.failed ? no_memory(r) : KILTER_OK;
 }
 
-/* End the command of the last entry. */
+/* End the text of the last entry's command. */
 static kilter_status end_entry(reading *r) {
     kl_map_list *l = r->list;
     if (l->count == 0)
@@ -179,8 +179,8 @@ static kilter_status resolve(const reading *r) {
 
 /* --- circles --- */
 
-/* Every entry that is left waits for another one of these. Follow the waiting from entry to entry until
- * one comes again. */
+/* Report a circle. Every entry in `left` waits for another entry in `left`. Follow these from one to the next
+ * until an entry comes a second time. */
 static kilter_status refuse_circle(const reading *r, const uint64_t *left, uint64_t first) {
     const kl_map_list *l = r->list;
     uint64_t at = first;
@@ -251,7 +251,8 @@ uint64_t kl_map_waits_failed(kl_map_waits *w, uint64_t i, uint64_t *skipped) {
     }
 }
 
-/* Remove entries that wait for no other one until none is left. Then measure the chains in the reverse
+/* Check that no commands wait in a circle. Remove commands that wait for no other one, until there are none;
+ * commands that stay are in a circle. Then compute the length of each command's longest chain, in the reverse
  * order. */
 static kilter_status check_circles(const reading *r) {
     kl_map_list *l = r->list;

@@ -1,6 +1,6 @@
-/* Fuzz target: any command with any values, a halt rule, and the bytes of a result. Check that no empty
- * program name is executed without a shell, and that an accepted result is written again as the same
- * bytes. */
+/* Fuzz target: fill any values into any command, read any text as a halt rule, and any bytes as a result. A
+ * command without a shell must have a program name that is not empty. An accepted result must be written as
+ * the same bytes. */
 #include <stdlib.h>
 #include <string.h>
 

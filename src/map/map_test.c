@@ -11,7 +11,8 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* Fill in one command. `words` gets the words for execution without a shell, with | after each. */
+/* Fill values into one command. `line` gets the line for a shell. `words` gets the words for running without
+ * a shell, each followed by |. */
 static void fill_in(const char *command, bool quoted, const char *values, size_t size, char line[200],
                     char words[200]) {
     kl_map_template *t = NULL;
@@ -196,7 +197,7 @@ static void test_sizes(void **state) {
 
 static void test_lists(void **state) {
     static const struct {
-        const char *text, *error; /* error NULL: the list is correct */
+        const char *text, *error; /* error: expected error; NULL: the list is valid */
     } CASES[] = {
         {"", NULL},
         {"a:\n x\nb: a a\n y\n  z\n", NULL},

@@ -1,4 +1,4 @@
-/* Values from lists: all pairs, or one value of each list at a time. */
+/* Combine values from several lists: all combinations, or pairs of values at the same position. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,8 @@ void kl_map_source_free(kl_map_source *s) {
     *s = (kl_map_source){0};
 }
 
-/* Return the number of sources that are paired one to one, from this one on. *length: length of the
- * shortest one. */
+/* Return the number of sources that are paired one to one, beginning with the first one at `s`. *length is
+ * set to the number of records of the shortest of them. */
 static size_t group_of(const kl_map_source *s, size_t count, uint64_t *length) {
     size_t members = 1;
     *length = s->count;
@@ -66,7 +66,7 @@ void kl_map_put_combination(const kl_map_source *sources, size_t count, uint64_t
         size_t members = group_of(sources + first, count - first, &length);
         uint64_t below = kl_map_combinations(sources + first + members, count - first - members);
         below = first + members < count ? below : 1;
-        assert(length > 0 && below > 0); /* otherwise there is no combination */
+        assert(length > 0 && below > 0); /* the caller gives a combination that exists */
         for (size_t k = 0; k < members; k++)
             put_record(&sources[first + k], i / below % length, values);
         first += members;

@@ -1,9 +1,6 @@
-/* Command lines with replacement strings.
- *
- *   convert {} {.}.png      pieces: convert | blank | {} | blank | {.} | .png
- *
- * The result is a line for a shell, in which values are quoted, or a list of words that are executed
- * without a shell. The list is possible if a shell would only cut the line at blanks. */
+/* Command lines with replacement strings. The result is a line for a shell, in which values are quoted, or a
+ * list of words that run without a shell. A list of words is enough if a shell would do no more than cut the
+ * line at blanks. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,16 +12,16 @@ typedef enum kind { TEXT, QUOTED_TEXT, BLANKS, VALUE, NUMBER, TOTAL, SLOT } kind
 typedef struct piece {
     kind kind;
     form form;
-    int column; /* 0: all columns; below 0: counted from the last one */
+    int column; /* number of the column; 0: all columns; below 0: counted from the last column */
     size_t at, size;
 } piece;
 
 struct kl_map_template {
-    kl_buffer text; /* the words, joined by blanks */
+    kl_buffer text; /* the words of the command, joined by blanks */
     piece *pieces;
     uint64_t count, room;
-    bool raw;   /* true: the values are command lines */
-    bool plain; /* true: no shell is needed */
+    bool raw;   /* true: each value is a whole command line */
+    bool plain; /* true: the command line needs no shell */
 };
 
 /* --- reading --- */
@@ -43,7 +40,8 @@ static bool add(kl_map_template *t, piece one) {
     return true;
 }
 
-/* Read an optional column number. Return the number of its characters. */
+/* Read the column number of a replacement string, such as 2 in {2}. Return its length; 0: there is no number.
+ */
 static size_t read_column(const char *text, int *column) {
     size_t at = text[0] == '-', digits = strspn(text + at, "0123456789");
     *column = 0;
@@ -53,7 +51,7 @@ static size_t read_column(const char *text, int *column) {
     return *column == 0 ? 0 : at + digits;
 }
 
-/* Read a replacement string at text[0]. Return the number of its characters; 0: there is none. */
+/* Read the replacement string that begins at text[0]. Return its length; 0: there is none. */
 static size_t read_replacement(const char *text, piece *found) {
     static const struct {
         const char *text;
@@ -76,7 +74,7 @@ static size_t read_replacement(const char *text, piece *found) {
     return 0;
 }
 
-/* Cut a text that begins at offset `from` into pieces. */
+/* Cut the text that begins at offset `from` into pieces: replacement strings, and the text between them. */
 static bool cut(kl_map_template *t, size_t from, bool quoted) {
     const char *text = (const char *)t->text.data;
     bool added = true;
@@ -108,7 +106,7 @@ static bool put_word(kl_map_template *t, const char *word, bool quoted) {
     kl_put_bytes(&t->text, word, strlen(word) + 1);
     if (t->text.failed)
         return false;
-    t->text.size--; /* the NUL ends the text, but is no part of it */
+    t->text.size--; /* keep a NUL after the text, but do not count it */
     if (!quoted)
         return cut(t, from, false);
     bool added = from == 0 || add(t, (piece){.kind = BLANKS, .at = from, .size = 1});
@@ -119,7 +117,7 @@ static bool put_word(kl_map_template *t, const char *word, bool quoted) {
 
 /* --- lines that need no shell --- */
 
-/* Names that a shell handles itself, instead of looking for a program. */
+/* Words that a shell executes itself, without a program of this name. */
 static const char *const OF_SHELL[] = {
     "!",       ".",       ":",       "[",      "[[",      "alias",   "bg",      "bind",      "break",
     "builtin", "case",    "caller",  "cd",     "command", "compgen", "coproc",  "continue",  "declare",
@@ -149,8 +147,8 @@ static bool is_plain(const char *text, size_t size) {
     return true;
 }
 
-/* Return whether the line is the name of a program, which comes from no value, followed by words without
- * special meaning. */
+/* Return whether the line could run without a shell: the name of a program, which no value changes, followed
+ * by words without special meaning. */
 static bool needs_no_shell(const kl_map_template *t) {
     const char *text = (const char *)t->text.data;
     for (size_t i = 0; i < t->count; i++)
@@ -192,7 +190,7 @@ void kl_map_template_free(kl_map_template *t) {
     free(t);
 }
 
-/* --- filling in --- */
+/* --- filling in values --- */
 
 size_t kl_map_count_texts(const char *texts, size_t size) {
     size_t count = 0;
@@ -201,7 +199,8 @@ size_t kl_map_count_texts(const char *texts, size_t size) {
     return count;
 }
 
-/* Return the length of a name without its ending, which begins at the last dot if no slash follows it. */
+/* Return the length of a name without its ending. The ending begins at the last dot, if no slash follows the
+ * dot. */
 static size_t without_end(const char *text, size_t size) {
     for (size_t i = size; i-- > 0 && text[i] != '/';)
         if (text[i] == '.')
@@ -221,7 +220,7 @@ static kilter_bytes folder_of(const char *value, size_t size) {
     return (kilter_bytes){value, size};
 }
 
-/* Return the part of a value that a replacement string stands for. */
+/* Return the part of a value that a replacement string of this form stands for. */
 static kilter_bytes part_of(const char *value, form form) {
     size_t size = strlen(value);
     const char *slash = strrchr(value, '/'), *name = slash ? slash + 1 : value;
@@ -239,7 +238,7 @@ static kilter_bytes part_of(const char *value, form form) {
     }
 }
 
-/* Return the text of a column. Columns count from 1, or from −1 backwards. NULL: there is no such column. */
+/* Return the value in a column. Columns count from 1, or from −1 backwards. NULL: there is no such column. */
 static const char *column_of(const kl_map_fill *fill, int column) {
     long long wanted = column > 0 ? column - 1 : (long long)fill->columns + column;
     const char *value = fill->values;
@@ -266,7 +265,7 @@ void kl_map_put_quoted(kl_buffer *line, const char *text, size_t size) {
 
 typedef struct output {
     kl_buffer *to;
-    bool words, raw; /* words: for execution without a shell; raw: values are not quoted */
+    bool words, raw; /* words: write words that run without a shell; raw: do not quote values */
 } output;
 
 static void put(const output *o, kilter_bytes bytes) {
@@ -326,7 +325,7 @@ void kl_map_put_line(const kl_map_template *t, const kl_map_fill *fill, kl_buffe
         put_piece(&o, t, &t->pieces[i], fill);
 }
 
-/* Cut a whole command line, which is the only value, into words. */
+/* Cut a value that is a whole command line into words. Return their number; 0: the line needs a shell. */
 static size_t put_raw_words(const char *line, kl_buffer *words) {
     size_t count = 0, first = strcspn(line + strspn(line, " "), " ");
     for (const char *at = line; *at; at++)
@@ -356,7 +355,9 @@ size_t kl_map_put_words(const kl_map_template *t, const kl_map_fill *fill, kl_bu
     const size_t begin = words->size;
     if (t->raw && fill->columns == 1)
         return put_raw_words(fill->values, words);
-    if (!t->plain || lacks_column(t, fill)) /* in a shell, an empty value would be no word */
+    if (!t->plain ||
+        lacks_column(
+            t, fill)) /* a shell drops a word that has no value, so only a shell gives the right words here */
         return 0;
     for (size_t i = t->pieces[0].kind == BLANKS; i < t->count; i++) {
         bool is_last = i + 1 == t->count;

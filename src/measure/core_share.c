@@ -1,30 +1,31 @@
 /* Estimate the share of its core that a thread gets, from the times that the system measures. */
 #include "measure/measure.h"
 
-static const double WINDOW_S = 0.01; /* least seconds between two samples */
-/* seconds of run and delay after which a share is computed: ten time slices of 4 ms */
+static const double WINDOW_S = 0.01; /* least number of seconds between two samples */
+/* seconds for which the thread must be ready before its share is computed: ten time slices of 4 ms */
 static const double WATCHED_S = 0.04;
 static const double SHARED_PART = 0.05; /* a core counts as shared if other threads had it for more than this
-                                           part of the thread's ready time (run + delay) */
-/* a window of time shows the share only if the thread was ready for at least this part of it; then it used
- * all the time that it could get */
+                                           part of the time in which this thread was ready */
+/* The share is updated only from windows of time in which the thread was ready for at least this part. In
+ * such a window the thread used all the time that it could get. */
 static const double READY_PART = 0.9;
-static const double IDLE_S =
-    0.1; /* seconds over which idle times are compared; the system counts idle time in ticks of 0.01 s */
+static const double IDLE_S = 0.1; /* idle times of the core are compared over this number of seconds, because
+                                     the system counts idle time in ticks of 0.01 s */
 static const double IDLE_PART =
-    0.1; /* the other threads count as gone if the core was idle for more than this part of those seconds */
+    0.1; /* the other threads count as gone if the core was idle for more than this part of the time */
 static const double FIRST_HOLD_S = 0.1, LONGEST_HOLD_S = 5;
-/* after these seconds alone on the core, the lengths of pauses and of shared phases start again from their
- * first values */
+/* when the thread has had the core alone for this number of seconds, the doubled lengths of pauses and of
+ * shared phases are reset */
 static const double CALM_S = 1;
 static const double LEAST_QUANTUM_S =
-    1e-3; /* least length of a time slice that is assumed, because no scheduler uses shorter ones */
+    1e-3; /* shortest time slice in seconds that is assumed; no scheduler uses shorter ones */
 /* a reading over r ready seconds has the weight r/(r + MEMORY_S) in the share */
 static const double MEMORY_S = 0.2;
-static const double SLACK = 0.2,
-                    NO_SLACK = 0.1; /* the thread begins to sleep above SLACK and stops below NO_SLACK */
+static const double
+    SLACK = 0.2,
+    NO_SLACK = 0.1; /* the thread begins to sleep if its slack is above SLACK, and stops below NO_SLACK */
 static const double MUCH_SLACK =
-    0.8; /* slack of one window above which sleeping begins even before spins_until_s */
+    0.8; /* if the slack of a single window is above this, the thread sleeps even before spins_until_s */
 static const double SLACK_MEMORY = 0.3; /* weight of the newest window in the slack */
 static const double FIRST_SPIN_S = 0.25, LONGEST_SPIN_S = 4;
 
@@ -59,9 +60,9 @@ static void watch(kl_core_share *c, double run_s, double delay_s, double slices,
     bool shared = part > SHARED_PART;
     c->share = shared ? 1 - part : 1;
     if (shared && w->slices > 0) {
-        /* Estimate the time slice as the shorter of two means: the length of this thread's turns and that
-         * of the others' turns. This thread's turns are long if others seldom want the core. The slice
-         * seems shorter if a thread gives up its turn early. */
+        /* Estimate the time slice as the shorter of two means: how long this thread keeps the core, and how
+         * long the other threads keep it. This thread keeps it long if the others seldom want it. The slice
+         * seems shorter if a thread gives up the core early. */
         double turn_s = (w->run_s < w->delay_s ? w->run_s : w->delay_s) / w->slices;
         double quantum_s = turn_s > LEAST_QUANTUM_S ? turn_s : LEAST_QUANTUM_S;
         c->quantum_s += (c->quantum_s > 0 ? 0.5 : 1) * (quantum_s - c->quantum_s);
@@ -73,8 +74,8 @@ static void watch(kl_core_share *c, double run_s, double delay_s, double slices,
     change_mode(c, shared ? KL_CORE_SHARED : KL_CORE_OWN, now_s);
 }
 
-/* Update the slack, and start or stop sleeping. While the thread sleeps, waited_s includes late wake-ups.
- * So the time in which the thread was not ready is used instead. */
+/* Update the slack, and start or stop sleeping. The slack is the part of the time in which the thread waits.
+ * While it sleeps, waited_s would include late wake-ups, so the time in which it was not ready is used. */
 static void follow_slack(kl_core_share *c, double ready_s, double waited_s, double window_s, double now_s) {
     double part = (c->sleeps ? window_s - ready_s : waited_s) / window_s;
     part = part < 0 ? 0 : part < 1 ? part : 1;
@@ -117,8 +118,8 @@ void kl_core_share_add(kl_core_share *c, const kl_core_sample *s) {
     if (c->mode == KL_CORE_WATCHED)
         watch(c, run_s, delay_s, slices, s->now_s);
     else if (c->mode == KL_CORE_SHARED) {
-        /* A thread that sleeps uses less than its share. So use only windows in which it was ready nearly
-         * all the time. */
+        /* A thread that sleeps uses less than its share. So the share is updated only from windows in which
+         * the thread was ready nearly all the time. */
         double ready_s = run_s + delay_s, weight = ready_s / (ready_s + MEMORY_S);
         if (ready_s >= READY_PART * window_s)
             c->share += weight * (1 - delay_part(run_s, delay_s) - c->share);

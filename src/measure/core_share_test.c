@@ -10,8 +10,8 @@
 
 enum { STEP_MS = 12 };
 
-/* Imitate the system's counters of a thread on a shared core. The thread gets `part` of the core when it
- * wants the core. It always wants it while it spins, and for `wanted` of the time while it sleeps. */
+/* A thread on a core that may be shared, with the counters that the system would show. It gets at most `part`
+ * of the core. It wants the core all the time while it spins, and for the part `wanted` while it sleeps. */
 typedef struct thread {
     kl_core_share core;
     kl_core_sample now;
@@ -22,7 +22,7 @@ static void live(thread *t, int ms) {
     for (int at = 0; at < ms; at += STEP_MS) {
         double step_s = STEP_MS * 1e-3, ready = 1;
         if (t->core.sleeps)
-            /* a thread that wants more than its share waits for the core */
+            /* a thread that wants more than its share waits for the core while others use it */
             ready = fmin(1, t->part < 1 ? t->wanted / t->part : t->wanted);
         double run_s = fmin(t->core.sleeps ? t->wanted : 1, t->part) * step_s;
         t->now.run_s += run_s;
@@ -54,8 +54,7 @@ static void a_core_of_ones_own_is_known(void **state) {
     assert_true(t.core.share == 1);
 }
 
-/* Check for every share that after 0.1 s the estimate is right, both for the share and for the shorter of
- * both threads' turns. */
+/* After 0.1 s the estimates must be right for every share: the share itself, and the time slice. */
 static void the_share_is_what_a_thread_gets_that_wants_all(void **state) {
     (void)state;
     static const double parts[] = {0.9, 0.75, 0.5, 1.0 / 3, 0.1};
@@ -69,7 +68,7 @@ static void the_share_is_what_a_thread_gets_that_wants_all(void **state) {
         }
 }
 
-/* A thread that needs less than its share must sleep. A thread that needs its whole share must soon stop
+/* A thread that needs less than its share must sleep. A thread that needs all of its share must soon stop
  * sleeping. */
 static void who_has_slack_sleeps(void **state) {
     (void)state;
@@ -79,13 +78,14 @@ static void who_has_slack_sleeps(void **state) {
     live(&t, 20000);
     assert_true(t.core.sleeps);
     assert_true(fabs(t.core.share - 0.5) <
-                0.02); /* the estimate is the share, although the thread uses only 0.2 */
+                0.02); /* the share is still known, although the thread uses only 0.2 of the core */
 
     t = begin(0.5, 1);
     live(&t, 20000);
     assert_false(t.core.sleeps);
 
-    int slept = 0, steps = 0; /* 0.7: the thread waits for messages at times, but wants more than its share */
+    int slept = 0, steps = 0; /* the thread waits for messages at times, but wants 0.7 of the core, which is
+                                 more than its share of 0.5 */
     for (t = begin(0.5, 0.7); steps < 2000; steps++) {
         live(&t, STEP_MS);
         slept += t.core.sleeps;
@@ -93,8 +93,8 @@ static void who_has_slack_sleeps(void **state) {
     assert_true(slept > 0 && slept < steps / 4);
 }
 
-/* A thread that stopped sleeping because it had no slack must not sleep for some time. If it then has
- * almost no work, it must sleep before that time is over. */
+/* A thread that stops sleeping, because it has no slack, must not sleep again for some time. If it has almost
+ * no work then, it must sleep before that time is over. */
 static void a_thread_without_work_sleeps_soon(void **state) {
     (void)state;
     thread t = begin(0.5, 1);
@@ -123,7 +123,7 @@ static void a_core_left_by_others_is_ones_own_again(void **state) {
     }
 }
 
-/* Idle moments of a shared core must not make the thread stop sleeping again and again. */
+/* If a shared core is idle now and then, the share must be measured again less and less often. */
 static void a_core_that_is_idle_now_and_then_is_watched_ever_less(void **state) {
     (void)state;
     thread t = begin(0.5, 0.3);

@@ -1,24 +1,23 @@
-/* The workers of a farm, summed and sorted. Two treaps (Seidel and Aragon 1996) hold sums of every subtree:
- * `waits` sorts the present workers by the time they become free, `ranks` sorts by speed. A worker's priority
- * is a mix of its number, so the shape of a treap depends on the keys alone. A binary tree over the workers'
- * numbers holds the sums that need no order. Every sum is computed anew from its parts, not by adding
- * differences, so rounding errors do not accumulate.
- *
- * Mostly several workers change between two queries. So a query first moves the changed workers to their
- * places and computes the sums of subtrees: waits_in_order(), ranks_in_order(). */
+/* The crew: the workers of a farm with their sums, in order. Two treaps (Seidel and Aragon 1996) hold sums of
+ * every subtree. The treap `waits` sorts the present workers by the time at which they become free. The treap
+ * `ranks` sorts workers by speed. The priority of a worker's node is a hash of the worker's number, so the
+ * shape of a treap depends on the keys alone. A binary tree over the workers' numbers holds sums that need no
+ * order. Every sum is computed from its parts, and not by adding changes, so rounding errors do not
+ * accumulate. Usually several workers change between two queries. So a query first moves all changed workers
+ * and computes the sums of subtrees: waits_in_order(), ranks_in_order(). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "measure/measure.h"
 
-/* Overdue workers are treated as a group while the longest silence is at most this multiple of the
- * shortest. The exact rate of a group needs the harmonic mean of the silences, weighted by queued units.
- * The arithmetic mean is used instead. For numbers in [1, k] the harmonic mean is at least 4k/(k+1)² of
- * the arithmetic one. */
+/* Overdue workers are treated as a group if their longest silence is at most this multiple of the shortest.
+ * The exact rate of a group needs the harmonic mean of the silences, weighted by queued units. The arithmetic
+ * mean is used instead. For numbers from 1 to k, the harmonic mean is at least 4k/(k+1)² of the arithmetic
+ * mean. */
 static const double ALIKE = 1.2;
 
-enum { BLOCK = 4 }; /* workers in a leaf of the tree of sums */
+enum { BLOCK = 4 }; /* number of workers in a leaf of the tree of sums */
 
 /* Worker i is node i+1 in both treaps; node 0 means "no node". */
 typedef struct node {
@@ -26,63 +25,67 @@ typedef struct node {
     uint32_t left, right;
 } node;
 
-/* The group of a worker. Each group is a treap of its own, sorted by the key named here. */
+/* The group to which a worker belongs. Each group has its own treap, sorted by the key that is named here. */
 typedef enum place {
-    AWAY,    /* not present */
-    IDLE,    /* nothing queued; key: 0 */
-    BUSY,    /* busy; key: time when the worker becomes free [s] */
-    OVERDUE, /* the queued work should be finished by now; key: time of the worker's last message [s] */
-    UNKNOWN, /* the worker has work but its rate is not known; key: time of its last message [s] */
+    AWAY,    /* the worker is away: it has left, or does not take part */
+    IDLE,    /* the worker has no queued work; key: 0 */
+    BUSY,    /* the worker has work; key: time at which it becomes free [s] */
+    OVERDUE, /* the worker should have finished its work by now; key: time of its last message [s] */
+    UNKNOWN, /* the worker has work, but its rate is not known; key: time of its last message [s] */
     PLACES,
 } place;
 
-/* Sums over a subtree of `waits`. */
+/* Sums over the workers in a subtree of `waits`. */
 typedef struct wait {
     uint32_t workers, known;
     double first, last; /* key */
-    /* over workers with a known rate: Σ rate, largest rate, Σ rate·key */
+    /* sums over workers with a known rate: Σ rate, largest rate, Σ rate·key */
     double rate, best_rate, rate_keys;
-    double units, units_keys;       /* queued: Σ units, Σ units·key */
+    double units, units_keys;       /* sums over queued units: Σ units, Σ units·key */
     double keys;                    /* Σ key */
-    double least_units, most_units; /* smallest and largest queue of one worker */
+    double least_units, most_units; /* units of the smallest and of the largest queue of a worker */
 } wait;
 
 typedef struct waiting {
     place place;
     bool present;
-    /* of this worker: rate (0: not known), queued units, time of its last message */
+    /* for the worker of this node: rate (0: not known), queued units, time of its last message */
     double rate, units, at_s;
-    wait all; /* sums of this node and its subtree */
+    wait all; /* sums over the worker of this node and its subtree */
 } waiting;
 
 typedef struct rank {
-    /* of this worker: its negative speed, which becomes the node's key at the next query; 0: the worker is
-     * not ranked */
+    /* negative speed of the worker of this node, which becomes the node's key at the next query; 0: the
+     * worker is not ranked */
     double key;
     uint32_t workers;
-    double speed; /* Σ of the speeds in this subtree */
+    double speed; /* Σ of the speeds of the workers in this subtree */
 } rank;
 
 typedef struct treap {
     node *nodes;
     struct {
-        bool stale; /* true: the sums of this node and of all nodes above it must be computed */
-        bool moved; /* true: the key or group may have changed; the node is in the list `moved` */
-    } * marks;      /* marks[node] */
+        bool stale; /* true: the sums of this node, and of all nodes above it, are out of date */
+        bool
+            moved; /* true: the worker's key or group may have changed, and the node is in the list `moved` */
+    } * marks;     /* marks[node] */
     uint32_t *moved, moved_count;
-    void (*sum_up)(kl_crew *crew, uint32_t at); /* compute the sums of a subtree from its two children */
+    void (*sum_up)(kl_crew *crew,
+                   uint32_t at); /* a function that computes the sums of a subtree from its two children */
 } treap;
 
 struct kl_crew {
-    uint32_t slots, room; /* room: number of workers for which there is memory, BLOCK·leaves */
+    uint32_t slots,
+        room; /* slots: number of workers; room: number of workers for which there is memory, BLOCK·leaves */
     double now_s;
     treap waits, ranks;
     waiting *waiting; /* waiting[node], node = 0 … room */
     rank *rank;
-    uint32_t roots[PLACES], fastest; /* roots of `waits` and of `ranks` */
-    uint32_t leaves;                 /* number of leaves of the tree of sums, a power of two */
-    kl_crew_sums
-        *sums; /* sums[1] is the total; sums[i] adds sums[2i] and sums[2i+1]; leaves begin at sums[leaves] */
+    uint32_t roots[PLACES],
+        fastest;        /* roots of the treaps: `roots` for each group of `waits`, `fastest` for `ranks` */
+    uint32_t leaves;    /* number of leaves of the tree of sums, a power of two */
+    kl_crew_sums *sums; /* sums[1] is the sum over all workers; sums[i] is the sum of sums[2i] and sums[2i+1];
+                           leaves begin at sums[leaves] */
 };
 
 /* --- treaps --- */
@@ -92,7 +95,7 @@ static bool before(const treap *t, uint32_t a, double key, uint32_t b) {
     return own < key || (own == key && a < b);
 }
 
-/* Split a treap: nodes that sort before (key, at_key) go to *low, the others to *high. */
+/* Split a treap: nodes that sort before (key, at_key) go to *low, all others to *high. */
 static void split(treap *t, uint32_t at, double key, uint32_t at_key, uint32_t *low, uint32_t *high) {
     if (at == 0) {
         *low = *high = 0;
@@ -123,7 +126,7 @@ static uint32_t joined(treap *t, uint32_t low, uint32_t high) {
     return at;
 }
 
-/* Insert a node, or remove one; return the new root. */
+/* Insert a node into a treap. Return the new root. */
 static uint32_t with(treap *t, uint32_t at, uint32_t added) {
     node *n = &t->nodes[added];
     if (at == 0 || kl_mix64(added) > kl_mix64(at)) {
@@ -156,14 +159,14 @@ static void note_moved(treap *t, uint32_t at) {
     t->marks[at].moved = true;
 }
 
-/* Take a node from the list of moved nodes; 0: the list is empty. */
+/* Take a node from the list of moved nodes. Return 0 if the list is empty. */
 static uint32_t take_moved(treap *t) {
     uint32_t at = t->moved_count > 0 ? t->moved[--t->moved_count] : 0;
     t->marks[at].moved = false;
     return at;
 }
 
-/* Mark the sums of a node whose key has not changed, and of all nodes above it, as stale. */
+/* Mark the sums of a node and of all nodes above it as out of date. The node's key has not changed. */
 static void make_stale(treap *t, uint32_t at, uint32_t changed) {
     for (t->marks[at].stale = true; at != changed; t->marks[at].stale = true)
         at = before(t, changed, t->nodes[at].key, at) ? t->nodes[at].left : t->nodes[at].right;
@@ -178,7 +181,7 @@ static void sum_up(kl_crew *c, treap *t, uint32_t at) {
     t->marks[at].stale = false;
 }
 
-/* --- when workers become free --- */
+/* --- the times at which workers become free --- */
 
 static wait wait_of_one(const kl_crew *c, uint32_t at) {
     const waiting *w = &c->waiting[at];
@@ -224,7 +227,7 @@ static void sum_up_waits(kl_crew *c, uint32_t at) {
     }
 }
 
-/* Move a worker to a group and key, or mark its sums as stale if it stays there. */
+/* Move a worker to this group and key. If it has them already, mark its sums as out of date. */
 static void put(kl_crew *c, uint32_t at, place where, double key) {
     waiting *w = &c->waiting[at];
     treap *t = &c->waits;
@@ -300,11 +303,11 @@ void kl_crew_advance(kl_crew *c, double now_s) {
     }
 }
 
-/* A query: its inputs, and the values that a lane depends on in addition to those of its worker. */
+/* The inputs of a query, and the values of the crew that the forecast for a worker needs. */
 typedef struct question {
     double now_s, mean_rate;
-    double within_s; /* input used only by kl_crew_free_within() */
-    double units;    /* input used only by kl_crew_first_end_s() */
+    double within_s; /* only for kl_crew_free_within(): time by which workers must be free */
+    double units;    /* only for kl_crew_first_end_s(): units of the task */
     uint32_t without;
 } question;
 
@@ -315,7 +318,8 @@ static question ask(const kl_crew *c, uint32_t without) {
                       .without = without < c->slots ? without + 1 : 0};
 }
 
-/* When some workers finish their queued work at their last known rates: the first and the last time. */
+/* The first and the last time at which workers of a subtree finish their queued work, at their last known
+ * rates. */
 typedef struct due {
     double first_s, last_s;
 } due;
@@ -332,9 +336,9 @@ static due due_of(const wait *w, place where, const question *q) {
 
 typedef enum standing { OUT, RUNNING, LATE, MIXED } standing;
 
-/* Return which workers of a subtree become free within within_s. RUNNING: all, and they are running. LATE:
- * all, and they are overdue with similar silences. OUT: none. MIXED: look at the two children. A single
- * worker is never MIXED. */
+/* Return which workers of a subtree become free within within_s. RUNNING: all, and none is overdue. LATE:
+ * all, and they are overdue with similar silences. OUT: none. MIXED: this is not known, so the children must
+ * be tested. A single worker is never MIXED. */
 static standing standing_of(const wait *w, place where, const question *q) {
     due d = due_of(w, where, q);
     if (d.first_s >= q->now_s)
@@ -344,15 +348,15 @@ static standing standing_of(const wait *w, place where, const question *q) {
     if (d.last_s >= q->now_s)
         return MIXED;
     double least_s = q->now_s - w->last,
-           most_s = q->now_s - w->first; /* an overdue worker is expected to be free after the time of its
-                                            silence once more */
+           most_s = q->now_s - w->first; /* an overdue worker has been silent for some time, and is expected
+                                            to be free after the same time again */
     if (least_s >= q->within_s)
         return OUT;
     return most_s < q->within_s && most_s <= ALIKE * least_s ? LATE : MIXED;
 }
 
 static kl_crew_part part_of(const wait *w, place where, standing s, const question *q) {
-    if (s == LATE) /* all these workers count as silent for their mean time */
+    if (s == LATE) /* the rate of overdue workers follows from their mean silence */
         return (kl_crew_part){w->workers, w->units / (q->now_s - w->units_keys / w->units), w->units};
     if (where == IDLE)
         return (kl_crew_part){w->workers, w->rate + (w->workers - w->known) * q->mean_rate, 0};
@@ -370,8 +374,8 @@ static void add_part(kl_crew_part *sum, const wait *w, place where, standing s, 
     sum->owed += p.owed;
 }
 
-/* Add the workers of a subtree that become free in time, but leave out q->without. holds: the subtree may
- * contain q->without. */
+/* Add up the workers of a subtree that become free in time, without q->without. holds: true if the subtree
+ * may contain q->without. */
 static void add_free(const kl_crew *c, uint32_t at, place where, const question *q, bool holds,
                      kl_crew_part *sum) {
     if (at == 0)
@@ -403,8 +407,7 @@ kl_crew_part kl_crew_free_within(const kl_crew *c, double within_s, uint32_t wit
     return sum;
 }
 
-/* Return an upper bound of free_s over the workers in a subtree. For a single worker, return its exact
- * value. */
+/* Return an upper bound of free_s for the workers in a subtree. For a single worker the bound is exact. */
 static double most_free_s(const wait *w, place where, const question *q) {
     due d = due_of(w, where, q);
     double running_s = d.last_s >= q->now_s ? d.last_s - q->now_s : 0;
@@ -416,8 +419,8 @@ static void find_longest(const kl_crew *c, uint32_t at, place where, const quest
         return;
     wait own = wait_of_one(c, at);
     *longest_s = fmax(*longest_s, most_free_s(&own, where, q));
-    /* Look at late workers first. On the right are busy workers that become free later; on the left are
-     * overdue workers with longer silence. */
+    /* Visit first the side where workers become free later: on the right for busy workers, on the left for
+     * overdue ones. */
     uint32_t likely = where == BUSY ? c->waits.nodes[at].right : c->waits.nodes[at].left;
     uint32_t other = where == BUSY ? c->waits.nodes[at].left : c->waits.nodes[at].right;
     find_longest(c, likely, where, q, longest_s);
@@ -432,7 +435,7 @@ double kl_crew_longest_s(const kl_crew *c) {
     return longest_s;
 }
 
-/* The workers with the largest free_s found so far, largest first. */
+/* The workers with the largest free_s that have been found so far, in falling order. */
 typedef struct latest {
     const kl_crew_choice *choice;
     uint32_t *workers, count, most;
@@ -478,8 +481,8 @@ uint32_t kl_crew_latest(const kl_crew *c, double beyond_s, const kl_crew_choice 
     return l.count;
 }
 
-/* Return a lower bound of free_s + units/rate over the workers in a subtree. For a single worker, return
- * its exact value. */
+/* Return a lower bound of free_s + units/rate for the workers in a subtree. For a single worker the bound is
+ * exact. */
 static double least_end_s(const wait *w, place where, const question *q) {
     double best_rate = w->known < w->workers ? fmax(w->best_rate, q->mean_rate) : w->best_rate;
     due d = due_of(w, where, q);
@@ -532,7 +535,7 @@ double kl_crew_fastest_idle(const kl_crew *c, uint32_t without, uint32_t *worker
     return 1 / first_s;
 }
 
-/* --- workers by speed --- */
+/* --- workers in order of speed --- */
 
 static void sum_up_ranks(kl_crew *c, uint32_t at) {
     const node *n = &c->ranks.nodes[at];
@@ -553,7 +556,8 @@ static void rank_again(kl_crew *c, uint32_t at) {
         c->fastest = with(&c->ranks, c->fastest, at);
 }
 
-/* Move changed workers to their ranks and compute the sums. Return the root; 0: no worker is ranked. */
+/* Move changed workers to their new ranks, and compute the sums. Return the root of `ranks`; 0: no worker is
+ * ranked. */
 static uint32_t ranks_in_order(const kl_crew *crew) {
     kl_crew *c = (kl_crew *)crew;
     for (uint32_t at; (at = take_moved(&c->ranks));)
@@ -562,7 +566,8 @@ static uint32_t ranks_in_order(const kl_crew *crew) {
     return c->fastest;
 }
 
-/* Return the worker's speed in this run, else in the last run, else one over its pace. 0: not known. */
+/* Return the worker's speed in this run; if it is not known, that of the last run; else one over the worker's
+ * pace. 0: nothing is known. */
 static double speed_of(const kl_worker_view *v, double last) {
     if (v->units > 0 && v->busy_s > 0)
         return v->units / v->busy_s;
@@ -570,7 +575,7 @@ static double speed_of(const kl_worker_view *v, double last) {
     return last > 0 ? last : unit_s > 0 ? 1 / unit_s : 0;
 }
 
-/* Store a new key. Keys are negative speeds, so the fastest workers come first. */
+/* Store the key of a worker in `ranks`. Keys are negative speeds, so the fastest workers come first. */
 static void set_rank(kl_crew *c, uint32_t at, double key) {
     if (key == c->rank[at].key)
         return;
@@ -624,7 +629,7 @@ uint32_t kl_crew_nth_fastest(const kl_crew *c, uint32_t n, double *speed) {
     return at - 1;
 }
 
-/* --- sums without an order --- */
+/* --- sums that need no order --- */
 
 static void add_worker(kl_crew_sums *sum, const kl_worker_view *v) {
     double rate = kl_worker_rate(v), wap_unit_s = kl_wap_unit_s(&v->wap), sd = kl_stat_sd(&v->unit_s);
@@ -685,7 +690,7 @@ double kl_crew_mean_rate(const kl_crew *c) {
     return c->sums[1].known ? c->sums[1].rates / c->sums[1].known : 0;
 }
 
-/* --- the crew --- */
+/* --- functions for the whole crew --- */
 
 void kl_crew_update(kl_crew *c, const kl_worker_view *views, uint32_t worker) {
     sum_up_block(c, views, worker / BLOCK);
@@ -707,7 +712,7 @@ void kl_crew_look_again(kl_crew *c, const kl_worker_view *views, double now_s) {
     }
 }
 
-/* Grow the array that the pointer at `place` points to, and zero the new elements. */
+/* Make an array longer, and zero the new elements. `place` points to the pointer to the array. */
 static bool grow(void *place, size_t had, size_t count, size_t each) {
     void *array;
     memcpy(&array, place, sizeof array);
@@ -719,7 +724,7 @@ static bool grow(void *place, size_t had, size_t count, size_t each) {
     return true;
 }
 
-/* Make room for `leaves` blocks, and keep the present sums. */
+/* Get memory for `leaves` blocks of workers. The present sums stay. */
 static kilter_status make_room(kl_crew *c, uint32_t leaves) {
     size_t count = (size_t)leaves * BLOCK + 1, had = c->room ? (size_t)c->room + 1 : 0;
     kl_crew_sums *sums = calloc(2 * (size_t)leaves, sizeof *sums);

@@ -1,4 +1,4 @@
-/* Compare the crew with its definition, which loops over every worker. */
+/* Compare the results of a crew with those of a loop over all workers. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ typedef struct farm {
     uint32_t workers;
     double now_s;
     kl_worker_view views[MOST];
-    double ranked[MOST]; /* speed in the last run in which the worker took part; 0: not known */
+    double ranked[MOST]; /* speed of each worker in the last run in which it took part; 0: not known */
     kl_crew *crew;
 } farm;
 
@@ -34,7 +34,7 @@ static bool near(double a, double b) {
     return a == b || fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b));
 }
 
-/* --- random changes of a worker --- */
+/* --- random changes of workers --- */
 
 static void report(farm *f, kl_worker_view *v) {
     double units = v->queued_units * (draw(f, 2) ? 1 : 0.5), seconds = units * draw_01(f) * 0.1;
@@ -86,7 +86,7 @@ static void begin_run(farm *f) {
     kl_crew_look_again(f->crew, f->views, f->now_s);
 }
 
-/* --- the definitions --- */
+/* --- the same results by loops over all workers --- */
 
 static void totals_are_right(const farm *f) {
     kl_crew_sums want = {0};
@@ -153,8 +153,7 @@ static void questions_are_answered(farm *f, double within_s, uint32_t without) {
     }
     kl_crew_part part = kl_crew_free_within(f->crew, within_s, without);
     assert_int_equal(part.workers, workers);
-    /* The tolerance contains the term rate·now_s, because the result is a difference of two sums of that
-     * size. */
+    /* The result is a difference of two sums of size rate·now_s, so the tolerance grows with that size. */
     assert_true(near(part.owed, owed) || fabs(part.owed - owed) <= 1e-12 * rate * f->now_s);
     assert_true(part.rate <= rate * (1 + 1e-9) && part.rate >= (rate - 0.009 * late) * (1 - 1e-9));
     assert_true(fabs(kl_crew_longest_s(f->crew) - longest_s) <= 1e-9 * fmax(longest_s, 1e-3 * f->now_s));
@@ -174,7 +173,7 @@ static double free_s_of(const farm *f, uint32_t worker) {
     return kl_worker_lane(&f->views[worker], kl_crew_mean_rate(f->crew), f->now_s).free_s;
 }
 
-/* Let about two thirds of the workers count, chosen at random. */
+/* Return true for about two thirds of the workers, chosen at random. */
 static bool counts(const void *self, uint32_t worker) {
     return kl_mix64(worker + *(const uint64_t *)self) % 3 > 0;
 }
@@ -195,8 +194,9 @@ static void the_latest_are_found(farm *f, double beyond_s, uint32_t most) {
     }
     for (uint32_t i = 0; i < f->workers; i++)
         above += f->views[i].present && counts(&seed, i) && free_s_of(f, i) > least_s + off_s;
-    assert_true(above <= count); /* no worker that becomes free later was left out */
-    if (count < most)            /* every worker that becomes free late enough was returned */
+    assert_true(above <= count); /* all workers that become free later than those found were found, too */
+    if (count < most) /* if fewer workers were found than wanted, every worker that becomes free late enough
+                         was found */
         for (uint32_t i = 0; i < f->workers; i++) {
             bool listed = false;
             for (uint32_t k = 0; k < count; k++)
@@ -270,7 +270,8 @@ static void sums_and_orders_are_those_of_all_workers(void **state) {
         f.crew = kl_crew_new();
         assert_non_null(f.crew);
         uint32_t there = f.workers;
-        for (f.workers = 1; f.workers < there; f.workers++) /* workers join one by one */
+        for (f.workers = 1; f.workers < there;
+             f.workers++) /* workers join one by one, so memory is reserved in small steps */
             assert_int_equal(kl_crew_reserve(f.crew, f.workers), KILTER_OK);
         assert_int_equal(kl_crew_reserve(f.crew, there), KILTER_OK);
         for (uint32_t i = 0; i < there; i++) {
@@ -289,7 +290,7 @@ static void sums_and_orders_are_those_of_all_workers(void **state) {
     }
 }
 
-/* Two crews with the same workers must give the same answers, even if one of them has had many changes. */
+/* Two crews with the same workers must give the same answers, even if one of them has seen many changes. */
 static void the_way_there_does_not_matter(void **state) {
     (void)state;
     static farm f;
@@ -317,8 +318,8 @@ static void the_way_there_does_not_matter(void **state) {
     }
 }
 
-/* A queue of 10 units at 10 units a second should end after 1 s. From then on the rate is the queue
- * divided by the silence. */
+/* If a worker is silent for too long, its rate must fall. A queue of 10 units at 10 units a second should end
+ * after 1 s. From then on the rate is the queue divided by the silence. */
 static void silence_slows_a_worker_down(void **state) {
     (void)state;
     kl_worker_view views[2] = {{.present = true, .queued_units = 10}, {.present = true}};
@@ -334,7 +335,7 @@ static void silence_slows_a_worker_down(void **state) {
         assert_true(near(kl_crew_longest_s(crew), free_s));
         assert_int_equal(kl_crew_free_within(crew, free_s / 2, UINT32_MAX).workers, free_s > 0 ? 1 : 0);
     }
-    views[0].queued_units = 0; /* the silent worker reports */
+    views[0].queued_units = 0; /* the silent worker has now reported its work */
     kl_crew_update(crew, views, 0);
     assert_true(near(kl_crew_free_within(crew, INFINITY, UINT32_MAX).rate, 20));
     kl_crew_free(crew);

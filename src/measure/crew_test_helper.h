@@ -1,4 +1,4 @@
-/* Build a crew for tests that fill a snapshot by hand. */
+/* Helper for tests: make a crew for a snapshot that a test fills in. */
 #ifndef KL_CREW_TEST_HELPER_H
 #define KL_CREW_TEST_HELPER_H
 
@@ -6,7 +6,7 @@
 
 #include "measure/measure.h"
 
-/* Give the snapshot a crew of its present workers, which the caller frees. */
+/* Make a crew of the workers in the snapshot, and store it in the snapshot. The caller frees it. */
 static inline kl_crew *crew_of(kl_snapshot *s) {
     kl_crew *crew = kl_crew_new();
     kilter_status status = crew ? kl_crew_reserve(crew, s->slots) : KILTER_ERR_MEMORY;

@@ -1,16 +1,17 @@
-/* Fit a line, or a power, to observed costs. */
+/* Fit a straight line, or a power, to measured costs. */
 #include <math.h>
 
 #include "measure/measure.h"
 
-static const double KEPT = 0.8; /* each new reading multiplies the weight of the older readings by this */
-/* Readings whose numbers differ by less than this part of their mean give a level, but no slope. */
+static const double KEPT =
+    0.8; /* factor by which each new reading multiplies the weight of all older readings */
+/* If the numbers of all readings differ by less than this part of their mean, they do not show a slope. */
 static const double ALIKE = 0.02;
-/* The numbers must differ by about this part to show the power with which the cost grows. Smaller
- * differences mostly show noise. */
+/* Numbers must differ by about this part to show with which power the cost grows. If they differ less, the
+ * readings mostly show noise. */
 static const double APART = 0.15;
 static const double MOST_BEND = 1;
-static const double LEAST_S = 1e-9; /* smallest value whose logarithm is taken */
+static const double LEAST_S = 1e-9; /* smallest cost in seconds whose logarithm is used */
 
 double kl_curve_s(const kl_curve *c, double number) {
     return c->fixed_s + c->per_unit_s * number * (c->bend > 0 ? pow(number, c->bend) : 1);
@@ -25,7 +26,7 @@ static void add(struct kl_line_sums *t, double weight, double x, double y) {
     t->with_y = KEPT * t->with_y + from_x * (y - t->y);
 }
 
-/* Add a reading; number > 0. */
+/* Add a reading, whose number is above 0. */
 void kl_line_add(kl_line *line, double number, double seconds) {
     line->least_x = line->count ? fmin(line->least_x, number) : number;
     line->most_x = line->count ? fmax(line->most_x, number) : number;
@@ -35,9 +36,9 @@ void kl_line_add(kl_line *line, double number, double seconds) {
     add(&line->logs, line->weight, log(number), log(fmax(seconds, LEAST_S)));
 }
 
-/* Fit a power to the logarithms. An artificial reading is added, whose number has a logarithm APART from
- * the mean, and whose cost is proportional to the number. It pulls the exponent towards 1 while the other
- * numbers differ little. */
+/* Fit a power to the logarithms. An artificial reading is added, whose cost is proportional to its number,
+ * and whose logarithm is APART from the mean. It pulls the exponent towards 1 if the numbers differ little.
+ */
 static kl_curve power(const struct kl_line_sums *logs) {
     double bend = (logs->with_y - logs->spread_x) / (logs->spread_x + APART * APART);
     bend = fmax(0, fmin(MOST_BEND, bend));

@@ -1,4 +1,4 @@
-/* Tests of costs fitted by lines. */
+/* Test the lines and powers that are fitted to costs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,12 +37,14 @@ static void one_number_tells_a_proportion(void **state) {
     for (int i = 0; i < 3; i++)
         kl_line_add(&line, 200, 5 + i);
     kl_curve fit = kl_line_fit(&line);
-    assert_true(fit.fixed_s == 0 && fit.per_unit_s * 200 > 6 &&
-                fit.per_unit_s * 200 < 7); /* the fit passes near the later of two readings */
+    assert_true(
+        fit.fixed_s == 0 && fit.per_unit_s * 200 > 6 &&
+        fit.per_unit_s * 200 <
+            7); /* the fit is near the last readings of 5, 6 and 7 s, with more weight on later ones */
 }
 
-/* The master's time grows faster than the number of tasks. Predict it for 50, 200 and 800 tasks from
- * readings at 100 and 400 tasks. */
+/* Costs that grow with a power of the number of tasks must be predicted for 50 to 800 tasks, from readings at
+ * 100 and 400 tasks. */
 static void a_power_is_found(void **state) {
     (void)state;
     for (int p = 0; p <= 10; p++) {
@@ -58,7 +60,8 @@ static void a_power_is_found(void **state) {
     }
 }
 
-/* Two almost equal numbers with noise must give a cost that is nearly proportional to the number. */
+/* Readings with noise, at almost the same number, must give a cost that is nearly proportional to the number.
+ */
 static void noise_is_no_power(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 500; seed++) {
@@ -71,7 +74,8 @@ static void noise_is_no_power(void **state) {
     }
 }
 
-/* For any readings, no cost may be negative anywhere, and the fit must pass near the last reading. */
+/* For any readings, no term of the fit may be negative, and the fit must lie between the smallest and the
+ * largest reading. */
 static void no_term_is_below_zero(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
@@ -102,7 +106,7 @@ static void the_past_fades(void **state) {
     assert_true(fabs(fit.fixed_s - 1) < 0.01 && fabs(fit.per_unit_s - 0.01) < 1e-4);
 }
 
-/* A change of the unit of work must change no cost in seconds. */
+/* A change of the unit of work must not change any cost in seconds. */
 static void views_are_rescaled(void **state) {
     (void)state;
     kl_worker_view v = {.present = true};

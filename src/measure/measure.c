@@ -40,7 +40,7 @@ double kl_stat_cv(const kl_stat *stat) {
     return stat->mean == 0 ? 0 : kl_stat_sd(stat) / fabs(stat->mean);
 }
 
-/* Seconds that are counted for work too short for the clock. A value of 0 would mean that the pace is not
+/* Seconds that are counted for work that was too short for the clock. 0 would mean that the pace is not
  * known. */
 static const double TICK_S = 1e-9;
 
@@ -48,8 +48,8 @@ void kl_pace_add(kl_pace *pace, double seconds, double units, double memory_s) {
     if (!(seconds >= 0) || !(units >= 0) || !(memory_s > 0) || !isfinite(seconds) || !isfinite(units))
         return;
     seconds = fmax(seconds, TICK_S);
-    /* Weights also decay during the work that is added: a piece of work weighs ∫ exp(−t/memory) dt over
-     * its length. So one long piece weighs the same as the same piece cut into parts. */
+    /* The weight of a piece of work also decays during the piece: it is ∫ exp(−t/memory) dt over its length.
+     * So one long piece weighs the same as the same work in several pieces. */
     double keep = exp(-seconds / memory_s);
     double weight = -expm1(-seconds / memory_s) * memory_s / seconds;
     double known = kl_pace_unit_s(pace);
@@ -75,8 +75,9 @@ double kl_wap_unit_s(const kl_wap *wap) {
     return wap->units > 0 ? wap->seconds / wap->units : 0;
 }
 
-/* The pace is out of date if the last two, or the last three, tasks all took more than this multiple of
- * it. By chance, this happens less than one time in 1,000, even with σ/μ = 1. */
+/* The pace is out of date if the last two tasks both took more than SLOWED_TWO times the pace. It is also out
+ * of date if the last three took more than SLOWED_THREE times. By chance, this happens less than once in
+ * 1,000 tasks, even with σ/μ = 1. */
 static const double SLOWED_TWO = 4, SLOWED_THREE = 2;
 
 /* If the last tasks show that the pace is out of date, return their seconds per unit. Otherwise return 0. */

@@ -23,8 +23,8 @@ static void mean_and_deviation_are_those_of_two_passes(void **state) {
         double sum = 0, squares = 0, low = INFINITY, high = -INFINITY, v[100];
         size_t n = 2 + seed;
         for (size_t i = 0; i < n; i++) {
-            v[i] = 1e6 + random_01(seed << 8 |
-                                   i); /* a large offset, with which the textbook formula loses all digits */
+            v[i] = 1e6 + random_01(seed << 8 | i); /* values with a large offset, for which the textbook
+                                                      formula of the variance loses all digits */
             kl_stat_add(&s, v[i], (double)i);
             sum += v[i];
             low = fmin(low, v[i]);
@@ -73,7 +73,7 @@ static void few_or_odd_values_make_no_nan(void **state) {
     kl_pace_add(&p, -1, 1, 1);
     kl_pace_add(&p, 1, 1, 0);
     assert_true(kl_pace_unit_s(&p) == 0);
-    kl_pace_add(&p, 0, 5, 1); /* a time of 0 must give a small pace, not an unknown one */
+    kl_pace_add(&p, 0, 5, 1); /* work that took no time must give a very small pace, and not an unknown one */
     assert_true(kl_pace_unit_s(&p) > 0 && kl_pace_unit_s(&p) < 1e-9);
 }
 
@@ -93,10 +93,10 @@ static void pace_of_a_burst_is_that_of_one_long_chunk(void **state) {
 static void pace_forgets(void **state) {
     (void)state;
     kl_pace p = {0};
-    kl_pace_add(&p, 10, 1000, 0.5); /* 10 ms a unit */
+    kl_pace_add(&p, 10, 1000, 0.5); /* the worker needs 10 ms per unit */
     double before = kl_pace_unit_s(&p);
     for (int i = 0; i < 50; i++) {
-        kl_pace_add(&p, 0.1, 1, 0.5); /* 100 ms a unit from here on */
+        kl_pace_add(&p, 0.1, 1, 0.5); /* the worker needs 100 ms per unit from here on */
         assert_true(kl_pace_unit_s(&p) > before && kl_pace_unit_s(&p) <= 0.1);
         before = kl_pace_unit_s(&p);
     }
@@ -129,7 +129,7 @@ static void message_cost_is_found_again(void **state) {
     }
 }
 
-/* Return the sum of squared errors of a fit over three points {bytes, seconds}. */
+/* Return the sum of squared errors of a fit, over three points {bytes, seconds}. */
 static double error_of(kl_linear fit, double (*points)[2]) {
     double sum = 0;
     for (int i = 0; i < 3; i++)
@@ -143,8 +143,8 @@ static void neither_term_goes_below_zero_and_the_fit_stays_best(void **state) {
         double points[3][2];
         kl_msgcost cost = {0};
         for (uint64_t i = 0; i < 3; i++) {
-            points[i][0] =
-                ldexp(0.5 + random_01(seed * 16 + i) / 2, 2 * (int)i); /* messages of three size classes */
+            points[i][0] = ldexp(0.5 + random_01(seed * 16 + i) / 2,
+                                 2 * (int)i); /* messages of three different size classes */
             points[i][1] = random_01(seed * 16 + 8 + i);
             kl_msgcost_add(&cost, points[i][0], points[i][1]);
         }
@@ -179,8 +179,8 @@ static void messages_that_waited_for_others_do_not_count(void **state) {
     assert_true(near(fit.fixed_s, truth.fixed_s, 1e-6) && near(fit.per_unit_s, truth.per_unit_s, 1e-6));
 }
 
-/* First send large messages, which show λ. Then send only small messages with another start-up cost. λ
- * must keep its value, and m_o must follow. */
+/* First send large messages, which show λ (seconds per byte). Then send only small messages, with another
+ * start-up cost m_o. λ must keep its value, and m_o must follow. */
 static void the_fit_follows_a_change_and_keeps_the_cost_of_a_byte(void **state) {
     (void)state;
     const double factors[] = {10, 0.1, 1, 300};
@@ -198,7 +198,7 @@ static void the_fit_follows_a_change_and_keeps_the_cost_of_a_byte(void **state) 
         kl_msgcost_next_window(&cost);
         kl_linear fit = kl_msgcost_fit(&cost);
         assert_true(near(fit.fixed_s, truth.fixed_s, 0.01) && near(fit.per_unit_s, truth.per_unit_s, 0.01));
-        /* a single delayed exchange does not complete a window, so the previous window still counts */
+        /* one delayed exchange is too few to end a window, so the previous window still counts */
         kl_msgcost_add(&cost, 200, 1);
         kl_msgcost_next_window(&cost);
         kl_msgcost_next_window(&cost);
@@ -215,8 +215,8 @@ static void later_chunks_weigh_more(void **state) {
     assert_true(near(kl_wap_unit_s(&wap), (1 * 1 + 2 * 4) / 3.0, 1e-12)); /* (1·1 + 2·4)/(1 + 2) */
 }
 
-/* A first task that took almost no time counts as 0.4 of the mean seconds per unit or more. A first task
- * slower than the mean counts unchanged. */
+/* A first task that took almost no time must count as at least 0.4 of the mean time per unit. A first task
+ * that is slower than the mean must count with its own time. */
 static void a_first_report_makes_nobody_endlessly_fast(void **state) {
     (void)state;
     const kl_stat nothing = {.count = 1, .mean = 0};
@@ -232,12 +232,12 @@ static void a_first_report_makes_nobody_endlessly_fast(void **state) {
     }
 }
 
-/* Check that bins are adjacent, that each value lies between the ends of its bin, and that every task of a
- * stat is counted. */
+/* Bins must be adjacent, each value must lie between the ends of its bin, and every task of a stat must be
+ * counted. */
 static void sizes_lie_in_their_bins(void **state) {
     (void)state;
     double most, least = kl_sizes_bin(KL_SIZE_BINS / 2, &most);
-    assert_true(fabs(least * most - 1) < 1e-12); /* size 1 is in the middle */
+    assert_true(fabs(least * most - 1) < 1e-12); /* size 1 is in the middle of its bin */
     for (uint32_t i = 0; i + 1 < KL_SIZE_BINS; i++) {
         kl_sizes_bin(i, &most);
         assert_true(fabs(kl_sizes_bin(i + 1, &(double){0}) / most - 1) < 1e-12);
@@ -266,7 +266,7 @@ static void of_many_tasks_the_extremes_are_kept(void **state) {
     kl_stat_add(&many, 0.01, 0);
     kl_stat_add(&many, 50, 0);
     kl_sizes_add(&sizes, &many, 1);
-    kl_sizes_add(&sizes, &many, 0); /* a worker with an unknown rate (0) adds nothing */
+    kl_sizes_add(&sizes, &many, 0); /* tasks of a worker whose rate is not known (0) are not counted */
     kl_sizes_add(&sizes, &(kl_stat){0}, 1);
     double sum = 0, most = 0;
     for (uint32_t i = 0; i < KL_SIZE_BINS; i++)
@@ -282,11 +282,13 @@ static void of_many_tasks_the_extremes_are_kept(void **state) {
 static void who_never_reported_is_as_slow_as_it_was_silent(void **state) {
     (void)state;
     kl_worker_view view = {.present = true, .queued_tasks = 1, .queued_units = 1, .queued_at_s = 10};
-    kl_view_abandoned(&view, 1, 0.1, 10.05); /* a task that is younger than a mean task shows nothing */
+    kl_view_abandoned(&view, 1, 0.1,
+                      10.05); /* a task that has run for less than the mean time of a task shows nothing */
     assert_true(kl_worker_rate(&view) == 0);
     kl_view_abandoned(&view, 1, 0.1, 12);
     assert_true(fabs(kl_worker_rate(&view) - 0.5) < 1e-9);
-    kl_view_abandoned(&view, 1, 0.1, 20); /* the worker's rate is known now, so it does not change */
+    kl_view_abandoned(&view, 1, 0.1,
+                      20); /* the worker's rate is known now, so a further task does not change it */
     assert_true(fabs(kl_worker_rate(&view) - 0.5) < 1e-9);
 }
 

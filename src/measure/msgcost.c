@@ -4,11 +4,11 @@
 
 #include "measure/measure.h"
 
-/* Sizes must differ by at least this factor to show the cost of a byte. With closer sizes, the varying
- * start-up cost would hide it. */
+/* The sizes of messages must differ by at least this number of bytes to show the cost of a byte. If they
+ * differ less, variations of the start-up cost hide it. */
 static const double SPREAD_BYTES = 16384;
-/* A window goes on until it has this number of exchanges, so that one delayed exchange cannot decide the
- * result. */
+/* A window of time goes on until it has this number of exchanges, so that one delayed exchange cannot decide
+ * the result. */
 enum { WINDOW_EXCHANGES = 4 };
 
 static kl_msgcost_size *size_of(kl_msgcost_window *window, double bytes) {
@@ -28,7 +28,7 @@ void kl_msgcost_add(kl_msgcost *cost, double bytes, double seconds) {
     cost->count++;
 }
 
-/* Sums over the quickest exchange of each size class. */
+/* Sums over the quickest exchange of each size class, with x in bytes and y in seconds. */
 typedef struct sums {
     double n, x, y, xx, xy, least, most;
 } sums;
@@ -52,8 +52,8 @@ static sums sum_up(const kl_msgcost_window *a, const kl_msgcost_window *b) {
     return s;
 }
 
-/* Return whether the sizes of this window's messages differ enough to show λ, the cost of a byte. Two
- * windows must not be joined for this, because the start-up cost may have changed between them. */
+/* Return whether the sizes of the messages in this window differ enough to show λ, the cost of a byte. Two
+ * windows cannot be joined for this, because the start-up cost may have changed between them. */
 static bool tells_per_byte(const kl_msgcost_window *window) {
     sums s = sum_up(window, window);
     return s.n > 0 && s.most - s.least >= SPREAD_BYTES;
@@ -66,7 +66,8 @@ static kl_linear least_squares(const sums *s) {
         return flat;
     double slope = (s->n * s->xy - s->x * s->y) / spread;
     double start = (s->y - slope * s->x) / s->n;
-    /* If a term of the unrestricted fit is negative, the best allowed fit has 0 for that term. */
+    /* If the fit without limits has a negative term, the best fit without negative terms has 0 for this term.
+     */
     if (slope < 0)
         return flat;
     if (start < 0)

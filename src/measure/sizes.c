@@ -1,11 +1,11 @@
-/* Measure how much tasks differ: a histogram of the logarithm of their sizes. */
+/* Measure how much tasks differ in size: a histogram of the logarithm of their sizes. */
 #include <math.h>
 
 #include "measure/measure.h"
 
-static const double PER_DOUBLING = 4; /* number of bins for each doubling of the size */
-/* Put size 1 in the middle of its bin. At a border, small variations would divide equal tasks between two
- * bins. */
+static const double PER_DOUBLING = 4; /* number of bins in which the size doubles */
+/* Put size 1 in the middle of a bin. At a border between two bins, small variations would divide equal tasks
+ * between both. */
 static const double MIDDLE = KL_SIZE_BINS / 2.0 + 0.5;
 
 static uint32_t bin_of(double size) {

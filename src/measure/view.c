@@ -1,11 +1,11 @@
-/* Update what is known about a worker from its messages. */
+/* Update what the master knows about a worker, from the worker's messages. */
 #include <math.h>
 #include <string.h>
 
 #include "measure/measure.h"
 
-/* Time constant of a pace, in working time: 0.2 s or the time of 8 tasks, whichever is longer. So the pace
- * averages over many time slices and several tasks. */
+/* Time constant of a pace: the longer of 0.2 s and 8 tasks, in working time. So a pace is an average over
+ * many time slices and several tasks. */
 static const double PACE_MEMORY_S = 0.2, PACE_MEMORY_TASKS = 8;
 static const double LEAD_S = 1e-3, LEAD_MOST_S = 20e-3, LEAD_ROUND_TRIPS = 4;
 
@@ -34,8 +34,8 @@ void kl_view_reported(kl_worker_view *view, const kl_stat *unit_s, double busy_s
                       double now_s) {
     kl_stat_merge(&view->unit_s, unit_s);
     kl_stat_merge(&view->run_unit_s, unit_s);
-    /* The first report may come from one task that took almost no time. So if a worker seems faster than
-     * the mean, its pace begins with one unit at the mean pace. */
+    /* The first report may come from a single task that took almost no time. So if a worker seems faster than
+     * the mean, its pace begins with one unit of work at the mean pace. */
     if (view->pace.units == 0 && busy_s < mean_s * units)
         kl_pace_add(&view->pace, mean_s, 1, memory_of(mean_s));
     kl_pace_add(&view->pace, busy_s, units, memory_of(busy_s / (double)unit_s->count));

@@ -4,7 +4,7 @@
 #include "model/model.h"
 
 static const double UNTIL_KNOWN_S =
-    24 * 3600.0; /* assumed seconds between failures, before the first failure */
+    24 * 3600.0; /* seconds between failures that are assumed before the first failure */
 static const double LEAST_S = 1;
 
 double kl_model_between_failures_s(double ran_s, uint64_t failures) {
@@ -13,8 +13,8 @@ double kl_model_between_failures_s(double ran_s, uint64_t failures) {
     return fmax(ran_s / (double)failures, LEAST_S);
 }
 
-/* The formula is valid while a checkpoint takes little of the time between failures. If it takes more, the
- * program spends half of its time on checkpoints. */
+/* The formula holds if a checkpoint takes little of the time between failures. If it takes more than half of
+ * it, the program spends half of its time on checkpoints. */
 double kl_model_checkpoint_s(double cost_s, double between_failures_s) {
     return fmax(cost_s, sqrt(2 * cost_s * between_failures_s));
 }

@@ -1,4 +1,4 @@
-/* Test how often a program writes checkpoints: properties of Young's interval. */
+/* Test how often a program writes checkpoints: properties of Young's interval between checkpoints. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 static const double COSTS_S[] = {1e-4, 0.1, 3, 60}, BETWEEN_S[] = {300, 3600, 86400, 1e7};
 enum { CASES = 4 };
 
-/* No other interval may lose less time, by the formula for the lost time. */
+/* No other interval between checkpoints may lose less time, by the formula for the lost time. */
 static void loses_the_least(void **state) {
     (void)state;
     for (int c = 0; c < CASES; c++)
@@ -26,8 +26,8 @@ static void loses_the_least(void **state) {
         }
 }
 
-/* With a checkpoint of 0.1 s and one failure a day, checkpoints must cost less than a hundredth of the
- * time. */
+/* If a checkpoint takes 0.1 s and a program fails once a day, checkpoints must take less than a hundredth of
+ * the time. */
 static void costs_little(void **state) {
     (void)state;
     double best_s = kl_model_checkpoint_s(0.1, 86400);
@@ -42,7 +42,8 @@ static void is_never_below_its_cost(void **state) {
             assert_true(kl_model_checkpoint_s(COSTS_S[c], between_s) >= COSTS_S[c]);
 }
 
-/* More failures mean less time between them. A program that has never failed is expected to run for a day. */
+/* The expected time between failures falls with their number. For a program that has never failed, it is at
+ * least a day. */
 static void failures_shorten_the_time(void **state) {
     (void)state;
     assert_true(kl_model_between_failures_s(10, 0) == 86400);

@@ -1,16 +1,16 @@
-/* Model an iteration of a balanced master/worker program by expressions (7) to (13) of César, Moreno,
- * Sorribes and Luque 2006. Rate how well work was distributed. docs/explanation/model.md explains the
- * expressions and their limits. */
+/* Model an iteration of a balanced master/worker program by expressions (7) to (13) of a paper: César,
+ * Moreno, Sorribes and Luque 2006. Also rate how well work was distributed. docs/explanation/model.md
+ * explains the expressions and their limits. */
 #include "model/model.h"
 
 #include <math.h>
 
-/* Return λαV, the time that all bytes to the workers need on the link. */
+/* Return λαV: the seconds that all bytes to the workers need on the link. */
 static double wire_to_s(const kl_farm_model *m) {
     return m->message.per_unit_s * m->to_workers * m->bytes;
 }
 
-/* Return λV, the time that all bytes in both directions need on the link. */
+/* Return λV: the seconds that all bytes in both directions need on the link. */
 static double wire_s(const kl_farm_model *m) {
     return m->message.per_unit_s * m->bytes;
 }
@@ -20,20 +20,21 @@ double kl_model_time_with_s(const kl_farm_model *m, uint32_t workers, double spe
     double work_s = m->work_s / (speed > 0 ? speed : n);
     if (m->synchronous) /* (9) */
         return (n + 1) * start_s + ((n - 1) * to_s + wire_s(m)) / n + work_s + m->master_s;
-    if (m->own_links || start_s >= to_s / n) /* (7): no message waits for the bytes of another */
+    if (m->own_links ||
+        start_s >= to_s / n) /* expression (7): no message waits for the bytes of another message */
         return (n + 1) * start_s + wire_s(m) / n + work_s + m->master_s;
     return 2 * start_s + ((n - 1) * to_s + wire_s(m)) / n + work_s + m->master_s; /* (8) */
 }
 
 double kl_model_efficiency_with(const kl_farm_model *m, uint32_t workers, double speed) {
     double spent_s = speed * kl_model_time_with_s(m, workers, speed);
-    return spent_s > 0 ? m->work_s / spent_s : 1; /* no work and no cost: nothing is lost */
+    return spent_s > 0 ? m->work_s / spent_s : 1; /* without work and cost, nothing is lost */
 }
 
 double kl_model_index_with(const kl_farm_model *m, uint32_t workers, double speed) {
     double time_s = kl_model_time_with_s(m, workers, speed), scaled = speed * time_s * time_s;
-    /* Without work, every index is infinite. Then leave out the constant factor 1/T_c, which keeps their
-     * order. */
+    /* Without work, every index would be infinite. Then the constant factor 1/T_c is left out, which does not
+     * change the order of the indices. */
     return m->work_s > 0 ? scaled / m->work_s : scaled;
 }
 
@@ -44,17 +45,17 @@ static uint32_t whole_workers(double n) {
 uint32_t kl_model_capability(const kl_farm_model *m) {
     double start_s = m->message.fixed_s, to_s = wire_to_s(m), total_s = wire_s(m) + m->work_s;
     double answer_s =
-        total_s - to_s; /* (1−α)λV + T_c: n times the time that one worker needs to work and to answer */
+        total_s - to_s; /* (1−α)λV + T_c: n times the seconds that one worker needs to work and to answer */
     if (m->synchronous) {
         double b = to_s - 2 * start_s;
-        if (start_s > 0) { /* (12), in a form that keeps all digits when b is large */
+        if (start_s > 0) { /* expression (12), in a form that keeps all digits when b is large */
             double root = sqrt(b * b + 4 * start_s * total_s);
             return whole_workers(b > 0 ? 2 * total_s / (b + root) : (root - b) / (2 * start_s));
         }
         return to_s > 0 ? whole_workers(total_s / to_s) : UINT32_MAX;
     }
-    /* A send takes max(m_o, λαV/n), so the limit by m_o and the limit by λαV/n both hold. The smaller one
-     * decides. */
+    /* A send takes the longer of m_o and λαV/n, so both give a limit for the number of workers. The smaller
+     * limit decides. */
     double by_start = start_s > 0 ? 1 + sqrt(1 + answer_s / start_s) : INFINITY; /* (10) */
     bool waits = !m->own_links && to_s > start_s;
     double by_wire = waits ? total_s / (to_s - start_s) : (double)INFINITY; /* (11) */
@@ -66,8 +67,8 @@ typedef struct best {
     double index;
 } best;
 
-/* Return whether the other n−1 messages are sent before the first worker's answer arrives. This is the
- * inequality behind (10) to (12). */
+/* Return whether the messages to the other n−1 workers are sent before the first worker's answer arrives.
+ * Expressions (10) to (12) follow from this inequality. */
 static bool feeds(const kl_farm_model *m, uint32_t workers, double speed) {
     double n = workers, start_s = m->message.fixed_s, to_s = wire_to_s(m) / n;
     double send_s = m->synchronous ? start_s + to_s : m->own_links ? start_s : fmax(start_s, to_s);
@@ -82,9 +83,10 @@ kl_speeds kl_speeds_listed(const double *sums) {
     return (kl_speeds){listed, sums};
 }
 
-/* Find the limit by bisection: with more workers, sending takes longer, and the first answer comes sooner. */
+/* Find the limit by bisection, because more workers take longer to send to, and their first answer comes
+ * sooner. */
 uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32_t most) {
-    uint32_t fed = 1, over = most + 1; /* the master can feed `fed` workers, but not `over` workers */
+    uint32_t fed = 1, over = most + 1; /* the master can keep `fed` workers busy, but not `over` workers */
     while (over > fed + 1) {
         uint32_t middle = fed + (over - fed) / 2;
         if (feeds(m, middle, kl_speed_of(speeds, middle)))
@@ -95,11 +97,11 @@ uint32_t kl_model_capability_of(const kl_farm_model *m, kl_speeds speeds, uint32
     return fed;
 }
 
-/* number of steps for a range; if the distances grow, each number is 1/32 larger than the last */
+/* number of steps for a range of numbers; if steps grow, each number is 1/32 larger than the one before */
 enum { COARSE = 32 };
 
-/* Evaluate the index from *low to *high at steps of `step` (0: at growing distances). Return the best
- * number of workers, and set *low and *high to its neighbours. */
+/* Evaluate the index from *low to *high in steps of `step`; 0: in steps that grow. Return the best number of
+ * workers, and set *low and *high to the numbers next to it. */
 static best look_through(const kl_index *index, uint32_t step, uint32_t *low, uint32_t *high) {
     uint32_t last = *high, before = *low;
     best found = {*low, INFINITY};
@@ -117,12 +119,12 @@ static best look_through(const kl_index *index, uint32_t step, uint32_t *low, ui
     }
 }
 
-/* Evaluate numbers at growing distances, then search more and more closely around the best one. This works
- * because the values first fall and then rise. */
+/* Evaluate numbers in growing steps, then in smaller and smaller steps around the best one. This finds the
+ * lowest value, because the values first fall and then rise. */
 uint32_t kl_model_lowest(const kl_index *index, uint32_t most) {
     uint32_t low = 1, high = most;
     best found = look_through(index, 0, &low, &high);
-    while (found.index < INFINITY && high > low + 1) { /* stop if no number has a finite index */
+    while (found.index < INFINITY && high > low + 1) { /* the loop ends if no number has a finite index */
         uint32_t step = (high - low) / COARSE + 1;
         found = look_through(index, step, &low, &high);
         if (step == 1)
@@ -149,7 +151,7 @@ uint32_t kl_model_best_of(const kl_farm_model *m, kl_speeds speeds, uint32_t mos
 double kl_model_quality(double busy_s, uint32_t workers, double elapsed_s) {
     if (workers == 0 || !(elapsed_s > 0))
         return 0;
-    /* the times may come from two clocks, so busy_s may be slightly too large */
+    /* busy_s and elapsed_s may come from two clocks, so busy_s may be slightly too large */
     return fmax(0, 1 - busy_s / workers / elapsed_s);
 }
 

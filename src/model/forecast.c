@@ -1,13 +1,13 @@
-/* Forecast the end of a run from the present pace of each worker. Also compute its time with an equal
- * split, and in perfect balance. */
+/* Forecast the end of a run from the present pace of each worker. Also compute the times of an equal split
+ * and of perfect balance. */
 #include "model/model.h"
 
 #include <math.h>
 
-/* Return the seconds in which the workers together do `units`, if each of them begins when it becomes free.
- * One more worker of own_rate begins at once. longest_s: time until the last worker is free. Start with
- * all workers, then leave out those that stay busy for longer than the result, and repeat. Each step only
- * shortens the time, so this ends, mostly after two steps. */
+/* Return the seconds in which the workers together do `units`, if each begins when it becomes free. One more
+ * worker, of own_rate, begins at once. longest_s: time until the last worker is free. The search starts with
+ * all workers, then leaves out those that are busy for longer than the result, and repeats this. Each step
+ * shortens the time, so the search ends, usually after two steps. */
 static double level_s(const kl_snapshot *s, double units, double own_rate, uint32_t without,
                       double longest_s) {
     double level = INFINITY;
@@ -21,9 +21,9 @@ static double level_s(const kl_snapshot *s, double units, double own_rate, uint3
     }
 }
 
-/* Return the variance of the relative error of left_s. It has three sources. The remaining tasks and those
- * of the sample differ. A worker without measurements may be 50 % slower or faster than the mean. Paces
- * vary. */
+/* Return the variance of the relative error of left_s. It has three causes. The remaining tasks may differ
+ * from those that were measured. A worker without measurements may be 50 % slower or faster than the mean.
+ * Paces vary. */
 static double relative_variance(const kl_snapshot *s, const kl_crew_sums *c, double task) {
     double n = c->present, cv = kl_stat_cv(&s->unit_s);
     double variance = cv * cv * task / fmax(s->left_units + c->queued_units, task);
@@ -46,7 +46,7 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
         double task = s->tasks && s->units > 0 ? s->units / (double)s->tasks : 1;
         double off = 1.96 * sqrt(relative_variance(s, c, task));
         f.low_s = f.left_s / (1 + off);
-        /* a worker's last task may have just begun */
+        /* add one task, because a worker's last task may have just begun */
         f.high_s = f.left_s * (1 + off) + s->unit_s.mean * task;
     }
     if (worker < s->slots && s->workers[worker].present) {
@@ -58,9 +58,9 @@ kl_forecast kl_model_forecast(const kl_snapshot *s, uint32_t worker) {
     return f;
 }
 
-/* If fewer tasks than workers are left, return the least time that they need; otherwise return 0. The
- * fastest workers, without `worker`, then do one task each, and the slowest of these decides. If work were
- * divisible, the result would be less than the time of a task. */
+/* Return the least time for the last tasks, if fewer tasks than workers are left; otherwise return 0. Then
+ * the fastest workers, without `worker`, do one task each, and the slowest of these workers decides. Without
+ * this limit the result could be less than the time of one task. */
 static double one_each_s(const kl_snapshot *s, uint32_t worker, double task_units) {
     double speed = 0, own = kl_worker_rate(&s->workers[worker]);
     uint32_t ranked = kl_crew_ranked(s->crew);
@@ -68,7 +68,7 @@ static double one_each_s(const kl_snapshot *s, uint32_t worker, double task_unit
         return 0;
     uint32_t last = (uint32_t)s->left;
     kl_crew_nth_fastest(s->crew, last, &speed);
-    if (own >= speed) /* `worker` is among the fastest, so one more is needed */
+    if (own >= speed) /* `worker` is among the fastest ones, so one more worker is needed */
         kl_crew_nth_fastest(s->crew, last + 1, &speed);
     return speed > 0 ? task_units / speed : 0;
 }

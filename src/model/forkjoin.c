@@ -1,6 +1,6 @@
-/* Fork-join iterations: the master computes alone, then the workers do its tasks (Buaklee, Tracy, Vernon,
- * Wright 2002). To their model, Kilter adds a round trip, the master's time for each worker's results, and
- * each task's time on the link. */
+/* Fork-join programs: in each iteration the master computes alone, then the workers do its tasks. The model
+ * is that of a paper (Buaklee, Tracy, Vernon, Wright 2002). Kilter adds a round trip, the master's time for
+ * each worker's results, and each task's time on the link. */
 #include "model/model.h"
 
 double kl_model_join_s(const kl_forkjoin *m, double tasks, uint32_t workers, double workers_s) {

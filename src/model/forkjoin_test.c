@@ -1,4 +1,4 @@
-/* Fork-join programs: compare with table 3 of the paper, and check properties that must hold for any
+/* Compare the model of fork-join programs with table 3 of its paper, and check properties that hold for any
  * program. */
 #include <math.h>
 #include <setjmp.h>
@@ -12,8 +12,8 @@
 
 #include "model/model.h"
 
-/* Rows of table 3: groups, workers, iterations, t_M and t_W in seconds, and the model's minutes as the
- * paper prints them. */
+/* Rows of table 3 of the paper: groups, workers, iterations, t_M and t_W in seconds, and the model's minutes
+ * as they are printed. */
 static const struct {
     const char *problem;
     uint32_t groups, workers, iterations;
@@ -31,8 +31,8 @@ static const struct {
     {"ssn 10,000, T = 100, G = 100", 100, 100, 44, 70.32, 3.31, "3.65"},
 };
 
-/* Return the model's minutes for equal groups of tasks. With fewer workers than groups, some workers do one
- * group more. */
+/* Return the minutes by the model for equal groups of tasks. If there are fewer workers than groups, some
+ * workers do one more group than others. */
 static double minutes(double master_s, uint32_t iterations, double group_s, uint32_t groups,
                       uint32_t workers) {
     double workers_s = group_s * ceil((double)groups / workers);
@@ -55,9 +55,9 @@ static void table_3_to_the_last_digit(void **state) {
                        near_by[r].printed);
 }
 
-/* In four rows, those of ssn 20,000, the printed t_W does not give the printed minutes, whatever the
- * number of evaluations. But values of t_W that are 0.4 to 0.7 % lower do, to the last digit: one value
- * for T = 50 and 400, another for T = 100 and 200. */
+/* In the four rows of table 3 for "ssn 20,000", the printed t_W does not give the printed minutes, for any
+ * number of evaluations. Values of t_W that are 0.4 to 0.7 % lower give them to the last digit: one value for
+ * T = 50 and 400, another for T = 100 and 200. */
 static void table_3_with_another_benchmark(void **state) {
     (void)state;
     static const struct {
@@ -78,8 +78,8 @@ static void table_3_with_another_benchmark(void **state) {
     }
 }
 
-/* The row with fewer workers than groups needs n evaluations, as the paper's text says, and a t_W that
- * rounds to the printed 6.32. With n + 1 evaluations the result would be 10.56. */
+/* The row of table 3 with fewer workers than groups needs n evaluations, as the paper's text says, and a t_W
+ * that is rounded to the printed 6.32. With n + 1 evaluations the result would be 10.56. */
 static void table_3_fewer_workers_than_groups(void **state) {
     (void)state;
     assert_printed(minutes(64.81, 44 - 1, 6.3155, 3, 2), "10.34");

@@ -18,8 +18,8 @@ static bool near(double a, double b, double relative) {
     return fabs(a - b) <= relative * fmax(fabs(a), fabs(b)) + 1e-300;
 }
 
-/* Draw a random case in which every order of magnitude is equally likely, and in which a term is sometimes
- * 0. */
+/* Return a random number from `low` to `high` in which every order of magnitude is equally likely. Sometimes
+ * it is 0. */
 static double scale(uint64_t i, double low, double high) {
     return kl_mix64(i ^ 0xabcdef) % 8 == 0 ? 0 : low * pow(high / low, random_01(i));
 }
@@ -36,7 +36,7 @@ static kl_farm_model random_model(uint64_t seed) {
     };
 }
 
-/* --- equal workers --- */
+/* --- workers of equal speed --- */
 
 static double time_s(const kl_farm_model *m, uint32_t n) {
     return kl_model_time_with_s(m, n, n ? n : 1);
@@ -57,7 +57,7 @@ static double equal_speeds(const void *self, uint32_t n) {
 
 static const kl_speeds equal = {equal_speeds, NULL};
 
-/* Return the best number of workers in 1 … most that the master can feed, by trying all numbers. */
+/* Return the best number of workers in 1 … most that the master can keep busy, by trying all numbers. */
 static uint32_t best_by_scan(const kl_farm_model *m, uint32_t most) {
     uint32_t feeds = kl_model_capability(m), best = 1;
     for (uint32_t n = 2; n <= most && n <= feeds; n++)
@@ -66,7 +66,7 @@ static uint32_t best_by_scan(const kl_farm_model *m, uint32_t most) {
     return best;
 }
 
-/* The paper's example: asynchronous, T_c = 1.6 s, V = 4096 bytes. */
+/* The example of the paper: asynchronous messages, T_c = 1.6 s, V = 4096 bytes. */
 static const kl_farm_model example = {
     .message = {.fixed_s = 1e-3, .per_unit_s = 1e-6}, .work_s = 1.6, .bytes = 4096, .to_workers = 0.5};
 
@@ -93,8 +93,8 @@ static void worked_figures_of_the_paper(void **state) {
     assert_printed(gain_40 * 100, "%.2f", "3.99");
 }
 
-/* Return the time by (3) to (6). These allow each worker to have other bytes and another processing time,
- * in the order of sending. */
+/* Return the time by expressions (3) to (6) of the paper. Each worker may have its own number of bytes and
+ * its own work. The arrays are in the order of sending. */
 static double general_time_s(const kl_farm_model *m, uint32_t workers, const double *bytes_to,
                              const double *bytes_from, const double *work_s) {
     double start_s = m->message.fixed_s, byte_s = m->message.per_unit_s, all = 0, largest = 0;
@@ -111,7 +111,7 @@ static double general_time_s(const kl_farm_model *m, uint32_t workers, const dou
     return send_s + work_s[workers - 1] + receive_s + m->master_s; /* (3) */
 }
 
-/* For equal workers the general form must give the same as (7) to (9). */
+/* For equal workers, expressions (3) to (6) must give the same time as (7) to (9). */
 static void general_form_agrees_with_the_balanced_one(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
@@ -124,13 +124,13 @@ static void general_form_agrees_with_the_balanced_one(void **state) {
             work[i] = m.work_s / n;
         }
         if (!near(m.message.fixed_s, m.message.per_unit_s * to[0],
-                  1e-9)) /* skip cases in which rounding decides */
+                  1e-9)) /* leave out cases in which rounding would decide */
             assert_true(near(general_time_s(&m, n, to, from, work), time_s(&m, n), 1e-9));
     }
 }
 
-/* Return the time between sending the other n−1 messages and the first worker's answer, as a relative
- * value. (10) to (12) say where it becomes negative. */
+/* Return the time from the last of the other n−1 sends to the first worker's answer, as a relative value. It
+ * becomes negative at the number of workers that expressions (10) to (12) give. */
 static double slack_s(const kl_farm_model *m, double n) {
     double start_s = m->message.fixed_s, to_s = m->message.per_unit_s * m->to_workers * m->bytes / n;
     double send_s = m->synchronous ? start_s + to_s : fmax(start_s, to_s);
@@ -171,14 +171,16 @@ static void free_messages_feed_everybody(void **state) {
     for (int synchronous = 0; synchronous < 2; synchronous++) {
         kl_farm_model m = {.work_s = 1, .bytes = 1e6, .to_workers = 0.5, .synchronous = synchronous};
         assert_true(kl_model_capability(&m) == UINT32_MAX);
-        assert_int_equal(kl_model_best_of(&m, equal, 77), 77); /* each additional worker costs nothing */
+        assert_int_equal(kl_model_best_of(&m, equal, 77),
+                         77); /* no worker costs anything, so all of them are used */
         assert_true(near(efficiency(&m, 77), 1, 1e-12));
     }
 }
 
 enum { SPEEDS = 3000 };
 
-/* Fill sums[] for workers sorted from the fastest down, in groups of equal workers as in clusters. */
+/* Fill sums[] with the sums of the speeds of workers, from the fastest down. There are groups of equal
+ * workers, as in clusters. */
 static void random_speeds(uint64_t seed, double *sums) {
     double speed = 1, sum = 0;
     uint32_t group = 1 + (uint32_t)(kl_mix64(seed) % 200);
@@ -203,8 +205,8 @@ static void equal_speeds_are_the_balanced_form(void **state) {
     }
 }
 
-/* A double speed of all workers must have the same effect as half the work, and more speed must never
- * lengthen an iteration. */
+/* If all workers are twice as fast, the time must be that of half the work. More speed must never make an
+ * iteration longer. */
 static void speeds_divide_the_work(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 2000; seed++) {
@@ -237,8 +239,8 @@ static void best_of_unequal_workers_agrees_with_a_scan(void **state) {
     }
 }
 
-/* Four workers have speed 1, a thousand have speed 0.01. If messages cost much, the four are best. If they
- * cost little, all workers are best. */
+/* Slow workers must be left out if messages are expensive. Four workers have speed 1, a thousand have speed
+ * 0.01. If messages cost much, the four are the best choice. If they cost little, all workers are. */
 static void slow_workers_are_left_out(void **state) {
     (void)state;
     double sums[1004];
@@ -248,7 +250,7 @@ static void slow_workers_are_left_out(void **state) {
     assert_int_equal(kl_model_best_of(&m, kl_speeds_listed(sums), 1004), 4);
     m.message.fixed_s = 1e-9;
     assert_int_equal(kl_model_best_of(&m, kl_speeds_listed(sums), 1004), 1004);
-    for (int i = 0; i < 2; i++) { /* no number of workers has a finite index */
+    for (int i = 0; i < 2; i++) { /* with such work, no number of workers has a finite index */
         m.work_s = i ? NAN : 1e200;
         uint32_t found = kl_model_best_of(&m, kl_speeds_listed(sums), 1004);
         assert_true(found >= 1 && found <= 1004);
@@ -294,7 +296,7 @@ static void shortest_chunk_is_the_capability_turned_round(void **state) {
         double send_s = 37e-6, chunk_s = kl_model_min_chunk_s(send_s, n);
         kl_farm_model m = {.message = {.fixed_s = send_s}, .work_s = n * chunk_s};
         assert_int_equal(kl_model_capability(&m), n);
-        /* Here all time is spent on the link: (12) without start-up cost. The work is half a chunk more
+        /* The link is busy all the time: expression (12) without start-up cost. The work is half a chunk more
          * than needed, so that rounding cannot decide. */
         kl_farm_model wire = {.message = {.per_unit_s = 1},
                               .bytes = send_s * n,
@@ -329,7 +331,8 @@ static kl_forecast forecast_of(kl_snapshot *s, uint32_t worker) {
     return f;
 }
 
-/* Make P workers with the given units per second and empty queues. A rate of 0 means an unknown pace. */
+/* Make a farm of n workers without queued work, from their units per second. A rate of 0 means that the
+ * worker's pace is not known. */
 static kl_snapshot farm_of(kl_worker_view *workers, const double *rates, uint32_t n, double left) {
     for (uint32_t i = 0; i < n; i++) {
         workers[i] = (kl_worker_view){.present = true};
@@ -365,12 +368,12 @@ static void queued_work_comes_first(void **state) {
     const double rates[] = {10, 10, 10};
     kl_worker_view workers[3];
     kl_snapshot s = farm_of(workers, rates, 3, 100);
-    workers[0].queued_units = 50; /* 5 s of work, of which 1 s is over */
+    workers[0].queued_units = 50; /* the worker had 5 s of work, and 1 s of that is over */
     s.now_s = 1;
     assert_true(near(forecast_of(&s, 0).share_units, 20.0 / 3, 1e-6)); /* (6 − 4) s at 10 */
     assert_true(near(forecast_of(&s, 1).share_units, 140.0 / 3, 1e-6));
-    workers[0].queued_units = 1000; /* a worker that is busy longer than all others gets no more work, and
-                                       decides when the run ends */
+    workers[0].queued_units = 1000; /* a worker that is busy longer than all others gets no more work, and the
+                                       run ends when its queue is done */
     assert_true(forecast_of(&s, 0).share_units == 0);
     assert_true(near(forecast_of(&s, 1).share_units, 50, 1e-6));
     assert_true(near(forecast_of(&s, 1).left_s, 99, 1e-9));
@@ -403,7 +406,8 @@ static void forecast_of_nothing_known_is_zero(void **state) {
     kl_forecast f = forecast_of(&s, 0);
     assert_true(f.left_s == 0 && f.unit_s == 0 && f.high_s == 0 && f.rate_units_per_s == 0);
     assert_true(kl_model_equal_split_s(&s) == 0 && kl_model_bound_s(&s) == 0);
-    s = farm_of(workers, some, 2, 100); /* a worker with unknown rate is given the mean rate of the others */
+    s = farm_of(workers, some, 2,
+                100); /* a worker whose rate is not known is assumed to have the mean rate of the others */
     assert_true(near(forecast_of(&s, 1).share_units, 50, 1e-9));
     s.left_units = 0;
     assert_true(forecast_of(&s, 1).left_s == 0);
@@ -412,8 +416,8 @@ static void forecast_of_nothing_known_is_zero(void **state) {
     assert_true(forecast_of(&s, 0).left_s == 0);
 }
 
-/* Tasks of random length are dealt one by one to equal workers. The interval forecast at half of the time
- * must contain the end about 19 times in 20. */
+/* Tasks of random length are dealt one by one to equal workers. The interval that is forecast when half of
+ * the tasks are done must contain the end in about 19 of 20 runs. */
 static void interval_holds_the_end(void **state) {
     (void)state;
     enum { RUNS = 400, TASKS = 400, P = 4 };

@@ -1,16 +1,17 @@
-/* Model an iteration whose work is dealt in several rounds. This extends (7) to (9): workers that begin late
- * get fewer chunks, and a chunk is sent before the previous one ends. Derivation: docs/explanation/model.md.
- */
+/* Model an iteration whose work is dealt in several rounds. This extends expressions (7) to (9) of
+ * farm_model.c. Workers that begin late get fewer chunks, and a chunk is sent before the previous one ends.
+ * docs/explanation/model.md has the derivation. */
 #include "model/model.h"
 
 #include <math.h>
 
-/* Seconds for which sending a chunk keeps the master busy, and seconds from sending to arrival. */
+/* send_s: seconds for which sending a chunk keeps the master busy; arrive_s: seconds from sending to arrival.
+ */
 typedef struct message {
     double send_s, arrive_s;
 } message;
 
-/* Return the times of a message. answer_s = 0: m_o is used instead, as in the paper. */
+/* Return the times of a message of this size. answer_s 0: not known, then m_o is used, as in the paper. */
 static message message_of(const kl_farm_model *m, double bytes, double answer_s) {
     double start_s = m->message.fixed_s, wire_s = m->message.per_unit_s * bytes;
     double busy_s = answer_s > 0 ? answer_s : start_s;
@@ -22,9 +23,9 @@ static double bytes_out(const kl_farm_model *m, const kl_rounds *rounds, size_t 
     return m->to_workers * m->bytes * rounds->part[round] / n;
 }
 
-/* Return the expected distance, in σ, of the largest of n values from their mean. It is the smaller of two
- * values: Hartley and David's bound for any distribution, and the value for a normal distribution (Cramér
- * 1946). */
+/* Return the expected distance of the largest of n values from their mean, in standard deviations. It is the
+ * smaller of Hartley and David's bound for any distribution and of the value for a normal distribution
+ * (Cramér 1946). */
 static double last_of(double n) {
     if (n <= 1)
         return 0;
@@ -34,8 +35,8 @@ static double last_of(double n) {
     return fmin((n - 1) / sqrt(2 * n - 1), normal);
 }
 
-/* Times in the last round if each worker does one chunk per round. The first worker begins at first_s, the
- * last one at last_s. The last message arrives at arrived_s or later. */
+/* Times in the last round, if each worker does one chunk per round. The first worker begins its chunk at
+ * first_s, the last one at last_s. The last message does not arrive before arrived_s. */
 typedef struct last_round {
     double first_s, last_s, arrived_s;
 } last_round;
@@ -48,7 +49,7 @@ static last_round play_rounds(const kl_farm_model *m, double n, double speed, co
     for (size_t round = 1; round < rounds->count; round++) {
         double chunk_s = m->work_s * rounds->part[round - 1] / speed, asking_s = m->message.fixed_s;
         msg = message_of(m, bytes_out(m, rounds, round, n), rounds->answer_s);
-        /* a worker asks for its next chunk when it begins a chunk */
+        /* a worker asks for its next chunk when it begins the present one */
         double from_s = fmax(sent_s, r.first_s + asking_s);
         sent_s = from_s + n * msg.send_s;
         r.arrived_s = from_s + (n - 1) * msg.send_s + msg.arrive_s;
@@ -58,11 +59,10 @@ static last_round play_rounds(const kl_farm_model *m, double n, double speed, co
     return r;
 }
 
-/* Return when the last worker ends, given when the last chunks begin. Workers are in step while each takes
- * one chunk a round in the same order. Then the distances between their starts stay, and the differences
- * of their chunks add up. If they are out of step, or their starts are more than a chunk apart, faster
- * workers take chunks that slower ones would have got. Then all workers end within the time of one last
- * chunk, on average at its middle. */
+/* Return when the last worker ends its last chunk. Workers are in step while each takes one chunk per round
+ * in the same order. Then the distances between their starts stay, and differences of their chunks add up. If
+ * they are out of step, or their starts are more than a chunk apart, faster workers take chunks from slower
+ * ones. Then all workers end within the time of one last chunk, on average at its middle. */
 static double end_last_s(const last_round *r, const kl_rounds *rounds, double n, double chunk_s,
                          double late_s, double late_in_step_s) {
     double in_step_s = r->last_s + chunk_s + late_in_step_s;
@@ -80,8 +80,7 @@ double kl_model_rounds_time_s(const kl_farm_model *m, uint32_t workers, double s
     last_round r = play_rounds(m, n, speed, rounds);
     double chunk_s = m->work_s * part / speed, task_sd_s = rounds->task_sd_s * n / speed;
     double late_s = task_sd_s * sqrt(rounds->tasks * part / n) * last_of(n);
-    /* If workers are in step, a worker can end last only if it began at most own_sd_s before the one that
-     * began last. */
+    /* If workers are in step, only a worker that began at most own_sd_s before the last one can end last. */
     double own_sd_s = task_sd_s * sqrt(rounds->tasks / n), apart_s = r.last_s - r.first_s;
     double rivals = apart_s > own_sd_s ? (n - 1) * own_sd_s / apart_s : n - 1;
     double late_in_step_s = own_sd_s * last_of(1 + rivals);
@@ -93,7 +92,7 @@ size_t kl_model_daf_parts(const kl_farm_model *m, double tasks, double variation
                           double *part, size_t most) {
     double n = workers ? workers : 1, left = 1;
     double spread = variation * sqrt(n / 2);
-    double least = n / tasks; /* at least one task for each worker */
+    double least = n / tasks; /* a round has at least one task for each worker */
     if (m->work_s > 0) {
         double send_s = message_of(m, m->to_workers * m->bytes / tasks, 0).send_s;
         least = fmax(least, kl_model_min_chunk_s(send_s, workers) * n / m->work_s);

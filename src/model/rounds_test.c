@@ -19,7 +19,7 @@ static double random_01(uint64_t i) {
     return (double)(kl_mix64(i) >> 11) * 0x1p-53;
 }
 
-/* ---- reference: a simulation, one chunk at a time ---- */
+/* ---- a simulation of the same rounds, one chunk at a time ---- */
 
 typedef struct played {
     const kl_farm_model *m;
@@ -31,8 +31,8 @@ typedef struct played {
     uint64_t seed;
 } played;
 
-/* Draw the seconds of a chunk with `part` of the work. They are normally distributed, as the sum of many
- * tasks is. */
+/* Draw the seconds of a chunk with `part` of the work. They are nearly normally distributed, as the sum of
+ * the times of many tasks is. */
 static double chunk_s(played *p, double part, uint32_t worker) {
     double sum = 0;
     for (int i = 0; i < 12; i++)
@@ -106,7 +106,7 @@ static void one_round_of_equal_tasks_is_the_paper_s(void **state) {
         }
 }
 
-/* Equal workers with equal tasks stay in step, so the model must agree with the simulation. */
+/* If workers and tasks are equal, workers stay in step, and the model must agree with the simulation. */
 static void rounds_in_step_are_exact(void **state) {
     (void)state;
     double part[10];
@@ -141,7 +141,8 @@ static void compare(const kl_farm_model *m, uint32_t workers, double slow, const
     e->count++;
 }
 
-/* Compare model and simulation for the rounds of DAF, and for 6, 11 and 16 equal rounds. */
+/* Compare the model with the simulation for the rounds of the policy DAF, and for 6, 11 and 16 equal rounds.
+ */
 static void compare_dealings(uint32_t workers, uint32_t messages, double cv, errors *e) {
     double part[PARTS_MAX];
     kl_farm_model m = model_of(workers, messages);
@@ -158,7 +159,7 @@ static void compare_dealings(uint32_t workers, uint32_t messages, double cv, err
     }
 }
 
-/* Check the errors that docs/explanation/model.md states: 200 tasks of 1 ms for each worker. */
+/* Check the errors of the model that docs/explanation/model.md states, for 200 tasks of 1 ms per worker. */
 static void error_against_chunk_by_chunk(void **state) {
     (void)state;
     static const double cv[] = {0, 0.1, 0.3, 0.8};
@@ -167,8 +168,8 @@ static void error_against_chunk_by_chunk(void **state) {
         for (uint32_t c = 0; c < 4; c++)
             for (uint32_t messages = 0; messages < 3; messages++)
                 compare_dealings(NUMBERS[i], messages, cv[c], &e);
-    print_message("%u cases: mean error %.2f %%, largest %.1f %%\n", e.count, 100 * e.sum / e.count,
-                  100 * e.largest);
+    print_message("%u cases: mean error of the model %.2f %%, largest %.1f %%\n", e.count,
+                  100 * e.sum / e.count, 100 * e.largest);
     assert_true(e.sum / e.count < 0.02);
     assert_true(e.largest < 0.09);
 }

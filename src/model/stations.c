@@ -1,27 +1,27 @@
-/* Model how much the resources that workers share slow them down: cores, the master's threads, callbacks,
+/* Model how much workers slow each other down by sharing resources: cores, the master's threads, callbacks,
  * links. Each resource is a station. */
 #include <math.h>
 
 #include "model/model.h"
 
-/* HALF_BYTES: number of bytes that cost as much as an empty message. docs/explanation/model.md says where
- * this number comes from. */
+/* A message with this number of bytes costs twice as much CPU time as an empty message.
+ * docs/explanation/model.md says where this number comes from. */
 static const double HALF_BYTES = 48e3;
 /* AMONG_MANY: cost of a message among many others, divided by its cost among few. WAKE_S: CPU seconds that
- * the master loses by sleeping before a message. Both are used if they were not measured. AMONG_LEAST: least
- * relative cost. */
+ * the master loses if it sleeps before a message. Both are used if they were not measured. AMONG_LEAST: least
+ * value of the relative cost. */
 static const double AMONG_MANY = 0.4, WAKE_S = 25e-6, AMONG_LEAST = 0.1;
-/* If a byte costs less CPU time than this, messages within the master's host use shared memory. A byte on
- * an encrypted socket costs about 1 ns. */
+/* If a byte costs fewer CPU seconds than this, messages within the master's host go through shared memory. A
+ * byte on an encrypted socket costs about 1 ns. */
 static const double NEAR_BYTE_S = 0.5e-9;
-/* At least this part of a task's time counts as work, whatever delay was reported. */
+/* At least this part of a task's time counts as work, even if the reported delay is longer. */
 static const double LEAST_ALONE = 0.02;
-/* a state is left out if its probability is below this part of the most likely state's */
+/* states with less than this part of the most likely state's probability are left out */
 static const double NOTHING = 1e-12;
 
 /* --- one station --- */
 
-/* Return the probability of k + 1 tasks at the station, divided by the probability of k. */
+/* Return how many times more likely k + 1 tasks at the station are than k tasks. */
 static double step_up(const kl_station *s, double away_s, double n, double k) {
     return (n - k) * s->task_s / (away_s * fmin(k + 1, s->servers));
 }
@@ -32,7 +32,7 @@ static double likeliest(const kl_station *s, double away_s, double n) {
     return floor(fmin(n, fmax(0, k)));
 }
 
-/* Sums over the states: of their weights, and of weight × number of busy servers. */
+/* Sums over the numbers of tasks at the station: of their weights, and of weight × number of busy servers. */
 typedef struct served {
     double weight, servers;
 } served;
@@ -59,16 +59,16 @@ double kl_station_rate(const kl_station *s, double away_s, uint32_t workers) {
     return sum.servers / sum.weight / s->task_s;
 }
 
-/* --- stations of a farm --- */
+/* --- the stations of a farm --- */
 
 double kl_message_fixed_part(double bytes, double messages) {
     return HALF_BYTES / (HALF_BYTES + bytes / fmax(1, messages));
 }
 
 /* Return the part of farm_s that does not depend on the size of messages. If messages within the host were
- * not measured, a byte is assumed to cost as much as on an encrypted socket. Shared memory costs a tenth
- * of that, or more if the bytes are not in the caches. The result has a limit: apart from its bytes, a
- * message costs each side at most one round trip. */
+ * not measured, a byte is assumed to cost as much as on an encrypted socket. In shared memory it costs a
+ * tenth of that, or more if it is not in the caches. The result is limited: apart from its bytes, a message
+ * costs each side at most one round trip. */
 static double message_part(const kl_load *l) {
     double least = kl_message_fixed_part(l->use.bytes, l->use.messages);
     if (!(l->copy_s > 0) || l->use.local_tasks < l->use.tasks)
@@ -77,8 +77,8 @@ static double message_part(const kl_load *l) {
     return fmax(least, fmin(most, 1 - l->copy_s * l->use.bytes / l->use.farm_s));
 }
 
-/* Return the cost of a message for a thread that is awake, divided by its cost for a thread that sleeps while
- * caches are cold. */
+/* Return the cost of a message for a thread that is awake. It is divided by the cost for a thread that has
+ * slept and finds cold caches. */
 static double among_many(const kl_load *l) {
     return l->woken_s > 0 && l->awake_s > 0 ? fmin(1, fmax(AMONG_LEAST, l->awake_s / l->woken_s))
                                             : AMONG_MANY;
@@ -88,63 +88,63 @@ static double wake_s(const kl_load *l) {
     return l->woken_s > 0 && l->awake_s > 0 ? fmax(0, l->woken_s - l->awake_s) : WAKE_S;
 }
 
-/* Return the additional CPU time of the master's process with another number of chunks. A message is
- * assumed to cost as much as in the measured run. */
+/* Return the CPU seconds by which the master's process needs more with this number of chunks than in the
+ * measured run. A message is assumed to cost as much as in the measured run. */
 static double added_s(const kl_load *l, double chunks) {
     return message_part(l) * l->use.farm_s * (chunks / l->chunks - 1);
 }
 
-/* Return whether workers exchange messages with the master through shared memory, and not encrypted. */
+/* Return whether the workers' messages go through shared memory, where they are not encrypted. */
 static bool is_near(const kl_load *l) {
     return l->use.local_tasks >= l->use.tasks && l->near_s > 0 && l->copy_s < NEAR_BYTE_S;
 }
 
-/* Return added_s(), but with each additional message at among_many() of its cost, because a run with more
- * chunks has many messages. */
+/* Return added_s(). If there are more chunks than in the measured run, each additional message costs less by
+ * the factor among_many(). */
 static double more_s(const kl_load *l, double chunks) {
     double change_s = added_s(l, chunks);
     return change_s > 0 ? among_many(l) * change_s : change_s;
 }
 
-/* Cost of an additional message for a worker, relative to its cost for the master. A worker has fewer
- * threads to wake, but encrypts as much as the master. The messages of one worker stay rare, so among_many()
- * does not apply. */
+/* Cost of an additional message for a worker, divided by its cost for the master. A worker has fewer threads
+ * to wake, but encrypts as much as the master. Messages of one worker stay rare, so among_many() does not
+ * apply to them. */
 static const double THEIRS = 0.6, THEIRS_NEAR = 0.4;
 
 static kl_station cores_of(const kl_load *l, double chunks) {
     double own_s = l->apart ? 0 : l->use.farm_s + l->use.callbacks_s + more_s(l, chunks);
     double theirs_s = l->use.local_s + (is_near(l) ? THEIRS_NEAR : THEIRS) * added_s(l, chunks) *
                                            l->use.local_tasks / l->use.tasks;
-    /* CPU seconds of a worker per second of a task, at least 1; above 1 if tasks use several threads */
+    /* CPU seconds that a worker uses per second of a task, at least 1; more if tasks use several threads */
     double threads = 1;
     if (l->use.local_tasks > 0)
         threads = fmax(1, l->use.local_s / l->use.local_tasks / l->task_s);
     return (kl_station){(own_s + theirs_s) / l->use.tasks / threads, l->use.cores / threads};
 }
 
-/* Return the CPU time for sending and receiving on the master's host. A worker is assumed to need as much for
- * a message as the master. */
+/* Return the CPU seconds for sending and receiving on the master's host. A worker is assumed to need as much
+ * for a message as the master does. */
 static double sending_s(const kl_load *l, double chunks) {
     double farm_s = l->use.farm_s + more_s(l, chunks);
     return fmin(l->use.local_s, farm_s * l->use.local_tasks / l->use.tasks) + (l->apart ? 0 : farm_s);
 }
 
 static kl_station messages_of(const kl_load *l, double chunks) {
-    /* CPU time of the threads that send and receive; another thread deals */
+    /* CPU time of the threads that send and receive; dealing is done by another thread */
     double others_s = fmax(0, l->use.farm_s - l->answer_s * l->chunks);
     double times = 1 + more_s(l, chunks) / l->use.farm_s;
     return (kl_station){times * fmax(l->answer_s * l->chunks, others_s) / l->use.tasks, 1};
 }
 
-/* Return the seconds that a task's bytes need on a link, in the direction that carries more. */
+/* Return the seconds that the bytes of a task need on a link, in the direction that carries more bytes. */
 static double link_s(const kl_load *l) {
     double part = fmax(l->to_workers, 1 - l->to_workers);
     double away = 1 - l->use.local_tasks / l->use.tasks;
     return away * part * l->use.bytes * l->per_byte_s / l->use.tasks;
 }
 
-/* A crowded link drops more segments. Each doubling of the workers, beyond the number that fills the link,
- * costs 6 % of its rate. docs/explanation/model.md says where this comes from. */
+/* A crowded link drops more segments. When it is full, each doubling of the number of workers costs 6 % of
+ * its rate. docs/explanation/model.md says where this number comes from. */
 static const double CROWDED = 0.09;
 
 static double crowded(const kl_load *l, uint32_t workers) {
@@ -157,11 +157,11 @@ bool kl_load_known(const kl_load *l) {
            l->workers > 0 && l->beyond > 0;
 }
 
-/* with more chunks per worker than this, the policy deals smaller and smaller chunks */
+/* if a run has more chunks per worker than this, its policy is assumed to deal smaller and smaller chunks */
 static const double SEVERAL = 2;
 
 /* Return a number proportional to the number of rounds. Each round deals the same part of the remaining
- * tasks, until chunks have the least size that the master can deal in time. */
+ * tasks, until chunks are as small as the master can deal in time. */
 static double rounds_of(const kl_load *l, double workers) {
     double answer_s =
         among_many(l) * l->answer_s * kl_message_fixed_part(l->to_workers * l->use.bytes, l->chunks);
@@ -171,7 +171,7 @@ static double rounds_of(const kl_load *l, double workers) {
 
 double kl_model_chunks(const kl_load *l, uint32_t workers) {
     double times = workers / (double)l->workers;
-    if (l->chunks >= l->use.tasks) /* one task per chunk, whatever the number of workers */
+    if (l->chunks >= l->use.tasks) /* each chunk has one task, for any number of workers */
         return l->chunks;
     if (l->chunks > SEVERAL * l->workers)
         times *= rounds_of(l, workers) / rounds_of(l, l->workers);
@@ -205,11 +205,11 @@ double kl_model_shared_s(const kl_load *l, double chunks) {
     return longest_s;
 }
 
-/* With more workers per core than this, CPU time grows as a power of their number. Threads are switched
- * more often, and results leave the caches before the master reads them. docs/explanation/model.md says
- * where the three numbers come from. */
+/* If there are more than CACHED workers per core, CPU time grows as a power of their number. Threads are
+ * switched more often, and results leave the caches before the master reads them. docs/explanation/model.md
+ * says where the three numbers come from. */
 static const double CACHED = 3, DEARER = 0.025, MOVED = 0.4;
-static const double COPIED = 4e9; /* bytes per second */
+static const double COPIED = 4e9; /* speed of copying results, in bytes per second */
 
 static double dearer(const kl_load *l, uint32_t workers) {
     double least = CACHED * l->use.cores, then = fmax(l->workers, least), now = fmax(workers, least);
@@ -218,8 +218,8 @@ static double dearer(const kl_load *l, uint32_t workers) {
     return pow(now / then, DEARER + MOVED * bytes);
 }
 
-/* Return the tasks per second of the cores. A thread that wakes goes to its previous core, even while another
- * core is idle. So each core is a separate station with its part of the workers. */
+/* Return the tasks per second of the cores. A thread that wakes goes to its previous core, even if another
+ * core is idle. So each core is a separate station, with its part of the workers. */
 static double cores_rate(const kl_station *cores, double away_s, uint32_t workers) {
     double each = workers / cores->servers, few = floor(each);
     kl_station one = {cores->task_s, 1};
@@ -237,9 +237,9 @@ static double rate_of(const kl_station *stations, int i, double task_s, uint32_t
                                 : kl_station_rate(&stations[i], away_s, workers);
 }
 
-/* SWITCH_S: seconds that a worker loses after it wakes if another worker has used the core and the caches.
- * COMPUTES: if workers compute for less than this part of a task's time, each is assumed to wake once per
- * task. */
+/* SWITCH_S: seconds that a worker loses when it wakes, if another worker has used its core and caches.
+ * COMPUTES: workers that compute for less than this part of a task's time are assumed to wake once per task.
+ */
 static const double SWITCH_S = 5e-6, COMPUTES = 0.5;
 
 static bool wakes_in_tasks(const kl_load *l) {
@@ -292,20 +292,20 @@ kl_limit kl_model_limit(const kl_load *l, uint32_t workers) {
     if (!kl_load_known(l))
         return (kl_limit){.what = KL_SHARED_NOTHING, .times = 1};
     kl_limit limit = limit_of(l, workers);
-    limit.times = fmax(1, limit.times * l->beyond); /* no task is faster than it is alone */
+    limit.times = fmax(1, limit.times * l->beyond); /* no task can be faster than it would be alone */
     return limit;
 }
 
-/* Assume that each worker has its own link only if a single link would have been busy for longer than this
- * multiple of the run. A smaller excess may come from a disturbed measurement of the link's rate. */
+/* Each worker is assumed to have its own link only if one link would have been busy for more than this
+ * multiple of the run. A smaller excess may be an error in the measured rate of the link. */
 static const double MORE_THAN_ONE = 1.25;
-/* If each worker is assumed to have its own link, the model must explain at least this part of the run's
+/* To accept that each worker has its own link, the model must then explain at least this part of the run's
  * time. */
 static const double EXPLAINED = 0.85;
 
-/* Find out how the run carried more bytes than one link can carry at its measured rate. There are two
- * explanations. If each worker has its own link, workers wait little for bytes, and the model explains the
- * run's time. Otherwise the rate was measured too low, and the run's time gives the rate of the busy link. */
+/* Explain how the run carried more bytes than one link can carry at its measured rate. Either each worker has
+ * its own link: then workers wait little for bytes, and the model explains the run's time. Or the rate was
+ * measured too low: then the run's time gives the rate of the link. */
 static void fit_link(kl_load *l, double elapsed_s) {
     double busy_s = link_s(l) * l->use.tasks, task_s = l->workers * elapsed_s / l->use.tasks;
     if (busy_s <= elapsed_s)
@@ -313,15 +313,16 @@ static void fit_link(kl_load *l, double elapsed_s) {
     kl_load own = *l;
     own.own_links = true;
     bool explained = limit_of(&own, l->workers).times * l->task_s >= EXPLAINED * task_s;
-    bool possible = busy_s <= l->workers * elapsed_s; /* all links of workers have the same rate */
+    bool possible =
+        busy_s <= l->workers * elapsed_s; /* all links of workers are assumed to have the same rate */
     l->own_links = possible && explained && busy_s > MORE_THAN_ONE * elapsed_s;
     if (!l->own_links)
         l->per_byte_s *= elapsed_s / busy_s;
 }
 
-/* Set `beyond`, the factor that the model does not explain, which is assumed to stay the same. Workers may
- * wait during tasks or between them. So `beyond` is 1 if the modelled time is anywhere between the time in
- * tasks and the whole time. */
+/* Set `beyond`, the factor that the model does not explain and that is assumed to stay the same. Workers may
+ * wait during tasks or between them. So `beyond` is 1 if the modelled time lies anywhere between the time of
+ * tasks alone and the whole time of the run. */
 double kl_load_fit(kl_load *l, double task_s, double elapsed_s) {
     double delay_s = l->use.tasks > 0 ? l->use.delay_s / l->use.tasks : 0;
     double alone = fmax(1 - delay_s / task_s, LEAST_ALONE);
@@ -356,16 +357,17 @@ kl_load kl_load_with_bytes(const kl_load *l, double times) {
     return other;
 }
 
-/* --- uncertainty of a forecast --- */
+/* --- the uncertainty of a forecast --- */
 
-static const double RUNS_DIFFER = 0.03; /* relative spread of equal runs if it was not measured; the next
-                                           value is the least spread that is assumed */
+static const double RUNS_DIFFER =
+    0.03; /* standard deviation of the times of equal runs, divided by their mean, if it was not measured */
 static const double RUNS_DIFFER_LEAST = 0.01;
 static const double DOUBLING =
     0.02; /* relative error of the model for each doubling of the number of workers */
-static const double UNKNOWN = 0.15;      /* the same error if nothing is known about shared resources */
-static const double SHARING = 0.3;       /* relative error of the time that sharing adds */
-static const double SURE_SIGMAS = 1.645; /* quantile of the normal distribution for KL_SURE */
+static const double UNKNOWN = 0.15; /* relative error for each doubling of the number of workers, if nothing
+                                       is known about shared resources */
+static const double SHARING = 0.3;  /* relative error of the additional time that sharing causes */
+static const double SURE_SIGMAS = 1.645; /* quantile of the normal distribution that belongs to KL_SURE */
 
 kl_interval kl_model_interval(double time_s, const kl_doubt *doubt, uint32_t workers, const kl_limit *limit) {
     double runs = doubt->runs > 0 ? fmax(doubt->runs, RUNS_DIFFER_LEAST) : RUNS_DIFFER;

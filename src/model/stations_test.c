@@ -1,5 +1,5 @@
-/* Shared resources: compare a station with a simulation event by event, check results for farms, and check a
- * forecast's interval. */
+/* Test the model of shared resources. A station is compared with a simulation of its events. Results for
+ * farms and the interval of a forecast are checked. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,8 +18,8 @@ static double exponential(uint64_t *seed, double mean) {
     return -mean * log(random_01(++*seed));
 }
 
-/* Simulate a station with exponentially distributed times of absence and of service. Return tasks per
- * second. */
+/* Simulate a station where tasks arrive and are served after exponentially distributed times. Return the
+ * tasks per second. */
 static double played_rate(const kl_station *s, double away_s, uint32_t workers, uint64_t seed) {
     enum { EVENTS = 400000 };
     double now_s = 0, there = 0, served = 0;
@@ -45,8 +45,8 @@ static void a_station_serves_what_it_serves_when_played_out(void **state) {
     }
 }
 
-/* No rate may exceed that of workers without a queue or that of the station, and more workers must never
- * lower it. */
+/* The rate of a station must not exceed that of workers who never wait, or that of the station's servers.
+ * More workers must never lower it. */
 static void a_station_keeps_its_bounds(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
@@ -94,12 +94,13 @@ static void more_workers_than_cores_compute_no_faster(void **state) {
         assert_true(limit.times >= n / 2.0 * dearer && limit.times < n / 2.0 * dearer * 1.1);
         assert_true(limit.used > 0.99);
     }
-    load.use.local_s = 0.01; /* these tasks mostly sleep */
+    load.use.local_s = 0.01; /* these tasks sleep most of the time */
     assert_true(kl_model_limit(&load, 8).times < 1.05);
     assert_true(kl_model_limit(&load, 256).times > 1.5);
 }
 
-/* Return the exponent with which CPU time grows with the number of workers, far above the number of cores. */
+/* Return the exponent with which CPU time grows with the number of workers, if there are many more workers
+ * than cores. */
 static double power_of(const kl_load *load) {
     return log2(kl_model_limit(load, 128).times / kl_model_limit(load, 64).times) - 1;
 }
@@ -109,11 +110,12 @@ static void results_make_cpu_time_dearer_than_computing(void **state) {
     kl_load load = computing();
     load.use.farm_s = 1e-6;
     assert_true(fabs(power_of(&load) - 0.025) < 1e-3);
-    load.use.bytes = 4e9; /* one second of copying for each second in which the resource is used */
+    load.use.bytes = 4e9; /* one second of copying results for each second of CPU time */
     assert_true(fabs(power_of(&load) - 0.425) < 1e-3);
     load.use.bytes = 4e8;
     assert_true(fabs(power_of(&load) - 0.065) < 1e-3);
-    load.to_workers = 1; /* inputs are not in the caches, whatever the number of workers */
+    load.to_workers =
+        1; /* bytes of inputs are never in the caches, so the number of workers does not matter */
     assert_true(fabs(power_of(&load) - 0.025) < 1e-3);
     load.use.bytes = 0;
     load.use.farm_s = 0.5;
@@ -142,7 +144,7 @@ static void more_than_a_link_carries_went_over_several(void **state) {
     (void)state;
     kl_load one = computing();
     one.use.local_tasks = one.use.local_s = 0;
-    one.use.bytes = 1e8; /* 0.8 ms on a link for each task of 1 ms */
+    one.use.bytes = 1e8; /* each task of 1 ms needs a link for 0.8 ms */
     one.per_byte_s = 8e-9;
     kl_load several = one;
     kl_load_fit(&one, 1e-3, 0.85);
@@ -151,66 +153,72 @@ static void more_than_a_link_carries_went_over_several(void **state) {
     assert_int_equal(kl_model_limit(&one, 8).what, KL_SHARED_LINK);
     assert_true(kl_model_limit(&one, 8).times > 4);
     assert_true(kl_model_limit(&several, 8).times < 1.1);
-    several.per_byte_s *= 2; /* now each worker has to wait only for its own link */
+    several.per_byte_s *= 2; /* with this slower rate, each worker waits for its own link */
     assert_int_equal(kl_model_limit(&several, 8).what, KL_SHARED_LINKS);
     assert_true(fabs(kl_model_limit(&several, 8).times / kl_model_limit(&several, 16).times - 1) < 1e-9);
 }
 
-/* If the measurement of the link's rate was disturbed, the rate is too low. Then the run's time must give
- * the right rate. */
+/* If the rate of the link was measured too low, the time of the run must give the right rate. */
 static void a_busy_link_is_as_quick_as_the_run_shows(void **state) {
     (void)state;
     for (double too_slow = 1; too_slow < 3; too_slow += 0.25) {
         kl_load load = computing();
         load.workers = 16;
         load.use.local_tasks = load.use.local_s = 0;
-        load.use.bytes = 1e8; /* 0.8 s on a link of 8 ns a byte */
+        load.use.bytes = 1e8; /* all bytes need 0.8 s on a link of 8 ns per byte */
         load.per_byte_s = too_slow * 8e-9;
         kl_load_fit(&load, 1e-3, 0.81);
         assert_false(load.own_links);
         assert_true(load.per_byte_s < 8.2e-9 && load.per_byte_s > 7.9e-9);
         double doubled = kl_model_limit(&load, 32).times / kl_model_limit(&load, 16).times;
-        assert_true(fabs(doubled - 2 * pow(2, 0.09)) < 0.05); /* a crowded link loses 6 % of its rate */
+        assert_true(fabs(doubled - 2 * pow(2, 0.09)) <
+                    0.05); /* for twice the number of workers, a full link loses 6 % of its rate */
     }
 }
 
-/* Workers must wait for a core of their own queue, although another core may be idle. Those that wake also
- * find cold caches. */
+/* A worker must wait for the core to which it belongs, even if another core is idle. A worker that wakes also
+ * finds cold caches. */
 static void workers_that_sleep_wait_for_a_core(void **state) {
     (void)state;
     kl_load load = computing();
-    load.use.local_s = 0.1; /* each task computes for a tenth of its time */
+    load.use.local_s = 0.1; /* each task computes for a tenth of its time, and sleeps otherwise */
     load.workers = 8;       /* the measured run had enough workers to keep the cores awake */
     assert_true(kl_model_limit(&load, 2).times < 1.001);
     double shared = 16 / (kl_station_rate(&(kl_station){0.055e-3, 1}, 0.945e-3, 8) * 1e-3 * 2);
     assert_true(kl_model_limit(&load, 16).times > shared);
     kl_load sleeps = load, computes = load;
     sleeps.use.local_s = 0.499;
-    computes.use.local_s = 0.501; /* above half, no worker counts as waking */
+    computes.use.local_s =
+        0.501; /* workers that compute for more than half of the time do not count as waking */
     assert_true(kl_model_limit(&computes, 32).times < kl_model_limit(&sleeps, 32).times);
-    for (uint32_t n = 2; n < 64; n++) /* test odd numbers, too, with unequal queues on the two cores */
+    for (uint32_t n = 2; n < 64;
+         n++) /* odd numbers of workers give the two cores queues of different length */
         assert_true(kl_model_limit(&load, n + 1).times >= kl_model_limit(&load, n).times);
 }
 
-/* Workers that sleep in their tasks wake cores that no other worker keeps awake. A run with few workers
- * contains that cost, and a run with many does not. */
+/* Workers that sleep in their tasks must wake cores that no other worker keeps awake. A measured run with few
+ * workers contains this cost, and one with many workers does not. */
 static void few_workers_wake_idle_cores(void **state) {
     (void)state;
     static const struct {
-        double local_s;                     /* CPU time of 1000 tasks of 1 ms */
-        double woken_s, awake_s;            /* measured answers of the master; 0: not measured */
-        uint32_t measured, workers;         /* on 2 cores */
-        double least_saved_s, most_saved_s; /* CPU time of a task that the forecast leaves out */
+        double local_s;          /* CPU seconds of 1000 tasks of 1 ms */
+        double woken_s, awake_s; /* measured CPU seconds of the master for an answer; 0: not measured */
+        uint32_t measured,
+            workers; /* numbers of workers in the measured run and in the forecast, on 2 cores */
+        double least_saved_s, most_saved_s; /* limits for the CPU seconds per task that the forecast saves */
     } rows[] = {
-        {0.016, 0, 0, 2, 2, 0, 0},                   /* the same number of workers: nothing */
-        {0.030, 0, 0, 2, 4, 4.9e-6, 5.1e-6},         /* half of the cost of waking */
-        {0.030, 0, 0, 2, 32, 9.3e-6, 9.4e-6},        /* nearly all of the cost of waking */
-        {0.030, 0, 0, 8, 16, 0, 1.3e-6},             /* the record contains hardly any cost of waking */
-        {0.004, 0, 0, 2, 4, 1.1e-6, 1.3e-6},         /* no more than most of the CPU time that was used */
-        {0.6, 0, 0, 2, 4, 0, 0},                     /* workers that compute wake seldom */
-        {0.030, 100e-6, 50e-6, 2, 4, 7e-6, 8e-6},    /* half of the CPU time is lost by waking */
-        {0.030, 30e-6, 20e-6, 2, 4, 1.9e-6, 2.1e-6}, /* waking costs less on this host */
-        {0.030, 20e-6, 30e-6, 2, 4, 0, 0},           /* waking costs nothing there */
+        {0.016, 0, 0, 2, 2, 0, 0}, /* the same number of workers as in the measured run saves nothing */
+        {0.030, 0, 0, 2, 4, 4.9e-6,
+         5.1e-6}, /* twice the number of workers saves half of the cost of waking */
+        {0.030, 0, 0, 2, 32, 9.3e-6, 9.4e-6}, /* many workers save nearly all of the cost of waking */
+        {0.030, 0, 0, 8, 16, 0, 1.3e-6},      /* the measured run contains hardly any cost of waking */
+        {0.004, 0, 0, 2, 4, 1.1e-6,
+         1.3e-6},                /* no more can be saved than most of the CPU time that was used */
+        {0.6, 0, 0, 2, 4, 0, 0}, /* workers that compute most of the time hardly ever wake */
+        {0.030, 100e-6, 50e-6, 2, 4, 7e-6,
+         8e-6}, /* with this measured cost, half of the CPU time is lost by waking */
+        {0.030, 30e-6, 20e-6, 2, 4, 1.9e-6, 2.1e-6}, /* waking was measured to cost less on this host */
+        {0.030, 20e-6, 30e-6, 2, 4, 0, 0},           /* waking was measured to cost nothing on this host */
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         kl_load load = computing();
@@ -234,26 +242,28 @@ static void bytes_measured_as_cheap_leave_the_cost_to_messages(void **state) {
     cheap.copy_s = 1e-11;
     cheap.near_s = 1e-4;
     assert_true(kl_model_limit(&cheap, 32).times > 1.05 * kl_model_limit(&load, 32).times);
-    cheap.near_s = 1e-6; /* now messages without contents cost little, too */
+    cheap.near_s = 1e-6; /* now an empty message is cheap, too */
     assert_true(kl_model_limit(&cheap, 32).times < 1.05 * kl_model_limit(&load, 32).times);
-    cheap.copy_s =
-        1e-6; /* more CPU time than was used, so the value is limited to the cost of an encrypted socket */
+    cheap.copy_s = 1e-6; /* this would be more CPU time than was used, so the cost of a byte on an encrypted
+                            socket is the limit */
     assert_true(kl_model_limit(&cheap, 32).times == kl_model_limit(&load, 32).times);
 }
 
-/* With large inputs, the master's time for a chunk depends on its bytes, so smaller chunks cost less. */
+/* If inputs are large, the master's time for a chunk must depend on its bytes, so smaller chunks must cost
+ * less. */
 static void answers_are_shorter_where_chunks_are_smaller(void **state) {
     (void)state;
     kl_load load = computing();
     load.answer_s = 1e-3;
     load.to_workers = 1;
     assert_true(fabs(kl_model_answer_s(&load, 2) / 1e-3 - 1) < 1e-12);
-    /* without bytes, the time does not depend on the size of chunks */
+    /* without bytes, the time must not depend on the size of chunks */
     assert_true(fabs(kl_model_answer_s(&load, 32) / 1e-3 - 1) < 1e-12);
     load.use.bytes = 1e9;
     double four = kl_model_answer_s(&load, 4), many = kl_model_answer_s(&load, 32);
     assert_true(many < four && four < 1e-3);
-    load.to_workers = 0; /* now only results are large, and the master's answer does not contain them */
+    load.to_workers =
+        0; /* now only results are large, but the master's answer to a worker does not contain them */
     assert_true(fabs(kl_model_answer_s(&load, 32) / 1e-3 - 1) < 1e-12);
 }
 
@@ -268,11 +278,11 @@ static void chunks_are_never_more_than_tasks(void **state) {
     }
     kl_load halves = {.workers = 2, .chunks = 40, .task_s = 1e-3, .use = {.tasks = tasks}};
     for (uint32_t n = 2; n <= 64;
-         n *= 2) /* twice as many workers get more chunks, but less than twice as many */
+         n *= 2) /* twice the number of workers must get more chunks, but less than twice as many */
         assert_true(kl_model_chunks(&halves, 2 * n) > kl_model_chunks(&halves, n) &&
                     kl_model_chunks(&halves, 2 * n) < 2 * kl_model_chunks(&halves, n));
     kl_load dear = halves;
-    dear.answer_s = 1e-3; /* the master is too slow to deal single tasks to many workers */
+    dear.answer_s = 1e-3; /* this master is too slow to deal single tasks to many workers */
     assert_true(kl_model_chunks(&dear, 32) < kl_model_chunks(&halves, 32));
     kl_load each = {.workers = 2, .chunks = tasks, .use = {.tasks = tasks}};
     assert_true(kl_model_chunks(&each, 1) == tasks);
@@ -285,7 +295,7 @@ static void what_is_shared_takes_as_long_as_its_busiest_part(void **state) {
     /* 1.01 s of CPU time on two cores */
     assert_true(fabs(kl_model_shared_s(&load, load.chunks) - 1.01 / 2) < 1e-9);
     load.use.callbacks_s = 3;
-    assert_true(fabs(kl_model_shared_s(&load, load.chunks) - 3) < 1e-9); /* callbacks run on one thread */
+    assert_true(fabs(kl_model_shared_s(&load, load.chunks) - 3) < 1e-9); /* all callbacks run on one thread */
     load.use.callbacks_s = 0;
     assert_true(kl_model_shared_s(&load, 10 * load.chunks) > kl_model_shared_s(&load, load.chunks));
     assert_true(kl_model_shared_s(&(kl_load){0}, 60) == 0);
@@ -311,8 +321,8 @@ static void cores_of_its_own_and_small_messages_take_load_away(void **state) {
     assert_true(kl_model_limit(&same, 8).times == kl_model_limit(&load, 8).times);
 }
 
-/* If sharing slowed a run down by less than the model says, tasks must still not be faster with few
- * workers than alone. */
+/* Tasks must not be faster than alone. This could happen with few workers if sharing slowed the measured run
+ * down less than the model says. */
 static void no_task_is_quicker_than_alone(void **state) {
     (void)state;
     kl_load load = computing();
@@ -330,13 +340,14 @@ static void time_kept_from_a_core_is_no_work(void **state) {
     load.use.delay_s = 3; /* of 4 */
     assert_true(fabs(kl_load_fit(&load, 4e-3, 2) - 0.25) < 1e-12);
     assert_true(fabs(load.task_s - 1e-3) < 1e-12);
-    load.use.delay_s = 1e9; /* the delay is longer than the time, because the two clocks may differ */
+    load.use.delay_s =
+        1e9; /* this delay is longer than the run, because the two times may come from different clocks */
     assert_true(kl_load_fit(&load, 1e-3, 0.5) > 0 && load.task_s > 0);
     assert_true(kl_load_fit(&(kl_load){0}, 4e-3, 1) == 1);
 }
 
-/* For any measured run, the forecast for the same number of workers must be the measured time. This also
- * holds for tasks with several threads, and for runs without a known delay. */
+/* The forecast for the number of workers of the measured run must be the measured time. This must also hold
+ * for tasks with several threads, and for runs without a measured delay. */
 static void what_was_measured_is_forecast(void **state) {
     (void)state;
     for (uint32_t workers = 1; workers <= 16; workers++)
@@ -347,11 +358,11 @@ static void what_was_measured_is_forecast(void **state) {
             double alone = kl_load_fit(&load, 7e-3, 7.0 / workers);
             assert_true(fabs(kl_model_limit(&load, workers).times * alone - 1) < 1e-9);
         }
-    kl_load waits = computing(); /* the workers wait between tasks */
+    kl_load waits = computing(); /* a run whose workers wait between tasks */
     waits.workers = 16;
     kl_load_fit(&waits, 1e-3, 0.55);
     assert_true(waits.beyond == 1 && kl_model_limit(&waits, 16).times > 7);
-    kl_load threads = computing(); /* 8 workers on 2 cores that report no delay */
+    kl_load threads = computing(); /* 8 workers on 2 cores, without a measured delay */
     threads.workers = 8;
     kl_load_fit(&threads, 4e-3, 0.5);
     assert_true(kl_model_limit(&threads, 16).times > 1.5);

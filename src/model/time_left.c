@@ -1,12 +1,11 @@
-/* Forecast the time left of a run as an interval. The rest of the run is simulated many times. The
- * interval leaves out the shortest and the longest results. Each simulation draws all unknowns: which of
- * the seen tasks count, with repetition; how fast each worker is; and how long each further task takes.
- * Running tasks count as tasks that take longer than their time so far (Efron 1967, "The two sample
- * problem with censored data"). Without them, long tasks would seem rare at the beginning.
- *
- * The machine may become slower or faster. To measure this, the seen tasks are cut into blocks, in the order
- * in which they ended. If the blocks differ by more than chance, each simulation draws the speed of the rest.
- */
+/* Forecast the time that is left of a run, as an interval. The rest of the run is simulated many times, and
+ * the interval leaves out the shortest and the longest results. Each simulation draws at random everything
+ * that is not known: which of the tasks that have ended count, with repetition; how fast each worker is; and
+ * how long each further task takes. Running tasks count as tasks that take longer than their time so far
+ * (Efron 1967, "The two sample problem with censored data"). Without them, long tasks would seem rare at the
+ * beginning. The machine may become slower or faster. To measure this, the tasks that have ended are cut into
+ * blocks, in order. If the blocks differ by more than chance, each simulation also draws the speed of the
+ * rest of the run. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -22,18 +21,19 @@ enum {
     UNREPORTED_MOST = 64,
     ROUNDS = 20,
     BLOCKS = 8,
-    BLOCK_LEAST = 4 /* tasks of a block */
+    BLOCK_LEAST = 4 /* least number of tasks in a block */
 };
-/* Assumptions about workers' speeds before anything is known: the standard deviation of their logarithms,
- * and how many workers this assumption counts for. */
+/* How much workers' speeds differ before anything is known: the standard deviation of their logarithms, and
+ * the number of workers whose weight this assumption has. */
 static const double USUAL_SPREAD = 0.2, USUAL_WORKERS = 2;
-/* A task that is longer than all tasks seen takes x times as long as the longest with probability
- * x^(−1/tail). This is the tail before anything is known. It counts as much as one task. */
+/* The longest tasks before anything is known. A task that is longer than all that were seen takes x times the
+ * longest with probability x^(−1/tail). This assumption has the weight of one task. */
 static const double USUAL_TAIL = 0.5;
-/* Drift before anything is known: the standard deviation of the logarithm of a block's speed. It weighs as
- * much as this number of blocks. */
+/* How much the speed of the machine changes before anything is known: the standard deviation of the logarithm
+ * of a block's speed. This assumption has the weight of USUAL_BLOCKS blocks. */
 static const double USUAL_DRIFT = 0.04, USUAL_BLOCKS = 4;
-static const double LASTS_BLOCKS = 4; /* number of further blocks for which half of the last speed lasts */
+static const double LASTS_BLOCKS =
+    4; /* after this number of further blocks, half of the last change of speed is left */
 
 typedef struct seen { /* a task that has ended, or one that is running */
     double unit_s;
@@ -42,25 +42,31 @@ typedef struct seen { /* a task that has ended, or one that is running */
 } seen;
 
 typedef struct lane {
-    double free_s, unit_s; /* unit_s: seconds for a unit, relative to the mean worker */
+    double free_s, unit_s; /* free_s: time at which the worker is free; unit_s: its seconds per unit, relative
+                              to the mean worker */
 } lane;
 
 typedef struct play {
     const kl_left_ask *ask;
     uint64_t random;
     uint32_t workers;
-    double tasks; /* number of tasks that are not done, for these workers */
+    double tasks; /* number of tasks that are not done, which these workers will do */
     seen *seen;
-    uint32_t count, ended; /* the first `ended` of them have ended, the others are running */
-    bool by_logs; /* compare speeds by the mean of their logarithms, not by the logarithm of their mean */
+    uint32_t count, ended; /* in the array `seen`: number of all tasks; number of tasks that have ended, which
+                              come first */
+    bool
+        by_logs; /* true: compare means of the logarithms of times; false: compare logarithms of mean times */
     double tail;
-    double moved, drift;    /* mean and standard deviation of the logarithm of seconds per unit of the rest */
-    double drifted;         /* seconds per unit of the rest in this simulation, relative to those seen */
-    double within, between; /* variance of the logarithm of a task's time, and of a worker's speed */
+    double moved, drift; /* variances of logarithms: `within`: of the times of a worker's tasks; `between`: of
+                            the workers' speeds */
+    double drifted; /* seconds per unit in the rest of the run in this simulation, relative to the tasks that
+                       were seen */
+    double within, between; /* variances of the logarithm: within: of a task's time on its worker; between: of
+                               the workers' speeds */
     double *sums, *times;   /* [workers] */
-    lane *lanes;            /* [workers] becomes a heap, in which the worker that is free first comes first */
-    uint32_t *drawn;        /* [count] the tasks that count as seen in this simulation */
-    double *sizes;          /* [count] their seconds per unit on the mean worker */
+    lane *lanes;            /* [workers] a heap, in which the worker that is free first is at the top */
+    uint32_t *drawn;        /* [count] indices of the tasks that count in this simulation, with repetition */
+    double *sizes;          /* [count] seconds per unit of these tasks, on the mean worker */
     double results[PLAYS];
 } play;
 
@@ -75,7 +81,7 @@ static double draw_normal(play *p) {
     return radius * cos(6.283185307179586 * draw(p));
 }
 
-/* Draw the size of a task that is larger than `above`. */
+/* Draw the size of a task that is known to be larger than `above`. */
 static double draw_size(play *p, double above) {
     for (int i = 0; i < TRIES; i++) {
         uint32_t at = (uint32_t)(draw(p) * p->count);
@@ -88,7 +94,7 @@ static double draw_size(play *p, double above) {
     return above * pow(draw(p), -p->tail);
 }
 
-/* --- how fast the workers are --- */
+/* --- the speeds of the workers --- */
 
 static double value_of(const play *p, const seen *s) {
     return p->by_logs ? log(s->unit_s) : s->unit_s;
@@ -98,7 +104,8 @@ static double as_log(const play *p, double mean) {
     return p->by_logs ? mean : log(mean);
 }
 
-/* Add up the tasks that have ended: either those drawn for this simulation, or all. Return the mean value. */
+/* Add up the values of tasks that have ended: those drawn for this simulation, or all of them. Return the
+ * mean value. */
 static double add_up(play *p, bool drawn) {
     double sum = 0, count = 0;
     for (uint32_t w = 0; w < p->workers; w++)
@@ -117,7 +124,7 @@ static double add_up(play *p, bool drawn) {
     return count > 0 ? sum / count : NAN;
 }
 
-/* Choose the measure in which tasks vary less: time, or time per unit. */
+/* Compare times or their logarithms, whichever varies less. */
 static void choose_measure(play *p) {
     kl_stat plain = {0}, logs = {0};
     for (uint32_t i = 0; i < p->count; i++)
@@ -135,7 +142,7 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Estimate the tail from the longest √n of n tasks (Hill 1975). */
+/* Estimate the tail of the distribution of task times from the longest √n of n tasks (Hill 1975). */
 static void measure_tail(play *p) {
     uint32_t ended = 0;
     double sum = USUAL_TAIL;
@@ -149,7 +156,8 @@ static void measure_tail(play *p) {
     p->tail = sum / (1 + (ended > first ? ended - first : 0));
 }
 
-/* Estimate how much workers differ, apart from differences by chance (DerSimonian, Laird 1986). */
+/* Estimate how much the workers' speeds differ, apart from differences by chance (DerSimonian, Laird 1986).
+ */
 static void compare_workers(play *p) {
     double mean = as_log(p, add_up(p, false)), excess = 0, all = 0, squares = 0, known = 0;
     for (uint32_t w = 0; w < p->workers; w++) {
@@ -164,14 +172,15 @@ static void compare_workers(play *p) {
     p->between = (USUAL_WORKERS * USUAL_SPREAD * USUAL_SPREAD + others * seen) / (USUAL_WORKERS + others);
 }
 
-/* Return how much longer a task took than its worker's usual task, as a logarithm or as a part. */
+/* Return how much longer a task took than other tasks of its worker, as a logarithm or as a part of the time.
+ */
 static double residual_of(const play *p, const seen *s, double mean) {
     double usual = s->worker < p->workers ? p->sums[s->worker] / p->times[s->worker] : mean;
     return p->by_logs ? log(s->unit_s) - usual : s->unit_s / usual - 1;
 }
 
-/* Compare blocks of tasks that ended after each other: add their means to `blocks`, and all residuals to
- * `all`. Return the mean of the last block. */
+/* Compare blocks of tasks that ended one after the other: add the mean of each block to `blocks`, and each
+ * task to `all`. Return the mean of the last block. */
 static double compare_blocks(play *p, uint32_t count, kl_stat *blocks, kl_stat *all) {
     double mean = add_up(p, false), last = 0;
     for (uint32_t b = 0, i = 0; b < count; b++) {
@@ -186,8 +195,8 @@ static double compare_blocks(play *p, uint32_t count, kl_stat *blocks, kl_stat *
     return last;
 }
 
-/* Estimate how fast the rest may be. Both the rest and the tasks that were seen are means over their blocks.
- * The speed of the last block lasts for some time. */
+/* Estimate how fast the rest of the run may be, compared with the tasks that were seen. Both are means over
+ * several blocks. A change of speed in the last block lasts for some time. */
 static void measure_drift(play *p) {
     uint32_t count = p->ended / BLOCK_LEAST < BLOCKS ? p->ended / BLOCK_LEAST : BLOCKS;
     kl_stat blocks = {0}, all = {0};
@@ -200,7 +209,8 @@ static void measure_drift(play *p) {
     p->moved = variance > 0 ? last * variance / (variance + chance) / (1 + rest / LASTS_BLOCKS) : 0;
 }
 
-/* Set the workers' speeds for this simulation. The more tasks of a worker were seen, the more these count. */
+/* Draw the workers' speeds for this simulation. The more tasks of a worker were seen, the less its speed is
+ * drawn at random. */
 static void set_speeds(play *p) {
     double mean = as_log(p, add_up(p, true));
     for (uint32_t w = 0; w < p->workers; w++) {
@@ -211,7 +221,7 @@ static void set_speeds(play *p) {
     }
 }
 
-/* --- one play --- */
+/* --- one simulation of the rest of the run --- */
 
 static void draw_seen(play *p) {
     bool any = false;
@@ -230,8 +240,8 @@ static void draw_seen(play *p) {
         p->lanes[w].unit_s *= p->drifted;
 }
 
-/* Draw the time at which the worker has done the task that it has begun. It may have done others since its
- * last report. Return the number of all these tasks. */
+/* Draw the time at which a worker is free: it has done the task that it has begun, and perhaps others since
+ * its last report. Return the number of these tasks. */
 static double draw_free(play *p, uint32_t worker) {
     const kl_left_worker *w = &p->ask->workers[worker];
     double scale = p->lanes[worker].unit_s * p->ask->task_units, busy_s = 0;
@@ -246,8 +256,8 @@ static double draw_free(play *p, uint32_t worker) {
     return (double)begun;
 }
 
-/* Return the time at which all workers together have done `work`. Workers that become free after this time
- * do not take part. */
+/* Return the time at which all workers together have done `work`. A worker that becomes free after this time
+ * does no part of it. */
 static double level_of(const play *p, double work) {
     double level = INFINITY;
     for (int round = 0; round < ROUNDS; round++) {
@@ -265,7 +275,8 @@ static double level_of(const play *p, double work) {
     return level;
 }
 
-/* Do most of many tasks in one step, because their sum is nearly normally distributed. */
+/* If there are many tasks, do most of them in one step, because the sum of their times is nearly normally
+ * distributed. */
 static void do_most(play *p, double tasks) {
     kl_stat sizes = {0};
     for (uint32_t i = 0; i < p->count; i++)
@@ -288,7 +299,8 @@ static void sink(play *p, uint32_t at) {
     }
 }
 
-/* Give each task to the worker that is free first. Return the time at which the last task ends. */
+/* Give each of the last tasks to the worker that is free first. Return the time at which the last task ends.
+ */
 static double do_rest(play *p, double tasks) {
     double end_s = 0;
     for (uint32_t i = p->workers; i-- > 0;)
@@ -302,7 +314,8 @@ static double do_rest(play *p, double tasks) {
     return end_s;
 }
 
-/* Return the least time of the longest chain of tasks that wait for each other. */
+/* Draw the least time that the longest chain of tasks can take. Each task of the chain waits for the one
+ * before. */
 static double chain_s(play *p) {
     double sum = 0;
     for (uint64_t i = 0; i < p->ask->chain; i++)
@@ -323,9 +336,10 @@ static double play_once(play *p) {
     return p->ask->chain > 1 ? fmax(end_s, chain_s(p)) : end_s;
 }
 
-/* --- the whole --- */
+/* --- all simulations, and the interval --- */
 
-/* The next task may be longer than all that were seen. In probabilities, this counts as one more task. */
+/* Take the tasks that have ended and the running ones. The next task may be longer than all of them, so one
+ * more task counts as longer than the longest. */
 static void take_seen(play *p) {
     const kl_left_ask *ask = p->ask;
     double longest = 0;
@@ -342,7 +356,7 @@ static void take_seen(play *p) {
             p->seen[p->count++] = (seen){ask->workers[w].task_s / ask->task_units, w, true};
 }
 
-/* With many workers a simulation takes longer, so there are fewer simulations. */
+/* Return the number of simulations. With many workers a simulation takes longer, so there are fewer. */
 static int plays_of(uint32_t workers) {
     int plays = workers > MANY_WORKERS ? PLAYS * MANY_WORKERS / (int)workers : PLAYS;
     return plays > PLAYS_LEAST ? plays : PLAYS_LEAST;

@@ -1,5 +1,4 @@
-/* The time left as an interval: a table of cases, and how often the interval contains the end of simple
- * runs. */
+/* Test the interval for the time left: a table of cases, and how often it contains the end of simple runs. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +12,8 @@
 
 enum { SEEN = 100 };
 
-/* Fill in tasks that take base_s to base_s + spread_s. The tasks of worker 1 take `slower` times as long. */
+/* Make tasks that take base_s to base_s + spread_s. The tasks of worker 1 take `slower` times as long as
+ * those of worker 0. */
 static void see(kl_seen_task *seen, uint32_t count, double base_s, double spread_s, double slower) {
     for (uint32_t i = 0; i < count; i++)
         seen[i] = (kl_seen_task){
@@ -25,14 +25,18 @@ static void test_cases(void **state) {
         double base_s, spread_s, slower;
         kl_left_worker workers[2];
         uint64_t tasks, chain;
-        double least_low_s, middle_s, within, most_high_s; /* within: allowed error, as a part of middle_s */
+        double least_low_s, middle_s, within,
+            most_high_s; /* within: allowed error of middle_s, as a part of it */
     } CASES[] = {
-        {1, 0.02, 1, {{0, 0, 0}, {0, 0, 0}}, 100, 0, 48, 50.5, 0.02, 55},  /* equal tasks and workers */
-        {1, 0.02, 3, {{0, 0, 0}, {0, 0, 0}}, 400, 0, 295, 303, 0.02, 320}, /* worker 1 is slow */
-        {0, 2, 1, {{0, 0, 0}, {0, 0, 0}}, 1000, 0, 400, 500, 0.2, 700},    /* tasks differ */
-        {1, 0.02, 1, {{1, 0.4, 0.4}, {1, 0.9, 0.9}}, 2, 0, 0.5, 0.61, 0.05, 1.2}, /* two tasks are running */
-        {1, 0.02, 1, {{1, 9, 9}, {0, 0, 0}}, 1, 0, 0, 1, 1, 90},                  /* one task hangs */
-        {1, 0.02, 1, {{0, 0, 0}, {0, 0, 0}}, 20, 15, 14, 15.2, 0.05, 17}, /* the tasks wait for each other */
+        {1, 0.02, 1, {{0, 0, 0}, {0, 0, 0}}, 100, 0, 48, 50.5, 0.02, 55},  /* equal tasks on equal workers */
+        {1, 0.02, 3, {{0, 0, 0}, {0, 0, 0}}, 400, 0, 295, 303, 0.02, 320}, /* worker 1 is three times slower
+                                                                            */
+        {0, 2, 1, {{0, 0, 0}, {0, 0, 0}}, 1000, 0, 400, 500, 0.2, 700}, /* tasks of very different length */
+        {1, 0.02, 1, {{1, 0.4, 0.4}, {1, 0.9, 0.9}}, 2, 0, 0.5, 0.61, 0.05, 1.2}, /* only two running tasks
+                                                                                     are left */
+        {1, 0.02, 1, {{1, 9, 9}, {0, 0, 0}}, 1, 0, 0, 1, 1, 90}, /* a single task is left, and hangs */
+        {1, 0.02, 1, {{0, 0, 0}, {0, 0, 0}}, 20, 15, 14, 15.2, 0.05, 17}, /* each of 15 tasks waits for the
+                                                                             one before */
         {1, 0.02, 1, {{0, 0, 0}, {0, 0, 0}}, 1000000, 0, 495000, 505000, 0.01, 520000}, /* many */
         {1, 0.02, 1, {{0, 0, 0}, {0, 0, 0}}, 0, 0, 0, 0, 0, 0},                         /* no task is left */
     };
@@ -63,7 +67,8 @@ static void test_nothing_known(void **state) {
     assert_true(left.low_s > 1 && left.high_s < 100);
 }
 
-/* Long tasks end later, so the first tasks that end are short ones. The running tasks must count, too. */
+/* The first tasks that end are short ones, because long tasks end later. So the running tasks must count,
+ * too. */
 static void test_running_tasks_count(void **state) {
     enum { WORKERS = 20 };
     kl_seen_task seen[10];
@@ -77,8 +82,8 @@ static void test_running_tasks_count(void **state) {
     assert_true(left.middle_s > 100);
 }
 
-/* With a thousand workers, a simulation has fewer of them and scales the result. More workers must count
- * in proportion. */
+/* A farm of 4000 workers is simulated with fewer workers, and the result is scaled. It must still be right.
+ */
 static void test_many_workers(void **state) {
     enum { WORKERS = 4000 };
     static kl_left_worker workers[WORKERS];

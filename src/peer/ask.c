@@ -1,19 +1,19 @@
-/* Ask other peers for tasks when this peer runs out of them. */
+/* Ask other peers for tasks when this peer runs out of tasks. */
 #include <math.h>
 
 #include "peer/peer_private.h"
 
 enum { RANDOM_TRIES = 3, DRAWS = 16 };
-/* Values of the paper's algorithm 2, as parts of the whole run's time. CHECK_PART: pause between two
- * checks whether this peer is late. LATE_PART: a peer with at least this delay is late. */
+/* Constants of the paper's algorithm 2, as parts of the time of the whole run. CHECK_PART: pause between two
+ * checks whether this peer is late. LATE_PART: a peer is late if its end is delayed by this or more. */
 static const double CHECK_PART = 0.01, LATE_PART = 0.01;
 
 static uint64_t draw(kl_node *n) {
     return kl_mix64(n->of.seed + kl_mix64(n->of.number + ((uint64_t)++n->asking.draws << 32)));
 }
 
-/* Choose a random victim; three of four draws are among near peers. KL_NOBODY: all draws were peers that
- * are gone. */
+/* Choose at random a peer to ask for tasks. Three of four draws are among near peers. KL_NOBODY: only peers
+ * that are gone were drawn. */
 static uint32_t random_victim(kl_node *n) {
     uint32_t peers = n->tree.peers, near = n->of.near;
     for (int i = 0; i < DRAWS; i++) {
@@ -55,7 +55,8 @@ static void ask(kl_node *n, bool idle) {
     if (victim != KL_NOBODY || !idle || !n->of.help->lines)
         return;
     a->asleep = true;
-    for (uint64_t bit = 1; bit < n->tree.peers; bit *= 2) { /* the peer's neighbours in a hypercube */
+    for (uint64_t bit = 1; bit < n->tree.peers;
+         bit *= 2) { /* ask all neighbours in a hypercube of the peers */
         uint32_t other = n->of.number ^ (uint32_t)bit;
         if (other < n->tree.peers && !(a->signed_up & bit) && !kl_tree_is_gone(&n->tree, other))
             kl_post_plain(n, other, KL_NOTE_SIGN_UP, 0);
@@ -63,8 +64,8 @@ static void ask(kl_node *n, bool idle) {
     }
 }
 
-/* Return the seconds after which this peer should ask for tasks, so that the answer comes before its work
- * ends; 0: ask now. */
+/* Return the seconds after which this peer should ask for tasks, so that the answer comes before its own
+ * tasks end; 0: ask now. */
 static double spare_s(const kl_node *n) {
     double rate = kl_work_rate(&n->work, n->now_s), elapsed_s = n->now_s - n->work.hand.began_s;
     if (!(rate > 0))
@@ -94,7 +95,7 @@ void kl_ask_settle(kl_node *n) {
 void kl_ask_answered(kl_node *n, uint32_t by, bool empty) {
     kl_asking *a = &n->asking;
     a->fails = empty ? a->fails + 1 : 0;
-    if (!empty) /* `by` gave tasks, so it has taken this peer from its list of waiting peers */
+    if (!empty) /* the peer that gave tasks has also removed this peer from its list of waiting peers */
         a->signed_up &= ~(uint64_t)(by ^ n->of.number);
     a->asleep = empty && (a->asleep || n->of.help->board);
     if (!a->out || a->victim != by)

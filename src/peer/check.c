@@ -1,4 +1,5 @@
-/* Check a note against what its receiver knows. If its sender cannot have sent the note, it is malformed. */
+/* Check a message between peers against what its receiver knows. A message that its sender cannot have sent
+ * is malformed. */
 #include "peer/peer_private.h"
 
 static bool is_value(const kl_node *n, kilter_bytes value) {
@@ -6,8 +7,8 @@ static bool is_value(const kl_node *n, kilter_bytes value) {
     return value.size == 0 || !how->check || how->check(how->self, value.data, value.size);
 }
 
-/* Return whether the root may receive this note. Only the root itself begins and commits rounds, and a
- * root that rests gets no tasks. */
+/* Return whether this peer may receive the message. The root takes calls and plans only from itself. A root
+ * that rests takes no tasks. */
 static bool is_for_root(const kl_node *n, uint32_t from, const kl_note *note) {
     if (!n->root || from == n->of.number)
         return true;
@@ -16,7 +17,7 @@ static bool is_for_root(const kl_node *n, uint32_t from, const kl_note *note) {
     return !makes_round && !(gives && n->of.root_rests);
 }
 
-/* Return whether all peers in a report exist and may get tasks. */
+/* Return whether all peers that are named in a report exist and may get tasks. */
 static bool are_standings(const kl_node *n, uint32_t peers, const kl_standings *list) {
     for (size_t i = 0; i < list->count; i++)
         if (list->at[i].peer >= peers || (list->at[i].peer == 0 && n->of.root_rests))

@@ -1,5 +1,5 @@
-/* Give tasks to other peers. A gift is a message with tasks. In a census, these tasks belong to the giver
- * until the receiver has acknowledged the gift. */
+/* Give tasks to other peers. A gift is a message with tasks. In a census, the tasks of a gift belong to the
+ * giver until the receiver has acknowledged the gift. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,8 @@ void kl_give_got(kl_node *n, uint32_t by, const kl_note *note) {
         }
 }
 
-/* Return the number of tasks to give to a peer of this rate, so that both peers end at the same time. If
- * there is no task to give, or the peer is too slow, return 0. */
+/* Return the number of tasks to give to a peer that does `rate` tasks per second. It and this peer should
+ * then end at the same time. 0: there is no task to give, or the peer is too slow. */
 static uint64_t part_of(const kl_node *n, double rate) {
     const kl_round *r = &n->round;
     kl_part_rule rule = n->of.help->part;
@@ -53,7 +53,7 @@ static uint64_t part_of(const kl_node *n, double rate) {
     return 1 / rate < rest_s ? 1 : 0;
 }
 
-/* Return whether a copy of the running task on a peer of this rate would probably end much earlier.
+/* Return whether a copy of the running task on a peer of this rate would probably end much earlier. The file
  * decide/rescue.c uses the same rule. */
 static bool pays_to_copy(const kl_node *n, double rate) {
     const kl_running *h = &n->work.hand;
@@ -111,7 +111,7 @@ void kl_give_feed(kl_node *n) {
     kl_giving *g = &n->giving;
     g->look_s = INFINITY;
     while (g->line_count > 0 && (n->work.left > 0 || can_copy(n))) {
-        size_t next = 0; /* the fastest waiting peer */
+        size_t next = 0; /* the fastest of the waiting peers */
         for (size_t i = 1; i < g->line_count; i++)
             next = g->lines[i].rate > g->lines[next].rate ? i : next;
         if (!kl_give_part(n, g->lines[next].peer, g->lines[next].rate))
@@ -122,7 +122,8 @@ void kl_give_feed(kl_node *n) {
         g->look_s = n->now_s + 0.25 / kl_work_rate(&n->work, n->now_s);
 }
 
-/* Remove peers that are gone, and gifts to them. The census finds tasks whose gift did not arrive. */
+/* Remove waiting peers that are gone, and gifts to peers that are gone. A census finds the tasks of a gift
+ * that did not arrive. */
 void kl_give_lose_all(kl_node *n) {
     kl_giving *g = &n->giving;
     for (size_t i = g->gift_count; i-- > 0;)

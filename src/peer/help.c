@@ -1,11 +1,11 @@
-/* The policies by which peers distribute tasks, in order of registration. */
+/* The policies by which peers distribute tasks. Their order here is the order of registration. */
 #include <string.h>
 
 #include "peer/peer_private.h"
 
 static const kl_help registry[] = {
     {.name = "help",
-     .summary = "new shares again and again, by all measured rates",
+     .summary = "new shares of the tasks are computed again and again from all measured rates",
      .sharing = KL_SHARE_AGAIN,
      .part = KL_PART_BY_RATE,
      .dead_zone = 0.1,
@@ -13,12 +13,13 @@ static const kl_help registry[] = {
      .early = true,
      .copies = true},
     {.name = "sos",
-     .summary = "new shares once; then an idle peer helps a late one in proportion to both rates",
+     .summary =
+         "new shares are computed once; then an idle peer helps a late one in proportion to both rates",
      .sharing = KL_SHARE_ONCE,
      .part = KL_PART_BY_RATE,
      .board = true},
     {.name = "sos-half",
-     .summary = "as sos, but an idle peer that is more than twice as fast takes half",
+     .summary = "like sos, but an idle peer that is more than twice as fast takes half of the tasks",
      .sharing = KL_SHARE_ONCE,
      .part = KL_PART_BY_RATE_OR_HALF,
      .board = true},

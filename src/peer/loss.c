@@ -1,11 +1,11 @@
-/* Report the deaths of peers up the tree to the root. */
+/* Report the deaths of peers to the root, from each peer to its parent in the tree. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "peer/peer_private.h"
 
 /* Pause between two messages about deaths, as a part of the time between two reports. Deaths that a peer
- * learns of during a pause go up in one message. */
+ * learns of during a pause are reported in one message. */
 static const double PAUSE_PART = 0.03;
 
 void kl_loss_note(kl_node *n, uint32_t peer) {

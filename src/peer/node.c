@@ -5,7 +5,8 @@
 
 #include "peer/peer_private.h"
 
-/* The first round begins when peer 0 has done this part of its tasks; if peer 0 rests, peer 1 decides. */
+/* The first round begins when peer 0 has done this part of its tasks. If peer 0 rests, peer 1 decides this.
+ */
 static const double FIRST_PART = 0.05;
 
 static uint64_t first_part(const kl_node_options *o) {
@@ -36,7 +37,7 @@ kl_node *kl_node_new(const kl_node_options *options) {
                           .closing = options->help->sharing == KL_SHARE_NEVER};
     n->asking.due_s = n->giving.look_s = n->round.tell_s = n->losses.tell_s = INFINITY;
     n->losses.told_s = -INFINITY;
-    n->of.more = n->of.done = NULL; /* these arrays belong to the caller; both were copied */
+    n->of.more = n->of.done = NULL; /* both arrays belong to the caller, and were copied */
     n->first = first_part(options);
     if (own_first(n, options) && (options->number > 0 || kl_root_begin(n, options->done)))
         return n;
@@ -124,8 +125,8 @@ static void end_task(kl_node *n, kilter_bytes result) {
 /* --- messages --- */
 
 static void asked(kl_node *n, uint32_t from, const kl_note *note) {
-    n->asking.posted =
-        false; /* the root removed this peer from the board when it named it to the asking peer */
+    n->asking.posted = false; /* the root took this peer off the board of late peers when it named it to the
+                                 peer that asks now */
     if (!kl_give_part(n, from, note->rate))
         kl_post_plain(n, from, KL_NOTE_EMPTY, 0);
 }
@@ -187,8 +188,8 @@ static void handle(kl_node *n, uint32_t from, const kl_note *note) {
     handlers[note->kind](n, from, note);
 }
 
-/* Store a message whose sender was called to a census before this peer was. It is handled when this peer
- * is called, too. Otherwise the census would miss tasks that the message moves. */
+/* Keep a message until this peer is called to a census, because its sender was already called. If the message
+ * were handled now, the census would miss the tasks that it moves. */
 static void keep(kl_node *n, const kl_node_event *e) {
     kl_later *later = malloc(sizeof *later + e->size);
     kl_peer_check(n, later);
@@ -202,8 +203,8 @@ static void keep(kl_node *n, const kl_node_event *e) {
     n->later_end = &later->next;
 }
 
-/* Handle an answer of the driver's signals like the message that it replaces. Ignore a peer that does not
- * exist or is gone. */
+/* Handle an event of the driver's signals like the message that it replaces. Ignore peers that do not exist
+ * or are gone. */
 static void take_signal(kl_node *n, const kl_node_event *e) {
     bool rests = e->peer == 0 && n->of.root_rests;
     bool there =
@@ -212,7 +213,7 @@ static void take_signal(kl_node *n, const kl_node_event *e) {
     if (e->kind == KL_NODE_FOUND && there)
         kl_ask_victim(n, 0, &note);
     else if (e->kind == KL_NODE_FOUND)
-        n->asking.out = false; /* look for another peer */
+        n->asking.out = false; /* the peer that was found is gone, so this peer may ask again */
     else if (there)
         asked(n, e->peer, &note);
 }
@@ -250,7 +251,7 @@ static void hear_kept(kl_node *n) {
         hear_kept(n);
 }
 
-/* --- peers come and go --- */
+/* --- other peers come and go --- */
 
 static void lose(kl_node *n, uint32_t peer) {
     kl_tree_know(&n->tree, peer + 1);
@@ -261,14 +262,15 @@ static void lose(kl_node *n, uint32_t peer) {
         kl_ask_lose(n, peer);
         while (n->round.above > 0 && kl_tree_is_gone(&n->tree, n->round.above))
             n->round.above = kl_tree_above(n->round.above);
-        kl_post_plain(n, n->round.above, KL_NOTE_HURRY, 0); /* the new parent may not know of the death */
+        kl_post_plain(n, n->round.above, KL_NOTE_HURRY,
+                      0); /* tell the new parent, which may not know of the death yet */
     }
 }
 
-/* --- the step --- */
+/* --- one step of the peer --- */
 
-/* Return whether this peer asks for the first round now. A peer asks if it is idle. If the root rests,
- * peer 1 also asks when it has done the first part of its tasks. */
+/* Return whether this peer asks for the first round now. An idle peer asks. If the root rests, peer 1 also
+ * asks when it has done the first part of its tasks. */
 static bool wants_first_round(const kl_node *n) {
     bool chooses = n->of.root_rests && n->of.number == 1 && n->work.done_tasks >= n->first;
     return n->of.help->sharing != KL_SHARE_NEVER && n->round.number == 1 && !(n->root && n->of.root_rests) &&
@@ -290,7 +292,7 @@ static void settle(kl_node *n) {
         (n->root ? kl_root_close : kl_round_report)(n);
     (n->root ? kl_root_late : kl_round_tell)(n);
     kl_loss_tell(n);
-    begin_next(n); /* a plan may have brought tasks */
+    begin_next(n); /* a new plan may have given tasks to this peer */
 }
 
 void kl_node_step(kl_node *n, const kl_node_event *e, double now_s, kl_node_actions *out) {

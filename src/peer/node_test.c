@@ -1,4 +1,4 @@
-/* Test single steps of a peer: what it sends, and what it keeps. */
+/* Test single steps of a peer: which messages it sends, and which tasks it keeps. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 enum { TASKS = 100 };
 
-typedef struct alone { /* a peer under test; the test plays all other peers */
+typedef struct alone { /* a single peer; the test sends it the messages of all other peers */
     kl_node *node;
     kl_node_actions out;
     kl_note note;
@@ -48,7 +48,7 @@ static void hears(alone *a, uint32_t from, const kl_note *note, double now_s) {
     kl_buffer_free(&bytes);
 }
 
-/* Return the first message of this kind that the last step sent; NULL: it sent none. */
+/* Return the first message of this kind that the peer sent in the last step; NULL: it sent none. */
 static const kl_note *sent(alone *a, kl_note_kind kind) {
     for (size_t i = 0; i < a->out.count; i++) {
         const kl_node_action *action = &a->out.items[i];
@@ -102,8 +102,8 @@ static void a_gift_to_a_peer_that_is_gone_is_for_the_census(void **state) {
     let_go(&a);
 }
 
-/* Peer 2 sends a gift after it was called to a census. This peer receives the gift before it is called
- * itself. The gift must wait until then, or its tasks would be counted two times. */
+/* A gift must wait if its sender was called to a census before this peer. If it were taken at once, its tasks
+ * would be counted twice. */
 static void a_message_from_behind_the_cut_waits(void **state) {
     (void)state;
     alone a = peer_of(1, 3, "steal", (kl_span){0, 10});
@@ -136,8 +136,8 @@ static void tasks_of_a_round_that_was_not_committed_are_reported_again(void **st
     }
 }
 
-/* If a task is done after the peer's report, a LATE message must send its result up at once. If a census
- * comes, the report must contain the task again. */
+/* If a task ends after the report of its peer, its result must go up at once in a LATE message. If a census
+ * follows, the report must contain the task again. */
 static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **state) {
     (void)state;
     alone a = peer_of(1, 3, "steal", (kl_span){0, 1});
@@ -150,7 +150,7 @@ static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **sta
     assert_int_equal(sent(&a, KL_NOTE_LATE)->spans.at[0].lo, 50);
     kl_node_step(a.node, &(kl_node_event){.kind = KL_NODE_REACHED}, 4, &a.out);
     assert_null(sent(&a, KL_NOTE_LATE));
-    call.number = 1; /* round 1 is committed, so its report counts */
+    call.number = 1; /* the root has committed round 1, so the first report counts */
     hears(&a, 0, &call, 5);
     assert_int_equal(kl_ranges_sum(&sent(&a, KL_NOTE_REPORT)->spans), 1);
     assert_int_equal(a.note.spans.at[0].lo, 50);
@@ -158,8 +158,8 @@ static void tasks_done_after_the_report_go_up_twice_if_a_census_comes(void **sta
     let_go(&a);
 }
 
-/* Peer 1 is the parent of peer 13, which has died after it sent a copy of its results. The parent must
- * report those results that are not committed. */
+/* A parent must report the results of a dead child from the last copy that the child sent, unless they are
+ * committed. Peer 1 is the parent of peer 13. */
 static void a_parent_reports_what_a_child_saved_before_it_died(void **state) {
     (void)state;
     for (uint32_t committed = 0; committed <= 2; committed++) {
@@ -195,7 +195,7 @@ static void loses(alone *a, uint32_t peer, double now_s) {
     kl_node_step(a->node, &(kl_node_event){.kind = KL_NODE_LOSES, .peer = peer}, now_s, &a->out);
 }
 
-/* The first death must be reported at once. Later deaths must go up together, after a pause. */
+/* The first death must be reported at once. Later deaths must be reported together, after a pause. */
 static void deaths_go_up_together(void **state) {
     (void)state;
     alone a = peer_of(1, 40, "help", (kl_span){0, 10});

@@ -1,4 +1,4 @@
-/* Write and read the messages between peers, and their lists. */
+/* Write and read messages between peers, and the lists that they contain. */
 #include "peer/note.h"
 
 #include <stdlib.h>
@@ -26,8 +26,8 @@ LIST_ADD(standing, kl_standing)
 LIST_ADD(order, kl_order)
 LIST_ADD(number, uint32_t)
 
-/* Define put_NAME() and get_NAME(), which write and read a list of structs. get_NAME() refuses a struct for
- * which CHECK is false. */
+/* Define put_NAME() and get_NAME(), which write and read a list of structs. get_NAME() refuses a struct that
+ * does not satisfy CHECK. */
 #define LIST_CODEC(name, type, MEMBERS, CHECK)                                                               \
     static void put_##name(kl_buffer *out, const kl_##name *list) {                                          \
         kl_put_u32(out, (uint32_t)list->count);                                                              \

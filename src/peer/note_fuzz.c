@@ -1,4 +1,4 @@
-/* Fuzz target: read any bytes as a message between peers. A valid message must stay the same when it is
+/* Fuzz target: read any bytes as a message between peers. A valid message must be the same after it was
  * written and read again. */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Messages between peers: written messages can be read, and malformed bytes are refused. */
+/* Test the messages between peers: a written message can be read, and malformed bytes are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -75,7 +75,7 @@ static void tasks_that_are_not_of_the_run_are_refused(void **state) {
     kl_buffer_free(&out);
 }
 
-/* Refuse numbers of peers that are too large, because a peer uses memory in proportion to the largest
+/* A number that no peer can have must be refused, because a peer uses memory in proportion to the largest
  * number that it knows. */
 static void a_number_that_no_peer_can_have_is_refused(void **state) {
     (void)state;

@@ -1,4 +1,4 @@
-/* Test algorithm 1: which peer gives how many tasks to which other peer. */
+/* Test algorithm 1, which computes how many tasks each peer gives to which other peer. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,8 @@ static void setting_free(setting *s) {
     kl_ranges_free(&s->lost);
 }
 
-/* Compute new shares and carry out the orders. s->has[] then contains the number of tasks of each peer. */
+/* Compute new shares, and carry out the orders to give tasks. Then s->has[] is the number of tasks of each
+ * peer. */
 static void share(setting *s, kl_share_rule rule) {
     bool failed;
     for (size_t i = 0; i < s->all.count; i++)
@@ -70,7 +71,7 @@ static void all_would_end_together(void **state) {
     }
 }
 
-/* Each lost task must go to exactly one peer. */
+/* Each lost task must get exactly one owner. */
 static void lost_tasks_find_an_owner(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed < 300; seed++) {

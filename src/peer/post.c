@@ -1,4 +1,4 @@
-/* Add actions to a step; most of them are messages to other peers. */
+/* Add actions to the present step of a peer. Most of them send messages to other peers. */
 #include "peer/peer_private.h"
 
 void kl_peer_check(kl_node *node, bool ok) {

@@ -1,16 +1,17 @@
-/* The root's own work: commit rounds, find tasks that were lost with peers, make plans, end the run. */
+/* The work that only the root does: commit rounds, find tasks that were lost with dead peers, make plans, and
+ * end the run. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "peer/peer_private.h"
 
-/* The next reports are due after this part of the time left. */
+/* The next reports are due after this part of the time that is left. */
 static const double NEXT_PART = 0.45;
-/* The pause between two calls is at least CALL_PART of the time left, and CALL_ROUNDS times the duration of a
- * round. After a death it is at least LOSS_PART of the time left. */
+/* The pause between two calls to a census is at least CALL_PART of the time left. It is also at least
+ * CALL_ROUNDS times the length of a round. After a death it is at least LOSS_PART of the time left. */
 static const double CALL_PART = 0.25, LOSS_PART = 0.8, CALL_ROUNDS = 4;
-/* The closing round begins when the time left is below LAST_ROUNDS times the duration of a round plus the
- * time of LAST_TASKS tasks. */
+/* The closing round begins when the time left is shorter than LAST_ROUNDS rounds plus the time of LAST_TASKS
+ * tasks. */
 static const double LAST_ROUNDS = 1.5, LAST_TASKS = 8;
 
 bool kl_root_begin(kl_node *n, const kl_ranges *done) {
@@ -39,8 +40,7 @@ static void call(kl_node *n) {
     kl_round_call(n, n->of.number, &note);
 }
 
-/* Return whether the root rests and all its children of the last plan are gone. In this case no peer works
- * while the root waits. */
+/* Return whether nobody works: the root rests, and all children to which it sent the last plan are gone. */
 static bool all_gone(const kl_node *n) {
     for (size_t i = 0; i < n->tree.below.count; i++)
         if (!kl_tree_is_gone(&n->tree, n->tree.below.at[i]))
@@ -109,7 +109,8 @@ static void find_lost(kl_node *n, kl_ranges *lost) {
 
 static void plan(kl_node *n, const kl_orders *orders) {
     kl_root *root = n->root;
-    /* The time left and the rates are as old as the first report. Since then, the round has taken took_s. */
+    /* The time left and the rates in the reports are as old as the first report. The round has taken took_s
+     * since then. */
     double left_s = fmax(root->sharing.left_s - root->took_s, 0), rate = root->sharing.mean_rate;
     double next_s = rate > 0 ? NEXT_PART * left_s : n->now_s - n->round.began_s;
     bool last = rate > 0 && left_s < LAST_ROUNDS * root->took_s + LAST_TASKS / rate;
@@ -176,7 +177,7 @@ void kl_root_settle(kl_node *n) {
         call(n);
 }
 
-/* --- the board --- */
+/* --- the board of late peers --- */
 
 static void take_down(kl_numbers *board, uint32_t peer) {
     for (size_t i = board->count; i-- > 0;)

@@ -1,7 +1,7 @@
-/* Rounds: reports go up the tree, and plans come down. Tasks in a report count when its round is
- * committed. A round that the root calls is also a census: peers report all tasks that they hold. A
- * message from a peer that was called to a peer that was not called yet must wait, so that the census
- * misses no task. */
+/* Rounds: reports go up the tree of peers, and plans come down. The tasks in a report count when its round is
+ * committed. A round that begins with a call of the root is also a census: peers report all tasks that they
+ * hold. A message must wait if its sender was called and its receiver was not called yet. Otherwise the
+ * census would miss tasks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +25,7 @@ void kl_round_begin(kl_node *n, uint32_t number) {
     r->heard_count = 0;
     n->asking.signed_up = 0;
     kl_haul_move(n, &n->work.done,
-                 &r->told); /* these results may not be committed, so the peer reports them again */
+                 &r->told); /* report these results again, because the earlier report may not be committed */
     kl_haul_clear(&r->late);
     empty(r);
     kl_peer_check(n, kl_tree_look(&n->tree));
@@ -37,14 +37,14 @@ void kl_round_begin(kl_node *n, uint32_t number) {
     }
 }
 
-/* Add this peer's own part to the report: the tasks that it has done since its last report, its tasks left
+/* Add this peer's own part to the report: the tasks done since its last report, the number of its tasks left,
  * and its rate. */
 static void join_in(kl_node *n) {
     kl_round *r = &n->round;
     kl_work *w = &n->work;
     kl_standing own = {n->of.number, kl_work_left(w), kl_work_rate(w, n->now_s)};
     kl_ranges_tidy(&w->done.tasks);
-    if (!(n->root && n->of.root_rests)) /* a root that rests must get no tasks */
+    if (!(n->root && n->of.root_rests)) /* a root that rests does not report itself, so it gets no tasks */
         kl_peer_check(n, kl_standings_add(&r->collected.standings, own));
     kl_haul_join(n, &r->reports, &w->done);
     kl_haul_move(n, &w->sent, &w->done);
@@ -52,7 +52,7 @@ static void join_in(kl_node *n) {
     r->joined_in = true;
 }
 
-/* Add all tasks that this peer holds to the report of a census. */
+/* Add all tasks that this peer holds to its report in a census. */
 static bool hold(kl_node *n) {
     kl_ranges *held = &n->round.collected.held;
     const kl_work *w = &n->work;
@@ -67,7 +67,7 @@ void kl_round_call(kl_node *n, uint32_t from, const kl_note *note) {
     uint32_t committed = (uint32_t)note->number;
     if (note->round <= r->number)
         return;
-    if (r->sent_round > committed) /* their round was not committed, so report them again */
+    if (r->sent_round > committed) /* the round of these results was not committed, so report them again */
         kl_haul_join(n, &n->work.done, sent);
     kl_haul_clear(sent);
     kl_tree_know(&n->tree, note->peers);
@@ -164,8 +164,8 @@ void kl_round_hear(kl_node *n, uint32_t from, const kl_note *note) {
 bool kl_round_is_full(kl_node *n) {
     kl_round *r = &n->round;
     const kl_work *w = &n->work;
-    /* If the root rests, a peer that becomes idle before its next report reports at once, because the
-     * plan's times may have been wrong. */
+    /* If the root rests, a peer that becomes idle before its report is due reports at once. The times of the
+     * plan may have been wrong. */
     bool idle =
         n->of.root_rests && r->period_s > 0 && w->left == 0 && !w->hand.on && (n->root || n->asking.asleep);
     bool due = idle         ? true
@@ -200,8 +200,8 @@ void kl_round_hurry(kl_node *n) {
     n->round.hurried = true;
 }
 
-/* Add the tasks that this peer has done after its report to `late`. They go to the parent that received
- * the report. */
+/* Add the tasks that this peer has done after its report to `late`. They go to the parent that received the
+ * report. */
 void kl_round_late_own(kl_node *n) {
     kl_haul_join(n, &n->round.late, &n->work.done);
     kl_haul_move(n, &n->round.told, &n->work.done);
@@ -214,7 +214,7 @@ void kl_round_late(kl_node *n, uint32_t from, const kl_note *note) {
         kl_haul_add(n, &r->late, &note->spans, note->value);
 }
 
-/* If late tasks of this peer and of peers below it are due, send them up in one message. */
+/* Send late tasks to the parent, if this is due. One message has those of this peer and of peers below it. */
 void kl_round_tell(kl_node *n) {
     kl_round *r = &n->round;
     bool idle = n->work.left == 0 && !kl_work_owns_hand(&n->work);
@@ -238,6 +238,6 @@ void kl_round_free(kl_round *r) {
     kl_haul_free(&r->late);
     kl_haul_free(&r->told);
     kl_haul_free(&r->reports);
-    r->collected.spans = (kl_ranges){0}; /* points into r->reports.tasks, which is freed */
+    r->collected.spans = (kl_ranges){0}; /* this points into r->reports.tasks, which was just freed */
     kl_note_free(&r->collected);
 }

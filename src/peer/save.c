@@ -1,10 +1,10 @@
-/* Send copies of this peer's results to its parent. Otherwise, results since the last committed round
- * would be lost if the peer died. */
+/* Send copies of this peer's results to its parent. If the peer dies, only its results since the last copy
+ * are lost. */
 #include <stdlib.h>
 
 #include "peer/peer_private.h"
 
-/* Pause between two copies, as a part of the whole run's time. */
+/* Pause between two copies, as a part of the time of the whole run. */
 static const double SAVE_PART = 0.1;
 
 void kl_save_send(kl_node *n) {

@@ -1,5 +1,5 @@
-/* Compute new shares from measured rates, as orders to peers that have too many tasks: algorithm 1 of the
- * paper. */
+/* Compute new shares of tasks from measured rates, by algorithm 1 of the paper. The result is orders to peers
+ * that have too many tasks. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -9,8 +9,7 @@ enum { GIFTS_MOST = 32 };
 
 typedef struct shares {
     kl_standings *all;
-    double *over; /* over[i]: number of tasks that peer all->at[i] has in excess of its share; below 0: number
-                     of missing tasks */
+    double *over; /* over[i]: number of tasks that peer all->at[i] has too many; below 0: too few */
     kl_orders *orders;
     bool failed;
 } shares;
@@ -24,7 +23,7 @@ static void order(shares *s, uint32_t from, uint32_t to, kl_span span) {
     s->failed |= !kl_orders_add(s->orders, (kl_order){from, to, span});
 }
 
-/* Return the time left and the mean rate. A peer whose rate is not known is given the mean rate. */
+/* Return the time left and the mean rate. A peer whose rate is not known gets the mean rate. */
 static kl_sharing_of sum_up(kl_standings *all, uint64_t lost) {
     double left = (double)lost, rates = 0, known = 0;
     for (size_t i = 0; i < all->count; i++) {
@@ -39,7 +38,7 @@ static kl_sharing_of sum_up(kl_standings *all, uint64_t lost) {
     return (kl_sharing_of){mean > 0 ? left / (mean * (double)all->count) : 0, mean};
 }
 
-/* Give `count` lost tasks, starting at span *at, to the peer at place i. Return the span of the next lost
+/* Give `count` lost tasks, from the span *at on, to the peer all->at[i]. Return the span of the next lost
  * task. */
 static kl_span *adopt(shares *s, size_t i, uint64_t count, kl_span *at) {
     while (count > 0) {
@@ -53,7 +52,7 @@ static kl_span *adopt(shares *s, size_t i, uint64_t count, kl_span *at) {
     return at;
 }
 
-/* Give lost tasks to peers that have too few, and divide the rest among all peers. */
+/* Give lost tasks to peers that have too few tasks. Divide what is left among all peers. */
 static void adopt_all(shares *s, kl_ranges *lost) {
     uint64_t left = kl_ranges_sum(lost);
     kl_span *at = lost->at;
@@ -72,8 +71,8 @@ static void adopt_all(shares *s, kl_ranges *lost) {
     }
 }
 
-/* Within places [first, end), let each peer that has too few tasks get some from the first peer that has too
- * many. A peer gives to at most GIFTS_MOST others, which limits its number of messages. */
+/* Among the peers at positions [first, end), let peers with too many tasks give some to peers with too few. A
+ * peer gives to at most GIFTS_MOST others, so that it does not send too many messages. */
 static void match(shares *s, size_t first, size_t end) {
     size_t giver = first;
     unsigned gifts = 0;

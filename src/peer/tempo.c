@@ -1,15 +1,15 @@
-/* Measure the rate of a peer. */
+/* Measure how many tasks per second a peer does. */
 #include <math.h>
 
 #include "peer/peer_private.h"
 
 /* number of tasks over which the pace is averaged */
 static const double MEMORY_TASKS = 64;
-/* The rate is that of the last tasks alone if it is below SLOWER or above FASTER times the rate by the
- * pace … */
+/* If the rate of the last tasks is below SLOWER or above FASTER times the rate from the pace, it is used
+ * instead. */
 static const double SLOWER = 0.5, FASTER = 2.5;
-/* … or if the last tasks took too long by more than this number of standard deviations of exponentially
- * distributed times. */
+/* The rate of the last tasks is also used if they took longer than expected by more than this number of
+ * standard deviations. Times are assumed to be exponentially distributed. */
 static const double CHANCE = 3;
 
 void kl_tempo_add(kl_tempo *t, double task_s, double least_s) {

@@ -1,4 +1,4 @@
-/* The tree of peers: find parents and living children. */
+/* The tree of peers: find a peer's parent and its living children. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ bool kl_tree_lose(kl_tree *t, uint32_t number) {
     return true;
 }
 
-/* Find the living children. A child that is gone is replaced by its own children. */
+/* Find the living children of this peer. A child that is gone is replaced by its own children. */
 bool kl_tree_look(kl_tree *t) {
     bool ok = true;
     kl_numbers todo = {0};

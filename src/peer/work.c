@@ -1,4 +1,4 @@
-/* The tasks of a peer: those that it owns, the running one, and those that it has done. */
+/* The tasks of a peer: those that it owns, the one that runs, and those that it has done. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Make a recorded decision again, and compare the two. */
+/* Make a recorded decision again, and compare it with the recorded one. */
 #include "report/again.h"
 
 #include <math.h>
@@ -33,7 +33,7 @@ static kl_recorded read_row(sqlite3_stmt *row) {
     return r;
 }
 
-/* Return whether two times differ by a microsecond or more, the precision in which they are printed. */
+/* Return whether two times differ by a microsecond or more. Times are printed with this precision. */
 static bool is_other_time(double a_s, double b_s) {
     return !(fabs(a_s - b_s) < 1e-6);
 }

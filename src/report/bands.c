@@ -1,5 +1,5 @@
-/* Draw the iterations of a loop's ranks over time, with a band for each rank. A curve below the bands
- * shows the time of a sweep. */
+/* Draw how many iterations each rank of a loop has over time. Each rank, or group of ranks, has a band. A
+ * curve below the bands shows the time of a sweep. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,14 +17,15 @@ static const double LEFT = 76, WIDTH = 980, RIGHT = 130, TOP = 92, HEIGHT = 380,
 typedef struct bands {
     const kl_report *report;
     const kl_report_loop *loop;
-    uint32_t every, count; /* ranks in a band; number of bands */
+    uint32_t every, count; /* every: number of ranks in a band; count: number of bands */
     double *edges;
     double end_s;
     kl_scale x, y;
     FILE *out;
 } bands;
 
-/* Return the y position of a band's lower edge before round i; i = number of rounds: after the last round. */
+/* The y position of a band's lower edge before round i. If i is the number of rounds, it is the position
+ * after the last round. */
 static double *edge_at(const bands *b, uint32_t band, size_t i) {
     return &b->edges[(size_t)band * (b->loop->round_count + 1) + i];
 }
@@ -51,7 +52,7 @@ static double step_end(const bands *b, size_t i) {
     return isfinite(at_s) ? fmin(fmax(at_s, 0), b->end_s) : b->end_s;
 }
 
-/* Draw an edge to the right, or back to the left, with corners only where the edge changes. */
+/* Draw an edge of a band to the right, or back to the left. There is a corner only where the edge changes. */
 static void put_edge(const bands *b, uint32_t band, bool back) {
     size_t last = b->loop->round_count, i = back ? last : 0;
     fprintf(b->out, "%s%.2f %.2f", back ? "L" : "M", back ? LEFT + WIDTH : LEFT, *edge_at(b, band, i));
@@ -102,11 +103,11 @@ static void draw_decisions(const bands *b) {
 
 static void draw_legend(const bands *b) {
     double x = LEFT + WIDTH - 330, y = 68;
-    kl_svg_text(b->out, (kl_point){LEFT, y + 4}, KL_ANCHOR_START, "small",
-                "iterations of each rank, rank 0 below%s",
+    kl_svg_text(b->out, (kl_point){LEFT, y + 4}, KL_ANCHOR_START, "small", "%s",
                 strcmp(b->loop->kind, "scattered") == 0
-                    ? "; only their number, because scattered ranks have no fixed range"
-                    : "");
+                    ? "number of iterations of each rank, with rank 0 at the bottom; scattered ranks have no "
+                      "fixed range"
+                    : "iterations of each rank, with rank 0 at the bottom");
     kl_svg_line(b->out, x, y - 4, x, y + 4, "move");
     kl_svg_text(b->out, (kl_point){x + 6, y + 4}, KL_ANCHOR_START, "small", "a move was decided");
     kl_svg_line(b->out, x + 120, y - 5, x + 120, y + 5, "refused");
@@ -125,7 +126,7 @@ static void draw_scales(const bands *b, double bottom) {
                      "time since the loop was opened");
 }
 
-/* Draw the time of a sweep at each round, with the shares that the ranks had then. */
+/* Draw a curve of the time of a sweep, with one point for each round. */
 static void draw_curve(const bands *b, double top) {
     double most_s = 0, bottom = top + CURVE;
     bool begun = false;
@@ -174,10 +175,10 @@ static void draw_title(const bands *b) {
              name, loop->iterations, kl_plural(loop->iterations), loop->ranks, kl_plural(loop->ranks),
              loop->moves, kl_plural(loop->moves));
     if (b->every > 1)
-        snprintf(of, sizeof of, "; %" PRIu32 " ranks a band", b->every);
+        snprintf(of, sizeof of, "; %u ranks in each band", b->every);
     snprintf(subtitle, sizeof subtitle, "loop of %s: %" PRIu64 " sweep%s in %s, %" PRIu64 " round%s%s%s",
              program, loop->executions, kl_plural(loop->executions), kl_time_words(b->end_s).text,
-             loop->rounds, kl_plural(loop->rounds), loop->ended ? "" : "; it did not end", of);
+             loop->rounds, kl_plural(loop->rounds), loop->ended ? "" : "; the loop did not end", of);
     kl_svg_open(b->out, LEFT + WIDTH + RIGHT, TOP + HEIGHT + GAP + CURVE + BOTTOM, style, title, subtitle);
 }
 
@@ -187,9 +188,11 @@ kilter_status kl_loop_draw(const kl_report *report, FILE *out, kilter_error *err
     if (loop->round_count > 0)
         b.end_s = fmax(loop->ended_s, loop->round[loop->round_count - 1].at_s);
     if (!(b.end_s > 0) || !isfinite(b.end_s) || loop->ranks == 0 || loop->iterations == 0)
-        return kl_fail(error, KILTER_ERR_INPUT, "drawing the run record '%s': it has no rounds%s",
-                       report->path,
-                       loop->ended ? "; the loop was too short, had one rank or was fixed" : " yet");
+        return kl_fail(error, KILTER_ERR_INPUT,
+                       loop->ended ? "drawing the run record '%s': it has no rounds, because the loop was "
+                                     "too short, had one rank or was fixed"
+                                   : "drawing the run record '%s': it has no rounds yet",
+                       report->path);
     b.every = (loop->ranks + BANDS_MAX - 1) / BANDS_MAX;
     b.x = (kl_scale){.low = 0, .high = b.end_s, .from = LEFT, .to = LEFT + WIDTH};
     b.y = (kl_scale){.low = 0, .high = (double)loop->iterations, .from = TOP + HEIGHT, .to = TOP};

@@ -1,4 +1,4 @@
-/* Read a record's decisions. Include this header after cmocka.h. */
+/* Helper for tests: find a decision in the report of a record. Include this header after cmocka.h. */
 #ifndef KL_DECISION_TEST_HELPER_H
 #define KL_DECISION_TEST_HELPER_H
 

@@ -1,4 +1,4 @@
-/* Line plots as SVG, for every command. */
+/* Draw line plots as SVG pictures. */
 #ifndef KL_REPORT_DRAW_H
 #define KL_REPORT_DRAW_H
 
@@ -10,14 +10,14 @@ typedef enum kl_stroke {
     KL_STROKE_LINE,
     KL_STROKE_DASHES,
     KL_STROKE_DOTS
-} kl_stroke; /* dots: draw only points */
+} kl_stroke; /* KL_STROKE_DOTS: draw only the points */
 
 typedef struct kl_series {
-    const char *name; /* name in the legend; NULL: none */
+    const char *name; /* name in the legend; NULL: the series is not in the legend */
     kl_stroke stroke;
     uint32_t colour; /* 0, 1, 2, … */
     const double *x, *y;
-    size_t count; /* points that are not finite are left out */
+    size_t count; /* number of points; points that are not finite are left out */
 } kl_series;
 
 /* A vertical line with a text at its top. */
@@ -26,7 +26,7 @@ typedef struct kl_mark {
     const char *text;
 } kl_mark;
 
-/* One of several plots above each other, all with the same x axis. */
+/* One of several plots that lie above each other and have the same x axis. */
 typedef struct kl_panel {
     const char *y_label;
     const kl_series *series;
@@ -35,7 +35,8 @@ typedef struct kl_panel {
     size_t mark_count;
 } kl_panel;
 
-/* The legend is that of the first panel. A scale is logarithmic if its values are above 0 and far apart. */
+/* A picture of one or more panels. The legend is that of the first panel. A scale is logarithmic if its
+ * values are above 0 and far apart. */
 typedef struct kl_plot {
     const char *title, *subtitle, *x_label;
     const kl_panel *panels;

@@ -1,4 +1,4 @@
-/* Print the failed tasks of a record. */
+/* Print the failed tasks that a record has. */
 #include <inttypes.h>
 
 #include "report/print.h"
@@ -24,9 +24,9 @@ static void print_line(failures *f, sqlite3_stmt *row) {
     snprintf(label, sizeof label, "task %" PRIu64, kl_count_at(row, 1));
     kl_printable(host, sizeof host, text_of(row, 4), KL_CELL_COLUMNS);
     kl_printable(text, sizeof text, text_of(row, 9), TEXT_COLUMNS);
-    kl_say(f->out, label, "run %" PRIu64 ", attempt %" PRIu64 ", at worker %" PRIu64 "%s%s, after %s: %s",
-           kl_count_at(row, 0), kl_count_at(row, 2), kl_count_at(row, 3), *host ? " on " : "", host,
-           kl_time_words(kl_record_real(row, 5)).text, text);
+    kl_say(f->out, label, "run %llu, attempt %llu, at worker %llu%s%s, after %s: %s",
+           kl_ull(kl_count_at(row, 0)), kl_ull(kl_count_at(row, 2)), kl_ull(kl_count_at(row, 3)),
+           *host ? " on " : "", host, kl_time_words(kl_record_real(row, 5)).text, text);
 }
 
 static void print_count(kl_json *j, const char *name, sqlite3_stmt *row, int column) {

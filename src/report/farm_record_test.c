@@ -1,4 +1,4 @@
-/* The report must show what a real farm recorded. */
+/* Check that the report shows what a real farm has recorded. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -28,7 +28,8 @@ static void a_run_leaves_a_record_that_can_be_read(void **state) {
     kilter_farm_options options = {.work = work, .workers = 2, .record = file, .name = "recorded"};
     if (kilter_farm_open(&options, NULL, NULL, &farm, &error) != KILTER_OK)
         fail_msg("%s", error.text);
-    assert_int_not_equal(access(file, F_OK), 0); /* there is no file before the first run */
+    assert_int_not_equal(access(file, F_OK),
+                         0); /* a farm creates its record only when its first run begins */
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 500}, &error), KILTER_ERR_TASK);
     assert_int_equal(kilter_farm_run(farm, &(kilter_run){.tasks = 5}, &error), KILTER_OK);
     assert_string_equal(kilter_farm_record(farm), file);
@@ -49,7 +50,7 @@ static void a_run_leaves_a_record_that_can_be_read(void **state) {
     kl_report_free(report);
 }
 
-/* compute for about 50 µs */
+/* a task that computes for about 50 µs */
 static int compute(const kilter_task *task, kilter_result *result, void *state) {
     (void)state;
     volatile double sum = 0;
@@ -58,8 +59,8 @@ static int compute(const kilter_task *task, kilter_result *result, void *state) 
     return kilter_result_put(result, (const void *)&sum, sizeof sum);
 }
 
-/* Run more workers than cores. The number that the farm chooses depends on the machine, but it must always
- * be recorded. */
+/* Run more workers than there are cores. The farm may use fewer of them, which depends on the machine. Its
+ * choice must always be recorded. */
 static void a_farm_that_ran_once_says_what_it_learned(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_farm *farm;
@@ -77,7 +78,8 @@ static void a_farm_that_ran_once_says_what_it_learned(void **state) {
     kl_report_free(report);
 }
 
-static const double BESIDE_S = 0.5; /* seconds that another thread computes; the record would show them */
+static const double BESIDE_S =
+    0.5; /* CPU seconds that a thread of the program uses; they must not be counted as the farm's */
 
 static void *compute_beside(void *unused) {
     clockid_t cpu = kl_thread_cpu();
@@ -175,7 +177,8 @@ static kl_report *close_recorded(stepped_farm *f, kl_trace *trace, const char *f
     return report;
 }
 
-/* If messages cost much, the farm rejects a smaller number of workers in two runs, then tries it. */
+/* If messages cost much, the farm must use fewer workers from its third run on, and record the choice with
+ * its forecast. */
 static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     const char *file = ((place *)*state)->file;
     stepped_farm f = {.send_s = 5e-3, .master_actor.now_s = 1e4};
@@ -188,14 +191,15 @@ static void a_choice_is_recorded_with_forecast_and_outcome(void **state) {
     const kl_report_decision *workers = decision_of(report, "workers");
     assert_true(workers->decisions == 4 && workers->forecasts == 3 && workers->tasks == 0);
     assert_non_null(strstr(workers->last_reason, "tries 3 workers: iteration"));
-    assert_true(workers->missed_s < 0.02); /* a run takes 60 to 100 ms */
+    assert_true(workers->missed_s <
+                0.02); /* allowed error of the forecast in seconds; a run takes 60 to 100 ms */
     kl_report_free(report);
     uint32_t team = 0;
     assert_int_equal(kl_record_team(file, "test", &team, NULL), KILTER_OK);
     assert_int_equal(team, 3);
 }
 
-/* A farm begins with the number of workers that an earlier farm has learned. */
+/* A farm must begin with the number of workers that an earlier farm has recorded. */
 static void a_farm_begins_as_the_record_of_an_earlier_one_says(void **state) {
     const char *file = ((place *)*state)->file;
     stepped_farm f = {.send_s = 5e-3};
@@ -222,12 +226,12 @@ static void advice_is_that_of_the_same_program_or_none(void **state) {
     stepped_farm f = {.send_s = 5e-3};
     kl_trace *trace = open_recorded(&f, "static", 4, file);
     stepped_gather(&f);
-    kl_master_advise(f.master); /* without a run, the record has no number to learn */
+    kl_master_advise(f.master); /* a farm without a run has learned no number of workers */
     kl_report_free(close_recorded(&f, trace, file));
     uint32_t team = 7;
     kilter_error error;
     assert_int_equal(kl_record_team(file, "test", &team, &error), KILTER_OK);
-    assert_int_equal(team, 0); /* 0: the record has no number */
+    assert_int_equal(team, 0); /* 0 means that the record has no number of workers */
     team = 7;
     assert_int_equal(kl_record_team(file, "other", &team, &error), KILTER_ERR_USAGE);
     assert_non_null(strstr(error.text, "it is a record of program 'test', but this program is 'other'"));
@@ -236,8 +240,8 @@ static void advice_is_that_of_the_same_program_or_none(void **state) {
     assert_int_equal(team, 7);
 }
 
-/* One of four workers is a thousand times slower. It must get no tasks as soon as its silence shows this,
- * and each forecast must mention it. */
+/* One of four workers is a thousand times slower than the others. It must get no tasks as soon as its silence
+ * shows this, and each forecast must mention it. */
 static void who_is_too_slow_to_help_is_recorded(void **state) {
     enum { RUNS = 6 };
     const char *file = ((place *)*state)->file;
@@ -263,8 +267,8 @@ static void add_twice(const kilter_outcome *o, void *user) {
         assert_int_equal(stepped_add(user, 2, NULL, NULL, NULL), KILTER_OK);
 }
 
-/* The run's row and its chunks must have all tasks. The end of the run was not known at its beginning, so
- * it has no forecast. */
+/* The row of the run and the rows of its chunks must have all tasks, including added ones. At the beginning,
+ * the run's end was not known, so there is no forecast. */
 static void a_run_that_grows_is_recorded_as_it_ended(void **state) {
     const char *file = ((place *)*state)->file;
     stepped_farm f = {0};

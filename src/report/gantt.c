@@ -1,4 +1,4 @@
-/* Draw what each worker computed over time, one row for each worker. */
+/* Draw when each worker computed: a chart with a row for each worker. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,33 +12,35 @@
 #include "report/text.h"
 
 enum {
-    COLUMNS = 980, /* pixels of the time axis */
+    COLUMNS = 980, /* length of the time axis in pixels */
     ROWS_MAX = 60,
     RUNS_MAX = 20,
     LABEL_COLUMNS = 18,
-    LEVELS = 5,        /* number of shades for the part of a pixel in which a worker computes */
-    INKS = 2 + LEVELS, /* two shades for neighbouring chunks, then LEVELS shades */
-    LEGEND_X = 640     /* pixel at which the legend begins */
+    LEVELS = 5,        /* number of shades; a shade shows for which part of a pixel a worker computes */
+    INKS = 2 + LEVELS, /* number of path colours: two shades for chunks next to each other, then LEVELS shades
+                          for narrow chunks */
+    LEGEND_X = 640     /* x position of the legend in pixels */
 };
 static const double LEFT = 150, RIGHT = 30, TOP = 92, BOTTOM = 54, CURVE = 64, CURVE_GAP = 26;
-static const double WHOLE_PIXELS = 2; /* a chunk of at least this width is drawn by itself */
+static const double WHOLE_PIXELS =
+    2; /* a chunk that is at least this many pixels wide is drawn as a bar of its own */
 
 typedef struct gantt {
     const kl_report *report;
-    const kl_report_iteration *first, *last; /* first and last run that are shown */
+    const kl_report_iteration *first, *last; /* the first and the last run that the chart shows */
     double from_s, to_s;
     kl_scale x;
-    size_t every, rows;        /* only one of `every` workers has a row */
-    double pitch;              /* pixels from one row to the next */
+    size_t every, rows;        /* every: each `every`-th worker has a row; rows: number of rows */
+    double pitch;              /* distance of two neighbouring rows in pixels */
     double computing[COLUMNS]; /* seconds of computing in each pixel column, summed over all workers */
     FILE *out;
-    /* The row and run being drawn. */
+    /* The next fields belong to the row and the run that are being drawn. */
     uint32_t worker;
     uint64_t run;
     bool begun, shown;
     uint64_t chunks;
-    double covered[COLUMNS]; /* how much of each pixel is covered, 0 … 1, by chunks too narrow to be drawn
-                                alone */
+    double covered[COLUMNS]; /* part of each pixel, 0 … 1, that is covered by chunks too narrow for a bar of
+                                their own */
     kl_buffer ink[INKS];     /* paths */
     kl_buffer lost;
 } gantt;
@@ -60,9 +62,8 @@ static kilter_status choose_runs(gantt *g, const char *path, int64_t run, kilter
         }
     if (run >= 0)
         return kl_fail(error, KILTER_ERR_INPUT,
-                       "drawing the run record '%s': there is no run %" PRId64 "; its runs are %" PRIu64
-                       " to %" PRIu64,
-                       path, run, r->iterations[0].run, g->last->run);
+                       "drawing the run record '%s': there is no run %lld; its runs are %llu to %llu", path,
+                       (long long)run, kl_ull(r->iterations[0].run), kl_ull(g->last->run));
     return KILTER_OK;
 }
 
@@ -93,7 +94,7 @@ static double bar_height(const gantt *g) {
     return g->pitch - fmax(2, g->pitch / 6);
 }
 
-/* Return the worker's row; SIZE_MAX: it has none. */
+/* Return the number of the worker's row; SIZE_MAX: the worker has no row. */
 static size_t row_of(const gantt *g, uint32_t worker) {
     size_t low = 0, high = g->report->worker_count;
     while (low < high) {
@@ -120,7 +121,7 @@ static void put_bar(const gantt *g, kl_buffer *path, double x, double width) {
     kl_put_bytes(path, text, (size_t)bytes);
 }
 
-/* Add to each pixel the part of it that [from, to) covers, multiplied by `weight`. */
+/* Add to each pixel the part of it that lies between `from` and `to`, multiplied by `weight`. */
 static void cover(double *columns, double from, double to, double weight) {
     for (size_t i = (size_t)from; i < COLUMNS && (double)i < to; i++)
         columns[i] += weight * (fmin(to, (double)i + 1) - fmax(from, (double)i));
@@ -165,8 +166,8 @@ static void finish_row(gantt *g) {
     memset(g->covered, 0, sizeof g->covered);
 }
 
-/* Take a row with the columns worker, run, began_s, ended_s, dealt_s, lost. Rows are sorted by worker, then
- * run, then time. */
+/* Take a row of a query with the columns worker, run, began_s, ended_s, dealt_s, lost. The rows are sorted by
+ * worker, run and time. */
 static void take_chunk(void *context, sqlite3_stmt *row) {
     gantt *g = context;
     uint32_t worker = (uint32_t)sqlite3_column_int64(row, 0);
@@ -242,22 +243,23 @@ static void draw_title(const gantt *g, double height) {
     write_style(style, sizeof style);
     kl_printable(program, sizeof program, run->program, 40);
     kl_printable(host, sizeof host, run->host, 30);
-    int at = snprintf(title, sizeof title, "%s: policy %.40s", program, it->policy);
     if (isnan(it->efficiency))
-        snprintf(title + at, sizeof title - (size_t)at, ", did not end");
+        snprintf(title, sizeof title, "%s: policy %.40s, did not end", program, it->policy);
     else
-        snprintf(title + at, sizeof title - (size_t)at, ", %s of the bound%s",
-                 kl_percent(it->efficiency).text, g->first == g->last ? "" : " in the last run");
+        snprintf(title, sizeof title,
+                 g->first == g->last ? "%s: policy %.40s, %s of the bound"
+                                     : "%s: policy %.40s, %s of the bound in the last run",
+                 program, it->policy, kl_percent(it->efficiency).text);
     uint64_t chunks = 0;
     for (it = g->first; it <= g->last; it++)
         chunks += it->chunks;
-    at = snprintf(subtitle, sizeof subtitle, g->first == g->last ? "run %" PRIu64 : "runs %" PRIu64,
-                  g->first->run);
+    int at = snprintf(subtitle, sizeof subtitle, "run%s %llu", kl_plural(g->first == g->last ? 1 : 2),
+                      kl_ull(g->first->run));
     if (g->first != g->last)
-        at += snprintf(subtitle + at, sizeof subtitle - (size_t)at, " to %" PRIu64, g->last->run);
+        at += snprintf(subtitle + at, sizeof subtitle - (size_t)at, " to %llu", kl_ull(g->last->run));
     at += snprintf(subtitle + at, sizeof subtitle - (size_t)at,
-                   ": %" PRIu64 " chunks on %zu workers in %s; master on %s", chunks, g->report->worker_count,
-                   kl_time_words(g->to_s - g->from_s).text, host);
+                   ": %llu chunks on %zu workers in %s; master on %s", kl_ull(chunks),
+                   g->report->worker_count, kl_time_words(g->to_s - g->from_s).text, host);
     if (g->every > 1)
         snprintf(subtitle + at, sizeof subtitle - (size_t)at, "; a row for every %zuth worker", g->every);
     kl_svg_open(g->out, LEFT + COLUMNS + RIGHT, height, style, title, subtitle);
@@ -275,7 +277,7 @@ static void draw_legend(const gantt *g) {
     kl_svg_text(g->out, (kl_point){x + 345, y + 9}, KL_ANCHOR_START, "small", "chunk lost");
     kl_svg_text(g->out, (kl_point){LEFT, y + 9}, KL_ANCHOR_START, "small",
                 g->first == g->last ? "%s" : "%s; a colour a run",
-                "chunks too narrow to see are one bar, paler where the worker waits between them");
+                "narrow chunks share a bar, which is paler where the worker waits between them");
 }
 
 static void draw_waiting(const gantt *g) {
@@ -307,7 +309,7 @@ static void draw_runs(const gantt *g) {
     }
 }
 
-/* Draw the number of computing workers over time. */
+/* Draw a curve of the number of workers that compute. */
 static void draw_curve(const gantt *g, double top) {
     double workers = fmax(1, (double)g->report->worker_count), bottom = top + CURVE;
     fprintf(g->out, "<path class=\"curve\" d=\"M%.1f %.1f", LEFT, bottom);
@@ -354,7 +356,8 @@ static kilter_status draw_loop(const kl_report *report, int64_t run, FILE *out, 
     return kl_loop_draw(report, out, error);
 }
 
-/* Draw into memory first, so that an unreadable record leaves no partial picture in the file. */
+/* Draw a chart or the bands of a loop. It is drawn into memory first, so that an unreadable record leaves no
+ * half picture in the file. */
 kilter_status kl_gantt_write(const char *path, int64_t run, FILE *out, kilter_error *error) {
     kl_report *report = NULL;
     kilter_status status = kl_report_read(path, &report, error);

@@ -15,7 +15,7 @@
 #include "trace/record_test_helper.h"
 #include "trace/trace.h"
 
-/* Write `runs` runs of `chunks` chunks of 10 ms for each of `workers` workers. */
+/* Record `runs` runs, in which each of `workers` workers does `chunks` chunks of 10 ms. */
 static void write_record(const char *file, const char *program, uint32_t workers, uint64_t runs,
                          uint64_t chunks) {
     kl_trace *t = NULL;
@@ -69,7 +69,7 @@ static size_t count_of(const char *text, const char *words) {
     return count;
 }
 
-/* Check that tags close in the reverse order of opening, and that no text is outside. */
+/* Check the picture: tags must be closed in the reverse order, and no text must be outside of the picture. */
 static void check_xml(const char *text) {
     char open[8][16];
     size_t depth = 0;
@@ -116,7 +116,7 @@ static void one_run_of_several(void **state) {
     assert_int_equal(count_of(svg, "h-"), 7);
     assert_null(strstr(svg, "run 1"));
     free(svg);
-    svg = drawn(file, -1); /* all runs are asked for, but only the last 20 are drawn */
+    svg = drawn(file, -1); /* of 30 runs, only the last 20 are drawn */
     check_xml(svg);
     assert_null(strstr(svg, "run 9<"));
     assert_non_null(strstr(svg, "run 10<"));

@@ -1,4 +1,4 @@
-/* Print words, wrapped lines and tables for people. */
+/* Print wrapped lines and tables, which people read. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -8,15 +8,16 @@
 #include "report/text.h"
 
 enum {
-    LABEL = 14,        /* width of a line's label */
-    TEXT_BYTES = 4096, /* most bytes of a line before wrapping */
-    NARROWEST = 4,     /* least width to which a text column shrinks, so that the table fits into KL_WIDTH */
+    LABEL = 14,        /* width of the label at the beginning of a line, in columns */
+    TEXT_BYTES = 4096, /* greatest number of bytes of a text before it is wrapped */
+    NARROWEST =
+        4, /* least width of a text column in a table that must be made narrower to fit into KL_WIDTH */
 };
 
 /* ---- words ---- */
 
-/* Return the length in bytes of the first word of `text`, cut after `columns` characters. `taken` is set
- * to the word's width in columns. */
+/* Return the number of bytes of the first word of `text`, which is cut after `columns` characters. *taken is
+ * set to the width of the word in columns. */
 static size_t word_bytes(const char *text, size_t columns, size_t *taken) {
     size_t bytes = 0;
     *taken = 0;
@@ -28,10 +29,11 @@ static size_t word_bytes(const char *text, size_t columns, size_t *taken) {
     return bytes;
 }
 
-/* Print words. Those that do not fit go to the next line. A word wider than a line is broken. */
+/* Print words. A word that does not fit into the line begins the next one. A word that is wider than a line
+ * is broken. */
 static void wrap(FILE *out, const char *label, const char *text) {
     size_t at = LABEL, columns;
-    bool glued = true; /* print no space before the next word */
+    bool glued = true; /* true: print no space before the next word */
     int pad = LABEL - (int)kl_utf8_columns(label);
     fprintf(out, "%s%*s", label, pad > 0 ? pad : 0, "");
     while (*text) {
@@ -113,10 +115,10 @@ kl_words kl_bytes_words(uint64_t bytes) {
 
 /* ---- tables ---- */
 
-/* The source of a table's cells. */
+/* Where the cells of a table come from. */
 typedef struct source {
     const void *context;
-    const kl_row_column *shown; /* NULL: every column has its own cell function */
+    const kl_row_column *shown; /* NULL: every column has a cell function */
     kl_row_at_fn row_at;
     size_t rows;
 } source;
@@ -170,7 +172,7 @@ static void put_text(const source *from, const kl_column *columns, size_t c, siz
              cell);
 }
 
-/* Find the columns' widths. An empty column has width 0 and is left out. */
+/* Find the widths of the columns. An empty column has width 0 and is not printed. */
 static void measure(const source *from, const kl_column *columns, size_t count, size_t rows, size_t *width) {
     char cell[KL_CELL_BYTES];
     for (size_t c = 0; c < count; c++) {
@@ -206,7 +208,7 @@ static void shrink(const kl_column *columns, size_t count, size_t *width) {
     }
 }
 
-/* Write a cell at `at` of a line of TEXT_BYTES. Return where the next cell begins. */
+/* Write a cell into a line at position `at`. Return the position of the next cell. */
 static size_t put_cell(char *line, size_t at, const char *text, size_t width, bool left) {
     char fit[KL_CELL_BYTES + 8];
     kl_printable(fit, sizeof fit, text, width);

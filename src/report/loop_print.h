@@ -5,15 +5,17 @@
 #include "report/print.h"
 #include "report/report.h"
 
-void kl_loop_print_what(const kl_report *report, FILE *out); /* print the loop's line of the header */
+void kl_loop_print_what(const kl_report *report,
+                        FILE *out); /* print the line of the header that describes the loop */
 void kl_loop_print_text(const kl_report *report, FILE *out);
-void kl_loop_print_json(kl_json *j, const kl_report *report); /* print the member "loop" */
-/* The same for a kept run. Its record is that of a loop whose rounds are the keeper's decisions. */
+void kl_loop_print_json(kl_json *j, const kl_report *report); /* print the member "loop" of the JSON object */
+/* Print a kept run in the same ways. Its record is that of a loop, whose rounds are the decisions of the
+ * keeper. */
 bool kl_is_kept(const kl_report_loop *loop);
 void kl_kept_print_what(const kl_report *report, FILE *out);
 void kl_kept_print_text(const kl_report *report, FILE *out);
 void kl_kept_print_sentence(const kl_report_loop *loop, FILE *out);
-/* Draw the iterations of each rank over time. KILTER_ERR_INPUT: the record has no rounds. */
+/* Draw how many iterations each rank has over time. KILTER_ERR_INPUT: the record has no rounds. */
 kilter_status kl_loop_draw(const kl_report *report, FILE *out, kilter_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Read the tables that only a loop's record has. */
+/* Read the tables that only the record of a loop has. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@ static kl_report_loop *loop_of(const kl_reading *r) {
     return r->report->loop;
 }
 
-/* Add ranks that have rows but are not counted: the recorded number of ranks may be wrong. */
+/* Make an entry for each rank that has a row, because the recorded number of ranks may be wrong. */
 static void add_ranks(kl_reading *r) {
     kl_report_loop *loop = loop_of(r);
     loop->ranks = (uint32_t)r->report->worker_count;
@@ -38,8 +38,8 @@ static kl_report_rank *rank_of(const kl_report_loop *loop, uint64_t rank) {
     return rank < loop->ranks ? &loop->rank[rank] : NULL;
 }
 
-/* Take a row with the columns round, rank, count, done, busy_s, rate_per_s. Rows come in the order of
- * writing. The counts and rates of a rank's last row replace earlier ones. */
+/* Take a row of a query with the columns round, rank, count, done, busy_s, rate_per_s. Rows come in the order
+ * of writing, so the last count and rate of each rank stay. */
 static void take_share(kl_reading *r, sqlite3_stmt *row) {
     kl_report_loop *loop = loop_of(r);
     uint64_t number = kl_count_at(row, 0), done = kl_count_at(row, 3);
@@ -72,7 +72,8 @@ static double or_zero(double value) {
     return isnan(value) ? 0 : value;
 }
 
-/* Compute those sums from the rows that a loop records only at its end. */
+/* Compute the sums that a loop records only when it is closed. If it was not closed, they come from the
+ * recorded rounds and moves. */
 static void derive(const kl_report *report, kl_report_loop *loop) {
     const kl_report_round *last = loop->round_count > 0 ? &loop->round[loop->round_count - 1] : NULL;
     if (!loop->ended) {
@@ -96,7 +97,7 @@ static void derive(const kl_report *report, kl_report_loop *loop) {
     }
 }
 
-/* Read the loop. If the table `loop` has no row, the loop has not begun. */
+/* Read everything about the loop. If the table `loop` has no row, the loop has not begun. */
 void kl_loop_read(kl_reading *r) {
     kl_report_loop *loop = r->report->loop = calloc(1, sizeof *loop);
     r->memory |= !loop;

@@ -1,4 +1,4 @@
-/* Summarise a record for a list of records, from only a few of its rows. */
+/* Summarise a record, for a list of records. Only a few of its rows are read. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 static void take_run(kl_reading *r, sqlite3_stmt *row) {
     kl_outline *o = r->outline;
     if (o->program)
-        return; /* take only the first row; a valid record has no other row */
+        return; /* only the first row counts; a valid record has no other row */
     o->program = kl_text_at(r, row, 0);
     o->began_unix_s = kl_record_real(row, 1);
     o->elapsed_s = kl_record_real(row, 2);
@@ -42,7 +42,8 @@ static void take_watched(kl_reading *r, sqlite3_stmt *row) {
     r->outline->status = kl_text_or_null(r, row, 1);
 }
 
-/* Read a farm's numbers. Chunks are written as they end, so the last 1000 rows have the latest end. */
+/* Read the numbers of a farm. Chunks are recorded when they end, so the latest end is in the last 1000 rows.
+ */
 static bool read_farm(kl_reading *r) {
     return kl_each_row(r, "SELECT count(*), sum(tasks), sum(failed) FROM iteration", take_runs) &&
            kl_each_row(r, "SELECT status FROM iteration ORDER BY run DESC LIMIT 1", take_status) &&

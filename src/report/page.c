@@ -1,4 +1,4 @@
-/* Read the data that a page about a record shows. */
+/* Read the data for a page about a record. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,7 @@ static char *sentence_of(kl_reading *r, const kl_costs *costs, int sentence) {
     return NULL;
 }
 
-/* Return the JSON object as a buffer. */
+/* Return the JSON object of the page as text. */
 static kl_buffer json_of(kl_reading *r, const kl_page_chunks *chunks, const kl_page *page) {
     char *text = NULL;
     size_t size = 0;

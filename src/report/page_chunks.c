@@ -5,9 +5,9 @@
 
 #include "report/page.h"
 
-/* The length of a tick. Finer times are noise, which does not compress. If there are many chunks, short
- * chunks still have TICKS_OF_SHORT ticks. Each time is rounded separately, so that errors do not add up,
- * and the covered parts are right on average. */
+/* Limits for the length of a tick. Times shorter than a tick are noise, which does not compress. If there are
+ * many chunks, short chunks still have TICKS_OF_SHORT ticks. Each time is rounded separately, so that errors
+ * do not add up. */
 enum { MANY_CHUNKS = 10000, TICKS_OF_SHORT = 64 };
 static const double TICKS_MOST = 1 << 24, TICK_LEAST_S = 1e-6, LONGEST_S = 1e9;
 static const double UNIT_STEPS = 1 << 20;
@@ -18,22 +18,22 @@ typedef struct kl_chunk {
     double began_s, ended_s, busy_s, units;
 } kl_chunk;
 
-/* The first task of a chunk. If chunks are sorted by this task, most chunks begin where the previous one
- * ends. */
+/* The first task of a chunk. Chunks are sorted by `began`; then most of them begin with the task where the
+ * chunk before ends. */
 typedef struct kl_first {
     int64_t began;
-    uint64_t at, lo, hi; /* at: index among all chunks */
+    uint64_t at, lo, hi; /* at: index of the chunk among all chunks; lo and hi: its tasks */
 } kl_first;
 
 typedef struct collecting {
     kl_reading *r;
     kl_page_chunks *to;
-    int64_t ended_tick; /* end of the worker's previous chunk */
-    uint64_t run;       /* run of this chunk */
+    int64_t ended_tick; /* tick at which the worker's previous chunk ended */
+    uint64_t run;       /* run of the worker's previous chunk */
     kl_first *firsts;   /* [to->count] */
     size_t first_count;
-    double ended_s;    /* end of the worker's previous chunk in the last run; NAN: there is none */
-    double present[2]; /* times at which the worker's part in that run began and ended */
+    double ended_s;    /* time when the worker's previous chunk in the last run ended; NAN: there is none */
+    double present[2]; /* times from which and until which the worker took part in the last run */
 } collecting;
 
 static void put_varint(kl_buffer *to, uint64_t value) {
@@ -54,7 +54,7 @@ static int64_t tick_of(const kl_page_chunks *c, double time_s) {
     return (int64_t)llround(within(time_s, 0, c->end_s) / c->tick_s);
 }
 
-/* ---- what the time was spent on ---- */
+/* ---- what the workers' time was used for ---- */
 
 static const kl_report_iteration *last_run(const kl_report *report) {
     return report->iteration_count > 0 ? &report->iterations[report->iteration_count - 1] : NULL;
@@ -65,7 +65,7 @@ static int by_worker(const void *key, const void *item) {
     return (worker > other) - (worker < other);
 }
 
-/* Find the time in which the worker was present in the run: [began, ended]. */
+/* Find from when until when the worker took part in the last run: at[0] to at[1]. */
 static void presence(const kl_report *report, uint32_t worker, double at[2]) {
     const kl_report_iteration *it = last_run(report);
     const kl_report_worker *w =
@@ -185,7 +185,8 @@ static void take_chunk(collecting *c, sqlite3_stmt *row) {
 
 /* ---- queries ---- */
 
-/* A rank's chunk of a loop begins at the previous written round and ends at the next one. */
+/* Queries for the chunks. In a loop, a rank has a chunk for each recorded round: it begins at the previous
+ * recorded round and ends at this one. */
 static const char of_farm[] =
     "SELECT worker, run, lo, hi, began_s, ended_s, busy_s, units, failed, lost FROM chunk "
     "WHERE began_s IS NOT NULL AND ended_s IS NOT NULL ORDER BY worker, began_s, id";
@@ -199,7 +200,7 @@ static const char bounds[] =
     "EXISTS (SELECT 1 FROM chunk WHERE units <> hi - lo), (SELECT max(units) FROM chunk), (SELECT count(*) "
     "FROM "
     "chunk), (SELECT ended_s - began_s FROM chunk WHERE ended_s > began_s ORDER BY 1 LIMIT 1 OFFSET (SELECT "
-    "count(*) / 10 FROM chunk))"; /* the last of the short ones: nine tenths of the chunks are longer */
+    "count(*) / 10 FROM chunk))"; /* a chunk that is longer than a tenth of all chunks */
 
 static bool next_row(kl_reading *r, sqlite3_stmt *statement) {
     int step = r->memory ? SQLITE_DONE : sqlite3_step(statement);

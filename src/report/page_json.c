@@ -1,19 +1,22 @@
-/* The JSON object of a page: the report, decisions about single workers, failures, and what the columns mean.
- */
+/* The JSON object of a page: the report, the decisions about single workers, the failures, and the meaning of
+ * the columns. */
 #include "report/page.h"
 #include "report/report.h"
 
-/* More decisions about single workers would make the page too large; `kilter replay` shows them. */
+/* Limits for the numbers of decisions about single workers and of failures, because more would make the page
+ * too large. `kilter replay` shows all decisions. */
 enum { ABOUT_MOST = 4000, FAILURES_MOST = 1000 };
-/* Numbers need no more digits than the ticks of the chunks. Digits of noise do not compress. */
+/* Number of digits of printed numbers. The ticks of chunks are not more exact, and digits of noise do not
+ * compress. */
 enum { DIGITS = 9 };
 
 typedef struct list {
     const char *name, *sql;
-    const char *cells; /* for each column: t: a text; n: a number */
+    const char *cells; /* one letter for each column; t: a text; n: a number */
 } list;
 
-/* Decisions that deal chunks are dropped first, because there are as many of them as chunks. */
+/* The decisions about single workers. If there are too many, those that deal chunks are left out, because
+ * there are as many of them as chunks. */
 static const list about = {
     "about",
     "SELECT d.kind, d.at_s, d.run, d.subject, d.count, d.forecast_s, c.ended_s, d.reason FROM "
@@ -67,7 +70,9 @@ static void put_story(kl_json *j, const kl_page *page) {
 }
 
 void kl_page_json(kl_reading *r, const kl_page_chunks *chunks, const kl_page *page, FILE *out) {
-    kl_json j = {.out = out, .first = false, .digits = DIGITS}; /* written after the member "report" */
+    kl_json j = {.out = out,
+                 .first = false,
+                 .digits = DIGITS}; /* these members are written after the member "report" */
     fputs("{\"report\":", out);
     kl_report_print_rounded(r->report, DIGITS, out);
     kl_json_number(&j, "tick_s", chunks->tick_s);

@@ -43,8 +43,8 @@ static void push_chunk(kl_trace *t, uint64_t i, uint32_t worker, double began_s,
                                             .busy_s = 0.75 * (ended_s - began_s)});
 }
 
-/* Worker 0 works from 1 to 3 and from 4 to 5, worker 1 from 1.5 to 4; the run is from 1 to 5, and worker 2
- * gets no task. A quarter of each chunk is idle. */
+/* Record three workers. Worker 0 works from 1 to 3 and from 4 to 5, worker 1 from 1.5 to 4, and worker 2 gets
+ * no task. The run is from 1 to 5. A quarter of each chunk is idle. */
 static void write_example(const char *file) {
     kilter_error error;
     kl_trace *t = open_trace(file);
@@ -59,7 +59,7 @@ static void write_example(const char *file) {
         fail_msg("%s", error.text);
 }
 
-/* ---- reading the sections ---- */
+/* ---- reading the sections of a page ---- */
 
 typedef struct section {
     const uint8_t *at, *end;
@@ -109,7 +109,7 @@ static void test_columns(void **state) {
     section gap = section_of(&page, 1 + KL_PAGE_GAP), length = section_of(&page, 1 + KL_PAGE_LENGTH);
     section idle = section_of(&page, 1 + KL_PAGE_IDLE), first = section_of(&page, 1 + KL_PAGE_FIRST);
     section tasks = section_of(&page, 1 + KL_PAGE_TASKS), units = section_of(&page, 1 + KL_PAGE_UNITS);
-    /* worker 0's chunks first, in microseconds */
+    /* the chunks of worker 0 come first; times are in microseconds */
     static const int64_t gaps[] = {1000000, 1000000, 1500000};
     static const uint64_t lengths[] = {2000000, 1000000, 2500000};
     for (int i = 0; i < 3; i++) {
@@ -117,8 +117,9 @@ static void test_columns(void **state) {
         assert_int_equal(next(&length), lengths[i]);
         assert_int_equal(next(&idle), lengths[i] / 4);
         assert_int_equal(next(&tasks), 10);
-        assert_int_equal(next_signed(&first),
-                         0); /* if they are sorted by first task, each begins where another one ends */
+        assert_int_equal(
+            next_signed(&first),
+            0); /* sorted by its first task, each chunk begins with the task where the one before ends */
     }
     assert_ptr_equal(gap.at, gap.end);
     assert_ptr_equal(first.at, first.end);
@@ -135,8 +136,8 @@ static void test_story(void **state) {
     assert_string_equal(
         page.story[1],
         "If every worker had computed all the time, it would have taken 2.00 s, which is 2.00 s less.");
-    /* Three workers have 12 s in total: worker 2 wastes 4 s, the chunks waste a quarter of 5.5 s, and the
-     * gap before the last chunk is 1 s. */
+    /* Three workers have 12 s in total. Worker 2 gets no task for 4 s, a quarter of 5.5 s is lost in chunks,
+     * and worker 0 waits for 1 s before its last chunk. */
     assert_string_equal(page.story[2],
                         "Lost time of the workers: 33.3 % in workers that got no task, "
                         "11.5 % between the tasks of a chunk, 8.3 % between two chunks of tasks.");
@@ -145,7 +146,8 @@ static void test_story(void **state) {
     kl_page_free(&page);
 }
 
-/* A record from elsewhere may contain anything. Reading may fail only with an error. */
+/* A record from elsewhere may contain any numbers. If it cannot be read, there must be an error and nothing
+ * worse. */
 static void test_odd_numbers(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_error error;

@@ -1,4 +1,4 @@
-/* Draw line plots. */
+/* Draw line plots as SVG pictures. */
 #include <math.h>
 
 #include "report/draw.h"
@@ -6,9 +6,10 @@
 #include "report/text.h"
 
 static const double WIDTH = 960, LEFT = 84, RIGHT = 28, TOP = 104, BOTTOM = 58, PANEL = 310, GAP = 34;
-static const double MARK_ROW = 15; /* height of a row; each mark's text has a row for itself */
+static const double MARK_ROW =
+    15; /* height in pixels of a line for the text of a mark; each mark has its own line */
 static const double LOG_ABOVE =
-    12; /* a scale becomes logarithmic if its largest value is this many times its smallest one */
+    12; /* a scale may be logarithmic if its largest value is at least this many times its smallest one */
 
 static const char style[] =
     ".series{fill:none;stroke-width:2}.dashes{stroke-dasharray:6 4;stroke-width:1.5}\n"
@@ -27,7 +28,7 @@ static void widen(range *r, const double *values, size_t count) {
 }
 
 static kl_scale scale_of(range r, double from, double to) {
-    if (!(r.low <= r.high)) /* nothing to show */
+    if (!(r.low <= r.high)) /* there are no values to show */
         r = (range){0, 1};
     kl_scale s = {.low = r.low, .high = r.high, .from = from, .to = to};
     s.log = r.low > 0 && r.high / r.low > LOG_ABOVE;
@@ -45,7 +46,7 @@ static kl_scale x_scale(const kl_plot *plot) {
         for (size_t i = 0; i < plot->panels[p].series_count; i++)
             widen(&r, plot->panels[p].series[i].x, plot->panels[p].series[i].count);
     kl_scale s = scale_of(r, LEFT, WIDTH - RIGHT);
-    if (s.log && s.high <= 200) /* up to a factor of 200, a linear scale is easier to read */
+    if (s.log && s.high <= 200) /* a linear x scale is easier to read up to the value 200 */
         s.log = false;
     if (!s.log) {
         s.low = r.low > 0 && r.low <= 0.1 * r.high ? 0 : s.low;
@@ -121,8 +122,8 @@ static bool in_right_half(const kl_scale *x, double value) {
     return kl_scale_at(x, value) > (x->from + x->to) / 2;
 }
 
-/* Return the row of a mark's text. The text stands on that side of its line which has more room. Texts of
- * the outermost marks are highest, so that few lines cross a text. */
+/* Return the line in which the text of a mark stands. The text is on that side of the mark where there is
+ * more room. Marks further out have higher texts, so that few marks cross a text. */
 static size_t mark_row(const kl_panel *panel, const kl_scale *x, size_t which) {
     const kl_mark *marks = panel->marks;
     bool right = in_right_half(x, marks[which].x);
@@ -181,7 +182,8 @@ void kl_plot_write(const kl_plot *plot, FILE *out) {
         kl_scale y = y_scale(panel, &x, top);
         draw_grid(&x, &y, top, p + 1 == plot->panel_count, out);
         draw_marks(panel, &x, top, false, out);
-        for (size_t i = panel->series_count; i > 0; i--) /* draw the first series last, on top */
+        for (size_t i = panel->series_count; i > 0;
+             i--) /* draw the first series last, so that it is on top */
             draw_series(&panel->series[i - 1], &x, &y, out);
         draw_marks(panel, &x, top, true, out);
         fprintf(out, "<g transform=\"translate(22 %.2f) rotate(-90)\">", top + PANEL / 2);

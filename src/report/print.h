@@ -1,4 +1,4 @@
-/* Printing for every command: numbers as words, lines and tables for people, JSON for programs. */
+/* Printing that all commands use: numbers as words, lines and tables for people, JSON for programs. */
 #ifndef KL_REPORT_PRINT_H
 #define KL_REPORT_PRINT_H
 
@@ -7,48 +7,51 @@
 #include "base/base.h"
 
 enum {
-    KL_WIDTH = 110, /* width of everything printed for people */
+    KL_WIDTH = 110, /* greatest width in columns of everything that is printed for people */
     KL_CELL_BYTES = 160,
-    KL_CELL_COLUMNS = 32, /* width of a cell with text from the user */
+    KL_CELL_COLUMNS = 32, /* greatest width in columns of a table's cell that contains text of the user */
     KL_COLUMNS_MAX = 16,
-    KL_WHOLE = 2, /* see kl_column */
+    KL_WHOLE = 2, /* a value for kl_column.text: the text is never shortened */
 };
 
 typedef struct kl_words {
     char text[32];
 } kl_words;
 
-/* In all of these functions, a number that is not known (NAN) is printed as "-". */
-kl_words kl_digits(double value);       /* four significant digits */
-kl_words kl_time_words(double seconds); /* with a suitable unit */
+/* These functions print a number that is not known (NAN) as "-". */
+kl_words kl_digits(double value);       /* write a number with four significant digits */
+kl_words kl_time_words(double seconds); /* a time with a suitable unit, such as "1.50 ms" */
 kl_words kl_percent(double share);      /* share 1: 100 % */
 kl_words kl_bytes_words(uint64_t bytes);
 
-/* Print the label, then a text formatted as by printf(), wrapped to further lines. */
+/* Print a label, then a text that is formatted as by printf(). The text is wrapped if it is longer than a
+ * line. */
 void kl_say(FILE *out, const char *label, const char *format, ...) KILTER_PRINTF(3, 4);
 
-/* Write the text of a row's cell, at most KL_CELL_BYTES with its NUL. */
+/* A function that writes the text of a table's cell: at most KL_CELL_BYTES with the NUL. */
 typedef void (*kl_cell_fn)(const void *context, size_t row, char *cell);
 
 typedef struct kl_column {
     const char *head;
-    int text; /* true: aligned left, may shrink; KL_WHOLE: aligned left, never shortened */
+    int text; /* true: text, aligned left, may be shortened; KL_WHOLE: text, aligned left, never shortened;
+                 false: aligned right */
     kl_cell_fn cell;
 } kl_column;
 
-/* Print at most KL_COLUMNS_MAX columns. Empty columns are left out. */
+/* Print a table of at most KL_COLUMNS_MAX columns. Empty columns are left out. */
 void kl_print_table(FILE *out, const kl_column *columns, size_t count, const void *context, size_t rows);
-/* How a column shows a member of a row. If the column has a cell function, that function gives the text. */
+/* How a column of a table shows a member of a row's struct. A cell function of the column takes precedence.
+ */
 typedef enum kl_style {
     KL_AS_COUNT,  /* uint64_t */
-    KL_AS_ANY,    /* uint64_t; all cells stay empty if the last row, the sum, is 0 */
+    KL_AS_ANY,    /* uint64_t; the column stays empty if it is 0 in the last row, which has the sums */
     KL_AS_NUMBER, /* uint32_t */
-    KL_AS_BYTES,  /* uint64_t, by kl_bytes_words() */
+    KL_AS_BYTES,  /* uint64_t, as kl_bytes_words() writes it */
     KL_AS_TEXT,   /* char * */
-    KL_AS_REAL,   /* double, with `decimals` decimals, multiplied by `times` unless `times` is 0 */
-    KL_AS_KNOWN,  /* as KL_AS_REAL, but empty if the value is not finite */
-    KL_AS_DIGITS, /* double, multiplied in the same way, by kl_digits() */
-    KL_AS_TIME,   /* double, by kl_time_words() */
+    KL_AS_REAL,   /* double, multiplied by `times` unless `times` is 0, with `decimals` decimals */
+    KL_AS_KNOWN,  /* like KL_AS_REAL, but the cell is empty if the value is not finite */
+    KL_AS_DIGITS, /* double, multiplied by `times` unless `times` is 0, as kl_digits() writes it */
+    KL_AS_TIME,   /* double, as kl_time_words() writes it */
 } kl_style;
 
 typedef struct kl_row_column {
@@ -57,10 +60,10 @@ typedef struct kl_row_column {
     size_t offset;
     int decimals;
     double times;
-    bool no_sum; /* the last row's cell is empty */
+    bool no_sum; /* true: the cell in the last row, which has the sums, is empty */
 } kl_row_column;
 
-/* A column that shows `member` of struct `row`. */
+/* A column with the heading `title` that shows `member` of struct `row`. */
 #define KL_SHOW(title, as, row, member)                                                                      \
     { .column = {.head = (title)}, .style = KL_AS_##as, .offset = offsetof(row, member) }
 #define KL_SHOW_REAL(title, as, row, member, digits, factor)                                                 \
@@ -69,39 +72,40 @@ typedef struct kl_row_column {
         .decimals = (digits), .times = (factor)                                                              \
     }
 
-#define KL_SHOW_OWN(title, as, row, member, digits, factor) /* the last row has no sum */                    \
+#define KL_SHOW_OWN(title, as, row, member, digits,                                                          \
+                    factor) /* the same for a column that has no sum in the last row */                      \
     {                                                                                                        \
         .column = {.head = (title)}, .style = KL_AS_##as, .offset = offsetof(row, member),                   \
         .decimals = (digits), .times = (factor), .no_sum = true                                              \
     }
 
-/* Return the struct that a row of the table shows. NULL: its cells stay empty. */
+/* A function that returns the struct for a row of the table. NULL: the cells of this row stay empty. */
 typedef const void *(*kl_row_at_fn)(const void *context, size_t row);
 
 void kl_print_rows(FILE *out, const kl_row_column *columns, size_t count, kl_row_at_fn row_at,
                    const void *context, size_t rows);
-/* Write a cell as printf() does; NAN becomes "-". For use in a kl_cell_fn. */
+/* Write the text of a cell as by printf(), in a kl_cell_fn. kl_cell_number() writes NAN as "-". */
 void kl_cell(char *cell, const char *format, ...) KILTER_PRINTF(2, 3);
 void kl_cell_number(char *cell, const char *format, double value) KILTER_PRINTF(2, 0);
 
-/* A JSON value that is being written. `first`: the innermost object or array is still empty. */
+/* A JSON value that is being written. `first`: the innermost open object or array has no member yet. */
 typedef struct kl_json {
     FILE *out;
     bool first;
-    int digits; /* of numbers; 0: as many as a number has */
+    int digits; /* number of digits of printed numbers; 0: as many as a number needs */
 } kl_json;
 
-/* name: name of the member, inside an object; NULL in an array or at the top level */
+/* Begin an object or array. name: its name as a member of an object; NULL in an array or at the top level. */
 void kl_json_open(kl_json *j, const char *name, char bracket); /* '{' or '[' */
 void kl_json_close(kl_json *j, char bracket);
 void kl_json_text(kl_json *j, const char *name, const char *value); /* NULL: null */
 void kl_json_number(kl_json *j, const char *name,
-                    double value); /* Print a number, or null if it is not finite. */
+                    double value); /* print a number, or null if it is not finite */
 void kl_json_count(kl_json *j, const char *name, uint64_t value);
 void kl_json_signed(kl_json *j, const char *name, int64_t value);
 void kl_json_truth(kl_json *j, const char *name, bool value);
 
-/* Print the name or path of a file, made safe for a terminal. */
+/* Make the name or path of a file safe to print on a terminal. */
 typedef struct kl_shown {
     char text[1024];
 } kl_shown;

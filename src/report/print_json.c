@@ -1,4 +1,4 @@
-/* Print the report as JSON, for programs. */
+/* Print the report of a record as JSON, for programs. */
 #include "report/fields.h"
 #include "report/loop_print.h"
 #include "report/watched.h"

@@ -1,5 +1,4 @@
-/* Print the report of a kept run: the keeper's decisions, and their outcomes. */
-#include <inttypes.h>
+/* Print the report of a kept run: the decisions of its keeper, and their outcomes. */
 #include <math.h>
 #include <string.h>
 
@@ -27,23 +26,22 @@ void kl_kept_print_sentence(const kl_report_loop *loop, FILE *out) {
     if (!loop->ended)
         fputs("is not over, or its keeper was killed.", out);
     else
-        fprintf(out, "took %s and did %" PRIu64 " sweep%s: %s.", kl_time_words(loop->elapsed_s).text,
-                loop->executions, kl_plural(loop->executions), loop->status ? loop->status : "it ended");
+        fprintf(out, "took %s and did %llu sweep%s: %s.", kl_time_words(loop->elapsed_s).text,
+                kl_ull(loop->executions), kl_plural(loop->executions),
+                loop->status ? loop->status : "it ended");
 }
 
 void kl_kept_print_what(const kl_report *report, FILE *out) {
     uint64_t attempts = count_of(report, "launch"), moves = count_of(report, "relocate"),
              failures = count_of(report, "restart");
-    kl_say(out, "kept run",
-           "%s: %" PRIu64 " attempt%s, %" PRIu64 " planned move%s, %" PRIu64 " failure%s, %" PRIu32
-           " ranks wanted",
-           report->loop->name, attempts, kl_plural(attempts), moves, kl_plural(moves), failures,
-           kl_plural(failures), report->loop->ranks);
+    kl_say(out, "kept run", "%s: %llu attempt%s, %llu planned move%s, %llu failure%s, %u ranks wanted",
+           report->loop->name, kl_ull(attempts), kl_plural(attempts), kl_ull(moves), kl_plural(moves),
+           kl_ull(failures), kl_plural(failures), report->loop->ranks);
 }
 
 /* ---- the table of decisions ---- */
 
-/* Return a decision; NULL: the gap in a long list. */
+/* Return the decision that is shown in this row of the table; NULL: the row is the gap in a long list. */
 static const kl_report_decided *decided_at(const kl_report *report, size_t row) {
     if (report->decided_count > LIST_ALL && row == LIST_FIRST)
         return NULL;
@@ -61,7 +59,7 @@ static void cell_kind(const void *context, size_t row, char *cell) {
     kl_cell(cell, "%s", d ? d->kind : "…");
 }
 
-/* 0 means that there was no forecast or no outcome. */
+/* Write a time; 0, which means that there was no forecast or outcome, gives an empty cell. */
 static void put_time(double time_s, char *cell) {
     kl_cell(cell, "%s", isnan(time_s) || time_s == 0 ? "" : kl_time_words(time_s).text);
 }
@@ -100,7 +98,7 @@ static void print_decisions(const kl_report *report, FILE *out) {
     fputc('\n', out);
 }
 
-/* Reasons are sentences, so each has a line to itself. */
+/* Print the reasons of the decisions. They are sentences, so each has its own line. */
 static void print_reasons(const kl_report *report, FILE *out) {
     size_t rows = report->decided_count <= LIST_ALL ? report->decided_count : LIST_FIRST + 1 + LIST_LAST;
     for (size_t row = 0; row < rows; row++) {

@@ -51,9 +51,10 @@ static void print_ranks(const kl_report *report, FILE *out) {
 
 /* ---- moves ---- */
 
-typedef struct moves { /* the moves of a loop, or the first and last few with a gap between them */
+typedef struct moves { /* the moves of a loop that are printed: all, or the first and last few with a gap
+                          between them */
     const kl_report *report;
-    const kl_report_decided *shown[LIST_ALL]; /* NULL: the gap in the list */
+    const kl_report_decided *shown[LIST_ALL]; /* an entry that is NULL stands for the gap */
     size_t count;
 } moves;
 
@@ -75,9 +76,8 @@ static const void *move_at(const void *context, size_t row) {
     return ((const moves *)context)->shown[row];
 }
 
-/* Return the round of a move. It has the time of a sweep before the move, and the forecast of this time after
- * the move.
- */
+/* Return the round of a move. The round has the time of a sweep before the move, and the forecast for after
+ * it. */
 static const kl_report_round *round_at(const void *context, size_t row) {
     const kl_report_decided *move = move_at(context, row);
     return move ? kl_report_round_of(((const moves *)context)->report->loop, move->round) : NULL;
@@ -128,23 +128,27 @@ static void print_moves(const kl_report *report, FILE *out) {
     fputc('\n', out);
 }
 
-/* ---- as text ---- */
+/* ---- the report of a loop as text ---- */
 
 static void print_gains(const kl_report *report, FILE *out) {
     const kl_report_loop *loop = report->loop;
     uint64_t refused = 0;
     for (size_t i = 0; i < report->decided_count; i++)
         refused += report->decided[i].refused;
-    kl_say(out, "moves", "%" PRIu64 " carried out, which moved %" PRIu64 " iteration%s%s", loop->moves,
-           loop->moved, kl_plural(loop->moved), refused ? "; some moves were refused" : "");
+    kl_say(out, "moves",
+           refused ? "%llu carried out, which moved %llu iteration%s; some moves were refused"
+                   : "%llu carried out, which moved %llu iteration%s",
+           kl_ull(loop->moves), kl_ull(loop->moved), kl_plural(loop->moved));
     if (loop->moves > 0)
-        kl_say(out, "gained", "forecast %s; measured %s %s; moving took %s",
+        kl_say(out, "gained",
+               loop->ended
+                   ? "forecast %s; measured %s against equal shares since the first move; moving took %s"
+                   : "forecast %s; measured %s for these moves so far; moving took %s",
                kl_time_words(loop->gained_s).text, kl_time_words(loop->came_s).text,
-               loop->ended ? "against equal shares since the first move" : "for these moves so far",
                kl_time_words(loop->cost_s).text);
 }
 
-/* Print what the checkpoints cost. A checkpoint that could not be written has no bytes. */
+/* Print what the checkpoints cost. A checkpoint without bytes could not be written. */
 static void print_saves(const kl_report *report, FILE *out) {
     uint64_t saves = 0, failed = 0, bytes = 0;
     double stopped_s = 0;
@@ -158,10 +162,10 @@ static void print_saves(const kl_report *report, FILE *out) {
     }
     if (!last)
         return;
-    kl_say(out, "saves", "%" PRIu64 " checkpoint%s with %s stopped the sweeps for %s", saves,
+    kl_say(out, "saves", "%llu checkpoint%s with %s stopped the sweeps for %s", kl_ull(saves),
            kl_plural(saves), kl_bytes_words(bytes).text, kl_time_words(stopped_s).text);
     if (failed > 0)
-        kl_say(out, "", "%" PRIu64 " more could not be written", failed);
+        kl_say(out, "", "%llu more could not be written", kl_ull(failed));
     kl_say(out, "", "the last one at %s: %s", kl_time_words(last->at_s).text, last->reason);
 }
 
@@ -175,11 +179,9 @@ void kl_loop_print_what(const kl_report *report, FILE *out) {
         kl_kept_print_what(report, out);
         return;
     }
-    kl_say(out, "loop",
-           "%s: %" PRIu64 " iteration%s, %s, on %" PRIu32 " rank%s; %" PRIu64 " byte%s a row in %zu "
-           "array%s%s",
-           loop->name, loop->iterations, kl_plural(loop->iterations), loop->kind, loop->ranks,
-           kl_plural(loop->ranks), loop->row_bytes, kl_plural(loop->row_bytes), loop->arrays,
+    kl_say(out, "loop", "%s: %llu iteration%s, %s, on %u rank%s; %llu byte%s a row in %zu array%s%s",
+           loop->name, kl_ull(loop->iterations), kl_plural(loop->iterations), loop->kind, loop->ranks,
+           kl_plural(loop->ranks), kl_ull(loop->row_bytes), kl_plural(loop->row_bytes), loop->arrays,
            kl_plural(loop->arrays), loop->fixed ? "; fixed, nothing moves" : "");
 }
 
@@ -193,10 +195,10 @@ void kl_loop_print_text(const kl_report *report, FILE *out) {
     if (loop->ended)
         kl_say(out, "sweeps", "%" PRIu64 " in %s", loop->executions, kl_time_words(loop->elapsed_s).text);
     else
-        kl_say(out, "sweeps", "at least %" PRIu64 "; the loop did not end", loop->executions);
+        kl_say(out, "sweeps", "at least %llu; the loop did not end", kl_ull(loop->executions));
     if (loop->round_count > 0)
-        kl_say(out, "rounds", "%" PRIu64 ", at the end at least %s apart; %zu of them are in the record",
-               loop->rounds, kl_time_words(loop->round[loop->round_count - 1].period_s).text,
+        kl_say(out, "rounds", "%llu, at the end at least %s apart; %zu of them are in the record",
+               kl_ull(loop->rounds), kl_time_words(loop->round[loop->round_count - 1].period_s).text,
                loop->round_count);
     else
         kl_say(out, "rounds", "%" PRIu64, loop->rounds);

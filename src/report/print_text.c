@@ -11,13 +11,13 @@
 #include "report/watched.h"
 
 enum {
-    LIST_ALL = 12, /* greatest number of earlier runs, of departed workers, or of decisions about jobs, that
-                      are all listed */
+    LIST_ALL = 12, /* lists of earlier runs, of workers that left, and of decisions about jobs are printed
+                      whole up to this length */
     LIST_FIRST = 3,
     LIST_LAST = 6
 };
 
-/* ---- table of workers ---- */
+/* ---- the table of workers ---- */
 
 typedef struct shares {
     const kl_report *report;
@@ -40,7 +40,7 @@ static shares shares_of(const kl_report *report, const kl_report_iteration *it) 
     return s;
 }
 
-/* Return whether this is the row of sums, which follows the workers. */
+/* Return whether this row, which follows the workers, has the sums. */
 static bool is_sum(const shares *s, size_t row) {
     return row == s->it->share_count;
 }
@@ -97,13 +97,13 @@ static void print_shares(const kl_report *report, const kl_report_iteration *it,
 
 /* ---- iterations ---- */
 
-/* The earlier runs, or the first and last few with a gap between them. */
+/* The table of earlier runs. If there are many, it has the first and last few with a gap between them. */
 typedef struct earlier {
     const kl_report *report;
     size_t count; /* number of earlier runs */
 } earlier;
 
-/* Return an earlier run; NULL: the gap in the list. */
+/* Return the earlier run in this row of the table; NULL: the row is the gap. */
 static const void *earlier_at(const void *context, size_t row) {
     const earlier *e = context;
     if (e->count > LIST_ALL && row >= LIST_FIRST) {
@@ -170,10 +170,10 @@ static void print_last(const kl_report *report, FILE *out) {
                it->tasks, kl_plural(it->tasks), kl_time_words(it->elapsed_s).text, it->chunks,
                kl_plural(it->chunks), it->policy);
     else
-        kl_say(out, "run", "%" PRIu64 ": did not end; %" PRIu64 " of %" PRIu64 " task%s done, policy %s",
-               it->run, it->tasks_done, it->tasks, kl_plural(it->tasks), it->policy);
+        kl_say(out, "run", "%llu: did not end; %llu of %llu task%s done, policy %s", kl_ull(it->run),
+               kl_ull(it->tasks_done), kl_ull(it->tasks), kl_plural(it->tasks), it->policy);
     if (it->stored > 0)
-        kl_say(out, "", "%" PRIu64 " further task%s were done by an earlier master", it->stored,
+        kl_say(out, "", "%llu further task%s were done by an earlier master", kl_ull(it->stored),
                kl_plural(it->stored));
     fputc('\n', out);
     if (it->share_count > 0) {
@@ -183,7 +183,7 @@ static void print_last(const kl_report *report, FILE *out) {
     print_outcome(it, out);
 }
 
-/* ---- the rest ---- */
+/* ---- other parts of the report ---- */
 
 static kl_words date_of(double unix_s) {
     kl_words w;
@@ -216,7 +216,7 @@ static void print_header(const kl_report *report, FILE *out) {
         kl_say(out, "dealt by", "%s over %s", run->policy, run->transport);
     kl_say(out, "record", "%s", report->path);
     if (run->dropped_rows > 0)
-        kl_say(out, "", "incomplete: %" PRIu64 " row%s could not be written", run->dropped_rows,
+        kl_say(out, "", "incomplete: %llu row%s could not be written", kl_ull(run->dropped_rows),
                kl_plural(run->dropped_rows));
 }
 
@@ -235,11 +235,11 @@ static void print_left(const kl_report *report, FILE *out) {
         kl_say(out, "", "and %zu more", left - listed);
 }
 
-/* How a kind of decision is printed, with the number of such decisions. */
+/* For each kind of decision: how the report prints it. */
 static const struct how {
-    const char *kind, *label,
-        *of; /* label NULL: printed elsewhere; of: to what the forecast refers; NULL: there is no forecast */
-    bool counted; /* print the number of decisions and the time of the last */
+    const char *kind, *label, *of; /* label: NULL: the decision is printed elsewhere; of: what the forecast is
+                                      about, NULL: there is no forecast */
+    bool counted; /* true: print the number of such decisions, and the time of the last one */
 } hows[] = {
     {"workers", "workers", "run", false},    {"assign", "assign", "run", false},
     {"grain", "grain", "run", false},        {"program", "program", "program", false},
@@ -260,12 +260,12 @@ static void print_decision(const kl_report_decision *d, FILE *out) {
     const char *of = how ? how->of : "chunk";
     const char *reason = d->last_reason ? d->last_reason : "";
     if (how && how->counted)
-        kl_say(out, how->label, "%" PRIu64 ", the last one at %s%s%s", d->decisions,
+        kl_say(out, how->label, "%llu, the last one at %s%s%s", kl_ull(d->decisions),
                kl_time_words(d->last_s).text, *reason ? ": " : "", reason);
     else if (how && how->label)
         kl_say(out, how->label, "%s", reason);
     if (of && d->forecasts > 0)
-        kl_say(out, "forecasts", "%" PRIu64 " %s%s: off by %s on average, ended %s %s", d->forecasts, of,
+        kl_say(out, "forecasts", "%llu %s%s: off by %s on average, ended %s %s", kl_ull(d->forecasts), of,
                kl_plural(d->forecasts), kl_time_words(d->missed_s).text, kl_time_words(fabs(d->late_s)).text,
                d->late_s < 0 ? "early" : "late");
 }
@@ -288,8 +288,8 @@ static bool is_about_jobs(const kl_report_decided *d) {
            strcmp(d->kind, "exclude") == 0 || strcmp(d->kind, "give-up") == 0;
 }
 
-/* Print each decision of `kilter run --slurm` about the farm's jobs; if there are many, only the last
- * ones. */
+/* Print the decisions of `kilter run --slurm` about jobs of the farm. If there are many, only the last ones
+ * are printed. */
 static void print_jobs(const kl_report *report, FILE *out) {
     size_t all = 0, at = 0;
     for (size_t i = 0; i < report->decided_count; i++)

@@ -10,13 +10,13 @@
 
 enum { RANKS_ALL = 24, PLACES_MOST = 5 };
 static const double SMALL =
-    0.01; /* a loss gets its own line if it is at least this part of the elapsed time */
+    0.01; /* a kind of lost time is printed if it is at least this part of the elapsed time */
 
 static double part_of(double seconds, double whole_s) {
     return whole_s > 0 ? seconds / whole_s : (double)NAN;
 }
 
-/* Return the range as words: "9.1 s to 9.8 s". */
+/* Write a range of times as words, such as "9.1 s to 9.8 s". */
 static const char *range_words(const kl_watch_range *range, char text[96]) {
     kl_words least = kl_time_words(range->least_s), most = kl_time_words(range->most_s);
     if (strcmp(least.text, most.text) == 0)
@@ -26,7 +26,8 @@ static const char *range_words(const kl_watch_range *range, char text[96]) {
     return text;
 }
 
-/* Print the saved time. Its limits are exchanged, because the longest elapsed time saves least. */
+/* Return the range of the time that is saved. The longest elapsed time saves least, so its limits are
+ * exchanged. */
 static kl_watch_range saved_of(const kl_report_watched *w, const kl_watch_range *range) {
     return (kl_watch_range){w->elapsed_s - range->most_s, w->elapsed_s - range->least_s};
 }
@@ -40,11 +41,12 @@ void kl_watched_print_sentence(const kl_report *report, FILE *out) {
     }
     kl_watch_range saved =
         saved_of(w, strcmp(w->way, "loop") == 0 && w->follow.most_s < w->even.most_s ? &w->follow : &w->even);
-    fprintf(out, "%" PRIu32 " rank%s computed %s of %s", w->ranks, kl_plural(w->ranks),
-            kl_percent(w->parallel).text, kl_time_words(w->elapsed_s).text);
     if (saved.most_s > SMALL * w->elapsed_s)
-        fprintf(out, "; even shares would save %s", range_words(&saved, text));
-    fputc('.', out);
+        fprintf(out, "%u rank%s computed %s of %s; even shares would save %s.", w->ranks, kl_plural(w->ranks),
+                kl_percent(w->parallel).text, kl_time_words(w->elapsed_s).text, range_words(&saved, text));
+    else
+        fprintf(out, "%u rank%s computed %s of %s.", w->ranks, kl_plural(w->ranks),
+                kl_percent(w->parallel).text, kl_time_words(w->elapsed_s).text);
 }
 
 void kl_watched_print_what(const kl_report_watched *w, FILE *out) {
@@ -59,10 +61,9 @@ static void print_iteration(const kl_report_watched *w, FILE *out) {
     if (w->iterations == 0)
         kl_say(out, "iteration", "none: no sequence of calls repeats on most ranks");
     else
-        kl_say(out, "iteration",
-               "%" PRIu64 " iteration%s of %" PRIu64 " call%s, %s each; %s of the calls repeat",
-               w->iterations, kl_plural(w->iterations), w->iteration_calls, kl_plural(w->iteration_calls),
-               kl_time_words(w->iteration_s).text, kl_percent(w->alike).text);
+        kl_say(out, "iteration", "%llu iteration%s of %llu call%s, %s each; %s of the calls repeat",
+               kl_ull(w->iterations), kl_plural(w->iterations), kl_ull(w->iteration_calls),
+               kl_plural(w->iteration_calls), kl_time_words(w->iteration_s).text, kl_percent(w->alike).text);
 }
 
 static void print_lost(const kl_report_watched *w, FILE *out) {
@@ -71,7 +72,7 @@ static void print_lost(const kl_report_watched *w, FILE *out) {
         const char *what;
     } LOST[] = {
         {w->lost_constant, "waiting for ranks that compute longer in the whole run"},
-        {w->lost_slow, "waiting for ranks that compute longer for a while"},
+        {w->lost_slow, "waiting for ranks that compute longer for a part of the run"},
         {w->lost_fast, "waiting for another rank in each iteration"},
         {1 - w->parallel - w->lost_constant - w->lost_slow - w->lost_fast,
          "communication, and waiting for its order"},
@@ -96,31 +97,31 @@ static void print_forecast(const char *label, const char *what, const kl_watch_r
 static void print_forecasts(const kl_report_watched *w, FILE *out) {
     if (w->lost_constant + w->lost_slow < SMALL)
         return;
-    print_forecast("even shares", "that stay", &w->even, w, out);
+    print_forecast("even shares", "if the shares stay", &w->even, w, out);
     if (w->lost_slow >= SMALL)
-        print_forecast("", "that follow the changes", &w->follow, w, out);
+        print_forecast("", "if the shares follow the changes", &w->follow, w, out);
 }
 
 static void print_notes(const kl_report_watched *w, FILE *out) {
     if (w->shared_ranks > 0)
         kl_say(out, "shared",
-               "%" PRIu32 " rank%s did not get the whole core while computing: other programs run "
+               "%u rank%s did not get the whole core while computing: other programs run "
                "there, or the host limits the ranks",
                w->shared_ranks, kl_plural(w->shared_ranks));
     if (w->status && strcmp(w->status, "done") != 0)
         kl_say(out, "status", "%s", w->status);
     if (w->missing > 0)
-        kl_say(out, "missing", "%" PRIu64 " rank%s left no file; ranks on other hosts need --folder",
-               w->missing, kl_plural(w->missing));
+        kl_say(out, "missing", "%llu rank%s left no file; ranks on other hosts need --folder",
+               kl_ull(w->missing), kl_plural(w->missing));
     if (w->other_calls > 0)
-        kl_say(out, "threads", "%" PRIu64 " call%s of further threads are not counted", w->other_calls,
+        kl_say(out, "threads", "%llu call%s of further threads are not counted", kl_ull(w->other_calls),
                kl_plural(w->other_calls));
     if (w->spawned > 0)
-        kl_say(out, "spawned", "%" PRIu64 " process%s that MPI_Comm_spawn started are not counted",
-               w->spawned, w->spawned == 1 ? "" : "es");
+        kl_say(out, "spawned", "%llu process%s that MPI_Comm_spawn started are not counted",
+               kl_ull(w->spawned), w->spawned == 1 ? "" : "es");
 }
 
-/* --- ranks and places --- */
+/* --- the tables of ranks and of places in the program --- */
 
 static const void *rank_at(const void *context, size_t row) {
     return &((const kl_report *)context)->watched->rank[row];

@@ -1,4 +1,4 @@
-/* Open a record and query it. The file may come from anyone, so its contents are not trusted. */
+/* Open a record and query it. A record may come from anyone, so its content is not trusted. */
 #include "report/reading.h"
 
 #include <errno.h>
@@ -11,19 +11,19 @@
 #include "trace/trace.h"
 
 enum {
-    BUSY_MS = 5000, /* milliseconds to wait for a master that finishes its record and locks it for a moment */
-    OWN_VIEWS_STAY =
-        3035000 /* first version of SQLite that can disable a file's views and keep temporary views */
+    BUSY_MS = 5000,          /* milliseconds to wait if a master that is finishing its record has locked it */
+    OWN_VIEWS_STAY = 3035000 /* first version of SQLite in which a file's views can be disabled while
+                                temporary views still work */
 };
 
-/* ---- the file ---- */
+/* ---- opening the file of a record ---- */
 
 kilter_status kl_no_record(const char *path, const char *why, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_INPUT, "reading the run record '%s': %s", path, why);
 }
 
-/* Check the file by its name only. If this process opened and closed the file, it would drop the locks
- * that a master in this process has. */
+/* Check the file by its name, without opening it. If a master in this process writes the record, opening and
+ * closing the file would drop the master's locks. */
 static kilter_status check_file(const char *path, kilter_error *error) {
     struct stat info;
     if (stat(path, &info) != 0 || access(path, R_OK) != 0)
@@ -62,7 +62,7 @@ static int64_t pragma(sqlite3 *db, const char *sql) {
     return value;
 }
 
-/* Return the name as a URI, in which '%' and '?' must be escaped. */
+/* Return the file's name as part of a URI, with '%', '?' and '#' escaped. */
 static char *uri_name(const char *path) {
     static const char hex[] = "0123456789ABCDEF";
     char *name = malloc(3 * strlen(path) + 1), *to = name;
@@ -81,8 +81,8 @@ static char *uri_name(const char *path) {
     return name;
 }
 
-/* Open a record without a log on a read-only medium. The usual way fails there, because SQLite would
- * create an index of the log. If told that there is no log, it needs no index. */
+/* Open a record that has no log and lies on a read-only medium. The usual way fails there, because SQLite
+ * would create an index of the log. With immutable=1 it needs no index. */
 static int open_immutable(const char *path, sqlite3 **db) {
     char *name = uri_name(path);
     if (!name)
@@ -108,7 +108,7 @@ static int open_database(const char *path, sqlite3 **db) {
     return status;
 }
 
-/* Restrict SQLite to looking up rows, even if the file is not a real record. */
+/* Restrict SQLite to reading rows, even if the file was made to do harm. */
 static int harden(sqlite3 *db) {
     sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
@@ -134,7 +134,8 @@ kilter_status kl_reading_failed(const kl_reading *r, const char *path, kilter_er
                    r->db ? sqlite3_errmsg(r->db) : "cannot be opened");
 }
 
-/* Records of format 1 have a separate table for a loop's moves. A temporary view shows these as decisions. */
+/* Show the moves of a loop as decisions, for records of format 1, which have a separate table for moves. This
+ * makes a temporary view. */
 static bool show_old_decisions(const kl_reading *r) {
     char sql[1024];
     const bool moves = kl_has_table(r, "move");
@@ -168,7 +169,7 @@ static kilter_status check_format(const kl_reading *r, const char *path, kilter_
 }
 
 /* Check that the file's last page is complete, because SQLite reads missing bytes as zeros. If there is a
- * log, it may contain the complete page. */
+ * log, the complete page may be in it. */
 static kilter_status check_last_page(const kl_reading *r, const char *path, kilter_error *error) {
     struct stat info;
     int64_t page_bytes = pragma(r->db, "PRAGMA page_size");
@@ -229,7 +230,8 @@ char *kl_text_or_null(kl_reading *r, sqlite3_stmt *row, int column) {
 }
 
 void *kl_grown(kl_reading *r, void *items, size_t count, size_t size) {
-    if ((count & (count - 1)) != 0) /* there is room: a full array has 0, 1, 2, 4, … elements */
+    if ((count & (count - 1)) !=
+        0) /* there is room, because the array grows only when its length is 0, 1, 2, 4, … */
         return items;
     void *more = realloc(items, (count ? 2 * count : 1) * size);
     r->memory |= !more;

@@ -1,5 +1,5 @@
-/* Print a recorded decision, its inputs, and the decision made again. The column names of the queries are
- * the printed names. */
+/* Print a recorded decision, its inputs, and the same decision made again. The names that are printed are the
+ * column names of the queries. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -8,7 +8,7 @@
 #include "report/reading.h"
 #include "report/text.h"
 
-/* The number of decisions of one kind that were not made again, and the reason for the first of them. */
+/* Decisions of one kind that were not made again: their number, and the reason for the first of them. */
 typedef struct left_out {
     uint64_t count;
     const char *why;
@@ -18,25 +18,26 @@ typedef struct printer {
     FILE *out;
     bool json;
     kl_json array;
-    const char *title; /* title of the section; NULL after its first row was printed */
+    const char *title; /* title of the section that is being printed; NULL after its first row */
     kl_again *again;
     const char *instead;      /* policy that decides instead of the recorded one; NULL: none */
-    int64_t id;               /* id of the shown decision; −1: all */
-    kl_again_verdict verdict; /* result of comparing the shown decision */
+    int64_t id;               /* id of the decision to print; −1: all decisions */
+    kl_again_verdict verdict; /* result of making this decision again */
     uint64_t decisions, made_again, same;
     left_out left_out[KL_DECISION_KINDS + 1];
 } printer;
 
-/* Rows that are printed together. ?1 in the query is the decision's id. */
+/* A section of the output: the rows of a query, in which ?1 is the id of the decision. */
 typedef struct section {
     const char *name, *title, *sql;
-    bool of_loop; /* only records of loops have these tables */
+    bool of_loop; /* true: only records of loops have the tables of this query */
 } section;
 
 #define OF_DECISION " FROM decision d WHERE d.id = ?1"
 #define BEFORE      "(SELECT coalesce(max(at_s), 0) FROM decision WHERE id < d.id)"
 
-/* A recorded chunk has only the tasks whose results counted, so recalled tasks do not appear in it. */
+/* The sections. A recorded chunk has only tasks whose results counted, so tasks that were recalled from it do
+ * not appear. */
 static const section sections[] = {
     {"decision", "the decision", "SELECT " KL_DECISION_COLUMNS OF_DECISION, false},
     {"outcome", "the outcome",
@@ -49,8 +50,8 @@ static const section sections[] = {
      "(SELECT coalesce(sum(hi - lo), 0) FROM chunk WHERE run = d.run AND ended_s <= d.at_s AND NOT lost) "
      "AS finished FROM decision d JOIN iteration i ON i.run = d.run WHERE d.id = ?1",
      false},
-    /* Several decisions may have the same time. So the chunks that workers had are found by number: they
-     * are below that of the decision's chunk. */
+    /* The chunks that workers had at this moment are found by their numbers, which are below that of the
+       decision's chunk. Times do not suffice, because several decisions may have the same time. */
     {"workers", "the workers at that moment",
      "WITH d AS MATERIALIZED (SELECT run, at_s, (SELECT min(l.chunk) FROM decision l "
      "WHERE l.run = d.run AND l.id >= d.id) AS next_chunk" OF_DECISION ") "
@@ -137,7 +138,7 @@ static void print_row(void *context, sqlite3_stmt *row) {
     end_row(p);
 }
 
-/* --- made again --- */
+/* --- the decision made again --- */
 
 static void note_id(void *context, sqlite3_stmt *row) {
     *(int64_t *)context = sqlite3_column_int64(row, 0);
@@ -158,7 +159,7 @@ static void print_again_json(kl_json *j, const kl_again_verdict *v) {
     kl_json_text(j, "reason", d->reason);
 }
 
-/* Print the differences. `whole`: print everything. */
+/* Print how the decision differs from the recorded one. whole: print also what is the same. */
 static void print_again(const printer *p, const kl_again_verdict *v, bool whole) {
     const kl_decision *d = &v->decision;
     FILE *out = p->out;
@@ -186,7 +187,7 @@ static void count_verdict(printer *p, sqlite3_stmt *row, const kl_again_verdict 
         kind->why = v->missing;
 }
 
-/* Print a decision as a line of the list. */
+/* Print a decision as a line of the list of all decisions. */
 static void print_decision(void *context, sqlite3_stmt *row) {
     printer *p = context;
     kl_again_verdict v;
@@ -209,7 +210,7 @@ static void note_verdict(void *context, sqlite3_stmt *row) {
     kl_decide_again(p->again, p->instead, row, &p->verdict);
 }
 
-/* Query decisions and their inputs. Records of earlier versions have no inputs. */
+/* Query decisions with their inputs. Records of earlier versions have no inputs. */
 static kilter_status ask_decisions(printer *p, const char *path, const char *which, kl_record_row_fn take,
                                    kilter_error *error) {
     int64_t there = 0;
@@ -225,7 +226,7 @@ static kilter_status ask_decisions(printer *p, const char *path, const char *whi
 static void print_left_out(const printer *p) {
     for (size_t i = 0; i <= KL_DECISION_KINDS; i++)
         if (p->left_out[i].count > 0)
-            fprintf(p->out, "  %" PRIu64 " of kind %s not made again: %s\n", p->left_out[i].count,
+            fprintf(p->out, "  %llu of kind %s not made again: %s\n", kl_ull(p->left_out[i].count),
                     i < KL_DECISION_KINDS ? kl_decision_name((kl_decision_kind)i) : "unknown",
                     p->left_out[i].why);
 }
@@ -242,9 +243,9 @@ static kilter_status print_list(printer *p, const char *path, kilter_error *erro
     } else if (status == KILTER_OK && p->decisions == 0) {
         fputs("no decisions\n", p->out);
     } else if (status == KILTER_OK) {
-        fprintf(p->out, "made again%s%s: %" PRIu64 " of %" PRIu64 " decisions, %" PRIu64 " the same\n",
-                p->instead ? " by policy " : "", p->instead ? p->instead : "", p->made_again, p->decisions,
-                p->same);
+        fprintf(p->out, "made again%s%s: %llu of %llu decisions, %llu the same\n",
+                p->instead ? " by policy " : "", p->instead ? p->instead : "", kl_ull(p->made_again),
+                kl_ull(p->decisions), kl_ull(p->same));
         print_left_out(p);
     }
     return status;
@@ -285,7 +286,7 @@ static kilter_status print_section(printer *p, const char *path, const section *
     return status;
 }
 
-/* Find the chosen decision. Compare times as they are printed, to the microsecond. */
+/* Find the chosen decision. Times are compared as they are printed, to the microsecond. */
 static kilter_status find(const char *path, const kl_replay_choice *choice, int64_t *id,
                           kilter_error *error) {
     const char *by_id = "SELECT id FROM decision WHERE id = ?1";
@@ -301,8 +302,8 @@ static kilter_status find(const char *path, const kl_replay_choice *choice, int6
                           "reading the run record '%s': no decision was made by this time; without --at, "
                           "kilter replay lists the decisions",
                           path)
-                : kl_fail(error, KILTER_ERR_INPUT,
-                          "reading the run record '%s': there is no decision %" PRId64, path, choice->number);
+                : kl_fail(error, KILTER_ERR_INPUT, "reading the run record '%s': there is no decision %lld",
+                          path, (long long)choice->number);
 }
 
 static kilter_status print_one(printer *p, const char *path, kilter_error *error) {

@@ -1,5 +1,5 @@
-/* Every recorded decision must be the same when it is made again. Missing or changed parts must be
- * reported. */
+/* Test that every recorded decision is the same when it is made again, and that missing or changed parts of a
+ * record are reported. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -18,11 +18,12 @@
 #include "trace/record_test_helper.h"
 
 typedef struct farm_case {
-    uint32_t workers, slow; /* slow: number of workers that slow down to a tenth of their speed */
+    uint32_t workers,
+        slow; /* slow: number of workers that slow down to a tenth of their speed during the run */
     uint64_t tasks;
     double task_s, cv;
     uint32_t runs;
-    size_t bytes; /* bytes of a task's input */
+    size_t bytes; /* bytes of the input of a task */
 } farm_case;
 
 static const farm_case cases[] = {
@@ -93,7 +94,7 @@ static bool has(const char *text, const char *words) {
     return strstr(text, words) != NULL;
 }
 
-/* Return the number that follows `words`. */
+/* Return the number that follows `words` in the text. */
 static long number_after(const char *text, const char *words) {
     const char *at = strstr(text, words);
     if (!at)
@@ -130,8 +131,8 @@ static void each_decision_of_each_policy_is_made_again(void **state) {
         }
 }
 
-/* Let a task kill its worker in the second run, to which tasks are added until it has twice as many. The
- * first run has weights. */
+/* A task of the second run kills its worker. Tasks are added to this run until it has twice as many. The
+ * tasks of the first run have weights. */
 static int work_or_die(const kilter_task *task, kilter_result *result, void *state) {
     volatile double sum = 0;
     (void)state;
@@ -183,13 +184,13 @@ static void change(const char *file, const char *sql) {
     sqlite3_close(db);
 }
 
-/* Change a recorded decision, as if the policy had been changed since. */
+/* A change of a recorded decision must be reported, as if the policy had been changed since. */
 static void what_differs_is_said(void **state) {
     const char *file = ((place *)*state)->file;
     record(file, &cases[1], "gss", 0);
-    change(file, "UPDATE decision SET reason = 'another one', gain_s = 7 WHERE id = 5");
+    change(file, "UPDATE decision SET reason = 'a changed reason', gain_s = 7 WHERE id = 5");
     char *text = replay(file, (kl_replay_choice){.by = KL_REPLAY_LIST});
-    assert_true(has(text, "another one  again differs  gain_s "));
+    assert_true(has(text, "a changed reason  again differs  gain_s "));
     assert_int_equal(number_after(text, "made again: ") - number_after(text, " decisions, "), 1);
     free(text);
     text = replay(file, (kl_replay_choice){.by = KL_REPLAY_ID, .number = 6});
@@ -215,7 +216,7 @@ static void what_the_record_lacks_is_said(void **state) {
     free(text);
 }
 
-/* Change or remove one byte of a decision's inputs. Replaying must not crash. */
+/* Change or remove one byte of the inputs of decisions. Making the decisions again must not crash. */
 static void bytes_that_are_wrong_do_no_harm(void **state) {
     const char *file = ((place *)*state)->file;
     char sql[200];

@@ -1,4 +1,4 @@
-/* Read a record. */
+/* Read a run record into a kl_report. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,14 +16,14 @@ static kl_report_iteration *iteration_of(const kl_report *report, uint64_t run) 
     return bsearch(&run, report->iterations, report->iteration_count, sizeof *report->iterations, by_run);
 }
 
-/* Take a row with the columns run, worker, tasks, chunks, failed, lost, units, busy_s, Σ busy²/units, last
- * ended_s, bytes out and in, k. k is the number of chunks in which at least one task was done. Chunk i has
- * u_i units and takes b_i seconds; m = Σb/Σu. The variance of a single unit is estimated by Σ u_i (b_i/u_i
- * − m)² / (k − 1) = (Σ b_i²/u_i − (Σb)²/Σu) / (k − 1). */
+/* Take a row of a query with these columns: run, worker, tasks, chunks, failed, lost, units, busy_s, Σ
+ * busy²/units, last ended_s, bytes out and in, k. The last one is the number of chunks with at least one done
+ * task. Chunk i has u_i units and takes b_i seconds; m = Σb/Σu. The variance of the time of one unit is
+ * estimated: Σ u_i (b_i/u_i − m)² / (k − 1) = (Σ b_i²/u_i − (Σb)²/Σu) / (k − 1). */
 static void take_share(kl_reading *r, sqlite3_stmt *row) {
     kl_report_iteration *it = iteration_of(r->report, kl_count_at(row, 0));
     if (!it)
-        return; /* the row of the run is missing */
+        return; /* the record has no row of this run */
     kl_report_share *share;
     KL_APPEND(r, it->shares, it->share_count, share);
     if (!share)
@@ -50,14 +50,14 @@ static void take_share(kl_reading *r, sqlite3_stmt *row) {
         it->elapsed_s = ended_s - it->began_s;
 }
 
-/* Take a row with the columns at_s, worker, sd (standard deviation). Rows are in order of time; the last
- * value within a run counts. */
+/* Take a row of a query with the columns at_s, worker, sd (standard deviation). Rows are sorted by time, and
+ * the last value in each run counts. */
 static void take_spread(kl_reading *r, sqlite3_stmt *row) {
     double at_s = kl_record_real(row, 0), sd = kl_record_real(row, 2);
     uint32_t worker = (uint32_t)sqlite3_column_int64(row, 1);
     kl_report_iteration *its = r->report->iterations;
     size_t low = 0,
-           high = r->report->iteration_count; /* search for the last run that began at at_s or before */
+           high = r->report->iteration_count; /* search for the last run that began at this time or before */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (its[middle].began_s <= at_s)
@@ -113,14 +113,14 @@ static const struct {
      take_forecasts},
 };
 
-/* ---- values derived from the rows ---- */
+/* ---- values that are computed from the rows ---- */
 
 static int by_worker(const void *a, const void *b) {
     uint32_t x = ((const kl_report_share *)a)->worker, y = ((const kl_report_share *)b)->worker;
     return (x > y) - (x < y);
 }
 
-/* Add a row for each worker without tasks, because readers look for it. */
+/* Add a row for each worker that did no task, because people look for it in the report. */
 static void add_idle(kl_reading *r, kl_report_iteration *it) {
     size_t busy = it->share_count, at = 0;
     for (size_t i = 0; i < r->report->worker_count; i++) {
@@ -142,7 +142,7 @@ static void add_idle(kl_reading *r, kl_report_iteration *it) {
 }
 
 static void derive_shares(kl_report_iteration *it) {
-    double fastest = 0; /* units per busy second of the fastest worker */
+    double fastest = 0; /* units per busy second of the fastest worker so far */
     for (size_t i = 0; i < it->share_count; i++)
         if (it->shares[i].busy_s > 0)
             fastest = fmax(fastest, it->shares[i].units / it->shares[i].busy_s);
@@ -195,7 +195,7 @@ kilter_status kl_reading_report(kl_reading *r, const char *path, bool run_only, 
     kl_report *p = r->report;
     if (status != KILTER_OK || !p)
         return status;
-    /* Records of earlier versions have no sessions. */
+    /* records of earlier versions have no table of sessions */
     kl_row_read(r, &kl_run_rows, &p->run);
     if (!r->failed && kl_has_table(r, "session"))
         p->sessions = kl_rows_read(r, &kl_session_rows, p->sessions, &p->session_count);

@@ -20,7 +20,7 @@
 #include "trace/record_test_helper.h"
 #include "trace/trace.h"
 
-/* ---- records to read ---- */
+/* ---- making records ---- */
 
 static kl_trace *open_trace_of(const char *file, const char *program, bool loop) {
     kl_trace *t = NULL;
@@ -70,8 +70,8 @@ static void push_deal(kl_trace *t, uint64_t chunk, const char *reason, double fo
     kl_trace_decision(t, &(kl_trace_moment){.now_s = 1, .chunk = chunk}, &d);
 }
 
-/* Record 40 tasks on two workers, of which worker 1 runs at half speed. A third worker is idle, and a
- * fourth joins too late. One chunk is lost. */
+/* Record 40 tasks on two workers. Worker 1 runs at half speed. A third worker gets no task, and a fourth one
+ * joins too late. One chunk is lost. */
 static void push_example(kl_trace *t) {
     kl_trace_worker(t, &(kl_trace_worker_row){0, "ada", "core 0", 1, 0.5});
     kl_trace_worker(t, &(kl_trace_worker_row){1, "bob", "core 1", 2, 0.5});
@@ -127,13 +127,13 @@ static void check_example_shares(const kl_report_iteration *it) {
     assert_near(s[0].speed_relative, 1);
     assert_near(s[0].unit_s, 0.2);
     assert_near(s[0].task_s, 0.2);
-    /* chunks of 10 units at 0.1, 0.3 and 0.2 s per unit: (10·0.01 + 10·0.01 + 0)/2 */
+    /* three chunks of 10 units took 0.1, 0.3 and 0.2 s per unit; the variance is (10·0.01 + 10·0.01 + 0)/2 */
     assert_near(s[0].unit_sd, sqrt(0.1));
     assert_int_equal(s[1].tasks, 10);
     assert_int_equal(s[1].lost_chunks, 1);
     assert_near(s[1].speed_relative, 0.5);
-    assert_near(s[1].unit_sd, 0.125); /* measured on single tasks */
-    assert_int_equal(s[2].worker, 2); /* a worker that is present, without tasks */
+    assert_near(s[1].unit_sd, 0.125); /* standard deviation of the times of single tasks */
+    assert_int_equal(s[2].worker, 2); /* worker 2 was present and did no task */
     assert_int_equal(s[2].tasks, 0);
     assert_near(s[2].busy_share, 0);
     assert_true(isnan(s[2].unit_s) && isnan(s[2].speed_relative));
@@ -172,7 +172,7 @@ static void a_finished_run(void **state) {
     assert_string_equal(r->decisions[0].last_reason, "last");
     assert_int_equal(r->decisions[0].tasks, 20);
     assert_int_equal(r->decisions[0].forecasts, 2);
-    /* one chunk ended half a second late, another half a second early */
+    /* one chunk ended 0.5 s later than forecast, another 0.5 s earlier */
     assert_near(r->decisions[0].late_s, 0);
     assert_near(r->decisions[0].missed_s, 0.5);
     assert_int_equal(r->decisions[1].forecasts, 0);
@@ -187,7 +187,7 @@ static void a_finished_run(void **state) {
     kl_report_free(r);
 }
 
-/* Wait for the row that push_example() adds last. */
+/* Wait until the file has the row that push_example() adds last. */
 static void wait_for_example(const char *file) {
     sqlite3 *db;
     sqlite3_stmt *count;
@@ -211,7 +211,7 @@ static void check_unfinished(const char *file) {
     assert_int_equal(r->iteration_count, 1);
     const kl_report_iteration *it = r->iterations;
     assert_false(it->ended);
-    assert_near(it->elapsed_s, 4); /* time until the last chunk */
+    assert_near(it->elapsed_s, 4); /* the time until the last chunk ended */
     assert_int_equal(it->chunks, 4);
     assert_int_equal(it->workers, 2);
     assert_true(isnan(it->efficiency) && isnan(it->bound_s));
@@ -262,7 +262,7 @@ static void refuses(const char *file, const char *words) {
     kl_report *report = (kl_report *)file;
     kilter_error error = {0};
     assert_int_equal(kl_report_read(file, &report, &error), KILTER_ERR_INPUT);
-    assert_ptr_equal(report, file); /* on failure, `report` stays unchanged */
+    assert_ptr_equal(report, file); /* after a failure, `report` is unchanged */
     if (!strstr(error.text, words) || !strstr(error.text, file))
         fail_msg("\"%s\" lacks \"%s\" or \"%s\"", error.text, words, file);
 }
@@ -329,12 +329,13 @@ static void expect_control(const char *file, const char *expected) {
     }
 }
 
-/* Records of earlier versions lack the column of the socket. In a record from elsewhere, the column may
- * hold anything. */
+/* A record without the name of a socket must be readable, because earlier versions lack this column. In a
+ * record from elsewhere, the column may hold anything. */
 static void the_control_socket(void **state) {
     const char *file = ((place *)*state)->file;
     kl_trace *t = open_trace(file, "prog");
-    expect_control(file, "/run/kilter-1/control"); /* the name is in the record from the beginning */
+    expect_control(file,
+                   "/run/kilter-1/control"); /* the record has the name of the socket from the beginning */
     close_trace(t, 1);
     expect_control(file, "/run/kilter-1/control");
     change(file, "UPDATE run SET control = NULL");
@@ -352,7 +353,7 @@ static void records_that_lack_something(void **state) {
     refuses(file, "chunk");
     change(file, "CREATE VIEW chunk AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
                  "SELECT i AS run, i AS worker, i AS lo, i AS hi, 0 AS lost, 0 AS failed, 1 AS units, "
-                 "1 AS busy_s, 1 AS ended_s FROM n"); /* this query would never end */
+                 "1 AS busy_s, 1 AS ended_s FROM n"); /* a query of this view would never end */
     refuses(file, "damaged");
 }
 
@@ -364,7 +365,7 @@ static void print_both(const kl_report *r) {
     fclose(nowhere);
 }
 
-/* Read a record whose writer was killed when only the tables existed. */
+/* A record must be readable if its writer was killed when only the tables existed. */
 static void a_loop_that_has_only_begun(void **state) {
     const char *file = ((place *)*state)->file;
     kilter_error error = {0};
@@ -399,7 +400,7 @@ static void cut_anywhere_it_is_refused(void **state) {
         write_file(file, bytes, cut);
         refuses(file, "record");
     }
-    for (size_t cut = 4096; cut < size; cut += 4096) { /* cut between two pages */
+    for (size_t cut = 4096; cut < size; cut += 4096) { /* files that are cut between two pages */
         write_file(file, bytes, cut);
         refuses(file, "damaged or cut");
     }
@@ -413,7 +414,8 @@ static void draw_nowhere(const char *file) {
     fclose(nowhere);
 }
 
-/* Flip bits in the record. It must either be refused, or be read and printed without a memory fault. */
+/* Change bytes of a record at random. Reading it must either fail, or give something that can be printed
+ * without a memory fault. */
 static void flip_bytes(const char *file, const char *bytes, size_t size, uint64_t times) {
     int refused = 0;
     for (uint64_t i = 0; i < times; i++) {
@@ -422,7 +424,7 @@ static void flip_bytes(const char *file, const char *bytes, size_t size, uint64_
         memcpy(broken, bytes, size);
         for (uint64_t k = 0; k < 1 + i % 4; k++) {
             uint64_t random = kl_mix64(4 * i + k);
-            /* in every second record, changes are in the first pages, which describe the tables */
+            /* half of the records are changed in their first pages, which describe the tables */
             broken[(random >> 8) % (i % 2 ? size : 4096)] ^= (char)(1 + random % 255);
         }
         write_file(file, broken, size);
@@ -451,7 +453,7 @@ static void flipped_bytes_do_no_harm(void **state) {
     free(bytes);
 }
 
-/* Read a record that was copied without its log to a read-only medium. */
+/* A record that was copied to a read-only medium, without its log, must be readable. */
 static void a_lone_file_on_a_read_only_medium(void **state) {
     place *p = *state;
     close_trace(open_trace(p->file, "prog"), 1);
@@ -484,7 +486,7 @@ static char *printed(const kl_report *r, void (*print)(const kl_report *, FILE *
     return text;
 }
 
-/* Turn the record into one of format 1. */
+/* Change a record so that it has format 1. */
 static void age(const char *file) {
     change(file,
            "CREATE TABLE move(round INTEGER PRIMARY KEY, iterations INTEGER NOT NULL, at_s REAL, "
@@ -525,7 +527,7 @@ static void check_width(const char *text) {
         if (kl_utf8_columns(copy) > 110)
             fail_msg("%zu columns: %s", kl_utf8_columns(copy), copy);
         if (bytes > 0 && copy[bytes - 1] == ' ')
-            fail_msg("a blank at the end: %s", copy);
+            fail_msg("the line ends with a blank: %s", copy);
         for (const char *c = copy; *c; c++)
             assert_true((unsigned char)*c >= 0x20);
         line += bytes + (line[bytes] == '\n');
@@ -547,7 +549,7 @@ static void check_json(const char *text) {
         assert_true(kl_utf8_bytes(s) > 0);
 }
 
-/* Return a text such as a hostile or careless user might give. */
+/* Return one of several texts that a hostile or careless user might give. */
 static const char *nasty(uint64_t i) {
     static const char *const words[] = {
         "",
@@ -589,7 +591,7 @@ static void push_nasty(kl_trace *t, uint64_t seed) {
     kl_trace_measurement(t, &(kl_trace_measurement_row){0, -1, "answer_s", (double)INFINITY, 0, 1});
 }
 
-/* Use kinds of rows that Kilter does not know, as a record from elsewhere may. */
+/* Give some decisions a kind that Kilter does not know, as a record from elsewhere may have. */
 static void name_kinds(const char *file, const char *kind) {
     sqlite3 *db;
     sqlite3_stmt *update;
@@ -613,7 +615,7 @@ static void push_nasty_loop(kl_trace *t, uint64_t seed) {
         double scale = pow(10, (double)(kl_mix64(seed + round) % 16) - 12);
         kl_trace_round(t,
                        &(kl_trace_round_row){round, round, (double)round, scale, scale, scale / 2, 1u << 30});
-        for (uint32_t r = 0; r < ranks + 1; r++) /* one rank more than recorded */
+        for (uint32_t r = 0; r < ranks + 1; r++) /* use one rank more than the loop has */
             kl_trace_share(t, &(kl_trace_share_row){round, r, UINT64_MAX, n, n, scale, scale, 1 / scale});
         kl_decision d = {KL_DECIDES_MOVE, KL_SUBJECT_ALL, n, 0, scale, scale, ""};
         const kl_trace_moment when = {.now_s = (double)round, .chunk = UINT64_MAX, .round = round};
@@ -696,7 +698,7 @@ static void records_of_format_1_tell_the_same(void **state) {
     push_example_end(t);
     close_trace(t, 10);
     expect_the_same_when_aged(file);
-    /* records of the first versions have neither */
+    /* the first versions had neither the table nor the column */
     change(file, "DROP TABLE move; ALTER TABLE decision DROP COLUMN round");
     kl_report_free(read_report(file));
     unlink(file);
@@ -752,7 +754,7 @@ static void text_is_made_printable(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_A_PLACE(a_run_that_was_killed), /* runs first, because it forks */
+        IN_A_PLACE(a_run_that_was_killed), /* this test must run first, because it forks */
         IN_A_PLACE(a_lone_file_on_a_read_only_medium),
         IN_A_PLACE(a_finished_run),
         IN_A_PLACE(a_run_that_goes_on),

@@ -6,14 +6,15 @@
 #include "report/report.h"
 
 typedef struct rounds {
-    double *units; /* units of each round; the capacity is the next power of two above `count` */
+    double *units; /* units of each round; room for the next power of two above `count` */
     size_t count;
-    uint32_t workers, chunks; /* chunks: number of chunks in the last round */
-    bool memory;              /* true: an allocation failed */
+    uint32_t workers, chunks; /* workers: greatest number of chunks in a round; chunks: number of chunks in
+                                 the last round */
+    bool memory;              /* true: memory ran out while chunks were read */
 } rounds;
 
 static void begin_round(rounds *r) {
-    if ((r->count & (r->count - 1)) == 0) { /* the array is full: its size is 0, 1, 2, 4, … */
+    if ((r->count & (r->count - 1)) == 0) { /* the array is full, because its length is 0, 1, 2, 4, … */
         double *more = realloc(r->units, (r->count ? 2 * r->count : 1) * sizeof *more);
         if (!more) {
             r->memory = true;

@@ -1,8 +1,8 @@
-/* For each table of a record: the columns that a report reads, and the members that it prints as JSON, in
- * this order. */
+/* For each table of a record: the columns that a report reads, and the members of its JSON output, in this
+ * order. */
 #include "report/fields.h"
 
-#define READ NULL /* not printed */
+#define READ NULL /* marks a field that is not printed */
 
 #define ROW kl_report_run
 static const kl_field run_fields[] = {
@@ -72,7 +72,8 @@ static const kl_field share_fields[] = {
 #undef ROW
 const kl_rows kl_share_rows = KL_ROWS(kl_report_share, "", "", share_fields);
 
-/* Decisions on chunks and on single workers are only counted: there may be a million. */
+/* Only decisions about the whole farm or loop are read one by one. Other decisions are counted, because there
+ * may be a million of them. */
 #define ROW kl_report_decided
 static const kl_field decided_fields[] = {
     KL_FIELD(TEXT, kind),       KL_FIELD(REAL, at_s),    KL_FIELD(COUNT, run),       KL_FIELD(COUNT, round),
@@ -83,8 +84,8 @@ static const kl_field decided_fields[] = {
 const kl_rows kl_decided_rows =
     KL_ROWS(kl_report_decided, "decision", "WHERE subject IS NULL ORDER BY id", decided_fields);
 
-/* If a query has max(id), SQLite takes the other columns of a group from the row with this maximum, which
- * is the last row. */
+/* In a query with max(id), SQLite takes the other columns from the row that has this id, which is the last
+ * row. */
 #define ROW kl_report_decision
 static const kl_field decision_fields[] = {
     KL_FIELD(TEXT, kind),

@@ -1,4 +1,4 @@
-/* Write the first line of a report: the outcome in one sentence without symbols. */
+/* Write the first line of a report: one sentence without symbols that says how the run ended. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -36,15 +36,17 @@ static void loop_sentence(const kl_report_loop *loop, FILE *out) {
 
 static void run_sentence(const kl_report_iteration *it, FILE *out) {
     if (!it->ended) {
-        fprintf(out, "The last run did not end: %" PRIu64 " of %" PRIu64 " task%s are done.", it->tasks_done,
-                it->tasks, kl_plural(it->tasks));
+        fprintf(out, "The last run did not end: %llu of %llu task%s are done.", kl_ull(it->tasks_done),
+                kl_ull(it->tasks), kl_plural(it->tasks));
         return;
     }
-    fprintf(out, "%" PRIu32 " worker%s did %" PRIu64 " task%s in %s", it->workers, kl_plural(it->workers),
-            it->tasks_done, kl_plural(it->tasks_done), kl_time_words(it->elapsed_s).text);
-    if (!isnan(it->efficiency))
-        fprintf(out, ", at %s of their full speed", kl_percent(it->efficiency).text);
-    fputc('.', out);
+    if (isnan(it->efficiency))
+        fprintf(out, "%u worker%s did %llu task%s in %s.", it->workers, kl_plural(it->workers),
+                kl_ull(it->tasks_done), kl_plural(it->tasks_done), kl_time_words(it->elapsed_s).text);
+    else
+        fprintf(out, "%u worker%s did %llu task%s in %s, at %s of their full speed.", it->workers,
+                kl_plural(it->workers), kl_ull(it->tasks_done), kl_plural(it->tasks_done),
+                kl_time_words(it->elapsed_s).text, kl_percent(it->efficiency).text);
 }
 
 static void sentence(const kl_report *report, FILE *out) {

@@ -1,5 +1,4 @@
-/* Tell the outcome of a record in three sentences without symbols. */
-#include <inttypes.h>
+/* Say in three sentences without symbols how a recorded run went. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +8,13 @@
 #include "report/text.h"
 
 enum { COSTS_NAMED = 3 };
-static const double COST_LEAST = 0.0005; /* smaller parts of the time are not named */
+static const double COST_LEAST = 0.0005; /* parts of the time that are smaller than this are not mentioned */
 
 static const char *const costs_words[KL_COSTS] = {
-    [KL_COST_START] = "before their first tasks came",
+    [KL_COST_START] = "before workers got their first tasks",
     [KL_COST_BETWEEN] = "between two chunks of tasks",
     [KL_COST_WITHIN] = "between the tasks of a chunk",
-    [KL_COST_END] = "after their last tasks, while others still worked",
+    [KL_COST_END] = "after the last tasks of workers, while others still worked",
     [KL_COST_UNUSED] = "in workers that got no task",
 };
 
@@ -24,11 +23,12 @@ static const char *const costs_words[KL_COSTS] = {
 static void bound_sentence(const kl_report_iteration *it, FILE *out) {
     if (isnan(it->efficiency))
         return;
-    fprintf(out, "If every worker had computed all the time, it would have taken %s",
-            kl_time_words(it->bound_s).text);
     if (it->elapsed_s > it->bound_s)
-        fprintf(out, ", which is %s less", kl_time_words(it->elapsed_s - it->bound_s).text);
-    fputc('.', out);
+        fprintf(out, "If every worker had computed all the time, it would have taken %s, which is %s less.",
+                kl_time_words(it->bound_s).text, kl_time_words(it->elapsed_s - it->bound_s).text);
+    else
+        fprintf(out, "If every worker had computed all the time, it would have taken %s.",
+                kl_time_words(it->bound_s).text);
 }
 
 static void cost_sentence(const kl_costs *costs, FILE *out) {
@@ -53,8 +53,8 @@ static void cost_sentence(const kl_costs *costs, FILE *out) {
 /* ---- a loop ---- */
 
 typedef struct waits {
-    double elapsed_s, waited_s, moving_s; /* sums over the ranks */
-    size_t most, least;                   /* ranks that waited longest, and shortest */
+    double elapsed_s, waited_s, moving_s; /* seconds, added over all ranks */
+    size_t most, least;                   /* indices of the ranks that waited longest and shortest */
 } waits;
 
 static waits waits_of(const kl_report_loop *loop) {
@@ -72,21 +72,21 @@ static waits waits_of(const kl_report_loop *loop) {
 static void loop_sentence(const kl_report *report, int sentence, FILE *out) {
     const kl_report_loop *loop = report->loop;
     waits w = loop->ranks > 0 ? waits_of(loop) : (waits){0};
-    if (!(w.elapsed_s > 0)) /* not known, or NAN */
+    if (!(w.elapsed_s > 0)) /* the time is 0 or not known */
         return;
     if (sentence == 1)
         fprintf(out, "Its ranks computed %s of the time, waited for each other %s, and moved rows %s.",
                 kl_percent(1 - (w.waited_s + w.moving_s) / w.elapsed_s).text,
                 kl_percent(w.waited_s / w.elapsed_s).text, kl_percent(w.moving_s / w.elapsed_s).text);
     else if (w.most != w.least)
-        fprintf(out, "Rank %" PRIu32 " waited longest, %s; rank %" PRIu32 " waited %s.",
-                report->workers[w.most].worker, kl_time_words(loop->rank[w.most].waited_s).text,
-                report->workers[w.least].worker, kl_time_words(loop->rank[w.least].waited_s).text);
+        fprintf(out, "Rank %u waited longest, %s; rank %u waited %s.", report->workers[w.most].worker,
+                kl_time_words(loop->rank[w.most].waited_s).text, report->workers[w.least].worker,
+                kl_time_words(loop->rank[w.least].waited_s).text);
 }
 
 /* ---- either ---- */
 
-/* Print the sentence with which a report begins. */
+/* Print the first sentence, which is also the first line of the report. */
 static void first_sentence(const kl_report *report, FILE *out) {
     char *text = NULL;
     size_t size = 0;

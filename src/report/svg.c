@@ -8,7 +8,8 @@
 const char *const kl_svg_colours[KL_SVG_COLOURS] = {"#33658a", "#bc6c25", "#588157",
                                                     "#7b5e8b", "#a4464d", "#3f8f92"};
 
-/* Write a text so that it is read as text only: no markup, no control characters, valid UTF-8. */
+/* Write a text so that it can be nothing but text: special characters are escaped, control characters and
+ * invalid UTF-8 become "?". */
 static void put_escaped(FILE *out, const char *text) {
     while (*text) {
         size_t bytes = kl_utf8_bytes(text);
@@ -73,7 +74,7 @@ double kl_scale_at(const kl_scale *s, double value) {
     return s->from + (s->to - s->from) * part;
 }
 
-/* Return the smallest of the values 1, 2 or 5 times a power of ten that is at least `step`. */
+/* Return the smallest number that is at least `step` and is 1, 2 or 5 times a power of ten. */
 static double round_up(double step) {
     double power = pow(10, floor(log10(step))), digit = step / power;
     return power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
@@ -82,7 +83,7 @@ static double round_up(double step) {
 static size_t log_ticks(const kl_scale *s, double wanted, double *ticks) {
     static const double digits[] = {1, 2, 5};
     double decades = log10(s->high) - log10(s->low);
-    int every = (int)fmax(1, ceil(decades / wanted)); /* decades between two ticks */
+    int every = (int)fmax(1, ceil(decades / wanted)); /* number of decades from one tick to the next */
     size_t count = 0, per_decade = decades * 3 <= 1.25 * wanted ? 3 : 1;
     for (int power = (int)floor(log10(s->low)); pow(10, power) <= s->high; power += every)
         for (size_t i = 0; i < per_decade; i++) {

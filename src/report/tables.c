@@ -6,8 +6,8 @@
 #include "report/reading.h"
 #include "report/report.h"
 
-/* Names of tables become names of files, so unusual names are left out. Virtual tables are left out, too,
- * because they run code of SQLite. */
+/* Query for the names of the tables. These become names of files, so unusual names are left out. Virtual
+ * tables are left out, too, because reading them runs code of SQLite. */
 static const char table_names[] =
     "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%' AND name NOT LIKE "
     "'sqlite%' AND name NOT GLOB '*[^a-zA-Z0-9_]*' ORDER BY name";

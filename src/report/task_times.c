@@ -1,4 +1,5 @@
-/* Get the times of a recorded run's tasks: the mean of each chunk, scaled to a worker of mean speed. */
+/* Get the times of the tasks of a recorded run. The time of a task is the mean of its chunk, scaled to a
+ * worker of mean speed. */
 #include "report/reading.h"
 #include "report/report.h"
 

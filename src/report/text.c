@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Return the length of a character of UTF-8 as in RFC 3629, section 4: no overlong forms, no surrogates,
+/* Return the number of bytes of a UTF-8 character by RFC 3629, section 4: no overlong forms, no surrogates,
  * nothing above U+10FFFF. */
 size_t kl_utf8_bytes(const char *text) {
     const uint8_t *s = (const uint8_t *)text;
@@ -39,7 +39,7 @@ static int is_control(const char *s, size_t bytes) {
 
 void kl_printable(char *to, size_t size, const char *from, size_t columns) {
     static const char ellipsis[] = "…";
-    size_t at = 0, last = 0; /* last: where the last column begins */
+    size_t at = 0, last = 0; /* last: offset at which the last column begins */
     for (size_t done = 0; *from && done < columns && at + sizeof ellipsis + 1 < size; done++) {
         size_t bytes = kl_utf8_bytes(from);
         last = at;

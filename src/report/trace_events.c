@@ -1,5 +1,5 @@
-/* Write a run as trace events: one process, and a thread for each worker. The format is "Trace Event Format",
- * the JSON that chrome://tracing and Perfetto read. Times are in microseconds. */
+/* Write a record as trace events: one process, and a thread for each worker. The format is "Trace Event
+ * Format", the JSON that chrome://tracing and Perfetto read. Times are in microseconds. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "report/reading.h"
 #include "report/report.h"
 
-enum { FARM_THREAD = 0 }; /* worker w is thread w + 1 */
+enum { FARM_THREAD = 0 }; /* thread number of the farm itself; worker w has thread number w + 1 */
 
 typedef struct events {
     kl_reading r;
@@ -17,7 +17,7 @@ typedef struct events {
 
 typedef void (*put_fn)(events *e, sqlite3_stmt *row);
 
-/* Begin an event. Its last member "args" is left open. */
+/* Begin an event. The caller adds the last member, "args", and closes the event. */
 static void open_event(events *e, const char *phase, const char *name, double at_s, uint64_t thread) {
     kl_json *j = &e->j;
     kl_json_open(j, NULL, '{');
@@ -27,7 +27,9 @@ static void open_event(events *e, const char *phase, const char *name, double at
     kl_json_count(j, "tid", thread);
     kl_json_number(j, "ts", isfinite(at_s) ? 1e6 * at_s : 0);
     if (*phase == 'i')
-        kl_json_text(j, "s", thread == FARM_THREAD ? "p" : "t"); /* how far the mark extends */
+        kl_json_text(j, "s",
+                     thread == FARM_THREAD ? "p"
+                                           : "t"); /* scope of the mark: the whole process, or one thread */
 }
 
 static void open_args(events *e) {
@@ -103,8 +105,9 @@ static void put_failure(events *e, sqlite3_stmt *row) {
     close_event(e);
 }
 
-/* A round says how long a rank computed, but not when. So show it as a value over time, not as a bar.
- * Columns: at_s, rank, iterations, iterations per second, computing [part of the time]. */
+/* Show the share of a rank in a round as values over time. A bar is not possible, because a round says how
+ * long a rank computed, but not when. Columns: at_s, rank, iterations, iterations per second, computing [part
+ * of the time]. */
 static void put_share(events *e, sqlite3_stmt *row) {
     static const char *const values[] = {"iterations", "iterations/s", "computing"};
     for (int i = 0; i < 3; i++) {

@@ -1,4 +1,4 @@
-/* Read the tables that only the record of a watched program has. */
+/* Read the tables that only the record of a watched MPI program has. */
 #include <stdlib.h>
 
 #include "report/fields.h"

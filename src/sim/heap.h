@@ -1,4 +1,4 @@
-/* Future events, in order of time. Private to the folder sim. */
+/* Private to the folder sim: a heap of future events, sorted by time. */
 #ifndef KL_HEAP_H
 #define KL_HEAP_H
 
@@ -7,20 +7,20 @@
 typedef struct kl_happening {
     double at_s;
     uint32_t who;
-    int what;      /* kind of the event: a number of the driver */
-    uint64_t turn; /* set by kl_heap_push() */
-    void *thing;   /* the driver's data of the event */
+    int what;      /* kind of the event; its meaning is that of the driver */
+    uint64_t turn; /* number by which kl_heap_push() orders events of equal time */
+    void *thing;   /* data of the driver that belong to the event */
 } kl_happening;
 
-/* At equal times the event with the smallest `who` comes first, then the event that was pushed first. All
- * zero: empty. */
+/* At equal times, the event with the smallest `who` comes first, then the event that was pushed first. If all
+ * fields are zero, the heap is empty. */
 typedef struct kl_heap {
     kl_happening *items;
     size_t count;
     uint64_t room, turns;
 } kl_heap;
 
-bool kl_heap_push(kl_heap *heap, kl_happening one); /* false: no memory */
+bool kl_heap_push(kl_heap *heap, kl_happening one); /* add an event; false: memory ran out */
 kl_happening kl_heap_pop(kl_heap *heap);            /* count > 0 */
 
 #endif

@@ -1,5 +1,4 @@
-/* The driver of peers in virtual time: it carries out their actions, and computes how long each action
- * takes. */
+/* Simulate peers in virtual time: carry out their actions, and compute how long each action takes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +6,12 @@
 #include "sim/heap.h"
 #include "sim/sim.h"
 
-/* seconds from the death of a peer until the other peers are told */
+/* seconds from the death of a peer until other peers learn of it */
 static const double NOTICE_S = 0.05;
 enum { ROOT = 0 };
 
-/* A message that is under way or waits for its receiver; or the news that its sender is gone. */
+/* A message that is under way or waits for its receiver. If `gone` is true, it is the news that the peer
+ * `from` is gone. */
 typedef struct packet {
     struct packet *next;
     uint32_t from;
@@ -21,26 +21,26 @@ typedef struct packet {
 } packet;
 
 typedef enum doing {
-    ENDS,    /* the peer's task ends */
-    ARRIVES, /* a packet arrives at the peer's network card */
-    HEARS,   /* the peer has received that packet */
+    ENDS,    /* the running task of the peer ends */
+    ARRIVES, /* a packet arrives at the host of the peer */
+    HEARS,   /* the peer has taken in a packet that had arrived */
     WAKES,
     JOINS,
     DIES,
-    NOTICED, /* the peer learns of a death */
+    NOTICED, /* other peers learn that this peer has died */
 } doing;
 
-typedef struct seat { /* the driver's data of one peer */
-    kl_node *engine;  /* NULL: the peer is not present */
+typedef struct seat { /* what the simulation knows about one peer */
+    kl_node *engine;  /* the code of the peer; NULL: the peer is not present */
     kl_host host;
-    double clock;  /* seconds that the peer's own clock counts in one real second */
-    double dies_s; /* the time when the peer dies; INFINITY: never */
+    double clock;  /* seconds that pass on the peer's own clock in one second */
+    double dies_s; /* time at which the peer dies; INFINITY: it does not die */
     bool busy;
-    uint64_t task; /* the running task, and the time when it ends */
+    uint64_t task; /* task: index of the running task; ends_s: time at which it ends */
     double ends_s;
-    double attends_until_s; /* time until which the processor is busy with receiving and sending messages */
+    double attends_until_s; /* time until which the host handles messages */
     double link_free_s, wake_s, last_s;
-    packet *first, *last; /* packets that wait until the peer's task has ended */
+    packet *first, *last; /* packets that wait until the running task has ended */
     uint64_t messages;
 } seat;
 
@@ -50,10 +50,10 @@ typedef struct world {
     kl_sim_peers_outcome *outcome;
     seat *seats;
     uint32_t count,
-        there; /* count: number of all peers; there: number of peers that are present from the beginning */
+        there; /* count: number of all peers; there: number of peers that are present at the beginning */
     kl_heap heap;
     kl_node_actions actions;
-    uint64_t sum; /* sum of the results that were counted */
+    uint64_t sum; /* sum of the results that the root has counted */
     double now_s;
     bool over;
     kilter_error failure;
@@ -81,7 +81,7 @@ static double way_s(const world *w, uint32_t a, uint32_t b) {
     return a == b ? 0 : c->near > 0 && a / c->near != b / c->near ? c->far_s : 2 * c->latency_s;
 }
 
-/* Let the peer's host work on a message for message_s. This delays the running task. */
+/* Let the host of a peer handle a message for message_s. This delays the running task. */
 static void attend(world *w, seat *s, double at_s) {
     s->attends_until_s = kl_host_end_s(&s->host, fmax(s->attends_until_s, at_s), w->of->message_s);
     if (s->busy)
@@ -115,7 +115,7 @@ static void send(world *w, uint32_t from, const kl_node_action *a, double at_s) 
     will(w, s->link_free_s + way_s(w, from, a->peer), a->peer, ARRIVES, p);
 }
 
-/* Tell peer `to` that peer `gone` has died. */
+/* Tell peer `to` that peer `gone` is dead. */
 static void tell(world *w, uint32_t to, uint32_t gone) {
     packet *p = w->seats[to].engine ? packet_new(w, gone, NULL, 0) : NULL;
     if (!p)
@@ -130,7 +130,7 @@ static double task_s(const world *w, uint64_t task) {
     return w->run->task_s ? w->run->task_s(w->run->self, 0, task) : w->run->even_s;
 }
 
-/* Add a result to the sum. The result of a task is kl_mix64() of its index. */
+/* Add the result of a task to the sum. The result of a task is kl_mix64() of its index. */
 static bool add_sums(void *self, kl_buffer *into, const void *value, size_t size) {
     (void)self;
     uint64_t sum = 0, more;
@@ -186,7 +186,7 @@ static void hear(world *w, uint32_t i, packet *p, double at_s) {
     free(p);
 }
 
-/* Tell the sender of a packet that its receiver is not present. */
+/* Tell the sender of a packet that the receiver is not present. */
 static void come_back(world *w, uint32_t i, packet *p) {
     if (!p->gone)
         tell(w, p->from, i);
@@ -224,12 +224,12 @@ static void hears(world *w, uint32_t i, packet *p) {
         hear(w, i, p, w->now_s);
 }
 
-/* End the peer's task. Before that, the peer handles the messages that arrived during the task. */
+/* End the running task of a peer. The peer first handles the messages that arrived during the task. */
 static void ends(world *w, uint32_t i) {
     seat *s = &w->seats[i];
     if (!s->engine)
         return;
-    if (s->ends_s > w->now_s) { /* messages have delayed the end of the task */
+    if (s->ends_s > w->now_s) { /* messages have delayed the task, so it ends later */
         will(w, s->ends_s, i, ENDS, NULL);
         return;
     }
@@ -254,7 +254,7 @@ static void wakes(world *w, uint32_t i) {
     step(w, i, &(kl_node_event){.kind = KL_NODE_REACHED}, w->now_s);
 }
 
-/* --- peers come and go --- */
+/* --- peers join and die --- */
 
 static void joins(world *w, uint32_t i) {
     if (w->seats[i].dies_s <= w->now_s)
@@ -292,8 +292,8 @@ static void dies(world *w, uint32_t i) {
     will(w, w->now_s + NOTICE_S, i, NOTICED, NULL);
 }
 
-/* Tell the living descendants of peer i that `gone` has died, on each path down to the first living peer.
- */
+/* Tell the descendants of peer i in the tree that `gone` is dead. On each path down, only the first living
+ * peer is told. */
 static void tell_below(world *w, uint32_t i, uint32_t gone) {
     for (uint64_t c = (uint64_t)i * KL_PEERS_BELOW + 1;
          c <= (uint64_t)i * KL_PEERS_BELOW + KL_PEERS_BELOW && c < w->count; c++)
@@ -304,8 +304,7 @@ static void tell_below(world *w, uint32_t i, uint32_t gone) {
 }
 
 /* Tell the peers that were connected to a dead peer: its parent, its children, and the senders of messages
- * that it has not taken in.
- */
+ * that it has not taken in. */
 static void noticed(world *w, uint32_t i) {
     seat *s = &w->seats[i];
     uint32_t above = i;
@@ -355,7 +354,7 @@ static int by_arrival(const void *a, const void *b) {
     return x->last_s < y->last_s ? -1 : x->last_s > y->last_s;
 }
 
-/* Make the places of the peers. Peers are numbered in the order in which they join. */
+/* Make the peers' data from the platform. Peers are numbered in the order in which they join. */
 static bool make_seats(world *w) {
     const kl_cluster *c = w->of->cluster;
     w->seats = calloc(c->workers, sizeof *w->seats);
@@ -395,7 +394,8 @@ static void close_world(world *w) {
     free(w->seats);
 }
 
-/* Return the lower bound of the run's time. A host counts only while its peer is present. */
+/* Return the shortest time that the run could take on these hosts. A host counts only while its peer is
+ * present. */
 static double bound_s(const world *w, double work_s) {
     kl_host_group *groups = calloc(w->count + 1, sizeof *groups);
     if (!groups)

@@ -1,4 +1,4 @@
-/* Peers in virtual time: every task must be counted once, although peers die, join and slow down. */
+/* Test peers in virtual time: every task must be counted once, although peers die, join and slow down. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,12 +12,12 @@
 #include "base/cases_test_helper.h"
 #include "sim/sim.h"
 
-/* DEEP_PEERS: peers of a tree with three levels below the root. Peer ADOPTED has children there, and its
- * parent is ADOPTER. */
+/* DEEP_PEERS: number of peers in a tree with three levels below the root. ADOPTED is a peer that has children
+ * there, and ADOPTER is its parent. */
 enum { MOST_PEERS = 100, DEEP_PEERS = 200, ADOPTER = 1, ADOPTED = 13 };
 
 typedef struct scene {
-    kl_host_group groups[DEEP_PEERS]; /* one group for each peer */
+    kl_host_group groups[DEEP_PEERS]; /* a group of hosts for each peer, with one host */
     kl_cluster cluster;
     kl_sim_peers peers;
     kl_sim_run run;
@@ -28,7 +28,7 @@ static double random_of(scene *s) {
     return (double)(kl_mix64(s->seed + kl_mix64(++s->draws)) >> 11) * 0x1p-53;
 }
 
-/* Return an exponentially distributed time with mean 1 ms. */
+/* Return a random task time, exponentially distributed with a mean of 1 ms. */
 static double task_s(void *self, uint64_t run, uint64_t index) {
     (void)run;
     return -1e-3 * log(((double)(kl_mix64(*(const uint64_t *)self + kl_mix64(index)) >> 11) + 0.5) * 0x1p-53);
@@ -77,7 +77,7 @@ static void every_task_once_with_every_policy_and_size(void **state) {
             }
 }
 
-/* Choose speeds, slowdowns, latencies and clusters at random. */
+/* Choose the speeds and slowdowns of the hosts, the latency and the clusters at random. */
 static void make_hosts(scene *s, double whole_s) {
     for (uint32_t i = 0; i < s->cluster.workers; i++) {
         kl_host *h = &s->groups[i].host;
@@ -100,8 +100,8 @@ static void random_scene(scene *s, uint64_t seed) {
     make_hosts(s, 1e-3 * (double)tasks / peers);
 }
 
-/* Return the rate of a peer's clock: 1, or a power of two from 1/1024 to 1024, which needs no rounding.
- */
+/* Return how fast the clock of a peer runs: 1, or a power of two from 1/1024 to 1024, so that nothing is
+ * rounded. */
 static double wrong_clock(void *self, uint32_t peer) {
     uint64_t random = kl_mix64(*(uint64_t *)self + peer);
     return random % 2 ? 1 : ldexp(1, (int)(random / 2 % 21) - 10);
@@ -119,8 +119,8 @@ static void peers_that_report_wrong_rates_lose_nothing(void **state) {
     }
 }
 
-/* Let peers die while they give tasks, take tasks, take over from dead peers, and report. They die at
- * random times. In one of five scenes all of them die at the same time. */
+/* Peers die at random times, while they give and take tasks, take over from dead peers, and report. In one of
+ * five cases all of them die at the same time. Every task must be counted once. */
 static void every_task_once_whoever_dies_and_joins(void **state) {
     (void)state;
     scene s;
@@ -146,7 +146,7 @@ static void every_task_once_whoever_dies_and_joins(void **state) {
         deaths += out.deaths;
         adopted += out.adopted;
     }
-    /* without deaths and lost tasks, this test would test nothing */
+    /* the test must have seen deaths and lost tasks */
     assert_true(deaths > cases && adopted > cases);
 }
 
@@ -154,9 +154,8 @@ static void dies_at(scene *s, uint32_t peer, double at_s) {
     s->groups[peer].host.dies_from_s = s->groups[peer].host.dies_by_s = at_s;
 }
 
-/* A peer dies, and its parent dies after some microseconds to a millisecond more than the time in which the
- * parent notices it. Then the parent is taking over the children, or sends up the death, the call of the
- * census or the reports of the census. */
+/* A peer and then its parent die. The parent dies 0 to 1 ms after it has noticed the first death. By then it
+ * takes over children, or sends messages about the death or about the census. No task may be lost. */
 static void a_peer_that_dies_while_it_adopts_loses_nothing(void **state) {
     (void)state;
     enum { EACH = 30 };
@@ -205,13 +204,14 @@ static void those_that_join_work(void **state) {
     (void)state;
     scene s;
     scene_of(&s, "help", 40, 8000);
-    for (uint32_t i = 0; i < 20; i++) /* these peers get the last numbers, because they join last */
+    for (uint32_t i = 0; i < 20; i++) /* half of the peers join at 0.05 s; they get the last numbers */
         s.groups[i].host.joins_s = 0.05;
     kl_sim_peers_outcome out = outcome_of(&s);
     assert_true(out.elapsed_s < 0.3); /* without the peers that join, the run would take 0.4 s */
 }
 
-/* One half of the peers is 20 times slower. Without help the run would take 2 s. */
+/* All policies must help slow peers. Half of the peers are 20 times slower, and without help the run would
+ * take 2 s. */
 static void all_policies_help_the_slow(void **state) {
     (void)state;
     scene s;

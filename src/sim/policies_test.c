@@ -1,5 +1,5 @@
 /* Simulate the policies on unequal and changing machines, and print the table of docs/reference/policies.md.
- * Simulations are deterministic, so exact bounds are checked. */
+ * Simulations always give the same results, so exact bounds are checked. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,12 +17,13 @@ typedef struct sim_case {
     const char *name;
     uint32_t workers;
     uint64_t tasks;
-    double task_s, cv; /* mean seconds of a task at speed 1, and σ/μ */
+    double task_s, cv; /* task_s: mean seconds of a task at speed 1; cv: σ/μ of these seconds */
     law law;
-    /* Workers 0 … slow−1 run at slow_speed from change_s on. Before that, all workers run at speed 1. */
+    /* Workers 0 … slow−1 run at slow_speed from change_s on. Until then, and otherwise, workers run at
+     * speed 1. */
     uint32_t slow;
     double slow_speed, change_s;
-    uint32_t runs; /* number of runs of the farm; only the last run is measured */
+    uint32_t runs; /* number of runs of the farm, of which only the last one is measured */
     uint64_t seed;
 } sim_case;
 
@@ -48,7 +49,7 @@ static double task_s(void *self, uint64_t run, uint64_t i) {
     return c->task_s;
 }
 
-/* Make a cluster with a latency of 50 us each way, and a master on a separate host, which needs 20 us per
+/* Make a cluster with a latency of 50 µs each way. The master has a host of its own, and needs 20 µs per
  * message. */
 static kl_cluster cluster_of(const sim_case *c, kl_host_group groups[2]) {
     kl_host_group slow = {c->slow, {.speed = 1, .profile = {1, {c->change_s}, {c->slow_speed}, 0}}};
@@ -85,7 +86,7 @@ static sim_result simulate(const sim_case *c, const char *policy, double factor)
     return result;
 }
 
-/* least: mean efficiency that the policy `auto` must reach */
+/* A simulated case, and the least mean efficiency that the policy `auto` must reach in it. */
 typedef struct row {
     sim_case what;
     double least;
@@ -97,10 +98,10 @@ static const row rows[] = {
     {{"2 workers 1:0.5, 1 ms, cv 0.8", 2, 2000, 1e-3, 0.8, LOGNORMAL, 1, 0.5, 0, .runs = 1}, 0.99},
     {{"16 equal, 1 ms, cv 1", 16, 8000, 1e-3, 1, LOGNORMAL, 0, 1, 0, .runs = 1}, 0.985},
     {{"8 + 8 at 25 %, 1 ms, cv 0.3", 16, 8000, 1e-3, 0.3, LOGNORMAL, 8, 0.25, 0, .runs = 1}, 0.99},
-    {{"4 of 16 drop to 10 % at 0.2 s", 16, 8000, 1e-3, 0.3, LOGNORMAL, 4, 0.1, 0.2, .runs = 1}, 0.96},
-    {{"16 equal, 50 x 20 ms each, uniform", 16, 800, 2e-2, 0.5, UNIFORM, 0, 1, 0, .runs = 1}, 0.97},
-    {{"7 x 10 ms on 3, one at 20 %", 3, 7, 1e-2, 0, CONSTANT, 1, 0.2, 0, .runs = 1}, 0.6},
-    {{"the same, third run", 3, 7, 1e-2, 0, CONSTANT, 1, 0.2, 0, .runs = 3}, 0.78},
+    {{"16, 4 of them at 10 % from 0.2 s on", 16, 8000, 1e-3, 0.3, LOGNORMAL, 4, 0.1, 0.2, .runs = 1}, 0.96},
+    {{"16 equal, 20 ms, uniform, 800 tasks", 16, 800, 2e-2, 0.5, UNIFORM, 0, 1, 0, .runs = 1}, 0.97},
+    {{"7 tasks of 10 ms, 1 of 3 at 20 %", 3, 7, 1e-2, 0, CONSTANT, 1, 0.2, 0, .runs = 1}, 0.6},
+    {{"7 tasks of 10 ms, third run", 3, 7, 1e-2, 0, CONSTANT, 1, 0.2, 0, .runs = 3}, 0.78},
     {{"2 workers, 100,000 x 1 us", 2, 100000, 1e-6, 0, CONSTANT, 0, 1, 0, .runs = 1}, 0.94},
 };
 enum { ROWS = sizeof rows / sizeof *rows, SEEDS = 3 };
@@ -135,8 +136,8 @@ static void auto_keeps_its_promise_and_the_table(void **state) {
     printf("\n");
 }
 
-/* The master needs 20 us per message. If each chunk were one task, it would need 4 s. The first chunks of
- * all workers take 40 ms of the run's 100 ms. */
+/* A thousand workers must not overload the master, which needs 20 µs per message. Single tasks as chunks
+ * would take it 4 s. The first chunks of all workers take it 40 ms of the run's 100 ms. */
 static void a_thousand_workers_do_not_swamp_the_master(void **state) {
     (void)state;
     sim_case c = {"", 1000, 100000, 1e-3, 0.3, LOGNORMAL, 0, 1, 0, .runs = 1};
@@ -156,7 +157,7 @@ static void work_too_short_for_the_clock_ends(void **state) {
         assert_int_equal(r.done, fewer.tasks);
     }
     sim_result r = simulate(&c, "auto", 0);
-    /* tasks take 0 s; if each chunk were one task, the master would need 20 s */
+    /* if each chunk were one task, the master alone would need 20 s */
     assert_true(r.elapsed_s < 0.1);
 }
 

@@ -1,7 +1,7 @@
-/* The driver of a farm in virtual time. It chooses which of master and workers acts next, and for how
- * long. Messages pass the master's link one after the other, so in each direction they arrive in the order
- * of sending. The next event is therefore the first of three: the master's next action, the first message
- * to a worker, and the first event in the workers' heap. */
+/* Simulate a farm in virtual time. This file chooses which of the master and the workers acts next, and
+ * computes how long this takes. Messages pass the master's link one after the other, so in each direction
+ * they arrive in the order of sending. The next event is therefore the first of three. These are the master's
+ * next action, the first message to a worker, and the first event in the workers' heap. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,21 +11,21 @@
 #include "sim/sim.h"
 
 enum {
-    MASTER = 1,      /* the master's peer number for workers; worker i is peer i + 1 for the master */
+    MASTER = 1,      /* number of the master as workers know it; worker i is peer i + 1 for the master */
     FRAME_BYTES = 24 /* bytes that MPI and its transport add to a message: its length, and an envelope */
 };
 
 /* A message that is under way or waits for its receiver. */
 typedef struct packet {
     struct packet *next;
-    double at_s; /* time of arrival */
+    double at_s; /* time at which the message arrives */
     uint32_t worker;
     kl_event_kind kind;
     size_t size;
     uint8_t data[];
 } packet;
 
-/* Packets in the order of arrival. */
+/* A list of packets, in the order of arrival. */
 typedef struct line {
     packet *first, *last;
 } line;
@@ -39,7 +39,7 @@ static void line_add(line *l, packet *p) {
     l->last = p;
 }
 
-/* Take the first packet; NULL: there is none. */
+/* Take the first packet of a line; NULL: there is none. */
 static packet *line_take(line *l) {
     packet *p = l->first;
     l->first = p ? p->next : NULL;
@@ -53,34 +53,34 @@ static void line_free(line *l) {
         free(line_take(l));
 }
 
-/* --- what workers do next --- */
+/* --- the next events of workers --- */
 
 typedef enum doing {
     ENDS_TASK,
-    ATTENDS,  /* check for messages during a task */
-    TAKES_IN, /* handle messages that have arrived, because the host runs again */
+    ATTENDS,  /* the worker checks for messages during a task */
+    TAKES_IN, /* the worker takes in messages that have arrived, because its host runs again */
 } doing;
 
-/* --- the farm --- */
+/* --- the simulated farm --- */
 
-typedef struct end { /* one end of a transport */
+typedef struct end { /* the master's or a worker's end of the transport */
     kl_transport base;
     kl_sim *sim;
 } end;
 
 typedef struct worker {
     end end;
-    kl_worker *engine; /* NULL: the worker is gone */
+    kl_worker *engine; /* the code of the worker; NULL: the worker is gone */
     const kl_host *host;
     line inbox;
-    double began_s; /* time when the current task began */
-    double ends_s;  /* time when the current task ends */
-    double cpu_s;   /* seconds of CPU time of earlier tasks */
+    double began_s; /* time when the present task began */
+    double ends_s;  /* time when the present task ends */
+    double cpu_s;   /* CPU seconds of all earlier tasks of this worker */
 } worker;
 
 struct kl_sim {
     kl_sim_farm farm;
-    kl_sim_run run; /* the current run */
+    kl_sim_run run; /* the run that is being simulated */
     uint64_t runs;
     end end;
     kl_master *master;
@@ -88,16 +88,19 @@ struct kl_sim {
     worker *workers;
     uint32_t count;
     line to_master, to_workers;
-    double out_free_s, in_free_s; /* time from which each direction of the master's link is free */
+    double out_free_s, in_free_s; /* times from which the master's link is free: out_free_s: to workers;
+                                     in_free_s: from workers */
     kl_heap heap;
     double now_s;
-    double master_s; /* the master's clock: it is busy up to this time */
-    double stolen_s; /* work of the master on a busy worker's host that has not delayed the worker yet, in
-                        seconds at speed 1 */
-    double opened_s; /* time at which the hosts' speed profiles begin; INFINITY: before the first run */
-    double busy_s;   /* busy seconds of the master in this run */
-    uint64_t messages, results, executed; /* numbers of this run */
-    uint8_t *zeros;                       /* memory for inputs and results */
+    double master_s; /* time until which the master is busy */
+    double stolen_s; /* if a busy worker shares the master's host: seconds of the master's work, at speed 1,
+                        that have not delayed this worker yet */
+    double opened_s; /* time at which the speed profiles of the hosts begin; INFINITY: the first run has not
+                        begun */
+    double busy_s;   /* seconds of this run for which the master was busy */
+    uint64_t messages, results,
+        executed;   /* numbers of messages, of results, and of executed tasks in this run */
+    uint8_t *zeros; /* memory that stands for all inputs and results */
     kilter_error failure;
 };
 
@@ -106,8 +109,8 @@ static void out_of_memory(kl_sim *s) {
         kl_fail(&s->failure, KILTER_ERR_MEMORY, "simulating %u workers: memory ran out", (unsigned)s->count);
 }
 
-/* Return the time at which the host has done the work. Before the first run the host has full speed.
- * fmax() is needed because rounding may make the sum less than from_s. */
+/* Return the time at which a host has done the work. Before the first run, hosts have full speed. fmax() is
+ * needed because rounding may give a time before from_s. */
 static double host_end_s(const kl_sim *s, const kl_host *host, double from_s, double work_s) {
     return s->opened_s < INFINITY
                ? fmax(from_s, s->opened_s + kl_host_end_s(host, from_s - s->opened_s, work_s))
@@ -142,7 +145,7 @@ static double worker_now_s(void *self) {
     return ((const kl_sim *)self)->now_s;
 }
 
-/* Let the master compute. If a busy worker is on the same host, each gets half of the speed. */
+/* Let the master work. If a worker on the same host is busy, each of the two gets half of the speed. */
 static void master_works(void *self, double work_s) {
     kl_sim *s = self;
     bool shared = !s->farm.cluster->master_apart && is_at_task(&s->workers[0]);
@@ -154,7 +157,7 @@ static void master_works(void *self, double work_s) {
     s->master_s = end_s;
 }
 
-/* Return the CPU time of the worker's thread. */
+/* Return the CPU seconds that the worker's thread has used. */
 static double worker_busy_s(void *self) {
     const worker *w = self;
     const kl_sim *s = w->end.sim;
@@ -222,7 +225,8 @@ static kilter_status send_up(kl_transport *t, kl_peer peer, const void *data, si
     return KILTER_OK;
 }
 
-/* Turn the packet into an event. The event's message uses the packet's memory, which the receiver frees. */
+/* Turn a packet into an event. The message of the event uses the packet's memory, which the receiver frees.
+ */
 static void hand_over(packet *p, kl_peer from, kl_event *event) {
     *event = (kl_event){.kind = p->kind, .peer = from};
     if (p->kind == KL_EVENT_MESSAGE)
@@ -282,7 +286,7 @@ static void introduce(void *driver, kl_hello *hello) {
     memcpy(hello->host, name, sizeof name);
 }
 
-/* Work of a check for messages, in seconds at speed 1. It is above 0, so that a stopped host does not
+/* Seconds that a check for messages takes at speed 1. It is above 0, so that a host that is stopped does not
  * check. */
 static const double LOOK_S = 1e-6;
 
@@ -297,7 +301,8 @@ static void begin_task(kl_sim *s, worker *w) {
     double work_s = s->run.task_s ? s->run.task_s(s->run.self, task->run, task->index) : s->run.even_s;
     w->began_s = s->now_s;
     if (shares_the_masters_host(s, w))
-        s->stolen_s = 0; /* the delay of this task by the master is known only later; is_made_up() adds it */
+        s->stolen_s =
+            0; /* the master's work during this task is known only later, and is_made_up() adds it then */
     w->ends_s = host_end_s(s, w->host, s->now_s, work_s);
     will_happen(s, w->ends_s, (uint32_t)(w - s->workers), ENDS_TASK);
     will_attend(s, w);
@@ -314,7 +319,7 @@ static void lose(kl_sim *s, worker *w) {
     put_up(s, p, s->now_s);
 }
 
-/* Take in messages and begin the next task, if no task is at hand. */
+/* Let the worker take in messages. If it has no task at hand, it begins the next one. */
 static void go_on(kl_sim *s, worker *w) {
     kilter_status status = kl_worker_between(w->engine, NULL);
     while (status == KILTER_OK && kl_worker_has_work(w->engine) && !is_at_task(w))
@@ -325,14 +330,15 @@ static void go_on(kl_sim *s, worker *w) {
         begin_task(s, w);
 }
 
-/* Check for messages during a task. The first of two checks only marks the task as begun. */
+/* Check for messages during a task. The first of the two calls only marks the task as begun. */
 static void attend(kl_sim *s, worker *w) {
     kl_worker_attend(w->engine);
     kl_worker_attend(w->engine);
     will_attend(s, w);
 }
 
-/* Delay the task's end by the time that the master used on the host meanwhile. */
+/* Delay the end of a task by the time that the master has used on the same host. Return whether there was no
+ * delay. */
 static bool is_made_up(kl_sim *s, worker *w) {
     double stolen_s = shares_the_masters_host(s, w) ? s->stolen_s : 0;
     if (!(stolen_s > 0))
@@ -381,7 +387,7 @@ static void arrives(kl_sim *s, packet *p) {
 
 /* --- steps --- */
 
-/* Return when the master acts next; INFINITY: it waits for nothing. */
+/* Return the time at which the master acts next; INFINITY: it waits for nothing. */
 static double master_acts_s(const kl_sim *s) {
     double at_s = s->to_master.first ? s->to_master.first->at_s : INFINITY;
     return fmax(fmin(at_s, kl_master_due_s(s->master)), s->master_s);
@@ -429,8 +435,8 @@ static bool is_stopped(const kl_sim *s, const kl_host *host, double at_s) {
     return s->opened_s < INFINITY && kl_host_speed(host, at_s - s->opened_s) < STOPPED * host->speed;
 }
 
-/* Find the last heartbeat that the master has received. Heartbeats are not events, because an hour has
- * thousands, and the master looks at few. */
+/* Find the last heartbeat of a worker that has reached the master. Heartbeats are computed when the master
+ * asks, because an hour would have thousands of them. */
 static bool heartbeat(void *self, kl_peer peer, kl_heartbeat *heartbeat, double *at_s) {
     const kl_sim *s = self;
     const worker *w = &s->workers[peer - MASTER - 1];
@@ -450,7 +456,7 @@ static bool heartbeat(void *self, kl_peer peer, kl_heartbeat *heartbeat, double 
     return false;
 }
 
-/* --- making and unmaking --- */
+/* --- making and freeing a simulation --- */
 
 static kilter_status open_master(kl_sim *s, kilter_error *error) {
     s->end = (end){{&master_ops}, s};
@@ -576,8 +582,8 @@ static double work_of(const kl_sim *s, uint64_t run) {
     return work_s;
 }
 
-/* Make the inputs of all tasks, which share one block of zeros. NULL: tasks have no input, or memory ran out.
- */
+/* Make the inputs of all tasks, which are the same block of zeros. NULL: tasks have no input, or memory ran
+ * out. */
 static kilter_bytes *make_inputs(kl_sim *s) {
     size_t most = s->run.task_bytes > s->run.result_bytes ? s->run.task_bytes : s->run.result_bytes;
     free(s->zeros);

@@ -1,4 +1,4 @@
-/* Compare the formulas of the folder model for several rounds with runs of the farm in virtual time. */
+/* Compare the model of work in rounds (folder model) with simulated runs of a farm. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,16 +15,16 @@ enum { PARTS_MAX = 4096 };
 static const double LATENCY_S = 50e-6, ANSWER_S = 5e-6, BYTES_PER_S = 125e6, TASK_S = 1e-3;
 static const double TASK_BYTES = 100, RESULT_BYTES = 100;
 
-/* A policy for this test. A round deals a fixed part of all tasks. Each worker gets one chunk of the
- * round, in proportion to its speed. */
+/* A policy for this test, which deals in rounds. Each round deals a fixed part of all tasks. Each worker gets
+ * one chunk per round, in proportion to its speed. */
 typedef struct dealing {
     const kl_rounds *rounds;
     const kl_cluster *cluster; /* the platform has two groups of hosts */
-    double speed;              /* sum of the workers' speeds */
+    double speed;              /* sum of the speeds of all workers */
 } dealing;
 
-/* Return which part of all tasks the current round deals. *left: number of this round's tasks that are not
- * dealt yet. */
+/* Return which part of all tasks the present round deals. *left is set to the number of its tasks that are
+ * not dealt yet. */
 static double present_round(const kl_rounds *rounds, const kilter_policy_view *view, uint64_t *left) {
     uint64_t dealt = view->tasks - view->left, end = 0;
     for (size_t i = 0; i + 1 < rounds->count; i++) {
@@ -49,13 +49,13 @@ static uint64_t choose(const kilter_policy_view *view, kilter_policy_reason *rea
     return tasks < left ? tasks : left;
 }
 
-/* Return the time of a task, uniformly distributed with the given σ/μ, which is at most 1/√3. */
+/* Return a random time of a task, uniformly distributed with the given σ/μ, which is at most 1/√3. */
 static double task_s(void *self, uint64_t run, uint64_t index) {
     double cv = *(double *)self, random = (double)(kl_mix64(index ^ run << 40) >> 11) * 0x1p-53;
     return TASK_S * (1 + cv * sqrt(12) * (random - 0.5));
 }
 
-/* Return the mean time of a run in seconds, and the mean work of a run. */
+/* Return the mean seconds of a run. *work_s is set to the mean work of a run. */
 static double simulated_s(const kl_cluster *cluster, const kl_rounds *rounds, double speed, double cv,
                           double *work_s) {
     enum { RUNS = 2 };
@@ -94,7 +94,7 @@ static double error_of(uint32_t workers, double slow, double cv, size_t equal_pa
                           .workers = workers,
                           .master_apart = true,
                           .master = {.speed = 1},
-                          .latency_s = LATENCY_S / 2, /* a message passes two links */
+                          .latency_s = LATENCY_S / 2, /* a message passes two links of this latency */
                           .bytes_per_s = BYTES_PER_S};
     double speed = groups[0].count + slow * groups[1].count, tasks = 200.0 * workers, part[PARTS_MAX], work_s;
     kl_farm_model m = {.message = {LATENCY_S, 1 / BYTES_PER_S},
@@ -116,7 +116,7 @@ static double error_of(uint32_t workers, double slow, double cv, size_t equal_pa
     return kl_model_rounds_time_s(&m, workers, speed, &rounds) / measured_s - 1;
 }
 
-/* Check the errors that docs/explanation/model.md states. */
+/* Check the errors of the model that docs/explanation/model.md states. */
 static void model_of_rounds_against_the_simulated_run(void **state) {
     (void)state;
     static const uint32_t numbers[] = {1, 2, 8, 25, 50, 200};
@@ -133,7 +133,8 @@ static void model_of_rounds_against_the_simulated_run(void **state) {
                     largest = fmax(largest, fabs(error));
                     count++;
                 }
-    print_message("%u cases: mean error %.2f %%, largest %.1f %%\n", count, 100 * sum / count, 100 * largest);
+    print_message("%u cases: mean error of the model %.2f %%, largest %.1f %%\n", count, 100 * sum / count,
+                  100 * largest);
     assert_true(sum / count < 0.02);
     assert_true(largest < 0.11);
 }

@@ -1,4 +1,5 @@
-/* Farms in virtual time: every task must be done once, times can be checked by hand, and hosts may stop. */
+/* Test farms in virtual time: every task must be done once, times must be those that can be computed by hand,
+ * and hosts may stop. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +11,8 @@
 
 #include "sim/sim.h"
 
-static const double LATENCY_S = 1e-3; /* latency of one link; a message passes two links */
+static const double LATENCY_S =
+    1e-3; /* latency of one link; a message between master and worker passes two links */
 
 static kl_cluster cluster_of(kl_host_group *groups, uint32_t count) {
     kl_cluster cluster = {.groups = groups,
@@ -75,7 +77,7 @@ static void the_same_again_to_the_bit(void **state) {
     assert_int_equal(first.messages, second.messages);
 }
 
-/* One chunk is sent, its tasks are done, and its results come back. */
+/* One chunk must take the time of its message, of its tasks, and of the message with its results. */
 static void one_chunk_takes_its_messages_and_its_work(void **state) {
     (void)state;
     kl_host_group groups[] = {{1, {.speed = 2}}};
@@ -85,10 +87,11 @@ static void one_chunk_takes_its_messages_and_its_work(void **state) {
     assert_int_equal(out.chunks, 1);
     double expected_s = 2 * LATENCY_S + 10 * 4e-3 / 2 + 2 * LATENCY_S;
     assert_true(fabs(out.elapsed_s - expected_s) <
-                50e-6); /* the rest of the time: the master handles two messages */
+                50e-6); /* the master also needs some time to handle the two messages */
 }
 
-/* The master copies inputs into chunks, one after another, while workers wait. */
+/* The master must be busy for each byte of a chunk. It copies inputs into chunks one after another, while
+ * workers wait. */
 static void a_byte_of_a_chunk_keeps_the_master_busy(void **state) {
     (void)state;
     static const struct {
@@ -109,8 +112,8 @@ static void a_byte_of_a_chunk_keeps_the_master_busy(void **state) {
     }
 }
 
-/* Return the seconds of the fourth run. If factor is 0, the farm searches for it, and the fourth run is
- * the second one that uses the result. */
+/* Return the seconds of the fourth run. factor 0: the farm searches for the factor, and the fourth run is the
+ * second one that uses it. */
 static double fourth_run_s(const kl_cluster *cluster, const char *policy, double factor,
                            const kl_sim_run *run) {
     kl_sim_farm farm = {
@@ -124,7 +127,8 @@ static double fourth_run_s(const kl_cluster *cluster, const char *policy, double
     return outcome.elapsed_s;
 }
 
-/* Compare the factor that a short forecast finds for FSC and DPF with the best factor in whole runs. */
+/* A factor that the farm finds by a short forecast must be nearly as good as the best one in whole runs. This
+ * is tested for the policies FSC and DPF. */
 static void a_searched_factor_is_nearly_as_good_as_the_best(void **state) {
     (void)state;
     static const struct {
@@ -168,7 +172,7 @@ static void bytes_take_their_time_on_the_masters_link(void **state) {
     assert_true(out.elapsed_s > 4.0 && out.elapsed_s < 4.2); /* 4 MB at 1 MB/s */
 }
 
-/* Tasks must take twice as long on the host where the master computes. */
+/* If the master computes on a worker's host, tasks there must take up to twice as long. */
 static void a_master_on_a_workers_host_takes_its_time(void **state) {
     (void)state;
     kl_host_group groups[] = {{2, {.speed = 1}}};
@@ -183,7 +187,7 @@ static void a_master_on_a_workers_host_takes_its_time(void **state) {
     assert_int_equal(together.results, 100);
 }
 
-/* The worker's heartbeats stop, and others must get its tasks. */
+/* If a host stops, its heartbeats stop, and other workers must get its tasks. */
 static void tasks_of_a_host_that_stops_are_done_elsewhere(void **state) {
     (void)state;
     kl_host_group groups[] = {{3, {.speed = 1}}, {1, {.speed = 1, .profile = {1, {0.5}, {0}, 0}}}};
@@ -206,7 +210,7 @@ static void a_run_that_cannot_end_says_so(void **state) {
     assert_non_null(strstr(error.text, "cannot end"));
 }
 
-/* A run must use the measurements of earlier runs. */
+/* A later run must use the measurements of earlier runs, and be faster. */
 static void speeds_are_known_from_the_second_run_on(void **state) {
     (void)state;
     kl_host_group groups[] = {{2, {.speed = 1}}, {2, {.speed = 0.1}}};
@@ -237,7 +241,8 @@ static void run_thrice(const kl_sim_farm *farm, const kl_sim_run *run) {
     kl_sim_free(sim);
 }
 
-/* Event times are sums that may be rounded down. A result must not be sent before its task has ended. */
+/* A result must not be sent before its task has ended, although times of events are sums that may be rounded
+ * down. */
 static void tasks_that_take_no_time_are_counted_in_every_run(void **state) {
     (void)state;
     kl_host_group groups[] = {{1, {.speed = 1}}};
@@ -252,8 +257,8 @@ static void tasks_that_take_no_time_are_counted_in_every_run(void **state) {
             &run);
 }
 
-/* All tasks end at the same time, so none is late when the first result arrives. A speculative copy would
- * keep a worker busy in the next run. */
+/* If all tasks end at the same time, none may be copied when the first result arrives. A speculative copy
+ * would keep a worker busy in the next run. */
 static void equal_tasks_on_equal_workers_are_not_copied(void **state) {
     (void)state;
     kl_host_group groups[] = {{50, {.speed = 1}}};

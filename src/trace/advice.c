@@ -1,4 +1,4 @@
-/* Read from the record of an earlier farm how many workers a new farm should begin with. */
+/* Read from the record of an earlier farm with how many workers a new farm should begin. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +10,8 @@ static kilter_status fail(const char *path, const char *why, kilter_error *error
     return kl_fail(error, KILTER_ERR_USAGE, "--team %s: %s; name another record, or say auto", path, why);
 }
 
-/* Take the number of workers from `row`. Its columns are the program and the number, which is NULL if the
- * farm was killed before it wrote one. */
+/* Take the number of workers from a row, which has the program's name and this number. The number is NULL if
+ * the farm was killed before it wrote one. */
 static kilter_status take(sqlite3_stmt *row, const char *path, const char *program, uint32_t *workers,
                           kilter_error *error) {
     const char *of = (const char *)sqlite3_column_text(row, 0);

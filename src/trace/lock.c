@@ -1,11 +1,11 @@
-/* The lock of a record's writer. SQLite's own locks are not enough: they let several processes write in
- * turn, and closing any other descriptor of the file drops them. */
+/* The lock that the writer of a record holds. SQLite's own locks are not enough. Several processes may hold
+ * them in turn, and they are lost when any other descriptor of the file is closed. */
 #include <fcntl.h>
 #include <unistd.h>
 
 #include "trace/trace.h"
 
-enum { LOCK_BYTE = 0x40000400 }; /* position of the locked byte, after those that SQLite locks */
+enum { LOCK_BYTE = 0x40000400 }; /* position of the byte that is locked, behind the bytes that SQLite locks */
 
 static struct flock lock_of(short type) {
     return (struct flock){.l_type = type, .l_whence = SEEK_SET, .l_start = LOCK_BYTE, .l_len = 1};
@@ -16,8 +16,8 @@ bool kl_record_lock(int file) {
     return fcntl(file, F_OFD_SETLK, &lock) == 0;
 }
 
-/* Unlock explicitly. Closing the file is not enough, because a child that was forked meanwhile may have it
- * open, too. */
+/* Release the lock. Closing the file would not be enough, because a child process that was forked meanwhile
+ * may have the file open, too. */
 void kl_record_unlock(int file) {
     struct flock lock = lock_of(F_UNLCK);
     fcntl(file, F_OFD_SETLK, &lock);

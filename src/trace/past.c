@@ -1,4 +1,4 @@
-/* Check whether a record can be continued, and find where the last master stopped. */
+/* Check whether a record can be continued, and find out where its last master stopped. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ kilter_status kl_past_damaged(sqlite3 *db, const char *path, kilter_error *error
 
 enum { ANSWER_BYTES = 256 };
 
-/* Read the first column of the query's first row as text; "" for NULL. false: there is no row, or SQLite
+/* Read the first column of a query's first row as text; "" for NULL. false: there is no row, or SQLite
  * failed. */
 static bool ask(sqlite3 *db, const char *sql, char answer[ANSWER_BYTES]) {
     sqlite3_stmt *statement = NULL;
@@ -45,8 +45,8 @@ static bool ask(sqlite3 *db, const char *sql, char answer[ANSWER_BYTES]) {
     return got;
 }
 
-/* Return the first column of the query's first row as text of any length, malloc'd. NULL: there is none,
- * SQLite failed, or memory ran out. */
+/* Return the first column of a query's first row as text of any length; the caller frees it. NULL: there is
+ * none, SQLite failed, or memory ran out. */
 static char *ask_long(sqlite3 *db, const char *sql) {
     sqlite3_stmt *statement = NULL;
     char *answer = NULL;
@@ -72,16 +72,16 @@ static kilter_status check_format(sqlite3 *db, const char *path, kilter_error *e
     if (application != KL_RECORD_APPLICATION || format < 1)
         return fail(path, "it is an SQLite file, but not a run record", error);
     if (format > KL_RECORD_FORMAT)
-        return fail(path, "it is of a later version of Kilter; use that one", error);
+        return fail(path, "a later version of Kilter made it; use that version", error);
     if (format < KL_RECORD_FORMAT)
-        return fail(path, "it is of an earlier version of Kilter; use that one", error);
+        return fail(path, "an earlier version of Kilter made it; use that version", error);
     if (ask_number(db, "SELECT count(*) FROM sqlite_master WHERE name IN ('call', 'result')") != 2)
         return fail(path, "it holds no results, as it was not made with --resume", error);
     return KILTER_OK;
 }
 
-/* Return whether the last page is complete. SQLite would read missing bytes as zeros. If there is a log,
- * the page may be there. */
+/* Return whether the file's last page is complete. SQLite would read missing bytes as zeros. If there is a
+ * log (WAL), it may have the complete page. */
 static bool last_page_is_whole(sqlite3 *db, const char *path) {
     struct stat info;
     int64_t page_bytes = ask_number(db, "PRAGMA page_size");
@@ -102,7 +102,7 @@ static kilter_status check_whole(sqlite3 *db, const char *path, kilter_error *er
     return KILTER_OK;
 }
 
-/* Fail unless the record's value of `what` equals `own`, the value of this program. */
+/* Fail if the record's value of `what` is not `own`, the value of this program. */
 static kilter_status check_same(sqlite3 *db, const char *path, const char *sql, const char *what,
                                 const char *own, kilter_error *error) {
     char found[ANSWER_BYTES], cut[ANSWER_BYTES], why[2 * ANSWER_BYTES + 64];
@@ -124,7 +124,8 @@ static kilter_status check_program(sqlite3 *db, const char *path, const kl_trace
     return status;
 }
 
-/* Return the position where two texts begin to differ, minus 10 bytes that are also shown. */
+/* Return a position shortly before the first difference of two texts, so that up to 10 equal bytes are shown
+ * before it. */
 static size_t first_difference(const char *a, const char *b) {
     static const size_t SHOWN_BEFORE = 10;
     size_t at = 0;
@@ -143,8 +144,8 @@ static kilter_status fail_origin(const char *path, const char *what, const char 
                    what, dots, *then ? then + from : "none", dots, *now ? now + from : "none", path);
 }
 
-/* Return whether any earlier master of this record had these arguments and this build. All masters count,
- * because the last one may have stored nothing. */
+/* Return whether any earlier master of this record had these arguments and this build. Not only the last
+ * master counts, because it may have stored nothing. */
 static bool has_origin(sqlite3 *db, const char *arguments, const char *build) {
     sqlite3_stmt *origin = NULL;
     bool found = sqlite3_prepare_v2(db, "SELECT 1 FROM origin WHERE arguments = ?1 AND build = ?2", -1,
@@ -157,7 +158,7 @@ static bool has_origin(sqlite3 *db, const char *arguments, const char *build) {
 }
 
 /* Check that the stored results were made with this program's arguments and build, unless the user allows
- * others. */
+ * other ones. */
 static kilter_status check_origin(sqlite3 *db, const char *path, const kl_trace_run_row *run,
                                   kilter_error *error) {
     const char *arguments = run->arguments ? run->arguments : "", *build = run->build ? run->build : "";
@@ -175,7 +176,7 @@ static kilter_status check_origin(sqlite3 *db, const char *path, const kl_trace_
     return status;
 }
 
-/* Check that each run has its row, even a run without stored results. */
+/* Check that the record has a row for each run, even for a run without stored results. */
 static kilter_status check_calls(sqlite3 *db, const char *path, int64_t calls, kilter_error *error) {
     int64_t there = ask_number(db, "SELECT count(*) FROM call"),
             with_results = ask_number(db, "SELECT coalesce(max(call) + 1, 0) FROM result");
@@ -190,8 +191,8 @@ static double ask_time(sqlite3 *db, const char *sql) {
     return ask(db, sql, answer) ? strtod(answer, NULL) : NAN;
 }
 
-/* Return the time at which this master's times begin. It is the time of day, but not before the last
- * recorded time, because the clock may have been set back. */
+/* Return the recorded time at which this master begins. It follows the time of day, but is not before the
+ * last recorded time, because the clock may have been set back. */
 static double time_to_go_on_from(sqlite3 *db, double now_unix_s) {
     double by_clock_s = now_unix_s - ask_time(db, "SELECT began_unix_s FROM run");
     double last_s =

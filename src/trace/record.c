@@ -1,4 +1,4 @@
-/* The record's file: its tables, its statements, and how SQLite is used. */
+/* The file of a record: its tables, its SQL statements, and how SQLite is used. */
 #include "trace/record.h"
 
 #include <errno.h>
@@ -14,10 +14,11 @@
 #include "sys/sys.h"
 
 enum {
-    NUMBER_MOST = 9999, /* greatest number in a numbered name */
-    BUSY_MS = 10000,    /* milliseconds that a batch waits for another process's transaction */
-    UNWIND_MS = 2000,   /* milliseconds that closing waits for readers to close the file */
-    UNWIND_STEP_MS = 20 /* milliseconds between two checks for readers */
+    NUMBER_MOST = 9999, /* greatest number that is appended to a name that exists */
+    BUSY_MS =
+        10000, /* milliseconds for which a batch waits until another process has ended its transaction */
+    UNWIND_MS = 2000,   /* milliseconds for which closing waits until readers have closed the file */
+    UNWIND_STEP_MS = 20 /* milliseconds between two attempts to close while readers have the file open */
 };
 
 struct kl_record {
@@ -26,12 +27,12 @@ struct kl_record {
     sqlite3_stmt *statements[KL_ROW_KINDS][KL_ROW_STATEMENTS];
     bool moved;
     kl_record_parts parts;
-    int lock; /* descriptor of the file, which holds the lock against other masters; −1: none */
+    int lock; /* descriptor of the file, which holds the lock that keeps other masters out; −1: none */
     kl_past past;
 };
 
-/* Return whether the file was moved or removed. SQLite would still write to it, but the rows would be
- * lost. */
+/* Return whether the file was moved or removed. SQLite would still write to it, but nobody would find the
+ * rows. */
 static bool has_moved(kl_record *record) {
     int moved = 0;
     if (sqlite3_file_control(record->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved)
@@ -61,8 +62,8 @@ static int exec(const kl_record *record, const char *sql) {
     return sqlite3_exec(record->db, sql, NULL, NULL, NULL);
 }
 
-/* Execute `sql`, with retries. If two processes would wait for each other, SQLite refuses to wait; but one
- * of them soon gives up here. */
+/* Execute `sql` again and again while the database is busy. If two processes would wait for each other,
+ * SQLite does not wait, but one of the two soon gives up. */
 static int exec_patiently(const kl_record *record, const char *sql) {
     sqlite3_busy_timeout(record->db, 0);
     int status = exec(record, sql);
@@ -74,7 +75,7 @@ static int exec_patiently(const kl_record *record, const char *sql) {
     return status;
 }
 
-/* Refuse a file that other users may write, because they may change it before it is read. */
+/* Refuse to continue a file that other users may write, because they could have changed it. */
 static kilter_status check_owner(const char *path, const struct stat *info, kilter_error *error) {
     if (info->st_uid != geteuid())
         return kl_fail(
@@ -90,7 +91,7 @@ static kilter_status check_owner(const char *path, const struct stat *info, kilt
     return KILTER_OK;
 }
 
-/* Check SQLite's log files in the same way, because SQLite takes over their contents. */
+/* Check SQLite's log files like the record itself, because SQLite takes over their contents. */
 static kilter_status check_logs(const char *path, kilter_error *error) {
     static const char *const endings[] = {"-wal", "-journal"};
     kilter_status status = KILTER_OK;
@@ -104,9 +105,9 @@ static kilter_status check_logs(const char *path, kilter_error *error) {
     return status;
 }
 
-/* Lock a new file, or an empty one, with which a user may have reserved the name. *taken: the file is not
- * empty, or another master has it. Check this before opening: if this process writes that record, closing
- * the file would drop SQLite's locks. */
+/* Lock a new file, or an empty one with which a user may have reserved the name. *taken is set if the file is
+ * not empty, or another master has it. This is checked without opening the file first: if this process writes
+ * that record, closing the file would drop SQLite's locks. */
 static kilter_status claim_file(kl_record *record, bool *created, bool *taken, kilter_error *error) {
     struct stat info = {.st_size = 0};
     record->lock = open(record->path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
@@ -124,22 +125,21 @@ static kilter_status claim_file(kl_record *record, bool *created, bool *taken, k
     if (record->lock < 0)
         return kl_fail(error, KILTER_ERR_RECORD, "creating the run record '%s': %s; name another file",
                        record->path, strerror(errno));
-    /* other errors mean that the file system has no locks */
+    /* any other error means that the file system has no locks */
     bool others = !kl_record_lock(record->lock) && errno == EAGAIN;
     *taken = others || fstat(record->lock, &info) != 0 || info.st_size > 0;
     *created &= !*taken;
     return KILTER_OK;
 }
 
-/* Return the name with the number inserted before the ending that marks records: "a-2.kilter" for
- * "a.kilter". */
+/* Return the name with a number before its ending: "a-2.kilter" for "a.kilter". */
 static char *numbered_name(const char *path, unsigned number) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
     int stem = (int)(dot && dot > name ? (size_t)(dot - path) : strlen(path));
     return number == 1 ? strdup(path) : kl_text("%.*s-%u%s", stem, path, number, path + stem);
 }
 
-/* Lock a file named `path` or, if it is taken, the first free numbered name. */
+/* Lock the file `path`. If it is taken, lock the first numbered name that is free. */
 static kilter_status claim_free_file(kl_record *record, const char *path, bool *created,
                                      kilter_error *error) {
     for (unsigned number = 1; number <= NUMBER_MOST; number++) {
@@ -176,12 +176,12 @@ static kilter_status lock_file(kl_record *record, bool *created, kilter_error *e
     if (!*created && (check_owner(record->path, &info, error) != KILTER_OK ||
                       check_logs(record->path, error) != KILTER_OK))
         return KILTER_ERR_RECORD;
-    if (info.st_size == 1) /* refuse a file of one byte, which SQLite would take for an empty one */
+    if (info.st_size == 1) /* a file of one byte is refused, because SQLite would take it for an empty one */
         return kl_fail(error, KILTER_ERR_RECORD,
                        "continuing the run record '%s': it is not a run record; name another file",
                        record->path);
     if (!kl_record_lock(record->lock)) {
-        *created = false; /* another master holds the lock, so this process must not remove the file */
+        *created = false; /* another master has the file, so this process must not remove it */
         return kl_fail(error, KILTER_ERR_RECORD, "opening the run record '%s': %s", record->path,
                        errno == EAGAIN
                            ? "another master is writing it; let that one end, or name another file"
@@ -203,7 +203,8 @@ static kilter_status open_database(kl_record *record, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Find out whether the file has tables. If it has none, it is new, or another master has just locked it. */
+/* Find out whether the file has tables. A file without tables is new, or another master has just locked it.
+ */
 static int look_for_tables(const kl_record *record, bool *there) {
     sqlite3_stmt *tables = NULL;
     int status = sqlite3_prepare_v2(record->db, "SELECT 1 FROM sqlite_master", -1, &tables, NULL);
@@ -246,8 +247,8 @@ static int prepare_statements(kl_record *record) {
     return SQLITE_OK;
 }
 
-/* Create the tables and the first row. Do this before the log (WAL) is used, so that the tables are in the
- * file itself. */
+/* Create the tables and the first row. This is done before the log (WAL) is used, so that the file itself has
+ * the tables. */
 static kilter_status create(kl_record *record, const kl_trace_run_row *run, kilter_error *error) {
     if (create_tables(record) != SQLITE_OK || prepare_statements(record) != SQLITE_OK)
         return cannot(record, "creating", error);
@@ -258,7 +259,7 @@ static kilter_status go_on(kl_record *record, const kl_trace_run_row *run, kilte
     kilter_status status = kl_past_read(record->db, record->path, run, &record->past, error);
     if (status != KILTER_OK)
         return status;
-    /* old records lack this column; if it exists, this fails, which does no harm */
+    /* records of earlier versions lack this column; if it exists, the statement fails without harm */
     exec(record, "ALTER TABLE decision ADD COLUMN grounds BLOB");
     if (prepare_statements(record) != SQLITE_OK || kl_past_end(record->db) != SQLITE_OK)
         return cannot(record, "continuing", error);
@@ -278,8 +279,8 @@ static kilter_status begin_session(kl_record *record, const kl_trace_run_row *ru
     return status == KILTER_OK ? kl_record_commit(record, error) : status;
 }
 
-/* Write the first rows, or continue the record. If the record holds no results, do not wait for the disk,
- * so that the run begins earlier. */
+/* Write the first rows of a new record, or continue a record. A record without results does not wait for the
+ * disk, so that the run begins earlier. */
 static kilter_status fill(kl_record *record, const kl_trace_run_row *run, bool *taken, kilter_error *error) {
     const char *wait = record->parts.results ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = OFF";
     const char *log = record->parts.results ? "PRAGMA journal_mode = WAL"
@@ -295,8 +296,7 @@ static kilter_status fill(kl_record *record, const kl_trace_run_row *run, bool *
     kilter_status status = *taken ? go_on(record, run, error) : create(record, run, error);
     if (status == KILTER_OK)
         status = begin_session(record, run, error);
-    /* If the file system does not support WAL, SQLite uses its journal, which is slower for readers but
-     * equally safe. */
+    /* On a file system without WAL, SQLite uses its journal. This is slower for readers but equally safe. */
     if (status == KILTER_OK && exec_patiently(record, log) != SQLITE_OK)
         status = cannot(record, "creating", error);
     return status;
@@ -307,7 +307,8 @@ static void free_record(kl_record *record) {
         for (int i = 0; i < KL_ROW_STATEMENTS; i++)
             sqlite3_finalize(record->statements[kind][i]);
     sqlite3_close(record->db);
-    /* close this after SQLite has closed the file, because closing it drops SQLite's locks */
+    /* this descriptor must be closed after SQLite has closed the file, because closing it drops SQLite's
+     * locks */
     if (record->lock >= 0) {
         kl_record_unlock(record->lock);
         close(record->lock);
@@ -343,7 +344,7 @@ kilter_status kl_record_open(const char *path, const kl_trace_run_row *run, bool
     if (status == KILTER_OK)
         status = fill(record, run, &taken, error);
     if (status != KILTER_OK) {
-        if (created && !taken) /* do not remove a file that another master has filled */
+        if (created && !taken) /* a file that another master has filled must not be removed */
             unlink(record->path);
         free_record(record);
         return status;
@@ -384,7 +385,7 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_b
     case KL_BIND_BOOL:
         return sqlite3_bind_int(statement, at, *(const bool *)value);
     case KL_BIND_HOST:
-    /* the row exists until the statement has been carried out, so SQLite need not copy the text */
+    /* SQLite need not copy the text, because the row exists until the statement has been carried out */
     case KL_BIND_TEXT:
         text = *(const char *const *)value;
         return sqlite3_bind_text(statement, at, text ? text : "", -1, SQLITE_STATIC);
@@ -394,7 +395,7 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_b
     case KL_BIND_U64_OR_NULL:
         return *(const uint64_t *)value == UINT64_MAX ? sqlite3_bind_null(statement, at)
                                                       : bind_u64(statement, at, *(const uint64_t *)value);
-    case KL_BIND_BYTES: /* empty bytes are stored as such, not as NULL */
+    case KL_BIND_BYTES: /* empty bytes are not stored as NULL */
         bytes = value;
         return sqlite3_bind_blob64(statement, at, bytes->size ? bytes->data : "", bytes->size, SQLITE_STATIC);
     case KL_BIND_COPY:
@@ -425,7 +426,8 @@ static int bind_field(const kl_past *past, sqlite3_stmt *statement, int at, kl_b
 
 static int carry_out(const kl_past *past, sqlite3_stmt *statement, const kl_row_field *fields,
                      const void *row) {
-    int used = sqlite3_bind_parameter_count(statement); /* a statement may use only the first fields */
+    int used =
+        sqlite3_bind_parameter_count(statement); /* some statements use only the first fields of the row */
     int status = SQLITE_OK;
     for (int i = 0; i < used && status == SQLITE_OK; i++)
         if (kl_is_bound(&fields[i]))
@@ -457,8 +459,8 @@ void kl_record_rollback(kl_record *record) {
         exec(record, "ROLLBACK");
 }
 
-/* Merge the log into the file, which needs exclusive access. If readers do not close the file in time, the
- * log stays. */
+/* Merge the log (WAL) into the file. This needs exclusive access, so if readers do not close the file in
+ * time, the log stays. */
 static void leave_wal(kl_record *record) {
     for (int waited_ms = 0; waited_ms < UNWIND_MS; waited_ms += UNWIND_STEP_MS) {
         int status = exec(record, "PRAGMA journal_mode = DELETE");

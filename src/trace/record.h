@@ -1,5 +1,5 @@
-/* Private to the folder trace: the rows of a record, as the queue and SQLite need them, and the record's
- * file. */
+/* Private to the folder trace: the rows of a record, as the queue and SQLite need them, and the file of the
+ * record. */
 #ifndef KL_TRACE_RECORD_H
 #define KL_TRACE_RECORD_H
 
@@ -10,7 +10,7 @@
 
 typedef enum kl_row_kind {
     KL_ROW_RUN,
-    KL_ROW_RUN_AGAIN, /* the row of another master that continues the record */
+    KL_ROW_RUN_AGAIN, /* the run's row again, for another master that continues the record */
     KL_ROW_SESSION,
     KL_ROW_RUN_ENDED,
     KL_ROW_SESSION_ENDED,
@@ -22,11 +22,11 @@ typedef enum kl_row_kind {
     KL_ROW_MEASUREMENT,
     KL_ROW_DECISION,
     KL_ROW_FAILURE,
-    KL_ROW_ORIGIN, /* this and the next three kinds occur only in a record that holds results */
+    KL_ROW_ORIGIN, /* this kind and the next three are only in a record that holds results */
     KL_ROW_CALL,
     KL_ROW_ADDITION,
     KL_ROW_RESULT,
-    KL_ROW_LOOP, /* this and the kinds up to KL_ROW_RANK occur only in a loop's record */
+    KL_ROW_LOOP, /* this kind and the next ones up to KL_ROW_RANK are only in the record of a loop */
     KL_ROW_LOOP_ENDED,
     KL_ROW_ARRAY,
     KL_ROW_ROUND,
@@ -35,21 +35,22 @@ typedef enum kl_row_kind {
     KL_ROW_CAME,
     KL_ROW_REFUSED,
     KL_ROW_RANK,
-    KL_ROW_WATCHED, /* this and all later kinds occur only in the record of a watched program */
+    KL_ROW_WATCHED, /* this kind and the next ones are only in the record of a watched program */
     KL_ROW_WATCHED_RANK,
     KL_ROW_WATCHED_PLACE,
     KL_ROW_WATCHED_SLICE,
     KL_ROW_KINDS
 } kl_row_kind;
 
-/* Structs for rows whose values the kl_trace_* functions take as arguments. */
+/* The kl_trace_* functions take the values of these rows as arguments, and store them in these structs. */
 typedef struct kl_trace_worker_left_row {
     uint32_t worker;
     double left_s;
     const char *why;
 } kl_trace_worker_left_row;
 
-typedef struct kl_trace_session_row { /* runs and workers are counted from this master's first */
+typedef struct kl_trace_session_row { /* first_run and first_worker are numbers as the present master counts
+                                         them */
     double began_s;
     const char *host, *version, *transport, *policy, *program_version;
     int64_t pid;
@@ -62,7 +63,7 @@ typedef struct kl_trace_run_end {
     uint64_t dropped_rows;
 } kl_trace_run_end;
 
-/* A kl_decision, and the time when it was made. */
+/* A decision (kl_decision), and the time when it was made. */
 typedef struct kl_trace_decision_row {
     double at_s;
     uint64_t run, round, chunk; /* round, chunk: UINT64_MAX: none */
@@ -78,40 +79,41 @@ typedef struct kl_trace_refused_row {
     uint64_t round;
 } kl_trace_refused_row;
 
-/* The optional parts of a record. */
+/* Which of the parts that not every record has are in a record. */
 typedef struct kl_record_parts {
     bool results, loop, watched;
 } kl_record_parts;
 
-/* The type of a struct's member. It determines the column's type, and how the value is bound to a
- * statement. */
+/* The type of a struct's member. It determines the type of the table's column, and how the value is bound to
+ * a statement. */
 typedef enum kl_bind {
     KL_BIND_U32,
     KL_BIND_U64,
     KL_BIND_I64,
-    KL_BIND_F64, /* NULL in the file if the value is NAN */
+    KL_BIND_F64, /* a double; NAN is stored as NULL */
     KL_BIND_BOOL,
     KL_BIND_TEXT,        /* a NULL pointer: '' */
-    KL_BIND_HOST,        /* a text; stored as the number of the host with this name */
-    KL_BIND_F64_OR_NULL, /* 0 means not known, and is stored as NULL */
+    KL_BIND_HOST,        /* a text; the file stores the number of the host with this name */
+    KL_BIND_F64_OR_NULL, /* a double; 0 (not known) is stored as NULL */
     KL_BIND_U64_OR_NULL, /* UINT64_MAX, none: NULL */
-    KL_BIND_BYTES,       /* a kilter_bytes, which is not copied into the queue */
+    KL_BIND_BYTES,       /* a kilter_bytes, whose bytes are not copied into the queue */
     KL_BIND_COPY,        /* a kilter_bytes, copied; empty: NULL */
-    /* for this and all later types, the value is added to the last value of earlier masters */
+    /* values of this type and of all later types are added to the last value of earlier masters */
     KL_BIND_TIME,
-    KL_BIND_TIME_OR_NULL,   /* stored as NULL if 0, which means not known */
+    KL_BIND_TIME_OR_NULL,   /* a double; 0 (not known) is stored as NULL */
     KL_BIND_RUN,            /* a uint64_t */
     KL_BIND_WORKER,         /* a uint32_t */
-    KL_BIND_WORKER_OR_NULL, /* an int64_t; −1 means the whole farm, and is stored as NULL */
+    KL_BIND_WORKER_OR_NULL, /* an int64_t; −1 (the whole farm) is stored as NULL */
     KL_BIND_SUM             /* the checksum of a kl_trace_result_row */
 } kl_bind;
 
 typedef struct kl_row_field {
-    const char *column; /* NULL: end of the fields */
+    const char *column; /* NULL marks the end of the fields */
     kl_bind bind;
     size_t offset;
-    const char *value; /* SQL expression, in which ? is the bound value; NULL: the bound value itself */
-    /* true: the column is the table's key, or an update changes the rows that have this value */
+    const char *value; /* SQL expression for the column, in which ? is the bound value; NULL: the bound value
+                          itself */
+    /* true: the column is the key of the table. In an update, it selects the rows that are changed. */
     bool key;
 } kl_row_field;
 
@@ -124,10 +126,10 @@ enum { KL_ROW_FIELDS_MAX = 32, KL_ROW_STATEMENTS = 2 };
 typedef struct kl_row_shape {
     const char *table;
     enum { KL_VERB_INSERT, KL_VERB_REPLACE, KL_VERB_IGNORE, KL_VERB_UPDATE } verb;
-    size_t size; /* size of the struct */
-    /* true: there are many such rows, so they are dropped before memory runs short */
+    size_t size; /* size of the row's struct in bytes */
+    /* true: a record has many such rows, so they are dropped before memory runs short */
     bool bulk;
-    kl_row_field fields[KL_ROW_FIELDS_MAX]; /* field i gives the value of parameter ?i+1 */
+    kl_row_field fields[KL_ROW_FIELDS_MAX]; /* field i is parameter ?i+1 of the statements */
 } kl_row_shape;
 
 typedef struct kl_sql {
@@ -137,47 +139,50 @@ typedef struct kl_sql {
 const kl_row_shape *kl_row_shape_of(kl_row_kind kind);
 bool kl_row_is_in(kl_row_kind kind, kl_record_parts parts);
 kl_sql kl_row_sql(kl_row_kind kind);
-/* Return the statement that stores the row's host under a number; "": the row has no host. */
+/* Return the SQL statement that gives the row's host a number; "": the row has no host. */
 kl_sql kl_host_sql(kl_row_kind kind);
 size_t kl_record_tables(void);
-/* Return the statement that creates the table; "": the record does not have this table. */
+/* Return the SQL statement that creates the table; "": a record with these parts does not have this table. */
 kl_sql kl_record_table(size_t table, kl_record_parts parts);
 
-/* Where earlier masters of a record stopped; zero for the first master. */
+/* Where the earlier masters of a record stopped. All zero for the first master. */
 typedef struct kl_past {
-    double ended_s; /* this master's times are added to this time */
+    double ended_s; /* time at which this master begins; its own times are added to this time */
     int64_t runs, workers;
     uint64_t calls;
 } kl_past;
 
-/* Check that the record can be continued, and read where earlier masters stopped. KILTER_ERR_RECORD: it is
- * another program's, or damaged. */
+/* Check that the record can be continued, and read where its earlier masters stopped. KILTER_ERR_RECORD: the
+ * record belongs to another program, or is damaged. */
 kilter_status kl_past_read(sqlite3 *db, const char *path, const kl_trace_run_row *run, kl_past *past,
                            kilter_error *error);
-int kl_past_end(sqlite3 *db); /* Mark the last master's workers as left, and return SQLite's status. */
+int kl_past_end(
+    sqlite3 *db); /* Record that the workers of the last master have left. Return SQLite's status. */
 kilter_status kl_past_damaged(sqlite3 *db, const char *path,
-                              kilter_error *error); /* fail with what SQLite says about the record */
+                              kilter_error *error); /* Fail with SQLite's message about the record. */
 
-/* The record's file. Only the thread that opened it uses it. */
+/* The file of a record. Only the thread that opened it may use it. */
 typedef struct kl_record kl_record;
 
-/* Create `path` with its tables and the run's row. If `path` exists, use a numbered name. After a failure,
- * no new file is left behind. With `resume` the record holds results, and an existing record that holds
- * results is continued. KILTER_ERR_RECORD, KILTER_ERR_MEMORY. */
+/* Create the record `path`, with its tables and the first row. If the file exists, use a numbered name. After
+ * a failure, no new file is left. resume: the record holds results, and if it exists, it is continued.
+ * Errors: KILTER_ERR_RECORD, KILTER_ERR_MEMORY */
 kilter_status kl_record_open(const char *path, const kl_trace_run_row *run, bool resume, kl_record **record,
                              kilter_error *error);
-const char *kl_record_path(const kl_record *record); /* return the file's name */
-/* Return the number of calls that earlier masters of the record made. */
+const char *kl_record_path(const kl_record *record); /* return the name of the record's file */
+/* Return the number of calls of kilter_farm_run() that earlier masters of the record made. */
 uint64_t kl_record_calls(const kl_record *record);
-/* Return the checksum of a row of results, including its other columns. row->worker must be the number
- * that is stored. */
+/* Return the checksum of a row of results and of its other columns. row->worker must be the number that the
+ * file stores. */
 uint64_t kl_result_sum(const kl_trace_result_row *row);
-/* Write a batch: begin, put each row, commit; after a failure: rollback. KILTER_ERR_RECORD. */
+/* Write a batch of rows: kl_record_begin(), kl_record_put() for each row, kl_record_commit(). After a
+ * failure, call kl_record_rollback(). A failure gives KILTER_ERR_RECORD. */
 kilter_status kl_record_begin(kl_record *record, kilter_error *error);
 kilter_status kl_record_put(kl_record *record, kl_row_kind kind, const void *row, kilter_error *error);
 kilter_status kl_record_commit(kl_record *record, kilter_error *error);
 void kl_record_rollback(kl_record *record);
-/* Merge the log into the file if no reader has it open, and free the record. NULL: do nothing. */
+/* Merge the log into the file, unless a reader has the file open. Then close the file and free the record.
+ * NULL: do nothing. */
 void kl_record_close(kl_record *record);
 
 #endif

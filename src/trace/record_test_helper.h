@@ -1,4 +1,4 @@
-/* Setup and teardown for cmocka: make a temporary folder, and the name of a record in it. */
+/* Setup and teardown for tests with cmocka: make a temporary folder, and the name of a record in it. */
 #ifndef KL_RECORD_TEST_HELPER_H
 #define KL_RECORD_TEST_HELPER_H
 
@@ -21,8 +21,8 @@ static inline int make_place(void **state) {
     return p->file ? 0 : -1;
 }
 
-/* Remove the record and its logs. Fail if other files are left; a test may have moved the record to
- * file.moved. */
+/* Remove the record and its logs. Fail if there are other files. A test may have moved the record to the file
+ * *.moved. */
 static inline int remove_place(void **state) {
     place *p = *state;
     static const char *const endings[] = {"", "-wal", "-shm", "-journal", ".moved"};

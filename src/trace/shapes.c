@@ -1,4 +1,5 @@
-/* Descriptions of the record's rows, from which tables, statements and bound values are made. */
+/* Descriptions of the rows of a record. The tables, the SQL statements and the bound values follow from them.
+ */
 #include "trace/record.h"
 
 #include <stdio.h>
@@ -13,9 +14,7 @@
 #define LAST_SESSION "(SELECT max(session) FROM session)"
 #define ROW_OF(row, name, how) .table = (name), .verb = KL_VERB_##how, .size = sizeof(kl_trace_##row)
 
-/* A table with a unique key uses "OR REPLACE", so that a repeated row does not end the recording. The
- * tables chunk, measurement and decision have no index, so that writing their rows costs least. New
- * columns of these tables are added at the end. */
+/* The rows of each kind. In a table with a unique key, a new row replaces one with the same key. So a repeated row does not end the recording. The tables chunk, measurement and decision have no index, so that their rows cost least. New columns are added at the end of a table. */
 static const kl_row_shape shapes[KL_ROW_KINDS] = {
     [KL_ROW_RUN] = {ROW_OF(run_row, "run", INSERT),
         .fields = {F(TEXT, run_row, program), F(TEXT, run_row, version), F(TEXT, run_row, transport),
@@ -137,7 +136,7 @@ static const kl_row_shape shapes[KL_ROW_KINDS] = {
 };
 /* clang-format on */
 
-/* The tables. own_key: name of the key, in a table whose rows have none. */
+/* The tables of a record. own_key: name of the table's key, if its rows have none. */
 static const struct {
     const char *name, *own_key;
     enum { IN_ALL, WITH_RESULTS, OF_LOOPS, OF_WATCHED } part;
@@ -190,7 +189,7 @@ bool kl_row_is_in(kl_row_kind kind, kl_record_parts parts) {
     return false;
 }
 
-/* ---- the statements ---- */
+/* ---- the SQL statements ---- */
 
 static void add(kl_sql *sql, const char *text) {
     size_t at = strlen(sql->text);
@@ -226,7 +225,7 @@ static void add_insert(kl_sql *sql, const kl_row_shape *shape) {
     add(sql, ")");
 }
 
-/* Add "column = value" for each field that is a key, or for each field that is none. */
+/* Add "column = value" for each key field, or, if `keys` is false, for each other field. */
 static void add_equations(kl_sql *sql, const kl_row_shape *shape, bool keys, const char *before,
                           const char *between) {
     bool first = true;
@@ -263,7 +262,7 @@ kl_sql kl_host_sql(kl_row_kind kind) {
     return sql;
 }
 
-/* ---- the tables ---- */
+/* ---- the tables of the record ---- */
 
 static const char *type_of(kl_bind bind) {
     switch (bind) {
@@ -284,7 +283,7 @@ static const char *type_of(kl_bind bind) {
     }
 }
 
-/* Return whether an earlier field of the same table has created this column. */
+/* Return whether an earlier field for the same table has the same column. */
 static bool is_made(kl_row_kind kind, size_t field) {
     for (kl_row_kind k = 0; k <= kind; k++)
         for (size_t i = 0; strcmp(shapes[k].table, shapes[kind].table) == 0 && shapes[k].fields[i].column;

@@ -1,4 +1,4 @@
-/* Read the results that a record holds, while its writer adds more. */
+/* Read the results that a record holds, while the writer of the record adds more. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@ struct kl_stored {
     sqlite3 *db;
     sqlite3_stmt *rows;
     kl_trace_call call;
-    uint64_t tasks; /* number of tasks of the call, including added ones */
+    uint64_t tasks; /* number of tasks of the call, including tasks that were added */
 };
 
 static kilter_status fail_damaged(const char *path, const char *how, kilter_error *error) {
@@ -40,14 +40,13 @@ static kilter_status open_database(kl_stored *s, kilter_error *error) {
 
 static kilter_status differs(const kl_stored *s, const char *what, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_USAGE,
-                   "--resume: %s: run %llu has other %s than the one stored there; start the program as it "
-                   "was started then, or "
-                   "name another file",
+                   "--resume: %s: run %llu has other %s than the stored run; start the program as it "
+                   "was started then, or name another file",
                    s->path, (unsigned long long)s->call.call, what);
 }
 
-/* Compare the call with the stored one. If the call is not stored, this is no error: the last master did
- * not reach it. */
+/* Compare a call of kilter_farm_run() with the one in the record. It is no error if the record has no such
+ * call, because the last master did not reach it. */
 static kilter_status compare(const kl_stored *s, kilter_error *error) {
     sqlite3_stmt *call = NULL;
     kilter_status status = KILTER_OK;
@@ -69,7 +68,7 @@ static kilter_status compare(const kl_stored *s, kilter_error *error) {
     return status;
 }
 
-/* Find the newest row of results. */
+/* Find the number of the newest row of results. */
 static int last_row(const kl_stored *s, int64_t *id) {
     sqlite3_stmt *last = NULL;
     int status = sqlite3_prepare_v2(s->db, "SELECT max(id) FROM result", -1, &last, NULL);
@@ -79,7 +78,7 @@ static int last_row(const kl_stored *s, int64_t *id) {
     return status;
 }
 
-/* Prepare the query for results, without rows that this master will add. */
+/* Prepare the query for the stored results. Rows that this master adds later are left out. */
 static kilter_status prepare(kl_stored *s, kilter_error *error) {
     const char *sql = s->call.in_order ? "SELECT lo, count, worker, results, sum FROM result "
                                          "WHERE call = ?1 AND id <= ?2 ORDER BY id"
@@ -116,7 +115,7 @@ kilter_status kl_stored_open(const char *path, const kl_trace_call *call, kl_sto
     return KILTER_OK;
 }
 
-/* Read an addition. Return whether its tasks follow the tasks before it. */
+/* Read an addition of tasks. Return whether its tasks begin where the tasks before it end. */
 static bool take_addition(const kl_stored *s, sqlite3_stmt *rows, kl_trace_addition *a) {
     *a = (kl_trace_addition){.call = s->call.call,
                              .lo = (uint64_t)sqlite3_column_int64(rows, 0),
@@ -137,7 +136,7 @@ static kilter_status take_additions(kl_stored *s, sqlite3_stmt *rows, kl_trace_a
                            "reading results from the run record '%s': memory ran out", s->path);
         *list = grown;
         if (!take_addition(s, rows, &grown[*count]))
-            return fail_damaged(s->path, "its added tasks have gaps or overlap", error);
+            return fail_damaged(s->path, "there are gaps between its added tasks, or they overlap", error);
         s->tasks += grown[(*count)++].tasks;
     }
     return step == SQLITE_DONE ? KILTER_OK : fail_damaged(s->path, sqlite3_errmsg(s->db), error);

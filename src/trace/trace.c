@@ -1,5 +1,5 @@
-/* The queue between the run and the thread that writes. A row is in one block: its header, its struct,
- * then the texts to which the struct points. Blocks never move in memory. */
+/* The queue between the threads of the run and the thread that writes the record. A row is in one block of
+ * memory: its header, its struct, and the texts to which the struct points. Blocks never move. */
 #include "trace/record.h"
 
 #include <errno.h>
@@ -13,54 +13,56 @@
 enum {
     BATCH_ROWS = 4096,
     BATCH_NS = 250000000,
-    RESULTS_NS = 20000000, /* pause between two batches while results wait, to limit the load of the disk */
+    RESULTS_NS =
+        20000000, /* least nanoseconds between two batches with results, which limits the load of the disk */
     BLOCK_BYTES = 64 * 1024,
     SPARE_BLOCKS_MAX = 64,
     TEXT_BYTES_MAX = 32 * 1024, /* longer texts are cut, so that each row needs at most two blocks */
 };
-/* Greatest number of bytes of waiting rows of the frequent kinds (about a million chunks), and of all
- * waiting rows. The difference is reserved for rare rows. */
+/* Limits for the bytes of all waiting rows: for rows of the frequent kinds (about a million chunks), and for
+ * all rows. Only rare rows may use the difference. */
 static const size_t bulk_bytes_max = (size_t)128 << 20;
 static const size_t waiting_bytes_max = (size_t)144 << 20;
 
 typedef struct block {
     struct block *next;
-    size_t capacity, used; /* bytes of data */
+    size_t capacity, used; /* capacity: bytes for data; used: bytes of data */
     uint64_t rows;
     max_align_t data[];
 } block;
 
 typedef struct row_head {
     uint32_t kind;
-    uint32_t bytes; /* bytes of the row, including this header and the texts */
+    uint32_t bytes; /* bytes of the row, with this header and the texts */
 } row_head;
 
 struct kl_trace {
     char *path;
-    const kl_trace_run_row *run; /* this belongs to the caller; it is used while kl_trace_open() waits */
-    kl_record *record;           /* only the writer uses this */
+    const kl_trace_run_row *run; /* belongs to the caller, and is used only while kl_trace_open() waits */
+    kl_record *record;           /* used only by the thread that writes */
     pthread_t writer;
-    pthread_mutex_t lock; /* guards everything below */
-    pthread_cond_t wake;  /* signals the writer: rows wait, or the trace is closing */
-    pthread_cond_t ready; /* tells kl_trace_open() that the file is open or that opening failed */
-    pthread_cond_t room;  /* signals push(), which waits for the disk */
+    pthread_mutex_t lock; /* protects all fields below */
+    pthread_cond_t wake;  /* wakes the thread that writes: rows wait, or the trace is closing */
+    pthread_cond_t ready; /* wakes kl_trace_open(): the file is open, or opening failed */
+    pthread_cond_t room;  /* wakes push(), which waits until the disk has taken rows */
     bool waits, opened, closing, failed;
-    kl_trace_stored_fn stored; /* NULL: the record holds no results */
+    kl_trace_stored_fn
+        stored; /* function that is called when results are on the disk; NULL: the record holds no results */
     void *stored_context;
-    uint64_t results;            /* number of results in the blocks from `head` to `tail` */
-    struct timespec results_due; /* time at which the waiting results must be written */
-    bool hurry, told;            /* true: store waiting results at once; true: the failure was reported */
-    kilter_error first;          /* the failure that ended the recording */
+    uint64_t results;            /* number of results in the blocks of the queue */
+    struct timespec results_due; /* time by which the waiting results must be written */
+    bool hurry, told;   /* hurry: true: store waiting results at once; told: true: the failure was reported */
+    kilter_error first; /* the failure that ended the recording */
     double ended_s;
     block *head, *tail, *spare;
     uint32_t spares;
-    uint64_t rows; /* number of rows in the blocks from `head` to `tail` */
-    /* bytes of the blocks from `head` to `tail`, and of the batch that is being written */
+    uint64_t rows; /* number of rows in the blocks of the queue */
+    /* bytes of the blocks of the queue, and of the batch that is being written */
     size_t waiting_bytes;
     uint64_t dropped;
 };
 
-/* ---- the caller's side ---- */
+/* ---- what the threads of the run do ---- */
 
 static block *new_block(kl_trace *trace, size_t bytes) {
     block *b = trace->spare;
@@ -105,7 +107,7 @@ static void *reserve(kl_trace *trace, size_t bytes, size_t bytes_max) {
     return room;
 }
 
-/* Return whether the data to which the field points must be copied, too. */
+/* Return whether the data to which this field points must be copied into the queue. */
 static bool is_copied(const kl_row_field *field) {
     bool text = field->bind == KL_BIND_TEXT || field->bind == KL_BIND_HOST;
     return (text || field->bind == KL_BIND_COPY) && kl_is_bound(field);
@@ -123,8 +125,8 @@ static kilter_bytes bytes_at(const kl_row_shape *shape, const void *row, size_t 
     return text ? (kilter_bytes){text, strnlen(text, TEXT_BYTES_MAX)} : bytes;
 }
 
-/* Copy a row, and after it the data in `copied`, each followed by a NUL. Set the row's fields to point to
- * the copies. A kilter_bytes begins with its pointer, so it can be handled like a text. */
+/* Copy a row into the queue, and behind it the data in `copied`, each with a NUL. The row's fields then point
+ * to the copies. A kilter_bytes begins with its pointer, so it is handled like a text. */
 static void copy_row(char *to, const kl_row_shape *shape, const void *row, const kilter_bytes *copied) {
     memcpy(to, row, shape->size);
     char *copy = to + shape->size;
@@ -138,8 +140,8 @@ static void copy_row(char *to, const kl_row_shape *shape, const void *row, const
     }
 }
 
-/* Return up to how many bytes of waiting rows a row of this kind is accepted. Results are never dropped,
- * because their number is limited elsewhere. */
+/* Return how many bytes may wait in the queue when a row of this kind is added. There is no limit for
+ * results, because their number is limited elsewhere. */
 static size_t most_waiting(kl_row_kind kind) {
     if (kind == KL_ROW_RESULT)
         return SIZE_MAX;
@@ -247,10 +249,10 @@ const char *kl_trace_path(const kl_trace *trace) {
     return trace ? trace->path : NULL;
 }
 
-/* ---- the writer's side ---- */
+/* ---- what the thread that writes does ---- */
 
-/* Return the real time `ns` nanoseconds from now. It limits how long rows wait, even if the run's clock is
- * simulated. */
+/* Return the time that is `ns` nanoseconds from now. It is the real time, even if the run has a simulated
+ * clock, because it limits how long rows wait. */
 static struct timespec in_ns(long ns) {
     struct timespec at;
     clock_gettime(CLOCK_MONOTONIC, &at);
@@ -264,13 +266,13 @@ static struct timespec earlier_of(struct timespec a, struct timespec b) {
     return a.tv_sec < b.tv_sec || (a.tv_sec == b.tv_sec && a.tv_nsec < b.tv_nsec) ? a : b;
 }
 
-/* Return whether the writer must not wait for more rows. */
+/* Return whether the thread must write now, without waiting for more rows. */
 static bool is_urgent(const kl_trace *trace) {
     return trace->closing || (trace->failed && !trace->told) || (trace->hurry && trace->results > 0);
 }
 
-/* Wait for rows. Then wait until they fill a batch, or have waited long enough, or must be written at
- * once. */
+/* Wait for rows. Then wait until they fill a batch, until they have waited long enough, or until they must be
+ * written at once. */
 static void wait_for_batch(kl_trace *trace) {
     while (trace->rows == 0 && !is_urgent(trace))
         pthread_cond_wait(&trace->wake, &trace->lock);
@@ -326,7 +328,8 @@ static void free_blocks(block *list) {
     }
 }
 
-/* Take back the blocks of a batch. Keep some blocks of the usual size for later rows, and free the others. */
+/* Take back the blocks of a batch that was written. Keep some blocks of the usual size for later rows, and
+ * free all others. */
 static void give_back(kl_trace *trace, block *list) {
     block *rest = NULL;
     while (list) {
@@ -363,7 +366,7 @@ static kilter_status write_batch(kl_record *record, const block *batch, kilter_e
     return status;
 }
 
-/* Store the failure. Drop all waiting rows now, and all later rows. */
+/* Store the failure that ended the recording. All waiting rows and all later rows are dropped. */
 static void stop_recording(kl_trace *trace, const block *batch, const kilter_error *error) {
     trace->failed = true;
     trace->first = *error;
@@ -373,11 +376,12 @@ static void stop_recording(kl_trace *trace, const block *batch, const kilter_err
     trace->rows = trace->results = 0;
 }
 
-/* Report the outcome of a batch to the farm. Release the lock during the call, because the callback may
- * add rows. */
+/* Report to the farm that results are stored, or that recording has failed. The lock is released during the
+ * call, because the farm's function may add rows. */
 static void tell(kl_trace *trace, uint64_t results) {
     bool fails = trace->failed && !trace->told;
-    trace->told |= fails; /* set this also without a callback, so that the failure is no longer urgent */
+    trace->told |=
+        fails; /* set this even if there is no function to call, so that the failure is no longer urgent */
     if (!trace->stored || (!fails && (results == 0 || trace->failed)))
         return;
     pthread_mutex_unlock(&trace->lock);
@@ -408,7 +412,7 @@ static void write_until_closed(kl_trace *trace) {
     pthread_mutex_unlock(&trace->lock);
 }
 
-/* Write the run's end. Try this even after a failure, because the disk may have room again. */
+/* Write the end of the run. This is tried even after a failure, because the disk may have room again. */
 static void write_end(kl_trace *trace) {
     kl_trace_run_end end = {.ended_s = trace->ended_s, .dropped_rows = trace->dropped};
     kilter_error error;
@@ -427,8 +431,8 @@ static void write_end(kl_trace *trace) {
     trace->failed = true;
 }
 
-/* Run the writer thread, which makes all calls of SQLite. It blocks signals. So if a write exceeds the
- * file size limit, it returns an error, and no SIGXFSZ kills the process. */
+/* The thread that writes the record. It makes all calls of SQLite. It blocks signals, so that a write above
+ * the limit on file sizes returns an error and does not kill the process by SIGXFSZ. */
 static void *writer(void *argument) {
     pthread_setname_np(pthread_self(), KL_TRACE_THREAD);
     kl_trace *trace = argument;
@@ -456,7 +460,7 @@ static void *writer(void *argument) {
     return NULL;
 }
 
-/* ---- opening and closing ---- */
+/* ---- opening and closing a trace ---- */
 
 static void free_trace(kl_trace *trace) {
     free_blocks(trace->head);
@@ -488,7 +492,7 @@ static kl_trace *new_trace(const char *path, const kl_trace_run_row *run) {
     return trace;
 }
 
-/* Start the thread and wait until it has opened the file. On errors, free the trace. */
+/* Start the thread that writes, and wait until it has opened the file. After a failure, free the trace. */
 static kilter_status open_trace(kl_trace *trace, kl_trace **out, kilter_error *error) {
     int failure = kl_thread_start(&trace->writer, writer, trace);
     if (failure) {

@@ -54,7 +54,8 @@ static sqlite3 *open_file(const char *file, int flags) {
     return db;
 }
 
-/* Read the first row of a query's answer as text: its columns, separated by '|', with "NULL" for NULL. */
+/* Read the first row of a query's answer as one text. Columns are separated by '|', and NULL is written as
+ * "NULL". */
 static void ask(sqlite3 *db, const char *sql, char *answer, size_t size) {
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v2(db, sql, -1, &statement, NULL) != SQLITE_OK)
@@ -135,7 +136,7 @@ static void push_chunks(kl_trace *trace, uint64_t from, uint64_t to) {
     }
 }
 
-/* ---- rows must be read as they were written ---- */
+/* ---- rows must be in the file as they were given ---- */
 
 static void push_one_of_each(kl_trace *t) {
     kl_trace_worker(t, &(kl_trace_worker_row){0, "ada", "core 1", 77, 0.5});
@@ -203,7 +204,9 @@ static void push_loop(kl_trace *t) {
     kl_trace_decision(t, &(kl_trace_moment){.now_s = 2.5, .chunk = UINT64_MAX, .round = 5}, &d);
     kl_trace_came(t, &(kl_trace_outcome){3, 3, 2, 2});
     kl_trace_settled(t, &(kl_trace_outcome){3, 4, 1, 1});
-    kl_trace_settled(t, &(kl_trace_outcome){3, 4.5, -0.25, 0.03125}); /* the last outcome of a round counts */
+    kl_trace_settled(t,
+                     &(kl_trace_outcome){3, 4.5, -0.25,
+                                         0.03125}); /* if a round has several outcomes, the last one counts */
     d = (kl_decision){.kind = KL_DECIDES_REFUSED, .subject = KL_SUBJECT_ALL};
     kl_trace_decision(t, &(kl_trace_moment){.now_s = 2.5, .chunk = UINT64_MAX, .round = 5}, &d);
     kl_trace_decision(t, &(kl_trace_moment){.now_s = 2.5, .chunk = UINT64_MAX}, &d);
@@ -245,7 +248,7 @@ static void odd_values_do_not_end_the_recording(void **state) {
     assert_non_null(text);
     memset(text, 'x', 1000000);
     text[1000000] = '\0';
-    kl_trace_worker_left(t, 99, 1, NULL); /* a worker that never joined */
+    kl_trace_worker_left(t, 99, 1, NULL); /* a worker leaves that has never joined */
     kl_trace_worker(t, &(kl_trace_worker_row){.worker = 3});
     kl_trace_worker(t, &(kl_trace_worker_row){.worker = 3, .host = "again"});
     kl_trace_decision(t, &(kl_trace_moment){.run = UINT64_MAX}, &(kl_decision){.gain_s = (double)NAN});
@@ -318,7 +321,7 @@ static void two_threads_push_and_readers_read(void **state) {
         assert_int_equal(pthread_create(&threads[i], NULL, push_half, &halves[i]), 0);
     sqlite3 *db = open_file(file, SQLITE_OPEN_READONLY);
     long long seen = 0;
-    while (seen < BOTH) { /* rows appear before the trace is closed, and none disappears */
+    while (seen < BOTH) { /* a reader sees rows before the trace is closed, and no row disappears */
         long long rows = number(db, "SELECT count(*) FROM chunk");
         assert_true(rows >= seen);
         seen = rows;
@@ -342,7 +345,8 @@ static void a_reader_that_stays_loses_nothing(void **state) {
     assert_int_equal(sqlite3_exec(db, "BEGIN; SELECT count(*) FROM chunk", NULL, NULL, NULL), SQLITE_OK);
     push_chunks(t, 10, 20);
     close_well(t, 2);
-    expect(db, "SELECT count(*) FROM chunk", "10"); /* the reader still sees its own snapshot */
+    expect(db, "SELECT count(*) FROM chunk",
+           "10"); /* inside its transaction, the reader still sees the old rows */
     sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
     expect(db, "SELECT count(*) FROM chunk", "20");
     expect(db, "SELECT ended_s FROM run", "2.0");
@@ -356,13 +360,13 @@ static void refuses(const char *file, const char *words) {
     kl_trace *trace = (kl_trace *)&a_run;
     kilter_error error = {0};
     assert_int_equal(kl_trace_open(file, &a_run, &trace, &error), KILTER_ERR_RECORD);
-    assert_ptr_equal(trace, &a_run); /* the pointer was not changed */
+    assert_ptr_equal(trace, &a_run); /* after a failure, the pointer is unchanged */
     assert_int_equal(error.status, KILTER_ERR_RECORD);
     assert_non_null(strstr(error.text, file));
     assert_non_null(strstr(error.text, words));
 }
 
-/* Make a record that ends at `ended_s`. Return its name. */
+/* Make a record whose run ends at `ended_s`. Return the record's name. */
 static char *written_name(const char *file, double ended_s) {
     kl_trace *t = open_trace(file);
     char *name = strdup(kl_trace_path(t));
@@ -390,7 +394,7 @@ static void what_exists_is_not_touched(void **state) {
 
 static void a_name_that_exists_is_numbered(void **state) {
     place *p = *state;
-    kl_trace *first = open_trace(p->file); /* this record is still being written meanwhile */
+    kl_trace *first = open_trace(p->file); /* the first record is open during the whole test */
     static const struct {
         const char *asked, *wanted;
     } rows[] = {{"a.kilter", "a-2.kilter"},
@@ -429,7 +433,8 @@ static void a_name_that_exists_is_numbered(void **state) {
 static void a_record_is_locked_while_it_is_written(void **state) {
     place *p = *state;
     kl_trace *t = open_trace(p->file);
-    pid_t child = fork(); /* use another process: closing the file in this one would drop SQLite's locks */
+    pid_t child = fork(); /* the test needs another process, because closing the file in this one would drop
+                             SQLite's locks */
     if (child == 0) {
         int file = open(p->file, O_RDWR | O_CLOEXEC);
         _exit(file >= 0 && kl_record_is_locked(file) && !kl_record_lock(file) && errno == EAGAIN ? 0 : 1);
@@ -448,7 +453,7 @@ static int open_at_once(const char *file, int go) {
     kl_trace *t = NULL;
     kilter_error error = {0};
     char byte;
-    if (read(go, &byte, 1) < 0) /* the read returns when the parent closes its end of the pipe */
+    if (read(go, &byte, 1) < 0) /* read() returns when the parent has closed its end of the pipe */
         return 3;
     if (kl_trace_open(file, &a_run, &t, &error) != KILTER_OK)
         return 2;
@@ -523,8 +528,8 @@ static void fails_at_close(kl_trace *t, const char *words) {
     assert_non_null(strstr(error.text, "results are complete"));
 }
 
-/* Record on a full disk, which is imitated by a limit on the size of files. If the writer did not block
- * the signal SIGXFSZ, it would kill the test. */
+/* Record on a full disk, which is imitated by a limit on the size of files. The writer must block the signal
+ * SIGXFSZ, or it would kill the test. */
 static int run_on_a_full_disk(const char *file) {
     kl_trace *t = NULL;
     kilter_error error = {0};
@@ -592,8 +597,8 @@ static void hear_nothing(void *context, uint64_t results, const kilter_error *fa
     (void)context, (void)results, (void)failure;
 }
 
-/* Close a record while a forked child has it open, because a child inherits open files. It must be
- * possible to open the record again. */
+/* It must be possible to open a record again while a forked child has it open, because a child inherits open
+ * files. */
 static void a_closed_record_is_free_whoever_was_forked_meanwhile(void **state) {
     const char *file = ((place *)*state)->file;
     int ends[2];
@@ -627,7 +632,7 @@ static void a_file_size_limit_at_opening_is_an_error(void **state) {
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
-    assert_false(exists(file, "")); /* no partial file */
+    assert_false(exists(file, "")); /* no part of a file must be left */
 }
 
 static void a_removed_file_is_reported(void **state) {
@@ -653,7 +658,8 @@ static void a_new_file_of_the_name_is_left_alone(void **state) {
     assert_int_equal(info.st_size, 0);
 }
 
-/* Hold a transaction on the file open while many rows are recorded. Rows above the limit are dropped. */
+/* While another process keeps a transaction open, many rows are recorded. Rows above the limit must be
+ * dropped. */
 static void what_waits_in_memory_is_bounded(void **state) {
     const char *file = ((place *)*state)->file;
     enum { TEXT = 16 * 1024, ROWS = 10000 }; /* 160 MB */
@@ -674,7 +680,7 @@ static void what_waits_in_memory_is_bounded(void **state) {
     long long bytes = kept * TEXT;
     assert_true(bytes > 100000000 && bytes < 140000000);
     assert_int_equal(number(db, "SELECT dropped_rows FROM run"), ROWS - kept);
-    /* the first rows were kept, without a gap */
+    /* the first rows must be in the record, without a gap */
     expect(db, "SELECT max(count) - count(*) FROM measurement", "-1");
     expect(db, "SELECT count(*) FROM worker", "1");
     sqlite3_close(db);
@@ -691,7 +697,7 @@ static void hear_of_results(void *context, uint64_t results, const kilter_error 
     h->results += (unsigned)results;
 }
 
-/* Fill the queue up to its limit, then add a result. The result must be stored. */
+/* When the queue is full, a result that is added must still be stored. */
 static void results_wait_behind_whatever_else_does(void **state) {
     const char *file = ((place *)*state)->file;
     enum { TEXT = 16 * 1024, ROWS = 10000, FEW = 4000 };
@@ -716,12 +722,12 @@ static void results_wait_behind_whatever_else_does(void **state) {
     assert_false(h.failed);
     assert_int_equal(h.results, 1);
     fails_at_close(
-        t, "the disk was too slow"); /* closing reports this because some of the other rows are missing */
+        t, "the disk was too slow"); /* closing the trace reports that rows of other kinds are missing */
 }
 
 static void a_simulated_run_waits_for_the_disk(void **state) {
     const char *file = ((place *)*state)->file;
-    enum { TEXT = 16 * 1024, ROWS = 16000 }; /* 260 MB, more than the limit */
+    enum { TEXT = 16 * 1024, ROWS = 16000 }; /* 260 MB of rows, which is more than the limit */
     kl_trace_run_row run = a_run;
     run.simulated = true;
     kl_trace *t;
@@ -741,7 +747,7 @@ static void a_short_lock_is_waited_for(void **state) {
     assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE; CREATE TABLE note(text); COMMIT; BEGIN EXCLUSIVE",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
-    push_chunks(t, 0, 10000); /* enough rows to wake the writer, which finds the file locked */
+    push_chunks(t, 0, 10000); /* these rows are enough to wake the writer, which finds the file locked */
     assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
     close_well(t, 1);
@@ -761,7 +767,7 @@ static void killed_writers_leave_what_was_committed(void **state) {
             _exit(1);
         sqlite3 *written = open_file(file, SQLITE_OPEN_READONLY);
         for (uint64_t i = 0;;
-             i++) { /* never far ahead of the writer, which otherwise might not get the lock */
+             i++) { /* the test must not run far ahead of the writer, or the writer might not get the lock */
             push_chunks(t, i * 1000, i * 1000 + 1000);
             if (i > 5)
                 wait_until(written, "SELECT count(*) FROM chunk", (long long)(i - 5) * 1000);
@@ -780,7 +786,8 @@ static void killed_writers_leave_what_was_committed(void **state) {
 
     db = open_file(file, SQLITE_OPEN_READONLY);
     assert_true(number(db, "SELECT count(*) FROM chunk") >= seen);
-    expect(db, "SELECT max(chunk) + 1 = count(*) FROM chunk", "1"); /* whole batches were written, in order */
+    expect(db, "SELECT max(chunk) + 1 = count(*) FROM chunk",
+           "1"); /* the record must have whole batches, in the order of writing */
     expect(db, "SELECT ended_s FROM run", "NULL");
     sqlite3_close(db);
 }
@@ -789,7 +796,7 @@ static void killed_writers_leave_what_was_committed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        /* first, before there are threads, because this test forks */
+        /* this test must run before there are threads, because it forks */
         IN_A_PLACE(a_full_disk_stops_the_recording_only),
         IN_A_PLACE(a_recording_that_was_stopped_takes_no_core),
         IN_A_PLACE(a_file_size_limit_at_opening_is_an_error),

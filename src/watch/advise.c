@@ -1,13 +1,13 @@
-/* Choose which of Kilter's methods fits the program, and say why. */
+/* Choose which of Kilter's methods would help a watched program, and say why. */
 #include <math.h>
 #include <stdio.h>
 
 #include "watch/watch_private.h"
 
 static const double WORTH =
-    0.05; /* a loss that is at least this part of the elapsed time is worth a change of the program */
+    0.05; /* a method is worth a change of the program if it saves at least this part of the elapsed time */
 static const double DEALS =
-    1.0 / 8; /* a rank that deals work receives from any source in at least this part of its calls */
+    1.0 / 8; /* a rank that gives out work receives from any source in at least this part of its calls */
 
 const double kl_watch_whole_core = 0.95;
 
@@ -20,8 +20,8 @@ static double gain_of(kl_watch_range range, double elapsed_s) {
     return elapsed_s > 0 ? 1 - (range.least_s + range.most_s) / 2 / elapsed_s : 0;
 }
 
-/* Find a rank that receives from any rank and computes little: it deals work to the others. Return the number
- * of ranks if there is none. */
+/* Find a rank that gives out work: it receives from any rank and computes little. Return the number of ranks
+ * if there is no such rank. */
 static uint32_t dealer_of(const kl_watch_rank *ranks, uint32_t count) {
     double sum_s = 0;
     for (uint32_t r = 0; r < count; r++)
@@ -34,7 +34,8 @@ static uint32_t dealer_of(const kl_watch_rank *ranks, uint32_t count) {
     return count;
 }
 
-/* Return the MPI function that takes most time on any rank. */
+/* Return the name of the MPI function that takes most time, summed over the calls from one place of one rank.
+ */
 static const char *busiest(const kl_watch_rank *ranks, uint32_t count) {
     const char *call = "MPI";
     double most_s = 0;
@@ -50,7 +51,7 @@ static const char *busiest(const kl_watch_rank *ranks, uint32_t count) {
 static void say_nothing(const kl_watch_rank *ranks, kl_watch_found *f) {
     f->way = KL_WATCH_NOTHING;
     if (f->ranks == 1)
-        snprintf(f->reason, sizeof f->reason, "one rank waits for nobody");
+        snprintf(f->reason, sizeof f->reason, "a single rank waits for no other rank");
     else if (1 - f->parallel < WORTH)
         snprintf(f->reason, sizeof f->reason,
                  "the ranks compute %.1f %% of the time, so there is little to gain", 100 * f->parallel);
@@ -65,7 +66,7 @@ static void say_nothing(const kl_watch_rank *ranks, kl_watch_found *f) {
             100 * WORTH, busiest(ranks, f->ranks));
 }
 
-/* Return the mean of the ranks' parts of their cores. */
+/* Return the mean part of its core that a rank gets. */
 static double mean_share(const kl_watch_rank *ranks, uint32_t count) {
     double sum = 0;
     for (uint32_t r = 0; r < count; r++)

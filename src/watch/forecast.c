@@ -1,7 +1,7 @@
-/* Forecast the elapsed time with even shares.
+/* Forecast the elapsed time of a run in which all ranks get even shares of the work.
  *
  * A rank computes longer because it has more work, because its core is slower, or because it gets only part
- * of its core. CPU time shows the last case. The first two look the same from outside, so they give the two
+ * of its core. CPU time shows the last case. The first two cases look the same, so they give the two
  * ends of the forecast:
  *   more work: the rank's CPU time is its work; work is divided by the shares of cores that ranks get
  *   slower:    all ranks have the same work; it is divided by their speeds */
@@ -33,7 +33,8 @@ static double even_speed(const kl_watch_rank *ranks, size_t count) {
     return even;
 }
 
-/* Return a range of elapsed times, none of which is longer than the run was. */
+/* Return the range between two forecasts of the elapsed time, which is limited by the time that the run took.
+ */
 static kl_watch_range range_of(double a_s, double b_s, double elapsed_s) {
     return (kl_watch_range){fmin(fmin(a_s, b_s), elapsed_s), fmin(fmax(a_s, b_s), elapsed_s)};
 }

@@ -1,12 +1,12 @@
-/* POP's efficiencies, and what was lost to imbalance that stays, that changes slowly, and that changes with
- * each iteration. */
+/* Judge how well the ranks of a run used their time: POP's efficiencies, and the time that was lost to
+ * imbalance. Imbalance may last, change slowly, or change with each iteration. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "watch/watch_private.h"
 
 enum {
-    BLOCK = 20, /* number of iterations over which lasting imbalance is measured */
+    BLOCK = 20, /* imbalance over this number of iterations counts as lasting */
 };
 
 static void take_efficiencies(const kl_watch_rank *ranks, size_t count, kl_watch_found *f) {
@@ -34,8 +34,8 @@ static int by_iterations(const void *a, const void *b) {
     return (x->iterations > y->iterations) - (x->iterations < y->iterations);
 }
 
-/* Take the middle of the ranks' periods, by number of iterations. If half of the ranks have no iteration,
- * return no result, because these ranks may serve the others. */
+/* Take the middle one of the ranks' iterations, sorted by their number. If more than half of the ranks have
+ * no iteration, there is none, because these ranks may serve the others. */
 static bool take_period(const kl_watch_period *periods, size_t count, kl_watch_found *f) {
     kl_watch_period *sorted = calloc(count + 1, sizeof *sorted);
     size_t having = 0;
@@ -54,9 +54,9 @@ static bool take_period(const kl_watch_period *periods, size_t count, kl_watch_f
     return sorted != NULL;
 }
 
-/* --- imbalance that comes and goes --- */
+/* --- imbalance that changes during the run --- */
 
-/* Return the sum of the longest times of blocks of `block` parts. */
+/* Cut the run into blocks of `block` parts. Return the sum of the longest time of a rank in each block. */
 static double longest_of_blocks(const kl_watch_table *t, size_t block, double *sums) {
     double all = 0;
     for (size_t from = 0; from < t->parts; from += block) {

@@ -1,4 +1,4 @@
-/* Useful time of all ranks in the same parts of the run: iterations, or slices of time. */
+/* The useful time of all ranks in the same parts of the run. A part is an iteration or a slice of time. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -6,7 +6,8 @@
 
 enum {
     SLICES_MOST = 64,
-    SPEEDS_MOST = 20, /* if the ranks' times differ by more than this, they did different work */
+    SPEEDS_MOST =
+        20, /* if the useful times of ranks differ by more than this factor, the ranks did different work */
 };
 
 void kl_watch_table_free(kl_watch_table *t) {
@@ -21,7 +22,7 @@ static bool make(kl_watch_table *t, size_t ranks, size_t parts) {
     return t->useful_s != NULL;
 }
 
-/* Return the number of iterations that every rank has in its ring. */
+/* Return the number of iterations at the end of the run that every rank has in its ring. */
 static size_t common(double *const *each, const size_t *counts, size_t ranks) {
     size_t least = SIZE_MAX;
     for (size_t r = 0; r < ranks; r++) {
@@ -31,7 +32,8 @@ static size_t common(double *const *each, const size_t *counts, size_t ranks) {
     return ranks > 0 ? least : 0;
 }
 
-/* The last iteration is the same one for all ranks, so iterations are counted from the end. */
+/* Make a table of iterations. They are counted from the end of the run, because the last iteration is the
+ * same for all ranks. */
 bool kl_watch_table_iterations(const kl_watch_rank *ranks, const kl_watch_period *periods, size_t count,
                                kl_watch_table *t) {
     double **each = calloc(count + 1, sizeof *each);
@@ -51,8 +53,8 @@ bool kl_watch_table_iterations(const kl_watch_rank *ranks, const kl_watch_period
     return good;
 }
 
-/* Add a rank's slices to the table's, which begin at `from` and are `width_s` long. A slice that lies in two
- * of them is divided in proportion. */
+/* Add the slices of a rank to the slices of the table. The table begins at `from`, and its slices are
+ * `width_s` long. A slice of the rank that lies in two slices of the table is divided in proportion. */
 static void put_slices(const kl_watch_rank *rank, size_t r, double from, double width_s, kl_watch_table *t) {
     for (size_t i = 0; i < rank->slice_count; i++) {
         double at = rank->began_unix_s - from + (double)i * rank->slice_s, until = at + rank->slice_s;
@@ -92,7 +94,8 @@ double kl_watch_even_speed(const double *useful_s, size_t ranks) {
     return shortest > longest / SPEEDS_MOST ? (double)ranks / speeds : 0;
 }
 
-/* Return the time of a part of the run with those shares that would have been even in the previous part. */
+/* Return the time of a part of the run if the ranks had the shares that would have been even in the part
+ * before. */
 static double lagged(const double *before, const double *now, size_t ranks) {
     double even = kl_watch_even_speed(before, ranks), longest = 0, as_it_was = 0;
     for (size_t r = 0; r < ranks; r++) {

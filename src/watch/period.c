@@ -11,34 +11,34 @@
 #include "watch/watch.h"
 
 enum {
-    CALLS_LEAST = 16,    /* with fewer calls than this, there is no result */
-    PERIODS_LEAST = 4,   /* an iteration repeats at least this many times */
+    CALLS_LEAST = 16,    /* in fewer calls than this, no iteration is searched for */
+    PERIODS_LEAST = 4,   /* least number of times that an iteration must repeat */
     LENGTH_MOST = 8192,  /* greatest number of calls of an iteration */
     WINDOW_MOST = 32768, /* greatest number of calls that are compared */
     SAMPLE = 256,        /* number of pairs of calls that are compared first */
     MULTIPLES_MOST = 64, /* greatest number of consecutive calls of one place that may be one iteration */
 };
-static const double ALIKE_LEAST = 0.7;  /* at least this part of the calls must repeat */
-static const double ALIKE_NEARLY = 0.9; /* a length is nearly as good as the best one if it has this part of
-                                           the best length's repeated calls */
-static const double LIKE_TIMES = 0.6;   /* least correlation between useful times that counts */
-/* Something else happened in an iteration if it has this many times the usual number of calls, or less
- * than the inverse; or if it takes this many times as long as the middle one, and this part of the total
- * time. */
+static const double ALIKE_LEAST = 0.7; /* least part of the calls that must repeat */
+static const double ALIKE_NEARLY =
+    0.9; /* a length is nearly as good as the best one if at least this part as many calls repeat */
+static const double LIKE_TIMES = 0.6; /* least correlation of useful times that shows an iteration */
+/* An iteration is unusual if it has more than CALLS_USUAL times the usual number of calls, or less than the
+ * inverse part of it. It is also unusual if it takes more than GAP times the middle time and more than
+ * GAP_PART of all time. */
 static const double CALLS_USUAL = 2, GAP = 10, GAP_PART = 0.2;
 
-/* The calls that are compared. */
+/* The calls in which an iteration is searched for. */
 typedef struct window {
     const kl_watch_call *call;
     size_t count;
 } window;
 
-/* Return one of the windows that are tried in turn. The first one has all calls without the first and last
- * twentieth. The others are halves and quarters of it, because a program may have phases. After the last
- * window, count is 0. */
+/* Return window `number` of those that are searched in turn. The first window has all calls without the first
+ * and last twentieth. The others are halves and quarters of it, because a program may have phases. After the
+ * last window, count is 0. */
 static window window_of(const kl_watch_rank *r, size_t number) {
     static const struct {
-        size_t of, at; /* the window begins at `at` eighths, and has 8 / of eighths */
+        size_t of, at; /* the window begins at `at` eighths of the calls, and has the part 1 / of of them */
     } PARTS[] = {{1, 0}, {2, 2}, {2, 4}, {2, 0}, {4, 6}, {4, 4}, {4, 2}, {4, 0}};
     if (r->call_count == 0 || number >= sizeof PARTS / sizeof *PARTS)
         return (window){NULL, 0};
@@ -51,7 +51,8 @@ static window window_of(const kl_watch_rank *r, size_t number) {
     return (window){r->call + from, count};
 }
 
-/* Compare only some pairs of calls. Return whether far too few are equal. */
+/* Compare only some of the pairs of calls that are `length` apart. Return whether half of them or more
+ * differ. */
 static bool is_hopeless(const window *w, size_t length) {
     size_t pairs = w->count - length, step = pairs / SAMPLE + 1, unlike = 0;
     for (size_t i = length; i < w->count; i += step)
@@ -59,7 +60,8 @@ static bool is_hopeless(const window *w, size_t length) {
     return 2 * unlike * step > pairs;
 }
 
-/* Return the part of the calls that are equal to the call `length` calls before; 0 if it is below `least`. */
+/* Return the part of the calls that come from the same place as the call `length` calls before. 0: it is
+ * below `least`. */
 static double alike(const window *w, size_t length, double least) {
     size_t pairs = w->count - length, unlike = 0;
     size_t most = (size_t)((1 - least) * (double)pairs);
@@ -70,8 +72,8 @@ static double alike(const window *w, size_t length, double least) {
     return unlike > most ? 0 : 1 - (double)unlike / (double)pairs;
 }
 
-/* Return the shortest length that is nearly as good as the best one; 0: there is none. The search ends
- * early at a length that is nearly perfect. */
+/* Return the shortest length that is nearly as good as the best one; 0: there is none. *how is set to the
+ * part of the calls that repeat. The search ends early at a length that is nearly perfect. */
 static size_t length_of(const window *w, double *how) {
     size_t most = w->count / PERIODS_LEAST < LENGTH_MOST ? w->count / PERIODS_LEAST : LENGTH_MOST;
     double best = 0, *found = calloc(most + 1, sizeof *found);
@@ -89,7 +91,8 @@ static size_t length_of(const window *w, double *how) {
     return length;
 }
 
-/* Return `length` calls from the middle of the longest part that repeats. NULL: nothing repeats. */
+/* Return `length` calls from the middle of the longest stretch of calls that repeats. NULL: nothing repeats.
+ */
 static const kl_watch_call *pattern_of(const window *w, size_t length) {
     size_t same = 0, longest = 0, end = 0;
     for (size_t i = length; i < w->count; i++) {
@@ -102,10 +105,10 @@ static const kl_watch_call *pattern_of(const window *w, size_t length) {
     return longest >= length ? &w->call[end - longest / 2 - length] : NULL;
 }
 
-/* --- calls of one place --- */
+/* --- iterations whose calls all come from one place --- */
 
-/* Return the correlation, from −1 to 1, of useful times that are `lag` calls apart. times: with their mean
- * subtracted. */
+/* Return the correlation, from −1 to 1, of useful times that are `lag` calls apart. The mean has been
+ * subtracted from `times`. */
 static double correlation(const double *times, size_t count, size_t lag) {
     double both = 0, alone = 0;
     for (size_t i = lag; i < count; i++) {
@@ -115,7 +118,8 @@ static double correlation(const double *times, size_t count, size_t lag) {
     return alone > 0 ? both / alone : 0;
 }
 
-/* Keep only the calls of places that are used in each iteration of this length. Return their number. */
+/* Take the useful times of calls from places that are used in each iteration of this length. Return the
+ * number of these calls. */
 static size_t keep_usual(const window *w, size_t length, double *times) {
     size_t *often = calloc(UINT16_MAX + 1, sizeof *often), count = 0;
     for (size_t i = 0; often && i < w->count; i++)
@@ -127,8 +131,8 @@ static size_t keep_usual(const window *w, size_t length, double *times) {
     return count;
 }
 
-/* Replace long times by 1 and short ones by 0, and subtract the mean. Other programs on the host make some
- * times much longer, but make few of the short ones long. */
+/* Replace each long time by 1 and each short one by 0, and subtract the mean. Other programs on the host make
+ * some times much longer, but make only few of the short times long. */
 static void mark_long(double *times, size_t count) {
     double mean = 0, part = 0;
     for (size_t i = 0; i < count; i++)
@@ -141,9 +145,9 @@ static void mark_long(double *times, size_t count) {
         times[i] -= part;
 }
 
-/* Programs may exchange messages with all neighbours from the same place. Then each call equals the
- * previous one, and only the useful times show where an iteration begins. Return the number of calls of an
- * iteration, divided by `length`. */
+/* Return of how many sequences of `length` calls an iteration consists. A program may exchange messages with
+ * all neighbours from the same place. Then each call equals the one before, and only the useful times show
+ * where an iteration begins. */
 static size_t multiple_of(const window *w, size_t length) {
     double best = 0, found[MULTIPLES_MOST + 1] = {0}, *times = calloc(w->count + 1, sizeof *times);
     size_t multiple = 1, count = times ? keep_usual(w, length, times) : 0;
@@ -160,15 +164,15 @@ static size_t multiple_of(const window *w, size_t length) {
     return multiple;
 }
 
-/* --- the anchor --- */
+/* --- the anchor: the place where an iteration begins --- */
 
 static int by_value(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* Get how often each call of the pattern happened in the run, sorted. Several calls of one place share the
- * place's number. NULL: memory ran out. */
+/* Return how often each call of the pattern happened in the run, sorted. The calls of a place are divided
+ * evenly among its calls in the pattern. NULL: memory ran out. */
 static double *often(const kl_watch_rank *r, const kl_watch_call *pattern, size_t calls,
                      const size_t *times) {
     double *found = calloc(calls + 1, sizeof *found);
@@ -179,9 +183,8 @@ static double *often(const kl_watch_rank *r, const kl_watch_call *pattern, size_
     return found;
 }
 
-/* Choose the anchor (the place where an iteration begins): a place that is used as often as the middle one
- * of the pattern. Some places are also used outside of iterations, and some are left out in a few
- * iterations. */
+/* Choose the anchor: a place that is used as often as the middle place of the pattern. Some places are also
+ * used outside of iterations, and some are not used in every iteration. */
 static void choose_anchor(const kl_watch_rank *r, const kl_watch_call *pattern, kl_watch_period *p) {
     size_t *times = calloc(r->place_count + 1, sizeof *times);
     for (size_t i = 0; times && i < p->calls; i++)
@@ -204,10 +207,10 @@ static void choose_anchor(const kl_watch_rank *r, const kl_watch_call *pattern, 
     free(times);
 }
 
-/* --- the time of an iteration --- */
+/* --- the mean time of an iteration --- */
 
-/* Add up the calls of each iteration in the ring: all time, or only useful time. Leave out the part before
- * the first anchor, and the part after the last one. */
+/* Return the time of each iteration in the ring: all its time, or only its useful time. The part before the
+ * first anchor and the part after the last one are left out. */
 static double *split(const kl_watch_rank *r, const kl_watch_period *p, bool useful, size_t *count) {
     double *found = p->calls > 0 && p->each > 0 ? calloc(r->call_count / p->each + 2, sizeof *found) : NULL;
     size_t seen = 0, parts = 0;
@@ -230,7 +233,7 @@ double *kl_watch_iterations(const kl_watch_rank *rank, const kl_watch_period *pe
     return split(rank, period, true, count);
 }
 
-/* Mark as 0 the times of iterations in which something else happened, by their number of calls. */
+/* Set the times of iterations with an unusual number of calls to 0. */
 static void drop_unusual(const kl_watch_rank *r, const kl_watch_period *p, double *times, size_t count) {
     size_t seen = 0, parts = 0, calls = 0;
     for (size_t i = 0; i < r->call_count; i++, calls++)
@@ -245,7 +248,7 @@ static void drop_unusual(const kl_watch_rank *r, const kl_watch_period *p, doubl
 }
 
 /* Find the mean time of an iteration. The places of the pattern may also be used elsewhere, so the number of
- * iterations is corrected by the part that is usual. */
+ * iterations is reduced to the part of them that is usual. */
 static void take_time(const kl_watch_rank *r, kl_watch_period *p) {
     size_t count, used = 0, usual = 0;
     double sum = 0, all = 0, *times = split(r, p, false, &count);

@@ -1,11 +1,12 @@
-/* Read the file of a rank, whose contents may be anything. */
+/* Read the file that a rank has written. It may be damaged, so any content is possible. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "watch/watch.h"
 
-static const double MOST_S = 1e9; /* a run longer than this is not believed */
+static const double MOST_S =
+    1e9; /* greatest number of seconds of a run; a longer run is an error in the file */
 
 static kilter_status refuse(const char *name, const char *why, kilter_error *error) {
     return kl_fail(error, KILTER_ERR_INPUT, "reading '%s': it is not a file of kilter watch (%s)", name, why);
@@ -15,10 +16,10 @@ static bool is_text(const char *text, size_t size) {
     return memchr(text, '\0', size) != NULL;
 }
 
-/* Return why the header cannot be right; NULL: it can. */
+/* Return what is wrong in the header; NULL: nothing. */
 static const char *fault_of_header(const kl_watch_file *f) {
     if (memcmp(f->magic, KL_WATCH_MAGIC, sizeof f->magic) != 0)
-        return "it begins otherwise";
+        return "its first bytes are wrong";
     if (f->version != KL_WATCH_VERSION || f->bytes != sizeof *f)
         return "another version of Kilter wrote it";
     if (f->ranks < 1 || f->rank < 0 || f->rank >= f->ranks)
@@ -46,13 +47,13 @@ static const char *fault_of_rows(const kl_watch_file *f) {
     return NULL;
 }
 
-/* Return the seconds of a tick. */
+/* Return how many seconds a tick of the rank's clock is. */
 static double tick_s(const kl_watch_file *f) {
     double ticks = (double)(f->last.ticks - f->began.ticks), ns = (double)(f->last.ns - f->began.ns);
     return ticks > 0 && ns > 0 ? 1e-9 * ns / ticks : 0;
 }
 
-/* Times may be damaged, too, so no time may be longer than the run. */
+/* Limit a time to that of the run, because it may be damaged, too. */
 static double limited(double seconds, double most_s) {
     return seconds < most_s ? seconds : most_s;
 }

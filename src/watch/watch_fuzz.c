@@ -1,6 +1,6 @@
-/* Fuzz target: the file of a rank, and the judgement of two ranks with the same file. The input gives bytes
- * at the beginning of the file, and then bytes at the beginning of its ring; a file as a whole would be too
- * long for a fuzzer. The judgement of an accepted file holds no number that is out of range. */
+/* Fuzz target: read the file of a rank, and judge two ranks that have this file. A whole file would be too
+ * long for a fuzzer, so the input gives the bytes at the beginning of the file and of its ring. The judgement
+ * of an accepted file must have no number that is out of range. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         kl_watch_rank_free(&rank);
     }
     if (kl_watch_read((kilter_bytes){data, size}, "file", &rank, NULL) == KILTER_OK)
-        __builtin_trap(); /* no input is as long as a file */
+        __builtin_trap(); /* the whole input is never accepted, because it is shorter than a file */
     free(f);
     return 0;
 }

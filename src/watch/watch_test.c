@@ -1,4 +1,5 @@
-/* Made-up runs with known iterations and imbalance, and damaged files. */
+/* Test the judgement of runs that are made up, with known iterations and imbalance. Also test damaged files.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@
 
 enum { SITES = 64, RANKS_MOST = 8 };
 
-/* --- a run that is made up --- */
+/* --- making runs for the tests --- */
 
 typedef struct maker {
     kl_watch_rank rank;
@@ -44,7 +45,7 @@ static maker maker_new(uint32_t rank, uint32_t ranks) {
     return m;
 }
 
-/* Fill in the slices from the calls, as the library does. */
+/* Make the slices from the calls, as the library does while a program runs. */
 static void add_slices(maker *m, double slice_s) {
     kl_watch_rank *r = &m->rank;
     double at = 0;
@@ -66,11 +67,11 @@ static void add_slices(maker *m, double slice_s) {
     }
 }
 
-/* Useful seconds of a rank in an iteration. */
+/* Returns the useful seconds of a rank in an iteration. */
 typedef double (*load_fn)(uint32_t rank, size_t iteration);
 
-/* A run whose ranks wait for each other in each iteration. An iteration has `calls` calls, and costs
- * `mpi_s` in addition. */
+/* A run in which the ranks wait for each other in each iteration. An iteration has `calls` calls of MPI.
+ * Besides waiting, they take mpi_s in total. */
 typedef struct shape {
     uint32_t ranks;
     size_t iterations, calls;
@@ -118,10 +119,11 @@ static double first_slow(uint32_t rank, size_t k) {
     (void)k;
     return rank == 0 ? 0.020 : 0.010;
 }
-static double slow_in_turn(uint32_t rank, size_t k) { /* for 200 iterations each */
+static double slow_in_turn(uint32_t rank,
+                           size_t k) { /* another half of the ranks is slow for 200 iterations each */
     return k / 200 % 2 == rank % 2 ? 0.020 : 0.010;
 }
-static double slow_each(uint32_t rank, size_t k) { /* a different rank in each iteration */
+static double slow_each(uint32_t rank, size_t k) { /* another rank is slow in each iteration */
     return k % 4 == rank ? 0.020 : 0.010;
 }
 
@@ -156,9 +158,9 @@ static void test_judgements(void **state) {
     }
 }
 
-/* Rank 0 takes twice as long: with more work, the mean is the new time; on a slower core, the harmonic mean.
- * If a rank gets half of its core, its CPU time says how much slower it is, so the range is a single
- * value. */
+/* Rank 0 takes twice as long as the others. With more work, even shares give the mean time; on a slower core,
+ * they give the harmonic mean. If the rank gets half of its core, CPU time shows this, so the forecast is a
+ * single value. */
 static void test_forecasts(void **state) {
     const shape s = {4, 800, 3, 0.0, first_slow};
     kl_watch_rank ranks[RANKS_MOST];
@@ -196,15 +198,15 @@ static void test_farm(void **state) {
         kl_watch_rank_free(&ranks[r]);
 }
 
-/* --- the iteration --- */
+/* --- finding the iteration --- */
 
 static uint32_t draw(uint32_t *seed) {
     *seed = *seed * 1664525 + 1013904223;
     return *seed >> 8;
 }
 
-/* Iterations of `calls` calls from random places, after a beginning of other calls. Each `every`-th iteration
- * has `extra` more calls. */
+/* Find the iteration of a made-up rank. It has `calls` calls from random places, and other calls before the
+ * first iteration. Each `every`-th iteration has `extra` more calls. */
 static kl_watch_period period_of(size_t calls, size_t iterations, size_t every, size_t extra, uint32_t seed) {
     maker m = maker_new(0, 1);
     uint16_t pattern[SITES];
@@ -237,7 +239,8 @@ static void test_periods(void **state) {
         }
 }
 
-/* All calls come from one place, six in each iteration, and the program computes before the first of them. */
+/* An iteration must be found if all calls come from one place. It has six calls, and the program computes
+ * only before the first of them. */
 static void test_one_place(void **state) {
     uint32_t seed = 5;
     maker m = maker_new(0, 1);
@@ -250,7 +253,7 @@ static void test_one_place(void **state) {
     kl_watch_rank_free(&m.rank);
 }
 
-/* The program makes three quarters of all calls while it sets up. */
+/* An iteration must be found if the program makes three quarters of all calls while it sets up. */
 static void test_phases(void **state) {
     uint32_t seed = 7;
     maker m = maker_new(0, 1);
@@ -308,7 +311,7 @@ static void test_read(void **state) {
     assert_near(rank.elapsed_s, 0.001, 1e-12);
     assert_near(rank.useful_s, 0.0005, 1e-12);
     assert_int_equal(rank.call_count, KL_WATCH_EVENTS);
-    assert_near(rank.call[0].useful_s, 3 * 0.5e-9, 1e-15); /* the oldest event of the ring */
+    assert_near(rank.call[0].useful_s, 3 * 0.5e-9, 1e-15); /* the oldest event that the ring still has */
     assert_true(isnan(rank.core_share));
     kl_watch_rank_free(&rank);
     free(f);
@@ -320,7 +323,7 @@ static void test_damage(void **state) {
         unsigned char byte;
         const char *says;
     } CASES[] = {
-        {offsetof(kl_watch_file, magic), 'x', "begins otherwise"},
+        {offsetof(kl_watch_file, magic), 'x', "its first bytes are wrong"},
         {offsetof(kl_watch_file, version), 99, "another version"},
         {offsetof(kl_watch_file, rank), 2, "rank is wrong"},
         {offsetof(kl_watch_file, end), 3, "header is damaged"},
