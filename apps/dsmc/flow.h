@@ -14,21 +14,22 @@ typedef struct dsmc_flow_options {
     double size;       /* diameter of the cylinder, or height of the plate, in cells */
     double mach;       /* speed of the stream over the speed of sound; between walls: 0 */
     double knudsen;    /* mean free path of the stream divided by `size`; 0: no collisions */
-    double wall_ratio; /* temperature of surfaces over the stream's temperature */
-    bool specular;     /* true: surfaces reflect like mirrors; false: particles leave in all directions */
-    bool walls;        /* true: walls below and above, and x is periodic; false: a stream all around */
-    double wall_mach;  /* speed of the upper wall in x as a Mach number; the lower wall moves the other way */
+    double wall_ratio; /* temperature of the surfaces divided by that of the stream */
+    /* true: surfaces reflect particles like mirrors; false: particles leave a surface in random directions */
+    bool specular;
+    bool walls;       /* true: walls below and above, and x is periodic; false: a stream all around */
+    double wall_mach; /* speed of the upper wall in x as a Mach number; the lower wall moves the other way */
     double collision_number; /* rotational collision number Z */
     uint32_t columns, rows;  /* cells */
     double particles;        /* mean number of particles in a cell of the stream */
     uint64_t seed;
 } dsmc_flow_options;
 
-typedef struct dsmc_sums {       /* sums over the particles of a cell and over samples */
-    double count, u, v, squares; /* squares: sums of the square of the velocity's length */
+typedef struct dsmc_sums {       /* sums over the particles of one cell and over all samples */
+    double count, u, v, squares; /* squares: sum of the squared lengths of the velocities */
 } dsmc_sums;
 
-typedef struct dsmc_leavers { /* particles that go to other rows */
+typedef struct dsmc_leavers { /* particles that have left their row for other rows */
     dsmc_point *at;
     uint32_t count, room;
 } dsmc_leavers;
@@ -40,9 +41,9 @@ typedef struct dsmc_flow {
     double stream, wall_spread, wall_speed;
     double centre_x, centre_y; /* centre of the body */
     dsmc_collisions collisions;
-    double first_most; /* first bound of the swept volume */
+    double first_most; /* bound of the volume that a pair sweeps in a step, as first set in each cell */
     double *volume;    /* volume[rows · columns]: part of each cell that is outside the body */
-    /* memory for one row at a time */
+    /* working memory for one row at a time */
     dsmc_row sorted;
     uint32_t *first;
     dsmc_leavers leavers;

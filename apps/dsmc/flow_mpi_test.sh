@@ -46,7 +46,7 @@ for steps in 300 1200 5000; do
     [ "$(bits "$place/one")" = "$(bits "$place/more")" ] || fail "moved rows give different bits"
     ! grep -q '"moves":[1-9].*"decision":' "$place/more" || break
 done
-grep -q '"moves":[1-9].*"decision":' "$place/more" || fail "no rows moved: $(cat "$place/more")"
+grep -q '"moves":[1-9].*"decision":' "$place/more" || fail "no rows moved between ranks: $(cat "$place/more")"
 [ "$(tail -n 1 "$place/picture.svg")" = "</svg>" ] || fail "the picture ends early"
 grep -q '<circle' "$place/picture.svg" || fail "the picture has no body"
 

@@ -14,7 +14,7 @@ typedef struct dsmc_history {
     uint64_t count, room;
 } dsmc_history;
 
-/* Add the bounds at a step if they have changed. false: memory ran out */
+/* Append the bounds between ranks at a step if the bounds have changed. Return false if memory ran out. */
 bool dsmc_history_add(dsmc_history *history, uint64_t step, const uint32_t *bounds);
 void dsmc_history_free(dsmc_history *history);
 

@@ -5,8 +5,8 @@
 #include "evaluate.h"
 #include "support.h"
 
-/* If every scenario of the cluster is feasible:  Q(x') >= value + slope'(x' − x)  for the cluster's share Q
- * of the expected cost of stage 2. Otherwise, for the scenario that misses its rows most: 0 >= value +
+/* If every scenario of the cluster is feasible at x: Q(x') >= value + slope'(x' − x)  for the cluster's share
+ * Q of the expected cost of stage 2. Otherwise, for the scenario that misses its rows most: 0 >= value +
  * slope'(x' − x) for every x' at which this scenario is feasible. */
 typedef struct sp_cut {
     bool feasible;
@@ -24,7 +24,7 @@ sp_span sp_cluster(uint64_t scenarios, uint64_t clusters, uint64_t at);
 kilter_status sp_cut_make(sp_evaluator *evaluator, sp_span span, int columns, sp_cut *cut,
                           kilter_error *error);
 
-/* Write and read a cut as bytes; slope[0 … columns). False: the bytes are not a cut. */
+/* Write and read a cut as bytes; slope[0 … columns). Reading returns false if the bytes are not a cut. */
 void sp_cut_put(sp_buffer *bytes, const sp_cut *cut, int columns);
 bool sp_cut_get(const void *data, size_t size, int columns, sp_cut *cut);
 

@@ -17,7 +17,7 @@ typedef struct sp_evaluator sp_evaluator;
 /* Make an evaluator. It keeps a pointer to `problem`, and copies x[0 … columns of stage 1). */
 kilter_status sp_evaluator_new(const sp_problem *problem, const double *x, uint64_t seed,
                                sp_evaluator **evaluator, kilter_error *error);
-void sp_evaluator_free(sp_evaluator *evaluator); /* NULL does nothing */
+void sp_evaluator_free(sp_evaluator *evaluator); /* free an evaluator; NULL is allowed */
 
 /* Compute the total cost of scenario `scenario` of the seed: constant + c'x + min q'y. Its bits depend on
  * (problem, x, seed, scenario) alone, not on earlier evaluations. *cost is written on KILTER_OK only.
@@ -33,7 +33,7 @@ kilter_status sp_evaluator_cost_of(sp_evaluator *evaluator, const size_t *outcom
 /* Draw scenarios by `sampling` from now on. Without this call, the method is SP_INDEPENDENT. */
 void sp_evaluator_sample(sp_evaluator *evaluator, const sp_sampling *sampling);
 
-/* Return the weight of the last solved scenario in its sample. */
+/* Return the weight that the last solved scenario has in its sample. */
 double sp_evaluator_weight(const sp_evaluator *evaluator);
 
 /* Continue with another decision; results are those of a new evaluator. */
@@ -47,8 +47,8 @@ kilter_status sp_evaluator_remember(sp_evaluator *evaluator, uint64_t scenarios,
 /* Return the number of solves so far that began from the scenario's own basis. */
 uint64_t sp_evaluator_found(const sp_evaluator *evaluator);
 
-/* Solve the second stage of a scenario. *value: min q'y, if *solved is SP_LP_OPTIMAL. KILTER_ERR_MEMORY; the
- * solver's failure is not an error. */
+/* Solve the second stage of a scenario. If *solved is SP_LP_OPTIMAL, *value is min q'y. A failure of the
+ * solver is no error of this call; the only error is KILTER_ERR_MEMORY. */
 kilter_status sp_evaluator_recourse(sp_evaluator *evaluator, uint64_t scenario, sp_lp_status *solved,
                                     double *value, kilter_error *error);
 
@@ -57,8 +57,9 @@ kilter_status sp_evaluator_recourse(sp_evaluator *evaluator, uint64_t scenario, 
 kilter_status sp_evaluator_miss(sp_evaluator *evaluator, sp_lp_status *solved, double *missed,
                                 kilter_error *error);
 
-/* Add weight × the slope of the last value or miss to slope[columns of stage 1]. The slope is −T'π; the value
- * at any x' is at least value + slope'(x' − x). Add the absolute values of the terms to size[]. */
+/* Add weight × the slope of the last result to slope[columns of stage 1], and the absolute values of its
+ * terms to size[]. The slope is −T'π. At any x', the result is at least its present value + slope'(x' − x).
+ */
 void sp_evaluator_add_slope(const sp_evaluator *evaluator, double weight, double *slope, double *size);
 
 /* Return the error that names the unsolved scenario and the reason. */
@@ -69,11 +70,12 @@ kilter_status sp_evaluator_unsolved(const sp_evaluator *evaluator, uint64_t scen
 const double *sp_evaluator_duals(const sp_evaluator *evaluator);
 long sp_evaluator_pivots(const sp_evaluator *evaluator);
 
-/* Running sums of costs. All zero: empty. The result's bits depend on the order of the costs, so add them in
- * the order of their scenarios. */
+/* Running sums of costs; all members are zero before the first cost. The result's bits depend on the order of
+ * the costs, so add them in the order of their scenarios. */
 typedef struct sp_sums {
     uint64_t count;
-    double origin;                /* the first cost; sums are over the differences of all costs from it */
+    /* the first cost; the sums below add the differences of all costs from the first one */
+    double origin;
     double sum, sum_lost;         /* compensated */
     double squares, squares_lost; /* compensated */
 } sp_sums;

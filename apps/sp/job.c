@@ -7,7 +7,7 @@
 struct sp_job {
     sp_problem *problem;
     sp_evaluator *evaluator;
-    double *x; /* the evaluator's decision, if an order has set one; NULL: none has */
+    double *x; /* the evaluator's decision, if an order has set one; NULL: no order has set one */
 };
 
 enum { JOB_VERSION = 0x3170736b }; /* "ksp1" */
@@ -128,7 +128,7 @@ static kilter_status bad_order(kilter_error *error) {
                    "version of kilter-sp on every machine");
 }
 
-/* Read an order up to its decision. */
+/* Read the fields of a packed order that precede its decision. */
 static bool get_order(sp_reader *reader, const sp_problem *problem, sp_order *order) {
     uint8_t wanted = sp_get_u8(reader), flags = sp_get_u8(reader), draw = sp_get_u8(reader);
     *order = (sp_order){

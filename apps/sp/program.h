@@ -14,8 +14,8 @@ typedef struct sp_program {
     double *cost, *lower, *upper, *row_lower, *row_upper;
 } sp_program;
 
-/* Make zeroed arrays for these rows, columns and entries; false: memory ran out. sp_program_free() frees the
- * arrays in both cases. */
+/* Make zeroed arrays for these rows, columns and entries; return false if memory ran out. Call
+ * sp_program_free() in both cases. */
 bool sp_program_make(sp_program *program, int rows, int columns, size_t entries);
 void sp_program_free(sp_program *program);
 

@@ -54,7 +54,8 @@ static void draw_latin(const sp_problem *problem, const sp_sampling *sampling, u
     }
 }
 
-/* Set outcome[] to combination number `scenario` of all outcomes; the last variable changes fastest. */
+/* Set outcome[] to combination number `scenario` of all outcomes; from one combination to the next, the last
+ * variable changes fastest. */
 static void draw_counted(const sp_problem *problem, uint64_t scenario, size_t *outcome) {
     for (int k = problem->variables - 1; k >= 0; k--) {
         const sp_variable *variable = &problem->variable[k];

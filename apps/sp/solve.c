@@ -6,9 +6,10 @@
 
 #include "extensive.h"
 
-/* ---- the start ---- */
+/* ---- the decision to start from ---- */
 
-/* Copy the first stage's values, moved within their bounds, because rounding may put them outside. */
+/* Copy the first stage's values, and move each value into its bounds, because rounding may have put it
+ * outside. */
 static void copy_first_stage(const sp_problem *problem, const sp_table *table, double *x) {
     const sp_stage *stage = &problem->stage[0];
     for (int j = 0; j < stage->columns; j++)
@@ -22,8 +23,8 @@ static kilter_status no_memory_to_check(kilter_error *error) {
 /* A reduced cost up to this size counts as zero, as in CLP. */
 static const double NO_PRICE = 1e-7;
 
-/* Return column j's term of the lower bound on the cost. If the bound of the column is infinite and its
- * price is only a rounding error, use the column's value instead of the bound. */
+/* Return the term of column j in the lower bound on the cost. If the column's bound is infinite and its price
+ * is only a rounding error, use the column's value instead of the bound. */
 static double least_of_column(const sp_program *program, const double *duals, int j, double at) {
     double price = program->cost[j], size = 1 + fabs(price);
     for (int k = program->matrix.start[j]; k < program->matrix.start[j + 1]; k++) {
