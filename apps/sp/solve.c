@@ -61,12 +61,13 @@ static kilter_status least_cost(const sp_program *program, const sp_table *table
     return KILTER_OK;
 }
 
-/* A row may be missed by this fraction of its largest term, or of 1 if that is larger, as for a decision
- * (--at). */
+/* The tolerance of a row: this fraction of its largest term, or of 1 if all terms are smaller. Decisions of
+ * --at are checked with the same tolerance. */
 static const double MISSED = 1e-6;
 
-/* Find out whether the point, moved within its bounds, satisfies the rows. CLP ignores a small distance from
- * a bound, but a large entry magnifies it in a row. Error: KILTER_ERR_MEMORY. */
+/* Find out whether the point satisfies the rows after each value is moved into its bounds. CLP ignores a
+ * small distance from a bound, but a large entry magnifies this distance in a row. Error: KILTER_ERR_MEMORY.
+ */
 static kilter_status keeps_rows(const sp_program *program, const sp_table *table, bool *kept,
                                 kilter_error *error) {
     double *activity = calloc(2 * (size_t)program->rows + 1, sizeof *activity);
@@ -91,14 +92,14 @@ static kilter_status keeps_rows(const sp_program *program, const sp_table *table
 }
 
 typedef struct optimum {
-    sp_lp_status status; /* result of the solve; the other members are valid only if it is SP_LP_OPTIMAL */
+    sp_lp_status status; /* result of the solve; only if it is SP_LP_OPTIMAL, all other members are valid */
     double *x;           /* values of the first stage's columns, in the caller's memory */
     double objective;    /* optimal cost without the problem's constant */
     double cost, least;  /* least: lower bound that the duals prove */
-    bool kept;           /* true: the point satisfies the rows */
+    bool kept;           /* true: CLP's point satisfies the rows */
 } optimum;
 
-/* with this gap, every optimum that CLP reports is accepted */
+/* a relative gap with which every optimum that CLP reports is accepted */
 static const double ANY_GAP = INFINITY;
 
 static bool is_proven(const optimum *found, double gap) {
@@ -115,8 +116,8 @@ static kilter_status take_optimum(const sp_problem *problem, const sp_program *p
     return status ? status : keeps_rows(program, table, &found->kept, error);
 }
 
-/* Take the optimum. If the gap is not proved, CLP's tolerances were too wide, so solve once more with smaller
- * ones. */
+/* Take CLP's optimum. If its duals do not prove the requested gap, CLP's tolerances were too wide, so solve
+ * once more with smaller ones. */
 static kilter_status prove(const sp_problem *problem, const sp_program *program, double gap, sp_table *table,
                            optimum *found, kilter_error *error) {
     kilter_status status = take_optimum(problem, program, table, found, error);
@@ -125,7 +126,7 @@ static kilter_status prove(const sp_problem *problem, const sp_program *program,
     return take_optimum(problem, program, table, found, error);
 }
 
-/* Solve a program whose first columns are those of the first stage, and free it. */
+/* Solve a program whose first columns are those of the first stage, and free the program. */
 static kilter_status solve_program(const sp_problem *problem, sp_program *program, double gap, double *x,
                                    optimum *found, kilter_error *error) {
     sp_table *table = NULL;
@@ -176,7 +177,7 @@ static kilter_status find_start(const sp_problem *problem, sp_solution *solution
     return start_from_first_stage(problem, solution->x, error);
 }
 
-/* ---- the loop ---- */
+/* ---- the loop over candidates ---- */
 
 static kilter_status is_unbounded(const sp_sampling *sampling, const char *columns, kilter_error *error) {
     return sp_fail(error, KILTER_ERR_TASK,
@@ -288,8 +289,8 @@ static double largest_side(const sp_problem *problem) {
     return most;
 }
 
-/* Return whether decisions grow without limit. Then rounding stops the method at some decision, which may
- * look like an optimum. */
+/* Return whether decisions grow without limit. If they do, rounding stops the method at some decision, which
+ * may look like an optimum. */
 static bool runs_away(const sp_problem *problem, const sp_master *master, kilter_status status) {
     if (status == KILTER_OK)
         return is_far(problem, sp_master_incumbent(master), largest_side(problem));
@@ -427,8 +428,8 @@ kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *s
 }
 
 /* Return the number of clusters. More clusters need fewer candidates, but more time in the master for each.
- * On ssn, N = 10 000 from a warm start, 100, 200 and 400 clusters need 35, 22 and 16 candidates and 45, 33
- * and 24 s of CPU time. */
+ * Example: ssn with 10 000 scenarios from a good start. 100, 200 and 400 clusters need 35, 22 and 16
+ * candidates, and 45, 33 and 24 s of CPU time. */
 int sp_clusters_for(uint64_t scenarios) {
     enum { FEWEST = 200, MOST = 400, SCENARIOS_EACH = 25 };
     uint64_t clusters = scenarios / SCENARIOS_EACH;
