@@ -673,10 +673,10 @@ static void damaged_orders_are_refused(void **state) {
     sp_order_pack(&input, &order, 4);
     for (size_t size = 0; size < input.size; size++)
         assert_int_equal(sp_job_carry_out(job, input.data, size, 0, &answer, NULL), KILTER_ERR_INPUT);
-    for (size_t at = 0; at < 3;
-         /* most byte values are not valid for the fields `wanted` and `draw` of an order, but all are valid
-            as flags */
-         at++) {
+    /* most byte values are not valid for the fields `wanted` and `draw` of an order, but all are valid as
+     * flags
+     */
+    for (size_t at = 0; at < 3; at++) {
         input.data[at] ^= 0x40;
         kilter_status status = sp_job_carry_out(job, input.data, input.size, 0, &answer, NULL);
         assert_int_equal(status, at == 1 ? KILTER_OK : KILTER_ERR_INPUT);
