@@ -233,8 +233,8 @@ static bool enter(dsmc_flow *f, const place *at, dsmc_point *p, double rest) {
     return dsmc_row_of(p) == at->number ? dsmc_row_add(at->row, p) : leave(&f->leavers, p);
 }
 
-/* Let particles enter the row at both ends: fill a strip beyond each end with gas of the stream, and move its
- * particles for a step. */
+/* Let particles enter the row at both ends: fill strips beyond the ends with gas of the stream, and move its
+ * particles by a step. */
 static bool fill_ends(dsmc_flow *f, const place *at) {
     double widths[] = {f->stream + REACH * f->spread, REACH * f->spread - f->stream};
     bool fits = true;

@@ -126,8 +126,8 @@ static void stored_decisions_cost_what_was_published(void **state) {
     }
 }
 
-/* On large problems, where CLP pivots a lot, costs must have the same bits if another evaluator computes them
- * in reverse order or in a scattered order. */
+/* On large problems, where CLP pivots a lot, another evaluator must compute costs with the same bits in
+ * reverse order or in a scattered order. */
 static void bits_do_not_depend_on_order(void **state) {
     (void)state;
     need_data();

@@ -43,9 +43,9 @@ sp_lp_status sp_lp_solve(sp_lp *lp);
  * the optimal one, but the last bits may depend on earlier solves. */
 sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis);
 
-/* Solve a problem that the other functions leave unsolved. sp_lp_begin_anew() makes a new model and does what
- * sp_lp_begin() does. sp_lp_solve_anew() solves without a basis, by another method for each `try` from 0 to
- * SP_LP_TRIES − 1. */
+/* Solve a problem that the other functions leave unsolved. The function sp_lp_begin_anew() makes a new model
+ * and does what sp_lp_begin() does. The function sp_lp_solve_anew() solves without a basis, by another method
+ * for each `try` from 0 to SP_LP_TRIES − 1. */
 enum { SP_LP_TRIES = 6 };
 kilter_status sp_lp_begin_anew(sp_lp *lp, int try, sp_lp_data *data, kilter_error *error);
 sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try);

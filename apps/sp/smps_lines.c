@@ -29,7 +29,7 @@ static bool parse_number(sp_token token, double *value) {
     return *end == 0;
 }
 
-/* Return whether the line is a section's header. A header is the name of a section, alone or followed by one
+/* Return whether the line is a section's header. A header is the name of a section. It may be followed by one
  * word that is not a number, or by two words as in INDEP DISCRETE REPLACE. */
 static bool is_section(const sp_lines *lines) {
     static const char *const ALONE[] = {"ROWS",    "COLUMNS", "RHS",  "RANGES", "BOUNDS",    "ENDATA",

@@ -467,8 +467,8 @@ static void rounding_does_not_refuse_an_answer(void **state) {
     }
 }
 
-/* Y1 makes the problem unbounded, because its cost falls by a slope that CLP treats as zero: the row of a
- * dual of 4e-8 has an infinite side. */
+/* Y1 makes the problem unbounded, but CLP treats the slope of its cost as zero: the row of a dual of 4e-8 has
+ * an infinite side. */
 static void what_falls_for_ever_is_said_to(void **state) {
     (void)state;
     sp_problem *problem =
