@@ -57,8 +57,9 @@ kilter_status sp_evaluator_recourse(sp_evaluator *evaluator, uint64_t scenario, 
 kilter_status sp_evaluator_miss(sp_evaluator *evaluator, sp_lp_status *solved, double *missed,
                                 kilter_error *error);
 
-/* Add weight × the slope of the last result to slope[columns of stage 1]. Add the absolute values of its
- * terms to size[]. The slope is −T'π. At any x', the result is at least its present value + slope'(x' − x).
+/* Add weight × the slope of the last result to slope[], and add the absolute values of its terms to size[],
+ * for each column of stage 1. The slope is −T'π. At any x', the result is at least its present value +
+ * slope'(x' − x).
  */
 void sp_evaluator_add_slope(const sp_evaluator *evaluator, double weight, double *slope, double *size);
 
