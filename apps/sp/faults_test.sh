@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# kilter-sp solve must give the same bits while masters and workers die, join and leave as without faults. Its cost must be the same, up to the gap, for every number of clusters and in fast mode. usage: faults_test.sh KILTER-SP PROBLEMS
+# kilter-sp solve must give the same bits while masters and workers die, join and leave as without faults. Its cost must be the same, up to the gap,
+# for every number of clusters and in fast mode. usage: faults_test.sh KILTER-SP PROBLEMS
 set -u
 # shellcheck source=apps/sp/test_support.sh
 . "$(dirname "$0")/test_support.sh"
@@ -64,7 +65,8 @@ join() {
     children="$children $worker"
 }
 
-# come_and_go BYTES: let a second worker join when this number of bytes is stored, and the first one leave at twice the number. Return false if the master ended before that.
+# come_and_go BYTES: let a second worker join when this number of bytes is stored, and the first one leave at twice the number. Return false if the
+# master ended before that.
 come_and_go() {
     rm -f "$work/tcp"*
     start --listen 'tcp://127.0.0.1:*' --key "$work/key" --resume "$work/tcp"

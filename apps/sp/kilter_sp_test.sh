@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Test kilter-sp on the command line. The bits must be the same for every number of workers, policy and transport; exit codes and error texts are checked.   usage: kilter_sp_test.sh
+# Test kilter-sp on the command line. The bits must be the same for every number of workers, policy and transport; exit codes and error texts are
+# checked.   usage: kilter_sp_test.sh
 # KILTER-SP PROBLEMS [MPIEXEC]
 set -u
 # shellcheck source=apps/sp/test_support.sh
@@ -49,7 +50,8 @@ if [ -n "$ranks" ]; then
     same solve $ranks "$sp" --record none
 fi
 
-# Solve a problem with random recourse, and one whose first stage has no rows. The bits must be the same on any workers, and every method must give the same cost.
+# Solve a problem with random recourse, and one whose first stage has no rows. The bits must be the same on any workers, and every method must give
+# the same cost.
 solve_mill() {
     timeout 60 "$@" solve "$mill/mill.cor" "$mill/mill.tim" "$mill/mill.sto" --scenarios 40 --seed 5 --check 200 \
         --json --record none
