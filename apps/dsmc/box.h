@@ -20,7 +20,7 @@ typedef struct dsmc_particle {
 /* The state of a gas at the start of a simulation. */
 typedef struct dsmc_start {
     uint32_t particles;               /* number of simulated particles, at least 2 */
-    double density;                   /* molecules in a cubic metre */
+    double density;                   /* number of molecules in a cubic metre of the gas */
     double translation_k, rotation_k; /* temperatures, K */
     double collisions;                /* rotational collision number Z; see dsmc_least_collisions() */
     uint64_t seed, realisation;       /* together seed and realisation number determine all random numbers */
@@ -30,9 +30,9 @@ typedef struct dsmc_box {
     dsmc_gas gas;
     dsmc_particle *particles;
     uint32_t count;
-    double density;  /* molecules in a cubic metre */
+    double density;  /* number of molecules in a cubic metre of the gas */
     double exchange; /* probability that a particle's rotation takes part in a collision */
-    double most;     /* upper bound of cross section × relative speed of a pair, m³/s */
+    double most;     /* upper bound of the product of cross section and relative speed of a pair, m³/s */
     /* the number of candidate pairs in a step is rounded down; this fraction of a pair is carried to the next
      * step */
     double left;
@@ -40,7 +40,8 @@ typedef struct dsmc_box {
     kilter_random random;
 } dsmc_box;
 
-/* Fill a box with particles in equilibrium at each of the two temperatures. false: memory ran out. */
+/* Fill a box with particles in equilibrium at each of the two temperatures. Return false if memory ran out.
+ */
 bool dsmc_box_open(dsmc_box *box, const dsmc_gas *gas, const dsmc_start *start);
 void dsmc_box_close(dsmc_box *box);
 

@@ -16,7 +16,7 @@ static const double REACH = 5;
 /* PARTS: number of points along each side of a cell, at which its volume outside the body is measured */
 enum { BOUNCES = 20, PARTS = 16 };
 
-/* --- the plane --- */
+/* --- setting up the plane --- */
 
 static bool is_inside(const dsmc_flow *f, double x, double y) {
     double dx = x - f->centre_x, dy = y - f->centre_y, radius = f->options.size / 2;
@@ -79,7 +79,7 @@ void dsmc_flow_close(dsmc_flow *f) {
     *f = (dsmc_flow){.volume = NULL};
 }
 
-/* --- the stream --- */
+/* --- drawing particles of the stream --- */
 
 static void draw_velocity(const dsmc_flow *f, kilter_random *random, dsmc_point *p) {
     p->u = f->stream + f->spread * kilter_random_normal(random);
@@ -110,7 +110,7 @@ bool dsmc_flow_fill(const dsmc_flow *f, uint32_t number, dsmc_row *row, dsmc_cel
 
 /* --- surfaces --- */
 
-typedef struct hit { /* the first surface that a particle meets */
+typedef struct hit { /* the first surface that a particle meets during its move */
     /* time until the particle meets the surface, as a part of a step; if it meets none, the rest of the step
      */
     double after;
@@ -190,8 +190,8 @@ static double advance(const dsmc_flow *f, double rest, kilter_random *random, ds
     return force;
 }
 
-/* Between walls, put a particle back into the plane: x is periodic. Return false if the particle has left the
- * plane. */
+/* If the flow is between walls, x is periodic: put the particle back into the plane. Return false if the
+ * particle has left the plane. */
 static bool stays(const dsmc_flow *f, dsmc_point *p) {
     double columns = f->options.columns, rows = f->options.rows;
     if (f->options.walls) {
@@ -225,7 +225,7 @@ typedef struct place {
     double *force;
 } place;
 
-/* Let a particle enter from outside, with a part of the step left. */
+/* Let a particle enter from outside, and move it for the part of the step that is left. */
 static bool enter(dsmc_flow *f, const place *at, dsmc_point *p, double rest) {
     *at->force += advance(f, rest, at->random, p);
     if (!stays(f, p))
@@ -266,7 +266,7 @@ static bool fill_side(dsmc_flow *f, const place *at, bool upper) {
     return fits;
 }
 
-/* Let particles of the stream in through all sides of the plane that the row has. */
+/* Let particles of the stream enter the row through those sides of the plane that it touches. */
 static bool fill(dsmc_flow *f, const place *at) {
     bool fits = fill_ends(f, at);
     if (fits && at->number == 0)
@@ -287,8 +287,8 @@ static void find_body(const dsmc_flow *f, uint32_t number, double *lo, double *h
     *hi = f->centre_x + width;
 }
 
-/* Repeat the move of particle i, which may meet a surface or leave the row. If it leaves, the last particle
- * takes its place. false: memory ran out. */
+/* Repeat the move of particle i, which may meet a surface or leave the row. If the particle leaves, the last
+ * particle of the row takes its place. Return false if memory ran out. */
 static bool move_carefully(dsmc_flow *f, const place *at, uint32_t i) {
     dsmc_row *row = at->row;
     dsmc_point p = dsmc_row_at(row, i);

@@ -131,7 +131,8 @@ static void a_free_stream_stays_as_it_is(void **state) {
         assert_true(fabs(mean_u / p.flow.stream - 1) < 0.003);
         assert_true(fabs(all.v / all.count) < 0.02 * spread);
         assert_true(fabs(temperature / (spread * spread) - 1) < 0.01);
-        double rate = sqrt(8 / PI) * spread / (o.knudsen * o.size); /* mean speed divided by mean free path */
+        /* collisions of a particle in a step: mean speed divided by mean free path */
+        double rate = sqrt(8 / PI) * spread / (o.knudsen * o.size);
         assert_true(fabs(2 * (double)p.collided / ((double)p.particle_steps * rate) - 1) < 0.01);
         close_plane(&p);
     }

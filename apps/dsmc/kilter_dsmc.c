@@ -48,7 +48,7 @@ static int realise(const kilter_task *task, kilter_result *result, void *state) 
     return code;
 }
 
-/* --- the answer: exact sums, so that the order of results does not matter --- */
+/* --- exact sums for the answer, which do not depend on the order of results --- */
 
 typedef struct moments {
     kilter_sum translation, rotation, squares; /* squares: sum of the squared rotational temperatures */
@@ -56,7 +56,7 @@ typedef struct moments {
 
 typedef struct answer {
     setup of;
-    moments *at; /* sums for each sample */
+    moments *at; /* at[sample]: sums over all realisations */
     uint64_t realisations, failed;
 } answer;
 
@@ -117,7 +117,7 @@ static void print_json(const answer *a) {
     printf("]}\n");
 }
 
-/* --- the command line --- */
+/* --- reading the command line --- */
 
 typedef struct words {
     double realisations, particles, density, translation, rotation, collisions, steps, samples, step_s, seed;
@@ -174,7 +174,7 @@ static int check_step(const words *w) {
     return 2;
 }
 
-/* Check the command and the values. Return the exit code of an error; 0: there is none. */
+/* Check the command and the values. Return the exit code, which is 0 if there is no error. */
 static int read_words(int count, char **word, words *w) {
     if (count < 1)
         return misuse("the command is missing", "", ": give relax");
@@ -199,7 +199,7 @@ static setup setup_of(const words *w) {
                    .step_s = w->step_s};
 }
 
-/* --- the program --- */
+/* --- running the farm --- */
 
 static int finish(answer *a, const words *w) {
     if (a->realisations > 0)

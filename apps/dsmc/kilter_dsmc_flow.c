@@ -11,7 +11,7 @@
 #include "options.h"
 #include "picture.h"
 
-/* --- the command line --- */
+/* --- reading the command line --- */
 
 typedef struct words {
     double gas, body, wall, mach, knudsen, columns, rows, size, particles, wall_ratio, steps, settle, seed;
@@ -66,8 +66,9 @@ static void print_help(void) {
 /* greatest diameter of a cylinder, as a part of the number of columns; its centre is at 0.35 of the columns
  */
 static const double WIDEST = 0.7;
-static const double THINNEST = 0.001; /* least Knudsen number above 0: with less, steps would be too short */
-static const double LEAST_CELLS = 3;  /* a mean free path should be at least this number of cells long */
+/* least allowed Knudsen number above 0; with a smaller one, time steps would be too short */
+static const double THINNEST = 0.001;
+static const double LEAST_CELLS = 3; /* a mean free path should be at least this number of cells long */
 
 static int check(const words *w, FILE *errors) {
     const char *wrong = NULL;
@@ -103,7 +104,7 @@ static int read_words(int argc, char **argv, words *w, FILE *errors) {
     return code == 0 ? check(w, errors) : code;
 }
 
-/* --- rows of particles --- */
+/* --- computing the rows of particles --- */
 
 typedef struct run {
     words set;
@@ -267,7 +268,7 @@ static void step(run *r, uint64_t number) {
     note_owners(r, number);
 }
 
-/* --- the answer --- */
+/* --- printing the answer --- */
 
 static uint64_t checksum(const void *data, size_t bytes) { /* FNV-1a */
     uint64_t hash = 0xcbf29ce484222325;

@@ -28,7 +28,7 @@ typedef struct dsmc_options { /* the options of a program */
 } dsmc_options;
 
 void dsmc_print_options(const dsmc_options *options, FILE *out);
-/* Read the words after the command's name into `values`. errors: where to print an error; NULL: nowhere.
+/* Read the words after the command's name into `values`. Errors are printed to `errors`, if it is not NULL.
  * Return the exit code: 0 or 2. */
 int dsmc_read_options(const dsmc_options *options, int word_count, char **words, void *values, FILE *errors);
 

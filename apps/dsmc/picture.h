@@ -6,7 +6,7 @@
 
 #include "flow.h"
 
-/* Which rank had which rows: one entry for each step at which this changed. */
+/* Which rank had which rows, with one entry for each step at which the bounds between ranks changed. */
 typedef struct dsmc_history {
     uint32_t ranks;
     uint64_t *step;   /* step[count] */

@@ -1,6 +1,7 @@
 /* A row of cells and its particles. Rows are stacked in direction y; the cells of a row follow each other in
  * direction x. Lengths are in cells, times in steps, velocities in cells per step, masses in masses of a
- * molecule. So a particle moves when its velocity is added, and the whole part of x is its cell. */
+ * molecule. So a particle moves by adding its velocity to its position, and its cell is the whole part of x.
+ */
 #ifndef DSMC_ROW_H
 #define DSMC_ROW_H
 
@@ -24,7 +25,8 @@ typedef struct dsmc_row {
     bool here; /* true: the row is on this rank */
 } dsmc_row;
 
-bool dsmc_row_add(dsmc_row *row, const dsmc_point *particle); /* false: memory ran out */
+/* append a particle to the row; return false if memory ran out */
+bool dsmc_row_add(dsmc_row *row, const dsmc_point *particle);
 dsmc_point dsmc_row_at(const dsmc_row *row, uint32_t i);
 /* make room for `count` particles; return false if memory ran out */
 bool dsmc_row_reserve(dsmc_row *row, uint32_t count);
@@ -44,7 +46,7 @@ typedef struct dsmc_collisions {
 } dsmc_collisions;
 
 typedef struct dsmc_cell { /* values that a cell keeps between steps to compute its collisions */
-    double most;           /* upper bound of the swept volume of a pair */
+    double most;           /* upper bound of the volume that a pair sweeps in a step */
     /* the number of candidate pairs in a step is rounded down; this fraction of a pair is carried to the next
      * step */
     double left;

@@ -345,7 +345,7 @@ static int by_glpk(const model *m, double *cost) {
     return status;
 }
 
-/* --- the comparison --- */
+/* --- comparing the answers of all solvers --- */
 
 typedef struct answer {
     kilter_status status;
@@ -396,8 +396,8 @@ static answer as_written(const sp_problem *problem, int scenarios) {
     return a;
 }
 
-/* Return whether an answer agrees with that of GLPK. Without an optimum, kilter-sp may name either
- * reason, because different scenarios may have different ones. */
+/* Return whether an answer agrees with the one that GLPK found. Without an optimum, kilter-sp may call the
+ * problem infeasible or unbounded, because both may be true of different scenarios. */
 static bool is_right(const answer *a, int status, double cost) {
     if (status == GLP_OPT)
         return a->status == KILTER_OK && fabs(a->cost - cost) <= 1e-6 * (1 + fabs(cost));

@@ -53,7 +53,7 @@ static total column_total(const matrix *m, const double *by_row, int j) {
     return t;
 }
 
-/* Return each row's sum of entries times `by_column`. NULL: memory ran out. */
+/* Return each row's sum of entries times `by_column`. Return NULL if memory ran out. */
 static total *row_totals(Clp_Simplex *model, const double *by_column) {
     const matrix m = matrix_of(model);
     int columns = Clp_numberColumns(model);
@@ -132,8 +132,8 @@ static void add_least(proof *p, double weight, double size, double lower, double
     add(&p->least, weight * side);
 }
 
-/* Return whether the sum of the rows, weighted by `way` × ray, needs more than the columns can give within
- * their bounds. */
+/* Return whether the sum of the rows, weighted by `way` × ray, has sides that no columns within their bounds
+ * can meet. */
 static bool proves_infeasible(Clp_Simplex *model, const double *ray, double way) {
     const matrix m = matrix_of(model);
     proof rows = {.holds = true}, columns = {.holds = true};
@@ -167,7 +167,7 @@ static bool is_infeasible(Clp_Simplex *model) {
     return holds;
 }
 
-/* --- programs for which CLP's answer does not hold --- */
+/* --- programs that find the answer if CLP's is not confirmed --- */
 
 /* Allocate a program for the rows and columns of a model and `more` additional columns with one entry each.
  */
@@ -225,9 +225,9 @@ static double largest_cost(Clp_Simplex *model) {
     return most;
 }
 
-/* Fill in a program for the direction in which the cost falls most. It allows only steps that can be
- * repeated for ever, of at most 1 in each column. Costs are scaled to at most 1, because they include a
- * scenario's weight, which may be small. */
+/* Fill in a program for the direction in which the cost falls most. The program allows only directions that
+ * can be followed for ever, with steps of at most 1 in each column. Costs are scaled to at most 1, because
+ * they include a scenario's weight, which may be small. */
 static void fill_steps(Clp_Simplex *model, sp_program *e) {
     double most = largest_cost(model);
     copy_matrix(model, e);
@@ -242,8 +242,8 @@ static void fill_steps(Clp_Simplex *model, sp_program *e) {
     }
 }
 
-/* Return the least cost of a program that `fill` makes from the model; NaN: not proved. These programs always
- * have an optimum. */
+/* Return the least cost of a program that `fill` makes from the model; NaN: the optimum is not proved. The
+ * programs that `fill` makes always have an optimum. */
 static double least_cost(Clp_Simplex *model, int more, void (*fill)(Clp_Simplex *, sp_program *)) {
     sp_program e;
     Clp_Simplex *made = NULL;

@@ -123,7 +123,8 @@ static kilter_status take_stages(const char *text, void *value, kilter_error *er
     return KILTER_OK;
 }
 
-/* Read an option's value that is one of two words: `no` sets *value to false, `yes` to true. */
+/* Read the value of an option that must be one of two words: the word `no` sets *value to false, the word
+ * `yes` to true. */
 static kilter_status take_word(const char *option, const char *text, const char *no, const char *yes,
                                bool *value, kilter_error *error) {
     if (strcmp(text, no) != 0 && strcmp(text, yes) != 0)

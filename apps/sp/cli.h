@@ -38,14 +38,14 @@ typedef struct sp_options {
     sp_stages grow;             /* sizes of the samples; count 0: one sample of `scenarios` scenarios */
     const char *mps, *decision; /* paths of output files; NULL: the file is not written */
     /* the options of the command predict */
-    /* number of scenarios of the benchmark; number of candidates of the solve (0: estimated from the
-     * benchmark's) */
+    /* benchmark: number of scenarios of the benchmark; candidates: number of candidates of the solve (0: it
+     * is estimated from the benchmark) */
     uint64_t benchmark, candidates;
     const char *on; /* speeds of the workers; NULL: the local workers, with equal speeds */
 } sp_options;
 
-/* Read arguments[0 … count), which follow the command. KILTER_ERR_USAGE names the option. The arguments must
- * outlive the options. */
+/* Read arguments[0 … count), which follow the command. For KILTER_ERR_USAGE, the error's text names the
+ * option. The arguments must outlive the options. */
 kilter_status sp_options_parse(sp_command command, int count, char *const *arguments, sp_options *options,
                                kilter_error *error);
 

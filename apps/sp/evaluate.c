@@ -251,7 +251,7 @@ static kilter_status solve_from(sp_evaluator *e, const size_t *outcome, const un
 }
 
 /* Solve a scenario. *own is the scenario's basis from an earlier solve, or NULL, and becomes the new basis.
- * With own = NULL, no basis is kept. */
+ * If `own` itself is NULL, no basis is kept. */
 static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char **own, sp_lp_status *solved,
                            double *value, kilter_error *error) {
     kilter_status status = solve_from(e, outcome, own ? *own : NULL, solved, error);
@@ -265,8 +265,8 @@ static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char
     if (!isfinite(*value))
         *solved = SP_LP_STOPPED;
     if (own && !*own)
-        *own = malloc(sp_lp_basis_bytes(e->lp)); /* if memory ran out, the scenario's next solve starts from
-                                                    the mean scenario's basis again */
+        *own = malloc(sp_lp_basis_bytes(e->lp)); /* if memory runs out here, the next solve of the scenario
+                                                    starts from the mean scenario's basis again */
     if (own && *own)
         sp_lp_basis(e->lp, *own);
     return KILTER_OK;
@@ -422,7 +422,7 @@ long sp_evaluator_pivots(const sp_evaluator *evaluator) {
     return sp_lp_pivots(evaluator->lp);
 }
 
-/* ---- the estimate ---- */
+/* ---- the estimate over many scenarios ---- */
 
 /* Add a cost by Neumaier's method, which sums the rounding error of each addition separately. */
 static void add_compensated(double *sum, double *lost, double value) {

@@ -21,7 +21,8 @@ void sp_evaluator_free(sp_evaluator *evaluator); /* free an evaluator; NULL is a
 
 /* Compute the total cost of scenario `scenario` of the seed: constant + c'x + min q'y. Its bits depend on
  * (problem, x, seed, scenario) alone, not on earlier evaluations. *cost is written on KILTER_OK only.
- * KILTER_ERR_TASK names a scenario whose second stage is infeasible, unbounded or not solved. */
+ * For KILTER_ERR_TASK, the error's text names a scenario whose second stage is infeasible, unbounded or not
+ * solved. */
 kilter_status sp_evaluator_cost(sp_evaluator *evaluator, uint64_t scenario, double *cost,
                                 kilter_error *error);
 
@@ -36,7 +37,7 @@ void sp_evaluator_sample(sp_evaluator *evaluator, const sp_sampling *sampling);
 /* Return the weight that the last solved scenario has in its sample. */
 double sp_evaluator_weight(const sp_evaluator *evaluator);
 
-/* Continue with another decision; results are those of a new evaluator. */
+/* Continue with another decision; all later results are those of a new evaluator. */
 kilter_status sp_evaluator_move(sp_evaluator *evaluator, const double *x, kilter_error *error);
 
 /* Keep the optimal bases of scenarios 0 … scenarios−1 from now on, and start each scenario from its basis the
@@ -85,12 +86,13 @@ void sp_sums_add(sp_sums *sums, double cost);
 
 typedef struct sp_estimate {
     double mean;
-    double standard_error; /* NaN if there are fewer than two scenarios */
+    double standard_error; /* standard error of the mean; NaN if there are fewer than two scenarios */
     double low, high; /* bounds of the confidence interval by the normal distribution; NaN if there are fewer
                          than two scenarios */
 } sp_estimate;
 
-/* Return the estimate with a confidence in percent, above 0 and below 100. Needs at least one cost. */
+/* Return the estimate with a confidence in percent, above 0 and below 100. At least one cost must have been
+ * added. */
 sp_estimate sp_sums_estimate(const sp_sums *sums, double confidence);
 
 /* Return z with P(|N(0,1)| <= z) = confidence percent. */

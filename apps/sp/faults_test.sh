@@ -98,7 +98,7 @@ done
 
 # ---- a forecast for the next sample counts only the workers of the last run
 
-# recorded SQL: what the record says so far
+# recorded SQL: print the answer of the run record, as written so far, to a query
 recorded() {
     sqlite3 -readonly "$work/left" "$1"
 }

@@ -98,7 +98,7 @@ kilter_status sp_forecast_sample(const sp_benchmark *b, uint64_t scenarios, int 
     return predict_on(&program, NULL, b->workers, &workers, prediction, error);
 }
 
-/* ---- the number of clusters ---- */
+/* ---- choosing the number of clusters ---- */
 
 static const double FINDING = 0.95;
 enum { BELIEVED = 4, APART = 16 };
@@ -135,9 +135,10 @@ static int within(int number, int least, int most) {
     return number < least ? least : number > most ? most : number;
 }
 
-/* Choose the number of clusters as kilter_farm_grain() does for real workers. The choices are multiples of
- * the number of workers, and numbers that differ by 1/16 each. They reach from a quarter of the least to four
- * times the greatest number used before. A new number must be 5 % faster than the last one. */
+/* Choose the number of clusters as kilter_farm_grain() does for real workers. The candidates for the number
+ * are multiples of the number of workers, and numbers that differ by 1/16 each. They reach from a quarter of
+ * the least number used before to four times the greatest one. A new number must be 5 % faster than the last
+ * one. */
 static kilter_status choose_clusters(const sp_options *options, const sp_benchmark *b, uint64_t scenarios,
                                      sp_forecast *f, kilter_error *error) {
     choice best = {options, b, scenarios, 0, HUGE_VAL};

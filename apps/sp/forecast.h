@@ -35,7 +35,8 @@ typedef struct sp_forecast {
     kilter_prediction short_one; /* prediction for the benchmark's last sample */
 } sp_forecast;
 
-/* Check that options->on can be read; call this before measuring. KILTER_ERR_USAGE if not. */
+/* Check that options->on can be read; call this before measuring. Return KILTER_ERR_USAGE if it cannot be
+ * read. */
 kilter_status sp_forecast_check(const sp_options *options, kilter_error *error);
 
 /* Predict the time of a solve. A worker's time is linear in its scenarios; the master's time depends only on

@@ -34,7 +34,8 @@ typedef struct sp_lp_data {
 kilter_status sp_lp_begin(sp_lp *lp, sp_lp_data *data, kilter_error *error);
 
 /* Return the matrix's entries, in the order given to sp_lp_new(). Changes take effect at the next
- * sp_lp_begin(). It makes a new model, because a solved model keeps other forms of its matrix. */
+ * sp_lp_begin(). sp_lp_begin() makes a new model after a change, because a solved model keeps other forms of
+ * its matrix. */
 double *sp_lp_entries(sp_lp *lp);
 
 sp_lp_status sp_lp_solve(sp_lp *lp);
@@ -43,7 +44,7 @@ sp_lp_status sp_lp_solve(sp_lp *lp);
  * the optimal one, but the last bits may depend on earlier solves. */
 sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis);
 
-/* Solve a problem that the other functions leave unsolved. The function sp_lp_begin_anew() makes a new model
+/* Solve a problem that sp_lp_solve() left unsolved. The function sp_lp_begin_anew() makes a new model
  * and does what sp_lp_begin() does. The function sp_lp_solve_anew() solves without a basis, by another method
  * for each `try` from 0 to SP_LP_TRIES − 1. */
 enum { SP_LP_TRIES = 6 };
@@ -58,7 +59,8 @@ void sp_lp_basis(const sp_lp *lp, unsigned char *basis);
  */
 void sp_lp_keep(sp_lp *lp);
 
-/* Restore the state after sp_lp_new: the kept basis is the slack basis, and earlier solves have no effect. */
+/* Restore the state of a new program: the kept basis is the slack basis, and earlier solves have no effect.
+ */
 kilter_status sp_lp_forget(sp_lp *lp, kilter_error *error);
 
 /* Return the objective of the last solve, which must have been optimal. */

@@ -9,7 +9,7 @@
 #include "clp_shim.h"
 
 /* Return a limit of iterations, because CLP may iterate for ever. No solve of the published problems comes
- * near it. */
+ * near this limit. */
 static int most_iterations(int rows, int columns) {
     double most = 1e5 + 100.0 * rows + 100.0 * columns;
     return most < INT_MAX ? (int)most : INT_MAX;

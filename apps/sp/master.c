@@ -10,10 +10,10 @@
 
 /* The values of the following constants were measured on the published problems ssn, 20term and storm. Other
  * values gain nothing there, so there are no options for them. */
-/* Number of solves for which a cut may be idle before it is dropped. It is low (AGE_FALLING) while candidates
- * improve, because old cuts cost the master time. It is high (AGE_STUCK) while candidates do not improve,
- * because old cuts become active again, as on 20term. On ssn, the solve with AGE_FALLING = 5 takes two thirds
- * of the time with 10. */
+/* A cut is dropped if it was idle for this number of consecutive solves. The number is low (AGE_FALLING)
+ * while candidates improve, because old cuts cost the master time. The number is high (AGE_STUCK) while
+ * candidates do not improve, because old cuts become active again, as on 20term. On ssn, the solve with
+ * AGE_FALLING = 5 takes two thirds of the time with 10. */
 enum { AGE_FALLING = 5, AGE_STUCK = 20, POOR_WHEN_STUCK = 2 };
 static const double RADIUS_FIRST = 1, RADIUS_MOST = 1e9;
 /* a candidate becomes the incumbent if its cost decreases by at least this fraction of the predicted decrease
@@ -30,7 +30,7 @@ static const double NEAR = 1e-9;
 
 typedef struct row {
     int cluster; /* number of the cluster to which the cut belongs; −1: the cut is a feasibility cut */
-    int made_at; /* number of the candidate at which it was made */
+    int made_at; /* number of the candidate at which the cut was made */
     int idle;    /* number of consecutive solves in which the cut was not active */
 } row;
 
@@ -56,7 +56,7 @@ struct sp_master {
     /* columns: number of columns of stage 1; in the table, one column θ for each cluster follows them */
     int columns, clusters;
     double gap;
-    candidate *basket;       /* the candidates under way, one in each slot */
+    candidate *basket;       /* the candidates that are being evaluated, one in each slot */
     int slots, flying, made; /* slots: length of basket[]; flying: number of candidates that wait for cuts;
                                 made: number of candidates so far */
     /* last optimum of the table */
@@ -178,7 +178,7 @@ static double distance(const sp_master *m, const double *x) {
     return most;
 }
 
-/* Make the table's optimum a candidate. */
+/* Make a candidate of the optimum of the table. */
 static void launch(sp_master *m, candidate *c) {
     memcpy(c->x, m->x, (size_t)m->columns * sizeof(double));
     memcpy(c->theta, m->theta, (size_t)m->clusters * sizeof(double));
@@ -338,7 +338,8 @@ static void add_cuts_of(sp_master *m, candidate *c, int *rows, int *entries) {
     }
 }
 
-/* Return the candidate under way with the next higher number; NULL: there is none. */
+/* Among the candidates that are being evaluated, return the one with the next number after `number`; NULL:
+ * there is none. */
 static candidate *next_of(const sp_master *m, int number) {
     candidate *next = NULL;
     for (int i = 0; i < m->slots; i++) {
@@ -405,7 +406,7 @@ static void reject(sp_master *m, const candidate *c, double cost) {
     }
 }
 
-/* Return the candidate's cost over the sample; INFINITY: a scenario is infeasible. */
+/* Return the candidate's cost over the sample; return INFINITY if a scenario is infeasible. */
 static double candidate_cost(const sp_master *m, const candidate *c) {
     double cost = first_stage_cost(m, c->x);
     for (int t = 0; t < m->clusters; t++)
@@ -413,7 +414,7 @@ static double candidate_cost(const sp_master *m, const candidate *c) {
     return cost;
 }
 
-/* Make a candidate the incumbent if it costs no more than the present one and reaches DECREASE of its
+/* Make a candidate the incumbent if it costs no more than the present incumbent and reaches DECREASE of its
  * predicted decrease. Return whether costs still fall at the largest trust region. */
 static bool judge(sp_master *m, const candidate *c) {
     double cost = candidate_cost(m, c);
@@ -526,8 +527,8 @@ static bool is_same(const sp_master *m, const candidate *c) {
     return memcmp(c->x, m->x, (size_t)m->columns * sizeof(double)) == 0;
 }
 
-/* Return a free slot for the next candidate; −1: all slots are full, or the same candidate is already under
- * way. */
+/* Return a free slot for the next candidate; return −1 if all slots are full, or if the same candidate is
+ * already being evaluated. */
 static int place_of_next(const sp_master *m) {
     int place = -1;
     for (int i = m->slots - 1; i >= 0; i--) {

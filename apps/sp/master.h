@@ -42,10 +42,10 @@ typedef enum sp_step {
     SP_UNBOUNDED,  /* costs fall without limit */
 } sp_step;
 
-/* Continue after a cut of the candidate in `slot` was taken. After the candidate's last cut, judge it and
- * make the next one. If the basket has a free slot, make the next one as soon as most cuts have arrived.
- * SP_EVALUATE: the new candidate is in slot *next. KILTER_ERR_TASK: the problem's numbers are unsuitable for
- * the master's solver; KILTER_ERR_MEMORY. */
+/* Continue after a cut of the candidate in `slot` was taken. After the candidate's last cut, judge the
+ * candidate and make the next one. If the basket has a free slot, make the next candidate as soon as most
+ * cuts have arrived. SP_EVALUATE: the new candidate is in slot *next. KILTER_ERR_TASK: the problem's numbers
+ * are unsuitable for the master's solver; KILTER_ERR_MEMORY. */
 kilter_status sp_master_next(sp_master *master, int slot, sp_step *step, int *next, kilter_error *error);
 
 typedef struct sp_progress {

@@ -6,8 +6,8 @@
 
 #include "smps.h"
 
-/* min cost'x, row_lower <= A x <= row_upper, lower <= x <= upper. A is stored by columns as in sp_matrix.
- * Infinite is ±INFINITY, or ±DBL_MAX in a program for CLP itself. */
+/* The program is: minimise cost'x with row_lower <= A x <= row_upper, lower <= x <= upper. A is stored by
+ * columns as in sp_matrix. Infinite is ±INFINITY, or ±DBL_MAX in a program for CLP itself. */
 typedef struct sp_program {
     int rows, columns;
     sp_matrix matrix;

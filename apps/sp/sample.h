@@ -38,7 +38,7 @@ void sp_target_values(const sp_problem *problem, const size_t *outcome, double *
 /* Compute mean[t], the expectation of each random number t over the whole distribution. */
 void sp_target_means(const sp_problem *problem, double *mean);
 
-/* Return the probability with which the sampler draws outcome `at` of `variable`. */
+/* Return the probability with which the sampler draws the outcome number `at` of `variable`. */
 double sp_outcome_probability(const sp_problem *problem, const sp_variable *variable, size_t at);
 
 /* Return the number of scenarios of the whole distribution, a double because it easily exceeds 2^64. */

@@ -10,7 +10,7 @@
 #include "smps_parts.h"
 #include "support.h"
 
-/* Allocate as calloc() does, but also some memory for an empty array. */
+/* Allocate zeroed memory as calloc() does; an empty array gets some memory, too. */
 static void *array_of(size_t count, size_t size) {
     return calloc(count ? count : 1, size);
 }
@@ -57,9 +57,9 @@ static void free_stage(sp_stage *stage) {
     free(stage->column_name);
 }
 
-/* Set a row's sides. A range R gives it a second side. In a row of type E, R is added to the upper side if R
- * > 0, or to the lower side if R < 0. In a row of type L or G, the open side gets the distance |R| from the
- * given side. */
+/* Set a row's sides. A range R gives the row a second side. In a row of type E, R is added to the upper side
+ * if R > 0, or to the lower side if R < 0. In a row of type L or G, the open side gets the distance |R| from
+ * the given side. */
 static void fill_row(sp_stage *stage, int at, const sp_core_row *row) {
     double width = fabs(row->range);
     stage->rhs[at] = row->rhs;

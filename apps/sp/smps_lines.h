@@ -28,12 +28,12 @@ typedef struct sp_lines {
 /* Read the next line that is neither empty nor a comment (`*` in column 1); *more is false at the end. */
 kilter_status sp_lines_next(sp_lines *lines, bool *more);
 
-/* Fail with KILTER_ERR_INPUT and "NAME:LINE: …", sp_lines_fail() names the present line, sp_lines_fail_at()
- * another one. */
+/* Fail with KILTER_ERR_INPUT and the text "NAME:LINE: …". sp_lines_fail() names the present line,
+ * sp_lines_fail_at() any line. */
 kilter_status sp_lines_fail(const sp_lines *lines, const char *format, ...) KILTER_PRINTF(2, 3);
 kilter_status sp_lines_fail_at(const sp_lines *lines, uint64_t line, const char *format, ...)
     KILTER_PRINTF(3, 4);
-kilter_status sp_lines_memory(const sp_lines *lines); /* Fail because memory ran out. */
+kilter_status sp_lines_memory(const sp_lines *lines); /* fail with KILTER_ERR_MEMORY */
 
 bool sp_token_is(sp_token token, const char *text);
 bool sp_token_same(sp_token a, sp_token b);

@@ -1,4 +1,5 @@
-/* Private to smps*.c: what the readers of CORE, TIME and STOCH share. */
+/* Declarations that the readers of CORE, TIME and STOCH (smps*.c) share. No other file includes this header.
+ */
 #ifndef SP_SMPS_PARTS_H
 #define SP_SMPS_PARTS_H
 
@@ -8,7 +9,8 @@ typedef struct sp_core_row {
     char type; /* N E L G */
     bool rhs_given, range_given;
     double rhs, range;
-    int seen_in; /* 1 + the index of the last column that has an entry in this row; 0: none has */
+    /* 1 + the index of the last column that has an entry in this row; 0: no column has one yet */
+    int seen_in;
     double last; /* value of the entry of column seen_in − 1 in this row */
 } sp_core_row;
 
@@ -32,7 +34,7 @@ typedef struct sp_core {
     sp_core_column *column;
     sp_core_entry *entry;
     size_t row_capacity, column_capacity, entry_capacity, entries;
-    int objective; /* index of the objective's row; −1: none yet */
+    int objective; /* index of the objective's row; −1: there was no such row yet */
     double constant;
     sp_token rhs_set, range_set, bound_set;
 } sp_core;
@@ -48,8 +50,8 @@ kilter_status sp_core_read(const sp_file *file, sp_core *core, kilter_error *err
 void sp_core_free(sp_core *core);
 kilter_status sp_time_read(const sp_file *file, const sp_core *core, sp_time *time, kilter_error *error);
 
-/* The place of a row or column of CORE: its stage, 0 or 1, and its index within the stage; stage −1 for rows
- * of type N. */
+/* The place of a row or column of CORE: its stage, 0 or 1, and its index within the stage; the stage is −1
+ * for rows of type N. */
 typedef struct sp_place {
     int stage, index;
 } sp_place;

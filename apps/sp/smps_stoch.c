@@ -1,4 +1,4 @@
-/* Read the STOCH file: sections INDEP, BLOCKS and SCENARIOS, all DISCRETE. */
+/* Read the STOCH file: sections INDEP, BLOCKS and SCENARIOS, all of type DISCRETE. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ typedef struct raw_outcome {
     double probability;
     size_t first, end; /* the outcome has the values own[first … end) of the reader */
     /* index of the outcome from which the values that are not given are inherited; if it is the outcome's own
-     * index, they are CORE's */
+     * index, these values are CORE's */
     size_t parent;
     uint64_t line;
 } raw_outcome;
@@ -531,8 +531,8 @@ static kilter_status write_outcome(reader *r, size_t at) {
     return status;
 }
 
-/* Return the sum by which to divide a variable's probabilities. A small difference from 1 comes from cut-off
- * digits; a larger one is an error. */
+/* Return the sum by which to divide a variable's probabilities. A small difference of the sum from 1 comes
+ * from cut-off digits; a larger difference is an error. */
 static kilter_status scale_of(reader *r, const sp_variable *variable, double *scale) {
     static const double ROUNDING = 1e-9, CUT = 1e-3 + 1e-9;
     double sum = 0;

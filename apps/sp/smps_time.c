@@ -37,7 +37,7 @@ static int first_constraint(const sp_core *core) {
 }
 
 /* Check where a period begins. Period 1 must begin where CORE begins, because otherwise rows or columns would
- * belong to no period. The objective's name may replace CORE's first row. */
+ * belong to no period. The file may name the objective instead of CORE's first row. */
 static kilter_status check_period(const reader *r, int row, int column) {
     const sp_lines *lines = &r->lines;
     int first = first_constraint(r->core);

@@ -42,8 +42,8 @@ static double side_of(const sp_program *program, int row, double dual) {
     return dual > 0 ? program->row_lower[row] : program->row_upper[row];
 }
 
-/* Compute the lower bound on the cost that the duals prove. It does not depend on CLP's point. If the side
- * of a dual is infinite, the dual is only a rounding error and counts as 0. Error: KILTER_ERR_MEMORY. */
+/* Compute the lower bound on the cost that the duals prove. This bound does not depend on CLP's point. If the
+ * side of a dual is infinite, the dual is only a rounding error and counts as 0. Error: KILTER_ERR_MEMORY. */
 static kilter_status least_cost(const sp_program *program, const sp_table *table, double *least,
                                 kilter_error *error) {
     double *duals = calloc((size_t)program->rows + 1, sizeof *duals);
@@ -92,11 +92,12 @@ static kilter_status keeps_rows(const sp_program *program, const sp_table *table
 }
 
 typedef struct optimum {
-    sp_lp_status status; /* result of the solve; only if it is SP_LP_OPTIMAL, all other members are valid */
-    double *x;           /* values of the first stage's columns, in the caller's memory */
-    double objective;    /* optimal cost without the problem's constant */
-    double cost, least;  /* least: lower bound that the duals prove */
-    bool kept;           /* true: CLP's point satisfies the rows */
+    /* result of the solve; all other members are valid only if the result is SP_LP_OPTIMAL */
+    sp_lp_status status;
+    double *x;          /* values of the first stage's columns, in the caller's memory */
+    double objective;   /* optimal cost without the problem's constant */
+    double cost, least; /* least: lower bound that the duals prove */
+    bool kept;          /* true: CLP's point satisfies the rows */
 } optimum;
 
 /* a relative gap with which every optimum that CLP reports is accepted */
@@ -363,7 +364,7 @@ static kilter_status is_infeasible(const sp_sampling *sampling, kilter_error *er
                    (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed);
 }
 
-/* Return the error that says why there is no optimum. */
+/* Fail with the error that says why the problem has no optimum. */
 static kilter_status no_optimum(const sp_problem *problem, const sp_sampling *sampling, sp_lp_status solved,
                                 double *x, kilter_error *error) {
     kilter_status status = start_from_first_stage(problem, x, error);
