@@ -484,7 +484,8 @@ static void what_falls_for_ever_is_said_to(void **state) {
     sp_problem_free(problem);
 }
 
-/* Near the start, a column saves less than the gap. The bound must still hold for the whole problem. */
+/* Near the start, a column saves less than the gap. The proved bound must still hold for decisions far from
+ * the start. */
 static sp_problem *flat_problem(const char *cost, const char *bound) {
     char core[512];
     snprintf(core, sizeof core,
