@@ -452,7 +452,7 @@ static const struct refusal {
     {IN_CORE, "ENDATA\n", "", "core:21: ", "ends without ENDATA"},
     /* TIME */
     {IN_TIME, "PERIODS  LP", "PERIODS  EXPLICIT", "time:2: ", "PERIODS EXPLICIT is not read"},
-    {IN_TIME, "PERIODS  LP", "ROWS", "time:2: ", "\"ROWS\" in column 1"},
+    {IN_TIME, "PERIODS  LP", "ROWS", "time:2: ", "section \"ROWS\" is not expected"},
     {IN_TIME, "PERIODS  LP\n", "", "time:2: ", "data before PERIODS"},
     {IN_TIME, "    X  LIMIT  NOW", "    Q  LIMIT  NOW", "time:3: ", "there is no column Q"},
     {IN_TIME, "    X  LIMIT  NOW", "    X  QIMIT  NOW", "time:3: ", "there is no row QIMIT"},
@@ -767,7 +767,7 @@ static void wrong_decisions_are_refused_with_file_and_line(void **state) {
          "at:3: the decision is not feasible: first-stage row LIMIT has the value 11, expected 6 to 10"},
         {"2\n1\n1\n",
          "at:3: the decision is not feasible: first-stage row LIMIT has the value 2, expected 6 to 10"},
-        {"2\n1 2 3 4 5 6 7\n", "at:2: 7 fields"},
+        {"2\n1 2 3 4 5 6 7\n", "at:2: there are 7 fields"},
     };
     for (size_t i = 0; i < sizeof CASE / sizeof *CASE; i++) {
         double x[2];
