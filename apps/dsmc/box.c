@@ -4,8 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double FAST = 3; /* first bound of relative speeds, in most likely ones: few pairs are faster,
-                                 and these raise the bound */
+/* first bound of the relative speed of a pair, as a multiple of the most likely speed; a faster pair raises
+ * the bound */
+static const double FAST = 3;
 
 static void draw_particle(dsmc_box *box, const dsmc_start *start, dsmc_particle *p) {
     double speed = sqrt(DSMC_BOLTZMANN * start->translation_k / box->gas.mass);
@@ -53,7 +54,8 @@ static double share_energy(dsmc_box *box, dsmc_particle *p, double motion) {
     return dsmc_share_energy(&box->gas, &box->random, &p->rotation, motion);
 }
 
-/* Let a pair fly apart in a random direction; the mean of the two velocities stays. */
+/* Give the particles of a pair a relative velocity in a random direction. The mean of the two velocities
+ * stays unchanged. */
 static void scatter(dsmc_box *box, dsmc_particle *a, dsmc_particle *b, double motion) {
     double apart[3];
     dsmc_scatter(&box->random, sqrt(4 * motion / box->gas.mass), apart);

@@ -17,35 +17,38 @@ typedef struct dsmc_particle {
     double rotation;    /* rotational energy, J */
 } dsmc_particle;
 
-/* The state of a gas at the beginning. */
+/* The state of a gas at the start of a simulation. */
 typedef struct dsmc_start {
-    uint32_t particles;               /* number of particles, at least 2 */
-    double density;                   /* molecules in a cubic metre */
+    uint32_t particles;               /* number of simulated particles, at least 2 */
+    double density;                   /* number of molecules in a cubic metre of the gas */
     double translation_k, rotation_k; /* temperatures, K */
     double collisions;                /* rotational collision number Z; see dsmc_least_collisions() */
-    uint64_t seed, realisation;       /* together they determine all random numbers */
+    uint64_t seed, realisation;       /* together seed and realisation number determine all random numbers */
 } dsmc_start;
 
 typedef struct dsmc_box {
     dsmc_gas gas;
     dsmc_particle *particles;
     uint32_t count;
-    double density;    /* molecules in a cubic metre */
-    double exchange;   /* probability that a particle's rotation takes part in a collision */
-    double most;       /* upper bound of cross section × relative speed of a pair, m³/s */
-    double left;       /* fraction of a candidate pair that was left over from the last step */
+    double density;  /* number of molecules in a cubic metre of the gas */
+    double exchange; /* probability that a particle's rotation takes part in a collision */
+    double most;     /* upper bound of the product of cross section and relative speed of a pair, m³/s */
+    /* the number of candidate pairs in a step is rounded down; this fraction of a pair is carried to the next
+     * step */
+    double left;
     uint64_t collided; /* number of collisions so far */
     kilter_random random;
 } dsmc_box;
 
-/* Fill a box with particles in equilibrium at each of the two temperatures. false: memory ran out. */
+/* Fill a box with particles in equilibrium at each of the two temperatures. Return false if memory ran out.
+ */
 bool dsmc_box_open(dsmc_box *box, const dsmc_gas *gas, const dsmc_start *start);
 void dsmc_box_close(dsmc_box *box);
 
 /* Let the particles collide for step_s seconds by the no-time-counter method (Bird, section 11.1). */
 void dsmc_box_step(dsmc_box *box, double step_s);
 
-/* Return the temperature of the velocities relative to their mean, and that of the rotation, K. */
+/* Return two temperatures in K: that of the velocities relative to their mean, and that of the rotation. */
 double dsmc_translation_k(const dsmc_box *box);
 double dsmc_rotation_k(const dsmc_box *box);
 

@@ -67,7 +67,8 @@ static void relax(double *translation_k, double *rotation_k, double collisions, 
         double rate = dsmc_collision_rate(&dsmc_nitrogen, DENSITY, *translation_k);
         double change = rate * (*translation_k - *rotation_k) / collisions * for_s / STEPS;
         *rotation_k += change;
-        *translation_k -= change * 2 / 3; /* energy goes from three degrees of freedom to two */
+        /* energy moves between three degrees of freedom of translation and two of rotation */
+        *translation_k -= change * 2 / 3;
     }
 }
 
@@ -90,7 +91,8 @@ static void rotation_relaxes_with_the_set_collision_number(void **state) {
         }
 }
 
-/* In equilibrium, velocities are normal and rotational energies exponential: check second and fourth moments.
+/* In equilibrium, velocities are normal and rotational energies exponential: check their second and fourth
+ * moments.
  */
 static void the_end_is_equilibrium(void **state) {
     (void)state;

@@ -6,17 +6,17 @@
 #include <string.h>
 
 static const double PI = 3.14159265358979323846;
-static const double LONGEST = 0.4; /* a typical fast particle moves by this number of cells in a step */
+static const double LONGEST = 0.4; /* number of cells by which a typical fast particle moves in a step */
 /* greatest mean number of collisions of a particle of the stream in a step */
 static const double OFTENEST = 0.3;
 /* first bound of the relative speeds of pairs, as a multiple of the most likely speed */
 static const double FAST = 3;
 /* no particle is faster than the stream by more than this number of standard deviations */
 static const double REACH = 5;
-/* PARTS: number of points in each direction with which the volume of a cell is measured */
+/* PARTS: number of points along each side of a cell, at which its volume outside the body is measured */
 enum { BOUNCES = 20, PARTS = 16 };
 
-/* --- the plane --- */
+/* --- setting up the plane --- */
 
 static bool is_inside(const dsmc_flow *f, double x, double y) {
     double dx = x - f->centre_x, dy = y - f->centre_y, radius = f->options.size / 2;
@@ -44,8 +44,8 @@ static void set_speeds(dsmc_flow *f) {
     f->wall_spread = f->spread * sqrt(o->wall_ratio);
 }
 
-/* Set how pairs collide: in equilibrium, a particle's number of collisions in a step is its mean speed over
- * the mean free path. */
+/* Set the collision rate of pairs from the mean free path. In equilibrium, a particle's number of collisions
+ * in a step is its mean speed over the mean free path. */
 static void set_collisions(dsmc_flow *f) {
     const dsmc_flow_options *o = &f->options;
     double power = 1 - o->gas.omega, likely = 4 * f->spread * f->spread, path = o->knudsen * o->size;
@@ -79,7 +79,7 @@ void dsmc_flow_close(dsmc_flow *f) {
     *f = (dsmc_flow){.volume = NULL};
 }
 
-/* --- the stream --- */
+/* --- drawing particles of the stream --- */
 
 static void draw_velocity(const dsmc_flow *f, kilter_random *random, dsmc_point *p) {
     p->u = f->stream + f->spread * kilter_random_normal(random);
@@ -110,8 +110,9 @@ bool dsmc_flow_fill(const dsmc_flow *f, uint32_t number, dsmc_row *row, dsmc_cel
 
 /* --- surfaces --- */
 
-typedef struct hit { /* the first surface that a particle meets */
-    /* part of a step after which the particle meets the surface; without a surface, the rest of the step */
+typedef struct hit { /* the first surface that a particle meets during its move */
+    /* time until the particle meets the surface, as a part of a step; if it meets none, the rest of the step
+     */
     double after;
     double x, y;  /* the surface's normal */
     double speed; /* speed of the surface in x */
@@ -189,8 +190,8 @@ static double advance(const dsmc_flow *f, double rest, kilter_random *random, ds
     return force;
 }
 
-/* Between walls, put a particle back into the plane: x is periodic. Return false if the particle has left the
- * plane. */
+/* If the flow is between walls, x is periodic: put the particle back into the plane. Return false if the
+ * particle has left the plane. */
 static bool stays(const dsmc_flow *f, dsmc_point *p) {
     double columns = f->options.columns, rows = f->options.rows;
     if (f->options.walls) {
@@ -216,14 +217,15 @@ static bool leave(dsmc_leavers *l, const dsmc_point *p) {
     return true;
 }
 
-typedef struct place { /* the row being computed, its random numbers and its force */
+/* the row that is being computed, with its random numbers and the force on its surfaces */
+typedef struct place {
     uint32_t number;
     dsmc_row *row;
     kilter_random *random;
     double *force;
 } place;
 
-/* Let a particle enter from outside, with a part of the step left. */
+/* Let a particle enter from outside, and move it for the part of the step that is left. */
 static bool enter(dsmc_flow *f, const place *at, dsmc_point *p, double rest) {
     *at->force += advance(f, rest, at->random, p);
     if (!stays(f, p))
@@ -231,8 +233,8 @@ static bool enter(dsmc_flow *f, const place *at, dsmc_point *p, double rest) {
     return dsmc_row_of(p) == at->number ? dsmc_row_add(at->row, p) : leave(&f->leavers, p);
 }
 
-/* Let particles in from both ends of the row: fill a strip outside with the stream, and move its particles
- * for a step. */
+/* Let particles enter the row at both ends: fill strips beyond the ends with gas of the stream, and move its
+ * particles by a step. */
 static bool fill_ends(dsmc_flow *f, const place *at) {
     double widths[] = {f->stream + REACH * f->spread, REACH * f->spread - f->stream};
     bool fits = true;
@@ -249,8 +251,8 @@ static bool fill_ends(dsmc_flow *f, const place *at) {
     return fits;
 }
 
-/* Let particles in through the lower or upper side of the plane. Their number is that of the particles of a
- * parallel stream that cross this side. */
+/* Let particles in through the lower or upper side of the plane. The stream flows parallel to this side; as
+ * many particles enter as its thermal motion carries across the side. */
 static bool fill_side(dsmc_flow *f, const place *at, bool upper) {
     double columns = f->options.columns, crossing = columns * f->spread / sqrt(2 * PI);
     bool fits = true;
@@ -264,7 +266,7 @@ static bool fill_side(dsmc_flow *f, const place *at, bool upper) {
     return fits;
 }
 
-/* Let particles of the stream in through all sides of the plane that the row has. */
+/* Let particles of the stream enter the row through those sides of the plane that it touches. */
 static bool fill(dsmc_flow *f, const place *at) {
     bool fits = fill_ends(f, at);
     if (fits && at->number == 0)
@@ -274,7 +276,7 @@ static bool fill(dsmc_flow *f, const place *at) {
     return fits;
 }
 
-/* Find the range of x in which the body is, for this row; −1: the row has no part of the body. */
+/* Find the range of x in which the body is, for this row; return −1 if the row has no part of the body. */
 static void find_body(const dsmc_flow *f, uint32_t number, double *lo, double *hi) {
     double half = f->options.size / 2, width = f->options.shape == DSMC_PLATE ? 0 : half;
     bool beside = number + 1 > f->centre_y - half && number < f->centre_y + half;
@@ -285,8 +287,8 @@ static void find_body(const dsmc_flow *f, uint32_t number, double *lo, double *h
     *hi = f->centre_x + width;
 }
 
-/* Repeat the move of particle i, which may meet a surface or leave the row. If it leaves, the last particle
- * takes its place. false: memory ran out. */
+/* Repeat the move of particle i, which may meet a surface or leave the row. If the particle leaves, the last
+ * particle of the row takes its place. Return false if memory ran out. */
 static bool move_carefully(dsmc_flow *f, const place *at, uint32_t i) {
     dsmc_row *row = at->row;
     dsmc_point p = dsmc_row_at(row, i);

@@ -14,21 +14,24 @@ typedef struct dsmc_flow_options {
     double size;       /* diameter of the cylinder, or height of the plate, in cells */
     double mach;       /* speed of the stream over the speed of sound; between walls: 0 */
     double knudsen;    /* mean free path of the stream divided by `size`; 0: no collisions */
-    double wall_ratio; /* temperature of surfaces over the stream's temperature */
-    bool specular;     /* true: surfaces reflect like mirrors; false: particles leave in all directions */
-    bool walls;        /* true: walls below and above, and x is periodic; false: a stream all around */
-    double wall_mach;  /* speed of the upper wall in x as a Mach number; the lower wall moves the other way */
+    double wall_ratio; /* temperature of the surfaces divided by that of the stream */
+    /* true: surfaces reflect particles like mirrors; false: particles leave a surface in random directions */
+    bool specular;
+    /* true: the plane has walls below and above, and is periodic in x; false: the stream enters at all sides
+     */
+    bool walls;
+    double wall_mach; /* speed of the upper wall in x as a Mach number; the lower wall moves the other way */
     double collision_number; /* rotational collision number Z */
     uint32_t columns, rows;  /* cells */
     double particles;        /* mean number of particles in a cell of the stream */
     uint64_t seed;
 } dsmc_flow_options;
 
-typedef struct dsmc_sums {       /* sums over the particles of a cell and over samples */
-    double count, u, v, squares; /* squares: sums of the square of the velocity's length */
+typedef struct dsmc_sums {       /* sums over the particles of one cell and over all samples */
+    double count, u, v, squares; /* squares: sum of the squared lengths of the velocities */
 } dsmc_sums;
 
-typedef struct dsmc_leavers { /* particles that go to other rows */
+typedef struct dsmc_leavers { /* particles that have left their row for other rows */
     dsmc_point *at;
     uint32_t count, room;
 } dsmc_leavers;
@@ -40,9 +43,9 @@ typedef struct dsmc_flow {
     double stream, wall_spread, wall_speed;
     double centre_x, centre_y; /* centre of the body */
     dsmc_collisions collisions;
-    double first_most; /* first bound of the swept volume */
+    double first_most; /* bound of the volume that a pair sweeps in a step, as first set in each cell */
     double *volume;    /* volume[rows · columns]: part of each cell that is outside the body */
-    /* memory for one row at a time */
+    /* working memory for one row at a time */
     dsmc_row sorted;
     uint32_t *first;
     dsmc_leavers leavers;
@@ -51,7 +54,7 @@ typedef struct dsmc_flow {
 /* The data that a step of a row changes, besides the row's particles. */
 typedef struct dsmc_row_state {
     dsmc_cell *cells; /* cells[columns] */
-    dsmc_sums *sums;  /* sums[columns]; NULL: no sample is taken */
+    dsmc_sums *sums;  /* sums[columns]: sums for the sample of this step; NULL: no sample is taken */
     double *force;    /* momentum in x that surfaces in this row got, summed over steps */
     uint64_t *collided;
 } dsmc_row_state;
@@ -59,13 +62,13 @@ typedef struct dsmc_row_state {
 /* Return false if memory ran out; call dsmc_flow_close() even then. */
 bool dsmc_flow_open(dsmc_flow *flow, const dsmc_flow_options *options);
 void dsmc_flow_close(dsmc_flow *flow);
-/* Fill row number `number` with the stream. false: memory ran out */
+/* Fill row number `number` with the stream. return false if memory ran out */
 bool dsmc_flow_fill(const dsmc_flow *flow, uint32_t number, dsmc_row *row, dsmc_cell *cells);
 /* Let the particles of a row collide and move, in step number `step` = 1, 2, …. Afterwards flow->leavers has
  * the particles that go to other rows. Return false if memory ran out. */
 bool dsmc_flow_step(dsmc_flow *flow, uint32_t number, uint64_t step, dsmc_row *row,
                     const dsmc_row_state *state);
-/* Return the row to which a leaver has moved. */
+/* Return the number of the row to which a particle that left its row has moved. */
 static inline uint32_t dsmc_row_of(const dsmc_point *p) {
     return (uint32_t)p->y;
 }

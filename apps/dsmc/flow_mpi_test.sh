@@ -39,14 +39,15 @@ flow 2 --size 8 --knudsen 0.3 2>"$place/err" >"$place/out"
 flow 2 --size 10 --knudsen 0.4 2>"$place/err" >"$place/out"
 ! grep -q 'warning:' "$place/err" || fail "$(cat "$place/err")"
 
-# The middle one of three ranks has the dense gas in front of the body, so rows move. The bits must stay the same. A longer run gives a busy host more chances to move rows.
+# The middle one of three ranks has the dense gas in front of the body, so rows move. The bits must stay the same. A longer run gives a busy host more
+# chances to move rows.
 for steps in 300 1200 5000; do
     flow 1 --rows 60 --steps $steps >"$place/one"
     flow 3 --rows 60 --steps $steps --say --picture "$place/picture.svg" >"$place/more"
     [ "$(bits "$place/one")" = "$(bits "$place/more")" ] || fail "moved rows give different bits"
     ! grep -q '"moves":[1-9].*"decision":' "$place/more" || break
 done
-grep -q '"moves":[1-9].*"decision":' "$place/more" || fail "no rows moved: $(cat "$place/more")"
+grep -q '"moves":[1-9].*"decision":' "$place/more" || fail "no rows moved between ranks: $(cat "$place/more")"
 [ "$(tail -n 1 "$place/picture.svg")" = "</svg>" ] || fail "the picture ends early"
 grep -q '<circle' "$place/picture.svg" || fail "the picture has no body"
 

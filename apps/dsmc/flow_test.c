@@ -1,5 +1,5 @@
 /* Compare flows with theory: equilibrium, collision rate, drag without collisions, and a gas between two
- * walls. One process does all rows, one after the other. */
+ * walls. One process computes all rows, one after the other. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +90,7 @@ static dsmc_flow_options options_of(const dsmc_gas *gas) {
                                .seed = 1};
 }
 
-/* Return the sums over all cells of a row. */
+/* Return the sums of particle numbers and velocities over all cells of a row. */
 static dsmc_sums row_sums(const plane *p, uint32_t row) {
     dsmc_sums all = {0};
     for (uint32_t i = 0; i < p->flow.options.columns; i++) {
@@ -131,7 +131,8 @@ static void a_free_stream_stays_as_it_is(void **state) {
         assert_true(fabs(mean_u / p.flow.stream - 1) < 0.003);
         assert_true(fabs(all.v / all.count) < 0.02 * spread);
         assert_true(fabs(temperature / (spread * spread) - 1) < 0.01);
-        double rate = sqrt(8 / PI) * spread / (o.knudsen * o.size); /* mean speed divided by mean free path */
+        /* collisions of a particle in a step: mean speed divided by mean free path */
+        double rate = sqrt(8 / PI) * spread / (o.knudsen * o.size);
         assert_true(fabs(2 * (double)p.collided / ((double)p.particle_steps * rate) - 1) < 0.01);
         close_plane(&p);
     }
@@ -144,7 +145,8 @@ static void the_swept_volume_is_that_of_the_gas(void **state) {
     o.mach = 3;
     o.knudsen = 0.2;
     double density = 1e21, kelvin = 300;
-    double path = dsmc_free_path(&o.gas, density, kelvin); /* in metres; this is o.knudsen · o.size cells */
+    /* mean free path in metres, which is o.knudsen · o.size cells */
+    double path = dsmc_free_path(&o.gas, density, kelvin);
     dsmc_flow f;
     assert_true(dsmc_flow_open(&f, &o));
     double metre = o.knudsen * o.size / path,
@@ -245,7 +247,7 @@ static void stress_between_walls_follows_from_viscosity(void **state) {
     plane p;
     double stress, *speed = slide(&o, 6000, &p, &stress);
     double slope = 0, squares = 0;
-    /* without a layer of some mean free paths at each wall, where the speed is not linear */
+    /* leave out a layer at each wall, where the speed is not linear */
     for (uint32_t j = 8; j < 22; j++) {
         slope += (j - 14.5) * speed[j];
         squares += (j - 14.5) * (j - 14.5);
@@ -254,7 +256,7 @@ static void stress_between_walls_follows_from_viscosity(void **state) {
     double density = 1e21, kelvin = 300, spread = p.flow.spread;
     double path = dsmc_free_path(&o.gas, density, kelvin);
     double spread_ms = sqrt(DSMC_BOLTZMANN * kelvin / o.gas.mass);
-    /* viscosity/(density × mass × free path × thermal speed), a number without unit */
+    /* viscosity divided by (density × mass × free path × thermal speed) has no unit */
     double ratio = dsmc_viscosity(&o.gas, kelvin) / (density * o.gas.mass * path * spread_ms);
     double viscosity = ratio * o.particles * (o.knudsen * o.size) * spread;
     /* The sizes of cells and steps increase the viscosity (Alexander, Garcia, Alder 1998; Hadjiconstantinou
@@ -262,7 +264,7 @@ static void stress_between_walls_follows_from_viscosity(void **state) {
     double cell = 1 / (o.knudsen * o.size), step = sqrt(2) * spread * cell;
     viscosity *= 1 + 16 / (45 * PI) * cell * cell + 32 / (150 * PI) * step * step;
     assert_true(fabs(stress / (viscosity * slope) - 1) < 0.03);
-    for (uint32_t j = 8; j < 22; j++) /* the speed is linear and 0 in the middle */
+    for (uint32_t j = 8; j < 22; j++) /* the gas speed is linear, and 0 in the middle between the walls */
         assert_true(fabs(speed[j] - slope * (j - 14.5)) < 0.03 * p.flow.wall_speed);
     free(speed);
     close_plane(&p);
@@ -307,7 +309,8 @@ static void a_gas_at_rest_is_maxwellian(void **state) {
             count++;
         }
     double error = 5 / sqrt(count);
-    assert_true(fabs(count / (o.particles * o.rows * o.columns) - 1) < 1e-3); /* no particle may be lost */
+    /* no particle may be lost in the simulation */
+    assert_true(fabs(count / (o.particles * o.rows * o.columns) - 1) < 1e-3);
     for (int k = 0; k < 3; k++) {
         assert_true(fabs(second[k] / count - 1) < 2 * error);
         assert_true(fabs(fourth[k] / count - 3) < 10 * error);

@@ -27,7 +27,7 @@ double dsmc_swept(const dsmc_gas *gas, double speed_squared) {
 }
 
 /* Solve 1/Z = p·b/(b + 1)·(1 − p/(2(b + 1))) for the probability p, with collision number Z and b = 5/2 − ω.
- * It holds because the particles of a pair exchange energy one after the other. */
+ * The equation holds because the particles of a pair exchange energy one after the other. */
 double dsmc_exchange(const dsmc_gas *gas, double collisions) {
     double b = pair_freedom(gas);
     return (b + 1) * (1 - sqrt(1 - 2 / (collisions * b)));
@@ -38,7 +38,8 @@ double dsmc_least_collisions(const dsmc_gas *gas) {
     return (b + 1) / b / (1 - 1 / (2 * (b + 1)));
 }
 
-/* The method of Borgnakke and Larsen 1975 (Bird, equation 5.46), for two rotational degrees of freedom. */
+/* Use the method of Borgnakke and Larsen 1975 (Bird, equation 5.46), for two rotational degrees of freedom.
+ */
 double dsmc_share_energy(const dsmc_gas *gas, kilter_random *random, double *rotation, double motion) {
     double energy = motion + *rotation;
     double part = 1 - pow(kilter_random_uniform(random), 1 / pair_freedom(gas));

@@ -21,7 +21,7 @@ typedef struct dsmc_gas {
 
 extern const dsmc_gas dsmc_nitrogen, dsmc_argon;
 
-/* Return the square of `times` × the most likely relative speed, m²/s². */
+/* Return (`times` × the most likely relative speed)², in m²/s². */
 double dsmc_relative_squared(const dsmc_gas *gas, double temperature_k, double times);
 /* Return cross section × relative speed, m³/s (Bird, equation 4.63). */
 double dsmc_swept(const dsmc_gas *gas, double speed_squared);
@@ -32,10 +32,10 @@ double dsmc_least_collisions(const dsmc_gas *gas);
 /* Return the probability that a particle's rotation takes part in a collision, for collision number Z =
  * `collisions`. */
 double dsmc_exchange(const dsmc_gas *gas, double collisions);
-/* Divide a particle's rotational energy plus `motion`, the energy of the relative motion, at random as in
- * equilibrium. Return the new energy of the relative motion. */
+/* Divide the sum of a particle's rotational energy and `motion`, the energy of the relative motion, at random
+ * between the two as in equilibrium. Return the new energy of the relative motion. */
 double dsmc_share_energy(const dsmc_gas *gas, kilter_random *random, double *rotation, double motion);
-/* Draw the relative velocity after a collision: a random direction, with this speed. */
+/* Draw the relative velocity after a collision: a random direction, with the given speed. */
 void dsmc_scatter(kilter_random *random, double speed, double velocity[3]);
 
 /* Return the mean number of collisions of a molecule in a second, in equilibrium (Bird, equation 4.64). */

@@ -16,7 +16,7 @@ static const double MOST_COLLISIONS = 10; /* greatest mean number of collisions 
 /* The description of a realisation, which is the shared data of the run. */
 typedef struct setup {
     dsmc_start start;
-    uint64_t steps, samples; /* time steps between two samples; number of samples after the first */
+    uint64_t steps, samples; /* two numbers: time steps between two samples, and samples after the first */
     double step_s;
 } setup;
 
@@ -48,15 +48,15 @@ static int realise(const kilter_task *task, kilter_result *result, void *state) 
     return code;
 }
 
-/* --- the answer: exact sums, so that the order of results does not matter --- */
+/* --- exact sums for the answer, which do not depend on the order of results --- */
 
 typedef struct moments {
-    kilter_sum translation, rotation, squares; /* squares: of the rotational temperature */
+    kilter_sum translation, rotation, squares; /* squares: sum of the squared rotational temperatures */
 } moments;
 
 typedef struct answer {
     setup of;
-    moments *at; /* sums for each sample */
+    moments *at; /* at[sample]: sums over all realisations */
     uint64_t realisations, failed;
 } answer;
 
@@ -117,7 +117,7 @@ static void print_json(const answer *a) {
     printf("]}\n");
 }
 
-/* --- the command line --- */
+/* --- reading the command line --- */
 
 typedef struct words {
     double realisations, particles, density, translation, rotation, collisions, steps, samples, step_s, seed;
@@ -160,20 +160,21 @@ static int misuse(const char *before, const char *word, const char *after) {
     return 2;
 }
 
-/* Refuse a step far longer than the time between collisions: pairs would collide again and again, and the
- * step would take too long. */
+/* Refuse a step far longer than the time between collisions: the same pairs would collide many times, and
+ * computing the step would take too long. */
 static int check_step(const words *w) {
     double hotter = fmax(w->translation, w->rotation);
     double each = w->step_s * dsmc_collision_rate(&dsmc_nitrogen, w->density, hotter);
     if (each <= MOST_COLLISIONS)
         return 0;
     fprintf(stderr,
-            "kilter-dsmc: a molecule would collide %.3g times in a step of %g s; give a shorter --step-s\n",
+            "kilter-dsmc: a molecule would collide %.3g times in a step of %g s, which is too long; give a "
+            "shorter --step-s\n",
             each, w->step_s);
     return 2;
 }
 
-/* Check the command and the values. Return the exit code of an error; 0: there is none. */
+/* Check the command and the values. Return the exit code, which is 0 if there is no error. */
 static int read_words(int count, char **word, words *w) {
     if (count < 1)
         return misuse("the command is missing", "", ": give relax");
@@ -198,7 +199,7 @@ static setup setup_of(const words *w) {
                    .step_s = w->step_s};
 }
 
-/* --- the program --- */
+/* --- running the farm --- */
 
 static int finish(answer *a, const words *w) {
     if (a->realisations > 0)

@@ -1,6 +1,6 @@
 /* kilter-dsmc-flow: simulate the flow of a gas past a body, on the ranks of an MPI program. Rows of cells are
- * the iterations of a loop, and their particles are content whose size changes. Particles that leave their
- * row are sent as messages between rows. */
+ * the iterations of a loop, and their particles are data of a row whose size changes. Particles that leave
+ * their row are sent as messages between rows. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "options.h"
 #include "picture.h"
 
-/* --- the command line --- */
+/* --- reading the command line --- */
 
 typedef struct words {
     double gas, body, wall, mach, knudsen, columns, rows, size, particles, wall_ratio, steps, settle, seed;
@@ -49,8 +49,9 @@ static const dsmc_option table[] = {
     {"picture", "SVG file for a picture of the density and of the rows' ranks", .kind = DSMC_TEXT,
      .at = offsetof(words, picture)},
     {"record", "file for the run record", .kind = DSMC_TEXT, .at = offsetof(words, record)},
-    {"fixed", "equal shares: no rows move", .kind = DSMC_FLAG, .at = offsetof(words, fixed)},
-    {"say", "print what balancing did", .kind = DSMC_FLAG, .at = offsetof(words, say)},
+    {"fixed", "keep equal numbers of rows on all ranks: no rows move", .kind = DSMC_FLAG,
+     .at = offsetof(words, fixed)},
+    {"say", "print how balancing moved rows", .kind = DSMC_FLAG, .at = offsetof(words, say)},
 };
 static const dsmc_options options = {"kilter-dsmc-flow", table, sizeof table / sizeof *table};
 
@@ -62,10 +63,12 @@ static void print_help(void) {
     printf("  --%-14s %s\n", "help", "print this text");
 }
 
-/* greatest size of a cylinder over the number of columns: its centre is at 0.35 of the columns */
+/* greatest diameter of a cylinder, as a part of the number of columns; its centre is at 0.35 of the columns
+ */
 static const double WIDEST = 0.7;
-static const double THINNEST = 0.001; /* least Knudsen number above 0: with less, steps would be too short */
-static const double LEAST_CELLS = 3;  /* a mean free path should have this number of cells at least */
+/* least allowed Knudsen number above 0; with a smaller one, time steps would be too short */
+static const double THINNEST = 0.001;
+static const double LEAST_CELLS = 3; /* a mean free path should be at least this number of cells long */
 
 static int check(const words *w, FILE *errors) {
     const char *wrong = NULL;
@@ -101,7 +104,7 @@ static int read_words(int argc, char **argv, words *w, FILE *errors) {
     return code == 0 ? check(w, errors) : code;
 }
 
-/* --- rows of particles --- */
+/* --- computing the rows of particles --- */
 
 typedef struct run {
     words set;
@@ -114,7 +117,7 @@ typedef struct run {
     double *force;
     uint64_t collided, particle_steps;
     double elapsed_s;
-    dsmc_history history; /* only on rank 0 */
+    dsmc_history history; /* which rank had which rows over time; filled on rank 0 only */
 } run;
 
 static uint64_t bytes_of(uint64_t number, void *user) {
@@ -209,7 +212,7 @@ static void open_run(run *r) {
                 fail("filling the plane: memory ran out");
 }
 
-/* Post the particles that leave a row, one message for each row to which some go. */
+/* Post the particles that leave a row, one message for each row that gets some of them. */
 static void post_leavers(run *r, uint64_t from) {
     dsmc_leavers *l = &r->flow.leavers;
     kilter_error error;
@@ -265,7 +268,7 @@ static void step(run *r, uint64_t number) {
     note_owners(r, number);
 }
 
-/* --- the answer --- */
+/* --- printing the answer --- */
 
 static uint64_t checksum(const void *data, size_t bytes) { /* FNV-1a */
     uint64_t hash = 0xcbf29ce484222325;

@@ -1,4 +1,4 @@
-/* Print and read the options of the programs. */
+/* Print and read the options of the kilter-dsmc programs. */
 #include "options.h"
 
 #include <math.h>

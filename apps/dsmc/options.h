@@ -1,4 +1,5 @@
-/* Options of the programs. A table has each option's name, its meaning, and where its value goes. */
+/* Options of the kilter-dsmc programs. A table has each option's name, its meaning, and where its value goes.
+ */
 #ifndef DSMC_OPTIONS_H
 #define DSMC_OPTIONS_H
 
@@ -11,11 +12,12 @@ typedef enum dsmc_kind { DSMC_NUMBER, DSMC_WHOLE, DSMC_WORD, DSMC_TEXT, DSMC_FLA
 typedef struct dsmc_option {
     const char *name, *text;
     dsmc_kind kind;
-    /* offset of the value in `values`; its type: double (NUMBER, WHOLE, WORD), const char * (TEXT), bool
-     * (FLAG) */
+    /* offset of the option's value in `values`. The value's type is double (NUMBER, WHOLE, WORD), const char
+     * * (TEXT), bool (FLAG) */
     size_t at;
     double least, most; /* NUMBER, WHOLE */
-    /* WORD: the allowed words, ending with NULL; the value is the index of the given word */
+    /* for options of kind WORD: the allowed words, ending with NULL; the option's value is the index of the
+     * given word */
     const char *const *words;
 } dsmc_option;
 
@@ -26,7 +28,7 @@ typedef struct dsmc_options { /* the options of a program */
 } dsmc_options;
 
 void dsmc_print_options(const dsmc_options *options, FILE *out);
-/* Read the words after the command's name into `values`. errors: where to print an error; NULL: nowhere.
+/* Read the words after the command's name into `values`. Errors are printed to `errors`, if it is not NULL.
  * Return the exit code: 0 or 2. */
 int dsmc_read_options(const dsmc_options *options, int word_count, char **words, void *values, FILE *errors);
 

@@ -6,7 +6,7 @@
 
 #include "flow.h"
 
-/* Which rank had which rows: one entry for each step at which this changed. */
+/* Which rank had which rows, with one entry for each step at which the bounds between ranks changed. */
 typedef struct dsmc_history {
     uint32_t ranks;
     uint64_t *step;   /* step[count] */
@@ -14,7 +14,7 @@ typedef struct dsmc_history {
     uint64_t count, room;
 } dsmc_history;
 
-/* Add the bounds at a step if they have changed. false: memory ran out */
+/* Append the bounds between ranks at a step if the bounds have changed. Return false if memory ran out. */
 bool dsmc_history_add(dsmc_history *history, uint64_t step, const uint32_t *bounds);
 void dsmc_history_free(dsmc_history *history);
 

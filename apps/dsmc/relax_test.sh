@@ -14,14 +14,14 @@ fail() {
 
 relax --workers 1 >"$place/one"
 relax --workers 3 --policy ss >"$place/three"
-cmp "$place/one" "$place/three" || fail "3 workers and 1 give different bits"
+cmp "$place/one" "$place/three" || fail "3 workers and 1 worker give different bits"
 relax --workers 2 --seed 2 >"$place/other"
 cmp -s "$place/one" "$place/other" && fail "another seed gives the same answer"
 
 relax --workers 2 --steps 30 --collisions 2 |
     jq -e '.realisations == 20 and (.samples | length) == 21 and .samples[0].time_s == 0
         and (.samples[-1] | (.rotation_k - 640 | fabs) < 5 * .error_k + 5 and (.translation_k - 640 | fabs) < 15)' >/dev/null ||
-    fail "the end is not equilibrium at 640 K"
+    fail "the last temperatures are not an equilibrium at 640 K"
 
 # refuses TEXT WORD…: the program must exit with code 2 and print TEXT in one line on stderr
 refuses() {

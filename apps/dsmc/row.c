@@ -62,7 +62,7 @@ bool dsmc_row_sort(dsmc_row *row, dsmc_row *sorted, uint32_t cells, uint32_t *fi
         for (int k = 0; k < DSMC_PARTS; k++)
             sorted->part[k][to] = row->part[k][i];
     }
-    /* each entry now has the next cell's first particle, so shift them by one */
+    /* each entry now has the first particle of the next cell, so shift all entries by one */
     for (uint32_t c = cells; c > 0; c--)
         first[c] = first[c - 1];
     first[0] = 0;
@@ -96,8 +96,8 @@ static void collide(dsmc_row *row, uint32_t i, uint32_t j, double squared, const
     }
 }
 
-/* Choose a random pair, and let it collide with the probability of its swept volume. The two halves of one
- * random number choose the particles. */
+/* Choose a random pair, and let it collide with a probability proportional to the volume that it sweeps. The
+ * two halves of one random number choose the particles. */
 static bool try_pair(dsmc_row *row, uint32_t lo, uint32_t count, const dsmc_collisions *how, dsmc_cell *cell,
                      kilter_random *random) {
     uint64_t bits = kilter_random_bits(random);

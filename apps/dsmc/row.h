@@ -1,6 +1,7 @@
 /* A row of cells and its particles. Rows are stacked in direction y; the cells of a row follow each other in
  * direction x. Lengths are in cells, times in steps, velocities in cells per step, masses in masses of a
- * molecule. So a particle moves when its velocity is added, and the whole part of x is its cell. */
+ * molecule. So a particle moves by adding its velocity to its position, and its cell is the whole part of x.
+ */
 #ifndef DSMC_ROW_H
 #define DSMC_ROW_H
 
@@ -9,7 +10,7 @@
 
 #include "gas.h"
 
-typedef struct dsmc_point { /* a single particle outside a row */
+typedef struct dsmc_point { /* a particle on its own, not stored in a row */
     double x, y, u, v, w;
     double rotation; /* rotational energy; 0 if the gas has no rotation */
 } dsmc_point;
@@ -17,22 +18,26 @@ typedef struct dsmc_point { /* a single particle outside a row */
 enum { DSMC_PARTS = sizeof(dsmc_point) / sizeof(double) };
 
 typedef struct dsmc_row {
-    /* part[k][i]: member k of particle i, as in dsmc_point; one block of memory, which part[0] points to */
+    /* part[k][i]: member k of dsmc_point for particle i; all are in one block of memory, which part[0] points
+     * to */
     double *part[DSMC_PARTS];
     uint32_t count, room;
     bool here; /* true: the row is on this rank */
 } dsmc_row;
 
-bool dsmc_row_add(dsmc_row *row, const dsmc_point *particle); /* false: memory ran out */
+/* append a particle to the row; return false if memory ran out */
+bool dsmc_row_add(dsmc_row *row, const dsmc_point *particle);
 dsmc_point dsmc_row_at(const dsmc_row *row, uint32_t i);
-bool dsmc_row_reserve(dsmc_row *row, uint32_t count); /* make room for `count` particles; false: no memory */
+/* make room for `count` particles; return false if memory ran out */
+bool dsmc_row_reserve(dsmc_row *row, uint32_t count);
 void dsmc_row_free(dsmc_row *row);
 
-/* Sort the particles of a row by cell; `sorted` is memory for this, which is exchanged with the row's. Fill
- * first[cells + 1] with the index of the first particle of each cell. Return false if memory ran out. */
+/* Sort the particles of a row by cell; `sorted` is memory for the sorted row; it is exchanged with the row's
+ * memory. Fill first[cells + 1] with the index of the first particle of each cell. Return false if memory ran
+ * out. */
 bool dsmc_row_sort(dsmc_row *row, dsmc_row *sorted, uint32_t cells, uint32_t *first);
 
-/* How pairs collide, in the units of this file. */
+/* The collision properties of pairs, in cells and time steps. */
 typedef struct dsmc_collisions {
     double factor,
         power; /* volume that a pair sweeps in a step, in cells: factor·(relative speed squared)^power */
@@ -40,12 +45,14 @@ typedef struct dsmc_collisions {
     dsmc_gas gas;
 } dsmc_collisions;
 
-typedef struct dsmc_cell { /* state of the collisions in a cell */
-    double most;           /* upper bound of the swept volume of a pair */
-    double left;           /* fraction of a candidate pair that remains from the last step */
+typedef struct dsmc_cell { /* values that a cell keeps between steps to compute its collisions */
+    double most;           /* upper bound of the volume that a pair sweeps in a step */
+    /* the number of candidate pairs in a step is rounded down; this fraction of a pair is carried to the next
+     * step */
+    double left;
 } dsmc_cell;
 
-typedef struct dsmc_cells { /* the cells of a row whose particles are sorted */
+typedef struct dsmc_cells { /* the cells of one row, whose particles are sorted by cell */
     uint32_t count;
     const uint32_t *first; /* first[count + 1]: index of the first particle of each cell */
     const double *volume;  /* volume[count]: part of each cell that is outside the body */

@@ -2,9 +2,9 @@
 
 #include <math.h>
 
-/* Two candidates at once can only be faster if master and workers take about equal times. In this case, the
- * solve needs this multiple of the number of candidates (docs/reference/sp.md: 1.1 to 1.6 if the master is
- * quick). */
+/* Two candidates at once can only be faster if master and workers take about equal times. With two at once,
+ * the solve needs this multiple of the number of candidates (docs/reference/sp.md: measured 1.1 to 1.6 if the
+ * master is quick). */
 static const double MORE_CANDIDATES = 1.8;
 static const double WORTH_TRYING = 0.95;
 
@@ -15,13 +15,15 @@ double sp_basket_ratio(const sp_times *t) {
 
 void sp_basket_print(FILE *out, const sp_times *t) {
     double ratio = sp_basket_ratio(t);
-    fprintf(out, "one candidate at a time");
-    if (!isnan(ratio))
-        fprintf(out,
-                ", each %.3g s in the master and %.3g s on the workers; two at a time, %.3g times as "
-                "many, should take %.0f %% %s",
-                t->master_s, t->farm_s, MORE_CANDIDATES, 100 * fabs(ratio - 1),
-                ratio < WORTH_TRYING ? "less: try --basket 2"
-                : ratio < 1          ? "less"
-                                     : "longer");
+    if (isnan(ratio))
+        fprintf(out, "one candidate at a time");
+    else
+        fprintf(
+            out,
+            "one candidate at a time, each %.3g s in the master and %.3g s on the workers; two at a time, "
+            "with %.3g times as many candidates, should take %.0f %% %s",
+            t->master_s, t->farm_s, MORE_CANDIDATES, 100 * fabs(ratio - 1),
+            ratio < WORTH_TRYING ? "less: try --basket 2"
+            : ratio < 1          ? "less"
+                                 : "longer");
 }

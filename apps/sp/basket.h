@@ -4,18 +4,19 @@
 
 #include <stdio.h>
 
-/* Mean times of a candidate if one candidate is evaluated at a time. All zero: not measured. */
+/* Mean times of a candidate if candidates are evaluated one at a time. All members are zero if nothing was
+ * measured. */
 typedef struct sp_times {
-    double master_s; /* seconds that the master computes alone [t_M] */
-    double farm_s;   /* seconds until the candidate's last cut has arrived [t_W and messages] */
+    double master_s; /* mean seconds of the master per candidate, while no worker computes [t_M] */
+    double farm_s;   /* mean seconds until a candidate's last cut has arrived [t_W and messages] */
 } sp_times;
 
 /* Return the forecast time with two candidates at once, as a multiple of the time with one at a time; NaN:
- * not measured. At best, two candidates keep either the master or the workers busy all the time, but f times
- * as many are needed: n·f·max(t_M, t_W) against n·(t_M + t_W). */
+ * the times were not measured. At best, two candidates at once keep the master or the workers busy all the
+ * time, but f times as many candidates are needed. So n·f·max(t_M, t_W) is compared with n·(t_M + t_W). */
 double sp_basket_ratio(const sp_times *times);
 
-/* Print that one candidate was evaluated at a time, and what evaluating two would be expected to change. */
+/* Print that candidates were evaluated one at a time, and the time that is expected with two at a time. */
 void sp_basket_print(FILE *out, const sp_times *times);
 
 #endif

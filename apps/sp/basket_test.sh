@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# kilter-sp solve --basket on farms: the same bits for any workers, policy, transport and losses. The cost is that of one candidate at a time, and errors are clear.
+# kilter-sp solve --basket must give the same bits for any number of workers, policy, transport and losses. The cost must be that of one candidate at
+# a time, and errors must be clear.
 # usage: basket_test.sh KILTER-SP PROBLEMS [MPIEXEC]
 set -u
 # shellcheck source=apps/sp/test_support.sh
@@ -25,7 +26,7 @@ if [ -n "$ranks" ]; then
     same solve $ranks "$sp" --record none
 fi
 
-# One candidate at a time, or cuts taken in order of arrival (fast mode), must give the same cost.
+# One candidate at a time, and cuts taken in their order of arrival (fast mode), must give the same cost.
 for more in "--basket=1" "--basket=3 --mode fast"; do
     # shellcheck disable=SC2086 # $more is a list
     timeout 60 "$sp" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --scenarios 300 --seed 5 \
@@ -42,7 +43,7 @@ lands_solve() {
         --basket 2 $mode
 }
 
-# start WORDS…: run lands_solve in the background, under a parent process that ends it if it hangs
+# start WORDS…: run the function lands_solve in the background, under a parent process that ends a solve that hangs
 start() {
     lands_solve exec timeout 60 "$sp" "$@" >"$work/out" 2>"$work/err" &
     keeper=$!
@@ -52,7 +53,7 @@ start() {
     master=${master% }
 }
 
-# killed_after BYTES: kill the master when it has stored this number of bytes, or fewer if it always ends before
+# killed_after BYTES: kill the master when it has stored this number of bytes, or fewer bytes if it always ends before
 killed_after() {
     bytes=$1
     while [ "$bytes" -gt 0 ]; do

@@ -1,6 +1,6 @@
-/* Solve random two-stage problems, and compare with two other ways. This test builds the deterministic
- * equivalent from the numbers itself, without kilter-sp's reader, and GLPK solves it. CLP alone reads and
- * solves the MPS file that kilter-sp writes.
+/* Solve random two-stage problems, and compare the answers of three solvers. This test builds the
+ * deterministic equivalent from the numbers itself, without kilter-sp's reader, and GLPK solves it. CLP alone
+ * reads and solves the MPS file that kilter-sp writes.
  *
  *   sp_chance_test [PROBLEMS [FIRST_SEED]] */
 #include <math.h>
@@ -22,7 +22,8 @@ typedef enum what { RHS, TECHNOLOGY, RECOURSE, COST, WHATS } what;
 
 typedef struct target {
     what kind;
-    int row, column; /* column of stage 1 for TECHNOLOGY, column of stage 2 for RECOURSE and COST */
+    /* column: a column of stage 1 for kind TECHNOLOGY, of stage 2 for kinds RECOURSE and COST */
+    int row, column;
 } target;
 
 typedef struct variable {
@@ -45,7 +46,7 @@ static int below(model *m, int limit) {
     return (int)(sp_mix64(m->seed * 1000003 + m->drawn++) % (uint64_t)limit);
 }
 
-/* Draw a multiple of a quarter, as a number that people would write. */
+/* Draw a random multiple of 0.25. */
 static double number(model *m, int most) {
     return 0.25 * (below(m, 8 * most + 1) - 4 * most);
 }
@@ -74,7 +75,7 @@ static void draw_stage(model *m, int stage) {
     }
 }
 
-/* In two of three models, give stage 2 columns with which every row can be met. */
+/* In two of three models, add columns to stage 2 that allow every row to be met. */
 static void draw_recourse(model *m) {
     if (below(m, 3) == 0 || m->columns[1] < 2)
         return;
@@ -295,7 +296,8 @@ static int add_columns(glp_prob *lp, const model *m, int stage, double weight) {
     return first;
 }
 
-/* Add a stage's rows over the columns that begin at `x`, and at `y` if that is not 0. */
+/* Add the rows of a stage. They have entries in the columns from `x` on, and in those from `y` on if `y` is
+ * not 0. */
 static void add_rows(glp_prob *lp, const model *m, int stage, int x, int y) {
     if (m->rows[stage] == 0)
         return;
@@ -343,7 +345,7 @@ static int by_glpk(const model *m, double *cost) {
     return status;
 }
 
-/* --- the comparison --- */
+/* --- comparing the answers of all solvers --- */
 
 typedef struct answer {
     kilter_status status;
@@ -378,7 +380,7 @@ static answer at_once(const sp_problem *problem, int scenarios) {
     return a;
 }
 
-/* Solve the MPS file with CLP. Callers use the answer only if the problem has an optimum, because CLP alone
+/* Solve the MPS file with CLP. Use CLP's answer only if the problem has an optimum, because CLP alone
  * calls some unbounded problems optimal. */
 static answer as_written(const sp_problem *problem, int scenarios) {
     sp_sampling sampling = {SP_ALL, 1, (uint64_t)scenarios};
@@ -394,8 +396,8 @@ static answer as_written(const sp_problem *problem, int scenarios) {
     return a;
 }
 
-/* Return whether an answer agrees with that of GLPK. Without an optimum, kilter-sp may name either
- * reason, because different scenarios may have different ones. */
+/* Return whether an answer agrees with the one that GLPK found. Without an optimum, kilter-sp may call the
+ * problem infeasible or unbounded, because both may be true of different scenarios. */
 static bool is_right(const answer *a, int status, double cost) {
     if (status == GLP_OPT)
         return a->status == KILTER_OK && fabs(a->cost - cost) <= 1e-6 * (1 + fabs(cost));
@@ -404,7 +406,8 @@ static bool is_right(const answer *a, int status, double cost) {
 }
 
 static bool check(uint64_t seed, int counts[3]) {
-    static const char *const WAY[] = {"decomposed", "with bases kept", "at once", "written as MPS"};
+    static const char *const WAY[] = {"decomposed", "decomposed, with bases kept", "at once",
+                                      "written as MPS"};
     model m = draw_model(seed);
     if (m.variables == 0)
         return true;
@@ -440,7 +443,7 @@ static void answers_are_those_of_another_solver(void **state) {
     printf("%d optimal, %d infeasible, %d unbounded; %d answers differ from GLPK's\n", counts[0], counts[1],
            counts[2], wrong);
     assert_int_equal(wrong, 0);
-    if (problems >= 100) /* the drawn problems include every kind */
+    if (problems >= 100) /* the drawn problems include optimal, infeasible and unbounded ones */
         for (int i = 0; i < 3; i++)
             assert_true(counts[i] > 0);
 }

@@ -5,12 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A dual or reduced cost counts as zero up to this fraction of the terms of its sum, as in CLP. */
+/* A dual or reduced cost below this fraction of the sum of its terms' sizes counts as zero, as in CLP. */
 static const double NO_PRICE = 1e-7;
-/* Tolerance of a check, relative to the terms of its sum; CLP's own is 1e-7 on scaled numbers. */
+/* Tolerance of a check, as a fraction of the sum of its terms' sizes. CLP's own tolerance is 1e-7 on scaled
+ * numbers. */
 static const double UNPROVED = 1e-6;
-static const double ROUNDING =
-    1e-6; /* costs and sides of rows count as zero below this fraction of the largest one */
+/* a cost or side of a row counts as zero below this fraction of the largest cost or side */
+static const double ROUNDING = 1e-6;
 
 double sp_claim_cost(Clp_Simplex *model) {
     const double *cost = Clp_objective(model), *x = Clp_primalColumnSolution(model);
@@ -24,7 +25,7 @@ double sp_claim_cost(Clp_Simplex *model) {
 /* --- sums over the matrix --- */
 
 typedef struct total {
-    double sum, size; /* size: sum of the terms' absolute values */
+    double sum, size; /* sum: of the terms; size: of the terms' absolute values */
 } total;
 
 static void add(total *t, double part) {
@@ -32,7 +33,7 @@ static void add(total *t, double part) {
     t->size += fabs(part);
 }
 
-typedef struct matrix { /* CLP's matrix, by columns */
+typedef struct matrix { /* CLP's matrix, stored by columns */
     const CoinBigIndex *start;
     const int *length, *row;
     const double *value;
@@ -52,7 +53,7 @@ static total column_total(const matrix *m, const double *by_row, int j) {
     return t;
 }
 
-/* Return each row's sum of entries times `by_column`. NULL: memory ran out. */
+/* Return each row's sum of entries times `by_column`. Return NULL if memory ran out. */
 static total *row_totals(Clp_Simplex *model, const double *by_column) {
     const matrix m = matrix_of(model);
     int columns = Clp_numberColumns(model);
@@ -63,11 +64,11 @@ static total *row_totals(Clp_Simplex *model, const double *by_column) {
     return t;
 }
 
-/* --- does a point keep all bounds? --- */
+/* --- check that a point keeps all bounds --- */
 
 static bool is_within(double lower, total value, double upper) {
     double room = UNPROVED * (1 + value.size);
-    return value.sum >= lower - room && value.sum <= upper + room; /* false for NaN */
+    return value.sum >= lower - room && value.sum <= upper + room; /* the comparison is false for NaN */
 }
 
 static bool is_feasible(Clp_Simplex *model) {
@@ -85,15 +86,15 @@ static bool is_feasible(Clp_Simplex *model) {
     return holds;
 }
 
-/* --- is the cost least? --- */
+/* --- check that no point has a lower cost --- */
 
 typedef struct proof {
     total least; /* lower bound on the cost, from the duals */
-    bool holds;  /* true: no term is unbounded */
+    bool holds;  /* true: no term of the bound is infinite */
 } proof;
 
 /* Add a price times its bound to the proof. With an infinite bound the proof fails, unless the price counts
- * as zero; then the point's value is used as the bound. */
+ * as zero; then the value at CLP's point is used as the bound. */
 static void add_price(proof *p, double price, double size, double lower, double upper, double at) {
     double side = price > 0 ? lower : upper;
     if (fabs(price) <= NO_PRICE * size)
@@ -120,9 +121,9 @@ static bool is_least(Clp_Simplex *model) {
     return p.holds && sp_claim_cost(model) - p.least.sum <= UNPROVED * (1 + p.least.size);
 }
 
-/* --- is there no point at all? --- */
+/* --- check that no point keeps all bounds --- */
 
-/* Add the least value of weight × value, for a value within its bounds. */
+/* Add to the sum the least value of weight × x, for any x within its bounds. */
 static void add_least(proof *p, double weight, double size, double lower, double upper) {
     double side = weight > 0 ? lower : upper;
     if (fabs(weight) <= NO_PRICE * size)
@@ -131,8 +132,8 @@ static void add_least(proof *p, double weight, double size, double lower, double
     add(&p->least, weight * side);
 }
 
-/* Return whether the sum of the rows, weighted by `way` × ray, needs more than the columns can give within
- * their bounds. */
+/* Return whether the sum of the rows, weighted by `way` × ray, has sides that no columns within their bounds
+ * can meet. */
 static bool proves_infeasible(Clp_Simplex *model, const double *ray, double way) {
     const matrix m = matrix_of(model);
     proof rows = {.holds = true}, columns = {.holds = true};
@@ -166,9 +167,10 @@ static bool is_infeasible(Clp_Simplex *model) {
     return holds;
 }
 
-/* --- programs for which CLP's answer does not hold --- */
+/* --- programs that find the answer if CLP's is not confirmed --- */
 
-/* Allocate a program for the rows and columns of a model and `more` columns with one entry each. */
+/* Allocate a program for the rows and columns of a model and `more` additional columns with one entry each.
+ */
 static bool allocate(Clp_Simplex *model, int more, sp_program *e) {
     size_t entries = (size_t)more;
     for (int j = 0; j < Clp_numberColumns(model); j++)
@@ -223,9 +225,9 @@ static double largest_cost(Clp_Simplex *model) {
     return most;
 }
 
-/* Fill in a program for the direction in which the cost falls most. It allows only steps that can be
- * repeated for ever, of at most 1 in each column. Costs are scaled to at most 1, because a scenario's
- * costs are as small as its weight. */
+/* Fill in a program for the direction in which the cost falls most. The program allows only directions that
+ * can be followed for ever, with steps of at most 1 in each column. Costs are scaled to at most 1, because
+ * they include a scenario's weight, which may be small. */
 static void fill_steps(Clp_Simplex *model, sp_program *e) {
     double most = largest_cost(model);
     copy_matrix(model, e);
@@ -240,8 +242,8 @@ static void fill_steps(Clp_Simplex *model, sp_program *e) {
     }
 }
 
-/* Return the least cost of a program that `fill` makes from the model; NaN: not proved. These programs always
- * have an optimum. */
+/* Return the least cost of a program that `fill` makes from the model; NaN: the optimum is not proved. The
+ * programs that `fill` makes always have an optimum. */
 static double least_cost(Clp_Simplex *model, int more, void (*fill)(Clp_Simplex *, sp_program *)) {
     sp_program e;
     Clp_Simplex *made = NULL;
@@ -268,9 +270,9 @@ sp_lp_status sp_claim_without_answer(Clp_Simplex *model) {
     return fall < -ROUNDING ? SP_LP_UNBOUNDED : SP_LP_STOPPED;
 }
 
-/* --- is the cost unbounded? --- */
+/* --- check that the cost is unbounded --- */
 
-/* Return whether a value can move in this direction without limit. */
+/* Return whether the bounds of a value let it move in a direction without limit. */
 static bool is_open(double lower, total step, double upper) {
     double none = UNPROVED * step.size;
     return (step.sum >= -none || lower <= -DBL_MAX) && (step.sum <= none || upper >= DBL_MAX);

@@ -15,12 +15,12 @@ extern "C" {
  * infeasible if a row without entries has a side that is only a rounding error. Optimal is confirmed if the
  * point keeps all bounds and the duals prove that no point costs less. Infeasible is confirmed if no point
  * within the columns' bounds can meet a certain combination of rows. Unbounded is confirmed if the point
- * keeps all bounds, and so does a direction that lowers the cost. */
+ * keeps all bounds, and a direction that lowers the cost keeps them without limit. */
 sp_lp_status sp_claim_checked(Clp_Simplex *model, sp_lp_status said);
 
-/* Find the answer if CLP's was not confirmed. Infeasible: it is proved that every point misses rows by more
- * than rounding. Unbounded: there is a point, and a direction that can be followed for ever and lowers the
- * cost. Otherwise, or if memory ran out: SP_LP_STOPPED. The model is unchanged. */
+/* Find the answer if CLP's was not confirmed. Return SP_LP_INFEASIBLE if a proof shows that every point
+ * misses rows by more than rounding. Return SP_LP_UNBOUNDED if there is a point, and a direction that lowers
+ * the cost without limit. Otherwise, or if memory ran out, return SP_LP_STOPPED. The model is unchanged. */
 sp_lp_status sp_claim_without_answer(Clp_Simplex *model);
 
 /* Return the cost of CLP's point, computed from the program's data. */

@@ -123,7 +123,8 @@ static kilter_status take_stages(const char *text, void *value, kilter_error *er
     return KILTER_OK;
 }
 
-/* Read one of two words; the second sets *value to true. */
+/* Read the value of an option that must be one of two words: the word `no` sets *value to false, the word
+ * `yes` to true. */
 static kilter_status take_word(const char *option, const char *text, const char *no, const char *yes,
                                bool *value, kilter_error *error) {
     if (strcmp(text, no) != 0 && strcmp(text, yes) != 0)
@@ -200,7 +201,8 @@ enum {
 
 static const struct option {
     int commands;
-    const char *name, *argument, *help; /* argument: name of its argument in the help; NULL: none */
+    /* argument: name of the option's argument in the help; NULL: the option has none */
+    const char *name, *argument, *help;
     size_t offset;
     kilter_status (*take)(const char *text, void *value, kilter_error *error);
 } OPTION[] = {
@@ -238,7 +240,8 @@ static const struct option {
     {SOLVE, "--basket", "B", "greatest number of candidates evaluated at a time (default 1)",
      offsetof(sp_options, basket), take_basket},
     {SOLVE, "--method", "M",
-     "tr (default), or de, which solves the deterministic equivalent at once; --mode, --clusters, --basket, "
+     "tr (default), or de, which solves the deterministic equivalent as one program; --mode, --clusters, "
+     "--basket, "
      "--start and --grow need tr",
      offsetof(sp_options, extensive), take_method},
     {SOLVE, "--check", "N", "number of scenarios of the out-of-sample estimate (default 10000)",
@@ -311,7 +314,7 @@ void sp_command_usage(FILE *out, sp_command command) {
 
 typedef struct parser {
     sp_command command;
-    int count, at; /* at: index of the argument that is being read */
+    int count, at; /* count: number of arguments; at: index of the one that is being read */
     char *const *arguments;
     bool seen[OPTIONS];
     sp_options options;
@@ -383,7 +386,7 @@ static kilter_status check_effects(const parser *p, kilter_error *error) {
 
 static kilter_status check_complete(int files, const parser *p, kilter_error *error) {
     bool evaluate = p->command == SP_EVALUATE_COMMAND;
-    const char *missing = files < 3                    ? "one of the three files CORE TIME STOCH"
+    const char *missing = files < 3                    ? "one of the three files CORE, TIME and STOCH"
                           : evaluate && !p->options.at ? "--at FILE, the first-stage decision"
                           : !was_given(p, "--scenarios") && !was_given(p, "--grow")
                               ? "--scenarios N, how many to sample"
@@ -503,19 +506,22 @@ void sp_answer_print_json(FILE *out, const sp_answer *answer) {
     fprintf(out, "}\n");
 }
 
-/* ---- the answer of solve ---- */
+/* ---- printing the answer of solve ---- */
 
 static double relative_gap(const sp_progress *progress) {
     return (progress->upper - progress->lower) / (1 + fabs(progress->upper));
 }
 
 static void print_check(FILE *out, const sp_solve_answer *a) {
-    fprintf(out, "out of sample  %.10g", a->check.mean);
-    if (!isnan(a->check.standard_error))
-        fprintf(out, ", %.10g to %.10g (%g %%, standard error %.4g)", a->check.low, a->check.high,
-                a->options->confidence, a->check.standard_error);
-    fprintf(out, "; %llu scenarios of seed %llu\n", (unsigned long long)a->check_scenarios,
-            (unsigned long long)a->check_seed);
+    unsigned long long scenarios = a->check_scenarios, seed = a->check_seed;
+    if (isnan(a->check.standard_error))
+        fprintf(out, "out of sample  %.10g; %llu scenarios of seed %llu\n", a->check.mean, scenarios, seed);
+    else
+        fprintf(out,
+                "out of sample  %.10g, %.10g to %.10g (%g %%, standard error %.4g); %llu scenarios of seed "
+                "%llu\n",
+                a->check.mean, a->check.low, a->check.high, a->options->confidence, a->check.standard_error,
+                scenarios, seed);
 }
 
 static void print_decision(FILE *out, const sp_solve_answer *a) {
@@ -531,7 +537,7 @@ static void print_decision(FILE *out, const sp_solve_answer *a) {
             unprinted++;
     }
     if (unprinted)
-        fprintf(out, "  and %d more: --decision FILE or --json gives all\n", unprinted);
+        fprintf(out, "  and %d more columns: --decision FILE or --json gives all\n", unprinted);
 }
 
 static void print_basket(FILE *out, const sp_solve_answer *a) {
@@ -567,7 +573,7 @@ void sp_solve_answer_print(FILE *out, const sp_solve_answer *a) {
                 100 * a->master_s / a->elapsed_s);
     fprintf(out, "\n");
     if (a->options->fast && a->evaluated > 0)
-        fprintf(out, "own basis      %.1f %% of the scenarios began from it\n",
+        fprintf(out, "own basis      %.1f %% of the scenario solves began from the scenario's own basis\n",
                 100 * (double)a->found / (double)a->evaluated);
     if (a->record)
         fprintf(out, "record         %s\n", a->record);

@@ -24,7 +24,7 @@ typedef struct sp_stages {
 
 typedef struct sp_options {
     const char *core, *time, *stoch; /* paths */
-    const char *at;                  /* file of the decision to evaluate or to start from */
+    const char *at;                  /* path of the file with the decision to evaluate or to start from */
     uint64_t scenarios, seed; /* number of scenarios (0: the whole distribution), and seed of the sample */
     double confidence;        /* percent */
     bool json;
@@ -32,24 +32,24 @@ typedef struct sp_options {
     double gap;
     /* number of clusters; 0: sp_clusters_for() chooses it; SP_CLUSTERS_AUTO: chosen from measured times */
     uint64_t clusters;
-    uint64_t basket; /* greatest number of candidates under way at once */
+    uint64_t basket; /* greatest number of candidates that are evaluated at once */
     bool fast, extensive, latin;
-    uint64_t check;             /* number of scenarios of the out-of-sample estimate; 0: no estimate */
+    uint64_t check;             /* number of scenarios of the out-of-sample estimate; 0: no such estimate */
     sp_stages grow;             /* sizes of the samples; count 0: one sample of `scenarios` scenarios */
-    const char *mps, *decision; /* paths of output files; NULL: none */
+    const char *mps, *decision; /* paths of output files; NULL: the file is not written */
     /* the options of the command predict */
-    /* number of scenarios of the benchmark; number of candidates of the solve (0: estimated from the
-     * benchmark's) */
+    /* benchmark: number of scenarios of the benchmark; candidates: number of candidates of the solve (0: it
+     * is estimated from the benchmark) */
     uint64_t benchmark, candidates;
     const char *on; /* speeds of the workers; NULL: the local workers, with equal speeds */
 } sp_options;
 
-/* Read arguments[0 … count), which follow the command. KILTER_ERR_USAGE names the option. The arguments must
- * outlive the options. */
+/* Read arguments[0 … count), which follow the command. For KILTER_ERR_USAGE, the error's text names the
+ * option. The arguments must outlive the options. */
 kilter_status sp_options_parse(sp_command command, int count, char *const *arguments, sp_options *options,
                                kilter_error *error);
 
-/* Print the command's own options; kilter_farm_usage() prints Kilter's. */
+/* Print the command's own options; kilter_farm_usage() prints the options that Kilter adds. */
 void sp_command_usage(FILE *out, sp_command command);
 
 typedef struct sp_answer {
@@ -60,11 +60,12 @@ typedef struct sp_answer {
     double elapsed_s;
     uint32_t workers;
     const char *decision; /* Kilter's sentence; NULL: none */
-    const char *record;   /* path of the run record; NULL: none */
+    const char *record;   /* path of the run record; NULL: there is no record */
 } sp_answer;
 
 void sp_answer_print(FILE *out, const sp_answer *answer);
-void sp_answer_print_json(FILE *out, const sp_answer *answer); /* print one object on one line */
+/* print the answer as one JSON object on one line */
+void sp_answer_print_json(FILE *out, const sp_answer *answer);
 
 typedef struct sp_solve_answer {
     const sp_solution *solution;
@@ -77,20 +78,23 @@ typedef struct sp_solve_answer {
     bool checked;
     sp_estimate check;
     uint64_t check_scenarios, check_seed;
-    double elapsed_s,
-        master_s;   /* seconds of the solve; master_s: part of them in which the master computed */
-    sp_times times; /* mean times of a candidate in the last sample; measured only with a basket of 1 */
+    double elapsed_s, master_s; /* elapsed seconds of the solve; master_s: seconds of the solve in which the
+                                   master computed */
+    /* mean times of a candidate in the last sample; measured only if candidates are evaluated one at a time
+     */
+    sp_times times;
     uint32_t workers;
-    /* number of scenarios evaluated for all candidates; found: number of these that began from their own
-     * basis */
+    /* evaluated: number of scenario solves for all candidates; found: number of solves that began from the
+     * scenario's own basis */
     uint64_t evaluated, found;
-    const char *record; /* path of the run record; NULL: none */
+    const char *record; /* path of the run record; NULL: there is no record */
 } sp_solve_answer;
 
 void sp_solve_answer_print(FILE *out, const sp_solve_answer *answer);
-void sp_solve_answer_print_json(FILE *out, const sp_solve_answer *answer); /* print one object on one line */
+/* print the answer as one JSON object on one line */
+void sp_solve_answer_print_json(FILE *out, const sp_solve_answer *answer);
 
-/* Print the solver's progress in one line. `time_left_s`: NaN if not known. */
+/* Print the solver's progress in one line. `time_left_s` is NaN if the time left is not known. */
 void sp_progress_print(FILE *out, const sp_progress *progress, double elapsed_s, double time_left_s);
 
 #endif

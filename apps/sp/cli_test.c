@@ -139,7 +139,7 @@ static void a_benchmark_may_be_larger_than_the_sample(void **state) {
     assert_true(unless.benchmark == given.benchmark && unless.scenarios == given.scenarios);
 }
 
-/* Options that would have no effect are refused. */
+/* An option that has no effect beside another option is refused. */
 static void options_without_effect_are_refused(void **state) {
     (void)state;
     static const struct {
@@ -277,8 +277,8 @@ static char *reason_for(double master_s, double farm_s) {
     return text;
 }
 
-/* With two candidates at a time, the shorter of both times can at best be hidden behind the longer one, but
- * more candidates are needed. So it pays only if both times are similar. */
+/* With two candidates at a time, master and workers can compute at the same time, but more candidates are
+ * needed. So two at a time is faster only if master and workers take similar times. */
 static void two_at_a_time_pay_where_master_and_workers_take_alike_long(void **state) {
     (void)state;
     assert_true(isnan(sp_basket_ratio(&(sp_times){0, 0})));

@@ -13,25 +13,26 @@
 extern "C" {
 #endif
 
-/* Return a model of the program that prints nothing; NULL: memory ran out. Bounds that are NULL have CLP's
- * defaults. */
+/* Return a CLP model of the program; the model prints nothing. Bounds that are NULL get CLP's defaults.
+ * Return NULL if memory ran out. */
 Clp_Simplex *sp_clp_load(const sp_program *program);
 
-/* Use persistent arrays, and Dantzig's pricing in the dual method. Not for a model whose rows change: CLP's
- * assertions fail. False: memory ran out. */
+/* Use persistent arrays, and Dantzig's pricing in the dual method. Do not call this for a model whose rows
+ * change, because CLP's assertions would fail. Return false if memory ran out. */
 bool sp_clp_restart_often(Clp_Simplex *model);
 
-/* False: memory ran out. */
+/* Add or delete rows of the model. Return false if memory ran out. */
 bool sp_clp_add_rows(Clp_Simplex *model, const sp_rows *rows, const double *upper);
 bool sp_clp_delete_rows(Clp_Simplex *model, int count, const int *row);
 
-/* Make every row basic. */
+/* Set the slack basis, in which every row is basic. */
 void sp_clp_start_from_slacks(Clp_Simplex *model);
 
 /* CLP's status: 0 optimal, 1 infeasible, 2 unbounded, 3 stopped, 4 error. */
 int sp_clp_dual(Clp_Simplex *model);
 int sp_clp_primal(Clp_Simplex *model);
-int sp_clp_presolved(Clp_Simplex *model); /* With presolve, for a large program that is solved once. */
+/* Solve with CLP's presolve, for a large program that is solved once. */
+int sp_clp_presolved(Clp_Simplex *model);
 
 #ifdef __cplusplus
 }

@@ -11,14 +11,15 @@ sp_span sp_cluster(uint64_t scenarios, uint64_t clusters, uint64_t at) {
 /* Set a slope to 0 if its terms cancel each other up to rounding, because CLP's scaling would magnify the
  * remainder. */
 static void drop_rounding(double *slope, const double *size, int columns) {
-    static const double ROUNDING = 1e-11; /* the limit, as a part of the sum of the terms' absolute values */
+    /* a slope below this part of the sum of its terms' absolute values becomes 0 */
+    static const double ROUNDING = 1e-11;
     for (int j = 0; j < columns; j++)
         if (fabs(slope[j]) <= ROUNDING * size[j])
             slope[j] = 0;
 }
 
-/* Make a feasibility cut from the infeasible scenario just solved, if it misses its rows by more than all
- * earlier ones of the cluster. */
+/* Make a feasibility cut from the infeasible scenario just solved, if it misses its rows by more than each
+ * earlier infeasible scenario of the cluster. */
 static kilter_status take_miss(sp_evaluator *evaluator, uint64_t scenario, int columns, sp_cut *cut,
                                double *size, kilter_error *error) {
     sp_lp_status solved = SP_LP_STOPPED;

@@ -5,26 +5,26 @@
 #include "evaluate.h"
 #include "support.h"
 
-/* If every scenario of the cluster is feasible:  Q(x') >= value + slope'(x' − x)  for the cluster's share Q
- * of the expected cost of stage 2. Otherwise, for the scenario that misses its rows most: 0 >= value +
- * slope'(x' − x) for every x' at which this scenario is feasible. */
+/* If every scenario of the cluster is feasible at x: Q(x') >= value + slope'(x' − x)  for the cluster's share
+ * Q of the expected cost of stage 2. If a scenario is infeasible, for the one that misses its rows most: 0 >=
+ * value + slope'(x' − x) for every x' at which this scenario is feasible. */
 typedef struct sp_cut {
     bool feasible;
     double value;
-    double *slope;     /* slope[columns of stage 1]; the caller's memory */
+    double *slope;     /* slope[columns of stage 1]: slope of the cut, in memory of the caller */
     uint64_t scenario; /* number of the scenario that misses its rows most; 0 if all scenarios are feasible */
     uint64_t found;    /* number of the cluster's scenarios whose solve began from their own basis */
 } sp_cut;
 
-/* Return the scenarios [first, end) of cluster `at` of `clusters`. */
+/* Return the range [first, end) of scenarios that belong to cluster number `at` of `clusters` clusters. */
 sp_span sp_cluster(uint64_t scenarios, uint64_t clusters, uint64_t at);
 
-/* Make the cut of scenarios [span.lo, span.hi) at the evaluator's decision. KILTER_ERR_TASK names a scenario
- * that is unbounded or not solved. */
+/* Make the cut of scenarios [span.lo, span.hi) at the evaluator's decision. For KILTER_ERR_TASK, the error's
+ * text names a scenario that is unbounded or not solved. */
 kilter_status sp_cut_make(sp_evaluator *evaluator, sp_span span, int columns, sp_cut *cut,
                           kilter_error *error);
 
-/* Write and read a cut as bytes; slope[0 … columns). False: the bytes are not a cut. */
+/* Write and read a cut as bytes; slope[0 … columns). Reading returns false if the bytes are not a cut. */
 void sp_cut_put(sp_buffer *bytes, const sp_cut *cut, int columns);
 bool sp_cut_get(const void *data, size_t size, int columns, sp_cut *cut);
 

@@ -10,14 +10,15 @@ typedef struct reader {
     sp_lines lines;
     const sp_problem *problem;
     double *x;
-    uint64_t *line; /* line[column]: line of the file with its value; 0: not given yet */
+    uint64_t *line; /* line[column]: number of the line that gives the column's value; 0: not given yet */
     int given;
 } reader;
 
 static kilter_status take(reader *r, int column, int token) {
     if (r->line[column])
-        return sp_lines_fail(&r->lines, "column %.40s has its value since line %llu, expected one value each",
-                             r->problem->stage[0].column_name[column], (unsigned long long)r->line[column]);
+        return sp_lines_fail(
+            &r->lines, "column %.40s already has a value from line %llu, expected one value for each column",
+            r->problem->stage[0].column_name[column], (unsigned long long)r->line[column]);
     kilter_status status = sp_lines_number(&r->lines, token, &r->x[column]);
     if (!status) {
         r->line[column] = r->lines.line;
@@ -63,8 +64,8 @@ static kilter_status read_lines(reader *r, const sp_names *names) {
     kilter_status status = sp_lines_next(&r->lines, &more);
     while (!status && more) {
         if (r->lines.count > SP_LINE_TOKENS)
-            return sp_lines_fail(&r->lines, "%d fields, expected at most %d on a line", r->lines.count,
-                                 SP_LINE_TOKENS);
+            return sp_lines_fail(&r->lines, "there are %d fields on the line, expected at most %d",
+                                 r->lines.count, SP_LINE_TOKENS);
         if (first && r->lines.count == 1) {
             status = check_count(r);
         } else {
@@ -112,14 +113,14 @@ static kilter_status check_rows(const reader *r, double *activity, double *scale
         if (beyond(activity[i], high, scale[i]) || beyond(-activity[i], -low, scale[i]))
             return sp_lines_fail(
                 &r->lines,
-                "the decision is not feasible: first-stage row %.40s comes to %.10g, expected %.10g "
+                "the decision is not feasible: first-stage row %.40s has the value %.10g, expected %.10g "
                 "to %.10g",
                 stage->row_name[i], activity[i], low, high);
     }
     return KILTER_OK;
 }
 
-/* Compute each row's activity and size into `room`, which has two zeros for each row. */
+/* Compute each row's activity and size into `room`, which must hold two zeros for each row. */
 static kilter_status read_and_check(reader *r, const sp_names *names, double *room) {
     kilter_status status = read_lines(r, names);
     if (!status)

@@ -14,17 +14,19 @@ struct sp_evaluator {
     sp_sampling sampling;
     double first_stage; /* constant + c'x */
     bool random_cost, random_recourse;
-    size_t *outcome;      /* outcome[variable], of the present scenario */
-    double *fixed_shift;  /* T x for each row, with the T of CORE */
-    double *rhs, *shift;  /* right-hand side, and T x, of each row in the present scenario */
-    double *target_value; /* value of each random number; used for the mean scenario, and if W is random */
-    /* program for feasibility cuts, made when first needed; its columns are y, then each row's shortfall and
-     * excess */
+    size_t *outcome;     /* outcome[variable]: the variable's outcome in the present scenario */
+    double *fixed_shift; /* T x for each row, where T has only the values in CORE */
+    double *rhs, *shift; /* right-hand side, and T x, of each row in the present scenario */
+    /* value of each random number in the present scenario; used for the mean scenario, and if W is random */
+    double *target_value;
+    /* program for feasibility cuts, made when first needed. Its columns are y, then the shortfall and the
+     * excess of each row. */
     sp_lp *elastic;
-    const double *duals;      /* duals of the last solve */
-    uint64_t remembered;      /* number of scenarios, from 0 on, whose bases are kept */
-    unsigned char **own;      /* own[scenario], of own_room scenarios: its basis; NULL: not solved yet */
-    uint64_t own_room, found; /* found: number of solves that began from their own basis */
+    const double *duals; /* duals of the last solve */
+    uint64_t remembered; /* bases are kept for the scenarios 0 … remembered − 1 */
+    unsigned char **own; /* own[scenario]: basis of the scenario; NULL: not solved yet */
+    /* own_room: length of own[]; found: number of solves that began from the scenario's own basis */
+    uint64_t own_room, found;
 };
 
 static void fixed_part(sp_evaluator *e) {
@@ -55,7 +57,7 @@ static void set_target(sp_evaluator *e, const sp_lp_data *data, int at, double v
     case SP_TECHNOLOGY:
         e->shift[target->row] += (value - target->core) * e->x[target->column];
         break;
-    case SP_RECOURSE: /* see write_recourse() */
+    case SP_RECOURSE: /* write_recourse() writes random entries of W */
         break;
     case SP_COST:
         data->cost[target->column] = value;
@@ -82,7 +84,8 @@ static void write_recourse(const sp_evaluator *e, sp_lp *lp) {
 }
 
 /* Keep the optimal basis of the mean scenario at x as the start of every scenario. If the mean scenario has
- * no optimum, the slack basis stays: it may be infeasible although all scenarios are feasible. */
+ * no optimum, keep the slack basis. The mean scenario may be infeasible although all scenarios are feasible.
+ */
 static kilter_status start_from_mean(sp_evaluator *e, kilter_error *error) {
     sp_lp_data data;
     sp_target_means(e->problem, e->target_value);
@@ -196,8 +199,8 @@ uint64_t sp_evaluator_found(const sp_evaluator *e) {
 static const char *failure_text(sp_lp_status status) {
     switch (status) {
     case SP_LP_INFEASIBLE:
-        return "its second stage is infeasible: no recourse at this decision; change the decision or the "
-               "problem";
+        return "its second stage is infeasible: no values of the second-stage columns meet all rows at this "
+               "decision; change the decision or the problem";
     case SP_LP_UNBOUNDED:
         return "its second stage is unbounded: costs fall without limit; bound the second-stage columns";
     default:
@@ -215,7 +218,7 @@ static kilter_status begin(const sp_evaluator *e, const size_t *outcome, sp_lp *
     return sp_lp_begin(lp, data, error);
 }
 
-/* Write the rows and costs of a scenario. */
+/* Write the right-hand sides and costs of a scenario into the program. */
 static void write_scenario(sp_evaluator *e, const size_t *outcome, const sp_lp_data *data) {
     const sp_problem *problem = e->problem;
     begin_scenario(e, data);
@@ -247,8 +250,8 @@ static kilter_status solve_from(sp_evaluator *e, const size_t *outcome, const un
     return KILTER_OK;
 }
 
-/* Solve a scenario. *own is its basis from an earlier solve, if any, and gets the new one; own = NULL: no
- * basis is kept. */
+/* Solve a scenario. *own is the scenario's basis from an earlier solve, or NULL, and becomes the new basis.
+ * If `own` itself is NULL, no basis is kept. */
 static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char **own, sp_lp_status *solved,
                            double *value, kilter_error *error) {
     kilter_status status = solve_from(e, outcome, own ? *own : NULL, solved, error);
@@ -262,8 +265,8 @@ static kilter_status solve(sp_evaluator *e, const size_t *outcome, unsigned char
     if (!isfinite(*value))
         *solved = SP_LP_STOPPED;
     if (own && !*own)
-        *own = malloc(sp_lp_basis_bytes(e->lp)); /* if this fails, the scenario's next solve starts from the
-                                                    mean scenario's basis again */
+        *own = malloc(sp_lp_basis_bytes(e->lp)); /* if memory runs out here, the next solve of the scenario
+                                                    starts from the mean scenario's basis again */
     if (own && *own)
         sp_lp_basis(e->lp, *own);
     return KILTER_OK;
@@ -304,7 +307,7 @@ kilter_status sp_evaluator_cost_of(sp_evaluator *e, const size_t *outcome, doubl
     return status;
 }
 
-/* ---- the elastic second stage ---- */
+/* ---- the elastic second stage, whose rows may be missed at a cost ---- */
 
 static void put_miss(sp_matrix *matrix, sp_stage *stage, int column, int row, double value) {
     int at = matrix->start[column];
@@ -371,7 +374,7 @@ kilter_status sp_evaluator_miss(sp_evaluator *e, sp_lp_status *solved, double *m
         status = sp_lp_begin(e->lp, &plain, error);
     if (status)
         return status;
-    data.cost = plain.cost; /* the elastic program keeps its own costs */
+    data.cost = plain.cost; /* the elastic program keeps the costs of missing rows */
     write_scenario(e, e->outcome, &data);
     *solved = sp_lp_solve(e->elastic);
     for (int try = 0; *solved == SP_LP_STOPPED && try < SP_LP_TRIES; try++) {
@@ -419,7 +422,7 @@ long sp_evaluator_pivots(const sp_evaluator *evaluator) {
     return sp_lp_pivots(evaluator->lp);
 }
 
-/* ---- the estimate ---- */
+/* ---- the estimate over many scenarios ---- */
 
 /* Add a cost by Neumaier's method, which sums the rounding error of each addition separately. */
 static void add_compensated(double *sum, double *lost, double value) {

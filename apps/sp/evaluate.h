@@ -17,11 +17,12 @@ typedef struct sp_evaluator sp_evaluator;
 /* Make an evaluator. It keeps a pointer to `problem`, and copies x[0 … columns of stage 1). */
 kilter_status sp_evaluator_new(const sp_problem *problem, const double *x, uint64_t seed,
                                sp_evaluator **evaluator, kilter_error *error);
-void sp_evaluator_free(sp_evaluator *evaluator); /* NULL does nothing */
+void sp_evaluator_free(sp_evaluator *evaluator); /* free an evaluator; NULL is allowed */
 
 /* Compute the total cost of scenario `scenario` of the seed: constant + c'x + min q'y. Its bits depend on
  * (problem, x, seed, scenario) alone, not on earlier evaluations. *cost is written on KILTER_OK only.
- * KILTER_ERR_TASK names a scenario whose second stage is infeasible, unbounded or not solved. */
+ * For KILTER_ERR_TASK, the error's text names a scenario whose second stage is infeasible, unbounded or not
+ * solved. */
 kilter_status sp_evaluator_cost(sp_evaluator *evaluator, uint64_t scenario, double *cost,
                                 kilter_error *error);
 
@@ -33,10 +34,10 @@ kilter_status sp_evaluator_cost_of(sp_evaluator *evaluator, const size_t *outcom
 /* Draw scenarios by `sampling` from now on. Without this call, the method is SP_INDEPENDENT. */
 void sp_evaluator_sample(sp_evaluator *evaluator, const sp_sampling *sampling);
 
-/* Return the weight of the last solved scenario in its sample. */
+/* Return the weight that the last solved scenario has in its sample. */
 double sp_evaluator_weight(const sp_evaluator *evaluator);
 
-/* Continue with another decision; results are those of a new evaluator. */
+/* Continue with another decision; all later results are those of a new evaluator. */
 kilter_status sp_evaluator_move(sp_evaluator *evaluator, const double *x, kilter_error *error);
 
 /* Keep the optimal bases of scenarios 0 … scenarios−1 from now on, and start each scenario from its basis the
@@ -47,8 +48,8 @@ kilter_status sp_evaluator_remember(sp_evaluator *evaluator, uint64_t scenarios,
 /* Return the number of solves so far that began from the scenario's own basis. */
 uint64_t sp_evaluator_found(const sp_evaluator *evaluator);
 
-/* Solve the second stage of a scenario. *value: min q'y, if *solved is SP_LP_OPTIMAL. KILTER_ERR_MEMORY; the
- * solver's failure is not an error. */
+/* Solve the second stage of a scenario. If *solved is SP_LP_OPTIMAL, *value is min q'y. A failure of the
+ * solver is no error of this call; the only error is KILTER_ERR_MEMORY. */
 kilter_status sp_evaluator_recourse(sp_evaluator *evaluator, uint64_t scenario, sp_lp_status *solved,
                                     double *value, kilter_error *error);
 
@@ -57,8 +58,10 @@ kilter_status sp_evaluator_recourse(sp_evaluator *evaluator, uint64_t scenario, 
 kilter_status sp_evaluator_miss(sp_evaluator *evaluator, sp_lp_status *solved, double *missed,
                                 kilter_error *error);
 
-/* Add weight × the slope of the last value or miss to slope[columns of stage 1]. The slope is −T'π; the value
- * at any x' is at least value + slope'(x' − x). Add the absolute values of the terms to size[]. */
+/* Add weight × the slope of the last result to slope[], and add the absolute values of its terms to size[],
+ * for each column of stage 1. The slope is −T'π. At any x', the result is at least its present value +
+ * slope'(x' − x).
+ */
 void sp_evaluator_add_slope(const sp_evaluator *evaluator, double weight, double *slope, double *size);
 
 /* Return the error that names the unsolved scenario and the reason. */
@@ -69,11 +72,12 @@ kilter_status sp_evaluator_unsolved(const sp_evaluator *evaluator, uint64_t scen
 const double *sp_evaluator_duals(const sp_evaluator *evaluator);
 long sp_evaluator_pivots(const sp_evaluator *evaluator);
 
-/* Running sums of costs. All zero: empty. The result's bits depend on the order of the costs, so add them in
- * the order of their scenarios. */
+/* Running sums of costs; all members are zero before the first cost. The result's bits depend on the order of
+ * the costs, so add them in the order of their scenarios. */
 typedef struct sp_sums {
     uint64_t count;
-    double origin;                /* the first cost; sums are over the differences of all costs from it */
+    /* the first cost; the sums below add the differences of all costs from the first one */
+    double origin;
     double sum, sum_lost;         /* compensated */
     double squares, squares_lost; /* compensated */
 } sp_sums;
@@ -82,12 +86,13 @@ void sp_sums_add(sp_sums *sums, double cost);
 
 typedef struct sp_estimate {
     double mean;
-    double standard_error; /* NaN if there are fewer than two scenarios */
+    double standard_error; /* standard error of the mean; NaN if there are fewer than two scenarios */
     double low, high; /* bounds of the confidence interval by the normal distribution; NaN if there are fewer
                          than two scenarios */
 } sp_estimate;
 
-/* Return the estimate with a confidence in percent, above 0 and below 100. Needs at least one cost. */
+/* Return the estimate with a confidence in percent, above 0 and below 100. At least one cost must have been
+ * added. */
 sp_estimate sp_sums_estimate(const sp_sums *sums, double confidence);
 
 /* Return z with P(|N(0,1)| <= z) = confidence percent. */

@@ -57,8 +57,8 @@ static void three_scenarios_cost_what_was_published(void **state) {
     }
 }
 
-/* The routes are independent in stage 2. So the mean over all 646 425 scenarios is a sum over routes, each
- * the mean over one route's demand with the others fixed. */
+/* The routes are independent in stage 2. So the mean over all 646 425 scenarios is a sum over the routes.
+ * Each term is a mean over the demand of one route, with the demands of all other routes fixed. */
 static void aircraft_cost_what_was_published(void **state) {
     (void)state;
     double *x = NULL;
@@ -110,7 +110,7 @@ static void a_sample_agrees_with_the_published_optimum(void **state) {
     }
 }
 
-/* ---- everything random at once: right-hand sides, technology, costs ---- */
+/* ---- problems whose right-hand sides, technology and costs are all random ---- */
 
 static const char CORE[] =
     "ROWS\n N COST\n L LIMIT\n G NEED\n E MIX\nCOLUMNS\n"
@@ -152,7 +152,7 @@ static void every_kind_of_random_number_counts(void **state) {
     sp_problem_free(p);
 }
 
-/* Each scenario has its own W, including entries that CORE does not have. Nothing of earlier scenarios' W
+/* Each scenario has its own W, including entries that CORE does not have. No entry of an earlier scenario's W
  * may remain. */
 static void every_scenario_has_its_own_recourse(void **state) {
     (void)state;
@@ -162,8 +162,8 @@ static void every_scenario_has_its_own_recourse(void **state) {
     static const char stoch[] = "INDEP DISCRETE\n Y NEED 0 0.25\n Y NEED 1 0.5\n Y NEED 3 0.25\n"
                                 " Y CAP 0 0.5\n Y CAP 2 0.5\nENDATA\n";
     static const double EXPECTED[3][2] = {
-        {6 * 40, 6 * 40},   /* the entry of Y is 0, so Y does not help */
-        {6, 4 + 2 * 40},    /* Y = 6, or at most 4 */
+        {6 * 40, 6 * 40},   /* the entry of column Y is 0, so Y does not help to meet the row */
+        {6, 4 + 2 * 40},    /* in the first case column Y is 6, in the second case at most 4 */
         {6.0 / 3, 6.0 / 3}, /* Y = 2 */
     };
     sp_problem *p = read_texts(core, "PERIODS\n X NEED 1\n Y NEED 2\nENDATA\n", stoch);
@@ -195,7 +195,7 @@ static void assert_bits_do_not_depend_on_order(const sp_problem *problem, const 
             worker[w] = evaluator_of(problem, x, 5);
         for (uint64_t i = 0; i < n; i++) {
             uint64_t scenario =
-                sp_mix64(i + 1000 * workers) % n; /* some scenarios come two times, some never */
+                sp_mix64(i + 1000 * workers) % n; /* some scenarios are drawn more than once, some never */
             double again = cost_of(worker[sp_mix64(i) % workers], scenario);
             assert_memory_equal(&again, &cost[scenario], sizeof again);
         }
@@ -228,8 +228,8 @@ static void bits_do_not_depend_on_order_or_workers(void **state) {
 
 static void hopeless_scenarios_are_named_and_leave_no_trace(void **state) {
     (void)state;
-    /* With only Y, which is at most 4, NEED 9 is infeasible. With cost −1 on S, which has no upper bound, the
-     * cost is unbounded. */
+    /* Column Y is at most 4, so it alone cannot meet row NEED with right-hand side 9. Column S has no upper
+     * bound, so the cost is unbounded if S costs −1. */
     const char *core =
         "ROWS\n N COST\n L LIMIT\n G NEED\nCOLUMNS\n X COST 1 LIMIT 1\n Y COST 1 NEED 1\n S COST 1\n"
         "RHS\n RHS LIMIT 10\nBOUNDS\n UP B Y 4\nENDATA\n";
@@ -356,7 +356,7 @@ static void damaged_jobs_are_refused(void **state) {
     bytes.data[0] ^= 1;
     assert_int_equal(sp_job_new(bytes.data, bytes.size, &job, &error), KILTER_ERR_INPUT);
     sp_buffer_clear(&bytes);
-    pack_lands(&bytes, X, 3); /* the decision has too few values */
+    pack_lands(&bytes, X, 3); /* packed with a decision that has too few values */
     assert_int_equal(sp_job_new(bytes.data, bytes.size, &job, &error), KILTER_ERR_INPUT);
     sp_buffer_clear(&bytes);
     pack_lands(&bytes, WILD, 4);

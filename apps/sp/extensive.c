@@ -7,15 +7,18 @@
 
 #include "support.h"
 
-/* The state of filling a program from front to back. */
+/* The state while a program's arrays are filled from front to back. */
 typedef struct builder {
     const sp_problem *problem;
     sp_program *program;
     int scenarios;
-    double *values;                /* values of all random numbers, scenario by scenario */
-    double *weight;                /* weight of each scenario */
-    const sp_target **technology;  /* the random numbers that are entries of T */
-    int technologies, entries, at; /* at: index of the column being filled */
+    /* values of all random numbers in scenario 0, then in scenario 1, and so on */
+    double *values;
+    double *weight;               /* weight of each scenario */
+    const sp_target **technology; /* pointers to the random numbers that are entries of T */
+    /* technologies: length of technology[]; entries: number of entries so far; at: index of the column being
+     * filled */
+    int technologies, entries, at;
 } builder;
 
 static const double *values_of(const builder *b, int scenario) {
@@ -32,8 +35,8 @@ static void put_entries(builder *b, const sp_matrix *matrix, int column, int fir
         put_entry(b, first_row + matrix->row[at], matrix->value[at]);
 }
 
-/* Store a random value of T. Replace the column's entry in this row, if there is one from `first` on;
- * otherwise append it. */
+/* Store a random value of T. If the column already has an entry in this row, at index `first` or later,
+ * replace that entry; otherwise append one. */
 static void put_random_entry(builder *b, int first, int row, double value) {
     for (int at = first; at < b->entries; at++) {
         if (b->program->matrix.row[at] == row) {
@@ -225,11 +228,13 @@ kilter_status sp_first_stage(const sp_problem *problem, sp_program *program, kil
 
 /* ---- MPS ---- */
 
-/* The numbers of underscores that make names unique. A name of stage 2 has more of them before its scenario
- * than any name of stage 1 has before its last digits. */
+/* The numbers of underscores that make names unique. A name of stage 2 has more underscores before its
+ * scenario number than any name of stage 1 has before its last digits. */
 typedef struct namer {
     const sp_problem *problem;
-    int between, behind; /* between a name and its scenario; behind: after the objective's name */
+    /* between: number of underscores between a name and its scenario; behind: number after the objective's
+     * name */
+    int between, behind;
 } namer;
 
 static const char OBJECTIVE[] = "TOTAL_COST";
@@ -304,7 +309,7 @@ static void put_column(FILE *out, const namer *n, int j) {
 
 static char row_type(const sp_program *program, int i) {
     double low = program->row_lower[i], high = program->row_upper[i];
-    /* a row with two sides */
+    /* the last 'G' is for a row with two finite sides */
     return low == high ? 'E' : high == INFINITY ? 'G' : low == -INFINITY ? 'L' : 'G';
 }
 
@@ -341,7 +346,7 @@ static void write_of_row(FILE *out, const char *set, const namer *n, int i, doub
     fprintf(out, " %.17g\n", value);
 }
 
-/* MPS gives the objective's right-hand side the opposite sign. */
+/* Write the section RHS. In MPS, the objective's right-hand side is minus its constant. */
 static void write_right_hand_sides(FILE *out, const namer *n, const sp_program *program) {
     fprintf(out, "RHS\n RHS ");
     put_objective(out, n);
@@ -384,8 +389,9 @@ static void write_bounds(FILE *out, const namer *n, const sp_program *program) {
 
 void sp_extensive_write(FILE *out, const sp_problem *problem, const sp_program *program) {
     namer n = namer_of(problem);
-    fprintf(out,
-            "NAME SAMPLE FREE\n"); /* otherwise CLP guesses the format, and takes "BOUND X1" for one name */
+    fprintf(
+        out,
+        "NAME SAMPLE FREE\n"); /* without FREE, CLP guesses the format, and reads "BOUND X1" as one name */
     write_rows(out, &n, program);
     write_columns(out, &n, program);
     write_right_hand_sides(out, &n, program);

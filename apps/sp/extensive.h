@@ -27,8 +27,9 @@ kilter_status sp_extensive_one(const sp_problem *problem, const sp_sampling *sam
 /* Make the program of the first stage alone. */
 kilter_status sp_first_stage(const sp_problem *problem, sp_program *program, kilter_error *error);
 
-/* Write the program in free MPS format with all digits. Names are CORE's; those of stage 2 end with
- * _SCENARIO, with enough underscores to differ from names of stage 1. Check ferror(out) afterwards. */
+/* Write the program in free MPS format with all digits. Rows and columns have the names in CORE; names of
+ * stage 2 end with _SCENARIO, with enough underscores to differ from names of stage 1. Check ferror(out)
+ * afterwards. */
 void sp_extensive_write(FILE *out, const sp_problem *problem, const sp_program *program);
 
 #ifdef __cplusplus

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# kilter-sp solve, while masters and workers die, join and leave, must give the same bits as without faults. It must give the same cost, up to the gap, for every number of clusters and in fast mode. usage: faults_test.sh KILTER-SP PROBLEMS
+# kilter-sp solve must give the same bits while masters and workers die, join and leave as without faults. Its cost must be the same, up to the gap,
+# for every number of clusters and in fast mode. usage: faults_test.sh KILTER-SP PROBLEMS
 set -u
 # shellcheck source=apps/sp/test_support.sh
 . "$(dirname "$0")/test_support.sh"
@@ -21,7 +22,7 @@ start() {
     children="$children $master"
 }
 
-# solve WORDS…: run a solve with 7 candidates of 400 clusters, and some for smaller samples
+# solve WORDS…: run a solve that needs 7 candidates of 400 clusters for the last sample, and some candidates for smaller samples
 solve() {
     start "$@"
     wait $master
@@ -64,7 +65,8 @@ join() {
     children="$children $worker"
 }
 
-# come_and_go BYTES: let a second worker join when this number of bytes is stored, and the first one leave at twice the number. False: the master ended before.
+# come_and_go BYTES: let a second worker join when this number of bytes is stored, and the first one leave at twice the number. Return false if the
+# master ended before that.
 come_and_go() {
     rm -f "$work/tcp"*
     start --listen 'tcp://127.0.0.1:*' --key "$work/key" --resume "$work/tcp"
@@ -95,13 +97,14 @@ until come_and_go $bytes; do
 done
 
 # ---- a forecast for the next sample counts only the workers of the last run
-# recorded SQL: what the record says so far
+
+# recorded SQL: print the answer of the run record, as written so far, to a query
 recorded() {
     sqlite3 -readonly "$work/left" "$1"
 }
 expectations="FROM decision d JOIN iteration i ON i.run = d.run - 1 WHERE d.kind = 'program'"
 
-# Start two workers, and let the first leave when both have worked. False: the master ended before it made a forecast for the other worker alone.
+# Start two workers, and let the first leave when both have worked. Return false if the master ended before it made a forecast for the remaining worker alone.
 one_leaves() {
     rm -f "$work/left"*
     start --listen 'tcp://127.0.0.1:*' --key "$work/key" --record "$work/left" --workers 2 --team all
@@ -135,7 +138,7 @@ until one_leaves; do
 done
 scenarios=20000
 
-# ---- the cost, up to the gap
+# ---- the cost is the same, up to the gap, for all numbers of clusters and in both modes
 for more in "--clusters 400" "--clusters 10" "--clusters 50" "--clusters 200" "--mode fast" "--mode fast --clusters 50"; do
     # shellcheck disable=SC2086 # a list
     solve $more --workers 3 --record none || complain "$more: $(cat "$work/err")"

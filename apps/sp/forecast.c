@@ -9,7 +9,7 @@
 
 enum { WORKERS_MOST = 1000000 };
 
-/* ---- the workers ---- */
+/* ---- reading the speeds of the described workers ---- */
 
 static kilter_status bad_workers(const char *text, kilter_error *error) {
     return sp_fail(error, KILTER_ERR_USAGE,
@@ -18,7 +18,8 @@ static kilter_status bad_workers(const char *text, kilter_error *error) {
                    text, WORKERS_MOST);
 }
 
-/* Read "0.5" or "16x0.5" at *at, and move *at behind it. */
+/* Read a speed such as "0.5", or a number of workers with their speed such as "16x0.5", at *at. Move *at
+ * behind the text that was read. */
 static bool take_term(const char **at, uint32_t *times, double *speed) {
     char *end;
     if ((*at)[0] == '0' && (*at)[1] == 'x') /* refuse a count of 0 and hexadecimal numbers */
@@ -59,13 +60,13 @@ kilter_status sp_forecast_check(const sp_options *options, kilter_error *error) 
                                                                   : bad_workers(options->on, error);
 }
 
-/* ---- the forecast ---- */
+/* ---- computing the forecast ---- */
 
 static kilter_program program_of(const sp_benchmark *b, uint64_t scenarios, int clusters, double candidates) {
     kilter_program program = b->program;
     double iterations = fmax(1, b->candidates - 1), master_s = (b->elapsed_s - b->farm_s) / iterations;
     program.tasks = (uint64_t)clusters;
-    program.iterations = candidates - 1; /* the start is one of the candidates */
+    program.iterations = candidates - 1; /* the start is a candidate, too, but no iteration of the master */
     program.work_s = b->work_s * (double)scenarios / (double)b->scenarios;
     program.master_s = 0;
     program.master_task_s = master_s / b->clusters;
@@ -97,7 +98,7 @@ kilter_status sp_forecast_sample(const sp_benchmark *b, uint64_t scenarios, int 
     return predict_on(&program, NULL, b->workers, &workers, prediction, error);
 }
 
-/* ---- the number of clusters ---- */
+/* ---- choosing the number of clusters ---- */
 
 static const double FINDING = 0.95;
 enum { BELIEVED = 4, APART = 16 };
@@ -107,7 +108,7 @@ typedef struct choice {
     const sp_benchmark *b;
     uint64_t scenarios;
     int clusters;
-    double total_s; /* forecast time of all candidates, in any unit */
+    double total_s; /* forecast time of all candidates; the unit does not matter */
 } choice;
 
 static kilter_status weigh(choice *c, int clusters, double *total_s, kilter_error *error) {
@@ -134,9 +135,10 @@ static int within(int number, int least, int most) {
     return number < least ? least : number > most ? most : number;
 }
 
-/* Choose the number of clusters as kilter_farm_grain() does for real workers. The choices are numbers 1/16
- * apart, and multiples of the number of workers. They reach from a quarter of the least to four times the
- * greatest number used before. A new number must be 5 % better than the last one. */
+/* Choose the number of clusters as kilter_farm_grain() does for real workers. The candidates for the number
+ * are multiples of the number of workers, and numbers that differ by 1/16 each. They reach from a quarter of
+ * the least number used before to four times the greatest one. A new number must be 5 % faster than the last
+ * one. */
 static kilter_status choose_clusters(const sp_options *options, const sp_benchmark *b, uint64_t scenarios,
                                      sp_forecast *f, kilter_error *error) {
     choice best = {options, b, scenarios, 0, HUGE_VAL};
@@ -216,7 +218,7 @@ kilter_status sp_forecast_make(const sp_options *options, const sp_benchmark *b,
     return status;
 }
 
-/* ---- what is printed ---- */
+/* ---- printing the forecast ---- */
 
 static sp_times times_of(const kilter_prediction *p) {
     return (sp_times){p->master_s, p->workers_s + p->messages_s};
@@ -227,11 +229,13 @@ void sp_forecast_print(FILE *out, const sp_forecast *f, const sp_benchmark *b) {
     fprintf(out, "time           %.3f s for %llu scenarios on %u worker%s, %u of them used; bound %.3f s\n",
             f->total_s, (unsigned long long)f->scenarios, f->workers, f->workers == 1 ? "" : "s", p->workers,
             f->bound_s);
-    fprintf(out, "candidates     %.0f%s; %d clusters\n", f->candidates,
-            f->given ? ""
-                     : ", as in the benchmark: more scenarios mostly need more candidates, see --candidates",
-            f->clusters);
-    fprintf(out, "each           %.3g s of the master alone, %.3g s of the workers, %.3g s of messages\n",
+    fprintf(out,
+            f->given
+                ? "candidates     %.0f; %d clusters\n"
+                : "candidates     %.0f, as in the benchmark: more scenarios mostly need more candidates, "
+                  "see --candidates; %d clusters\n",
+            f->candidates, f->clusters);
+    fprintf(out, "a candidate    %.3g s of the master alone, %.3g s of the workers, %.3g s of messages\n",
             p->master_s, p->workers_s, p->messages_s);
     const sp_times times = times_of(p);
     fprintf(out, "basket         ");

@@ -12,11 +12,14 @@
 typedef struct sp_benchmark {
     uint64_t scenarios;
     int clusters, candidates;
-    int first_clusters, first_candidates; /* numbers for the smallest sample */
+    /* first_clusters, first_candidates: numbers of clusters and candidates for the smallest sample */
+    int first_clusters, first_candidates;
     uint32_t workers;
-    double elapsed_s, farm_s; /* seconds of the solve; farm_s: part of them in the farm's runs */
-    double work_s;            /* mean seconds that a run's work would take on one worker of mean speed */
-    kilter_program program;   /* measured costs of messages */
+    /* elapsed seconds of the solve; farm_s: seconds of the solve in the farm's runs */
+    double elapsed_s, farm_s;
+    /* mean seconds that the work of one run would take on a single worker of mean speed */
+    double work_s;
+    kilter_program program; /* measured costs of messages between master and workers */
 } sp_benchmark;
 
 typedef struct sp_forecast {
@@ -32,7 +35,8 @@ typedef struct sp_forecast {
     kilter_prediction short_one; /* prediction for the benchmark's last sample */
 } sp_forecast;
 
-/* Check that options->on can be read; call this before measuring. KILTER_ERR_USAGE if not. */
+/* Check that options->on can be read; call this before measuring. Return KILTER_ERR_USAGE if it cannot be
+ * read. */
 kilter_status sp_forecast_check(const sp_options *options, kilter_error *error);
 
 /* Predict the time of a solve. A worker's time is linear in its scenarios; the master's time depends only on
@@ -40,7 +44,7 @@ kilter_status sp_forecast_check(const sp_options *options, kilter_error *error);
 kilter_status sp_forecast_make(const sp_options *options, const sp_benchmark *benchmark,
                                sp_forecast *forecast, kilter_error *error);
 
-/* Predict the solve of one more sample on the benchmark's own workers. */
+/* Predict the time to solve one more sample on the benchmark's own workers. */
 kilter_status sp_forecast_sample(const sp_benchmark *benchmark, uint64_t scenarios, int clusters,
                                  double candidates, kilter_prediction *prediction, kilter_error *error);
 

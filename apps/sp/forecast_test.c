@@ -27,7 +27,7 @@ static void a_benchmark_takes_what_it_took(void **state) {
         assert_int_equal(sp_forecast_sample(&b, b.scenarios, b.clusters, candidates, &p, NULL), KILTER_OK);
         assert_true(fabs(p.total_s - b.elapsed_s) < 1e-9);
         assert_int_equal(sp_forecast_sample(&b, 2000, b.clusters, 1, &p, NULL), KILTER_OK);
-        /* only the start is evaluated, so the master solves nothing */
+        /* with one candidate, only the start is evaluated, so the master solves nothing */
         assert_true(fabs(p.total_s - 1) < 1e-9);
     }
 }
@@ -57,7 +57,8 @@ static int clusters_when(double master_s, const char *workers, uint64_t scenario
     return f.clusters;
 }
 
-/* With auto, the number of clusters depends on the measured times and the described workers, as in a solve.
+/* With --clusters auto, the number of clusters depends on the measured times and the described workers, as in
+ * a solve.
  */
 static void clusters_are_those_of_the_solve(void **state) {
     (void)state;
@@ -67,8 +68,8 @@ static void clusters_are_those_of_the_solve(void **state) {
     assert_int_equal(clusters_when(0, "40x1", 20000, SP_CLUSTERS_AUTO), 800);
     assert_int_equal(clusters_when(100, "40x1", 20000, SP_CLUSTERS_AUTO),
                      25); /* the master's time dominates, so auto chooses the least number, 25 */
-    assert_int_equal(clusters_when(0, NULL, 70, SP_CLUSTERS_AUTO),
-                     70); /* there is only one sample, so no measured times */
+    /* with a single sample there are no measured times, so the number of clusters stays */
+    assert_int_equal(clusters_when(0, NULL, 70, SP_CLUSTERS_AUTO), 70);
     for (double master_s = 0.001; master_s < 10; master_s *= 3) {
         int now = clusters_when(master_s, "40x1", 20000, SP_CLUSTERS_AUTO);
         assert_in_range(now, 25, 1000);
@@ -81,8 +82,8 @@ static double between(uint64_t *seed, double least, double most) {
     return least * pow(most / least, (double)(*seed >> 11) * 0x1p-53);
 }
 
-/* Return the number of clusters that the farm chooses with real workers; the public interface has no call for
- * described workers.
+/* Return the number of clusters that the farm chooses with real workers; the farm's public interface cannot
+ * choose for described workers.
  */
 static uint64_t clusters_of_the_farm(const sp_benchmark *b, uint64_t scenarios, uint64_t before) {
     kl_lane lanes[16] = {{0}};
@@ -107,7 +108,8 @@ static uint64_t clusters_of_the_farm(const sp_benchmark *b, uint64_t scenarios, 
     return plan.decision.count;
 }
 
-/* A sample of 500 to 4999 scenarios follows one smaller sample, whose clusters are known. */
+/* The forecast and the farm must choose the same number of clusters. A sample of 500 to 4999 scenarios
+ * follows one smaller sample, whose clusters are known. */
 static void predict_and_the_farm_choose_alike(void **state) {
     (void)state;
     uint64_t seed = 1, different = 0, moved = 0;
@@ -153,11 +155,12 @@ static void candidates_follow_the_clusters(void **state) {
         assert_int_equal(sp_forecast_make(&options, &b, &f, NULL), KILTER_OK);
         assert_true(f.candidates == 30);
     }
-    assert_true(sp_candidates_after(1, 25, 1000) == 1); /* at least the start is evaluated */
+    /* even one candidate stays, because the start is evaluated */
+    assert_true(sp_candidates_after(1, 25, 1000) == 1);
     assert_true(sp_candidates_after(22, 200, 200) == 22);
 }
 
-/* --- earlier samples --- */
+/* --- the list of samples to solve, from small to large --- */
 
 static void check_ladder(const sp_stages *asked, const sp_stages *expected) {
     sp_stages stages = sp_stages_through(asked);
@@ -180,7 +183,7 @@ static void samples_asked_for_have_smaller_ones_before_them(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         check_ladder(&rows[i].asked, &rows[i].ladder);
     for (int count = 1; count <= SP_STAGES_MAX;
-         count++) { /* the list of samples fits, and has the requested sample as its last */
+         count++) { /* the list of samples fits into its array, and ends with the requested sample */
         sp_stages asked = {.count = count};
         for (int i = 0; i < count; i++)
             asked.scenarios[i] = 1000000000 - (uint64_t)(count - 1 - i) * 50000000;

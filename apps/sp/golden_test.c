@@ -1,5 +1,5 @@
 /* Check published problems: their sizes, values, and sampled optima that another program found with the same
- * sampler. Without the data, the tests are skipped. */
+ * sampler. Without the files of these problems, the tests are skipped. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +69,7 @@ static const struct published {
 };
 enum { LANDS_P, GBD_P, SSN_P, STORM_P, PROBLEMS };
 
-/* Skip a test without the data. */
+/* Skip a test if the files of the published problems are missing. */
 static void need_data(void) {
     if (access(SP_SHARED_DATA "/ssn/ssn.cor", R_OK) != 0) {
         print_message("skipped: the published problems are not at %s\n", SP_SHARED_DATA);
@@ -126,8 +126,8 @@ static void stored_decisions_cost_what_was_published(void **state) {
     }
 }
 
-/* On large problems, where CLP pivots a lot, costs must have the same bits if another evaluator computes them
- * backwards or in leaps. */
+/* On large problems, where CLP pivots a lot, another evaluator must compute costs with the same bits in
+ * reverse order or in a scattered order. */
 static void bits_do_not_depend_on_order(void **state) {
     (void)state;
     need_data();
@@ -160,7 +160,7 @@ static void bits_do_not_depend_on_order(void **state) {
     }
 }
 
-/* ---- the optimum over a sample ---- */
+/* ---- the optimum over a sampled problem ---- */
 
 static double sample_optimum(const sp_problem *p, uint64_t n, uint64_t seed) {
     sp_sampling sampling = {SP_INDEPENDENT, seed, n};
@@ -195,8 +195,8 @@ static void sampled_optima_are_the_recorded_ones(void **state) {
     }
 }
 
-/* Compare optima found by cuts, in both modes. With more than 200 scenarios the deterministic equivalent is
- * too slow for a test. */
+/* Compare the optima that the method tr finds in both modes with the recorded optima. With more than 200
+ * scenarios the deterministic equivalent is too slow for a test. */
 static void cuts_lead_to_the_recorded_optima(void **state) {
     (void)state;
     need_data();

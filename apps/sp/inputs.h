@@ -7,7 +7,7 @@
 typedef struct sp_inputs {
     sp_file files[SP_FILES], at;
     sp_problem *problem;
-    double *x; /* the decision in file `at`; NULL: no file was given */
+    double *x; /* the first-stage decision in the file given with --at or --start; NULL: no file was given */
 } sp_inputs;
 
 /* Read the files into a zeroed struct. The caller must free the struct also after an error. */

@@ -7,7 +7,7 @@
 struct sp_job {
     sp_problem *problem;
     sp_evaluator *evaluator;
-    double *x; /* the evaluator's decision, if an order has set one; NULL: none has */
+    double *x; /* the evaluator's decision, if an order has set one; NULL: no order has set one */
 };
 
 enum { JOB_VERSION = 0x3170736b }; /* "ksp1" */
@@ -50,7 +50,7 @@ static double *get_decision(sp_reader *reader, int columns) {
     return x;
 }
 
-/* Read a job; the problem comes first, because it gives the length of the decision. */
+/* Read a packed job. The problem comes first, because it determines the length of the decision. */
 static kilter_status make_job(sp_reader *reader, sp_job *job, kilter_error *error) {
     uint32_t version = sp_get_u32(reader);
     uint64_t seed = sp_get_u64(reader);
@@ -128,7 +128,7 @@ static kilter_status bad_order(kilter_error *error) {
                    "version of kilter-sp on every machine");
 }
 
-/* Read an order up to its decision. */
+/* Read the fields of a packed order that precede its decision. */
 static bool get_order(sp_reader *reader, const sp_problem *problem, sp_order *order) {
     uint8_t wanted = sp_get_u8(reader), flags = sp_get_u8(reader), draw = sp_get_u8(reader);
     *order = (sp_order){
@@ -142,7 +142,8 @@ static bool get_order(sp_reader *reader, const sp_problem *problem, sp_order *or
            columns == (uint32_t)problem->stage[0].columns;
 }
 
-/* Move the evaluator to the order's decision, which is usually the decision of the last task. */
+/* Set the evaluator's decision to that of the order. Usually it is already set, because the last task had the
+ * same decision. */
 static kilter_status go_to(sp_job *job, double *x, kilter_error *error) {
     size_t bytes = (size_t)job->problem->stage[0].columns * sizeof *x;
     if (job->x && memcmp(job->x, x, bytes) == 0) {

@@ -15,9 +15,9 @@ void sp_job_pack(sp_buffer *bytes, const sp_file files[SP_FILES], const double *
 /* Prepare to evaluate a packed job. It keeps no pointer into `data`. KILTER_ERR_INPUT: the bytes are not a
  * job of this version. Other errors are those of sp_problem_read() and sp_evaluator_new(). */
 kilter_status sp_job_new(const void *data, size_t size, sp_job **job, kilter_error *error);
-void sp_job_free(sp_job *job); /* NULL does nothing */
+void sp_job_free(sp_job *job); /* free a job; NULL is allowed */
 
-/* Compute the cost of a scenario as sp_evaluator_cost() does, at the packed decision. */
+/* Compute the cost of a scenario as sp_evaluator_cost() does, at the decision packed in the job. */
 kilter_status sp_job_cost(sp_job *job, uint64_t scenario, double *cost, kilter_error *error);
 
 /* An order says what to do with a cluster of scenarios. It is the input of every task of a run. */
@@ -29,14 +29,15 @@ typedef struct sp_order {
     bool remember; /* true: keep the scenarios' bases, which is faster, but changes the last bits of costs */
     sp_sampling sampling;
     uint64_t clusters;
-    const double *x; /* x[columns of stage 1] */
+    const double *x; /* x[columns of stage 1]: the first-stage decision */
 } sp_order;
 
 void sp_order_pack(sp_buffer *bytes, const sp_order *order, int columns);
 
 /* Carry out the order packed in `data` for a task: a cluster of a candidate. The tasks of a candidate have
  * consecutive indices. Append the task's result to `result`. KILTER_ERR_INPUT: the bytes are not an order for
- * this job; KILTER_ERR_TASK names a scenario; KILTER_ERR_MEMORY. */
+ * this job. KILTER_ERR_TASK: the text names a scenario without a solution. KILTER_ERR_MEMORY: memory ran out.
+ */
 kilter_status sp_job_carry_out(sp_job *job, const void *data, size_t size, uint64_t task, sp_buffer *result,
                                kilter_error *error);
 

@@ -48,7 +48,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
     kilter_error error;
     sp_buffer bytes = {0};
     if (!*job)
-        return kilter_result_fail(result, "evaluating a scenario: the worker has no problem");
+        return kilter_result_fail(result, "evaluating a scenario: the worker has not received the problem");
     int failed = 0;
     if (work_on(*job, task, &bytes, &error))
         failed = kilter_result_fail(result, "%s", error.text);
@@ -83,7 +83,7 @@ static void collect(const kilter_outcome *outcome, void *user) {
         sp_sums_add(&collected->sums, cost);
     else if (collected->first_failure.status == KILTER_OK)
         sp_fail(&collected->first_failure, KILTER_ERR_TASK, "evaluating %s",
-                outcome->error ? outcome->error : "evaluating a scenario: the worker sent no cost");
+                outcome->error ? outcome->error : "evaluating a scenario: the worker's result is not a cost");
 }
 
 static kilter_status run_scenarios(kilter_farm *farm, const sp_options *options, const sp_inputs *in,
@@ -175,7 +175,7 @@ static bool has_word(int argc, char **argv, const char *word) {
     return false;
 }
 
-/* Return whether the command has many runs. */
+/* Return whether the command (solve or predict) has many runs of the farm. */
 static bool solves(int argc, char **argv) {
     return has_word(argc, argv, "solve") || has_word(argc, argv, "predict");
 }

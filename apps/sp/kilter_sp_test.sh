@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# kilter-sp on the command line: the same bits for every number of workers, policy and transport; exit codes and error texts.   usage: kilter_sp_test.sh
+# Test kilter-sp on the command line. The bits must be the same for every number of workers, policy and transport; exit codes and error texts are
+# checked.   usage: kilter_sp_test.sh
 # KILTER-SP PROBLEMS [MPIEXEC]
 set -u
 # shellcheck source=apps/sp/test_support.sh
@@ -28,7 +29,7 @@ if [ -n "$ranks" ]; then
     same evaluate $ranks "$sp"
 fi
 
-# ---- solve: the same bits for every number of workers, policy and transport; faults are in faults_test.sh
+# ---- solve gives the same bits for every number of workers, policy and transport (faults_test.sh tests it with faults)
 
 solve() {
     timeout 60 "$@" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --scenarios 300 --seed 5 \
@@ -49,7 +50,8 @@ if [ -n "$ranks" ]; then
     same solve $ranks "$sp" --record none
 fi
 
-# A problem with random recourse, and one whose first stage has no rows: the same bits, and the same cost with every method.
+# Solve a problem with random recourse, and one whose first stage has no rows. The bits must be the same on any workers, and every method must give
+# the same cost.
 solve_mill() {
     timeout 60 "$@" solve "$mill/mill.cor" "$mill/mill.tim" "$mill/mill.sto" --scenarios 40 --seed 5 --check 200 \
         --json --record none
@@ -69,7 +71,7 @@ awk 'NR == 1 { c = $1 } ($1-c)^2 > (2e-6*c)^2 { bad = 1 } END { exit NR != 4 || 
 timeout 60 "$sp" evaluate "$mill/mill.cor" "$mill/mill.tim" "$mill/mill.sto" --at "$work/mill.at" --scenarios 50 \
     --workers 2 --record none >"$work/out" || complain "evaluate failed with random recourse"
 
-# Both methods and both modes give the same cost, and the sampled problem is written.
+# Both methods and both modes must give the same cost, and the file of the sampled problem must be written.
 for more in "--method de" "--mode fast" "--lhs --method de" "--lhs" "--scenarios=all"; do
     scenarios="--scenarios 60"
     [ "$more" = --scenarios=all ] && scenarios=
@@ -94,7 +96,7 @@ echo "$rows" | grep -Eq '^[1-9][0-9]*,[1-9][0-9]*,1$' || complain "the record of
 [ -n "$(sqlite3 "$work/grown.kilter" "SELECT program_version FROM session")" ] ||
     complain "the record lacks the version of kilter-sp"
 
-# There is a warning if numbers are too large or too far apart for CLP's tolerances. Without a warning, the methods do not differ.
+# There is a warning if numbers are too large or too far apart for CLP's tolerances. If there is no warning, the methods must give the same cost.
 sed '/RUN1M1 *PLANT1/ s/1$/1e11/' "$lands/lands.cor" >"$work/apart.cor"
 : >"$work/costs"
 for method in tr de; do
@@ -110,7 +112,7 @@ done
 awk '($1-227.1006667)^2 > (1e-6*$1)^2 { bad = 1 } END { exit bad || NR == 0 }' "$work/costs" ||
     complain "costs differ: $(cat "$work/costs")"
 
-# A failure after the solve does not prevent the answer: a scenario that is infeasible at the decision, or a full disk.
+# The answer is printed also if something fails after the solve: a scenario is infeasible at the decision, or the disk is full.
 for more in "--decision /dev/full --check 0" "--check 100"; do
     # shellcheck disable=SC2086 # a list
     timeout 60 "$sp" solve "$supply/supply.cor" "$supply/supply.tim" "$supply/supply.sto" --scenarios 2 --seed 4 \
@@ -151,7 +153,7 @@ refused() {
     [ ! -s "$work/out" ] || complain "$* prints $(cat "$work/out")"
 }
 
-good() { # WORDS…: run the evaluation of a correct problem with these words in addition
+good() { # WORDS…: evaluate a correct problem, with these additional arguments
     "$sp" evaluate "$lands/lands.cor" "$lands/lands.tim" "$lands/lands.sto" --at "$lands/lands.at" --workers 1 \
         --record none "$@"
 }

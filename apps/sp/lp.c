@@ -10,11 +10,12 @@
 
 struct sp_lp {
     Clp_Simplex *model;
-    bool spoiled; /* true: the model's internal state may affect later solves, so it must be made anew */
+    /* true: the model's internal state may affect later solves, so the model must be made anew */
+    bool spoiled;
     long pivots;
     sp_program program; /* the program as it was loaded */
-    /* the kept basis: status of columns, then of rows */
-    unsigned char *basis;                     /* columns, then rows */
+    /* status of each column and row in the kept basis */
+    unsigned char *basis;                     /* status of the columns, then of the rows */
     double *column_point, *row_point, *duals; /* point and duals of the kept basis */
     double *reduced;
 };
@@ -187,7 +188,7 @@ sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try) {
         solved = sp_claim_without_answer(lp->model);
     else
         solved = solve_by(lp, try == 3 ? sp_clp_dual : try == 5 ? sp_clp_presolved : sp_clp_primal, &said);
-    lp->spoiled = true; /* these tries must not affect later solves */
+    lp->spoiled = true; /* mark the model, so that these tries do not affect later solves */
     return solved;
 }
 

@@ -1,10 +1,8 @@
 /* A linear program that is solved again and again with other row bounds and costs, and sometimes another
- * matrix, each time from the same basis.
- *
- * Every solve starts from the kept basis and its point, with Dantzig's pricing in the dual simplex method.
- * Nothing of an earlier solve remains, so the answer's bits do not depend on earlier problems. An answer is
- * checked against the program's own data (claim.h); if it fails, the status is SP_LP_STOPPED. Threads must
- * not share an instance. */
+ * matrix. Every solve starts from the kept basis and its point, with Dantzig's pricing in the dual simplex
+ * method. Nothing of an earlier solve remains, so the answer's bits do not depend on earlier problems. An
+ * answer is checked against the program's own data (claim.h); if it fails, the status is SP_LP_STOPPED.
+ * Threads must not share an instance. */
 #ifndef SP_LP_H
 #define SP_LP_H
 
@@ -24,10 +22,11 @@ sp_lp_status sp_lp_meaning(int clp_status);
 
 /* Make a program with copies of the stage and `matrix`. The kept basis is the slack basis. */
 kilter_status sp_lp_new(const sp_stage *stage, const sp_matrix *matrix, sp_lp **lp, kilter_error *error);
-void sp_lp_free(sp_lp *lp); /* NULL does nothing */
+void sp_lp_free(sp_lp *lp); /* free a program; NULL is allowed */
 
-/* Memory for the next problem. The caller fills row_lower[] and row_upper[] every time, and cost[] every time
- * or never. Infinite is ±DBL_MAX. The memory is valid until the next call of sp_lp_begin(). */
+/* Memory for the data of the next problem. The caller fills row_lower[] and row_upper[] for every problem;
+ * cost[] either for every problem or for none. ±DBL_MAX stands for infinite. The memory is valid until the
+ * next call of sp_lp_begin(). */
 typedef struct sp_lp_data {
     double *row_lower, *row_upper, *cost;
 } sp_lp_data;
@@ -35,18 +34,19 @@ typedef struct sp_lp_data {
 kilter_status sp_lp_begin(sp_lp *lp, sp_lp_data *data, kilter_error *error);
 
 /* Return the matrix's entries, in the order given to sp_lp_new(). Changes take effect at the next
- * sp_lp_begin(). It makes a new model, because a solved model keeps other forms of its matrix. */
+ * sp_lp_begin(). sp_lp_begin() makes a new model after a change, because a solved model keeps other forms of
+ * its matrix. */
 double *sp_lp_entries(sp_lp *lp);
 
 sp_lp_status sp_lp_solve(sp_lp *lp);
 
-/* Solve from another basis of this program. This is faster if the basis is close, but the last bits may
- * depend on earlier solves. */
+/* Solve from a given basis of this program instead of the kept one. This is faster if the basis is close to
+ * the optimal one, but the last bits may depend on earlier solves. */
 sp_lp_status sp_lp_solve_from(sp_lp *lp, const unsigned char *basis);
 
-/* Solve a problem that the other functions leave unsolved. The first function makes a new model and does what
- * sp_lp_begin() does. The second one solves without a basis, by another method for each `try`, 0 …
- * SP_LP_TRIES − 1. */
+/* Solve a problem that sp_lp_solve() left unsolved. The function sp_lp_begin_anew() makes a new model
+ * and does what sp_lp_begin() does. The function sp_lp_solve_anew() solves without a basis, by another method
+ * for each `try` from 0 to SP_LP_TRIES − 1. */
 enum { SP_LP_TRIES = 6 };
 kilter_status sp_lp_begin_anew(sp_lp *lp, int try, sp_lp_data *data, kilter_error *error);
 sp_lp_status sp_lp_solve_anew(sp_lp *lp, int try);
@@ -59,12 +59,13 @@ void sp_lp_basis(const sp_lp *lp, unsigned char *basis);
  */
 void sp_lp_keep(sp_lp *lp);
 
-/* Restore the state after sp_lp_new: the kept basis is the slack basis, and earlier solves have no effect. */
+/* Restore the state of a new program: the kept basis is the slack basis, and earlier solves have no effect.
+ */
 kilter_status sp_lp_forget(sp_lp *lp, kilter_error *error);
 
 /* Return the objective of the last solve, which must have been optimal. */
 double sp_lp_objective(const sp_lp *lp);
-const double *sp_lp_duals(const sp_lp *lp); /* by rows */
+const double *sp_lp_duals(const sp_lp *lp); /* return the dual of each row for the last solve */
 long sp_lp_pivots(const sp_lp *lp);         /* Return the number of pivots of all solves. */
 
 #ifdef __cplusplus

@@ -4,12 +4,12 @@
 #include <ClpSimplex.hpp>
 #include <ClpSolve.hpp>
 
-/* With this macro, the handle of the C interface is a complete struct. */
+/* With this macro, CLP's C interface declares the struct behind its model handle. */
 #define CLP_EXTERN_C
 #include "clp_shim.h"
 
 /* Return a limit of iterations, because CLP may iterate for ever. No solve of the published problems comes
- * near it. */
+ * near this limit. */
 static int most_iterations(int rows, int columns) {
     double most = 1e5 + 100.0 * rows + 100.0 * columns;
     return most < INT_MAX ? (int)most : INT_MAX;
@@ -33,7 +33,7 @@ extern "C" Clp_Simplex *sp_clp_load(const sp_program *p) {
 
 extern "C" bool sp_clp_restart_often(Clp_Simplex *model) {
     try {
-        ClpDualRowDantzig dantzig; /* copied by the call */
+        ClpDualRowDantzig dantzig; /* setDualRowPivotAlgorithm() copies this object */
         model->model_->setDualRowPivotAlgorithm(dantzig);
         model->model_->setPersistenceFlag(1);
         return true;
@@ -61,7 +61,8 @@ extern "C" bool sp_clp_delete_rows(Clp_Simplex *model, int count, const int *row
 }
 
 extern "C" void sp_clp_start_from_slacks(Clp_Simplex *model) {
-    model->model_->allSlackBasis(true); /* true: restore the point as well */
+    /* the argument true resets the values of all columns and rows as well */
+    model->model_->allSlackBasis(true);
 }
 
 template <typename Method> static int status_after(Clp_Simplex *model, Method method) {

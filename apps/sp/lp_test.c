@@ -101,7 +101,8 @@ static void hopeless_programs_are_told_apart(void **state) {
     data.row_lower[1] = -DBL_MAX;
     data.row_upper[1] = 1;
     assert_int_equal(sp_lp_solve(lp), SP_LP_INFEASIBLE);
-    assert_int_equal(solve_for(lp, 3, 1, 1), SP_LP_OPTIMAL); /* the next solve works again */
+    /* after an infeasible problem, the next solve works again */
+    assert_int_equal(solve_for(lp, 3, 1, 1), SP_LP_OPTIMAL);
     assert_true(fabs(sp_lp_objective(lp) - 11) < 1e-9);
     sp_lp_free(lp);
 }

@@ -8,37 +8,42 @@
 
 #include "table.h"
 
-/* These values were measured on the published problems ssn, 20term and storm. Other values gain nothing
- * there, so there are no options for them. */
-/* Number of solves for which a cut may be idle before it is dropped. It is low (AGE_FALLING) while candidates
- * improve, because old cuts cost the master time: on ssn, 5 takes two thirds of the time of 10. It is high
- * (AGE_STUCK) while they do not improve, because old cuts become active again (20term). */
+/* The values of the following constants were measured on the published problems ssn, 20term and storm. Other
+ * values gain nothing there, so there are no options for them. */
+/* A cut is dropped if it was idle for this number of consecutive solves. The number is low (AGE_FALLING)
+ * while candidates improve, because old cuts cost the master time. The number is high (AGE_STUCK) while
+ * candidates do not improve, because old cuts become active again, as on 20term. On ssn, the solve with
+ * AGE_FALLING = 5 takes two thirds of the time with 10. */
 enum { AGE_FALLING = 5, AGE_STUCK = 20, POOR_WHEN_STUCK = 2 };
 static const double RADIUS_FIRST = 1, RADIUS_MOST = 1e9;
-/* a candidate with at least this fraction of the predicted decrease becomes the incumbent */
+/* a candidate becomes the incumbent if its cost decreases by at least this fraction of the predicted decrease
+ */
 static const double DECREASE = 1e-4;
-static const double VIOLATION = 1e-9; /* a cut is added only if its relative violation is above this */
+/* a cut is added only if the candidate violates it by more than this, relatively */
+static const double VIOLATION = 1e-9;
 static const double AHEAD =
     0.7; /* the next candidate may be made when this fraction of a candidate's cuts has arrived */
-/* the trust region restricts the master if a reduced cost at its boundary is above this */
+/* the trust region restricts the master if a reduced cost at the region's boundary is above this value */
 static const double PRICE = 1e-9;
-/* two decisions with a relative distance up to this are the same up to rounding */
+/* two decisions count as the same if their relative distance is at most this */
 static const double NEAR = 1e-9;
 
 typedef struct row {
-    int cluster; /* cluster of the cut; −1: it is a feasibility cut */
-    int made_at; /* number of the candidate at which it was made */
+    int cluster; /* number of the cluster to which the cut belongs; −1: the cut is a feasibility cut */
+    int made_at; /* number of the candidate at which the cut was made */
     int idle;    /* number of consecutive solves in which the cut was not active */
 } row;
 
 /* A candidate, and the state of the master when it made the candidate. */
 typedef struct candidate {
     double *x, *theta;
-    double model;          /* optimum of the master when the candidate was made */
-    double parent, radius; /* cost of the incumbent, and radius Δ of the trust region, at that time */
-    bool at_face;          /* true: the candidate is on the trust region's boundary */
-    int number;            /* 1, 2, …; 0: the slot is empty */
-    /* for each cluster: its cut; whether it has arrived (came), and is in the table (added) */
+    double model; /* optimum of the master when the candidate was made */
+    /* cost of the incumbent, and radius Δ of the trust region, when the candidate was made */
+    double parent, radius;
+    bool at_face; /* true: the candidate is on the trust region's boundary */
+    int number;   /* number of the candidate, from 1 on; 0: the slot is empty */
+    /* for each cluster: its cut at this candidate; came: the cut has arrived; added: the cut is in the table
+     */
     double *value, *slope;
     bool *feasible, *came, *added;
     uint64_t *scenario;
@@ -48,11 +53,12 @@ typedef struct candidate {
 struct sp_master {
     const sp_problem *problem;
     sp_table *table;
-    int columns, clusters; /* number of columns of stage 1; in the table, the columns θ follow them */
+    /* columns: number of columns of stage 1; in the table, one column θ for each cluster follows them */
+    int columns, clusters;
     double gap;
-    candidate *basket; /* slots of the basket */
-    int slots, flying,
-        made; /* flying: number of candidates that wait for cuts; made: number of candidates so far */
+    candidate *basket;       /* the candidates that are being evaluated, one in each slot */
+    int slots, flying, made; /* slots: length of basket[]; flying: number of candidates that wait for cuts;
+                                made: number of candidates so far */
     /* last optimum of the table */
     double *x, *theta;
     double model;
@@ -63,11 +69,12 @@ struct sp_master {
     int centre_made_at;
     double radius;
     int poor; /* number of consecutive candidates that were worse than the incumbent */
-    /* the master's rows after those of stage 1 */
+    /* the cuts, which are the master's rows after those of stage 1 */
     row *cut;
     size_t cuts, capacity;
-    bool *known; /* known[cluster]: it has a cut; only then its θ is a free column */
-    /* memory for one round */
+    /* known[cluster]: true if the cluster has a cut; only then the cluster's θ is a free column */
+    bool *known;
+    /* working memory for adding and dropping cuts in one round */
     double *row_lower, *entry;
     int *row_start, *entry_column, *dropped;
     sp_progress progress;
@@ -80,7 +87,7 @@ static double first_stage_cost(const sp_master *m, const double *x) {
     return sum;
 }
 
-/* ---- creating a candidate ---- */
+/* ---- memory for candidates and the master ---- */
 
 static bool make_candidate(candidate *c, size_t columns, size_t clusters) {
     c->x = calloc(columns + 1, sizeof(double));
@@ -105,7 +112,7 @@ static void free_candidate(candidate *c) {
     free(c->scenario);
 }
 
-/* CLP counts entries by int. */
+/* Return whether the entries of this number of cuts can be counted; CLP counts entries in an int. */
 static bool is_countable(const sp_master *m, size_t cuts) {
     return (double)cuts * (m->columns + 1) <= INT_MAX;
 }
@@ -171,7 +178,7 @@ static double distance(const sp_master *m, const double *x) {
     return most;
 }
 
-/* Make the table's optimum a candidate. */
+/* Make a candidate of the optimum of the table. */
 static void launch(sp_master *m, candidate *c) {
     memcpy(c->x, m->x, (size_t)m->columns * sizeof(double));
     memcpy(c->theta, m->theta, (size_t)m->clusters * sizeof(double));
@@ -266,7 +273,7 @@ void sp_master_take(sp_master *m, int slot, int cluster, const sp_cut *cut) {
     c->came[cluster] = true;
 }
 
-/* ---- the cuts of a round ---- */
+/* ---- adding and dropping the cuts of a round ---- */
 
 static bool worth_adding(const sp_master *m, const candidate *c, int cluster) {
     if (!c->came[cluster] || c->added[cluster])
@@ -276,7 +283,8 @@ static bool worth_adding(const sp_master *m, const candidate *c, int cluster) {
     return c->value[cluster] > c->theta[cluster] + VIOLATION * (1 + fabs(c->value[cluster]));
 }
 
-/* Write the row θ − g'x >= value − g'z; a feasibility cut has no θ. Return where the next row begins. */
+/* Write the row θ − g'x >= value − g'z; a feasibility cut has no θ. Return the index where the next row
+ * begins. */
 static int write_row(sp_master *m, const candidate *c, int cluster, int row_at, int entry_at) {
     const double *slope = c->slope + (size_t)cluster * (size_t)m->columns;
     double lower = c->value[cluster];
@@ -330,7 +338,8 @@ static void add_cuts_of(sp_master *m, candidate *c, int *rows, int *entries) {
     }
 }
 
-/* Return the candidate under way with the next higher number; NULL: there is none. */
+/* Among the candidates that are being evaluated, return the one with the next number after `number`; NULL:
+ * there is none. */
 static candidate *next_of(const sp_master *m, int number) {
     candidate *next = NULL;
     for (int i = 0; i < m->slots; i++) {
@@ -369,7 +378,7 @@ static kilter_status drop_idle_cuts(sp_master *m, kilter_error *error) {
     return sp_table_drop(m->table, drop, m->dropped, error);
 }
 
-/* ---- judging a candidate ---- */
+/* ---- judging a candidate whose cuts have arrived ---- */
 
 /* Make the candidate the new incumbent. Return whether costs still fall at the largest trust region. */
 static bool accept(sp_master *m, const candidate *c, double cost) {
@@ -397,7 +406,7 @@ static void reject(sp_master *m, const candidate *c, double cost) {
     }
 }
 
-/* Return the candidate's cost over the sample; INFINITY: a scenario is infeasible. */
+/* Return the candidate's cost over the sample; return INFINITY if a scenario is infeasible. */
 static double candidate_cost(const sp_master *m, const candidate *c) {
     double cost = first_stage_cost(m, c->x);
     for (int t = 0; t < m->clusters; t++)
@@ -405,7 +414,7 @@ static double candidate_cost(const sp_master *m, const candidate *c) {
     return cost;
 }
 
-/* Make a candidate the incumbent if it costs no more than the present one and reaches DECREASE of its
+/* Make a candidate the incumbent if it costs no more than the present incumbent and reaches DECREASE of its
  * predicted decrease. Return whether costs still fall at the largest trust region. */
 static bool judge(sp_master *m, const candidate *c) {
     double cost = candidate_cost(m, c);
@@ -419,7 +428,7 @@ static bool judge(sp_master *m, const candidate *c) {
     return false;
 }
 
-/* ---- the next candidate ---- */
+/* ---- making the next candidate ---- */
 
 static void set_bounds(sp_master *m) {
     const sp_stage *stage = &m->problem->stage[0];
@@ -512,14 +521,14 @@ static kilter_status find_candidate(sp_master *m, bool falling, sp_step *step, k
     }
 }
 
-/* ---- candidates under way ---- */
+/* ---- candidates that are evaluated at the same time ---- */
 
 static bool is_same(const sp_master *m, const candidate *c) {
     return memcmp(c->x, m->x, (size_t)m->columns * sizeof(double)) == 0;
 }
 
-/* Return a free slot for the next candidate; −1: all slots are full, or the same candidate is already under
- * way. */
+/* Return a free slot for the next candidate; return −1 if all slots are full, or if the same candidate is
+ * already being evaluated. */
 static int place_of_next(const sp_master *m) {
     int place = -1;
     for (int i = m->slots - 1; i >= 0; i--) {
@@ -531,8 +540,8 @@ static int place_of_next(const sp_master *m) {
     return place;
 }
 
-/* Return whether the master made the same candidate again without enough improvement. Its cuts are violated
- * by less than CLP's tolerance, so the next solve would make it once more. */
+/* Return whether the master made the same candidate again without enough improvement. The candidate violates
+ * its cuts by less than CLP's tolerance, so the next solve would make it once more. */
 static bool is_stuck(const sp_master *m, const candidate *c) {
     double cost = candidate_cost(m, c), apart = 0;
     for (int j = 0; j < m->columns; j++)
@@ -558,7 +567,8 @@ static kilter_status check_moved(const sp_master *m, const candidate *ended, kil
                    m->progress.evaluated, (unsigned long long)m->progress.scenario);
 }
 
-/* Judge a candidate whose cuts have all arrived. `ended` has its decision and cuts. Return as judge() does.
+/* Judge a candidate whose cuts have all arrived. `ended` has its decision and cuts. Return whether costs
+ * still fall at the largest trust region.
  */
 static bool end_candidate(sp_master *m, candidate *ended) {
     m->progress.evaluated++;
@@ -566,8 +576,8 @@ static bool end_candidate(sp_master *m, candidate *ended) {
     return judge(m, ended);
 }
 
-/* Return whether the next candidate may be made now: there is an incumbent and a free slot, and most of this
- * candidate's cuts have arrived. */
+/* Return whether the next candidate may be made now: this needs an incumbent, a free slot, and the arrival of
+ * most of this candidate's cuts. */
 static bool may_go_ahead(const sp_master *m, const candidate *c) {
     return m->incumbent && m->flying < m->slots && c->cuts_came == (int)ceil(AHEAD * m->clusters);
 }

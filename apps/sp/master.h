@@ -17,7 +17,7 @@ typedef struct sp_master sp_master;
 
 typedef struct sp_master_options {
     int clusters;        /* number of clusters; each cluster has one cut at every candidate */
-    int basket;          /* greatest number of candidates under way at once */
+    int basket;          /* greatest number of candidates evaluated at once */
     double gap;          /* relative gap at which the solve ends */
     const double *start; /* the first candidate, start[columns of stage 1]; it is copied */
 } sp_master_options;
@@ -25,35 +25,36 @@ typedef struct sp_master_options {
 /* Make a master with the first candidate in slot 0. The master keeps a pointer to `problem`. */
 kilter_status sp_master_new(const sp_problem *problem, const sp_master_options *options, sp_master **master,
                             kilter_error *error);
-void sp_master_free(sp_master *master); /* NULL does nothing */
+void sp_master_free(sp_master *master); /* free a master; NULL is allowed */
 
-/* Return the decision to evaluate, for each column of stage 1. It is valid until sp_master_next() is called
- * after its last cut. */
+/* Return the decision to evaluate, for each column of stage 1. The decision is valid until sp_master_next()
+ * is called after the last cut at the decision was taken. */
 const double *sp_master_candidate(const sp_master *master, int slot);
 
 /* Take a cluster's cut at the candidate in `slot`; the cut is copied. */
 void sp_master_take(sp_master *master, int slot, int cluster, const sp_cut *cut);
 
 typedef enum sp_step {
-    SP_EVALUATE,   /* there is a new candidate */
+    SP_EVALUATE,   /* there is a new candidate to evaluate */
     SP_WAIT,       /* the master needs more cuts of candidates under way */
     SP_SOLVED,     /* the incumbent is optimal within the requested gap */
     SP_INFEASIBLE, /* no decision makes all scenarios feasible */
     SP_UNBOUNDED,  /* costs fall without limit */
 } sp_step;
 
-/* Continue after a cut of the candidate in `slot` was taken. After the candidate's last cut, judge it and
- * make the next one. If the basket has room, make the next one already after most cuts. SP_EVALUATE: the new
- * candidate is in slot *next. KILTER_ERR_TASK: the problem's numbers are unsuitable for the master's solver;
- * KILTER_ERR_MEMORY. */
+/* Continue after a cut of the candidate in `slot` was taken. After the candidate's last cut, judge the
+ * candidate and make the next one. If the basket has a free slot, make the next candidate as soon as most
+ * cuts have arrived. SP_EVALUATE: the new candidate is in slot *next. KILTER_ERR_TASK: the problem's numbers
+ * are unsuitable for the master's solver; KILTER_ERR_MEMORY. */
 kilter_status sp_master_next(sp_master *master, int slot, sp_step *step, int *next, kilter_error *error);
 
 typedef struct sp_progress {
-    int evaluated;     /* number of candidates evaluated */
-    int major;         /* number of candidates that became the incumbent */
-    double upper;      /* cost of the incumbent over the sample; INFINITY: there is no incumbent yet */
-    double model;      /* optimum of the master; −INFINITY: the master is not solved yet */
-    double lower;      /* best proved lower bound on the sample's optimum; −INFINITY: there is none yet */
+    int evaluated; /* number of candidates evaluated */
+    int major;     /* number of candidates that became the incumbent */
+    double upper;  /* cost of the incumbent over the sample; INFINITY: there is no incumbent yet */
+    double model;  /* optimum of the master; −INFINITY: the master is not solved yet */
+    /* best proved lower bound on the sample's optimum; −INFINITY: no bound is proved yet */
+    double lower;
     double radius;     /* Δ */
     int cuts;          /* number of cuts in the master */
     uint64_t scenario; /* scenario of the last feasibility cut; UINT64_MAX: there was no feasibility cut */

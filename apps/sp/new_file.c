@@ -60,13 +60,13 @@ kilter_status sp_new_file_open(const char *path, sp_new_file *file, kilter_error
     bool beside = !is_there || (S_ISREG(old.st_mode) && access(file->path, W_OK) == 0);
     bool opened = beside && open_beside(file, is_there ? &old : NULL);
     bool closed_folder = beside && is_there && !opened && (errno == EACCES || errno == EPERM);
-    if (is_there &&
-        (!beside || closed_folder)) /* a device, a pipe, or a file in a folder without write permission */
+    if (is_there && (!beside || closed_folder)) /* write directly into a device, a pipe, or a file in a folder
+                                                   without write permission */
         file->out = fopen(file->path, "we");
     return file->out ? KILTER_OK : end(file, errno, error);
 }
 
-/* Write the folder's new entry to the disk, if the file system supports it. */
+/* Write the folder's entry of the new file to the disk, if the file system supports it. */
 static void sync_folder(const char *path) {
     char *copy = strdup(path);
     int fd = copy ? open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;

@@ -4,13 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* CLP treats 1e-7 as zero in rows, columns and reduced costs. With an entry of 1e7, an error of this size in
- * a column changes a row by 1. A double of 1e9 is rounded to about 1e-7. */
+/* CLP treats values below 1e-7 as zero in rows, columns and reduced costs. Beside an entry of 1e7, an error
+ * of 1e-7 in a column changes a row by 1. A double near 1e9 has a rounding error of about 1e-7. */
 static const double APART = 1e7, LARGE = 1e9;
 
 typedef struct place {
-    const char *file, *column, *row; /* column = NULL: a right-hand side; row = NULL: a cost */
-    double value;                    /* absolute value of the number */
+    /* column = NULL: the number is a right-hand side; row = NULL: the number is a cost */
+    const char *file, *column, *row;
+    double value; /* absolute value of the number */
 } place;
 
 typedef struct survey {
@@ -31,10 +32,11 @@ static void look_at_other(survey *s, place at) {
         s->large = at;
 }
 
-/* The numbers of CORE that every outcome replaces, marked with true. NULL: not known. */
+/* The numbers of CORE that every outcome replaces, marked with true. NULL: memory ran out, so it is not
+ * known. */
 typedef struct replaced {
-    bool *t, *w;      /* for each entry of T and W */
-    bool *rhs, *cost; /* for each row and each column of stage 2 */
+    bool *t, *w;      /* t, w: for each entry of the matrices T and W */
+    bool *rhs, *cost; /* rhs: for each row of stage 2; cost: for each column of stage 2 */
 } replaced;
 
 static void look_at_matrix(survey *s, const char *file, const sp_matrix *matrix, int row_stage,
@@ -93,7 +95,7 @@ static void mark_replaced(const sp_target *target, const replaced *r) {
     }
 }
 
-/* Set left[t] to the number of outcomes of its variable that do not set random number t. */
+/* Set left[t] for each random number t: the number of its variable's outcomes that do not set t. */
 static void count_left(const sp_problem *problem, size_t *left) {
     for (int t = 0; t < problem->targets; t++) {
         const sp_variable *variable = &problem->variable[problem->target[t].variable];
@@ -113,7 +115,7 @@ static void free_replaced(replaced *r) {
     *r = (replaced){0};
 }
 
-/* Return the numbers that need no check. If memory runs out, there are none, so all numbers are checked. */
+/* Return the numbers that need no check. If memory runs out, return no number, so all numbers are checked. */
 static replaced replaced_of(const sp_problem *problem) {
     const sp_stage *two = &problem->stage[1];
     size_t t_entries = (size_t)problem->t.start[problem->stage[0].columns];
@@ -150,7 +152,8 @@ static survey survey_of(const sp_problem *problem, const char *core, const char 
     return s;
 }
 
-#define DOUBTFUL "CLP's tolerances are 1e-7 for every number, so the answer's error may exceed the gap"
+static const char DOUBTFUL[] =
+    "CLP's tolerances are 1e-7 for every number, so the answer's error may exceed the gap";
 
 bool sp_numbers_stand_out(const sp_problem *problem, const char *core, const char *stoch, char *text,
                           size_t size) {
@@ -159,13 +162,13 @@ bool sp_numbers_stand_out(const sp_problem *problem, const char *core, const cha
     if (most->value >= APART * least->value)
         snprintf(text, size,
                  "%.200s: the matrix has %g (column %.60s, row %.60s) beside %g (%.200s: column %.60s, row "
-                 "%.60s): " DOUBTFUL "; choose units that bring them closer together",
+                 "%.60s): %s; choose units that bring these numbers closer together",
                  most->file, most->value, most->column, most->row, least->value, least->file, least->column,
-                 least->row);
+                 least->row, DOUBTFUL);
     else if (large->value >= LARGE)
-        snprintf(text, size, "%.200s: the %s of %s %.60s is %g: " DOUBTFUL "; choose larger units",
-                 large->file, large->column ? "cost" : "right-hand side", large->column ? "column" : "row",
-                 large->column ? large->column : large->row, large->value);
+        snprintf(text, size, "%.200s: the %s of %s %.60s is %g: %s; choose larger units", large->file,
+                 large->column ? "cost" : "right-hand side", large->column ? "column" : "row",
+                 large->column ? large->column : large->row, large->value, DOUBTFUL);
     else
         return false;
     return true;

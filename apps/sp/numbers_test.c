@@ -37,13 +37,14 @@ static void the_number_is_named_with_its_file(void **state) {
     (void)state;
     static const struct {
         numbers numbers;
-        const char *where; /* NULL: there is no warning */
+        const char *where; /* expected part of the warning; NULL: no warning is expected */
     } CASE[] = {
         {{"1", "1", "-2", "3", "4", "-5", "6"}, NULL},
         {{"1", "1", "-9e6", "9e6", "9e8", "-9e6", "9e8"}, NULL},
         {{"1", "1e11", "-2", "3", "4", "-5", "6"},
          "core: the matrix has 1e+11 (column X, row LIMIT) beside 1 "},
-        {{"1", "1", "-1e7", "3", "4", "-5", "6"}, NULL}, /* random values replace this number */
+        /* random values replace −1e7, so there is no warning */
+        {{"1", "1", "-1e7", "3", "4", "-5", "6"}, NULL},
         {{"1", "1", "-2", "1e7", "4", "-5", "6"},
          "core: the matrix has 1e+07 (column Y, row NEED) beside 1 "},
         {{"1", "1", "-2", "1e-7", "4", "-5", "6"}, "beside 1e-07 (core: column Y, row NEED)"},
@@ -84,7 +85,7 @@ static void placeholders_do_not_stand_out(void **state) {
     static const char ALL[] = "BLOCKS DISCRETE\n BL A 2 0.5\n X NEED 1\n Y COST 1\n RHS NEED 1\n"
                               " BL A 2 0.5\n X NEED 2\nINDEP DISCRETE\n RHS MORE 1 1\nENDATA\n";
     static const struct {
-        const char *stoch, *where; /* where = NULL: there is no warning */
+        const char *stoch, *where; /* where: expected part of the warning; NULL: no warning is expected */
     } CASE[] = {
         {ALL, NULL},
         {"BLOCKS DISCRETE\n BL A 2 0.5\n Y COST 1\n RHS NEED 1\n BL A 2 0.5\n X NEED 1\nENDATA\n",

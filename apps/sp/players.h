@@ -11,10 +11,11 @@
 typedef struct players {
     const sp_problem *problem;
     sp_sampling sampling;
-    int clusters, columns, count; /* count: number of evaluators, which take clusters in turn */
-    uint64_t order;               /* seed for the order of clusters; 0: ascending */
-    int basket;                   /* greatest number of candidates at once; 0: 1 */
-    bool remember;                /* true: evaluators keep scenarios' bases */
+    /* count: number of evaluators in evaluator[], which take clusters in turn */
+    int clusters, columns, count;
+    uint64_t order; /* seed for the order of clusters; 0: ascending */
+    int basket;     /* greatest number of candidates evaluated at once; 0 means 1 */
+    bool remember;  /* true: evaluators keep the optimal bases of scenarios */
     sp_evaluator *evaluator[5];
     double *last; /* the candidate evaluated last */
 } players;
@@ -39,7 +40,7 @@ static inline kilter_status evaluate(void *user, sp_master *master, kilter_error
     sp_cut cut = {.slope = p->last};
     kilter_status status = move_all(p, sp_master_candidate(master, 0), error);
     for (int t = 0; !status && t < p->clusters; t++) {
-        /* 7919 is prime and does not divide any number of clusters here, so each cluster comes once */
+        /* 7919 is prime and does not divide any number of clusters here, so each cluster is taken once */
         int cluster = p->order ? (int)((uint64_t)t * 7919 + p->order) % p->clusters : t;
         sp_span span = sp_cluster(p->sampling.scenarios, (uint64_t)p->clusters, (uint64_t)cluster);
         status = sp_cut_make(p->evaluator[t % p->count], span, p->columns, &cut, error);
@@ -49,12 +50,12 @@ static inline kilter_status evaluate(void *user, sp_master *master, kilter_error
     return status;
 }
 
-/* A cut that is still to be made and given to the master. */
+/* An errand: a cut that must still be made and given to the master. */
 typedef struct errand {
     int slot, cluster;
 } errand;
 
-/* Draw the next one of `count` errands, at random by p->order. */
+/* Draw the next of `count` errands at random, with p->order as seed. */
 static inline errand draw_errand(players *p, errand *under_way, size_t *count, uint64_t draw) {
     size_t at = p->order ? (size_t)(sp_mix64(p->order * 1000003 + draw) % *count) : 0;
     errand drawn = under_way[at];

@@ -6,16 +6,16 @@
 
 #include "smps.h"
 
-/* min cost'x, row_lower <= A x <= row_upper, lower <= x <= upper. A is stored by columns as in sp_matrix.
- * Infinite is ±INFINITY, or ±DBL_MAX in a program for CLP itself. */
+/* The program is: minimise cost'x with row_lower <= A x <= row_upper, lower <= x <= upper. A is stored by
+ * columns as in sp_matrix. Infinite is ±INFINITY, or ±DBL_MAX in a program for CLP itself. */
 typedef struct sp_program {
     int rows, columns;
     sp_matrix matrix;
     double *cost, *lower, *upper, *row_lower, *row_upper;
 } sp_program;
 
-/* Make zeroed arrays for these rows, columns and entries; false: memory ran out. sp_program_free() frees the
- * arrays in both cases. */
+/* Make zeroed arrays for these rows, columns and entries; return false if memory ran out. Call
+ * sp_program_free() in both cases. */
 bool sp_program_make(sp_program *program, int rows, int columns, size_t entries);
 void sp_program_free(sp_program *program);
 

@@ -16,16 +16,17 @@ void sp_sample(const sp_problem *problem, uint64_t seed, uint64_t scenario, size
 /* The method by which a sample is drawn, and the number of its scenarios. */
 typedef struct sp_sampling {
     enum sp_draw {
-        SP_INDEPENDENT, /* each scenario independently, as sp_sample() does */
-        /* Latin hypercube: of each variable, one draw in every 1/scenarios of probability. Scenario i takes
-         *   u = (permutation of the seed and k, at i, + the u of sp_sample) / scenarios */
+        SP_INDEPENDENT, /* draw each scenario independently, as sp_sample() does */
+        /* Latin hypercube: divide each variable's probability into `scenarios` equal parts, and draw once in
+         * each part. Scenario i takes u = (permutation of the seed and k, at i, + the u of sp_sample) /
+         * scenarios */
         SP_LATIN,
-        SP_ALL, /* each scenario of the whole distribution exactly once; the seed has no effect */
+        SP_ALL, /* take each scenario of the whole distribution exactly once; the seed has no effect */
     } draw;
     uint64_t seed, scenarios;
 } sp_sampling;
 
-/* Draw outcome[k] for each variable k of scenario number `scenario`, 0 … scenarios−1. */
+/* Draw outcome[k] for each variable k. `scenario` is the number of the scenario, 0 … scenarios−1. */
 void sp_scenario(const sp_problem *problem, const sp_sampling *sampling, uint64_t scenario, size_t *outcome);
 
 /* Return the scenario's weight in the expected cost; all weights add up to 1. */
@@ -37,7 +38,7 @@ void sp_target_values(const sp_problem *problem, const size_t *outcome, double *
 /* Compute mean[t], the expectation of each random number t over the whole distribution. */
 void sp_target_means(const sp_problem *problem, double *mean);
 
-/* Return the probability with which the sampler draws outcome `at` of `variable`. */
+/* Return the probability with which the sampler draws the outcome number `at` of `variable`. */
 double sp_outcome_probability(const sp_problem *problem, const sp_variable *variable, size_t at);
 
 /* Return the number of scenarios of the whole distribution, a double because it easily exceeds 2^64. */

@@ -24,8 +24,8 @@ static void the_mixer_is_splitmix64(void **state) {
     assert_true(sp_mix64(1234567 + 0x9e3779b97f4a7c15u) == 3203168211198807973u);
 }
 
-/* Draw as sample.h defines it, but in another way: compute with the exact fraction, and search the outcomes
- * from the first one. */
+/* Draw an outcome as sample.h defines it, by a slower method: compute with the exact fraction, and search the
+ * outcomes from the first one. */
 static void outcomes_follow_the_definition(void **state) {
     (void)state;
     sp_problem *p = load_shipped(AIRCRAFT);
@@ -43,7 +43,7 @@ static void outcomes_follow_the_definition(void **state) {
     sp_problem_free(p);
 }
 
-/* Compare with recorded values, so that a change of the sampler is noticed. */
+/* Compare samples with recorded values, so that a change of the sampler is noticed. */
 static void the_first_scenarios_stay_what_they_are(void **state) {
     (void)state;
     static const size_t FIRST[3][3] = {{69, 42, 8}, {83, 47, 58}, {90, 5, 54}};
@@ -76,8 +76,8 @@ static double value_of(const sp_problem *p, int variable, size_t outcome) {
     return p->change[p->outcome[outcome].first].value;
 }
 
-/* Mean and variance of each variable, and the covariance of adjacent variables, are within the sample's
- * errors. */
+/* Compare moments of a large sample with theory. The mean and variance of each variable, and the covariance
+ * of adjacent variables, must be within the sampling errors. */
 static void samples_have_the_distributions_moments(void **state) {
     (void)state;
     sp_problem *p = load_shipped(AIRCRAFT);
@@ -136,7 +136,7 @@ static void means_count_what_core_says_elsewhere(void **state) {
     sp_problem_free(p);
 }
 
-/* An outcome of probability 0 is never drawn, wherever it is in the list of outcomes. */
+/* An outcome of probability 0 must never be drawn, wherever it is in the list of outcomes. */
 static void impossible_outcomes_do_not_happen(void **state) {
     (void)state;
     sp_problem *p = read_texts(
@@ -150,7 +150,7 @@ static void impossible_outcomes_do_not_happen(void **state) {
     sp_problem_free(p);
 }
 
-/* ---- other ways of drawing ---- */
+/* ---- samples by Latin hypercube, and the whole distribution ---- */
 
 /* Each variable of LandS has 100 outcomes of probability .01. So a Latin hypercube of 100·m scenarios must
  * draw each outcome m times. */
@@ -170,7 +170,7 @@ static void a_hypercube_has_every_stratum_once(void **state) {
         for (int k = 0; k < 3; k++)
             for (int o = 0; o < 100; o++)
                 assert_int_equal(seen[k][o], sampling.scenarios / 100);
-        assert_true(in_order < 30); /* variables have different permutations */
+        assert_true(in_order < 30); /* the permutations of different variables differ */
     }
     sp_problem_free(p);
 }
@@ -184,7 +184,7 @@ static void a_hypercube_of_any_size_is_drawn(void **state) {
         for (uint64_t i = 0; i < n; i++) {
             size_t outcome[5];
             sp_scenario(p, &sampling, i, outcome);
-            /* the first variable's stratum, which follows from its outcome up to the width of an outcome */
+            /* the stratum of the first variable follows from its outcome, up to the width of an outcome */
             mean += p->outcome[outcome[0]].below / (double)n;
         }
         double expected = 0, before = 0;
@@ -192,7 +192,7 @@ static void a_hypercube_of_any_size_is_drawn(void **state) {
             expected += p->outcome[o].below * (p->outcome[o].below - before);
             before = p->outcome[o].below;
         }
-        /* each outcome's count differs by less than one stratum at each end */
+        /* an outcome can differ by less than one stratum at each of its ends */
         double most = (double)(p->variable[0].end - p->variable[0].first) / (double)n;
         assert_true(fabs(mean - expected) <= most);
     }

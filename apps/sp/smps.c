@@ -10,7 +10,7 @@
 #include "smps_parts.h"
 #include "support.h"
 
-/* Allocate as calloc() does, but also some memory for an empty array. */
+/* Allocate zeroed memory as calloc() does; an empty array gets some memory, too. */
 static void *array_of(size_t count, size_t size) {
     return calloc(count ? count : 1, size);
 }
@@ -57,8 +57,9 @@ static void free_stage(sp_stage *stage) {
     free(stage->column_name);
 }
 
-/* Set a row's sides. A range R gives it a second side. A row of type E gets it on the side of R's sign, a row
- * of type L or G at the distance |R| on its open side. */
+/* Set a row's sides. A range R gives the row a second side. In a row of type E, R is added to the upper side
+ * if R > 0, or to the lower side if R < 0. In a row of type L or G, the open side gets the distance |R| from
+ * the given side. */
 static void fill_row(sp_stage *stage, int at, const sp_core_row *row) {
     double width = fabs(row->range);
     stage->rhs[at] = row->rhs;
@@ -159,11 +160,11 @@ static kilter_status count_entries(const sp_file *file, const sp_core *core, con
             int row_stage = layout->row[entry->row].stage, column_stage = layout->column[j].stage;
             if (column_stage > row_stage) {
                 sp_lines lines = {.file = file, .error = error};
-                return sp_lines_fail_at(
-                    &lines, entry->line,
-                    "column %s of stage 2 has an entry in row %s of stage 1, expected rows and columns "
-                    "in the order of their stages",
-                    sp_show(core->column_names.name[j]).text, sp_show(core->row_names.name[entry->row]).text);
+                return sp_lines_fail_at(&lines, entry->line,
+                                        "column %s of stage 2 has an entry in row %s of stage 1, expected "
+                                        "that all rows and columns of stage 1 come before those of stage 2",
+                                        sp_show(core->column_names.name[j]).text,
+                                        sp_show(core->row_names.name[entry->row]).text);
             }
             count[row_stage + column_stage]++;
         }
@@ -280,7 +281,7 @@ kilter_status sp_file_load(const char *path, sp_file *file, kilter_error *error)
         }
         got = fread(data + size, 1, capacity - size, from);
         size += got;
-        /* read at most one byte too many: it is enough to refuse the file */
+        /* read at most one byte too many: this is enough to refuse a file that is too large */
     } while (got > 0 && size <= SP_FILE_BYTES_MAX);
     if (ferror(from))
         return load_failed(path, from, data, error);

@@ -25,11 +25,12 @@ typedef struct sp_file {
     size_t size; /* bytes */
 } sp_file;
 
-/* Limits that no real problem reaches. With them, a malformed file causes an error instead of unbounded
- * memory or time. */
+/* Limits that no real problem reaches. Because of the limits, a malformed file causes an error instead of
+ * unbounded memory or time. */
 enum {
     SP_FILE_BYTES_MAX = 256 << 20,
-    SP_CHANGES_MAX = 1 << 24, /* number of values of all outcomes together, with the inherited ones of each */
+    /* number of values of all outcomes together, counting the inherited values of each outcome */
+    SP_CHANGES_MAX = 1 << 24,
 };
 
 /* A matrix, stored by columns without gaps. Column j holds entries [start[j], start[j+1]). Rows and columns
@@ -53,10 +54,11 @@ typedef enum sp_kind { SP_RHS, SP_TECHNOLOGY, SP_RECOURSE, SP_COST } sp_kind;
 /* One random number of the problem. */
 typedef struct sp_target {
     sp_kind kind;
-    int row;       /* row of stage 2; unused for SP_COST */
-    int column;    /* column of stage 1 for SP_TECHNOLOGY, column of stage 2 for SP_RECOURSE and SP_COST */
-    int entry;     /* for SP_TECHNOLOGY and SP_RECOURSE: index of the entry in T or W; −1: T has no entry */
-    double core;   /* value in CORE, which is used if an outcome does not set the number */
+    int row;    /* row of stage 2; unused for SP_COST */
+    int column; /* column of stage 1 for SP_TECHNOLOGY, column of stage 2 for SP_RECOURSE and SP_COST */
+    /* if the number is an entry of T or W: index of the entry in the matrix; −1: T has no entry there */
+    int entry;
+    double core;   /* value of the number in CORE, which holds in outcomes that do not set the number */
     int variable;  /* the variable whose outcomes set the number */
     uint64_t line; /* line of STOCH where the number first appears */
 } sp_target;
@@ -67,7 +69,7 @@ typedef struct sp_change {
 } sp_change;
 
 /* An outcome has the values changes[first … end), including the values inherited from the block's first
- * outcome or from the parent. */
+ * outcome or from the parent scenario. */
 typedef struct sp_outcome {
     double below; /* cumulative probability including this outcome; exactly 1 for the last outcome */
     size_t first, end;
@@ -82,7 +84,9 @@ typedef struct sp_variable {
 
 typedef struct sp_problem {
     sp_stage stage[2];
-    sp_matrix a, t, w; /* t: rows of stage 2, columns of stage 1 */
+    /* a: rows and columns of stage 1; t: rows of stage 2, columns of stage 1; w: rows and columns of stage 2
+     */
+    sp_matrix a, t, w;
     double constant;
     int targets, variables;
     sp_target *target;
@@ -90,23 +94,24 @@ typedef struct sp_problem {
     sp_outcome *outcome;
     sp_change *change;
     char *names; /* memory that holds the names of the stages */
-    /* line of STOCH with the first variable whose probabilities do not add up to 1, and their sum, by which
-     * they were divided; scaled_line = 0: there is none */
+    /* line of STOCH with the first variable whose probabilities do not add up to 1, and the sum of these
+     * probabilities, by which they were divided; scaled_line = 0: there is no such variable */
     uint64_t scaled_line;
     double scaled_sum;
 } sp_problem;
 
-/* A problem's files, in this order. */
+/* The indices of a problem's three files in an array of files. */
 enum { SP_CORE, SP_TIME, SP_STOCH, SP_FILES };
 
 /* Read the three files. *problem is written on KILTER_OK only and freed with sp_problem_free().
- * KILTER_ERR_INPUT says "NAME:LINE: what is wrong and what is expected"; or KILTER_ERR_MEMORY. */
+ * For KILTER_ERR_INPUT, the error's text is "NAME:LINE: what is wrong and what is expected".
+ * KILTER_ERR_MEMORY: memory ran out. */
 kilter_status sp_problem_read(const sp_file files[SP_FILES], sp_problem **problem, kilter_error *error);
-void sp_problem_free(sp_problem *problem); /* NULL does nothing */
+void sp_problem_free(sp_problem *problem); /* free a problem; NULL is allowed */
 
 /* Read a first-stage decision, x[0 … columns of stage 1): either their number and then the values in CORE's
- * order, or lines COLUMN VALUE that name every column. It must meet the rows and bounds of stage 1 up to a
- * relative error of 1e-6. The caller frees *x. */
+ * order, or lines COLUMN VALUE that name every column. The decision must meet the rows and bounds of stage 1
+ * up to a relative error of 1e-6. The caller frees *x. */
 kilter_status sp_decision_read(const sp_problem *problem, const sp_file *file, double **x,
                                kilter_error *error);
 

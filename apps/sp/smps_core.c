@@ -13,7 +13,7 @@ typedef struct reader {
     sp_lines lines;
     sp_core *core;
     section section;
-    unsigned opened; /* the sections; each has one bit */
+    unsigned opened; /* bit mask: each section that was opened has its bit set */
 } reader;
 
 static kilter_status open_section(reader *r) {
@@ -33,7 +33,8 @@ static kilter_status open_section(reader *r) {
         return sp_lines_fail(&r->lines, "%s before COLUMNS, expected ROWS and COLUMNS first",
                              SECTION[section]);
     if ((section == NAME && r->opened) || (section == ROWS && r->opened & ~(1u << NAME)))
-        return sp_lines_fail(&r->lines, "%s after other sections, expected it before them", SECTION[section]);
+        return sp_lines_fail(&r->lines, "section %s after other sections, expected it before them",
+                             SECTION[section]);
     r->section = section;
     r->opened |= 1u << section;
     return KILTER_OK;
@@ -99,7 +100,8 @@ static kilter_status column_entry(reader *r, int token) {
     if (status)
         return status;
     if (core->row[row].seen_in == columns)
-        return value == core->row[row].last /* repeated equal lines are common in old files */
+        return value == core->row[row].last /* accept an entry that is repeated with the same value: this is
+                                               common in old files */
                    ? KILTER_OK
                    : sp_lines_fail(lines,
                                    "column %s has row %s twice, with different values, expected one value",
@@ -132,8 +134,8 @@ static kilter_status column_line(reader *r) {
     return status;
 }
 
-/* Check the name of a set, which may be left out. Refuse a second set, because it would define a second
- * problem. */
+/* Check the name of a set of right-hand sides, ranges or bounds. The name may be left out. Refuse a second
+ * set, because it would define a second problem. */
 static kilter_status same_set(reader *r, sp_token *set, sp_token name) {
     if (set->size > 0 && !sp_token_same(*set, name))
         return sp_lines_fail(&r->lines, "a second set %s beside %s, expected one set in section %s",
@@ -159,7 +161,8 @@ static kilter_status rhs_entry(reader *r, int token) {
     row->rhs_given = true;
     row->rhs = value;
     if (at == r->core->objective)
-        r->core->constant = -value; /* in MPS, the objective's right-hand side is minus its constant */
+        r->core->constant =
+            -value; /* in MPS, the objective's right-hand side is minus the constant of the objective */
     return KILTER_OK;
 }
 
@@ -242,7 +245,8 @@ static kilter_status bound_line(reader *r) {
     if (lines->count < 2 + valued || lines->count > 4)
         return sp_lines_fail(lines, "%d fields, expected TYPE SET COLUMN%s", lines->count,
                              valued ? " VALUE" : "");
-    bool with_set = lines->count > 2 + valued; /* FR, MI and PL may have a value, which is ignored */
+    /* bounds of types FR, MI and PL may have a value, which is ignored */
+    bool with_set = lines->count > 2 + valued;
     int at = 1 + with_set;
     int column = sp_names_find(&r->core->column_names, lines->token[at]);
     if (column < 0)
@@ -279,11 +283,10 @@ static kilter_status check_column(const reader *r, int at) {
     const sp_core_column *column = &r->core->column[at];
     sp_shown name = sp_show(r->core->column_names.name[at]);
     if (column->upper < 0 && !column->lower_given)
-        return sp_lines_fail_at(
-            &r->lines, column->bound_line,
-            "column %s has a negative upper and no lower bound, which readers of MPS take "
-            "differently; expected its lower bound (LO or MI) as well",
-            name.text);
+        return sp_lines_fail_at(&r->lines, column->bound_line,
+                                "column %s has a negative upper and no lower bound, which programs that read "
+                                "MPS treat differently; expected its lower bound (LO or MI) as well",
+                                name.text);
     if (column->lower > column->upper)
         return sp_lines_fail_at(
             &r->lines, column->bound_line,

@@ -1,5 +1,5 @@
-/* Fuzz target: split one input at lines "====" into core, time, stoch and decision, and read them. If they
- * are a problem, draw samples of it and compute its means. */
+/* Fuzz target: split one input at lines "====" into core, time, stoch and decision, and read them. If the
+ * files make a valid problem, draw samples of it and compute its means. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static void draw_one(const sp_problem *problem, const sp_sampling *sampling, uin
         abort();
 }
 
-/* Check that each random entry of a matrix is at its recorded index. */
+/* Check that each random number in a matrix is stored at the index recorded for it. */
 static void check_entry(const sp_target *target, const sp_matrix *matrix) {
     if (target->entry < matrix->start[target->column] || target->entry >= matrix->start[target->column + 1] ||
         matrix->row[target->entry] != target->row || matrix->value[target->entry] != target->core)

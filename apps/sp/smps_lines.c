@@ -29,8 +29,8 @@ static bool parse_number(sp_token token, double *value) {
     return *end == 0;
 }
 
-/* Return whether the line is a section's header. A header is a section's name alone, with one other word that
- * is not a number, or with two words as in INDEP DISCRETE REPLACE. */
+/* Return whether the line is a section's header. A header is the name of a section. It may be followed by one
+ * word that is not a number, or by two words as in INDEP DISCRETE REPLACE. */
 static bool is_section(const sp_lines *lines) {
     static const char *const ALONE[] = {"ROWS",    "COLUMNS", "RHS",  "RANGES", "BOUNDS",    "ENDATA",
                                         "PERIODS", "NAME",    "TIME", "STOCH",  "SCENARIOS", NULL};
@@ -49,7 +49,7 @@ static bool is_section(const sp_lines *lines) {
     return *word != NULL;
 }
 
-/* Cut [text, end) into tokens; tokens for which there is no room are only counted. */
+/* Cut [text, end) into tokens; tokens that do not fit into the array are only counted. */
 static void cut_line(sp_lines *lines, const char *text, const char *end) {
     lines->header = text < end && !is_blank(*text);
     lines->count = 0;
@@ -129,7 +129,7 @@ bool sp_token_same(sp_token a, sp_token b) {
 
 sp_shown sp_show(sp_token token) {
     sp_shown shown = {""};
-    size_t room = sizeof shown.text - 4; /* room for "..." and the NUL */
+    size_t room = sizeof shown.text - 4; /* leave room for "..." and the final NUL */
     size_t size = token.size < room ? token.size : room;
     for (size_t i = 0; i < size; i++)
         shown.text[i] = (unsigned char)token.text[i] < 32 || token.text[i] == 127 ? '?' : token.text[i];
@@ -198,7 +198,7 @@ static uint64_t hash_of(sp_token name) {
     return hash;
 }
 
-/* Return the slot of `name`, or the free slot where it belongs. */
+/* Return the slot of `name` in the hash table, or the free slot where the name belongs. */
 static size_t slot_of(const sp_names *names, sp_token name) {
     size_t mask = names->slots - 1;
     size_t at = (size_t)hash_of(name) & mask;
@@ -251,7 +251,8 @@ bool sp_grow(void *array, size_t *capacity, size_t needed, size_t size) {
     if (more > SIZE_MAX / 2 / size)
         return false;
     void *old;
-    memcpy(&old, array, sizeof old); /* `array` is the address of a pointer to an object */
+    /* `array` points to a pointer of any object type, so copy that pointer by memcpy */
+    memcpy(&old, array, sizeof old);
     void *grown = realloc(old, more * size);
     if (!grown)
         return false;

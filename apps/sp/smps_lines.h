@@ -19,7 +19,7 @@ typedef struct sp_lines {
     const sp_file *file;
     kilter_error *error;
     size_t at;
-    uint64_t line; /* number of the line with the tokens below, counted from 1 */
+    uint64_t line; /* number of the present line, counted from 1 */
     bool header;   /* the line opens a section: it starts in column 1, or consists of a section's name only */
     int count;
     sp_token token[SP_LINE_TOKENS];
@@ -28,16 +28,17 @@ typedef struct sp_lines {
 /* Read the next line that is neither empty nor a comment (`*` in column 1); *more is false at the end. */
 kilter_status sp_lines_next(sp_lines *lines, bool *more);
 
-/* Fail with KILTER_ERR_INPUT and "NAME:LINE: …", for the present line or another one. */
+/* Fail with KILTER_ERR_INPUT and the text "NAME:LINE: …". sp_lines_fail() names the present line,
+ * sp_lines_fail_at() any line. */
 kilter_status sp_lines_fail(const sp_lines *lines, const char *format, ...) KILTER_PRINTF(2, 3);
 kilter_status sp_lines_fail_at(const sp_lines *lines, uint64_t line, const char *format, ...)
     KILTER_PRINTF(3, 4);
-kilter_status sp_lines_memory(const sp_lines *lines); /* Fail because memory ran out. */
+kilter_status sp_lines_memory(const sp_lines *lines); /* fail with KILTER_ERR_MEMORY */
 
 bool sp_token_is(sp_token token, const char *text);
 bool sp_token_same(sp_token a, sp_token b);
 
-/* A token as text for error messages: printable and short. */
+/* A token's text for error messages, made printable and cut if it is long. */
 typedef struct sp_shown {
     char text[44];
 } sp_shown;
@@ -52,8 +53,8 @@ kilter_status sp_lines_bound(const sp_lines *lines, int token, double *value);
 /* A probability: in [0, 1]. */
 kilter_status sp_lines_probability(const sp_lines *lines, int token, double *value);
 
-/* A set of names in the order in which they first appear, found by hashing. All zero: empty. The tokens'
- * bytes are not copied. */
+/* A set of names in the order in which they first appear, found by hashing. If all members are zero, the set
+ * is empty. The names' bytes are not copied. */
 typedef struct sp_names {
     sp_token *name;
     int count, capacity;
@@ -61,11 +62,13 @@ typedef struct sp_names {
     size_t slots;
 } sp_names;
 
-int sp_names_find(const sp_names *names, sp_token name); /* −1: not found */
-bool sp_names_add(sp_names *names, sp_token name);       /* false: memory ran out */
+/* return the index of `name`, or −1 if it is not in the set */
+int sp_names_find(const sp_names *names, sp_token name);
+bool sp_names_add(sp_names *names, sp_token name); /* append `name`; return false if memory ran out */
 void sp_names_free(sp_names *names);
 
-/* Make room for `needed` items of `size` bytes in *array, doubling *capacity; false: memory ran out. */
+/* Make room for `needed` items of `size` bytes in *array, by doubling *capacity. Return false if memory ran
+ * out. */
 bool sp_grow(void *array, size_t *capacity, size_t needed, size_t size);
 
 #endif

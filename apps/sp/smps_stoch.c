@@ -1,4 +1,4 @@
-/* Read the STOCH file: sections INDEP, BLOCKS and SCENARIOS, all DISCRETE. */
+/* Read the STOCH file: sections INDEP, BLOCKS and SCENARIOS, all of type DISCRETE. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,11 +9,12 @@
 
 typedef enum section { NONE, INDEP, BLOCKS, SCENARIOS } section;
 
-/* An outcome as in the file, with only its own values. */
+/* An outcome as given in the file, without inherited values. */
 typedef struct raw_outcome {
     double probability;
-    size_t first, end; /* raw changes [first, end) */
-    /* outcome from which other values are inherited; the outcome's own index: other values are CORE's */
+    size_t first, end; /* the outcome has the values own[first … end) of the reader */
+    /* index of the outcome from which the values that are not given are inherited; if it is the outcome's own
+     * index, these values are CORE's */
     size_t parent;
     uint64_t line;
 } raw_outcome;
@@ -26,12 +27,14 @@ typedef struct reader {
     sp_problem *problem;
     section section;
     bool titled, ended;
-    bool fresh; /* true: the section has no variable yet, so a line cannot continue the last variable */
+    /* true: the section has no variable yet, so a line cannot continue the variable of the section before */
+    bool fresh;
 
     size_t target_capacity, variable_capacity, change_capacity, changes;
-    size_t *last_outcome; /* last_outcome[target]: 1 + the last outcome that set the target */
+    /* last_outcome[target]: 1 + the index of the last outcome that set the random number `target` */
+    size_t *last_outcome;
     size_t last_capacity;
-    int *slot; /* hash table of targets: index + 1 */
+    int *slot; /* hash table of random numbers: each used slot has an index in problem->target, plus 1 */
     size_t slots;
 
     raw_outcome *raw;
@@ -40,7 +43,7 @@ typedef struct reader {
     size_t own_capacity, owns;
     sp_names blocks, scenarios;
     size_t first_scenario;
-    size_t *where; /* where[target]: 1 + its place among the changes that are being written */
+    size_t *where; /* where[target]: 1 + the index of the target's value in problem->change; 0: none yet */
 } reader;
 
 /* ---- targets ---- */
@@ -83,11 +86,11 @@ static double core_value(const sp_problem *problem, const sp_target *target) {
     case SP_COST:
         return problem->stage[1].cost[target->column];
     default:
-        return 0; /* find_entries() sets the index of the entry */
+        return 0; /* find_entries() sets the index of the entry in the matrix later */
     }
 }
 
-/* Find the matrix entries of all targets of a kind, in one pass over the matrix. */
+/* Find the matrix entries of all random numbers of a kind, in one pass over the matrix. */
 static void find_entries(const reader *r, sp_kind kind, const sp_matrix *matrix, int columns) {
     for (int j = 0; j < columns; j++) {
         for (int at = matrix->start[j]; at < matrix->start[j + 1]; at++) {
@@ -118,7 +121,8 @@ static void move_apart(sp_matrix *w, int columns, int *more, int added) {
     }
 }
 
-/* Add entries to W for random numbers that CORE leaves out. `more` has a zero for each column of stage 2. */
+/* Add entries to W for random numbers that have no entry in CORE. The caller passes `more` with a zero for
+ * each column of stage 2. */
 static bool add_places(sp_problem *problem, int *more) {
     sp_matrix *w = &problem->w;
     int columns = problem->stage[1].columns, added = 0;
@@ -141,11 +145,11 @@ static bool add_places(sp_problem *problem, int *more) {
     return true;
 }
 
-/* Find the entries of all targets in T and W; add entries of W that CORE leaves out. */
+/* Find the entries of all random numbers in T and W. Add those entries of W that CORE leaves out. */
 static kilter_status place_entries(reader *r) {
     sp_problem *problem = r->problem;
     int columns = problem->stage[1].columns;
-    if (r->slots == 0) /* the table is empty, because nothing is random */
+    if (r->slots == 0) /* the hash table has no slots if nothing is random */
         return KILTER_OK;
     find_entries(r, SP_TECHNOLOGY, &problem->t, problem->stage[0].columns);
     find_entries(r, SP_RECOURSE, &problem->w, columns);
@@ -214,8 +218,9 @@ static kilter_status classify(const reader *r, sp_token column_name, sp_token ro
     int row = sp_names_find(&r->core->row_names, row_name);
     bool rhs = names_rhs(r, column_name);
     if (column >= 0 && rhs)
-        return sp_lines_fail(lines, "%s names a column and the right-hand side, expected names that differ",
-                             sp_show(column_name).text);
+        return sp_lines_fail(
+            lines, "%s is the name of a column and of the right-hand side, expected names that differ",
+            sp_show(column_name).text);
     if (column < 0 && !rhs)
         return unknown_column(r, column_name);
     if (row < 0)
@@ -272,7 +277,7 @@ static kilter_status add_outcome(reader *r, double probability, size_t parent) {
     return KILTER_OK;
 }
 
-/* Let the present outcome set the target to the number in `value_token`. */
+/* Let the present outcome set the random number `target` to the number in `value_token`. */
 static kilter_status add_change(reader *r, int target, int value_token) {
     sp_target *at = &r->problem->target[target];
     int variable = r->problem->variables - 1;
@@ -282,10 +287,11 @@ static kilter_status add_change(reader *r, int target, int value_token) {
     if (status)
         return status;
     if (at->variable >= 0 && at->variable != variable)
-        return sp_lines_fail(&r->lines,
-                             "this number is random since line %llu, expected all its values in one variable "
-                             "or block, on adjacent lines",
-                             (unsigned long long)at->line);
+        return sp_lines_fail(
+            &r->lines,
+            "this number already has random values in line %llu, expected all its values in one variable "
+            "or block, on adjacent lines",
+            (unsigned long long)at->line);
     if (r->last_outcome[target] == r->raws)
         return sp_lines_fail(&r->lines, "this outcome sets the same number twice, expected each entry once");
     if (!sp_grow(&r->own, &r->own_capacity, r->owns + 1, sizeof *r->own))
@@ -307,7 +313,7 @@ static kilter_status check_period(const reader *r, int token, bool first_too) {
                          sp_show(r->time->period[1]).text);
 }
 
-/* Read COLUMN|RHS ROW VALUE [PERIOD] PROBABILITY, which is one outcome of one number. */
+/* Read a line "COLUMN|RHS ROW VALUE [PERIOD] PROBABILITY", which gives one outcome of one random number. */
 static kilter_status indep_line(reader *r) {
     sp_lines *lines = &r->lines;
     if (lines->count != 4 && lines->count != 5)
@@ -327,7 +333,8 @@ static kilter_status indep_line(reader *r) {
     return status ? status : add_change(r, target, 2);
 }
 
-/* Read BL NAME [PERIOD] PROBABILITY, which begins an outcome. Later outcomes inherit from the first. */
+/* Read a line "BL NAME [PERIOD] PROBABILITY", which begins an outcome of a block. Later outcomes of the block
+ * inherit values from its first one. */
 static kilter_status block_opening(reader *r) {
     sp_lines *lines = &r->lines;
     if (lines->count != 3 && lines->count != 4)
@@ -353,7 +360,8 @@ static kilter_status block_opening(reader *r) {
 
 static kilter_status scenario_parent(const reader *r, sp_token name, size_t *parent) {
     if (sp_token_is(name, "ROOT") || sp_token_is(name, "'ROOT'")) {
-        *parent = r->raws; /* the outcome itself as parent: other values are CORE's */
+        *parent =
+            r->raws; /* an outcome that is its own parent takes all values that it does not set from CORE */
         return KILTER_OK;
     }
     int found = sp_names_find(&r->scenarios, name);
@@ -365,7 +373,7 @@ static kilter_status scenario_parent(const reader *r, sp_token name, size_t *par
     return KILTER_OK;
 }
 
-/* Read SC NAME PARENT PROBABILITY [PERIOD], which begins a scenario. */
+/* Read a line "SC NAME PARENT PROBABILITY [PERIOD]", which begins a scenario. */
 static kilter_status scenario_opening(reader *r) {
     sp_lines *lines = &r->lines;
     if (lines->count != 4 && lines->count != 5)
@@ -387,7 +395,7 @@ static kilter_status scenario_opening(reader *r) {
     return status ? status : add_outcome(r, probability, parent);
 }
 
-/* Read COLUMN|RHS ROW VALUE [ROW VALUE] inside an outcome of a block or tree. */
+/* Read a line "COLUMN|RHS ROW VALUE [ROW VALUE]" inside an outcome of a block or scenario. */
 static kilter_status outcome_line(reader *r) {
     sp_lines *lines = &r->lines;
     if (lines->count != 3 && lines->count != 5)
@@ -422,7 +430,7 @@ static kilter_status data_line(reader *r) {
     }
 }
 
-/* Read INDEP|BLOCKS|SCENARIOS DISCRETE [REPLACE]; SCENARIOS may leave DISCRETE out. */
+/* Read a header "INDEP|BLOCKS|SCENARIOS DISCRETE [REPLACE]". DISCRETE may be left out after SCENARIOS. */
 static kilter_status open_section(reader *r, section section) {
     sp_lines *lines = &r->lines;
     int at = 1, count = lines->count < SP_LINE_TOKENS ? lines->count : SP_LINE_TOKENS;
@@ -438,7 +446,8 @@ static kilter_status open_section(reader *r, section section) {
             lines, "\"%s\" is not read here, expected values that replace CORE's (DISCRETE [REPLACE])",
             sp_show(lines->token[at]).text);
     if (r->scenarios.count > 0 || (section == SCENARIOS && r->problem->variables > 0))
-        return sp_lines_fail(lines, "SCENARIOS beside other random data, expected it alone and once");
+        return sp_lines_fail(
+            lines, "SCENARIOS beside other random data, expected a single section SCENARIOS and no other");
     r->section = section;
     r->fresh = true;
     return KILTER_OK;
@@ -522,8 +531,8 @@ static kilter_status write_outcome(reader *r, size_t at) {
     return status;
 }
 
-/* Return the sum by which to divide a variable's probabilities. A small difference from 1 comes from cut-off
- * digits; a larger one is an error. */
+/* Return the sum by which to divide a variable's probabilities. A small difference of the sum from 1 comes
+ * from cut-off digits; a larger difference is an error. */
 static kilter_status scale_of(reader *r, const sp_variable *variable, double *scale) {
     static const double ROUNDING = 1e-9, CUT = 1e-3 + 1e-9;
     double sum = 0;

@@ -8,7 +8,8 @@
 
 #include "test_support.h"
 
-/* Tests name line numbers of these texts, so a new line in a text needs changes there. */
+/* Tests expect line numbers of the texts below. Change the expected numbers if a line is inserted into a
+ * text. */
 static const char CORE[] = "NAME          TINY\n"             /* 1 */
                            "ROWS\n"                           /* 2 */
                            " N  COST\n"                       /* 3 */
@@ -65,8 +66,8 @@ static const char TREE[] = "STOCH\n"                          /* 1 */
                            "    Y  COST  9\n"                 /* 8 */
                            "ENDATA\n";                        /* 9 */
 
-/* Return a copy of `text` with the first `from` replaced by `to`; from = "": append `to`. The caller frees
- * it. */
+/* Return a copy of `text` in which the first `from` is replaced by `to`. With from = "", append `to`. The
+ * caller frees the copy. */
 static char *replaced(const char *text, const char *from, const char *to) {
     const char *at = *from ? strstr(text, from) : text + strlen(text);
     if (!at)
@@ -91,7 +92,8 @@ static void assert_near(double value, double expected) {
         fail_msg("%.17g is not %.17g", value, expected);
 }
 
-/* Return the value that outcome `at` gives the target; NaN: it keeps CORE's value. */
+/* Return the value that outcome `at` gives to a random number, or NaN if the number keeps its value in CORE.
+ */
 static double value_in(const sp_problem *problem, size_t at, sp_kind kind, int row, int column) {
     for (size_t c = problem->outcome[at].first; c < problem->outcome[at].end; c++) {
         const sp_target *target = &problem->target[problem->change[c].target];
@@ -141,9 +143,11 @@ static void later_outcomes_of_a_block_differ_from_its_first(void **state) {
     assert_int_equal(p->variables, 2);
     assert_near(value_in(p, 0, SP_RHS, 1, 0), 7);
     assert_near(value_in(p, 1, SP_RHS, 0, 0), 0); /* not CORE's 3 */
-    assert_near(value_in(p, 1, SP_RHS, 1, 0), 7); /* value of the first outcome, not the 1 of CORE */
+    /* inherited from the block's first outcome, instead of 1 as in CORE */
+    assert_near(value_in(p, 1, SP_RHS, 1, 0), 7);
     assert_near(value_in(p, 1, SP_COST, 0, 0), 6);
-    assert_near(value_in(p, 2, SP_RHS, 0, 0), 2); /* value of the first outcome, not of the second outcome */
+    /* inherited from the block's first outcome, not from the second one */
+    assert_near(value_in(p, 2, SP_RHS, 0, 0), 2);
     assert_near(value_in(p, 2, SP_TECHNOLOGY, 1, 1), 9);
     assert_true(isnan(value_in(p, 1, SP_TECHNOLOGY, 1, 1))); /* CORE's */
     assert_near(value_in(p, 3, SP_COST, 0, 1), 3);
@@ -163,8 +167,8 @@ static void a_scenario_takes_the_rest_from_its_parent(void **state) {
 
 /* ---- peculiarities of the format, each found in a published file ---- */
 
-/* Random entries of W keep their order among the others; entries that CORE leaves out come last in their
- * column. */
+/* Random entries of W keep their places among the fixed entries. Entries that CORE leaves out come last in
+ * their column. */
 static void random_recourse_has_its_place_in_w(void **state) {
     (void)state;
     static const int ROW[] = {0, 1, 1, 0}, START[] = {0, 2, 4};
@@ -180,7 +184,8 @@ static void random_recourse_has_its_place_in_w(void **state) {
     assert_near(p->target[0].core, 0);
     assert_int_equal(p->target[1].entry, 1);
     assert_near(p->target[1].core, 1);
-    assert_int_equal(p->target[2].entry, -1); /* T has no entry for X in row MIX, and needs none */
+    /* T has no entry for column X in row MIX: in this matrix a random number needs none */
+    assert_int_equal(p->target[2].entry, -1);
     sp_problem_free(p);
 }
 
@@ -395,7 +400,7 @@ enum { IN_CORE, IN_TIME, IN_STOCH, IN_BLOCKS, IN_TREE };
 
 static const struct refusal {
     int file;
-    const char *from, *to; /* the change that makes a file wrong */
+    const char *from, *to; /* from, to: the replacement of text that makes a file wrong */
     const char *where, *what;
 } REFUSAL[] = {
     /* CORE */
@@ -447,7 +452,7 @@ static const struct refusal {
     {IN_CORE, "ENDATA\n", "", "core:21: ", "ends without ENDATA"},
     /* TIME */
     {IN_TIME, "PERIODS  LP", "PERIODS  EXPLICIT", "time:2: ", "PERIODS EXPLICIT is not read"},
-    {IN_TIME, "PERIODS  LP", "ROWS", "time:2: ", "\"ROWS\" in column 1"},
+    {IN_TIME, "PERIODS  LP", "ROWS", "time:2: ", "section \"ROWS\" is not expected"},
     {IN_TIME, "PERIODS  LP\n", "", "time:2: ", "data before PERIODS"},
     {IN_TIME, "    X  LIMIT  NOW", "    Q  LIMIT  NOW", "time:3: ", "there is no column Q"},
     {IN_TIME, "    X  LIMIT  NOW", "    X  QIMIT  NOW", "time:3: ", "there is no row QIMIT"},
@@ -459,7 +464,7 @@ static const struct refusal {
     {IN_TIME, "    Y  NEED  LATER", "    Y  COST  LATER", "time:4: ", "row COST of type N"},
     {IN_TIME, "    Y  NEED  LATER", "    Y  NEED  NOW", "time:4: ", "both periods are called NOW"},
     {IN_TIME, "    Y  NEED  LATER\n", "    Y  NEED  LATER\n    S  MIX  END\n",
-     "time:5: ", "a third period END"},
+     "time:5: ", "there is a third period END"},
     {IN_TIME, "    Y  NEED  LATER\n", "", "time:4: ", "1 periods, expected two"},
     {IN_TIME, "ENDATA\n", "", "time:4: ", "ends without ENDATA"},
     /* STOCH */
@@ -492,9 +497,9 @@ static const struct refusal {
     {IN_STOCH, "RHS  NEED  2  LATER  0.25", "RHS  NEED  0.25",
      "stoch:3: ", "3 fields, expected RHS (or COLUMN) ROW"},
     {IN_STOCH, "    X  NEED  0  0.5\n", "    X  NEED  0  0.5\n    RHS  NEED  1  1\n",
-     "stoch:7: ", "random since line 3"},
+     "stoch:7: ", "already has random values in line 3"},
     {IN_STOCH, "    X  NEED  0  0.5\n", "    X  NEED  0  0.5\nINDEP DISCRETE\n    X  NEED  1  1\n",
-     "stoch:8: ", "random since line 5"},
+     "stoch:8: ", "already has random values in line 5"},
     {IN_STOCH, "ENDATA\n", "SCENARIOS\nENDATA\n", "stoch:7: ", "SCENARIOS beside other random data"},
     {IN_STOCH, "ENDATA\n", "", "stoch:6: ", "ends without ENDATA"},
     {IN_BLOCKS, " BL  B1  LATER  0.5\n", "", "stoch:3: ", "a value before the first line beginning with BL"},
@@ -503,7 +508,7 @@ static const struct refusal {
     {IN_BLOCKS, "    Y  COST  6\n", "    Y  COST\n", "stoch:5: ", "expected RHS (or COLUMN) ROW VALUE"},
     {IN_BLOCKS, "    Y  COST  6\n", "    Y  COST  -2e15\n", "stoch:5: ", "the cost -2e15 is too large"},
     {IN_BLOCKS, "    Y  COST  6\n", "    RHS  NEED  6\n", "stoch:5: ", "sets the same number twice"},
-    {IN_BLOCKS, "    S  COST  3\n", "    RHS  MIX  3\n", "stoch:11: ", "random since line 4"},
+    {IN_BLOCKS, "    S  COST  3\n", "    RHS  MIX  3\n", "stoch:11: ", "already has random values in line 4"},
     {IN_BLOCKS, "    S  COST  3\n", "    S  COST  3\n BL  B1  LATER  0.5\n",
      "stoch:12: ", "block B1 was given above"},
     {IN_BLOCKS, "LATER  0.5", "LATER  0.4", "stoch:3: ", "add up to 0.9, expected 1"},
@@ -561,7 +566,9 @@ static void a_block_without_values_is_read_or_refused_like_any_other(void **stat
 static void sections_without_data_are_read_or_refused(void **state) {
     (void)state;
     static const struct {
-        const char *core, *time, *stoch, *says; /* NULL: the usual file; says = "": the problem is accepted */
+        /* core, time, stoch: NULL for the usual text; says: the expected error, "" if the problem is accepted
+         */
+        const char *core, *time, *stoch, *says;
     } rows[] = {
         {"ROWS\nCOLUMNS\nRHS\nENDATA\n", NULL, NULL, "core:4: no row of type N"},
         {"ROWS\n N COST\n L LIMIT\n G NEED\n E MIX\nCOLUMNS\nENDATA\n", NULL, NULL,
@@ -600,7 +607,8 @@ static void empty_files_and_zero_bytes_are_refused(void **state) {
     assert_int_equal(sp_problem_read((sp_file[]){core, time, nothing}, &problem, &error), KILTER_ERR_INPUT);
     assert_int_equal(sp_problem_read((sp_file[]){zero, time, stoch}, &problem, &error), KILTER_ERR_INPUT);
     assert_string_equal(error.text, "zero:2: there is a byte 0 here, expected text");
-    core.size = (size_t)SP_FILE_BYTES_MAX + 1; /* the file is refused before its bytes are read */
+    /* a file that is too large is refused before its bytes are read */
+    core.size = (size_t)SP_FILE_BYTES_MAX + 1;
     assert_int_equal(sp_problem_read((sp_file[]){core, time, stoch}, &problem, &error), KILTER_ERR_INPUT);
 }
 
@@ -649,8 +657,9 @@ static void every_cut_of_a_file_is_a_problem_or_an_error(void **state) {
         for (int f = 0; f < 3; f++) {
             for (size_t size = 0; size <= whole[f].size; size++) {
                 sp_file file[] = {whole[0], whole[1], whole[2]};
-                char *cut =
-                    malloc(size + 1); /* an exact copy, so that a sanitizer sees reads beyond the end */
+                char *cut = malloc(
+                    size +
+                    1); /* allocate exactly the cut size, so that a sanitizer detects reads beyond the end */
                 memcpy(cut, whole[f].data, size);
                 file[f].data = cut;
                 file[f].size = size;
@@ -670,7 +679,7 @@ static void every_damaged_byte_is_a_problem_or_an_error(void **state) {
         for (int f = 0; f < 3; f++) {
             char *copy = malloc(whole[f].size);
             for (size_t at = 0; at < whole[f].size; at++) {
-                for (size_t b = 0; b < sizeof BYTE; b++) { /* including the 0 at the end */
+                for (size_t b = 0; b < sizeof BYTE; b++) { /* including the 0 at the end of the string BYTE */
                     memcpy(copy, whole[f].data, whole[f].size);
                     copy[at] = BYTE[b];
                     sp_file file[] = {whole[0], whole[1], whole[2]};
@@ -749,16 +758,16 @@ static void wrong_decisions_are_refused_with_file_and_line(void **state) {
         {"2\n3\n4\n5\n", "at:4: more values than the 2 first-stage columns"},
         {"2\n3\nfour\n", "at:3: \"four\" is not a number"},
         {"X 3\nY 4\n", "at:2: there is no first-stage column Y"},
-        {"X 3\nX 4\n", "at:2: column X has its value since line 1"},
+        {"X 3\nX 4\n", "at:2: column X already has a value from line 1"},
         {"X 3\nZ\n", "at:2: 1 fields, expected COLUMN VALUE"},
         {"X 3\n", "at:1: the file ends without a value for column Z"},
         {"2\n9\n0\n", "at:2: column X is 9, expected 0 to 8"},
         {"2\n8\n-0.1\n", "at:3: column Z is -0.1, expected 0 to inf"},
         {"2\n8\n3\n",
-         "at:3: the decision is not feasible: first-stage row LIMIT comes to 11, expected 6 to 10"},
+         "at:3: the decision is not feasible: first-stage row LIMIT has the value 11, expected 6 to 10"},
         {"2\n1\n1\n",
-         "at:3: the decision is not feasible: first-stage row LIMIT comes to 2, expected 6 to 10"},
-        {"2\n1 2 3 4 5 6 7\n", "at:2: 7 fields"},
+         "at:3: the decision is not feasible: first-stage row LIMIT has the value 2, expected 6 to 10"},
+        {"2\n1 2 3 4 5 6 7\n", "at:2: there are 7 fields"},
     };
     for (size_t i = 0; i < sizeof CASE / sizeof *CASE; i++) {
         double x[2];

@@ -16,17 +16,14 @@ static kilter_status header_line(reader *r) {
         r->titled = true;
     } else if (sp_token_is(word, "PERIODS") && !r->opened) {
         if (lines->count > 1 && sp_token_is(lines->token[1], "EXPLICIT"))
-            return sp_lines_fail(lines,
-                                 "PERIODS EXPLICIT is not read, expected the implicit form: for each period "
-                                 "its first column and row");
+            return sp_lines_fail(lines, "PERIODS EXPLICIT is not read, expected the implicit form, which "
+                                        "gives the first column and row of each period");
         r->opened = true;
     } else if (sp_token_is(word, "ENDATA") && r->opened) {
         r->ended = true;
     } else {
         return sp_lines_fail(
-            lines,
-            "\"%s\" in column 1 is not expected here, expected TIME, PERIODS, ENDATA in this "
-            "order",
+            lines, "section \"%s\" is not expected here, expected TIME, PERIODS, ENDATA in this order",
             sp_show(word).text);
     }
     return KILTER_OK;
@@ -40,7 +37,7 @@ static int first_constraint(const sp_core *core) {
 }
 
 /* Check where a period begins. Period 1 must begin where CORE begins, because otherwise rows or columns would
- * lie before it. The objective's name may replace CORE's first row. */
+ * belong to no period. The file may name the objective instead of CORE's first row. */
 static kilter_status check_period(const reader *r, int row, int column) {
     const sp_lines *lines = &r->lines;
     int first = first_constraint(r->core);
@@ -61,7 +58,8 @@ static kilter_status check_period(const reader *r, int row, int column) {
         return sp_lines_fail(lines, "both periods are called %s, expected two names",
                              sp_show(lines->token[2]).text);
     if (r->periods == 2)
-        return sp_lines_fail(lines, "a third period %s, expected two: only two-stage problems are read",
+        return sp_lines_fail(lines,
+                             "there is a third period %s, expected two: only two-stage problems are read",
                              sp_show(lines->token[2]).text);
     return KILTER_OK;
 }

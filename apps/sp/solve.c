@@ -6,9 +6,10 @@
 
 #include "extensive.h"
 
-/* ---- the start ---- */
+/* ---- the decision to start from ---- */
 
-/* Copy the first stage's values, moved within their bounds, because rounding may put them outside. */
+/* Copy the first stage's values, and move each value into its bounds, because rounding may have put it
+ * outside. */
 static void copy_first_stage(const sp_problem *problem, const sp_table *table, double *x) {
     const sp_stage *stage = &problem->stage[0];
     for (int j = 0; j < stage->columns; j++)
@@ -22,8 +23,8 @@ static kilter_status no_memory_to_check(kilter_error *error) {
 /* A reduced cost up to this size counts as zero, as in CLP. */
 static const double NO_PRICE = 1e-7;
 
-/* Return column j's term of the lower bound on the cost. If the bound of the column is infinite and its
- * price is only a rounding error, use the column's value instead of the bound. */
+/* Return the term of column j in the lower bound on the cost. If the column's bound is infinite and its price
+ * is only a rounding error, use the column's value instead of the bound. */
 static double least_of_column(const sp_program *program, const double *duals, int j, double at) {
     double price = program->cost[j], size = 1 + fabs(price);
     for (int k = program->matrix.start[j]; k < program->matrix.start[j + 1]; k++) {
@@ -41,8 +42,8 @@ static double side_of(const sp_program *program, int row, double dual) {
     return dual > 0 ? program->row_lower[row] : program->row_upper[row];
 }
 
-/* Compute the lower bound on the cost that the duals prove. It does not depend on CLP's point. If the side
- * of a dual is infinite, the dual is only a rounding error and counts as 0. Error: KILTER_ERR_MEMORY. */
+/* Compute the lower bound on the cost that the duals prove. This bound does not depend on CLP's point. If the
+ * side of a dual is infinite, the dual is only a rounding error and counts as 0. Error: KILTER_ERR_MEMORY. */
 static kilter_status least_cost(const sp_program *program, const sp_table *table, double *least,
                                 kilter_error *error) {
     double *duals = calloc((size_t)program->rows + 1, sizeof *duals);
@@ -60,12 +61,13 @@ static kilter_status least_cost(const sp_program *program, const sp_table *table
     return KILTER_OK;
 }
 
-/* A row may be missed by this fraction of its largest term, or of 1 if that is larger, as for a decision
- * (--at). */
+/* The tolerance of a row: this fraction of its largest term, or of 1 if all terms are smaller. Decisions of
+ * --at are checked with the same tolerance. */
 static const double MISSED = 1e-6;
 
-/* Find out whether the point, moved within its bounds, satisfies the rows. CLP ignores a small distance from
- * a bound, but a large entry magnifies it in a row. Error: KILTER_ERR_MEMORY. */
+/* Find out whether the point satisfies the rows after each value is moved into its bounds. CLP ignores a
+ * small distance from a bound, but a large entry magnifies this distance in a row. Error: KILTER_ERR_MEMORY.
+ */
 static kilter_status keeps_rows(const sp_program *program, const sp_table *table, bool *kept,
                                 kilter_error *error) {
     double *activity = calloc(2 * (size_t)program->rows + 1, sizeof *activity);
@@ -90,14 +92,15 @@ static kilter_status keeps_rows(const sp_program *program, const sp_table *table
 }
 
 typedef struct optimum {
-    sp_lp_status status; /* result of the solve; the other members are valid only if it is SP_LP_OPTIMAL */
-    double *x;           /* values of the first stage's columns, in the caller's memory */
-    double objective;    /* optimal cost without the problem's constant */
-    double cost, least;  /* least: lower bound that the duals prove */
-    bool kept;           /* true: the point satisfies the rows */
+    /* result of the solve; all other members are valid only if the result is SP_LP_OPTIMAL */
+    sp_lp_status status;
+    double *x;          /* values of the first stage's columns, in the caller's memory */
+    double objective;   /* optimal cost without the problem's constant */
+    double cost, least; /* least: lower bound that the duals prove */
+    bool kept;          /* true: CLP's point satisfies the rows */
 } optimum;
 
-/* with this gap, every optimum that CLP reports is accepted */
+/* a relative gap with which every optimum that CLP reports is accepted */
 static const double ANY_GAP = INFINITY;
 
 static bool is_proven(const optimum *found, double gap) {
@@ -114,8 +117,8 @@ static kilter_status take_optimum(const sp_problem *problem, const sp_program *p
     return status ? status : keeps_rows(program, table, &found->kept, error);
 }
 
-/* Take the optimum. If the gap is not proved, CLP's tolerances were too wide, so solve once more with smaller
- * ones. */
+/* Take CLP's optimum. If its duals do not prove the requested gap, CLP's tolerances were too wide, so solve
+ * once more with smaller ones. */
 static kilter_status prove(const sp_problem *problem, const sp_program *program, double gap, sp_table *table,
                            optimum *found, kilter_error *error) {
     kilter_status status = take_optimum(problem, program, table, found, error);
@@ -124,7 +127,7 @@ static kilter_status prove(const sp_problem *problem, const sp_program *program,
     return take_optimum(problem, program, table, found, error);
 }
 
-/* Solve a program whose first columns are those of the first stage, and free it. */
+/* Solve a program whose first columns are those of the first stage, and free the program. */
 static kilter_status solve_program(const sp_problem *problem, sp_program *program, double gap, double *x,
                                    optimum *found, kilter_error *error) {
     sp_table *table = NULL;
@@ -175,7 +178,7 @@ static kilter_status find_start(const sp_problem *problem, sp_solution *solution
     return start_from_first_stage(problem, solution->x, error);
 }
 
-/* ---- the loop ---- */
+/* ---- the loop over candidates ---- */
 
 static kilter_status is_unbounded(const sp_sampling *sampling, const char *columns, kilter_error *error) {
     return sp_fail(error, KILTER_ERR_TASK,
@@ -287,8 +290,8 @@ static double largest_side(const sp_problem *problem) {
     return most;
 }
 
-/* Return whether decisions grow without limit. Then rounding stops the method at some decision, which may
- * look like an optimum. */
+/* Return whether decisions grow without limit. If they do, rounding stops the method at some decision, which
+ * may look like an optimum. */
 static bool runs_away(const sp_problem *problem, const sp_master *master, kilter_status status) {
     if (status == KILTER_OK)
         return is_far(problem, sp_master_incumbent(master), largest_side(problem));
@@ -361,7 +364,7 @@ static kilter_status is_infeasible(const sp_sampling *sampling, kilter_error *er
                    (unsigned long long)sampling->scenarios, (unsigned long long)sampling->seed);
 }
 
-/* Return the error that says why there is no optimum. */
+/* Fail with the error that says why the problem has no optimum. */
 static kilter_status no_optimum(const sp_problem *problem, const sp_sampling *sampling, sp_lp_status solved,
                                 double *x, kilter_error *error) {
     kilter_status status = start_from_first_stage(problem, x, error);
@@ -426,8 +429,8 @@ kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *s
 }
 
 /* Return the number of clusters. More clusters need fewer candidates, but more time in the master for each.
- * On ssn, N = 10 000 from a warm start, 100, 200 and 400 clusters need 35, 22 and 16 candidates and 45, 33
- * and 24 s of CPU time. */
+ * Example: ssn with 10 000 scenarios from a good start. 100, 200 and 400 clusters need 35, 22 and 16
+ * candidates, and 45, 33 and 24 s of CPU time. */
 int sp_clusters_for(uint64_t scenarios) {
     enum { FEWEST = 200, MOST = 400, SCENARIOS_EACH = 25 };
     uint64_t clusters = scenarios / SCENARIOS_EACH;

@@ -7,51 +7,52 @@
 /* Evaluate the master's candidate in slot 0, and pass the cut of every cluster to the master. */
 typedef kilter_status (*sp_evaluate_fn)(void *user, sp_master *master, kilter_error *error);
 
-/* The state of a solve with several candidates under way. */
+/* The state of a solve that evaluates several candidates at the same time. */
 typedef struct sp_solving sp_solving;
 
 /* Evaluate the candidate in slot 0, and all candidates that follow from its cuts. */
 typedef kilter_status (*sp_explore_fn)(void *user, sp_solving *solving, kilter_error *error);
 
-/* Return the decision to evaluate. It is valid until its last cut is taken. */
+/* Return the decision to evaluate. The decision is valid until its last cut is taken. */
 const double *sp_solving_candidate(const sp_solving *solving, int slot);
-/* Take a cluster's cut at the candidate. *next: the slot of a new candidate to evaluate; −1: none. Cuts that
- * arrive after the end of the solve are accepted and ignored. */
+/* Take a cluster's cut at the candidate. *next becomes the slot of a new candidate to evaluate, or −1 if
+ * there is none. Cuts that arrive after the end of the solve are accepted and ignored. */
 kilter_status sp_solving_take(sp_solving *solving, int slot, int cluster, const sp_cut *cut, int *next,
                               kilter_error *error);
 
-/* Called after each candidate. */
+/* A function that the solve calls after each candidate. */
 typedef void (*sp_watch_fn)(void *user, const sp_progress *progress);
 
 typedef struct sp_solve_options {
     sp_sampling sampling;
     int clusters;
     double gap;              /* relative */
-    const double *start;     /* first candidate; NULL: the solution for the mean scenario */
-    int most_candidates;     /* the solve fails after this number of candidates; 0: no limit */
-    int basket;              /* greatest number of candidates under way at once */
-    sp_evaluate_fn evaluate; /* evaluates candidates if `basket` is 1 */
-    sp_explore_fn explore;   /* evaluates candidates if `basket` is larger */
+    const double *start;     /* first candidate; NULL: start at the solution for the mean scenario */
+    int most_candidates;     /* greatest number of candidates, after which the solve fails; 0: no limit */
+    int basket;              /* greatest number of candidates evaluated at once */
+    sp_evaluate_fn evaluate; /* function that evaluates a candidate; used if `basket` is 1 */
+    sp_explore_fn explore;   /* function that evaluates several candidates; used if `basket` is above 1 */
     sp_watch_fn watch;       /* called after each candidate; NULL: not called */
     void *user;
 } sp_solve_options;
 
 typedef struct sp_solution {
-    double *x; /* x[columns of stage 1] */
-    /* optimum of the mean scenario; NaN: there is none. If only right-hand sides and T are random, it is a
-     * lower bound for the whole distribution */
+    double *x; /* x[columns of stage 1]: the decision found */
+    /* optimum of the mean scenario; NaN: it has none. If only right-hand sides and T are random, this optimum
+     * is a lower bound for the whole distribution */
     double mean_bound;
-    sp_progress progress; /* progress at the end */
+    sp_progress progress; /* progress at the end of the solve */
 } sp_solution;
 
 /* Solve by cuts. KILTER_ERR_TASK: the problem is infeasible or unbounded, and the error names a responsible
- * scenario; or there were too many candidates. */
+ * scenario; or the limit of candidates was reached. */
 kilter_status sp_solve(const sp_problem *problem, const sp_solve_options *options, sp_solution *solution,
                        kilter_error *error);
-void sp_solution_free(sp_solution *solution); /* may be zeroed */
+/* free the contents of a solution, which may also be all zero */
+void sp_solution_free(sp_solution *solution);
 
-/* Solve the deterministic equivalent, in this process. KILTER_ERR_TASK also if CLP's cost and the bound that
- * its duals prove differ by more than the relative gap. */
+/* Solve the deterministic equivalent, in this process. The error is KILTER_ERR_TASK also if CLP's cost and
+ * the bound that its duals prove differ by more than the relative gap. */
 kilter_status sp_solve_extensive(const sp_problem *problem, const sp_sampling *sampling, double gap,
                                  sp_solution *solution, kilter_error *error);
 

@@ -13,15 +13,16 @@
 #include "job.h"
 #include "support.h"
 
-/* The orders of a run, and memory for them. */
+/* The order that all tasks of a run get as input, and memory for its copies. */
 typedef struct orders {
     sp_order order;       /* order of the present run */
-    sp_buffer input;      /* the order as bytes */
+    sp_buffer input;      /* the order packed as bytes */
     kilter_bytes *inputs; /* inputs of the tasks, one for each cluster; all are equal */
     size_t inputs_room;
-    sp_buffer files; /* shared data of all runs */
+    sp_buffer files; /* shared data of all runs: the problem's files */
     bool files_sent;
-    /* if workers keep scenarios' bases: number of the series of runs, 1 + the sample's number; 0: no series
+    /* number of the series of runs in which workers keep scenarios' bases: 1 + the sample's number; 0:
+     * workers keep no bases
      */
     uint64_t series;
 } orders;
@@ -29,7 +30,7 @@ typedef struct orders {
 /* The errors because of which the solve ends. */
 typedef struct failures {
     kilter_error task; /* error of the failed task with the lowest number */
-    uint64_t number;   /* number of the task in `task` */
+    uint64_t number;   /* number of the failed task in `task` */
     kilter_error next; /* error after which no more candidates are made */
 } failures;
 
@@ -42,7 +43,9 @@ typedef struct basket {
 
 /* Times of a solve, or of a part of it. */
 typedef struct times {
-    double begun_s, farm_s, work_s; /* work_s: busy seconds of all workers, scaled to their mean speed */
+    /* begun_s: time of the begin; farm_s: seconds in runs of the farm; work_s: busy seconds of all workers,
+     * scaled to their mean speed */
+    double begun_s, farm_s, work_s;
 } times;
 
 typedef struct solver {
@@ -55,18 +58,19 @@ typedef struct solver {
     orders orders;
     failures failures;
     basket basket;
-    sp_master *master; /* used if one candidate is evaluated at a time */
+    sp_master *master; /* the solver's master; used only if candidates are evaluated one at a time */
     sp_cut cut;        /* memory for one cut */
-    double *costs;     /* costs[scenario], of the out-of-sample estimate */
+    double *costs;     /* costs[scenario]: costs of the scenarios of the out-of-sample estimate */
     bool watched;      /* true: progress lines are printed */
     double first_gap, first_gap_s;
     times all, stage; /* times of the whole command and of the present sample */
     double ahead_s;   /* seconds that the master computed during runs of the farm */
     uint32_t workers,
-        last_workers;          /* largest number of workers in a run, and number of workers in the last run */
-    uint64_t evaluated, found; /* number of scenarios evaluated for all candidates; found: number of these
-                                  scenarios that began from their own basis */
-    sp_times times;            /* mean times of a candidate, for the answer */
+        last_workers; /* workers: largest number of workers in a run; last_workers: number in the last run */
+    /* evaluated: number of scenario solves for all candidates; found: number of solves that began from the
+     * scenario's own basis */
+    uint64_t evaluated, found;
+    sp_times times; /* mean times of a candidate, which the answer contains */
     sp_solution solution;
 } solver;
 
@@ -94,7 +98,7 @@ static void take_cut(const kilter_outcome *outcome, void *user) {
         sp_master_take(s->master, 0, (int)outcome->index, &s->cut);
         s->found += s->cut.found;
     } else {
-        fail_task(s, outcome, "a worker sent no cut");
+        fail_task(s, outcome, "the result of a worker is not a cut");
     }
 }
 
@@ -105,7 +109,7 @@ static void take_costs(const kilter_outcome *outcome, void *user) {
     for (uint64_t i = span.lo; i < span.hi; i++)
         s->costs[i] = sp_get_f64(&reader);
     if (outcome->status != KILTER_OK || !sp_reader_done(&reader))
-        fail_task(s, outcome, "a worker sent no costs");
+        fail_task(s, outcome, "the result of a worker is not a list of costs");
 }
 
 static kilter_status no_memory(kilter_error *error) {
@@ -139,7 +143,8 @@ static kilter_status write_program(const solver *s, const sp_program *program, c
     return sp_new_file_end(&file, error);
 }
 
-/* Return the first scenario of the failed task that fails in this process, too; UINT64_MAX: there is none. */
+/* Return the first scenario of the failed task that fails in this process, too; UINT64_MAX: no scenario fails
+ * here. */
 static uint64_t find_culprit(solver *s) {
     sp_span span =
         sp_cluster(s->orders.order.sampling.scenarios, s->orders.order.clusters, s->failures.number);
@@ -155,7 +160,7 @@ static uint64_t find_culprit(solver *s) {
     return culprit;
 }
 
-/* Write the unsolved scenario to a file, for investigation. */
+/* Write the scenario that was not solved to a file, so that the user can examine it. */
 static void write_culprit(solver *s) {
     char path[64];
     sp_program program;
@@ -170,7 +175,7 @@ static void write_culprit(solver *s) {
     sp_program_free(&program);
 }
 
-/* Do a run that carries out s->order for every cluster. */
+/* Run the farm with one task for each cluster, which carries out s->order. */
 static kilter_status run_order(solver *s, kilter_done_fn done, bool grows, kilter_error *error) {
     kilter_status status = pack_order(s, error);
     if (status)
@@ -236,9 +241,9 @@ static void explore_on(const kilter_outcome *outcome, void *user) {
         return;
     if (outcome->status != KILTER_OK ||
         !sp_cut_get(outcome->result.data, outcome->result.size, s->columns, &s->cut)) {
-        /* after this error the candidate cannot be completed */
+        /* a candidate cannot be completed if one of its tasks failed */
         s->orders.order.x = sp_solving_candidate(s->basket.solving, slot);
-        fail_task(s, outcome, "a worker sent no cut");
+        fail_task(s, outcome, "the result of a worker is not a cut");
         s->failures.number = cluster;
         return;
     }
@@ -273,7 +278,7 @@ static kilter_status evaluate(void *user, sp_master *master, kilter_error *error
 
 /* ---- the progress line ---- */
 
-/* Estimate the time left if the gap continues to shrink at the same rate. NaN: not known. */
+/* Estimate the time left if the gap continues to shrink at the same rate. Return NaN if it is not known. */
 static double time_left_s(solver *s, double gap) {
     if (!isfinite(gap) || !(gap > 0))
         return NAN;
@@ -295,15 +300,16 @@ static void watch(void *user, const sp_progress *progress) {
     fflush(stderr);
 }
 
-/* ---- the samples ---- */
+/* ---- samples of growing size ---- */
 
 static bool takes_all(const solver *s) {
     return s->options.grow.count == 0 && s->options.scenarios == 0;
 }
 
-/* Plan a sample, and before it smaller ones with a tenth of the scenarios each. Each sample starts at the
- * solution of the previous one, so few candidates are needed. Compared with a start from the mean scenario,
- * ssn takes a third of the time (5000 scenarios: 19 s of CPU time against 71 s), and storm takes two thirds.
+/* Plan a sample, and before it smaller samples, each with a tenth of the scenarios of the next one. Each
+ * sample starts at the solution of the previous one, so few candidates are needed. Compared with a start from
+ * the mean scenario, ssn takes a third of the time (5000 scenarios: 19 s of CPU time against 71 s), and storm
+ * takes two thirds.
  */
 static void climb_to(sp_stages *stages, uint64_t scenarios, int room) {
     enum { RATIO = 10, FEWEST = 50, LARGER = 2 };
@@ -360,11 +366,12 @@ static kilter_status check_whole(const solver *s, kilter_error *error) {
                    s->options.stoch, possible, SP_SCENARIOS_MAX);
 }
 
-/* Relative gap of all samples but the last. It is large, because their optimum is only a start. */
+/* Relative gap of all samples but the last. This gap is large, because the optimum of a smaller sample is
+ * only the start for the next one. */
 static const double STAGE_GAP = 1e-4;
 
 /* The number of candidates is assumed proportional to 1 + 126/T for T clusters. For ssn with N = 1000 and T
- * from 10 to 1000, it was measured within a sixth of 23 + 2900/T. */
+ * from 10 to 1000, the measured number was within a sixth of 23 + 2900/T. */
 static const double CANDIDATES_SAVED = 126;
 
 double sp_candidates_with(uint64_t clusters, void *user) {
@@ -381,7 +388,7 @@ double sp_candidates_after(int candidates, int before, int clusters) {
  * makes no progress. */
 enum { MOST_CANDIDATES = 20000 };
 
-/* Choose the number of clusters by the times of earlier stages. */
+/* Choose the number of clusters from the times measured with earlier samples. */
 static kilter_status choose_clusters(solver *s, uint64_t scenarios, kilter_error *error) {
     kilter_grain_options options = {.least = scenarios < SP_AUTO_LEAST ? scenarios : SP_AUTO_LEAST,
                                     .most = scenarios < SP_AUTO_MOST ? scenarios : SP_AUTO_MOST,
@@ -396,10 +403,12 @@ static kilter_status choose_clusters(solver *s, uint64_t scenarios, kilter_error
 
 static kilter_status set_clusters(solver *s, int stage, uint64_t scenarios, kilter_error *error) {
     bool by_time = s->options.clusters == SP_CLUSTERS_AUTO;
-    if (by_time && stage > 0 && s->options.basket == 1) /* with a basket, runs give no measurement */
+    /* if several candidates are evaluated at once, a run's time is not that of one candidate */
+    if (by_time && stage > 0 && s->options.basket == 1)
         return choose_clusters(s, scenarios, error);
     s->clusters = s->options.clusters && !by_time ? (int)s->options.clusters : sp_clusters_for(scenarios);
-    if (by_time && s->options.at) /* no times are measured, and no smaller sample is solved to measure them */
+    /* no times are measured, and there is no smaller sample that would measure them */
+    if (by_time && s->options.at)
         s->clusters *= 2;
     if ((uint64_t)s->clusters > scenarios)
         s->clusters = (int)scenarios;
@@ -413,7 +422,7 @@ static sp_times times_of(const solver *s, const sp_progress *progress) {
     return (sp_times){(all_s - farm_s) / progress->evaluated, farm_s / progress->evaluated};
 }
 
-/* Describe the sample that was just solved. */
+/* Fill in the benchmark's numbers for the sample that was just solved. */
 static kilter_status take_benchmark(const solver *s, sp_benchmark *b, kilter_error *error) {
     *b = (sp_benchmark){.scenarios = s->orders.order.sampling.scenarios,
                         .clusters = s->clusters,
@@ -425,8 +434,8 @@ static kilter_status take_benchmark(const solver *s, sp_benchmark *b, kilter_err
     return kilter_farm_program(s->farm, &b->program, error);
 }
 
-/* Store a forecast in the run record, which also gets the measured time. If results came from a resumed run,
- * no forecast is possible. */
+/* Store a forecast in the run record, which later also gets the measured time. If results came from a resumed
+ * run, no forecast is possible. */
 static void expect(solver *s, const sp_benchmark *b, uint64_t scenarios, int clusters, int candidates) {
     char reason[160];
     kilter_prediction p;
@@ -502,7 +511,7 @@ static kilter_status solve_stages(solver *s, kilter_error *error) {
     return status;
 }
 
-/* ---- out of sample ---- */
+/* ---- the out-of-sample estimate ---- */
 
 /* Estimate the decision's cost with another seed, because its scenarios did not influence the decision. */
 static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_error *error) {
@@ -512,11 +521,12 @@ static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_err
         return no_memory(error);
     sp_benchmark solved;
     bool measured = !s->options.extensive && !take_benchmark(s, &solved, NULL);
-    s->orders.order = (sp_order){.wanted = SP_WANT_COSTS,
-                                 .sampling = {SP_INDEPENDENT, s->options.seed + 1, scenarios},
-                                 /* 25 scenarios a task; with fewer, a task's fixed cost would matter */
-                                 .clusters = (scenarios + 24) / 25,
-                                 .x = s->solution.x};
+    s->orders.order = (sp_order){
+        .wanted = SP_WANT_COSTS,
+        .sampling = {SP_INDEPENDENT, s->options.seed + 1, scenarios},
+        /* each task has 25 scenarios; with fewer scenarios, the fixed cost of a task would matter */
+        .clusters = (scenarios + 24) / 25,
+        .x = s->solution.x};
     s->orders.series = 0;
     if (measured)
         expect(s, &solved, scenarios, (int)s->orders.order.clusters, 1);
@@ -529,7 +539,7 @@ static kilter_status check_decision(solver *s, sp_estimate *estimate, kilter_err
     return status;
 }
 
-/* ---- what is written ---- */
+/* ---- writing the decision and the answer ---- */
 
 static kilter_status write_mps(const solver *s, kilter_error *error) {
     sp_sampling sampling = sampling_of(s, s->stages.count - 1);
@@ -582,7 +592,7 @@ static kilter_status print_answer(const solver *s, const sp_estimate *check, kil
     return KILTER_OK;
 }
 
-/* ---- the command ---- */
+/* ---- the commands solve and predict ---- */
 
 static kilter_status prepare(solver *s, kilter_error *error) {
     kilter_status status = sp_inputs_read(&s->options, &s->in, error);
@@ -598,8 +608,8 @@ static kilter_status prepare(solver *s, kilter_error *error) {
     return s->orders.files.failed || !s->cut.slope ? no_memory(error) : KILTER_OK;
 }
 
-/* Decide whether measured times choose the number of clusters. A resumed solve needs the same number, but its
- * times differ. */
+/* Decide whether measured times choose the number of clusters. A resumed solve needs the number of the first
+ * try, but would measure other times. */
 static kilter_status decide_about_clusters(solver *s, kilter_error *error) {
     bool resumes = kilter_farm_resumes(s->farm);
     if (s->options.clusters == 0 && s->options.fast && !resumes)
@@ -608,7 +618,7 @@ static kilter_status decide_about_clusters(solver *s, kilter_error *error) {
         return KILTER_OK;
     return sp_fail(error, KILTER_ERR_USAGE,
                    "reading the command line: --clusters auto depends on measured times, but --resume needs "
-                   "the same clusters every time; give a number of clusters");
+                   "the same number of clusters every time; give a number of clusters");
 }
 
 static kilter_status solve_and_print(solver *s, kilter_error *error) {
@@ -623,7 +633,8 @@ static kilter_status solve_and_print(solver *s, kilter_error *error) {
         status = solve_stages(s, error);
     if (status)
         return status;
-    kilter_error later = {.status = KILTER_OK}; /* errors after the solve do not prevent the answer */
+    /* the answer is printed also if an error happens after the solve */
+    kilter_error later = {.status = KILTER_OK};
     if (s->options.decision)
         write_decision(s, &later);
     bool checked = check && !check_decision(s, &estimate, later.status ? NULL : &later);

@@ -11,14 +11,15 @@ kilter_status sp_solve_on(kilter_farm *farm, int count, char *const *arguments, 
 
 /* Plan the samples to solve: smaller ones first, and last the one with `scenarios` scenarios. */
 sp_stages sp_stages_towards(uint64_t scenarios);
-/* Do the same for several given samples of growing size. */
+/* Plan the samples to solve if several samples of growing size are given. */
 sp_stages sp_stages_through(const sp_stages *asked);
 
-/* For SP_CLUSTERS_AUTO: the range of the number of clusters, and a function that returns a number
- * proportional to the expected candidates. */
+/* If the number of clusters is SP_CLUSTERS_AUTO: return its range, and a function whose value is proportional
+ * to the expected number of candidates. */
 enum { SP_AUTO_LEAST = 25, SP_AUTO_MOST = 1000 };
 double sp_candidates_with(uint64_t clusters, void *user);
-/* Return the expected number of candidates with `clusters`, if `before` clusters needed `candidates`. */
+/* Return the number of candidates that a solve with `clusters` clusters should need, if one with `before`
+ * clusters needed `candidates`. */
 double sp_candidates_after(int candidates, int before, int clusters);
 
 /* Predict with arguments[0 … count), which follow "predict", and print the forecast. */

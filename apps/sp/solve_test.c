@@ -58,8 +58,8 @@ static void write_rows(FILE *core, chance *c, char kind, int rows) {
         fprintf(core, " %c %c%d\n", "LGE"[drawn_below(c, 3)], kind, i);
 }
 
-/* Write a column's entries −1, 0 and 1, which may cancel. Add the column's terms to `activity`, for a random
- * value of 0 to 2. */
+/* Write a column's entries −1, 0 and 1, which may cancel each other. Add the column's terms to `activity`,
+ * for a random value of 0 to 2. */
 static void write_entries(FILE *core, chance *c, char name, int column, char kind, int rows, int *activity) {
     int at = drawn_below(c, 3);
     for (int i = 0; i < rows; i++) {
@@ -162,8 +162,9 @@ static void whole_distributions_give_the_published_optimum(void **state) {
     }
 }
 
-/* The optimum was computed by hand. Half of plant 1's output and plant 2's must meet 11. A unit of plant 2
- * costs 5. The two units of plant 1 that replace it cost 6, but each unit of plant 1 saves 3. */
+/* The optimum was computed by hand. Half of the output of plant 1, and all of plant 2, must together meet a
+ * demand of 11. A unit from plant 2 costs 5. Two units from plant 1 replace a unit from plant 2; they cost 6,
+ * but each of them saves 3. */
 static void decisions_without_recourse_are_cut_off(void **state) {
     (void)state;
     sp_problem *problem = problem_of(2);
@@ -172,7 +173,7 @@ static void decisions_without_recourse_are_cut_off(void **state) {
         sp_solution s = solved((players){problem, all, .clusters = clusters}, 1e-9);
         assert_close(s.progress.upper, extensive_cost(problem, all), 1e-9);
         assert_true(s.x[0] / 2 + s.x[1] >= 11 - 1e-6);
-        /* a feasibility cut has excluded an infeasible decision before */
+        /* an infeasible decision was tried, and a feasibility cut excluded it */
         assert_true(s.progress.scenario < 6);
         sp_solution_free(&s);
     }
@@ -307,9 +308,9 @@ static void cuts_lie_below_what_they_cut(void **state) {
     assert_true(feasible > 100 && infeasible > 50);
 }
 
-/* ---- ways to end ---- */
+/* ---- solves that end with an error ---- */
 
-/* Solve by both methods, and check that both end with this error. */
+/* Solve a problem by both methods, and check that both solves end with the expected error. */
 static void assert_fails(const char *core, const char *stoch, const char *text, const char *extensive_text) {
     sp_problem *problem = read_texts(core, "PERIODS\n X LIMIT 1\n Y NEED 2\nENDATA\n", stoch);
     players p = {problem, sample_of(1, 30), .clusters = 5};
@@ -369,7 +370,7 @@ static void what_falls_for_ever_is_not_called_infeasible(void **state) {
 static void a_solver_that_goes_round_in_circles_is_stopped(void **state) {
     (void)state;
 #ifdef __SANITIZE_ADDRESS__
-    skip(); /* otherwise CLP's pivots would take minutes */
+    skip(); /* with the address sanitizer, CLP's pivots would take minutes */
 #endif
     sp_problem *problem = read_texts(
         "ROWS\n N C\n G A0\n G A1\n L B0\n E B1\n L B2\n L B3\nCOLUMNS\n X0 C 1.5 A1 -3\n X0 B1 0.25 B2 "
@@ -414,7 +415,7 @@ static void an_answer_beside_its_rows_is_none(void **state) {
     assert_close(regions.progress.upper, cost, 2e-6);
     sp_solution_free(&regions);
     kilter_status status = sp_solve_extensive(problem, &sampling, 1e-6, &solution, &error);
-    if (!status) { /* a newer CLP may find the right answer */
+    if (!status) { /* a newer version of CLP may find the right answer, so success is accepted */
         assert_close(solution.progress.upper, cost, 2e-6);
         sp_solution_free(&solution);
     } else if (!strstr(error.text, "CLP's answer misses rows") && !strstr(error.text, "its duals prove")) {
@@ -427,8 +428,9 @@ static void an_answer_beside_its_rows_is_none(void **state) {
     sp_file_free(&stoch);
 }
 
-/* In the first problem a dual of 1e-17 has an infinite side. CLP solves the others only up to its tolerances,
- * which are too wide. The first cost is that of the other method; the others were computed by hand. */
+/* In the first problem the row of a dual of 1e-17 has an infinite side; its expected cost is that of the
+ * method tr. CLP solves the other problems only up to its tolerances, which are too wide; their costs were
+ * computed by hand. */
 static void rounding_does_not_refuse_an_answer(void **state) {
     (void)state;
     static const char PERIODS[] = "PERIODS\n X0 A0 1\n Y0 B0 2\nENDATA\n";
@@ -444,12 +446,12 @@ static void rounding_does_not_refuse_an_answer(void **state) {
          " RHS B0 4 0.3333333333333333\n RHS B1 4.3 0.5\n RHS B1 1 0.5\n RHS B2 1 1\n RHS B3 3.5 0.25\n"
          " RHS B3 4 0.25\n RHS B3 1 0.25\n RHS B3 3.5 0.25\nENDATA\n",
          1},
-        /* the small entry 0.005 of P1: Y0 is 1, Y5 at most 0.002 */
+        /* column P1 has a small entry, 0.005; in the optimum Y0 is 1 and Y5 at most 0.002 */
         {"ROWS\n N COST\n G A0\n G B0\n E B1\n G B3\nCOLUMNS\n X0 COST 1 A0 1\n Y0 B0 1 B1 1\n"
          " Y2 B0 1 B3 0.001\n Y5 B1 1 B3 1000\n P1 COST 0.005 B1 1\nRHS\n RHS B1 701\n"
          "RANGES\n RNG B0 1 B3 1\nENDATA\n",
          "INDEP DISCRETE\n RHS B3 1 1\nENDATA\n", 3.49999},
-        /* Y0 is 4, Q4 at least 4e-6 */
+        /* in the optimum Y0 is 4 and Q4 at least 4e-6 */
         {"ROWS\n N COST\n L A0\n E A1\n G B0\n L B1\n E B2\n E B3\n L B4\nCOLUMNS\n X0 B2 1\n"
          " X1 A0 -0.001 A1 -1000\n X1 B2 -1000 B3 1000\n X1 B4 1\n X2 A1 1000 B0 -1000\n X3 A0 -1000 A1 "
          "1000\n"
@@ -465,7 +467,8 @@ static void rounding_does_not_refuse_an_answer(void **state) {
     }
 }
 
-/* Y1 makes the problem unbounded, by a slope that CLP treats as zero: a dual of 4e-8 has an infinite side. */
+/* Y1 makes the problem unbounded, but CLP treats the slope of its cost as zero: the row of a dual of 4e-8 has
+ * an infinite side. */
 static void what_falls_for_ever_is_said_to(void **state) {
     (void)state;
     sp_problem *problem =
@@ -481,7 +484,8 @@ static void what_falls_for_ever_is_said_to(void **state) {
     sp_problem_free(problem);
 }
 
-/* Near the start, a column saves less than the gap. The bound must still hold for the whole problem. */
+/* Near the start, a column saves less than the gap. The proved bound must still hold for decisions far from
+ * the start. */
 static sp_problem *flat_problem(const char *cost, const char *bound) {
     char core[512];
     snprintf(core, sizeof core,
@@ -627,7 +631,7 @@ static sp_job *job_of(const char *const names[4]) {
     return job;
 }
 
-/* An order's answer must not depend on the orders carried out before. */
+/* The result of an order must not depend on the orders that the same evaluator carried out before. */
 static void orders_are_carried_out_the_same_in_any_order(void **state) {
     (void)state;
     enum { ORDERS = 40 };
@@ -670,8 +674,10 @@ static void damaged_orders_are_refused(void **state) {
     sp_order_pack(&input, &order, 4);
     for (size_t size = 0; size < input.size; size++)
         assert_int_equal(sp_job_carry_out(job, input.data, size, 0, &answer, NULL), KILTER_ERR_INPUT);
-    for (size_t at = 0; at < 3;
-         at++) { /* most bytes are not valid as `wanted` or `draw`, but all are valid as flags */
+    /* most byte values are not valid for the fields `wanted` and `draw` of an order, but all are valid as
+     * flags
+     */
+    for (size_t at = 0; at < 3; at++) {
         input.data[at] ^= 0x40;
         kilter_status status = sp_job_carry_out(job, input.data, input.size, 0, &answer, NULL);
         assert_int_equal(status, at == 1 ? KILTER_OK : KILTER_ERR_INPUT);
@@ -699,7 +705,7 @@ static int solved_elsewhere(const sp_problem *problem, const sp_program *program
     return status;
 }
 
-/* this frees the problem */
+/* Check that CLP reads the written MPS file of a problem as the same program, and free the problem. */
 static void assert_read_alike(sp_problem *problem, sp_sampling sampling) {
     sp_program program;
     double optimum;
@@ -717,7 +723,7 @@ static void another_reader_finds_the_same_optimum(void **state) {
 }
 
 /* Here stage 1 has the names that columns and rows of stage 2, and the objective, would get with a scenario's
- * number. The written names must differ all the same. */
+ * number. The names in the written file must differ nevertheless. */
 static void names_that_are_written_are_unlike_each_other(void **state) {
     (void)state;
     static const char CORE[] =
@@ -729,8 +735,8 @@ static void names_that_are_written_are_unlike_each_other(void **state) {
     assert_read_alike(read_texts(CORE, PERIODS, STOCH), sample_of(1, 4));
 }
 
-/* If a scenario is infeasible or unbounded at the decision, so must be the program that is written for
- * this scenario. */
+/* A scenario that is infeasible or unbounded at the decision must give a written program that is infeasible
+ * or unbounded, too. */
 static void a_scenario_that_is_written_shows_its_trouble_again(void **state) {
     (void)state;
     static const char PLAIN[] =

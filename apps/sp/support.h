@@ -9,15 +9,17 @@
 
 #include <kilter/status.h>
 
-/* Fill `error` (NULL is fine) and return `status`, so that a function can end with `return sp_fail(…)`. */
+/* Fill in `error`, which may be NULL, and return `status`, so that a function can end with `return
+ * sp_fail(…)`. */
 kilter_status sp_fail(kilter_error *error, kilter_status status, const char *format, ...) KILTER_PRINTF(3, 4);
 /* Clang's analyzer sees one file at a time. This macro tells it which status a failure returns. */
 #ifdef __clang_analyzer__
 #define sp_fail(error, status, ...) ((sp_fail)(error, status, __VA_ARGS__), (status))
 #endif
 
-/* A growing byte buffer. All zero: empty. After a failed allocation it is `failed` and ignores further
- * appends, so one check after the last append is enough. Integers and doubles are little-endian. */
+/* A growing byte buffer. If all members are zero, the buffer is empty. After a failed allocation, `failed` is
+ * true and the buffer ignores further appends, so one check after the last append is enough. Integers and
+ * doubles are little-endian. */
 typedef struct sp_buffer {
     uint8_t *data;
     size_t size, capacity;
@@ -31,11 +33,11 @@ void sp_put_u8(sp_buffer *buffer, uint8_t value);
 void sp_put_u32(sp_buffer *buffer, uint32_t value);
 void sp_put_u64(sp_buffer *buffer, uint64_t value);
 void sp_put_f64(sp_buffer *buffer, double value);
-/* Append a u32 length, then the bytes; fails above 4 GiB. */
+/* Append the length as a u32, then the bytes. A length above 4 GiB sets `failed`. */
 void sp_put_span(sp_buffer *buffer, const void *data, size_t size);
 
-/* A reader of untrusted bytes that sp_put_* wrote. A read past the end sets `bad`, and every further read
- * returns 0. */
+/* A reader of bytes as sp_put_* writes them; the bytes are not trusted. A read past the end sets `bad`, and
+ * every further read returns 0. */
 typedef struct sp_reader {
     const uint8_t *data;
     size_t size, at;
@@ -58,15 +60,17 @@ typedef struct sp_span { /* indices [lo, hi) */
 /* Mix bits with splitmix64, for seeded random numbers that do not depend on the order of calls. */
 uint64_t sp_mix64(uint64_t x);
 
-/* A file that is replaced as a whole or not at all. Until the end, `out` writes to a temporary file in the
- * same folder. A file that is not regular, or in a folder without write permission, is written in place. */
+/* A file that is replaced as a whole or not at all. Until the file is replaced, `out` writes to a temporary
+ * file in the same folder. A file that is not regular, or in a folder without write permission, is written in
+ * place. */
 typedef struct sp_new_file {
     FILE *out;
     char *path, *part; /* part: path of the temporary file; NULL: the file is written in place */
 } sp_new_file;
 
 kilter_status sp_new_file_open(const char *path, sp_new_file *file, kilter_error *error);
-/* Replace the file and free the struct. KILTER_ERR_SYSTEM: writing failed, and the file is unchanged. */
+/* Replace the file by what was written, and free the struct. KILTER_ERR_SYSTEM: writing failed, and the old
+ * file is unchanged. */
 kilter_status sp_new_file_end(sp_new_file *file, kilter_error *error);
 
 #endif

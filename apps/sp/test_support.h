@@ -29,7 +29,7 @@ static inline sp_file load(const char *folder, const char *name) {
     kilter_error error = {.text = ""};
     if (sp_file_load(path, &file, &error))
         fail_msg("%s", error.text);
-    /* the name that sp_file_load() stored points to a buffer of this function, so replace it */
+    /* file->name points to a buffer of this function, so replace it by a name that stays valid */
     file.name = name;
     return file;
 }

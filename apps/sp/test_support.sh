@@ -1,4 +1,4 @@
-# Shared by kilter-sp's tests of the command line, which source it with their arguments: KILTER-SP PROBLEMS [MPIEXEC]
+# Functions for kilter-sp's tests of the command line, which source it with their arguments: KILTER-SP PROBLEMS [MPIEXEC]
 # shellcheck shell=bash disable=SC2034 # they use the variables
 sp=$1
 lands=$2/lands
@@ -22,23 +22,23 @@ complain() {
     failed=1
 }
 
-# End the test if a command is missing. bash calls this in a process of its own, which cannot set `failed`.
+# End the test if a command is missing. bash calls this function in a separate process, which cannot set the variable `failed` of the test.
 command_not_found_handle() {
     echo "FAILED: $1: there is no such command" >&2
     kill $$
 }
 
-# Print the parts of $work/out that must not depend on workers …
+# Print the parts of the answer in $work/out that must not depend on the workers.
 answer() {
     grep -o '"[a-z]*_bits": "[^"]*"\|"candidates": [0-9]*\|"decision": \[[^]]*\]' "$work/out"
 }
 
-# … and only the cost.
+# Print only the cost from the answer in $work/out.
 cost() {
     sed -n 's/.*"cost": \([^,]*\),.*/\1/p' "$work/out"
 }
 
-# expect NAMES…: expect these members of the present answer from the calls that follow
+# expect NAMES…: store the present answer, which must have these members; later calls of check must give the same answer
 expect() {
     expected=$(answer)
     for name; do
@@ -64,12 +64,12 @@ children_of() {
     cat "/proc/$1/task/$1/children" 2>/dev/null
 }
 
-# runs PID: false if the process has ended and was waited for
+# runs PID: succeed while the process exists; fail if it has ended and was waited for
 runs() {
     grep -q '^State:.[^XZ]' "/proc/$1/status" 2>/dev/null
 }
 
-# kill_a_worker MASTER: kill the master's first worker; workers are children of its only child
+# kill_a_worker MASTER: kill the first worker of a master; workers are children of the master's only child process
 kill_a_worker() {
     while runs "$1"; do
         for supervisor in $(children_of "$1"); do
@@ -81,12 +81,12 @@ kill_a_worker() {
     complain "no worker to kill"
 }
 
-# Print the number of bytes that --resume FILE has stored; it only grows while a master lives.
+# Print the number of bytes that --resume FILE has stored; this number only grows while a master lives.
 stored() {
     cat "$1" "$1-wal" 2>/dev/null | wc -c
 }
 
-# until_stored FILE BYTES MASTER: wait until BYTES bytes are stored or the master has ended
+# until_stored FILE BYTES MASTER: wait until this number of bytes is stored, or the master has ended
 until_stored() {
     until [ "$(stored "$1")" -gt "$2" ] || ! runs "$3"; do
         :
