@@ -1,4 +1,4 @@
-/* kilter top: show what runs now. */
+/* kilter top: show the farms, loops and maps that are running now. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 typedef struct request {
     double interval_s;
-    uint32_t port; /* 0: show the runs on the terminal */
+    uint32_t port; /* port of the page; 0: show the runs on the terminal */
 } request;
 
 #define AT(member) .offset = offsetof(request, member)

@@ -1,5 +1,5 @@
-/* keep_test_loop: an MPI program for tests of kilter run --keep. Its loop goes on until the file `enough`
- * exists. Then each rank computes its rows again, without the loop, and compares the bits. */
+/* keep_test_loop: an MPI program for tests of kilter run --keep. Its loop continues until the file
+ * `enough` exists. Then each rank computes its rows again without Kilter, and compares the bits. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
