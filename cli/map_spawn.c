@@ -346,7 +346,7 @@ static void run_started(kl_map_spawner *s, const char *file, double limit_s, str
                         kl_map_result *r) {
     waiting w = {.ended = -1, .limit_at_s = kl_monotonic_s() + limit_s, .kill_at_s = HUGE_VAL};
     atomic_store(&s->slot->command, KL_MAP_STARTING);
-    if (atomic_load(&s->guard->stopping)) { /* the slot was marked as ending since the last check */
+    if (atomic_load(&s->guard->stopping)) { /* since the last check, the end of all commands was requested */
         atomic_store(&s->slot->command, 0);
         r->end = KL_MAP_STOPPED;
         return;
@@ -360,7 +360,7 @@ static void run_started(kl_map_spawner *s, const char *file, double limit_s, str
         return;
     }
     atomic_store(&s->slot->command, w.pid);
-    if (atomic_load(&s->guard->ending)) /* the command began while all commands were being ended */
+    if (atomic_load(&s->guard->ending)) /* this command began while all commands were being ended */
         kill(-w.pid, SIGTERM);
     w.ended = (int)syscall(SYS_pidfd_open, w.pid, 0);
     int status = wait_for(&w, streams);
@@ -372,7 +372,7 @@ static void run_started(kl_map_spawner *s, const char *file, double limit_s, str
     fill_in(r, streams, &w, status);
 }
 
-/* Return whether another slot runs a command. */
+/* Return whether a command runs in another slot. */
 static bool others_run(const kl_map_spawner *s) {
     for (uint32_t i = 0; i < s->guard->slots; i++)
         if (&s->guard->slot[i] != s->slot && atomic_load(&s->guard->slot[i].command) > 0)
@@ -380,8 +380,8 @@ static bool others_run(const kl_map_spawner *s) {
     return false;
 }
 
-/* Wait until the memory that the command needs is free, unless no other command runs here: then waiting would
- * not help. */
+/* Wait until the memory that the command needs is free. Do not wait if no other command runs here, because
+ * waiting would not help. */
 static void wait_for_memory(const kl_map_spawner *s) {
     uint64_t needed = s->guard->needs.memory;
     while (needed > 0 && !atomic_load(&s->guard->stopping) && kl_memory_left("") < needed && others_run(s))
@@ -420,7 +420,7 @@ void kl_map_run_command(kl_map_spawner *s, const kl_map_template *t, const kl_ma
         r->end = KL_MAP_STOPPED;
 }
 
-/* --- what all commands share --- */
+/* --- the parts of the environment that all commands share --- */
 
 static const char *shell_of(void) {
     const char *names[] = {getenv("PARALLEL_SHELL"), getenv("SHELL")};
@@ -430,7 +430,7 @@ static const char *shell_of(void) {
     return "/bin/sh";
 }
 
-/* Return whether one of the variables has the name of this one. */
+/* Return whether the list `variables` has a variable with the same name as `variable`. */
 static bool is_replaced(const kl_buffer *variables, const char *variable) {
     size_t name = strcspn(variable, "=") + 1;
     for (const char *at = (const char *)variables->data; at < (const char *)variables->data + variables->size;

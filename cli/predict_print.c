@@ -6,7 +6,7 @@
 #include "predict.h"
 #include "report/print.h"
 
-/* ---- as text ---- */
+/* ---- printing as text ---- */
 
 static kl_words input_words(const kl_number *n, int input) {
     kl_words w;
@@ -103,7 +103,7 @@ static void print_limit(const kl_verdict *v, FILE *out) {
         kl_say(out, "limit", "%s: %.0f %% busy", kl_shared_name(l->what), 100 * l->used);
 }
 
-/* Print the first line of the output: a sentence without symbols. */
+/* Print the first line of the output, a sentence without symbols. */
 static void print_sentence(const kl_prediction *p, FILE *out) {
     const kl_point *enough = &p->verdict.enough;
     const kl_protocol *sent = &p->protocols[KL_ASYNCHRONOUS];
@@ -119,10 +119,10 @@ static void print_sentence(const kl_prediction *p, FILE *out) {
                 enough->workers, enough->workers == 1 ? "" : "s", kl_time_words(enough->rounds_time_s).text,
                 100 * KL_SURE, kl_time_words(enough->within.low_s).text,
                 kl_time_words(enough->within.high_s).text,
-                p->verdict.is_most ? "fewer are slower" : "more are at most 3 % faster");
+                p->verdict.is_most ? "fewer workers are slower" : "more are at most 3 % faster");
 }
 
-/* a change is printed only if the time falls below this fraction */
+/* A change of machine or program is only printed if it reduces the time to less than this fraction. */
 static const double TELLING = 0.97;
 
 static void print_verdict(const kl_prediction *p, FILE *out) {
@@ -143,7 +143,7 @@ static void print_verdict(const kl_prediction *p, FILE *out) {
 typedef struct table {
     const kl_prediction *prediction;
     const kl_protocol *protocol;
-    double unit; /* units per second */
+    double unit; /* printed units per second, such as 1000 for ms */
 } table;
 
 static const void *point_at(const void *context, size_t row) {
@@ -177,7 +177,7 @@ static void cell_note(const void *context, size_t row, char *cell) {
     add_note(cell, n == b->workers && !b->speeds, "measured");
 }
 
-/* Choose the unit by the shortest time, so that it is printed with enough digits. */
+/* Choose the unit of time by the shortest time, so that this time is printed with enough digits. */
 static const char *time_unit(const kl_protocol *p, double *per_s) {
     double shortest_s = p->fastest.time_s;
     *per_s = shortest_s >= 1 ? 1 : shortest_s >= 1e-3 ? 1e3 : 1e6;
@@ -216,7 +216,7 @@ static void print_protocol(const kl_prediction *prediction, const kl_protocol *p
     kl_print_rows(out, columns, sizeof columns / sizeof *columns, point_at, &t, p->count);
 }
 
-/* Print the expected time: that of several rounds if it is known, else that of one round. */
+/* Print the expected time: that with several rounds if it is known, else that with one round. */
 static void cell_expected(const void *context, size_t row, char *cell) {
     const table *t = context;
     const kl_point *p = point_at(context, row);
@@ -245,7 +245,7 @@ static void cell_plain_note(const void *context, size_t row, char *cell) {
     add_note(cell, n == b->workers && !b->speeds, "measured");
 }
 
-/* Print times and efficiencies without symbols. */
+/* Print the table of times and efficiencies, without symbols. */
 static void print_plain(const kl_prediction *prediction, FILE *out) {
     const kl_protocol *p = &prediction->protocols[KL_ASYNCHRONOUS];
     table t = {.prediction = prediction, .protocol = p};

@@ -3,10 +3,10 @@
 
 #include "predict.h"
 
-static const double NEARLY = 1.03; /* times within this factor count as equally fast */
+static const double NEARLY = 1.03; /* times count as equally fast if they differ by less than this factor */
 enum { STEPS = 64 };
 
-/* Return the next number of workers to examine: all small numbers, and some of the large ones. */
+/* Return the next number of workers to examine after n: all small numbers, and some of the large ones. */
 static uint32_t next_number(uint32_t n, uint32_t most) {
     uint32_t next = n + 1 + n / STEPS;
     return n < most && next > most ? most : next;

@@ -1,4 +1,4 @@
-/* kilter simulate --organise peers. */
+/* kilter simulate --organise peers: simulate workers that share the tasks without a master. */
 #include "simulate_peers.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@ typedef struct answer {
     size_t count;
 } answer;
 
-/* --- the policies --- */
+/* --- reading the policies --- */
 
 static kilter_status add(answer *a, const kl_help *policy, kilter_error *error) {
     for (size_t i = 0; i < a->count; i++)

@@ -5,7 +5,7 @@
 
 #include "report/print.h"
 
-/* greatest number of workers that are listed, so that the output fits on a terminal */
+/* most workers that are listed, so that the output fits on a terminal */
 enum { LISTED_MOST = 16 };
 
 static const char *const activities[KL_CONTROL_ACTIVITIES] = {
@@ -13,7 +13,7 @@ static const char *const activities[KL_CONTROL_ACTIVITIES] = {
     [KL_CONTROL_RESTING] = "resting",   [KL_CONTROL_LEAVING] = "leaving",
 };
 
-/* ---- for people ---- */
+/* ---- printing as text ---- */
 
 static void print_iteration(const kl_control_state *s, FILE *out) {
     if (s->running)
@@ -113,7 +113,7 @@ void kl_tune_print_text(const kl_control_state *s, FILE *out) {
 
 /* ---- as JSON ---- */
 
-/* Print the count, or null if `value` is `null`, which means "none" or "not known". */
+/* Print a count. Print null if the count has the value `null`, which means "none" or "not known". */
 static void count_or_null(kl_json *j, const char *name, uint64_t value, uint64_t null) {
     if (value == null)
         kl_json_text(j, name, NULL);
