@@ -85,4 +85,4 @@ jq -r '[.hosts[] | "\(.host) \(.fitness * 1000 | round / 1000)"] | join(", ")' o
 right=$(awk '$2 " " $3 " " $4 == "idle quota loaded" { print $1 }' orders)
 echo "the order of the three groups was right in ${right:-0} of $rounds rounds"
 [ "$right" = $rounds ] || fail "the order of the three groups is wrong: $(cat orders)"
-jq -es 'all(.[].hosts[] | select(.host == "quota"); .quota_cores == 0.5)' out >/dev/null || fail "kilter hosts does not show the group's quota: $(cat out)"
+jq -es 'all(.[].hosts[] | select(.host == "quota"); .quota_cores == 0.5)' out >/dev/null || fail "kilter hosts does not show the quota of the group: $(cat out)"

@@ -103,4 +103,4 @@ watcher=
 # --- an agent on a host ignores unknown requests, and ends when its input ends
 printf 'hello\nlook probe_s 0\n' | "$kilter" hosts --serve >out
 [ "$(wc -l <out)" = 1 ] || fail "the agent did not print exactly one answer: $(cat out)"
-grep -q "^kilter-host 1 reading cores [0-9]" out || fail "the agent's answer is wrong: $(cat out)"
+grep -q "^kilter-host 1 reading cores [0-9]" out || fail "the answer of the agent is wrong: $(cat out)"

@@ -161,7 +161,7 @@ attempts() { grep -c "^attempt .* begins" kept.out; }
 run plain "-N 2 -t 10" -- 20
 ends 0
 on n1:1,n2:1 || fail "the job did not run on the first two nodes: $(cat kept.out)"
-grep -qx "result 20" kept.out || fail "the job's output was not printed: $(cat kept.out)"
+grep -qx "result 20" kept.out || fail "the output of the job was not printed: $(cat kept.out)"
 [ "$(attempts)" = 1 ] || fail "a healthy job has $(attempts) attempts"
 
 # --- sbatch seems to fail although the job was accepted: the job is found by its name, and no second job is submitted
@@ -169,7 +169,7 @@ grep -qx "result 20" kept.out || fail "the job's output was not printed: $(cat k
 run doubtful "-N 1 -J mine" -- 20
 ends 0
 grep -qx "result 20" kept.out && [ "$(attempts)" = 1 ] || fail "the job was not found: $(cat kept.out)"
-grep -q "^mine-[0-9a-f]*-1$" "$place/jobs/101/name" || fail "the job's name does not begin with the user's: $(cat "$place/jobs/101/name")"
+grep -q "^mine-[0-9a-f]*-1$" "$place/jobs/101/name" || fail "the name of the job does not begin with the name that the user gave: $(cat "$place/jobs/101/name")"
 [ "$(ls "$place/jobs")" = "100
 101" ] || fail "a second job was submitted: $(ls "$place/jobs")"
 
@@ -209,7 +209,7 @@ until_so says "attempt 4: .*after sweep"
 until_so swept $((reached + 150))
 [[ ,$(last_on) != *,$first:* ]] || fail "the run is on the node that was taken away"
 newest=$place/jobs/$(ls "$place/jobs" | tail -n 1)/options
-grep -q -- " --nodelist=n[12] --exclude=$first " "$newest" || fail "the user's nodes are lost: $(cat "$newest")"
+grep -q -- " --nodelist=n[12] --exclude=$first " "$newest" || fail "the job does not have the nodes of the user: $(cat "$newest")"
 expect 2 "the queue chooses the hosts" "$kilter" move keep --to n2
 second=$(last_on)
 second=${second%%:*}

@@ -86,14 +86,14 @@ run healthy -n 3 --stay -- 30
 ends 0
 [ "$(attempts)" = 1 ] || fail "a run without failures has $(attempts) attempts"
 on a:2,b:1 || fail "a run without failures was moved"
-grep -qx "result 30" kept.out || fail "the program's result was not printed: $(cat kept.out)"
+grep -qx "result 30" kept.out || fail "the result of the program was not printed: $(cat kept.out)"
 [ "$(cat kept.err)" = "kilter run: attempt 1: 3 ranks on a (2), b" ] || fail "a run without failures prints more than its first attempt: $(cat kept.err)"
 expect 2 "is done; remove the folder" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
     --folder keep -- "$solver" '{ranks}' '{hosts}' 30
 expect 2 "with other arguments" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
     --folder keep -- "$solver" '{ranks}' '{hosts}' 31
 expect 2 "no keeper works on 'keep'" "$kilter" move keep
-"$kilter" report keep/keep.kilter >report || fail "kilter report cannot read the run's record"
+"$kilter" report keep/keep.kilter >report || fail "kilter report cannot read the record of the run"
 grep -q "^Run keep_test_solver took .* and did 30 sweeps: done\." report || fail "the report does not say that the run is done: $(cat report)"
 
 # --- the program fails twice: each time the run continues from its last checkpoint
@@ -177,7 +177,7 @@ cd orphans
 "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own --folder keep -n 2 --stay -- \
     ./launch "$solver" '{ranks}' '{hosts}' 200 >kept.out 2>kept.err || fail "the run failed whose ranks outlived their launcher: $(cat kept.err)"
 gone "$(cat once)" || fail "a rank of the first attempt is alive after the second attempt began"
-grep -qx "result 200" kept.out || fail "the program's result was not printed"
+grep -qx "result 200" kept.out || fail "the result of the program was not printed"
 
 # --- kilter move moves the run, and kilter drain takes a host away or stops the run
 cd "$place"

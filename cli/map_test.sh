@@ -97,7 +97,7 @@ awk -F '\t' 'NR == 1 && $9 == "Command" || NR == 2 && $1 == 1 && $2 == ":" && $7
 
 # --- a worker is killed: its command runs again; kilter map is killed: its commands end
 gives 0 map -j1 'echo x >>deaths; [ $(wc -l <deaths) -gt 1 ] || kill -9 $PPID; echo alive # {}' ::: a
-[ "$(cat out)" = alive ] || fail "after a worker's death: $(cat out err)"
+[ "$(cat out)" = alive ] || fail "the command of a killed worker did not run again: $(cat out err)"
 "$kilter" map -j2 'echo $$ >pid.{}; sleep 100' ::: 1 2 &
 master=$!
 children="$children $master"

@@ -14,7 +14,7 @@ expect() {
     [ "$got" = "$code" ] || fail "$* ended with exit code $got, not $code: $(cat err)"
     [ ! -s out ] || fail "$* printed on the standard output: $(cat out)"
     [ "$(wc -l <err)" = 1 ] || fail "$* did not print exactly one line of error: $(cat err)"
-    grep -qF -- "$words" err || fail "$*: '$(cat err)' lacks '$words'"
+    grep -qF -- "$words" err || fail "the error of $* does not have the words $words: $(cat err)"
 }
 
 # same EXPECTED GOT WHAT

@@ -25,7 +25,7 @@ done
 # texts of the record are escaped in the page, and the page loads nothing from the network
 "$kilter" report --html evil.html evil.kilter 2>err
 "$kilter" report --html finished.html finished.kilter 2>err
-[ "$(grep -c '</script' evil.html)" = "$(grep -c '</script' finished.html)" ] || fail "a program's name ends a script"
+[ "$(grep -c '</script' evil.html)" = "$(grep -c '</script' finished.html)" ] || fail "the name of a program ends a script in the page"
 grep -q '<h1>&lt;/script&gt;' evil.html || fail "the name of the program is not escaped in the page: $(grep '<h1>' evil.html)"
 grep -q "default-src 'none'" evil.html || fail "the page does not forbid to load other files"
 ! grep -qE '(src|href)="?(https?:)?//' evil.html || fail "the page refers to files on other hosts"
@@ -43,12 +43,12 @@ expect 1 "nowhere/a.html': No such file" "$kilter" report --html nowhere/a.html 
 "$kilter" report --perfetto evil.json evil.kilter
 events() { jq -r "[.traceEvents[] | select($2)] | $3" $1.json; }
 [ "$(events evil '.ph == "X"' length)" = 36 ] || fail "not every chunk is an event"
-[ "$(events evil '.ph == "X" and .tid == 2' '.[0] | "\(.name) \(.ts) \(.dur) \(.args.tasks)"')" = "tasks 10-19 1000000 507812.5 10" ] || fail "a chunk's event is wrong"
+[ "$(events evil '.ph == "X" and .tid == 2' '.[0] | "\(.name) \(.ts) \(.dur) \(.args.tasks)"')" = "tasks 10-19 1000000 507812.5 10" ] || fail "the event of a chunk is wrong"
 [ "$(events evil '.cat == "decision"' length)" = 39 ] || fail "not every decision is an event"
 [ "$(events evil '.cat == "failure"' '.[2].args.text')" = "no luck" ] || fail "the third failure has no event, or the wrong text"
 [ "$(events evil '.name == "process_name"' '.[0].args.name')" = "$evil" ] || fail "the process does not have the name of the program"
 "$kilter" report --perfetto loop.json loop.kilter
-[ "$(events loop '.ph == "C" and .name == "iterations, rank 1"' 'map(.args.iterations) | join(" ")')" = "30 30 45 45" ] || fail "a loop's shares are wrong"
+[ "$(events loop '.ph == "C" and .name == "iterations, rank 1"' 'map(.args.iterations) | join(" ")')" = "30 30 45 45" ] || fail "the shares of the ranks in the loop are wrong"
 
 # --csv: the tables have as many rows as in SQLite
 "$kilter" report --csv tables evil.kilter

@@ -14,7 +14,7 @@ cd "$place"
 
 # holds FILE WORDS
 holds() {
-    grep -qF -- "$2" "$1" || fail "no '$2' in: $(cat "$1")"
+    grep -qF -- "$2" "$1" || fail "these words are missing: $2; in: $(cat "$1")"
 }
 
 example="--work-s 1.6 --bytes 4096 --startup-s 1e-3 --per-byte-s 1e-6 --max-workers 60"
@@ -63,7 +63,7 @@ holds speeds.out '3, the fastest first, together 2 times as fast as one'
 grep -q '^3 *2.00 *80[0-9]\.' speeds.out || fail "three workers with the speed of two: unexpected time: $(cat speeds.out)"
 "$kilter" predict --verbose finished.kilter --hosts finished.kilter >hosts.out
 holds hosts.out '(--hosts, relative to'
-grep -q '^2 *2.00 *9.8751' hosts.out || fail "unexpected times on the record's own workers: $(cat hosts.out)"
+grep -q '^2 *2.00 *9.8751' hosts.out || fail "unexpected times on the own workers of the record: $(cat hosts.out)"
 "$kilter" predict --verbose $example --hosts finished.kilter >foreign.out
 holds foreign.out '(--hosts, relative to their own mean'
 
@@ -72,7 +72,7 @@ atr="--work-s 321.5 --tasks 400 --master-s 2.709615384615385 --speeds 50x1 --ite
 "$kilter" predict --verbose $atr >program.out
 holds program.out '4 min 04 s for 26 iterations on 50 workers, 50 of them used'
 "$kilter" predict --json $atr | grep -q '"program":{"iterations":26,"workers":50,"workers_used":50,"total_s":244.0' ||
-    fail "the program's JSON is wrong"
+    fail "the JSON about the whole program is wrong"
 "$kilter" predict --verbose --work-s 10 --tasks 10 --speeds 5x2,0.1 --iterations 9 >slow.out
 holds slow.out '10.00 s for 9 iterations on 6 workers, 5 of them used'
 "$kilter" predict --verbose --iterations 5 finished.kilter >recorded.out

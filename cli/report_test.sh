@@ -127,7 +127,7 @@ grep -q "name the file" err || fail "unexpected error without a record: $(cat er
 
 # docs/reference/record.md names every column of a record, and its SQL queries work
 if command -v sqlite3 >/dev/null; then
-    [ "$(sqlite3 finished.kilter "SELECT count(*) FROM sqlite_schema WHERE name = 'loop'")" = 0 ] || fail "a farm's record has loop tables"
+    [ "$(sqlite3 finished.kilter "SELECT count(*) FROM sqlite_schema WHERE name = 'loop'")" = 0 ] || fail "the record of a farm has tables of loops"
     sqlite3 loop.kilter "SELECT name FROM sqlite_schema WHERE type = 'table'" >tables
     while read -r table; do
         grep -q "^\*\*$table\*\*" "$doc" || fail "docs/reference/record.md lacks table $table"

@@ -112,7 +112,7 @@ if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 "$record" "SELECT min(workers) FROM iteration WHERE policy = 'fsc'")" = 2 ] ||
         fail "no run under the policy fsc had two workers"
 else
-    echo "no sqlite3 here: the record's decisions were not looked at"
+    echo "sqlite3 is not installed: the decisions in the record were not checked"
 fi
 
 # --- the master is killed while kilter tune watches

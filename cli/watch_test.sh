@@ -16,7 +16,7 @@ watched() { # CODE RANKS MODE…: watch the test program in a mode, and fail unl
     shift 2
     "$kilter" watch "${options[@]}" "${launcher[@]}" -n "$ranks" "$program" "$@" >"$work/out" 2>"$work/page" || code=$?
     [ "$want" = any ] || [ "$code" = "$want" ] || fail "in mode $*, kilter watch ended with exit code $code instead of $want"
-    ! ls -d "$work"/kilter-?????? 2>/dev/null || fail "$*: the ranks' folder was left behind"
+    ! ls -d "$work"/kilter-?????? 2>/dev/null || fail "in mode $*, kilter watch left the folder of the ranks behind"
 }
 says() { tr -s ' \n' ' ' <"$work/page" | grep -qE -- "$1" || fail "the page of kilter watch does not have the words: $1"; }
 options=()

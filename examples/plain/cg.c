@@ -1,5 +1,6 @@
-/* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with boundary value 0, two dot
- * products a step. The rows are distributed; each rank also has the row before and the row after its own. */
+/* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with boundary value 0, with two
+ * dot products a step. The rows are distributed; each rank also has the row before and the row after its own.
+ */
 #include "examples/loop_program.h"
 
 /* Compute row i of A·u, with the five-point Laplacian and boundary value 0. */
@@ -35,7 +36,7 @@ static void start_row(size_t n, size_t i, double *r, double *p) {
         r[j] = p[j] = chance(i * n + j);
 }
 
-/* Do all steps in one process; return x. */
+/* Do all steps in one process; return the solution x. */
 static void *sequential(const settings *set, size_t n) {
     double(*x)[n] = allocate(n, sizeof *x), (*r)[n] = allocate(n, sizeof *r),
     (*p)[n] = allocate(n, sizeof *p), (*q)[n] = allocate(n, sizeof *q), rr = 0;
@@ -61,18 +62,19 @@ static void *sequential(const settings *set, size_t n) {
     return x;
 }
 
-/* Compare up to rounding, because the sequential program adds in another order. */
+/* Compare with a tolerance for rounding, because the sequential program adds in another order. */
 static bool is_near(size_t count, const double *a, const double *b) {
     double most = 0;
     for (size_t i = 0; b && i < count; i++)
         most = fmax(most, fabs(b[i]));
     for (size_t i = 0; b && i < count; i++)
-        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* also false for NaN */
+        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* this comparison is also false if the value is not a
+                                                  * number */
             return false;
     return true;
 }
 
-typedef struct part { /* this rank's part of the rows */
+typedef struct part { /* the rows of this rank */
     size_t lo, own;
     int before, after;
 } part;
