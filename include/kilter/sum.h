@@ -31,8 +31,8 @@ KILTER_API void kilter_sum_add(kilter_sum *sum, double x);
 /** Add all numbers of another sum, which may come from another process. */
 KILTER_API void kilter_sum_join(kilter_sum *into, const kilter_sum *from);
 
-/** Return the sum, rounded to the nearest double, ties to even. Beyond the largest double it is infinite. NaN
- * if a number was NaN, or if there were infinities of both signs. */
+/** Return the sum, rounded to the nearest double, ties to even. Beyond the largest double it is infinite. The
+ * sum is NaN if a number was NaN, or if there were infinities of both signs. */
 KILTER_API double kilter_sum_value(const kilter_sum *sum);
 
 #ifdef __cplusplus
