@@ -35,7 +35,7 @@ cd "$place"
 . "$here/outside_test.sh"
 
 # --- make the groups; their weights are large, so other programs of this machine hardly change the measurement
-make_groups() { # can_limit FOLDER: false if control groups in the folder have no limits of processor time
+make_groups() { # make_groups FOLDER: make the three groups in this folder; false if control groups there have no limits of processor time
     group=$1/kilter-hosts-$$
     mkdir "$group" 2>/dev/null || { group=; return 1; }
     [ ! -f "$group/cgroup.subtree_control" ] || echo +cpu >"$group/cgroup.subtree_control" 2>/dev/null || :

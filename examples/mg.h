@@ -142,7 +142,7 @@ static inline double mg_sources(size_t n, ptrdiff_t k, size_t j, const double *c
     return planes && lines ? 0.25 : planes || lines ? 0.5 : 1;
 }
 
-/* Compute u += the interpolated coarse grid in plane k of a grid with n points a line. fresh: u was 0 */
+/* Interpolate the coarse grid and add it to u, in plane k of a grid with n points a line. fresh: u was 0 */
 static inline void mg_interpolate(size_t n, ptrdiff_t k, const double *coarse, double *u, bool fresh) {
     double sum[LINE_MOST];
     double *plane = u + k * (ptrdiff_t)mg_plane(n);

@@ -85,7 +85,7 @@ static double sum(double here) {
     return all;
 }
 
-/* Exchange the outer rows; p has rows lo − 1 … lo + own. */
+/* Fetch the neighbours' outer rows. The array p has the rows lo − 1 … lo + own. */
 static void exchange(const part *at, size_t n, double p[][n]) {
     MPI_Request requests[4];
     MPI_Status statuses[4];

@@ -441,7 +441,7 @@ typedef struct kilter_loop_summary {
     uint64_t executions; /**< number of sweeps that have ended */
     uint64_t rounds;     /**< number of times that the ranks' speeds were compared */
     uint64_t moves;      /**< number of decisions to move rows that were carried out */
-    uint64_t moved;      /**< number of rows that all moves together moved to another rank */
+    uint64_t moved;      /**< number of rows that all these moves moved to other ranks */
     uint64_t block;      /**< for DOACROSS: present number of elements in a block */
     uint64_t depth;   /**< for how many sweeps one exchange of ghost rows is enough now; 1 unless the loop is
                          `deep` */
