@@ -6,7 +6,7 @@
 
 enum { FORKJOIN_POINTS = 16, FORKJOIN_CHANGES = 64 };
 
-/* What the program does if a run has this number of tasks. For numbers in between, logarithms are
+/* Numbers of the program if a run has this number of tasks. For numbers in between, logarithms are
  * interpolated linearly. */
 typedef struct forkjoin_point {
     double tasks, iterations, master_s; /* tasks in a run; iterations of the program; seconds that the

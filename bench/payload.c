@@ -4,8 +4,8 @@
  *
  * The program moves the same number of bytes in pieces of 10 kB, 100 kB, 1 MB and 100 MB. The pieces are
  * results or inputs of tasks. For comparison, they also go through a pipe, through libzmq's ipc, and by
- * memcpy() in one process. The program prints GB/s, and the CPU seconds of its process per GB. Rows with the
- * words "looked at" read pieces in place at both ends; in the other rows the reader copies them into a
+ * memcpy() in one process. The program prints GB/s, and the CPU seconds of its process per GB. In rows with
+ * the words "looked at", both ends read the pieces in place; in the other rows the reader copies them into a
  * buffer. */
 #include <fcntl.h>
 #include <kilter/kilter.h>

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Check that the mean times of the two engines of kilter simulate agree. usage: engines_test.sh KILTER. A single chunk can change a run's time, so
-# the full test takes the means of more runs than the quick one. The policy ss over a slow link differs most: in SimGrid two messages of a worker
-# share the link, but TCP and the engine "events" send one after the other.
+# Check that the mean times of the two engines of kilter simulate agree. A single chunk can change a run's time, so the full test takes the means of
+# more runs than the quick one. The policy ss over a slow link differs most. In SimGrid two messages of a worker share the link, but TCP and the
+# engine "events" send one after the other. usage: engines_test.sh KILTER
 set -eu
 kilter=$1
 runs=3 most=0.03 # of the elapsed time

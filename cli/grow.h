@@ -1,5 +1,6 @@
-/* kilter run --slurm and --hosts: start and end the workers of a farm, as jobs of Slurm or on hosts of a
- * list. src/growth decides how many are needed; this code carries out the decisions. */
+/* Drive a farm of kilter run --slurm or --hosts: start and end its workers, as jobs of Slurm or on hosts
+ * of a list. The code in src/growth decides how many workers are needed; this code carries out the
+ * decisions. */
 #ifndef KL_GROW_H
 #define KL_GROW_H
 

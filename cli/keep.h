@@ -145,8 +145,8 @@ const char *kl_keep_slurm_job(const kl_keep_slurm *slurm);   /* return the numbe
                                                               * no job */
 const char *kl_keep_slurm_names(const kl_keep_slurm *slurm); /* return the text with which the names of all
                                                               * jobs of the run begin */
-/* Follow the job of an attempt that an earlier keeper began. job "": the job's number is not known, so
- * look in the queue for the job's name. */
+/* Follow the job of an attempt that an earlier keeper began. If `job` is "", its number is not known: look
+ * in the queue for the job's name. */
 void kl_keep_slurm_adopt(kl_keep_slurm *slurm, const char *names, const char *job, uint64_t attempt);
 
 /* --- keep_record.c --- */

@@ -319,8 +319,8 @@ static kilter_status run_farm(map_run *m, kilter_error *error) {
     return status;
 }
 
-/* Open the farm. Its options may come from the environment, but not from the command line of kilter map:
- * --resume uses the command line only to identify the run. */
+/* Open the farm. Its options may come from the environment, but not from the command line of kilter map,
+ * which only identifies the run for --resume. */
 static kilter_status open_farm(map_run *m, kilter_error *error) {
     int argc = 0;
     char **argv = calloc(m->q->word_count + 3, sizeof *argv), dashes[] = "--", name[] = "kilter-map";

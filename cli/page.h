@@ -7,8 +7,8 @@
 
 #include "base/base.h"
 
-/* The contents of the files in cli/page, and of the files of uPlot, which draws line plots. uPlot's are
- * empty if the build did not find uPlot. */
+/* The contents of the files in cli/page, and of the files of uPlot, which draws line plots. The files of
+ * uPlot are empty if the build did not find it. */
 extern const unsigned char kl_page_html[], kl_page_css[], kl_page_js[];
 extern const unsigned char kl_plot_js[], kl_plot_css[], kl_plot_licence[];
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Test kilter report --html, --perfetto and --csv. usage: page_test.sh KILTER RECORD_WRITER PAGE_TOOL. If node and Chromium are installed, the page is
-# also opened in a browser.
+# Test kilter report --html, --perfetto and --csv. If node and Chromium are installed, the page is also opened in a browser. usage: page_test.sh
+# KILTER RECORD_WRITER PAGE_TOOL
 set -eu
 kilter=$1
 writer=$2

@@ -81,9 +81,10 @@ typedef struct kl_basis {
     const char *speeds_from;
 } kl_basis;
 
-/* Set missing inputs from run number `run` of the record. −1: the last run whose tasks are all done, or
- * else the last run with some tasks done, which represent all its tasks. KILTER_ERR_INPUT: the record has
- * no such run, or the run tells nothing; also the errors of kl_report_read(). */
+/* Set missing inputs from run number `run` of the record. If `run` is −1, take the last run whose tasks
+ * are all done. If no run is complete, take the last run with some tasks done, which represent all its
+ * tasks. KILTER_ERR_INPUT: the record has no such run, or the run tells nothing; also the errors of
+ * kl_report_read(). */
 kilter_status kl_basis_read(kl_basis *basis, const char *path, int64_t run, kilter_error *error);
 /* Compute missing inputs from the given ones, or set them to 0. KILTER_ERR_INPUT: T_c, the time of all
  * work, is not known. */

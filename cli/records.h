@@ -40,8 +40,8 @@ void kl_records_free(kl_record_list *list);
 void kl_record_file_read(kl_record_file *file);
 bool kl_record_is_written(const char *path); /* return whether a program is writing the record now */
 const char *kl_record_state_name(kl_record_state state);
-/* Find when the record or its log was last written, and the total size of the record's files. false: the
- * record does not exist any more. */
+/* Find when the record or its log was last written, and the total size of the record's files. Return false
+ * if the record does not exist any more. */
 bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *bytes);
 
 /* The paragraph in the help of commands that tells which record is read without FILE. */
@@ -49,10 +49,10 @@ bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *b
     "Without FILE: the newest record of a program started in this folder, or else the newest\n"              \
     "of all, in $KILTER_RECORD_DIR, else $XDG_STATE_HOME/kilter, else ~/.local/state/kilter.\n"
 
-/* Choose a record if the user named none: the newest one of `program`, or with `program` NULL of the
- * programs started in this folder, or else of all programs. With `running`, a record that is being written
- * comes first. Print the choice on stderr, and return its path, malloc'd. NULL: no record was found; see
- * `error`. */
+/* Choose a record if the user named none. It is the newest one of `program`. If `program` is NULL, it is
+ * the newest one of the programs started in this folder, or else of all programs. With `running`, a record
+ * that is being written comes first. Print the choice on stderr, and return its path, malloc'd. NULL: no
+ * record was found; see `error`. */
 char *kl_record_choose(const char *program, bool running, kilter_error *error);
 
 #endif

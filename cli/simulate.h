@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-/* What to simulate: one farm under one policy. The strings must exist until the call returns. */
+/* The simulated farm: one farm under one policy. The strings must exist until the call returns. */
 typedef struct kl_smpi_farm {
     const char *platform; /* path of the platform file for SimGrid */
     /* File with the host of each rank, one on each line: first the master's, then the workers'; a host may be

@@ -5,7 +5,7 @@
 #include "cluster/cluster.h"
 #include "sim/sim.h"
 
-/* What to simulate: one farm under one policy. */
+/* The simulated farm: one farm under one policy. */
 typedef struct kl_events_farm {
     const kl_cluster *cluster;
     const kl_tasks *tasks;

@@ -85,8 +85,8 @@ static uint64_t ranks_of_last(const gathered *g) {
     return g->count > 0 ? last->ranks : 0;
 }
 
-/* Keep the last program: a script may start several programs one after the other. Of each rank the last
- * file counts, if it is of a program with the last program's number of ranks. */
+/* Keep the last program: a script may start several programs one after the other. For each rank, keep the
+ * last file of a program with as many ranks as the last program. */
 static void keep_last(gathered *g) {
     size_t kept = 0;
     uint64_t ranks = ranks_of_last(g);

@@ -1,6 +1,7 @@
-/* Functions of all example programs with loops, plain and with Kilter: they read the arguments, adjust the
- * cost of iterations, and print the result. --cost S: an iteration takes S seconds of CPU time, as on a
- * slower machine. Under a simulator an iteration takes S simulated seconds and nothing else. */
+/* Functions of all example programs with loops, plain and with Kilter. They read the arguments, adjust the
+ * cost of iterations, and print the result. The option --cost S means: an iteration takes S seconds of CPU
+ * time, as on a slower machine. Under a simulator, an iteration takes S simulated seconds and nothing else.
+ */
 #ifndef LOOP_PROGRAM_H
 #define LOOP_PROGRAM_H
 

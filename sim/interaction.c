@@ -1,6 +1,6 @@
-/* interaction BYTES MORE: measure the messages of one interaction between a loop's ranks, for four ways to
- * decide the shares; rank 0 prints a line. A rank's report has BYTES bytes, or MORE bytes if iterations
- * differ in cost. smpirun starts this program on a number of hosts that is a power of two. */
+/* interaction BYTES MORE: measure the messages of four ways in which a loop's ranks can decide the shares.
+ * Rank 0 prints a line. A rank's report has BYTES bytes, or MORE bytes if iterations differ in cost. The
+ * number of hosts must be a power of two. smpirun starts this program. */
 #include <math.h>
 #include <mpi.h>
 #include <stdint.h>

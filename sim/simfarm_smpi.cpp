@@ -1,5 +1,5 @@
-/* kilter-simfarm-smpi: the synthetic farm, whose ranks all run in this process under SimGrid's SMPI.
- * Errors are printed in one line on stderr, also for runs that SimGrid itself would end with exit code 0. */
+/* kilter-simfarm-smpi: the synthetic farm, whose ranks all run in this process under SimGrid's SMPI. Each
+ * error is printed in one line on stderr. SimGrid itself would end some runs with errors with exit code 0. */
 #include <algorithm>
 #include <csignal>
 #include <cstdio>

@@ -31,10 +31,9 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     (void)wait, (void)now_s;
 }
 
-/* Make a request that is always complete: a cancelled receive. At the end of a list of requests, it makes
- * MPI_Waitany() return at once when no other request is complete. MPI_Testany() would do the same, but
- * SMPI keeps tested requests in a list for ever, and searches this list for every message and piece of
- * work. */
+/* Make a request that is always complete: a cancelled receive. At the end of a list, this request makes
+ * MPI_Waitany() return at once. MPI_Testany() would do the same, but SMPI keeps tested requests in a list for
+ * ever, and searches this list for every message and piece of work. */
 static int make_ticket(MPI_Request *ticket) {
     int code = MPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, ticket);
     return code == MPI_SUCCESS ? MPI_Cancel(ticket) : code;

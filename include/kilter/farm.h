@@ -119,7 +119,7 @@ typedef struct kilter_farm_options {
     /** number of local workers; 0: one per core. With `listen`: number of workers to wait for, where 0 means
      * 1 */
     uint32_t workers;
-    /** cores on which each local worker process may run. "none": all; "core": one; "3": three; "auto": the
+    /** cores of each local worker process. "none": all; "core": one; "3": three; "auto": the
      * cores divided by the number of workers, at least one, and at least OMP_NUM_THREADS if the program uses
      * OpenMP. OpenMP takes as many threads as its worker has cores, unless OMP_NUM_THREADS is set. With a
      * number N and no `workers`, one worker is started for every N cores. NULL: "auto" */

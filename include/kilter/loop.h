@@ -85,8 +85,8 @@ typedef enum kilter_loop_kind {
 typedef struct kilter_loop_options {
     uint64_t iterations;   /**< number n of iterations; at least 1 */
     kilter_loop_kind kind; /**< whether iterations depend on each other */
-    /** true, only for DOALL loops without ghost rows: a rank may have several ranges, in any order of ranks,
-     * and iterations may move within a sweep. false: each rank has one range, in the order of ranks, and
+    /** true, only for DOALL loops without ghost rows: a rank may have several ranges, in any order of ranks.
+     * Iterations may move within a sweep. Otherwise each rank has one range, in the order of ranks, and
      * Kilter learns how the cost of an iteration depends on its index. */
     bool scattered;
     uint64_t inner; /**< for DOACROSS: number of elements of a row in the pipelined direction; at least 1 */
@@ -138,8 +138,8 @@ typedef struct kilter_loop_options {
     /** true, for DOALL loops that are neither `scattered` nor `deep`: row 0 and row n − 1 are neighbours.
      * Ghost rows before row 0 are at rows −1, −2, …, and those after the last row are at rows n, n + 1, … */
     bool periodic;
-    /** true, for DOACROSS: element k of row i needs element k of row i + 1 from the same sweep, and rows and
-     * elements come in falling order. true, for DOALL with `ordered`: rows come in falling order. */
+    /** A DOACROSS loop: element k of row i needs element k of row i + 1 from the same sweep. Rows and
+     * elements come in falling order. A DOALL loop with `ordered`: rows come in falling order. */
     bool backward;
     /** true, for DOALL loops that are neither `scattered` nor `deep`: each rank gets its rows in rising
      * order, or in falling order with `backward`. So the body at row i may read rows that it will overwrite

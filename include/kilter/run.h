@@ -64,7 +64,7 @@ typedef struct kilter_run {
      * of the run before */
     double work;
     /** true: `done` may add tasks with kilter_farm_add(). The run ends when `done` has taken all results
-     * without adding tasks. `work` is then the work of the tasks at the beginning of the run */
+     * without adding tasks. Then `work` is that of the tasks at the beginning */
     bool grows;
     /** number of a series: runs that have the same tasks, index by index, with other inputs. A series saves
      * time if a worker keeps data that makes its task cheaper the next time. As far as shares allow, a task

@@ -126,8 +126,8 @@ static void send_what_is_due(network *net) {
 
 /* --- the path of a frame --- */
 
-/* Return the time at which a frame that arrives at start_s has passed a link in one direction. negative:
- * the frame is lost, because the queue is full. */
+/* Return the time at which a frame that arrives at start_s has passed a link in one direction. A negative
+ * time means that the frame is lost, because the queue is full. */
 static double pass(const cable *l, double *free_s, double start_s, size_t bytes) {
     if (l->rate_bytes_per_s <= 0)
         return start_s;

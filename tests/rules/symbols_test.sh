@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Test tools/layercheck with a build: no room may use a symbol of a room above it, and the list of circles between files may only shrink.
+# Test tools/layercheck with a build. No room may use a symbol of a room above it, and the list of circles between files may only shrink.
 # usage: symbols_test.sh LAYERCHECK     CC names the compiler
 set -euo pipefail
 layercheck=$1
