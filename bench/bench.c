@@ -285,7 +285,7 @@ static void bench_recording(void) {
                median(stored, 2 * REPEATS + 1));
         fflush(stdout);
     }
-    printf("   (at most 1.01 for tasks of 1 ms and up)\n\n");
+    printf("   (the ratios should be at most 1.01 for tasks of 1 ms and more)\n\n");
 }
 
 /* Return the peak memory of this process in bytes. */
@@ -498,7 +498,7 @@ static void bench_deciding(void) {
     }
     printf("\n");
     bench_choosing();
-    printf("   (under 1000 for 1,000,000 workers)\n\n");
+    printf("   (these times should be under 1000 us for 1,000,000 workers)\n\n");
 }
 
 int main(int argc, char **argv) {

@@ -40,7 +40,7 @@ static double median(double *values, int count) {
     return values[count / 2];
 }
 
-/* --- plain writing --- */
+/* --- writing the same bytes without checkpoints --- */
 
 /* Write each time into a new file and then remove the previous one, as checkpoints do. A file that is
  * removed just before frees memory, which would make only the plain write faster. */

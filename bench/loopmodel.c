@@ -89,7 +89,7 @@ static double barriers(scene *s, uint64_t parts) {
     return last;
 }
 
-/* --- the commands --- */
+/* --- the four commands grain, swing, pipeline and barrier --- */
 
 static double number(const char *text) {
     char *end = NULL;

@@ -48,12 +48,13 @@ static double draw_time(one_run *r, int kind) {
     case 2:
         return exp(draw_normal(r) - 0.5); /* lognormal */
     case 3:
-        return draw(r) < 0.1 ? 5.5 * (0.9 + 0.2 * draw(r))
-                             : 0.5 * (0.9 + 0.2 * draw(r)); /* most tasks short, a few long */
+        return draw(r) < 0.1
+                   ? 5.5 * (0.9 + 0.2 * draw(r))
+                   : 0.5 * (0.9 + 0.2 * draw(r)); /* a law with many short tasks and a few long ones */
     case 4:
         return 0.6 * pow(draw(r), -1 / 2.5); /* Pareto law, which has a heavy tail */
     default:
-        return 0.95 + 0.1 * draw(r); /* nearly equal times */
+        return 0.95 + 0.1 * draw(r); /* a law with nearly equal times */
     }
 }
 

@@ -102,7 +102,7 @@ static void print_text(const char *folder, const kl_record_list *list) {
         if (list->files[i].state == KL_RECORD_UNREADABLE)
             kl_say(stdout, "unreadable", "%s: %s", list->files[i].name, why_unreadable(&list->files[i]));
     printf("%zu record%s, %s, in %s%s\n", count, count == 1 ? "" : "s", kl_bytes_words(bytes).text, folder,
-           count > 0 ? "; kilter prune deletes old ones" : "");
+           count > 0 ? "; kilter prune deletes old records" : "");
     free(readable);
 }
 

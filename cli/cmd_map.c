@@ -82,7 +82,7 @@ static kilter_status read_use(const kl_value *v) {
     return read_named(v, true);
 }
 
-/* --- the table --- */
+/* --- the table of options --- */
 
 #define AT(member) .offset = offsetof(kl_map_request, member)
 

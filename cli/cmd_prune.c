@@ -59,8 +59,8 @@ static const char *why_not_that_one(const kl_record_file *file, int fd) {
     if (fstat(fd, &opened) != 0 || stat(file->path, &named) != 0 || opened.st_ino != named.st_ino ||
         opened.st_dev != named.st_dev || !kl_record_file_look(file->path, &written, &bytes) ||
         written.tv_sec != file->written.tv_sec || written.tv_nsec != file->written.tv_nsec)
-        return "it was written meanwhile";
-    return opened.st_uid != geteuid() ? "it is another user's" : NULL;
+        return "the record was written meanwhile";
+    return opened.st_uid != geteuid() ? "the record is another user's" : NULL;
 }
 
 /* Delete a record and its SQLite log. The log goes first: left alone, it would later be used for a new
@@ -91,7 +91,7 @@ static void say_failed(const kl_record_file *file, int code, tally *t) {
 /* Delete a record. Hold its writer's lock meanwhile, so that no program begins to write the record. */
 static void delete_locked(const request *r, const kl_record_file *file, int fd, tally *t) {
     const char *not = kl_record_lock(fd) ? why_not_that_one(file, fd)
-                      : errno == EAGAIN  ? "it is being written"
+                      : errno == EAGAIN  ? "a program is writing the record"
                                          : strerror(errno);
     if (not ) {
         say_kept(file, not, t);
@@ -112,7 +112,7 @@ static void delete_record(const request *r, const kl_record_file *file, tally *t
     if (fd < 0 && errno == ENOENT)
         return; /* another process has deleted the record */
     if (fd < 0 && errno == ELOOP)
-        say_kept(file, "it is a link", t);
+        say_kept(file, "the file is a link", t);
     else if (fd < 0)
         say_failed(file, errno, t);
     else
@@ -129,9 +129,9 @@ static void consider(const request *r, const kl_record_list *list, size_t i, tal
     else if (!is_old(r, list, i))
         t->kept++;
     else if (file->state == KL_RECORD_RUNNING)
-        say_kept(file, "it is being written", t);
+        say_kept(file, "a program is writing the record", t);
     else if (file->outline.results && !r->results)
-        say_kept(file, "it holds results for --resume; --results deletes such records, too", t);
+        say_kept(file, "the record holds results for --resume; with --results it is deleted, too", t);
     else
         delete_record(r, file, t);
 }

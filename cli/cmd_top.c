@@ -33,7 +33,8 @@ static int run(const kl_command *command, int argc, char **argv) {
     if (r.port > 0)
         return kl_top_serve(file, r.port, r.interval_s);
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-        return kl_cmd_usage(command, "it needs a terminal; kilter tune --once prints the state of a farm");
+        return kl_cmd_usage(command,
+                            "kilter top needs a terminal; kilter tune --once prints the state of a farm");
     return kl_top_show(file, r.interval_s);
 }
 

@@ -38,12 +38,12 @@ shows "^workers  *3 at work, 0 resting; all" || fail "a worker left after a refu
 
 # --- drain one of three workers: kilter tune shows the worker as leaving until its task ends, and then no more
 "$kilter" drain "$record" 1 >out || fail "kilter drain could not release worker 1"
-grep -qx "worker 1 leaves when its task is done; 2 stay" out || fail "drain prints an unexpected answer: $(cat out)"
+grep -qx "worker 1 leaves when its task is done; 2 stay" out || fail "kilter drain prints an unexpected answer: $(cat out)"
 shows "^workers  *2 at work, 0 resting, 1 leaving; all" || fail "kilter tune does not count the released worker as leaving: $("$kilter" tune --once "$record")"
 shows "^ *1  *leaving" || fail "the table does not show the worker as leaving: $("$kilter" tune --once "$record")"
 "$kilter" tune --once --json "$record" | grep -q '"leaving":1,.*"worker":1,"activity":"leaving"' || fail "JSON"
 [ "$("$kilter" drain --json "$record" 1)" = '{"answer":"worker 1 already leaves when its task is done; 2 stay"}' ] ||
-    fail "drain prints an unexpected answer as JSON"
+    fail "kilter drain --json prints an unexpected answer"
 rm "$stop.hold"
 until_so shows "^workers  *2 at work, 0 resting; all"
 
@@ -55,7 +55,7 @@ until_so later
 shows "^workers  *2 at work, 0 resting; all" || fail "the released worker was replaced"
 expect 2 "there is no worker 1" "$kilter" drain "$record" 1
 expect 2 "no other worker would stay" "$kilter" drain "$record" 0 2
-"$kilter" drain "$record" 2 | grep -q "; 1 stays$" || fail "the second worker cannot be released"
+"$kilter" drain "$record" 2 | grep -q "; 1 stays$" || fail "kilter drain could not release the second worker"
 until_so shows "^workers  *1 at work, 0 resting; all"
 expect 2 "no other worker would stay: name fewer, or give --all" "$kilter" drain "$record" 0
 : >"$stop"
@@ -69,7 +69,7 @@ if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 "$record" "SELECT group_concat(worker) FROM worker WHERE why = 'was drained: sent home by hand'")" = \
         "1,2" ] || fail "the record does not name the released workers"
 else
-    echo "no sqlite3 here: the record was not checked"
+    echo "sqlite3 is not installed: the record was not checked"
 fi
 
 # --- all workers of a farm leave that no other worker can join: the run fails with a message
@@ -97,7 +97,7 @@ until_so grep -q -- "--join" farm.err
 join
 until_so shows "^workers  *1 at work"
 expect 2 "no other worker would stay: let others join first" "$kilter" drain "$record" 0
-"$kilter" drain "$record" 0 --all | grep -q "; nobody stays: the farm waits for others to join$" || fail "the last worker cannot be released"
+"$kilter" drain "$record" 0 --all | grep -q "; nobody stays: the farm waits for others to join$" || fail "kilter drain could not release the last worker"
 wait $worker || fail "a released worker ends with exit code $?: $(cat join.err)"
 until_so shows "^workers  *0 at work"
 join

@@ -174,7 +174,7 @@ static void hand_notes(kl_grow *g) {
     memmove(g->notes, g->notes + given, g->note_count * sizeof *g->notes);
 }
 
-/* --- carrying out decisions --- */
+/* --- carrying out decisions about jobs and hosts --- */
 
 static void start_on_host(kl_grow *g) {
     char id[KL_GROWTH_ID_BYTES];
@@ -317,7 +317,7 @@ static void wait_for_workers(kl_grow *g) {
     kl_growth_farm ended = {.known = true};
     const struct timespec tick = kl_timespec(FARM_LOOK_S / 4);
     double until_s = kl_monotonic_s() + END_PATIENCE_S;
-    g->note_count = NOTES_MOST; /* the record is closed */
+    g->note_count = NOTES_MOST; /* write no more decisions, because the farm's record is closed */
     g->slurm.changed_s = kl_monotonic_s();
     while (g->growth.job_count > 0 && kl_monotonic_s() < until_s) {
         look(g, &ended);

@@ -88,7 +88,7 @@ until_so at_work 2
 rm "$stop.hold"
 wait $pid || fail "the farm with the picker random ended with exit code $?"
 
-# --- no host is fit
+# --- no host is fit: the command ends with an error
 : >unreachable.one
 : >unreachable.two
 begin none --wait 0.3

@@ -40,11 +40,11 @@ until_so shows "^workers  *4 at work"
 # the tasks end, and so does the farm
 rm "$stop.hold"
 : >"$stop"
-wait $pid || fail "the farm failed"
+wait $pid || fail "the farm on the nodes of Slurm failed"
 until_so jobs_are 0
 until_so idle 4
 "$kilter" report "$record" >report.out
-grep -q "$first gets no more workers" report.out || fail "the report lacks the decision: $(cat report.out)"
+grep -q "$first gets no more workers" report.out || fail "kilter report does not have the decision about the drained node: $(cat report.out)"
 rm "$stop"
 
 # the command is killed: its jobs end with the master

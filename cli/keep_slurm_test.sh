@@ -127,7 +127,7 @@ ENDBIN
 chmod +x bin/*
 PATH=$place/bin:$PATH
 
-nodes() { # LINE…: jobs that end write to the file, too
+nodes() { # nodes LINE…: write the lines into the file `nodes`, with a lock, because ending jobs write into this file, too
     printf '%s\n' "$@" | flock "$place/nodes.lock" tee "$place/nodes" >/dev/null
 }
 run() { # NAME SLURM-OPTIONS OPTION… -- ARGUMENT…
@@ -162,7 +162,7 @@ run plain "-N 2 -t 10" -- 20
 ends 0
 on n1:1,n2:1 || fail "the job did not run on the first two nodes: $(cat kept.out)"
 grep -qx "result 20" kept.out || fail "the output of the job was not printed: $(cat kept.out)"
-[ "$(attempts)" = 1 ] || fail "a healthy job has $(attempts) attempts"
+[ "$(attempts)" = 1 ] || fail "a job without failures has $(attempts) attempts"
 
 # --- sbatch seems to fail although the job was accepted: the job is found by its name, and no second job is submitted
 : >"$place/deaf"
@@ -249,7 +249,7 @@ until_so says "which is still running"
 until_so says "kilter run: going on"
 reached=$(sed -n 's/.*"sweeps":\([0-9]*\),.*/\1/p' keep/progress)
 until_so swept $((reached + 20))
-[ "$(attempts)" = 1 ] || fail "the job was submitted again"
+[ "$(attempts)" = 1 ] || fail "the next keeper submitted the job again"
 kill -TERM $pid
 ends 143
 

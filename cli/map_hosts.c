@@ -220,11 +220,11 @@ static void note_end(host *h, int status) {
     h->next_s = now_s + pause_s;
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     snprintf(text, sizeof text, "%s (code %d); it is tried again while the run goes on",
-             h->silent            ? "it does not answer"
-             : code == 255        ? "it cannot be reached, or its connection broke"
-             : code == 76         ? "it does not have this folder, which --shared-fs needs"
-             : code == UNFIT_CODE ? "it is not used now"
-                                  : "its workers ended",
+             h->silent            ? "the host does not answer"
+             : code == 255        ? "the host cannot be reached, or its connection broke"
+             : code == 76         ? "the host does not have this folder, which --shared-fs needs"
+             : code == UNFIT_CODE ? "the host is not used now"
+                                  : "the workers of the host ended",
              code);
     if (!h->told)
         say(h, text);

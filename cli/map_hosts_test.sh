@@ -27,7 +27,7 @@ expect 1 "--serve is for kilter map --hosts" "$kilter" map --serve tcp://127.0.0
 printf 'h1 slots=1\n' >hosts
 touch down.h1
 map true ::: a >out 2>err && fail "kilter map succeeds although no host can be reached"
-grep -q 'h1: it cannot be reached' err && grep -q 'none of the hosts can be used' err || fail "$(cat err)"
+grep -q 'h1: the host cannot be reached' err && grep -q 'none of the hosts can be used' err || fail "$(cat err)"
 [ "$(grep -c 'h1:' err)" = 1 ] || fail "a host is reported more than once: $(cat err)"
 rm down.h1
 

@@ -16,7 +16,7 @@ enum { PIECE = 1 << 16 };
 typedef struct target {
     kl_map_printer *printer;
     int fd;
-    const kl_buffer *tag; /* text in front of each line; NULL: none */
+    const kl_buffer *tag; /* text to print in front of each line of the output; NULL: none */
     bool inside;          /* true: the last byte was not the end of a line */
     const char *name;     /* name of the output in error messages */
 } target;
@@ -27,7 +27,7 @@ static void fail(kl_map_printer *p, const char *what, const char *name) {
         return;
     p->closed = code == EPIPE;
     kl_fail(&p->error, KILTER_ERR_SYSTEM, "%s %s: %s%s", what, name, strerror(code),
-            code == ENOSPC ? "; make room there" : "");
+            code == ENOSPC ? "; free some space on the disk" : "");
 }
 
 static void write_all(const target *t, const uint8_t *data, size_t size) {

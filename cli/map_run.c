@@ -233,7 +233,7 @@ static void on_done(const kilter_outcome *outcome, void *user) {
     uint64_t i = grows(m) ? m->tasks[outcome->index] : outcome->index;
     if (outcome->status != KILTER_OK || !kl_map_get_result(outcome->result, &r) || r.number != i + 1) {
         r = (kl_map_result){.number = i + 1, .end = KL_MAP_NOT_STARTED};
-        snprintf(r.why, sizeof r.why, "%s", outcome->error ? outcome->error : "its worker sent no result");
+        snprintf(r.why, sizeof r.why, "%s", outcome->error ? outcome->error : "the worker sent no result");
     }
     take_result(m, &r);
 }

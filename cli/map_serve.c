@@ -56,7 +56,7 @@ static bool is_fit(const kl_map_needs *needs) {
     if (kl_fit_hosts(&ask, &fit, NULL) != KILTER_OK || fit.host >= FIT_LEAST)
         return true;
     kl_fit_why(&fit, &reading, why);
-    fprintf(stderr, "not fit now: %s\n", *why ? why : "it is busy");
+    fprintf(stderr, "not fit now: %s\n", *why ? why : "the host is busy");
     return false;
 }
 
@@ -132,7 +132,7 @@ static void say_alive(serving *s) {
 
 static int serve(serving *s) {
     char rest[256];
-    s->guard->silent = true; /* before the workers start */
+    s->guard->silent = true; /* set before the workers start, which read this value */
     for (uint32_t i = 0; i < s->slots; i++)
         start(s, i);
     while (s->left > 0) {

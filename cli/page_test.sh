@@ -37,14 +37,14 @@ expect 2 "'missing.kilter': No such file" "$kilter" report --html a.html missing
 expect 2 "'missing.kilter': No such file" "$kilter" report --perfetto a.json missing.kilter
 expect 2 "'missing.kilter': No such file" "$kilter" report --csv tables missing.kilter
 expect 1 "nowhere/a.html': No such file" "$kilter" report --html nowhere/a.html finished.kilter
-[ ! -e a.html ] && [ ! -e a.json ] || fail "a file was written on an error"
+[ ! -e a.html ] && [ ! -e a.json ] || fail "kilter report wrote a file although there was an error"
 
 # --perfetto: every chunk is an event with its times, decisions and failures are marks, and a loop's rounds are values
 "$kilter" report --perfetto evil.json evil.kilter
 events() { jq -r "[.traceEvents[] | select($2)] | $3" $1.json; }
-[ "$(events evil '.ph == "X"' length)" = 36 ] || fail "not every chunk is an event"
+[ "$(events evil '.ph == "X"' length)" = 36 ] || fail "report --perfetto did not write an event for every chunk"
 [ "$(events evil '.ph == "X" and .tid == 2' '.[0] | "\(.name) \(.ts) \(.dur) \(.args.tasks)"')" = "tasks 10-19 1000000 507812.5 10" ] || fail "the event of a chunk is wrong"
-[ "$(events evil '.cat == "decision"' length)" = 39 ] || fail "not every decision is an event"
+[ "$(events evil '.cat == "decision"' length)" = 39 ] || fail "report --perfetto did not write an event for every decision"
 [ "$(events evil '.cat == "failure"' '.[2].args.text')" = "no luck" ] || fail "the third failure has no event, or the wrong text"
 [ "$(events evil '.name == "process_name"' '.[0].args.name')" = "$evil" ] || fail "the process does not have the name of the program"
 "$kilter" report --perfetto loop.json loop.kilter
@@ -63,14 +63,14 @@ printf '.mode csv\n.import tables/run.csv t\nSELECT program FROM t;' | sqlite3 :
 # --csv: the name of a table must not lead to a file in another folder
 sqlite3 many.kilter 'CREATE TABLE "../outside" (a); INSERT INTO "../outside" VALUES (1)'
 "$kilter" report --csv tables2 many.kilter
-[ -f tables2/chunk.csv ] && [ ! -e outside.csv ] || fail "a table was written outside of the folder"
+[ -f tables2/chunk.csv ] && [ ! -e outside.csv ] || fail "report --csv wrote a table outside of the folder"
 : >plain
 expect 1 "plain/" "$kilter" report --csv plain finished.kilter
 
 # --- the page in a browser
 
-command -v node >/dev/null && "$tool" run 2>/dev/null || [ $? = 2 ] || { echo "no node: the page was not opened"; exit 0; }
+command -v node >/dev/null && "$tool" run 2>/dev/null || [ $? = 2 ] || { echo "node is not installed: the page was not opened"; exit 0; }
 got=0
 "$tool" run evil.html "$(cat "$here/page_test.js")" >result 2>err || got=$?
-[ $got != 77 ] || { echo "no Chromium: the page was not opened"; exit 0; }
+[ $got != 77 ] || { echo "Chromium is not installed: the page was not opened"; exit 0; }
 [ $got = 0 ] && [ "$(cat result)" = '"right"' ] || fail "the page shows wrong contents in the browser: $(cat result err)"

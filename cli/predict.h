@@ -25,8 +25,8 @@ enum {
 
 typedef struct kl_input {
     const char *key, *symbol;
-    double low, high; /* least and greatest valid value */
-    bool above_low;   /* true: `low` itself is not valid */
+    double low, high; /* low, high: least and greatest valid value of the input */
+    bool above_low;   /* true: the value `low` itself is not valid */
 } kl_input;
 
 extern const kl_input kl_inputs[KL_INPUTS];

@@ -108,7 +108,7 @@ static kilter_status choose_run(const kl_report *r, int64_t run, const kl_report
     if (!(work_of(found).work_s > 0) || !(found->elapsed_s > 0))
         return kl_fail(error, KILTER_ERR_INPUT,
                        "predicting from '%s': nothing was computed in run %" PRIu64
-                       "; choose another with --run",
+                       "; choose another run with --run",
                        r->path, found->run);
     *chosen = found;
     return KILTER_OK;

@@ -29,7 +29,7 @@ grep -q '^40 *81.1024 .*fastest' example.out || fail "T_t(40)"
 same "$here/golden/predict.json" example.json "the paper's example as JSON"
 if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 :memory: "SELECT json_extract(readfile('example.json'), '$.asynchronous.best.workers')")" = 23 ] ||
-        fail "the output is not JSON: $(cat example.json)"
+        fail "kilter predict --json does not print valid JSON: $(cat example.json)"
 fi
 
 # inputs from a record: options replace recorded values; several rounds are closer to the measured time than one
@@ -84,7 +84,7 @@ expect 2 "--iterations: '0' is not a whole number from 1 to" "$kilter" predict -
 "$kilter" predict --plot a.svg finished.kilter >/dev/null
 holds a.svg 'squares, run 2: useful number of workers'
 holds a.svg '>measured<'
-[ "$(grep -c '</svg>' a.svg)" = 1 ] || fail "no picture was drawn"
+[ "$(grep -c '</svg>' a.svg)" = 1 ] || fail "kilter predict --plot drew no picture"
 "$kilter" predict $example --plot=b.svg >/dev/null
 holds b.svg '>lowest index: 23<'
 holds b.svg '>lowest time: 40<'
@@ -94,7 +94,7 @@ holds b.svg '>capability of the master: 41<'
 "$kilter" predict $example >plain.out
 [ "$(head -1 plain.out)" = "Up to 23 workers are worth using: the run then takes 93.7 ms; it is fastest with 40: 81.1 ms." ] ||
     fail "unexpected first sentence: $(head -1 plain.out)"
-grep -q '^ *23 *93.7433 *74.2  pays best$' plain.out || fail "unexpected plain table: $(cat plain.out)"
+grep -q '^ *23 *93.7433 *74.2  pays best$' plain.out || fail "unexpected table without --verbose: $(cat plain.out)"
 "$kilter" predict finished.kilter >plain2.out
 head -1 plain2.out | grep -q '^With 16 workers the run takes 8.16 s (90 % interval: ' || fail "unexpected first sentence: $(head -1 plain2.out)"
 ! grep -E 'T_c|T_t|l_m|m_o|P_i|λ|α' plain.out plain2.out || fail "the output has symbols without --verbose"
@@ -170,7 +170,7 @@ expect 1 "nowhere/a.svg': No such file" "$kilter" predict $example --plot nowher
 # without FILE, the newest record is used
 mkdir -p home/.local/state/kilter
 cp finished.kilter home/.local/state/kilter/
-"$kilter" predict 2>err | grep -q "home/.local/state/kilter/finished.kilter, run 2" || fail "predict did not take the newest record"
+"$kilter" predict 2>err | grep -q "home/.local/state/kilter/finished.kilter, run 2" || fail "kilter predict did not take the newest record"
 grep -q "^kilter: $place/home/.local/state/kilter/finished.kilter: the newest record of all" err || fail "predict does not print which record it took: $(cat err)"
 
 "$kilter" help predict | grep -q '^usage: kilter predict' || fail "kilter help predict prints no usage"

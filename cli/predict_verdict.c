@@ -51,7 +51,7 @@ void kl_predict_verdict(kl_prediction *p) {
         void (*change)(kl_basis *b);
     } changes[KL_WHAT_IFS] = {
         {"own_cores", "if the master had cores of its own", own_cores},
-        {"twice_the_cores", "if its host had twice the cores", more_cores},
+        {"twice_the_cores", "if the host of the master had twice the cores", more_cores},
         {"small_messages", "if inputs and results had a tenth of their bytes", small_messages},
         {"fast_link", "if the link between hosts were ten times as fast", fast_link}};
     p->verdict = verdict_of(p->basis, p->most);

@@ -23,7 +23,7 @@ there() { # there: print the names of all records in the state folder, in one li
 }
 # is_there NAME…
 is_there() {
-    [ "$(there)" = "$*${*:+ }" ] || fail "the folder holds $(there) instead of $*"
+    [ "$(there)" = "$*${*:+ }" ] || fail "the state folder holds $(there) instead of $*"
 }
 
 # --- list and prune without any record or folder
@@ -71,17 +71,17 @@ holds list "9 records, "
 if command -v sqlite3 >/dev/null; then
     ask() { sqlite3 :memory: "SELECT $1 FROM json_each(readfile('list.json'), '$.records')"; }
     [ "$(ask "count(*), sum(value ->> '$.bytes')")" = "12|$(cat "$state"/*.kilter "$state"/*-wal "$state"/*-shm | wc -c)" ] ||
-        fail "wrong bytes in the JSON: $(cat list.json)"
+        fail "kilter list --json gives a wrong number of bytes: $(cat list.json)"
     [ "$(ask "group_concat(value ->> '$.state')")" = "unreadable,unreadable,unreadable,finished,cancelled,cut off,finished,failed,cut off,finished,finished,finished" ] ||
-        fail "wrong states in the JSON: $(cat list.json)"
-    [ "$(ask "group_concat(value ->> '$.folder')")" = "$place" ] || fail "wrong folders in the JSON: $(cat list.json)"
-    [ "$(ask "sum(value ->> '$.results')")" = 1 ] || fail "wrong results in the JSON: $(cat list.json)"
+        fail "kilter list --json gives wrong states of records: $(cat list.json)"
+    [ "$(ask "group_concat(value ->> '$.folder')")" = "$place" ] || fail "kilter list --json gives wrong folders of records: $(cat list.json)"
+    [ "$(ask "sum(value ->> '$.results')")" = 1 ] || fail "kilter list --json gives wrong results of records: $(cat list.json)"
 fi
 mkdir other
 cp "$state/loop.kilter" other
 "$kilter" list "$state" other >both
 holds both "1 record, "
-"$kilter" list other/nowhere other >both 2>err && fail "list succeeds for a missing folder"
+"$kilter" list other/nowhere other >both 2>err && fail "kilter list succeeds for a missing folder"
 holds both "loop.kilter"
 holds err "other/nowhere"
 
@@ -120,7 +120,7 @@ expect 2 "--keep is given twice" "$kilter" prune --keep 1 --keep 2
 # --- prune keeps foreign and damaged files, records with results, and records that are not old
 before=$(there)
 "$kilter" prune --keep 1 --dry-run >out
-[ "$(there)" = "$before" ] || fail "a dry run deleted something"
+[ "$(there)" = "$before" ] || fail "kilter prune --dry-run deleted something"
 holds out "4 records would be deleted, "
 "$kilter" prune --older 520w >out
 holds out "0 records deleted, 0.0 kB freed; 9 kept"
@@ -147,7 +147,7 @@ is_there cut.kilter farm.key junk.kilter new.kilter
 # --- prune does not take a link for a record; it names a record that it cannot delete, and deletes the others
 ln -s "$place/other/loop.kilter" "$state/link.kilter"
 "$kilter" prune --keep 0 >out
-holds out "kept      link.kilter: it is a link"
+holds out "kept      link.kilter: the file is a link"
 rm "$state/link.kilter"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     chmod 0755 "$place"
@@ -163,7 +163,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     chown 65533 closed/a.kilter
     chmod 0666 closed/a.kilter
     setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" prune --keep 0 closed >out
-    holds out "kept      a.kilter: it is another user's"
+    holds out "kept      a.kilter: the record is another user's"
 else
     echo "not tested: prune in a folder that allows no deletion (this needs root and setpriv)"
 fi
@@ -174,18 +174,18 @@ start own/running --workers 2
 export KILTER_RECORD_DIR=$place/own
 touch own/loop.kilter
 "$kilter" list >list
-grep -q " running .* running.kilter$" list || fail "the list does not show a running record: $(cat list)"
+grep -q " running .* running.kilter$" list || fail "kilter list does not show a running record: $(cat list)"
 (cd other && "$kilter" tune --once 2>err) | grep -q "^farm " || fail "tune did not find the running record: $(cat other/err)"
 "$kilter" prune --keep 0 --results >out
-holds out "kept      running.kilter: it is being written"
+holds out "kept      running.kilter: a program is writing the record"
 holds out "1 record deleted, "
 [ -e own/running.kilter ] || fail "a record that is being written was deleted"
 until_so "$kilter" predict own/running.kilter
 kill -9 $pid
 wait $pid 2>/dev/null || :
 until_so left_nothing
-"$kilter" list | grep -q " cut off .* running.kilter$" || fail "the list does not show a cut-off record: $("$kilter" list)"
-"$kilter" predict own/running.kilter >out || fail "predict cannot use the cut-off record"
+"$kilter" list | grep -q " cut off .* running.kilter$" || fail "kilter list does not show a cut-off record: $("$kilter" list)"
+"$kilter" predict own/running.kilter >out || fail "kilter predict cannot use the cut-off record"
 unset KILTER_RECORD_DIR
 
 # --- records get default names in the default folder; if a name exists, a number is added and a message is printed
@@ -204,8 +204,8 @@ lacks one.err "exists"
 # --- SIGTERM cancels a run, and the record shows it
 kill -TERM $pid # the shell has SIGINT ignored in what it starts in the background
 wait $pid || :
-"$kilter" predict "$place/twice-2.kilter" >out || fail "predict cannot use the cancelled record"
-"$kilter" list "$place" | grep -q " cancelled .* twice-2.kilter$" || fail "the list does not show a cancelled record: $("$kilter" list "$place")"
+"$kilter" predict "$place/twice-2.kilter" >out || fail "kilter predict cannot use the cancelled record"
+"$kilter" list "$place" | grep -q " cancelled .* twice-2.kilter$" || fail "kilter list does not show a cancelled record: $("$kilter" list "$place")"
 
 # --- two prunes at the same time delete each record exactly once
 mkdir many

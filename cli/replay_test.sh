@@ -77,7 +77,7 @@ has instead "made again by policy ss: "
 has list "of kind deal not made again: the record lacks its inputs"
 expect 2 "--what-if: 'gss' is not policy=NAME" "$kilter" replay --what-if gss sim-gss.kilter
 expect 2 "policy 'none'" "$kilter" replay --what-if policy=none sim-gss.kilter
-[ "$("$kilter" complete kilter replay --what-if '' | cut -f1)" = policy= ] || fail "the values of --what-if are not completed"
+[ "$("$kilter" complete kilter replay --what-if '' | cut -f1)" = policy= ] || fail "the completion of --what-if offers no policies"
 
 [ "$("$kilter" replay empty.kilter)" = "no decisions" ] || fail "decisions were printed from an empty record"
 expect 2 "no decision was made by this time" "$kilter" replay --at 0.5 finished.kilter

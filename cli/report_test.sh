@@ -25,8 +25,8 @@ grep -q '"ended":false,"ended_s":null' killed.json || fail "a killed run is prin
 
 # --failed prints the failed tasks with each attempt
 "$kilter" report --failed finished.kilter >failed.out
-grep -q '^task 31 *run 1, attempt 1, at worker 1 on ada, after 500 ms: worker 1 (process 102 on ada) was killed' failed.out || fail "the first attempt is missing: $(cat failed.out)"
-grep -q '^task 31 *run 1, attempt 2, at worker 0 on ada, after 750 ms: no luck' failed.out || fail "the second attempt is missing: $(cat failed.out)"
+grep -q '^task 31 *run 1, attempt 1, at worker 1 on ada, after 500 ms: worker 1 (process 102 on ada) was killed' failed.out || fail "report --failed does not print the first attempt: $(cat failed.out)"
+grep -q '^task 31 *run 1, attempt 2, at worker 0 on ada, after 750 ms: no luck' failed.out || fail "report --failed does not print the second attempt: $(cat failed.out)"
 ! grep -q 'task 40' failed.out || fail "a task that did not fail is printed: $(cat failed.out)"
 "$kilter" report --failed --json finished.kilter >failed.json
 grep -q '^\[{"run":1,"task":31,"attempt":1,"worker":1,"host":"ada","at_s":0.5,"lost":true,"code":null,"signal":9,' failed.json || fail "the JSON of failures is wrong: $(cat failed.json)"
@@ -38,14 +38,14 @@ cp finished.kilter kept.kilter
 for one in html gantt perfetto; do
     expect 2 "'kept.kilter' is a run record" "$kilter" report --$one kept.kilter finished.kilter
 done
-cmp -s finished.kilter kept.kilter || fail "a record was overwritten"
+cmp -s finished.kilter kept.kilter || fail "kilter report overwrote a record"
 "$kilter" report finished.kilter >&- 2>err && fail "with a closed output, report succeeded"
 grep -q 'writing to the standard output: Bad file descriptor' err || fail "with a closed output: $(cat err)"
 
 # --gantt draws all runs or one run, and prints an error if there is nothing to draw
 "$kilter" report --gantt all.svg finished.kilter
 [ "$(grep -c '</svg>' all.svg)" = 1 ] || fail "report --gantt drew no picture"
-grep -q '>runs 0 to 2: 36 chunks on 3 workers' all.svg || fail "the picture lacks runs: $(cat all.svg)"
+grep -q '>runs 0 to 2: 36 chunks on 3 workers' all.svg || fail "the picture does not have all three runs: $(cat all.svg)"
 "$kilter" report --gantt=one.svg --run=1 finished.kilter
 grep -q '>run 1: 12 chunks' one.svg || fail "the picture does not show run 1"
 "$kilter" report --gantt killed.svg killed.kilter
@@ -114,7 +114,7 @@ cp many.kilter own/newest.other
 touch -d 2020-01-01 own/a.kilter
 touch -d 2019-01-01 own/b.kilter
 export KILTER_RECORD_DIR=$place/own
-"$kilter" report | grep -q "own/a.kilter" || fail "report did not take the newest record"
+"$kilter" report | grep -q "own/a.kilter" || fail "kilter report did not take the newest record"
 touch -d 2020-01-01 own/b.kilter
 "$kilter" report | grep -q "own/b.kilter" || fail "report did not take the last name among two equally new records"
 cp killed.kilter own/0.kilter
@@ -122,7 +122,7 @@ cp killed.kilter-wal own/0.kilter-wal
 touch -d 2018-01-01 own/0.kilter
 "$kilter" report | grep -q "own/0.kilter" || fail "report did not take the record that is being written"
 expect 2 "it cannot be reached" "$kilter" tune --once killed_loop.kilter
-env -u HOME -u KILTER_RECORD_DIR "$kilter" report 2>err && fail "report printed something without a record"
+env -u HOME -u KILTER_RECORD_DIR "$kilter" report 2>err && fail "kilter report printed something without a record"
 grep -q "name the file" err || fail "unexpected error without a record: $(cat err)"
 
 # docs/reference/record.md names every column of a record, and its SQL queries work
@@ -130,10 +130,10 @@ if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 finished.kilter "SELECT count(*) FROM sqlite_schema WHERE name = 'loop'")" = 0 ] || fail "the record of a farm has tables of loops"
     sqlite3 loop.kilter "SELECT name FROM sqlite_schema WHERE type = 'table'" >tables
     while read -r table; do
-        grep -q "^\*\*$table\*\*" "$doc" || fail "docs/reference/record.md lacks table $table"
+        grep -q "^\*\*$table\*\*" "$doc" || fail "docs/reference/record.md does not have the table $table"
         awk -v head="**$table**" 'index($0, "**") == 1 { on = index($0, head) == 1 } /^## / { on = 0 } on' "$doc" >section
         for column in $(sqlite3 loop.kilter "SELECT name FROM pragma_table_info('$table')"); do
-            grep -qw "$column" section || fail "docs/reference/record.md lacks $table.$column"
+            grep -qw "$column" section || fail "docs/reference/record.md does not have the column $table.$column"
         done
     done <tables
     awk '/^```sql/ { on = 1; file = sprintf("query%02d", n++); next } /^```/ { on = 0 } on { print > file }' "$doc"

@@ -197,7 +197,7 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *client, cons
     return result;
 }
 
-/* ---- the server ---- */
+/* ---- starting and ending the server ---- */
 
 static kilter_status start(server *s, uint32_t port, struct MHD_Daemon **daemon, kilter_error *error) {
     struct sockaddr_in address = {
@@ -211,7 +211,7 @@ static kilter_status start(server *s, uint32_t port, struct MHD_Daemon **daemon,
                          MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CLIENT_PATIENCE_S, MHD_OPTION_END);
     if (!*daemon)
         return kl_fail(error, KILTER_ERR_SYSTEM,
-                       "serving on port %" PRIu32 ": it is in use, or not allowed; choose another port",
+                       "serving on port %" PRIu32 ": this port is in use, or not allowed; choose another one",
                        port);
     return KILTER_OK;
 }

@@ -184,7 +184,7 @@ static kilter_status judge(const reading *r, int status, kilter_error *error) {
     int code = WEXITSTATUS(status);
     if (code != 0)
         return kl_fail(error, code == 2 ? KILTER_ERR_INPUT : KILTER_ERR_SYSTEM, "the simulated farm: %s",
-                       *why ? why : "it ended without an error message");
+                       *why ? why : "the simulation ended without an error message");
     if (r->came != r->expected)
         return kl_fail(error, KILTER_ERR_SYSTEM,
                        "the simulated farm ended after %u of %u runs without a message", r->came,

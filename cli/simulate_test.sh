@@ -22,7 +22,7 @@ events='--engine events'
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy static,auto,AWF-B --iterations 3 >one
 grep -q '^engine  *events' one || fail "the output does not name the engine: $(cat one)"
 for policy in static auto awf-b; do
-    grep -q "^$policy " one || fail "the table lacks a row for $policy: $(cat one)"
+    grep -q "^$policy " one || fail "the table does not have a row for $policy: $(cat one)"
 done
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy static,auto,AWF-B --iterations 3 >two
 diff one two >&2 || fail "the second simulation printed other output than the first"
@@ -33,7 +33,7 @@ done
 
 # one host is stopped during its task of the previous run; the slow host must not wait for this host
 "$kilter" simulate $events --platform '1x1@freeze(5ms,100s),1x0.05;master=1' --tasks '4@lognormal(1ms,0.5)' --iterations 6 --json >out
-grep -q '"policy":"auto"' out || fail "the table lacks a row for auto: $(cat out)"
+grep -q '"policy":"auto"' out || fail "the table does not have a row for auto: $(cat out)"
 ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "the slow host waited for the stopped one: $(cat out)"
 
 # more hosts are stopped than the master examines at once, and each has a task of the previous run
@@ -46,7 +46,7 @@ done
 "$kilter" simulate $events --platform "$p" --tasks "$t" --record a.kilter --iterations 2 >out
 "$kilter" report a.kilter | grep -q 'kilter simulate' || fail "kilter report cannot read the record"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy gss,auto --record b.kilter >out
-[ -s b-gss.kilter ] && [ -s b-auto.kilter ] || fail "not every policy has a record: $(ls)"
+[ -s b-gss.kilter ] && [ -s b-auto.kilter ] || fail "kilter simulate did not write a record for each policy: $(ls)"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --gantt c.svg >out
 grep -q '</svg>' c.svg || fail "kilter simulate --gantt drew no picture"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --record d.kilter --gantt d.svg >out
@@ -67,7 +67,7 @@ grep -q '"deaths":4' out || fail "nobody died: $(cat out)"
 
 # --write-platform writes a platform for SimGrid
 "$kilter" simulate --platform "$p" --write-platform - >platform.xml
-[ "$(grep -c '<host ' platform.xml)" = 16 ] || fail "the platform does not have 16 hosts"
+[ "$(grep -c '<host ' platform.xml)" = 16 ] || fail "the platform for SimGrid does not have 16 hosts"
 
 # refused command lines
 refuses 2 "unknown option '--frob'" --frob

@@ -4,7 +4,7 @@ set -eu
 . "$(dirname "$0")/farm_test.sh"
 export TERM=xterm COLUMNS=100 LINES=30 LC_ALL=C.UTF-8 KILTER_RECORD_DIR="$place"
 
-expect 2 "it needs a terminal" "$kilter" top
+expect 2 "kilter top needs a terminal" "$kilter" top
 expect 2 "--interval-s: '0' is not" "$kilter" top --interval-s 0
 expect 2 "--serve: '0' is not a whole number from 1 to 65535" "$kilter" top --serve 0
 if "$kilter" top --serve 1 nothing.kilter 2>&1 | grep -q "built without"; then
@@ -73,7 +73,7 @@ else
         until_so screen_has "units per s"
         kill -9 $pid
         wait $pid 2>/dev/null || :
-        until_so screen_has "it was killed or crashed"
+        until_so screen_has "the program was killed or crashed"
         press q
         wait $top || fail "kilter top ended with exit code $? after a killed run: $(cat screen)"
     fi
@@ -96,9 +96,9 @@ port=$((20000 + $$ % 20000))
 server=$!
 children="$children $server"
 until_so grep -q "serving http://127.0.0.1:$port/" served.out
-expect 1 "port $port: it is in use" "$kilter" top --serve $port "$record"
+expect 1 "port $port: this port is in use" "$kilter" top --serve $port "$record"
 until_so answers /metrics '^kilter_workers{program="tune_test_farm",record=".*"} 2'
-ask /metrics | grep -q '^Content-Type: text/plain; version=0.0.4' || fail "metrics have a wrong type"
+ask /metrics | grep -q '^Content-Type: text/plain; version=0.0.4' || fail "the server sends metrics with a wrong content type"
 answers / '<html lang="en" data-live="1">' || fail "no page"
 until_so answers /data 'HTTP/1.1 200'
 answers /events 'event: record' || fail "the server sends no event about a changed record"
@@ -136,6 +136,6 @@ until_so answers /metrics kilter_workers
 kill -9 $pid
 wait $pid 2>/dev/null || :
 until_so answers /events 'event: end'
-answers /events 'The run is over: it was killed or crashed' || fail "the server sends no event about the end of the run: $(ask /events)"
+answers /events 'The run is over: the program was killed or crashed' || fail "the server sends no event about the end of the run: $(ask /events)"
 kill -INT $server
 wait $server || fail "the server ended with exit code $?: $(cat served.err)"

@@ -93,7 +93,8 @@ static void look_at_end(kl_top_run *run) {
     if (run->looks_gone++ > 0)
         return;
     kl_record_file_read(&file);
-    say(run, file.state == KL_RECORD_CUT_OFF ? "it was killed or crashed" : kl_record_state_name(file.state));
+    say(run, file.state == KL_RECORD_CUT_OFF ? "the program was killed or crashed"
+                                             : kl_record_state_name(file.state));
     kl_outline_free(&file.outline);
     if (run->report && run->report->loop)
         read_report(run, &error); /* on an error, keep the farm's last state */
@@ -205,7 +206,7 @@ static kilter_status end_run(const kl_top_run *run, char *answer, kilter_error *
     pid_t process = (pid_t)kl_tuner_process(run->tuner);
     if (process <= 1 || kill(process, SIGTERM) != 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "ending it: %s",
-                       process <= 1 ? "its process is not known" : strerror(errno));
+                       process <= 1 ? "the process of the run is not known" : strerror(errno));
     snprintf(answer, KL_CONTROL_ANSWER_BYTES, "process %d was asked to end", (int)process);
     return KILTER_OK;
 }

@@ -34,7 +34,7 @@ until_so shows "T_t(3)"
 for words in "farm  *tune_test_farm over zmq" "^run  *[0-9]" "m_o" "T_c" "P_i" "imbalance"; do
     grep -q -- "$words" look || fail "the output of kilter tune does not have the words $words: $(cat look)"
 done
-awk 'length > 120 { exit 1 }' look || fail "the output of kilter tune is too wide" # bytes; at most 110 characters
+awk 'length > 120 { exit 1 }' look || fail "the output of kilter tune has lines of more than 110 characters" # bytes; at most 110 characters
 "$kilter" tune --once --json "$record" >look
 [ "$(wc -l <look)" = 1 ] || fail "kilter tune --json does not print one line"
 if command -v jq >/dev/null; then
@@ -143,7 +143,7 @@ until_so shows "over inproc"
 "$kilter" tune --set workers=1 "$record" >out
 until_so shows "1 at work, 1 resting; 1 set by hand"
 cp "$record" home/.local/state/kilter/
-"$kilter" tune --once 2>err | grep -q "over inproc" || fail "tune did not take the newest record"
+"$kilter" tune --once 2>err | grep -q "over inproc" || fail "kilter tune did not take the newest record"
 grep -q "inproc.kilter: the newest record of this folder's programs" err || fail "tune does not print which record it took: $(cat err)"
 "$kilter" tune --once --program "$(basename "$farm")" 2>err | grep -q "over inproc" || fail "tune --program did not take the newest record of the program"
 expect 2 "there is none in" "$kilter" tune --once --program nobody

@@ -134,8 +134,9 @@ static void record_ranks(kl_trace *trace, const gathered *g, double began_unix_s
                 .worker = r->rank, .host = r->host, .binding = "", .pid = r->pid, .joined_s = joined_s});
         if (r->end != KL_WATCH_FINALIZED)
             kl_trace_worker_left(trace, r->rank, joined_s + r->elapsed_s,
-                                 r->end == KL_WATCH_ABORTED ? "it called MPI_Abort"
-                                                            : "it was killed, or ended without MPI_Finalize");
+                                 r->end == KL_WATCH_ABORTED
+                                     ? "the rank called MPI_Abort"
+                                     : "the rank was killed, or ended without MPI_Finalize");
         kl_trace_watched_rank(trace, &(kl_trace_watched_rank_row){.rank = r->rank,
                                                                   .elapsed_s = r->elapsed_s,
                                                                   .useful_s = r->useful_s,

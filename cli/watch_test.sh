@@ -29,7 +29,7 @@ says 'parallel efficiency .* % = load balance .* % × communication efficiency'
 says 'most in MPI .* in 180 calls of MPI_'
 "$kilter" report "$work/a.kilter" | diff - <(sed -n '/ranks computed/,$p' "$work/page") || fail 'kilter report prints another page than kilter watch'
 "$kilter" report --json "$work/a.kilter" >"$work/json"
-grep -q '"iterations":60,"iteration_calls":4' "$work/json" || fail 'the JSON of kilter report lacks the iteration'
+grep -q '"iterations":60,"iteration_calls":4' "$work/json" || fail 'the JSON of kilter report does not have the iteration'
 "$kilter" list "$work" 2>/dev/null | grep -q 'watched *60 iterations' || fail 'kilter list does not list the record of kilter watch'
 options=(--record "$work/missing/a.kilter")
 watched 0 2 usual 20
@@ -40,7 +40,7 @@ options=()
 # programs that do not end with MPI_Finalize
 watched any 3 killed 30
 says 'ranks did not come to MPI_Finalize'
-says 'rank 2 [(].*[)] at .*: it was killed, or ended without MPI_Finalize'
+says 'rank 2 [(].*[)] at .*: the rank was killed, or ended without MPI_Finalize'
 says 'iteration [0-9]+ iterations of 4 calls'
 # errors
 refuses() { # CODE TEXT OPTION…
@@ -70,7 +70,7 @@ says 'no process of .* called MPI_Init'
 watched any 3 no-finalize 30
 says '3 of 3 ranks did not come to MPI_Finalize'
 watched any 2 abort 20
-says 'rank 0 [(].*[)] at .*: it called MPI_Abort'
+says 'rank 0 [(].*[)] at .*: the rank called MPI_Abort'
 
 # programs with threads, with more communicators, and with spawned processes
 watched 0 2 threads 30

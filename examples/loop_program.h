@@ -94,7 +94,7 @@ static inline settings read_settings(int argc, char **argv, settings set) {
         else if (options[o].flag)
             *options[o].flag = true;
         else if (i + 1 == argc)
-            refuse(&set, argv[i], "its value is missing");
+            refuse(&set, argv[i], "the value of this option is missing");
         else if (options[o].text)
             *options[o].text = argv[++i];
         else

@@ -54,7 +54,7 @@ refuses() { # CODE WORDS OPTION…
     [ "$(wc -l <err)" -eq 1 ] || fail "with the options ${*:3}, the error has more than one line: $(cat err)"
 }
 refuses 2 'missing.xml' --platform missing.xml
-echo 'not at all' >text.xml
+echo 'this is not a platform' >text.xml
 refuses 2 'text.xml' --platform text.xml
 printf '0.1 0\n' >off.prof
 sed 's|<host id="n2" |&state_file="off.prof" |' equal.xml >off.xml

@@ -109,7 +109,7 @@ void kl_simfarm_free(kl_simfarm *farm) {
     *farm = (kl_simfarm){0};
 }
 
-/* --- the worker's side --- */
+/* --- the work of the farm's workers --- */
 
 static int start(const kilter_worker *worker, void **state) {
     *state = worker->user;
@@ -127,7 +127,7 @@ static int take_time(const kilter_task *task, kilter_result *result, void *state
     return 0;
 }
 
-/* --- the master's side --- */
+/* --- the master of the farm --- */
 
 typedef struct tally {
     const kl_simfarm *farm;

@@ -94,7 +94,7 @@ refuses 2 'platform' "$program" "${tasks[@]}"
 refuses 2 'missing.xml' "$program" --platform missing.xml "${tasks[@]}"
 echo '<platform version="4.1"><zone id="z" routing="Full"><host id="a"/></zone></platform>' >bad.xml
 refuses 2 'bad.xml' "$program" --platform bad.xml "${tasks[@]}"
-echo 'not at all' >text.xml
+echo 'this is not a platform' >text.xml
 refuses 2 'text.xml' "$program" --platform text.xml "${tasks[@]}"
 printf 'n0\nn9\n' >hosts
 refuses 2 "line 2: the platform has no host 'n9'" "$program" --platform equal.xml --hosts hosts "${tasks[@]}"

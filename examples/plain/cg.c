@@ -74,7 +74,7 @@ static bool is_near(size_t count, const double *a, const double *b) {
     return true;
 }
 
-typedef struct part { /* the rows of this rank */
+typedef struct part { /* the rows that this rank computes */
     size_t lo, own;
     int before, after;
 } part;
@@ -104,7 +104,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if ((size_t)ranks > n)
-        refuse(&set, "N", "fewer rows than ranks");
+        refuse(&set, "N", "there are fewer rows than ranks");
     int counts[ranks], starts[ranks];
     for (int k = 0; k < ranks; k++) {
         starts[k] = (int)(n * (size_t)k / (size_t)ranks);

@@ -193,17 +193,17 @@ KILTER_API kilter_status kilter_loop_array(kilter_loop *loop, size_t bytes, uint
                                            kilter_error *error);
 
 /**
- * Let sweeps of a loop bring ghost rows of an array that was attached to an aligned loop. It may also be an
- * array of this loop with 0 ghost rows.   Collective; before the first kilter_loop_begin().
+ * Let the sweeps of this loop bring ghost rows of an array that was attached to an aligned loop. The array
+ * may also be one of this loop with 0 ghost rows.   Collective; before the first kilter_loop_begin().
  *
- * The body at row k may then read the array's rows up to `ghost` × the array's `stride` away. The distance is
- * that between the leader's rows where they lie. For example, let ghost be 1. A loop over a coarse grid with
- * `stride` 2 may read rows 2k − 1 … 2k + 1 of the fine grid. A loop over the fine grid may read the rows of
- * the coarse grid that are next to its row. The body writes only rows of arrays with the same rows as the
- * loop.
+ * The body at row k may then read the array's rows up to `ghost` × the array's `stride` away. The distance of
+ * two rows is that of the leader's rows with which they lie. For example, let ghost be 1. A loop over a
+ * coarse grid with `stride` 2 may read rows 2k − 1 … 2k + 1 of the fine grid. A loop over the fine grid may
+ * read the rows of the coarse grid that are next to its row. The body writes only rows of arrays with the
+ * same rows as the loop.
  *
  * Ghost rows keep the values that the last sweep brought, until the leader's next begin. So a follower does
- * not need to bring what does not change in between.
+ * not need to bring rows that do not change in between.
  *
  * DOACROSS: the array has the same rows as the loop, `bytes` is a multiple of `inner`, and `ghost` is 1.
  * @return KILTER_OK; KILTER_ERR_RANGE (base or ghost is wrong, or differs between ranks); KILTER_ERR_USAGE
@@ -406,9 +406,9 @@ KILTER_API kilter_status kilter_loop_scatter(kilter_loop *loop, void *base, int 
 KILTER_API int kilter_loop_owner(const kilter_loop *loop, uint64_t row);
 
 /**
- * Post a message from one row to another, on whatever rank it is: particles that cross a border, a change of
- * a neighbour. The data is copied; kilter_loop_deliver() delivers it.   Local; within a sweep or between two;
- * not for `scattered` loops.
+ * Post a message from one row to another row, which may be on any rank. Examples are particles that cross a
+ * border between rows. The data is copied, and kilter_loop_deliver() delivers it.   Local; within a sweep or
+ * between two; not for `scattered` loops.
  *
  * @param from  a row of this rank, which decides the order of delivery; within a sweep, a row that the body
  * has
@@ -420,14 +420,14 @@ KILTER_API kilter_status kilter_loop_post(kilter_loop *loop, uint64_t from, uint
 
 /** Take a message that was posted to row `to`, which is on this rank. `data` is aligned for any type, and
  * valid during the call.
- * Returning false ends the loop. */
+ * If the function returns false, the loop ends. */
 typedef bool (*kilter_loop_take)(uint64_t to, uint64_t from, const void *data, uint64_t bytes, void *user);
 
 /**
- * Deliver all posted messages. `take` gets those for rows of this rank, in rising order of `to`, then of
- * `from`, then as they were posted. This order does not depend on where the rows are, so results can have the
- * same bits for every number of ranks. Messages must be delivered before the next sweep begins, and before
- * the loop is closed.   Collective; between two sweeps.
+ * Deliver all posted messages. `take` gets the messages for rows of this rank, in rising order of `to`, then
+ * of `from`, then as they were posted. This order does not depend on where the rows are, so results can have
+ * the same bits for every number of ranks. Messages must be delivered before the next sweep begins, and
+ * before the loop is closed.   Collective; between two sweeps.
  *
  * If `take` calls this loop, the loop ends with KILTER_ERR_USAGE; only kilter_loop_summary_get() is allowed.
  * @return KILTER_OK; KILTER_ERR_USAGE (a sweep is under way, take is NULL, the loop is `scattered`, or ranks

@@ -2,8 +2,8 @@
 # Install Kilter into an empty prefix, move the prefix elsewhere, and build an outside project with it: in C and C++,
 # where CMake and pkg-config find Kilter.
 # usage: package_test.sh SOURCE BUILD shared|static [PROGRAM…]
-#   shared  installs BUILD itself, as users do; each PROGRAM must be installed and run
-#   static  configures BUILD/package-static with BUILD's settings and installs the library from there
+#   shared: install the build folder BUILD, as users do; each PROGRAM must then be installed and run
+#   static: configure the folder BUILD/package-static with BUILD's settings, and install the library from there.
 # CMAKE, CC, CXX, BUILD_TYPE, MPIS (a list of openmpi, mpich, separated by ";") and CKPT (the target of libkilter-ckpt,
 # or nothing) come from the environment.
 set -euo pipefail
