@@ -159,7 +159,7 @@ static bool oracle(const scene *s) {
     return faster;
 }
 
-/* Give the hosts the changes of speed of another draw. */
+/* Let the hosts' speeds change as in another draw. */
 static void change_profiles(kl_cluster *hosts, const kl_cluster *drawn) {
     for (uint32_t i = 0; i < hosts->group_count; i++)
         hosts->groups[i].host.profile = drawn->groups[i].host.profile;
@@ -215,7 +215,7 @@ static bool mostly_peers(const row *r) {
     return more_s < 0;
 }
 
-/* Sums over all platforms, for the lines of the tables. */
+/* Sums over all platforms, from which a line of a table is computed. */
 typedef struct tally {
     double platforms, faster, second, late, oracle, fixed, master; /* platforms: their number; the others:
                                                                     * numbers of runs that took almost the

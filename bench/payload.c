@@ -30,7 +30,8 @@ typedef struct way {
     void (*move)(const job *j);
 } way;
 
-static uint8_t *source, *target; /* source: MOST_BYTES; target: room for all bytes that are moved */
+static uint8_t *source,
+    *target; /* source: buffer of MOST_BYTES; target: buffer for all bytes that are moved */
 
 static void die(const char *what) {
     perror(what);

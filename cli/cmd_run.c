@@ -39,8 +39,9 @@ typedef struct run_state {
     const run_options *options;
     kl_listening reach;
     pid_t master;
-    kl_grow *grow; /* NULL: workers are only on the hosts of --host */
-    int code;      /* exit code of the master; valid after the master has ended */
+    kl_grow *
+        grow; /* starts and ends workers while the farm runs; NULL: workers are only on the hosts of --host */
+    int code; /* exit code of the master; valid after the master has ended */
 } run_state;
 
 /* --- the options of kilter run --- */

@@ -18,7 +18,7 @@
 #include "simulate_peers.h"
 #include "sys/sys.h"
 
-/* The default engine for more workers than this is events. */
+/* For more workers than this number, the default engine is events. */
 enum { MOST_SMPI_WORKERS = 2000 };
 enum { MOST_POLICIES = 64, MOST_ITERATIONS = 100000 };
 #define MOST_BYTES 0x1p40

@@ -311,8 +311,7 @@ static void cancel_all(kl_grow *g) {
     note_jobs(g);
 }
 
-/* After a good end, do not cancel jobs of workers: the workers leave by themselves when their farm has
- * ended. */
+/* If the farm ended well, do not cancel its jobs: the workers leave by themselves. */
 static void wait_for_workers(kl_grow *g) {
     kl_growth_farm ended = {.known = true};
     const struct timespec tick = kl_timespec(FARM_LOOK_S / 4);

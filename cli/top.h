@@ -16,10 +16,10 @@ enum {
 /* A run that is in progress, or that ended a moment ago. */
 typedef struct kl_top_run {
     char *path;
-    kl_report *report;       /* of a farm: only its program, process and control socket; of a loop: the whole
-                              * record, read again at each update */
-    kl_tuner *tuner;         /* connection to the farm; NULL: none */
-    kl_control_state *state; /* last state that the farm sent; NULL: none */
+    kl_report *report; /* what was read from the record. For a farm: only program, process and control socket.
+                          For a loop: the whole record, read again at each update */
+    kl_tuner *tuner;   /* connection to the farm; NULL: none */
+    kl_control_state *state;      /* last state that the farm sent; NULL: none */
     char word[KL_TOP_WORD_BYTES]; /* why `state` is not up to date, in words; "": it is up to date */
     char decisions[KL_TOP_DECISIONS]
                   [KL_TOP_WORD_BYTES]; /* last decisions of the run, in order of time; "": unused entry */

@@ -134,7 +134,8 @@ typedef struct kilter_loop_options {
     kilter_loop *follows;
     uint64_t stride; /**< with `follows`: number of the leader's rows for each row of this loop; 0 means 1. A
                         coarse grid that has every second row uses 2 */
-    uint64_t offset; /**< with `follows`: number of the leader's row with which row 0 of this loop lies */
+    uint64_t offset; /**< with `follows`: row 0 of this loop is on the rank that has the leader's row with
+                        this number */
     /** true, for DOALL loops that are neither `scattered` nor `deep`: row 0 and row n − 1 are neighbours.
      * Ghost rows before row 0 are at rows −1, −2, …, and those after the last row are at rows n, n + 1, … */
     bool periodic;
@@ -196,11 +197,10 @@ KILTER_API kilter_status kilter_loop_array(kilter_loop *loop, size_t bytes, uint
  * Let the sweeps of this loop bring ghost rows of an array that was attached to an aligned loop. The array
  * may also be one of this loop with 0 ghost rows.   Collective; before the first kilter_loop_begin().
  *
- * The body at row k may then read the array's rows up to `ghost` × the array's `stride` away. The distance of
- * two rows is that of the leader's rows with which they lie. For example, let ghost be 1. A loop over a
- * coarse grid with `stride` 2 may read rows 2k − 1 … 2k + 1 of the fine grid. A loop over the fine grid may
- * read the rows of the coarse grid that are next to its row. The body writes only rows of arrays with the
- * same rows as the loop.
+ * The body at row k may then read the array's rows up to `ghost` × the array's `stride` away. Distances are
+ * counted in rows of the leader. For example, let ghost be 1. A loop over a coarse grid with `stride` 2 may
+ * read rows 2k − 1 … 2k + 1 of the fine grid. A loop over the fine grid may read the rows of the coarse grid
+ * that are next to its row. The body writes only rows of arrays with the same rows as the loop.
  *
  * Ghost rows keep the values that the last sweep brought, until the leader's next begin. So a follower does
  * not need to bring rows that do not change in between.
@@ -425,9 +425,9 @@ typedef bool (*kilter_loop_take)(uint64_t to, uint64_t from, const void *data, u
 
 /**
  * Deliver all posted messages. `take` gets the messages for rows of this rank, in rising order of `to`, then
- * of `from`, then as they were posted. This order does not depend on where the rows are, so results can have
- * the same bits for every number of ranks. Messages must be delivered before the next sweep begins, and
- * before the loop is closed.   Collective; between two sweeps.
+ * of `from`, then of posting. This order does not depend on where the rows are, so results can have the same
+ * bits for every number of ranks. Messages must be delivered before the next sweep begins, and before the
+ * loop is closed.   Collective; between two sweeps.
  *
  * If `take` calls this loop, the loop ends with KILTER_ERR_USAGE; only kilter_loop_summary_get() is allowed.
  * @return KILTER_OK; KILTER_ERR_USAGE (a sweep is under way, take is NULL, the loop is `scattered`, or ranks

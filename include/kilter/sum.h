@@ -18,8 +18,8 @@ extern "C" {
  * not finite. */
 enum { KILTER_SUM_WORDS = 72 };
 
-/** A sum. Zeroed: the sum of no numbers, 0. The struct never grows. It has no pointers: a task can return one
- * as its result, as bytes, if all workers have the same kind of processor. */
+/** A sum of doubles. With all bytes zero, it is the sum of no numbers, 0. The struct never grows. It has no
+ * pointers: a task can return one as its result, as bytes, if all workers have the same kind of processor. */
 typedef struct kilter_sum {
     int64_t word[KILTER_SUM_WORDS]; /**< digits and counts, which only these functions read */
     uint64_t untidied;              /**< numbers added since the last carry */
