@@ -182,10 +182,9 @@ static kilter_status read_question(simulation *sim, kilter_error *error) {
     if (status != KILTER_OK)
         return status;
     sim->results = calloc(sim->policy_count * sim->q.iterations, sizeof *sim->results);
-    return sim->results
-               ? KILTER_OK
-               : kl_fail(error, KILTER_ERR_MEMORY, "keeping the results of %" PRIu32 " runs: memory ran out",
-                         sim->q.iterations);
+    return sim->results ? KILTER_OK
+                        : kl_fail(error, KILTER_ERR_MEMORY, "keeping the results of %u runs: memory ran out",
+                                  sim->q.iterations);
 }
 
 /* --- simulating --- */
@@ -421,12 +420,12 @@ static void print_table(const simulation *sim, const char *engine) {
     if (sim->file)
         kl_say(stdout, "platform", "%s", sim->q.platform);
     else
-        kl_say(stdout, "platform", "%s: %" PRIu32 " worker%s", sim->q.platform, sim->cluster.workers,
+        kl_say(stdout, "platform", "%s: %u worker%s", sim->q.platform, sim->cluster.workers,
                sim->cluster.workers == 1 ? "" : "s");
     kl_say(stdout, "tasks", "%s, seed %" PRIu64, sim->q.tasks, sim->tasks.seed);
     if (sim->q.iterations > 1)
         kl_say(stdout, "runs",
-               "%" PRIu32 "; columns are means over all runs, but \"last\" and \"its efficiency\" are those "
+               "%u; columns are means over all runs, but \"last\" and \"its efficiency\" are those "
                "of the last run",
                sim->q.iterations);
     kl_say(stdout, "engine", "%s", engine);

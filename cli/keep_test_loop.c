@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0)
-        printf("begins after sweep %" PRIu64 "\n", sweep);
+        printf("begins after sweep %llu\n", (unsigned long long)sweep);
     fflush(stdout);
     for (; end == 0; sweep++) {
         sweep_once(loop, values[sweep % 2], values[1 - sweep % 2], ends);

@@ -1,6 +1,5 @@
 /* Take the model's inputs from options or a record, or compute them from each other. */
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,18 +97,18 @@ static kilter_status choose_run(const kl_report *r, int64_t run, const kl_report
             part = it;
     }
     if (!found && run >= 0)
-        return kl_fail(error, KILTER_ERR_INPUT, "predicting from '%s': there is no run %" PRId64 " in it",
-                       r->path, run);
+        return kl_fail(error, KILTER_ERR_INPUT, "predicting from '%s': there is no run %lld in it", r->path,
+                       (long long)run);
     found = found ? found : part;
     if (!found)
         return kl_fail(error, KILTER_ERR_INPUT,
                        "predicting from '%s': no task in it is done; take another record, or give --work-s",
                        r->path);
     if (!(work_of(found).work_s > 0) || !(found->elapsed_s > 0))
-        return kl_fail(error, KILTER_ERR_INPUT,
-                       "predicting from '%s': nothing was computed in run %" PRIu64
-                       "; choose another run with --run",
-                       r->path, found->run);
+        return kl_fail(
+            error, KILTER_ERR_INPUT,
+            "predicting from '%s': nothing was computed in run %llu; choose another run with --run", r->path,
+            (unsigned long long)found->run);
     *chosen = found;
     return KILTER_OK;
 }

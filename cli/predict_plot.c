@@ -1,5 +1,4 @@
 /* Draw the prediction: the time T_t(n) above, and the performance index P_i(n) below. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -70,7 +69,7 @@ static void fill_measured(curves *c, const kl_basis *b, double unit, double *at)
 }
 
 static void mark(curves *c, uint32_t workers, const char *what) {
-    snprintf(c->marks[c->mark_count], WORD_BYTES, "%s: %" PRIu32, what, workers);
+    snprintf(c->marks[c->mark_count], WORD_BYTES, "%s: %u", what, workers);
     c->mark[c->mark_count] = (kl_mark){workers, c->marks[c->mark_count]};
     c->mark_count++;
 }
@@ -105,7 +104,8 @@ void kl_prediction_plot(const kl_prediction *p, FILE *out) {
     fill_marks(&c, &p->protocols[KL_ASYNCHRONOUS]);
     char title[256], subtitle[512], time[64], index[64];
     if (b->record)
-        snprintf(title, sizeof title, "%.60s, run %" PRIu64 ": useful number of workers", b->program, b->run);
+        snprintf(title, sizeof title, "%.60s, run %llu: useful number of workers", b->program,
+                 (unsigned long long)b->run);
     else
         snprintf(title, sizeof title, "Useful number of workers");
     snprintf(subtitle, sizeof subtitle,

@@ -202,8 +202,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *client, cons
 static kilter_status start(server *s, uint32_t port, struct MHD_Daemon **daemon, kilter_error *error) {
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    snprintf(s->hosts[0], sizeof s->hosts[0], "127.0.0.1:%" PRIu32, port);
-    snprintf(s->hosts[1], sizeof s->hosts[1], "localhost:%" PRIu32, port);
+    snprintf(s->hosts[0], sizeof s->hosts[0], "127.0.0.1:%u", port);
+    snprintf(s->hosts[1], sizeof s->hosts[1], "localhost:%u", port);
     *daemon =
         MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, (uint16_t)port, NULL, NULL, handle,
                          s, MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_CONNECTION_LIMIT,
@@ -211,8 +211,7 @@ static kilter_status start(server *s, uint32_t port, struct MHD_Daemon **daemon,
                          MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CLIENT_PATIENCE_S, MHD_OPTION_END);
     if (!*daemon)
         return kl_fail(error, KILTER_ERR_SYSTEM,
-                       "serving on port %" PRIu32 ": this port is in use, or not allowed; choose another one",
-                       port);
+                       "serving on port %u: this port is in use, or not allowed; choose another one", port);
     return KILTER_OK;
 }
 

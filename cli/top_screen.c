@@ -47,8 +47,8 @@ KILTER_PRINTF(3, 4) static void put(page *p, kl_top_look look, const char *forma
 /* ---- a line for each run ---- */
 
 static void loop_progress(const kl_report_loop *loop, char words[KL_TOP_WORD_BYTES]) {
-    snprintf(words, KL_TOP_WORD_BYTES, "%" PRIu64 " sweeps, %" PRIu64 " moves, %" PRIu32 " ranks",
-             loop->executions, loop->moves, loop->ranks);
+    snprintf(words, KL_TOP_WORD_BYTES, "%" PRIu64 " sweeps, %" PRIu64 " moves, %u ranks", loop->executions,
+             loop->moves, loop->ranks);
 }
 
 static void farm_progress(const kl_control_state *s, char words[KL_TOP_WORD_BYTES]) {
@@ -113,7 +113,7 @@ static void put_farm(page *p, const kl_control_state *s) {
 
 static void put_farm_row(page *p, const kl_top_run *run, uint32_t i, bool chosen) {
     const kl_control_worker *w = &run->state->workers[i];
-    put(p, chosen ? KL_TOP_CHOSEN : KL_TOP_PLAIN, "%s %6" PRIu32 "  %-8s  %10s  %9s  %8" PRIu64 "  %6" PRIu64,
+    put(p, chosen ? KL_TOP_CHOSEN : KL_TOP_PLAIN, "%s %6u  %-8s  %10s  %9s  %8" PRIu64 "  %6" PRIu64,
         chosen ? ">" : " ", w->worker, activities[w->activity], kl_digits(w->rate_units_per_s).text,
         kl_time_words(w->busy_s).text, w->chunks, w->queued_tasks);
 }
@@ -121,7 +121,7 @@ static void put_farm_row(page *p, const kl_top_run *run, uint32_t i, bool chosen
 static void put_loop_row(page *p, const kl_top_run *run, uint32_t i, bool chosen) {
     const kl_report_worker *w = &run->report->workers[i];
     const kl_report_rank *r = &run->report->loop->rank[i];
-    put(p, chosen ? KL_TOP_CHOSEN : KL_TOP_PLAIN, "%s %6" PRIu32 "  %-16.16s  %10" PRIu64 "  %10s  %9s",
+    put(p, chosen ? KL_TOP_CHOSEN : KL_TOP_PLAIN, "%s %6u  %-16.16s  %10" PRIu64 "  %10s  %9s",
         chosen ? ">" : " ", w->worker, kl_shown_name(w->host).text, r->iterations,
         kl_digits(r->rate_per_s).text, kl_time_words(r->busy_s).text);
 }
