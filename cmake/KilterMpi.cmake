@@ -1,8 +1,10 @@
 # Find Open MPI and MPICH by their compiler wrappers. Set KILTER_MPIS, the list of the MPIs found, and for each of them:
-#   mpi_NAME the CMake target of the MPI, with its include folders and libraries
-#   KILTER_MPIEXEC_NAME the launcher of the MPI
-#   KILTER_SUFFIX_NAME     the ending of names of the MPI's tests and test programs: empty for the first MPI found KILTER_MPI says which are looked for: ON
-#   (both), OFF, or a list of names. A named MPI must exist. On machines where the wrappers do not have Debian's names: -DKILTER_MPICC_openmpi=FILE, -DKILTER_MPIEXEC_openmpi=FILE.
+#   mpi_NAME               the CMake target of the MPI, with its include folders and libraries
+#   KILTER_MPIEXEC_NAME    the launcher of the MPI
+#   KILTER_SUFFIX_NAME     the ending of names of the MPI's tests and test programs: empty for the first MPI found
+#
+# The option KILTER_MPI says which MPIs are looked for: ON (both), OFF, or a list of names. An MPI in the list must exist. If the wrappers do not have
+# Debian's names, give -DKILTER_MPICC_openmpi=FILE and -DKILTER_MPIEXEC_openmpi=FILE.
 
 # Find out for which MPI a wrapper compiles.
 function(kilter_mpi_of_wrapper wrapper out)
