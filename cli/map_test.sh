@@ -18,7 +18,7 @@ gives() { # gives CODE COMMAND…: fail unless the command ends with this exit c
 
 # --- refused command lines
 expect 2 "--jobs: 'x' is not a number of slots" "$kilter" map -j x true
-expect 2 "--halt: 'later' is not never" "$kilter" map --halt later true
+expect 2 "--halt: 'later' is neither never" "$kilter" map --halt later true
 expect 2 "--timeout: '-1' is neither" "$kilter" map --timeout=-1 true
 expect 2 "--colsep: '(' is not a regular expression" "$kilter" map --colsep '(' true ::: a
 expect 2 "reading values from none: No such file" "$kilter" map -a none true

@@ -128,7 +128,7 @@ holds out "3 files left alone: not readable as a record"
 "$kilter" prune --keep 1 --program squares >out
 holds out "deleted   cancelled.kilter"
 holds out "deleted   farm.kilter"
-holds out "kept      resumed.kilter: it holds results for --resume"
+holds out "kept      resumed.kilter: the record holds results for --resume"
 holds out "2 records deleted, "
 is_there cut.kilter empty.kilter ended_loop.kilter farm.key finished.kilter junk.kilter killed.kilter killed_loop.kilter loop.kilter new.kilter resumed.kilter
 

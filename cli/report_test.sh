@@ -121,7 +121,7 @@ cp killed.kilter own/0.kilter
 cp killed.kilter-wal own/0.kilter-wal
 touch -d 2018-01-01 own/0.kilter
 "$kilter" report | grep -q "own/0.kilter" || fail "report did not take the record that is being written"
-expect 2 "it cannot be reached" "$kilter" tune --once killed_loop.kilter
+expect 2 "the run cannot be reached" "$kilter" tune --once killed_loop.kilter
 env -u HOME -u KILTER_RECORD_DIR "$kilter" report 2>err && fail "kilter report printed something without a record"
 grep -q "name the file" err || fail "unexpected error without a record: $(cat err)"
 
