@@ -68,8 +68,7 @@ static bool is_near(size_t count, const double *a, const double *b) {
     for (size_t i = 0; b && i < count; i++)
         most = fmax(most, fabs(b[i]));
     for (size_t i = 0; b && i < count; i++)
-        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* this comparison is also false if the value is not a
-                                                  * number */
+        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* the comparison is also false for NaN */
             return false;
     return true;
 }

@@ -37,8 +37,8 @@ int main(int argc, char **argv) {
     int before = rank > 0 ? rank - 1 : MPI_PROC_NULL;
     int after = rank + 1 < ranks ? rank + 1 : MPI_PROC_NULL;
     int edge = (int)(REACH * width);
-    uint8_t(*seen)[width] = allocate(own + 2 * REACH, sizeof *seen); /* the memory holds the rows lo − REACH …
-                                                                      * lo + own + REACH − 1 */
+    uint8_t(*seen)[width] =
+        allocate(own + 2 * REACH, sizeof *seen); /* the rows lo − REACH … lo + own + REACH − 1 */
     uint8_t(*clean)[width] = allocate(own, sizeof *clean);
 
     MPI_Barrier(MPI_COMM_WORLD);
