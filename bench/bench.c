@@ -104,8 +104,9 @@ static kilter_farm_summary farm_trial(const trial *t) {
     double took_s = kl_monotonic_s() - began_s;
     kilter_farm_summary_get(farm, &summary);
     if (t->resume)
-        summary.elapsed_s = took_s; /* includes the time until the last result is on the disk */
-    summary.decision = NULL;        /* the farm will free this text */
+        summary.elapsed_s =
+            took_s; /* with `resume`, elapsed_s includes the time until the last result is on the disk */
+    summary.decision = NULL; /* the farm will free this text */
     kilter_farm_close(farm, NULL);
     return summary;
 }

@@ -84,7 +84,7 @@ static int start_worker(const kilter_worker *worker, void **state) {
     return 0;
 }
 
-/* --- the master --- */
+/* --- the master of the farm --- */
 
 static void check(const kilter_outcome *outcome, void *user) {
     uint64_t word = 0;

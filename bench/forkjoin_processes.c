@@ -63,7 +63,7 @@ int forkjoin_be_worker(char *master, char *key, double speed) {
     return kilter_farm_open(&options, NULL, NULL, &farm, &error) == KILTER_ENDED ? 0 : 1;
 }
 
-/* --- the master --- */
+/* --- the master of the farm --- */
 
 static double now_s(void *self) {
     (void)self;

@@ -42,7 +42,7 @@ static void *allocate(size_t count, size_t bytes) {
     return memory;
 }
 
-/* --- all ranks decide from the same reports --- */
+/* --- first method: all ranks decide from the same reports --- */
 
 typedef struct play {
     uint32_t ranks;
@@ -143,7 +143,7 @@ static int rounds_together(uint32_t ranks, change what) {
     return rounds;
 }
 
-/* --- neighbours exchange rows --- */
+/* --- second method: neighbours exchange rows --- */
 
 /* Count the rounds until neighbours are balanced. In each round, each pair of neighbours exchanges two
  * thirds of the rows that would balance the pair. Rows are divisible and speeds are known. */

@@ -77,7 +77,7 @@ static void print(const one_run *r, double end_s) {
     }
 }
 
-/* --- simulated runs --- */
+/* --- checking forecasts of simulated runs --- */
 
 static double begin_task(void *self, uint64_t run, uint64_t index) {
     one_run *r = self;
@@ -123,7 +123,7 @@ static void simulate(uint64_t number) {
     free(times);
 }
 
-/* --- real runs --- */
+/* --- checking forecasts of real runs --- */
 
 /* Write the command lines of a real run: commands that sleep for 1 to some hundred milliseconds. */
 static void write_values(one_run *r, FILE *out) {

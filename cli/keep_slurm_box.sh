@@ -53,7 +53,7 @@ until_so saved 4 "$last"
 
 # the run ends with the right result
 : >enough
-wait $pid || fail "the run failed"
-grep -q "^right after sweep" kept.out || fail "the result is wrong"
+wait $pid || fail "the kept run failed"
+grep -q "^right after sweep" kept.out || fail "the result of the kept run is wrong"
 until_so idle 4
 [ -z "${REPORT-}" ] || "$kilter" report keep/keep.kilter >"$REPORT"

@@ -14,7 +14,7 @@
 
 struct kl_map_request;
 
-/* --- map_needs.c: what each command needs of its host --- */
+/* --- map_needs.c: what each command needs of the host of its host --- */
 
 enum { KL_MAP_RESOURCES = 8 };
 
@@ -205,7 +205,7 @@ void kl_map_hosts_close(kl_map_hosts *hosts);
  * the exit code when the farm or the input has ended. */
 int kl_map_serve(const struct kl_map_request *request);
 
-/* --- map_run.c: the master --- */
+/* --- map_run.c: the master, which runs all commands --- */
 
 typedef struct kl_map_request { /* the options; the table of options has the offsets of these members */
     const char *jobs;           /* number of slots, as the user wrote it */
@@ -217,7 +217,7 @@ typedef struct kl_map_request { /* the options; the table of options has the off
     kl_map_setup setup;
     kl_map_needs needs;
     kl_map_halt halt;
-    char **words; /* words of the command */
+    char **words; /* words of the command line that runs for each value */
     size_t word_count;
     kl_map_source *sources;
     size_t source_count;

@@ -69,7 +69,7 @@ typedef struct kl_basis {
     double *part; /* part[i]: fraction of the run's work that was dealt in round i; NULL: assume the rounds
                    * of the policy DAF */
     size_t part_count;
-    double *scratch; /* memory for the fractions of the work in each round, for another number of workers */
+    double *scratch; /* memory for fractions like those in `part`, for another number of workers */
     size_t scratch_count;
     double *own; /* own[n−1]: sum of the speeds of the record's n fastest workers; NULL: no record */
     uint32_t own_count;

@@ -20,7 +20,7 @@
 enum { PLACES_MOST = 1000 };
 
 typedef struct gathered {
-    kl_watch_rank *ranks; /* files of the ranks, in order of rank, without spawned processes */
+    kl_watch_rank *ranks; /* what the ranks recorded, in order of rank, without spawned processes */
     uint64_t room;
     size_t count;
     uint64_t spawned, refused, other_calls, unfinished;

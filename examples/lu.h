@@ -424,7 +424,7 @@ static inline bool lu_verify(const lu *s, const double sums[2 * VALUES], const d
     return verified;
 }
 
-/* --- the sequential program --- */
+/* --- the benchmark as a sequential program --- */
 
 typedef struct lu_grids {
     double *u, *v, *forcing; /* v: the residual, later the change of the solution */

@@ -243,7 +243,7 @@ static inline bool mg_verify(const mg_class *is, double sum) {
     return verified;
 }
 
-/* --- the sequential program --- */
+/* --- the benchmark as a sequential program --- */
 
 typedef struct mg_grids { /* u[l], r[l]: addresses of plane 0 on level l */
     double *u[LEVELS], *r[LEVELS], *v;

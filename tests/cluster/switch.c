@@ -124,7 +124,7 @@ static void send_what_is_due(network *net) {
     }
 }
 
-/* --- the path of a frame --- */
+/* --- when a frame leaves, and through which port --- */
 
 /* Return the time at which a frame that arrives at start_s has passed a link in one direction. A negative
  * time means that the frame is lost, because the queue is full. */
