@@ -25,7 +25,7 @@ typedef struct one_run {
     kl_sim *sim;
     const double *task_s;
     uint64_t tasks, begun;
-    char what[40]; /* law of the task times, number of workers, number of tasks */
+    char what[40]; /* description of the run: law of the task times, number of workers, number of tasks */
     uint64_t random;
 } one_run;
 

@@ -110,7 +110,8 @@ static const kl_option rows[] = {
     KL_PROGRAM_ROW(request),
 };
 
-/* Return whether at most one output is asked for; else name two of them. --failed --json is one output. */
+/* Check that at most one output is asked for. Otherwise print an error that names two of them. --failed with
+ * --json is one output. */
 static bool one_output(const request *r, const char **first, const char **second) {
     static const char *const names[] = {
         [GANTT] = "gantt", [PAGE] = "html", [TRACE_EVENTS] = "perfetto", [TABLES] = "csv"};

@@ -32,7 +32,7 @@ until_so() {
     done
 }
 
-left_nothing() { # check that the master removed all files that it made for workers or tools; files of a killed thread sanitizer do not count
+left_nothing() { # succeed if the master has removed all files that it made for workers or tools; files of a killed process with the thread sanitizer do not count
     ! ls -A "$TMPDIR" | grep -v '^tsan\.' >&2
 }
 

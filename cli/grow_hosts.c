@@ -143,7 +143,7 @@ static void take_readings(kl_grow_hosts *h) {
     h->measured = true;
 }
 
-/* Do not count the farm's own workers on a host as load by others. */
+/* Measure the hosts. The farm's own workers on a host do not count as load by other programs. */
 static void measure(kl_grow_hosts *h, double now_s) {
     for (size_t i = 0; i < h->count; i++) {
         const place *p = &h->places[i];

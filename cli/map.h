@@ -84,9 +84,9 @@ void kl_map_guard_end_all(kl_map_guard *guard);
 typedef struct kl_map_spawner { /* values that are the same for all commands of a worker */
     const char *shell, *folder; /* shell: path of the shell; folder: for large outputs; "": no folder */
     int null;                   /* descriptor of /dev/null */
-    char **environment;         /* NAME=VALUE of a command; the last entries are free for the variables of
-                                 * number and place, and NULL */
-    kl_buffer variables;        /* variables that tell the command its units of resources */
+    char **environment; /* environment of a command as NAME=VALUE; the last entries are free for its variables
+                           in number and place, and NULL */
+    kl_buffer variables; /* variables that tell the command its units of resources */
     char number[40], place[40], dash_c[3];
     kl_map_guard *guard;
     kl_map_slot *slot;

@@ -323,7 +323,7 @@ static void reach_hosts(reaching *r, int alive) {
     _exit(hopeless ? NO_HOST_CODE : 0);
 }
 
-/* --- the master's side: starting and watching this process --- */
+/* --- the master's side: starting and watching the process that reaches the hosts --- */
 
 static kilter_status fork_reaching(reaching *r, kl_map_hosts *hosts, kilter_error *error) {
     int alive[2], ends[2];

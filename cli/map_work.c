@@ -124,8 +124,8 @@ int kl_map_work(const kilter_task *task, kilter_result *result, void *state) {
     memset(&w->result, 0, sizeof w->result);
     memcpy(w->result.host, w->host, sizeof w->host);
     kl_map_run_command(&w->spawner, w->template, &fill, limit_s(w), &w->result);
-    /* Send no result of a command that was ended with the run: only after this worker's death does the
-     * master run the command again. */
+    /* Do not send the result of a command that was ended. The master runs the command again only if this
+     * worker dies without a result. */
     while (w->guard->silent && atomic_load(&w->guard->ending))
         pause();
     if (kl_map_succeeded(&w->result))

@@ -67,7 +67,7 @@ static bool is_given(const kl_command *command, const char *const *given, const 
     return given[kl_option_find(command->options, name, strlen(name)) - command->options.row];
 }
 
-/* Check that the options which each given option needs are given, and that no options exclude each other.
+/* Check that each given option has the option it needs, and that no two given options exclude each other.
  * Return the exit code. */
 static int check_needs(const kl_command *command, const char *const *given) {
     for (size_t i = 0; i < command->options.count; i++) {

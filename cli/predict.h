@@ -100,11 +100,11 @@ typedef struct kl_point {
     uint32_t workers;
     double speed; /* sum of the workers' speeds */
     double time_s, efficiency, index_s;
-    double rounds_time_s, rounds_efficiency, rounds_index_s; /* all three NAN if the number of tasks is not
-                                                              * known */
-    double quality_bound;                                    /* NAN if the number of tasks is not known */
-    kl_limit limit;                                          /* likewise .times = 1 */
-    kl_interval within;                                      /* rounds_time_s */
+    double rounds_time_s, rounds_efficiency,
+        rounds_index_s;   /* these three numbers are NAN if the number of tasks is not known */
+    double quality_bound; /* NAN if the number of tasks is not known */
+    kl_limit limit;       /* likewise .times = 1 */
+    kl_interval within;   /* rounds_time_s */
 } kl_point;
 
 enum { KL_ASYNCHRONOUS, KL_SYNCHRONOUS, KL_PROTOCOLS };
