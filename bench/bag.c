@@ -2,8 +2,9 @@
  *
  *   bag --tasks N --work E [--idle S] [options of a farm]
  *
- * Each task updates E numbers of an array of 1 MB and returns 64 bytes. A first run of N/10 tasks warms up.
- * Then the program prints the time of N tasks. Then the farm is idle for S seconds and does one more task.
+ * Each task updates E numbers of an array of 1 MB and returns 64 bytes. A first run of N/10 tasks warms up
+ * and is not measured. Then the program prints the time of N tasks. Then the farm is idle for S seconds and
+ * does one more task.
  */
 #include <kilter/kilter.h>
 #include <math.h>
@@ -37,7 +38,7 @@ static void wait_s(double seconds) {
     nanosleep(&left, NULL);
 }
 
-/* Master and workers run this program, and each reads its own arguments. */
+/* The master and the workers all run this program, and each reads its own command line. */
 static double read_number(int argc, char **argv, const char *name, double otherwise) {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], name) == 0) {

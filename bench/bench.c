@@ -3,7 +3,7 @@
  *   a  round trip of one chunk against a ping-pong of the bare transport
  *   b  efficiency of the policies with two workers, one of them at half speed
  *   c  tasks per second for empty tasks
- *   d  a run with its record, and a run with stored results, against one without
+ *   d  a run with its record, and a run with stored results, against a run without a record
  *   e  memory of the master per task
  *   f  time of a decision, by the number of workers
  *
@@ -73,7 +73,7 @@ static int mixed(const kilter_task *task, kilter_result *result, void *state) {
     return 0;
 }
 
-/* --- one farm, several runs --- */
+/* --- a trial: one farm, which does several runs --- */
 
 typedef struct trial {
     kilter_work_fn work;
@@ -104,13 +104,14 @@ static kilter_farm_summary farm_trial(const trial *t) {
     double took_s = kl_monotonic_s() - began_s;
     kilter_farm_summary_get(farm, &summary);
     if (t->resume)
-        summary.elapsed_s = took_s; /* includes the time until the last result is on the disk */
-    summary.decision = NULL;        /* this text belongs to the farm */
+        summary.elapsed_s =
+            took_s; /* with `resume`, elapsed_s includes the time until the last result is on the disk */
+    summary.decision = NULL; /* the farm will free this text */
     kilter_farm_close(farm, NULL);
     return summary;
 }
 
-/* --- a: round trips --- */
+/* --- part a: round trips of a chunk --- */
 
 enum { EXCHANGES = 20000 };
 
@@ -285,7 +286,7 @@ static void bench_recording(void) {
                median(stored, 2 * REPEATS + 1));
         fflush(stdout);
     }
-    printf("   (at most 1.01 for tasks of 1 ms and up)\n\n");
+    printf("   (the ratios should be at most 1.01 for tasks of 1 ms and more)\n\n");
 }
 
 /* Return the peak memory of this process in bytes. */
@@ -305,7 +306,7 @@ static double memory_in_child(const char *policy, kilter_order order) {
     enum { TASKS = 1000000 };
     int pipes[2];
     double per_task = 0;
-    fflush(stdout); /* without this, the child would write the buffered text again */
+    fflush(stdout); /* otherwise the child would print the buffered text a second time */
     if (pipe(pipes) != 0)
         exit(1);
     pid_t pid = fork();
@@ -343,14 +344,14 @@ static void bench_memory(void) {
 
 /* --- f: deciding --- */
 
-/* Simulated busy workers, without a farm. */
+/* Simulated busy workers without a farm, to time decisions. */
 typedef struct crowd {
     uint32_t workers, next;
     kl_worker_view *views;
     kl_crew *crew;
     kl_dealer *dealer;
     kl_snapshot s;
-    double turn_s; /* seconds of a turn, in which every worker asks once for a chunk */
+    double turn_s; /* seconds in which every worker asks once for a chunk */
 } crowd;
 
 static double random_01(uint64_t i) {
@@ -366,7 +367,8 @@ static void report(crowd *c, uint32_t worker, double unit_s, double units) {
     kl_crew_update(c->crew, c->views, worker);
 }
 
-/* Make workers of speeds 1 to 4 for tasks of 1 ms at speed 1; each worker has done its tasks of one turn. */
+/* Make simulated workers of speeds 1 to 4, for tasks of 1 ms at speed 1. Each worker has already done as
+ * many tasks as fit into turn_s. */
 static void gather(crowd *c, uint32_t workers, const char *policy, double left_per_worker) {
     *c = (crowd){.workers = workers, .turn_s = fmax(10e-3, 40e-6 * workers)};
     c->views = calloc(workers, sizeof *c->views);
@@ -410,7 +412,8 @@ static void disperse(crowd *c) {
     free(c->views);
 }
 
-/* Let one worker report and get its next chunk, while the undealt work stays constant. Add up the times. */
+/* Let one worker report and get its next chunk, while the work that is left stays constant. Add the
+ * time of the decision to *decide_s, and that of updating the workers to *keep_s. */
 static void serve_next(crowd *c, double *decide_s, double *keep_s) {
     uint32_t i = c->next++ % c->workers;
     kl_worker_view *v = &c->views[i];
@@ -439,8 +442,8 @@ static double speed_of_fastest(const void *self, uint32_t n) {
     return kl_crew_fastest_speed(c->crew, n) / kl_crew_mean_rate(c->crew);
 }
 
-/* Set up the end of a run in which all workers took part: 100 s of equal tasks for each, and 100 us to start
- * a message. */
+/* Time the choice of the number of workers after a run in which all workers took part. Each had 100 s of
+ * equal tasks; starting a message takes 100 us. */
 static void bench_choosing(void) {
     enum { WORKERS = 1000000, CHOICES = 100 };
     crowd c;
@@ -471,7 +474,7 @@ static void bench_deciding(void) {
     static const uint32_t sizes[] = {10, 1000, 100000, 1000000};
     static const struct {
         const char *name, *policy;
-        double left; /* number of tasks per worker */
+        double left; /* number of tasks that are left, per worker */
     } rows[] = {{"auto", "auto", 500},
                 {"auto, the end", "auto", 0.5},
                 {"daf", "daf", 500},
@@ -496,7 +499,7 @@ static void bench_deciding(void) {
     }
     printf("\n");
     bench_choosing();
-    printf("   (under 1000 for 1,000,000 workers)\n\n");
+    printf("   (these times should be under 1000 us for 1,000,000 workers)\n\n");
 }
 
 int main(int argc, char **argv) {

@@ -1,5 +1,5 @@
-/* checkpoints MB SAVES FOLDER: what checkpoints of a loop cost, on the ranks of mpirun. Print one JSON
- * object:
+/* checkpoints MB SAVES FOLDER: measure what checkpoints of a loop cost, on the ranks of mpirun. Print one
+ * JSON object with these members:
  *
  *   plain_s       seconds of pwrite() and fdatasync() of the same bytes, one file, each rank its part
  *   written_s     seconds until a checkpoint is whole, while the program waits for it
@@ -40,10 +40,10 @@ static double median(double *values, int count) {
     return values[count / 2];
 }
 
-/* --- plain writing --- */
+/* --- writing the same bytes without checkpoints --- */
 
-/* Each file is a new one, and the previous one is removed afterwards, as with checkpoints. If a file were
- * removed just before, its memory would be free again, and only the plain write would profit from this. */
+/* Write each time into a new file and then remove the previous one, as checkpoints do. A file that is
+ * removed just before frees memory, which would make only the plain write faster. */
 static double write_plainly(const char *folder, const double *rows, size_t bytes) {
     static int generation;
     char path[PATH_BYTES], older[PATH_BYTES];
@@ -106,7 +106,7 @@ static kilter_loop_summary summary_of(const program *p) {
     return s;
 }
 
-/* Read a member of the progress that rank 0 writes for a keeper. */
+/* Return a number of the JSON object about progress that rank 0 writes for a keeper. */
 static double progress(const char *folder, const char *name) {
     char path[PATH_BYTES], text[1 << 14] = "", key[40];
     snprintf(path, sizeof path, "%s/progress", folder);
@@ -120,8 +120,8 @@ static double progress(const char *folder, const char *name) {
     return at ? strtod(at + strlen(key), NULL) : NAN;
 }
 
-/* Write checkpoints one after the other, with hardly any other work. A plain write comes before each,
- * because many disks are fast only for the first seconds. */
+/* Write checkpoints one after the other, with hardly any work of the program between them. Before each
+ * checkpoint, write the same bytes plainly, because many disks are fast only for the first seconds. */
 static void measure_saves(const char *folder, uint64_t rows, int saves, double *stopped_s, double *written_s,
                           double *plain_s) {
     char checkpoint[PATH_BYTES];
@@ -132,12 +132,14 @@ static void measure_saves(const char *folder, uint64_t rows, int saves, double *
     program p;
     snprintf(checkpoint, sizeof checkpoint, "%s/bench", folder);
     begin(&p, rows, checkpoint, 1e-6);
-    sweep(&p, 1);                      /* the pages of the rows */
-    for (int n = -1; n < saves; n++) { /* the first save allocates the memory of the copy */
+    sweep(&p, 1);                      /* touches the memory of the rows for the first time */
+    for (int n = -1; n < saves; n++) { /* the save before the first measured one allocates the memory of
+                                        * the copy */
         if (n >= 0)
             plains[n] = write_plainly(folder, own, bytes);
         uint64_t saved = summary_of(&p).saves;
-        while (summary_of(&p).saves == saved) { /* the cores are free for the threads that write */
+        while (summary_of(&p).saves == saved) { /* the ranks hardly compute, so the cores are free for the
+                                                 * threads that write */
             sweep(&p, 0);
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         }
@@ -155,8 +157,8 @@ static void measure_saves(const char *folder, uint64_t rows, int saves, double *
     *written_s = median(writes, saves);
 }
 
-/* Return the seconds of sweeps that work, with or without checkpoints at the same time. *saves: number of
- * checkpoints. */
+/* Measure the seconds that sweeps of a computing program take, with or without checkpoints. *saves: number
+ * of checkpoints that were written. */
 static double measure_sweeps(const char *checkpoint, uint64_t rows, double interval_s, uint64_t *saves) {
     enum { SWEEPS = 200, TIMES = 4 };
     program p;

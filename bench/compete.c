@@ -31,7 +31,8 @@ int main(int argc, char **argv) {
     double core = 0, on_s = 1, off_s = 0;
     if ((argc != 2 && argc != 4) || !read_number(argv[1], &core) || core != floor(core) || core > 1e6 ||
         (argc == 4 && !(read_number(argv[2], &on_s) && on_s > 0 && read_number(argv[3], &off_s)))) {
-        fprintf(stderr, "usage: compete CORE [ON OFF] (a number from 0; seconds), compete --cores\n");
+        fprintf(stderr,
+                "usage: compete CORE [ON OFF] (CORE from 0; ON and OFF in seconds), compete --cores\n");
         return 2;
     }
     prctl(PR_SET_PDEATHSIG, SIGTERM);

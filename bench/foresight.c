@@ -5,8 +5,8 @@
  *
  * Each task reads an input of its own and writes a result. For the rest of its S seconds it sleeps, or it
  * uses CPU time, so that a worker with half a core takes twice as long. The master checks every result. At
- * the end the program prints one line of JSON. It has the time of each run, from the end of the previous run
- * to its own end, and the numbers of active and resting workers. */
+ * the end the program prints one line of JSON. The line has the time of each run, from the end of the
+ * previous run to its own end, and the numbers of active and resting workers. */
 #include <errno.h>
 #include <kilter/kilter.h>
 #include <math.h>
@@ -26,7 +26,7 @@ typedef struct settings {
     bool sleeps, computes;
 } settings;
 
-/* Master and workers run this program, and each reads its own arguments. */
+/* The master and the workers all run this program, and each reads its own command line. */
 static settings set;
 
 /* --- a task --- */
@@ -48,7 +48,7 @@ static void compute_until(double cpu_s) {
         ;
 }
 
-/* Return the sum of the whole words of an input. */
+/* Return the sum of the input's 8-byte words; bytes after the last whole word are ignored. */
 static uint64_t sum_of(kilter_bytes input) {
     const uint64_t *words = input.data;
     uint64_t sum = 0;
@@ -57,7 +57,8 @@ static uint64_t sum_of(kilter_bytes input) {
     return sum;
 }
 
-/* Check the task's input: only its first word is not 0, so the sum of its words must be the task's number. */
+/* Compute one task. The input's first word is the task's number and all others are 0, so the sum of the
+ * words must be the task's number. */
 static int do_task(const kilter_task *task, kilter_result *result, void *state) {
     uint64_t *words = state;
     clockid_t clock = set.sleeps ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
@@ -83,7 +84,7 @@ static int start_worker(const kilter_worker *worker, void **state) {
     return 0;
 }
 
-/* --- the master --- */
+/* --- the master of the farm --- */
 
 static void check(const kilter_outcome *outcome, void *user) {
     uint64_t word = 0;
@@ -102,7 +103,8 @@ static void *allocate(size_t count, size_t bytes) {
     return memory;
 }
 
-/* Give each task a separate input, as in real programs: a common input would stay in the caches. */
+/* Give each task an input in separate memory, as in real programs. A common input would stay in the
+ * processor's caches. */
 static kilter_bytes *make_inputs(void) {
     kilter_bytes *inputs = allocate(set.tasks, sizeof *inputs);
     for (uint64_t i = 0; i < set.tasks; i++) {
@@ -202,7 +204,7 @@ int main(int argc, char **argv) {
     kilter_error error;
     read_settings(argc, argv);
     prctl(PR_SET_TIMERSLACK,
-          1UL); /* local workers inherit this small timer slack, so that their sleeps end in time */
+          1UL); /* local workers inherit this small timer slack, so their sleeps end in time */
     kilter_farm_options options = {.work = do_task, .start = start_worker, .stop = free};
     if (kilter_farm_open(&options, &argc, argv, &farm, &error) != KILTER_OK)
         return kilter_exit(argv[0], &error);

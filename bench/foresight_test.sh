@@ -16,11 +16,11 @@ fail() {
     exit 1
 }
 
-says() { # PATTERN [COUNT]: COUNT lines of the page must match
+says() { # says PATTERN [COUNT]: fail unless COUNT lines of the page match
     [ "$(grep -Ec -- "$1" "$place/page")" = "${2:-1}" ] || fail "not ${2:-1} lines say: $1"
 }
 
-refuses() { # NAME VALUE: tools/foresight must refuse the value in one line
+refuses() { # refuses NAME VALUE: fail unless tools/foresight refuses the variable's value with a message of one line
     local said
     said=$(env "$1=$2" "$tool" 2>&1) && fail "$1=$2 is taken"
     [[ $said =~ ^foresight:\ $1 ]] || fail "$1=$2: $said"
@@ -43,21 +43,21 @@ says "^    [^ ]+: TRANSPORTS='ipc tcp' .*: [0-9]+ s$"
 # Write the page again from the stored runs: it must be the same. Then store every run twice: the table must keep its rows.
 cp "$place/page" "$place/before"
 PAGE_ONLY=1 "$tool"
-cmp "$place/page" "$place/before" || fail "written again the page differs"
+cmp "$place/page" "$place/before" || fail "the page differs after it was written again from the same runs"
 cp "$place/found/runs.tsv" "$place/runs"
 cat "$place/runs" >>"$place/found/runs.tsv"
 PAGE_ONLY=1 "$tool"
 says '^Rows: 4\. Forecasts: 8\.$'
 
-# Rows that are on the page stay there when they are not measured again.
+# Rows of the page stay there although their runs are not measured again.
 cp "$place/before" "$place/page"
 FOUND=$place/other PAGE_ONLY=1 "$tool"
 says '^Rows: 4\. Forecasts: 8\.$'
 cp "$place/page" "$place/before"
 FOUND=$place/other PAGE_ONLY=1 "$tool"
-cmp "$place/page" "$place/before" || fail "kept again the page differs"
+cmp "$place/page" "$place/before" || fail "the page differs after its rows were kept a second time"
 
-# A section on large messages is made from its measurements, and kept as well.
+# The page's section on large messages is made from measurements of large messages. Later the section is kept without them.
 {
     for way in shared sockets; do
         printf '%s\tresults, looked at\t1000000\t%s\n' "$way" "$([ $way = shared ] && printf '8\t0.01' || printf '2\t0.1')"
@@ -71,9 +71,9 @@ says 'need 1\.000 times the CPU time .* \(median of 1 pairs'
 cp "$place/page" "$place/before"
 rm "$place/other/payload.tsv"
 FOUND=$place/other PAGE_ONLY=1 "$tool"
-cmp "$place/page" "$place/before" || fail "the section that is kept differs"
+cmp "$place/page" "$place/before" || fail "the section on large messages changed although it was not measured again"
 
-# Check that intervals are counted for forecasts that have one.
+# Check that the page counts the 90 % intervals of forecasts that have an interval.
 awk -F'\t' -v OFS='\t' '$7 == "forecast" { $10 = 0; $11 = $8 == 2 ? 1000 : 0 } { print }' "$place/runs" >"$place/found/runs.tsv"
 PAGE_ONLY=1 "$tool"
 says '4 of 8 \(50 %\) of the stated 90 % intervals hold'

@@ -23,7 +23,7 @@ void forkjoin_fail(const char *what, const char *why) {
     exit(2);
 }
 
-/* --- the program --- */
+/* --- the fork-join program and its iterations --- */
 
 static double between(double x, double x0, double y0, double x1, double y1) {
     return y0 * pow(y1 / y0, log(x / x0) / log(x1 / x0));
@@ -76,8 +76,8 @@ static void come_and_go(const forkjoin *p, const forkjoin_ground *ground, double
     }
 }
 
-/* Do the iterations and print the time. The last iteration counts only in part, because rounding to whole
- * iterations would decide comparisons. */
+/* Do the iterations of the program and print the elapsed time. Count only the needed part of the last
+ * iteration: whole iterations would hide small differences between two ways. */
 void forkjoin_play(const forkjoin *p, const forkjoin_ground *ground) {
     double done = 0, seen = 0, elapsed_s = 0;
     uint64_t first = 0, least = UINT64_MAX, most = 0;
@@ -166,7 +166,7 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++)
         read_word(&program, argv[i], &key);
     if (program.point_count == 0 || program.change_count == 0 || !(program.work_s > 0))
-        forkjoin_fail("parameters are missing", "give work_s, program and crew");
+        forkjoin_fail("parameters are missing", "give the parameters work_s, program and crew");
     if (key)
         forkjoin_run(&program, key);
     else

@@ -1,4 +1,4 @@
-/* A fork-join program, described by numbers, on workers that join and leave. */
+/* A fork-join program that is described by numbers. Its workers join and leave while it runs. */
 #ifndef BENCH_FORKJOIN_H
 #define BENCH_FORKJOIN_H
 
@@ -6,14 +6,15 @@
 
 enum { FORKJOIN_POINTS = 16, FORKJOIN_CHANGES = 64 };
 
-/* Values for one number of tasks. For numbers in between, logarithms are interpolated linearly. */
+/* Numbers of the program if a run has this number of tasks. For numbers in between, logarithms are
+ * interpolated linearly. */
 typedef struct forkjoin_point {
-    double tasks, iterations, master_s; /* numbers of tasks and of iterations; master_s: seconds that the
-                                           master computes alone, in all iterations */
+    double tasks, iterations, master_s; /* tasks in a run; iterations of the program; seconds that the
+                                         * master computes alone in all iterations */
 } forkjoin_point;
 
 typedef struct forkjoin_change {
-    double at; /* after this fraction of all iterations, workers join or leave */
+    double at; /* the workers join or leave after this fraction of all iterations */
     int count; /* number of workers that join; negative: number of workers that leave */
     double speed;
 } forkjoin_change;
@@ -28,7 +29,7 @@ typedef struct forkjoin {
     double groups; /* number of groups in which the tasks are dealt; 0: each task is dealt alone */
 } forkjoin;
 
-/* An environment in which the program can run. */
+/* Functions of an environment in which the fork-join program can run: simulated, or with real processes. */
 typedef struct forkjoin_ground {
     void *self;
     double (*now_s)(void *self);
@@ -40,15 +41,15 @@ typedef struct forkjoin_ground {
     void (*alone)(void *self, double seconds);
 } forkjoin_ground;
 
-/* Print a line of JSON with the time of the program. */
+/* Run the program in this environment, and print its time as a line of JSON. */
 void forkjoin_play(const forkjoin *program, const forkjoin_ground *ground);
 
-/* Run the program with the real master and workers under a simulated clock. The result is the same on every
- * machine. */
+/* Run the program with Kilter's real master and worker code under a simulated clock. The result is the
+ * same on every machine. */
 void forkjoin_simulate(const forkjoin *program);
-/* Run the program on real processes over tcp, whose tasks sleep. */
+/* Run the program on real processes that are connected over TCP. Their tasks sleep instead of computing. */
 void forkjoin_run(const forkjoin *program, const char *key);
-/* Run as a worker of forkjoin_run(). */
+/* Be a worker of the farm that forkjoin_run() opens. */
 int forkjoin_be_worker(char *master, char *key, double speed);
 
 void forkjoin_fail(const char *what, const char *why) __attribute__((noreturn));

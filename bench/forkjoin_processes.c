@@ -1,5 +1,5 @@
-/* Run the program on real processes over tcp. Their tasks sleep, so the described speeds hold on a shared
- * machine, too. */
+/* Run the fork-join program on real processes over TCP. Their tasks sleep, so the described speeds hold on
+ * a shared machine, too. */
 #include "forkjoin.h"
 
 #include <signal.h>
@@ -34,15 +34,15 @@ static void check(kilter_status status, const kilter_error *error) {
 
 /* --- a worker --- */
 
-typedef struct group { /* a task of the farm: a group of the program's tasks */
+typedef struct group { /* a task of the farm, which stands for a group of the program's tasks */
     double tasks, task_s;
 } group;
 
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     group mine;
     memcpy(&mine, task->input.data, sizeof mine);
-    /* sleep for each task alone: every sleep ends late by about the same time, which then grows with the
-     * group */
+    /* Sleep once for each task of the group: every sleep ends late by about the same time, as every real
+     * task would. */
     for (; mine.tasks >= 1; mine.tasks--)
         kl_nap_s(mine.task_s / *(double *)state);
     kl_nap_s(mine.tasks * mine.task_s / *(double *)state);
@@ -63,7 +63,7 @@ int forkjoin_be_worker(char *master, char *key, double speed) {
     return kilter_farm_open(&options, NULL, NULL, &farm, &error) == KILTER_ENDED ? 0 : 1;
 }
 
-/* --- the master --- */
+/* --- the master of the farm --- */
 
 static double now_s(void *self) {
     (void)self;
@@ -129,7 +129,7 @@ static void run(void *self, uint64_t groups, uint64_t tasks, double work_s) {
     kilter_run run = {.tasks = groups, .inputs = inputs, .done = count, .user = &done, .work = work_s};
     check(kilter_farm_run(g->farm, &run, &error), &error);
     if (done != groups)
-        forkjoin_fail("a run", "tasks are missing");
+        forkjoin_fail("a run", "some tasks have no result");
 }
 
 static void alone(void *self, double seconds) {

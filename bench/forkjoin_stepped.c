@@ -1,4 +1,4 @@
-/* Run the program on a farm under a simulated clock. */
+/* Run the fork-join program on a farm under a simulated clock. */
 #include "forkjoin.h"
 
 #include "engine/stepped.h"
@@ -7,7 +7,7 @@ static const double LATENCY_S = 50e-6;
 
 typedef struct ground {
     stepped_farm farm;
-    double alone_s; /* time since the previous run */
+    double alone_s; /* seconds that the master has worked alone since the previous run */
     bool begun;
 } ground;
 
@@ -15,7 +15,7 @@ static double now_s(void *self) {
     return ((ground *)self)->farm.master_actor.now_s;
 }
 
-/* Add the workers that are present when the program begins. */
+/* Let workers join. Those that come first are present when the program begins. */
 static void come(void *self, int count, double speed) {
     ground *g = self;
     stepped_farm *f = &g->farm;
@@ -44,7 +44,7 @@ static uint64_t ask(void *self, const kilter_grain_options *options) {
         .least = options->least, .most = options->most, .runs = options->runs, .user = options->user};
     if (kl_master_grain(g->farm.master, g->alone_s, options->work, &look) != KILTER_OK ||
         kl_grain_choose(&look, &question, &plan) != KILTER_OK)
-        forkjoin_fail("asking the farm for the number of tasks", "memory ran out");
+        forkjoin_fail("the farm did not give a number of tasks", "memory ran out");
     free((void *)(uintptr_t)look.lanes);
     return plan.decision.count;
 }
@@ -58,7 +58,7 @@ static void run(void *self, uint64_t groups, uint64_t tasks, double work_s) {
     g->begun = true;
     kl_master_spent(g->farm.master, g->alone_s);
     if (stepped_run(&g->farm, &run, NULL) != KILTER_OK || done != groups)
-        forkjoin_fail("a run", "tasks are missing");
+        forkjoin_fail("a run", "some tasks have no result");
 }
 
 static void alone(void *self, double seconds) {

@@ -1,10 +1,10 @@
-/* kept SWEEPS SWEEP_S LAUNCH_S SAVE_S: what load by other programs (intrusion) costs a kept run, in virtual
- * time. The keeper is Kilter's own; hosts and program are simulated. Print a JSON object for each level of
- * load and each way to react to it. For pickers that draw, the numbers are means over seeds.
+/* kept SWEEPS SWEEP_S LAUNCH_S SAVE_S: print what load by other programs costs a kept run, in virtual
+ * time. The keeper is Kilter's own code; hosts and program are simulated. There is a JSON object for each
+ * level of load and each way to react to the load. For random pickers, the numbers are means over seeds.
  *
  * Four hosts have two cores each, and the run has four ranks. SWEEP_S is the time of a sweep on two idle
- * hosts. From a quarter of the sweeps on, each core of the first host in use has LEVEL other processes.
- * Each core of the second one has half as many. */
+ * hosts. After a quarter of the sweeps, other programs arrive on the first two hosts in use: LEVEL processes
+ * on each core of the first host, and half as many on the second. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@ enum { HOSTS = 4, SLOTS = 2, RANKS = 4, LEVELS = 12, SEEDS = 20, LAG = 3 };
 
 static const double PROBE_S = 0.25, TICK_S = 0.05, DAY_S = 86400, REPORT_S = 0.1;
 
-typedef struct way {           /* ways to react to the load */
-    const char *name, *picker; /* picker NULL: the default one */
+typedef struct way {           /* a way in which a kept run reacts to load */
+    const char *name, *picker; /* name of the picker of hosts; NULL: the default one */
     bool balances, moves;
 } way;
 
@@ -39,13 +39,13 @@ typedef struct world {
     int level;
     kl_keeper keeper;
     double now_s, look_s, begins_s, saved_s,
-        reported_s;  /* look_s: time when the present measurement of hosts ends; 0: there is none */
-    int load[HOSTS]; /* other processes on each core */
+        reported_s;  /* look_s: time when the measurement of the hosts ends; 0: no measurement runs */
+    int load[HOSTS]; /* processes of other programs on each core of the host */
     bool runs, asked, others, over, intruded;
     uint64_t attempt, number;
     double done, saved;          /* sweeps */
-    uint32_t place[RANKS];       /* host of each rank */
-    double part[LAG + 1][RANKS]; /* the ranks' parts of the rows, as decided up to LAG sweeps before */
+    uint32_t place[RANKS];       /* number of the host on which each rank runs */
+    double part[LAG + 1][RANKS]; /* each rank's part of the rows, as decided 0 to LAG sweeps ago */
     uint32_t moves;
     uint64_t seed;
     uint32_t turn;
@@ -87,9 +87,9 @@ static void order(void *self, const kl_keeper_host *hosts, size_t count, uint32_
     kl_pick_order(kl_picker_find(w->way->picker), &ask, slots, RANKS, out);
 }
 
-/* --- the program --- */
+/* --- the simulated program --- */
 
-/* Rows follow the rates, LAG sweeps later. */
+/* Divide the rows by the hosts' speeds. The program uses the new division after LAG sweeps. */
 static void balance(world *w) {
     double sum = 0;
     memmove(w->part[0], w->part[1], sizeof w->part - sizeof w->part[0]);
@@ -185,7 +185,7 @@ static void save(world *w) {
     w->saved_s = w->now_s;
 }
 
-/* Do one sweep, and everything that is due before the next one. */
+/* Simulate one sweep and what the program does before the next one: save, report, or end. */
 static void sweep(world *w) {
     w->now_s += sweep_s(w);
     w->done++;
@@ -210,7 +210,7 @@ static void sweep(world *w) {
 
 /* --- a run --- */
 
-/* Go from sweep to sweep. While no program runs, go from tick to tick. */
+/* Simulate until the next sweep has ended, or for TICK_S if no program runs. */
 static void pass(world *w) {
     if (w->look_s > 0 && w->now_s >= w->look_s)
         look(w);
@@ -224,7 +224,7 @@ static void pass(world *w) {
     carry_out(w);
 }
 
-/* Return the seconds since the beginning of the first sweep. */
+/* Simulate a whole run. Return its seconds since the beginning of the first sweep. */
 static double run(const way *one, const costs *c, int level, uint64_t seed, uint32_t *moves) {
     world w = {.way = one, .costs = c, .level = level, .now_s = 1, .seed = seed};
     const kl_keeper_options options = {.ranks = RANKS,
@@ -251,7 +251,7 @@ static double run(const way *one, const costs *c, int level, uint64_t seed, uint
 static void print(const way *one, const costs *c, int level) {
     costs free_of_saves = *c;
     if (!one->moves)
-        free_of_saves.save_s = 0; /* if the keeper may not act, nothing is ever saved */
+        free_of_saves.save_s = 0; /* if the keeper may not move the run, the program never needs to save */
     int seeds = one->picker ? SEEDS : 1;
     double sum_s = 0, worst_s = 0;
     uint32_t moves = 0;

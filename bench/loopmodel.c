@@ -1,13 +1,14 @@
-/* loopmodel grain RANKS ELEMENTS SEQ_S FIXED_S INCR_S BLOCK…: room steer's model of a pipeline
- * loopmodel swing RANKS SPEED ON_S OFF_S REACT_ON_S REACT_OFF_S MOVE_S: its model of a periodic load
- * loopmodel pipeline RANKS LOADED QUANTA BLOCKS…: efficiency of a pipeline under round-robin scheduling
- * loopmodel barrier RANKS LOADED QUANTA PARTS…: efficiency of a loop with a barrier after each part of its
- * work
+/* Print forecasts of room steer's models of loops, or simulate loops under round-robin scheduling.
+ * tools/paper2 calls this program in one of four ways:
  *
- * The last two repeat the simulation behind figures 11 and 13 of Siegell and Steenkiste. LOADED of the ranks
- * share their processor with a process that always computes. Processes get a quantum in turn, and the work is
- * balanced accordingly. The total work takes QUANTA on one processor; messages take no time. For
- * tools/paper2. */
+ *   loopmodel grain RANKS ELEMENTS SEQ_S FIXED_S INCR_S BLOCK…: the model of a pipeline
+ *   loopmodel swing RANKS SPEED ON_S OFF_S REACT_ON_S REACT_OFF_S MOVE_S: the model of a periodic load
+ *   loopmodel pipeline RANKS LOADED QUANTA BLOCKS…: simulate the efficiency of a pipeline
+ *   loopmodel barrier RANKS LOADED QUANTA PARTS…: simulate a loop with a barrier after each part of its work
+ *
+ * The simulations repeat figures 11 and 13 of Siegell and Steenkiste. LOADED ranks share their processor with
+ * a process that always computes. The processes of a processor get a quantum in turn. The work is balanced.
+ * It takes QUANTA on one processor, and messages take no time. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +21,11 @@ enum { MOST_RANKS = 64 };
 
 static const double NOTHING = 1e-9; /* tolerance for sums of times, in quanta */
 
-/* A processor; times are in quanta (time slices). A process that waits loses the rest of its quantum, and
- * then waits for the end of another process's quantum. */
+/* A processor; times are in quanta (time slices). A process that waits for a message loses the rest of its
+ * quantum, and then waits until another process's quantum ends. */
 typedef struct processor {
     bool loaded;
-    double until, left; /* until: time at which the rank ran last; left: rest of its quantum */
+    double until, left; /* until: time at which the rank ran last; left: rest of the rank's present quantum */
 } processor;
 
 static double start_at(processor *p, double ready) {
@@ -53,13 +54,14 @@ typedef struct scene {
     processor at[MOST_RANKS];
 } scene;
 
-/* Set the processors to the start. The loads' quanta have different offsets. */
+/* Set all processors to the start of a simulation. The quanta of the loads begin at different times. */
 static void set_scene(scene *s) {
     for (uint32_t r = 0; r < s->ranks; r++)
         s->at[r] = (processor){.loaded = r < s->loaded, .until = 0, .left = 1 - (double)r / s->ranks};
 }
 
-static double has(const scene *s) { /* computing power that is left to the ranks, in processors */
+static double has(const scene *s) { /* return the computing power that is left to the ranks, in whole
+                                     * processors */
     return s->ranks - s->loaded / 2.0;
 }
 
@@ -87,7 +89,7 @@ static double barriers(scene *s, uint64_t parts) {
     return last;
 }
 
-/* --- the commands --- */
+/* --- the four commands grain, swing, pipeline and barrier --- */
 
 static double number(const char *text) {
     char *end = NULL;
@@ -127,7 +129,8 @@ static void quanta(double (*takes)(scene *, uint64_t), int count, char **words) 
                .loaded = (uint32_t)number(words[1]),
                .quanta = number(words[2])};
     if (s.ranks < 1 || s.ranks > MOST_RANKS || s.loaded > s.ranks) {
-        fprintf(stderr, "loopmodel: from 1 to %d ranks, and no more loads than ranks\n", MOST_RANKS);
+        fprintf(stderr, "loopmodel: give 1 to %d ranks, and at most as many loaded ranks as ranks\n",
+                MOST_RANKS);
         exit(2);
     }
     for (int i = 3; i < count; i++)

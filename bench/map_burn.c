@@ -1,7 +1,7 @@
 /* A command for tools/map-box: use a given number of milliseconds of CPU time, and print the number of the
- * command. It adds a line to the file BEGUN at the beginning, and one to the file ENDED at the end. A line
- * has the number, the host, and the CPU time in seconds. Begin and end follow, in seconds of the clock that
- * all hosts share.
+ * command. At its beginning the command adds a line to the file BEGUN, and at its end one to the file ENDED.
+ * A line has the number, the host, and the CPU time in seconds. The times of begin and end follow, in seconds
+ * of a clock that all hosts share.
  *
  * usage: map_burn NUMBER MS BEGUN ENDED */
 #include <fcntl.h>
@@ -17,7 +17,7 @@ static double seconds(clockid_t clock) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Write a line at once, so that lines do not mix. */
+/* Write the whole line in one call, so that lines of several commands do not mix. */
 static bool note(const char *file, const char *number, double cpu_s, double begin_s) {
     char host[64] = "", line[256];
     gethostname(host, sizeof host - 1);

@@ -1,12 +1,18 @@
-/* Compare the choice of --organise auto with the better of master and peers on random platforms, in Markdown.
- * A farm does RUNS runs. The first one has a master. Before each later run the farm chooses who organises it.
- * Each run is also simulated with a master always, and with peers. Tasks take 1 ms to 1 s, with --short 10 us
- * to 1 ms. All runs have the same tasks, and hosts change their speed at the same times; with --anew each run
- * has other tasks of the same law, and hosts change at other times. With --each there is a line for every
- * platform. It begins with seed, workers, whether hosts keep their speed, and the oracle's choice. Then come
- * for each run the seconds with the master, with peers, as chosen and at least, and the choice. It ends with
- * platform, tasks, and the reason of the last choice. With --table the tables are made of such lines from
- * standard input.
+/* Compare the choice of --organise auto with the better of master and peers on random platforms. Print
+ * tables in Markdown.
+ *
+ * A farm does RUNS runs, the first one with a master. Before each later run the farm chooses who organises
+ * it. Each run is also simulated with a master always, and with peers always.
+ *
+ * Tasks take 1 ms to 1 s. All runs have the same tasks, and hosts change their speed at the same times.
+ *   --short   tasks take 10 us to 1 ms
+ *   --anew    each run has other tasks of the same law, and hosts change their speed at other times
+ *   --each    print a line for every platform. It begins with seed, workers, whether hosts keep their speed,
+ *             and the oracle's choice. Then come for each run the seconds with the master, with peers, as
+ *             chosen and at least, and the choice. It ends with platform, tasks, and the last choice's
+ * reason.
+ *   --table   print the tables of such lines, which come from the standard input
+ *
  * usage: organise [--short] [--anew] [--each] [PLATFORMS [SEED]]
  *        organise --table */
 #include <inttypes.h>
@@ -19,8 +25,8 @@
 #include "platforms.h"
 #include "sim/sim.h"
 
-/* Seconds of the master for a message, and of a peer for sending or taking in one; the defaults of
- * `kilter simulate`. */
+/* ANSWER_S: seconds of the master for a message. MESSAGE_S: seconds of a peer for sending or receiving a
+ * message. Both are the defaults of `kilter simulate`. */
 static const double ANSWER_S = 1e-5, MESSAGE_S = 5e-6;
 static const double NEAR = 1.01;
 enum { MOST_WORKERS = 1024, MOST_PLATFORMS = 1000000 };
@@ -35,11 +41,11 @@ static const platform_range RANGE = {.most_workers = MOST_WORKERS,
                                      .least_s = 1e-5,
                                      .most_s = 1e-3};
 
-enum { RUNS = 8, LATE = RUNS / 2 }; /* LATE: the first run of the second half */
+enum { RUNS = 8, LATE = RUNS / 2 }; /* LATE: number of the first run in the second half of the runs */
 
-typedef struct way_times { /* seconds of the runs */
+typedef struct way_times { /* seconds of each run, with a master, with peers, and as chosen */
     double master_s[RUNS], peers_s[RUNS], auto_s[RUNS];
-    bool by_peers[RUNS]; /* the chosen way */
+    bool by_peers[RUNS]; /* whether the farm chose peers for the run */
 } way_times;
 
 typedef struct row {
@@ -62,7 +68,7 @@ static void fail(const char *text) {
 typedef struct scene {
     kl_cluster cluster;
     kl_tasks tasks;
-    uint64_t drawn; /* tasks with the same number have the same times */
+    uint64_t drawn; /* seed of the task times: runs with equal numbers have equal tasks */
     kl_sim_run run;
 } scene;
 
@@ -123,7 +129,7 @@ static double with_peers(const scene *s, double *bound_s) {
     return outcome.elapsed_s;
 }
 
-/* Choose and do a run, as --organise auto does. */
+/* Let the farm choose between master and peers, as --organise auto does, and simulate the run in that way. */
 static void as_chosen(row *r, kl_sim *sim, const kl_sim_run *run, int i) {
     r->decision = kl_sim_way(sim, run);
     bool peers = r->of.by_peers[i] = r->decision.count > 0;
@@ -132,8 +138,8 @@ static void as_chosen(row *r, kl_sim *sim, const kl_sim_run *run, int i) {
         kl_sim_note_peers(sim, run->tasks, r->of.auto_s[i]);
 }
 
-/* Forecast the second run with master and with peers from the times of its tasks and the hosts' speeds at its
- * start. */
+/* Simulate the second run with master and with peers, on hosts that keep their speeds of the run's start.
+ * Return whether peers are faster. */
 static bool oracle(const scene *s) {
     double bound_s;
     scene steady = *s;
@@ -153,7 +159,7 @@ static bool oracle(const scene *s) {
     return faster;
 }
 
-/* Let the farms' hosts have the profiles of another draw. */
+/* Let the hosts' speeds change as in another draw. */
 static void change_profiles(kl_cluster *hosts, const kl_cluster *drawn) {
     for (uint32_t i = 0; i < hosts->group_count; i++)
         hosts->groups[i].host.profile = drawn->groups[i].host.profile;
@@ -201,7 +207,7 @@ static bool is_near(double time_s, const row *r, int run) {
     return time_s <= NEAR * better_s(r, run);
 }
 
-/* Return whether peers are faster in the mean of all runs but the first. */
+/* Return whether peers are faster than a master on average over all runs but the first. */
 static bool mostly_peers(const row *r) {
     double more_s = 0;
     for (int i = 1; i < RUNS; i++)
@@ -209,9 +215,11 @@ static bool mostly_peers(const row *r) {
     return more_s < 0;
 }
 
-/* Sums over platforms and their late runs. */
+/* Sums over all platforms, from which a line of a table is computed. */
 typedef struct tally {
-    double platforms, faster, second, late, oracle, fixed, master; /* numbers of runs near the better way */
+    double platforms, faster, second, late, oracle, fixed, master; /* platforms: their number; the others:
+                                                                    * numbers of runs that took almost the
+                                                                    * better way's time */
     double ratio, master_ratio, worst, below;
 } tally;
 
@@ -234,8 +242,8 @@ static void count(tally *t, const row *r) {
     }
 }
 
-/* Print a row for the platforms with least to most workers. steady: only those whose hosts keep their speed.
- */
+/* Print a table line for the platforms with `least` to `most` workers. steady: count only platforms whose
+ * hosts keep their speed. */
 static void print_group(const row *rows, size_t rows_count, uint32_t least, uint32_t most, bool steady) {
     tally t = {0};
     for (size_t i = 0; i < rows_count; i++)
@@ -283,7 +291,7 @@ static void print_page(row *rows, size_t rows_count) {
                way_of(rows[i].of.by_peers[RUNS - 1]), late_ratio(&rows[i]), rows[i].p.hosts, rows[i].p.tasks);
 }
 
-/* --- a line for every platform --- */
+/* --- option --each: a line for every platform --- */
 
 static void print_each(const row *r) {
     printf("%" PRIu64 "\t%" PRIu32 "\t%s\t%s", r->p.seed, r->workers, r->p.steady ? "steady" : "changes",
@@ -303,7 +311,7 @@ static bool read_run(const char *text, row *r, int i) {
     return read;
 }
 
-/* Read a line of print_each(), which this changes. */
+/* Read a line that print_each() wrote. The line is changed. */
 static bool read_each(char *line, row *r) {
     enum { SEED, WORKERS, STEADY, ORACLE, FIRST, HOSTS = FIRST + RUNS, TASKS, FIELDS };
     char *fields[FIELDS];
@@ -322,7 +330,7 @@ static bool read_each(char *line, row *r) {
     return true;
 }
 
-/* Print the tables of the platforms whose lines come from standard input. */
+/* Print the tables for the platforms whose lines come from the standard input. */
 static void print_read(void) {
     enum { MOST = 10000 };
     row *rows = calloc(MOST, sizeof *rows);
@@ -330,7 +338,7 @@ static void print_read(void) {
     size_t room = 0, count = 0;
     while (rows && count < MOST && getline(&line, &room, stdin) > 0)
         if (!read_each(line, &rows[count++]))
-            fail("a line is not one of --each");
+            fail("the input has a line that was not written by --each");
     if (!rows)
         fail("memory ran out");
     print_page(rows, count);

@@ -2,10 +2,11 @@
  *
  *   payload [--total BYTES] [options of a farm, such as --workers N]
  *
- * The program moves the same number of bytes in pieces of 10 kB, 100 kB, 1 MB and 100 MB: as results, as
- * inputs, and for comparison through a pipe, through libzmq's ipc, and by memcpy() in one process. It prints
- * GB/s, and the CPU seconds of this process with all its threads per GB. Pieces that are `looked at` are read
- * in place at both ends; in the other rows the reader copies them into a buffer. */
+ * The program moves the same number of bytes in pieces of 10 kB, 100 kB, 1 MB and 100 MB. The pieces are
+ * results or inputs of tasks. For comparison, they also go through a pipe, through libzmq's ipc, and by
+ * memcpy() in one process. The program prints GB/s, and the CPU seconds of its process per GB. In rows with
+ * the words "looked at", both ends read the pieces in place; in the other rows the reader copies them into a
+ * buffer. */
 #include <fcntl.h>
 #include <kilter/kilter.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@
 
 enum { MOST_BYTES = 100000000, PIPE_BYTES = 1 << 20 };
 
-typedef struct job { /* a row of the table */
+typedef struct job { /* a row of the table: pieces of one size */
     uint64_t bytes, count;
     kilter_farm *farm;
 } job;
@@ -29,7 +30,8 @@ typedef struct way {
     void (*move)(const job *j);
 } way;
 
-static uint8_t *source, *target; /* buffer of MOST_BYTES; buffer of all bytes */
+static uint8_t *source,
+    *target; /* source: buffer of MOST_BYTES; target: buffer for all bytes that are moved */
 
 static void die(const char *what) {
     perror(what);
@@ -46,15 +48,15 @@ static void check(const uint8_t *piece, uint64_t bytes, uint64_t number) {
     memcpy(&first, piece, sizeof first);
     memcpy(&last, piece + bytes - sizeof last, sizeof last);
     if (first != number || last != number) {
-        fprintf(stderr, "payload: piece %llu arrived as %llu … %llu\n", (unsigned long long)number,
-                (unsigned long long)first, (unsigned long long)last);
+        fprintf(stderr, "payload: piece %llu begins with number %llu and ends with %llu\n",
+                (unsigned long long)number, (unsigned long long)first, (unsigned long long)last);
         exit(1);
     }
 }
 
 /* --- Kilter --- */
 
-/* Do one task. The shared data gives the length of the result; an input is read in place. */
+/* Do one task. The shared data gives the length of the task's result. A task's input is read in place. */
 static int work(const kilter_task *task, kilter_result *result, void *state) {
     uint64_t bytes;
     (void)state;
@@ -200,7 +202,7 @@ static void by_memcpy_into_array(const job *j) {
         check(target + i * j->bytes, j->bytes, i);
 }
 
-/* --- the table --- */
+/* --- the table of sizes and ways --- */
 
 static double now_s(void) {
     struct timespec now;
@@ -215,7 +217,7 @@ static double cpu_s(void) {
            1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
 }
 
-/* The first round is only a warm-up. */
+/* Move all pieces a first time without measuring, as a warm-up. */
 static void measure(const way *w, const job *j) {
     w->move(j);
     double began_s = now_s(), cpu_began_s = cpu_s();

@@ -22,7 +22,7 @@ static double between(dice *d, double least, double most) {
     return least + (most - least) * chance(d);
 }
 
-/* Draw a factor; its logarithm is uniform. */
+/* Draw a factor from least to most; its logarithm is uniform. */
 static double scaled(dice *d, double least, double most) {
     return least * pow(most / least, chance(d));
 }
@@ -40,8 +40,8 @@ static void add(char *spec, const char *format, ...) {
     va_end(args);
 }
 
-/* Draw a change of a host's speed, for a run of about ideal_s seconds. Half of the groups have no change.
- * `when`, if given, determines when the change begins. */
+/* Draw how a host's speed changes during a run of about ideal_s seconds. Half of the groups do not change.
+ * when: NULL, or the random numbers that determine when the change begins. */
 static bool add_profile(dice *d, dice *when, char *hosts, double ideal_s) {
     uint32_t kind = one_of(d, 6);
     double at = chance(d), how_long = chance(d), factor = scaled(d, 0.02, 0.8);
@@ -73,7 +73,8 @@ static void add_law(dice *d, char *tasks, double mean_s) {
     }
 }
 
-/* Draw the number of hosts of each group. Large groups divide a number of workers at random. */
+/* Draw the number of hosts of each group. With `most`, draw a number of workers up to `most` and divide it
+ * by the number of groups. */
 static uint32_t draw_group(dice *d, uint32_t most, uint32_t groups) {
     if (most == 0)
         return 1 + one_of(d, GROUP_MOST);

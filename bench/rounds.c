@@ -1,5 +1,6 @@
-/* rounds RANKS: print the cost of balancing a loop on this many ranks, without messages, for two methods: all
- * ranks decide from the same reports, or neighbours exchange rows with each other. */
+/* rounds RANKS: print what balancing a loop on this many ranks costs, without the time of messages. Two
+ * methods are compared: all ranks decide from the same reports, or neighbours exchange rows with each
+ * other. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -10,7 +11,8 @@
 
 enum { EACH = 1000 /* iterations */, BEFORE = 10, TIMED = 100, MOST = 200000 /* rounds */ };
 
-static const double BALANCED = 1.05; /* time of the slowest rank divided by the mean time */
+static const double BALANCED = 1.05; /* time of the slowest rank divided by the mean time, at most, when
+                                      * ranks count as balanced */
 
 typedef enum change { ONE_SLOW, RANDOM, HALF_SLOW } change;
 static const char *const CHANGES[] = {"one_slow", "random", "half_slow"};
@@ -40,7 +42,7 @@ static void *allocate(size_t count, size_t bytes) {
     return memory;
 }
 
-/* --- all ranks decide from the same reports --- */
+/* --- first method: all ranks decide from the same reports --- */
 
 typedef struct play {
     uint32_t ranks;
@@ -72,8 +74,8 @@ static void close_play(play *p) {
     free(p->reports);
 }
 
-/* Simulate a period. An iteration takes 100 µs on a rank of speed 1. @return time of the slowest
- * rank divided by its time with balanced shares */
+/* Simulate one balancing period. An iteration takes 100 µs on a rank of speed 1. @return time of the
+ * slowest rank divided by its time with balanced shares */
 static double pass(play *p, const double *speed) {
     const uint64_t *bounds = kl_steer_shares(p->steer);
     double slowest_s = 0, sum = 0;
@@ -107,7 +109,7 @@ static void decide(play *p) {
         kl_steer_commit(p->steer);
 }
 
-/* Measure the mean CPU time of a decision, over many decisions while loads come and go. */
+/* Measure the mean CPU time of a decision, over many decisions while loads appear and disappear. */
 static double decision_s(uint32_t ranks, bool costs_differ) {
     play p = open_play(ranks, costs_differ);
     kl_clock clock = kl_clock_system();
@@ -141,10 +143,10 @@ static int rounds_together(uint32_t ranks, change what) {
     return rounds;
 }
 
-/* --- neighbours exchange rows --- */
+/* --- second method: neighbours exchange rows --- */
 
-/* Count the rounds until neighbours are balanced. In each round, each pair exchanges two thirds of the rows
- * that would make it even. Rows are divisible and speeds are known. */
+/* Count the rounds until neighbours are balanced. In each round, each pair of neighbours exchanges two
+ * thirds of the rows that would balance the pair. Rows are divisible and speeds are known. */
 static int rounds_of_neighbours(uint32_t ranks, change what) {
     double *work = allocate(ranks, sizeof *work), *speed = allocate(ranks, sizeof *speed),
            *over = allocate(ranks, sizeof *over), sum = 0;

@@ -1,11 +1,11 @@
-/* shared: sweeps over a grid with halos, in plain MPI or with Kilter, for measurements on shared machines.
+/* shared: sweep over a grid with halos, in plain MPI or with Kilter, for measurements on shared machines.
  *
  *   shared --rows N --columns M --work E --seconds S [--plain [--first F] | --fixed | --deep]
  *
  * Each sweep updates every second row from the rows above and below; the next sweep updates the other rows.
- * An update of a row does E elements: it passes over the M columns as often as needed. Neighbours exchange
- * whole rows of M doubles. The program runs for S seconds and prints the time of a sweep. Rank 0 has the part
- * F of the rows; the other ranks share the rest equally. */
+ * An update of a row computes E elements, passing over the row's M columns as often as needed. Neighbours
+ * exchange whole rows of M doubles. The program runs for S seconds and prints the time of a sweep. Rank 0 has
+ * the fraction F of the rows; the other ranks share the rest equally. */
 #include <kilter/loop.h>
 #include <math.h>
 #include <mpi.h>
@@ -15,12 +15,12 @@
 
 typedef struct grid {
     size_t rows, columns, work;
-    double seconds, first; /* fraction of the rows on rank 0; 0: equal shares */
+    double seconds, first; /* first: fraction of the rows that rank 0 has; 0: equal shares */
     bool plain, fixed, deep;
     int rank, ranks;
 } grid;
 
-/* Update row i of the grid, if it belongs to this sweep. */
+/* Update row i of the grid, if row i belongs to this sweep. */
 static void relax(const grid *g, long sweep, size_t i, double *row) {
     const double *up = row - g->columns, *down = row + g->columns;
     if (i == 0 || i + 1 >= g->rows || (i + (size_t)sweep) % 2 > 0)
@@ -38,7 +38,8 @@ static void start_row(const grid *g, size_t i, double *row) {
         row[j] = (double)((i * 31 + j * 17) % 101) / 101;
 }
 
-/* Return whether the time is over. Rank 0 decides; ranks ask so seldom that this costs no measurable time. */
+/* Return whether the time of the run is over. Rank 0 decides; ranks ask so seldom that the question costs
+ * no measurable time. */
 static bool over(const grid *g, double begun_s, double *asked_s, long sweep, long *next) {
     if (sweep < *next)
         return false;
@@ -77,7 +78,7 @@ static long sweep_plain(const grid *g, double *elapsed_s) {
     double begun_s = MPI_Wtime(), asked_s;
     for (; !over(g, begun_s, &asked_s, sweep, &next); sweep++) {
         MPI_Request requests[4];
-        MPI_Status statuses[4]; /* MPICH's MPI_STATUSES_IGNORE makes gcc warn */
+        MPI_Status statuses[4]; /* gcc would warn about MPICH's MPI_STATUSES_IGNORE */
         MPI_Irecv(u, (int)m, MPI_DOUBLE, before, 0, MPI_COMM_WORLD, &requests[0]);
         MPI_Irecv(u + (own + 1) * m, (int)m, MPI_DOUBLE, after, 0, MPI_COMM_WORLD, &requests[1]);
         MPI_Isend(u + m, (int)m, MPI_DOUBLE, before, 0, MPI_COMM_WORLD, &requests[2]);
@@ -129,7 +130,7 @@ static long sweep_with_kilter(const grid *g, double *elapsed_s, char *said, size
     return sweep;
 }
 
-/* Return whether each rank has rows, so that neighbours are next to each other, or rank 0 has all rows. */
+/* Return whether halos can be exchanged between neighbours: each rank has rows, or rank 0 has all rows. */
 static bool all_have_rows(const grid *g) {
     bool all = true;
     for (int r = 0; r < g->ranks; r++)

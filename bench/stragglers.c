@@ -1,10 +1,11 @@
-/* stragglers [--few] [--orders] [--each] [PLATFORMS [SEED]]: compare AUTO with the best other policy on many
- * random platforms; print Markdown. The best policy of a platform is chosen after the simulations.
- * --few: 5 to 20 tasks a worker instead of 20 to 400.
- * --orders: compare AUTO with its own best of twelve other orders of the same tasks, which shows the effect
- * of chance.
- * --each: print a line for every platform, to compare two builds: seed, whether speeds are constant, AUTO's
- * time, its ratio to the best time, the best policy, platform and tasks. */
+/* stragglers [--few] [--orders] [--each] [PLATFORMS [SEED]]: compare AUTO with the best other policy on
+ * many random platforms, and print tables in Markdown. All policies are simulated, so the best one of each
+ * platform is known.
+ *   --few: 5 to 20 tasks a worker instead of 20 to 400.
+ *   --orders: compare AUTO with its own best of twelve other orders of the same tasks, which shows the effect
+ *       of chance.
+ *   --each: print a line for every platform, to compare two builds: seed, whether speeds are constant, AUTO's
+ *       time, its ratio to the best time, the best policy, platform and tasks. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +16,10 @@
 #include "sim/sim.h"
 
 enum { WORST = 10, MOST_PLATFORMS = 1000000 };
-/* seconds of the master for a message; the default of `kilter simulate` */
+/* Seconds that the master needs for a message; the default of `kilter simulate`. */
 static const double ANSWER_S = 1e-5;
 static const double NEAR = 1.01;
-/* 1 to 24 workers: up to 3 groups of up to 8 */
+/* Ranges of random platforms, with 1 to 24 workers in up to 3 groups of up to 8. */
 static const platform_range MANY = {.least_tasks = 20, .most_tasks = 400, .least_s = 1e-3, .most_s = 1},
                             FEW = {.least_tasks = 5, .most_tasks = 20, .least_s = 1e-3, .most_s = 1};
 
@@ -26,8 +27,8 @@ typedef struct row {
     platform p;
     double auto_s, best_s;
     const kl_policy *best;
-    uint64_t executed,
-        tasks; /* number of tasks that AUTO executed; a task with a speculative copy counts twice */
+    uint64_t executed, tasks; /* executed: number of tasks that AUTO executed, where a task with a speculative
+                               * copy counts twice */
 } row;
 
 /* --- a run --- */
@@ -37,7 +38,7 @@ static void fail(const char *text) {
     exit(1);
 }
 
-/* The same tasks in another order: from task `first` to the end, then from task 0. */
+/* The same tasks in another order: from task `first` to the last one, then from task 0 on. */
 typedef struct order {
     const kl_tasks *tasks;
     uint64_t first;

@@ -1,6 +1,6 @@
-/* Check how often the stated 90 % interval of the time left contains the real end. Print a line for each
- * look. It has the run, the part of the work that is done, and four times in seconds. These are low, middle
- * and high end of the forecast, and the real time that was left. */
+/* Check how often the stated 90 % interval of the time left contains the real time left. Print a line for
+ * each check during a run: the run's number, the fraction of work that is done, and four times in seconds.
+ * The times are low, middle and high end of the forecast, and the real time left. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "control/control.h"
 #include "sim/sim.h"
 
-enum { LOOKS = 10, /* and one part that is never reached */ AT_ONCE = 2, GROUPS_MOST = 16 };
+enum { LOOKS = 10, /* PARTS has one more entry, which is never reached */ AT_ONCE = 2, GROUPS_MOST = 16 };
 static const double PARTS[LOOKS + 1] = {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 2};
 
 typedef struct look {
@@ -25,7 +25,7 @@ typedef struct one_run {
     kl_sim *sim;
     const double *task_s;
     uint64_t tasks, begun;
-    char what[40]; /* kind of mix, number of workers, number of tasks */
+    char what[40]; /* description of the run: law of the task times, number of workers, number of tasks */
     uint64_t random;
 } one_run;
 
@@ -38,7 +38,7 @@ static double draw_normal(one_run *r) {
     return radius * cos(6.283185307179586 * draw(r));
 }
 
-/* Draw a time with a mean near 1: one of six kinds of mixes. */
+/* Draw a task's time, with a mean near 1, from one of six laws. */
 static double draw_time(one_run *r, int kind) {
     switch (kind) {
     case 0:
@@ -48,20 +48,21 @@ static double draw_time(one_run *r, int kind) {
     case 2:
         return exp(draw_normal(r) - 0.5); /* lognormal */
     case 3:
-        return draw(r) < 0.1 ? 5.5 * (0.9 + 0.2 * draw(r))
-                             : 0.5 * (0.9 + 0.2 * draw(r)); /* a few long tasks */
+        return draw(r) < 0.1
+                   ? 5.5 * (0.9 + 0.2 * draw(r))
+                   : 0.5 * (0.9 + 0.2 * draw(r)); /* a law with many short tasks and a few long ones */
     case 4:
-        return 0.6 * pow(draw(r), -1 / 2.5); /* Pareto: a heavy tail */
+        return 0.6 * pow(draw(r), -1 / 2.5); /* Pareto law, which has a heavy tail */
     default:
-        return 0.95 + 0.1 * draw(r); /* nearly equal */
+        return 0.95 + 0.1 * draw(r); /* a law with nearly equal times */
     }
 }
 
 static void note(one_run *r, double part, look seen) {
     if (r->count < LOOKS && part >= PARTS[r->count]) {
         seen.part = PARTS[r->count];
-        while (r->count < LOOKS &&
-               part >= PARTS[r->count]) /* one look that serves several parts counts once */
+        while (r->count < LOOKS && part >= PARTS[r->count]) /* count the state only once, even if it is the
+                                                             * first one after several of the fractions */
             r->looks[r->count++] = (look){0};
         r->looks[r->count - 1] = seen;
     }
@@ -76,7 +77,7 @@ static void print(const one_run *r, double end_s) {
     }
 }
 
-/* --- simulated runs --- */
+/* --- checking forecasts of simulated runs --- */
 
 static double begin_task(void *self, uint64_t run, uint64_t index) {
     one_run *r = self;
@@ -122,9 +123,9 @@ static void simulate(uint64_t number) {
     free(times);
 }
 
-/* --- real runs --- */
+/* --- checking forecasts of real runs --- */
 
-/* Write the command lines of a run: naps of 1 to some hundred milliseconds. */
+/* Write the command lines of a real run: commands that sleep for 1 to some hundred milliseconds. */
 static void write_values(one_run *r, FILE *out) {
     int kind = (int)(6 * draw(r)), tasks = 60 + (int)(140 * draw(r));
     snprintf(r->what, sizeof r->what, "%d 2 %d", kind, tasks);
@@ -152,7 +153,7 @@ static pid_t start_map(one_run *r, const char *kilter, const char *nap, const ch
     return pid;
 }
 
-/* Follow one run to its end, by the state that its farm reports. */
+/* Follow a real run to its end, and read the state that its farm reports. */
 static int follow(uint64_t number, const char *kilter, const char *nap) {
     one_run r = {.number = number, .random = kl_mix64(number) + 1};
     char *name = kl_control_new_name();
@@ -198,8 +199,8 @@ static int run_real(uint64_t first, uint64_t runs, const char *kilter, const cha
     return failed > 0;
 }
 
-/* simulated: farms in virtual time; real: kilter map with two slots, two runs at a time. FIRST is the number
- * of the first run, from which all its random numbers follow. */
+/* simulated: check farms in virtual time. real: check runs of kilter map with two slots, two runs at a
+ * time. FIRST is the number of the first run, from which all its random numbers follow. */
 int main(int argc, char **argv) {
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 0,
              runs = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;

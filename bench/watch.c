@@ -1,4 +1,4 @@
-/* An MPI program without Kilter. tools/watch measures it alone and under kilter watch.
+/* An MPI program without Kilter. tools/watch measures the program alone and under kilter watch.
  *   watch call NAME                  print the nanoseconds of one call, the least of several series.
  *   watch stencil STEPS [PASSES]     print the seconds of a stencil with steps of 1 ms, and its passes. */
 #include <mpi.h>
@@ -20,7 +20,7 @@ static void probe(void) {
     MPI_Iprobe(0, 7, MPI_COMM_SELF, &there, MPI_STATUS_IGNORE);
 }
 
-static void messages(void) { /* three calls of MPI */
+static void messages(void) { /* this function makes three MPI calls */
     MPI_Request request;
     int out = 1, in;
     MPI_Isend(&out, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &request);
@@ -56,8 +56,7 @@ static double call_ns(void (*make)(void), int calls) {
     return 1e9 * least_s / CALLS / calls;
 }
 
-/* The work of a step: a loop of a fixed number of passes, so that its time does not adapt to what is
- * measured. */
+/* Do the work of a step. The number of passes is fixed, so the work does not depend on the measured time. */
 static double work(double *row, long passes) {
     double sum = 0;
     for (long p = 0; p < passes; p++)
@@ -79,7 +78,8 @@ static long passes_of_step(double *row) {
     return passes;
 }
 
-/* given: passes of a step; 0: measure how many passes take 1 ms, and print their number */
+/* Time steps of a stencil. given: number of passes in a step; 0: find the number that takes 1 ms, and
+ * print it. */
 static void stencil(long steps, long given) {
     static double row[HALO], halo[2][HALO];
     MPI_Status statuses[4];

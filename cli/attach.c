@@ -32,9 +32,10 @@ static kilter_status attach_to(const kl_report_run *run, kl_tuner **tuner, kilte
     if (run->ended)
         return kl_fail(error, KILTER_ERR_INPUT, "the farm has ended; kilter report shows what it did");
     if (!*run->control)
-        return kl_fail(error, KILTER_ERR_INPUT,
-                       "it cannot be reached: it is a loop or a simulation, its Kilter is older, or it could "
-                       "not open its socket (see its warning)");
+        return kl_fail(
+            error, KILTER_ERR_INPUT,
+            "the run cannot be reached: it is a loop or a simulation, its Kilter is older, or it could "
+            "not open its socket (see its warning)");
     return kl_tuner_attach(run->control, PATIENCE_S, tuner, error);
 }
 

@@ -1,4 +1,4 @@
-/* A subcommand of `kilter`. Each has a file and a row of kl_commands. */
+/* A subcommand of `kilter`. Each subcommand has a source file and a row of kl_commands. */
 #ifndef KL_CMD_H
 #define KL_CMD_H
 
@@ -7,15 +7,15 @@
 #include "kilter/status.h"
 #include "sys/options.h"
 
-enum { KL_EXIT_USER = 2 }; /* exit code of errors that the user can correct */
+enum { KL_EXIT_USER = 2 }; /* exit code after an error that the user can correct */
 
 typedef struct kl_command {
     const char *name, *summary;
     const char *text; /* lines with usage and purpose, which --help prints above the options */
     kl_option_list options;
     bool takes_files; /* true: the arguments are files or folders */
-    bool in_order;    /* true: the first argument ends the options */
-    /* argv[0] is the subcommand's name. Returns the exit code. */
+    bool in_order;    /* true: words after the first argument are not read as options */
+    /* Run the subcommand, whose name is argv[0]. Return the exit code. */
     int (*run)(const struct kl_command *command, int argc, char **argv);
 } kl_command;
 
@@ -30,7 +30,7 @@ typedef struct kl_command {
             .offset = offsetof(request, program)                                                             \
     }
 
-/* The list of options in an array. */
+/* An option list with all entries of an array. */
 #define KL_OPTIONS(array)                                                                                    \
     { array, sizeof(array) / sizeof *(array) }
 
@@ -50,16 +50,16 @@ extern const kl_command kl_cmd_top;
 extern const kl_command kl_cmd_tune;
 extern const kl_command kl_cmd_watch;
 
-extern const kl_command *const kl_commands[]; /* the subcommands; NULL is the last entry */
+extern const kl_command *const kl_commands[]; /* pointers to all subcommands, ended by NULL */
 const kl_command *kl_cmd_find(const char *name);
 
-/* Read the command's options into the struct that its rows describe. Move the arguments behind the options,
+/* Read the command's options into the struct `into`, as the option rows describe. Move the other arguments
  * to argv[*first … argc − 1]. Return the exit code. */
 int kl_cmd_read(const kl_command *command, int argc, char **argv, void *into, int *first);
 /* Return whether --help or -h stands among the command's options. */
 bool kl_cmd_asks_for_help(const kl_command *command, int argc, char **argv);
-/* Take the only argument, argv[first]; NULL if there is none. It is an error to give both an argument and
- * `program`. Return the exit code. */
+/* Set *file to the only argument, argv[first], or to NULL if there is no argument. An argument and
+ * `program` cannot both be given. Return the exit code. */
 int kl_cmd_one_file(const kl_command *command, int argc, char **argv, int first, const char *program,
                     const char **file);
 /* Print what `kilter NAME --help` prints. Return the exit code. */
@@ -70,17 +70,17 @@ int kl_cmd_complete(int argc, char **argv);
 
 /* Print on stderr why the command line cannot be used, and where to look it up. Return the exit code. */
 int kl_cmd_usage(const kl_command *command, const char *format, ...) KILTER_PRINTF(2, 3);
-/* Print on stderr that a word is unknown. meant: a known word that is similar, or NULL. Return the exit code.
- */
+/* Print on stderr that the command does not know a word. meant: a known word that is similar, or NULL.
+ * Return the exit code. */
 int kl_cmd_unknown(const kl_command *command, const char *what, const char *word, const char *meant);
 /* Return whether a file is an SQLite file, as run records are. */
 bool kl_cmd_is_record(const char *file);
-/* Write a picture, or print on stderr what went wrong. Return the exit code. */
+/* Write a picture into a file, or print on stderr what went wrong. Return the exit code. */
 int kl_cmd_save(const char *file, const char *data, size_t size);
-/* Write the tables of a record as CSV files into a folder, which is made if it is missing. Print an error on
- * stderr. Return the exit code. */
+/* Write the tables of a record as CSV files into a folder. Make the folder if it is missing. Print an
+ * error on stderr. Return the exit code. */
 int kl_cmd_write_tables(const char *record, const char *folder);
-/* Check that everything printed was written. Return the exit code. */
+/* Check that the standard output took everything that was printed. Return the exit code. */
 int kl_cmd_printed(void);
 
 #endif

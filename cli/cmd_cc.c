@@ -1,5 +1,5 @@
 /* kilter cc: turn marked loops of a sequential C program into loops whose rows move between ranks. The
- * program kilter-cc does it. It is a program of its own because it needs libclang, which is large. */
+ * program kilter-cc does the work. It is separate because it needs libclang, a large library. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static char *find_program(void) {
     return path;
 }
 
-/* --- running it --- */
+/* --- running kilter-cc --- */
 
 enum { WORDS_MOST = 128 };
 
@@ -86,7 +86,7 @@ static int start(const kl_command *command, const char **words) {
     return EXIT_FAILURE;
 }
 
-/* Tell kilter-cc the options, as NAME=VALUE. */
+/* Pass the options to kilter-cc as words NAME=VALUE. */
 static int put_options(const request *r, const char **words, int count) {
     bool only_source = r->keep && !r->output && r->check == 0;
     const struct {

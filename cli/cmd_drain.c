@@ -1,4 +1,4 @@
-/* kilter drain: lets workers of a running farm finish their task and leave. */
+/* kilter drain: let workers of a running farm finish their tasks and leave the farm. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +56,8 @@ static int check(const kl_command *command, const drain_options *options) {
     return EXIT_SUCCESS;
 }
 
-/* FILE is the folder of a kept run: its ranks leave the host, or all of them stop. */
+/* Handle a FILE that is the folder of a kept run. With --host its ranks leave the host; with --all the
+ * program is saved and stopped. */
 static int drain_kept(const kl_command *command, const drain_options *options, bool workers) {
     const kl_control_drain *drain = &options->drain;
     if (workers)

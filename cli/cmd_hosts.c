@@ -19,7 +19,7 @@ typedef struct hosts_request {
     uint64_t seed;
 } hosts_request;
 
-/* One measurement of the hosts, with the fitness and the choice of hosts that follow from it. */
+/* One measurement of all hosts, with each host's fitness and the hosts that were picked. */
 typedef struct view {
     const hosts_request *request;
     kl_hosts *hosts;
@@ -29,7 +29,7 @@ typedef struct view {
     kl_pick pick;
 } view;
 
-/* --- as text --- */
+/* --- printing a measurement as text --- */
 
 typedef struct shown {
     char *name, *why;
@@ -114,7 +114,7 @@ static int print_text(const view *v) {
     return kl_cmd_printed();
 }
 
-/* Print the names only, for a hostfile. */
+/* Print only the names of the picked hosts, for use as a hostfile. */
 static int print_picked(const view *v) {
     for (uint32_t i = 0; i < v->pick.count; i++)
         puts(kl_hosts_at(v->hosts, v->pick.at[i])->name);
@@ -208,7 +208,7 @@ static int print_json(const view *v) {
     return kl_cmd_printed();
 }
 
-/* --- measuring and picking --- */
+/* --- measuring hosts and picking some --- */
 
 static kilter_status pick(view *v, kilter_error *error) {
     const hosts_request *request = v->request;
@@ -248,7 +248,7 @@ static int show(view *v) {
     return code;
 }
 
-/* Measure again and again, until a signal or a failure ends it. */
+/* Repeat the measurement until a signal or a failure ends the command. */
 static int watch(view *v) {
     for (;;) {
         double next_s = kl_monotonic_s() + v->request->watch_s;

@@ -1,4 +1,4 @@
-/* kilter list: list the records. */
+/* kilter list: list the records in folders. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -12,9 +12,9 @@
 #include "report/print.h"
 #include "sys/sys.h"
 
-enum { PROGRAM_COLUMNS = 15 }; /* longer names are cut to this width */
+enum { PROGRAM_COLUMNS = 15 }; /* widest column of program names; longer names are cut */
 
-/* --- as text --- */
+/* --- printing the list as text --- */
 
 static const kl_record_file *file_at(const void *context, size_t row) {
     return ((const kl_record_file *const *)context)[row];
@@ -24,7 +24,7 @@ static const void *row_at(const void *context, size_t row) {
     return file_at(context, row);
 }
 
-/* Print the time as ls does: old records show the year instead of the time of day. */
+/* Print the time when a run began, as ls does: for old records, print the year instead of the time of day. */
 static void cell_began(const void *context, size_t row, char *cell) {
     static const double LONG_S = 180.0 * 86400;
     double began_s = file_at(context, row)->outline.began_unix_s;
@@ -81,7 +81,7 @@ static void print_table(const kl_record_file *const *readable, size_t count) {
         kl_print_rows(stdout, columns, sizeof columns / sizeof *columns, row_at, readable, count);
 }
 
-/* Return the error without the file's name. */
+/* Return the text of an error without the file's name at its beginning. */
 static const char *why_unreadable(const kl_record_file *file) {
     const char *name = strstr(file->error.text, file->path);
     const char *why = name ? strstr(name + strlen(file->path), ": ") : NULL;
@@ -102,7 +102,7 @@ static void print_text(const char *folder, const kl_record_list *list) {
         if (list->files[i].state == KL_RECORD_UNREADABLE)
             kl_say(stdout, "unreadable", "%s: %s", list->files[i].name, why_unreadable(&list->files[i]));
     printf("%zu record%s, %s, in %s%s\n", count, count == 1 ? "" : "s", kl_bytes_words(bytes).text, folder,
-           count > 0 ? "; kilter prune deletes old ones" : "");
+           count > 0 ? "; kilter prune deletes old records" : "");
     free(readable);
 }
 
@@ -141,9 +141,10 @@ static void put_file(kl_json *j, const kl_record_file *file) {
     kl_json_close(j, '}');
 }
 
-/* --- the command --- */
+/* --- the command and its options --- */
 
-/* List a folder. j NULL: as text. may_lack: it is the default folder, which may not exist yet. */
+/* List the records of one folder. j NULL: print text. may_lack: the folder is the default one, which may
+ * not exist yet. */
 static int list_folder(const char *folder, bool may_lack, kl_json *j) {
     kl_record_list list = {0};
     kilter_error error;

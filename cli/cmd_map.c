@@ -10,9 +10,10 @@
 
 enum { SLOTS_MOST = 1000 };
 
-/* --- values that are more than a number or a word --- */
+/* --- option values that are more than a number or a word --- */
 
-/* Read "30" (seconds), "10x" or "300%" (of the median so far). */
+/* Read the time limit of a command: "30" (seconds), "10x" or "300%" (multiples of the commands' median
+ * time so far). */
 static kilter_status read_timeout(const kl_value *v) {
     kl_map_setup *setup = &((kl_map_request *)v->into)->setup;
     char *end;
@@ -30,10 +31,11 @@ static kilter_status read_timeout(const kl_value *v) {
 static kilter_status read_halt(const kl_value *v) {
     return kl_map_read_halt(v->text, &((kl_map_request *)v->into)->halt)
                ? KILTER_OK
-               : kl_option_refuse(v, "not never, and not WHEN,WHY=N as in now,fail=1 or soon,success=30%");
+               : kl_option_refuse(v, "neither never nor WHEN,WHY=N, as in now,fail=1 or soon,success=30%");
 }
 
-/* Read N, +N or −N (more or fewer than the cores), or N% (of the cores). 0: as many as there are commands. */
+/* Read the number of slots: N, +N or −N (more or fewer than the cores), or N% of the cores. 0 means a slot
+ * for each command. */
 static kilter_status read_jobs(const kl_value *v) {
     bool relative = *v->text == '+' || *v->text == '-';
     char *end;
@@ -80,7 +82,7 @@ static kilter_status read_use(const kl_value *v) {
     return read_named(v, true);
 }
 
-/* --- the table --- */
+/* --- the table of options --- */
 
 #define AT(member) .offset = offsetof(kl_map_request, member)
 
@@ -177,7 +179,7 @@ static int run(const kl_command *command, int argc, char **argv) {
     int first, code = kl_cmd_read(command, argc, argv, &q, &first);
     if (code != EXIT_SUCCESS)
         return code;
-    signal(SIGPIPE, SIG_IGN); /* without SIGPIPE, a write to a reader that is gone returns an error */
+    signal(SIGPIPE, SIG_IGN); /* Without SIGPIPE, a write to a pipe whose reader is gone returns an error. */
     if (q.serve)
         return kl_map_serve(&q);
     if ((!q.hosts && kl_map_needs_fit(&q.needs, q.jobs, &q.slots, &error) != KILTER_OK) ||

@@ -11,9 +11,9 @@ enum { WORKERS_MOST = 1000000 };
 
 typedef struct request {
     const char *file, *program, *speeds, *hosts, *picture;
-    int64_t run; /* number of the run; −1: the last run that ended */
+    int64_t run; /* number of the run in the record; −1: the last run that ended */
     uint32_t most;
-    double iterations; /* number of runs; 0: predict a single run */
+    double iterations; /* number of runs of a program; 0: predict a single run */
     bool json, verbose;
     kl_basis basis;
 } request;
@@ -81,7 +81,7 @@ static int parse(const kl_command *command, int argc, char **argv, request *r) {
     return EXIT_SUCCESS;
 }
 
-/* Read the record if the user named one, or did not give the work. */
+/* Read the record if the user named a record, or did not give the time of the work. */
 static kilter_status read_basis(const request *r, kl_basis *basis, kilter_error *error) {
     kilter_status status = KILTER_OK;
     if (r->file) {

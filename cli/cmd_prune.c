@@ -17,19 +17,19 @@
 
 typedef struct request {
     int64_t keep;        /* number of newest records to keep for each program; −1: not given */
-    double older_s;      /* records written in the last older_s seconds are kept; NAN: not given */
-    const char *program; /* the program whose records may be deleted; NULL: all programs */
+    double older_s;      /* keep records that were written in the last older_s seconds; NAN: not given */
+    const char *program; /* delete only records of this program; NULL: of all programs */
     bool results, dry_run;
     double now_unix_s;
 } request;
 
-/* How many records were deleted, kept, unreadable, or could not be deleted. */
+/* Numbers of records that were deleted, kept, unreadable, or could not be deleted. */
 typedef struct tally {
     size_t deleted, kept, unreadable, failed;
-    uint64_t bytes; /* bytes of deleted records */
+    uint64_t bytes; /* size of the deleted records */
 } tally;
 
-/* --- choosing records --- */
+/* --- choosing which records to delete --- */
 
 /* Return how many records of the same program were written after record i. */
 static int64_t place_of(const kl_record_list *list, size_t i) {
@@ -50,7 +50,7 @@ static bool is_old(const request *r, const kl_record_list *list, size_t i) {
 
 /* --- deleting --- */
 
-/* Return why the open file must not be deleted: it is not the file that was read, or another user's; NULL: it
+/* Return why the open file must not be deleted: the file was replaced or belongs to another user. NULL: it
  * may be deleted. */
 static const char *why_not_that_one(const kl_record_file *file, int fd) {
     struct stat opened, named;
@@ -59,11 +59,12 @@ static const char *why_not_that_one(const kl_record_file *file, int fd) {
     if (fstat(fd, &opened) != 0 || stat(file->path, &named) != 0 || opened.st_ino != named.st_ino ||
         opened.st_dev != named.st_dev || !kl_record_file_look(file->path, &written, &bytes) ||
         written.tv_sec != file->written.tv_sec || written.tv_nsec != file->written.tv_nsec)
-        return "it was written meanwhile";
-    return opened.st_uid != geteuid() ? "it is another user's" : NULL;
+        return "the record was written meanwhile";
+    return opened.st_uid != geteuid() ? "the record is another user's" : NULL;
 }
 
-/* Delete the log first: without its record, it would later belong to a new record of that name. */
+/* Delete a record and its SQLite log. The log goes first: left alone, it would later be used for a new
+ * record of that name. */
 static int delete_files(const kl_record_file *file) {
     for (const char *const *ending = kl_record_files_of; *ending; ending++) {
         char *name = kl_text("%s%s", file->path, *ending);
@@ -87,10 +88,10 @@ static void say_failed(const kl_record_file *file, int code, tally *t) {
     t->failed++;
 }
 
-/* Delete a record while holding its writer's lock, so that no program can begin to write it meanwhile. */
+/* Delete a record. Hold its writer's lock meanwhile, so that no program begins to write the record. */
 static void delete_locked(const request *r, const kl_record_file *file, int fd, tally *t) {
     const char *not = kl_record_lock(fd) ? why_not_that_one(file, fd)
-                      : errno == EAGAIN  ? "it is being written"
+                      : errno == EAGAIN  ? "a program is writing the record"
                                          : strerror(errno);
     if (not ) {
         say_kept(file, not, t);
@@ -109,9 +110,9 @@ static void delete_locked(const request *r, const kl_record_file *file, int fd, 
 static void delete_record(const request *r, const kl_record_file *file, tally *t) {
     int fd = open(file->path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return; /* another process has deleted it */
+        return; /* another process has deleted the record */
     if (fd < 0 && errno == ELOOP)
-        say_kept(file, "it is a link", t);
+        say_kept(file, "the file is a link", t);
     else if (fd < 0)
         say_failed(file, errno, t);
     else
@@ -123,14 +124,14 @@ static void delete_record(const request *r, const kl_record_file *file, tally *t
 static void consider(const request *r, const kl_record_list *list, size_t i, tally *t) {
     const kl_record_file *file = &list->files[i];
     if (file->state == KL_RECORD_UNREADABLE)
-        /* do not count a file that another process has just deleted */
+        /* Do not count a record that another process has just deleted. */
         t->unreadable += access(file->path, F_OK) == 0;
     else if (!is_old(r, list, i))
         t->kept++;
     else if (file->state == KL_RECORD_RUNNING)
-        say_kept(file, "it is being written", t);
+        say_kept(file, "a program is writing the record", t);
     else if (file->outline.results && !r->results)
-        say_kept(file, "it holds results for --resume; --results deletes such records, too", t);
+        say_kept(file, "the record holds results for --resume; with --results it is deleted, too", t);
     else
         delete_record(r, file, t);
 }
@@ -140,20 +141,20 @@ static kilter_status prune(const request *r, const char *folder, tally *t, kilte
     kilter_status status = kl_records_find(folder, &list, error);
     for (size_t i = 0; status == KILTER_OK && i < list.count; i++)
         kl_record_file_read(&list.files[i]);
-    for (size_t i = list.count; status == KILTER_OK && i > 0; i--) /* the oldest record first */
+    for (size_t i = list.count; status == KILTER_OK && i > 0; i--) /* the oldest record comes first */
         consider(r, &list, i - 1, t);
     kl_records_free(&list);
     return status;
 }
 
-/* --- the command --- */
+/* --- pruning folders --- */
 
 static int prune_all(const request *r, char **folders, int count) {
     tally t = {0};
     kilter_error error;
     char *own = NULL;
     kilter_status status = count == 0 ? kl_record_dir(&own, &error) : KILTER_OK;
-    if (own && access(own, F_OK) == 0) /* a default folder that does not exist holds no records */
+    if (own && access(own, F_OK) == 0) /* if the default folder does not exist, there are no records */
         status = prune(r, own, &t, &error);
     int code = status == KILTER_OK ? EXIT_SUCCESS : kilter_exit("kilter", &error), unread = 0;
     for (int i = 0; i < count; i++)

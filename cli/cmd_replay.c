@@ -11,8 +11,8 @@
 typedef struct request {
     bool json;
     const char *file, *program, *what_if;
-    double at_s;      /* number of the run; −1: not given */
-    int64_t decision; /* time of the decision; −1: not given */
+    double at_s;      /* at_s: seconds after the farm or loop was opened; −1: not given */
+    int64_t decision; /* number of the decision in the list; −1: not given */
 } request;
 
 static const char POLICY[] = "policy=";

@@ -27,11 +27,11 @@ typedef enum output { PRINTED, GANTT, PAGE, TRACE_EVENTS, TABLES } output;
 typedef struct request {
     bool json, failed;
     const char *file, *program;
-    const char *into[TABLES + 1]; /* the file or folder of each output */
+    const char *into[TABLES + 1]; /* file or folder into which each output goes; NULL: not asked for */
     int64_t run;                  /* −1: all */
 } request;
 
-/* Return the output that is asked for; the last one of several. */
+/* Return which output the user asked for; if several were asked for, the last one. */
 static output output_of(const request *r) {
     output found = PRINTED;
     for (int i = GANTT; i <= TABLES; i++)
@@ -52,7 +52,7 @@ static kilter_status write_into(const request *r, const char *file, FILE *out, k
     }
 }
 
-/* Write a file as a whole or not at all. */
+/* Write the output into a file. On an error, the file is not changed. */
 static int write_whole(const request *r, const char *file) {
     kilter_error error;
     char *data = NULL;
@@ -110,7 +110,8 @@ static const kl_option rows[] = {
     KL_PROGRAM_ROW(request),
 };
 
-/* Return whether at most one output is asked for; else name two of them. --failed --json is one output. */
+/* Check that at most one output is asked for. Otherwise print an error that names two of them. --failed with
+ * --json is one output. */
 static bool one_output(const request *r, const char **first, const char **second) {
     static const char *const names[] = {
         [GANTT] = "gantt", [PAGE] = "html", [TRACE_EVENTS] = "perfetto", [TABLES] = "csv"};

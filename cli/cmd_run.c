@@ -23,7 +23,7 @@ enum { RANKS_MOST = 1 << 20 }; /* most ranks of a kept program */
 static const uint32_t JOBS_USUAL = 4;
 static const double GROW_TICK_S = 0.1;
 static const double END_PATIENCE_S =
-    5; /* seconds that hosts get to end their workers after the master has ended */
+    5; /* seconds in which hosts must end their workers after the master has ended */
 
 typedef struct run_options {
     kl_run_host *hosts;
@@ -31,7 +31,7 @@ typedef struct run_options {
     const char *ssh, *listen;
     char **program; /* the program and its arguments; NULL is the last entry */
     bool quiet;
-    uint32_t jobs; /* greatest number of Slurm jobs at a time; 0: JOBS_USUAL */
+    uint32_t jobs; /* most jobs of Slurm at a time; 0: JOBS_USUAL */
     kl_keep_options keep;
 } run_options;
 
@@ -39,11 +39,12 @@ typedef struct run_state {
     const run_options *options;
     kl_listening reach;
     pid_t master;
-    kl_grow *grow; /* NULL: workers are on given hosts */
-    int code;      /* exit code of the master, after it has ended */
+    kl_grow *
+        grow; /* starts and ends workers while the farm runs; NULL: workers are only on the hosts of --host */
+    int code; /* exit code of the master; valid after the master has ended */
 } run_state;
 
-/* --- the command line --- */
+/* --- the options of kilter run --- */
 
 static kilter_status add_host(const kl_value *v) {
     static const kl_option count = {.kind = KL_OPTION_UINT32, .least = 1, .most = WORKERS_MOST};
@@ -148,7 +149,7 @@ static int check_farm(const kl_command *command, const run_options *options) {
     return EXIT_SUCCESS;
 }
 
-/* Check options that exclude each other. */
+/* Refuse options that exclude each other. */
 static int check_keep(const kl_command *command, const run_options *options) {
     const kl_keep_options *keep = &options->keep;
     if (options->jobs > 0)
@@ -178,11 +179,13 @@ static const char *ssh_of(const run_options *options) {
     return options->ssh ? options->ssh : "ssh -o BatchMode=yes";
 }
 
-/* Check the first word of --ssh, because the shell's own message would not explain the error. */
+/* Check that the first word of --ssh is a command. The shell's own message would not tell the user which
+ * option is wrong. */
 static kilter_status check_ssh(const char *ssh, kilter_error *error) {
     ssh += strspn(ssh, " \t");
     size_t bytes = strcspn(ssh, " \t");
-    if (strcspn(ssh, "\"'\\$~`(") < bytes) /* only the shell can interpret this word */
+    if (strcspn(ssh, "\"'\\$~`(") < bytes) /* only the shell can interpret a first word with such
+                                            * characters */
         return KILTER_OK;
     char *word = strndup(ssh, bytes);
     char *const words[] = {"sh", "-c", "command -v \"$1\" >/dev/null 2>&1", "sh", word, NULL};
@@ -216,7 +219,7 @@ static kilter_status start_master(run_state *r, const sigset_t *signals, kilter_
                          : kl_fail(error, KILTER_ERR_SYSTEM, "starting %s: %s", program[0], strerror(errno));
 }
 
-/* --- waiting for the end --- */
+/* --- waiting for the end of the master and the hosts --- */
 
 static int code_of(int status) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -227,7 +230,7 @@ static void note_host(const run_state *r, kl_run_host *host, int code) {
     host->failed = code != 0;
     if (code == 0 || r->master == 0)
         return;
-    if (code == 255) /* exit code of ssh after a connection error */
+    if (code == 255) /* exit code of ssh when the connection failed or broke */
         fprintf(stderr,
                 "kilter run: %s cannot be reached, or its connection broke; the run goes on without it\n",
                 host->name);
@@ -250,7 +253,8 @@ static bool any_left(const run_options *options) {
     return false;
 }
 
-/* Other children are commands of Slurm; the code that started them waits for them. */
+/* Do not wait for other child processes: they are commands of Slurm, and the code that started them waits
+ * for them. */
 static void reap(run_state *r) {
     const run_options *options = r->options;
     int status;
@@ -276,13 +280,13 @@ static void wait_for_master(run_state *r, const sigset_t *awaited) {
     while (r->master > 0) {
         siginfo_t info;
         int signal = r->grow ? sigtimedwait(awaited, &info, &tick) : sigwaitinfo(awaited, &info);
-        /* the terminal sends this signal to the master, too */
+        /* when the terminal sends this signal, the master gets it, too */
         bool from_terminal = signal == SIGINT && info.si_code == SI_KERNEL;
         if (signal != SIGCHLD && signal > 0 && !from_terminal)
             kill(r->master, signal);
         reap(r);
         if (r->master > 0 && !gave_up && is_alone(r)) {
-            /* End the master if no host is left: it would wait for workers for ever. */
+            /* End the master if no host is left. Otherwise the master would wait for workers for ever. */
             fprintf(stderr, "kilter run: no %s is left; the run is ended\n",
                     r->options->keep.slurm ? "job" : "host");
             kill(r->master, SIGTERM);
@@ -333,7 +337,7 @@ static kilter_status run_all(run_state *r, const sigset_t *awaited, const sigset
     return status;
 }
 
-/* Set the socket's name only for the master: jobs would inherit it with the environment. */
+/* Set the variable with the control socket's name only for the master: Slurm's jobs would inherit it. */
 static kilter_status run_and_grow(run_state *r, const sigset_t *awaited, const sigset_t *before,
                                   kilter_error *error) {
     const kl_keep_options *keep = &r->options->keep;
@@ -383,7 +387,7 @@ static int run_with(const run_options *options) {
     signal(SIGPIPE, SIG_IGN);
     if (!options->quiet)
         setenv("KILTER_PROGRESS", "1", 0);
-    setenv("KILTER_RUN", "1", 1); /* so that the master does not print how to start workers */
+    setenv("KILTER_RUN", "1", 1); /* with this variable, the master does not print how to start workers */
     const char *slurm = options->keep.slurm;
     kilter_status status = slurm ? KILTER_OK : check_ssh(ssh_of(options), &error);
     if (status == KILTER_OK)

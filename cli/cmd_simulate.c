@@ -18,16 +18,16 @@
 #include "simulate_peers.h"
 #include "sys/sys.h"
 
-/* With more workers than this, the default engine is events. */
+/* For more workers than this number, the default engine is events. */
 enum { MOST_SMPI_WORKERS = 2000 };
 enum { MOST_POLICIES = 64, MOST_ITERATIONS = 100000 };
 #define MOST_BYTES 0x1p40
-/* Seconds that a real master takes for one message, on a host of speed 1 (docs/results/bench.md). */
+/* Seconds that a real master needs for one message, on a host of speed 1 (docs/results/bench.md). */
 #define ANSWER_S 10e-6
 /* Processor seconds that a peer spends on each message that it sends or receives. */
 #define MESSAGE_S 5e-6
 
-/* The command's options. */
+/* The values of the command's options. */
 typedef struct question {
     const char *platform, *tasks, *policy, *organise, *engine, *record, *gantt, *write_platform;
     uint64_t seed, task_bytes, result_bytes;
@@ -39,16 +39,17 @@ typedef struct question {
 /* The options, and values derived from them. */
 typedef struct simulation {
     question q;
-    bool smpi; /* true: engine smpi; false: engine events */
-    bool file; /* true: the platform is a file for SimGrid, so there is no cluster */
+    bool smpi; /* true: the engine is smpi; false: the engine is events */
+    bool file; /* true: the platform is a SimGrid file, so `cluster` is not set */
     kl_cluster cluster;
     kl_tasks tasks;
     const kl_policy *policies[MOST_POLICIES];
     size_t policy_count;
-    kl_simulated *results; /* all results of the first policy, then all of the second, and so on */
+    kl_simulated *results; /* results of all runs under the first policy, then of all runs under the second
+                            * policy, and so on */
 } simulation;
 
-/* --- the command line --- */
+/* --- checking the options --- */
 
 static kilter_status add_policy(simulation *sim, const kl_policy *policy, kilter_error *error) {
     if (sim->policy_count == MOST_POLICIES)
@@ -88,8 +89,8 @@ static kilter_status read_policies(const char *list, simulation *sim, kilter_err
     return status;
 }
 
-/* Return whether the text names a platform file. Any other text is a SPEC, which begins with the number of
- * hosts. */
+/* Return whether --platform names a SimGrid file. Any other text is a SPEC, which begins with the number
+ * of hosts. */
 static bool is_file(const char *platform) {
     struct stat info;
     size_t size = strlen(platform);
@@ -120,7 +121,7 @@ static kilter_status read_platform(simulation *sim, kilter_error *error) {
     return status == KILTER_OK ? status : kl_fail(error, status, "--platform: %.480s", why.text);
 }
 
-/* Choose the engine smpi if it was built and the workers are not too many for it; otherwise choose events. */
+/* Choose the engine smpi if it was built and can simulate this many workers. Otherwise choose events. */
 static kilter_status choose_engine(simulation *sim, kilter_error *error) {
     char *program = kl_smpi_program();
     bool there = program != NULL;
@@ -153,8 +154,7 @@ static kilter_status check_startup(const simulation *sim, kilter_error *error) {
                : KILTER_OK;
 }
 
-/* Refuse descriptions of hosts that only peers can have: under a master, simulated workers neither join nor
- * die. */
+/* Refuse hosts that join or die if there is a master: only peers can be simulated on such hosts. */
 static kilter_status check_hosts(const simulation *sim, kilter_error *error) {
     bool peers = !sim->file && sim->cluster.near > 0;
     for (uint32_t i = 0; !sim->file && i < sim->cluster.group_count; i++)
@@ -182,15 +182,15 @@ static kilter_status read_question(simulation *sim, kilter_error *error) {
     if (status != KILTER_OK)
         return status;
     sim->results = calloc(sim->policy_count * sim->q.iterations, sizeof *sim->results);
-    return sim->results
-               ? KILTER_OK
-               : kl_fail(error, KILTER_ERR_MEMORY, "keeping the results of %" PRIu32 " runs: memory ran out",
-                         sim->q.iterations);
+    return sim->results ? KILTER_OK
+                        : kl_fail(error, KILTER_ERR_MEMORY, "keeping the results of %u runs: memory ran out",
+                                  sim->q.iterations);
 }
 
 /* --- simulating --- */
 
-/* Return FILE, or with several policies FILE-POLICY before the ending; malloc'd; NULL: no memory. */
+/* Return FILE, or with several policies FILE with the policy's name before its ending. The text is
+ * malloc'd; NULL: no memory. */
 static char *record_name(const simulation *sim, const char *file, const kl_policy *policy) {
     if (sim->policy_count == 1)
         return kl_text("%s", file);
@@ -216,8 +216,8 @@ static kilter_status simulate_events(const simulation *sim, const kl_policy *pol
     return kl_events_run(&farm, results, error);
 }
 
-/* Write a file in memory, with a name that the started program can open. A killed process leaves no file
- * behind. */
+/* Write the cluster into a file in memory, which the simulation program can open by name. Nothing is left if
+ * the process is killed. */
 static kilter_status write_in_memory(const kl_cluster *cluster,
                                      kilter_status (*write)(const kl_cluster *, FILE *, kilter_error *),
                                      FILE **file, char **name, kilter_error *error) {
@@ -233,7 +233,7 @@ static kilter_status write_in_memory(const kl_cluster *cluster,
     return status;
 }
 
-/* Return the seconds of all tasks at speed 1. */
+/* Return the total time of all tasks at speed 1, in seconds. */
 static double work_s(const simulation *sim, uint32_t iteration) {
     double sum = 0;
     for (uint64_t i = 0; i < sim->tasks.count; i++)
@@ -241,7 +241,7 @@ static double work_s(const simulation *sim, uint32_t iteration) {
     return sum;
 }
 
-/* Simulate with smpi. The caller has set the platform, hosts and record of `farm`. */
+/* Simulate a farm with the engine smpi. The caller has set the platform, hosts and record of `farm`. */
 static kilter_status simulate_smpi(const simulation *sim, const kl_policy *policy, kl_smpi_farm farm,
                                    kl_simulated *results, kilter_error *error) {
     farm.tasks = sim->q.tasks;
@@ -267,8 +267,8 @@ static kilter_status simulate_smpi(const simulation *sim, const kl_policy *polic
     return status;
 }
 
-/* Simulate on a SPEC. SimGrid reads it as a platform file and a file of hosts, which exist only during the
- * simulation. */
+/* Simulate on a platform that is given as a SPEC. SimGrid reads the platform from files that exist only
+ * during the simulation. */
 static kilter_status simulate_described(const simulation *sim, const kl_policy *policy, const char *record,
                                         kl_simulated *results, kilter_error *error) {
     FILE *platform = NULL, *hosts = NULL;
@@ -313,7 +313,8 @@ static kilter_status draw(const char *record, const char *picture, kilter_error 
     return status != KILTER_OK ? status : ended;
 }
 
-/* Simulate with a record and draw the picture from it. The record is temporary if the user asked for none. */
+/* Simulate with a record, and draw the picture of --gantt from the record. Delete the record unless the user
+ * asked for it. */
 static kilter_status simulate_and_draw(const simulation *sim, kilter_error *error) {
     char *folder = NULL, *record = NULL;
     kilter_status status = sim->q.record ? KILTER_OK : kl_private_dir(&folder, error);
@@ -358,7 +359,7 @@ static double efficiency(const kl_simulated *r) {
     return r->elapsed_s > 0 ? r->bound_s / r->elapsed_s : 1;
 }
 
-/* The means of a policy's figures over its runs. */
+/* One policy's results, averaged over its runs. */
 typedef struct means {
     double elapsed_s, bound_s, chunks, messages;
 } means;
@@ -419,12 +420,12 @@ static void print_table(const simulation *sim, const char *engine) {
     if (sim->file)
         kl_say(stdout, "platform", "%s", sim->q.platform);
     else
-        kl_say(stdout, "platform", "%s: %" PRIu32 " worker%s", sim->q.platform, sim->cluster.workers,
+        kl_say(stdout, "platform", "%s: %u worker%s", sim->q.platform, sim->cluster.workers,
                sim->cluster.workers == 1 ? "" : "s");
     kl_say(stdout, "tasks", "%s, seed %" PRIu64, sim->q.tasks, sim->tasks.seed);
     if (sim->q.iterations > 1)
         kl_say(stdout, "runs",
-               "%" PRIu32 "; columns are means over all runs, but \"last\" and \"its efficiency\" are those "
+               "%u; columns are means over all runs, but \"last\" and \"its efficiency\" are those "
                "of the last run",
                sim->q.iterations);
     kl_say(stdout, "engine", "%s", engine);
@@ -475,7 +476,7 @@ static void print_json(const simulation *sim, const char *engine) {
     putchar('\n');
 }
 
-/* --- the command --- */
+/* --- the command kilter simulate --- */
 
 static kilter_status write_platform(simulation *sim, kilter_error *error) {
     kilter_status status = read_platform(sim, error);
@@ -502,7 +503,7 @@ static kilter_status write_platform(simulation *sim, kilter_error *error) {
     return status;
 }
 
-/* Return the first given option that does not apply to peers; NULL: there is none. */
+/* Return the name of the first given option that has no effect on peers; NULL: there is no such option. */
 static const char *not_for_peers(const simulation *sim) {
     const question *q = &sim->q;
     return q->record                                          ? "record"

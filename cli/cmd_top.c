@@ -1,4 +1,4 @@
-/* kilter top: show what runs now. */
+/* kilter top: show the farms, loops and maps that are running now. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 
 typedef struct request {
     double interval_s;
-    uint32_t port; /* 0: show the runs on the terminal */
+    uint32_t port; /* port of the page; 0: show the runs on the terminal */
 } request;
 
 #define AT(member) .offset = offsetof(request, member)
@@ -33,7 +33,8 @@ static int run(const kl_command *command, int argc, char **argv) {
     if (r.port > 0)
         return kl_top_serve(file, r.port, r.interval_s);
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-        return kl_cmd_usage(command, "it needs a terminal; kilter tune --once prints the state of a farm");
+        return kl_cmd_usage(command,
+                            "kilter top needs a terminal; kilter tune --once prints the state of a farm");
     return kl_top_show(file, r.interval_s);
 }
 

@@ -93,13 +93,14 @@ static const kl_option rows[] = {
 
 /* --- looking --- */
 
-/* Print the state in one piece, so that the terminal never shows half of it. */
+/* Print the state with one write, so that the terminal never shows half of a state. */
 static int print_on_terminal(const kl_control_state *state) {
     char *text = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&text, &size);
     if (memory) {
-        fputs("\033[H\033[J", memory); /* move to the top and clear everything below */
+        fputs("\033[H\033[J", memory); /* escape sequence: move to the top of the screen and clear
+                                        * everything below */
         kl_tune_print_text(state, memory);
         fclose(memory);
         fwrite(text, 1, size, stdout);
@@ -116,11 +117,11 @@ static int print(const kl_control_state *state, const tune_options *options, boo
     else
         kl_tune_print_text(state, stdout);
     if (!options->json && !options->once)
-        putchar('\n'); /* an empty line after each state of the farm */
+        putchar('\n'); /* print an empty line after each state of the farm */
     return kl_cmd_printed();
 }
 
-/* Watch until the farm or the reader ends. */
+/* Print states until the farm ends or nobody reads the output. */
 static int watch(const char *file, kl_tuner *tuner, const tune_options *options) {
     kl_control_state state;
     kilter_error error;

@@ -39,7 +39,7 @@ static int run(const kl_command *command, int argc, char **argv) {
     kl_watch_clean(&p);
     if (status != KILTER_OK)
         code = kilter_exit("kilter watch", &error);
-    return ran ? p.code : code; /* scripts need the program's own exit code */
+    return ran ? p.code : code; /* return the program's own exit code, because scripts may need it */
 }
 
 const kl_command kl_cmd_watch = {

@@ -1,13 +1,12 @@
-/* Completion of command lines. The scripts of the shells call
- *     kilter complete kilter|farm WORD…
- * with the words up to the cursor. It completes the last word, which may be empty. Each line of the answer
- * is a word that fits, a tab and its help. The line ":files" asks for names of files. */
+/* Complete a command line. The shells' completion scripts run `kilter complete` with the words up to the
+ * cursor. The last word, which may be empty, is completed. Each line of the answer is a fitting word, a
+ * tab and its help; ":files" asks the shell for names of files. */
 #include <string.h>
 
 #include "cmd.h"
 #include "farm/farm.h"
 
-/* Print `word` if it begins with the text after the first `kept` bytes of `last`. */
+/* Print the first `kept` bytes of `last` and then `word`, if `word` begins with the rest of `last`. */
 static void offer(const char *last, int kept, const char *word, const char *help) {
     if (strncmp(word, last + kept, strlen(last + kept)) == 0)
         printf("%.*s%s\t%s\n", kept, last, word, help);
@@ -26,7 +25,7 @@ static void offer_values(const char *last, int kept, const kl_option *o) {
         puts(":files");
 }
 
-/* Find the option that `word` names, if it takes a value. */
+/* Return the option that `word` names, if the option takes a value; otherwise NULL. */
 static const kl_option *valued(kl_option_list list, const char *word) {
     const kl_option *o =
         strncmp(word, "--", 2) == 0 ? kl_option_find(list, word + 2, strcspn(word + 2, "=")) : NULL;

@@ -1,9 +1,9 @@
 #!/bin/sh
-# kilter drain on real farms: drain_test.sh KILTER FARM
+# Test kilter drain with real farms. usage: drain_test.sh KILTER FARM
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 
-# --- the command line
+# --- drain refuses wrong command lines
 expect 2 "no file given" "$kilter" drain
 expect 2 "no file given" "$kilter" drain --all
 expect 2 "no worker given" "$kilter" drain a.kilter
@@ -23,7 +23,7 @@ expect 2 "draining the run of 'missing.kilter': No such file" "$kilter" drain mi
 echo "not a record" >text.kilter
 expect 2 "not a run record" "$kilter" drain text.kilter 0
 
-# --- refused requests change nothing; a held task keeps the workers busy meanwhile
+# --- a refused request changes nothing; meanwhile a task that does not end keeps the workers busy
 : >"$place/local.stop.hold"
 start local --workers 3
 until_so shows "^workers  *3 at work, 0 resting; all"
@@ -36,18 +36,18 @@ expect 2 "no other worker would stay" "$kilter" drain "$record" 2 1 0
 expect 2 "no other worker would stay" "$kilter" drain --host "$(hostname)" "$record"
 shows "^workers  *3 at work, 0 resting; all" || fail "a worker left after a refused request: $(cat out)"
 
-# --- drain one of three workers: it is shown as leaving until its task ends, and then it is gone
-"$kilter" drain "$record" 1 >out || fail "kilter drain failed for worker 1"
-grep -qx "worker 1 leaves when its task is done; 2 stay" out || fail "drain prints an unexpected answer: $(cat out)"
-shows "^workers  *2 at work, 0 resting, 1 leaving; all" || fail "the worker is not leaving: $("$kilter" tune --once "$record")"
+# --- drain one of three workers: kilter tune shows the worker as leaving until its task ends, and then no more
+"$kilter" drain "$record" 1 >out || fail "kilter drain could not release worker 1"
+grep -qx "worker 1 leaves when its task is done; 2 stay" out || fail "kilter drain prints an unexpected answer: $(cat out)"
+shows "^workers  *2 at work, 0 resting, 1 leaving; all" || fail "kilter tune does not count the released worker as leaving: $("$kilter" tune --once "$record")"
 shows "^ *1  *leaving" || fail "the table does not show the worker as leaving: $("$kilter" tune --once "$record")"
 "$kilter" tune --once --json "$record" | grep -q '"leaving":1,.*"worker":1,"activity":"leaving"' || fail "JSON"
 [ "$("$kilter" drain --json "$record" 1)" = '{"answer":"worker 1 already leaves when its task is done; 2 stay"}' ] ||
-    fail "drain prints an unexpected answer as JSON"
+    fail "kilter drain --json prints an unexpected answer"
 rm "$stop.hold"
 until_so shows "^workers  *2 at work, 0 resting; all"
 
-# --- no worker replaces a released one, and the last worker leaves only with --all
+# --- no new worker replaces a released one; drain releases the last worker only with --all
 iteration() { "$kilter" tune --once --json "$record" | sed 's/.*"run":\([0-9]*\).*/\1/'; }
 later() { [ "$(iteration)" -gt $((began + 20)) ]; }
 began=$(iteration)
@@ -55,7 +55,7 @@ until_so later
 shows "^workers  *2 at work, 0 resting; all" || fail "the released worker was replaced"
 expect 2 "there is no worker 1" "$kilter" drain "$record" 1
 expect 2 "no other worker would stay" "$kilter" drain "$record" 0 2
-"$kilter" drain "$record" 2 | grep -q "; 1 stays$" || fail "the second worker cannot be released"
+"$kilter" drain "$record" 2 | grep -q "; 1 stays$" || fail "kilter drain could not release the second worker"
 until_so shows "^workers  *1 at work, 0 resting; all"
 expect 2 "no other worker would stay: name fewer, or give --all" "$kilter" drain "$record" 0
 : >"$stop"
@@ -64,15 +64,15 @@ expect 2 "the farm has ended" "$kilter" drain "$record" 0
 if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 "$record" "SELECT count(*) FROM worker")" = 3 ] || fail "the record has more than three workers"
     [ "$(sqlite3 "$record" "SELECT sum(hi - lo) = (SELECT sum(tasks) FROM iteration) FROM chunk")" = 1 ] ||
-        fail "tasks were lost, or counted twice"
+        fail "the farm lost tasks, or counted tasks twice"
     [ "$(sqlite3 "$record" "SELECT count(*) FROM chunk WHERE lost")" = 0 ] || fail "a task that had begun was lost"
     [ "$(sqlite3 "$record" "SELECT group_concat(worker) FROM worker WHERE why = 'was drained: sent home by hand'")" = \
         "1,2" ] || fail "the record does not name the released workers"
 else
-    echo "no sqlite3 here: the record was not checked"
+    echo "sqlite3 is not installed: the record was not checked"
 fi
 
-# --- all workers leave: if none can join, the run fails with a message
+# --- all workers of a farm leave that no other worker can join: the run fails with a message
 start everybody --workers 2
 until_so shows "^workers  *2 at work"
 "$kilter" drain --all "$record" | grep -q "^2 workers leave when .*; nobody stays: .* cannot be finished$" || fail "--all"
@@ -81,7 +81,7 @@ wait $pid || got=$?
 [ $got = 1 ] || fail "a farm without workers ends with exit code $got"
 grep -q "no worker is left" farm.err || fail "a farm without workers prints: $(cat farm.err)"
 
-# --- if others may join, the run waits for them
+# --- all workers of a farm leave that others can join: the run waits for new workers
 port() { sed -n 's/.*--join \(tcp:[^ ]*\).*/\1/p' farm.err; }
 join() {
     "$farm" "$stop" --join "$(port)" 2>join.err &
@@ -97,16 +97,16 @@ until_so grep -q -- "--join" farm.err
 join
 until_so shows "^workers  *1 at work"
 expect 2 "no other worker would stay: let others join first" "$kilter" drain "$record" 0
-"$kilter" drain "$record" 0 --all | grep -q "; nobody stays: the farm waits for others to join$" || fail "the last worker cannot be released"
+"$kilter" drain "$record" 0 --all | grep -q "; nobody stays: the farm waits for others to join$" || fail "kilter drain could not release the last worker"
 wait $worker || fail "a released worker ends with exit code $?: $(cat join.err)"
 until_so shows "^workers  *0 at work"
 join
 until_so shows "^workers  *1 at work"
 : >"$stop"
-wait $pid || fail "the farm that waited failed: $(cat farm.err)"
+wait $pid || fail "the farm that waited for a new worker failed: $(cat farm.err)"
 wait $worker || fail "the second worker failed: $(cat join.err)"
 
-# --- workers that are threads
+# --- drain workers that are threads
 start inproc --workers 3 --transport inproc
 until_so shows "^workers  *3 at work"
 "$kilter" drain "$record" 0 2 | grep -q "^2 workers leave when .*; 1 stays$" || fail "threads"
@@ -122,7 +122,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     expect 2 "another user's, and only its owner may attach" \
         setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" drain "$record" 0
     : >"$stop"
-    wait $pid || fail "the farm of another user failed: $(cat farm.err)"
+    wait $pid || fail "the farm failed that another user tried to drain: $(cat farm.err)"
 else
     echo "not tested whether other users are refused: this needs root and setpriv"
 fi

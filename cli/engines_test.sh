@@ -1,7 +1,7 @@
 #!/bin/sh
-# Check that the mean times of the two engines of kilter simulate agree. usage: engines_test.sh KILTER. One chunk can change a run's time, so the full test
-# takes means of more runs. The policy ss differs most, over a slow
-# link: SimGrid lets two messages of a worker share the link, but TCP and the engine "events" send them in order.
+# Check that the mean times of the two engines of kilter simulate agree. A single chunk can change a run's time, so the full test takes the means of
+# more runs than the quick one. The policy ss over a slow link differs most. In SimGrid two messages of a worker share the link, but TCP and the
+# engine "events" send one after the other. usage: engines_test.sh KILTER
 set -eu
 kilter=$1
 runs=3 most=0.03 # of the elapsed time
@@ -10,7 +10,7 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 export KILTER_RECORD=none
 
-# Print the mean elapsed time of each policy, a line for each.
+# Print a line for each policy with its mean elapsed time.
 elapsed() { # ENGINE PLATFORM
     "$kilter" simulate --engine "$1" --platform "$2" --tasks '4000@lognormal(1ms,0.5)' --iterations "$runs" \
         --policy static,ss,gss,daf,awf-c,auto --json |
@@ -20,7 +20,7 @@ elapsed() { # ENGINE PLATFORM
 for platform in 16x1 8x1,8x0.25 1x0.1,15x1 '4x1@osc(100ms,50ms),4x0.5;master=1' '2x1;link=1ms,1MB/s'; do
     elapsed smpi "$platform" >"$place/smpi"
     elapsed events "$platform" >"$place/events"
-    [ "$(wc -l <"$place/smpi")" = 6 ] || { echo "$platform: not six policies under smpi" >&2; exit 1; }
+    [ "$(wc -l <"$place/smpi")" = 6 ] || { echo "$platform: smpi did not simulate six policies" >&2; exit 1; }
     paste -d ' ' "$place/smpi" "$place/events" | awk -v platform="$platform" -v most=$most '
         $1 != $3 || NF != 4 { print platform ": the engines simulated different policies: " $0; bad = 1; next }
         { off = $4 / $2 - 1; printf "%-36s %-7s %9.6f s %+.2f %%\n", platform, $1, $2, 100 * off }

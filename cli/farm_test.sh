@@ -1,4 +1,5 @@
-# Functions for tests with real farms. A test reads this file with ".", gets KILTER FARM, and runs in a folder of its own.
+# Functions for tests with real farms. A test script reads this file with ".", is called with the arguments KILTER FARM, and runs in a folder of its
+# own.
 
 kilter=$1
 farm=${2:-}
@@ -13,7 +14,7 @@ cd "$place"
 
 . "$here/outside_test.sh"
 
-end_jobs() { # processes of scripts that replace Slurm's commands: a job outlives the command that submitted it
+end_jobs() { # lists of processes that the replaced commands of Slurm started: a job outlives the command that submitted it
     for child in $children; do kill -9 $child 2>/dev/null || :; done
     for file in "$place"/jobs/*/pid; do
         [ ! -s "$file" ] || kill -KILL -- "-$(cat "$file")" 2>/dev/null || :
@@ -26,20 +27,20 @@ until_so() {
     tries=0
     until "$@" >out 2>err; do
         tries=$((tries + 1))
-        [ $tries -lt 600 ] || fail "the condition never held: $*: $(cat err)"
+        [ $tries -lt 600 ] || fail "this command never succeeded: $*: $(cat err)"
         sleep 0.1
     done
 }
 
-left_nothing() { # check that no file is left that a master made for workers or tools; files of a killed thread sanitizer do not count
+left_nothing() { # succeed if the master has removed all files that it made for workers or tools; files of a killed process with the thread sanitizer do not count
     ! ls -A "$TMPDIR" | grep -v '^tsan\.' >&2
 }
 
-shows() { # WORDS: succeed if kilter tune prints these words
+shows() { # shows WORDS: succeed if kilter tune prints the words
     "$kilter" tune --once "$record" | grep -q -- "$1"
 }
 
-start() { # NAME OPTION…: start a farm in the background
+start() { # start NAME OPTION…: start a farm in the background
     record=$place/$1.kilter
     stop=$place/$1.stop
     shift

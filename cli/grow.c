@@ -1,4 +1,5 @@
-/* kilter run --slurm, --hosts: a farm whose workers are jobs of Slurm, or are on the fittest hosts. */
+/* kilter run --slurm or --hosts: drive a farm whose workers are jobs of Slurm, or run on the fittest hosts
+ * of a list. */
 #include "grow.h"
 
 #include <errno.h>
@@ -13,9 +14,9 @@
 #include "control/control.h"
 #include "keep.h"
 
-enum { NOTES_MOST = 64 };               /* most decisions that wait for the farm's record */
-static const double END_PATIENCE_S = 5; /* seconds that workers get to end after their farm */
-static const double PATIENCE_S = 1;     /* seconds that the farm gets to answer */
+enum { NOTES_MOST = 64 };               /* most decisions that may wait until the farm can record them */
+static const double END_PATIENCE_S = 5; /* seconds that workers get to end after the end of their farm */
+static const double PATIENCE_S = 1;     /* seconds that the farm gets to answer a request */
 static const double FARM_LOOK_S = 0.2;  /* seconds between two requests for the farm's state */
 
 struct kl_grow {
@@ -24,18 +25,18 @@ struct kl_grow {
     kl_grow_slurm slurm;
     kl_grow_hosts *places; /* NULL: Slurm */
     int lock;
-    kl_tuner *tuner; /* NULL: not attached */
+    kl_tuner *tuner; /* NULL: not connected to the farm */
     kl_control_state state;
-    bool known; /* the farm has told its state */
+    bool known; /* true: the farm has reported its state at least once */
     double looked_s;
     kl_growth_host hosts[KL_CONTROL_HOSTS_MOST];
-    kl_decision notes[NOTES_MOST]; /* decisions that are not in the record yet */
+    kl_decision notes[NOTES_MOST]; /* decisions that were not recorded yet */
     uint32_t note_count;
 };
 
-/* --- the folder --- */
+/* --- the folder of the farm's jobs --- */
 
-/* Only its owner may read the key. */
+/* Write the farm's key into the folder, readable by its owner only. */
 static kilter_status write_key(const kl_grow *g, kilter_error *error) {
     kl_buffer text = {0};
     char *path = kl_keep_file(g->slurm.folder, "key");
@@ -54,7 +55,7 @@ static kilter_status write_key(const kl_grow *g, kilter_error *error) {
     return status;
 }
 
-/* Write the numbers of the jobs, so that a later command can cancel them. */
+/* Write the numbers of all jobs into the folder, so that a later command can cancel the jobs. */
 static void note_jobs(const kl_grow *g) {
     kl_buffer text = {0};
     if (g->places)
@@ -109,14 +110,14 @@ static kilter_status open_folder(kl_grow *g, kilter_error *error) {
     return status;
 }
 
-/* --- the farm --- */
+/* --- the state of the farm --- */
 
 static void attach(kl_grow *g) {
     if (kl_tuner_attach(g->options->control, PATIENCE_S, &g->tuner, NULL) != KILTER_OK)
         g->tuner = NULL;
 }
 
-/* Note that a farm that has ended has no task left. The same program may open another farm. */
+/* Note that the farm has ended, so no task is left. The same program may open another farm later. */
 static void look_at_farm(kl_grow *g) {
     double now_s = kl_monotonic_s();
     if (now_s - g->looked_s < FARM_LOOK_S)
@@ -163,7 +164,7 @@ static kl_growth_farm farm_of(kl_grow *g) {
                             .count = s->host_count};
 }
 
-/* Put decisions into the farm's record, which exists from its first run on. */
+/* Send the decisions to the farm, which records them. The record exists from the farm's first run on. */
 static void hand_notes(kl_grow *g) {
     uint32_t given = 0;
     while (g->tuner && g->state.tasks > 0 && given < g->note_count &&
@@ -173,7 +174,7 @@ static void hand_notes(kl_grow *g) {
     memmove(g->notes, g->notes + given, g->note_count * sizeof *g->notes);
 }
 
-/* --- carrying out decisions --- */
+/* --- carrying out decisions about jobs and hosts --- */
 
 static void start_on_host(kl_grow *g) {
     char id[KL_GROWTH_ID_BYTES];
@@ -241,7 +242,7 @@ static void look(kl_grow *g, kl_growth_farm *farm) {
     char(*nodes)[KL_GROWTH_NODES_BYTES] = NULL;
     uint64_t count = kl_grow_slurm_ask(&g->slurm, &g->growth, &answer) ? g->growth.job_count : 0;
     while (count > 0 && g->growth.jobs[count - 1].number > g->slurm.asked)
-        count--; /* the job was submitted after the queue was asked */
+        count--; /* leave out a job that was submitted after squeue was asked */
     uint64_t before = g->growth.job_count;
     if (count > 0) {
         states = calloc(count, sizeof *states);
@@ -310,12 +311,12 @@ static void cancel_all(kl_grow *g) {
     note_jobs(g);
 }
 
-/* Do not cancel these jobs: when their farm has ended, the workers leave by themselves. */
+/* If the farm ended well, do not cancel its jobs: the workers leave by themselves. */
 static void wait_for_workers(kl_grow *g) {
     kl_growth_farm ended = {.known = true};
     const struct timespec tick = kl_timespec(FARM_LOOK_S / 4);
     double until_s = kl_monotonic_s() + END_PATIENCE_S;
-    g->note_count = NOTES_MOST; /* the record is closed */
+    g->note_count = NOTES_MOST; /* write no more decisions, because the farm's record is closed */
     g->slurm.changed_s = kl_monotonic_s();
     while (g->growth.job_count > 0 && kl_monotonic_s() < until_s) {
         look(g, &ended);

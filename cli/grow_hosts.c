@@ -1,5 +1,5 @@
-/* kilter run --hosts for farms: workers on the fittest hosts of a list. The list is read again when its file
- * changes, and the hosts are measured again at intervals. */
+/* kilter run --hosts without --keep: start workers of a farm on the fittest hosts of a list. The list is
+ * read again when its file changes, and the hosts are measured at intervals. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,35 +12,36 @@
 #include "grow.h"
 #include "hosts/hosts.h"
 
-static const double FIT = 0.5;    /* least fitness of a host that gets workers */
-static const double UNFIT = 0.25; /* workers leave a host below this fitness */
+static const double FIT = 0.5;    /* least fitness of a host on which workers are started */
+static const double UNFIT = 0.25; /* workers leave a host whose fitness is below this value */
 static const double PATIENCE_S = 10;
-static const double END_PATIENCE_S = 5; /* seconds that workers get to end after the farm */
-static const double RESPITE_S = 5;      /* seconds before a host whose workers failed is tried again */
+static const double END_PATIENCE_S = 5; /* seconds that workers get to end after the end of the farm */
+static const double RESPITE_S = 5;      /* seconds before workers are started again on a host where they
+                                         * failed */
 
 typedef struct place {
     kl_run_host run;
-    size_t listed; /* number of the host in the list; SIZE_MAX: it was removed from the list */
-    bool ending;   /* its workers were told to leave */
+    size_t listed; /* number of the host in the list; SIZE_MAX: the host is not in the list any more */
+    bool ending;   /* true: the workers of this host were told to leave */
     double fitness, speed, failed_s;
     char unfit[KL_GROWTH_NAME_BYTES];
 } place;
 
 struct kl_grow_hosts {
     const kl_grow_options *options;
-    const kl_picker *picker; /* NULL: the fastest hosts first */
+    const kl_picker *picker; /* picks the next host for workers; NULL: the fastest host comes first */
     kl_hosts *hosts;
     kl_host_list list;
     struct stat file;
     place *places;
     size_t count;
     uint64_t room, seed;
-    uint32_t turn; /* first host of the picker round-robin */
+    uint32_t turn; /* number of the host with which the picker round-robin begins */
     bool looks, measured;
     double began_s, useful_s;
 };
 
-/* --- the list --- */
+/* --- reading the list of hosts --- */
 
 static place *place_of(const kl_grow_hosts *h, const char *name) {
     for (size_t i = 0; i < h->count; i++)
@@ -102,7 +103,7 @@ static kilter_status read_list(kl_grow_hosts *h, kilter_error *error) {
     return take_list(h, error);
 }
 
-/* If the list cannot be read now, the hosts stay as they are. */
+/* Read the list again if its file has changed. If the list cannot be read, keep the present hosts. */
 static void read_again(kl_grow_hosts *h) {
     struct stat now;
     kilter_error error;
@@ -142,7 +143,7 @@ static void take_readings(kl_grow_hosts *h) {
     h->measured = true;
 }
 
-/* Do not count the farm's own workers as load of the host. */
+/* Measure the hosts. The farm's own workers on a host do not count as load by other programs. */
 static void measure(kl_grow_hosts *h, double now_s) {
     for (size_t i = 0; i < h->count; i++) {
         const place *p = &h->places[i];
@@ -156,9 +157,9 @@ static void measure(kl_grow_hosts *h, double now_s) {
     kl_hosts_start(h->hosts);
 }
 
-/* --- which hosts --- */
+/* --- choosing hosts for workers --- */
 
-/* Compare without "USER@": a worker gives its host's name without a user. */
+/* Return the host's name without "USER@": a worker reports its host's name without a user. */
 static const char *node_of(const place *p) {
     const char *at = strrchr(p->run.name, '@');
     return at ? at + 1 : p->run.name;
@@ -194,7 +195,7 @@ static void order_places(kl_grow_hosts *h, const kl_candidate *candidates, uint3
     free(slots);
 }
 
-/* Return the host that gets workers next; NULL: no host is fit and free. */
+/* Return the host on which to start workers next; NULL: every fit host has workers. */
 static place *pick(kl_grow_hosts *h, const kl_growth *g, double now_s) {
     kl_candidate *candidates = calloc(h->count + 1, sizeof *candidates);
     uint32_t *order = calloc(h->count + 1, sizeof *order);
@@ -242,7 +243,8 @@ kilter_status kl_grow_hosts_start(kl_grow_hosts *h, const kl_growth *g, char id[
     return status;
 }
 
-/* The host's shell ends the workers when its input is closed; they finish their tasks. */
+/* Let the workers of a host finish their tasks and leave: the host's shell ends them when its input is
+ * closed. */
 void kl_grow_hosts_end(kl_grow_hosts *h, const char *id) {
     place *p = place_of(h, id);
     if (!p || p->run.input < 0)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# kilter run --hosts for farms, with a script instead of ssh. All hosts are this one, and files give their fitness.
+# Test kilter run --hosts without --keep: workers of a farm on listed hosts. A script replaces ssh. All hosts are this machine, and files give their
+# fitness.
 # usage: grow_hosts_test.sh KILTER FARM
 set -eu
 . "$(dirname "$0")/farm_test.sh"
@@ -9,14 +10,14 @@ fail() {
     exit 1
 }
 
-# --- the command line
+# --- refused command lines
 expect 2 "--hosts and --host cannot be combined" "$kilter" run --hosts f --host a -- true
 expect 2 "--pick has no effect" "$kilter" run --pick best --host a -- true
 expect 2 "hosts.none" "$kilter" run --hosts hosts.none -- true
 : >empty
 expect 2 "names no host" "$kilter" run --hosts empty -- true
 
-# --- a replacement for ssh
+# --- the script that replaces ssh
 cat >ssh <<'END'
 #!/bin/sh
 host=$1
@@ -37,7 +38,7 @@ done
 END
 chmod +x ssh
 export place
-begin() { # NAME OPTION…: tasks end when the file NAME.stop.hold is removed
+begin() { # begin NAME OPTION…: start a farm whose tasks end when the file NAME.stop.hold is removed
     record=$place/$1.kilter
     stop=$place/$1.stop
     : >"$stop.hold"
@@ -57,12 +58,12 @@ echo 0.1 >probe.busy
 begin follows
 until_so at_work 2
 says "workers on first" && says "workers on second" && ! says "workers on busy" && ! says "workers on absent" ||
-    fail "workers are on the wrong hosts"
+    fail "workers are not on the two fit hosts"
 rm unreachable.absent
 until_so at_work 3
 echo 'new slots=1' >>hosts
 until_so at_work 4
-says "workers on absent" && says "workers on new" || fail "workers are on the wrong hosts"
+says "workers on absent" && says "workers on new" || fail "workers are not on the two hosts that became fit later"
 echo 0.1 >probe.second
 until_so says "host second is released: its fitness is 0.1"
 sed -i '/^first/d' hosts
@@ -72,22 +73,22 @@ until_so says "host new is released: its fitness is 0.00"
 rm "$stop.hold" # workers leave after their task
 until_so at_work 1
 : >"$stop"
-wait $pid || fail "exit code $?"
+wait $pid || fail "the farm whose hosts changed ended with exit code $?"
 "$kilter" report "$record" >report.out
 grep -q "grow .*a host gets workers" report.out && grep -q "shrink .*host second is released" report.out ||
-    fail "the report lacks decisions: $(cat report.out)"
-! pgrep -f "$stop" >/dev/null || fail "workers outlive the farm"
+    fail "the report does not have the decisions to grow and shrink: $(cat report.out)"
+! pgrep -f "$stop" >/dev/null || fail "workers run although the farm has ended"
 
-# --- a picker, and a host whose workers fail
+# --- the picker random; then no host is fit
 rm -f probe.* unreachable.*
 printf '%s slots=1\n' one two >hosts
 begin picks --pick random --seed 3
 until_so at_work 2
 : >"$stop"
 rm "$stop.hold"
-wait $pid || fail "exit code $?"
+wait $pid || fail "the farm with the picker random ended with exit code $?"
 
-# --- no host is fit
+# --- no host is fit: the command ends with an error
 : >unreachable.one
 : >unreachable.two
 begin none --wait 0.3

@@ -10,12 +10,12 @@
 enum {
     AGAIN_MOST = 100,
     WARNING_S = 30
-}; /* AGAIN_MOST: restarts of a worker on a node; WARNING_S: seconds before the time limit at which Slurm
-      warns */
+}; /* AGAIN_MOST: most restarts of a failed worker on a node; WARNING_S: seconds between Slurm's warning and
+      the time limit */
 static const double COMMAND_LIMIT_S = 30;
 static const double ASK_LEAST_S = 0.25, ASK_MOST_S = 10;
 static const double WARN_LEAST_S =
-    300; /* Slurm's warning can come a minute early, so shorter jobs get none */
+    300; /* jobs with a shorter time limit get no warning, because Slurm can send it a minute early */
 
 static void put_text(kl_buffer *out, const char *text) {
     kl_put_bytes(out, text, strlen(text));
@@ -26,7 +26,7 @@ static void put_word(kl_buffer *out, const char *word) {
     put_text(out, " ");
 }
 
-/* Run a line of a shell, and wait. Return the exit code; `said`: what it printed. */
+/* Run a command line in a shell and wait for it. Return its exit code; `said` receives what it printed. */
 static int run_line(const char *line, const char *argument, kl_buffer *said, kilter_error *error) {
     char *const words[] = {"sh", "-c", (char *)line, "sh", (char *)argument, NULL};
     kl_capture run = {0};
@@ -47,8 +47,8 @@ kilter_status kl_grow_slurm_check(kilter_error *error) {
 
 /* --- scripts --- */
 
-/* Append the script that starts a worker for each processor of a node. A signal that tells workers to leave
- * reaches all processes of the job. The shells ignore it and wait for their workers. */
+/* Append the script that starts a worker for each processor of a node. A signal that tells workers to
+ * leave reaches all processes of a job. The scripts' shells ignore the signal and wait for their workers. */
 static void put_workers(const kl_grow_options *o, const char *folder, kl_buffer *out) {
     char numbers[64];
     size_t own = kl_own_words_of(o->program);
@@ -106,7 +106,8 @@ kilter_status kl_grow_slurm_write(const kl_grow_slurm *s, const kl_grow_options 
 
 /* --- submitting --- */
 
-/* Find the value of an option, as "--time=5" or "-t 5". false: it is not given. */
+/* Copy the value of an option of sbatch, which may be written "--time=5" or "-t 5". false: the option is
+ * not given. */
 static bool find_option(const char *options, const char *name, char letter,
                         char value[KL_GROWTH_NODES_BYTES]) {
     size_t bytes = strlen(name);
@@ -125,7 +126,7 @@ static bool find_option(const char *options, const char *name, char letter,
     return found;
 }
 
-/* A number alone is minutes. */
+/* Return whether the time limit in the options is too short for a warning. A number alone is minutes. */
 static bool is_short(const char *options) {
     char value[KL_GROWTH_NODES_BYTES];
     if (!find_option(options, "--time", 't', value))
@@ -134,7 +135,8 @@ static bool is_short(const char *options) {
     return limit_s > 0 && limit_s < WARN_LEAST_S;
 }
 
-/* Repeat the user's own list of excluded nodes: sbatch uses only the last list. */
+/* Append the option that excludes nodes. Repeat the user's own excluded nodes: sbatch uses only the last
+ * list. */
 static void put_excluded(const kl_grow_slurm *s, const kl_growth *g, kl_buffer *line) {
     char own[KL_GROWTH_NODES_BYTES];
     const char *before = " --exclude=";
@@ -165,7 +167,7 @@ static void put_line(const kl_grow_slurm *s, const kl_growth *g, kl_buffer *line
     kl_put_u8(line, 0);
 }
 
-/* The job's number is a line of its own, whatever else sbatch prints. */
+/* Find the job's number in the output of sbatch: it is alone on a line, whatever else sbatch prints. */
 static bool take_number(const char *said, char id[KL_GROWTH_ID_BYTES]) {
     for (const char *at = said; *at; at += strcspn(at, "\n"), at += *at == '\n') {
         size_t digits = strspn(at, "0123456789");
@@ -201,7 +203,8 @@ void kl_grow_slurm_cancel(const char *ids, bool gently) {
 
 /* --- asking --- */
 
-/* Ask often after a change, because more changes may follow, and then more and more rarely. */
+/* Return whether to ask squeue again. Ask often after a change, because more changes may follow, and then
+ * more and more rarely. */
 static bool is_due(const kl_grow_slurm *s, double now_s) {
     double pause_s = (now_s - s->changed_s) / 10;
     pause_s = pause_s < ASK_LEAST_S ? ASK_LEAST_S : pause_s > ASK_MOST_S ? ASK_MOST_S : pause_s;

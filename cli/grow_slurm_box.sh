@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A farm that grows by jobs, under a real Slurm of four nodes on this machine.
+# Test a farm whose workers are jobs, under a real Slurm with four nodes on this machine.
 # usage: grow_slurm_box.sh KILTER FARM     exit 77: root, namespaces, slurm-wlm or munge are missing
 set -eu
 . "$(dirname "$0")/farm_test.sh"
@@ -23,13 +23,13 @@ says() { grep -q -- "$1" run.err; }
 jobs_are() { [ "$(squeue -h -o %i | wc -l)" = "$1" ]; }
 on_host() { "$kilter" report --json "$record" | tr ',{' '\n\n' | grep -c "\"host\":\"$1\""; }
 
-# one job after another, as long as there are tasks; two workers on each node
+# jobs are submitted as long as there are tasks; each job has two workers on its node
 begin --jobs 2
 until_so shows "^workers  *4 at work"
-jobs_are 2 || fail "there are not two jobs: $(squeue)"
+jobs_are 2 || fail "the farm does not have two jobs: $(squeue)"
 first=$(squeue -h -o %N | sort | head -n 1)
 
-# a drained host gives its workers back, and another node brings new ones
+# a drained node gives its workers back, and another node gets a job
 rm "$stop.hold" # the workers finish their tasks
 "$kilter" drain "$record" --host "$first" >/dev/null
 until_so says "$first gets no more workers: its workers were sent home"
@@ -37,17 +37,17 @@ until_so says "$first gets no more workers: its workers were sent home"
 until_so shows "^workers  *4 at work"
 ! squeue -h -o %N | grep -qx "$first" || fail "there is a job on the drained node: $(squeue)"
 
-# the end
+# the tasks end, and so does the farm
 rm "$stop.hold"
 : >"$stop"
-wait $pid || fail "the farm failed"
+wait $pid || fail "the farm on the nodes of Slurm failed"
 until_so jobs_are 0
 until_so idle 4
 "$kilter" report "$record" >report.out
-grep -q "$first gets no more workers" report.out || fail "the report lacks the decision: $(cat report.out)"
+grep -q "$first gets no more workers" report.out || fail "kilter report does not have the decision about the drained node: $(cat report.out)"
 rm "$stop"
 
-# kill the command: its jobs end with the master
+# the command is killed: its jobs end with the master
 record=$place/second.kilter
 begin --jobs 2
 until_so shows "^workers  *4 at work"
@@ -57,12 +57,12 @@ rm "$stop.hold" # the workers finish their tasks, and find no master
 until_so jobs_are 0
 until_so idle 4
 
-# a signal cancels all jobs
+# the command gets SIGTERM: it cancels all jobs
 record=$place/third.kilter
 begin --jobs 2
 until_so shows "^workers  *4 at work"
 kill -TERM $pid
 rm "$stop.hold"
-wait $pid && fail "a cancelled farm succeeded"
+wait $pid && fail "the command got SIGTERM and ended with exit code 0"
 until_so jobs_are 0
 until_so idle 4

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kilter run --slurm for farms, with scripts that replace Slurm's commands. All nodes stand for this host, except a bad node, whose jobs end at once. Files tell
-# the scripts what to do. usage: grow_slurm_test.sh KILTER FARM
+# Test kilter run --slurm without --keep. Scripts replace Slurm's commands. All nodes are this machine; jobs on the node named bad end at once. Files
+# tell the scripts what to do. usage: grow_slurm_test.sh KILTER FARM
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 fail() {
@@ -10,7 +10,7 @@ fail() {
 }
 trap end_jobs EXIT
 
-# --- the command line
+# --- refused command lines
 expect 2 "--slurm and --host cannot be combined" "$kilter" run --slurm '-N 1' --host a -- true
 expect 2 "--jobs" "$kilter" run --jobs 2 --host a -- true
 expect 2 "--keep and --jobs cannot be combined" "$kilter" run --keep --slurm '-N 1' --jobs 2 -- true
@@ -19,7 +19,7 @@ mkdir none
 for command in sh env; do ln -s "$(command -v $command)" none/$command; done
 expect 2 "there is no sbatch" env PATH="$place/none" "$kilter" run --slurm '-N 1' -- true
 
-# --- the scripts
+# --- the scripts that replace Slurm's commands
 mkdir bin jobs
 export place
 : >bad
@@ -78,7 +78,7 @@ ENDBIN
 chmod +x bin/*
 PATH=$place/bin:$PATH
 
-begin() { # NAME OPTION…: tasks end when the file NAME.stop.hold is removed
+begin() { # begin NAME OPTION…: start a farm whose tasks end when the file NAME.stop.hold is removed
     record=$place/$1.kilter
     stop=$place/$1.stop
     : >"$stop.hold"
@@ -91,27 +91,27 @@ begin() { # NAME OPTION…: tasks end when the file NAME.stop.hold is removed
 says() { grep -q -- "$1" run.err; }
 in_state() { [ "$(cat jobs/*/state | grep -c "$1")" = "$2" ]; }
 
-# --- a bad node is left after two failures, and the farm grows on others up to its limit
+# --- a bad node gets no jobs after two failures; the farm grows on other nodes up to its limit
 begin grows --jobs 3
 until_so shows "^workers  *3 at work"
 says "bad gets no more workers: no worker joined from two jobs in a row" || fail "the bad node is not excluded"
-in_state RUNNING 3 || fail "there are not three jobs"
-[ "$(stat -c %a folder/key)" = 600 ] || fail "others may read the key"
+in_state RUNNING 3 || fail "the farm does not have three running jobs"
+[ "$(stat -c %a folder/key)" = 600 ] || fail "the file with the key is readable by other users"
 : >"$stop"
 rm "$stop.hold"
-wait $pid || fail "exit code $?"
-in_state RUNNING 0 || fail "jobs outlive the farm"
-[ ! -e folder/key ] && [ ! -s folder/jobs ] || fail "the folder still has a key or jobs"
+wait $pid || fail "the farm ended with exit code $?"
+in_state RUNNING 0 || fail "jobs run although the farm has ended"
+[ ! -e folder/key ] && [ ! -s folder/jobs ] || fail "the folder still has the key or a list of jobs after the end"
 "$kilter" report "$record" >report.out
 grep -q "exclude .*bad gets no more workers" report.out && grep -q "grow .*a job is submitted" report.out ||
-    fail "the report lacks decisions: $(cat report.out)"
+    fail "the report does not have the decisions to exclude a node and to grow: $(cat report.out)"
 
-# --- jobs that wait are cancelled with the command, and by the next one if it was killed
+# --- jobs that wait in the queue are cancelled when the command ends; if it was killed, the next command cancels them
 rm bad
 : >full
 begin waits --jobs 2
 until_so in_state PENDING 1
-cancelled=$(cat jobs/*/state | grep -c CANCELLED || :) # these jobs were released earlier
+cancelled=$(cat jobs/*/state | grep -c CANCELLED || :) # jobs that the farm had already cancelled itself
 kill -9 $pid
 wait $pid 2>/dev/null || :
 begin waits --jobs 2
@@ -123,18 +123,18 @@ code=0
 wait $pid || code=$?
 [ $code != 0 ] && in_state PENDING 0 || fail "after SIGTERM, the exit code is $code, and jobs: $(cat jobs/*/state)"
 
-# --- two commands do not share a folder
+# --- two commands cannot use the same folder
 begin first
 until_so in_state PENDING 1
 expect 2 "another kilter run uses" "$kilter" run --slurm "-t 60" --folder folder -- "$farm" x
 kill -TERM $pid
 wait $pid || :
 
-# --- options that Slurm refuses
+# --- Slurm refuses the options for sbatch
 rm full
 : >refused
 begin refused
 code=0
 wait $pid || code=$?
 [ $code != 0 ] && says "no more jobs are submitted: sbatch: error: invalid partition" && says "no job is left" ||
-    fail "exit code $code"
+    fail "the command with refused options ended with exit code $code"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Check that kilter hosts sorts three control groups of this machine correctly in each of 20 rounds. One is idle, one has a quota of half
-# a core, and the core of one is used by two other programs as well.
-# usage: hosts_groups_test.sh KILTER     exit 77: not possible here
+# Check that kilter hosts sorts three control groups of this machine by fitness, correctly in each of 20 rounds. The first group is idle, the second
+# has a quota of half a core, and two other programs use the core of the third.
+# usage: hosts_groups_test.sh KILTER exit 77: control groups cannot be used here
 set -eu
 kilter=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,7 +16,7 @@ skip() {
 place=$(mktemp -d)
 children=()
 group=
-# Try again: a killed process stays in its group for a moment.
+# Try several times to remove a group: a killed process stays in its group for a moment.
 remove_groups() {
     for _ in $(seq 500); do
         rmdir "$group"/*/ "$group" 2>/dev/null || :
@@ -34,8 +34,8 @@ trap end EXIT
 cd "$place"
 . "$here/outside_test.sh"
 
-# --- the groups; with large weights, other programs of this machine hardly change the measurement
-make_groups() { # FOLDER: false if groups here have no limits of processor time
+# --- make the groups; their weights are large, so other programs of this machine hardly change the measurement
+make_groups() { # make_groups FOLDER: make the three groups in this folder; false if control groups there have no limits of processor time
     group=$1/kilter-hosts-$$
     mkdir "$group" 2>/dev/null || { group=; return 1; }
     [ ! -f "$group/cgroup.subtree_control" ] || echo +cpu >"$group/cgroup.subtree_control" 2>/dev/null || :
@@ -55,7 +55,7 @@ for one in "$group" "$group/idle" "$group/quota" "$group/loaded"; do
     echo $most >"$one/$weight"
 done
 
-# --- the load of one group, and a replacement for ssh that enters the group of the host's name
+# --- start the load of one group, and write a replacement for ssh that enters the group named like the host
 cores=($(taskset -cp $$ | sed 's/.*: //; s/[,-]/ /g'))
 cat >enter <<SCRIPT
 #!/bin/sh
@@ -73,7 +73,7 @@ for _ in 1 2; do
 done
 printf 'quota\nloaded\nidle\n' >list
 
-# --- the rounds
+# --- measure in rounds
 mkfifo seen
 "$kilter" hosts --ssh "$place/enter" --no-network --weight 1 --json --watch 0.01 list >seen 2>err &
 children+=($!)
@@ -83,6 +83,6 @@ head -n $rounds <seen >out
 jq -r '[.hosts | sort_by(-.fitness)[].host] | join(" ")' out | sort | uniq -c >orders
 jq -r '[.hosts[] | "\(.host) \(.fitness * 1000 | round / 1000)"] | join(", ")' out
 right=$(awk '$2 " " $3 " " $4 == "idle quota loaded" { print $1 }' orders)
-echo "the order was right in ${right:-0} of $rounds rounds"
-[ "$right" = $rounds ] || fail "the order is wrong: $(cat orders)"
-jq -es 'all(.[].hosts[] | select(.host == "quota"); .quota_cores == 0.5)' out >/dev/null || fail "the quota is not read: $(cat out)"
+echo "the order of the three groups was right in ${right:-0} of $rounds rounds"
+[ "$right" = $rounds ] || fail "the order of the three groups is wrong: $(cat orders)"
+jq -es 'all(.[].hosts[] | select(.host == "quota"); .quota_cores == 0.5)' out >/dev/null || fail "kilter hosts does not show the quota of the group: $(cat out)"

@@ -1,4 +1,4 @@
-/* kilter run --keep: ask the keeper of a run again and again what to do, and do it. */
+/* kilter run --keep: ask the keeper of a run repeatedly what to do, and do it. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,34 +11,34 @@
 #include "keep.h"
 
 static const double TICK_S = 0.05, REFRESH_S = 0.5;
-enum { RANKS_MOST = 1 << 20 }; /* most ranks if --ranks is not given */
-enum { EXIT_UNFINISHED = 75 }; /* EX_TEMPFAIL of sysexits.h: the same command goes on later */
+enum { RANKS_MOST = 1 << 20 }; /* most ranks of a program if --ranks is not given */
+enum { EXIT_UNFINISHED = 75 }; /* EX_TEMPFAIL of sysexits.h: the same command would continue the run */
 
 typedef struct kept {
     const kl_keep_options *options;
     kl_keep_folder folder;
     char *checkpoint;
     kl_keeper keeper;
-    kl_keep_hosts *hosts; /* NULL: Slurm chooses */
-    kl_keep_slurm *slurm; /* NULL: attempts are processes */
+    kl_keep_hosts *hosts; /* NULL: Slurm chooses the hosts */
+    kl_keep_slurm *slurm; /* NULL: attempts are processes of this host, not jobs of Slurm */
     kl_keep_start start;
     kl_keep_record record;
     struct timespec reported; /* when the program wrote its last report */
-    ino_t report_file;        /* inode of the last report's file; 0: none */
-    double limit_s;           /* time limit of the job that the keeper has been told */
-    double refreshed_s;       /* when the folder was last looked at as a whole */
-    off_t shown;              /* number of bytes of the job's output that were printed */
+    ino_t report_file;        /* inode of the file with the program's last report; 0: no report yet */
+    double limit_s;           /* time limit of the present job, as last told to the keeper */
+    double refreshed_s;       /* when the keep folder was last read as a whole */
+    off_t shown;              /* number of bytes of the job's output that were printed here */
     kl_keeper_action end;
     bool over, stores;
-    bool knows_hosts;   /* the hosts were measured; earlier, no request can be judged */
-    kilter_error error; /* a failure of the keeper itself */
+    bool knows_hosts;   /* true: all hosts were measured once, so requests to move can be judged */
+    kilter_error error; /* the error if the keeper itself fails */
 } kept;
 
 static double now_s(void) {
     return kl_monotonic_s();
 }
 
-/* --- the state in the folder --- */
+/* --- the state file in the keep folder --- */
 
 static const char *engine_name(const kept *k) {
     static const char *const NAMES[KL_LAUNCHERS] = {"own", "openmpi", "mpich", "srun"};
@@ -59,8 +59,8 @@ static void store(kept *k) {
     kl_buffer_free(&text);
 }
 
-/* Take over an attempt that is stored as running. It may have ended while there was no keeper: then the
- * folder says how. Otherwise its job is in the queue. */
+/* Continue with an attempt that the state file calls running. If it ended while there was no keeper, the
+ * folder has its end; otherwise its job is in the queue. */
 static kilter_status go_on(kept *k, const kl_buffer *text, kilter_error *error) {
     kl_keep_state s = kl_keep_state_read(text);
     bool known = k->slurm ? *s.job != '\0' : kl_keep_start_alive(&k->start),
@@ -90,7 +90,7 @@ static kilter_status restore(kept *k, kilter_error *error) {
     return status;
 }
 
-/* --- telling the keeper what happened --- */
+/* --- telling the keeper about reports and ends --- */
 
 static void tell(kept *k, const kl_keeper_event *event) {
     uint64_t decisions = k->keeper.decisions;
@@ -100,8 +100,8 @@ static void tell(kept *k, const kl_keeper_event *event) {
     k->stores |= decisions != k->keeper.decisions || state != k->keeper.state;
 }
 
-/* Open the file first: over NFS, stat() may return data that are some seconds old, but opening a file renews
- * them. */
+/* Open the report's file before stat(): over NFS, stat() may return data that are some seconds old, but
+ * opening a file renews the data. */
 static bool is_new_report(kept *k) {
     struct stat info;
     char *path = kl_keep_file(k->folder.path, "progress");
@@ -164,7 +164,8 @@ static void look_at_attempt(kept *k) {
                           : kl_keep_start_ended(&k->start, attempt, &event.end);
     if (!ended)
         return;
-    k->report_file = 0; /* always read the last report, which the program wrote before it ended */
+    k->report_file = 0; /* an attempt that has ended wrote its last report before its end, so always read
+                         * it */
     look_at_report(k);
     k->start.guard = 0;
     k->limit_s = 0;
@@ -182,7 +183,7 @@ static void look_at_job(kept *k) {
     tell(k, &(kl_keeper_event){.kind = KL_KEEPER_LIMIT, .limit_s = limit_s});
 }
 
-/* Inside an allocation, take the time limit from the environment. */
+/* Take the time limit from the environment if this command runs inside an allocation of Slurm. */
 static void look_at_allocation(kept *k) {
     const char *end = getenv("SLURM_JOB_END_TIME");
     double left_s = end ? strtod(end, NULL) - kl_unix_time_s() : 0;
@@ -210,7 +211,7 @@ static void look_at_orders(kept *k) {
     k->stores = true;
 }
 
-/* Print what the job has written since it was last printed. */
+/* Print the part of the job's output that was not printed yet. */
 static void show_output(kept *k) {
     char *path = k->slurm ? kl_keep_file(k->folder.path, "output") : NULL, bytes[4096];
     FILE *in = path ? fopen(path, "re") : NULL;
@@ -235,7 +236,7 @@ static void forget_request(const kept *k) {
     free(path);
 }
 
-/* The state is stored before the attempt begins, so that a later keeper looks for it. */
+/* store the state before the attempt begins, so that a later keeper looks for the attempt */
 static void begin(kept *k) {
     kilter_error error;
     forget_request(k);
@@ -303,7 +304,7 @@ static void carry_out_all(kept *k) {
     k->stores = false;
 }
 
-/* --- the loop --- */
+/* --- the loop of the keeper --- */
 
 static void refresh(kept *k) {
     if (now_s() - k->refreshed_s < REFRESH_S)
@@ -316,9 +317,9 @@ static void look_around(kept *k) {
     refresh(k);
     look_at_hosts(k);
     if (runs(k))
-        look_at_report(k); /* an order can only be judged with the program's present state */
+        look_at_report(k); /* read the program's state first: only then can an order be judged */
     look_at_orders(k);
-    carry_out_all(k); /* begin a decided attempt first; its end is looked for afterwards */
+    carry_out_all(k); /* begin an attempt that was decided first, and look for its end afterwards */
     if (runs(k)) {
         if (k->slurm)
             look_at_job(k);
@@ -370,7 +371,7 @@ static int end_with(kept *k, int stopped_by) {
     return k->end.code > 0 ? k->end.code : EXIT_FAILURE;
 }
 
-/* --- the beginning --- */
+/* --- opening the run --- */
 
 static char *default_folder(const kl_keep_options *o) {
     const char *slash = strrchr(o->program[0], '/');
@@ -390,7 +391,7 @@ static kilter_status open_folder(kept *k, kilter_error *error) {
     return k->checkpoint ? KILTER_OK : kl_fail(error, KILTER_ERR_MEMORY, "--checkpoint: memory ran out");
 }
 
-/* With Slurm, count nodes instead of slots; the options of sbatch give their numbers. */
+/* With Slurm, count nodes instead of slots. The options of sbatch give the number of nodes. */
 static void open_keeper(kept *k) {
     const kl_keep_options *o = k->options;
     kl_keeper_options how = {.ranks = o->ranks > 0 ? o->ranks : RANKS_MOST,
@@ -413,7 +414,7 @@ static void open_keeper(kept *k) {
     kl_keeper_init(&k->keeper, &how);
 }
 
-/* Skip the output that an earlier keeper has printed. */
+/* Do not print output of the job again that an earlier keeper has printed. */
 static void skip_output(kept *k) {
     struct stat info;
     char *path = kl_keep_file(k->folder.path, "output");
@@ -449,7 +450,7 @@ static void close_all(kept *k) {
     free(k->checkpoint);
 }
 
-/* Do not wait for a signal that is ignored, as under nohup: a blocked signal would be delivered although it
+/* Do not block a signal that is ignored, as under nohup: a blocked signal would be delivered although it
  * is ignored. */
 static bool is_ignored(int number) {
     struct sigaction action;

@@ -1,13 +1,5 @@
-/* kilter run --keep: the driver of a kept run's keeper. It carries out the decisions of src/keeper.
- *
- *   keep.c         the loop: what happened → the machine → what to do
- *   keep_folder.c  the keep folder: its files, and the lock of its keeper
- *   keep_orders.c  requests of kilter move and kilter drain, through the folder
- *   keep_hosts.c   hosts of a list, measured by room hosts
- *   keep_start.c   attempts that are processes: mpirun, srun, a launcher of the user's
- *   keep_slurm.c   attempts that are jobs of Slurm
- *   keep_state.c   what of this a later keeper must know
- *   keep_record.c  the keeper's decisions in the run record */
+/* kilter run --keep: keep an MPI program running. src/keeper decides what to do; this code carries out the
+ * decisions. */
 #ifndef KL_KEEP_H
 #define KL_KEEP_H
 
@@ -19,7 +11,7 @@
 typedef struct kl_keep_options {
     bool keep;
     uint32_t ranks, least, tries;
-    const char *hosts, *slurm; /* hosts: file with the list; slurm: options of sbatch */
+    const char *hosts, *slurm; /* hosts: file with the list of hosts; slurm: options for sbatch */
     const char *folder, *checkpoint, *pick, *launcher, *mpirun, *ssh;
     double hang_s, wait_s, look_s, margin_s, weight;
     uint64_t seed;
@@ -27,39 +19,42 @@ typedef struct kl_keep_options {
     char **program; /* the program and its arguments; NULL is the last entry */
 } kl_keep_options;
 
-/* Run the program under a keeper. Return the exit code. */
+/* Run the program under a keeper until it is done. Return the exit code. */
 int kl_keep_run(const kl_keep_options *options);
 
 /* --- keep_folder.c --- */
 
 typedef struct kl_keep_folder {
     char *path; /* absolute */
-    int lock;   /* −1: another keeper has the folder */
+    int lock;   /* descriptor of the lock's file; −1: another keeper has locked the folder */
 } kl_keep_folder;
 
 /* Create the keep folder if it is missing, and lock it. KILTER_ERR_USAGE: another keeper uses the folder, or
  * the folder holds other files; KILTER_ERR_SYSTEM; KILTER_ERR_MEMORY */
 kilter_status kl_keep_folder_open(const char *path, kl_keep_folder *folder, kilter_error *error);
 void kl_keep_folder_close(kl_keep_folder *folder);
-char *kl_keep_file(const char *folder, const char *name); /* malloc'd; NULL: memory ran out */
-/* Read a small file into `text`. false: it does not exist, or cannot be read. */
+char *kl_keep_file(const char *folder, const char *name); /* return the path of a file in the folder,
+                                                           * malloc'd; NULL: memory ran out */
+/* Read a small file of the folder into `text`. false: the file does not exist, or cannot be read. */
 bool kl_keep_read(const char *folder, const char *name, kl_buffer *text);
 kilter_status kl_keep_write(const char *folder, const char *name, const kl_buffer *text, kilter_error *error);
-/* Read from the file `ended` how this attempt ended. false: the file does not say that it ended. */
+/* Read from the folder's file `ended` how this attempt ended. false: the file does not tell the end of
+ * this attempt. */
 bool kl_keep_read_end(const char *folder, uint64_t attempt, kl_keeper_end *end);
-/* Make NFS ask its server for new files. Otherwise it remembers for some seconds that a file was missing. */
+/* Make NFS ask its server for new files in the folder. Otherwise NFS remembers for some seconds that a
+ * file was missing. */
 void kl_keep_refresh(const char *folder);
-bool kl_keep_is_folder(const char *path); /* Return whether this is the keep folder of a run. */
+bool kl_keep_is_folder(const char *path); /* return whether this is the keep folder of a run */
 
 /* --- keep_orders.c --- */
 
 typedef struct kl_keep_order {
-    char token[32]; /* the name of the answer's file */
+    char token[32]; /* name of the file into which the answer is written */
     kl_keeper_event_kind kind;
     char names[KL_KEEPER_TEXT_BYTES];
 } kl_keep_order;
 
-/* Read an order that waits in the folder. */
+/* Read the order that waits in the folder. false: there is none. */
 bool kl_keep_order_take(const char *folder, kl_keep_order *order);
 void kl_keep_order_answer(const char *folder, const kl_keep_order *order, const kl_keeper *keeper);
 /* Give the keeper of a folder an order, and wait for the answer. Return the exit code. */
@@ -69,63 +64,64 @@ int kl_keep_order_give(const char *command, const char *folder, kl_keeper_event_
 /* --- keep_hosts.c --- */
 
 typedef struct kl_keep_hosts kl_keep_hosts;
-/* Read the list of hosts. KILTER_ERR_INPUT names the file and line; KILTER_ERR_USAGE: the picker is unknown.
- */
+/* Read the list of hosts. KILTER_ERR_INPUT: the list has an error, whose file and line are named;
+ * KILTER_ERR_USAGE: the picker is unknown. */
 kilter_status kl_keep_hosts_open(const kl_keep_options *options, kl_keep_hosts **hosts, kilter_error *error);
 void kl_keep_hosts_close(kl_keep_hosts *hosts);
 bool kl_keep_hosts_of_slurm(
-    const kl_keep_hosts *hosts); /* Return whether the hosts are those of the present allocation. */
+    const kl_keep_hosts *hosts); /* return whether the hosts are those of the present Slurm allocation */
 void kl_keep_hosts_look(kl_keep_hosts *hosts, const kl_keeper *keeper, bool others, double limit_s);
-/* Return true once when all hosts have been measured. The views are valid until the next measurement
- * begins. */
+/* Return true once when all hosts have been measured; *views are the measurements, valid until the next
+ * ones begin. */
 bool kl_keep_hosts_poll(kl_keep_hosts *hosts, const kl_keeper_view **views, size_t *count);
-/* Order hosts by the picker of the options; a kl_keeper_order_fn. */
+/* Put hosts into the order in which the picker of the options takes them; a kl_keeper_order_fn. */
 void kl_keep_hosts_order(void *hosts, const kl_keeper_host *table, size_t count, uint32_t *order);
-/* Note that an attempt began: round-robin continues behind its hosts, and random pickers draw again. */
+/* Note that an attempt began: round-robin will continue after the attempt's hosts, and random pickers will
+ * draw again. */
 void kl_keep_hosts_used(kl_keep_hosts *hosts, const kl_keeper *keeper);
-bool kl_keep_hosts_picks(const kl_keep_hosts *hosts); /* Return whether the picker orders the hosts. If not,
-                                                         they are ordered by speed. */
+bool kl_keep_hosts_picks(const kl_keep_hosts *hosts); /* Return whether a picker orders the hosts. If not,
+                                                       * they are ordered by speed. */
 
 /* --- keep_start.c --- */
 
-typedef struct kl_keep_start { /* attempts that are processes */
+typedef struct kl_keep_start { /* attempts that are processes of this host */
     const kl_keep_options *options;
     const char *folder, *checkpoint;
     kl_launcher launcher;
-    const char *command; /* the launcher's command; NULL: its usual name */
+    const char *command; /* path of the launcher; NULL: its usual name */
     const char *mpi;     /* srun's --mpi; NULL: Slurm's default */
-    pid_t guard;         /* 0: no attempt runs */
-    double looked_s;     /* when the guard's lock was last checked */
-    double gone_s;       /* when the guard was found gone without having reported an end; 0: it is not gone */
+    pid_t guard;         /* process id of the guard of an attempt; 0: no attempt runs */
+    double looked_s;     /* time when the guard's lock was last checked */
+    double gone_s;       /* time when the guard was first found dead without a reported end; 0: it is not
+                          * dead */
 } kl_keep_start;
 
-/* Find the launcher that starts the program. KILTER_ERR_USAGE, KILTER_ERR_INPUT */
+/* Find the launcher for the program's ranks. Errors: KILTER_ERR_USAGE, KILTER_ERR_INPUT */
 kilter_status kl_keep_start_open(kl_keep_start *start, bool in_slurm, kilter_error *error);
 kilter_status kl_keep_start_begin(kl_keep_start *start, const kl_keeper *keeper, kilter_error *error);
 bool kl_keep_start_alive(
     const kl_keep_start *start); /* return whether an attempt of this folder runs on this host */
 void kl_keep_start_kill(const kl_keep_start *start);
-/* Return whether the attempt has ended. If so, fill in *end. */
+/* Return whether the attempt has ended. If it has, fill in *end. */
 bool kl_keep_start_ended(kl_keep_start *start, uint64_t attempt, kl_keeper_end *end);
-/* Return the command line of an attempt. NULL: memory ran out */
+/* Return the words of an attempt's command line. NULL: memory ran out */
 char **kl_keep_start_words(const kl_keep_start *start, const kl_keeper *keeper);
-/* Return the variables of an attempt's environment as "NAME=VALUE", with NULL as the last entry. NULL: memory
- * ran out */
+/* Return the environment variables of an attempt as "NAME=VALUE", ended by NULL. NULL: memory ran out */
 char **kl_keep_start_variables(const kl_keep_start *start, uint64_t attempt);
 
 /* --- keep_state.c --- */
 
-typedef struct kl_keep_state { /* lines of the file `state` */
+typedef struct kl_keep_state { /* the values in the file `state` of a keep folder */
     uint64_t version, hash, attempt;
-    bool runs; /* the attempt had not ended when the state was written */
+    bool runs; /* true: the attempt had not ended when the state was written */
     char program[KL_KEEPER_TEXT_BYTES], host[KL_KEEPER_TEXT_BYTES];
-    char engine[16]; /* the launcher of the attempts: own, openmpi, mpich, srun or slurm */
+    char engine[16]; /* how attempts are started: own, openmpi, mpich, srun or slurm */
     char job[KL_SLURM_JOB_BYTES], jobs[KL_SLURM_NAME_BYTES];
 } kl_keep_state;
 
 void kl_keep_state_put(const kl_keep_options *options, const char *engine, kl_buffer *text);
 kl_keep_state kl_keep_state_read(const kl_buffer *text);
-/* Check that this keeper may go on with the run. KILTER_ERR_USAGE, KILTER_ERR_INPUT */
+/* Check that this keeper may continue the run. Errors: KILTER_ERR_USAGE, KILTER_ERR_INPUT */
 kilter_status kl_keep_state_check(const kl_keep_start *start, const kl_keep_state *state,
                                   kilter_error *error);
 
@@ -140,24 +136,28 @@ void kl_keep_slurm_kill(kl_keep_slurm *slurm);
 bool kl_keep_slurm_ended(kl_keep_slurm *slurm, uint64_t attempt, kl_keeper_end *end);
 void kl_keep_slurm_look(kl_keep_slurm *slurm);
 bool kl_keep_slurm_poll(kl_keep_slurm *slurm, const kl_keeper_view **views, size_t *count);
-void kl_keep_slurm_began(kl_keep_slurm *slurm); /* note that the program has reported, so its job has begun */
+void kl_keep_slurm_began(kl_keep_slurm *slurm); /* note that the program has reported, which proves that
+                                                 * its job has begun */
 double kl_keep_slurm_limit_s(
-    kl_keep_slurm *slurm); /* return when the present job reaches its limit; 0: not known yet */
+    kl_keep_slurm *slurm); /* return when the present job reaches its time limit; 0: not known yet */
 bool kl_keep_slurm_pending(const kl_keep_slurm *slurm);
-const char *kl_keep_slurm_job(const kl_keep_slurm *slurm);   /* "": no job */
-const char *kl_keep_slurm_names(const kl_keep_slurm *slurm); /* first part of the names of its jobs */
-/* Follow the job of an attempt that an earlier keeper began. job "": its number is not known, so look for its
- * name in the queue. */
+const char *kl_keep_slurm_job(const kl_keep_slurm *slurm);   /* return the number of the present job; "":
+                                                              * no job */
+const char *kl_keep_slurm_names(const kl_keep_slurm *slurm); /* return the text with which the names of all
+                                                              * jobs of the run begin */
+/* Follow the job of an attempt that an earlier keeper began. If `job` is "", its number is not known: look
+ * in the queue for the job's name. */
 void kl_keep_slurm_adopt(kl_keep_slurm *slurm, const char *names, const char *job, uint64_t attempt);
 
 /* --- keep_record.c --- */
 
 typedef struct kl_keep_record {
-    kl_trace *trace; /* NULL: there is none */
+    kl_trace *trace; /* NULL: no record is written */
     double opened_s;
     uint64_t decisions, moves;
     double gained_s, came_s, cost_s;
-    double last_came_s, last_spent_s; /* figures of the last planned move, which may be recorded again */
+    double last_came_s, last_spent_s; /* figures of the last planned move, which is recorded again when
+                                       * more is known */
     uint64_t last;
 } kl_keep_record;
 

@@ -1,4 +1,4 @@
-/* The keep folder: its files, and the lock of its keeper. */
+/* The keep folder of a run: read and write its files, and lock it for one keeper. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -67,8 +67,8 @@ static kilter_status make(const char *path, char **whole, kilter_error *error) {
                   : kl_fail(error, KILTER_ERR_SYSTEM, "--folder: '%s': %s", path, strerror(errno));
 }
 
-/* Return whether a folder without the file `state` holds files that are not a keeper's and that a keeper
- * would replace. A keeper that was killed early leaves only a lock and a record. */
+/* Return whether a folder without the file `state` holds other programs' files, which a keeper would
+ * replace. A lock and a record are no such files: a keeper that was killed early leaves them. */
 static bool holds_others(const char *path) {
     DIR *folder = opendir(path);
     bool others = false;

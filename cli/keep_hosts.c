@@ -1,4 +1,4 @@
-/* The hosts of a kept run: read the list, and measure the hosts when the keeper asks. */
+/* The hosts of a kept run: read their list, and measure them when the keeper asks. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,18 +8,18 @@
 struct kl_keep_hosts {
     kl_hosts *hosts;
     kl_host_list list;
-    const kl_picker *picker; /* NULL: the fastest hosts first */
+    const kl_picker *picker; /* picks hosts for ranks; NULL: the fastest hosts come first */
     bool slurm;
     double weight;
     uint64_t seed;
-    uint32_t turn;  /* first host of the picker round-robin */
-    uint32_t ranks; /* number of ranks that the run wants */
+    uint32_t turn;  /* number of the host with which the picker round-robin begins */
+    uint32_t ranks; /* number of ranks of a full run */
     kl_keeper_view *views;
     char (*why)[KL_FIT_WHY_BYTES];
     size_t view_count;
     bool looks;
     double began_s, until_s;
-    bool *left_out; /* true: the program runs on this host, so it is not measured */
+    bool *left_out; /* [host] true: the program runs on the host, so the host is not measured */
 };
 
 static kilter_status find_picker(const kl_keep_options *options, kl_keep_hosts *h, kilter_error *error) {
@@ -104,7 +104,7 @@ void kl_keep_hosts_look(kl_keep_hosts *h, const kl_keeper *k, bool others, doubl
     kl_hosts_start(h->hosts);
 }
 
-/* Mark a host as stale if its reading did not arrive in time; its fitness is then 0. */
+/* Mark a host as stale if its measurement did not arrive in time. A stale host has fitness 0. */
 static bool make_views(kl_keep_hosts *h) {
     size_t count = kl_hosts_count(h->hosts);
     kl_fit *fits = calloc(count + 1, sizeof *fits);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kilter run --keep with a real MPI, whose ranks are killed, stopped and moved. Two names of this machine stand for two
-# hosts. usage: keep_mpi_test.sh KILTER PROGRAM MPIRUN
+# Test kilter run --keep with a real MPI program, whose ranks are killed, stopped and moved. Two names of this machine stand for two hosts. usage:
+# keep_mpi_test.sh KILTER PROGRAM MPIRUN
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 program=$2
@@ -12,7 +12,7 @@ fail() {
     cat kept.err kept.out >&2 2>/dev/null || :
     exit 1
 }
-clean() { # the program outlives a keeper that is killed
+clean() { # the test must end the program, which outlives a killed keeper
     for child in $children; do kill -9 $child 2>/dev/null || :; done
     [ ! -s keep/running ] || kill -TERM "$(cat keep/running)" 2>/dev/null || :
     tries=0
@@ -33,7 +33,7 @@ run() {
 says() { grep -q -- "$1" kept.err; }
 field() { sed -n "s/.*\"$1\":\([0-9]*\)[,}].*/\1/p" keep/progress; }
 saved() { [ "$(field attempt)" = "$1" ] && [ "$(field saved_sweeps)" -gt "$2" ]; }
-kills() { # SIGNAL: send the signal to rank 0 of this attempt, after a new checkpoint was saved
+kills() { # kills ATTEMPT SIGNAL: wait until this attempt has saved a new checkpoint, then send the signal to its rank 0
     until_so saved "$1" "$last"
     last=$(field saved_sweeps)
     kill -$2 "$(field pid)"
@@ -68,6 +68,6 @@ wait $pid || code=$?
 : >enough
 run
 wait $pid || fail "the run failed: $(cat kept.err)"
-[ "$(grep -c "^begins" kept.out)" = 6 ] || fail "not six attempts: $(cat kept.out)"
+[ "$(grep -c "^begins" kept.out)" = 6 ] || fail "the run did not have six attempts: $(cat kept.out)"
 grep -q "^right after sweep" kept.out || fail "the result is wrong: $(cat kept.out)"
 left_nothing || fail "left behind: $(ls -A "$TMPDIR")"

@@ -1,5 +1,5 @@
-/* Requests to the keeper of a run, through its folder. A request is a file `order`, which only one process
- * can create at a time. The answer is a file of its own. */
+/* Requests to the keeper of a run, through files in its keep folder. A request is the file `order`, which
+ * only one process can create at a time. The answer is written into a separate file. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static const struct {
     const char *name;
 } KINDS[] = {{KL_KEEPER_MOVE, "move"}, {KL_KEEPER_DRAIN, "drain"}, {KL_KEEPER_STOP, "stop"}};
 
-/* --- the keeper's side --- */
+/* --- the keeper's side of a request --- */
 
 static void take_field(const kl_field *f, kl_keep_order *order) {
     if (kl_field_is(f, "token") && strspn(f->value, "0123456789abcdef") == strlen(f->value))
@@ -70,7 +70,7 @@ static bool keeper_lives(const char *folder) {
     return lives;
 }
 
-/* Put the order into the folder as soon as no other order waits there. */
+/* Write the order into the folder. Wait while another order is there. */
 static kilter_status put_order(const char *folder, const char *token, const kl_buffer *text,
                                kilter_error *error) {
     char part_name[48];
@@ -114,7 +114,7 @@ static bool read_answer(const char *folder, const char *token, char *answer, boo
     return there;
 }
 
-/* Take back an order that the keeper has not read. Otherwise a later keeper would carry it out. */
+/* Remove an order that the keeper has not read. Otherwise a later keeper would carry it out. */
 static void take_back(const char *folder, const char *token) {
     kl_buffer text = {0};
     char *path = kl_keep_file(folder, "order");

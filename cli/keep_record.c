@@ -1,5 +1,5 @@
-/* Write the keeper's decisions into a run record. It is the record of a loop of kind "kept", and each round
- * is a decision. */
+/* Write the keeper's decisions into a run record. The record looks like that of a loop of kind "kept",
+ * with a round for each decision. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,7 +56,7 @@ void kl_keep_record_hosts(kl_keep_record *r, const kl_keeper *k, double now_s) {
                                                              .joined_s = now_s - r->opened_s});
 }
 
-/* An outcome may be recorded several times for one decision; the last one counts. */
+/* Record the outcome of a decision. This may happen several times; the last outcome counts. */
 void kl_keep_record_came(kl_keep_record *r, const kl_keeper_action *a, double now_s) {
     if (a->number == r->last) {
         r->came_s -= r->last_came_s;

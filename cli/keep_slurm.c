@@ -6,17 +6,17 @@
 
 #include "keep.h"
 
-static const double COMMAND_LIMIT_S = 30; /* seconds that a command of Slurm gets to answer */
-static const double FOLLOW_S = 1;         /* seconds between two requests for the job's state */
-static const double GONE_PATIENCE_S = 5;  /* seconds that a shared file system gets to show how a job ended */
+static const double COMMAND_LIMIT_S = 30; /* seconds that a command of Slurm gets to finish */
+static const double FOLLOW_S = 1;         /* seconds between two queries of the job's state */
+static const double GONE_PATIENCE_S = 5;  /* seconds that a shared file system gets to show the file with
+                                           * the job's end */
 static const double UNCLEAR_S =
-    10; /* seconds that a job gets to appear in the queue after an unclear answer of sbatch */
-static const uint32_t WARNING_S =
-    30; /* Slurm warns a job this many seconds before its time limit, or earlier */
+    10; /* seconds to wait for a job in the queue if it is unclear whether sbatch submitted it */
+static const uint32_t WARNING_S = 30; /* Slurm warns a job at least this many seconds before its time limit */
 
-typedef struct wanted { /* options of the user that Kilter reads */
+typedef struct wanted { /* the user's sbatch options that Kilter must know */
     char partition[KL_KEEPER_TEXT_BYTES], constraint[KL_KEEPER_TEXT_BYTES];
-    kl_buffer excluded, required; /* names of hosts with commas between them, and a NUL */
+    kl_buffer excluded, required; /* names of hosts, separated by commas and ended by a NUL */
 } wanted;
 
 struct kl_keep_slurm {
@@ -27,12 +27,13 @@ struct kl_keep_slurm {
     char name[KL_SLURM_NAME_BYTES + 32]; /* name of the present attempt's job */
     char job[KL_SLURM_JOB_BYTES];
     kl_slurm_job state;
-    bool gone;                      /* squeue has no such job */
-    bool began;                     /* the job has run */
-    bool cancelled;                 /* Slurm queued the job again, so it was cancelled */
-    bool killed;                    /* the job's steps were killed */
-    bool seeks;                     /* sbatch gave no number, so the queue is asked for a job of this name */
-    bool unclear;                   /* the job may still appear in the queue */
+    bool gone;                      /* squeue does not know the job any more */
+    bool began;                     /* the job has begun to run */
+    bool cancelled;                 /* Slurm queued the job again, so Kilter cancelled it */
+    bool killed;                    /* the steps of the job were killed, but not its batch script */
+    bool seeks;                     /* sbatch gave no number, so a job of this name is looked for in the
+                                     * queue */
+    bool unclear;                   /* the job is not in the queue, but may still appear there */
     char why[KL_KEEPER_TEXT_BYTES]; /* what sbatch printed instead of a number */
     double submitted_s;
     double followed_s, gone_s, limit_s;
@@ -46,7 +47,7 @@ struct kl_keep_slurm {
 
 /* --- options --- */
 
-/* Read a list of hosts from the options, as "n[1-3],m". */
+/* Read an sbatch option with a list of hosts such as "n[1-3],m". Append the hosts to `names`. */
 static kilter_status take_list(const char *options, const char *name, char letter, kl_buffer *names,
                                kilter_error *error) {
     char value[KL_KEEPER_TEXT_BYTES];
@@ -133,7 +134,7 @@ const char *kl_keep_slurm_names(const kl_keep_slurm *s) {
     return s->names;
 }
 
-/* Forget everything about the previous job. */
+/* Forget everything about the previous attempt's job. */
 static void forget(kl_keep_slurm *s) {
     if (s->follows)
         kl_capture_free(&s->queue);
@@ -148,7 +149,8 @@ static void take_job(kl_keep_slurm *s, const char *job) {
     snprintf(s->job, sizeof s->job, "%s", job);
 }
 
-/* Look in the queue for the attempt's job. No other job is submitted before this one has appeared. */
+/* Look in the queue for a job with this attempt's name. Until it is clear whether the job exists, no other
+ * job is submitted. */
 static void seek(kl_keep_slurm *s, bool unclear, const char *why) {
     forget(s);
     s->seeks = true;
@@ -209,7 +211,8 @@ static kilter_status write_script(const kl_keep_slurm *s, const kl_keeper *k, ki
     return status;
 }
 
-/* Return whether the job must not use a host: it was drained, or attempts have failed on it repeatedly. */
+/* Return whether no rank may run on a host: the host was drained, or attempts have failed on it
+ * repeatedly. */
 static bool is_out(const kl_keeper *k, const char *name) {
     for (uint64_t i = 0; i < k->count; i++) {
         const kl_keeper_host *h = &k->hosts[i];
@@ -229,7 +232,7 @@ static void put_name(kl_buffer *line, const char *option, const char *name, bool
     *first = false;
 }
 
-/* Include the user's own hosts, because of two such options Slurm uses only the last. */
+/* Append the hosts that the user's own options exclude: of two such options, Slurm uses only the last. */
 static void put_excluded(const kl_keep_slurm *s, const kl_keeper *k, kl_buffer *line) {
     const char *excluded = text_of(&s->wanted.excluded);
     bool first = *excluded == '\0';
@@ -242,8 +245,8 @@ static void put_excluded(const kl_keep_slurm *s, const kl_keeper *k, kl_buffer *
             put_name(line, " --exclude=", k->hosts[i].name, &first);
 }
 
-/* Remove an excluded host also from the user's list of wanted hosts: Slurm refuses a job that wants and
- * excludes the same host. */
+/* Remove an excluded host also from the user's list of wanted hosts: Slurm refuses a job that both wants
+ * and excludes a host. */
 static void put_required(const kl_keep_slurm *s, const kl_keeper *k, kl_buffer *line) {
     char name[KL_KEEPER_NAME_BYTES];
     bool first = true;
@@ -276,7 +279,8 @@ static char *sbatch_line(const kl_keep_slurm *s, const kl_keeper *k) {
     return NULL;
 }
 
-/* If sbatch printed a job's number, the job exists, whatever else sbatch printed. Otherwise ask the queue. */
+/* Read the answer of sbatch. If sbatch printed a number, the job exists, whatever else sbatch printed.
+ * Otherwise the queue must be asked. */
 static void take_answer(kl_keep_slurm *s, const kl_capture *sbatch) {
     kl_buffer said = {0};
     char job[KL_SLURM_JOB_BYTES];
@@ -328,8 +332,8 @@ static void cancel(const kl_keep_slurm *s, const char *how) {
     free(line);
 }
 
-/* Cancel a job that Slurm has queued again: it would wait for minutes and then repeat an attempt that has
- * ended. */
+/* Cancel a job that Slurm has queued again: the job would wait for minutes and then repeat an attempt that
+ * has ended. */
 static void mind_requeue(kl_keep_slurm *s) {
     s->began |= s->state.stage != KL_SLURM_WAITS;
     if (s->state.stage != KL_SLURM_WAITS || !s->began || s->cancelled)
@@ -361,7 +365,7 @@ static void take_queue(kl_keep_slurm *s) {
         s->gone = (s->queue.code == 0 && !*text) || strstr(text, "Invalid job id");
 }
 
-/* Ask squeue for the job, without waiting for it. */
+/* Start squeue to ask for the job's state. Do not wait for the answer. */
 static void follow(kl_keep_slurm *s) {
     char *line = NULL;
     if (s->follows && kl_capture_over(&s->queue)) {
@@ -380,8 +384,8 @@ static void follow(kl_keep_slurm *s) {
     free(line);
 }
 
-/* First kill only the steps: the batch script then writes how they ended. The second time, cancel the whole
- * job. */
+/* The first time, kill only the steps of the job: its batch script then writes how they ended. The second
+ * time, cancel the whole job. */
 void kl_keep_slurm_kill(kl_keep_slurm *s) {
     if (!*s->job && !s->seeks)
         return;
@@ -401,7 +405,7 @@ bool kl_keep_slurm_pending(const kl_keep_slurm *s) {
     return s->state.stage != KL_SLURM_RUNS;
 }
 
-/* Note that the job has left the queue, or was never in it. */
+/* Return whether the job is lost: squeue does not know the job, and nothing tells how it ended. */
 static bool is_lost(kl_keep_slurm *s, uint64_t attempt, kl_keeper_end *end) {
     double now_s = kl_monotonic_s(), patience_s = s->seeks ? (s->unclear ? UNCLEAR_S : 0) : GONE_PATIENCE_S;
     if (!s->gone) {
@@ -431,8 +435,8 @@ bool kl_keep_slurm_ended(kl_keep_slurm *s, uint64_t attempt, kl_keeper_end *end)
 
 /* --- nodes --- */
 
-/* Find the partitions of usable nodes: the present job's partition, or those that the next job may get. A job
- * has nodes of one partition only. */
+/* Find the partitions with usable nodes: the present job's partition, or those that the next job may get.
+ * All nodes of a job are in one partition. */
 static const char *partitions(const kl_keep_slurm *s) {
     return *s->state.partition ? s->state.partition : s->wanted.partition;
 }
@@ -454,7 +458,7 @@ void kl_keep_slurm_look(kl_keep_slurm *s) {
     free(line);
 }
 
-/* Return whether a job of this run could get this node if it were idle. */
+/* Return whether a job of this run could get the node if the node were idle. */
 static bool can_have(const kl_keep_slurm *s, const kl_slurm_node *node) {
     return !kl_slurm_listed(text_of(&s->wanted.excluded), node->name) &&
            kl_slurm_has_features(s->wanted.constraint, node->features);
@@ -464,7 +468,8 @@ static bool is_in(const kl_keep_slurm *s, const kl_slurm_node *node) {
     return *partitions(s) ? kl_slurm_listed(partitions(s), node->partition) : node->is_default;
 }
 
-/* If an idle node has a high load, processes that Slurm does not know are using it. */
+/* Describe a node to the keeper. If an idle node has a high load, processes that Slurm does not know are
+ * using it. */
 static kl_keeper_view view_of(const kl_keep_slurm *s, const kl_slurm_node *node) {
     double busy = node->load / (node->cores > 0 ? node->cores : 1);
     bool fit = node->idle && can_have(s, node);

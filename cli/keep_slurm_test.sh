@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# kilter run --keep --slurm, with scripts that replace Slurm's commands. Files tell the scripts what to do. `nodes` has a line
-# NAME STATE [PARTITION] for each node. `limit` has the seconds of each job. A job's `state` is what squeue prints.
-# With `full`, sbatch refuses. With `deaf`, it accepts a job but reports an error. usage: keep_slurm_test.sh KILTER
+# Test kilter run --keep --slurm. Scripts replace Slurm's commands, and files tell the scripts what to do. The file `nodes` has a line NAME STATE
+# [PARTITION] for each node. `limit` has the time limit of each job in seconds. A job's file `state` is what squeue prints. If `full` exists, sbatch
+# refuses jobs. If `deaf` exists, sbatch accepts a job but reports an error. usage: keep_slurm_test.sh KILTER
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 solver=$here/keep_test_solver
@@ -127,7 +127,7 @@ ENDBIN
 chmod +x bin/*
 PATH=$place/bin:$PATH
 
-nodes() { # LINE…: jobs that end write to the file, too
+nodes() { # nodes LINE…: write the lines into the file `nodes`, with a lock, because ending jobs write into this file, too
     printf '%s\n' "$@" | flock "$place/nodes.lock" tee "$place/nodes" >/dev/null
 }
 run() { # NAME SLURM-OPTIONS OPTION… -- ARGUMENT…
@@ -150,37 +150,37 @@ run() { # NAME SLURM-OPTIONS OPTION… -- ARGUMENT…
 ends() {
     code=0
     wait $pid || code=$?
-    [ $code = "$1" ] || fail "$name: exit code $code, not $1: $(cat kept.err)"
+    [ $code = "$1" ] || fail "the command of run $name ended with exit code $code, not $1: $(cat kept.err)"
 }
 says() { grep -q -- "$1" "$place/$name/kept.err"; }
 swept() { [ "$(sed -n 's/.*"sweeps":\([0-9]*\),.*/\1/p' keep/progress)" -ge "$1" ]; }
 on() { [ "$(sed -n 's/^attempt .* on //p' kept.out | tail -n 1)" = "$1" ]; }
 attempts() { grep -c "^attempt .* begins" kept.out; }
 
-# --- one job that ends; its output is the command's
+# --- a run with one job: the command prints the job's output
 run plain "-N 2 -t 10" -- 20
 ends 0
-on n1:1,n2:1 || fail "the job ran on the wrong node: $(cat kept.out)"
-grep -qx "result 20" kept.out || fail "the output is missing: $(cat kept.out)"
-[ "$(attempts)" = 1 ] || fail "a healthy job has $(attempts) attempts"
+on n1:1,n2:1 || fail "the job did not run on the first two nodes: $(cat kept.out)"
+grep -qx "result 20" kept.out || fail "the output of the job was not printed: $(cat kept.out)"
+[ "$(attempts)" = 1 ] || fail "a job without failures has $(attempts) attempts"
 
 # --- sbatch seems to fail although the job was accepted: the job is found by its name, and no second job is submitted
 : >"$place/deaf"
 run doubtful "-N 1 -J mine" -- 20
 ends 0
 grep -qx "result 20" kept.out && [ "$(attempts)" = 1 ] || fail "the job was not found: $(cat kept.out)"
-grep -q "^mine-[0-9a-f]*-1$" "$place/jobs/101/name" || fail "the job has another name: $(cat "$place/jobs/101/name")"
+grep -q "^mine-[0-9a-f]*-1$" "$place/jobs/101/name" || fail "the name of the job does not begin with the name that the user gave: $(cat "$place/jobs/101/name")"
 [ "$(ls "$place/jobs")" = "100
-101" ] || fail "there are other jobs: $(ls "$place/jobs")"
+101" ] || fail "a second job was submitted: $(ls "$place/jobs")"
 
-# --- options that have no effect with Slurm, or that a kept run cannot have
+# --- refused options: options without effect under Slurm, and options of sbatch that a kept run cannot have
 for option in --hosts=x --ranks=2 --least=1 --pick=best --launcher=srun --mpirun=x --ssh=x; do
     expect 2 "--slurm and ${option%=*} cannot be combined" "$kilter" run --keep --slurm -N2 $option -- true
 done
 expect 2 "--slurm: --requeue cannot be used" "$kilter" run --keep --slurm "-N2 --requeue" --folder bad -- true
 expect 2 "--slurm: --exclude: './f' is not a list of hosts" "$kilter" run --keep --slurm "-x ./f" --folder bad -- true
 
-# --- failures, and a job that disappears together with its batch script
+# --- an attempt fails; then a job disappears together with its batch script
 mkdir "$place/failing"
 echo 3 >"$place/failing/die.12"
 run failing "-N 2 -w n[1-2]" -- 100000
@@ -196,7 +196,7 @@ until_so swept $((reached + 100))
 [ "$(attempts)" = 3 ] || fail "a new attempt began because the controller could not be reached: $(cat kept.err)"
 rm "$place/away"
 
-# --- a node is drained by its administrator: the run leaves it; another one is drained by hand
+# --- the administrator drains a node: the run leaves it; then kilter drain drains another node
 state() { # NODE STATE
     flock "$place/nodes.lock" sed -i "s/^$1 .*/$1 $2/" "$place/nodes"
 }
@@ -209,11 +209,11 @@ until_so says "attempt 4: .*after sweep"
 until_so swept $((reached + 150))
 [[ ,$(last_on) != *,$first:* ]] || fail "the run is on the node that was taken away"
 newest=$place/jobs/$(ls "$place/jobs" | tail -n 1)/options
-grep -q -- " --nodelist=n[12] --exclude=$first " "$newest" || fail "the user's nodes are lost: $(cat "$newest")"
+grep -q -- " --nodelist=n[12] --exclude=$first " "$newest" || fail "the job does not have the nodes of the user: $(cat "$newest")"
 expect 2 "the queue chooses the hosts" "$kilter" move keep --to n2
 second=$(last_on)
 second=${second%%:*}
-[ "$("$kilter" drain keep --host "$second")" = "the run leaves $second when it is saved" ] || fail "the answer to drain is wrong"
+[ "$("$kilter" drain keep --host "$second")" = "the run leaves $second when it is saved" ] || fail "kilter drain prints a wrong answer"
 state $first idle # otherwise too few nodes are free
 until_so says "$second was drained"
 until_so says "attempt 5: .*after sweep"
@@ -221,9 +221,9 @@ until_so grep -q "^attempt 5" kept.out
 [[ ,$(last_on) != *,$second:* ]] || fail "the drained node was used again"
 kill -TERM $pid
 ends 143
-grep -q -- "--exclude=[^ ]*$second" "$place/jobs/$(ls "$place/jobs" | tail -n 1)/options" || fail "no node was excluded"
+grep -q -- "--exclude=[^ ]*$second" "$place/jobs/$(ls "$place/jobs" | tail -n 1)/options" || fail "the last job did not exclude the drained node"
 
-# --- a job that Slurm queues again is cancelled, and another one follows; an unknown state changes nothing
+# --- a job that Slurm queues again is cancelled, and a new job follows; an unknown state of a job changes nothing
 run requeued "-N 1" -- 100000
 until_so swept 12
 job=$place/jobs/$(sed -n 's/^job //p' keep/state)
@@ -237,7 +237,7 @@ until_so grep -q '"attempt":2,' keep/progress
 kill -TERM $pid
 ends 143
 
-# --- kill the keeper: the next keeper finds the job
+# --- the keeper is killed: the next keeper finds the job
 run killed "-N 1" -- 100000
 until_so swept 12
 kill -9 $pid
@@ -249,11 +249,11 @@ until_so says "which is still running"
 until_so says "kilter run: going on"
 reached=$(sed -n 's/.*"sweeps":\([0-9]*\),.*/\1/p' keep/progress)
 until_so swept $((reached + 20))
-[ "$(attempts)" = 1 ] || fail "the job was submitted again"
+[ "$(attempts)" = 1 ] || fail "the next keeper submitted the job again"
 kill -TERM $pid
 ends 143
 
-# --- before the time limit, the run is saved and goes on in another job
+# --- before the job's time limit, the program is saved, and the run continues in another job
 echo 12 >"$place/limit"
 run limited "-N 1" -- 100000
 until_so says "the time limit is in .*: the run is saved"
@@ -275,7 +275,7 @@ until_so says "attempt 2: .*after sweep"
 kill -TERM $pid
 ends 143
 
-# --- more nodes come, and the job grows
+# --- more nodes become free, and the next job gets more nodes
 run more "-N 1-3" -- 100000
 until_so swept 3
 kill -TERM $pid
@@ -294,8 +294,8 @@ until_so on n1:1,n2:1,n3:1
 kill -TERM $pid
 ends 143
 
-# --- a job that cannot be submitted
+# --- Slurm refuses the job
 : >"$place/full"
 run refused "-N 1" -- 20
 ends 1
-says "submitting a job: sbatch: error: Batch job submission failed" || fail "the reason is missing: $(cat kept.err)"
+says "submitting a job: sbatch: error: Batch job submission failed" || fail "the command does not print why sbatch refused the job: $(cat kept.err)"

@@ -1,4 +1,4 @@
-/* Attempts that are processes on this host: a guard process starts mpirun, srun, or the user's own
+/* Attempts that are processes of this host: a guard process starts mpirun, srun, or the user's own
  * launcher. */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,15 +13,16 @@
 extern char **environ;
 
 static const double LOCK_LOOK_S = 0.2;   /* seconds between two checks of the guard's lock */
-static const double GONE_PATIENCE_S = 3; /* seconds that the processes of a killed guard get to end */
+static const double GONE_PATIENCE_S = 3; /* seconds that the processes of an attempt get to end after their
+                                          * guard was killed */
 
-/* --- which launcher --- */
+/* --- choosing the launcher --- */
 
 static const char *title(kl_launcher kind) {
     return kind == KL_LAUNCH_OPENMPI ? "Open MPI" : "MPICH";
 }
 
-/* Find an mpirun for the program's MPI, or any mpirun if the program's MPI is not known. */
+/* Find an mpirun of the program's MPI, or any mpirun if the program's MPI is not known. */
 static kilter_status find_mpirun(kl_keep_start *s, kl_launcher needed, kilter_error *error) {
     static const char *const COMMANDS[] = {"mpirun", "mpirun.openmpi", "mpirun.mpich", "mpiexec",
                                            "mpiexec.mpich"};
@@ -58,7 +59,7 @@ static kilter_status take_mpirun(kl_keep_start *s, kl_launcher needed, kilter_er
     return KILTER_OK;
 }
 
-/* Slurm starts Open MPI's ranks by PMIx, and MPICH's by PMI-2. */
+/* Choose srun as the launcher. Slurm starts Open MPI's ranks with PMIx, and MPICH's with PMI-2. */
 static void take_srun(kl_keep_start *s, kl_launcher needed) {
     s->launcher = KL_LAUNCH_SRUN;
     if (!getenv("SLURM_MPI_TYPE"))
@@ -99,7 +100,8 @@ char **kl_keep_start_variables(const kl_keep_start *s, uint64_t attempt) {
     return NULL;
 }
 
-/* List the names of Kilter's variables, because Open MPI passes only named variables to other hosts. */
+/* List the names of all variables of Kilter for mpirun: Open MPI passes only named variables to other
+ * hosts. */
 static char **variable_names(char *const *added) {
     size_t count = 0, most = 8;
     while (environ[count])
@@ -146,7 +148,7 @@ char **kl_keep_start_words(const kl_keep_start *s, const kl_keeper *k) {
     return words;
 }
 
-/* --- an attempt --- */
+/* --- starting and following an attempt --- */
 
 kilter_status kl_keep_start_begin(kl_keep_start *s, const kl_keeper *k, kilter_error *error) {
     char **words = kl_keep_start_words(s, k), **variables = kl_keep_start_variables(s, k->tally.attempt);

@@ -1,5 +1,5 @@
-/* Write and read this program's part of the file `state`, which a later keeper reads before it continues the
- * run. */
+/* The lines of the file `state` about the program and its attempt. A later keeper reads them before it
+ * continues the run. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ void kl_keep_state_put(const kl_keep_options *options, const char *engine, kl_bu
     kl_put_field(text, "engine", engine);
 }
 
-/* Treat a value that does not fit as damage: no keeper writes such a value. */
+/* Treat a value that is too long as damage of the file: no keeper writes such a value. */
 static void take_text(const kl_field *f, const char *name, char *to, size_t room) {
     size_t bytes = strlen(f->value) + 1;
     if (kl_field_is(f, name) && bytes <= room)
@@ -53,8 +53,7 @@ kl_keep_state kl_keep_state_read(const kl_buffer *text) {
     return s;
 }
 
-/* Return whether a guard on another host began the attempt: only a keeper on that host can see the guard's
- * lock. */
+/* Return whether the attempt began on another host. Its guard's lock can be checked only there. */
 static bool is_elsewhere(const char *folder, const kl_keep_state *s) {
     char host[KL_HOST_BYTES];
     char *guard = kl_keep_file(folder, "running");
@@ -64,7 +63,8 @@ static bool is_elsewhere(const char *folder, const kl_keep_state *s) {
     return elsewhere;
 }
 
-/* Refuse to start while an earlier attempt may run: two attempts must not run at once. */
+/* Refuse to start while an attempt of an earlier keeper may run: two attempts must not run at the same
+ * time. */
 static kilter_status check_attempt(const kl_keep_start *start, const kl_keep_state *s, kilter_error *error) {
     bool was_slurm = strcmp(s->engine, "slurm") == 0, is_slurm = start->options->slurm;
     kl_keeper_end end;

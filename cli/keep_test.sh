@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kilter run --keep, kilter move and kilter drain, with a program, a launcher and hosts that are scripts: keep_test.sh KILTER
+# Test kilter run --keep, kilter move and kilter drain. Program, launcher and hosts are replaced by scripts. usage: keep_test.sh KILTER
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 solver=$here/keep_test_solver
@@ -8,7 +8,7 @@ fail() {
     cat kept.err kept.out >&2 2>/dev/null || :
     exit 1
 }
-clean() { # these programs outlive a keeper that is killed
+clean() { # the test must end the programs, which outlive a killed keeper
     for child in $children; do kill -9 $child 2>/dev/null || :; done
     for file in "$place"/*/keep/running; do
         [ ! -s "$file" ] || kill -TERM "$(cat "$file")" 2>/dev/null || :
@@ -22,7 +22,7 @@ clean() { # these programs outlive a keeper that is killed
 trap clean EXIT
 unset KILTER_KEEP KILTER_CHECKPOINT KILTER_KEEP_ATTEMPT
 
-# --- the command line
+# --- refused command lines
 expect 2 "no program given" "$kilter" run --keep
 expect 2 "--hosts and --host cannot be combined" "$kilter" run --hosts x --host a -- true
 expect 2 "--keep and --host cannot be combined" "$kilter" run --keep --host a -- true
@@ -42,14 +42,14 @@ expect 2 "--hang: '0' is not a number of seconds above 0" "$kilter" run --keep -
 expect 2 "no folder given" "$kilter" move
 expect 2 "'nowhere' is not the folder of a kept run" "$kilter" move nowhere
 expect 2 "--to: ',' is not a list of hosts" "$kilter" move --to , x.keep
-ls -d ./*.keep 2>/dev/null && fail "a refused command line left a folder"
+ls -d ./*.keep 2>/dev/null && fail "a refused command line left a keep folder"
 
-# --- hosts a to d, which are all this one
+# --- hosts a to d, which all stand for this machine
 ln -s "$here/keep_test_agent" ssh
 export place
 printf '%s slots=2\n' a b c d >hosts
 
-run() { # NAME OPTION… -- ARGUMENT…: start a kept run of the solver in the background, in a folder of its own
+run() { # run NAME OPTION… -- ARGUMENT…: start a kept run of the solver in the background, in a folder of its own
     name=$1
     shift
     options=()
@@ -65,38 +65,38 @@ run() { # NAME OPTION… -- ARGUMENT…: start a kept run of the solver in the b
     pid=$!
     children="$children $pid"
 }
-ends() { # CODE: the keeper ends with it
+ends() { # ends CODE: fail unless the keeper ends with this exit code
     code=0
     wait $pid || code=$?
-    [ $code = "$1" ] || fail "$name: exit code $code, not $1: $(cat kept.err)"
+    [ $code = "$1" ] || fail "the keeper of run $name ended with exit code $code, not $1: $(cat kept.err)"
 }
 says() { grep -q -- "$1" "$place/$name/kept.err"; }
-swept() { # N: at least N sweeps are done
+swept() { # swept N: succeed if the program has done at least N sweeps
     [ "$(sed -n 's/.*"sweeps":\([0-9]*\),.*/\1/p' "$place/$name/keep/progress")" -ge "$1" ]
 }
 solver_pid() { sed -n 's/.*"pid":\([0-9]*\),.*/\1/p' "$place/$name/keep/progress"; }
 attempts() { grep -c "^attempt .* begins" kept.out; }
-on() { # HOSTS: the last attempt runs there
+on() { # on HOSTS: succeed if the last attempt runs on these hosts
     [ "$(sed -n 's/^attempt .* on //p' kept.out | tail -n 1)" = "$1" ] || { tail -n 3 kept.out; false; }
 }
 gone() { ! kill -0 "$1" 2>/dev/null; }
 
-# --- a healthy run
+# --- a run without failures
 run healthy -n 3 --stay -- 30
 ends 0
-[ "$(attempts)" = 1 ] || fail "a healthy run has $(attempts) attempts"
-on a:2,b:1 || fail "a healthy run was moved"
-grep -qx "result 30" kept.out || fail "the result is missing: $(cat kept.out)"
-[ "$(cat kept.err)" = "kilter run: attempt 1: 3 ranks on a (2), b" ] || fail "a healthy run prints messages: $(cat kept.err)"
+[ "$(attempts)" = 1 ] || fail "a run without failures has $(attempts) attempts"
+on a:2,b:1 || fail "a run without failures was moved"
+grep -qx "result 30" kept.out || fail "the result of the program was not printed: $(cat kept.out)"
+[ "$(cat kept.err)" = "kilter run: attempt 1: 3 ranks on a (2), b" ] || fail "a run without failures prints more than its first attempt: $(cat kept.err)"
 expect 2 "is done; remove the folder" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
     --folder keep -- "$solver" '{ranks}' '{hosts}' 30
 expect 2 "with other arguments" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
     --folder keep -- "$solver" '{ranks}' '{hosts}' 31
 expect 2 "no keeper works on 'keep'" "$kilter" move keep
-"$kilter" report keep/keep.kilter >report || fail "the record cannot be read"
-grep -q "^Run keep_test_solver took .* and did 30 sweeps: done\." report || fail "the report says: $(cat report)"
+"$kilter" report keep/keep.kilter >report || fail "kilter report cannot read the record of the run"
+grep -q "^Run keep_test_solver took .* and did 30 sweeps: done\." report || fail "the report does not say that the run is done: $(cat report)"
 
-# --- failures: the run goes on where it was saved
+# --- the program fails twice: each time the run continues from its last checkpoint
 cd "$place" && mkdir failing && cd failing
 echo 3 >die.12
 echo 4 >die.22
@@ -104,24 +104,24 @@ run failing -n 2 --stay -- 40
 ends 0
 grep "^attempt" kept.out >begins
 printf 'attempt %s begins with sweep %s on a:2\n' 1 0 2 10 3 20 | same begins - "attempts after failures"
-says "ended with exit code 3 after sweep 12; 2 sweeps (40 ms of work) are lost" || fail "the failure is not named: $(cat kept.err)"
-says "done after 3 attempts" || fail "the end is not named: $(cat kept.err)"
+says "ended with exit code 3 after sweep 12; 2 sweeps (40 ms of work) are lost" || fail "the message about the failure is missing: $(cat kept.err)"
+says "done after 3 attempts" || fail "the message about the end is missing: $(cat kept.err)"
 "$kilter" report keep/keep.kilter >report
-grep -q "3 attempts, 0 planned moves, 2 failures" report || fail "the report says: $(cat report)"
+grep -q "3 attempts, 0 planned moves, 2 failures" report || fail "the report does not count two failures: $(cat report)"
 
-# --- a program that always fails at the same place is not started for ever, and its exit code is passed on
+# --- a program that always fails at the same sweep: the keeper gives up, and returns the program's exit code
 cd "$place" && mkdir bug && cd bug
 echo 7 >die.12
 : >die.always
 run bug -n 2 --stay -- 40
 ends 7
-[ "$(attempts)" = 4 ] || fail "a program with a bug has $(attempts) attempts" # the first one saved something
-on b:2 || fail "the last attempt was not elsewhere"
-says "given up: .*3 attempts in a row saved nothing after sweep 10" || fail "giving up is not explained: $(cat kept.err)"
+[ "$(attempts)" = 4 ] || fail "a program that always fails has $(attempts) attempts" # the first one saved something
+on b:2 || fail "the last attempt was not on other hosts"
+says "given up: .*3 attempts in a row saved nothing after sweep 10" || fail "the message about giving up is missing: $(cat kept.err)"
 rm die.12 # the same command tries again
 run bug -n 2 --stay -- 40
 ends 0
-grep -qx "attempt 5 begins with sweep 10 on b:2" kept.out || fail "the run did not go on: $(cat kept.out)"
+grep -qx "attempt 5 begins with sweep 10 on b:2" kept.out || fail "the same command did not continue the run: $(cat kept.out)"
 
 # --- a program that cannot be started
 cd "$place"
@@ -129,13 +129,13 @@ code=0
 "$kilter" run --keep --ssh "$place/ssh" --hosts hosts --launcher own --folder missing.keep -- ./missing 2>kept.err || code=$?
 [ $code = 127 ] || fail "a missing launcher gives exit code $code"
 grep -q "starting ./missing: No such file" kept.err && grep -q "given up: the launcher could not be started" kept.err ||
-    fail "a missing program is not named: $(cat kept.err)"
+    fail "the message about a missing program is missing: $(cat kept.err)"
 
 code=0
 "$kilter" run --keep --ssh "$place/ssh" --hosts hosts --launcher own --folder plain.keep -- ./hosts 2>kept.err || code=$?
 [ $code = 126 ] || fail "a launcher that is not executable gives exit code $code"
 
-# --- a program that hangs is ended, and so are processes that its launcher leaves behind
+# --- a program that hangs is ended, and so are processes that the launcher left behind
 mkdir hang && cd hang
 : >hang.12
 cat >launch <<'ENDLAUNCH'
@@ -146,16 +146,16 @@ wait
 ENDLAUNCH
 chmod +x launch
 "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own --folder keep -n 2 --hang 1 --stay -- \
-    ./launch "$solver" '{ranks}' '{hosts}' 30 >kept.out 2>kept.err || fail "the run with a hang failed: $(cat kept.err)"
+    ./launch "$solver" '{ranks}' '{hosts}' 30 >kept.out 2>kept.err || fail "the run failed whose program hung once: $(cat kept.err)"
 name=hang
-says "no sweep has ended in .*, and the limit is 1 s" || fail "the hang is not named: $(cat kept.err)"
-[ "$(attempts)" = 2 ] || fail "a run with a hang has $(attempts) attempts"
+says "no sweep has ended in .*, and the limit is 1 s" || fail "the message about the hang is missing: $(cat kept.err)"
+[ "$(attempts)" = 2 ] || fail "a run whose program hung once has $(attempts) attempts"
 cd "$place" && mkdir frozen
 run frozen -n 2 --hang 1 --stay -- 400
 until_so swept 12
 kill -STOP "$(solver_pid)"
 until_so says "attempt 2: .*after sweep"
-: >hang.$((10000)) # print nothing, as for a host that cannot be reached
+: >hang.$((10000)) # this script prints nothing, like a host that cannot be reached
 kill -TERM $pid
 ends 143
 
@@ -175,35 +175,35 @@ ENDLAUNCH
 chmod +x orphans/launch
 cd orphans
 "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own --folder keep -n 2 --stay -- \
-    ./launch "$solver" '{ranks}' '{hosts}' 200 >kept.out 2>kept.err || fail "the run with orphans failed: $(cat kept.err)"
-gone "$(cat once)" || fail "a rank of the first attempt is alive"
-grep -qx "result 200" kept.out || fail "the result is missing"
+    ./launch "$solver" '{ranks}' '{hosts}' 200 >kept.out 2>kept.err || fail "the run failed whose ranks outlived their launcher: $(cat kept.err)"
+gone "$(cat once)" || fail "a rank of the first attempt is alive after the second attempt began"
+grep -qx "result 200" kept.out || fail "the result of the program was not printed"
 
-# --- move and drain
+# --- kilter move moves the run, and kilter drain takes a host away or stops the run
 cd "$place"
 run moves -n 4 --stay -- 100000
 until_so swept 12
 on a:2,b:2 || fail "the run began on the wrong host"
-[ "$("$kilter" move keep --to c,d)" = "the run moves to c,d, if these hosts are fit" ] || fail "the answer to move is wrong"
+[ "$("$kilter" move keep --to c,d)" = "the run moves to c,d, if these hosts are fit" ] || fail "kilter move prints a wrong answer"
 until_so on c:2,d:2
 until_so swept 13
 expect 2 "'x' is not a host of this run" "$kilter" move keep --to x
 expect 2 "name a host with --host" "$kilter" drain keep 1
 expect 2 "no host given" "$kilter" drain keep
 expect 2 "'x' is not a host of this run" "$kilter" drain keep --host x
-[ "$("$kilter" drain --json keep --host c)" = '{"answer":"the run leaves c when it is saved"}' ] || fail "the answer to drain is wrong"
+[ "$("$kilter" drain --json keep --host c)" = '{"answer":"the run leaves c when it is saved"}' ] || fail "kilter drain prints a wrong answer"
 until_so on a:2,d:2
 until_so says "attempt 3"
 expect 2 "another keeper works on" "$kilter" run --keep --hosts ../hosts --ssh "$place/ssh" --launcher own \
     --folder keep -- true
 until_so grep -q '"attempt":3,' keep/progress # a program that has not reported is ended at once
-[ "$("$kilter" drain keep --all)" = "the run stops" ] || fail "the answer to drain --all is wrong"
+[ "$("$kilter" drain keep --all)" = "the run stops" ] || fail "kilter drain --all prints a wrong answer"
 ends 75
-says "saved after sweep [0-9]* and stopped; run the same command to continue" || fail "the stop is not named: $(cat kept.err)"
+says "saved after sweep [0-9]* and stopped; run the same command to continue" || fail "the message about the stop is missing: $(cat kept.err)"
 sqlite3 keep/keep.kilter "SELECT count(*) FROM decision WHERE kind = 'relocate' AND spent_s > 0" 2>/dev/null | grep -qx 2 ||
     ! command -v sqlite3 >/dev/null || fail "the record has no outcomes of the two moves"
 
-# --- a program that cannot save goes on
+# --- a program that cannot save is not moved
 : >refuse
 run moves -n 4 --stay -- 100000
 until_so says "attempt 4"
@@ -214,7 +214,7 @@ rm refuse
 kill -INT $pid
 ends 130
 
-# --- the run leaves a slow host
+# --- the run leaves a host that became slow
 cd "$place"
 run slow -n 2 --look 1 -- 100000
 until_so swept 20
@@ -225,7 +225,7 @@ until_so grep -q "^attempt 2 begins with sweep .* on [bcd]:2" kept.out
 kill -TERM $pid
 ends 143
 
-# --- kill the keeper: the program continues, and the next keeper finds it, or finds how it ended
+# --- the keeper is killed, but the program continues: the next keeper finds the program, or how it ended
 cd "$place"
 run killed -n 2 --stay -- 100000
 until_so swept 12
@@ -265,7 +265,7 @@ until_so says "attempt 4"
 kill -TERM $pid
 ends 143
 
-# --- two signals end a program that does not answer
+# --- a program that does not answer to SIGTERM ends after a second signal
 cd "$place" && mkdir stubborn && : >stubborn/hang.12
 run stubborn -n 2 --hang 1000 --stay -- 100000
 until_so swept 12
@@ -274,7 +274,7 @@ kill -INT $pid
 until_so says "saving and stopping"
 kill -INT $pid
 ends 130
-gone "$stubborn" || fail "the program is alive"
+gone "$stubborn" || fail "the program is alive after two signals"
 
 # --- hosts that cannot be reached get no ranks
 cd "$place"

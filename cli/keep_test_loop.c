@@ -1,5 +1,5 @@
-/* keep_test_loop: an MPI program for tests of kilter run --keep. Its loop goes on until the file `enough`
- * exists. Then each rank computes its rows again, without the loop, and compares the bits. */
+/* keep_test_loop: an MPI program for tests of kilter run --keep. Its loop continues until the file
+ * `enough` exists. Then each rank computes its rows again without Kilter, and compares the bits. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
     int rank;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (rank == 0)
-        printf("begins after sweep %" PRIu64 "\n", sweep);
+        printf("begins after sweep %llu\n", (unsigned long long)sweep);
     fflush(stdout);
     for (; end == 0; sweep++) {
         sweep_once(loop, values[sweep % 2], values[1 - sweep % 2], ends);

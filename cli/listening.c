@@ -1,4 +1,5 @@
-/* Choose where a master listens for workers of other hosts, and make the key that these workers need. */
+/* Choose the endpoint where a master listens for workers of other hosts, and make the key that these
+ * workers need. */
 #include "listening.h"
 
 #include <errno.h>
@@ -12,8 +13,8 @@
 
 #include "sys/sys.h"
 
-/* Ports are chosen below those that the system assigns, so that no other process gets the port before the
- * master. */
+/* Choose a port below those that the system assigns, so that no other process gets the port before the
+ * master opens it. */
 enum { PORT_FIRST = 10000, PORT_COUNT = 20000, PORT_TRIES = 200 };
 
 static bool is_free(int port) {
@@ -40,15 +41,15 @@ static kilter_status choose_endpoints(const char *given, kl_listening *r, kilter
     return kl_zmq_check(r->listen, error) == KILTER_OK ? kl_zmq_check(r->join, error) : KILTER_ERR_USAGE;
 }
 
-/* Make a key for this run in a file in memory, whose name the master gets. A killed process leaves no file
- * behind. No program that is started here inherits the file. */
+/* Make a key for this run in a file in memory, whose name the master gets. A killed process leaves no such
+ * file behind. Programs that are started here do not inherit the file. */
 static kilter_status make_key(kl_listening *r, kilter_error *error) {
     kl_buffer text = {0};
     kilter_status status = kl_key_make(&r->key, error);
     if (status != KILTER_OK)
         return status;
     kl_key_write(&r->key, true, &text);
-    int file = memfd_create("farm.key", MFD_CLOEXEC); /* open until this process ends */
+    int file = memfd_create("farm.key", MFD_CLOEXEC); /* the file is open until this process ends */
     bool made = file >= 0 && fchmod(file, 0600) == 0 && !text.failed &&
                 write(file, text.data, text.size) == (ssize_t)text.size;
     if (made)

@@ -6,13 +6,14 @@
 
 typedef struct kl_listening {
     char *listen,
-        *join;      /* endpoint on which the master listens, and the same endpoint as other hosts write it */
-    char *key_file; /* file with the key for the master; it exists as long as this process */
+        *join;      /* endpoint where the master listens, and the address by which other hosts reach it */
+    char *key_file; /* name of the file with the key, for the master; the file exists as long as this
+                     * process */
     kl_key key;
 } kl_listening;
 
-/* Choose a free port and make a key. address: that of this machine; NULL: its name. KILTER_ERR_SYSTEM,
- * KILTER_ERR_USAGE, KILTER_ERR_MEMORY */
+/* Choose a free port and make a key. address: the address of this machine for other hosts; NULL: the
+ * machine's name. Errors: KILTER_ERR_SYSTEM, KILTER_ERR_USAGE, KILTER_ERR_MEMORY */
 kilter_status kl_listening_open(const char *address, kl_listening *reach, kilter_error *error);
 void kl_listening_close(kl_listening *reach);
 

@@ -1,4 +1,4 @@
-/* kilter: show what programs that use Kilter did, and start them. */
+/* kilter: start programs that use Kilter, and show what they did. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -44,9 +44,9 @@ static int help(int argc, char **argv) {
     return kl_cmd_printed();
 }
 
-/* Repair what the parent process may have broken. A file that is opened must not become the standard output,
- * so a closed one is replaced by a descriptor that refuses to be used. If SIGCHLD were ignored, the exit
- * codes of commands would be lost. */
+/* Repair what the parent process may have broken. A closed standard descriptor is replaced by one that
+ * refuses all use; otherwise an opened file would become the standard output. SIGCHLD must not be ignored,
+ * or exit codes of commands would be lost. */
 static void mend_environment(void) {
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)

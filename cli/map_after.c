@@ -1,4 +1,4 @@
-/* The list of commands of --after, and the order in which they may begin. */
+/* The list of commands of kilter map --after, and the order in which the commands may begin. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +40,8 @@ bool kl_map_order_next(kl_map_order *o, uint64_t *i) {
     return true;
 }
 
-/* Search again only after a part of the list is done: a long list must not be searched after each command. */
+/* Return the number of commands in the longest chain. Compute it again only after a part of the commands
+ * has ended, because a search of a long list takes time. */
 uint64_t kl_map_order_chain(kl_map_order *o) {
     const kl_map_waits *w = &o->waits;
     if (o->looks++ % LOOK_EVERY != 0 && w->list->count > LOOK_EVERY)
@@ -56,7 +57,7 @@ uint64_t kl_map_order_waiting(const kl_map_order *o) {
     return o->waits.list->count - o->waits.ready_count;
 }
 
-/* Make the commands of the list the values. */
+/* Use the command lines of the list as values. */
 static kilter_status take_commands(kl_map_request *q, kilter_error *error) {
     q->sources = calloc(1, sizeof *q->sources);
     bool good = q->sources;

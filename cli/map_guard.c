@@ -1,4 +1,4 @@
-/* The table of running commands, and a process that ends them when their workers have died. */
+/* The table of running commands, and a process that ends the commands whose workers have died. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,8 +20,8 @@ static size_t bytes_of(uint32_t slots) {
     return sizeof(kl_map_guard) + slots * sizeof(kl_map_slot);
 }
 
-/* Send a signal to all commands that run. Return whether any command runs or starts. A command that starts
- * checks by itself whether it must end. */
+/* Send a signal to all running commands. Return whether any command runs or is starting. A starting
+ * command checks by itself whether it must end. */
 static bool signal_all(kl_map_guard *g, int number) {
     bool any = false;
     for (uint32_t i = 0; i < g->slots; i++) {
@@ -36,7 +36,7 @@ void kl_map_guard_end_all(kl_map_guard *g) {
     atomic_store(&g->stopping, true);
     atomic_store(&g->ending, true);
     if (signal_all(g, SIGTERM))
-        signal_all(g, SIGCONT); /* a stopped command handles SIGTERM only after SIGCONT */
+        signal_all(g, SIGCONT); /* SIGCONT, because a stopped command would not handle SIGTERM */
     while (signal_all(g, 0) && kl_monotonic_s() < until_s)
         kl_nap_s(LOOK_S);
     signal_all(g, SIGKILL);
@@ -61,7 +61,8 @@ uint32_t kl_map_guard_claim(kl_map_guard *g) {
     return g->slots;
 }
 
-/* The guard process: wait until nobody has the pipe open. It keeps no file of its parent open. */
+/* The guard process: wait until no process has the pipe open any more. The guard keeps no file of its
+ * parent open. */
 static void watch(kl_map_guard *g, int end) {
     char nothing;
     setsid();
@@ -79,7 +80,8 @@ static void watch(kl_map_guard *g, int end) {
     _exit(0);
 }
 
-/* Outputs must leave a gigabyte on the disk, or half of what is free now if that is less. */
+/* Return the bytes that outputs must leave free on the disk: a gigabyte, or half of what is free now if that
+ * is less. */
 static uint64_t reserve_of(const char *folder) {
     struct statvfs disk;
     uint64_t half = statvfs(folder, &disk) == 0 ? (uint64_t)disk.f_bavail * disk.f_frsize / 2 : 0;
@@ -103,7 +105,7 @@ static kilter_status start_watching(kl_map_guard *g, kilter_error *error) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting the guard process: %s", strerror(errno));
-    pid_t pid = fork(); /* do not write into *g, which the child shares */
+    pid_t pid = fork(); /* not stored in *g at once, because both processes share this memory */
     if (pid == 0)
         watch(g, ends[0]);
     g->pid = pid;

@@ -1,6 +1,6 @@
-/* kilter map --hosts: a process that starts kilter map --serve on each host of the list. It tries a failed
- * host again, and reads the list again when it changes. The master has threads, so it must not start
- * processes itself. */
+/* kilter map --hosts: a process starts kilter map --serve on each host of the list. The process tries a
+ * failed host again, and reads the list again when its file changes. It is separate because the master has
+ * threads, so the master must not start processes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -20,20 +20,22 @@
 
 enum { LINE_MOST = 400, LOOK_MS = 50, UNFIT_CODE = 75, TRIES_MOST = 3, NO_HOST_CODE = 3 };
 static const double PAUSE_S = 0.25, PAUSE_MOST_S = 30, END_PATIENCE_S = 5, LIST_LOOK_S = 0.5;
-static const double WORKED_S = 5;         /* a connection that has held for this time counts as good */
-static const double SILENCE_MOST_S = 30;  /* a host that says nothing for this time is tried again, */
-static const double SILENCE_AT_END_S = 3; /* and at the end of the run, nobody waits for it after this time */
+static const double WORKED_S = 5;         /* a connection counts as good after this many seconds */
+static const double SILENCE_MOST_S = 30;  /* seconds without a line from a host before the connection is
+                                           * ended and tried again */
+static const double SILENCE_AT_END_S = 3; /* seconds without a line from a host, at the end of the run,
+                                           * before it is not waited for */
 
 typedef struct host {
     char *name;
     uint32_t slots;
-    pid_t pid; /* 0: it is not connected */
+    pid_t pid; /* process id of the host's ssh; 0: not connected */
     int fd;
-    bool listed, told, ready; /* ready: Kilter runs there */
-    bool silent;              /* the host was given up: it did not become ready in time, or it fell silent */
-    uint32_t tries;           /* failures in a row */
+    bool listed, told, ready; /* ready: the host has printed that Kilter runs there */
+    bool silent;              /* true: the connection was ended because no line came in time */
+    uint32_t tries;           /* number of failed connections in a row */
     double begun_s, next_s, heard_s;
-    char line[LINE_MOST]; /* the unfinished line that the host has printed so far */
+    char line[LINE_MOST]; /* the incomplete last line that the host has printed */
     size_t size;
 } host;
 
@@ -43,12 +45,12 @@ typedef struct reaching {
     host *list;
     uint64_t count, room;
     bool slurm;
-    struct timespec changed; /* time at which the list's file was changed */
+    struct timespec changed; /* time of the last change of the list's file */
     double looked_s;
     kl_buffer key;
 } reaching;
 
-/* --- the list --- */
+/* --- the list of hosts --- */
 
 static host *find(reaching *r, const char *name) {
     for (uint64_t i = 0; i < r->count; i++)
@@ -83,7 +85,8 @@ static kilter_status read_list(reaching *r, kilter_error *error) {
     return status;
 }
 
-/* Read the list again if the file has changed. A list that cannot be read changes nothing. */
+/* Read the list of hosts again if its file has changed. If the file cannot be read, keep the present
+ * hosts. */
 static void look_at_list(reaching *r) {
     struct stat now;
     kilter_error error;
@@ -128,7 +131,8 @@ static void put_resources(kl_buffer *out, const kl_map_needs *n) {
     }
 }
 
-/* Return the script for a host; malloc'd. With --shared-fs, the commands begin in this folder. */
+/* Return the shell script that runs on a host; malloc'd. With --shared-fs, the script enters this folder
+ * first. */
 static char *script_of(const reaching *r, const host *h) {
     kl_buffer out = {0}, place = {0};
     char folder[4096];
@@ -165,8 +169,8 @@ static void start(reaching *r, host *h) {
     h->begun_s = h->heard_s = kl_monotonic_s();
     const kl_hosts_way how = {.ssh = r->q->ssh, .script = script, .slurm = r->slurm};
     if (script && kl_hosts_begin(&how, h->name, &h->pid, &h->fd, &error) == KILTER_OK)
-        (void)!send(h->fd, r->key.data, r->key.size,
-                    MSG_NOSIGNAL); /* the key fits into the socket's buffer, so this does not block */
+        (void)!send(h->fd, r->key.data, r->key.size, MSG_NOSIGNAL); /* the key is shorter than the socket's
+                                                                     * buffer, so this write does not block */
     free(script);
 }
 
@@ -176,7 +180,7 @@ static void say(const host *h, const char *what) {
     fprintf(stderr, "kilter map: %s: %s\n", h->name, what);
 }
 
-/* Print the lines that a host prints. */
+/* Handle the lines that a host has printed: print messages, and note that the host is ready or alive. */
 static void hear(host *h) {
     char bytes[256];
     ssize_t got = recv(h->fd, bytes, sizeof bytes, MSG_DONTWAIT);
@@ -216,15 +220,15 @@ static void note_end(host *h, int status) {
     h->next_s = now_s + pause_s;
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     snprintf(text, sizeof text, "%s (code %d); it is tried again while the run goes on",
-             h->silent            ? "it does not answer"
-             : code == 255        ? "it cannot be reached, or its connection broke"
-             : code == 76         ? "it does not have this folder, which --shared-fs needs"
-             : code == UNFIT_CODE ? "it is not used now"
-                                  : "its workers ended",
+             h->silent            ? "the host does not answer"
+             : code == 255        ? "the host cannot be reached, or its connection broke"
+             : code == 76         ? "the host does not have this folder, which --shared-fs needs"
+             : code == UNFIT_CODE ? "the host is not used now"
+                                  : "the workers of the host ended",
              code);
     if (!h->told)
         say(h, text);
-    h->told = true; /* one message is enough */
+    h->told = true; /* print only one message about the end of this host */
 }
 
 static void reap(reaching *r) {
@@ -234,7 +238,7 @@ static void reap(reaching *r) {
             note_end(&r->list[i], status);
 }
 
-/* --- the process --- */
+/* --- the process that reaches the hosts --- */
 
 static void tend(reaching *r) {
     double now_s = kl_monotonic_s();
@@ -250,7 +254,7 @@ static void tend(reaching *r) {
     }
 }
 
-/* Return whether no host works, and each has failed several times. */
+/* Return whether no host works now, and each host has failed several times. */
 static bool is_hopeless(const reaching *r) {
     for (uint64_t i = 0; i < r->count; i++)
         if (r->list[i].listed && (r->list[i].pid > 0 || r->list[i].tries < TRIES_MOST))
@@ -265,7 +269,7 @@ static bool any_left(const reaching *r) {
     return false;
 }
 
-/* Ask a host to end. A dead one cannot, and its ssh may wait for it for minutes. */
+/* Ask a host to end its workers. The ssh of a silent host is killed, because it may wait for minutes. */
 static void ask_to_end(host *h, double now_s) {
     h->told = true;
     h->listed = false;
@@ -286,7 +290,7 @@ static void end_hosts(reaching *r) {
             kill(r->list[i].pid, SIGKILL);
 }
 
-/* Wait for what hosts print. Return false when the master is gone. */
+/* Wait for output of the hosts. Return false when the master is gone. */
 static bool wait_for_news(reaching *r, int alive) {
     struct pollfd *fds = calloc(r->count + 1, sizeof *fds);
     bool goes_on = fds;
@@ -306,7 +310,7 @@ static bool wait_for_news(reaching *r, int alive) {
 }
 
 static void reach_hosts(reaching *r, int alive) {
-    setsid(); /* signals of the terminal must reach only the master */
+    setsid(); /* signals of the terminal must reach only the master, not this process */
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     bool hopeless = false;
@@ -319,7 +323,7 @@ static void reach_hosts(reaching *r, int alive) {
     _exit(hopeless ? NO_HOST_CODE : 0);
 }
 
-/* --- the master's side --- */
+/* --- the master's side: starting and watching the process that reaches the hosts --- */
 
 static kilter_status fork_reaching(reaching *r, kl_map_hosts *hosts, kilter_error *error) {
     int alive[2], ends[2];
@@ -394,7 +398,7 @@ const char *kl_map_hosts_trouble(kl_map_hosts *hosts) {
                : "the process that reaches the hosts was killed";
 }
 
-/* Wait without ending anything: the farm is closed, so the hosts end by themselves. */
+/* Wait for the process without ending it: the farm is closed, so the hosts end by themselves. */
 void kl_map_hosts_close(kl_map_hosts *hosts) {
     if (hosts->alive > 0) {
         atomic_store(&hosts->closing, true);

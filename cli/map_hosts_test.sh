@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# kilter map on other hosts, with a script that replaces ssh: map_hosts_test.sh KILTER
+# Test kilter map on other hosts. A script replaces ssh. usage: map_hosts_test.sh KILTER
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 export SHELL=/bin/bash here_too=$PWD KILTER_LOST_AFTER=2
@@ -14,11 +14,11 @@ chmod +x ssh
 mkdir home
 hosts=(--hosts hosts --ssh "$PWD/ssh" --listen 127.0.0.1)
 map() { "$kilter" map "${hosts[@]}" "$@"; }
-once() { # FILE COUNT: the file has each number up to COUNT once
+once() { # once FILE COUNT: fail unless the file has each number from 1 to COUNT exactly once
     seq "$2" | same - <(sort -n "$1") "$1: each once"
 }
 
-# --- the command line and the list
+# --- refused command lines and lists of hosts
 expect 2 "--shared-fs has no effect without --hosts" "$kilter" map --shared-fs true ::: a
 expect 2 "none: No such file" "$kilter" map --hosts none true ::: a
 : >hosts
@@ -26,18 +26,18 @@ expect 2 "hosts: it names no host" "$kilter" map --hosts hosts true ::: a
 expect 1 "--serve is for kilter map --hosts" "$kilter" map --serve tcp://127.0.0.1:9 </dev/null
 printf 'h1 slots=1\n' >hosts
 touch down.h1
-map true ::: a >out 2>err && fail "no host, and no error"
-grep -q 'h1: it cannot be reached' err && grep -q 'none of the hosts can be used' err || fail "$(cat err)"
+map true ::: a >out 2>err && fail "kilter map succeeds although no host can be reached"
+grep -q 'h1: the host cannot be reached' err && grep -q 'none of the hosts can be used' err || fail "$(cat err)"
 [ "$(grep -c 'h1:' err)" = 1 ] || fail "a host is reported more than once: $(cat err)"
 rm down.h1
 
-# --- values and outputs travel, files only with --shared-fs; what a command needs holds on each host
+# --- values and outputs travel to and from hosts, files only with --shared-fs; --use holds on each host
 map -k --tag 'echo $HOSTED $PWD; cat >&2 # {}' ::: 'a  b' >out 2>err
 same out <(printf 'a  b\th1 %s\n' "$PWD/home") "the home folder: $(cat err)"
 map --shared-fs --resource gpu=4 --use gpu=2 'pwd; echo $CUDA_VISIBLE_DEVICES; head -c 300000 /dev/zero | tr "\0" x # {}' ::: a >out
 [ "$(head -2 out)" = "$PWD"$'\n'0,1 ] && [ "$(wc -c <out)" -gt 300000 ] || fail "with --shared-fs: $(head -c 200 out)"
 
-# --- a host dies and is replaced, and another host joins; every command runs once
+# --- a host is killed and leaves the list, and another host joins: each command has exactly one result
 printf 'h1 slots=1\nh2 slots=1\n' >hosts
 rm -f shells.*
 "$kilter" map "${hosts[@]}" --shared-fs 'echo x >>ran; while [ ! -e go ]; do sleep 0.02; done; echo {}' ::: $(seq 30) >out.1 2>err.1 &
@@ -57,7 +57,7 @@ wait $master || fail "with a dead host: $(cat err.1)"
 once out.1 30
 rm -f down.h1 go ran
 
-# --- a host leaves the list: its command runs again elsewhere, and the others are not lost
+# --- a host leaves the list: its command runs again on another host, and all commands have results
 printf 'h1 slots=1\nh2 slots=1\n' >hosts
 "$kilter" map "${hosts[@]}" --shared-fs 'echo x >>ran; while [ ! -e go ]; do sleep 0.02; done; echo {}' ::: $(seq 6) >out.1 2>err.1 &
 master=$!
@@ -66,12 +66,12 @@ until_so two_run
 printf 'h2 slots=1\n' >hosts
 until_so grep -q 'unfinished task' err.1
 touch go
-wait $master || fail "with a host that left the list: $(cat err.1)"
+wait $master || fail "kilter map failed after a host left the list: $(cat err.1)"
 once out.1 6
 rm -f go ran
 printf 'h1 slots=1\nh2 slots=1\n' >hosts
 
-# --- the master dies: the hosts end their commands; the process that reaches hosts dies: one clear error
+# --- the master is killed: the hosts end their commands; the process that reaches the hosts is killed: the master prints one error
 start() {
     rm -f pid.* shells.*
     "$kilter" map "${hosts[@]}" --shared-fs 'echo $$ >pid.{}; sleep 100' ::: 1 2 >out.1 2>err.1 &

@@ -1,4 +1,5 @@
-/* Find how many commands fit on a host, by the cores, memory and other resources that each needs. */
+/* Find how many commands fit on a host at once, from the cores, memory and other resources that each
+ * command needs. */
 #include <ctype.h>
 #include <glob.h>
 #include <stdio.h>
@@ -38,7 +39,8 @@ bool kl_map_needs_read(const char *text, bool use, kl_map_needs *n) {
     return true;
 }
 
-/* Return the GPUs that this process may use: those of CUDA_VISIBLE_DEVICES, else all of the host. */
+/* Return the number of GPUs that this process may use: those of CUDA_VISIBLE_DEVICES, or else all GPUs of
+ * the host. */
 static uint32_t count_gpus(void) {
     const char *names = getenv("CUDA_VISIBLE_DEVICES");
     uint32_t count = 0;
@@ -105,7 +107,7 @@ static void put_text(kl_buffer *out, const char *text, size_t size) {
     kl_put_bytes(out, text, size);
 }
 
-/* Append the name of unit `i` of a resource: its number, or that of CUDA_VISIBLE_DEVICES. */
+/* Append the name of unit `i` of a resource: its entry in CUDA_VISIBLE_DEVICES, or else its number. */
 static void put_unit(kl_buffer *out, const char *names, uint32_t i) {
     char number[16];
     for (uint32_t skip = 0; names && *names && skip < i; skip++)

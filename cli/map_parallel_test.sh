@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The documented examples of GNU parallel that kilter map can run give the same output and exit code.
+# Check that kilter map and GNU parallel give the same output and exit code. The commands are documented examples of GNU parallel that kilter map can
+# run.
 # usage: map_parallel_test.sh KILTER     exit code 77: GNU parallel is not installed
 set -eu
 . "$(dirname "$0")/farm_test.sh"

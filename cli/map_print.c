@@ -1,4 +1,5 @@
-/* Print outputs of commands, whole and in order if that is wanted, or store them in a folder (--results). */
+/* Print the outputs of commands, each as a whole, and with --keep-order in order; or store them in a
+ * folder (--results). */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -11,11 +12,11 @@
 
 enum { PIECE = 1 << 16 };
 
-/* An output of a command on its way to a descriptor. */
+/* An output of a command that is being printed to a descriptor. */
 typedef struct target {
     kl_map_printer *printer;
     int fd;
-    const kl_buffer *tag; /* text in front of each line; NULL: none */
+    const kl_buffer *tag; /* text to print in front of each line of the output; NULL: none */
     bool inside;          /* true: the last byte was not the end of a line */
     const char *name;     /* name of the output in error messages */
 } target;
@@ -26,7 +27,7 @@ static void fail(kl_map_printer *p, const char *what, const char *name) {
         return;
     p->closed = code == EPIPE;
     kl_fail(&p->error, KILTER_ERR_SYSTEM, "%s %s: %s%s", what, name, strerror(code),
-            code == ENOSPC ? "; make room there" : "");
+            code == ENOSPC ? "; free some space on the disk" : "");
 }
 
 static void write_all(const target *t, const uint8_t *data, size_t size) {
@@ -39,7 +40,7 @@ static void write_all(const target *t, const uint8_t *data, size_t size) {
     }
 }
 
-/* Write bytes with the tag in front of each line. */
+/* Write bytes of an output. Begin each line with the tag. */
 static void write_tagged(target *t, const uint8_t *data, size_t size) {
     kl_buffer text = {0};
     for (size_t i = 0; i < size; i++) {
@@ -62,7 +63,7 @@ static void put(target *t, const uint8_t *data, size_t size) {
         write_all(t, data, size);
 }
 
-/* Copy an output, which is in memory or in a file. */
+/* Print a whole output, which is in memory or in a file. */
 static void copy(target *t, const char *file, kilter_bytes bytes) {
     static const char READING[] = "reading the output in";
     uint8_t piece[PIECE];
@@ -91,11 +92,12 @@ void kl_map_drop_files(const kl_map_result *r) {
         unlink(r->err_file);
 }
 
-/* --- the folder of --results: FOLDER/1/value/2/value/stdout, as GNU parallel has it --- */
+/* --- the folder of --results: FOLDER/1/value/2/value/stdout, with the names of GNU parallel --- */
 
 /* Append a value as the name of a folder. */
 static void put_name(kl_buffer *path, const char *value) {
-    if (strcmp(value, ".") == 0 || strcmp(value, "..") == 0) /* "." and ".." name existing folders */
+    if (strcmp(value, ".") == 0 ||
+        strcmp(value, "..") == 0) /* "." and ".." cannot be names of new folders, so they get a backslash */
         kl_put_u8(path, '\\');
     for (; *value; value++) {
         const char *name = *value == '/' ? "\\_" : *value == '\\' ? "\\\\" : *value == '\t' ? "\\t" : NULL;
@@ -132,7 +134,7 @@ static void store(kl_map_printer *p, const kl_buffer *folder, const char *name, 
     free(path);
 }
 
-/* Create the folder and those above it. */
+/* Create a folder and all missing folders above it. */
 static bool make_folders(char *path) {
     for (char *at = path + 1; (at = strchr(at, '/')); at++) {
         *at = '\0';
@@ -191,7 +193,7 @@ static void print_one(kl_map_printer *p, const kl_map_result *r) {
     kl_buffer_free(&tag);
 }
 
-/* Keep a result until it is its turn. */
+/* With --keep-order, keep a result until all earlier commands are printed. */
 static void keep(kl_map_printer *p, const kl_map_result *r) {
     kilter_bytes *waiting = p->waiting;
     uint64_t before = p->waiting_room;

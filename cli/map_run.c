@@ -11,7 +11,7 @@
 #include "map.h"
 #include "sys/sys.h"
 
-enum { CODE_MOST = 101 }; /* exit code for more than a hundred failed commands, as in GNU parallel */
+enum { CODE_MOST = 101 }; /* exit code if more than a hundred commands failed, as in GNU parallel */
 
 typedef struct map_run {
     const kl_map_request *q;
@@ -19,23 +19,25 @@ typedef struct map_run {
     kilter_farm *farm;
     kl_map_template *template;
     uint64_t commands;
-    kl_buffer bytes;      /* inputs of the tasks: number and values of each command */
+    kl_buffer bytes;      /* inputs of all tasks; an input is the number and the values of a command */
     kilter_bytes *inputs; /* [commands] */
-    uint32_t *tries;      /* [commands] number of times that each was started; NULL: there are no retries */
-    uint64_t *tasks;      /* the command of each task, except in a run that does not grow */
+    uint32_t *tries;      /* [commands] how often each command was started; NULL: each is started only once */
+    uint64_t *tasks;      /* number of the command of each task; empty if tasks and commands have the same
+                           * numbers */
     uint64_t task_count, task_room;
-    kl_map_order *order; /* with --after: which commands wait; NULL: none */
+    kl_map_order *order; /* with --after: the order of the commands; NULL: commands do not wait for each
+                          * other */
     uint64_t failed, succeeded, skipped;
     kl_map_printer printer;
     kl_map_hosts hosts; /* with --hosts */
     FILE *joblog;
     kl_map_halting halting;
-    int halt_code;      /* with --halt: exit code of the run that was ended early */
-    kilter_error error; /* an error of the master that ends the run */
+    int halt_code;      /* exit code of a run that --halt ended early */
+    kilter_error error; /* the master's own error, which ends the run */
     char host[KL_HOST_BYTES];
 } map_run;
 
-/* --- the tasks --- */
+/* --- making the tasks of commands --- */
 
 static void put_input(const map_run *m, uint64_t i, kl_buffer *bytes) {
     kl_put_u64(bytes, i + 1);
@@ -60,7 +62,7 @@ static kilter_status make_inputs(map_run *m, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Append the command line of command `i`, counted from 0. */
+/* Append the command line of command number `i`; the first command is 0. */
 static void put_line(const map_run *m, uint64_t i, uint32_t slot, kl_buffer *line) {
     kl_buffer values = {0};
     kl_map_put_combination(m->q->sources, m->q->source_count, i, &values);
@@ -96,7 +98,7 @@ static void write_joblog(map_run *m, const kl_map_result *r) {
     kl_buffer_free(&command);
 }
 
-/* Print why the command was ended, which the command itself cannot have printed. */
+/* Print why kilter map ended the command. The command cannot have printed this itself. */
 static void complain(const map_run *m, const kl_map_result *r) {
     kl_buffer line = {0};
     if (r->end == KL_MAP_EXITED)
@@ -115,7 +117,7 @@ static bool grows(const map_run *m) {
     return m->tries || m->order;
 }
 
-/* Note the command of the next task. */
+/* Note which command the next task runs. */
 static bool note_task(map_run *m, uint64_t i) {
     uint64_t *tasks = kl_array_grow(m->tasks, &m->task_room, m->task_count + 1, sizeof *tasks);
     if (!tasks)
@@ -125,7 +127,7 @@ static bool note_task(map_run *m, uint64_t i) {
     return true;
 }
 
-/* Add a task for command `i` to the run. */
+/* Add a task to the run that runs command `i`. */
 static kilter_status add_task(map_run *m, uint64_t i, kilter_error *error) {
     if (!note_task(m, i))
         return kl_fail(error, KILTER_ERR_MEMORY, "adding a command: memory ran out");
@@ -134,7 +136,7 @@ static kilter_status add_task(map_run *m, uint64_t i, kilter_error *error) {
     return status;
 }
 
-/* Start a failed command again if it has tries left. Return whether it was started. */
+/* Start a failed command again if it may be started once more. Return whether it was started. */
 static bool try_again(map_run *m, const kl_map_result *r) {
     uint64_t i = r->number - 1;
     if (!m->tries || kl_map_succeeded(r) || ++m->tries[i] >= m->q->tries || m->halting != KL_MAP_GO_ON ||
@@ -144,7 +146,7 @@ static bool try_again(map_run *m, const kl_map_result *r) {
     return true;
 }
 
-/* Skip the commands that wait for a failed one. */
+/* Skip the commands that come after a failed command. */
 static void skip_users(map_run *m, uint64_t i) {
     uint64_t count = kl_map_order_failed(m->order, i);
     m->skipped += count;
@@ -153,7 +155,7 @@ static void skip_users(map_run *m, uint64_t i) {
                      &(kl_map_result){.number = m->order->skipped[k] + 1, .end = KL_MAP_STOPPED});
 }
 
-/* Start the commands that waited for this one, or skip them. */
+/* Start the commands that had to wait for this command, or skip them if it failed. */
 static void go_on(map_run *m, const kl_map_result *r) {
     uint64_t next;
     if (!m->order)
@@ -167,7 +169,7 @@ static void go_on(map_run *m, const kl_map_result *r) {
         add_task(m, next, &m->error);
 }
 
-/* Tell the farm what to add to its line of progress. */
+/* Tell the farm what to append to its line of progress. */
 static void tell(const map_run *m) {
     const kl_telling telling = {.things = "command",
                                 .failed = m->failed,
@@ -181,7 +183,7 @@ static int code_of_failures(const map_run *m) {
     return (int)(failed < CODE_MOST ? failed : CODE_MOST);
 }
 
-/* Return the exit code of a run that --halt ends after this command, as GNU parallel has it. */
+/* Return the exit code that GNU parallel has for a run that --halt ends after this command. */
 static int code_of_halt(const map_run *m, const kl_map_result *r) {
     const kl_map_halt *halt = &m->q->halt;
     if (halt->why == KL_MAP_ON_SUCCESS)
@@ -231,12 +233,12 @@ static void on_done(const kilter_outcome *outcome, void *user) {
     uint64_t i = grows(m) ? m->tasks[outcome->index] : outcome->index;
     if (outcome->status != KILTER_OK || !kl_map_get_result(outcome->result, &r) || r.number != i + 1) {
         r = (kl_map_result){.number = i + 1, .end = KL_MAP_NOT_STARTED};
-        snprintf(r.why, sizeof r.why, "%s", outcome->error ? outcome->error : "its worker sent no result");
+        snprintf(r.why, sizeof r.why, "%s", outcome->error ? outcome->error : "the worker sent no result");
     }
     take_result(m, &r);
 }
 
-/* --- the end --- */
+/* --- the end of the run --- */
 
 static int say_interrupted(const map_run *m) {
     int number = kl_interrupted_by();
@@ -248,10 +250,10 @@ static int say_interrupted(const map_run *m) {
     return 128 + (number > 0 ? number : 2);
 }
 
-/* Return the exit code, and print what ended the run early. */
+/* Return the exit code of the run, and print what ended the run early. */
 static int code_of(const map_run *m, kilter_status status, const kilter_error *error) {
     if (m->error.status != KILTER_OK) {
-        if (!m->printer.closed) /* it is no error that the reader of the output went away */
+        if (!m->printer.closed) /* it is not an error if the reader of the output has closed it */
             fprintf(stderr, "kilter map: %s\n", m->error.text);
         return m->printer.closed ? 128 + 13 : EXIT_FAILURE;
     }
@@ -263,9 +265,8 @@ static int code_of(const map_run *m, kilter_status status, const kilter_error *e
                                                             : kilter_exit("kilter map", error);
 }
 
-/* List the inputs of the tasks with which the run begins: all commands in order, or with --after those that
- * wait for none.
- */
+/* List the inputs of the first tasks: of all commands in order, or with --after of the commands that wait
+ * for none. */
 static kilter_bytes *first_tasks(map_run *m, uint64_t *count) {
     uint64_t i = 0;
     *count = m->order ? m->order->waits.ready_count : m->commands;
@@ -318,8 +319,8 @@ static kilter_status run_farm(map_run *m, kilter_error *error) {
     return status;
 }
 
-/* Open the farm. Its options may come from the environment, but never from the command line of kilter map.
- * The command line only identifies the run for --resume. */
+/* Open the farm. Its options may come from the environment, but not from the command line of kilter map,
+ * which only identifies the run for --resume. */
 static kilter_status open_farm(map_run *m, kilter_error *error) {
     int argc = 0;
     char **argv = calloc(m->q->word_count + 3, sizeof *argv), dashes[] = "--", name[] = "kilter-map";
@@ -345,7 +346,7 @@ static kilter_status open_farm(map_run *m, kilter_error *error) {
                                          .resume_anyway = m->q->resume_anyway,
                                          .name = "kilter-map"};
     if (m->q->hosts)
-        setenv("KILTER_RUN", "1", 0); /* so that the farm does not print how to start workers */
+        setenv("KILTER_RUN", "1", 0); /* with this variable, the farm does not print how to start workers */
     kilter_status status = kilter_farm_open(&options, &argc, argv, &m->farm, error);
     if (status == KILTER_OK && m->q->hosts)
         status = kl_map_hosts_watch(&m->hosts, m->farm, error);

@@ -1,5 +1,5 @@
-/* kilter map --serve, on a host of --hosts: start a worker process for each slot. The key comes from the
- * standard input. The end of that input means that the master is gone. */
+/* kilter map --serve runs on each host of --hosts and starts a worker process for each slot. Its standard
+ * input gives the farm's key. The end of the input means that the master is gone. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -23,13 +23,13 @@ typedef struct serving {
     const kl_map_request *q;
     kl_map_guard *guard;
     kl_buffer key;
-    pid_t *workers; /* [slots] process of each worker; 0: it has ended */
+    pid_t *workers; /* [slots] process id of each worker; 0: the worker has ended */
     uint32_t slots, left, again;
-    int code;       /* exit code of the worker that failed last */
-    double alive_s; /* when to say next that this host is alive */
+    int code;       /* exit code of the last worker that failed */
+    double alive_s; /* time when this host must next print that it is alive */
 } serving;
 
-/* Read the key, up to the line "end". */
+/* Read the key from the standard input, up to the line "end". */
 static bool read_key(kl_buffer *key) {
     char c;
     static const char END[] = "\nend\n";
@@ -44,7 +44,7 @@ static bool read_key(kl_buffer *key) {
     return false;
 }
 
-/* If this host should not be used now, print why. */
+/* Return whether this host should get commands now. If not, print the reason. */
 static bool is_fit(const kl_map_needs *needs) {
     kl_reading reading = kl_reading_none();
     kl_fit fit;
@@ -56,7 +56,7 @@ static bool is_fit(const kl_map_needs *needs) {
     if (kl_fit_hosts(&ask, &fit, NULL) != KILTER_OK || fit.host >= FIT_LEAST)
         return true;
     kl_fit_why(&fit, &reading, why);
-    fprintf(stderr, "not fit now: %s\n", *why ? why : "it is busy");
+    fprintf(stderr, "not fit now: %s\n", *why ? why : "the host is busy");
     return false;
 }
 
@@ -94,7 +94,7 @@ static void start(serving *s, uint32_t i) {
         s->code = 1;
 }
 
-/* Note which workers have ended, and replace a killed worker. */
+/* Note which workers have ended, and start a new worker for a killed one. */
 static void reap(serving *s) {
     int status;
     for (uint32_t i = 0; i < s->slots; i++) {
@@ -109,7 +109,7 @@ static void reap(serving *s) {
     }
 }
 
-/* End all workers: there is no master to take the results. */
+/* End all workers: the master that takes their results is gone. */
 static void end_all(serving *s) {
     kl_map_guard_end_all(s->guard);
     for (uint32_t i = 0; i < s->slots; i++)
@@ -120,7 +120,7 @@ static void end_all(serving *s) {
     s->left = 0;
 }
 
-/* Say from time to time that this host is alive. If nobody reads it, do not wait. */
+/* Print from time to time that this host is alive. If the output is full, do not wait. */
 static void say_alive(serving *s) {
     struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
     double now_s = kl_monotonic_s();
@@ -132,7 +132,7 @@ static void say_alive(serving *s) {
 
 static int serve(serving *s) {
     char rest[256];
-    s->guard->silent = true; /* before the workers start */
+    s->guard->silent = true; /* set before the workers start, which read this value */
     for (uint32_t i = 0; i < s->slots; i++)
         start(s, i);
     while (s->left > 0) {

@@ -1,8 +1,7 @@
-/* Run one command and collect its outputs.
- *
- * The command leads its own session, so that all its processes can be ended together and none reads from a
- * terminal. Its input is empty. It writes into pipes, and large outputs are moved to files. A process that
- * the command leaves behind keeps running, but what it writes after the command's end is lost. */
+/* Run one command and collect its outputs. The command leads its own session, so that all its processes
+ * can be ended together, and none can read from a terminal. Its input is empty. Its outputs go through
+ * pipes, and large outputs are moved to files. A process that the command leaves behind keeps running, but
+ * its later output is lost. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -20,25 +19,27 @@
 #include "map.h"
 #include "sys/sys.h"
 
-enum { LOOK_BYTES = 8 << 20 };    /* bytes of an output between two checks of the disk's free space */
-enum { INLINE_MOST = 64 * 1024 }; /* bytes of an output that are kept in memory */
-static const double MEMORY_LOOK_S = 50e-3;    /* seconds between two checks of free memory */
-static const double TERM_PATIENCE_S = 1;      /* seconds between SIGTERM and SIGKILL */
-static const size_t REMOTE_MOST = 500000000u; /* most bytes of an output if there is no folder for files */
+enum { LOOK_BYTES = 8 << 20 };                /* bytes of output between two checks of free disk space */
+enum { INLINE_MOST = 64 * 1024 };             /* an output with at most this many bytes is kept in memory */
+static const double MEMORY_LOOK_S = 50e-3;    /* seconds between two checks of the host's free memory */
+static const double TERM_PATIENCE_S = 1;      /* seconds that a command gets to end after SIGTERM, before
+                                               * SIGKILL */
+static const size_t REMOTE_MOST = 500000000u; /* most bytes of an output that is kept in memory because
+                                               * there is no folder for files */
 
-typedef struct stream { /* one of the two outputs */
+typedef struct stream { /* the standard output or the standard error of a command */
     int fd;             /* −1: closed */
-    int file;           /* −1: the output is in memory so far */
+    int file;           /* descriptor of the output's file; −1: the output is in memory */
     kl_buffer *kept;
     uint64_t bytes;
-    char name[512]; /* of the file */
-    int error;      /* errno of a file that could not be written; 0: none */
-    uint64_t most;  /* most bytes of the output; 0: no limit of its own */
+    char name[512]; /* name of the output's file */
+    int error;      /* errno of the failed write to the output's file; 0: none failed */
+    uint64_t most;  /* most bytes of this output; 0: no limit of its own */
     uint64_t disk_left,
         looked_at; /* bytes to leave free on the disk; bytes written at the last check of the disk */
 } stream;
 
-/* --- large outputs --- */
+/* --- moving large outputs to files --- */
 
 static bool write_all(stream *s, const uint8_t *data, size_t size) {
     while (size > 0) {
@@ -55,7 +56,7 @@ static bool write_all(stream *s, const uint8_t *data, size_t size) {
     return true;
 }
 
-/* Move the output from memory to a file. */
+/* Move an output from memory to a file. */
 static void begin_file(stream *s) {
     s->file = open(s->name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (s->file < 0)
@@ -64,7 +65,7 @@ static void begin_file(stream *s) {
         kl_buffer_clear(s->kept);
 }
 
-/* Return whether the output leaves enough on the disk. */
+/* Return whether the output leaves enough free space on the disk. */
 static bool disk_suffices(stream *s) {
     struct statvfs disk;
     if (s->file < 0 || s->bytes - s->looked_at < LOOK_BYTES)
@@ -76,7 +77,7 @@ static bool disk_suffices(stream *s) {
 static void take(stream *s, const uint8_t *data, size_t size) {
     s->bytes += size;
     if (s->error)
-        return; /* keep reading until the command has been ended */
+        return; /* after the limit, read on until the command has been ended */
     if (s->most > 0 && s->bytes > s->most)
         s->error = EFBIG;
     else if (!disk_suffices(s))
@@ -105,7 +106,7 @@ static void close_stream(stream *s) {
     s->fd = -1;
 }
 
-/* Read once what the pipe holds. Return false at the end of the output. */
+/* Read what is in the pipe now. Return false at the end of the output. */
 static bool read_some(stream *s) {
     uint8_t bytes[INLINE_MOST];
     ssize_t got = read(s->fd, bytes, sizeof bytes);
@@ -116,8 +117,8 @@ static bool read_some(stream *s) {
     return s->fd >= 0;
 }
 
-/* Read the rest of an output after the command's end. A process that the command left behind may write for
- * ever, so what it writes from now on is not read. */
+/* Read the rest of an output after the command has ended. A process that the command left behind may write
+ * for ever, so stop at what is in the pipe now. */
 static void drain(stream *s) {
     int there = 0;
     if (s->fd >= 0 && ioctl(s->fd, FIONREAD, &there) != 0)
@@ -131,7 +132,7 @@ static void drain(stream *s) {
 
 /* --- starting --- */
 
-/* Find the file of a program on the PATH, as a shell would. NULL: there is none. */
+/* Find the file of a program in the folders of PATH, as a shell would. NULL: not found. */
 static char *look_up(const char *program) {
     const char *path = getenv("PATH");
     if (strchr(program, '/'))
@@ -147,7 +148,8 @@ static char *look_up(const char *program) {
     return NULL;
 }
 
-/* Return whether the shell has a function of this name, which hides the program. */
+/* Return whether the shell has a function of this name. The shell would call the function instead of the
+ * program. */
 static bool is_function(const char *program) {
     char *variable = kl_text("BASH_FUNC_%s%%%%", program);
     bool is = variable && getenv(variable);
@@ -165,7 +167,8 @@ static const char *file_of(kl_map_spawner *s, const char *program) {
     return s->path;
 }
 
-/* Make the arguments of a command that needs no shell. Return its file; NULL: it needs one. */
+/* Split a command that needs no shell into its arguments. Return the program's file; NULL: the command
+ * needs a shell. */
 static const char *make_words(kl_map_spawner *s, const kl_map_template *t, const kl_map_fill *fill) {
     kl_buffer_clear(&s->words);
     size_t count = kl_map_put_words(t, fill, &s->words);
@@ -216,7 +219,7 @@ static int spawn_with(const kl_map_spawner *s, const char *file, const int ends[
     return code;
 }
 
-/* Start the command. Return 0, or an error number. */
+/* Start the command as a new process. Return 0, or an errno value. */
 static int start(kl_map_spawner *s, const char *file, stream streams[2], pid_t *pid) {
     int out[2], err[2];
     if (pipe2(out, O_CLOEXEC) != 0)
@@ -239,9 +242,9 @@ static int start(kl_map_spawner *s, const char *file, stream streams[2], pid_t *
 
 typedef struct waiting {
     pid_t pid;
-    int ended; /* a descriptor that becomes readable when the command has ended */
+    int ended; /* descriptor that becomes readable when the command has ended; −1: none */
     double limit_at_s, kill_at_s;
-    bool timed_out, refused; /* the command is being ended because its output cannot be kept */
+    bool timed_out, refused; /* refused: the command is being ended because its output cannot be kept */
 } waiting;
 
 static void end_by(waiting *w, double now_s) {
@@ -251,8 +254,8 @@ static void end_by(waiting *w, double now_s) {
     kill(-w->pid, SIGCONT);
 }
 
-/* End the command if it has run for too long, or if its output cannot be kept, because such a command might
- * never end. */
+/* End the command if it has run for too long. End it also if its output cannot be kept, because it might
+ * write for ever. */
 static void end_late(waiting *w, const stream streams[2]) {
     double now_s = kl_monotonic_s();
     bool lost = streams[0].error || streams[1].error;
@@ -268,10 +271,11 @@ static void end_late(waiting *w, const stream streams[2]) {
     }
 }
 
-/* Wait for the command and read its outputs. Return its status, as waitpid() gives it. */
+/* Read the command's outputs until it has ended. Return its status, as waitpid() gives it. */
 static int wait_for(waiting *w, stream streams[2]) {
     int status = 0;
-    bool ended = w->ended < 0; /* without the descriptor, the outputs tell the end */
+    bool ended =
+        w->ended < 0; /* without the descriptor, the end of both outputs shows the end of the command */
     while (!ended || (w->ended < 0 && (streams[0].fd >= 0 || streams[1].fd >= 0))) {
         struct pollfd fds[] = {{.fd = streams[0].fd, .events = POLLIN},
                                {.fd = streams[1].fd, .events = POLLIN},
@@ -327,7 +331,8 @@ static void set_environment(kl_map_spawner *s, const kl_map_fill *fill) {
     snprintf(s->place, sizeof s->place, "PARALLEL_JOBSLOT=%u", fill->slot);
 }
 
-/* Name the files for large outputs. A worker that replaces a dead one must not use the same files. */
+/* Choose names for the files of large outputs. A worker that replaces a dead one must not use the dead
+ * worker's files. */
 static void name_files(const kl_map_spawner *s, const kl_map_fill *fill, stream streams[2]) {
     static const char *const ENDS[] = {"out", "err"};
     for (int i = 0; i < 2 && *s->folder; i++)
@@ -335,12 +340,13 @@ static void name_files(const kl_map_spawner *s, const kl_map_fill *fill, stream 
                  (long)getpid(), ENDS[i]);
 }
 
-/* Start the command and wait for it. The table shows it while it runs. */
+/* Start the command and wait until it has ended. Meanwhile the table of running commands has its process
+ * group. */
 static void run_started(kl_map_spawner *s, const char *file, double limit_s, stream streams[2],
                         kl_map_result *r) {
     waiting w = {.ended = -1, .limit_at_s = kl_monotonic_s() + limit_s, .kill_at_s = HUGE_VAL};
     atomic_store(&s->slot->command, KL_MAP_STARTING);
-    if (atomic_load(&s->guard->stopping)) { /* the slot was marked as ending since the last check */
+    if (atomic_load(&s->guard->stopping)) { /* since the last check, the end of all commands was requested */
         atomic_store(&s->slot->command, 0);
         r->end = KL_MAP_STOPPED;
         return;
@@ -354,7 +360,7 @@ static void run_started(kl_map_spawner *s, const char *file, double limit_s, str
         return;
     }
     atomic_store(&s->slot->command, w.pid);
-    if (atomic_load(&s->guard->ending)) /* the command began while all commands were being ended */
+    if (atomic_load(&s->guard->ending)) /* this command began while all commands were being ended */
         kill(-w.pid, SIGTERM);
     w.ended = (int)syscall(SYS_pidfd_open, w.pid, 0);
     int status = wait_for(&w, streams);
@@ -366,7 +372,7 @@ static void run_started(kl_map_spawner *s, const char *file, double limit_s, str
     fill_in(r, streams, &w, status);
 }
 
-/* Return whether another slot runs a command. */
+/* Return whether a command runs in another slot. */
 static bool others_run(const kl_map_spawner *s) {
     for (uint32_t i = 0; i < s->guard->slots; i++)
         if (&s->guard->slot[i] != s->slot && atomic_load(&s->guard->slot[i].command) > 0)
@@ -374,8 +380,8 @@ static bool others_run(const kl_map_spawner *s) {
     return false;
 }
 
-/* Wait until the memory that the command needs is free, unless no other command runs here: then waiting would
- * not help. */
+/* Wait until the memory that the command needs is free. Do not wait if no other command runs here, because
+ * waiting would not help. */
 static void wait_for_memory(const kl_map_spawner *s) {
     uint64_t needed = s->guard->needs.memory;
     while (needed > 0 && !atomic_load(&s->guard->stopping) && kl_memory_left("") < needed && others_run(s))
@@ -414,7 +420,7 @@ void kl_map_run_command(kl_map_spawner *s, const kl_map_template *t, const kl_ma
         r->end = KL_MAP_STOPPED;
 }
 
-/* --- what all commands share --- */
+/* --- the parts of the environment that all commands share --- */
 
 static const char *shell_of(void) {
     const char *names[] = {getenv("PARALLEL_SHELL"), getenv("SHELL")};
@@ -424,7 +430,7 @@ static const char *shell_of(void) {
     return "/bin/sh";
 }
 
-/* Return whether one of the variables has the name of this one. */
+/* Return whether the list `variables` has a variable with the same name as `variable`. */
 static bool is_replaced(const kl_buffer *variables, const char *variable) {
     size_t name = strcspn(variable, "=") + 1;
     for (const char *at = (const char *)variables->data; at < (const char *)variables->data + variables->size;

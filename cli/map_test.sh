@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# kilter map, on this host: map_test.sh KILTER
+# Test kilter map on this host. usage: map_test.sh KILTER
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 map() { "$kilter" map "$@"; }
 export SHELL=/bin/bash
-is() { # WANTED: the standard input must consist of these lines
+is() { # is WANTED: fail unless the standard input is exactly this text
     cat >got
     printf '%s\n' "$1" | same - got "$1" || exit 1
 }
-gives() { # CODE COMMAND…: the command must end with this exit code
+gives() { # gives CODE COMMAND…: fail unless the command ends with this exit code
     wanted=$1
     shift
     code=0
@@ -16,9 +16,9 @@ gives() { # CODE COMMAND…: the command must end with this exit code
     [ "$code" = "$wanted" ] || fail "$*: code $code, not $wanted: $(cat err)"
 }
 
-# --- the command line
+# --- refused command lines
 expect 2 "--jobs: 'x' is not a number of slots" "$kilter" map -j x true
-expect 2 "--halt: 'later' is not never" "$kilter" map --halt later true
+expect 2 "--halt: 'later' is neither never" "$kilter" map --halt later true
 expect 2 "--timeout: '-1' is neither" "$kilter" map --timeout=-1 true
 expect 2 "--colsep: '(' is not a regular expression" "$kilter" map --colsep '(' true ::: a
 expect 2 "reading values from none: No such file" "$kilter" map -a none true
@@ -28,9 +28,9 @@ expect 2 "--joblog: creating none/log: No such file" "$kilter" map --joblog none
 cp /dev/null record && printf 'SQLite format 3\0' >record
 expect 2 "--joblog: record is a run record" "$kilter" map --joblog record true ::: a
 (trap '' CHLD && gives 1 map false ::: a) || fail "exit codes are lost if the parent ignores SIGCHLD"
-"$kilter" map -j 2 --help | grep -q '^usage: kilter map' || fail "no help after options"
+"$kilter" map -j 2 --help | grep -q '^usage: kilter map' || fail "kilter map -j 2 --help does not print the help"
 
-# --- values and command lines
+# --- values replace {} and its variants in command lines
 map -k echo {} ::: a 'b  c' '' "it's" '*' '$HOME' | is "$(printf '%s\n' a 'b  c' '' "it's" '*' '$HOME')"
 map echo ::: $'two\nlines' | is $'two\nlines'
 map -k 'echo {#}/{##} {2.}-{1} {};' ::: a b ::: x.y 'z  w' |
@@ -51,10 +51,10 @@ map 'echo $PARALLEL_SEQ $PARALLEL_JOBSLOT {%}' ::: a | is '1 1 1'
 : | map false
 map -k --help ::: a >out 2>&1 || :
 grep -q '^usage' out || fail "help"
-[ "$(seq 1000 | map -k echo | md5sum)" = "$(seq 1000 | md5sum)" ] || fail "1000 outputs in order"
+[ "$(seq 1000 | map -k echo | md5sum)" = "$(seq 1000 | md5sum)" ] || fail "kilter map -k did not print 1000 outputs in order"
 [ "$(seq 100 | map -j 2 'printf "{}: %s " {#}; echo ' | awk 'NF != 2' | wc -l)" = 0 ] || fail "mixed lines"
 
-# --- exit codes and early ends
+# --- exit codes, --halt, --timeout and --retries
 gives 2 map 'exit {}' ::: 0 3 4
 gives 101 map false ::: {1..150}
 gives 3 map -j1 --halt now,fail=1 'exit {}' ::: 0 3 4 5
@@ -67,7 +67,7 @@ grep -q 'ended after 1.* s, its time limit: trap' err || fail "$(cat err)"
 gives 1 map -j1 --timeout 300% 'sleep {}' ::: 0.1 0.1 0.1 100
 gives 1 map no-such-command ::: a
 gives 1 map --retries 3 'echo x >>tries; echo {}; false' ::: a
-[ "$(wc -l <tries) $(cat out)" = "3 a" ] || fail "retries: $(cat tries out)"
+[ "$(wc -l <tries) $(cat out)" = "3 a" ] || fail "a failing command with --retries 3 was not started three times: $(cat tries out)"
 gives 0 map -j1 --retries 5 'echo x >>tries2; [ $(wc -l <tries2) = 3 ] # {}' ::: a
 gives 1 map echo < <(head -c 1000000 /dev/zero | tr '\0' x)
 grep -q 'Argument list too long: its arguments are too long for the system: echo xxx' err || fail "$(head -c 300 err)"
@@ -77,27 +77,27 @@ map 'head -c 300000 /dev/urandom | tee kept' ::: a >copy
 cmp copy kept
 map -k 'head -c {} /dev/zero; head -c 100000 /dev/zero >&2' ::: 200000 10 2>copy.err | wc -c | is 200010
 [ "$(wc -c <copy.err)" = 200000 ] || fail "standard error: $(wc -c <copy.err)"
-"$kilter" map echo ::: a >/dev/full 2>err && fail "a full disk is no error"
+"$kilter" map echo ::: a >/dev/full 2>err && fail "kilter map ends with exit code 0 although its output could not be written"
 grep -q 'writing to the standard output: No space left on device' err || fail "$(cat err)"
 set +o pipefail
-[ "$(seq 10000 | map -k echo | head -1)" = 1 ] || fail "a reader that goes away"
-gives 0 map 'sleep 100 >/dev/null 2>&1 & echo $! >left # {}' ::: a # what is left behind goes on
-kill "$(cat left)" || fail "what the command left behind was ended"
+[ "$(seq 10000 | map -k echo | head -1)" = 1 ] || fail "kilter map fails if its output is read only in part"
+gives 0 map 'sleep 100 >/dev/null 2>&1 & echo $! >left # a process that the command leaves behind must not be ended
+kill "$(cat left)" || fail "a process that the command left behind was ended"
 gives 0 map 'exec >&- 2>&-; sleep 0.1 # {}' ::: a
 gives 1 map 'cat; exec </dev/tty' ::: a </dev/null
 gives 0 map --results kept.d 'echo {1}; echo {2} >&2' ::: a/b ::: c
 [ "$(cat 'kept.d/1/a\_b/2/c/stdout' 'kept.d/1/a\_b/2/c/stderr' 'kept.d/1/a\_b/2/c/seq')" = $'a/b\nc\n1' ] || fail "results"
 gives 0 map --results kept.d echo ::: ..
-[ "$(cat 'kept.d/1/\../stdout')" = .. ] || fail "a value that is the name of the folder above"
+[ "$(cat 'kept.d/1/\../stdout')" = .. ] || fail "the output of the value .. is not in the folder of --results"
 gives 1 map -k --joblog log 'kill -9 $$ # {}
 exit {}' ::: 1
 gives 1 map --joblog log 'if [ {} = 4 ]; then exit 4; fi; echo {}' ::: 4
 awk -F '\t' 'NR == 1 && $9 == "Command" || NR == 2 && $1 == 1 && $2 == ":" && $7 == 4 && $8 == 0 { n++ } END { exit n != 2 }' log ||
     fail "log: $(cat log)"
 
-# --- deaths: of a worker, whose command is run again; of kilter map, whose commands end
+# --- a worker is killed: its command runs again; kilter map is killed: its commands end
 gives 0 map -j1 'echo x >>deaths; [ $(wc -l <deaths) -gt 1 ] || kill -9 $PPID; echo alive # {}' ::: a
-[ "$(cat out)" = alive ] || fail "after a worker's death: $(cat out err)"
+[ "$(cat out)" = alive ] || fail "the command of a killed worker did not run again: $(cat out err)"
 "$kilter" map -j2 'echo $$ >pid.{}; sleep 100' ::: 1 2 &
 master=$!
 children="$children $master"
@@ -119,9 +119,9 @@ wait $master || code=$?
 [ $code = 143 ] || fail "SIGTERM: code $code: $(cat err.1)"
 grep -q 'interrupted: 1 of 2 commands had ended, 0 of them failed; to go on, repeat the command' err.1 || fail "$(cat err.1)"
 until_so gone
-left_nothing || fail "files are left behind"
+left_nothing || fail "kilter map left files behind after SIGTERM"
 
-# --- commands that wait for each other
+# --- commands of --after that wait for each other
 cat >list <<'TEXT'
 # a comment
 link: one two
@@ -157,10 +157,10 @@ until_so test -e begun
 kill -TERM $master
 code=0
 wait $master || code=$?
-[ $code = 143 ] || fail "--after, killed: exit code $code: $(cat err.1)"
+[ $code = 143 ] || fail "kilter map --after got SIGTERM and ended with exit code $code: $(cat err.1)"
 grep -q 'interrupted: 0 of 2' err.1 && [ ! -s out.1 ] || fail "killed: $(cat out.1 err.1)"
 
-# --- what a command needs
+# --- resources, memory and cores that commands need
 gives 2 map --use license=1 echo ::: a
 grep -q 'say with --resource license=N how many this host has' err || fail "$(cat err)"
 map -k --resource gpu=4 --use gpu=2 'echo $CUDA_VISIBLE_DEVICES $KILTER_GPU # {}' ::: a | is '0,1 0,1'
@@ -172,7 +172,7 @@ expect 2 "--memory: a command needs 1e+06 GB" "$kilter" map --memory 1000T true 
 expect 2 "--cores: a command needs 60000 cores" "$kilter" map --cores 60000 true ::: a
 expect 2 "--memory: 'much' is not a number of bytes" "$kilter" map --memory much true ::: a
 
-# --- an output without an end, a large one, and a full disk
+# --- endless and large outputs, and a full disk
 gives 1 map --output-limit 1M yes ::: a
 grep -q 'ended, as an output has more than 1 MB, the limit of --output-limit: yes a' err && [ "$(wc -l <err)" = 1 ] || fail "$(cat err)"
 [ "$(map 'head -c 100000000 /dev/zero # {}' ::: a | md5sum)" = "$(head -c 100000000 /dev/zero | md5sum)" ] || fail "100 MB"
@@ -183,5 +183,5 @@ if unshare -m true 2>/dev/null; then
     [ $code = 1 ] && grep -q 'ended, as its output fills the disk of .*; make room there, or set TMPDIR: yes a' err || fail "a full disk: $code: $(cat err)"
 fi
 gives 0 map --dry-run echo :::: <(seq 100000 200000)
-[ "$(wc -l <out)" = 100001 ] || fail "a list of 700 kB"
+[ "$(wc -l <out)" = 100001 ] || fail "kilter map --dry-run does not print all 100,001 command lines"
 until_so left_nothing

@@ -1,4 +1,4 @@
-/* The values of commands: words after :::, files after ::::, the file of -a, or the standard input. */
+/* Read the values of commands: words after :::, files after ::::, the file of -a, or the standard input. */
 #include <errno.h>
 #include <regex.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 typedef struct reading {
     kl_map_request *q;
-    regex_t columns; /* separates the columns of a value */
+    regex_t columns; /* regular expression of --colsep, which separates the columns of a value */
     kilter_error *error;
 } reading;
 
@@ -21,7 +21,7 @@ static kilter_status no_memory(const reading *r) {
 
 /* --- columns --- */
 
-/* Append a value, which is cut into columns. A NUL ends each column. */
+/* Cut a value into columns and append them, each ended by a NUL. */
 static void put_columns(const reading *r, const char *value, kl_buffer *text) {
     regmatch_t match;
     int flags = 0;
@@ -34,7 +34,7 @@ static void put_columns(const reading *r, const char *value, kl_buffer *text) {
     kl_put_bytes(text, value, strlen(value) + 1);
 }
 
-/* Cut the values of a source into columns. */
+/* Cut all values of a source into columns. */
 static kilter_status cut_columns(const reading *r, kl_map_source *source) {
     kl_map_source cut = {.beside = source->beside};
     bool good = true;
@@ -98,7 +98,8 @@ kilter_status kl_map_read_bytes(const char *file, kl_buffer *bytes, kilter_error
     return status;
 }
 
-/* Without -0, a zero byte would end a value early. */
+/* Refuse a zero byte in the values, where a value would end early. With -0, zero bytes separate the
+ * values. */
 static kilter_status check_bytes(const reading *r, const char *name, const kl_buffer *bytes) {
     const uint8_t *zero = r->q->null || bytes->size == 0 ? NULL : memchr(bytes->data, 0, bytes->size);
     uint64_t line = 1;
@@ -127,7 +128,7 @@ static kilter_status read_file(const reading *r, const char *file, bool beside) 
     return status == KILTER_OK && r->q->columns ? cut_columns(r, source) : status;
 }
 
-/* Return whether a word separates sources of values, and set the kind of the next source. */
+/* Return whether a word is a separator such as :::. If it is, set the kind of the source that follows. */
 static bool is_separator(const char *word, bool *files, bool *beside) {
     size_t colons = strspn(word, ":");
     *files = colons == 4;
@@ -147,7 +148,7 @@ static kilter_status read_words(const reading *r, char **words, int count, bool 
     return r->q->columns ? cut_columns(r, source) : KILTER_OK;
 }
 
-/* Read the sources that begin at words[0], a separator. */
+/* Read all sources of values. words[0] is the first separator. */
 static kilter_status read_sources(const reading *r, int count, char **words) {
     kilter_status status = KILTER_OK;
     for (int at = 0; at < count && status == KILTER_OK;) {

@@ -1,4 +1,4 @@
-/* The worker's side of kilter map: a task is a command. */
+/* The worker's side of kilter map: each task of the farm runs one command. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,11 @@
 #include "map.h"
 #include "sys/sys.h"
 
-enum { TIMES = 101, LEAST_TIMES = 3 }; /* how many of the latest times count, and how many must be known */
+enum {
+    TIMES = 101,
+    LEAST_TIMES = 3
+}; /* The median is taken over the last TIMES commands, and only if at
+    * least LEAST_TIMES are known. */
 
 typedef struct worker {
     kl_map_guard *guard;
@@ -15,14 +19,14 @@ typedef struct worker {
     kl_map_spawner spawner;
     kl_map_template *template;
     kl_map_setup setup;
-    double times[TIMES]; /* seconds of the last commands that succeeded */
+    double times[TIMES]; /* seconds that the last successful commands took */
     size_t time_count;
     char host[KL_HOST_BYTES];
     kl_map_result result;
     kl_buffer encoded;
 } worker;
 
-/* --- the setup --- */
+/* --- the setup that a worker gets before its first command --- */
 
 void kl_map_put_setup(kl_buffer *out, const kl_map_setup *setup, size_t count, const char *const *words) {
     kl_put_f64(out, setup->timeout_s);
@@ -61,7 +65,7 @@ int kl_map_take_setup(kilter_bytes shared, void *state) {
     return read_words(w, texts, rest) == KILTER_OK ? 0 : 1;
 }
 
-/* --- begin and end --- */
+/* --- begin and end of a worker --- */
 
 int kl_map_start(const kilter_worker *worker_, void **state) {
     worker *w = calloc(1, sizeof *w);
@@ -88,14 +92,14 @@ void kl_map_stop(void *state) {
     free(w);
 }
 
-/* --- one command --- */
+/* --- running the command of a task --- */
 
 static int compare(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* Return the time limit of the next command; HUGE_VAL: none. */
+/* Return the time limit of the next command in seconds; HUGE_VAL: no limit. */
 static double limit_s(const worker *w) {
     double sorted[TIMES];
     size_t count = w->time_count < TIMES ? w->time_count : TIMES;
@@ -120,7 +124,8 @@ int kl_map_work(const kilter_task *task, kilter_result *result, void *state) {
     memset(&w->result, 0, sizeof w->result);
     memcpy(w->result.host, w->host, sizeof w->host);
     kl_map_run_command(&w->spawner, w->template, &fill, limit_s(w), &w->result);
-    /* the master runs the command again elsewhere, but only if this worker dies without a result */
+    /* Do not send the result of a command that was ended. The master runs the command again only if this
+     * worker dies without a result. */
     while (w->guard->silent && atomic_load(&w->guard->ending))
         pause();
     if (kl_map_succeeded(&w->result))

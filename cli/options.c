@@ -1,4 +1,4 @@
-/* Read the options of a command, and print its help. */
+/* Read the options of a subcommand, and print its help. */
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ int kl_cmd_usage(const kl_command *command, const char *format, ...) {
     return KL_EXIT_USER;
 }
 
-/* NOT_LONG: codes of long options begin here, above all letters */
+/* NOT_LONG: number for getopt_long() of the first option row; it is greater than all option letters */
 enum { OPTIONS_MOST = 32, NOT_LONG = 256 };
 
 int kl_cmd_unknown(const kl_command *command, const char *what, const char *word, const char *meant) {
@@ -67,7 +67,8 @@ static bool is_given(const kl_command *command, const char *const *given, const 
     return given[kl_option_find(command->options, name, strlen(name)) - command->options.row];
 }
 
-/* Check that each given option has the option it needs, and none that excludes it. Return the exit code. */
+/* Check that each given option has the option it needs, and that no two given options exclude each other.
+ * Return the exit code. */
 static int check_needs(const kl_command *command, const char *const *given) {
     for (size_t i = 0; i < command->options.count; i++) {
         const kl_option *o = &command->options.row[i];
@@ -79,7 +80,7 @@ static int check_needs(const kl_command *command, const char *const *given) {
     return EXIT_SUCCESS;
 }
 
-/* Write the option letters for getopt_long(). */
+/* Write the letters of all options in the form that getopt_long() wants. */
 static void put_letters(const kl_command *command, char letters[2 * OPTIONS_MOST + 3]) {
     size_t size = 0;
     if (command->in_order)
@@ -95,7 +96,7 @@ static void put_letters(const kl_command *command, char letters[2 * OPTIONS_MOST
     letters[size] = '\0';
 }
 
-/* Return the option that getopt_long() found, which is a letter or the number of a row. */
+/* Return the option that getopt_long() found. `what` is a letter, or NOT_LONG + the number of a row. */
 static const kl_option *option_at(const kl_command *command, int what) {
     if (what >= NOT_LONG)
         return &command->options.row[what - NOT_LONG];
@@ -105,7 +106,7 @@ static const kl_option *option_at(const kl_command *command, int what) {
     return NULL;
 }
 
-/* Describe the options to getopt_long(). */
+/* Describe the long options in the form that getopt_long() wants. */
 static void put_rows(const kl_command *command, struct option rows[OPTIONS_MOST + 1]) {
     for (size_t i = 0; i < command->options.count; i++)
         rows[i] =
@@ -115,7 +116,7 @@ static void put_rows(const kl_command *command, struct option rows[OPTIONS_MOST 
     rows[command->options.count] = (struct option){.name = NULL};
 }
 
-/* Take what getopt_long() has just found. */
+/* Handle one result of getopt_long(): store the option's value, or print an error. */
 static int take_found(const kl_command *command, int got, char **argv, const char **given, void *into) {
     int what = got == ':' ? optopt : got;
     if (got == '?' && optopt > 0 && optopt < NOT_LONG)
@@ -123,10 +124,10 @@ static int take_found(const kl_command *command, int got, char **argv, const cha
     if (got == '?')
         return unknown(command, argv[optind - 1]);
     const kl_option *o = option_at(command, what);
-    bool apart = got != ':' && optarg && optarg == argv[optind - 1]; /* the value is a separate word */
+    bool apart = got != ':' && optarg && optarg == argv[optind - 1]; /* true: the value is a separate word */
     const char *word = argv[optind - (apart ? 2 : 1)];
-    if (what >= NOT_LONG && strcspn(word + 2, "=") !=
-                                strlen(o->name)) /* getopt_long() accepts shortened names, Kilter does not */
+    if (what >= NOT_LONG &&
+        strcspn(word + 2, "=") != strlen(o->name)) /* refuse shortened names, which getopt_long() accepts */
         return unknown(command, word);
     if (got == ':' || (apart && strcmp(optarg, "--") == 0))
         return kl_cmd_usage(command, "--%s wants a value", o->name);
@@ -140,14 +141,14 @@ int kl_cmd_read(const kl_command *command, int argc, char **argv, void *into, in
     int code = EXIT_SUCCESS, got;
     put_rows(command, rows);
     put_letters(command, letters);
-    optind = 0; /* getopt_long() starts from the beginning */
+    optind = 0; /* makes getopt_long() start from the beginning */
     while (code == EXIT_SUCCESS && (got = getopt_long(argc, argv, letters, rows, NULL)) != -1)
         code = take_found(command, got, argv, given, into);
     *first = code == EXIT_SUCCESS ? optind : argc;
     return code == EXIT_SUCCESS ? check_needs(command, given) : code;
 }
 
-/* Return whether the word is an option whose value is the next word. */
+/* Return whether the word is an option whose value is in the next word. */
 static bool takes_next(const kl_command *command, const char *word) {
     const kl_option *o = word[1] == '-'    ? kl_option_find(command->options, word + 2, strlen(word + 2))
                          : word[2] == '\0' ? option_at(command, word[1])
@@ -160,7 +161,7 @@ bool kl_cmd_asks_for_help(const kl_command *command, int argc, char **argv) {
         if (kl_option_is_word("--help -h", argv[i]))
             return true;
         if (command->in_order && (argv[i][0] != '-' || argv[i][1] == '\0'))
-            return false; /* the words that follow belong to a program */
+            return false; /* the words from here on belong to another program */
         if (command->in_order && takes_next(command, argv[i]))
             i++;
     }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Every option is in the help, on the man page and in the completion, and a mistyped option is recognised.
+# Check that every option is in the help, on the man page and in the completion, and that a mistyped option is recognised.
 # usage: options_test.sh KILTER FARM MAN-PAGES
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 man=$3
 
-# Print the options of a command, or of farms, as its completion, its help and its man page list them.
+# Print the options of a command (or of farms), from its completion, its help or its man page.
 completed() { if [ "$1" = farm ]; then "$kilter" complete farm --; else "$kilter" complete kilter "$1" --; fi | sed 's/\t.*//'; }
 helped() { if [ "$1" = farm ]; then "$farm" --kilter-help 2>/dev/null; else "$kilter" "$1" --help; fi | sed -n 's/^  \(-[^h], \)\{0,1\}\(--[a-z-]*\).*/\2/p'; }
 listed() {
@@ -25,13 +25,13 @@ for command in $commands farm; do
     awk -v FS='\t' 'NF != 2 || $2 == "" { exit 1 }' <("$kilter" complete kilter "$command" --) || fail "$command: an option has no help text"
 done
 
-# --- help fits a terminal
+# --- the help is not too wide for a terminal
 for command in $commands; do
-    [ "$("$kilter" "$command" --help | wc -L)" -le 90 ] || fail "help of $command is too wide"
+    [ "$("$kilter" "$command" --help | wc -L)" -le 90 ] || fail "the help of $command has lines of more than 90 columns"
 done
-! LC_ALL=C "$kilter" predict --help | sed 's/…//g' | grep -q '[^ -~]' || fail "the help of predict contains symbols"
+! LC_ALL=C "$kilter" predict --help | sed 's/…//g' | grep -q '[^ -~]' || fail "the help of predict contains characters outside ASCII"
 
-# --- an option with one letter left out or changed
+# --- for an option with its last letter left out or changed, the error names the right option
 for command in $commands; do
     for option in $(completed "$command"); do
         completed "$command" | grep -qx -- "${option%?}" && continue # as --host and --hosts
@@ -56,7 +56,7 @@ expect 2 "'--json': No such file" "$kilter" report -- --json
 expect 2 "'a.kilter': No such file" "$kilter" report a.kilter --json
 expect 2 "--run has no effect without --gantt" "$kilter" report --run 1
 
-# --- the environment
+# --- the man page has the environment variable of each option of farms
 for option in $(completed farm | grep -vx -- --kilter-help); do
     variable=KILTER_$(echo "${option#--}" | tr 'a-z-' 'A-Z_')
     grep -qx "\.It Ev $variable" "$man/kilter.1" || fail "kilter.1 lacks $variable"
@@ -86,7 +86,7 @@ completes "--resume --resume-anyway " farm in.txt --resu
 completes "" kilter nothing ''
 expect 2 "complete: give" "$kilter" complete
 
-# --- the shells
+# --- completion in the shells bash, zsh and fish
 mkdir -p bin
 ln -sf "$kilter" bin/kilter
 PATH=$PWD/bin:$PATH
@@ -131,4 +131,4 @@ for shell in bash zsh fish; do
     sed 's/^--engine=//' out >answers
     printf '%s\n' report --failed events one.kilter --bind | same answers - "completion in $shell"
 done
-left_nothing || fail "files are left behind: $(ls -A "$TMPDIR")"
+left_nothing || fail "the test left files behind: $(ls -A "$TMPDIR")"

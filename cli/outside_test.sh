@@ -1,4 +1,4 @@
-# Functions that the tests of the command share. A test reads this file with ".".
+# Functions that the tests of kilter share. A test reads this file with ".".
 
 fail() {
     echo "FAILED: $*" >&2
@@ -11,10 +11,10 @@ expect() {
     shift 2
     got=0
     "$@" >out 2>err || got=$?
-    [ "$got" = "$code" ] || fail "$*: exit code $got, not $code: $(cat err)"
-    [ ! -s out ] || fail "$*: it printed $(cat out)"
-    [ "$(wc -l <err)" = 1 ] || fail "$*: not one line of error: $(cat err)"
-    grep -qF -- "$words" err || fail "$*: '$(cat err)' lacks '$words'"
+    [ "$got" = "$code" ] || fail "$* ended with exit code $got, not $code: $(cat err)"
+    [ ! -s out ] || fail "$* printed on the standard output: $(cat out)"
+    [ "$(wc -l <err)" = 1 ] || fail "$* did not print exactly one line of error: $(cat err)"
+    grep -qF -- "$words" err || fail "the error of $* does not have the words $words: $(cat err)"
 }
 
 # same EXPECTED GOT WHAT

@@ -1,5 +1,5 @@
-/* Fill in the page's template. No text of the record is copied into the page unchanged: texts are escaped,
- * and data are in base64. */
+/* Fill in the template of the page about a run. Texts of the record are escaped and its data are in
+ * base64, so nothing of the record is copied unchanged. */
 #include "page.h"
 
 #include <stdlib.h>
@@ -12,15 +12,15 @@
 #include "report/report.h"
 
 typedef struct filling {
-    const kl_page *page; /* the record on the page; NULL: a live page */
+    const kl_page *page; /* the record that the page shows; NULL: the page fetches its data */
     const char *title;
     const kl_buffer *deflated;
 } filling;
 
 /* ---- data ---- */
 
-/* Return the prediction as JSON, malloc'd. NULL: nothing can be predicted from this record, for example one
- * of a loop. */
+/* Return the prediction for the run as JSON, malloc'd. NULL: the record does not allow a prediction, for
+ * example because it is a loop's. */
 static char *predicted(const char *record, size_t *size) {
     kl_basis basis = {0};
     kl_prediction prediction;
@@ -92,7 +92,7 @@ kilter_status kl_page_data(const char *record, kl_buffer *deflated, kilter_error
     return status;
 }
 
-/* ---- the template ---- */
+/* ---- filling in the template ---- */
 
 static void put_escaped(FILE *out, const char *text) {
     for (; *text; text++)
@@ -170,7 +170,7 @@ static void put_version(const filling *f, FILE *out) {
 
 static const struct {
     const char *name;
-    const unsigned char *text; /* text to insert unchanged; NULL: `put` writes the text */
+    const unsigned char *text; /* text that replaces the place holder; NULL: `put` writes the text */
     void (*put)(const filling *f, FILE *out);
 } places[] = {
     {"title", NULL, put_title},     {"story", NULL, put_story},        {"live", NULL, put_live},

@@ -1,6 +1,5 @@
-/* Find the model's inputs in options or a record, or derive them from each other. */
+/* Take the model's inputs from options or a record, or compute them from each other. */
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +30,8 @@ bool kl_input_possible(const kl_input *input, double value) {
            !(input->above_low && value == input->low);
 }
 
-/* Set an input from the record, unless it was given; ignore an impossible value of a damaged record. */
+/* Set an input to a value of the record, unless the input was given. Ignore an impossible value, which
+ * only a damaged record has. */
 static void learn(kl_basis *b, int input, double value, const char *from) {
     if (!b->in[input].from && kl_input_possible(&kl_inputs[input], value))
         b->in[input] = (kl_number){value, from};
@@ -45,22 +45,22 @@ static bool given(const kl_basis *b, int input) {
     return known(b, input) && strcmp(b->in[input].from, "given") == 0;
 }
 
-/* ---- from a record ---- */
+/* ---- reading inputs from a record ---- */
 
 static bool is_whole(const kl_report_iteration *it) {
     return it->ended && it->status && strcmp(it->status, "done") == 0;
 }
 
-/* Return whether the workers organised the run as peers. Then no master dealt chunks, and the record does not
- * contain the load on shared resources. */
+/* Return whether the workers organised the run as peers. In such a run no master dealt chunks, and the
+ * load on shared resources was not measured. */
 static bool by_peers(const kl_report_iteration *it) {
     return is_whole(it) && it->chunks == 0;
 }
 
-/* A run as recorded, or extended to all of its tasks if only some were done. */
+/* The work of a run as recorded. If only some of its tasks were done, the work is extended to all of them. */
 typedef struct work {
-    double workers, rate; /* rate: units per second of the mean worker */
-    double work_s, tasks; /* work_s: seconds on one worker of mean speed */
+    double workers, rate; /* rate: units of work per second of the mean worker */
+    double work_s, tasks; /* work_s: seconds of all work on one worker of mean speed */
     double times;         /* all units of the run divided by the units that were done */
 } work;
 
@@ -97,24 +97,24 @@ static kilter_status choose_run(const kl_report *r, int64_t run, const kl_report
             part = it;
     }
     if (!found && run >= 0)
-        return kl_fail(error, KILTER_ERR_INPUT, "predicting from '%s': there is no run %" PRId64 " in it",
-                       r->path, run);
+        return kl_fail(error, KILTER_ERR_INPUT, "predicting from '%s': there is no run %lld in it", r->path,
+                       (long long)run);
     found = found ? found : part;
     if (!found)
         return kl_fail(error, KILTER_ERR_INPUT,
                        "predicting from '%s': no task in it is done; take another record, or give --work-s",
                        r->path);
     if (!(work_of(found).work_s > 0) || !(found->elapsed_s > 0))
-        return kl_fail(error, KILTER_ERR_INPUT,
-                       "predicting from '%s': nothing was computed in run %" PRIu64
-                       "; choose another with --run",
-                       r->path, found->run);
+        return kl_fail(
+            error, KILTER_ERR_INPUT,
+            "predicting from '%s': nothing was computed in run %llu; choose another run with --run", r->path,
+            (unsigned long long)found->run);
     *chosen = found;
     return KILTER_OK;
 }
 
-/* Return the seconds between the previous run's end and this run, in which the master works alone. 0 if
- * another master did the previous run. */
+/* Return the seconds from the previous run's end to this run's begin, in which only the master works.
+ * Return 0 if another master did the previous run. */
 static double gap_before(const kl_report *r, const kl_report_iteration *it) {
     if (it == r->iterations)
         return 0;
@@ -125,8 +125,8 @@ static double gap_before(const kl_report *r, const kl_report_iteration *it) {
     return gap_s > 0 ? gap_s : 0;
 }
 
-/* Return σ/μ of a task over all workers. Differences between workers do not count.
- */
+/* Return the standard deviation of a task's time over its mean. It is taken on each worker, so differences
+ * between workers do not count. */
 static double task_cv(const kl_report_iteration *it) {
     double sum = 0, tasks = 0;
     for (size_t i = 0; i < it->share_count; i++) {
@@ -150,8 +150,8 @@ static bool differ(const kl_report_iteration *it) {
     return high > 1.05 * low;
 }
 
-/* Find the mean and the spread of the times of the latest similar runs on this number of workers, organised
- * in the same way. The record's first run does not count, because caches and connections are still cold. */
+/* Find mean and spread of the times of the latest similar runs: as many tasks and workers, and organised
+ * in the same way. Leave out the record's first run, in which caches and connections were still cold. */
 static void compare_runs(kl_basis *b, uint32_t workers, bool peers) {
     kl_stat times = {0}, elapsed = {0};
     size_t first = b->measured_count > 1;
@@ -186,20 +186,20 @@ static double measured(const kl_report *r, const char *kind) {
     return value > 0 && value < MOST ? value : 0;
 }
 
-/* Return the start-up time of a message that is alone on the network. The model of shared resources adds the
- * time that messages wait for each other. */
+/* Return the start-up time of a message when no other message is on the network. The model of shared
+ * resources adds the time for which messages wait for each other. */
 static double startup_s(const kl_report *r) {
     double alone_s = kl_report_measured(r, "message_alone_s"), s = kl_report_measured(r, "message_fixed_s");
     return alone_s < s ? alone_s : s;
 }
 
-/* Use the link's cost per byte if workers on other hosts measured it. */
+/* Return which cost per byte to use: that of the link, if workers on other hosts measured it. */
 static const char *byte_kind(const kl_report *r) {
     return measured(r, "link_per_byte_s") > 0 ? "link_per_byte_s" : "message_per_byte_s";
 }
 
-/* Return the last run that a master dealt, because only such runs have their load measured. NULL: there is
- * none. */
+/* Return the last run that a master dealt, because only for such runs the load is measured. NULL: there is
+ * no such run. */
 static const kl_report_iteration *last_measured(const kl_report *r) {
     size_t count = r->iteration_count;
     while (count > 0 && by_peers(&r->iterations[count - 1]))
@@ -207,8 +207,8 @@ static const kl_report_iteration *last_measured(const kl_report *r) {
     return count > 0 ? &r->iterations[count - 1] : NULL;
 }
 
-/* Read the load on shared resources. The record holds it only for the last run that a master dealt. Return
- * the factor of kl_load_fit(). */
+/* Read the load on shared resources, which the record has only for the last run that a master dealt.
+ * Return the factor of kl_load_fit(). */
 static double learn_load(kl_basis *b, const kl_report *r, const kl_report_iteration *it) {
     double per_byte_s = measured(r, byte_kind(r)), bytes = it->bytes_out + it->bytes_in;
     if (!is_whole(it) || it != last_measured(r))
@@ -270,7 +270,7 @@ static void sort_and_sum(double *speeds, uint32_t count) {
         speeds[i] += speeds[i - 1];
 }
 
-/* List the speeds of workers that computed, relative to `rate` units per second. */
+/* List the speeds of the workers that computed. A worker with `rate` units per second has speed 1. */
 static uint32_t list_speeds(const kl_report_iteration *it, double rate, double *speeds) {
     uint32_t count = 0;
     for (size_t i = 0; i < it->share_count; i++)
@@ -312,7 +312,7 @@ kilter_status kl_basis_read(kl_basis *b, const char *path, int64_t run, kilter_e
 }
 
 kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
-    /* The recorded load on shared resources is not valid for other work. */
+    /* If the user gave other work, the recorded load on shared resources is not valid. */
     static const int inputs[] = {KL_IN_WORK_S, KL_IN_BYTES, KL_IN_TASKS, KL_IN_TASK_MEAN_S};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++)
         if (given(b, inputs[i]))
@@ -354,21 +354,21 @@ kilter_status kl_basis_complete(kl_basis *b, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* ---- other workers ---- */
+/* ---- workers that the user gave ---- */
 
 static void sum_speeds(kl_basis *b, double *speeds, uint32_t count, const char *from) {
     sort_and_sum(speeds, count);
-    /* speeds are uneven if the fastest exceeds the slowest by more than 5 % */
+    /* speeds count as uneven if the fastest is more than 5 % above the slowest */
     b->speeds_uneven = count > 1 && speeds[0] > 1.05 * (speeds[count - 1] - speeds[count - 2]);
     free(b->speeds);
     b->speeds = speeds;
     b->speed_count = count;
     b->speeds_from = from;
-    b->load = (kl_load){0}; /* the recorded load is not valid for these workers */
-    b->beyond = 1;          /* the correction is not valid for them either */
+    b->load = (kl_load){0}; /* the recorded load is not valid for other workers */
+    b->beyond = 1;          /* the factor of correction is not valid for other workers */
 }
 
-/* Read "0.5" or "16x0.5" at *at, and move *at after it. */
+/* Read a speed such as "0.5" or "16x0.5" at *at, and move *at behind it. */
 static bool parse_term(const char **at, uint32_t *times, double *speed) {
     char *end;
     errno = 0;
@@ -420,8 +420,8 @@ kilter_status kl_basis_speeds(kl_basis *b, const char *list, kilter_error *error
     return KILTER_OK;
 }
 
-/* Use the workers of another record. Their speeds are relative to their own mean if the programs differ,
- * because units of two programs cannot be compared. */
+/* Use the workers of another record. If that record is of another program, its units of work are
+ * different, so the speeds are relative to their own mean. */
 kilter_status kl_basis_hosts(kl_basis *b, const char *path, kilter_error *error) {
     kl_report *report = NULL;
     const kl_report_iteration *it = NULL;

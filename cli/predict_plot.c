@@ -1,5 +1,4 @@
-/* Draw the prediction: T_t(n) above, P_i(n) below. */
-#include <inttypes.h>
+/* Draw the prediction: the time T_t(n) above, and the performance index P_i(n) below. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,8 +7,8 @@
 #include "report/print.h"
 
 enum {
-    MEASURED, /* index of the measured series; the series of one round and of several rounds follow for each
-                 protocol */
+    MEASURED, /* Numbers of the plotted series: first the measured one, then for each protocol that of one
+               * round and that of several rounds. */
     MODELLED,
     SERIES = MODELLED + 2 * KL_PROTOCOLS,
     MARKS = 4,
@@ -17,7 +16,7 @@ enum {
 };
 
 typedef struct curves {
-    double *values; /* memory for the values of all series: n, time and index */
+    double *values; /* memory for the numbers of all series: workers, times and indices */
     kl_series time[SERIES], index[SERIES];
     char marks[MARKS][WORD_BYTES];
     kl_mark mark[MARKS];
@@ -54,7 +53,8 @@ static void fill_protocol(curves *c, const kl_protocol *p, uint32_t protocol, do
 }
 
 static void fill_measured(curves *c, const kl_basis *b, double unit, double *at) {
-    size_t count = b->speeds ? 0 : b->measured_count; /* the measurements belong to other workers */
+    size_t count = b->speeds ? 0 : b->measured_count; /* draw no measurements if the prediction is for
+                                                       * other workers */
     double work_s = b->in[KL_IN_WORK_S].value, *n = at, *time = n + count, *index = time + count;
     for (size_t i = 0; i < count; i++) {
         double time_s = b->measured[i].time_s;
@@ -69,12 +69,13 @@ static void fill_measured(curves *c, const kl_basis *b, double unit, double *at)
 }
 
 static void mark(curves *c, uint32_t workers, const char *what) {
-    snprintf(c->marks[c->mark_count], WORD_BYTES, "%s: %" PRIu32, what, workers);
+    snprintf(c->marks[c->mark_count], WORD_BYTES, "%s: %u", what, workers);
     c->mark[c->mark_count] = (kl_mark){workers, c->marks[c->mark_count]};
     c->mark_count++;
 }
 
-/* Set the marks. If one round and several rounds have the same best number, one mark is enough. */
+/* Mark the best numbers of workers. If one round and several rounds have the same best number, draw one
+ * mark. */
 static void fill_marks(curves *c, const kl_protocol *p) {
     bool several = p->rounds_best.workers > 0 && p->rounds_best.workers != p->best.workers;
     mark(c, p->best.workers, "lowest index");
@@ -103,7 +104,8 @@ void kl_prediction_plot(const kl_prediction *p, FILE *out) {
     fill_marks(&c, &p->protocols[KL_ASYNCHRONOUS]);
     char title[256], subtitle[512], time[64], index[64];
     if (b->record)
-        snprintf(title, sizeof title, "%.60s, run %" PRIu64 ": useful number of workers", b->program, b->run);
+        snprintf(title, sizeof title, "%.60s, run %llu: useful number of workers", b->program,
+                 (unsigned long long)b->run);
     else
         snprintf(title, sizeof title, "Useful number of workers");
     snprintf(subtitle, sizeof subtitle,

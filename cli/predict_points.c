@@ -1,4 +1,4 @@
-/* Compute the model for every number of workers, and choose the numbers to show. */
+/* Compute the model for every number of workers, and choose the numbers that are printed. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +6,9 @@
 #include "predict.h"
 
 enum {
-    SHOWN_ALL = 20, /* up to this number of workers, every row is shown; above it, only some rows */
-    UNLIMITED = 64, /* greatest number of workers if messages cost nothing and no number is given */
+    SHOWN_ALL = 20, /* every number of workers up to this one has a row; of larger numbers only some */
+    UNLIMITED = 64, /* largest number of workers to examine if messages cost nothing and the user gave no
+                     * number */
     LOOKED_AT_LEAST = 8,
     LOOKED_AT_MOST = 1000,
 };
@@ -31,15 +32,16 @@ static double answer_s(const kl_basis *b, uint32_t workers) {
     return recorded ? kl_model_answer_s(&b->load, workers) : value(b, KL_IN_ANSWER_S);
 }
 
-/* Return the smallest chunk, in tasks, with which the master can keep this number of workers busy. */
+/* Return the smallest number of tasks in a chunk with which the master can keep this number of workers
+ * busy. */
 static double least_chunk(const kl_basis *b, uint32_t workers) {
     double answer = answer_s(b, workers);
     double least_s = kl_model_min_chunk_s(isfinite(answer) ? answer : value(b, KL_IN_STARTUP_S), workers);
     return fmax(1, least_s / value(b, KL_IN_TASK_MEAN_S));
 }
 
-/* Return the number of recorded rounds. A round with too few tasks for all workers is joined with the next
- * round. */
+/* Return the number of recorded rounds. A round with too few tasks for all workers is joined to the next
+ * one. */
 static size_t recorded_rounds(const kl_basis *b, uint32_t workers) {
     double least = workers * least_chunk(b, workers) / value(b, KL_IN_TASKS) * (1 - 1e-9), part = 0;
     size_t count = 0;
@@ -69,14 +71,14 @@ static kl_rounds rounds_of(const kl_basis *b, const kl_farm_model *m, uint32_t w
     return rounds;
 }
 
-/* Return the time in several rounds, lengthened by the load of shared resources. Workers that wait for their
- * next chunk, or for the end, leave the resources to the others, which reduces the loss. */
+/* Return the time of a run in several rounds, lengthened by the load on shared resources. A worker that
+ * waits leaves the resources to the other workers, which makes the loss smaller. */
 static double several_rounds_s(const kl_basis *b, kl_farm_model *m, const kl_rounds *rounds,
                                const kl_point *p) {
     if (kl_load_known(&b->load) && b->load.use.local_tasks == b->load.use.tasks)
-        /* no costs of the link: the load on shared resources already includes bytes */
+        /* add no cost per byte: the load on shared resources already includes bytes */
         m->message.per_unit_s = 0;
-    /* the recorded load already includes the time that messages wait for each other */
+    /* add no time for waiting messages: the recorded load already includes it */
     m->own_links |= kl_load_known(&b->load);
     double alone_s = m->work_s / p->speed, times = p->limit.times;
     double rounds_s = kl_model_rounds_time_s(m, p->workers, p->speed, rounds) - m->master_s;
@@ -120,8 +122,8 @@ kl_point kl_predict_measured(const kl_basis *b, uint32_t protocol, uint32_t work
     return point_at(&plain, protocol, workers, workers, b->uneven);
 }
 
-/* Return the correction for runs of the record. If the user gave inputs, the forecast is for another run and
- * is not corrected. */
+/* Return the factor that corrects predictions for runs of the record. If the user gave inputs, the
+ * prediction is for another run and is not corrected. */
 double kl_predict_beyond(const kl_basis *b) {
     bool other = !kl_load_known(&b->load) || !(b->alike_s > 0);
     for (int i = 0; i < KL_INPUTS; i++)
@@ -157,7 +159,8 @@ static void find_best(const kl_basis *b, uint32_t protocol, uint32_t most, kl_pr
     }
 }
 
-/* Return whether n is a multiple of a step that is at most n/5 and is 1, 2 or 5 times a power of ten. */
+/* Return whether n is a round number: a multiple of a step that is at most n/5, and is 1, 2 or 5 times a
+ * power of ten. */
 static bool is_round(uint32_t n) {
     static const uint32_t digits[] = {1, 2, 5};
     uint32_t step = 1;
@@ -175,7 +178,7 @@ static bool is_shown(const kl_basis *b, const kl_protocol *p, uint32_t n, uint32
 
 static kilter_status show(const kl_basis *b, uint32_t protocol, uint32_t most, kl_protocol *p,
                           kilter_error *error) {
-    size_t count = 1; /* the last row is always shown */
+    size_t count = 1; /* the last number always has a row */
     for (uint32_t n = 1; n < most; n++)
         count += is_shown(b, p, n, most);
     p->points = calloc(count, sizeof *p->points);
@@ -187,8 +190,8 @@ static kilter_status show(const kl_basis *b, uint32_t protocol, uint32_t most, k
     return KILTER_OK;
 }
 
-/* Choose the greatest number of workers: a little above the number that the master can keep busy, where times
- * rise. */
+/* Choose the largest number of workers to examine: a little more than the master can keep busy, where
+ * times rise. */
 static uint32_t choose_most(const kl_basis *b) {
     uint32_t feeds = capability_of(b, KL_ASYNCHRONOUS);
     uint32_t most = feeds == UINT32_MAX ? UNLIMITED : feeds < LOOKED_AT_MOST ? feeds + feeds / 4 : feeds;

@@ -6,7 +6,7 @@
 #include "predict.h"
 #include "report/print.h"
 
-/* ---- as text ---- */
+/* ---- printing as text ---- */
 
 static kl_words input_words(const kl_number *n, int input) {
     kl_words w;
@@ -37,7 +37,7 @@ static void print_inputs(const kl_basis *b, FILE *out) {
             kl_say(out, kl_inputs[i].symbol, "%s %s (%s)", input_words(&b->in[i], i).text, what[i],
                    b->in[i].from);
     if (b->speeds)
-        kl_say(out, "workers", "%" PRIu32 ", the fastest first, together %.6g times as fast as one (%s)",
+        kl_say(out, "workers", "%u, the fastest first, together %.6g times as fast as one (%s)",
                b->speed_count, b->speeds[b->speed_count - 1], b->speeds_from);
     if (!isfinite(b->in[KL_IN_TASKS].value))
         kl_say(out, "rounds", "not known; give --tasks or --task-mean-s");
@@ -58,7 +58,7 @@ static void print_measured(const kl_basis *b, FILE *out) {
             continue;
         kl_point p = kl_predict_measured(b, KL_ASYNCHRONOUS, m->workers);
         kl_say(out, "measured",
-               "%s on %" PRIu32 " workers; predicted, asynchronous: %s in one round (%s), %s in several (%s)",
+               "%s on %u workers; predicted, asynchronous: %s in one round (%s), %s in several (%s)",
                kl_time_words(m->time_s).text, m->workers, kl_time_words(p.time_s).text,
                off_by(p.time_s, m->time_s).text, kl_time_words(p.rounds_time_s).text,
                off_by(p.rounds_time_s, m->time_s).text);
@@ -74,8 +74,7 @@ static void print_program(const kl_program_prediction *p, FILE *out) {
     const kilter_prediction *all = &p->all;
     if (p->iterations == 0)
         return;
-    kl_say(out, "program",
-           "%s for %.10g iterations on %" PRIu32 " workers, %" PRIu32 " of them used; bound %s",
+    kl_say(out, "program", "%s for %.10g iterations on %u workers, %u of them used; bound %s",
            kl_time_words(all->total_s).text, p->iterations, p->workers, all->workers,
            kl_time_words(all->bound_s).text);
     kl_say(out, "",
@@ -103,26 +102,23 @@ static void print_limit(const kl_verdict *v, FILE *out) {
         kl_say(out, "limit", "%s: %.0f %% busy", kl_shared_name(l->what), 100 * l->used);
 }
 
-/* Print the first line of the output: a sentence without symbols. */
+/* Print the first line of the output, a sentence without symbols. */
 static void print_sentence(const kl_prediction *p, FILE *out) {
     const kl_point *enough = &p->verdict.enough;
     const kl_protocol *sent = &p->protocols[KL_ASYNCHRONOUS];
     if (enough->workers == 0)
-        fprintf(out,
-                "Up to %" PRIu32
-                " worker%s %s worth using: the run then takes %s; it is fastest with %" PRIu32 ": %s.\n",
+        fprintf(out, "Up to %u worker%s %s worth using: the run then takes %s; it is fastest with %u: %s.\n",
                 sent->best.workers, sent->best.workers == 1 ? "" : "s",
                 sent->best.workers == 1 ? "is" : "are", kl_time_words(sent->best.time_s).text,
                 sent->fastest.workers, kl_time_words(sent->fastest.time_s).text);
     else
-        fprintf(out, "With %" PRIu32 " worker%s the run takes %s (%.0f %% interval: %s to %s); %s.\n",
-                enough->workers, enough->workers == 1 ? "" : "s", kl_time_words(enough->rounds_time_s).text,
-                100 * KL_SURE, kl_time_words(enough->within.low_s).text,
-                kl_time_words(enough->within.high_s).text,
-                p->verdict.is_most ? "fewer are slower" : "more are at most 3 % faster");
+        fprintf(out, "With %u worker%s the run takes %s (%.0f %% interval: %s to %s); %s.\n", enough->workers,
+                enough->workers == 1 ? "" : "s", kl_time_words(enough->rounds_time_s).text, 100 * KL_SURE,
+                kl_time_words(enough->within.low_s).text, kl_time_words(enough->within.high_s).text,
+                p->verdict.is_most ? "fewer workers are slower" : "more are at most 3 % faster");
 }
 
-/* a change is printed only if the time falls below this fraction */
+/* A change of machine or program is only printed if it reduces the time to less than this fraction. */
 static const double TELLING = 0.97;
 
 static void print_verdict(const kl_prediction *p, FILE *out) {
@@ -134,8 +130,8 @@ static void print_verdict(const kl_prediction *p, FILE *out) {
         const kl_point *other = &p->what_if[i].verdict.enough;
         if (!p->what_if[i].key || !(other->rounds_time_s < TELLING * p->verdict.enough.rounds_time_s))
             continue;
-        kl_say(out, title, "%s: %s with %" PRIu32, p->what_if[i].words,
-               kl_time_words(other->rounds_time_s).text, other->workers);
+        kl_say(out, title, "%s: %s with %u", p->what_if[i].words, kl_time_words(other->rounds_time_s).text,
+               other->workers);
         title = "";
     }
 }
@@ -143,7 +139,7 @@ static void print_verdict(const kl_prediction *p, FILE *out) {
 typedef struct table {
     const kl_prediction *prediction;
     const kl_protocol *protocol;
-    double unit; /* units per second */
+    double unit; /* printed units per second, such as 1000 for ms */
 } table;
 
 static const void *point_at(const void *context, size_t row) {
@@ -177,7 +173,7 @@ static void cell_note(const void *context, size_t row, char *cell) {
     add_note(cell, n == b->workers && !b->speeds, "measured");
 }
 
-/* Choose the unit by the shortest time, so that it is printed with enough digits. */
+/* Choose the unit of time by the shortest time, so that this time is printed with enough digits. */
 static const char *time_unit(const kl_protocol *p, double *per_s) {
     double shortest_s = p->fastest.time_s;
     *per_s = shortest_s >= 1 ? 1 : shortest_s >= 1e-3 ? 1e3 : 1e6;
@@ -205,18 +201,18 @@ static void print_protocol(const kl_prediction *prediction, const kl_protocol *p
     if (p->capability == UINT32_MAX)
         snprintf(feeds, sizeof feeds, "the master can feed any n in the table");
     else
-        snprintf(feeds, sizeof feeds, "the master can feed %" PRIu32, p->capability);
+        snprintf(feeds, sizeof feeds, "the master can feed %u", p->capability);
     fputc('\n', out);
-    kl_say(out, p->name, "best n = %" PRIu32 " (lowest P_i), fastest n = %" PRIu32 " (lowest T_t); %s",
-           p->best.workers, p->fastest.workers, feeds);
+    kl_say(out, p->name, "best n = %u (lowest P_i), fastest n = %u (lowest T_t); %s", p->best.workers,
+           p->fastest.workers, feeds);
     if (p->rounds_best.workers > 0)
-        kl_say(out, "", "several rounds (×): best n = %" PRIu32 ", fastest n = %" PRIu32,
-               p->rounds_best.workers, p->rounds_fastest.workers);
+        kl_say(out, "", "several rounds (×): best n = %u, fastest n = %u", p->rounds_best.workers,
+               p->rounds_fastest.workers);
     fputc('\n', out);
     kl_print_rows(out, columns, sizeof columns / sizeof *columns, point_at, &t, p->count);
 }
 
-/* Print the expected time: that of several rounds if it is known, else that of one round. */
+/* Print the expected time: that with several rounds if it is known, else that with one round. */
 static void cell_expected(const void *context, size_t row, char *cell) {
     const table *t = context;
     const kl_point *p = point_at(context, row);
@@ -245,7 +241,7 @@ static void cell_plain_note(const void *context, size_t row, char *cell) {
     add_note(cell, n == b->workers && !b->speeds, "measured");
 }
 
-/* Print times and efficiencies without symbols. */
+/* Print the table of times and efficiencies, without symbols. */
 static void print_plain(const kl_prediction *prediction, FILE *out) {
     const kl_protocol *p = &prediction->protocols[KL_ASYNCHRONOUS];
     table t = {.prediction = prediction, .protocol = p};
@@ -268,8 +264,8 @@ void kl_prediction_print_text(const kl_prediction *p, bool verbose, FILE *out) {
         fputc('\n', out);
     print_verdict(p, out);
     if (b->record)
-        kl_say(out, "record", "%s, run %" PRIu64 " of %s on %" PRIu32 " workers", b->record, b->run,
-               b->program, b->workers);
+        kl_say(out, "record", "%s, run %" PRIu64 " of %s on %u workers", b->record, b->run, b->program,
+               b->workers);
     if (b->cut)
         kl_say(out, "part",
                "the run %s%s: %.0f of its %.0f tasks were done, and the others are assumed to be similar",
@@ -279,7 +275,7 @@ void kl_prediction_print_text(const kl_prediction *p, bool verbose, FILE *out) {
     print_measured(b, out);
     print_program(&p->program, out);
     if (p->out_of_tasks)
-        kl_say(out, "", "at most %" PRIu32 " workers, one for each task", p->most);
+        kl_say(out, "", "at most %u workers, one for each task", p->most);
     if (!verbose)
         print_plain(p, out);
     for (uint32_t i = 0; verbose && i < KL_PROTOCOLS; i++)

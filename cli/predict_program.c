@@ -1,4 +1,4 @@
-/* Predict a program that repeatedly works alone, starts tasks and waits for them. */
+/* Predict a program whose master repeatedly works alone, starts a run of tasks and waits for its end. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# kilter predict on the command line: predict_test.sh KILTER RECORD_WRITER
+# Test kilter predict on the command line. usage: predict_test.sh KILTER RECORD_WRITER
 set -eu
 kilter=$1
 writer=$2
@@ -14,12 +14,12 @@ cd "$place"
 
 # holds FILE WORDS
 holds() {
-    grep -qF -- "$2" "$1" || fail "no '$2' in: $(cat "$1")"
+    grep -qF -- "$2" "$1" || fail "these words are missing: $2; in: $(cat "$1")"
 }
 
 example="--work-s 1.6 --bytes 4096 --startup-s 1e-3 --per-byte-s 1e-6 --max-workers 60"
 
-# the paper's worked example
+# the paper's worked example, with inputs from options
 "$kilter" predict --verbose $example >example.out
 same "$here/golden/predict.out" example.out "the paper's example"
 holds example.out 'asynchronous  best n = 23 (lowest P_i), fastest n = 40 (lowest T_t)'
@@ -29,10 +29,10 @@ grep -q '^40 *81.1024 .*fastest' example.out || fail "T_t(40)"
 same "$here/golden/predict.json" example.json "the paper's example as JSON"
 if command -v sqlite3 >/dev/null; then
     [ "$(sqlite3 :memory: "SELECT json_extract(readfile('example.json'), '$.asynchronous.best.workers')")" = 23 ] ||
-        fail "the output is not JSON: $(cat example.json)"
+        fail "kilter predict --json does not print valid JSON: $(cat example.json)"
 fi
 
-# from a record: given values replace recorded ones; several rounds are closer than one
+# inputs from a record: options replace recorded values; several rounds are closer to the measured time than one
 "$writer" finished finished.kilter
 "$kilter" predict --verbose finished.kilter >record.out
 same "$here/golden/predict-record.out" record.out "from a record"
@@ -41,7 +41,7 @@ holds given.out 'finished.kilter, run 1 of squares on 2 workers'
 holds given.out '8.00 s to compute, on one worker (given)'
 holds given.out '0.00 s of the master alone (given)'
 
-# a run that the workers organised as peers does not say what a master's messages cost, so an earlier run is used
+# the last run was organised by peers, so it does not tell the costs of a master's messages: an earlier run is used
 if command -v sqlite3 >/dev/null; then
     cp finished.kilter peers.kilter
     sqlite3 peers.kilter "
@@ -57,49 +57,49 @@ if command -v sqlite3 >/dev/null; then
     holds peers.out 'peers.kilter, run 3 of squares'
 fi
 
-# other workers
+# --speeds and --hosts predict for other workers
 "$kilter" predict --verbose $example --speeds 2x0.5,1 >speeds.out
 holds speeds.out '3, the fastest first, together 2 times as fast as one'
 grep -q '^3 *2.00 *80[0-9]\.' speeds.out || fail "three workers with the speed of two: unexpected time: $(cat speeds.out)"
 "$kilter" predict --verbose finished.kilter --hosts finished.kilter >hosts.out
 holds hosts.out '(--hosts, relative to'
-grep -q '^2 *2.00 *9.8751' hosts.out || fail "unexpected times on the record's own workers: $(cat hosts.out)"
+grep -q '^2 *2.00 *9.8751' hosts.out || fail "unexpected times on the own workers of the record: $(cat hosts.out)"
 "$kilter" predict --verbose $example --hosts finished.kilter >foreign.out
 holds foreign.out '(--hosts, relative to their own mean'
 
-# a whole program: table 3 of the paper on ATR, SSN with N = 10,000, T = 400: 4.07 min = 4 min 04 s
+# --iterations predicts a whole program, as in table 3 of the paper on ATR: SSN with N = 10,000 and T = 400 takes 4.07 min = 4 min 04 s
 atr="--work-s 321.5 --tasks 400 --master-s 2.709615384615385 --speeds 50x1 --iterations 26"
 "$kilter" predict --verbose $atr >program.out
 holds program.out '4 min 04 s for 26 iterations on 50 workers, 50 of them used'
 "$kilter" predict --json $atr | grep -q '"program":{"iterations":26,"workers":50,"workers_used":50,"total_s":244.0' ||
-    fail "the program's JSON is wrong"
+    fail "the JSON about the whole program is wrong"
 "$kilter" predict --verbose --work-s 10 --tasks 10 --speeds 5x2,0.1 --iterations 9 >slow.out
 holds slow.out '10.00 s for 9 iterations on 6 workers, 5 of them used'
 "$kilter" predict --verbose --iterations 5 finished.kilter >recorded.out
-grep -q "the record's own . runs: .* measured, .* predicted (" recorded.out || fail "the output has no outcome: $(cat recorded.out)"
+grep -q "the record's own . runs: .* measured, .* predicted (" recorded.out || fail "the output does not have the expected program time: $(cat recorded.out)"
 expect 2 "the number of tasks of each is not known" "$kilter" predict --work-s 1 --iterations 3
 expect 2 "--iterations: '0' is not a whole number from 1 to" "$kilter" predict --work-s 1 --iterations 0
 
-# the picture
+# the plot of the prediction
 "$kilter" predict --plot a.svg finished.kilter >/dev/null
 holds a.svg 'squares, run 2: useful number of workers'
 holds a.svg '>measured<'
-[ "$(grep -c '</svg>' a.svg)" = 1 ] || fail "no picture was drawn"
+[ "$(grep -c '</svg>' a.svg)" = 1 ] || fail "kilter predict --plot drew no picture"
 "$kilter" predict $example --plot=b.svg >/dev/null
 holds b.svg '>lowest index: 23<'
 holds b.svg '>lowest time: 40<'
 holds b.svg '>capability of the master: 41<'
 
-# a sentence first, and no symbols unless asked for
+# without --verbose, the output begins with a sentence and has no symbols
 "$kilter" predict $example >plain.out
 [ "$(head -1 plain.out)" = "Up to 23 workers are worth using: the run then takes 93.7 ms; it is fastest with 40: 81.1 ms." ] ||
     fail "unexpected first sentence: $(head -1 plain.out)"
-grep -q '^ *23 *93.7433 *74.2  pays best$' plain.out || fail "unexpected plain table: $(cat plain.out)"
+grep -q '^ *23 *93.7433 *74.2  pays best$' plain.out || fail "unexpected table without --verbose: $(cat plain.out)"
 "$kilter" predict finished.kilter >plain2.out
 head -1 plain2.out | grep -q '^With 16 workers the run takes 8.16 s (90 % interval: ' || fail "unexpected first sentence: $(head -1 plain2.out)"
 ! grep -E 'T_c|T_t|l_m|m_o|P_i|λ|α' plain.out plain2.out || fail "the output has symbols without --verbose"
 
-# invalid requests
+# refused command lines and records
 expect 2 "--work-s: '-1' is not a number of seconds above 0" "$kilter" predict --work-s -1
 expect 2 "--work-s: '0' is not a number of seconds above 0" "$kilter" predict --work-s 0
 expect 2 "--work-s: 'nan' is not a number" "$kilter" predict --work-s nan
@@ -142,7 +142,7 @@ expect 2 "there is no run 9 in it" "$kilter" predict --run 9 finished.kilter
 grep -q "^part .*the run was cut off, or still goes on: 120 of its 120 tasks were done" cut.out || fail "unexpected output for a killed run: $(cat cut.out)"
 "$kilter" predict --verbose --run 0 killed.kilter | same cut.out - "the same run, named"
 
-# a cancelled run: the tasks that were done represent the others
+# the run was cancelled: its tasks that were done represent all its tasks
 "$writer" cancelled cancelled.kilter
 "$kilter" predict --verbose cancelled.kilter >cut.out
 holds cut.out 'the run ended early: cancelled: 90 of its 120 tasks were done'
@@ -158,19 +158,19 @@ holds cut.out 'together 2 times as fast'
 "$writer" later cancelled-later.kilter # one that is done before it is taken
 "$kilter" predict --verbose cancelled-later.kilter >whole.out
 holds whole.out 'cancelled-later.kilter, run 0 of'
-! grep -q "^part" whole.out || fail "a whole run is printed as a part"
-"$kilter" predict --verbose --run 1 cancelled-later.kilter | grep -q "^part" || fail "a part is printed as a whole run"
+! grep -q "^part" whole.out || fail "a complete run is printed as if tasks were missing"
+"$kilter" predict --verbose --run 1 cancelled-later.kilter | grep -q "^part" || fail "an incomplete run is printed as if all tasks were done"
 "$writer" empty empty.kilter
 expect 2 "'empty.kilter': no task in it is done" "$kilter" predict empty.kilter
 head -c 5000 finished.kilter >cut.kilter
 expect 2 "'cut.kilter': it is damaged or cut" "$kilter" predict cut.kilter
 expect 1 "nowhere/a.svg': No such file" "$kilter" predict $example --plot nowhere/a.svg
-"$kilter" predict $example >/dev/full 2>err && fail "a full disk went unnoticed"
+"$kilter" predict $example >/dev/full 2>err && fail "kilter predict ends with exit code 0 although its output could not be written"
 
-# without FILE: the newest record
+# without FILE, the newest record is used
 mkdir -p home/.local/state/kilter
 cp finished.kilter home/.local/state/kilter/
-"$kilter" predict 2>err | grep -q "home/.local/state/kilter/finished.kilter, run 2" || fail "predict did not take the newest record"
-grep -q "^kilter: $place/home/.local/state/kilter/finished.kilter: the newest record of all" err || fail "the record is not named: $(cat err)"
+"$kilter" predict 2>err | grep -q "home/.local/state/kilter/finished.kilter, run 2" || fail "kilter predict did not take the newest record"
+grep -q "^kilter: $place/home/.local/state/kilter/finished.kilter: the newest record of all" err || fail "predict does not print which record it took: $(cat err)"
 
 "$kilter" help predict | grep -q '^usage: kilter predict' || fail "kilter help predict prints no usage"

@@ -3,10 +3,10 @@
 
 #include "predict.h"
 
-static const double NEARLY = 1.03; /* times within this factor count as equally fast */
+static const double NEARLY = 1.03; /* times count as equally fast if they differ by less than this factor */
 enum { STEPS = 64 };
 
-/* Return the next number of workers to examine: all small numbers, and some of the large ones. */
+/* Return the next number of workers to examine after n: all small numbers, and some of the large ones. */
 static uint32_t next_number(uint32_t n, uint32_t most) {
     uint32_t next = n + 1 + n / STEPS;
     return n < most && next > most ? most : next;
@@ -51,7 +51,7 @@ void kl_predict_verdict(kl_prediction *p) {
         void (*change)(kl_basis *b);
     } changes[KL_WHAT_IFS] = {
         {"own_cores", "if the master had cores of its own", own_cores},
-        {"twice_the_cores", "if its host had twice the cores", more_cores},
+        {"twice_the_cores", "if the host of the master had twice the cores", more_cores},
         {"small_messages", "if inputs and results had a tenth of their bytes", small_messages},
         {"fast_link", "if the link between hosts were ten times as fast", fast_link}};
     p->verdict = verdict_of(p->basis, p->most);

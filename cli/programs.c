@@ -1,4 +1,4 @@
-/* Find programs, the MPI that they belong to, and the files that Kilter's commands need beside them. */
+/* Find programs, the MPI for which they were built, and the files that Kilter's commands need beside them. */
 #include "programs.h"
 
 #include <stdio.h>

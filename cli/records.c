@@ -1,4 +1,4 @@
-/* Find the records of a folder, read their summaries, and choose one. */
+/* Find the records in a folder, read their summaries, and choose one if the user named none. */
 #include "records.h"
 
 #include <dirent.h>
@@ -25,8 +25,8 @@ static bool is_later(struct timespec a, struct timespec b) {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-/* Use the log's time, too: each write changes the log, but the record's own file changes only now and
- * then. */
+/* Use the time of the record's log, too: each write changes the log, and the record's own file only now
+ * and then. */
 bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *bytes) {
     struct stat info;
     bool there = false;
@@ -34,10 +34,10 @@ bool kl_record_file_look(const char *path, struct timespec *written, uint64_t *b
     *bytes = 0;
     for (const char *const *ending = kl_record_files_of; *ending; ending++) {
         char *name = kl_text("%s%s", path, *ending);
-        /* the last of these files is the record */
+        /* the record itself is the last of these files */
         there = name && stat(name, &info) == 0 && S_ISREG(info.st_mode);
         *bytes += there ? (uint64_t)info.st_size : 0;
-        /* readers write this file, too, so its time does not count */
+        /* readers write this index of the log, too, so its time does not count */
         bool index = strcmp(*ending, "-shm") == 0;
         if (there && !index && is_later(info.st_mtim, *written))
             *written = info.st_mtim;
@@ -61,7 +61,7 @@ static kilter_status add(const char *folder, const char *name, kl_record_list *l
     return KILTER_OK;
 }
 
-/* Order records by the time at which they were last written. At equal times, the last name comes first,
+/* Compare records: the one that was written last comes first. At equal times the last name comes first,
  * because default names contain the time. */
 static int last_written_first(const void *a, const void *b) {
     const kl_record_file *x = a, *y = b;
@@ -108,7 +108,7 @@ static kl_record_state state_of(const kl_outline *o, bool written) {
         return KL_RECORD_RUNNING;
     if (!o->ended)
         return KL_RECORD_CUT_OFF;
-    if (o->runs == 0 && !o->loop) /* the farm has done no run */
+    if (o->runs == 0 && !o->loop) /* the farm ended without a run */
         return KL_RECORD_FINISHED;
     return !o->status                            ? KL_RECORD_FAILED
            : strcmp(o->status, "done") == 0      ? KL_RECORD_FINISHED
@@ -116,7 +116,8 @@ static kl_record_state state_of(const kl_outline *o, bool written) {
                                                  : KL_RECORD_FAILED;
 }
 
-/* Check the lock before reading the record: a program that ends in between has written its end by then. */
+/* Check the lock before reading the record: if the program ends in between, its end is already in the
+ * record. */
 void kl_record_file_read(kl_record_file *file) {
     bool written = kl_record_is_written(file->path);
     kilter_status status = kl_outline_read(file->path, &file->outline, &file->error);
@@ -136,7 +137,7 @@ const char *kl_record_state_name(kl_record_state state) {
 
 enum { NO_MATCH, READABLE, OF_HERE, MATCHES_MOST = OF_HERE, RUNNING = 4 };
 
-/* Return how well the record matches; 0: not at all. */
+/* Return how well a record fits the search; 0: not at all. */
 static int match(const kl_record_file *file, const char *program, const char *here) {
     if (file->state == KL_RECORD_UNREADABLE)
         return NO_MATCH;
@@ -163,7 +164,8 @@ static choice choose(const kl_record_list *list, const char *program, bool runni
             best = (choice){file, found};
     }
     free(here);
-    if (!best.file && !program && list->count > 0) /* the error of this record is printed later */
+    if (!best.file && !program && list->count > 0) /* take an unreadable record, whose error is printed
+                                                    * later */
         best.file = &list->files[0];
     return best;
 }
@@ -172,7 +174,7 @@ static char *choose_in(const char *folder, const char *program, bool running, ki
     kl_record_list list;
     char *path = NULL;
     kilter_error unused;
-    kl_records_find(folder, &list, &unused); /* a folder that does not exist holds no records */
+    kl_records_find(folder, &list, &unused); /* a missing folder has no records */
     choice chosen = choose(&list, program, running);
     if (chosen.file)
         path = kl_text("%s", chosen.file->path);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# kilter list and prune, and the choice of a record when none is named: records_test.sh KILTER FARM RECORD_WRITER
+# Test kilter list and kilter prune, and the choice of a record when none is named. usage: records_test.sh KILTER FARM RECORD_WRITER
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 writer=$3
@@ -18,24 +18,24 @@ record() {
     touch -d "2020-01-$2" "$state/$1.kilter"
     [ ! -e "$state/$1.kilter-wal" ] || touch -d "2020-01-$2" "$state/$1.kilter-wal"
 }
-there() { # the records in the state folder, in one line
+there() { # there: print the names of all records in the state folder, in one line
     (cd "$state" && ls | grep -v "wal$\|shm$" | tr '\n' ' ')
 }
 # is_there NAME…
 is_there() {
-    [ "$(there)" = "$*${*:+ }" ] || fail "the folder holds $(there) instead of $*"
+    [ "$(there)" = "$*${*:+ }" ] || fail "the state folder holds $(there) instead of $*"
 }
 
-# --- no record, no folder
+# --- list and prune without any record or folder
 "$kilter" list >out
 holds out "0 records, 0.0 kB, in $state"
-[ "$("$kilter" list --json)" = '{"records":[]}' ] || fail "the JSON of no records is wrong"
+[ "$("$kilter" list --json)" = '{"records":[]}' ] || fail "kilter list --json prints wrong JSON if there are no records"
 "$kilter" prune --keep 1 | grep -q "^0 records deleted" || fail "prune deleted records that do not exist"
 expect 2 "No such file" "$kilter" list "$place/nowhere"
 expect 2 "No such file" "$kilter" prune --keep 1 "$place/nowhere"
 expect 2 "unknown option '--frob'" "$kilter" list --frob
 
-# --- a line for each record, the one written last first
+# --- list prints a line for each record, the one written last first
 mkdir -p "$state"
 record finished 09 finished squares
 record cancelled 08 cancelled squares "$place"
@@ -71,17 +71,17 @@ holds list "9 records, "
 if command -v sqlite3 >/dev/null; then
     ask() { sqlite3 :memory: "SELECT $1 FROM json_each(readfile('list.json'), '$.records')"; }
     [ "$(ask "count(*), sum(value ->> '$.bytes')")" = "12|$(cat "$state"/*.kilter "$state"/*-wal "$state"/*-shm | wc -c)" ] ||
-        fail "wrong bytes in the JSON: $(cat list.json)"
+        fail "kilter list --json gives a wrong number of bytes: $(cat list.json)"
     [ "$(ask "group_concat(value ->> '$.state')")" = "unreadable,unreadable,unreadable,finished,cancelled,cut off,finished,failed,cut off,finished,finished,finished" ] ||
-        fail "wrong states in the JSON: $(cat list.json)"
-    [ "$(ask "group_concat(value ->> '$.folder')")" = "$place" ] || fail "wrong folders in the JSON: $(cat list.json)"
-    [ "$(ask "sum(value ->> '$.results')")" = 1 ] || fail "wrong results in the JSON: $(cat list.json)"
+        fail "kilter list --json gives wrong states of records: $(cat list.json)"
+    [ "$(ask "group_concat(value ->> '$.folder')")" = "$place" ] || fail "kilter list --json gives wrong folders of records: $(cat list.json)"
+    [ "$(ask "sum(value ->> '$.results')")" = 1 ] || fail "kilter list --json gives wrong results of records: $(cat list.json)"
 fi
 mkdir other
 cp "$state/loop.kilter" other
 "$kilter" list "$state" other >both
 holds both "1 record, "
-"$kilter" list other/nowhere other >both 2>err && fail "list succeeds for a missing folder"
+"$kilter" list other/nowhere other >both 2>err && fail "kilter list succeeds for a missing folder"
 holds both "loop.kilter"
 holds err "other/nowhere"
 
@@ -89,13 +89,13 @@ escape=$(printf '\033')
 cp "$state/loop.kilter" "other/x$escape[31m.kilter"
 "$kilter" prune --keep 0 --dry-run other >both
 holds both 'x?[31m.kilter'
-grep -q "$escape" both && fail "a name is printed with control characters"
+grep -q "$escape" both && fail "prune prints a file name with control characters"
 rm other/x*
 
-# --- the choice of a record: a record of this folder, else of the program, else the newest
+# --- the record that is chosen: the newest of this folder's programs, else of the given program, else of all
 "$kilter" report 2>err | holds /dev/stdin "cancelled.kilter"
 holds err "kilter: $state/cancelled.kilter: the newest record of this folder's programs"
-(cd other && "$kilter" report --json 2>err | grep -q '"record":"[^"]*/finished.kilter"') || fail "the record is not the newest of all"
+(cd other && "$kilter" report --json 2>err | grep -q '"record":"[^"]*/finished.kilter"') || fail "the chosen record is not the newest of all records"
 holds other/err "kilter: $state/finished.kilter: the newest record of all"
 "$kilter" report --program cubes 2>err | holds /dev/stdin "killed.kilter"
 holds err "kilter: $state/killed.kilter: the newest record of this program"
@@ -106,7 +106,7 @@ expect 2 "cannot be combined" "$kilter" predict --program cubes a.kilter
 expect 2 "--program is given twice" "$kilter" report --program cubes --program squares
 expect 2 "--program wants a value" "$kilter" report --program
 
-# --- options of prune
+# --- refused options of prune
 expect 2 "give --keep, --older or both" "$kilter" prune
 expect 2 "give --keep, --older or both" "$kilter" prune --program squares
 for count in -1 x 1x ''; do
@@ -117,10 +117,10 @@ for time in 5 d x5d 5dd -5d 1e999d nan ''; do
 done
 expect 2 "--keep is given twice" "$kilter" prune --keep 1 --keep 2
 
-# --- files that are kept: foreign and damaged files, records with results, records that are not old
+# --- prune keeps foreign and damaged files, records with results, and records that are not old
 before=$(there)
 "$kilter" prune --keep 1 --dry-run >out
-[ "$(there)" = "$before" ] || fail "a dry run deleted something"
+[ "$(there)" = "$before" ] || fail "kilter prune --dry-run deleted something"
 holds out "4 records would be deleted, "
 "$kilter" prune --older 520w >out
 holds out "0 records deleted, 0.0 kB freed; 9 kept"
@@ -128,26 +128,26 @@ holds out "3 files left alone: not readable as a record"
 "$kilter" prune --keep 1 --program squares >out
 holds out "deleted   cancelled.kilter"
 holds out "deleted   farm.kilter"
-holds out "kept      resumed.kilter: it holds results for --resume"
+holds out "kept      resumed.kilter: the record holds results for --resume"
 holds out "2 records deleted, "
 is_there cut.kilter empty.kilter ended_loop.kilter farm.key finished.kilter junk.kilter killed.kilter killed_loop.kilter loop.kilter new.kilter resumed.kilter
 
-# --- with --keep and --older, only records that exceed both are deleted; logs are deleted with their record
+# --- with --keep and --older, prune deletes only records that exceed both limits, with their logs
 touch "$state/ended_loop.kilter"
 "$kilter" prune --keep 1 --older 1h >out
 is_there cut.kilter empty.kilter ended_loop.kilter farm.key finished.kilter junk.kilter killed.kilter new.kilter resumed.kilter
 freed=$(cat "$state"/killed.kilter* "$state/empty.kilter" "$state/ended_loop.kilter" "$state/finished.kilter" | wc -c)
 "$kilter" prune --keep 0 >out
 holds out "4 records deleted, $(awk -v bytes="$freed" 'BEGIN { printf "%.0f kB", bytes / 1000 }') freed; 1 kept"
-[ -z "$(ls "$state" | grep "killed")" ] || fail "a log is left behind: $(ls "$state")"
+[ -z "$(ls "$state" | grep "killed")" ] || fail "prune left the log of a deleted record: $(ls "$state")"
 is_there cut.kilter farm.key junk.kilter new.kilter resumed.kilter
 "$kilter" prune --keep 0 --results >out
 is_there cut.kilter farm.key junk.kilter new.kilter
 
-# --- a link is not a record; a record that cannot be deleted is named, and the others are deleted
+# --- prune does not take a link for a record; it names a record that it cannot delete, and deletes the others
 ln -s "$place/other/loop.kilter" "$state/link.kilter"
 "$kilter" prune --keep 0 >out
-holds out "kept      link.kilter: it is a link"
+holds out "kept      link.kilter: the file is a link"
 rm "$state/link.kilter"
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     chmod 0755 "$place"
@@ -157,38 +157,38 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
     chmod 0500 closed
     got=0
     setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" prune --keep 0 closed >out 2>err || got=$?
-    [ $got = 1 ] || fail "prune in a closed folder ends with exit code $got"
+    [ $got = 1 ] || fail "prune ends with exit code $got although the folder allows no deletion"
     holds err "deleting 'closed/a.kilter': Permission denied"
     holds out "0 records deleted, "
     chown 65533 closed/a.kilter
     chmod 0666 closed/a.kilter
     setpriv --reuid=65534 --regid=65534 --clear-groups "$kilter" prune --keep 0 closed >out
-    holds out "kept      a.kilter: it is another user's"
+    holds out "kept      a.kilter: the record is another user's"
 else
-    echo "not tested whether closed folders are refused: this needs root and setpriv"
+    echo "not tested: prune in a folder that allows no deletion (this needs root and setpriv)"
 fi
 
-# --- a record that is being written always stays; tune finds it, also from another folder
+# --- prune never deletes a record that is being written; kilter tune finds such a record, also from another folder
 cp -r other own
 start own/running --workers 2
 export KILTER_RECORD_DIR=$place/own
 touch own/loop.kilter
 "$kilter" list >list
-grep -q " running .* running.kilter$" list || fail "the list does not show a running record: $(cat list)"
+grep -q " running .* running.kilter$" list || fail "kilter list does not show a running record: $(cat list)"
 (cd other && "$kilter" tune --once 2>err) | grep -q "^farm " || fail "tune did not find the running record: $(cat other/err)"
 "$kilter" prune --keep 0 --results >out
-holds out "kept      running.kilter: it is being written"
+holds out "kept      running.kilter: a program is writing the record"
 holds out "1 record deleted, "
 [ -e own/running.kilter ] || fail "a record that is being written was deleted"
 until_so "$kilter" predict own/running.kilter
 kill -9 $pid
 wait $pid 2>/dev/null || :
 until_so left_nothing
-"$kilter" list | grep -q " cut off .* running.kilter$" || fail "the list does not show a cut-off record: $("$kilter" list)"
-"$kilter" predict own/running.kilter >out || fail "predict cannot use the cut-off record"
+"$kilter" list | grep -q " cut off .* running.kilter$" || fail "kilter list does not show a cut-off record: $("$kilter" list)"
+"$kilter" predict own/running.kilter >out || fail "kilter predict cannot use the cut-off record"
 unset KILTER_RECORD_DIR
 
-# --- a record is in the default folder; if a name is used already, a number is added to it, with a message
+# --- records get default names in the default folder; if a name exists, a number is added and a message is printed
 first=$place/twice.kilter
 for stop in one two; do
     : >$stop.now
@@ -201,13 +201,13 @@ until_so "$kilter" tune --once "$place/twice-2.kilter"
 holds two.err "'$first' exists, so the run record is '$place/twice-2.kilter'"
 lacks one.err "exists"
 
-# --- a request to end cancels the run, and the record shows it
+# --- SIGTERM cancels a run, and the record shows it
 kill -TERM $pid # the shell has SIGINT ignored in what it starts in the background
 wait $pid || :
-"$kilter" predict "$place/twice-2.kilter" >out || fail "predict cannot use the cancelled record"
-"$kilter" list "$place" | grep -q " cancelled .* twice-2.kilter$" || fail "the list does not show a cancelled record: $("$kilter" list "$place")"
+"$kilter" predict "$place/twice-2.kilter" >out || fail "kilter predict cannot use the cancelled record"
+"$kilter" list "$place" | grep -q " cancelled .* twice-2.kilter$" || fail "kilter list does not show a cancelled record: $("$kilter" list "$place")"
 
-# --- two concurrent prunes delete each record once
+# --- two prunes at the same time delete each record exactly once
 mkdir many
 for i in 1 2 3 4 5 6 7 8 9; do
     cp other/loop.kilter many/$i.kilter
@@ -217,5 +217,5 @@ done
 pruner=$!
 "$kilter" prune --keep 0 many >two
 wait $pruner || fail "one of two concurrent prunes failed"
-[ -z "$(ls many)" ] || fail "records are left: $(ls many)"
-[ "$(cat one two | grep "^deleted" | sort | uniq -c | awk '$1 > 1' | wc -l)" = 0 ] || fail "a record was deleted twice: $(cat one two)"
+[ -z "$(ls many)" ] || fail "two prunes at the same time left records: $(ls many)"
+[ "$(cat one two | grep "^deleted" | sort | uniq -c | awk '$1 > 1' | wc -l)" = 0 ] || fail "two prunes at the same time both report the same record: $(cat one two)"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# kilter replay on the command line: replay_test.sh KILTER RECORD_WRITER
+# Test kilter replay on the command line. usage: replay_test.sh KILTER RECORD_WRITER
 set -eu
 kilter=$1
 writer=$2
@@ -20,7 +20,7 @@ for kind in finished empty loop; do
     "$writer" $kind $kind.kilter
 done
 
-# The second worker takes twice as long, so it still computes when the first worker asks for its second chunk.
+# The second worker takes twice as long as the first, so it still computes when the first one asks for its second chunk.
 "$kilter" replay finished.kilter >list
 has list "id 4  at_s 1.257812  run 0  chunk 2  kind deal  subject 0  count 10"
 "$kilter" replay --decision 4 finished.kilter >shown
@@ -28,16 +28,16 @@ has shown "worker 0  host ada  finished 10  in_hand 0  unit_s 0.025000"
 has shown "worker 1  host ada  finished 0  in_hand 10"
 has shown "at_s 1.257812  event finished  worker 0  chunk 0  tasks 10"
 has shown "ended_s 1.515625  late_s 0.007812"
-# No worker has tasks before the first chunk is dealt, even though this chunk begins at the time of that decision.
+# No worker has tasks before the decision on the first chunk, although this chunk begins at the time of the decision.
 "$kilter" replay --decision 1 finished.kilter >first
 has first "worker 1  host ada  finished 0  in_hand 0"
-# The printed time of a decision finds this decision; so does any time before the next decision.
+# --at with the printed time of a decision shows this decision; so does any time before the next decision.
 for at in 1.257812 1.3; do
     "$kilter" replay --at $at finished.kilter >at
     same shown at "--at $at"
 done
 
-# Each decision in the list can be shown, as text and as JSON that a program can read.
+# --decision shows each decision of the list, as text and as valid JSON.
 for id in $(sed -n 's/^  id \([0-9]*\) .*/\1/p' list); do
     "$kilter" replay --decision "$id" finished.kilter >one
     has one "  id $id "
@@ -52,7 +52,7 @@ assert shown["shares"] == [], shown' || fail "JSON"
 "$kilter" replay --at 1e6 loop.kilter >loop
 has loop "rank 1  lo 15  count 45"
 
-# The record of a simulated run holds the data behind its decisions, so each decision is made again.
+# The record of a simulated run has all data behind its decisions, so replay can make each decision again.
 "$kilter" simulate --engine events --platform '4x1,2x0.2@osc(60ms,30ms)' --tasks '500@lognormal(1ms,0.5)' \
     --policy gss,auto,ect --iterations 3 --record sim.kilter >/dev/null
 for policy in gss auto ect; do
@@ -73,11 +73,11 @@ shown = json.load(sys.stdin)
 assert shown["instead"]["count"] == 1 and not shown["instead"]["same"], shown["instead"]' || fail "JSON, instead"
 "$kilter" replay --what-if policy=ss sim-gss.kilter >instead
 has instead "made again by policy ss: "
-# A record without these data gives a message.
+# If a record does not have the data behind its decisions, replay prints a message.
 has list "of kind deal not made again: the record lacks its inputs"
 expect 2 "--what-if: 'gss' is not policy=NAME" "$kilter" replay --what-if gss sim-gss.kilter
 expect 2 "policy 'none'" "$kilter" replay --what-if policy=none sim-gss.kilter
-[ "$("$kilter" complete kilter replay --what-if '' | cut -f1)" = policy= ] || fail "the values of --what-if are not completed"
+[ "$("$kilter" complete kilter replay --what-if '' | cut -f1)" = policy= ] || fail "the completion of --what-if offers no policies"
 
 [ "$("$kilter" replay empty.kilter)" = "no decisions" ] || fail "decisions were printed from an empty record"
 expect 2 "no decision was made by this time" "$kilter" replay --at 0.5 finished.kilter

@@ -1,4 +1,4 @@
-/* Write a record of fixed numbers for report_test.sh: report_test_record KIND FILE. */
+/* Write a record with fixed numbers, for tests. usage: report_test_record KIND FILE */
 #include <math.h>
 #include <sched.h>
 #include <sqlite3.h>
@@ -14,7 +14,8 @@ static void push_begin(kl_trace *t, uint64_t run, double began_s, uint64_t chunk
         t, &(kl_trace_iteration_row){run, 10 * chunks, 10.0 * (double)chunks, "auto", 4096, began_s, stored});
 }
 
-/* Add `chunks` chunks of 10 tasks each on two workers, the second at half speed. */
+/* Add `chunks` chunks of 10 tasks each to the record. They alternate between two workers, the second at
+ * half the first's speed. */
 static void push_work(kl_trace *t, uint64_t run, double began_s, uint64_t chunks) {
     kl_trace_decision(t, &(kl_trace_moment){.now_s = began_s, .run = run, .chunk = UINT64_MAX},
                       &(kl_decision){KL_DECIDES_WORKERS, KL_SUBJECT_ALL, 2, began_s + 2, -1.75, 0,
@@ -59,8 +60,8 @@ static void push_workers(kl_trace *t) {
                                               "cores 0-63", 7, 0.03});
 }
 
-/* Record failures. Task 40 was at the worker that died but did not cause its death, so it has no second
- * failure. */
+/* Record failed tasks. Task 40 has only one failure: it was at the worker that died, but did not cause its
+ * death. */
 static void push_failures(kl_trace *t) {
     static const char lost[] = "worker 1 (process 102 on ada) was killed by signal 9 (Killed)";
     kl_trace_failure(t, &(kl_trace_failure_row){1, 31, 1, 1, 0.5, .lost = true, .code = UINT64_MAX,
@@ -91,7 +92,7 @@ static void push_finished(kl_trace *t, uint64_t iterations) {
     kl_trace_worker_left(t, 2, 1.5, "its host was shut down\033[31m");
 }
 
-/* Record a cancelled run, of which the first 90 of 120 tasks were done. */
+/* Record a cancelled run: the first 90 of its 120 tasks were done. */
 static void push_cancelled(kl_trace *t, uint64_t run) {
     double began_s = 1 + 10 * (double)run;
     push_begin(t, run, began_s, 12, 0);
@@ -100,7 +101,7 @@ static void push_cancelled(kl_trace *t, uint64_t run) {
         t, &(kl_trace_iteration_end){run, 2, 9, 2, began_s + 3, 1.5, 3.0, "stopped", "cancelled"});
 }
 
-/* End as if killed, once all rows are in the file. The record then has no end. */
+/* Wait until all rows are in the file, then end like a killed program. The record has no end. */
 static void die_when_written(const char *file, const char *table, long long rows) {
     sqlite3 *db = NULL;
     sqlite3_stmt *count = NULL;
@@ -125,8 +126,8 @@ static void fail_by(const kilter_error *error) {
     exit(EXIT_FAILURE);
 }
 
-/* Write the record of two masters. The first ends its run 0, but not its run 1. The second does the last 40
- * tasks of run 1. */
+/* Write the record of two masters, one after the other. The first ends run 0, but not run 1. The second
+ * does the last 40 tasks of run 1. */
 static void write_resumed(const char *file, kl_trace_run_row *run) {
     kilter_error error;
     kl_trace *t;
@@ -148,7 +149,7 @@ static void write_resumed(const char *file, kl_trace_run_row *run) {
     }
 }
 
-/* --- many chunks --- */
+/* --- a run of many chunks --- */
 
 enum { LARGE_CHUNKS = 50000 };
 
@@ -158,9 +159,9 @@ static double random_part(uint64_t *seed) { /* in [0, 1) */
 }
 
 typedef struct large {
-    double free_s[1000]; /* when each worker is free */
+    double free_s[1000]; /* time at which each worker has done its chunks */
     uint32_t workers;
-    uint64_t seed, lo; /* lo: the first task that has not been dealt */
+    uint64_t seed, lo; /* lo: number of the first task that has not been dealt */
 } large;
 
 static uint32_t first_free(const large *l) {
@@ -185,7 +186,8 @@ static void push_large_chunk(kl_trace *t, uint64_t i, large *l) {
     l->lo += tasks;
 }
 
-/* Record a run of 50,000 chunks of one to three tasks; each fourth worker is slower. Return its end. */
+/* Record a run of 50,000 chunks of one to three tasks. Every fourth worker is slower. Return the time of
+ * the run's end. */
 static double push_large(kl_trace *t, uint32_t workers) {
     double last_s = 0, tasks = 2.0 * LARGE_CHUNKS;
     large l = {.workers = workers < 1000 ? workers : 1000, .seed = 7};
@@ -228,8 +230,8 @@ static void push_move(kl_trace *t, uint64_t round, double at_s, uint64_t count, 
     push_decision(t, round, at_s, d);
 }
 
-/* Record a loop on two ranks, the first at a third of the second's speed: a move that saves time, a refused
- * move, a rest. */
+/* Record a loop on two ranks, the first three times as slow as the second. There are a move that saves
+ * time, a refused move and a rest. */
 static void push_loop(kl_trace *t) {
     kl_trace_loop(t, &(kl_trace_loop_row){"redblack", "doall", 60, 0, 2, false});
     kl_trace_array(t, &(kl_trace_array_row){0, 480, 1});
@@ -309,7 +311,8 @@ int main(int argc, char **argv) {
         kl_trace_worker_left(t, 1, 8.5, "is dead");
         push_loop_end(t, "running loop 'redblack': rank 1 is dead");
     } else if (strcmp(kind, "killed_loop") == 0) {
-        die_when_written(file, "decision WHERE refused = 1", 1); /* this row was added last */
+        die_when_written(file, "decision WHERE refused = 1", 1); /* when this last row is in the file, all
+                                                                  * rows are */
     } else if (strcmp(kind, "finished") == 0) {
         push_finished(t, 3);
     } else if (strcmp(kind, "cancelled") == 0) {
@@ -325,7 +328,7 @@ int main(int argc, char **argv) {
     } else if (strcmp(kind, "killed") == 0) {
         push_workers(t);
         push_iteration(t, 0, 1, 12, 0);
-        die_when_written(file, "measurement", 2); /* these rows were added last, so all rows are written */
+        die_when_written(file, "measurement", 2); /* when these last rows are in the file, all rows are */
     } else if (strcmp(kind, "empty") != 0) {
         return usage();
     }

@@ -1,4 +1,4 @@
-/* Start the workers of a farm on a host, through ssh. */
+/* Start the workers of a farm on another host, through ssh. */
 #include "run_hosts.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #include "sys/sys.h"
 
-enum { AGAIN_MOST = 100 }; /* greatest number of times that a host restarts one of its workers */
+enum { AGAIN_MOST = 100 }; /* how often a host may restart one of its workers */
 
 size_t kl_own_words_of(char *const *program) {
     size_t count = 1;
@@ -24,7 +24,7 @@ static void put_text(kl_buffer *out, const char *text) {
     kl_put_bytes(out, text, strlen(text));
 }
 
-/* Append a text as one word of a shell. */
+/* Append a text, quoted as one word of a shell. */
 static void put_quoted(kl_buffer *out, const char *word) {
     put_text(out, "'");
     for (; *word; word++)
@@ -35,10 +35,11 @@ static void put_quoted(kl_buffer *out, const char *word) {
     put_text(out, "' ");
 }
 
-/* Write the script for a host's shell. The shell reads the key and starts the workers, in the same folder if
- * it exists. It gives each worker the key, and restarts a killed worker (except after SIGTERM). It ends the
- * workers when its input is closed. printf is part of the shell, so the key appears in no list of processes.
- * Drop the shell's own messages about ended jobs, because they would confuse the user. */
+/* Write the script that a host's shell runs. It reads the key, starts the workers in the same folder if
+ * that exists, and gives each the key. It restarts a killed worker, except after SIGTERM, and ends all
+ * workers when its input is closed. It passes the key with printf, which is part of the shell, so the key
+ * is in no list of processes. It drops the shell's own messages about ended jobs, because they would
+ * confuse the user. */
 static void put_script(const kl_run_how *r, const kl_run_host *host, kl_buffer *out) {
     char *const *program = r->program;
     size_t own = kl_own_words_of(program);
@@ -77,13 +78,13 @@ static void put_script(const kl_run_how *r, const kl_run_host *host, kl_buffer *
 }
 
 pid_t kl_run_start(char *const *words, int input, const sigset_t *signals) {
-    int begun[2]; /* a pipe whose writing end closes when the program begins */
+    int begun[2]; /* a pipe whose writing end closes when the child runs its program */
     if (pipe2(begun, O_CLOEXEC) != 0)
         return -1;
     pid_t child = fork();
     if (child != 0) {
-        /* Wait until the child runs its program, or has printed why it cannot. A signal before that would end
-         * the child without a message. */
+        /* Wait until the child runs its program, or has printed why it cannot. A signal before this moment
+         * would end the child without a message. */
         char nothing;
         close(begun[1]);
         while (read(begun[0], &nothing, 1) < 0 && errno == EINTR)
@@ -101,7 +102,7 @@ pid_t kl_run_start(char *const *words, int input, const sigset_t *signals) {
     _exit(127);
 }
 
-/* The key fits into the pipe, so a host that does not answer does not block here. */
+/* The key is shorter than a pipe's buffer, so writing it does not block even if the host does not answer. */
 kilter_status kl_run_start_host(const kl_run_how *r, kl_run_host *host, kilter_error *error) {
     int ends[2];
     kl_buffer script = {0}, key = {0};

@@ -1,4 +1,4 @@
-/* kilter run: the workers of a farm on a host, which are started through ssh. */
+/* kilter run: start the workers of a farm on another host, through ssh. */
 #ifndef KL_RUN_HOSTS_H
 #define KL_RUN_HOSTS_H
 
@@ -10,26 +10,28 @@
 
 typedef struct kl_run_host {
     char *name;
-    uint32_t workers; /* number of workers; 0: one for each processing unit of the host */
-    pid_t pid;        /* number of the ssh process; 0: it is not started, or has ended */
-    int input; /* ssh's standard input: it carries the key, and stays open while the workers may work */
+    uint32_t workers; /* number of workers on the host; 0: one for each processing unit */
+    pid_t pid;        /* process id of ssh; 0: ssh was not started, or has ended */
+    int input; /* writing end of ssh's standard input, which carries the key; open as long as the workers
+                * may work */
     bool failed;
 } kl_run_host;
 
 typedef struct kl_run_how {
     char *const *program; /* the program and its arguments; NULL is the last entry */
-    const char *join;     /* endpoint of the master */
+    const char *join;     /* endpoint where workers join the master */
     const char *ssh;
     const kl_key *key;
-    const sigset_t *signals; /* signal mask of the processes that are started */
+    const sigset_t *signals; /* signal mask that started processes get */
 } kl_run_how;
 
-/* Return the number of words before a "--" or the end. Kilter's options are inserted there. */
+/* Return the number of the program's words before "--" or the end. Kilter's options are inserted there. */
 size_t kl_own_words_of(char *const *program);
-/* Start a child that runs `words` with the signal mask `signals`. `input`: descriptor of its standard input;
- * −1: that of this process. */
+/* Start a child process that runs `words` with the signal mask `signals`. input: descriptor of its
+ * standard input; −1: keep this process's. */
 pid_t kl_run_start(char *const *words, int input, const sigset_t *signals);
-/* Start the workers of a host. They end when host->input is closed. KILTER_ERR_SYSTEM, KILTER_ERR_MEMORY */
+/* Start the workers of a host. They end when host->input is closed. Errors: KILTER_ERR_SYSTEM,
+ * KILTER_ERR_MEMORY */
 kilter_status kl_run_start_host(const kl_run_how *how, kl_run_host *host, kilter_error *error);
 
 #endif

@@ -1,6 +1,7 @@
-/* kilter top --serve: a page that follows a run, and metrics. One thread of libmicrohttpd answers all
- * requests, and looks at the runs only when a request comes. Each answer is complete, so no client keeps a
- * connection busy. After each answer the page's EventSource asks again, and says which state it has seen. */
+/* kilter top --serve: serve a page that follows a run, and metrics. One thread of libmicrohttpd answers
+ * all requests, and reads the states of runs only when a request comes. Each answer is complete, so no
+ * client keeps a connection busy. After each answer the page's EventSource asks again, and says which
+ * state it has seen. */
 #include "top.h"
 
 #include <arpa/inet.h>
@@ -23,12 +24,12 @@ enum { CLIENTS_MOST = 32, CLIENT_BYTES = 32 * 1024, CLIENT_PATIENCE_S = 10, SEEN
 
 typedef struct server {
     const char *file;
-    char hosts[2][32]; /* values of the header Host that are accepted */
+    char hosts[2][32]; /* accepted values of a request's header Host */
     double interval_s, looked_s;
     kl_top top;
-    char *path;            /* the record of the page; NULL: nothing has run yet */
-    kl_buffer data;        /* its data, deflated */
-    char made[SEEN_BYTES]; /* the state of the record from which `data` was made */
+    char *path;            /* path of the record that the page shows; NULL: no run has begun yet */
+    kl_buffer data;        /* data of the page, compressed (deflate) */
+    char made[SEEN_BYTES]; /* name of the record's state from which `data` was made */
 } server;
 
 /* ---- state ---- */
@@ -40,7 +41,8 @@ static const kl_top_run *served(const server *s) {
     return NULL;
 }
 
-/* Serve the first run that goes on. After its end, serve its page until another run begins. */
+/* Choose the run that the page shows: the first one that is in progress. After its end, keep it until
+ * another run begins. */
 static void choose(server *s) {
     const kl_top_run *now = served(s);
     if (now && now->looks_gone == 0)
@@ -64,7 +66,7 @@ static void look(server *s) {
     choose(s);
 }
 
-/* Name the present state of the record. */
+/* Write a name for the record's present state: the time and size of its files. */
 static void state_of(const server *s, char name[SEEN_BYTES]) {
     struct timespec written = {0};
     uint64_t bytes = 0;
@@ -149,7 +151,8 @@ static answer answer_metrics(server *s) {
     return a;
 }
 
-/* Refuse requests of other sites' pages: their header Host has another name. */
+/* Accept only requests to this computer's own name. A page of another site sends another name in the
+ * header Host. */
 static bool is_own_host(const server *s, const char *host) {
     return host && (strcmp(host, s->hosts[0]) == 0 || strcmp(host, s->hosts[1]) == 0);
 }
@@ -178,14 +181,13 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *client, cons
     static int begun;
     bool first = !*state;
     *state = &begun;
-    if (first ||
-        *upload_size > 0) { /* the answer follows at a later call; the body of a request is dropped */
+    if (first || *upload_size > 0) { /* answer in a later call; ignore the body of a request */
         *upload_size = 0;
         return MHD_YES;
     }
     answer a = answer_to(context, client, path, method);
     if (!a.text)
-        return MHD_NO; /* memory ran out: the connection is closed */
+        return MHD_NO; /* memory ran out, so close the connection */
     struct MHD_Response *response = MHD_create_response_from_buffer(a.size, a.text, MHD_RESPMEM_MUST_FREE);
     MHD_add_response_header(response, "Content-Type", a.type);
     MHD_add_response_header(response, "Cache-Control", "no-store");
@@ -195,13 +197,13 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *client, cons
     return result;
 }
 
-/* ---- the server ---- */
+/* ---- starting and ending the server ---- */
 
 static kilter_status start(server *s, uint32_t port, struct MHD_Daemon **daemon, kilter_error *error) {
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    snprintf(s->hosts[0], sizeof s->hosts[0], "127.0.0.1:%" PRIu32, port);
-    snprintf(s->hosts[1], sizeof s->hosts[1], "localhost:%" PRIu32, port);
+    snprintf(s->hosts[0], sizeof s->hosts[0], "127.0.0.1:%u", port);
+    snprintf(s->hosts[1], sizeof s->hosts[1], "localhost:%u", port);
     *daemon =
         MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO, (uint16_t)port, NULL, NULL, handle,
                          s, MHD_OPTION_SOCK_ADDR, &address, MHD_OPTION_CONNECTION_LIMIT,
@@ -209,12 +211,11 @@ static kilter_status start(server *s, uint32_t port, struct MHD_Daemon **daemon,
                          MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)CLIENT_PATIENCE_S, MHD_OPTION_END);
     if (!*daemon)
         return kl_fail(error, KILTER_ERR_SYSTEM,
-                       "serving on port %" PRIu32 ": it is in use, or not allowed; choose another port",
-                       port);
+                       "serving on port %u: this port is in use, or not allowed; choose another one", port);
     return KILTER_OK;
 }
 
-/* Block the signals that end the server, so that its thread does not get them. */
+/* Block the signals that end the server, so that the server's thread does not get them. */
 static sigset_t block_ends(void) {
     sigset_t ends;
     sigemptyset(&ends);

@@ -4,7 +4,7 @@
 
 #include "top.h"
 
-/* Print a label's value: the format escapes backslash, quote and newline. */
+/* Print the value of a label. The format requires that backslash, quote and newline are escaped. */
 static void put_value(FILE *out, const char *text) {
     fputc('"', out);
     for (; *text; text++)
@@ -33,7 +33,7 @@ static void put_head(FILE *out, const char *name, const char *help) {
     fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 }
 
-/* A metric: a number of a farm's state. */
+/* A metric: its name, and the function that takes its value from a farm's state. */
 typedef struct metric {
     const char *name, *help;
     double (*of)(const kl_control_state *s);
@@ -67,7 +67,7 @@ static double late(const kl_control_state *s) {
 static const metric metrics[] = {
     {"kilter_run_active", "1 while a run is in progress, 0 between two runs.", running},
     {"kilter_tasks", "Tasks of the present or last run.", tasks},
-    {"kilter_tasks_done", "Tasks of it that are done.", done},
+    {"kilter_tasks_done", "Tasks of the present or last run that are done.", done},
     {"kilter_workers", "Connected workers, including resting ones.", present},
     {"kilter_workers_resting", "Workers that get no tasks at present.", resting},
     {"kilter_run_elapsed_seconds", "Time since the run began, or time of the last run.", elapsed},
@@ -75,7 +75,7 @@ static const metric metrics[] = {
     {"kilter_late_task_seconds", "Time that the latest task has taken so far; 0: no task is late.", late},
 };
 
-/* Print no line for a number that is not known. */
+/* Print the metric's line, but not if the number is not known. */
 static void put_number(FILE *out, const metric *m, const kl_top_run *run) {
     double value = run->state ? m->of(run->state) : (double)NAN;
     if (!isfinite(value))

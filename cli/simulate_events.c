@@ -1,4 +1,5 @@
-/* The events engine: simulates the farm's master and workers on a described cluster, with a run record. */
+/* The simulation engine events: simulate the farm's master and workers on a described cluster, and write a
+ * run record. */
 #include "simulate_events.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-/* kilter simulate --organise peers. */
+/* kilter simulate --organise peers: simulate workers that share the tasks without a master. */
 #include "simulate_peers.h"
 
 #include <inttypes.h>
@@ -17,7 +17,7 @@ typedef struct answer {
     size_t count;
 } answer;
 
-/* --- the policies --- */
+/* --- reading the policies --- */
 
 static kilter_status add(answer *a, const kl_help *policy, kilter_error *error) {
     for (size_t i = 0; i < a->count; i++)
@@ -85,17 +85,17 @@ static double each(const kl_sim_peers_outcome *o, uint64_t all) {
 }
 
 static void print_table(const answer *a) {
-    kl_say(stdout, "platform", "%s: %" PRIu32 " peer%s", a->q->platform, a->q->cluster->workers,
+    kl_say(stdout, "platform", "%s: %u peer%s", a->q->platform, a->q->cluster->workers,
            a->q->cluster->workers == 1 ? "" : "s");
     kl_say(stdout, "tasks", "%s, seed %" PRIu64, a->q->tasks_spec, a->q->tasks->seed);
     if (a->outcomes[0].deaths > 0)
-        kl_say(stdout, "deaths", "%" PRIu32 " peer%s died; every task is counted once", a->outcomes[0].deaths,
+        kl_say(stdout, "deaths", "%u peer%s died; every task is counted once", a->outcomes[0].deaths,
                a->outcomes[0].deaths == 1 ? "" : "s");
     printf("\n%-8s  %9s  %9s  %10s  %13s  %6s  %10s  %6s\n", "policy", "makespan", "bound", "efficiency",
            "messages/peer", "most", "moved/peer", "rounds");
     for (size_t i = 0; i < a->count; i++) {
         const kl_sim_peers_outcome *o = &a->outcomes[i];
-        printf("%-8s  %9s  %9s  %10.4f  %13.1f  %6" PRIu64 "  %10.1f  %6" PRIu32 "\n", a->policies[i]->name,
+        printf("%-8s  %9s  %9s  %10.4f  %13.1f  %6" PRIu64 "  %10.1f  %6u\n", a->policies[i]->name,
                kl_time_words(o->elapsed_s).text, kl_time_words(o->bound_s).text, efficiency(o),
                each(o, o->messages), o->most_messages, each(o, o->moved), o->rounds);
     }
@@ -140,7 +140,7 @@ static void print_json(const answer *a) {
 kilter_status kl_simulate_peers(const kl_peers_question *question, kilter_error *error) {
     answer a = {.q = question};
     if (question->cluster->workers > KL_PEERS_MOST)
-        return kl_fail(error, KILTER_ERR_USAGE, "--platform: %" PRIu32 " hosts; give at most %d for peers",
+        return kl_fail(error, KILTER_ERR_USAGE, "--platform: %u hosts; give at most %d for peers",
                        question->cluster->workers, KL_PEERS_MOST);
     kilter_status status = read_policies(&a, question->policies ? question->policies : "help", error);
     for (size_t i = 0; i < a.count && status == KILTER_OK; i++)

@@ -1,4 +1,4 @@
-/* Run kilter-simfarm-smpi and read its output. */
+/* Start the engine's program kilter-simfarm-smpi and read its output. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,11 +19,12 @@ char *kl_smpi_program(void) {
     return kl_libexec_file(PROGRAM);
 }
 
-/* --- starting it --- */
+/* --- starting the engine --- */
 
 typedef struct child {
     pid_t pid;
-    int out, errors; /* reading ends of the pipes */
+    int out, errors; /* out: reading end of the pipe from its standard output; errors: from its standard
+                      * error */
 } child;
 
 enum { MOST_ARGUMENTS = 32, NUMBER_BYTES = 32 };
@@ -59,8 +60,8 @@ static void compose(const kl_smpi_farm *farm, const char *program, command *c) {
     say_number(c, 3, "--result-bytes", farm->result_bytes);
 }
 
-/* Turn this child into the engine. It must end with its parent, and must not see the user's settings for
- * farms. */
+/* Turn this child process into the engine. It must end with its parent, and must not see the user's
+ * environment variables for farms. */
 static void become(const kl_smpi_farm *farm, const command *c, pid_t parent, int out, int errors) {
     static const char *const others[] = {"KILTER_WORKERS", "KILTER_LISTEN", "KILTER_JOIN", "KILTER_PROGRESS"};
     char answer_s[NUMBER_BYTES];
@@ -105,14 +106,14 @@ static kilter_status start(const kl_smpi_farm *farm, const command *c, child *st
     return kl_fail(error, KILTER_ERR_SYSTEM, "starting %s: %s", c->words[0], strerror(errno));
 }
 
-/* --- reading its output --- */
+/* --- reading the engine's output --- */
 
 typedef struct reading {
     kl_smpi_iteration *results;
     uint32_t expected, came;
-    char line[512]; /* bytes of the current line so far */
+    char line[512]; /* the bytes of the present line that have arrived */
     size_t length;
-    char complaint[400]; /* the first line on stderr */
+    char complaint[400]; /* first line that the engine printed on stderr */
     size_t complaint_length;
     bool complained;
 } reading;
@@ -151,7 +152,7 @@ static void take_complaint(reading *r, const char *bytes, size_t size) {
     }
 }
 
-/* Read until both streams end. */
+/* Read the engine's output until both pipes are closed. */
 static void read_all(const child *c, reading *r) {
     struct pollfd streams[2] = {{.fd = c->out, .events = POLLIN}, {.fd = c->errors, .events = POLLIN}};
     while (streams[0].fd >= 0 || streams[1].fd >= 0) {
@@ -170,7 +171,7 @@ static void read_all(const child *c, reading *r) {
     }
 }
 
-/* --- checking the outcome --- */
+/* --- checking how the engine ended --- */
 
 static kilter_status judge(const reading *r, int status, kilter_error *error) {
     static const char own[] = "simfarm: ";
@@ -183,7 +184,7 @@ static kilter_status judge(const reading *r, int status, kilter_error *error) {
     int code = WEXITSTATUS(status);
     if (code != 0)
         return kl_fail(error, code == 2 ? KILTER_ERR_INPUT : KILTER_ERR_SYSTEM, "the simulated farm: %s",
-                       *why ? why : "it ended without a message");
+                       *why ? why : "the simulation ended without an error message");
     if (r->came != r->expected)
         return kl_fail(error, KILTER_ERR_SYSTEM,
                        "the simulated farm ended after %u of %u runs without a message", r->came,

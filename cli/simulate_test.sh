@@ -1,5 +1,5 @@
 #!/bin/sh
-# kilter simulate on the command line: simulate_test.sh KILTER
+# Test kilter simulate on the command line. usage: simulate_test.sh KILTER
 set -eu
 kilter=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -18,11 +18,11 @@ refuses() { # CODE WORDS OPTION…
 p='8x1.0,8x0.25@osc(60ms,30ms)' t='2000@lognormal(1ms,0.5)'
 events='--engine events'
 
-# a table has a row for each policy, and a second simulation gives the same table
+# the table has a row for each policy, and a second simulation prints the same table
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy static,auto,AWF-B --iterations 3 >one
 grep -q '^engine  *events' one || fail "the output does not name the engine: $(cat one)"
 for policy in static auto awf-b; do
-    grep -q "^$policy " one || fail "the table lacks a row for $policy: $(cat one)"
+    grep -q "^$policy " one || fail "the table does not have a row for $policy: $(cat one)"
 done
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy static,auto,AWF-B --iterations 3 >two
 diff one two >&2 || fail "the second simulation printed other output than the first"
@@ -31,45 +31,45 @@ for policy in static ss fsc gss tss fac2 wf awf-b awf-c af dpf daf auto ect; do
     grep -q "\"policy\":\"$policy\"" all.json || fail "the JSON lacks $policy"
 done
 
-# a stopped host still has a task of the previous run; the slow host must not wait for it
+# one host is stopped during its task of the previous run; the slow host must not wait for this host
 "$kilter" simulate $events --platform '1x1@freeze(5ms,100s),1x0.05;master=1' --tasks '4@lognormal(1ms,0.5)' --iterations 6 --json >out
-grep -q '"policy":"auto"' out || fail "the table lacks a row for auto: $(cat out)"
+grep -q '"policy":"auto"' out || fail "the table does not have a row for auto: $(cat out)"
 ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "the slow host waited for the stopped one: $(cat out)"
 
-# more hosts are stopped than the master examines at once, and each has its own task
+# more hosts are stopped than the master examines at once, and each has a task of the previous run
 for hosts in 230x1,25x1 20x1,40x1; do
     "$kilter" simulate $events --platform "$hosts@freeze(0.5s,100s);master=1;link=5us,1000GB/s" --tasks '60000@exp(1ms)' --json >out
     ! grep -Eq '"elapsed_s":[0-9]{2}' out || fail "the slow host waited for the stopped ones of $hosts: $(cat out)"
 done
 
-# a record like any other, and its picture
+# --record and --gantt: kilter report can read the record, and a picture is drawn
 "$kilter" simulate $events --platform "$p" --tasks "$t" --record a.kilter --iterations 2 >out
 "$kilter" report a.kilter | grep -q 'kilter simulate' || fail "kilter report cannot read the record"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --policy gss,auto --record b.kilter >out
-[ -s b-gss.kilter ] && [ -s b-auto.kilter ] || fail "not every policy has a record: $(ls)"
+[ -s b-gss.kilter ] && [ -s b-auto.kilter ] || fail "kilter simulate did not write a record for each policy: $(ls)"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --gantt c.svg >out
-grep -q '</svg>' c.svg || fail "no picture was drawn"
+grep -q '</svg>' c.svg || fail "kilter simulate --gantt drew no picture"
 "$kilter" simulate $events --platform "$p" --tasks "$t" --record d.kilter --gantt d.svg >out
-[ -s d.kilter ] && [ -s d.svg ] || fail "no record or picture"
+[ -s d.kilter ] && [ -s d.svg ] || fail "kilter simulate did not write both record and picture"
 
-# peers: a row for each policy; the same output at a second time; every task counted once although some peers die
+# peers: a row for each policy; the same output again; every task counted once although some peers die
 peers='--organise peers'
 "$kilter" simulate $peers --platform "$p;cluster=8,1ms" --tasks "$t" --policy all >one
 for policy in help sos sos-half steal; do
-    grep -q "^$policy " one || fail "no row of $policy: $(cat one)"
+    grep -q "^$policy " one || fail "the table of peers lacks a row for $policy: $(cat one)"
 done
 "$kilter" simulate $peers --platform "$p;cluster=8,1ms" --tasks "$t" --policy all >two
 diff one two >&2 || fail "the second simulation of peers printed other output than the first"
 "$kilter" simulate $peers --platform '9x1,4x1@die(10ms,60ms),4x1@join(20ms)' --tasks "$t" --between-tasks --json >out
 grep -q '"counted":2000,"counted_again":0' out || fail "tasks were lost or counted twice: $(cat out)"
 grep -q '"deaths":4' out || fail "nobody died: $(cat out)"
-"$kilter" simulate $peers --platform "$p" --tasks "$t" --message-s 0 --json | grep -q '"message_s":0,' || fail "--message-s 0 was not used"
+"$kilter" simulate $peers --platform "$p" --tasks "$t" --message-s 0 --json | grep -q '"message_s":0,' || fail "--message-s 0 has no effect"
 
-# the platform for SimGrid
+# --write-platform writes a platform for SimGrid
 "$kilter" simulate --platform "$p" --write-platform - >platform.xml
-[ "$(grep -c '<host ' platform.xml)" = 16 ] || fail "the platform does not have 16 hosts"
+[ "$(grep -c '<host ' platform.xml)" = 16 ] || fail "the platform for SimGrid does not have 16 hosts"
 
-# invalid requests
+# refused command lines
 refuses 2 "unknown option '--frob'" --frob
 refuses 2 "unknown argument 'frob'" frob
 refuses 2 "--tasks wants a value" --tasks
@@ -112,5 +112,5 @@ refuses 2 "--gantt draws one policy: 2 were given" --platform "$p" --tasks "$t" 
 refuses 2 "a.kilter exists" $events --platform "$p" --tasks "$t" --record a.kilter
 refuses 1 "writing 'no/e.svg'" $events --platform "$p" --tasks "$t" --gantt no/e.svg
 refuses 1 "writing 'no/e.xml'" --platform "$p" --write-platform no/e.xml
-"$kilter" simulate $events --platform "$p" --tasks "$t" >/dev/full 2>err && fail "a full disk went unnoticed"
+"$kilter" simulate $events --platform "$p" --tasks "$t" >/dev/full 2>err && fail "kilter simulate ends with exit code 0 although its output could not be written"
 grep -q "No space left" err || fail "unexpected error on a full disk: $(cat err)"

@@ -1,5 +1,5 @@
-# A real Slurm of four nodes n1 to n4 on this machine, for tests. A test reads this file with ".", after farm_test.sh. Each
-# node is a slurmd with a host name and mounts of its own. Nothing is left running when the test ends.
+# A real Slurm of four nodes n1 to n4 on this machine, for tests. A test reads this file with ".", after farm_test.sh. Each node is a slurmd with
+# its own host name and mounts. No process is left when the test ends.
 # exit 77: root, namespaces, slurm-wlm or munge are missing
 skip() {
     echo "skipped: $*"
@@ -36,7 +36,7 @@ runuser -u munge -- munged --foreground --key-file="$place/munge/key" --socket="
     --pid-file="$place/munge/pid" --log-file="$place/munge/log" --seed-file="$place/munge/seed" >/dev/null 2>&1 &
 daemons+=($!)
 until_so test -S munge/socket
-# Find five consecutive ports that are free, below the ports that the system assigns to connections.
+# Find five consecutive free ports. They must be below the ports that the system assigns to connections.
 first_port=$((20000 + $$ % 12000))
 while ss -Hltn | awk '{ sub(/.*:/, "", $4); print $4 }' | grep -qxE "$(seq -s'|' $first_port $((first_port + 4)))"; do
     first_port=$((20000 + (first_port + 5) % 12000))

@@ -1,4 +1,5 @@
-/* The screen of kilter top as lines of text, and what its keys do. Nothing here touches a terminal. */
+/* Draw the screen of kilter top as lines of text, and handle its keys. These functions do not use a
+ * terminal. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@ typedef struct page {
 
 /* ---- lines ---- */
 
-/* Cut the text after `columns` characters, and replace control characters. */
+/* Cut a text after `columns` characters, and replace control characters in it. */
 static void fit(char *text, size_t columns) {
     size_t seen = 0;
     for (char *s = text; *s; s++) {
@@ -43,11 +44,11 @@ KILTER_PRINTF(3, 4) static void put(page *p, kl_top_look look, const char *forma
         p->lines[p->count++] = line;
 }
 
-/* ---- a run in one line ---- */
+/* ---- a line for each run ---- */
 
 static void loop_progress(const kl_report_loop *loop, char words[KL_TOP_WORD_BYTES]) {
-    snprintf(words, KL_TOP_WORD_BYTES, "%" PRIu64 " sweeps, %" PRIu64 " moves, %" PRIu32 " ranks",
-             loop->executions, loop->moves, loop->ranks);
+    snprintf(words, KL_TOP_WORD_BYTES, "%" PRIu64 " sweeps, %" PRIu64 " moves, %u ranks", loop->executions,
+             loop->moves, loop->ranks);
 }
 
 static void farm_progress(const kl_control_state *s, char words[KL_TOP_WORD_BYTES]) {
@@ -92,7 +93,7 @@ static void put_runs(page *p, const kl_top *top) {
         put(p, KL_TOP_PLAIN, "Nothing is running. Runs appear here when they begin.");
 }
 
-/* ---- the chosen run ---- */
+/* ---- the part about the chosen run ---- */
 
 static const char *const activities[KL_CONTROL_ACTIVITIES] = {
     [KL_CONTROL_STARTING] = "starting", [KL_CONTROL_BUSY] = "busy",       [KL_CONTROL_IDLE] = "waiting",
@@ -112,7 +113,7 @@ static void put_farm(page *p, const kl_control_state *s) {
 
 static void put_farm_row(page *p, const kl_top_run *run, uint32_t i, bool chosen) {
     const kl_control_worker *w = &run->state->workers[i];
-    put(p, chosen ? KL_TOP_CHOSEN : KL_TOP_PLAIN, "%s %6" PRIu32 "  %-8s  %10s  %9s  %8" PRIu64 "  %6" PRIu64,
+    put(p, chosen ? KL_TOP_CHOSEN : KL_TOP_PLAIN, "%s %6u  %-8s  %10s  %9s  %8" PRIu64 "  %6" PRIu64,
         chosen ? ">" : " ", w->worker, activities[w->activity], kl_digits(w->rate_units_per_s).text,
         kl_time_words(w->busy_s).text, w->chunks, w->queued_tasks);
 }
@@ -120,7 +121,7 @@ static void put_farm_row(page *p, const kl_top_run *run, uint32_t i, bool chosen
 static void put_loop_row(page *p, const kl_top_run *run, uint32_t i, bool chosen) {
     const kl_report_worker *w = &run->report->workers[i];
     const kl_report_rank *r = &run->report->loop->rank[i];
-    put(p, chosen ? KL_TOP_CHOSEN : KL_TOP_PLAIN, "%s %6" PRIu32 "  %-16.16s  %10" PRIu64 "  %10s  %9s",
+    put(p, chosen ? KL_TOP_CHOSEN : KL_TOP_PLAIN, "%s %6u  %-16.16s  %10" PRIu64 "  %10s  %9s",
         chosen ? ">" : " ", w->worker, kl_shown_name(w->host).text, r->iterations,
         kl_digits(r->rate_per_s).text, kl_time_words(r->busy_s).text);
 }
@@ -131,12 +132,12 @@ static bool is_loop(const kl_top_run *run) {
 
 static uint32_t row_count(const kl_top_run *run) {
     if (!run || (run->looks_gone > 0 &&
-                 !is_loop(run))) /* the last state of a farm that has ended is no longer true */
+                 !is_loop(run))) /* the last state of a farm is not true any more after the farm's end */
         return 0;
     return is_loop(run) ? run->report->loop->ranks : run->state ? run->state->worker_count : 0;
 }
 
-/* Show the rows around the chosen one. */
+/* Draw the rows of workers, so many that the chosen row is among them. */
 static void put_rows(page *p, const kl_top *top, const kl_top_run *run, size_t most) {
     uint32_t count = row_count(run);
     size_t first = top->row >= most ? top->row - most + 1 : 0;
@@ -172,7 +173,7 @@ static void put_chosen(page *p, const kl_top *top, size_t below) {
         put(p, KL_TOP_PLAIN, "  %s", run->decisions[i]);
 }
 
-/* ---- the last lines ---- */
+/* ---- the last lines, with questions and keys ---- */
 
 static void put_question(page *p, const kl_top *top) {
     switch (top->mode) {
@@ -199,7 +200,7 @@ size_t kl_top_screen(const kl_top *top, size_t columns, size_t rows, kl_top_line
     page p = {.lines = lines, .rows = rows < KL_TOP_ROWS_MOST ? rows : KL_TOP_ROWS_MOST};
     p.columns = columns < KL_TOP_COLUMNS_MOST ? columns : KL_TOP_COLUMNS_MOST;
     size_t whole = p.rows;
-    p.rows = whole > BELOW ? whole - BELOW : 0; /* the last lines always fit */
+    p.rows = whole > BELOW ? whole - BELOW : 0; /* leave room for the last lines */
     put_runs(&p, top);
     put_chosen(&p, top, 0);
     while (p.count < p.rows)
@@ -223,7 +224,7 @@ int64_t kl_top_worker(const kl_top *top) {
     return run->state->workers[top->row].worker;
 }
 
-/* Enter a mode that asks a question, if the chosen run is a farm that answers. */
+/* Begin to ask the user a question, if the chosen run is a farm that answers. */
 static kl_top_action ask(kl_top *top, kl_top_mode mode) {
     const kl_top_run *run = kl_top_chosen(top);
     const char *why = !run                  ? "No run is chosen."

@@ -24,7 +24,7 @@ static kl_report_loop loop = {.name = "redblack", .executions = 16, .moves = 1, 
 static kl_report loop_report = {
     .run = {.program = "relax"}, .loop = &loop, .workers = rank_workers, .worker_count = 2};
 static kl_control_state farm_state;
-static char tuner; /* the test uses only the tuner's address */
+static char tuner; /* the screen only checks that this pointer is not NULL */
 
 static kl_top three_runs(kl_top_run runs[3]) {
     farm_state = (kl_control_state){.running = true,
@@ -46,15 +46,17 @@ static kl_top three_runs(kl_top_run runs[3]) {
     runs[0] = (kl_top_run){
         .path = "a.kilter", .report = &farm_report, .state = &farm_state, .tuner = (kl_tuner *)&tuner};
     runs[1] = (kl_top_run){.path = "b.kilter", .report = &loop_report};
-    runs[2] = (kl_top_run){
-        .path = "c.kilter", .report = &map_report, .looks_gone = 1, .word = "it was killed or crashed"};
+    runs[2] = (kl_top_run){.path = "c.kilter",
+                           .report = &map_report,
+                           .looks_gone = 1,
+                           .word = "the program was killed or crashed"};
     snprintf(runs[0].decisions[KL_TOP_DECISIONS - 1], KL_TOP_WORD_BYTES, "3 tasks of the rest");
     return (kl_top){.runs = runs, .run_count = 3};
 }
 
 static kl_top_line lines[KL_TOP_ROWS_MOST];
 
-/* Draw the screen; line 0 is the first. */
+/* Draw the screen into `lines`; the first line is lines[0]. */
 static void draw(const kl_top *top) {
     assert_int_equal(kl_top_screen(top, COLUMNS, ROWS, lines), ROWS);
 }
@@ -64,7 +66,7 @@ static void has_line(size_t at, const char *text) {
         fail_msg("line %zu is '%s', not '%s'", at, lines[at].text, text);
 }
 
-/* ---- the screen ---- */
+/* ---- the contents of the screen ---- */
 
 static void test_farm(void **state) {
     (void)state;
@@ -75,7 +77,7 @@ static void test_farm(void **state) {
         "kilter top: 3 runs",
         "> farm squares?[31m  run 2: 30 of 120 tasks after 2.50 s, about 7.00 s left",
         "  loop relax  16 sweeps, 1 moves, 2 ranks",
-        "  farm kilter-map  it was killed or crashed",
+        "  farm kilter-map  the program was killed or crashed",
         "",
         "policy gss; 3 workers, 0 resting, 0 leaving",
         "late: task 17 at worker 1 for 9.00 s, usually 500 ms",
@@ -106,8 +108,8 @@ static void test_loop(void **state) {
     has_line(7, "       1  bob                       45       120.0     2.00 s");
 }
 
-/* Many workers and runs on a screen of any size: the last two lines always fit, and the chosen row is seen.
- */
+/* With many workers and runs, on a screen of any size, the last two lines always fit and the chosen row is
+ * visible. */
 static void test_sizes(void **state) {
     (void)state;
     kl_top_run runs[3];
@@ -155,7 +157,7 @@ static void test_keys(void **state) {
         {'d', KL_TOP_NOTHING, KL_TOP_DRAINING, 11},
         {'y', KL_TOP_DRAIN, KL_TOP_WATCHING, 11},
         {'e', KL_TOP_NOTHING, KL_TOP_ENDING, 11},
-        {'q', KL_TOP_NOTHING, KL_TOP_WATCHING, 11}, /* answer the question with no */
+        {'q', KL_TOP_NOTHING, KL_TOP_WATCHING, 11}, /* any key but y answers the question with no */
         {'e', KL_TOP_NOTHING, KL_TOP_ENDING, 11},
         {'y', KL_TOP_END, KL_TOP_WATCHING, 11},
         {'p', KL_TOP_NOTHING, KL_TOP_CHOOSING, 11},
@@ -172,10 +174,10 @@ static void test_keys(void **state) {
         assert_int_equal(top.mode, steps[i].mode);
         assert_int_equal(kl_top_worker(&top), steps[i].worker);
     }
-    assert_int_equal(top.policy, 0); /* up and down again */
+    assert_int_equal(top.policy, 0); /* the choice moved down and up again */
 }
 
-/* The screen says why a run cannot be steered. */
+/* The screen says why the user cannot steer a run. */
 static void test_refusals(void **state) {
     (void)state;
     kl_top_run runs[3];
@@ -214,9 +216,9 @@ static void test_metrics(void **state) {
     assert_non_null(strstr(text, "# TYPE kilter_tasks gauge\n"
                                  "kilter_tasks{program=\"a\\\"b\\\\c\\nd\",record=\"a.kilter\"} 120\n"));
     assert_non_null(strstr(text, ",worker=\"11\"} 80\n"));
-    assert_null(strstr(text, "worker=\"12\"")); /* the worker's speed is not known */
+    assert_null(strstr(text, "worker=\"12\"")); /* no metric of this worker, whose speed is not known */
     assert_non_null(strstr(text, "kilter_loop_sweeps{program=\"relax\",record=\"b.kilter\"} 16\n"));
-    assert_null(strstr(text, "c.kilter")); /* the run has ended */
+    assert_null(strstr(text, "c.kilter")); /* no metrics of this run, which has ended */
     free(text);
 }
 

@@ -1,4 +1,4 @@
-/* kilter top on a terminal, with ncurses. */
+/* Show kilter top on a terminal, with ncurses. */
 #include "top.h"
 
 #include <locale.h>
@@ -55,10 +55,11 @@ static kilter_status follow(kl_top *top, const char *file, kl_top_line *lines, k
         if (status != KILTER_OK)
             return status;
         paint(top, lines);
-        /* after a key, look at the runs at once */
+        /* after a key, update the states of runs at once */
         int code = getch();
         if (code == CTRL_L)
-            clear(); /* paint everything, because another program may have written on the terminal */
+            clear(); /* Paint the whole screen again, because another program may have written on the
+                      * terminal. */
         if (code == ERR || code == KEY_RESIZE || code == CTRL_L)
             continue;
         kl_top_action action = kl_top_press(top, key_of(code));

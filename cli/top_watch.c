@@ -10,10 +10,10 @@
 #include "sys/sys.h"
 #include "top.h"
 
-enum { LOOKS_KEPT = 10 }; /* a run that has ended stays on the screen for this number of looks */
+enum { LOOKS_KEPT = 10 }; /* number of updates for which a run stays on the screen after its end */
 static const double PATIENCE_S = 0.5;
 
-/* ---- one run ---- */
+/* ---- updating one run ---- */
 
 static void say(kl_top_run *run, const char *word) {
     snprintf(run->word, sizeof run->word, "%s", word);
@@ -45,7 +45,7 @@ static void note_loop_decisions(kl_top_run *run) {
     }
 }
 
-/* Read the run's row of the record; for a loop, read the whole record. */
+/* Read the run's summary from the record; of a loop, read the whole record. */
 static kilter_status read_report(kl_top_run *run, kilter_error *error) {
     kl_outline outline;
     kl_report *report = NULL;
@@ -68,7 +68,7 @@ static void look_at_farm(kl_top_run *run) {
     kilter_error error;
     kilter_status status = KILTER_OK;
     if (!*run->report->run.control) {
-        say(run, "it cannot be watched: it has no control socket");
+        say(run, "the run cannot be watched: it has no control socket");
         return;
     }
     if (!run->tuner)
@@ -93,10 +93,11 @@ static void look_at_end(kl_top_run *run) {
     if (run->looks_gone++ > 0)
         return;
     kl_record_file_read(&file);
-    say(run, file.state == KL_RECORD_CUT_OFF ? "it was killed or crashed" : kl_record_state_name(file.state));
+    say(run, file.state == KL_RECORD_CUT_OFF ? "the program was killed or crashed"
+                                             : kl_record_state_name(file.state));
     kl_outline_free(&file.outline);
     if (run->report && run->report->loop)
-        read_report(run, &error); /* on an error, the state before stays */
+        read_report(run, &error); /* on an error, keep the farm's last state */
 }
 
 static void look(kl_top_run *run) {
@@ -122,7 +123,7 @@ static void free_run(kl_top_run *run) {
     free(run->path);
 }
 
-/* ---- all runs ---- */
+/* ---- finding all runs ---- */
 
 static kilter_status add(kl_top *top, const char *path, kilter_error *error) {
     for (size_t i = 0; i < top->run_count; i++)
@@ -137,7 +138,7 @@ static kilter_status add(kl_top *top, const char *path, kilter_error *error) {
     return KILTER_OK;
 }
 
-/* Add the records of the folder that are being written. */
+/* Add those records of the folder that a program is writing now. */
 static kilter_status add_running(kl_top *top, kilter_error *error) {
     kl_record_list list;
     kilter_error none;
@@ -145,7 +146,7 @@ static kilter_status add_running(kl_top *top, kilter_error *error) {
     kilter_status status = kl_record_dir(&folder, error);
     if (status != KILTER_OK)
         return status;
-    kl_records_find(folder, &list, &none); /* without the folder of records, no run goes on */
+    kl_records_find(folder, &list, &none); /* if the folder of records is missing, no run is in progress */
     for (size_t i = 0; i < list.count && status == KILTER_OK; i++)
         if (kl_record_is_written(list.files[i].path))
             status = add(top, list.files[i].path, error);
@@ -168,7 +169,7 @@ static void remove_gone(kl_top *top) {
     top->run = top->run < kept ? top->run : 0;
 }
 
-/* Keep the choice on a row that exists. */
+/* Keep the choice of the user on a row that exists. */
 static void keep_row(kl_top *top) {
     const kl_top_run *run = kl_top_chosen(top);
     uint32_t rows = run && run->state ? run->state->worker_count : 0;
@@ -199,13 +200,13 @@ void kl_top_free(kl_top *top) {
 
 /* ---- requests ---- */
 
-/* Send SIGTERM to the program. Ask the socket for the process, so that no other process gets the signal.
- */
+/* Send SIGTERM to the program. Ask its control socket for the process id, so that no other process gets
+ * the signal. */
 static kilter_status end_run(const kl_top_run *run, char *answer, kilter_error *error) {
     pid_t process = (pid_t)kl_tuner_process(run->tuner);
     if (process <= 1 || kill(process, SIGTERM) != 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "ending it: %s",
-                       process <= 1 ? "its process is not known" : strerror(errno));
+                       process <= 1 ? "the process of the run is not known" : strerror(errno));
     snprintf(answer, KL_CONTROL_ANSWER_BYTES, "process %d was asked to end", (int)process);
     return KILTER_OK;
 }

@@ -5,7 +5,7 @@
 
 #include "report/print.h"
 
-/* greatest number of workers that are listed, so that the output fits on a terminal */
+/* most workers that are listed, so that the output fits on a terminal */
 enum { LISTED_MOST = 16 };
 
 static const char *const activities[KL_CONTROL_ACTIVITIES] = {
@@ -13,14 +13,14 @@ static const char *const activities[KL_CONTROL_ACTIVITIES] = {
     [KL_CONTROL_RESTING] = "resting",   [KL_CONTROL_LEAVING] = "leaving",
 };
 
-/* ---- for people ---- */
+/* ---- printing as text ---- */
 
 static void print_iteration(const kl_control_state *s, FILE *out) {
     if (s->running)
         kl_say(out, "run", "%" PRIu64 ": %" PRIu64 " of %" PRIu64 " tasks done after %s", s->run, s->done,
                s->tasks, kl_time_words(s->elapsed_s).text);
     else if (s->tasks > 0)
-        kl_say(out, "run", "%" PRIu64 " ended after %s; the next run has not begun", s->run,
+        kl_say(out, "run", "%llu ended after %s; the next run has not begun", (unsigned long long)s->run,
                kl_time_words(s->elapsed_s).text);
     else
         kl_say(out, "run", "no run has begun");
@@ -49,8 +49,9 @@ static void print_modelled(const kl_control_state *s, FILE *out) {
            kl_time_words(s->time_s).text, kl_time_words(s->measured_s).text, kl_percent(s->efficiency).text,
            kl_digits(s->index).text);
     if (s->best_workers > 0)
-        kl_say(out, "best", "n = %" PRIu64 ": T_t %s, P_i %s; the master can feed %s", s->best_workers,
-               kl_time_words(s->best_time_s).text, kl_digits(s->best_index).text, feeds);
+        kl_say(out, "best", "n = %llu: T_t %s, P_i %s; the master can feed %s",
+               (unsigned long long)s->best_workers, kl_time_words(s->best_time_s).text,
+               kl_digits(s->best_index).text, feeds);
     kl_say(out, "imbalance", "q %s, bound %s", kl_percent(s->quality).text,
            kl_percent(s->quality_bound).text);
 }
@@ -113,7 +114,7 @@ void kl_tune_print_text(const kl_control_state *s, FILE *out) {
 
 /* ---- as JSON ---- */
 
-/* Print the count, or null if `value` is `null`, which means "none" or "not known". */
+/* Print a count. Print null if the count has the value `null`, which means "none" or "not known". */
 static void count_or_null(kl_json *j, const char *name, uint64_t value, uint64_t null) {
     if (value == null)
         kl_json_text(j, name, NULL);

@@ -6,8 +6,9 @@
 
 #include "control/control.h"
 
-/* Print as text of at most 110 columns, in UTF-8. */
+/* Print the state as text of at most 110 columns, in UTF-8. */
 void kl_tune_print_text(const kl_control_state *state, FILE *out);
-void kl_tune_print_json(const kl_control_state *state, FILE *out); /* Print as one JSON object on one line. */
+void kl_tune_print_json(const kl_control_state *state, FILE *out); /* print the state as a JSON object on
+                                                                    * one line */
 
 #endif

@@ -1,5 +1,5 @@
 #!/bin/sh
-# kilter tune on real farms: tune_test.sh KILTER FARM
+# Test kilter tune with real farms. usage: tune_test.sh KILTER FARM
 set -eu
 . "$(dirname "$0")/farm_test.sh"
 
@@ -25,28 +25,28 @@ expect 2 "'missing.kilter': No such file" "$kilter" tune missing.kilter
 echo "not a record" >text.kilter
 expect 2 "not a run record" "$kilter" tune text.kilter
 
-# --- a farm at work
+# --- a farm that is working
 start local --workers 3
 until_so shows "^policy  *auto"
 until_so shows "^workers  *3 at work, 0 resting"
 until_so shows "T_t(3)"
 "$kilter" tune --once "$record" >look
 for words in "farm  *tune_test_farm over zmq" "^run  *[0-9]" "m_o" "T_c" "P_i" "imbalance"; do
-    grep -q -- "$words" look || fail "the output of kilter tune lacks $words: $(cat look)"
+    grep -q -- "$words" look || fail "the output of kilter tune does not have the words $words: $(cat look)"
 done
-awk 'length > 120 { exit 1 }' look || fail "the output of kilter tune is too wide" # bytes; at most 110 characters
+awk 'length > 120 { exit 1 }' look || fail "the output of kilter tune has lines of more than 110 characters" # bytes; at most 110 characters
 "$kilter" tune --once --json "$record" >look
-[ "$(wc -l <look)" = 1 ] || fail "JSON is not on one line"
+[ "$(wc -l <look)" = 1 ] || fail "kilter tune --json does not print one line"
 if command -v jq >/dev/null; then
     [ "$(jq -r '.program, .present, .policy, (.workers | length), (.time_s > 0)' look | tr '\n' ' ')" = \
-        "tune_test_farm 3 auto 3 true " ] || fail "the JSON of a look is wrong: $(cat look)"
+        "tune_test_farm 3 auto 3 true " ] || fail "kilter tune --once --json prints wrong JSON: $(cat look)"
 else
-    grep -q '"present":3,.*"policy":"auto"' look || fail "the JSON of a look is wrong: $(cat look)"
+    grep -q '"present":3,.*"policy":"auto"' look || fail "kilter tune --once --json prints wrong JSON: $(cat look)"
 fi
 
 # --- setting
 "$kilter" tune --set policy=FSC "$record" >out || fail "policy"
-grep -q "in force from the next run on" out || fail "the answer does not say when: $(cat out)"
+grep -q "in force from the next run on" out || fail "the answer does not say when the setting takes effect: $(cat out)"
 until_so shows "^policy  *fsc"
 "$kilter" tune --set factor=0.3 "$record" | grep -q "in force from the next batch on" || fail "factor"
 until_so shows "factor 0.3"
@@ -59,7 +59,7 @@ expect 2 "policy daf has no factor" "$kilter" tune --set factor=0.5 "$record"
 expect 2 "workers=9: there are 3" "$kilter" tune --set policy=ss --set workers=9 "$record"
 shows "^policy  *daf" || fail "a refused request changed a setting"
 
-# --- kilter tune is killed; its reader ends; many run at once
+# --- kilter tune is killed, loses its reader, and runs twenty times at once: the farm is not disturbed
 "$kilter" tune --interval-s 0.05 "$record" >killed.out &
 watcher=$!
 children="$children $watcher"
@@ -85,37 +85,37 @@ else
     echo "not tested whether other users are refused: this needs root and setpriv"
 fi
 
-# --- kilter tune does not wait for a stopped master
+# --- the master is stopped: kilter tune does not wait for it
 kill -STOP $pid
 expect 1 "does not answer within 2 s" "$kilter" tune --once "$record"
 kill -CONT $pid
 until_so "$kilter" tune --once "$record"
 
-# --- the farm ends while it is watched
+# --- kilter tune watches a farm until its end
 "$kilter" tune --interval-s 0.05 "$record" >end.out 2>end.err &
 watcher=$!
 children="$children $watcher"
 until_so test -s end.out
 : >"$stop"
 wait $pid || fail "the farm failed: $(cat farm.err)"
-wait $watcher || fail "unexpected message at the farm's end: $(cat end.err)"
-grep -q "the farm has ended" end.err || fail "unexpected message at the farm's end: $(cat end.err)"
+wait $watcher || fail "kilter tune failed when the farm ended: $(cat end.err)"
+grep -q "the farm has ended" end.err || fail "kilter tune printed an unexpected message when the farm ended: $(cat end.err)"
 expect 2 "the farm has ended" "$kilter" tune --once "$record"
 [ -z "$(ls "$TMPDIR")" ] || fail "left behind: $(ls "$TMPDIR")"
 if command -v sqlite3 >/dev/null; then
     for kind in policy factor workers; do
         [ "$(sqlite3 "$record" "SELECT count(*) > 0 FROM decision WHERE kind = '$kind' AND reason LIKE '%by hand%'")" = 1 ] ||
-            fail "no decision '$kind' set by hand in the record"
+            fail "the record has no decision of kind $kind by hand"
     done
     [ "$(sqlite3 "$record" "SELECT count(DISTINCT policy) FROM iteration WHERE policy IN ('fsc', 'daf')")" = 2 ] ||
         fail "the runs do not have the policies that were set"
     [ "$(sqlite3 "$record" "SELECT min(workers) FROM iteration WHERE policy = 'fsc'")" = 2 ] ||
-        fail "no run had two workers"
+        fail "no run under the policy fsc had two workers"
 else
-    echo "no sqlite3 here: the record's decisions were not looked at"
+    echo "sqlite3 is not installed: the decisions in the record were not checked"
 fi
 
-# --- the master is killed
+# --- the master is killed while kilter tune watches
 start killed --workers 2
 "$kilter" tune --interval-s 0.05 "$record" >crash.out 2>crash.err &
 watcher=$!
@@ -130,22 +130,22 @@ grep -q "no longer running: it was killed" crash.err || fail "unexpected message
 expect 1 "no longer running: it was killed" "$kilter" tune --once "$record"
 until_so left_nothing
 
-# --- a farm whose workers are threads
+# --- the master of a farm is killed whose workers are threads: it leaves no files
 start killed_threads --workers 2 --transport inproc
 kill -9 $pid
 wait $pid 2>/dev/null || :
 left_nothing || fail "left behind: $(ls "$TMPDIR")"
 
-# --- workers that are threads; the newest record is chosen
+# --- workers that are threads; kilter tune chooses the newest record
 mkdir -p home/.local/state/kilter
 start inproc --workers 2 --transport inproc
 until_so shows "over inproc"
 "$kilter" tune --set workers=1 "$record" >out
 until_so shows "1 at work, 1 resting; 1 set by hand"
 cp "$record" home/.local/state/kilter/
-"$kilter" tune --once 2>err | grep -q "over inproc" || fail "tune did not take the newest record"
-grep -q "inproc.kilter: the newest record of this folder's programs" err || fail "the record is not named: $(cat err)"
-"$kilter" tune --once --program "$(basename "$farm")" 2>err | grep -q "over inproc" || fail "tune did not take the program's newest record"
+"$kilter" tune --once 2>err | grep -q "over inproc" || fail "kilter tune did not take the newest record"
+grep -q "inproc.kilter: the newest record of this folder's programs" err || fail "tune does not print which record it took: $(cat err)"
+"$kilter" tune --once --program "$(basename "$farm")" 2>err | grep -q "over inproc" || fail "tune --program did not take the newest record of the program"
 expect 2 "there is none in" "$kilter" tune --once --program nobody
 expect 2 "cannot be combined" "$kilter" tune --program nobody "$record"
 : >"$stop"

@@ -1,4 +1,4 @@
-/* Read the files of the ranks, judge the run, and write its record. */
+/* Read the files of the ranks, find where the ranks wait, and write the record. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 enum { PLACES_MOST = 1000 };
 
 typedef struct gathered {
-    kl_watch_rank *ranks; /* sorted by rank, without spawned processes */
+    kl_watch_rank *ranks; /* what the ranks recorded, in order of rank, without spawned processes */
     uint64_t room;
     size_t count;
     uint64_t spawned, refused, other_calls, unfinished;
@@ -48,7 +48,7 @@ static void take_file(gathered *g, const char *path) {
     kilter_error error;
     kl_watch_rank rank;
     if (read_file(path, &rank, &error) != KILTER_OK) {
-        fprintf(stderr, "kilter watch: %s; the rank is left out\n", error.text);
+        fprintf(stderr, "kilter watch: %s; this rank is not counted\n", error.text);
         g->refused++;
         return;
     }
@@ -62,7 +62,7 @@ static void take_file(gathered *g, const char *path) {
     g->other_calls += rank.other_calls;
     g->unfinished += rank.end == KL_WATCH_RUNNING;
     if (rank.rank >=
-        KL_WATCH_LOOKED_AT) { /* read one rank at a time: each rank's file may have a million bytes */
+        KL_WATCH_LOOKED_AT) { /* read one rank's file at a time, because it may have a million bytes */
         free(rank.call);
         rank.call = NULL;
         rank.call_count = 0;
@@ -85,8 +85,8 @@ static uint64_t ranks_of_last(const gathered *g) {
     return g->count > 0 ? last->ranks : 0;
 }
 
-/* A script may start several programs one after the other; the last one of each rank counts. Ranks of a
- * program with another number of ranks do not count. */
+/* Keep the last program: a script may start several programs one after the other. For each rank, keep the
+ * last file of a program with as many ranks as the last program. */
 static void keep_last(gathered *g) {
     size_t kept = 0;
     uint64_t ranks = ranks_of_last(g);
@@ -117,7 +117,7 @@ static void gather(const char *folder, gathered *g) {
     keep_last(g);
 }
 
-/* --- the record --- */
+/* --- writing the record --- */
 
 static const char *end_words(kl_watch_end end) {
     static const char *const WORDS[] = {"did not finalize", "finalized", "aborted"};
@@ -134,8 +134,9 @@ static void record_ranks(kl_trace *trace, const gathered *g, double began_unix_s
                 .worker = r->rank, .host = r->host, .binding = "", .pid = r->pid, .joined_s = joined_s});
         if (r->end != KL_WATCH_FINALIZED)
             kl_trace_worker_left(trace, r->rank, joined_s + r->elapsed_s,
-                                 r->end == KL_WATCH_ABORTED ? "it called MPI_Abort"
-                                                            : "it was killed, or ended without MPI_Finalize");
+                                 r->end == KL_WATCH_ABORTED
+                                     ? "the rank called MPI_Abort"
+                                     : "the rank was killed, or ended without MPI_Finalize");
         kl_trace_watched_rank(trace, &(kl_trace_watched_rank_row){.rank = r->rank,
                                                                   .elapsed_s = r->elapsed_s,
                                                                   .useful_s = r->useful_s,
@@ -146,7 +147,7 @@ static void record_ranks(kl_trace *trace, const gathered *g, double began_unix_s
     }
 }
 
-/* Add up the places of all ranks. */
+/* Add up the values of all ranks for each place in the program. */
 static void record_places(kl_trace *trace, const gathered *g) {
     kl_watch_place *sums = calloc(PLACES_MOST, sizeof *sums);
     size_t count = 0;
@@ -241,8 +242,8 @@ static const char *name_of(char *const *words) {
     return slash ? slash + 1 : name;
 }
 
-/* Return the path of the record: the given one, or a new one in the folder of records. If none is wanted, it
- * is in the folder of the run. NULL: see `error`. */
+/* Return the path of the record: the given path, or a new file in the folder of records. If the user wants
+ * no record, it is made in the folder of the ranks' files. NULL: see `error`. */
 static char *record_path(const kl_watched_program *p, kilter_error *error) {
     const char *wanted = p->options->record ? p->options->record : getenv("KILTER_RECORD");
     char stamp[32], *folder = NULL, *path = NULL;
@@ -258,7 +259,7 @@ static char *record_path(const kl_watched_program *p, kilter_error *error) {
     return path;
 }
 
-/* Write the record at `path`, which is freed. NULL: the error has been noted. */
+/* Open the record at `path`, which is freed. path NULL: an error has already been noted. */
 static kilter_status open_record(const kl_watched_program *p, char *path, kl_trace **trace,
                                  kilter_error *error) {
     char host[KL_HOST_BYTES], *here = getcwd(NULL, 0);
@@ -279,7 +280,7 @@ static kilter_status open_record(const kl_watched_program *p, char *path, kl_tra
     return status;
 }
 
-/* Print the page. A record that is not kept has no name. */
+/* Print the page of results. If the record is not kept, the page does not name it. */
 static kilter_status print_page(const char *path, bool kept, kilter_error *error) {
     kl_report *report = NULL;
     kilter_status status = kl_report_read(path, &report, error);
@@ -318,7 +319,7 @@ kilter_status kl_watch_gather(const kl_watched_program *p, kilter_error *error) 
     if (g.count > 0)
         status = write_record(p, &g, error);
     else if (g.refused == 0 && p->code != 126 &&
-             p->code != 127) /* the program could not be started; that was printed already */
+             p->code != 127) /* the program could not be started, which was printed already */
         fprintf(
             stderr,
             "kilter watch: no process of '%s' called MPI_Init of %s, so nothing was seen. A program that is "

@@ -1,4 +1,4 @@
-/* Start the watched program. */
+/* Start the program that kilter watch watches. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ static bool is_launcher(const char *word) {
     return false;
 }
 
-/* Find the MPI from the launcher, or else from the first word that is a program with a known MPI. */
+/* Find the MPI: that of the launcher, or else that of the first word which is a program with a known MPI. */
 static kl_launcher mpi_of(char *const *words) {
     kl_launcher found = is_launcher(words[0]) ? kl_launcher_of_command(words[0]) : KL_LAUNCH_OWN;
     for (size_t i = 0; words[i] && found == KL_LAUNCH_OWN; i++)
@@ -53,7 +53,7 @@ static kilter_status choose_mpi(kl_watched_program *p, kilter_error *error) {
                                 name, p->mpi, p->mpi);
 }
 
-/* --- the folder --- */
+/* --- the folder for the ranks' files --- */
 
 static kilter_status make_folder(kl_watched_program *p, kilter_error *error) {
     if (!p->options->folder)
@@ -65,7 +65,8 @@ static kilter_status make_folder(kl_watched_program *p, kilter_error *error) {
         return kl_fail(error, KILTER_ERR_USAGE, "--folder: no folder can be made in '%s': %s",
                        p->options->folder, strerror(errno));
     }
-    char *whole = realpath(p->folder, NULL); /* ranks may work in other folders */
+    char *whole = realpath(p->folder, NULL); /* make the path absolute, because ranks may work in other
+                                              * folders */
     if (whole) {
         free(p->folder);
         p->folder = whole;
@@ -78,10 +79,10 @@ kilter_status kl_watch_prepare(kl_watched_program *p, kilter_error *error) {
     return status == KILTER_OK ? make_folder(p, error) : status;
 }
 
-/* --- the program --- */
+/* --- running the program --- */
 
-/* Return the words of the command. Name the variables to Open MPI's launcher, which otherwise does not pass
- * them to other hosts. malloc'd; NULL: memory ran out */
+/* Return the words of the command line, malloc'd. Open MPI's launcher also gets the names of the
+ * variables, which it would not pass to other hosts otherwise. NULL: memory ran out */
 static char **words_of(const kl_watched_program *p) {
     static char *const NAMES[] = {"-x", "LD_PRELOAD", "-x", "KILTER_WATCH_FOLDER"};
     char *const *words = p->options->words;
@@ -99,7 +100,7 @@ static char **words_of(const kl_watched_program *p) {
     return all;
 }
 
-/* Set the environment of the program in the child, and become the program. */
+/* In the child process, set the environment of the program and run it. */
 static void be_program(const kl_watched_program *p, char *const *words, const sigset_t *signals) {
     const char *before = getenv("LD_PRELOAD");
     char *preload = before && *before ? kl_text("%s:%s", p->library, before) : kl_text("%s", p->library);
@@ -113,8 +114,8 @@ static void be_program(const kl_watched_program *p, char *const *words, const si
     _exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Wait for the end of the program. Signals that a user sends to this process go to the program; the terminal
- * sends its own to both. */
+/* Wait for the end of the program. Pass on signals that a user sends to this process; a terminal sends its
+ * signals to both processes. */
 static int await(pid_t child, const sigset_t *signals) {
     int status = 0;
     siginfo_t info;
@@ -143,7 +144,7 @@ kilter_status kl_watch_run(kl_watched_program *p, kilter_error *error) {
     int why = errno, status = child > 0 ? await(child, &mine) : 0;
     sigprocmask(SIG_SETMASK, &before, NULL);
     signal(SIGPIPE,
-           SIG_IGN); /* if the reader of the page is gone, the exit code must still be the program's */
+           SIG_IGN); /* if nobody reads the page any more, the exit code must still be the program's */
     free(words);
     if (child < 0)
         return kl_fail(error, KILTER_ERR_SYSTEM, "starting '%s': %s", p->options->words[0], strerror(why));

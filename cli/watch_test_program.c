@@ -1,5 +1,5 @@
 /* A small MPI program for the tests of kilter watch: watch_test_program MODE [ITERATIONS]. Rank 0 computes
- * longer than the others. Each mode does something that kilter watch must cope with. */
+ * longer than the others. Each mode does something that kilter watch must be able to handle. */
 #include <mpi.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 
 static int rank, ranks;
 
-/* Compute for this CPU time. */
+/* Use this much CPU time. */
 static void compute(double seconds) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -32,7 +32,7 @@ static void iterate(int iterations, MPI_Comm comm) {
     }
 }
 
-/* Wait by polling, so that the number of calls differs between iterations. */
+/* Wait for a message by polling, so that the number of MPI calls differs between iterations. */
 static void poll_for_it(int iterations) {
     for (int i = 0; i < iterations; i++) {
         MPI_Request request;

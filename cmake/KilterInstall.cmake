@@ -1,5 +1,5 @@
 # Define what `cmake --install` installs: the libraries with their headers, their CMake package and their pkg-config files.
-# The folders of the programs install the programs. The component `library` has all files that another project needs for linking.
+# Programs are installed by the CMakeLists.txt in their own folders. The component `library` has all files that another project needs for linking.
 include(CMakePackageConfigHelpers)
 
 set(KILTER_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/Kilter)
@@ -28,7 +28,7 @@ function(kilter_pc PC_NAME PC_DESCRIPTION PC_REQUIRES PC_CFLAGS PC_LIBS)
     install(FILES ${CMAKE_CURRENT_BINARY_DIR}/${PC_NAME}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT library)
 endfunction()
 
-# A program that links a static library must also link the library's own libraries; a shared library names them itself.
+# A program that links a static library must also link the libraries that this one uses. A shared library names the libraries it uses itself.
 set(about "Keeps parallel programs in balance on unequal, shared, changing machines")
 if(BUILD_SHARED_LIBS)
     kilter_pc(kilter "${about}" "" "" "")

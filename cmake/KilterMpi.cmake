@@ -1,8 +1,10 @@
 # Find Open MPI and MPICH by their compiler wrappers. Set KILTER_MPIS, the list of the MPIs found, and for each of them:
-#   mpi_NAME               the target with its include folders and libraries
-#   KILTER_MPIEXEC_NAME    its launcher
-#   KILTER_SUFFIX_NAME     what the names of its tests and test programs end with: nothing for the first one found KILTER_MPI says which are looked for: ON
-#   (both), OFF, or a list of names. A named MPI must exist. On machines where the wrappers do not have Debian's names: -DKILTER_MPICC_openmpi=FILE, -DKILTER_MPIEXEC_openmpi=FILE.
+#   mpi_NAME               the CMake target of the MPI, with its include folders and libraries
+#   KILTER_MPIEXEC_NAME    the launcher of the MPI
+#   KILTER_SUFFIX_NAME     the ending of names of the MPI's tests and test programs: empty for the first MPI found
+#
+# The option KILTER_MPI says which MPIs are looked for: ON (both), OFF, or a list of names. An MPI in the list must exist. If the wrappers do not have
+# Debian's names, give -DKILTER_MPICC_openmpi=FILE and -DKILTER_MPIEXEC_openmpi=FILE.
 
 # Find out for which MPI a wrapper compiles.
 function(kilter_mpi_of_wrapper wrapper out)
@@ -23,13 +25,13 @@ function(kilter_mpi_target name wrapper)
     list(TRANSFORM includes REPLACE "^-I" "")
     list(FILTER libraries INCLUDE REGEX "^-([Ll]|Wl,)")
     add_library(mpi_${name} INTERFACE)
-    add_library(Kilter::mpi_${name} ALIAS mpi_${name}) # the name of this library after installation
+    add_library(Kilter::mpi_${name} ALIAS mpi_${name}) # the file name of the library after installation
     target_include_directories(mpi_${name} SYSTEM INTERFACE ${includes})
     target_link_libraries(mpi_${name} INTERFACE ${libraries})
     list(TRANSFORM includes PREPEND "-I")
     list(JOIN includes " " includes)
     list(JOIN libraries " " libraries)
-    set(KILTER_CFLAGS_${name} "${includes}" PARENT_SCOPE) # flags for the pkg-config file
+    set(KILTER_CFLAGS_${name} "${includes}" PARENT_SCOPE) # compiler flags of this MPI, for the pkg-config file
     set(KILTER_LIBS_${name} "${libraries}" PARENT_SCOPE)
 endfunction()
 

@@ -13,7 +13,7 @@ endif()
 function(kilter_mpi_program name)
     add_executable(${name}${suffix} ${ARGN})
     target_link_libraries(${name}${suffix} PRIVATE mpi_${mpi})
-    if(suffix) # let clang-tidy check each source only once
+    if(suffix) # let clang-tidy check each source only for the first MPI
         set_target_properties(${name}${suffix} PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
     endif()
 endfunction()
@@ -26,7 +26,7 @@ function(kilter_mpi_test_program name)
     add_dependencies(mpi_tests ${name}${suffix})
 endfunction()
 
-# Tests run more ranks than cores, without binding, because each mpirun would bind its first rank to the first core.
+# Tests run more ranks than cores. Ranks are not bound to cores, because each mpirun would bind its first rank to the first core.
 function(kilter_mpi_launcher_flags out)
     set(flags "")
     if(mpi STREQUAL openmpi)
@@ -41,7 +41,7 @@ function(kilter_mpi_test_properties name ranks)
                          ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
 endfunction()
 
-# kilter_mpi_test(NAME RANKS TARGET ARGUMENT…): run a program of one of the functions above on RANKS ranks.
+# kilter_mpi_test(NAME RANKS TARGET ARGUMENT…): add a test that runs a program, made by one of the functions above, on RANKS ranks.
 function(kilter_mpi_test name ranks target)
     kilter_mpi_launcher_flags(flags)
     add_dependencies(mpi_tests ${target}${suffix})
@@ -49,7 +49,8 @@ function(kilter_mpi_test name ranks target)
     kilter_mpi_test_properties(${name}${suffix} ${ranks})
 endfunction()
 
-# Add a test whose launcher lets ranks survive when others are killed. The launcher's exit code then says little, so the test passes if the program prints SAYS.
+# Add a test whose launcher lets ranks survive when others are killed. Its exit code does not show whether the ranks are right, so the test passes if
+# the program prints SAYS.
 function(kilter_mpi_survivors_test name says ranks target)
     kilter_mpi_launcher_flags(flags)
     if(mpi STREQUAL mpich)
@@ -61,7 +62,7 @@ function(kilter_mpi_survivors_test name says ranks target)
     set_property(TEST ${name}${suffix} APPEND PROPERTY ENVIRONMENT "OMPI_MCA_orte_enable_recovery=1;KILTER_MPI_SHIELD=1")
 endfunction()
 
-# kilter_mpi_script_test(NAME RANKS COMMAND…): COMMAND calls the launcher itself.
+# kilter_mpi_script_test(NAME RANKS COMMAND…): add a test whose COMMAND calls the MPI launcher itself.
 function(kilter_mpi_script_test name ranks)
     add_test(NAME ${name}${suffix} COMMAND ${ARGN})
     kilter_mpi_test_properties(${name}${suffix} ${ranks})

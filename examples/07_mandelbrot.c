@@ -1,5 +1,5 @@
-/* The area of the Mandelbrot set. A task counts the points of one row that are in the set. The same program
- * is in plain/ with OpenMP, and with a master and workers in MPI. */
+/* Compute the area of the Mandelbrot set. A task counts the points of one row that are in the set. The
+ * same program is in the folder plain/ with OpenMP, and with a master and workers in MPI. */
 #include <inttypes.h>
 #include <stdio.h>
 

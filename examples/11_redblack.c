@@ -11,7 +11,7 @@ static void start_row(size_t n, size_t i, double *u) {
         u[j] = chance(i * n + j);
 }
 
-/* Relax the points of one colour in row i; u is the address of the row. */
+/* Relax the points of one colour in row i; u is the address of row i. */
 static void relax(size_t n, size_t i, int colour, const double *up, double *u, const double *down) {
     for (size_t j = 1 + (i + 1 + (size_t)colour) % 2; j + 1 < n; j += 2)
         u[j] += OMEGA * (0.25 * (up[j] + down[j] + u[j - 1] + u[j + 1]) - u[j]);

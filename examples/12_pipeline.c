@@ -13,7 +13,7 @@ static void start_row(size_t n, size_t i, double *u) {
         u[j] = chance(i * n + j);
 }
 
-/* Relax the columns `from` to `to` − 1 of a row; u is the address of the row. */
+/* Relax the columns `from` to `to` − 1 of a row; u is the address of the row's first value. */
 static void relax(size_t n, size_t from, size_t to, const double *up, double *u, const double *down) {
     for (size_t j = from > 1 ? from : 1; j < to && j + 1 < n; j++)
         u[j] += OMEGA * (0.25 * (up[j] + down[j] + u[j - 1] + u[j + 1]) - u[j]);

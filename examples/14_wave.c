@@ -4,16 +4,16 @@
 
 #include "loop_program.h"
 
-static const double SPEED2 = 0.25; /* (wave speed × time step / distance of points)² */
+static const double SPEED2 = 0.25; /* (wave speed × time step / distance of two points)² */
 
-/* A point has two values, one of this step and one of the last step. The two places change roles after
- * each step. */
+/* A point has two values: its height at this step and at the previous step. The two places exchange their
+ * roles after each step. */
 static void start_row(size_t n, size_t i, double u[n][2]) {
     for (size_t j = 0; j < n; j++)
         u[j][0] = u[j][1] = i > 0 && i + 1 < n && j > 0 && j + 1 < n ? chance(i * n + j) : 0;
 }
 
-/* Advance row i by a step: the new value replaces the last step's. */
+/* Advance row i by a step: the new height replaces the height at the previous step. */
 static void advance(size_t n, int step, double up[n][2], double u[n][2], double down[n][2]) {
     int now = step % 2, next = 1 - now;
     for (size_t j = 1; j + 1 < n; j++) {

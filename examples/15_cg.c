@@ -1,6 +1,6 @@
-/* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with boundary value 0, two dot
- * products a step. With --exact their sums have the same bits for every number of ranks; without it
- * MPI_Allreduce adds them. */
+/* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with boundary value 0, with two
+ * dot products a step. With --exact the dot products have the same bits for every number of ranks. Without
+ * --exact MPI_Allreduce adds them. */
 #include <kilter/loop.h>
 
 #include "loop_program.h"
@@ -38,7 +38,7 @@ static void start_row(size_t n, size_t i, double *r, double *p) {
         r[j] = p[j] = chance(i * n + j);
 }
 
-/* Do all steps in one process; return x. */
+/* Do all steps in one process; return the solution x. */
 static void *sequential(const settings *set, size_t n) {
     double(*x)[n] = allocate(n, sizeof *x), (*r)[n] = allocate(n, sizeof *r),
     (*p)[n] = allocate(n, sizeof *p), (*q)[n] = allocate(n, sizeof *q), rr = 0;
@@ -64,18 +64,18 @@ static void *sequential(const settings *set, size_t n) {
     return x;
 }
 
-/* Compare up to rounding, because the sequential program adds in another order. */
+/* Compare with a tolerance for rounding, because the sequential program adds in another order. */
 static bool is_near(size_t count, const double *a, const double *b) {
     double most = 0;
     for (size_t i = 0; b && i < count; i++)
         most = fmax(most, fabs(b[i]));
     for (size_t i = 0; b && i < count; i++)
-        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* this is also false for NaN */
+        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* this comparison is also false for NaN */
             return false;
     return true;
 }
 
-typedef struct vectors { /* rows of N values; sums: rows of 1 value */
+typedef struct vectors { /* the vectors have rows of N values; `sums` has rows of 1 value */
     double *x, *r, *p, *q, *sums;
 } vectors;
 
@@ -86,7 +86,7 @@ static double *attach(kilter_loop *loop, size_t n, uint64_t ghost) {
     return base;
 }
 
-/* Return the sum of the values in v->sums, which has one value for each row. */
+/* Return the sum of all values in v->sums, which has one value for each row. */
 static double sum(kilter_loop *loop, const settings *set, const vectors *v) {
     kilter_error error;
     kilter_range own;
@@ -102,7 +102,7 @@ static double sum(kilter_loop *loop, const settings *set, const vectors *v) {
     return all;
 }
 
-/* Do one step; return the square of the residual after it. */
+/* Do one step. Return the square of the residual's norm after the step. */
 static double step(kilter_loop *loop, const settings *set, const vectors *v, double rr) {
     size_t n = (size_t)set->n;
     kilter_error error;

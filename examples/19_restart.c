@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
         must(kilter_loop_array(loop, sizeof *plates[i], 1, (void **)&plates[i], &error), &error);
     must(kilter_loop_array(loop, sizeof *sums, 0, (void **)&sums, &error), &error);
 
-    /* the next two lines are for checkpoints */
+    /* only the next two lines are needed for checkpoints */
     uint64_t done;
     must(kilter_loop_keep(loop, "heat", &heat, sizeof heat, &error), &error);
     must(kilter_loop_resumed(loop, &done, &error), &error);

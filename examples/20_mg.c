@@ -1,8 +1,8 @@
 /* mg [CLASS]: the benchmark MG of the NAS Parallel Benchmarks, class S, W, A or B. The planes of all grids
- * are rows of aligned loops. Those of a coarse grid follow every second plane of the finer grid. All move
- * with the planes of the finest grid to the ranks that compute them fastest. The coarsest grids may have
- * fewer planes than there are ranks. With KILTER_CHECKPOINT in the environment, a program that was ended
- * continues where it was saved. */
+ * are rows of aligned loops. Each plane of a coarse grid follows every second plane of the finer grid. All
+ * planes move with those of the finest grid to the ranks that compute them fastest. The coarsest grids may
+ * have fewer planes than there are ranks. With KILTER_CHECKPOINT in the environment, a program that was ended
+ * continues from its last checkpoint. */
 #include <kilter/loop.h>
 
 #include "mg.h"
@@ -10,7 +10,8 @@
 typedef struct level {
     size_t n;
     double *u, *r;
-    /* the loops over the planes of this level; interpolate reads the coarser grid, project the finer one */
+    /* loops over the planes of this level; `interpolate` also reads the coarser grid, `project` the finer
+     * grid */
     kilter_loop *residual, *smooth, *interpolate, *project;
 } level;
 
@@ -28,7 +29,7 @@ static void *attach(kilter_loop *loop, size_t bytes, uint64_t ghost) {
     return base;
 }
 
-/* Open a loop over the planes of a level. Plane k is on the rank of plane (k + 1) · stride − 1 of the
+/* Open a loop over the planes of a level. Plane k is on the same rank as plane (k + 1) · stride − 1 of the
  * finest grid. */
 static kilter_loop *follow(const solver *s, int l, const char *name, const double *reads) {
     uint64_t stride = UINT64_C(1) << (s->is->top - l);
@@ -46,7 +47,7 @@ static kilter_loop *follow(const solver *s, int l, const char *name, const doubl
     return loop;
 }
 
-/* A loop updates only the ghost planes that its own body reads. */
+/* A loop fetches only those neighbours' planes that its own body reads. */
 static void open_level(solver *s, int l) {
     level *at = &s->at[l];
     at->n = (size_t)1 << l;
@@ -98,7 +99,7 @@ static void merge(void *left, const void *right, uint64_t bytes, void *user) {
     mg_merge(left, right);
 }
 
-/* Place the charges: each rank looks at the random numbers of its planes. */
+/* Place the charges: each rank goes through the random numbers of its own planes. */
 static void start(solver *s) {
     const level *finest = &s->at[s->is->top];
     mg_extremes all;
@@ -113,7 +114,7 @@ static void start(solver *s) {
             mg_charge(finest->n, k, &all, s->v);
 }
 
-/* --- the sweeps --- */
+/* --- the sweeps of a cycle --- */
 
 typedef enum work { PROJECT, INTERPOLATE, RESIDUAL, SMOOTH } work;
 
@@ -145,8 +146,8 @@ static void sweep(const solver *s, const settings *set, int l, work what) {
     must(kilter_loop_end(loop, &error), &error);
 }
 
-/* Continue after `cycle` cycles, which a checkpoint has done. A cycle has two sweeps of the loop that leads.
- * Checkpoints are written before the second one only, so this begins with it. */
+/* Continue after `cycle` cycles, which a checkpoint has done. A cycle has two sweeps of the leading loop.
+ * Checkpoints are written only before the second sweep, so continue with it. */
 static void run(const solver *s, const settings *set, uint64_t cycle) {
     int top = s->is->top;
     sweep(s, set, top, RESIDUAL);
@@ -164,14 +165,14 @@ static void run(const solver *s, const settings *set, uint64_t cycle) {
     }
 }
 
-/* --- the result --- */
+/* --- checking the result --- */
 
 static void add(void *left, const void *right, uint64_t bytes, void *user) {
     (void)bytes, (void)user;
     *(double *)left += *(const double *)right;
 }
 
-/* Add up the squares of the residual, in an order that does not depend on the ranks. */
+/* Add up the squares of the residual in all planes, in an order that does not depend on the ranks. */
 static double add_squares(const solver *s) {
     const level *finest = &s->at[s->is->top];
     double sum;

@@ -1,15 +1,16 @@
 /* lu [CLASS]: the benchmark LU of the NAS Parallel Benchmarks, class S, W, A or B. Its planes
  * are the rows of four aligned loops. They move to the ranks that compute them fastest. In a step each loop
  * makes one sweep: a pipeline forwards, a pipeline backwards, the update, and the residual. The residual's
- * loop leads. With KILTER_CHECKPOINT in the environment, a program that was ended continues where it was
- * saved. */
+ * loop decides when planes move. With KILTER_CHECKPOINT in the environment, a program that was ended
+ * continues from its last checkpoint. */
 #include <kilter/loop.h>
 
 #include "lu.h"
 
 typedef struct solver {
     kilter_loop *residual, *forward, *backward, *update;
-    double *u, *v, *forcing, *sums; /* v: the residual, and then the change; sums: rows of 10 values */
+    double *u, *v, *forcing, *sums; /* v: the residual, later the change of the solution; sums: rows of 10
+                                     * values */
     lu_scratch scratch;
 } solver;
 
@@ -27,8 +28,9 @@ static double *attach(kilter_loop *loop, size_t values, uint64_t ghost) {
     return base;
 }
 
-/* The body of the residual reads two planes on either side of its own. The pipelines pass on the changes v;
- * u has not changed since the residual was computed, so its ghost planes are still there. */
+/* The residual of a plane needs two planes on either side. The pipelines pass on the changes v. They also
+ * read u, which has not changed since the residual was computed, so its neighbours' planes are still
+ * there. */
 static solver open_solver(const lu *s, const settings *set) {
     kilter_loop_options lead = {.iterations = s->n,
                                 .fixed = set->fixed,
@@ -118,7 +120,7 @@ static void sweep_update(const lu *s, solver *p) {
 }
 
 /* Continue after `step` steps, which a checkpoint has done. Checkpoints are written before the residual is
- * computed, so this begins with it. */
+ * computed, so continue with the residual. */
 static void run(const lu *s, const settings *set, solver *p, uint64_t step) {
     sweep_residual(s, set, p);
     for (; step < (uint64_t)s->is->steps; step++) {
@@ -129,7 +131,7 @@ static void run(const lu *s, const settings *set, solver *p, uint64_t step) {
     }
 }
 
-/* --- the result --- */
+/* --- checking the result --- */
 
 static void add(void *left, const void *right, uint64_t bytes, void *user) {
     double *sum = left;
@@ -139,7 +141,7 @@ static void add(void *left, const void *right, uint64_t bytes, void *user) {
         sum[m] += other[m];
 }
 
-/* Add up the squares of all planes, in an order that does not depend on the ranks. */
+/* Add up the squares of the residual in all planes, in an order that does not depend on the ranks. */
 static void add_squares(const lu *s, solver *p, double sums[2 * VALUES]) {
     kilter_range r;
     kilter_error error;

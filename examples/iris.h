@@ -54,8 +54,8 @@ static inline int iris_nearest(double points[][IRIS_LENGTHS], int count, int iri
     return nearest;
 }
 
-/* Do one step of Lloyd's method: each iris goes to its nearest centre, then each centre to the mean of its
- * irises. Return the sum of squared distances before the step. At most 16 centres. */
+/* Do one step of Lloyd's method: assign each iris to its nearest centre, then move each centre to the mean
+ * of its irises. Return the sum of squared distances before the step. There may be up to 16 centres. */
 static inline double iris_step(double centres[][IRIS_LENGTHS], int count) {
     double sum[16][IRIS_LENGTHS] = {{0}}, size[16] = {0}, squares = 0;
     for (int i = 0; i < IRISES; i++) {

@@ -1,10 +1,7 @@
-/* Shared by all programs with loops, plain and with Kilter: their arguments, an adjustable cost, and the line
- * they print.
- *
- *   PROGRAM [N [SWEEPS]] [--check] [--cost S] [--block B] …
- *
- * --cost S: an iteration takes S seconds of CPU time, as on a slower machine. Under a simulator it takes S
- * simulated seconds and nothing else. */
+/* Functions of all example programs with loops, plain and with Kilter. They read the arguments, adjust the
+ * cost of iterations, and print the result. The option --cost S means: an iteration takes S seconds of CPU
+ * time, as on a slower machine. Under a simulator, an iteration takes S simulated seconds and nothing else.
+ */
 #ifndef LOOP_PROGRAM_H
 #define LOOP_PROGRAM_H
 
@@ -27,13 +24,14 @@ static const bool WITH_KILTER = false;
 typedef struct settings {
     const char *program;
     double n, sweeps;
-    double block;  /* number of columns in a block; 0: the program chooses */
-    double cost_s; /* CPU seconds of an iteration on this rank; 0: no more than it needs */
-    double slow;   /* factor by which iterations take longer on rank 0; 0: no factor */
-    bool check;    /* true: compare the result with the sequential program's result */
+    double block;  /* number of columns in a block of the pipeline; 0: the program chooses */
+    double cost_s; /* CPU seconds that an iteration takes on this rank; 0: only as long as it needs */
+    double slow;   /* factor by which iterations take longer on rank 0; 0: as long as on other ranks */
+    bool check;    /* true: compare the result with that of the sequential program */
     const char *picture, *output;
-    bool fixed, say; /* only with Kilter. fixed: no rows move; say: print a second line, about balancing */
-    bool exact;      /* only with Kilter: exact sums */
+    bool fixed, say; /* used only with Kilter. fixed: no rows move. say: print a second line with facts
+                      * about balancing. */
+    bool exact;      /* used only with Kilter: sums are exact */
     const char *record;
 } settings;
 
@@ -60,9 +58,7 @@ static inline double read_number(const settings *set, const char *word, double l
 }
 
 static inline settings read_settings(int argc, char **argv, settings set) {
-    enum {
-        MOST_ROWS = 20000
-    }; /* with more rows and columns, the number of elements would not fit into MPI's int counts */
+    enum { MOST_ROWS = 20000 }; /* a larger grid has more elements than MPI can count with an int */
     const struct {
         const char *name;
         bool *flag, kilter;
@@ -90,7 +86,7 @@ static inline settings read_settings(int argc, char **argv, settings set) {
         if (o == count && argv[i][0] == '-')
             refuse(&set, argv[i], "there is no such option");
         else if (o == count && numbers == 2)
-            refuse(&set, argv[i], "more than a size and a number of sweeps");
+            refuse(&set, argv[i], "give at most a size and a number of sweeps");
         else if (o == count && numbers++ == 0)
             set.n = read_number(&set, argv[i], 1, MOST_ROWS, true);
         else if (o == count)
@@ -98,7 +94,7 @@ static inline settings read_settings(int argc, char **argv, settings set) {
         else if (options[o].flag)
             *options[o].flag = true;
         else if (i + 1 == argc)
-            refuse(&set, argv[i], "its value is missing");
+            refuse(&set, argv[i], "the value of this option is missing");
         else if (options[o].text)
             *options[o].text = argv[++i];
         else
@@ -149,7 +145,7 @@ static inline void pay(const settings *set, double begun_s, double iterations) {
         smpi_execute_flops_benched(set->cost_s * iterations * 1e9);
 }
 #else
-/* Return the CPU time used so far; 0 without --cost. */
+/* Return the CPU time used so far; without --cost, return 0. */
 static inline double cpu_s(const settings *set) {
     struct timespec t = {.tv_sec = 0};
     if (set->cost_s > 0)
@@ -157,15 +153,15 @@ static inline double cpu_s(const settings *set) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Use CPU time until `iterations` have taken --cost seconds each, counted from begun_s, an earlier cpu_s().
- */
+/* Use CPU time until `iterations` iterations have taken --cost seconds each. begun_s: the value of cpu_s()
+ * when they began. */
 static inline void pay(const settings *set, double begun_s, double iterations) {
     while (set->cost_s > 0 && cpu_s(set) < begun_s + set->cost_s * iterations)
         ;
 }
 #endif
 
-/* --- the end --- */
+/* --- printing the result --- */
 
 static inline uint64_t checksum(const void *data, size_t bytes) { /* FNV-1a */
     uint64_t hash = 0xcbf29ce484222325;
@@ -174,8 +170,8 @@ static inline uint64_t checksum(const void *data, size_t bytes) { /* FNV-1a */
     return hash;
 }
 
-/* Print the line of JSON, on rank 0. Compare the result with the sequential program's, unless that is NULL;
- * return 1 if they differ, else 0. */
+/* Print the result as a line of JSON, on rank 0. If the sequential program's result is given, compare with
+ * it. Return 1 if the results differ, else 0. */
 static inline int finish(const settings *set, double elapsed_s, const void *whole, const void *sequential,
                          size_t bytes) {
     int ranks;
@@ -200,7 +196,7 @@ static inline void must(kilter_status status, const kilter_error *error) {
     }
 }
 
-/* Print the second line, if the option --say is given. */
+/* If the option --say is given, print a second line with facts about balancing. */
 static inline void say_summary(const settings *set, const kilter_loop *loop) {
     kilter_loop_summary s;
     kilter_loop_summary_get(loop, &s);

@@ -1,9 +1,10 @@
-/* The benchmark LU of the NAS Parallel Benchmarks, for its programs plain and with Kilter. It solves the
- * compressible Navier-Stokes equations on a cube by symmetric successive over-relaxation. Written from its
- * published description (NASA technical report RNR-94-007, and the reference values of NPB 3).
+/* The benchmark LU of the NAS Parallel Benchmarks, for the example programs plain/lu.c and 21_lu.c. It solves
+ * the compressible Navier-Stokes equations on a cube by symmetric successive over-relaxation. This code was
+ * written from the benchmark's published description (NASA technical report RNR-94-007, and the reference
+ * values of NPB 3).
  *
  * A grid has n planes of n lines of n points, and a point has five values: density, momentum in three
- * directions, energy. A plane is a row of a loop. Functions take the address of plane 0. */
+ * directions, energy. A plane is a row of a loop. Functions get the address of plane 0. */
 #ifndef LU_H
 #define LU_H
 
@@ -12,14 +13,16 @@
 
 enum { VALUES = 5, DIRECTIONS = 3 };
 
-static const double C1 = 1.4, C2 = 0.4, C34 = 0.1, C1345 = 1.4 * 0.1 * 1.4; /* constants of the gas */
+static const double C1 = 1.4, C2 = 0.4, C34 = 0.1, C1345 = 1.4 * 0.1 * 1.4; /* constants of the gas in the
+                                                                             * equations */
 static const double OMEGA = 1.2;                                            /* over-relaxation */
 
 typedef struct lu_class {
     char name;
     size_t n;
     double steps, dt;
-    double residual[VALUES], error[VALUES], surface; /* published norms and surface integral */
+    double residual[VALUES], error[VALUES], surface; /* published reference values: norms and surface
+                                                      * integral */
 } lu_class;
 
 static const lu_class LU_CLASSES[] = {
@@ -61,7 +64,7 @@ static const lu_class LU_CLASSES[] = {
      4.7887162703308227e+01},
 };
 
-/* Return the class with this name. NULL: there is none */
+/* Return the benchmark class with this name. NULL: there is no such class */
 static inline const lu_class *lu_class_of(const char *name) {
     for (size_t c = 0; c < sizeof LU_CLASSES / sizeof *LU_CLASSES; c++)
         if (name && name[0] == LU_CLASSES[c].name && !name[1])
@@ -72,10 +75,10 @@ static inline const lu_class *lu_class_of(const char *name) {
 typedef struct lu {
     const lu_class *is;
     size_t n, line, plane;        /* numbers of doubles in a line and in a plane */
-    double h, t1, t2, t3;         /* h: distance of points; 1 / h², 1 / 2h, 1 / h */
-    double d[DIRECTIONS][VALUES]; /* coefficients of the second differences that are added */
+    double h, t1, t2, t3;         /* h: distance of two points; the others: 1 / h², 1 / 2h, 1 / h */
+    double d[DIRECTIONS][VALUES]; /* coefficients of the second differences that are added for stability */
     double dissipation;           /* coefficient of the fourth differences */
-    double diagonal[VALUES];      /* diagonal of a block: its part without the point's values */
+    double diagonal[VALUES];      /* diagonal of a point's block: the part that is the same at all points */
     double viscous[VALUES];       /* sums of the viscous coefficients over all directions */
 } lu;
 
@@ -110,7 +113,7 @@ static inline size_t lu_at(const lu *s, size_t k, size_t j, size_t i) {
     return k * s->plane + j * s->line + i * VALUES;
 }
 
-/* --- the exact solution, and the first values --- */
+/* --- the exact solution, and the start values --- */
 
 static inline void lu_exact(const lu *s, size_t k, size_t j, size_t i, double u[VALUES]) {
     static const double c[VALUES][13] = {{2, 0, 0, 4, 5, 3, 0.5, 0.02, 0.01, 0.03, 0.5, 0.4, 0.3},
@@ -127,7 +130,8 @@ static inline void lu_exact(const lu *s, size_t k, size_t j, size_t i, double u[
     }
 }
 
-/* Begin with the exact values on the boundary, and interpolate between opposite faces inside. */
+/* Set the start values: the exact values on the boundary, and inside interpolations between opposite
+ * faces. */
 static inline void lu_start_point(const lu *s, size_t k, size_t j, size_t i, double u[VALUES]) {
     size_t last = s->n - 1;
     double x = (double)i * s->h, y = (double)j * s->h, z = (double)k * s->h, lo[3][VALUES], hi[3][VALUES];
@@ -154,7 +158,7 @@ static inline void lu_start(const lu *s, size_t k, double *u) {
 
 /* --- the residual: the sum of all terms of the equations at a point --- */
 
-typedef struct lu_flow { /* velocity, energy and pressure at a point */
+typedef struct lu_flow { /* velocity, energy and pressure of the gas at a point */
     double v[DIRECTIONS], e, p;
 } lu_flow;
 
@@ -164,7 +168,7 @@ static inline lu_flow lu_flow_at(const double *u) {
     return (lu_flow){{u[1] * r, u[2] * r, u[3] * r}, u[4] * r, C2 * (u[4] - half)};
 }
 
-/* Add the convection through a face, times `factor`. */
+/* Add the convection through a face of a point's cell, times `factor`. */
 static inline void lu_convect(int d, const double *u, const lu_flow *f, double factor, double out[VALUES]) {
     double through = factor * f->v[d];
     for (int m = 0; m < VALUES; m++)
@@ -173,7 +177,7 @@ static inline void lu_convect(int d, const double *u, const lu_flow *f, double f
     out[4] += through * f->p;
 }
 
-/* Add the friction between two neighbours, times `factor`. */
+/* Add the friction between two neighbouring points, times `factor`. */
 static inline void lu_rub(int d, const lu_flow *a, const lu_flow *b, double factor, double out[VALUES]) {
     double work = 0;
     for (int m = 0; m < DIRECTIONS; m++) {
@@ -184,8 +188,8 @@ static inline void lu_rub(int d, const lu_flow *a, const lu_flow *b, double fact
     out[4] += factor * (work + C1345 * (b->e - a->e));
 }
 
-/* Add the fourth difference in one direction. Near the boundary it has fewer points. at: number of the point
- * in this direction; apart: distance of neighbours in memory */
+/* Add the fourth difference in one direction, which has fewer points near the boundary. at: number of the
+ * point in this direction; apart: distance of neighbours in memory */
 static inline void lu_dissipate(const lu *s, const double *u, size_t at, size_t apart, double out[VALUES]) {
     size_t left = s->n - 1 - at;
     double w[5] = {at > 2, at > 1 ? -4 : 0, at > 1 && left > 1 ? 6 : 5, left > 1 ? -4 : 0, left > 2};
@@ -196,7 +200,7 @@ static inline void lu_dissipate(const lu *s, const double *u, size_t at, size_t 
             s->dissipation * (w[0] * far[m] + w[1] * near[m] + w[2] * u[m] + w[3] * next[m] + w[4] * last[m]);
 }
 
-/* Add the terms of one direction. f[3]: the flow before the point, at the point and after it */
+/* Add the terms of one direction. f[3]: the flow at the point before, at the point, and at the point after */
 static inline void lu_direction(const lu *s, int d, const double *u, const lu_flow *f[3], size_t at,
                                 size_t apart, double out[VALUES]) {
     const double *before = u - apart, *after = u + apart;
@@ -209,7 +213,7 @@ static inline void lu_direction(const lu *s, int d, const double *u, const lu_fl
     lu_dissipate(s, u, at, apart, out);
 }
 
-/* Memory for the flow in three planes. */
+/* Memory for the flow at the points of three planes. */
 typedef struct lu_scratch {
     lu_flow *planes[3];
 } lu_scratch;
@@ -251,7 +255,7 @@ static inline void lu_residual_plane(const lu *s, size_t k, const double *u, con
         }
 }
 
-/* Compute the residual in planes lo … hi − 1. */
+/* Compute the residual in the planes lo … hi − 1. */
 static inline void lu_residual(const lu *s, size_t lo, size_t hi, const double *u, const double *forcing,
                                lu_scratch *t, double *out) {
     size_t first = lo > 1 ? lo : 1, end = hi < s->n - 1 ? hi : s->n - 1;
@@ -269,12 +273,12 @@ static inline void lu_residual(const lu *s, size_t lo, size_t hi, const double *
     }
 }
 
-/* Compute the forcing, with which the exact solution has the residual 0. */
+/* Compute the forcing: the terms with which the residual of the exact solution is 0. */
 static inline void lu_force(const lu *s, size_t lo, size_t hi, lu_scratch *t, double *forcing) {
     double *five = allocate(5, s->plane * sizeof *five);
     for (size_t k = lo; k < hi; k++) {
         const double *plane_0 =
-            five - (k > 2 ? (k - 2) * s->plane : 0); /* planes k − 2 … k + 2 of all planes */
+            five - (k > 2 ? (k - 2) * s->plane : 0); /* addresses of the planes k − 2 … k + 2 */
         for (size_t near = k > 2 ? k - 2 : 0; near <= k + 2 && near < s->n; near++)
             for (size_t j = 0; j < s->n; j++)
                 for (size_t i = 0; i < s->n; i++)
@@ -305,7 +309,7 @@ static inline void lu_couple(const lu *s, int d, double way, const double *u, co
               s->t1 * (C1345 * r * (v[4] - e * v[0]) + work + s->d[d][4] * v[4]);
 }
 
-/* Solve for the change at a point: its own block is a lower triangle. */
+/* Compute the change at a point from its own block, which is a lower triangle. */
 static inline void lu_solve(const lu *s, const double *u, double x[VALUES]) {
     double r = 1 / u[0], w[DIRECTIONS] = {u[1] * r, u[2] * r, u[3] * r}, twice = 2 * s->is->dt * r;
     x[0] /= s->diagonal[0];
@@ -318,7 +322,7 @@ static inline void lu_solve(const lu *s, const double *u, double x[VALUES]) {
     x[4] = energy / (s->diagonal[4] + twice * s->viscous[4]);
 }
 
-/* Do line j of plane k forwards: the changes of the points before it are known. */
+/* Do the forward pass on line j of plane k: the changes of all points before the line are known. */
 static inline void lu_forward(const lu *s, size_t k, size_t j, const double *u, double *v) {
     const size_t apart[DIRECTIONS] = {VALUES, s->line, s->plane};
     double dt = s->is->dt;
@@ -334,7 +338,7 @@ static inline void lu_forward(const lu *s, size_t k, size_t j, const double *u, 
     }
 }
 
-/* Do line j of plane k backwards: the changes of the points after it are known. */
+/* Do the backward pass on line j of plane k: the changes of all points after the line are known. */
 static inline void lu_backward(const lu *s, size_t k, size_t j, const double *u, double *v) {
     const size_t apart[DIRECTIONS] = {VALUES, s->line, s->plane};
     for (size_t i = s->n - 2; i > 0; i--) {
@@ -357,7 +361,7 @@ static inline void lu_update(const lu *s, size_t k, const double *v, double *u) 
             u[k * s->plane + j * s->line + x] += factor * v[k * s->plane + j * s->line + x];
 }
 
-/* --- the result --- */
+/* --- checking the result --- */
 
 /* Add up the squares of the residual and of the error in plane k. */
 static inline void lu_squares(const lu *s, size_t k, const double *u, const double *v,
@@ -384,7 +388,7 @@ static inline double lu_surface(const lu *s, const double *u) {
     const size_t lo[DIRECTIONS] = {1, 1, 2}, hi[DIRECTIONS] = {s->n - 2, s->n - 3, s->n - 2};
     double all = 0;
     for (int d = 0; d < DIRECTIONS; d++) {
-        int a = d == 0 ? 1 : 0, b = d == 2 ? 1 : 2; /* the directions of a face */
+        int a = d == 0 ? 1 : 0, b = d == 2 ? 1 : 2; /* the two directions of a face */
         double sum = 0;
         for (size_t q = lo[b]; q < hi[b]; q++)
             for (size_t p = lo[a]; p < hi[a]; p++)
@@ -401,10 +405,11 @@ static inline double lu_surface(const lu *s, const double *u) {
 }
 
 static inline bool lu_is_near(double value, double expected) {
-    return fabs((value - expected) / expected) <= 1e-8; /* also false if the value is not a number */
+    return fabs((value - expected) / expected) <= 1e-8; /* this comparison is also false if the value is
+                                                         * not a number */
 }
 
-/* Compare with the published values; sums: squares of all planes. Print the result. */
+/* Compare with the published values, and print the result. sums: sums of squares of all planes. */
 static inline bool lu_verify(const lu *s, const double sums[2 * VALUES], const double *u) {
     const lu_class *is = s->is;
     double points = (double)(s->n - 2) * (double)(s->n - 2) * (double)(s->n - 2), surface = lu_surface(s, u);
@@ -419,10 +424,10 @@ static inline bool lu_verify(const lu *s, const double sums[2 * VALUES], const d
     return verified;
 }
 
-/* --- the sequential program --- */
+/* --- the benchmark as a sequential program --- */
 
 typedef struct lu_grids {
-    double *u, *v, *forcing; /* v: the residual, and then the change */
+    double *u, *v, *forcing; /* v: the residual, later the change of the solution */
     double sums[2 * VALUES];
 } lu_grids;
 
@@ -463,7 +468,7 @@ static inline void lu_free(lu_grids *g) {
     free(g->forcing);
 }
 
-/* Read the class, which is the first argument, and then the other arguments. */
+/* Read the benchmark's class, which is the first argument, and then the other arguments. */
 static inline settings lu_settings(int count, char **arguments, const lu_class **is) {
     settings set = {.program = "lu"};
     *is = lu_class_of(count > 1 ? arguments[1] : "S");

@@ -1,11 +1,15 @@
 /* The Mandelbrot set on a grid: points z → z² + c that stay near 0. Rows through the middle of the set take a
- * hundred times as long as those at its edges. */
+ * hundred times as long as rows at its edges. */
 #ifndef MANDELBROT_H
 #define MANDELBROT_H
 
 #include <stdint.h>
 
-enum { GRID = 1200, MOST = 2000 }; /* rows and columns; iterations after which a point counts as inside */
+enum {
+    GRID = 1200,
+    MOST = 2000
+}; /* numbers of rows and columns; number of iterations after which a point
+    * counts as inside */
 
 /* Return the number of points of this row that are in the set. */
 static inline uint64_t points_inside(uint64_t row) {

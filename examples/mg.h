@@ -1,10 +1,10 @@
-/* The benchmark MG of the NAS Parallel Benchmarks, for its programs plain and with Kilter. It solves
- * Poisson's equation on a periodic cube by V-cycles of multigrid. Written from its published description
- * (NASA technical report RNR-94-007, and the reference values of NPB 3).
+/* The benchmark MG of the NAS Parallel Benchmarks, for the example programs plain/mg.c and 20_mg.c. It solves
+ * Poisson's equation on a periodic cube by V-cycles of multigrid. This code was written from the benchmark's
+ * published description (NASA technical report RNR-94-007, and the reference values of NPB 3).
  *
  * The grid of level l has n = 2^l planes of n lines of n points. Around each plane is a border of one point
  * with the values of the opposite side. A plane is a row of a loop. Planes −1 and n are copies of planes n −
- * 1 and 0. Functions take the address of plane 0. */
+ * 1 and 0. Functions get the address of plane 0. */
 #ifndef MG_H
 #define MG_H
 
@@ -15,9 +15,10 @@ enum { LEVELS = 9, EXTREMES = 10, LINE_MOST = (1 << (LEVELS - 1)) + 2 };
 
 typedef struct mg_class {
     char name;
-    int top;             /* level of the finest grid */
-    double cycles, norm; /* norm: the published norm of the residual */
-    double smooth[3];    /* weights of a point, its neighbours at distance 1, and at √2 */
+    int top;             /* number of the finest grid's level */
+    double cycles, norm; /* norm: the published norm of the residual at the end */
+    double smooth[3];    /* weights of a point, of its neighbours at distance 1, and of those at distance
+                          * √2 */
 } mg_class;
 
 static const mg_class MG_CLASSES[] = {
@@ -27,7 +28,7 @@ static const mg_class MG_CLASSES[] = {
     {'B', 8, 20, 0.1800564401355e-05, {-3.0 / 17, 1.0 / 33, -1.0 / 61}},
 };
 
-/* Return the class with this name. NULL: there is none */
+/* Return the benchmark class with this name. NULL: there is no such class */
 static inline const mg_class *mg_class_of(const char *name) {
     for (size_t c = 0; c < sizeof MG_CLASSES / sizeof *MG_CLASSES; c++)
         if (name && name[0] == MG_CLASSES[c].name && !name[1])
@@ -35,14 +36,14 @@ static inline const mg_class *mg_class_of(const char *name) {
     return NULL;
 }
 
-static inline size_t mg_line(size_t n) { /* number of values in a line */
+static inline size_t mg_line(size_t n) { /* number of values in a line, with its border */
     return n + 2;
 }
-static inline size_t mg_plane(size_t n) { /* number of values in a plane */
+static inline size_t mg_plane(size_t n) { /* number of values in a plane, with its border */
     return (n + 2) * (n + 2);
 }
 
-/* Return line j of plane k, which may be −1. */
+/* Return the address of line j of plane k. k may be −1. */
 static inline const double *mg_at(size_t n, const double *a, ptrdiff_t k, size_t j) {
     return a + k * (ptrdiff_t)mg_plane(n) + j * mg_line(n);
 }
@@ -58,8 +59,8 @@ static inline void mg_border(size_t n, double *plane) {
     memcpy(plane + (n + 1) * line, plane + line, line * sizeof *plane);
 }
 
-/* Add up the neighbours of each point of line j in the directions across it: at distance 1, and at √2. The
- * pointers begin with line j − 1. */
+/* For each point of line j, add up the neighbours in the two directions across the line: those at distance
+ * 1, and those at distance √2. The pointers begin with line j − 1. */
 static inline void mg_across(size_t n, const double *a, ptrdiff_t k, size_t j, double *near, double *far) {
     const double *before = mg_at(n, a, k - 1, j - 1), *here = mg_at(n, a, k, j - 1),
                  *after = mg_at(n, a, k + 1, j - 1);
@@ -70,10 +71,10 @@ static inline void mg_across(size_t n, const double *a, ptrdiff_t k, size_t j, d
     }
 }
 
-/* Compute r = v − A·u in plane k. r and v may be the same. */
+/* Compute the residual r = v − A·u in plane k. r and v may be the same array. */
 static inline void mg_residual(size_t n, ptrdiff_t k, const double *v, const double *u, double *r) {
     static const double CENTRE = -8.0 / 3, FAR = 1.0 / 6,
-                        CORNER = 1.0 / 12; /* neighbours at 1 have weight 0 */
+                        CORNER = 1.0 / 12; /* leave out the neighbours at distance 1, whose weight is 0 */
     double near[LINE_MOST] = {0}, far[LINE_MOST] = {0};
     double *plane = r + k * (ptrdiff_t)mg_plane(n);
     for (size_t j = 1; j <= n; j++) {
@@ -87,7 +88,7 @@ static inline void mg_residual(size_t n, ptrdiff_t k, const double *v, const dou
     mg_border(n, plane);
 }
 
-/* Compute u += S·r in plane k. fresh: u was 0 */
+/* Add the smoother's correction, u += S·r, in plane k. fresh: u was 0 */
 static inline void mg_smooth(size_t n, ptrdiff_t k, const double weights[3], const double *r, double *u,
                              bool fresh) {
     double near[LINE_MOST], far[LINE_MOST], a = weights[0], b = weights[1], c = weights[2];
@@ -103,8 +104,8 @@ static inline void mg_smooth(size_t n, ptrdiff_t k, const double weights[3], con
     mg_border(n, plane);
 }
 
-/* Compute plane k of a coarse grid with n points a line from planes 2k, 2k + 1 and 2k + 2 of the finer grid.
- */
+/* Compute plane k of a coarse grid, with n points a line, from the planes 2k, 2k + 1 and 2k + 2 of the
+ * finer grid. */
 static inline void mg_project(size_t n, ptrdiff_t k, const double *fine, double *coarse) {
     double near[LINE_MOST] = {0}, far[LINE_MOST] = {0};
     double *plane = coarse + k * (ptrdiff_t)mg_plane(n);
@@ -120,10 +121,11 @@ static inline void mg_project(size_t n, ptrdiff_t k, const double *fine, double 
     mg_border(n, plane);
 }
 
-/* Add up the coarse values whose mean is line j of plane k of the finer grid. Return the weight of the sum.
- * n: points of a coarse line */
+/* Add up the coarse values whose mean is the interpolation to line j of plane k of the finer grid. Return
+ * the weight of this sum. n: number of points in a coarse line */
 static inline double mg_sources(size_t n, ptrdiff_t k, size_t j, const double *coarse, double *sum) {
-    bool planes = k % 2 == 0, lines = j % 2 == 1; /* true: between two of them */
+    bool planes = k % 2 == 0, lines = j % 2 == 1; /* planes, lines: true if the plane or the line lies
+                                                   * between two coarse ones */
     const double *a = mg_at(n, coarse, k % 2 == 0 ? k / 2 - 1 : (k - 1) / 2, j / 2);
     size_t plane = planes ? mg_plane(n) : 0, line = lines ? mg_line(n) : 0;
     for (size_t i = 0; i <= n; i++)
@@ -140,13 +142,13 @@ static inline double mg_sources(size_t n, ptrdiff_t k, size_t j, const double *c
     return planes && lines ? 0.25 : planes || lines ? 0.5 : 1;
 }
 
-/* Compute u += the interpolated coarse grid in plane k of a grid with n points a line. fresh: u was 0 */
+/* Interpolate the coarse grid and add it to u, in plane k of a grid with n points a line. fresh: u was 0 */
 static inline void mg_interpolate(size_t n, ptrdiff_t k, const double *coarse, double *u, bool fresh) {
     double sum[LINE_MOST];
     double *plane = u + k * (ptrdiff_t)mg_plane(n);
     for (size_t j = 1; j <= n; j++) {
         double weight = mg_sources(n / 2, k, j, coarse, sum), *to = plane + j * mg_line(n);
-        sum[n / 2 + 1] = 0; /* for the last pair, which adds it to the border only */
+        sum[n / 2 + 1] = 0; /* the last pair adds this value only to the border */
         for (size_t i = 0; i <= n / 2; i++) {
             to[2 * i] = (fresh ? 0 : to[2 * i]) + weight * sum[i];
             to[2 * i + 1] = (fresh ? 0 : to[2 * i + 1]) + 0.5 * weight * (sum[i] + sum[i + 1]);
@@ -158,9 +160,10 @@ static inline void mg_interpolate(size_t n, ptrdiff_t k, const double *coarse, d
 /* --- the charges: −1 at the ten points with the smallest random numbers, 1 at the ten with the largest ---
  */
 
-typedef struct mg_extremes { /* [0]: the smallest numbers, negated; [1]: the largest; in falling order */
+typedef struct mg_extremes { /* extreme[0]: the smallest numbers, negated; extreme[1]: the largest; both in
+                              * falling order */
     double value[2][EXTREMES];
-    uint64_t at[2][EXTREMES]; /* number of the point, plane by plane and line by line */
+    uint64_t at[2][EXTREMES]; /* number of the point in the grid, counted plane by plane and line by line */
 } mg_extremes;
 
 static inline void mg_extreme(mg_extremes *e, int side, double value, uint64_t at) {
@@ -181,7 +184,7 @@ static inline uint64_t mg_times(uint64_t a, uint64_t b) {
     return a * b & ((UINT64_C(1) << 46) - 1);
 }
 
-/* Return the state of the generator before number `count`. */
+/* Return the state of the random generator before its number `count`. */
 static inline uint64_t mg_state(uint64_t count) {
     uint64_t state = 314159265, power = 1220703125; /* 5^13 */
     for (; count > 0; count /= 2, power = mg_times(power, power))
@@ -208,7 +211,7 @@ static inline void mg_merge(mg_extremes *e, const mg_extremes *other) {
             mg_extreme(e, side, other->value[side][i], other->at[side][i]);
 }
 
-/* Set plane k to 0, except for the charges in it. */
+/* Set plane k to 0, except for the charges that are in it. */
 static inline void mg_charge(size_t n, size_t k, const mg_extremes *e, double *v) {
     double *plane = v + k * mg_plane(n);
     memset(plane, 0, mg_plane(n) * sizeof *plane);
@@ -219,9 +222,10 @@ static inline void mg_charge(size_t n, size_t k, const mg_extremes *e, double *v
     mg_border(n, plane);
 }
 
-/* --- the result --- */
+/* --- checking the result --- */
 
-static inline double mg_square(size_t n, ptrdiff_t k, const double *r) { /* sum of squares in plane k */
+static inline double mg_square(size_t n, ptrdiff_t k, const double *r) { /* Return the sum of squares in
+                                                                          * plane k. */
     double sum = 0;
     for (size_t j = 1; j <= n; j++)
         for (size_t i = 1; i <= n; i++)
@@ -229,18 +233,19 @@ static inline double mg_square(size_t n, ptrdiff_t k, const double *r) { /* sum 
     return sum;
 }
 
-/* Compare with the published value; sum: squares of all planes. Print the result. */
+/* Compare the norm with the published one, and print the result. sum: sum of squares of all planes. */
 static inline bool mg_verify(const mg_class *is, double sum) {
     double n = (double)(1 << is->top), norm = sqrt(sum / (n * n * n));
-    bool verified = fabs((norm - is->norm) / is->norm) <= 1e-8; /* also false if it is not a number */
+    bool verified = fabs((norm - is->norm) / is->norm) <= 1e-8; /* this comparison is also false if the
+                                                                 * value is not a number */
     printf("{\"class\":\"%c\",\"norm\":%.13e,\"verified\":%s}\n", is->name, norm,
            verified ? "true" : "false");
     return verified;
 }
 
-/* --- the sequential program --- */
+/* --- the benchmark as a sequential program --- */
 
-typedef struct mg_grids { /* [l]: address of plane 0 of level l */
+typedef struct mg_grids { /* u[l], r[l]: addresses of plane 0 on level l */
     double *u[LEVELS], *r[LEVELS], *v;
 } mg_grids;
 
@@ -252,7 +257,7 @@ static inline void mg_release(size_t n, double *planes) {
     free(planes - mg_plane(n));
 }
 
-static inline void mg_wrap(size_t n, double *a) { /* fill planes −1 and n */
+static inline void mg_wrap(size_t n, double *a) { /* copy the opposite planes into the planes −1 and n */
     size_t bytes = mg_plane(n) * sizeof *a;
     assert(a);
     memcpy(a - mg_plane(n), a + (n - 1) * mg_plane(n), bytes);
@@ -322,7 +327,7 @@ static inline void mg_free(const mg_class *is, mg_grids *g) {
     mg_release((size_t)1 << is->top, g->v);
 }
 
-/* Read the class, which is the first argument, and then the other arguments. */
+/* Read the benchmark's class, which is the first argument, and then the other arguments. */
 static inline settings mg_settings(int count, char **arguments, const mg_class **is) {
     settings set = {.program = "mg"};
     *is = mg_class_of(count > 1 ? arguments[1] : "S");

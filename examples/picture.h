@@ -10,13 +10,13 @@ typedef struct picture {
 } picture;
 
 enum {
-    REACH = 5, /* largest number of rows and columns that the filter reads on each side of a point */
+    REACH = 5, /* most rows and columns that the filter reads on each side of a point */
     WHITE = 255,
 };
 
 /* --- pictures --- */
 
-/* Draw hills of light with an edge across them. */
+/* Draw a picture: hills of light with an edge across them. */
 static inline picture draw_picture(size_t n) {
     picture p = {.width = n, .height = n, .points = allocate(n, n)};
     for (size_t i = 0; i < n; i++)
@@ -26,7 +26,7 @@ static inline picture draw_picture(size_t n) {
     return p;
 }
 
-/* Read a binary PGM with one byte for each point, without comments. */
+/* Read a picture: a binary PGM file with one byte for each point, without comments. */
 static inline picture load_picture(const settings *set) {
     FILE *file = fopen(set->picture, "rb");
     unsigned width = 0, height = 0, white = 0;
@@ -35,7 +35,7 @@ static inline picture load_picture(const settings *set) {
         refuse(set, set->picture, "not a picture in binary PGM of 1 to 20000 points each way and 256 greys");
     picture p = {.width = width, .height = height, .points = allocate(height, width)};
     if (fread(p.points, width, height, file) != height)
-        refuse(set, set->picture, "ends too early");
+        refuse(set, set->picture, "the file ends too early");
     fclose(file);
     return p;
 }
@@ -55,9 +55,10 @@ static inline int save_picture(const char *name, size_t width, size_t height, co
     return 0;
 }
 
-/* --- the camera --- */
+/* --- the bad camera --- */
 
-/* Take row i of a frame: add salt-and-pepper noise, dense in a band that moves down the picture. */
+/* Take row i of a frame: copy it from the picture, and add salt-and-pepper noise. The noise is dense in a
+ * band that moves down the picture. */
 static inline void take_row(const picture *scene, int frame, size_t i, uint8_t *row) {
     size_t width = scene->width, height = scene->height;
     size_t band = (i + height - (size_t)frame * (height / 64 + 1) % height) % height;
@@ -68,7 +69,7 @@ static inline void take_row(const picture *scene, int frame, size_t i, uint8_t *
     }
 }
 
-/* --- the filter --- */
+/* --- the filter that removes noise --- */
 
 /* Find the minimum, median and maximum of the points at most r rows and columns from (i, j); row i is row[0].
  */
@@ -87,8 +88,8 @@ static inline void window(size_t width, size_t height, size_t i, size_t j, size_
     }
 }
 
-/* Clean a row as Hwang and Haddad, 1995: the window grows until its median is not noise; only extremes
- * change. */
+/* Remove the noise from a row, as Hwang and Haddad, 1995: the window grows until its median is not noise,
+ * and only extreme points are changed. */
 static inline void clean_row(size_t width, size_t height, size_t i, uint8_t (*row)[width], uint8_t *clean) {
     for (size_t j = 0; j < width; j++) {
         uint8_t greys[3] = {0}, point = row[0][j];

@@ -17,7 +17,7 @@ struct sleeper {
 
 } // namespace
 
-/* SimGrid keeps a callback, and the data it needs, until the end of the simulation. */
+/* SimGrid keeps this callback and its data until the end of the simulation, so they are not freed earlier. */
 struct kl_arrival {
     std::shared_ptr<sleeper> self = std::make_shared<sleeper>();
 };

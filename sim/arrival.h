@@ -6,11 +6,11 @@
 extern "C" {
 #endif
 
-typedef struct kl_arrival kl_arrival; /* state of one rank */
+typedef struct kl_arrival kl_arrival; /* the transfers and times for which one rank waits */
 
 kl_arrival *kl_arrival_new(void);
 void kl_arrival_free(kl_arrival *arrival);
-/* Sleep until any transfer ends or `seconds` have passed. */
+/* Sleep until one of the rank's transfers ends, or for `seconds` at most. */
 void kl_arrival_wait(kl_arrival *arrival, double seconds);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# engine_test.sh KILTER: test kilter simulate --engine smpi from outside.
+# Test kilter simulate --engine smpi as a command. usage: engine_test.sh KILTER
 set -euo pipefail
 kilter=$1
 work=$(mktemp -d)
@@ -18,29 +18,29 @@ simulate() {
 
 platform='3x1.0,3x0.25@osc(60ms,30ms);master=1' tasks='600@lognormal(2ms,0.5)'
 
-# The table is the same each time; its record and picture are like those of any run.
+# The same command prints the same table twice; record and picture have the usual contents.
 for again in 1 2; do
     simulate --platform "$platform" --tasks "$tasks" --policy static,ss,auto --iterations 2 >$again.table
 done
-cmp 1.table 2.table || fail "two runs differ: $(cat 1.table 2.table)"
+cmp 1.table 2.table || fail "the same command prints two different tables: $(cat 1.table 2.table)"
 grep -q '^engine *smpi' 1.table || fail "no engine: $(cat 1.table)"
 simulate --platform "$platform" --tasks "$tasks" --iterations 2 --record run.kilter --gantt run.svg >out
 [ "$(sqlite3 run.kilter 'SELECT sum(hi - lo) FROM chunk')" = 1200 ] || fail 'tasks are missing from the record'
 grep -q '</svg>' run.svg || fail 'no picture'
 
-# A platform file of SimGrid's gives the same result as its description.
+# A platform that is described in the command, and the same platform as a SimGrid file, give the same times.
 "$kilter" simulate --platform 4x1 --write-platform equal.xml
 simulate --platform 4x1 --tasks "$tasks" --json | grep -o '"elapsed_s":[^,]*' | head -1 >described
 simulate --platform equal.xml --tasks "$tasks" --json | grep -o '"elapsed_s":[^,]*' | head -1 >written
 cmp described written || fail "described: $(cat described), as a file: $(cat written)"
 
-# A message too long to be sent before its receive is posted: 20 MB over 1 MB/s take at least 20 s.
+# Large messages, which SMPI sends only when the receiver is ready: 20 MB over 1 MB/s take at least 20 s.
 simulate --platform '2x1;link=1ms,1MB/s;master=1' --tasks '200@const(1ms)' --task-bytes 100000 --policy gss \
     --result-bytes 70000 --json >big
 elapsed_s=$(grep -o '"elapsed_s":[^,]*' big | head -1 | cut -d: -f2)
 awk -v s="$elapsed_s" 'BEGIN { exit !(s > 20 && s < 40) }' || fail "20 MB over 1 MB/s took $elapsed_s s"
 
-# Messages in two parts, to and from 100 workers at once. It takes 4 ms, and 16 ms if a worker sleeps although a message has arrived.
+# Messages in two parts, to and from 100 workers at once: the run takes 4 ms. It would take 16 ms if a worker slept although a message has arrived.
 simulate --platform '15x1,15x2,14x3,14x4,14x5,14x6,14x7;link=50us,1GB/s;master=1' --tasks '400@const(1ms)' --task-bytes 5000 --result-bytes 720 --policy ect \
     --iterations 3 --json | jq '.policies[0].iterations[2].elapsed_s' >parts
 awk '{ exit !($1 < 8e-3) }' parts || fail "a run of 1 ms of work on each of 100 workers took $(cat parts) s"
@@ -48,13 +48,13 @@ awk '{ exit !($1 < 8e-3) }' parts || fail "a run of 1 ms of work on each of 100 
 refuses() { # CODE WORDS OPTION…
     local code=0
     timeout 20 "$kilter" simulate --engine smpi --tasks "$tasks" "${@:3}" >out 2>err || code=$?
-    [ "$code" -eq "$1" ] || fail "${*:3}: exit code $code, not $1: $(cat err)"
-    [ ! -s out ] || fail "${*:3}: it printed something"
-    grep -q "$2" err || fail "${*:3}: says '$(cat err)', not '$2'"
-    [ "$(wc -l <err)" -eq 1 ] || fail "${*:3}: more than a line: $(cat err)"
+    [ "$code" -eq "$1" ] || fail "with the options ${*:3}, the exit code is $code, not $1: $(cat err)"
+    [ ! -s out ] || fail "with the options ${*:3}, something was printed on stdout"
+    grep -q "$2" err || fail "with the options ${*:3}, the error does not have the words $2: $(cat err)"
+    [ "$(wc -l <err)" -eq 1 ] || fail "with the options ${*:3}, the error has more than one line: $(cat err)"
 }
 refuses 2 'missing.xml' --platform missing.xml
-echo 'not at all' >text.xml
+echo 'this is not a platform' >text.xml
 refuses 2 'text.xml' --platform text.xml
 printf '0.1 0\n' >off.prof
 sed 's|<host id="n2" |&state_file="off.prof" |' equal.xml >off.xml

@@ -1,6 +1,6 @@
-/* interaction BYTES MORE: measure the messages of one interaction between a loop's ranks, for four ways to
- * decide the shares; rank 0 prints a line. A report has BYTES, or MORE where iterations differ in cost.
- * smpirun starts it on a power of two of hosts. */
+/* interaction BYTES MORE: measure the messages of four ways in which a loop's ranks can decide the shares.
+ * Rank 0 prints a line. A rank's report has BYTES bytes, or MORE bytes if iterations differ in cost. The
+ * number of hosts must be a power of two. smpirun starts this program. */
 #include <math.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -16,9 +16,9 @@ typedef struct team {
 
 typedef void way(const team *t);
 
-/* --- four ways --- */
+/* --- four ways to decide the shares --- */
 
-enum { ORDER_BYTES = 32 }; /* exchange the own bounds and what changes over them */
+enum { ORDER_BYTES = 32 }; /* bytes with which a rank learns its new bounds and the rows to exchange */
 
 static void central(const team *t) {
     MPI_Gather(t->mine, t->bytes, MPI_BYTE, t->all, t->bytes, MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -29,8 +29,8 @@ static void replicated(const team *t) {
     MPI_Allgather(t->mine, t->bytes, MPI_BYTE, t->all, t->bytes, MPI_BYTE, MPI_COMM_WORLD);
 }
 
-/* Sums over all ranks and over the lower ranks, and a maximum: with bounds in proportion to speeds a rank
- * needs nothing else of the others. */
+/* Compute sums over all ranks and over the lower ranks, and a maximum. If bounds are in proportion to
+ * speeds, a rank needs nothing else from the other ranks. */
 static void by_tree(const team *t) {
     struct {
         double sum, most;
@@ -65,7 +65,7 @@ static double most_of(double value) {
     return most;
 }
 
-/* Measure from a common start until the last rank has ended. */
+/* Let all ranks begin together, and measure the time until the last rank has ended. */
 static double time_of(way *go, const team *t) {
     double begins_s = most_of(kl_monotonic_s()) + 1;
     kl_nap_s(begins_s - kl_monotonic_s());
@@ -80,7 +80,8 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &t.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &t.ranks);
     if (t.bytes < ORDER_BYTES || more < t.bytes || (t.ranks & (t.ranks - 1))) {
-        fprintf(stderr, "usage: interaction BYTES MORE (from %d), on a power of two of ranks\n", ORDER_BYTES);
+        fprintf(stderr, "usage: interaction BYTES MORE (numbers from %d), on 2, 4, 8, … ranks\n",
+                ORDER_BYTES);
         MPI_Abort(MPI_COMM_WORLD, 2);
         exit(2);
     }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# loop_test.sh SMPIRUN KILTER PLAIN-MODULE MODULE N SWEEPS: a loop on simulated hosts gives the bits of the sequential
-# program wherever its rows move; a second run is identical; rows leave a slow host, and that saves time.
+# Check a loop on simulated hosts. Its result has the bits of the sequential program wherever rows move, and a second run is identical. Rows leave a
+# slow host, which saves time. usage: loop_test.sh SMPIRUN KILTER PLAIN-MODULE MODULE N SWEEPS
 set -euo pipefail
 start=$(dirname "$(realpath "$0")")/start_module
 smpirun=$1 kilter=$2 plain=$3 loop=$4 words=("$5" "$6" --cost 0.02)
@@ -13,16 +13,16 @@ fail() {
     exit 1
 }
 
-hosts() { # NAME SPEC: make a platform of four hosts
+hosts() { # hosts NAME SPEC: write a platform of four hosts into NAME.xml
     "$kilter" simulate --platform "$2;link=100us,12.5MB/s" --write-platform "$1.xml" >/dev/null
 }
 
-run() { # PLATFORM RANKS MODULE OPTION…: run MODULE, with its output in ./out
+run() { # run PLATFORM RANKS MODULE OPTION…: run MODULE, and check the bits of its result; the output is in ./out
     printf 'n%d\n' $(seq 0 $(($2 - 1))) >list
     "$start" "$smpirun" "$1.xml" list "$3" "${words[@]}" "${@:4}" >out
     jq -es '.[0].checksum' out >checksum || fail "${*:3} on $1: $(cat out)"
     [ -f expected ] || cp checksum expected
-    cmp -s checksum expected || fail "${*:3} on $2 ranks of $1: other bits than of the sequential program"
+    cmp -s checksum expected || fail "${*:3} on $2 ranks of $1 computes other bits than the sequential program"
 }
 
 hosts equal 4x1
@@ -38,7 +38,7 @@ for platform in slow:0.9 swings:1.05; do
     run $platform 4 "$loop" --say
     mv out first
     run $platform 4 "$loop" --say
-    cmp first out || fail "two runs on $platform differ"
+    cmp first out || fail "two equal runs on the platform $platform give different outputs"
     jq -es --argjson most "$(jq -n "$most * $fixed_s")" '.[0].elapsed_s < $most and .[1].moves > 0' out >/dev/null ||
         fail "on $platform, fixed $fixed_s s: $(cat out)"
 done

@@ -1,5 +1,5 @@
-/* The simulated machine that a rank runs on; it replaces src/sys/machine.c. Simulated time passes only in
- * kl_spend_s(), kl_nap_s() and messages. */
+/* The simulated machine on which a rank runs. This file replaces src/sys/machine.c. Simulated time passes
+ * only in kl_spend_s(), kl_nap_s() and messages. */
 #include <mpi.h>
 #include <simgrid/actor.h>
 #include <simgrid/engine.h>
@@ -11,9 +11,9 @@
 
 #include "sys/sys.h"
 
-/* A host of speed="1Gf" does one second's work in one second. */
+/* Operations per second of a host with speed="1Gf", which has speed 1 in Kilter. */
 static const double FLOPS_PER_S = 1e9;
-/* Time that a real master needs for a message: docs/reference/simulation.md. */
+/* Seconds that a real master needs for a message; see docs/reference/simulation.md. */
 static const double ANSWER_S = 10e-6;
 
 double kl_monotonic_s(void) {
@@ -31,7 +31,7 @@ static double seconds_in(const char *variable, double otherwise) {
     double value = text ? strtod(text, &end) : otherwise;
     if (text && (end == text || *end || !(value >= 0 && value < 1e6))) {
         fprintf(stderr, "%s: '%s' is not a number of seconds from 0\n", variable, text);
-        _exit(2); /* this exits all ranks, because they are in this process */
+        _exit(2); /* _exit() ends all ranks, because they are all in this process */
     }
     return value;
 }
@@ -68,5 +68,5 @@ void kl_host_name(char name[KL_HOST_BYTES]) {
 }
 
 double kl_quantum_s(void) {
-    return seconds_in("KILTER_QUANTUM_S", 0); /* SimGrid shares hosts continuously, without quanta */
+    return seconds_in("KILTER_QUANTUM_S", 0); /* 0: SimGrid shares hosts continuously, without quanta */
 }

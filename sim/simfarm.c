@@ -12,7 +12,7 @@
 
 enum {
     INDEX_BYTES = sizeof(uint64_t)
-}; /* a result of at least this size begins with the index of its task */
+}; /* if a result has at least this size, it begins with the index of its task */
 
 /* --- options --- */
 
@@ -23,7 +23,7 @@ static const char HELP[] =
     "(default: 1)\n  --task-bytes BYTES   input of a task (default: 0)\n  --result-bytes BYTES result of a "
     "task (default: 0)\n";
 
-/* Return the value of --NAME and remove the option from argv; NULL: argv lacks the option. */
+/* Return the value of the option --NAME, and remove both from argv. NULL: the option is not given. */
 static const char *take(int *argc, char **argv, const char *name, kilter_error *error) {
     size_t length = strlen(name);
     for (int i = 1; i < *argc; i++) {
@@ -46,7 +46,7 @@ static const char *take(int *argc, char **argv, const char *name, kilter_error *
     return NULL;
 }
 
-/* An option whose value is a number. */
+/* A number that is given by an option. */
 typedef struct number {
     const char *name;
     uint64_t standard, least, most;
@@ -109,7 +109,7 @@ void kl_simfarm_free(kl_simfarm *farm) {
     *farm = (kl_simfarm){0};
 }
 
-/* --- the worker's side --- */
+/* --- the work of the farm's workers --- */
 
 static int start(const kilter_worker *worker, void **state) {
     *state = worker->user;
@@ -122,11 +122,12 @@ static int take_time(const kilter_task *task, kilter_result *result, void *state
     size_t head = farm->result_bytes >= INDEX_BYTES ? INDEX_BYTES : 0;
     if (kilter_result_put(result, &task->index, head) != KILTER_OK ||
         kilter_result_put(result, farm->zeros, farm->result_bytes - head) != KILTER_OK)
-        return kilter_result_fail(result, "no memory for its result of %zu bytes", farm->result_bytes);
+        return kilter_result_fail(result, "there is no memory for the result of %zu bytes",
+                                  farm->result_bytes);
     return 0;
 }
 
-/* --- the master's side --- */
+/* --- the master of the farm --- */
 
 typedef struct tally {
     const kl_simfarm *farm;

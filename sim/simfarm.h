@@ -1,5 +1,6 @@
-/* The synthetic farm: its tasks compute for their described time and do nothing else. One source is built
- * twice: kilter-simfarm is an ordinary farm, kilter-simfarm-smpi is the same farm on a simulated platform. */
+/* The synthetic farm: its tasks compute for their described time and do nothing else. Its source is built
+ * into two programs: kilter-simfarm is an ordinary farm, and kilter-simfarm-smpi is the same farm on a
+ * simulated platform. */
 #ifndef KL_SIMFARM_H
 #define KL_SIMFARM_H
 
@@ -13,14 +14,15 @@ typedef struct kl_simfarm {
     kl_tasks tasks;
     uint32_t iterations;
     size_t task_bytes, result_bytes;
-    uint8_t *zeros; /* the byte that fills inputs and results */
+    uint8_t *zeros; /* zero bytes, which are the contents of all inputs and results */
 } kl_simfarm;
 
-/* Take the farm's own options out of argc/argv; the other arguments, with argv[0], are for Kilter.
- * KILTER_ENDED: --help was printed. */
+/* Read the synthetic farm's own options and remove them from argv. The other arguments, with argv[0], are
+ * options of Kilter. KILTER_ENDED: the help was printed. */
 kilter_status kl_simfarm_read(int *argc, char **argv, kl_simfarm *farm, kilter_error *error);
 void kl_simfarm_free(kl_simfarm *farm);
-/* Run the farm: the master prints a line of JSON for each run, and a worker ends with KILTER_ENDED. */
+/* Run the farm: the master prints a line of JSON for each run. On a worker, KILTER_ENDED is returned at
+ * the end of the farm. */
 kilter_status kl_simfarm_run(const kl_simfarm *farm, int argc, char **argv, kilter_error *error);
 
 #ifdef __cplusplus

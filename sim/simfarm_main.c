@@ -1,4 +1,4 @@
-/* kilter-simfarm: the synthetic farm on real workers. */
+/* kilter-simfarm: the synthetic farm, whose tasks only take time, on real workers. */
 #include "sim/simfarm.h"
 
 int main(int argc, char **argv) {

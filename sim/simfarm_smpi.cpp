@@ -1,8 +1,5 @@
-/* kilter-simfarm-smpi: the synthetic farm as ranks of SimGrid's SMPI, all in this process.
- *
- *   kilter-simfarm-smpi --platform FILE [--hosts FILE] [the farm's options]
- *
- * Errors are printed in one line on stderr; SimGrid itself would end some of these runs with exit code 0. */
+/* kilter-simfarm-smpi: the synthetic farm, whose ranks all run in this process under SimGrid's SMPI. Each
+ * error is printed in one line on stderr. SimGrid itself would end some runs with errors with exit code 0. */
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -25,16 +22,16 @@ namespace {
 
 struct simulation {
     kl_simfarm farm;
-    std::vector<char *> arguments; /* options of Kilter; each rank gets a copy */
+    std::vector<char *> arguments; /* arguments with Kilter's options, which each rank gets a copy of */
 };
 
 [[noreturn]] void give_up(const std::string &why, int code) {
     std::fflush(stdout);
     std::fprintf(stderr, "simfarm: %s\n", why.c_str());
-    _exit(code); /* exit without destructors, because the stacks of the ranks are in use */
+    _exit(code); /* end without running destructors, because the ranks' stacks are in use */
 }
 
-/* Return the value of --NAME and remove the option from the arguments; "": the option is missing. */
+/* Return the value of the option --NAME, and remove both from the arguments. "": the option is not given. */
 std::string take(std::vector<char *> &arguments, const char *name) {
     for (size_t i = 1; i < arguments.size(); i++)
         if (std::strcmp(arguments[i], name) == 0) {
@@ -47,8 +44,8 @@ std::string take(std::vector<char *> &arguments, const char *name) {
     return "";
 }
 
-/* Switch off SMPI's own costs that neither platform nor farm has. docs/reference/simulation.md gives the
- * reasons. */
+/* Switch off those costs of SMPI that neither the platform nor the farm has. docs/reference/simulation.md
+ * gives the reasons. */
 void configure() {
     const char *const always[] = {
         "network/model:SMPI",
@@ -70,9 +67,8 @@ void configure() {
         sg4::Engine::set_config(option);
 }
 
-/* Put the master on the first host and a worker on every host. Names that end in numbers are sorted by these
- * numbers.
- */
+/* Put the master on the first host and a worker on every host. Hosts whose names end in numbers are sorted
+ * by these numbers. */
 std::vector<sg4::Host *> everywhere(const sg4::Engine &engine) {
     std::vector<sg4::Host *> hosts = engine.get_all_hosts();
     std::sort(hosts.begin(), hosts.end(), [](const sg4::Host *a, const sg4::Host *b) {
@@ -102,7 +98,8 @@ std::vector<sg4::Host *> as_listed(const sg4::Engine &engine, const std::string 
     return hosts;
 }
 
-/* Print an error that many ranks have, such as a bad option, only once. */
+/* Run one rank. The first rank with an error, such as a bad option, prints it and ends the process, so
+ * that it is printed only once. */
 void be_rank(const simulation *all) {
     std::vector<char *> arguments = all->arguments;
     int count = static_cast<int>(arguments.size());
@@ -124,7 +121,8 @@ void place(const simulation *all, const std::vector<sg4::Host *> &hosts) {
     }
 }
 
-/* SMPI reports lost ranks to no rank, so the other ranks may wait for ever, or the simulator may crash. */
+/* End the simulation if a host is switched off: SMPI tells no rank that ranks are lost, so the others
+ * might wait for ever. */
 void watch(const std::vector<sg4::Host *> &hosts) {
     sg4::Host::on_state_change_cb([hosts](const sg4::Host &host) {
         if (!host.is_on() && std::find(hosts.begin(), hosts.end(), &host) != hosts.end())
@@ -157,14 +155,14 @@ int main(int argc, char **argv) {
     if (platform.empty())
         give_up("--platform: name a platform file of SimGrid", 2);
 
-    int own_argc = 1; /* SimGrid must not read our options */
+    int own_argc = 1; /* SimGrid gets no arguments, because it must not read our options */
     sg4::Engine engine(&own_argc, argv);
     xbt_log_control_set("root.thres:critical");
     xbt_log_control_set("root.fmt:simfarm:%eSimGrid%esays:%e%m%n");
     configure();
     std::signal(SIGABRT, [](int) {
         _exit(2);
-    }); /* SimGrid ends in this way for some platforms, after printing the reason */
+    }); /* for some platforms, SimGrid prints the reason and then ends by SIGABRT */
     try {
         engine.load_platform(platform);
     } catch (const std::exception &refusal) {

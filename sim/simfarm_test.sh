@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# simfarm_test.sh PROGRAM: test kilter-simfarm-smpi on valid and invalid platforms.
+# Test kilter-simfarm-smpi with valid and invalid platforms. usage: simfarm_test.sh PROGRAM
 set -euo pipefail
 program=$1
 work=$(mktemp -d)
@@ -12,7 +12,7 @@ fail() {
     exit 1
 }
 
-# platform FILE: make a platform; each line of stdin describes a host n0, n1, …: SPEED [attributes of the host]
+# platform FILE: write a platform file. Each line of stdin describes a host n0, n1, …: SPEED [attributes of the host]
 platform() {
     {
         echo '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">'
@@ -41,52 +41,52 @@ farm() { # PLATFORM RECORD OPTION…
     "$program" --platform "$1.xml" --record "$2" "${@:3}"
 }
 
-chunks() { # RECORD: print the chunks with their workers and times
+chunks() { # chunks RECORD: print the chunks of a record with their workers and times
     sqlite3 "$1" 'SELECT * FROM chunk ORDER BY chunk; SELECT * FROM iteration ORDER BY run'
 }
 
-# Each task is done once in every run, and a second run is the same to the last bit.
+# Each task is done once in every run, and a second simulation prints the same to the last bit.
 for one in equal unequal osc freeze; do
     for policy in auto daf ss static; do
         for again in 1 2; do
             farm $one $again.kilter --tasks '600@lognormal(5ms,0.5)' --iterations 2 --policy $policy \
                 --result-bytes 9000 >$again.out
         done
-        cmp 1.out 2.out || fail "$one, $policy: two runs differ"
+        cmp 1.out 2.out || fail "platform $one, policy $policy: two simulations print different times"
         chunks 1.kilter >1.chunks
         chunks 2.kilter >2.chunks
-        cmp 1.chunks 2.chunks || fail "$one, $policy: two runs dealt differently"
+        cmp 1.chunks 2.chunks || fail "platform $one, policy $policy: two simulations deal different chunks"
         dealt=$(sqlite3 1.kilter 'SELECT count(*), min(n), max(n) FROM (SELECT count(*) n FROM
             (WITH RECURSIVE t(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM t WHERE i < 599) SELECT i FROM t), chunk
             WHERE i >= lo AND i < hi GROUP BY run, i)')
-        # Under auto a last task may be done twice; under the other policies no task is.
+        # Under auto, one of the last tasks may have a speculative copy. Under the other policies, each task is done exactly once.
         case $policy.$dealt in
         auto.1200\|1\|[12] | *.1200\|1\|1) ;;
-        *) fail "$one, $policy: tasks done (tasks|least|most often): $dealt" ;;
+        *) fail "platform $one, policy $policy: number of tasks, and how often a task was done at least and at most: $dealt" ;;
         esac
         rm ./*.kilter
     done
 done
 
-# A case with a known time: one worker beside its master, 100 tasks of 10 ms, no costs of the master.
+# A case whose time is known: one worker on the master's host, 100 tasks of 10 ms, and a master without costs.
 platform one.xml <<<1
 KILTER_ANSWER_S=0 farm one none --tasks '100@const(10ms)' --policy static >one.out
-grep -q '"elapsed_s":1\.000[0-9]*,' one.out || fail "100 tasks of 10 ms on one worker: $(cat one.out)"
+grep -q '"elapsed_s":1\.000[0-9]*,' one.out || fail "100 tasks of 10 ms on one worker do not take 1 s: $(cat one.out)"
 
-# A slow host's worker gets fewer tasks, and a master on a slow host takes longer to answer.
+# The worker on a slow host gets fewer tasks. A master on a slow host takes longer to answer.
 farm unequal none --tasks '2000@const(1ms)' --policy auto >unequal.out
 grep -Eq '"efficiency":(1|0\.9[5-9])' unequal.out || fail "unequal hosts: $(cat unequal.out)"
 
 platform twice.xml <<<$'1 speed_file="osc-1.prof"\n1 speed_file="osc-1.prof"'
 "$program" --platform twice.xml --tasks '9@const(1ms)' --record none 2>err && fail 'a profile that two hosts share is accepted'
-head -n 1 err | grep -q 'SimGrid says: .*osc-1.prof' || fail "a profile that two hosts share: no message of SimGrid names it: $(cat err)"
+head -n 1 err | grep -q 'SimGrid says: .*osc-1.prof' || fail "two hosts share a profile, but the error does not name it: $(cat err)"
 
 refuses() { # CODE WORDS COMMAND…
     local code=0
     timeout 20 "${@:3}" >out 2>err || code=$?
-    [ "$code" -eq "$1" ] || fail "${*:3}: exit code $code, not $1: $(cat err)"
-    grep -q "$2" err || fail "${*:3}: says '$(cat err)', not '$2'"
-    [ "$(wc -l <err)" -eq 1 ] || fail "${*:3}: more than a line: $(cat err)"
+    [ "$code" -eq "$1" ] || fail "${*:3} ended with exit code $code, not $1: $(cat err)"
+    grep -q "$2" err || fail "the error of ${*:3} does not have the words $2: $(cat err)"
+    [ "$(wc -l <err)" -eq 1 ] || fail "the error of ${*:3} has more than one line: $(cat err)"
 }
 tasks=(--tasks '100@const(10ms)' --record none)
 refuses 1 'host n2 is switched off at 0.1' "$program" --platform off.xml "${tasks[@]}"
@@ -94,7 +94,7 @@ refuses 2 'platform' "$program" "${tasks[@]}"
 refuses 2 'missing.xml' "$program" --platform missing.xml "${tasks[@]}"
 echo '<platform version="4.1"><zone id="z" routing="Full"><host id="a"/></zone></platform>' >bad.xml
 refuses 2 'bad.xml' "$program" --platform bad.xml "${tasks[@]}"
-echo 'not at all' >text.xml
+echo 'this is not a platform' >text.xml
 refuses 2 'text.xml' "$program" --platform text.xml "${tasks[@]}"
 printf 'n0\nn9\n' >hosts
 refuses 2 "line 2: the platform has no host 'n9'" "$program" --platform equal.xml --hosts hosts "${tasks[@]}"

@@ -1,6 +1,6 @@
 /* uneven KIND [ITERATIONS EXECUTIONS COST] [--fixed]: run a loop whose iteration i takes 2(i + ½)/n × COST
  * seconds on a simulated host of speed 1; KIND is doall, scattered or pipeline. Rank 0 prints a line: the
- * time, what moved, and each rank's final work over the mean. */
+ * time, how many rows moved, and each rank's work at the end divided by the mean. */
 #include <kilter/loop.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static double cost_of(const program *p, uint64_t lo, uint64_t hi) {
     return p->cost_s * ((double)hi * (double)hi - (double)lo * (double)lo) / n;
 }
 
-/* Work on row i from column `from` to column `to`. */
+/* Compute the columns `from` to `to` − 1 of the rows in `rows`, which takes their described time. */
 static void work(program *p, kilter_range rows, uint64_t from, uint64_t to) {
     for (uint64_t i = rows.lo; i < rows.hi; i++)
         for (uint64_t j = from; j < to; j++)

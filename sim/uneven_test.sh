@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# uneven_test.sh SMPIRUN KILTER MODULE: run loops whose costs rise with the index, on four simulated hosts of equal and of
-# unequal speed. Ranks end up with work in proportion to their speeds, and a run is close to its bound. Scattered loops do
-# not learn costs, but still do much better than equal shares, whose efficiency is 0.57 and 0.71.
+# Run loops whose iterations cost more the higher their index is, on four simulated hosts of equal and of unequal speed. In the end, each rank must
+# have work in proportion to its speed, and the run must be close to its bound. Scattered loops do not learn costs. They must still do much better
+# than equal shares, whose efficiency is 0.57 on equal and 0.71 on unequal hosts. usage: uneven_test.sh SMPIRUN KILTER MODULE
 set -euo pipefail
 start=$(dirname "$(realpath "$0")")/start_module
 smpirun=$1 kilter=$2 module=$3
@@ -20,6 +20,6 @@ for platform in equal:1,1,1,1 unequal:0.5,1,1,2; do
         jq -e --argjson speeds "$speeds" --argjson efficiency "$efficiency" --argjson spread "$spread" '
             .right and .work_s / ($speeds | add) / .elapsed_s > $efficiency and
             ([.work, $speeds] | transpose | map(.[0] / .[1]) | max / min < $spread)' out >/dev/null ||
-            { echo "$kind on $platform hosts: $(cat out)" >&2; exit 1; }
+            { echo "wrong result, time or shares of a $kind loop on $platform hosts: $(cat out)" >&2; exit 1; }
     done
 done

@@ -8,7 +8,7 @@
 #include "sim/arrival.h"
 #include "sys/sys.h"
 
-/* Simulated time is a sum of doubles, and a shorter sleep might not change the sum. */
+/* A shorter sleep might not change the simulated time, which is a sum of doubles. */
 static const double SHORTEST_NAP_S = 1e-9;
 
 const bool kl_mpi_ranks_die = false;
@@ -31,9 +31,9 @@ void kl_mpi_look_at_core(kl_mpi_wait *wait, double now_s) {
     (void)wait, (void)now_s;
 }
 
-/* A cancelled receive that nobody ever sends to. With it at the end of its list, MPI_Waitany() returns at
- * once when no earlier request is complete. MPI_Testany() does the same, but SMPI keeps tested requests in a
- * list for ever, and every message and piece of work searches that list. */
+/* Make a request that is always complete: a cancelled receive. At the end of a list, this request makes
+ * MPI_Waitany() return at once. MPI_Testany() would do the same, but SMPI keeps tested requests in a list for
+ * ever, and searches this list for every message and piece of work. */
 static int make_ticket(MPI_Request *ticket) {
     int code = MPI_Irecv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_SELF, ticket);
     return code == MPI_SUCCESS ? MPI_Cancel(ticket) : code;
@@ -46,13 +46,15 @@ void kl_mpi_wait_end(kl_mpi_wait *wait) {
         kl_arrival_free(wait->arrival);
 }
 
-/* SimGrid 3.32 reads what the actor's previous call left on its stack, unless that call left nothing. */
+/* Yield before MPI_Waitany(): SimGrid 3.32 reads what the actor's previous call left on its stack, and a
+ * yield leaves nothing. */
 static int wait_any(int count, MPI_Request *requests, int *at, MPI_Status *status) {
     sg_actor_yield();
     return MPI_Waitany(count, requests, at, status);
 }
 
-/* Return one of `count` requests, if one is complete; the array has room for one more. */
+/* Find one complete request among `count` requests, without waiting. The array needs room for one more
+ * request. */
 static int test_any(kl_mpi_wait *wait, int count, MPI_Request *requests, int *at, MPI_Status *status) {
     int code = wait->ticket == MPI_REQUEST_NULL ? make_ticket(&wait->ticket) : MPI_SUCCESS;
     requests[count] = wait->ticket;
@@ -60,7 +62,8 @@ static int test_any(kl_mpi_wait *wait, int count, MPI_Request *requests, int *at
     return code == MPI_SUCCESS ? wait_any(count + 1, requests, at, status) : code;
 }
 
-/* Sends of small messages complete at once, and MPI_Waitany() would return them one at a time. */
+/* Test the requests of sends one by one: sends of small messages complete at once, and MPI_Waitany() would
+ * need a call for each. */
 static int test_sends(kl_mpi_wait *wait, kl_mpi_sight *s) {
     int code = MPI_SUCCESS, at;
     for (int i = s->receives; i < s->receives + s->sends && code == MPI_SUCCESS; i++) {
@@ -84,8 +87,8 @@ int kl_mpi_look(kl_mpi_wait *wait, kl_mpi_sight *s, bool for_ever) {
     if (code == MPI_SUCCESS && at != MPI_UNDEFINED)
         s->which[s->done++] = at;
     if (code == MPI_SUCCESS && s->done == 0 && for_ever)
-        sg_actor_suspend(
-            sg_actor_self()); /* no message can arrive; SimGrid reports a deadlock when all ranks wait */
+        sg_actor_suspend(sg_actor_self()); /* No message can arrive any more. SimGrid reports a deadlock when
+                                            * all ranks are suspended. */
     return code;
 }
 
@@ -100,10 +103,10 @@ int kl_mpi_look_collective(kl_mpi_wait *wait, MPI_Request *request, bool for_eve
 void kl_mpi_rest(kl_mpi_wait *wait, bool rings, double remaining_s) {
     (void)rings;
     if (remaining_s == HUGE_VAL)
-        return; /* the next look waits */
+        return; /* the next call of kl_mpi_look() waits */
     if (wait->looks++ == 0)
-        return; /* a look takes one message, and no event announces a second message that has already arrived
-                 */
+        return; /* look a second time without sleeping: a look takes one message, and no event announces
+                 * another one that is already here */
     if (!wait->arrival)
         wait->arrival = kl_arrival_new();
     kl_arrival_wait(wait->arrival, fmax(remaining_s, SHORTEST_NAP_S));

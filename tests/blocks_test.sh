@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Check the blocks of C on pages: each block follows the name of an example, which must contain the block's lines in this order.
+# Check the blocks of C on pages. The name of an example stands before each block, and the example must contain the block's lines in this order.
 # usage: blocks_test.sh SOURCE PAGE…
 set -euo pipefail
 cd "$1"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Check that every link between pages leads to an existing file and heading, in the repository and in an installed copy. Check that the pages of docs/ that
-# comments and scripts name exist.
+# Check that every link between pages leads to an existing file and heading, in the repository and in an installed copy. Also check that all pages
+# of docs/ exist that comments and scripts name.
 # usage: links_test.sh repository SOURCE
-#        links_test.sh installed BUILD      installs BUILD's pages into a temporary folder (CMAKE names cmake)
+#        links_test.sh installed BUILD        install the pages into a temporary folder and check them there (the variable CMAKE names cmake)
 set -euo pipefail
 kind=$1
 work=$(mktemp -d)
@@ -15,7 +15,7 @@ else
     cd "$2"
     pages=$(find . -name '*.md' -not -path './build*' -not -path './.git/*')
 fi
-[ "$(wc -l <<<"$pages")" -ge 40 ] || { echo "only these pages were found: $pages" >&2; exit 1; }
+[ "$(wc -l <<<"$pages")" -ge 40 ] || { echo "too few pages were found: $pages" >&2; exit 1; }
 
 # shellcheck disable=SC2086 # names of pages have no spaces
 perl -CSD -we '

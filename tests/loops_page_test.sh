@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Check the table of line counts in docs/how-to/mpi-loop.md against examples/.
+# Check that the table of line counts in docs/how-to/mpi-loop.md fits the programs in examples/.
 # usage: loops_page_test.sh SOURCE [--table]     --table: print the table that belongs on the page
 set -euo pipefail
 cd "$1"
@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 page=docs/how-to/mpi-loop.md
 programs="10_matmul 11_redblack 12_pipeline 13_filter 14_wave 15_cg"
 
-lines() { grep -vE '^ *(/?\*.*)?$' "$1"; } # print a program without comments and empty lines
+lines() { grep -vE '^ *(/?\*.*)?$' "$1"; } # print a program without its comments and empty lines
 
 table() {
     echo "| program | lines of plain MPI | with Kilter | gone | new |"

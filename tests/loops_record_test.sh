@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Run a program with a loop on ranks of which one is slow. The program writes a record, and kilter report prints the moves.
+# Run a program with a loop on three ranks, one of which is slow. The program must write a record, and kilter report must print the moves.
 # usage: loops_record_test.sh KILTER PROGRAM LAUNCHER…     LAUNCHER is the command line up to the number of ranks
 set -euo pipefail
 kilter=$1 program=$2
@@ -12,7 +12,7 @@ fail() {
     echo "FAILED: $*" >&2
     exit 1
 }
-says() { sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" "$work/out"; } # print the value of the member NUMBER in the program's second line
+says() { sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" "$work/out"; } # says NUMBER: print the value of this member in the second line of the output
 for sweeps in 20 80 320; do # on a busy machine it takes longer until rows move
     rm -f "$record"*
     "$@" 3 "$program" 60 "$sweeps" --cost 1e-3 --slow 4 --say --check --record "$record" >"$work/out"
@@ -33,5 +33,5 @@ grep -q "^gained .*forecast .*; measured " "$work/report" || fail "no outcome: $
 before=$(cksum <"$record")
 "$@" 3 "$program" 60 1 --record "$record" >"$work/out" 2>&1
 [ "$before" = "$(cksum <"$record")" ] || fail "the old record was overwritten"
-grep -q "a.kilter' exists, so the run record of loop .* is '.*a-2.kilter'" "$work/out" || fail "the program does not name the second record: $(cat "$work/out")"
-"$kilter" report "$work/a-2.kilter" | grep -q "^loop " || fail "the second record is missing"
+grep -q "a.kilter' exists, so the run record of loop .* is '.*a-2.kilter'" "$work/out" || fail "the program does not print the name of the second record: $(cat "$work/out")"
+"$kilter" report "$work/a-2.kilter" | grep -q "^loop " || fail "kilter report cannot read the second record"

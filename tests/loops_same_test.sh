@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Check that a plain MPI program on 1 and 4 ranks and the Kilter program on 3 print the same checksum. Also run the filter on its own output picture, and
-# conjugate gradients with Kilter's exact sums on several numbers of ranks.
+# Check that three runs print the same checksum: the plain MPI program on 1 and 4 ranks, and the Kilter program on 3 ranks. Also run the filter on its
+# own output picture, and conjugate gradients with Kilter's exact sums on several numbers of ranks.
 # usage: loops_same_test.sh PLAIN KILTER N SWEEPS LAUNCHER…     LAUNCHER is the command line up to the number of ranks
 set -euo pipefail
 plain=$1 kilter=$2 words=("$3" "$4")
@@ -8,13 +8,13 @@ shift 4
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 checksum() { sed -n 's/.*"checksum":"\([0-9a-f]\{16\}\)".*/\1/p' "$work/out"; }
-same() { # RANKS PROGRAM: check that the checksum equals the first one
+same() { # same RANKS PROGRAM: fail unless the program's checksum is that of the first run
     "${launcher[@]}" "$1" "$2" "${words[@]}" >"$work/out"
     expected=${expected:-$(checksum)}
     [ -n "$expected" ] && [ "$(checksum)" = "$expected" ] || { echo "$2 ${words[*]} on $1 ranks: $(checksum), not $expected"; exit 1; }
 }
 launcher=("$@") expected=
-case $plain in *cg) # MPI's rounded sums depend on the number of ranks; exact sums do not
+case $plain in *cg) # sums that MPI rounds depend on the number of ranks; exact sums do not
     words+=(--exact)
     for ranks in 1 2 3 5; do same "$ranks" "$kilter"; done
     exit 0 ;;

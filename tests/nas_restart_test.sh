@@ -1,6 +1,6 @@
 #!/bin/sh
-# End a benchmark with checkpoints in the middle, and continue it on another number of ranks. The benchmark must give the published values, and the same bits as
-# an undisturbed run.
+# Stop a benchmark with checkpoints in the middle, and continue it on another number of ranks. The result must have the published values, and the same
+# bits as that of an undisturbed run.
 # usage: nas_restart_test.sh PROGRAM CLASS LAUNCHER…     the number of ranks follows LAUNCHER
 set -eu
 program=$1 class=$2
@@ -26,6 +26,6 @@ wait $launcher || true
 [ -n "$(find "$work" -name 'c.*.h5')" ] || fail "no checkpoint was written"
 for ranks in 2 1; do
     run "$@" $ranks "$program" "$class"
-    [ "$(checksum)" = "$whole" ] || fail "the bits differ after a restart on $ranks ranks"
+    [ "$(checksum)" = "$whole" ] || fail "the result has other bits after a restart on $ranks ranks"
 done
 [ "$(sweeps)" -lt "$all" ] || fail "the last run did not continue from a checkpoint"

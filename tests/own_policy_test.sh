@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Check that a farm uses the program's own policy: the record has the policy's name and reasons, and other policies can still be chosen.
+# Check that a farm uses a policy that the program defines. The record must have the policy's name and reasons, and other policies can still be
+# chosen.
 # usage: own_policy_test.sh EXAMPLE KILTER
 set -euo pipefail
 example=$1 kilter=$2
@@ -8,11 +9,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$example" --workers 2 --record "$work/own.kilter" >"$work/own.out"
 "$kilter" report --json "$work/own.kilter" >"$work/own.json"
-grep -q '"policy": *"half-by-speed"' "$work/own.json" || fail "the record does not name the policy"
-grep -q 'half of its part of' "$work/own.json" || fail "the record has no reason of the policy"
-"$kilter" report "$work/own.kilter" | grep -q half-by-speed || fail "the report does not name the policy"
-"$example" --workers 2 --policy gss --record "$work/gss.kilter" | cmp - "$work/own.out" || fail "the result with gss differs"
-"$kilter" report --json "$work/gss.kilter" | grep -q '"policy": *"gss"' || fail "the record does not have policy gss"
+grep -q '"policy": *"half-by-speed"' "$work/own.json" || fail "the record does not name the policy of the program"
+grep -q 'half of its part of' "$work/own.json" || fail "the record has no reason that the policy gave"
+"$kilter" report "$work/own.kilter" | grep -q half-by-speed || fail "kilter report does not name the policy of the program"
+"$example" --workers 2 --policy gss --record "$work/gss.kilter" | cmp - "$work/own.out" || fail "the result under the policy gss differs"
+"$kilter" report --json "$work/gss.kilter" | grep -q '"policy": *"gss"' || fail "the record does not name the policy gss"
 code=0
 "$example" --policy none-such 2>"$work/said" || code=$?
 [ "$code" -eq 2 ] && grep -q "no policy 'none-such'" "$work/said" || fail "exit $code, and: $(cat "$work/said")"

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Check that lines of C in the README are lines of the examples, and that its files, options and commands exist.
+# Check that the lines of C in the README are lines of the examples, and that the files, options and commands that the README names exist.
 # usage: readme_test.sh SOURCE EXAMPLE-BINARY KILTER KILTER-SP
 set -eu
 cd "$1"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# list each line of the C blocks with the example that is linked before the block; each example has ten lines
+# list each line of the README's C blocks with the example that is named before the block; each example has ten lines
 awk 'match($0, /\(examples\/[a-z0-9_]*\.c\)/) && !in_c { file = substr($0, RSTART + 1, RLENGTH - 2) }
      /^```$/ { in_c = 0 } in_c { print file "\t" $0 } /^```c$/ { in_c = 1 }' README.md >"$work/lines"
 [ "$(cut -f1 "$work/lines" | sort | uniq -c | awk '{ print $1, $2 }')" = "10 examples/01_squares.c
@@ -26,11 +26,11 @@ grep -oE '^make [a-z]+' README.md | sed 's/make //' | while read -r target; do
     grep -q "^$target:" Makefile || { echo "README: there is no target $target"; exit 1; }
 done
 "$3" report --help >/dev/null
-# Check that the man page of kilter-sp has exactly the options of its help, without the options of farms.
+# Check that the man page of kilter-sp lists exactly the options of its help, but no options of farms.
 options_of() {
     "$1" "$2" --help | sed -n '/^Kilter/q; s/^  --\([a-z]*\).*/\1/p' | sort -u
 }
-# These are the options in the list after "The options of .Cm COMMAND are:".
+# Print the options in the man page's list after "The options of .Cm COMMAND are:".
 listed_of() {
     awk -v command=".Cm $1" '/^\.Bl/ && is == "are:" && of == command { on = 1 } /^\.El/ { on = 0 }
          on && /^\.It Fl -/ { print substr($3, 2) } { of = is; is = $0 }' docs/man/kilter-sp.1

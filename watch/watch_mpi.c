@@ -1,8 +1,7 @@
-/* The library that `kilter watch` loads in front of MPI. It notes each call in a file for each rank, which is
- * a memory map. The system keeps the file, however the rank ends. `kilter watch` reads the files afterwards.
- *
- * The library needs no MPI to load, because the launcher and its shells load it, too. It has globals, because
- * a process has one MPI. */
+/* The library that `kilter watch` loads in front of MPI. It records each MPI call in a file for each rank.
+ * The file is a memory map, so it survives however the rank ends. `kilter watch` reads the files
+ * afterwards. The library does not need MPI to be loaded, because the launcher and its shells load the
+ * library, too. It has global variables, because a process has one MPI. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,12 +24,16 @@
 #pragma GCC visibility push(default)
 
 enum {
-    HASH_SIZE = 4 * KL_WATCH_SITES, /* a power of two */
-    SLICES_PER_S = 1000,            /* at first; slices get longer when there are too many */
-    LONG_S_INVERSE = 5000,          /* 1 / seconds of an interval that is long: its CPU time is measured */
-    SAMPLES_PER_S = 1000,           /* at most */
-    RARE_SAMPLES_PER_S = 100,       /* of intervals that are not long */
-    /* 1 / seconds: after a failed test, less computing than this before the next call counts as waiting */
+    HASH_SIZE = 4 * KL_WATCH_SITES, /* size of the hash table of places; must be a power of two */
+    SLICES_PER_S = 1000,            /* slices of time per second at first; slices get longer when there are
+                                     * too many */
+    LONG_S_INVERSE = 5000,          /* an interval longer than 1 / this, in seconds, is long: its CPU time
+                                     * is measured */
+    SAMPLES_PER_S = 1000,           /* most intervals per second whose CPU time is measured */
+    RARE_SAMPLES_PER_S = 100,       /* most intervals per second whose CPU time is measured, of intervals
+                                     * that are not long */
+    /* if less than 1 / this, in seconds, is computed between a failed test and the next call, it counts as
+     * waiting */
     POLL_S_INVERSE = 100000,
 };
 
@@ -46,23 +49,25 @@ typedef struct moment {
     uint64_t ticks;
 } moment;
 
-/* Times are ticks. */
+/* The state of this library. Times are in ticks. */
 static struct {
     kl_watch_file *file;
-    uint64_t left; /* when the last call returned */
+    uint64_t left; /* when the program's last MPI call returned */
     uint64_t slice_end;
     uint64_t long_ticks, poll_ticks, sample_pause, rare_pause;
-    uint64_t next_sample, sample_from; /* sample_from: 0: CPU time is not being measured */
+    uint64_t next_sample, sample_from; /* sample_from: begin of the interval whose CPU time is measured; 0:
+                                        * none is measured */
     uint64_t sample_cpu_ns;
-    uint64_t open_useful, open_mpi; /* of tests without success since the last event */
+    uint64_t open_useful, open_mpi; /* useful time and MPI time of failed tests since the last event */
     uint32_t last_site;
     kind last_kind;
-    bool polling;             /* the last call was a test without success */
-    bool steady_tsc;          /* the processor's counter runs at a constant rate */
+    bool polling;             /* true: the last call was a test that failed */
+    bool steady_tsc;          /* true: the processor's counter runs at a constant rate */
     uint16_t hash[HASH_SIZE]; /* site + 1; 0: free */
 } w;
 
-/* Only the thread that called MPI_Init notes events. inside: MPI itself calls MPI functions. */
+/* on: this thread called MPI_Init, and only its calls are recorded. inside: the thread is in MPI, which
+ * calls MPI functions itself. */
 static __thread struct { bool on, inside; } here __attribute__((tls_model("initial-exec")));
 
 /* --- clocks --- */
@@ -73,7 +78,7 @@ static uint64_t clock_ns(clockid_t clock) {
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* A clock_gettime() takes half of the time that a call may cost, so the processor's own counter is read. */
+/* Read the processor's own counter, because clock_gettime() takes half of the time that a call may cost. */
 static inline uint64_t ticks(void) {
 #if defined(__x86_64__)
     if (__builtin_expect(w.steady_tsc, true))
@@ -97,7 +102,7 @@ static kl_watch_moment both_clocks(void) {
     return (kl_watch_moment){.ticks = ticks(), .ns = clock_ns(CLOCK_MONOTONIC)};
 }
 
-/* --- the functions behind the wrappers --- */
+/* --- finding the MPI functions that the wrappers call --- */
 
 static int find_in(struct dl_phdr_info *info, size_t size, void *context) {
     const char **name = context, *slash = strrchr(info->dlpi_name, '/');
@@ -113,8 +118,9 @@ static int find_in(struct dl_phdr_info *info, size_t size, void *context) {
     return 1;
 }
 
-/* Find MPI's own function, also in a library that a module of a script has loaded for itself. MPICH's
- * functions for Fortran 2008, mpi_…, have no second name. */
+/* Find MPI's own function, also in a library that a module of a script has loaded only for itself. MPICH's
+ * functions for Fortran 2008, mpi_…, have no second name, so their own name is looked up behind this
+ * library. */
 static void *real_function(const char *name) {
     void *function = dlsym(name[0] == 'm' ? RTLD_NEXT : RTLD_DEFAULT, name);
     const char *found = name;
@@ -128,14 +134,14 @@ static void *real_function(const char *name) {
     abort();
 }
 
-/* --- places of the program --- */
+/* --- places of calls in the program --- */
 
 static void name_place(kl_watch_site *s, const void *from) {
     Dl_info in;
     const char *file = dladdr(from, &in) && in.dli_fname ? strrchr(in.dli_fname, '/') : NULL;
     if (!file)
         snprintf(s->place, sizeof s->place, "%p", from);
-    else /* one less, to be within the call for addr2line */
+    else /* subtract 1, so that addr2line gets an address within the call */
         snprintf(s->place, sizeof s->place, "%.24s+0x%zx", file + 1,
                  (size_t)((const char *)from - (const char *)in.dli_fbase) - 1);
 }
@@ -154,7 +160,7 @@ static uint32_t new_site(const void *from, const call *what, size_t at) {
         name_place(s, from);
         w.hash[at] = (uint16_t)(f->sites + 1);
     }
-    s->after = UINT64_MAX; /* the first interval is measured */
+    s->after = UINT64_MAX; /* so that the first interval at this place is measured */
     return f->sites++;
 }
 
@@ -166,7 +172,7 @@ static inline uint32_t site_of(const void *from, const call *what) {
     return new_site(from, what, at);
 }
 
-/* --- slices of time --- */
+/* --- slices of time and the useful time in each --- */
 
 static void halve_slices(void) {
     kl_watch_file *f = w.file;
@@ -177,14 +183,14 @@ static void halve_slices(void) {
     f->slice_ticks *= 2;
 }
 
-/* Begin the slice that holds the time `now`. */
+/* Begin the slice after the present one. If there are too many slices, join them in pairs. */
 static void next_slice(void) {
     if (w.file->slices == KL_WATCH_SLICES)
         halve_slices();
     w.slice_end = w.file->began.ticks + ++w.file->slices * w.file->slice_ticks;
 }
 
-/* Add the useful time from `from` to `until` to the slices in which it lies. */
+/* Add the useful time from `from` to `until` to the slices that it overlaps. */
 static void add_to_slices(uint64_t from, uint64_t until) {
     while (until >= w.slice_end) {
         if (from < w.slice_end) {
@@ -196,7 +202,7 @@ static void add_to_slices(uint64_t from, uint64_t until) {
     w.file->slice[w.file->slices - 1] += until - from;
 }
 
-/* --- CPU time of intervals --- */
+/* --- measuring the CPU time of intervals between calls --- */
 
 static void begin_sample(uint64_t now) {
     w.sample_cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -213,7 +219,7 @@ static void end_sample(uint64_t now) {
 
 /* --- a call --- */
 
-/* Return whether the call is noted. */
+/* Note that a call of the program begins. Return false if the call is not recorded. */
 static inline bool enter(moment *m) {
     if (__builtin_expect(!here.on || here.inside, false)) {
         if (w.file && !here.on)
@@ -276,9 +282,9 @@ static inline void leave(const moment *m, const void *from, const call *what, in
     here.inside = false;
 }
 
-/* --- begin and end --- */
+/* --- begin and end of recording --- */
 
-/* Handles of one MPI mean nothing to the other, so a program of another MPI is ended. */
+/* End the program if it uses another MPI than this library, because the handles of the two MPIs differ. */
 static void check_mpi(void) {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length, (*version)(char *, int *);
@@ -302,7 +308,7 @@ static kl_watch_file *make_file(int rank) {
         return NULL;
     snprintf(path, sizeof path, "%s/rank-%d-%s-%d", folder, rank, host, (int)getpid());
     int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-    /* The space is reserved, because a write into a map of a full disk would end the program. */
+    /* Reserve the space on the disk: on a full disk, a write into the map would end the program. */
     int fault = fd < 0 ? errno : posix_fallocate(fd, 0, sizeof(kl_watch_file));
     void *map =
         fault ? MAP_FAILED
@@ -326,21 +332,21 @@ static void choose_lengths(kl_watch_moment before, kl_watch_moment now) {
     w.file->slice_ticks = second / SLICES_PER_S;
 }
 
-/* Return one of MPI's communicators. Open MPI's are objects in its library. */
+/* A communicator of the MPI. Those of Open MPI are objects in its library. */
 #ifdef OPEN_MPI
 #define COMMUNICATOR(mpich, openmpi) ((MPI_Comm)real_function(openmpi))
 #else
 #define COMMUNICATOR(mpich, openmpi) (mpich)
 #endif
 
-/* Prepare for MPI_Init, and return the clocks. */
+/* Check the MPI before MPI_Init, and return the present values of both clocks. */
 static kl_watch_moment prepare(void) {
     check_mpi();
     choose_clock();
     return both_clocks();
 }
 
-/* before: the clocks before MPI_Init, from which the length of a tick follows. */
+/* Begin to record. before: values of both clocks before MPI_Init, which give the length of a tick. */
 static void begin(kl_watch_moment before) {
     int rank = 0, ranks = 1, level = MPI_THREAD_SINGLE, (*of_world)(MPI_Comm, int *);
     if (w.file)
@@ -424,7 +430,7 @@ int MPI_Abort(MPI_Comm comm, int code) {
     return real(comm, code);
 }
 
-/* Fortran. An MPI's own functions for it do not always call the C functions above. */
+/* Wrappers for Fortran: an MPI's own Fortran functions do not always call the C functions above. */
 #define FORTRAN_NAME(symbol, function, lower, parameters, ...)                                               \
     void symbol parameters;                                                                                  \
     void symbol parameters {                                                                                 \

@@ -1,5 +1,6 @@
-/* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with boundary value 0, two dot
- * products a step. The rows are distributed; each rank also has the row before and the row after its own. */
+/* cg [N [STEPS]]: conjugate gradients for Poisson's equation on N×N points with boundary value 0, with two
+ * dot products a step. The rows are distributed; each rank also has the row before and the row after its own.
+ */
 #include "examples/loop_program.h"
 
 /* Compute row i of A·u, with the five-point Laplacian and boundary value 0. */
@@ -35,7 +36,7 @@ static void start_row(size_t n, size_t i, double *r, double *p) {
         r[j] = p[j] = chance(i * n + j);
 }
 
-/* Do all steps in one process; return x. */
+/* Do all steps in one process; return the solution x. */
 static void *sequential(const settings *set, size_t n) {
     double(*x)[n] = allocate(n, sizeof *x), (*r)[n] = allocate(n, sizeof *r),
     (*p)[n] = allocate(n, sizeof *p), (*q)[n] = allocate(n, sizeof *q), rr = 0;
@@ -61,18 +62,18 @@ static void *sequential(const settings *set, size_t n) {
     return x;
 }
 
-/* Compare up to rounding, because the sequential program adds in another order. */
+/* Compare with a tolerance for rounding, because the sequential program adds in another order. */
 static bool is_near(size_t count, const double *a, const double *b) {
     double most = 0;
     for (size_t i = 0; b && i < count; i++)
         most = fmax(most, fabs(b[i]));
     for (size_t i = 0; b && i < count; i++)
-        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* also false for NaN */
+        if (!(fabs(a[i] - b[i]) <= 1e-9 * most)) /* the comparison is also false for NaN */
             return false;
     return true;
 }
 
-typedef struct part { /* this rank's part of the rows */
+typedef struct part { /* the rows that this rank computes */
     size_t lo, own;
     int before, after;
 } part;
@@ -83,7 +84,7 @@ static double sum(double here) {
     return all;
 }
 
-/* Exchange the outer rows; p has rows lo − 1 … lo + own. */
+/* Fetch the neighbours' outer rows. The array p has the rows lo − 1 … lo + own. */
 static void exchange(const part *at, size_t n, double p[][n]) {
     MPI_Request requests[4];
     MPI_Status statuses[4];
@@ -102,7 +103,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if ((size_t)ranks > n)
-        refuse(&set, "N", "fewer rows than ranks");
+        refuse(&set, "N", "there are fewer rows than ranks");
     int counts[ranks], starts[ranks];
     for (int k = 0; k < ranks; k++) {
         starts[k] = (int)(n * (size_t)k / (size_t)ranks);

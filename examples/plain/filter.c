@@ -1,7 +1,7 @@
 /* filter [N [FRAMES]] [--picture FILE.pgm] [--output FILE.pgm]: remove salt-and-pepper noise from a series of
- * pictures with an adaptive median filter. Its window grows where there is much noise, so rows differ in
- * cost, and the noise moves from frame to frame. Without --picture the program draws one of N×N points. The
- * rows are distributed; a rank also needs REACH rows on each side of its own. */
+ * pictures with an adaptive median filter. The filter's window grows where there is much noise, so rows
+ * differ in cost, and the noise moves from frame to frame. Without --picture the program draws a picture of
+ * N×N points itself. The rows are distributed; a rank also needs REACH rows on each side of its own. */
 #include "examples/loop_program.h"
 #include "examples/picture.h"
 
@@ -27,7 +27,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (height < REACH * (size_t)ranks)
-        refuse(&set, "N", "fewer rows for a rank than the filter reaches");
+        refuse(&set, "N", "a rank has fewer rows than the filter reads on each side");
     int counts[ranks], starts[ranks];
     for (int r = 0; r < ranks; r++) {
         starts[r] = (int)(height * (size_t)r / (size_t)ranks);
@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
     int after = rank + 1 < ranks ? rank + 1 : MPI_PROC_NULL;
     int edge = (int)(REACH * width);
     uint8_t(*seen)[width] =
-        allocate(own + 2 * REACH, sizeof *seen); /* rows lo − REACH … lo + own + REACH − 1 */
+        allocate(own + 2 * REACH, sizeof *seen); /* the rows lo − REACH … lo + own + REACH − 1 */
     uint8_t(*clean)[width] = allocate(own, sizeof *clean);
 
     MPI_Barrier(MPI_COMM_WORLD);

@@ -1,4 +1,4 @@
-/* The area of the Mandelbrot set with a master and workers in MPI; see ../07_mandelbrot.c. */
+/* Compute the area of the Mandelbrot set with a master and workers in MPI; see ../07_mandelbrot.c. */
 #include <inttypes.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ static uint64_t deal(int workers) {
 }
 
 static void work(void) {
-    uint64_t row, inside = 0; /* the first result only asks for a row */
+    uint64_t row, inside = 0; /* a worker's first message has no result, and only asks for a row */
     for (;;) {
         MPI_Send(&inside, 1, MPI_UINT64_T, 0, RESULT, MPI_COMM_WORLD);
         MPI_Recv(&row, 1, MPI_UINT64_T, 0, ROW, MPI_COMM_WORLD, MPI_STATUS_IGNORE);

@@ -1,4 +1,4 @@
-/* The area of the Mandelbrot set with OpenMP; see ../07_mandelbrot.c. */
+/* Compute the area of the Mandelbrot set with OpenMP; see ../07_mandelbrot.c. */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -10,7 +10,7 @@ static void start_row(size_t n, size_t i, double *u) {
         u[j] = chance(i * n + j);
 }
 
-/* Relax the points of one colour in row i; u is the address of the row. */
+/* Relax the points of one colour in row i; u is the address of row i. */
 static void relax(size_t n, size_t i, int colour, const double *up, double *u, const double *down) {
     for (size_t j = 1 + (i + 1 + (size_t)colour) % 2; j + 1 < n; j += 2)
         u[j] += OMEGA * (0.25 * (up[j] + down[j] + u[j - 1] + u[j + 1]) - u[j]);
@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if ((size_t)ranks > n)
-        refuse(&set, "N", "fewer rows than ranks");
+        refuse(&set, "N", "there are fewer rows than ranks");
     int counts[ranks], starts[ranks];
     for (int r = 0; r < ranks; r++) {
         starts[r] = (int)(n * (size_t)r / (size_t)ranks);
@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
     size_t lo = (size_t)starts[rank], own = (size_t)counts[rank];
     int before = rank > 0 ? rank - 1 : MPI_PROC_NULL;
     int after = rank + 1 < ranks ? rank + 1 : MPI_PROC_NULL;
-    double(*u)[n] = allocate(own + 2, sizeof *u); /* rows lo − 1 … lo + own */
+    double(*u)[n] = allocate(own + 2, sizeof *u); /* the memory holds the rows lo − 1 … lo + own */
     for (size_t i = 0; i < own; i++)
         start_row(n, lo + i, u[i + 1]);
 

@@ -2,16 +2,16 @@
  * distributed; each rank also has the row before and the row after its own. */
 #include "examples/loop_program.h"
 
-static const double SPEED2 = 0.25; /* (wave speed × time step / distance of points)² */
+static const double SPEED2 = 0.25; /* (wave speed × time step / distance of two points)² */
 
-/* A point has two values, one of this step and one of the last step. The two places change roles after
- * each step. */
+/* A point has two values: its height at this step and at the previous step. The two places exchange their
+ * roles after each step. */
 static void start_row(size_t n, size_t i, double u[n][2]) {
     for (size_t j = 0; j < n; j++)
         u[j][0] = u[j][1] = i > 0 && i + 1 < n && j > 0 && j + 1 < n ? chance(i * n + j) : 0;
 }
 
-/* Advance row i by a step: the new value replaces the last step's. */
+/* Advance row i by a step: the new height replaces the height at the previous step. */
 static void advance(size_t n, int step, double up[n][2], double u[n][2], double down[n][2]) {
     int now = step % 2, next = 1 - now;
     for (size_t j = 1; j + 1 < n; j++) {
@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if ((size_t)ranks > n)
-        refuse(&set, "N", "fewer rows than ranks");
+        refuse(&set, "N", "there are fewer rows than ranks");
     int counts[ranks], starts[ranks];
     for (int r = 0; r < ranks; r++) {
         starts[r] = (int)(n * (size_t)r / (size_t)ranks);
@@ -47,7 +47,7 @@ int main(int argc, char **argv) {
     size_t lo = (size_t)starts[rank], own = (size_t)counts[rank];
     int before = rank > 0 ? rank - 1 : MPI_PROC_NULL;
     int after = rank + 1 < ranks ? rank + 1 : MPI_PROC_NULL;
-    double(*u)[n][2] = allocate(own + 2, sizeof *u); /* rows lo − 1 … lo + own */
+    double(*u)[n][2] = allocate(own + 2, sizeof *u); /* the memory holds the rows lo − 1 … lo + own */
     for (size_t i = 0; i < own; i++)
         start_row(n, lo + i, u[i + 1]);
 

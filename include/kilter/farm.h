@@ -116,15 +116,16 @@ typedef struct kilter_farm_options {
     kilter_stop_fn stop;     /**< releases the state of a worker; NULL: there is nothing to release */
     void *user;              /**< pointer that start gets in kilter_worker; Kilter does not use it */
 
-    /** number of local workers; 0: one per core. With listen: number of workers to wait for; 0: 1 */
+    /** number of local workers; 0: one per core. With `listen`: number of workers to wait for, where 0 means
+     * 1 */
     uint32_t workers;
-    /** cores of each local worker process. "none": all; "core": one; "3": three; "auto": the cores divided by
-     * the number of workers, at least one, and at least OMP_NUM_THREADS if the program uses OpenMP. OpenMP
-     * takes as many threads as its worker has cores, unless OMP_NUM_THREADS is set. With a number N and no
-     * `workers`, one worker is started for every N cores. NULL: "auto" */
+    /** cores of each local worker process. "none": all; "core": one; "3": three; "auto": the
+     * cores divided by the number of workers, at least one, and at least OMP_NUM_THREADS if the program uses
+     * OpenMP. OpenMP takes as many threads as its worker has cores, unless OMP_NUM_THREADS is set. With a
+     * number N and no `workers`, one worker is started for every N cores. NULL: "auto" */
     const char *bind;
-    /** workers that get tasks. "all"; "auto": workers that do not speed up the run get no tasks; or a file
-     * "*.kilter", a record of the same program. The file has the effect of "auto", but the first number of
+    /** which workers get tasks. "all": all of them; "auto": workers that do not speed up the run get no
+     * tasks; the name of a file "*.kilter", a record of the same program: as "auto", but the first number of
      * workers is computed from the record. NULL: "auto" */
     const char *team;
     /** true: workers that do not speed up the run leave the farm; false: they stay in the farm without tasks
@@ -137,8 +138,8 @@ typedef struct kilter_farm_options {
      * half a second, and another process replaces it. NULL: no limit. Not with transport mpi or inproc, whose
      * workers cannot be killed separately */
     const char *task_timeout;
-    /** number of times that a failed task is tried again. It is tried again when no other task is left, on
-     * another worker if possible */
+    /** number of times that a failed task is tried again. The task is tried again when no other task is left,
+     * on another worker if possible */
     uint32_t retries;
     /** memory limit of a worker's process, such as "500M" or "2G" (1M: 1,000,000 bytes). The memory that the
      * process had when it joined does not count. A task that exceeds the limit has failed, as with
@@ -164,10 +165,11 @@ typedef struct kilter_farm_options {
      * file must be readable by its owner only (mode 0600). A master creates a missing file; each worker needs
      * a copy. "-", on a worker: the standard input. NULL: farm.key in the user's state folder */
     const char *key;
-    /** with zmq: seconds of silence, 0.5 to 86400, after which a worker or the master counts as lost; 0: 10
-     * s. The end of a process is noticed at once. A worker is not silent while it does a long task. */
+    /** with transport zmq: seconds of silence, 0.5 to 86400, after which a worker or the master counts as
+     * lost; 0: 10 s. The end of a process is noticed at once. A worker is not silent while it does a long
+     * task. */
     double lost_after_s;
-    /** with join: seconds, 0.5 to 86400, to wait for a master at the beginning, and each time the master is
+    /** with `join`: seconds, 0.5 to 86400, to wait for a master at the beginning, and each time the master is
      * lost without closing the farm; 0: 60 s. A worker that finds a master again counts as a new worker, but
      * keeps the state of its start function. The same happens to a worker that was stopped for longer than
      * lost_after_s. */
@@ -213,7 +215,7 @@ typedef struct kilter_farm kilter_farm;
  */
 KILTER_API void kilter_farm_usage(FILE *out);
 
-/** Open a farm as kilter_farm_open(), with options of `bytes` bytes. */
+/** Do the same as kilter_farm_open(), for a struct of options with a size of `bytes` bytes. */
 KILTER_API kilter_status kilter_farm_open_sized(const kilter_farm_options *options, size_t bytes, int *argc,
                                                 char **argv, kilter_farm **farm, kilter_error *error);
 
@@ -240,7 +242,7 @@ static inline kilter_status kilter_farm_open(const kilter_farm_options *options,
     return kilter_farm_open_sized(options, sizeof(kilter_farm_options), argc, argv, farm, error);
 }
 
-/** Do a run as kilter_farm_run(), with a run of `bytes` bytes. */
+/** Do the same as kilter_farm_run(), for a kilter_run with a size of `bytes` bytes. */
 KILTER_API kilter_status kilter_farm_run_sized(kilter_farm *farm, const kilter_run *run, size_t bytes,
                                                kilter_error *error);
 
@@ -317,18 +319,19 @@ typedef struct kilter_farm_summary {
     uint64_t failed;  /**< number of tasks that failed */
     uint32_t workers; /**< number of workers that did at least one task */
     uint32_t resting; /**< number of workers that got no tasks because they would not have sped up the run */
-    uint64_t chunks;  /**< number of chunks dealt; each is one message */
+    uint64_t chunks;  /**< number of chunks that were dealt; each chunk is one message */
     double elapsed_s; /**< time from the call of kilter_farm_run() to the last result */
-    /** elapsed time if every worker that did a task had computed all the time at its measured speed */
+    /** lower bound of elapsed_s: the time if every worker that did a task had computed all the time at its
+     * measured speed */
     double bound_s;
     double efficiency;    /**< bound_s / elapsed_s, in [0, 1]; 0 for an empty run */
-    double equal_split_s; /**< forecast of the elapsed time with an equal split of the tasks at the beginning,
-                             for the measured speeds and message costs; 0: not known */
-    const char *decision; /**< one sentence on the decision and its gain; the farm owns this text until the
-                             next run */
+    double equal_split_s; /**< forecast of elapsed_s if the tasks had been split equally at the beginning,
+                             from the measured speeds and message costs; 0: not known */
+    const char *decision; /**< one sentence about the last decision and what it gained; the farm owns this
+                             text until the next run */
 } kilter_farm_summary;
 
-/** Get the summary as kilter_farm_summary_get(), with a struct of `bytes` bytes. */
+/** Do the same as kilter_farm_summary_get(), for a struct with a size of `bytes` bytes. */
 KILTER_API void kilter_farm_summary_get_sized(const kilter_farm *farm, kilter_farm_summary *summary,
                                               size_t bytes);
 
@@ -339,8 +342,9 @@ static inline void kilter_farm_summary_get(const kilter_farm *farm, kilter_farm_
 
 /** Choices of a program that divides its own work into tasks for each run. */
 typedef struct kilter_grain_options {
-    uint64_t least; /**< fewest tasks that can be made; 0: 1 */
-    uint64_t most;  /**< most tasks that can be made, one for each item of the work; 0 is KILTER_ERR_RANGE */
+    uint64_t least; /**< fewest tasks that the program can make of a run; 0 means 1 */
+    uint64_t most;  /**< most tasks that the program can make of a run, for example one for each item of the
+                       work; 0 is an error, KILTER_ERR_RANGE */
     /** Return the number of runs that are still needed if each run has `tasks` tasks. The number is above 0
      * and may have any unit. In some methods, smaller tasks need fewer runs. Called in the caller's thread.
      * NULL: the number of runs does not depend on `tasks` */
@@ -351,16 +355,16 @@ typedef struct kilter_grain_options {
 
 /** The number of tasks to make, and the forecast of a run with this number. Times are in seconds. */
 typedef struct kilter_grain {
-    uint64_t tasks;   /**< tasks to make for the next run */
+    uint64_t tasks;   /**< number of tasks to make for the next run */
     uint32_t workers; /**< number of workers that get tasks; the other present workers are too slow to help */
     double master_s;  /**< time that the program computes alone, between two runs */
-    double workers_s; /**< time until the last worker has computed its share */
-    double
-        messages_s;   /**< time of the round trip, time of receiving results, and time lost in the last run */
-    char reason[160]; /**< one clause with the numbers that decided */
+    double workers_s; /**< time of the run until the last worker has computed its share */
+    double messages_s; /**< sum of three times: the round trip, receiving the results, and what was lost in
+                          the last run */
+    char reason[160];  /**< one clause with the numbers behind the choice */
 } kilter_grain;
 
-/** Choose as kilter_farm_grain(), with structs of these sizes in bytes. */
+/** Do the same as kilter_farm_grain(), for structs with these sizes in bytes. */
 KILTER_API kilter_status kilter_farm_grain_sized(kilter_farm *farm, const kilter_grain_options *options,
                                                  size_t options_bytes, kilter_grain *grain,
                                                  size_t grain_bytes, kilter_error *error);
@@ -389,7 +393,7 @@ static inline kilter_status kilter_farm_grain(kilter_farm *farm, const kilter_gr
                                    error);
 }
 
-/** Get the measurements as kilter_farm_program(), with a struct of `bytes` bytes. */
+/** Do the same as kilter_farm_program(), for a struct with a size of `bytes` bytes. */
 KILTER_API kilter_status kilter_farm_program_sized(kilter_farm *farm, kilter_program *program, size_t bytes,
                                                    kilter_error *error);
 
@@ -412,12 +416,13 @@ KILTER_API bool kilter_farm_resumes(const kilter_farm *farm);
 
 /** A program's forecast for its next runs together. */
 typedef struct kilter_expectation {
-    uint64_t runs;      /**< number of the next runs */
+    uint64_t runs;      /**< number of runs to which the forecast applies, from the next run on */
     double seconds;     /**< seconds from now until the last of these runs has ended */
-    const char *reason; /**< one clause with the numbers that decided; copied; NULL: none */
+    const char *reason; /**< one clause with the numbers behind the forecast; Kilter copies the text; NULL: no
+                           reason */
 } kilter_expectation;
 
-/** Store a forecast as kilter_farm_expect(), with a struct of `bytes` bytes. */
+/** Do the same as kilter_farm_expect(), for a struct with a size of `bytes` bytes. */
 KILTER_API kilter_status kilter_farm_expect_sized(kilter_farm *farm, const kilter_expectation *expectation,
                                                   size_t bytes, kilter_error *error);
 

@@ -66,7 +66,7 @@ extern "C" {
 /** A loop. Each of its ranks has its own handle. */
 typedef struct kilter_loop kilter_loop;
 
-/** Indices lo, lo + 1, …, hi − 1. */
+/** A range of indices: lo, lo + 1, …, hi − 1. */
 typedef struct kilter_range {
     uint64_t lo; /**< first index */
     uint64_t hi; /**< index after the last index */
@@ -77,7 +77,7 @@ typedef enum kilter_loop_kind {
     /** The iterations of a sweep do not depend on each other. */
     KILTER_DOALL = 0,
     /** Element k of row i needs element k of row i − 1 from the same sweep. The ranks work as a pipeline, on
-     * blocks of the `inner` elements; Kilter chooses their size. */
+     * blocks of the `inner` elements; Kilter chooses the size of the blocks. */
     KILTER_DOACROSS = 1,
 } kilter_loop_kind;
 
@@ -85,14 +85,14 @@ typedef enum kilter_loop_kind {
 typedef struct kilter_loop_options {
     uint64_t iterations;   /**< number n of iterations; at least 1 */
     kilter_loop_kind kind; /**< whether iterations depend on each other */
-    /** DOALL without ghost rows: a rank may have several ranges, in any order of ranks, and iterations may
-     * move within a sweep. Otherwise each rank has one range, in the order of ranks, and Kilter learns how
-     * the cost of an iteration depends on its index. */
+    /** true, only for DOALL loops without ghost rows: a rank may have several ranges, in any order of ranks.
+     * Iterations may move within a sweep. Otherwise each rank has one range, in the order of ranks, and
+     * Kilter learns how the cost of an iteration depends on its index. */
     bool scattered;
-    uint64_t inner; /**< DOACROSS: elements of a row in the pipelined direction; at least 1 */
-    uint64_t block; /**< DOACROSS: elements in a block; 0: Kilter measures and chooses the number */
-    /** Kilter may exchange the ghost rows of several sweeps at once. Then kilter_loop_next() gives rows of
-     * neighbours, too. For DOALL, not `scattered`; without effect if `fixed`. Set it only if all of this
+    uint64_t inner; /**< for DOACROSS: number of elements of a row in the pipelined direction; at least 1 */
+    uint64_t block; /**< for DOACROSS: number of elements in a block; 0: Kilter measures and chooses it */
+    /** true: Kilter may exchange the ghost rows of several sweeps at once. Then kilter_loop_next() gives rows
+     * of neighbours, too. For DOALL, not `scattered`; without effect if `fixed`. Set it only if all of this
      * holds:
      * - The body writes only row i. The new values depend on rows i − g … i + g (g: the largest `ghost` of
      *   the loop's arrays) and on values that are the same on all ranks.
@@ -117,35 +117,38 @@ typedef struct kilter_loop_options {
     /** seconds between two checkpoints; 0: KILTER_CHECKPOINT_S in the environment, otherwise Kilter chooses
      * them by Young's formula, from the measured cost of a checkpoint and the failures so far */
     double checkpoint_s;
-    /** A checkpoint is written only before a sweep whose number is a multiple of this. Sweeps are numbered
-     * from 0, and a resumed program continues the count. For programs with several sweeps in each of their
-     * own iterations. 0: 1 */
+    /** A checkpoint is written only before a sweep whose number is a multiple of this value. Sweeps are
+     * numbered from 0, and a resumed program continues the count. For programs with several sweeps in each of
+     * their own iterations. 0 means 1 */
     uint64_t checkpoint_every;
-    unsigned checkpoint_generations; /**< number of checkpoints to keep, the newest ones; 0: 2 */
-    uint64_t sweeps; /**< sweeps that the program expects to make in all; 0: unknown. Only for forecasts */
-    /** another loop, the leader; this loop follows it. Its row k is always on the rank that has the leader's
-     * row `stride` × k + `offset`. Only the leader chooses shares, at the begin of its sweeps; the time in
-     * the bodies of its followers counts, too. A follower uses the leader's ranks, and its communicator is
-     * ignored. So are `record` and the options for checkpoints, because those of the leader hold for all.
-     * Ranks without rows of the follower take part in its calls. The leader neither follows another loop nor
-     * is `scattered` or `deep`, and the follower is neither `scattered` nor `deep` nor `fixed`. NULL: this
-     * loop follows none. On all ranks this is the same loop, or NULL. */
+    unsigned checkpoint_generations; /**< how many checkpoints are kept, the newest ones; 0 means 2 */
+    uint64_t sweeps; /**< number of sweeps that the program expects to make in all, used only for forecasts;
+                        0: unknown */
+    /** another loop, the leader; this loop follows it. Row k of this loop is always on the rank that has the
+     * leader's row `stride` × k + `offset`. Only the leader chooses shares, at the begin of its sweeps; the
+     * time in the bodies of its followers counts, too. A follower uses the leader's ranks, and its
+     * communicator is ignored. So are `record` and the options for checkpoints, because those of the leader
+     * hold for all. Ranks without rows of the follower take part in its calls. The leader neither follows
+     * another loop nor is `scattered` or `deep`, and the follower is neither `scattered` nor `deep` nor
+     * `fixed`. NULL: this loop follows none. On all ranks this is the same loop, or NULL. */
     kilter_loop *follows;
-    uint64_t stride; /**< with `follows`; 0: 1. A coarse grid with every second row has 2 */
-    uint64_t offset; /**< with `follows`: the leader's row where row 0 lies */
-    /** DOALL, neither `scattered` nor `deep`: row 0 and row n − 1 are neighbours. Ghost rows before row 0 are
-     * at rows −1, −2, …, and those after the last row are at rows n, n + 1, … */
+    uint64_t stride; /**< with `follows`: number of the leader's rows for each row of this loop; 0 means 1. A
+                        coarse grid that has every second row uses 2 */
+    uint64_t offset; /**< with `follows`: row 0 of this loop is on the rank that has the leader's row with
+                        this number */
+    /** true, for DOALL loops that are neither `scattered` nor `deep`: row 0 and row n − 1 are neighbours.
+     * Ghost rows before row 0 are at rows −1, −2, …, and those after the last row are at rows n, n + 1, … */
     bool periodic;
-    /** DOACROSS: element k of row i needs element k of row i + 1 from the same sweep. Rows and elements come
-     * in falling order. Or a DOALL loop that is `ordered`: rows come in falling order. */
+    /** A DOACROSS loop: element k of row i needs element k of row i + 1 from the same sweep. Rows and
+     * elements come in falling order. A DOALL loop with `ordered`: rows come in falling order. */
     bool backward;
-    /** DOALL, neither `scattered` nor `deep`: each rank gets its rows in rising order, or in falling order
-     * with `backward`. So the body at row i may read rows that it will overwrite later in the sweep. These
-     * rows, and ghost rows, have the values from the beginning of the sweep. */
+    /** true, for DOALL loops that are neither `scattered` nor `deep`: each rank gets its rows in rising
+     * order, or in falling order with `backward`. So the body at row i may read rows that it will overwrite
+     * later in the sweep. These rows, and ghost rows, have the values from the beginning of the sweep. */
     bool ordered;
 } kilter_loop_options;
 
-/** Open a loop as kilter_loop_open(), with options of `bytes` bytes. */
+/** Do the same as kilter_loop_open(), for a struct of options with a size of `bytes` bytes. */
 KILTER_API kilter_status kilter_loop_open_sized(MPI_Comm comm, const kilter_loop_options *options,
                                                 size_t bytes, kilter_loop **loop, kilter_error *error);
 
@@ -191,17 +194,16 @@ KILTER_API kilter_status kilter_loop_array(kilter_loop *loop, size_t bytes, uint
                                            kilter_error *error);
 
 /**
- * Let sweeps of a loop bring ghost rows of an array that was attached to an aligned loop. It may also be an
- * array of this loop with 0 ghost rows.   Collective; before the first kilter_loop_begin().
+ * Let the sweeps of this loop bring ghost rows of an array that was attached to an aligned loop. The array
+ * may also be one of this loop with 0 ghost rows.   Collective; before the first kilter_loop_begin().
  *
- * The body at row k may then read the array's rows up to `ghost` × the array's `stride` away. The distance is
- * that between the leader's rows where they lie. For example, let ghost be 1. A loop over a coarse grid with
- * `stride` 2 may read rows 2k − 1 … 2k + 1 of the fine grid. A loop over the fine grid may read the rows of
- * the coarse grid that are next to its row. The body writes only rows of arrays with the same rows as the
- * loop.
+ * The body at row k may then read the array's rows up to `ghost` × the array's `stride` away. Distances are
+ * counted in rows of the leader. For example, let ghost be 1. A loop over a coarse grid with `stride` 2 may
+ * read rows 2k − 1 … 2k + 1 of the fine grid. A loop over the fine grid may read the rows of the coarse grid
+ * that are next to its row. The body writes only rows of arrays with the same rows as the loop.
  *
  * Ghost rows keep the values that the last sweep brought, until the leader's next begin. So a follower does
- * not need to bring what does not change in between.
+ * not need to bring rows that do not change in between.
  *
  * DOACROSS: the array has the same rows as the loop, `bytes` is a multiple of `inner`, and `ghost` is 1.
  * @return KILTER_OK; KILTER_ERR_RANGE (base or ghost is wrong, or differs between ranks); KILTER_ERR_USAGE
@@ -211,31 +213,31 @@ KILTER_API kilter_status kilter_loop_share(kilter_loop *loop, const void *base, 
                                            kilter_error *error);
 
 /**
- * Functions for the content of rows: what rows have beside arrays, in the program's own memory and of
- * changing size. Examples are particles, sparse rows, and cells of an adaptive grid.
+ * Functions for the content of rows: data of changing size that rows have beside arrays, in the program's own
+ * memory. Examples are particles, sparse rows, and cells of an adaptive grid.
  *
  * Kilter calls these functions when rows move, within the calls of a sweep, in the program's thread. They are
  * not called for rows that the body has at the moment. A function that calls this loop ends it with
  * KILTER_ERR_USAGE; only kilter_loop_summary_get() is allowed.
  */
 typedef struct kilter_loop_content {
-    /** Return the number of bytes that pack() writes for the row. The row is on this rank. It must be cheap:
-     * Kilter also calls it for all rows when speeds are compared. */
+    /** Return the number of bytes that pack() writes for the row. The row is on this rank. This function must
+     * be fast: Kilter also calls it for all rows when speeds are compared. */
     uint64_t (*bytes)(uint64_t row, void *user);
     /** Write the row's content to bytes(row) bytes at `to`, which is aligned for any type. The row stays as
      * it is.
-     * If it returns false, no row moves this time. */
+     * If the function returns false, no row moves this time. */
     bool (*pack)(uint64_t row, void *to, void *user);
     /** Take the content of a row that has come to this rank. `from` is aligned for any type, and valid during
      * the call.
-     * Returning false ends the loop. */
+     * If the function returns false, the loop ends. */
     bool (*unpack)(uint64_t row, const void *from, uint64_t bytes, void *user);
     /** Free the content of a row that has left this rank. */
     void (*drop)(uint64_t row, void *user);
-    void *user; /**< passed to the functions */
+    void *user; /**< pointer that Kilter passes to these functions */
 } kilter_loop_content;
 
-/** Declare content as kilter_loop_rows(), with a struct of `bytes` bytes. */
+/** Do the same as kilter_loop_rows(), for a struct with a size of `bytes` bytes. */
 KILTER_API kilter_status kilter_loop_rows_sized(kilter_loop *loop, const kilter_loop_content *content,
                                                 size_t bytes, kilter_error *error);
 
@@ -351,9 +353,8 @@ KILTER_API kilter_status kilter_loop_sum(kilter_loop *loop, const double *values
                                          kilter_error *error);
 
 /**
- * Combine the value of later rows with the value of earlier rows. The value at `left` is that of the earlier
- * rows, and becomes the result. The value at `right` is that of the rows after them. Both have the bytes of a
- * row of the array.
+ * Combine two values. The value at `left` is of earlier rows, and is replaced by the result. The value at
+ * `right` is of the rows after them. Each value has the size of a row of the array.
  */
 typedef void (*kilter_loop_combine)(void *left, const void *right, uint64_t bytes, void *user);
 
@@ -369,8 +370,8 @@ KILTER_API void kilter_loop_most(void *left, const void *right, uint64_t bytes, 
  * has the same bits for every number of ranks and all moves, even if `combine` rounds.   Collective; between
  * two sweeps.
  *
- * Ranks that have the rows call `combine`, and so does rank 0. It must not call this loop. All ranks get the
- * result, for which each of them gives memory for one row.
+ * Ranks that have the rows call `combine`, and so does rank 0. `combine` must not call functions of this
+ * loop. All ranks get the result; each rank gives memory for one row.
  * @return as kilter_loop_sum(); also KILTER_ERR_USAGE: combine is NULL
  */
 KILTER_API kilter_status kilter_loop_reduce(kilter_loop *loop, const void *base, kilter_loop_combine combine,
@@ -396,8 +397,8 @@ KILTER_API kilter_status kilter_loop_scatter(kilter_loop *loop, void *base, int 
                                              kilter_error *error);
 
 /**
- * Get the rank that has a row. Between two sweeps all ranks get the same answer; within a sweep it is where
- * the row is done.   Local; not for `scattered` loops.
+ * Get the rank that has a row. Between two sweeps all ranks get the same answer. Within a sweep the answer is
+ * the rank that computes the row.   Local; not for `scattered` loops.
  *
  * @return the rank in the loop's communicator; −1: there is no such row, the loop is `scattered`, or one of
  * the functions that it calls asks
@@ -405,9 +406,9 @@ KILTER_API kilter_status kilter_loop_scatter(kilter_loop *loop, void *base, int 
 KILTER_API int kilter_loop_owner(const kilter_loop *loop, uint64_t row);
 
 /**
- * Post a message from one row to another, on whatever rank it is: particles that cross a border, a change of
- * a neighbour. The data is copied; kilter_loop_deliver() delivers it.   Local; within a sweep or between two;
- * not for `scattered` loops.
+ * Post a message from one row to another row, which may be on any rank. Examples are particles that cross a
+ * border between rows. The data is copied, and kilter_loop_deliver() delivers it.   Local; within a sweep or
+ * between two; not for `scattered` loops.
  *
  * @param from  a row of this rank, which decides the order of delivery; within a sweep, a row that the body
  * has
@@ -419,14 +420,14 @@ KILTER_API kilter_status kilter_loop_post(kilter_loop *loop, uint64_t from, uint
 
 /** Take a message that was posted to row `to`, which is on this rank. `data` is aligned for any type, and
  * valid during the call.
- * Returning false ends the loop. */
+ * If the function returns false, the loop ends. */
 typedef bool (*kilter_loop_take)(uint64_t to, uint64_t from, const void *data, uint64_t bytes, void *user);
 
 /**
- * Deliver all posted messages. `take` gets those for rows of this rank, in rising order of `to`, then of
- * `from`, then as they were posted. This order does not depend on where the rows are, so results can have the
- * same bits for every number of ranks. Messages must be delivered before the next sweep begins, and before
- * the loop is closed.   Collective; between two sweeps.
+ * Deliver all posted messages. `take` gets the messages for rows of this rank, in rising order of `to`, then
+ * of `from`, then of posting. This order does not depend on where the rows are, so results can have the same
+ * bits for every number of ranks. Messages must be delivered before the next sweep begins, and before the
+ * loop is closed.   Collective; between two sweeps.
  *
  * If `take` calls this loop, the loop ends with KILTER_ERR_USAGE; only kilter_loop_summary_get() is allowed.
  * @return KILTER_OK; KILTER_ERR_USAGE (a sweep is under way, take is NULL, the loop is `scattered`, or ranks
@@ -440,14 +441,15 @@ typedef struct kilter_loop_summary {
     uint64_t executions; /**< number of sweeps that have ended */
     uint64_t rounds;     /**< number of times that the ranks' speeds were compared */
     uint64_t moves;      /**< number of decisions to move rows that were carried out */
-    uint64_t moved;      /**< number of iterations that these decisions moved */
-    uint64_t block;      /**< DOACROSS: present number of elements in a block */
-    uint64_t depth; /**< number of sweeps for which one exchange sends the ghost rows now; 1 unless `deep` */
-    double elapsed_s; /**< seconds within sweeps and kilter_loop_deliver() */
+    uint64_t moved;      /**< number of rows that all these moves moved to other ranks */
+    uint64_t block;      /**< for DOACROSS: present number of elements in a block */
+    uint64_t depth;   /**< for how many sweeps one exchange of ghost rows is enough now; 1 unless the loop is
+                         `deep` */
+    double elapsed_s; /**< seconds that this rank has spent in sweeps and in kilter_loop_deliver() */
     double waited_s;  /**< seconds of elapsed_s in which this rank had nothing to do */
     double moving_s;  /**< seconds that this rank spent on moving rows */
-    /** forecast of the seconds that all moves save; a move is credited until the time at which speeds were
-     * expected to change */
+    /** forecast of the seconds that all moves save. A move counts until the time at which the decision
+     * expected speeds to change */
     double gained_s;
     /** seconds saved since the first move, compared with equal shares at the measured speeds; negative:
      * seconds lost. The time for moving rows is not subtracted */
@@ -457,7 +459,7 @@ typedef struct kilter_loop_summary {
     double saving_s;      /**< seconds that sweeps of this rank waited for checkpoints */
 } kilter_loop_summary;
 
-/** Get the results as kilter_loop_summary_get(), with a struct of `bytes` bytes. */
+/** Do the same as kilter_loop_summary_get(), for a struct with a size of `bytes` bytes. */
 KILTER_API void kilter_loop_summary_get_sized(const kilter_loop *loop, kilter_loop_summary *summary,
                                               size_t bytes);
 

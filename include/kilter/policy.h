@@ -37,13 +37,13 @@ typedef struct kilter_policy_worker {
     bool present;          /**< false: the worker has left the farm, or gets no tasks in this run */
     uint64_t chunks;       /**< number of chunks dealt to the worker in this run */
     uint64_t queued_tasks; /**< number of tasks dealt to the worker and not yet reported as finished */
-    double queued_units;   /**< units of these queued tasks */
-    double rate;           /**< units per second now; 0: not known yet */
+    double queued_units;   /**< units of work of the queued tasks */
+    double rate;           /**< units of work per second that the worker does now; 0: not known yet */
     double
         unit_mean_s; /**< mean seconds per unit of the worker's tasks so far, in all runs; 0: not known yet */
-    double unit_sd_s; /**< standard deviation of the seconds per unit */
+    double unit_sd_s; /**< standard deviation of the seconds per unit, for this worker's tasks */
     double busy_s;    /**< seconds that the worker spent on tasks in this run */
-    double units;     /**< units that the worker finished in this run */
+    double units;     /**< units of work that the worker finished in this run */
 } kilter_policy_worker;
 
 /** The state of the run that a policy gets: read only, valid until the policy returns. */
@@ -52,26 +52,28 @@ typedef struct kilter_policy_view {
     uint64_t tasks;         /**< number of tasks of the run, including tasks added so far */
     uint64_t left;          /**< number of tasks not dealt yet, at least 1 */
     uint64_t chunks;        /**< number of chunks dealt so far in this run */
-    double units;           /**< units of all tasks */
-    double left_units;      /**< units of the tasks not dealt yet */
+    double units;           /**< units of work of all tasks of the run */
+    double left_units;      /**< units of work of the tasks not dealt yet */
     double elapsed_s;       /**< seconds since the run began */
     uint32_t workers;       /**< number of workers present now, at least 1 */
     uint32_t began_workers; /**< number of workers present when the run began, at least 1 */
-    double rate;            /**< units per second, summed over all present workers whose rate is known */
-    double unit_mean_s;     /**< mean seconds per unit of all workers' tasks so far; 0: not known yet */
-    double unit_sd_s;       /**< standard deviation of seconds per unit */
-    double message_s;       /**< fixed cost of a message, in seconds */
-    double byte_s;          /**< further seconds for each byte of a message */
-    double round_trip_s;    /**< seconds of a small message there and back; 0: not known yet */
-    double answer_s;        /**< seconds that the master needs for one request; 0: not known yet */
-    double task_bytes;      /**< mean bytes per task that are sent to the worker */
-    double result_bytes;    /**< mean bytes per task that the worker sends back */
-    const kilter_policy_worker *asks; /**< worker that asks for a chunk */
-    uint32_t places;                  /**< number of places of workers, including workers that have left */
-    const void *farm;                 /**< handle that kilter_policy_worker_get() uses */
+    double rate; /**< units of work per second of all present workers together, as far as their rates are
+                    known */
+    double unit_mean_s;  /**< mean seconds per unit of all workers' tasks so far; 0: not known yet */
+    double unit_sd_s;    /**< standard deviation of the seconds per unit, for all workers' tasks */
+    double message_s;    /**< fixed cost of a message, in seconds */
+    double byte_s;       /**< seconds that each byte adds to the cost of a message */
+    double round_trip_s; /**< seconds of a small message to a worker and its answer; 0: not known yet */
+    double answer_s;     /**< seconds that the master needs for one request; 0: not known yet */
+    double task_bytes;   /**< mean bytes per task that are sent to the worker */
+    double result_bytes; /**< mean bytes per task that the worker sends back */
+    const kilter_policy_worker *asks; /**< the worker that asks for a chunk */
+    uint32_t places;                  /**< number of workers, including workers that have left; the limit for
+                                         kilter_policy_worker_get() */
+    const void *farm;                 /**< the farm, only for kilter_policy_worker_get() */
 } kilter_policy_view;
 
-/** Get a worker as kilter_policy_worker_get(), with a struct of `bytes` bytes. */
+/** Do the same as kilter_policy_worker_get(), for a struct with a size of `bytes` bytes. */
 KILTER_API bool kilter_policy_worker_get_sized(const kilter_policy_view *view, uint32_t place,
                                                kilter_policy_worker *worker, size_t bytes);
 
@@ -114,7 +116,7 @@ KILTER_API void kilter_policy_say(kilter_policy_reason *reason, const char *form
 typedef uint64_t (*kilter_choose_fn)(const kilter_policy_view *view, kilter_policy_reason *reason,
                                      void *user);
 
-/** A policy. This struct never grows; new members may replace parts of `later`. */
+/** A policy. The size of this struct never changes; new members may replace parts of `later`. */
 typedef struct kilter_policy {
     /** name for options: 1 to 31 characters of a–z, 0–9, '-' and '_'; not a name of one of Kilter's policies
      */

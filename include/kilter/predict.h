@@ -18,15 +18,15 @@ extern "C" {
 
 /** A program, described for the model. Times are in seconds, at least 0. */
 typedef struct kilter_program {
-    uint64_t tasks;       /**< number of tasks in a run; all have the same work */
-    double iterations;    /**< number n of iterations. Each iteration is one run, and the starting point needs
-                             one more run */
-    double work_s;        /**< time of all tasks of a run on one worker of speed 1 */
-    double master_s;      /**< time that the program computes alone in an iteration, without master_task_s */
-    double master_task_s; /**< further time that the program computes alone, for each task */
-    double round_trip_s;  /**< time of a message there and back */
-    double update_s;      /**< time that the master needs for the results of one worker */
-    double task_message_s; /**< time of a task's bytes on the wire, there and back */
+    uint64_t tasks;    /**< number of tasks in a run; all have the same work */
+    double iterations; /**< number n of iterations. Each iteration does one run, and the start needs one run
+                          more */
+    double work_s;     /**< time of all tasks of a run on one worker of speed 1 */
+    double master_s;   /**< time that the program computes alone in an iteration, without master_task_s */
+    double master_task_s;  /**< time that the program computes alone for each task, in addition to master_s */
+    double round_trip_s;   /**< time of a message to a worker and its answer */
+    double update_s;       /**< time that the master needs for the results of one worker */
+    double task_message_s; /**< time that a task's input and result take on the network */
 } kilter_program;
 
 /** A forecast. Times are in seconds. */
@@ -40,7 +40,7 @@ typedef struct kilter_prediction {
     uint32_t workers;  /**< number of workers that get a share; the other workers are too slow to help */
 } kilter_prediction;
 
-/** Predict as kilter_predict(), with the sizes of both structs in bytes. `speeds` holds one double for each
+/** Do the same as kilter_predict(), for structs with these sizes in bytes. `speeds` holds one double for each
  * worker. */
 KILTER_API kilter_status kilter_predict_sized(const kilter_program *program, size_t program_bytes,
                                               kilter_bytes speeds, kilter_prediction *prediction,

@@ -24,9 +24,9 @@ extern "C" {
 typedef struct kilter_random {
     uint64_t seed;     /**< seed of the program */
     uint64_t task;     /**< index of the task */
-    uint64_t block;    /**< number of the next block */
-    uint64_t ready[4]; /**< the present block */
-    uint64_t used;     /**< numbers taken from the present block, 0 … 4 */
+    uint64_t block;    /**< number of the next block of four random numbers */
+    uint64_t ready[4]; /**< the four numbers of the present block */
+    uint64_t used;     /**< how many numbers of the present block were used, 0 … 4 */
 } kilter_random;
 
 /** Return the position before a task's first number. Numbers of different tasks, and for different seeds, are

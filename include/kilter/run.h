@@ -18,7 +18,7 @@ extern "C" {
 /** A block of bytes. The comment on each use says whether the caller or Kilter owns the block. `data` may be
  * NULL if `size` is 0. */
 typedef struct kilter_bytes {
-    const void *data; /**< the first byte */
+    const void *data; /**< address of the first byte */
     size_t size;      /**< bytes */
 } kilter_bytes;
 
@@ -40,8 +40,9 @@ typedef void (*kilter_done_fn)(const kilter_outcome *outcome, void *user);
 
 /** The order in which the program gets the results of a run. */
 typedef enum kilter_order {
-    KILTER_BY_ARRIVAL = 0, /**< as soon as a result arrives */
-    KILTER_BY_INDEX = 1, /**< 0, 1, 2, …: a result waits until all results with lower indices were taken */
+    KILTER_BY_ARRIVAL = 0, /**< the program gets each result as soon as it arrives */
+    KILTER_BY_INDEX = 1, /**< in the order of the tasks' indices: a result waits until all results with lower
+                            indices were taken */
 } kilter_order;
 
 /** One run over a bag of tasks. An input or the shared data holds at most 1 GiB less 1 MiB. The caller keeps
@@ -55,36 +56,36 @@ typedef struct kilter_run {
     const double *weights;
     kilter_bytes
         shared;         /**< data sent once to each worker; data NULL: keep the shared data of the last run */
-    kilter_order order; /**< the order in which `done` gets results */
+    kilter_order order; /**< in which order `done` gets the results */
     kilter_done_fn done; /**< function that takes each result; NULL: results are dropped */
     void *user;          /**< pointer that is passed to `done` */
     /** work of all tasks together, from 1e-50 to 1e50, in the same unit in all runs. With it, measured speeds
      * stay valid if the same work is cut into another number of tasks. 0: a task has as much work as a task
      * of the run before */
     double work;
-    /** `done` may add tasks with kilter_farm_add(). The run ends when `done` has taken all results without
-     * adding tasks. `work` then means the tasks at the beginning of the run */
+    /** true: `done` may add tasks with kilter_farm_add(). The run ends when `done` has taken all results
+     * without adding tasks. Then `work` is that of the tasks at the beginning */
     bool grows;
     /** number of a series: runs that have the same tasks, index by index, with other inputs. A series saves
      * time if a worker keeps data that makes its task cheaper the next time. As far as shares allow, a task
      * goes to the worker that did it in the last run of the series. Added tasks of a growing run are not
      * remembered. 0, or another number than in the last run: tasks go to any worker */
     uint64_t series;
-    /** time limit of a task in seconds, at least 0.5, as kilter_farm_options.task_timeout; 0:
-     * kilter_farm_options.task_timeout holds
+    /** time limit of a task in seconds, at least 0.5, as in kilter_farm_options.task_timeout; 0: use the
+     * limit of kilter_farm_options
      */
     double task_timeout_s;
-    /** number of times that a failed task is tried again; 0: kilter_farm_options.retries */
+    /** number of times that a failed task is tried again; 0: use the number in kilter_farm_options.retries */
     uint32_t retries;
     /** memory of the caller for tasks·result_bytes bytes (with `reduce`, for result_bytes bytes), and for
      * tasks that are added. The result of task i is copied to results + i·result_bytes before `done` is
      * called for it. A task whose result has another size has failed. For failed tasks nothing is copied.
      * NULL: results go to `done` only, and may have any size */
     void *results;
-    size_t result_bytes; /**< bytes of each result, at least 1; 0 if results is NULL */
-    /** true: kilter_farm_options.combine combines all results with the value in `results`. The caller stores
-     * the first value there before the run, for example 0 for a sum. `done` is called for failed tasks only.
-     * Every good result counts once, in no fixed order. Not with `resume` */
+    size_t result_bytes; /**< size of each result in bytes, at least 1; 0 if `results` is NULL */
+    /** true: kilter_farm_options.combine combines all results with the value in `results`. Before the run,
+     * the caller stores the first value in `results`, for example 0 for a sum. `done` is called for failed
+     * tasks only. Every good result counts once, in no fixed order. Not with `resume` */
     bool reduce;
 } kilter_run;
 

@@ -23,22 +23,22 @@ extern "C" {
 #define KILTER_STATUS_LIST(X)                                                                                \
     X(OK, "done")                                                                                            \
     X(ENDED, "this process's part is over; nothing went wrong")                                              \
-    /* nothing was started */                                                                                \
+    /* errors before anything was started: */                                                                \
     X(ERR_USAGE, "an option or argument cannot be used")                                                     \
     X(ERR_INPUT, "a file or message is not what its format says")                                            \
     X(ERR_RANGE, "a number is outside what the call takes")                                                  \
-    /* a task is lost */                                                                                     \
+    /* errors that lose one task: */                                                                         \
     X(ERR_TASK, "a task reported a failure")                                                                 \
-    /* a peer is lost */                                                                                     \
+    /* errors that lose one peer: */                                                                         \
     X(ERR_PEER, "a peer is gone or does not speak this version")                                             \
-    /* the run is lost */                                                                                    \
+    /* errors that end the run: */                                                                           \
     X(ERR_NO_WORKER, "no worker is left to do the work")                                                     \
     X(ERR_MEMORY, "memory ran out")                                                                          \
     X(ERR_SYSTEM, "the operating system refused something")                                                  \
     X(ERR_RECORD, "the run record could not be written or read")                                             \
     X(ERR_MPI, "MPI refused something")                                                                      \
     X(ERR_CANCELLED, "the run was cancelled")                                                                \
-    /* nothing is lost */                                                                                    \
+    /* errors that lose nothing: */                                                                          \
     X(ERR_STOPPED, "the run was saved and stopped on request")
 
 /** Result of a call. New statuses are added at the end, so that each keeps its number. */

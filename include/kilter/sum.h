@@ -18,8 +18,8 @@ extern "C" {
  * not finite. */
 enum { KILTER_SUM_WORDS = 72 };
 
-/** A sum. Zeroed: the sum of no numbers, 0. The struct never grows. It has no pointers: a task can return one
- * as its result, as bytes, if all workers have the same kind of processor. */
+/** A sum of doubles. With all bytes zero, it is the sum of no numbers, 0. The struct never grows. It has no
+ * pointers: a task can return one as its result, as bytes, if all workers have the same kind of processor. */
 typedef struct kilter_sum {
     int64_t word[KILTER_SUM_WORDS]; /**< digits and counts, which only these functions read */
     uint64_t untidied;              /**< numbers added since the last carry */
@@ -31,8 +31,8 @@ KILTER_API void kilter_sum_add(kilter_sum *sum, double x);
 /** Add all numbers of another sum, which may come from another process. */
 KILTER_API void kilter_sum_join(kilter_sum *into, const kilter_sum *from);
 
-/** Return the sum, rounded to the nearest double, ties to even. Beyond the largest double it is infinite. NaN
- * if a number was NaN, or if there were infinities of both signs. */
+/** Return the sum, rounded to the nearest double, ties to even. Beyond the largest double it is infinite. The
+ * sum is NaN if a number was NaN, or if there were infinities of both signs. */
 KILTER_API double kilter_sum_value(const kilter_sum *sum);
 
 #ifdef __cplusplus

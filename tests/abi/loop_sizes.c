@@ -1,4 +1,5 @@
-/* Use a loop with structs of other sizes than the library's: see sizes_test.sh. Prints "kept" at the end. */
+/* Use a loop with structs whose sizes differ from the library's; see sizes_test.sh. Print "kept" at the
+ * end. */
 #include "sizes.h"
 
 #include <kilter/loop.h>

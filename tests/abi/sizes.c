@@ -1,4 +1,5 @@
-/* Use a farm with structs of other sizes than the library's: see sizes_test.sh. Prints "kept" at the end. */
+/* Use a farm with structs whose sizes differ from the library's; see sizes_test.sh. Print "kept" at the
+ * end. */
 #include "sizes.h"
 
 #include <kilter/kilter.h>
@@ -49,7 +50,7 @@ static kilter_farm *open_farm(void) {
     options.it.workers = 1;
     options.it.transport = "inproc";
     options.it.record = "none";
-#ifndef OLDER /* the struct of the older version ends before this member */
+#ifndef OLDER /* in the older version, kilter_farm_options ends before this member */
     options.it.policies = policies;
     options.it.policy = "seven";
 #else

@@ -1,4 +1,4 @@
-/* A struct followed by bytes that only the test may touch. */
+/* A struct, followed by guard bytes that the library must not touch. */
 #ifndef SIZES_H
 #define SIZES_H
 
@@ -17,7 +17,7 @@ enum { GUARD_BYTES = 256, GUARD = 0xA5 };
 #define CHECK(holds) ((holds) ? (void)0 : wrong(__FILE__, __LINE__, #holds))
 
 static inline void wrong(const char *file, int line, const char *what) {
-    fprintf(stderr, "%s:%d: this is false: %s\n", file, line, what);
+    fprintf(stderr, "%s:%d: this condition is false: %s\n", file, line, what);
     exit(1);
 }
 
@@ -28,13 +28,14 @@ static inline int all_are(const unsigned char *bytes, size_t size, int value) {
     return 1;
 }
 
-/* Prepare an input struct: zeros, followed by garbage. */
+/* Prepare an input struct: zeros in the struct, and garbage after the struct. */
 #define PREPARE_INPUT(s) (memset(&(s), GUARD, sizeof(s)), memset(&(s).it, 0, sizeof(s).it))
-/* Prepare an output struct: garbage, followed by more garbage. */
+/* Prepare an output struct: garbage in the struct and after the struct. */
 #define PREPARE_OUTPUT(s) memset(&(s), GUARD, sizeof(s))
 #define UNTOUCHED(s)      all_are((s).guard, sizeof(s).guard, GUARD)
 
-#ifdef NEWER /* with this macro, every struct that may grow has a member that the library does not know */
+#ifdef NEWER /* with NEWER defined, every struct that may grow has a member that the library does not know   \
+              */
 #define LATER_IS_ZERO(s) all_are((s)->later, sizeof(s)->later, 0)
 #define SET_LATER(s, to) ((s)->later[7] = (to))
 #define KNOWS_LATER      1

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Run programs that are compiled for an older and a newer Kilter with this library. Their structs are shorter or longer than the library's, and the library must
-# neither read nor write bytes after them.
+# Run programs that are compiled for an older and a newer Kilter with this library. The programs' structs are shorter or longer than the library's.
+# The library must neither read nor write bytes behind a struct's end.
 # usage: sizes_test.sh PROGRAM.c COMPILER HEADER… -- LINK_ARGUMENT… -- [LAUNCHER…]
-# The environment gives CFLAGS.
+# The environment variable CFLAGS gives compiler flags.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 source=$1 compiler=$2
@@ -20,7 +20,7 @@ for way in older same newer; do
     "$here/change_structs" $way "${headers[@]}" "$work/$way/kilter"
     "$compiler" -std=c11 -Wall -Wextra -Werror ${CFLAGS-} "-D${way^^}" "-I$work/$way" "-I$here" "$source" \
         -o "$work/$way/program" "${link[@]}"
-    said=$("$@" "$work/$way/program") || fail "a program of a Kilter whose structs are '$way' fails: $said"
-    grep -q kept <<<"$said" || fail "a program of a Kilter whose structs are '$way' says: $said"
+    said=$("$@" "$work/$way/program") || fail "a program that was compiled with the $way structs fails: $said"
+    grep -q kept <<<"$said" || fail "a program that was compiled with the $way structs prints: $said"
 done
 echo "programs with older, equal and newer structs run"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# tools/abi detects changes of an interface. It renews a description only if existing programs still run. usage: tool_test.sh TOOL COMPILER
+# Check that tools/abi detects changes of an interface, and renews a stored description only if existing programs still run. usage: tool_test.sh TOOL
+# COMPILER
 set -euo pipefail
 tool=$1 compiler=$2
 fail() { echo "tool_test: $*" >&2; cat "$work/said" >&2; exit 1; }
@@ -7,18 +8,18 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/include"
 
-library() { # MEMBERS DECLARATIONS [DEFINITIONS [ENUMERATORS]]: build a library with these members, declarations and so on
+library() { # library MEMBERS DECLARATIONS [DEFINITIONS [ENUMERATORS]]: build a library with these struct members, declarations, definitions and enumerators
     printf 'enum kind { %s };\nstruct summary { enum kind *kind; %s };\n%s\n' "${4-A, B}" "$1" "$2" >"$work/include/api.h"
     printf '#include "api.h"\n%s { return (int)s->a; }\n%s\n' "$(grep -o '[a-z]* all([^;]*' <<<"$2")" "${3-}" >"$work/api.c"
     "$compiler" -g -O0 -fPIC -shared "-I$work/include" "$work/api.c" -o "$work/libapi.so"
 }
-abi() { # CODE ARGUMENT…: run tools/abi, and check its exit code
+abi() { # abi CODE ARGUMENT…: run tools/abi, and fail unless it ends with the exit code CODE
     local wanted=$1 code=0
     "$tool" "${@:2}" "$work/libapi.so" "$work/api.abi" "$work/include" >"$work/said" 2>&1 || code=$?
     [ "$code" -eq 77 ] && { cat "$work/said"; exit 77; }
     [ "$code" -eq "$wanted" ] || fail "tools/abi ${*:2} exits with $code, not $wanted"
 }
-# Try additions of enumerators, struct members and functions: some keep existing programs running, and some break them.
+# Change enumerators, struct members and functions. Some changes keep existing programs running, and some break them.
 plain='int all(struct summary *s);' more='int more(void);' made='int more(void) { return 1; }'
 library 'int a; long b;' "$plain"
 abi 1 check # no description yet
@@ -26,11 +27,11 @@ abi 0 renew
 abi 0 check
 cp "$work/api.abi" "$work/first.abi"
 
-comes() { # WHAT, then the arguments of library: check that this addition is accepted
+comes() { # comes WHAT, then arguments of library: check that tools/abi accepts this addition
     cp "$work/first.abi" "$work/api.abi"
     library "${@:2}"
     abi 1 check
-    cmp -s "$work/api.abi" "$work/first.abi" || fail "$1: a check changes the description"
+    cmp -s "$work/api.abi" "$work/first.abi" || fail "$1: tools/abi check changes the stored description"
     abi 0 renew
     abi 0 check
 }

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Test the box itself: names, links, speeds, freezing, killing, and that nothing is left behind, as root and as another
-# user. Without an argument the script calls itself in the box with `inside`.
+# Test the box itself: names, links, speeds, freezing and killing of hosts, and that nothing is left behind; as root and as another user. Without an
+# argument, the script calls itself in the box with the argument `inside`.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/lib.sh"
 
-takes() { # HOST MILLISECONDS SIZE: check that a ping of SIZE bytes takes at least this time
+takes() { # takes HOST MILLISECONDS SIZE: fail unless a ping of SIZE bytes takes at least this time
     on "$1" ping -c 1 -s "$3" -W 5 head >"$BOX/ping" || fail "no ping: $(<"$BOX/ping")"
     local ms
     ms=$(sed -n 's/^rtt [^=]*= \([0-9]*\).*/\1/p' "$BOX/ping")
@@ -17,7 +17,7 @@ reached() { # HOST
 }
 
 inside() {
-    # --- names, files and processes that belong to one host only
+    # --- each host has its own name, files and processes
     [ "$(hostname) $(on h1 hostname) $(on h2 hostname)" = "head h1 h2" ] || fail "a host has the wrong name"
     on h1 touch /tmp/mine /dev/shm/mine
     [ -z "$(on h2 ls /tmp /dev/shm | grep mine)" ] || fail "h2 sees files of h1"
@@ -26,7 +26,7 @@ inside() {
     until_so on h1 pgrep -x sleep
     ! on h2 pgrep -x sleep >/dev/null || fail "h2 sees processes of h1"
 
-    # --- freezing and killing
+    # --- freezing a host, limiting its speed, and killing its processes
     state() { # LETTER
         on h1 ps -o stat= -C sleep | grep -q "$1"
     }
@@ -37,7 +37,7 @@ inside() {
     act h1 speed 50
     if [ -n "$BOX_CPU" ]; then
         [ "$(<"$BOX_CPU/h1/cpu.cfs_quota_us")" = 5000 ] || fail "half a core: $(<"$BOX_CPU/h1/cpu.cfs_quota_us")"
-        grep -qx "$(pgrep -x sleep)" "$BOX_CPU/h1/tasks" || fail "a process is not in its host's CPU group"
+        grep -qx "$(pgrep -x sleep)" "$BOX_CPU/h1/tasks" || fail "a process is not in the CPU group of its host"
     else
         until_so state T
         until_so state S
@@ -65,7 +65,7 @@ inside() {
     act h2 kill power
     ! on h2 true 2>/dev/null || fail "a host that is switched off can be reached"
 
-    # --- invalid arguments
+    # --- act refuses invalid arguments
     for words in "h1 frob" "h1 link" "h9 link up"; do
         ! act $words 2>/dev/null || fail "act $words"
     done
@@ -108,11 +108,11 @@ printf '# nothing at first\n0.1 h1 link down\n' >"$place/schedule"
 status=0
 outside "$here/box" || status=$?
 [ $status != 77 ] || exit 77
-[ $status = 0 ] || fail "box with two hosts: exit code $status"
+[ $status = 0 ] || fail "the test of the box failed with exit code $status"
 if [ "$(id -u)" != 0 ]; then
-    echo "as root, with CPU groups: skipped, because the user is not root"
+    echo "skipped: the test with CPU groups, because the user is not root"
 elif setpriv --reuid=65534 --regid=65534 --clear-groups "$here/box" 1 true; then
     outside setpriv --reuid=65534 --regid=65534 --clear-groups "$here/box"
 else
-    echo "as another user: skipped, because this user has no user namespaces"
+    echo "skipped: the test as another user, because that user cannot make user namespaces"
 fi

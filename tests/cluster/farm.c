@@ -2,9 +2,9 @@
  * faults.
  *
  * Every byte of a result depends on the run, the task and the worker's shared data, so the program notices
- * missing, doubled and wrong results. It prints a line of JSON for each run and exits with 0 if every result
- * was right, else with 1. Master and workers get the same arguments. The program uses public headers only, so
- * it can be built against another release. */
+ * missing, doubled and wrong results. The program prints a line of JSON for each run and exits with 0 if
+ * every result was right, else with 1. Master and workers get the same arguments. The program uses public
+ * headers only, so it can be built against another release. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -17,22 +17,23 @@
 typedef struct settings {
     double tasks, runs;
     double task_s;                 /* CPU seconds of one task */
-    double long_every, long_times; /* every long_every-th task takes long_times as much CPU time; 0: none */
+    double long_every, long_times; /* every long_every-th task takes long_times as much CPU time as the
+                                    * others; long_every 0: no task does */
     double sleep_s;                /* additional seconds that a task sleeps */
     double result_bytes;           /* bytes of a task's result, which consists of words of 8 bytes */
     double shared_bytes;           /* bytes of the shared data of a run; 0: no shared data */
     double done_s;                 /* CPU seconds of the master for each result */
     double poison;                 /* number of the task that kills its worker; negative: no task does */
-    double tell;                   /* number of results after which the number of results so far is printed */
-    const char *marks; /* folder where each worker with a task makes a file with its host's name */
-    const char
-        *hold; /* folder in which a file with a host's name keeps the host's workers from finishing tasks … */
-    double hold_from; /* … from this task on */
+    double tell;                   /* after each `tell` results, the number of results so far is printed */
+    const char *marks; /* folder in which a worker makes a file, named like its host, when it gets a task */
+    const char *hold;  /* folder `hold`: while it has a file named like a host, workers on that host do not
+                        * finish  tasks */
+    double hold_from;  /* number of the first task to which `hold` applies */
 } settings;
 
 static const settings DEFAULTS = {.tasks = 1000, .runs = 1, .task_s = 1e-3, .result_bytes = 8, .poison = -1};
 
-/* --- the results --- */
+/* --- the right results of tasks --- */
 
 static uint64_t mix(uint64_t x) { /* splitmix64 */
     x += 0x9e3779b97f4a7c15;
@@ -60,12 +61,12 @@ static size_t words_of(double bytes) {
 
 typedef struct worker {
     const settings *set;
-    uint64_t shared; /* hash of the shared data */
+    uint64_t shared; /* hash of the shared data that the worker has */
     uint64_t *result;
     char *mark, *hold; /* paths; NULL: none */
 } worker;
 
-/* Return FOLDER/HOST; NULL: no folder was given. */
+/* Return the path FOLDER/HOST for this host; NULL: no folder was given. */
 static char *file_of_host(const char *folder) {
     char host[256] = "";
     gethostname(host, sizeof host - 1);
@@ -151,7 +152,7 @@ static int work(const kilter_task *task, kilter_result *result, void *state) {
 typedef struct tally {
     const settings *set;
     uint64_t run, shared;
-    unsigned char *times; /* number of results for each task, up to 255 */
+    unsigned char *times; /* [task] number of results that arrived, up to 255 */
     uint64_t here, right, wrong, twice, failed;
 } tally;
 
@@ -216,9 +217,9 @@ static kilter_status run_once(kilter_farm *farm, const settings *set, uint64_t r
     return status;
 }
 
-/* --- the command line --- */
+/* --- reading the command line --- */
 
-/* Take NAME=VALUE out of argv; the other arguments are for the farm. */
+/* Read the words NAME=VALUE and remove them from argv. The other arguments are for the farm. */
 static int read_words(settings *set, int *argc, char **argv) {
     const struct {
         const char *name;

@@ -2,11 +2,11 @@
  *
  * Each run has one master and 2 to 4 workers of the program FARM (cluster-farm), joined over tcp, each
  * through a relay of its own. From 1 to P−1 of the P workers are killed, stopped, stopped and continued, cut
- * off, or cut off for a while. The fault happens while a worker joins, while it receives shared data, in the
- * middle of a run, or at the run's end. A run is good when the master ends by itself, every result was right
- * and arrived once, and all other workers ended well. All random choices depend only on the seed and the
- * run's number; only the machine's timing differs. The program prints Markdown and exits with 0 if every run
- * was good. */
+ * off, or cut off for a while. The fault happens while the worker joins, while the worker receives shared
+ * data, in the middle of the run, or at the run's end. A run is good when the master ends by itself, every
+ * result was right and arrived once, and all workers without a fault ended well. All random choices depend
+ * only on the seed and the run's number; only the machine's timing differs. The program prints Markdown and
+ * exits with 0 if every run was good. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -25,10 +25,10 @@
 enum {
     MOST_WORKERS = 4,
     TASKS = 400,
-    TELL = 4, /* number of results after which the master prints a report */
+    TELL = 4, /* the master prints how many results have arrived, each time after this many */
     SHARED_BYTES = 2 << 20,
     HANG_S = 90,       /* seconds after which a run counts as hanging */
-    WORKERS_END_S = 30 /* seconds within which workers must end after their master */
+    WORKERS_END_S = 30 /* seconds that workers get to end after the end of their master */
 };
 
 typedef enum fault { KILL, STOP, STOP_AND_GO, CUT, CUT_AND_MEND, FAULTS } fault;
@@ -43,20 +43,22 @@ typedef struct victim {
     bool is_one, was_struck;
     fault fault;
     moment moment;
-    double at;        /* moment of the fault; JOINING: in seconds; SHARED: in bytes; otherwise in results */
-    double lasts_s;   /* seconds until the worker is continued or its link is mended */
-    double restore_s; /* time at which the worker is continued or its link is mended; 0: never, or already
-                         done */
+    double at;        /* when the fault happens. JOINING: after these seconds; SHARED: after these bytes;
+                       * MIDDLE and END: after this number of results */
+    double lasts_s;   /* seconds from the fault until the worker is continued or its link is mended */
+    double restore_s; /* time at which the worker is continued or its link is mended; 0: never, or this is
+                       * done */
 } victim;
 
 typedef struct process {
-    pid_t pid; /* process id; 0: no process, or the process was already waited for */
+    pid_t pid; /* process id; 0: no process, or its end was already seen */
     int status;
 } process;
 
 typedef struct output { /* output of a process, read through a pipe */
     int fd;
-    char text[1 << 14]; /* the output so far; a run prints less than this, and further text is dropped */
+    char text[1 << 14]; /* what the process has printed; a good run prints less than this, and further text
+                         * is dropped */
     size_t bytes;
 } output;
 
@@ -73,7 +75,7 @@ typedef struct run {
     process master;
     output out, err;
     double began_s, joined_s, results;
-    const char *problem; /* reason why the run is bad; NULL: the run is good */
+    const char *problem; /* why the run is bad; NULL: the run is good so far */
 } run;
 
 typedef struct series {
@@ -135,7 +137,7 @@ static process start(char *const argv[], int out, int err) {
     return p;
 }
 
-/* Return true when the process has ended. */
+/* Return whether the process has ended. */
 static bool has_ended(process *p) {
     if (p->pid != 0 && waitpid(p->pid, &p->status, WNOHANG) == p->pid)
         p->pid = 0;
@@ -150,7 +152,7 @@ static void end_now(process *p) {
     p->pid = 0;
 }
 
-/* --- the master's output --- */
+/* --- reading the master's output --- */
 
 static int open_output(output *o) {
     int ends[2];
@@ -161,7 +163,7 @@ static int open_output(output *o) {
     return ends[1];
 }
 
-/* Return false when nothing was read. */
+/* Read what the process has printed. Return false if there was nothing to read. */
 static bool read_output(output *o) {
     char beyond[512];
     size_t room = sizeof o->text - 1 - o->bytes;
@@ -188,7 +190,7 @@ static void hear_master(run *r) {
         r->results = strtod(said + strlen("results "), NULL);
 }
 
-/* --- one run --- */
+/* --- one run with faults --- */
 
 static void start_master(const series *s, run *r) {
     char tasks[32], shared[32], tell[32], lost_after[32], workers[16];
@@ -218,7 +220,7 @@ static void start_master(const series *s, run *r) {
     close(err);
 }
 
-/* Return the address; 0: the master did not print it in time. */
+/* Return the port of the master; 0: the master did not print its address in time. */
 static uint16_t await_port(run *r) {
     const char *said = NULL;
     while (!said && now_s() - r->began_s < HANG_S && !has_ended(&r->master)) {
@@ -304,7 +306,7 @@ static bool did_end_well(const process *p) {
     return WIFEXITED(p->status) && WEXITSTATUS(p->status) == 0;
 }
 
-/* Wait until all workers without a fault have ended by themselves. */
+/* Wait until all workers without a fault have ended by themselves, and note a problem if one did not. */
 static void end_workers(run *r) {
     double until_s = now_s() + WORKERS_END_S;
     for (bool all = false; !all && now_s() < until_s;) {
@@ -341,10 +343,10 @@ static void play(series *s, run *r) {
         turn(r, 2);
     }
     if (r->master.pid != 0)
-        r->problem = "the master hangs";
+        r->problem = "the master did not end in time";
     else if (!did_end_well(&r->master) ||
              !strstr(r->out.text, "\"right\":400,\"wrong\":0,\"twice\":0,\"missing\":0,"))
-        r->problem = "not every result was right and arrived once";
+        r->problem = "results are wrong or missing, or arrived twice";
     hear_master(r);
     if (!r->problem)
         end_workers(r);
@@ -408,7 +410,7 @@ static void play_number(series *s, uint64_t number) {
         describe(s, &r);
 }
 
-/* --- the series --- */
+/* --- the series of runs --- */
 
 static void print_table(const series *s) {
     printf("%llu runs, seed %llu, `--lost-after %g`: %llu good, %llu not. %.1f s a run on average, %.1f s "
@@ -473,7 +475,7 @@ int main(int argc, char **argv) {
         give_up(folder);
     s.folder = folder;
     setenv("TMPDIR", folder, 1);
-    setenv("XDG_STATE_HOME", folder, 1); /* folder of the farm's key */
+    setenv("XDG_STATE_HOME", folder, 1); /* the master keeps the farm's key in this folder */
     unsetenv("XDG_RUNTIME_DIR");
     signal(SIGPIPE, SIG_IGN);
     fprintf(stderr, "cluster-kills: seed %llu\n", (unsigned long long)s.seed);

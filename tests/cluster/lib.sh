@@ -1,4 +1,4 @@
-# Functions that scripts in the box share. A script reads this file with ".".
+# Functions for scripts that run in the box. A script reads this file with ".".
 
 fail() {
     echo "FAILED: $*" >&2

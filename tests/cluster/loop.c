@@ -1,7 +1,7 @@
 /* cluster-loop FOLDER EXECUTIONS ITERATION_S: run a loop over the ranks of mpirun and check its result, for
- * tests with faults. Each rank writes to FOLDER/said.RANK how many rows it had in the end, or why the loop
- * ended. The file FOLDER/at-work appears when rank 0 has done 20 sweeps. The program uses public headers
- * only. */
+ * tests with faults. Each rank writes to the file FOLDER/said.RANK how many rows it had in the end, or why
+ * the loop ended early. The file FOLDER/at-work appears when rank 0 has done 20 sweeps. The program uses
+ * public headers only. */
 #include <kilter/loop.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static _Noreturn void end(kilter_status status, const kilter_error *error) {
     fprintf(said, "failed: %s\n", error->text);
     fclose(said);
     _exit(status == KILTER_ERR_PEER ? 3
-                                    : 1); /* leave without MPI_Finalize(), which would wait for dead ranks */
+                                    : 1); /* end without MPI_Finalize(), which would wait for dead ranks */
 }
 
 static double cpu_s(void) {

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Test faults of a loop over ranks on two hosts. Run this on the head, as root:
+# Test faults of a loop over ranks on two hosts of the box. Run this script on the box's head, as root:
 #   box 2 loop_scenario.sh NAME
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 [ "$(id -u)" = 0 ] || { echo "skipped: only root can give hosts different speeds" >&2; exit 77; }
-mpirun --version 2>/dev/null | grep -q 'Open MPI' || { echo "skipped: mpirun is not Open MPI's" >&2; exit 77; }
+mpirun --version 2>/dev/null | grep -q 'Open MPI' || { echo "skipped: there is no mpirun of Open MPI" >&2; exit 77; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 finish_up() {
@@ -30,16 +30,16 @@ says_dead() { # RANK OTHER
     grep -q "^failed: .*rank $2 is dead" "$BOX/said.$1"
 }
 
-slowed() { # rows move away from a slow host
+slowed() { # scenario slowed: rows move away from a slow host
     act h2 speed 10
     start_loop 500 1e-4
-    wait $mpirun || fail "mpirun's exit code is $?"
+    wait $mpirun || fail "mpirun ended with exit code $?"
     echo "rows: $(rows_of 0) $(rows_of 1) $(rows_of 2)"
     [ "$(rows_of 2)" -lt "$(rows_of 0)" ] && [ "$(rows_of 2)" -lt "$(rows_of 1)" ] ||
-        fail "the slow host has as many rows as others: $(rows_of 0) $(rows_of 1) $(rows_of 2)"
+        fail "the slow host does not have fewer rows than the others: $(rows_of 0) $(rows_of 1) $(rows_of 2)"
 }
 
-lose() { # ACTION…: carry out the action on h2
+lose() { # lose ACTION…: start a loop, and carry out the action on host h2
     start_loop 100000 1e-4 --enable-recovery
     until_so [ -e "$BOX/at-work" ]
     act h2 "$@"
@@ -49,16 +49,17 @@ ended() { # HOST
     ! on "$1" pgrep -x cluster-loop
 }
 
-# If Open MPI notices a death before Kilter does, it ends the ranks that had sent to the dead rank over TCP.
+# Scenario killed: all processes of h2 are killed. If Open MPI notices a death before Kilter does, it ends the ranks that had sent to the dead rank
+# over TCP.
 killed() {
     lose kill processes
     until_so ended h1
     says_dead 0 2 || says_dead 1 2 || grep -q 'peer hung up\|TCP connect to a peer' "$BOX/mpirun.err" ||
-        fail "no rank reports the death"
+        fail "no rank reports the dead rank"
     cat "$BOX"/said.[01]
 }
 
-cut() { # the link of h2 is cut, so that h2 is silent
+cut() { # scenario cut: the link of h2 is cut, so that h2 is silent
     lose link down
     until_so says_dead 0 2
     until_so says_dead 1 2

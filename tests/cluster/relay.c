@@ -50,9 +50,8 @@ void relay_watch(const relay *r, struct pollfd events[RELAY_FDS]) {
         int from_master = is_empty(&c->down) && !c->master_ended ? POLLIN : 0;
         short worker = (short)(from_worker | (is_empty(&c->down) ? 0 : POLLOUT));
         short master = (short)(from_master | (is_empty(&c->up) ? 0 : POLLOUT));
-        /* Do not poll a side that waits for nothing: a closed connection would wake the relay again and
-         * again.
-         */
+        /* Do not poll a connection that is not waited for: if it were closed, it would wake the relay
+         * again and again. */
         events[1 + 2 * i] = (struct pollfd){.fd = r->cut || !worker ? -1 : c->worker_fd, .events = worker};
         events[2 + 2 * i] = (struct pollfd){.fd = r->cut || !master ? -1 : c->master_fd, .events = master};
     }
@@ -72,7 +71,7 @@ static size_t pass_on(int fd, relay_flow *f, bool *ended) {
     if (bytes < 0) {
         if (errno != EAGAIN && errno != EINTR) {
             *ended = true;
-            f->from = f->to = 0; /* the other side has closed its connection */
+            f->from = f->to = 0; /* the receiving side has closed its connection, so drop these bytes */
         }
         return 0;
     }
@@ -89,7 +88,7 @@ static void turn_connection(relay *r, relay_connection *c) {
         take_in(c->master_fd, &c->down, &c->master_ended);
     if (!is_empty(&c->down))
         r->bytes_down += pass_on(c->worker_fd, &c->down, &c->worker_ended);
-    /* When a side has ended, pass on its last bytes first. */
+    /* When one side has ended, pass on its last bytes before closing the other side. */
     if ((c->worker_ended && is_empty(&c->up)) || (c->master_ended && is_empty(&c->down)))
         hang_up(c);
 }

@@ -9,35 +9,35 @@
 #include <stdint.h>
 
 enum {
-    RELAY_CONNECTIONS = 4, /* a worker that reconnects has several connections for some time */
+    RELAY_CONNECTIONS = 4, /* a worker that joins again has several connections for some time */
     RELAY_FDS = 1 + 2 * RELAY_CONNECTIONS,
     RELAY_BUFFER_BYTES = 1 << 16,
 };
 
-typedef struct relay_flow { /* one direction of a connection */
-    size_t from, to;        /* `bytes`[from, to) was received and has not been passed on yet */
+typedef struct relay_flow { /* bytes in one direction of a connection */
+    size_t from, to;        /* bytes[from] … bytes[to − 1] were received and not yet passed on */
     uint8_t bytes[RELAY_BUFFER_BYTES];
 } relay_flow;
 
 typedef struct relay_connection {
     int worker_fd, master_fd; /* descriptor; −1: none */
     bool worker_ended, master_ended;
-    relay_flow up, down; /* direction to the master, direction to the worker */
+    relay_flow up, down; /* up: bytes to the master; down: bytes to the worker */
 } relay_connection;
 
 typedef struct relay {
     int listen_fd;
-    uint16_t port, master_port; /* port on the loopback interface */
+    uint16_t port, master_port; /* ports on the loopback interface: of the relay, and of the master */
     bool cut;
-    uint64_t bytes_down; /* number of bytes passed to the worker so far */
+    uint64_t bytes_down; /* number of bytes that were passed to the worker so far */
     relay_connection connections[RELAY_CONNECTIONS];
 } relay;
 
 /* Start the relay. Return false on failure; errno gives the reason. */
 bool relay_open(relay *r, uint16_t master_port);
-/* Fill the RELAY_FDS descriptors for which the relay waits. */
+/* Fill in the descriptors on which the relay waits, for poll(). */
 void relay_watch(const relay *r, struct pollfd events[RELAY_FDS]);
-/* Pass on bytes as far as possible without waiting, after poll(). */
+/* After poll(), pass on as many bytes as possible without waiting. */
 void relay_turn(relay *r, const struct pollfd events[RELAY_FDS]);
 void relay_close(relay *r);
 

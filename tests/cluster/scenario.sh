@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Test faults of a farm in a cluster: in each case every result is right and arrives once. Run this on the head:
+# Test faults of a farm in a cluster: in each scenario every result is right and arrives once. Run this script on the head of the box:
 #   box 3 scenario.sh NAME
-# No step waits for a fixed time: workers hold their tasks until the fault has happened.
+# No scenario waits for a fixed time: workers hold their tasks until the fault has happened.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -27,7 +27,7 @@ start_worker() { # HOST OPTION…
     workers[$1]=$!
 }
 
-hold() { # HOST…: keep the next task of these hosts from ending before let_go
+hold() { # hold HOST…: workers on these hosts do not finish their next task before let_go is called
     touch "${@/#/$BOX/hold/}"
 }
 
@@ -35,19 +35,19 @@ let_go() { # HOST…
     rm -f "${@/#/$BOX/hold/}"
 }
 
-at_work() { # HOST: test whether the host has a task
+at_work() { # at_work HOST: succeed if the host has a task
     [ -e "$BOX/at-work/$1" ]
 }
 
-is_lost() { # HOST: test whether the master reports the host as lost
+is_lost() { # is_lost HOST: succeed if the master reports the host as lost
     grep -q "on $1) " "$BOX/master.err"
 }
 
-told() { # COUNT: test whether this number of results has arrived
+told() { # told COUNT: succeed if this number of results has arrived
     grep -qx "results $1" "$BOX/master.out"
 }
 
-# Start a farm of three workers that all have a task.
+# start_three: start a farm of three workers, and wait until each worker has a task
 start_three() { # OPTION…
     hold h1 h2 h3
     start_master --workers 3 "$@"
@@ -55,15 +55,15 @@ start_three() { # OPTION…
     for host in h1 h2 h3; do until_so at_work $host; done
 }
 
-all_right() { # HOST…: check that the master and the workers on these hosts end without an error
+all_right() { # all_right HOST…: fail unless the master and the workers on these hosts end without an error
     local status=0 host
     wait $master || status=$?
     grep '^{' "$BOX/master.out" || :
-    [ $status = 0 ] || fail "the master's exit code is $status"
+    [ $status = 0 ] || fail "the master ended with exit code $status"
     for host in "$@"; do
         status=0
         wait "${workers[$host]}" || status=$?
-        [ $status = 0 ] || fail "exit code $status of the worker on $host"
+        [ $status = 0 ] || fail "the worker on $host ended with exit code $status"
     done
 }
 
@@ -73,16 +73,16 @@ well() {
     all_right h1 h2 h3
 }
 
-power() { # h2 is switched off; a worker whose task takes longer than --lost-after does not count as lost
+power() { # scenario power: h2 is switched off; a worker whose task takes longer than --lost-after does not count as lost
     start_three --lost-after 3
     act h2 kill power
     until_so is_lost h2
-    ! is_lost h1 && ! is_lost h3 || fail "a worker in a long task counts as lost: $(cat "$BOX/master.err")"
+    ! is_lost h1 && ! is_lost h3 || fail "a worker counts as lost although it only does a long task: $(cat "$BOX/master.err")"
     let_go h1 h3
     all_right h1 h3
 }
 
-killed() { # all processes of h2 are killed, which closes the worker's connection
+killed() { # scenario killed: all processes of h2 are killed, which closes the worker's connection
     start_three
     act h2 kill processes
     until_so is_lost h2
@@ -90,7 +90,7 @@ killed() { # all processes of h2 are killed, which closes the worker's connectio
     all_right h1 h3
 }
 
-cut() { # the link of a host is cut for longer than --lost-after: the worker loses its tasks and may join again
+cut() { # scenario cut: the link of h2 is cut for longer than --lost-after; the worker loses its task and joins again
     start_three --lost-after 1
     act h2 link down
     until_so is_lost h2
@@ -114,7 +114,7 @@ frozen() {
     all_right h1 h2 h3
 }
 
-blink() { # the link is cut for less than --lost-after, so no worker counts as lost
+blink() { # scenario blink: the link is cut for less than --lost-after, so no worker counts as lost
     start_three --lost-after 60
     act h2 link down
     act h3 freeze on
@@ -123,7 +123,7 @@ blink() { # the link is cut for less than --lost-after, so no worker counts as l
     act h3 freeze off
     let_go h3
     all_right h1 h2 h3
-    ! is_lost h2 && ! is_lost h3 || fail "a worker counts as lost: $(cat "$BOX/master.err")"
+    ! is_lost h2 && ! is_lost h3 || fail "a worker counts as lost after a short cut: $(cat "$BOX/master.err")"
 }
 
 slowed() {
@@ -144,16 +144,16 @@ joins() {
     all_right h1 h2
 }
 
-leaves() { # a worker ends by SIGTERM, in the middle of a task
+leaves() { # scenario leaves: a worker ends by SIGTERM, in the middle of a task
     start_three
     on h2 pkill -TERM -x cluster-farm
     let_go h2
-    wait "${workers[h2]}" || fail "exit code $? of the worker that should leave"
+    wait "${workers[h2]}" || fail "the worker that got SIGTERM ended with exit code $?"
     let_go h1 h3
     all_right h1 h3
 }
 
-master() { # the master dies, and is started again with the same command
+master() { # scenario master: the master is killed, and started again with the same command
     words+=(hold_from=150)
     hold h1 h2 h3
     start_master --workers 3 --resume "$BOX/results.kilter"
@@ -166,20 +166,20 @@ master() { # the master dies, and is started again with the same command
     all_right h1 h2 h3
 }
 
-site() { # two hosts have slow links: 5 ms and 1 MB/s
+site() { # scenario site: two hosts have slow links with 5 ms and 1 MB/s
     act h2 link set 5000 1000000 0
     act h3 link set 5000 1000000 0
     well
 }
 
-lossy() { # the links lose one frame in twenty
+lossy() { # scenario lossy: all links lose one frame in twenty
     for host in h1 h2 h3; do act $host link set 1000 0 50; done
     well
 }
 
 # --- runs that the workers organise as peers ---
 
-peers_cut() { # the network splits: h2 has a task and its share of the others, but cannot reach any host until the run has ended
+peers_cut() { # scenario peers_cut: the network splits; h2 has tasks, but cannot reach any host until the run has ended
     start_three --organise peers --lost-after 1
     act h2 link down
     until_so is_lost h2
@@ -187,17 +187,17 @@ peers_cut() { # the network splits: h2 has a task and its share of the others, b
     all_right h1 h3
 }
 
-peers_apart() { # h1 and h2 do not reach each other; both reach the head and h3
+peers_apart() { # scenario peers_apart: h1 and h2 cannot reach each other, but both reach the head and h3
     start_three --organise peers --lost-after 1
     local other
     other=$(on h2 hostname -I)
     on h1 ip route add blackhole "${other%% *}"
-    ! on h1 ping -q -c 1 -W 1 "${other%% *}" >/dev/null 2>&1 || fail "h1 still reaches h2"
+    ! on h1 ping -q -c 1 -W 1 "${other%% *}" >/dev/null 2>&1 || fail "h1 reaches h2 although their connection was blocked"
     let_go h1 h2 h3
     all_right h1 h2 h3
 }
 
-peers_two() { # two of three peers die at once
+peers_two() { # scenario peers_two: two of three peers are killed at the same time
     start_three --organise peers
     act h2 kill processes
     act h3 kill processes
@@ -207,7 +207,7 @@ peers_two() { # two of three peers die at once
     all_right h1
 }
 
-peers_census() { # h2 dies; h3 is stopped and dies before it can answer the census that follows
+peers_census() { # scenario peers_census: h2 is killed; h3 is stopped, and killed before it can answer the census that follows
     start_three --organise peers
     act h3 freeze on
     act h2 kill processes
@@ -218,11 +218,11 @@ peers_census() { # h2 dies; h3 is stopped and dies before it can answer the cens
     all_right h1
 }
 
-poison() { # task 17 kills its worker
+poison() { # scenario poison: task 17 kills its worker
     words+=(poison=17)
     start_master --workers 3 --attempts 2
     for host in h1 h2 h3; do start_worker $host; done
-    ! wait $master || fail "a task failed, but the master's exit code is 0"
+    ! wait $master || fail "a task failed, but the master ended with exit code 0"
     grep '^{.*"right":299,"wrong":0,"twice":0,"missing":0,"failed":1,' "$BOX/master.out" || fail "$(cat "$BOX/master.out")"
 }
 

@@ -2,7 +2,7 @@
  * be cut.
  *
  * Each INTERFACE is the outer end of a veth pair and becomes a port: 0, 1, 2, … in the given order. CONTROL
- * is a fifo. A line written to CONTROL takes effect at once; then the switch prints the line's first word:
+ * is a fifo for commands. A command takes effect at once; then the switch prints the command's first word:
  *
  *   WORD PORT set DELAY_US RATE_BYTES_PER_S LOSS_PERMILLE     rate 0: no limit
  *   WORD PORT down     drop all frames of the port, also those on their way to it
@@ -29,25 +29,26 @@
 
 enum {
     MOST_PORTS = 64,
-    FRAME_BYTES = 70000, /* large packets arrive undivided: the kernel leaves their division into frames to
-                            the network card */
+    FRAME_BYTES = 70000, /* large packets arrive undivided, because the kernel expects the network card to
+                          * divide them */
     HEADER_BYTES = sizeof(struct virtio_net_hdr),
     QUEUE_BYTES =
-        400000, /* number of frames that may wait for a port; further frames are lost, as in a real switch */
-    BURST = 64, /* number of frames that are read from a port before the other ports are read */
+        400000, /* bytes that may wait for a port; a frame beyond this is lost, as in a real switch */
+    BURST = 64, /* most frames that are read from one port before the other ports are read */
 };
 
 typedef struct cable {
     bool up;
     double delay_s, rate_bytes_per_s;
     int loss_permille;
-    double in_free_s, out_free_s; /* time at which all earlier frames have passed this direction */
+    double in_free_s, out_free_s; /* times at which all earlier frames have passed into, and out of, the
+                                   * port */
 } cable;
 
 typedef struct port {
     int fd;
     cable cable;
-    bool known; /* hardware address behind the port */
+    bool known; /* true: `mac` is the hardware address behind the port */
     unsigned char mac[ETH_ALEN];
 } port;
 
@@ -62,7 +63,7 @@ typedef struct frame {
 typedef struct network {
     port ports[MOST_PORTS];
     size_t port_count;
-    frame *under_way; /* heap of frames; the next frame to leave is first */
+    frame *under_way; /* heap of all frames on their way; the next frame to leave is first */
     size_t under_way_count, under_way_room;
     uint64_t arrived;
 } network;
@@ -118,16 +119,15 @@ static void send_what_is_due(network *net) {
         frame f = pop(net);
         if (net->ports[f.to].cable.up)
             (void)!send(net->ports[f.to].fd, f.data, f.bytes,
-                        0); /* a frame that cannot be written is lost, as on a full network card */
+                        0); /* if a frame cannot be written, it is lost, as on a full network card */
         free(f.data);
     }
 }
 
-/* --- the path of a frame --- */
+/* --- when a frame leaves, and through which port --- */
 
-/* Return the time at which a frame that arrives at start_s has passed one direction of a link; negative: the
- * queue is full.
- */
+/* Return the time at which a frame that arrives at start_s has passed a link in one direction. A negative
+ * time means that the frame is lost, because the queue is full. */
 static double pass(const cable *l, double *free_s, double start_s, size_t bytes) {
     if (l->rate_bytes_per_s <= 0)
         return start_s;
@@ -215,8 +215,7 @@ static void obey(network *net, const char *line) {
 static void read_control(network *net, int fd) {
     char lines[4096], *rest = NULL;
     ssize_t bytes =
-        read(fd, lines,
-             sizeof lines - 1); /* lines are short enough that each is written to the pipe in one piece */
+        read(fd, lines, sizeof lines - 1); /* each line is short, so it is written to the pipe in one piece */
     if (bytes <= 0)
         return;
     lines[bytes] = '\0';
@@ -224,7 +223,7 @@ static void read_control(network *net, int fd) {
         obey(net, line);
 }
 
-/* --- start and loop --- */
+/* --- starting the switch, and its loop --- */
 
 static int open_port(const char *name) {
     int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, htons(ETH_P_ALL));
@@ -233,7 +232,7 @@ static int open_port(const char *name) {
         .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_ALL), .sll_ifindex = (int)if_nametoindex(name)};
     if (fd < 0 ||
         address.sll_ifindex ==
-            0 || /* with this header the kernel passes large packets undivided and without checksums */
+            0 || /* with this header, the kernel passes large packets undivided and without checksums */
         setsockopt(fd, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof on) != 0 ||
         setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on) != 0 ||
         bind(fd, (struct sockaddr *)&address, sizeof address) != 0)
@@ -259,8 +258,8 @@ int main(int argc, char **argv) {
         return 2;
     }
     int control =
-        open(argv[1], O_RDWR | O_NONBLOCK | O_CLOEXEC); /* open for reading and writing, so that the fifo does
-                                                           not end when a writer closes it */
+        open(argv[1], O_RDWR | O_NONBLOCK | O_CLOEXEC); /* open the fifo for reading and writing, so that
+                                                         * it does not end when a writer closes it */
     if (control < 0)
         give_up(argv[1]);
     for (net.port_count = 0; net.port_count < (size_t)argc - 2; net.port_count++) {
@@ -274,7 +273,7 @@ int main(int argc, char **argv) {
     for (;;) {
         struct timespec wait = until_next(&net);
         if (ppoll(events, net.port_count + 1, &wait, NULL) < 0 && errno != EINTR)
-            give_up("waiting for frames");
+            give_up("waiting for frames failed");
         if (events[net.port_count].revents)
             read_control(&net, control);
         for (size_t i = 0; i < net.port_count; i++)

@@ -1,5 +1,5 @@
-/* Check that launcher and library belong to the same MPI: all ranks are in one world. If they belong to
- * different MPIs, each rank is alone in its world. */
+/* Check that the launcher and the MPI library belong to the same MPI: all ranks must be in one world.
+ * Otherwise, each rank would be alone in a world. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -17,4 +17,4 @@ for wanted in "$examples"/*.out; do
     KILTER_RECORD=none "$examples/run_example" "$work/build/$name" "$wanted" || fail "$name prints other output than expected"
     ran=$((ran + 1))
 done
-[ "$ran" -ge 4 ] || fail "only $ran examples were run"
+[ "$ran" -ge 4 ] || fail "too few examples have an expected output: $ran"

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Build kilter-sp from its own folder against an installed Kilter. It must print the same as the kilter-sp that was built with Kilter. usage: sp_test.sh SOURCE BUILD     (CMAKE, CC and CXX come from the environment)
+# Build kilter-sp from its own folder against an installed Kilter. It must print the same as the kilter-sp that was built with Kilter. usage:
+# sp_test.sh SOURCE BUILD     (CMAKE, CC and CXX come from the environment)
 set -euo pipefail
 source=$1 build=$2
 fail() { echo "sp_test: $*" >&2; exit 1; }
@@ -13,7 +14,7 @@ cp -r "$source/apps/sp" "$work/alone/sp" # without the rest of Kilter's tree
 "$CMAKE" --build "$work/build" >"$work/log" 2>&1 || fail "building: $(cat "$work/log")"
 ! grep -q 'warning:' "$work/log" || fail "warnings: $(grep 'warning:' "$work/log")"
 
-solve() { # PROGRAM: write the decision, and print its cost
+solve() { # solve PROGRAM: solve a problem with this kilter-sp, and print the decision that it wrote
     local problem=$source/apps/sp/problems/lands/lands
     "$1" solve "$problem.cor" "$problem.tim" "$problem.sto" --scenarios 200 --workers 2 --record none \
         --decision "$work/decision" >"$work/out" 2>"$work/err" || fail "$1: $(cat "$work/err")"
@@ -21,7 +22,7 @@ solve() { # PROGRAM: write the decision, and print its cost
 }
 solve "$work/build/kilter-sp" >"$work/alone.at"
 solve "$work/prefix/bin/kilter-sp" >"$work/whole.at"
-[ -s "$work/alone.at" ] || fail "there is no decision"
-cmp "$work/alone.at" "$work/whole.at" || fail "the two programs find different decisions"
+[ -s "$work/alone.at" ] || fail "kilter-sp wrote no decision"
+cmp "$work/alone.at" "$work/whole.at" || fail "the two builds of kilter-sp find different decisions"
 "$CMAKE" --install "$work/build" --prefix "$work/other" >/dev/null
-"$work/other/bin/kilter-sp" --version >/dev/null || fail "the installed program does not run"
+"$work/other/bin/kilter-sp" --version >/dev/null || fail "the installed kilter-sp does not run"

@@ -16,13 +16,13 @@ unset KILTER_RECORD XDG_STATE_HOME KILTER_RECORD_DIR
 cd "$work/there"
 ran=0
 while IFS= read -r line; do
-    bash -euc "$line" >out 2>err || fail "this command fails: $line"
+    bash -euc "$line" >out 2>err || fail "this command of the tutorial fails: $line"
     ran=$((ran + 1))
     case $line in
-    *"kilter map -k --tag"*) printf '1\t14285\n2\t28571\n4\t57142\n8\t114285\n' | diff - out || fail "the numbers are wrong" ;;
-    *"--resume count"*) printf '100000\n200000\n400000\n800000\n' | diff - out || fail "the counts are wrong" ;;
-    ./mandelbrot*) diff examples/07_mandelbrot.out out || fail "the area is wrong" ;;
+    *"kilter map -k --tag"*) printf '1\t14285\n2\t28571\n4\t57142\n8\t114285\n' | diff - out || fail "kilter map --tag printed wrong lines" ;;
+    *"--resume count"*) printf '100000\n200000\n400000\n800000\n' | diff - out || fail "kilter map --resume printed wrong counts" ;;
+    ./mandelbrot*) diff examples/07_mandelbrot.out out || fail "the example mandelbrot printed a wrong area" ;;
     esac
 done < <(awk '/^```$/ { on = 0 } on { print } /^```sh$/ { on = 1 }' "$page" | sed "s|PREFIX|$work/prefix|")
-[ "$ran" -ge 10 ] || fail "only $ran commands were run"
-[ -s area.svg ] || fail "there is no picture"
+[ "$ran" -ge 10 ] || fail "too few commands of the tutorial were run: $ran"
+[ -s area.svg ] || fail "the commands of the tutorial drew no picture"

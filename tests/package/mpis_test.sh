@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Check that the library for each MPI works under its own MPI and prints an error under the other MPI. Farm programs need neither library.
-# usage: mpis_test.sh SOURCE BUILD CC [MPI MPICC MPIEXEC]…     MPI: openmpi, mpich; some tests need both
+# usage: mpis_test.sh SOURCE BUILD CC [MPI MPICC MPIEXEC]…     MPI is openmpi or mpich; some tests need both
 set -euo pipefail
 source=$1 build=$2 cc=$3
 shift 3
@@ -22,14 +22,14 @@ while [ $# -gt 0 ]; do
 done
 export PKG_CONFIG_PATH=$libraries/pkgconfig
 
-compile() { # COMPILER SOURCE PROGRAM FLAG…: compile the program, with the flags last; the linker keeps all libraries that they name
+compile() { # compile COMPILER SOURCE PROGRAM FLAG…: compile a program. The flags come last, and the linker keeps all libraries that they name.
     "$1" -std=c11 -D_GNU_SOURCE -Wl,--no-as-needed "$2" -o "$work/$3" -Wl,-rpath,"$libraries" "${@:4}"
 }
-flags_of() { # PACKAGE: store its flags for compiler and linker in the array `flags`
+flags_of() { # flags_of PACKAGE: store the package's flags for compiler and linker in the array `flags`
     eval "flags=($(pkg-config --cflags --libs "$1"))"
 }
-# If one rank ends, a launcher ends the others and may lose output. So the ranks themselves write to the file.
-launch() { # MPI PROGRAM ARGUMENT…: run it on three ranks; the output goes to $work/out, and the exit code to $code
+# When one rank ends, a launcher ends the others and may lose output. So the ranks themselves write their output to the file.
+launch() { # launch MPI PROGRAM ARGUMENT…: run a program on three ranks; the output goes to $work/out, and the exit code to $code
     local flags=()
     [ "$1" = mpich ] || flags=(--oversubscribe --bind-to none)
     code=0
@@ -38,13 +38,13 @@ launch() { # MPI PROGRAM ARGUMENT…: run it on three ranks; the output goes to 
         >"$work/launcher" 2>&1 </dev/null || code=$?
     cat "$work/launcher" >>"$work/out"
 }
-says() { # WHAT SENTENCE: check that the sentence was printed, that the exit code is not 0, and that no rank was killed by a signal
-    [ "$code" -ne 0 ] || fail "$1: exit code 0: $(cat "$work/out")"
-    grep -qF -- "$2" "$work/out" || fail "$1 does not print '$2': $(cat "$work/out")"
+says() { # says WHAT SENTENCE: fail unless the sentence was printed, the exit code is not 0, and no rank was killed by a signal
+    [ "$code" -ne 0 ] || fail "$1 ended with exit code 0: $(cat "$work/out")"
+    grep -qF -- "$2" "$work/out" || fail "$1 does not print the words $2: $(cat "$work/out")"
     ! grep -qiE 'signal|segmentation|Invalid' "$work/out" || fail "$1: $(cat "$work/out")"
 }
 
-# --- programs that need no MPI load none
+# --- programs that need no MPI do not load an MPI library
 flags_of kilter
 compile "$cc" "$source/examples/01_squares.c" squares "${flags[@]}" -lm
 for file in "$work/squares" "$prefix"/bin/* "$libraries/libkilter.so"; do
@@ -58,40 +58,40 @@ done
 
 # --- kilter watch finds its library for each MPI beside the installed command
 for mpi in "${mpis[@]}"; do
-    "$prefix/bin/kilter" watch --mpi "$mpi" true 2>"$work/out" || fail "kilter watch --mpi $mpi: $(cat "$work/out")"
-    grep -qF "no process of 'true' called MPI_Init" "$work/out" || fail "kilter watch --mpi $mpi: $(cat "$work/out")"
+    "$prefix/bin/kilter" watch --mpi "$mpi" true 2>"$work/out" || fail "kilter watch --mpi $mpi failed: $(cat "$work/out")"
+    grep -qF "no process of 'true' called MPI_Init" "$work/out" || fail "kilter watch --mpi $mpi did not find its library: $(cat "$work/out")"
 done
 
-# --- the exports of each library for MPI, which must need no internal names of libkilter
+# --- the library for each MPI exports the functions of kilter/loop.h, and needs no internal names of libkilter
 for mpi in "${mpis[@]}"; do
     nm -D --defined-only --format=posix "$libraries/libkilter-$mpi.so" | awk '{ print $1 }' | LC_ALL=C sort >"$work/exported"
     { "$source/tools/public-functions" "$prefix/include/kilter/loop.h"; echo kl_mpi_library_linked; } | LC_ALL=C sort >"$work/declared"
     LC_ALL=C diff "$work/declared" "$work/exported" >"$work/difference" ||
-        fail "libkilter-$mpi: declared (<) and exported (>) differ:"$'\n'"$(grep '^[<>]' "$work/difference")"
+        fail "the functions declared (<) and exported (>) differ for libkilter-$mpi:"$'\n'"$(grep '^[<>]' "$work/difference")"
     flags_of "kilter-$mpi"
     compile "$cc" "$source/tests/package/outside_loop.c" "loop-$mpi" "${flags[@]}"
     compile "${mpicc[$mpi]}" "$source/tests/package/outside_loop.c" "loop-by-wrapper-$mpi" "${flags[@]}"
 done
 
-# --- each library under its own launcher: loops, and a farm program without MPI
+# --- programs with each library run under the launcher of its MPI: loops, and a farm program that is not linked with MPI
 for mpi in "${mpis[@]}"; do
     for program in "loop-$mpi" "loop-by-wrapper-$mpi"; do
         launch "$mpi" "$program" run
-        [ "$code" -eq 0 ] && grep -qx 'a loop on 3 ranks' "$work/out" || fail "$program: exit code $code: $(cat "$work/out")"
+        [ "$code" -eq 0 ] && grep -qx 'a loop on 3 ranks' "$work/out" || fail "the loop program $program ended with exit code $code: $(cat "$work/out")"
     done
     launch "$mpi" squares --transport mpi
     [ "$code" -eq 0 ] && diff "$source/examples/01_squares.out" "$work/out" >/dev/null ||
-        fail "a farm under $mpi: exit code $code: $(cat "$work/out")"
+        fail "a farm under $mpi ended with exit code $code: $(cat "$work/out")"
     if [ -e "$prefix/bin/kilter-sp" ]; then
         ln -sf "$prefix/bin/kilter-sp" "$work/kilter-sp"
         lands=$source/apps/sp/problems/lands/lands
         launch "$mpi" kilter-sp evaluate "$lands".{cor,tim,sto} --at "$lands.at" --scenarios 100 --json --transport mpi
         [ "$code" -eq 0 ] && grep '"estimate_bits"' "$work/out" >/dev/null ||
-            fail "kilter-sp under $mpi: exit code $code: $(cat "$work/out")"
+            fail "kilter-sp under $mpi ended with exit code $code: $(cat "$work/out")"
     fi
 done
 
-# --- each library under the launcher of the other MPI
+# --- programs with each library print an error under the launcher of the other MPI
 other() { for mpi in "${mpis[@]}"; do [ "$mpi" = "$1" ] || echo "$mpi"; done; }
 for mpi in "${mpis[@]}"; do
     for other in $(other "$mpi"); do
@@ -102,7 +102,7 @@ for mpi in "${mpis[@]}"; do
         flags_of kilter
         compile "${mpicc[$mpi]}" "$source/examples/01_squares.c" "squares-$mpi" "${flags[@]}" -lm
         launch "$mpi" "squares-$mpi" --transport mpi
-        [ "$code" -eq 0 ] || fail "a farm linked with $mpi: exit code $code: $(cat "$work/out")"
+        [ "$code" -eq 0 ] || fail "a farm linked with $mpi ended with exit code $code: $(cat "$work/out")"
         launch "$other" "squares-$mpi" --transport mpi
         says "a farm linked with $mpi under the launcher of $other" \
             "the launcher belongs to ${title[$other]}, but this program is linked with ${title[$mpi]}; start it with ${title[$mpi]}'s mpi"
@@ -119,7 +119,7 @@ for mpi in "${mpis[@]}"; do
     done
 done
 
-# --- a farm whose library for MPI is missing, cannot be loaded, or is of another version
+# --- a farm prints an error if the library for its MPI is missing, cannot be loaded, or is of another version
 for mpi in "${mpis[@]}"; do
     KILTER_MPI=lam launch "$mpi" squares --transport mpi
     says "an MPI nobody knows" "KILTER_MPI: Kilter does not know the MPI 'lam'"

@@ -1,4 +1,4 @@
-// Do the same in C++ as outside.c does in C: the headers must compile in C++, and the functions must have C
+// Check in C++ what outside.c checks in C: the headers must compile in C++, and the functions must have C
 // linkage.
 #include <cstdio>
 #include <cstring>

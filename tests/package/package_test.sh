@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Install Kilter into an empty prefix, move the prefix elsewhere, and build an outside project with it: in C and C++,
-# found by CMake and by pkg-config.
+# where CMake and pkg-config find Kilter.
 # usage: package_test.sh SOURCE BUILD shared|static [PROGRAM…]
-#   shared  installs BUILD itself, as users do; each PROGRAM must be installed and run
-#   static  configures BUILD/package-static with BUILD's settings and installs the library from there
+#   shared: install the build folder BUILD, as users do; each PROGRAM must then be installed and run
+#   static: configure the folder BUILD/package-static with BUILD's settings, and install the library from there.
 # CMAKE, CC, CXX, BUILD_TYPE, MPIS (a list of openmpi, mpich, separated by ";") and CKPT (the target of libkilter-ckpt,
 # or nothing) come from the environment.
 set -euo pipefail
@@ -32,14 +32,14 @@ mv "$work/first" "$prefix"
     fail "these installed files contain the path of the source tree"
 [ -e "$prefix/share/doc/kilter/LICENSE" ] || fail "the licence is not installed"
 
-# --- the library exports exactly the functions that the headers declare
+# --- the library exports exactly the functions that the headers declare.
 # kilter/loop.h needs MPI: its functions are in the libraries for MPI.
 find "$prefix/include/kilter" -name '*.h' ! -name loop.h -exec "$source/tools/public-functions" {} + >"$work/declared"
 [ -s "$work/declared" ] || fail "the installed headers declare no function"
 if [ "$kind" = shared ]; then
     nm -D --defined-only --format=posix "$(find "$prefix" -name 'libkilter.so')" | awk '{ print $1 }' | sort >"$work/exported"
     LC_ALL=C diff <(LC_ALL=C sort "$work/declared") <(LC_ALL=C sort "$work/exported") >"$work/difference" ||
-        fail "declared (<) and exported (>) differ:"$'\n'"$(grep '^[<>]' "$work/difference")"
+        fail "the functions that libkilter declares (<) and exports (>) differ:"$'\n'"$(grep '^[<>]' "$work/difference")"
 fi
 
 # --- all installed programs and libraries are hardened
@@ -60,12 +60,12 @@ for program in "$@"; do
         fail "$program --version says: $(cat "$work/version")"
 done
 
-# --- the outside project
+# --- build and run the outside project with CMake and with pkg-config
 mkdir "$work/outside"
 cp "$here"/CMakeLists.txt "$here"/outside* "$work/outside"
 sed 's/.*/FUNCTION(&)/' "$work/declared" >"$work/outside/functions.inc"
 
-run() { # FILE: run the program, which must find the library without LD_LIBRARY_PATH
+run() { # run FILE: run a program; it must find the library without LD_LIBRARY_PATH
     local said
     said=$("$1") || fail "$1 fails"
     grep -q "$(wc -l <"$work/declared") functions" <<<"$said" || fail "$1 says: $said"
@@ -89,12 +89,12 @@ mkdir "$work/by-pkg-config"
 run "$work/by-pkg-config/outside_c"
 run "$work/by-pkg-config/outside_cpp"
 
-# --- loops by pkg-config, for each MPI; a static program contains the transport mpi, although it does not use its name
+# --- build a program with a loop by pkg-config, for each MPI; a static program must contain the transport mpi, although it does not use its name
 for mpi in ${MPIS//;/ }; do
     eval "flags=($(pkg-config --cflags --libs "kilter-$mpi"))"
     "$CC" -std=c11 "$work/outside/outside_loop.c" -o "$work/by-pkg-config/loop_$mpi" "${flags[@]}" "-Wl,-rpath,$library_path"
     "$work/by-pkg-config/loop_$mpi" || fail "a program with a loop for $mpi fails"
     for program in "$work/by-pkg-config/loop_$mpi" "$work/by-cmake/outside_loop_$mpi"; do
-        [ "$kind" = shared ] || nm "$program" | grep ' V kl_mpi_library_linked' >/dev/null || fail "$program lacks the mpi transport"
+        [ "$kind" = shared ] || nm "$program" | grep ' V kl_mpi_library_linked' >/dev/null || fail "$program does not contain the transport mpi"
     done
 done

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Check that programs and shared libraries have full RELRO: relocations are done at the start and are then read-only. Also check that they have no executable
-# stack, that they have stack guards, and that _FORTIFY_SOURCE checks their calls. A static library is checked for the last two only.
+# Check that programs and shared libraries have full RELRO: relocations are done at the start and are then read-only. Also check that they have no
+# executable stack, that they have stack guards, and that _FORTIFY_SOURCE checks their calls. A static library is checked only for stack guards and
+# _FORTIFY_SOURCE.
 # usage: hardened_test.sh [--debug] FILE...     --debug: the build is not optimised and lacks _FORTIFY_SOURCE
 set -euo pipefail
 wanted=('__stack_chk_fail')
@@ -12,7 +13,7 @@ holds() {
     local file=$1 said=$2
     shift 2
     for pattern in "$@"; do
-        grep -qE "$pattern" <<<"$said" || { echo "$file has no $pattern"; failed=1; }
+        grep -qE "$pattern" <<<"$said" || { echo "$file does not have the protection $pattern"; failed=1; }
     done
 }
 for file in "$@"; do

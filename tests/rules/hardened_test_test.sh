@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Check that the test of hardened programs finds missing protections.
+# Check that hardened_test.sh finds missing protections of programs.
 # usage: hardened_test_test.sh HARDENED_TEST     (CC from the environment)
 set -euo pipefail
 work=$(mktemp -d)
@@ -14,13 +14,13 @@ int main(int argc, char **argv) {
 }
 END
 good=(-O2 -fPIE -pie -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -Wl,-z,relro,-z,now,-z,noexecstack)
-# misses WORDS FLAG...: build with the flags, and expect that the test prints WORDS
+# misses WORDS FLAG...: build with these flags, and fail unless hardened_test.sh prints WORDS
 misses() {
     local words=$1
     shift
     "${CC:-cc}" -w "${good[@]}" "$@" -o "$work/a" "$work/a.c"
-    ! "$test" "$work/a" >"$work/said" || { echo "built with $*: the test finds no missing protection"; exit 1; }
-    grep -qF -- "$words" "$work/said" || { echo "built with $*: $(cat "$work/said")"; exit 1; }
+    ! "$test" "$work/a" >"$work/said" || { echo "hardened_test.sh accepts a program that was built with $*"; exit 1; }
+    grep -qF -- "$words" "$work/said" || { echo "hardened_test.sh prints other words for a program that was built with $*: $(cat "$work/said")"; exit 1; }
 }
 test=$1
 "${CC:-cc}" -w "${good[@]}" -o "$work/a" "$work/a.c"

@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
 
-header() { # LINES: write these lines to the only header
+header() { # header LINES: write these lines to the only public header
     rm -rf "$work/include"
     mkdir -p "$work/include/kilter"
     printf '%s\n' "$1" >"$work/include/kilter/x.h"

@@ -42,7 +42,7 @@ clean_tree() {
     file tests/any_test.c '#include "decide/table.h"'
 }
 
-refuses() { # WHAT EXPECTED: expect a line that contains EXPECTED, which begins with FILE:LINE
+refuses() { # refuses WHAT EXPECTED: fail unless layercheck prints a line with EXPECTED, which begins with FILE:LINE
     local said status=0
     said=$("$layercheck" "$tree") || status=$?
     if [ "$status" -ne 1 ] || ! grep -qF -- "$2" <<<"$said" || [ "$(wc -l <<<"$said")" -ne 2 ]; then

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Check that tools/limitcheck names structs and functions over a limit that its list lacks, and entries of the list that are within the limits.
+# Check that tools/limitcheck names structs and functions that are over a limit and not in its list. It must also name entries of the list that are
+# within the limits.
 # usage: limitcheck_test.sh LIMITCHECK
 set -euo pipefail
 limitcheck=$1
@@ -8,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 tree=$work/tree
 failed=0
 
-functions() { # NUMBER LINES: write NUMBER functions, each of LINES lines
+functions() { # functions NUMBER LINES: print NUMBER functions, each of LINES lines
     local i
     for ((i = 0; i < $1; i++)); do
         printf 'int f%d_%d(void) {\n' "$2" "$i"
@@ -55,11 +56,11 @@ listed 'fields 31 src/farm/a.h big'; accepts 'one that is listed'
 listed 'fields 30 src/farm/a.h big'; refuses 'one that grew' 'big has 31 fields, at most 30'
 listed 'fields 33 src/farm/a.h big'; refuses 'one that shrank' 'big in src/farm/a.h has 31 fields, not 33'
 "$limitcheck" --update "$tree" >/dev/null; accepts 'a list brought down'
-[ "$(cat "$tree/tests/rules/limits.txt")" = $'# a comment stays\nfields 31 src/farm/a.h big' ] || { echo "--update did not write the expected list"; failed=1; }
+[ "$(cat "$tree/tests/rules/limits.txt")" = $'# a comment stays\nfields 31 src/farm/a.h big' ] || { echo "limitcheck --update did not write the expected list"; failed=1; }
 listed 'fields 31 src/farm/a.h big' 'parameters 8 src/farm/a.c gone'; refuses 'one that is gone' 'gone in src/farm/a.c has no more than 6 parameters now'
 "$limitcheck" --update "$tree" >/dev/null; accepts 'a list without it'
-listed; ! "$limitcheck" --update "$tree" >/dev/null || { echo "--update accepts a new entry"; failed=1; }
-! grep -q big "$tree/tests/rules/limits.txt" || { echo "--update adds a new entry"; failed=1; }
+listed; ! "$limitcheck" --update "$tree" >/dev/null || { echo "limitcheck --update succeeds although a new entry is needed"; failed=1; }
+! grep -q big "$tree/tests/rules/limits.txt" || { echo "limitcheck --update adds a new entry to the list"; failed=1; }
 clean; printf 'struct outer {\nstruct {\n%s\n} in;\n};\n' "$(struct x 32 | sed '1d;$d')" >"$tree/src/farm/a.h"
 refuses 'fields of a nameless struct inside' 'outer has 33 fields'
 

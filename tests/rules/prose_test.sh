@@ -18,17 +18,17 @@ file() { # NAME LINE…
 
 file src/good.c '/* Return the chunk to the bag. */' 'static const char *text = "reading the file: no memory";'
 file page/good.md '# A page' '' 'The master deals tasks to its workers.'
-[ -z "$("$prose" --offenders)" ] || fail "offences in plain sentences: $("$prose" --offenders)"
+[ -z "$("$prose" --offenders)" ] || fail "tools/prose finds offences in plain sentences: $("$prose" --offenders)"
 
-offends() { # WORDS TEXT: check that TEXT is an offence named WORDS in a comment, a message, a page and a script
+offends() { # offends WORDS TEXT: fail unless tools/prose finds the offence named WORDS in TEXT, in a comment, a message, a page and a script
     file src/bad.c "/* $2 */"
-    "$prose" --offenders src/bad.c | grep -q "^src/bad.c:1: .*$1" || fail "not found in a comment: $2"
+    "$prose" --offenders src/bad.c | grep -q "^src/bad.c:1: .*$1" || fail "tools/prose does not find the offence in a comment: $2"
     file src/bad.c '' "puts(\"$2\");"
-    "$prose" --offenders src/bad.c | grep -q "^src/bad.c:2: .*$1" || fail "not found in a message: $2"
+    "$prose" --offenders src/bad.c | grep -q "^src/bad.c:2: .*$1" || fail "tools/prose does not find the offence in a message: $2"
     file page/bad.md "$2"
-    "$prose" --offenders page/bad.md | grep -q "^page/bad.md:1: .*$1" || fail "not found on a page: $2"
+    "$prose" --offenders page/bad.md | grep -q "^page/bad.md:1: .*$1" || fail "tools/prose does not find the offence on a page: $2"
     file src/bad.sh '#!/bin/sh' "# $2"
-    "$prose" --offenders src/bad.sh | grep -q "^src/bad.sh:2: .*$1" || fail "not found in a script: $2"
+    "$prose" --offenders src/bad.sh | grep -q "^src/bad.sh:2: .*$1" || fail "tools/prose does not find the offence in a script: $2"
     file src/bad.c '' && file page/bad.md '' && file src/bad.sh ''
 }
 offends 'not lifeline' 'The lifeline of a rank is closed.'
@@ -36,17 +36,17 @@ offends 'begins with' 'Of these workers the first one is taken.'
 offends 'begins with' 'Whoever asks gets a task from the master.'
 offends 'is given twice' 'The option stands there twice in the line.'
 offends 'words in a sentence' 'This sentence has many words because one and another and another and another and another and another and another and another and another and another and another and another and another word follow it.'
-[ -z "$("$prose" --offenders)" ] || fail "offences are reported although all were removed: $("$prose" --offenders)"
+[ -z "$("$prose" --offenders)" ] || fail "tools/prose finds offences although all were removed: $("$prose" --offenders)"
 
-# A number of offenders must equal the stored number: neither more nor fewer are accepted.
+# The number of offenders must equal the stored number: tools/prose --check accepts neither more nor fewer.
 "$prose" --store stored
-"$prose" --check stored . || fail "the numbers that were just stored are not accepted"
+"$prose" --check stored . || fail "tools/prose --check does not accept the numbers that were just stored"
 file src/bad.c '/* Of these workers the first one is taken. */'
-! "$prose" --check stored . >out || fail "one more offender was accepted"
+! "$prose" --check stored . >out || fail "tools/prose --check accepts one offender more than stored"
 grep -q '^src: 1 offenders, 0 stored: mend' out || fail "not named: $(cat out)"
 "$prose" --store stored
 file src/bad.c ''
-! "$prose" --check stored . >out || fail "one offender less was accepted with the old number"
+! "$prose" --check stored . >out || fail "tools/prose --check accepts one offender less than stored"
 grep -q 'store the new number' out || fail "not named: $(cat out)"
 
 # samples
@@ -57,4 +57,4 @@ cmp one two || fail "the same seed gives two different samples"
 [ "$(wc -l <one)" = 5 ] && grep -q '^seed 5, 4 of 12$' one || fail "the sample does not have four of twelve items: $(cat one)"
 "$prose" --seed 6 --count 4 >two
 ! cmp -s one two || fail "two seeds give the same sample"
-"$prose" --count 1 | grep -qE '^seed [0-9]+, 1 of 12$' || fail "no seed is printed"
+"$prose" --count 1 | grep -qE '^seed [0-9]+, 1 of 12$' || fail "tools/prose does not print the seed of a sample"

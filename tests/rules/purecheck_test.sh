@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 failed=0
 
-archive() { # SOURCE in C: make room.a from this source and a pure member
+archive() { # archive SOURCE: make room.a from this C source and a pure member
     printf '%s\n' "$1" >room.c
     printf '%s\n' 'int neighbour(int x);' 'int neighbour(int x) { return x + 1; }' >other.c
     rm -f room.a
@@ -19,7 +19,7 @@ archive() { # SOURCE in C: make room.a from this source and a pure member
 
 accepts() { # WHAT SOURCE
     archive "$2"
-    "$purecheck" room.a || { echo "purecheck refuses $1"; failed=1; }
+    "$purecheck" room.a || { echo "purecheck refuses pure code: $1"; failed=1; }
 }
 
 refuses() { # EXPECTED SOURCE
@@ -71,19 +71,19 @@ double f(double x) { return lgamma(x); }'
 refuses 'counter is data'     'int counter; int f(void) { return ++counter; }'
 refuses 'counter is data'     'static int counter = 3; int f(void) { return ++counter; }'
 refuses 'counter is data'     '_Thread_local int counter; int f(void) { return ++counter; }'
-# gcc names the variable counter.0, clang names it f.counter
+# gcc names this variable counter.0, and clang names it f.counter
 archive 'int f(void) { static int counter; return ++counter; }'
 said=$("$purecheck" room.a || true)
-grep -qE '^room.o: [^ ]*counter[^ ]* is data' <<<"$said" || { echo 'purecheck accepts a static inside a function'; failed=1; }
+grep -qE '^room.o: [^ ]*counter[^ ]* is data' <<<"$said" || { echo 'purecheck accepts a static variable inside a function'; failed=1; }
 refuses 'names is data'       'const char *names[] = {"a", "b"};'
 
-# --given: the files may need the names of the list, and must need each of them.
+# With --given, the archive may use the impure names of a list, and must use each name of the list.
 archive 'void told(int x); void f(int x) { told(x); }'
 printf '%s\n' '# what it is given' told >list
-"$purecheck" --given list room.o other.o || { echo 'purecheck refuses a name of the list'; failed=1; }
+"$purecheck" --given list room.o other.o || { echo 'purecheck --given refuses a name that is in the list'; failed=1; }
 printf '%s\n' told neighbour spare >list
 said=$("$purecheck" --given list room.o other.o || true)
-[ "$(grep -c 'the list names .*take it out' <<<"$said")" = 2 ] || { echo 'purecheck accepts a list with names that are not needed'; failed=1; }
+[ "$(grep -c 'the list names .*take it out' <<<"$said")" = 2 ] || { echo 'purecheck --given accepts a list with names that are not used'; failed=1; }
 
 : >empty.c
 "$cc" -c empty.c && ar rc empty.a empty.o

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Check that every test of a build has exactly one purpose, and that each line of tests/purposes.txt names a test. So `make soak` leaves no test out.
+# Check that every test of a build has exactly one purpose, and that each line of tests/purposes.txt names a test. Then `make soak` leaves no test
+# out.
 # usage: purposes_test.sh TREE BUILD [--all]     --all: the build has every test, so every line must match a test
 set -euo pipefail
 tree=$1 build=$2 all=${3:-}
@@ -7,7 +8,7 @@ table=$tree/tests/purposes.txt
 failed=0
 tests=$(cd "$build" && ctest --show-only=json-v1 | jq -r '.tests[] |
     [.name, ([.properties[]? | select(.name == "LABELS") | .value[] | select(. == "quick" or . == "check" or . == "soak")] | join(","))] | @tsv')
-[ -n "$tests" ] || { echo "no tests in $build"; exit 1; }
+[ -n "$tests" ] || { echo "the build has no tests: $build"; exit 1; }
 
 wrong=$(awk -F'\t' '$2 !~ /^(quick|check|soak)$/ { print $1 ": its purpose is \"" $2 "\"" }' <<<"$tests")
 [ -z "$wrong" ] || { echo "$wrong"; echo "expected: one of quick, check, soak"; failed=1; }

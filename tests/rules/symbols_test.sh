@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Test tools/layercheck with a build: no room may use a symbol of a room above it, and the list of circles may only shrink.
+# Test tools/layercheck with a build. No room may use a symbol of a room above it, and the list of circles between files may only shrink.
 # usage: symbols_test.sh LAYERCHECK     CC names the compiler
 set -euo pipefail
 layercheck=$1
@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 tree=$work/tree build=$work/build
 failed=0
 
-source_of() { # ROOM/FILE.c LINE…: write the file, and compile it as CMake does
+source_of() { # ROOM/FILE.c LINE…: write the source file, and compile it as CMake does
     local object=src/CMakeFiles/all.dir/$1.o
     mkdir -p "$tree/src/${1%/*}" "$build/${object%/*}"
     printf '%s\n' "${@:2}" >"$tree/src/$1"
@@ -21,7 +21,7 @@ listed() { # CIRCLE…
     printf '%s\n' '# a comment stays' "$@" >"$tree/tests/rules/circles.txt"
 }
 
-clean() { # make a tree: farm uses base; in farm, a.c uses b.c, which uses c.c
+clean() { # make a correct tree: the room farm uses base; in farm, a.c uses b.c, which uses c.c
     rm -rf "$tree" "$build"
     mkdir -p "$tree/src"
     printf '    base | farm\n' >"$tree/src/README.md"
@@ -32,7 +32,7 @@ clean() { # make a tree: farm uses base; in farm, a.c uses b.c, which uses c.c
     source_of farm/c.c 'int c(void) { return 0; }'
 }
 
-circle() { # also let c.c use a.c: a circle of three files
+circle() { # make the tree with a circle of three files: in farm, c.c also uses a.c
     source_of farm/c.c 'int a(void);' 'int c(void) { return a(); }'
 }
 
@@ -66,18 +66,18 @@ refuses 'a file more than is listed' 'src/farm:1: 3 needs make a circle'
 listed 'farm 4 a.c b.c c.c d.c'
 refuses 'a circle that has shrunk' 'circles.txt:1: no longer true'
 
-# --update removes circles from the list, but adds none.
+# layercheck --update removes circles from the list, but adds none.
 "$layercheck" --update "$tree" "$build"
-[ "$(cat "$tree/tests/rules/circles.txt")" = $'# a comment stays\nfarm 3 a.c b.c c.c' ] || { echo "--update does not shrink the list"; failed=1; }
+[ "$(cat "$tree/tests/rules/circles.txt")" = $'# a comment stays\nfarm 3 a.c b.c c.c' ] || { echo "layercheck --update does not shrink the list"; failed=1; }
 listed 'farm 2 a.c b.c c.c'
-! "$layercheck" --update "$tree" "$build" >"$work/said" || { echo "--update accepts a larger circle"; failed=1; }
-grep -q '^farm 2' "$tree/tests/rules/circles.txt" || { echo "--update writes the larger circle to the list"; failed=1; }
+! "$layercheck" --update "$tree" "$build" >"$work/said" || { echo "layercheck --update accepts a larger circle"; failed=1; }
+grep -q '^farm 2' "$tree/tests/rules/circles.txt" || { echo "layercheck --update writes the larger circle to the list"; failed=1; }
 clean; listed 'farm 3 a.c b.c c.c'
 refuses 'a listed circle that is gone' 'no longer true'
 "$layercheck" --update "$tree" "$build"
 accepts 'the list without it'
 
-# Tests and objects of deleted sources are ignored.
+# layercheck ignores tests and objects of deleted sources.
 clean
 source_of farm/a_test.c 'int c2(void), d(void);' 'int d(void) { return c2(); }'
 source_of farm/c2.c 'int d(void);' 'int c2(void) { return d(); }'
