@@ -103,7 +103,8 @@ int kc_symbol_of(kc_walk *w, CXCursor variable, int loop) {
             clang_equalCursors(n->symbol[i].variable, variable))
             return i;
     char *name = kc_name(variable);
-    int symbol = add_symbol(w, (kc_symbol){.variable = variable, .loops = loop, .is_index = loop > 0, .array = -1}, name);
+    int symbol = add_symbol(
+        w, (kc_symbol){.variable = variable, .loops = loop, .is_index = loop > 0, .array = -1}, name);
     free(name);
     if (symbol >= 0 && !loop)
         know_limits(w, symbol, clang_getCursorType(variable));
@@ -222,8 +223,8 @@ static kc_value of_member(kc_walk *w, CXCursor node) {
 static int symbol_with(kc_walk *w, const isl_pw_aff *value) {
     for (int i = 0; value && i < w->nest->symbols; i++) {
         isl_pw_aff *symbol = kc_of_symbol(w, i);
-        bool is = !w->nest->symbol[i].is_index &&
-                  isl_pw_aff_is_equal(symbol, (isl_pw_aff *)value) == isl_bool_true;
+        bool is =
+            !w->nest->symbol[i].is_index && isl_pw_aff_is_equal(symbol, (isl_pw_aff *)value) == isl_bool_true;
         isl_pw_aff_free(symbol);
         if (is)
             return i;

@@ -135,7 +135,8 @@ void kc_note_there(kc_walk *w, CXCursor node) {
     enum CXCursorKind kind = kc_kind(node);
     enum CXBinaryOperatorKind op =
         kind == CXCursor_BinaryOperator ? clang_getCursorBinaryOperatorKind(node) : CXBinaryOperator_Invalid;
-    bool first_only = kind == CXCursor_ConditionalOperator || op == CXBinaryOperator_LAnd || op == CXBinaryOperator_LOr;
+    bool first_only =
+        kind == CXCursor_ConditionalOperator || op == CXBinaryOperator_LAnd || op == CXBinaryOperator_LOr;
     member_path path;
     bool exists;
     if (kind == CXCursor_MemberRefExpr && w->theres < KC_THERE && path_of(w, node, &path, &exists) &&

@@ -1,9 +1,9 @@
 /* The intermediate form: a loop, and what its iterations read and write.
  *
  * Integer expressions become isl's piecewise affine expressions over symbols. A symbol is a variable that the
- * loop does not change, a member of a structure that it does not change, or the index of a loop. Everything is an over-approximation: an unknown condition may
- * hold, an unknown subscript may have any value. So a proof that two iterations do not touch the same element
- * holds for the program. */
+ * loop does not change, a member of a structure that it does not change, or the index of a loop. Everything
+ * is an over-approximation: an unknown condition may hold, an unknown subscript may have any value. So a
+ * proof that two iterations do not touch the same element holds for the program. */
 #ifndef KC_NEST_H
 #define KC_NEST_H
 
@@ -68,7 +68,7 @@ typedef struct kc_symbol {
     isl_id *id;        /* its name is the symbol's text in C, for example n or s->n */
     int array;         /* of a member: the array that the structure lies in; −1: no member */
     bool used;         /* of a member: its value is relied on */
-    int loops; /* number of the loop whose index this is, from 1; 0: a parameter */
+    int loops;         /* number of the loop whose index this is, from 1; 0: a parameter */
     bool is_index;
 } kc_symbol;
 

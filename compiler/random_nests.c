@@ -118,7 +118,8 @@ static nest draw_loops(void) {
 /* Texts of bounds and of changes, and the variable whose structure they use. */
 static const struct {
     const char *text, *root;
-} BOUND[] = {{"n", ""}, {"p->n", "p"}, {"g.n", "g"}, {"all[2].n", "all"}, {"p->in.n", "p"}, {"all[1].in.n", "all"}},
+} BOUND[] = {{"n", ""},           {"p->n", "p"},    {"g.n", "g"},
+             {"all[2].n", "all"}, {"p->in.n", "p"}, {"all[1].in.n", "all"}},
   CHANGE[] = {{"", "-"},
               {"p->n = 5;", "p"},
               {"p->in.n++;", "p"},
@@ -199,7 +200,8 @@ static void print_loops(const nest *n, int loop, FILE *out) {
 
 static void print_nest(const nest *n, FILE *out) {
     fprintf(out,
-            "double a[%d][%d], b[%d][%d], c[%d][%d];\ntypedef struct pair {\n    int n;\n    struct {\n        int "
+            "double a[%d][%d], b[%d][%d], c[%d][%d];\ntypedef struct pair {\n    int n;\n    struct {\n      "
+            "  int "
             "n;\n    } in;\n} pair;\npair g, all[4];\nstatic void grow(pair *p) { p->n++; p->in.n++; }\n"
             "static void put(int *at) { *at = 3; }\nvoid f(int n, pair *p) {\n",
             PAD, PAD, PAD, PAD, PAD, PAD);

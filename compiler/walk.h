@@ -53,10 +53,10 @@ typedef struct kc_walk {
     CXCursor changed[KC_CHANGED], index[KC_CHANGED]; /* variables that statements and loop headers change */
     int changes, indices;
     kc_check check[KC_CHECKS];
-    int checks, settled; /* settled: the first of those that kc_settle() looks at */
+    int checks, settled;        /* settled: the first of those that kc_settle() looks at */
     kc_element there[KC_THERE]; /* structures behind pointers, which the loop's header reads in any case */
     int theres;
-    bool alone; /* members of structures are unknown */
+    bool alone;                      /* members of structures are unknown */
     CXCursor function[KC_FUNCTIONS]; /* functions that were looked through */
     int functions;
     int region[KC_DEPTH + 1], depth, regions;

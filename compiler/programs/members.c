@@ -15,7 +15,10 @@ typedef struct grid {
 } grid;
 
 static grid all[GRIDS];
-static struct { int n; double shift, x[MOST]; } line;
+static struct {
+    int n;
+    double shift, x[MOST];
+} line;
 
 /* The members belong to a grid that changes between calls. */
 static void sweep(const grid *g, double (*a)[g->m], double (*b)[g->m]) {
@@ -78,7 +81,7 @@ int main(void) {
     for (int i = 0; i < line.n; i++)
         x[i] = sums[i] + line.shift;
 
-    /* The first loop computes the limit of the second, in rows that are on another rank. */
+        /* The first loop computes the limit of the second, in rows that are on another rank. */
 #pragma kilter loop
     for (int i = 0; i < GRIDS; i++)
         all[i].n = 5 * i + 4;

@@ -2,9 +2,9 @@
  * kilter cc accepts. It prints whether its norm is the published one.
  *
  * Other than in examples/mg.h, grids have subscripts [k][j][i] instead of positions that are computed from n;
- * limits are the member n of a level instead of 1 << l; grids are parameters instead of members of arrays in a
- * structure; and the residual that replaces v has a function of its own. Planes, lines and points count from
- * 1, because the border comes first. */
+ * limits are the member n of a level instead of 1 << l; grids are parameters instead of members of arrays in
+ * a structure; and the residual that replaces v has a function of its own. Planes, lines and points count
+ * from 1, because the border comes first. */
 #include "common.h"
 
 enum { TOP = 5, CYCLES = 4, EXTREMES = 10, LINE_MOST = (1 << TOP) + 2 };
@@ -148,7 +148,8 @@ static void interpolate(const level *at, double (*coarse)[at->n / 2 + 2][at->n /
     wrap(at->n, u);
 }
 
-/* --- the charges: −1 at the ten points with the smallest random numbers, 1 at the ten with the largest --- */
+/* --- the charges: −1 at the ten points with the smallest random numbers, 1 at the ten with the largest ---
+ */
 
 typedef struct extremes { /* [0]: the smallest numbers, negated; [1]: the largest; in falling order */
     double value[2][EXTREMES];
