@@ -369,9 +369,9 @@ static int print_arrays(emission *e, int site, FILE *out) {
     return count;
 }
 
-/* Compare the members of structures that the loop reads with what it writes. If it reads more of the array
- * than members, only those count whose values it relies on. array −1: make all members current, before the
- * loop's limits are computed. */
+/* Compare the members of structures that the loop reads with what it writes. The loop may read other parts of
+ * the array, too. Then only members count whose values it relies on. array −1: make all members current,
+ * before the loop's limits are computed. */
 static void print_members(const kc_loop *l, int site, int array, int count, FILE *out) {
     bool all = array >= 0 && kc_is_read_by_members(l->nest, array);
     for (int s = 0; s < l->nest->symbols; s++) {

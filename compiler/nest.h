@@ -1,9 +1,9 @@
 /* The intermediate form: a loop, and what its iterations read and write.
  *
- * Integer expressions become isl's piecewise affine expressions over symbols. A symbol is a variable that the
- * loop does not change, a member of a structure that it does not change, or the index of a loop. Everything
- * is an over-approximation: an unknown condition may hold, an unknown subscript may have any value. So a
- * proof that two iterations do not touch the same element holds for the program. */
+ * Integer expressions become isl's piecewise affine expressions over symbols. A symbol is a variable or a
+ * structure's member that the loop does not change, or the index of a loop. Everything is an
+ * over-approximation: an unknown condition may hold, an unknown subscript may have any value. So a proof that
+ * two iterations do not touch the same element holds for the program. */
 #ifndef KC_NEST_H
 #define KC_NEST_H
 

@@ -61,7 +61,7 @@ static void residual(const level *at, double (*v)[at->n + 2][at->n + 2], double 
     wrap(at->n, r);
 }
 
-/* The same with r in the place of v. */
+/* Compute r −= A·u. */
 static void residual_again(const level *at, double (*u)[at->n + 2][at->n + 2],
                            double (*r)[at->n + 2][at->n + 2]) {
 #pragma kilter loop name("residual again")
