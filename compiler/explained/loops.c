@@ -369,8 +369,12 @@ void changes_member(struct grid *g) {
         g->n = 5;
     }
 }
-static void grow(struct grid *g) { g->n++; }
-static void put(int *at) { *at = 3; }
+static void grow(struct grid *g) {
+    g->n++;
+}
+static void put(int *at) {
+    *at = 3;
+}
 void changes_in_function(struct grid *g) {
     /* refused: changes the memory of g|written */
     for (int i = 0; i < g->n; i++) {

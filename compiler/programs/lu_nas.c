@@ -139,40 +139,73 @@ static void rub(int d, const flow *a, const flow *b, double factor, double out[V
     out[4] += factor * (work + C1345 * (b->e - a->e));
 }
 
-/* Add the fourth difference in one direction. Near the boundary it has fewer points, and far and last are u.
- * at: number of the point in this direction */
-static void dissipate(const lu *s, const double *far, const double *near, const double *u, const double *next,
-                      const double *last, int at, double out[VALUES]) {
+/* What the terms of a point need: [d][q]: the point q steps away in direction d, from two before to two
+ * after, or for the flow from one before to one after. Near the boundary, two steps lead to the point itself.
+ */
+typedef struct stencil {
+    double u[DIRECTIONS][5][VALUES];
+    flow f[DIRECTIONS][3];
+} stencil;
+
+static void copy(const double *from, double *to) {
+    for (int m = 0; m < VALUES; m++)
+        to[m] = from[m];
+}
+
+static void gather_u(const lu *s, int k, int j, int i, double (*u)[s->n][s->n][VALUES], stencil *p) {
+    int end = s->n - 3;
+    copy(u[k][j][i > 2 ? i - 2 : i], p->u[0][0]);
+    copy(u[k][j > 2 ? j - 2 : j][i], p->u[1][0]);
+    copy(u[k > 2 ? k - 2 : k][j][i], p->u[2][0]);
+    copy(u[k][j][i - 1], p->u[0][1]);
+    copy(u[k][j - 1][i], p->u[1][1]);
+    copy(u[k - 1][j][i], p->u[2][1]);
+    for (int d = 0; d < DIRECTIONS; d++)
+        copy(u[k][j][i], p->u[d][2]);
+    copy(u[k][j][i + 1], p->u[0][3]);
+    copy(u[k][j + 1][i], p->u[1][3]);
+    copy(u[k + 1][j][i], p->u[2][3]);
+    copy(u[k][j][i < end ? i + 2 : i], p->u[0][4]);
+    copy(u[k][j < end ? j + 2 : j][i], p->u[1][4]);
+    copy(u[k < end ? k + 2 : k][j][i], p->u[2][4]);
+}
+
+static void gather_flow(const lu *s, int k, int j, int i, flow (*f)[s->n][s->n], stencil *p) {
+    p->f[0][0] = f[k][j][i - 1];
+    p->f[1][0] = f[k][j - 1][i];
+    p->f[2][0] = f[k - 1][j][i];
+    for (int d = 0; d < DIRECTIONS; d++)
+        p->f[d][1] = f[k][j][i];
+    p->f[0][2] = f[k][j][i + 1];
+    p->f[1][2] = f[k][j + 1][i];
+    p->f[2][2] = f[k + 1][j][i];
+}
+
+/* Add the fourth difference in one direction. Near the boundary it has fewer points. at: number of the point
+ * in this direction */
+static void dissipate(const lu *s, int d, int at, const stencil *p, double out[VALUES]) {
     int left = s->n - 1 - at;
     double w[5] = {at > 2, at > 1 ? -4 : 0, at > 1 && left > 1 ? 6 : 5, left > 1 ? -4 : 0, left > 2};
     for (int m = 0; m < VALUES; m++)
-        out[m] -=
-            s->dissipation * (w[0] * far[m] + w[1] * near[m] + w[2] * u[m] + w[3] * next[m] + w[4] * last[m]);
+        out[m] -= s->dissipation * (w[0] * p->u[d][0][m] + w[1] * p->u[d][1][m] + w[2] * p->u[d][2][m] +
+                                    w[3] * p->u[d][3][m] + w[4] * p->u[d][4][m]);
 }
 
-/* Add the terms of one direction. f, g and h: the flow before the point, at the point and after it */
-static void direction(const lu *s, int d, const double *far, const double *before, const double *u,
-                      const double *after, const double *last, const flow *f, const flow *g, const flow *h,
-                      int at, double out[VALUES]) {
-    convect(d, after, h, -s->t2, out);
-    convect(d, before, f, s->t2, out);
-    rub(d, g, h, s->t1, out);
-    rub(d, f, g, -s->t1, out);
+/* Add the terms of one direction. */
+static void direction(const lu *s, int d, int at, const stencil *p, double out[VALUES]) {
+    convect(d, p->u[d][3], &p->f[d][2], -s->t2, out);
+    convect(d, p->u[d][1], &p->f[d][0], s->t2, out);
+    rub(d, &p->f[d][1], &p->f[d][2], s->t1, out);
+    rub(d, &p->f[d][0], &p->f[d][1], -s->t1, out);
     for (int m = 0; m < VALUES; m++)
-        out[m] += s->d[d][m] * s->t1 * (before[m] - 2 * u[m] + after[m]);
-    dissipate(s, far, before, u, after, last, at, out);
+        out[m] += s->d[d][m] * s->t1 * (p->u[d][1][m] - 2 * p->u[d][2][m] + p->u[d][3][m]);
+    dissipate(s, d, at, p, out);
 }
 
-/* Add all terms at a point. */
-static void terms(const lu *s, int k, int j, int i, double (*u)[s->n][s->n][VALUES], flow (*f)[s->n][s->n],
-                  double sum[VALUES]) {
-    int end = s->n - 3;
-    direction(s, 0, u[k][j][i > 2 ? i - 2 : i], u[k][j][i - 1], u[k][j][i], u[k][j][i + 1],
-              u[k][j][i < end ? i + 2 : i], &f[k][j][i - 1], &f[k][j][i], &f[k][j][i + 1], i, sum);
-    direction(s, 1, u[k][j > 2 ? j - 2 : j][i], u[k][j - 1][i], u[k][j][i], u[k][j + 1][i],
-              u[k][j < end ? j + 2 : j][i], &f[k][j - 1][i], &f[k][j][i], &f[k][j + 1][i], j, sum);
-    direction(s, 2, u[k > 2 ? k - 2 : k][j][i], u[k - 1][j][i], u[k][j][i], u[k + 1][j][i],
-              u[k < end ? k + 2 : k][j][i], &f[k - 1][j][i], &f[k][j][i], &f[k + 1][j][i], k, sum);
+static void add_terms(const lu *s, int k, int j, int i, const stencil *p, double sum[VALUES]) {
+    direction(s, 0, i, p, sum);
+    direction(s, 1, j, p, sum);
+    direction(s, 2, k, p, sum);
 }
 
 /* Compute the forcing, with which the exact solution has the residual 0. The boundary stays 0. */
@@ -183,7 +216,10 @@ static void force(const lu *s, double (*u)[s->n][s->n][VALUES], flow (*f)[s->n][
         for (int j = 1; j < s->n - 1; j++)
             for (int i = 1; i < s->n - 1; i++) {
                 double sum[VALUES] = {0};
-                terms(s, k, j, i, u, f, sum);
+                stencil p;
+                gather_u(s, k, j, i, u, &p);
+                gather_flow(s, k, j, i, f, &p);
+                add_terms(s, k, j, i, &p, sum);
                 for (int m = 0; m < VALUES; m++)
                     forcing[k][j][i][m] = sum[m];
             }
@@ -196,7 +232,10 @@ static void residual(const lu *s, double (*u)[s->n][s->n][VALUES], flow (*f)[s->
         for (int j = 1; j < s->n - 1; j++)
             for (int i = 1; i < s->n - 1; i++) {
                 double sum[VALUES] = {0};
-                terms(s, k, j, i, u, f, sum);
+                stencil p;
+                gather_u(s, k, j, i, u, &p);
+                gather_flow(s, k, j, i, f, &p);
+                add_terms(s, k, j, i, &p, sum);
                 for (int m = 0; m < VALUES; m++)
                     v[k][j][i][m] = sum[m] - forcing[k][j][i][m];
             }

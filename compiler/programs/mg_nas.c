@@ -34,12 +34,12 @@ static void wrap(int n, double (*a)[n + 2][n + 2]) { /* the same for the first a
     memcpy(a[n + 1], a[1], sizeof a[0]);
 }
 
-/* Add up the neighbours of each point of line j in the directions across it: at distance 1, and at √2. */
-static void across(int line, int j, double before[][line], double here[][line], double after[][line],
-                   double *near, double *far) {
-    for (int i = 0; i < line; i++) {
-        near[i] = here[j - 1][i] + here[j + 1][i] + before[j][i] + after[j][i];
-        far[i] = before[j - 1][i] + before[j + 1][i] + after[j - 1][i] + after[j + 1][i];
+/* Add up the neighbours of each point of line j of plane a[0] in the directions across it: at distance 1, and
+ * at √2. */
+static void across(int n, int j, double (*a)[n + 2][n + 2], double *near, double *far) {
+    for (int i = 0; i < n + 2; i++) {
+        near[i] = a[0][j - 1][i] + a[0][j + 1][i] + a[-1][j][i] + a[1][j][i];
+        far[i] = a[-1][j - 1][i] + a[-1][j + 1][i] + a[1][j - 1][i] + a[1][j + 1][i];
     }
 }
 
@@ -50,7 +50,7 @@ static void residual(const level *at, double (*v)[at->n + 2][at->n + 2], double 
     for (int k = 1; k <= at->n; k++) {
         double near[LINE_MOST] = {0}, far[LINE_MOST] = {0};
         for (int j = 1; j <= at->n; j++) {
-            across(at->n + 2, j, u[k - 1], u[k], u[k + 1], near, far);
+            across(at->n, j, u + k, near, far);
             for (int i = 1; i <= at->n; i++)
                 r[k][j][i] = v[k][j][i] - -8.0 / 3 * u[k][j][i] -
                              1.0 / 6 * (far[i] + near[i - 1] + near[i + 1]) -
@@ -68,7 +68,7 @@ static void residual_again(const level *at, double (*u)[at->n + 2][at->n + 2],
     for (int k = 1; k <= at->n; k++) {
         double near[LINE_MOST] = {0}, far[LINE_MOST] = {0};
         for (int j = 1; j <= at->n; j++) {
-            across(at->n + 2, j, u[k - 1], u[k], u[k + 1], near, far);
+            across(at->n, j, u + k, near, far);
             for (int i = 1; i <= at->n; i++)
                 r[k][j][i] = r[k][j][i] - -8.0 / 3 * u[k][j][i] -
                              1.0 / 6 * (far[i] + near[i - 1] + near[i + 1]) -
@@ -86,7 +86,7 @@ static void smooth(const level *at, double (*r)[at->n + 2][at->n + 2], double (*
     for (int k = 1; k <= at->n; k++) {
         double near[LINE_MOST], far[LINE_MOST], a = SMOOTH[0], b = SMOOTH[1], c = SMOOTH[2];
         for (int j = 1; j <= at->n; j++) {
-            across(at->n + 2, j, r[k - 1], r[k], r[k + 1], near, far);
+            across(at->n, j, r + k, near, far);
             for (int i = 1; i <= at->n; i++)
                 u[k][j][i] = (fresh ? 0 : u[k][j][i]) + a * r[k][j][i] +
                              b * (r[k][j][i - 1] + r[k][j][i + 1] + near[i]) +
@@ -104,7 +104,7 @@ static void project(const level *at, double (*fine)[2 * at->n + 2][2 * at->n + 2
     for (int k = 1; k <= at->n; k++) {
         double near[LINE_MOST] = {0}, far[LINE_MOST] = {0};
         for (int j = 1; j <= at->n; j++) {
-            across(2 * at->n + 2, 2 * j, fine[2 * k - 1], fine[2 * k], fine[2 * k + 1], near, far);
+            across(2 * at->n, 2 * j, fine + 2 * k, near, far);
             for (int i = 1; i <= at->n; i++)
                 coarse[k][j][i] =
                     0.5 * fine[2 * k][2 * j][2 * i] +
