@@ -428,3 +428,17 @@ void part_of_another(const struct grid *g) { /* s->n is g->part.n, and not g->n 
     for (int i = 0; i < g->n; i++)
         w[i] = first(&g->part, u[i]);
 }
+enum sign { NEGATIVE = -1, POSITIVE };
+struct signs {
+    enum sign first;
+};
+void negative(enum sign first, const struct signs *s) {
+    /* refused: first subscript */
+    for (int i = 1; i < N; i++)
+        for (long j = first; j < 1; j++)
+            w[i + j] += 1;
+    /* refused: first subscript */
+    for (int i = 1 + s->first; i < N; i++)
+        for (long j = s->first; j < 1; j++)
+            w[i + j] += 1;
+}
