@@ -5,7 +5,7 @@
  *
  * Each nest has two or three loops and one to three statements with affine subscripts. Its dependences are
  * found by carrying out all iterations for small bounds. A verdict is wrong if it allows what the iterations
- * forbid. A refusal is counted if the iterations would allow a DOALL loop over rows. In half of the nests the
+ * forbid. A refusal is counted if the iterations would allow a DOALL loop over rows. In some nests the
  * bound is a member of a structure. Some of these nests change it, and none of those may be allowed. */
 #include <inttypes.h>
 #include <stdio.h>
